@@ -6,7 +6,7 @@
 //! Each operation is compiled into a function of its own, which callgrind finds by its name.
 #![allow(unsafe_code)]
 
-use shmem::{Atomic, Shmem, SymRef, SymSlice};
+use shmem::{Atomic, Peer, Shmem, Sym, SymSlice};
 use std::hint::black_box;
 
 /// Defines functions that are not inlined and whose symbols are their plain names.
@@ -20,20 +20,29 @@ macro_rules! counted {
 }
 
 counted! {
-    fn rust_put(shmem: &Shmem, dest: SymSlice<'_, i64>, source: &[i64], pe: usize) {
-        shmem.put(dest, source, pe);
+    fn rust_put(shmem: &Shmem, dest: &SymSlice<i64>, source: &[i64], pe: usize) {
+        dest.on(shmem.pe(pe)).put(source);
     }
-    fn rust_get(shmem: &Shmem, dest: &mut [i64], source: SymSlice<'_, i64>, pe: usize) {
-        shmem.get(dest, source, pe);
+    fn rust_put_stored(dest: &SymSlice<i64>, source: &[i64], peer: Peer<'_>) {
+        dest.on(peer).put(source);
     }
-    fn rust_p(shmem: &Shmem, dest: SymRef<'_, i64>, value: i64, pe: usize) {
-        shmem.p(dest, value, pe);
+    fn rust_get(shmem: &Shmem, dest: &mut [i64], source: &SymSlice<i64>, pe: usize) {
+        source.on(shmem.pe(pe)).get(dest);
     }
-    fn rust_g(shmem: &Shmem, source: SymRef<'_, i64>, pe: usize) -> i64 {
-        shmem.g(source, pe)
+    fn rust_p(shmem: &Shmem, dest: &Sym<i64>, value: i64, pe: usize) {
+        dest.on(shmem.pe(pe)).write(value);
     }
-    fn rust_fetch_add(shmem: &Shmem, dest: SymRef<'_, Atomic<i64>>, value: i64, pe: usize) -> i64 {
-        shmem.fetch_add(dest, value, pe)
+    fn rust_p_stored(dest: &Sym<i64>, value: i64, peer: Peer<'_>) {
+        dest.on(peer).write(value);
+    }
+    fn rust_g(shmem: &Shmem, source: &Sym<i64>, pe: usize) -> i64 {
+        source.on(shmem.pe(pe)).read()
+    }
+    fn rust_fetch_add(shmem: &Shmem, dest: &Sym<Atomic<i64>>, value: i64, pe: usize) -> i64 {
+        dest.on(shmem.pe(pe)).fetch_add(value)
+    }
+    fn rust_fetch_add_stored(dest: &Sym<Atomic<i64>>, value: i64, peer: Peer<'_>) -> i64 {
+        dest.on(peer).fetch_add(value)
     }
 }
 
@@ -47,16 +56,21 @@ fn main() {
     };
     let shmem = shmem::init();
     let pe = shmem.n_pes() - 1;
-    let word = shmem.zeroed::<i64>();
+    // A peer that was stored costs the same, whoever made it.
+    let peer = shmem.world().pe(pe);
+    let word = shmem.array::<i64>(1);
     let atomic = shmem.zeroed::<Atomic<i64>>();
     let mut local = [0];
     for i in 0..count {
         match operation.as_str() {
-            "rust_put" => rust_put(&shmem, (&word).into(), &local, pe),
-            "rust_get" => rust_get(&shmem, &mut local, (&word).into(), pe),
-            "rust_p" => rust_p(&shmem, (&word).into(), i, pe),
-            "rust_g" => _ = black_box(rust_g(&shmem, (&word).into(), pe)),
-            "rust_fetch_add" => _ = black_box(rust_fetch_add(&shmem, (&atomic).into(), 1, pe)),
+            "rust_put" => rust_put(&shmem, &word, &local, pe),
+            "rust_put_stored" => rust_put_stored(&word, &local, peer),
+            "rust_get" => rust_get(&shmem, &mut local, &word, pe),
+            "rust_p" => rust_p(&shmem, &word[0], i, pe),
+            "rust_p_stored" => rust_p_stored(&word[0], i, peer),
+            "rust_g" => _ = black_box(rust_g(&shmem, &word[0], pe)),
+            "rust_fetch_add" => _ = black_box(rust_fetch_add(&shmem, &atomic, 1, pe)),
+            "rust_fetch_add_stored" => _ = black_box(rust_fetch_add_stored(&atomic, 1, peer)),
             _ => panic!("there is no operation {operation}"),
         }
     }

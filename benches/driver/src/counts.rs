@@ -25,13 +25,17 @@ use task_support::workspace::Workspace;
 mod network;
 
 /// The routines that are counted on a node, which benches/counts.c calls, and the functions of
-/// benches/counts that make the same operations through the Rust interface.
-const ROUTINES: &[(&str, &str)] = &[
-    ("shmem_putmem", "rust_put"),
-    ("shmem_getmem", "rust_get"),
-    ("shmem_long_p", "rust_p"),
-    ("shmem_long_g", "rust_g"),
-    ("shmem_long_atomic_fetch_add", "rust_fetch_add"),
+/// benches/counts that make the same operation through the Rust interface: on a peer that is made of
+/// a number, and on one that was stored.
+const ROUTINES: &[(&str, &[&str])] = &[
+    ("shmem_putmem", &["rust_put", "rust_put_stored"]),
+    ("shmem_getmem", &["rust_get"]),
+    ("shmem_long_p", &["rust_p", "rust_p_stored"]),
+    ("shmem_long_g", &["rust_g"]),
+    (
+        "shmem_long_atomic_fetch_add",
+        &["rust_fetch_add", "rust_fetch_add_stored"],
+    ),
 ];
 /// A routine that may wait, counted in a job of one PE. It is not compared with its Rust form,
 /// which checks more.
@@ -115,7 +119,9 @@ fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<(String, u
     let mut counts = Vec::new();
     for (in_c, in_rust) in ROUTINES {
         counts.push(count_on_node(workspace, &program, in_c)?);
-        counts.push(count_on_node(workspace, &rust, in_rust)?);
+        for operation in *in_rust {
+            counts.push(count_on_node(workspace, &rust, operation)?);
+        }
     }
     counts.push(count_on_node(workspace, &program, BARRIER)?);
     if process::on_path(LIBFABRIC.program).is_some() {
@@ -225,6 +231,7 @@ fn slower_in_rust(counts: &[(String, u64)]) -> Vec<String> {
     let count = |name: &str| counts.iter().find(|(counted, _)| counted == name);
     ROUTINES
         .iter()
+        .flat_map(|(c, rust)| rust.iter().map(move |rust| (*c, *rust)))
         .filter_map(|(c, rust)| Some((count(c)?, count(rust)?)))
         .filter(|(c, rust)| rust.1 > c.1 + CHECKS)
         .map(|(c, rust)| {

@@ -16,14 +16,14 @@ pub extern "C" fn run_in_library(with_static: c_int) {
     let shmem = shmem::init();
     ring(&shmem);
     if with_static != 0 {
-        OF_LIBRARY.element(&shmem).store(1);
+        OF_LIBRARY.get(&shmem).store(1);
     }
 }
 
 fn ring(shmem: &Shmem) {
     let (me, n) = (shmem.my_pe() as u64, shmem.n_pes() as u64);
     let mut inbox = shmem.array::<u64>(3);
-    shmem.put(&inbox, &[me; 3], (shmem.my_pe() + 1) % shmem.n_pes());
+    inbox.on(shmem.next()).put(&[me; 3]);
     let sum = inbox.epoch(|own| own.iter().sum::<u64>());
     assert_eq!(sum, 3 * ((me + n - 1) % n));
     assert_eq!(shmem.world().all_reduce(sum, Sum), 3 * n * (n - 1) / 2);

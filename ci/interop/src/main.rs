@@ -16,7 +16,7 @@ fn main() {
     let inbox = shmem.zeroed::<i64>();
     // SAFETY: the declaration matches c/in_c.c. The pointer is to a symmetric word that no epoch
     // has borrowed.
-    let sum = unsafe { sum_in_c(me + 1, inbox.element().as_ptr()) };
+    let sum = unsafe { sum_in_c(me + 1, inbox.as_ptr()) };
     shmem.barrier_all();
     assert_eq!(sum, n * (n + 1) / 2);
     assert_eq!(inbox.load(), (me + n - 1) % n);

@@ -24,15 +24,14 @@ impl<'s> Laplace<'s> {
     /// Returns this PE's rows of the product with a vector. Collective: all PEs call, and must call
     /// a reduction over all PEs before the next call.
     fn times(&self, x: &[f64]) -> Vec<f64> {
-        let (me, last) = (self.shmem.my_pe(), self.shmem.n_pes() - 1);
-        if me > 0 {
-            self.shmem.p(self.beside.at(1), x[0], me - 1);
+        if let Some(before) = self.shmem.neighbor(-1) {
+            self.beside[1].on(before).write(x[0]);
         }
-        if me < last {
-            self.shmem.p(self.beside.at(0), x[ROWS - 1], me + 1);
+        if let Some(after) = self.shmem.neighbor(1) {
+            self.beside[0].on(after).write(x[ROWS - 1]);
         }
         self.shmem.barrier_all();
-        let (before, after) = (self.beside.load(0), self.beside.load(1));
+        let (before, after) = (self.beside[0].load(), self.beside[1].load());
         let at = |i: usize| match i {
             0 => before,
             i => x.get(i - 1).copied().unwrap_or(after),

@@ -1,7 +1,7 @@
-//! A hash table into which all PEs insert at the same time: a PE claims a slot by compare-and-swap,
+//! A hash table into which all PEs insert at the same time: a PE claims a slot by compare-and-exchange,
 //! and adds to its value atomically.
 
-use shmem::{Atomic, Shmem, SymArray};
+use shmem::{Atomic, Peer, Shmem, SymArray};
 
 /// The number of slots on each PE.
 const SLOTS: usize = 128;
@@ -28,30 +28,30 @@ impl<'s> HashTable<'s> {
     }
 
     /// Returns the slots in which a key may be, in the order of the search: an index and a PE.
-    fn places(&self, key: u64) -> impl Iterator<Item = (usize, usize)> {
+    fn places(&self, key: u64) -> impl Iterator<Item = (usize, Peer<'_>)> {
         let all = SLOTS * self.shmem.n_pes();
         let first = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
-        (first..first + all).map(move |slot| (slot % SLOTS, slot % all / SLOTS))
+        let peer = move |slot| self.shmem.pe(slot % all / SLOTS);
+        (first..first + all).map(move |slot| (slot % SLOTS, peer(slot)))
     }
 
     /// Adds to the sum of a key. Returns false if the table is full.
     fn add(&self, key: u64, value: u64) -> bool {
-        let place = self.places(key).find(|&(slot, pe)| {
-            let slot = self.keys.at(slot);
-            let found = self.shmem.compare_exchange(slot, FREE, key, pe);
+        let place = self.places(key).find(|&(slot, peer)| {
+            let found = self.keys[slot].on(peer).compare_exchange(FREE, key);
             found.is_ok() || found == Err(key)
         });
         place
-            .map(|(slot, pe)| self.shmem.add(self.sums.at(slot), value, pe))
+            .map(|(slot, peer)| self.sums[slot].on(peer).add(value))
             .is_some()
     }
 
     /// Returns the sum of a key. It may lack values that other PEs add meanwhile.
     fn get(&self, key: u64) -> Option<u64> {
-        for (slot, pe) in self.places(key) {
-            match self.shmem.fetch(self.keys.at(slot), pe) {
+        for (slot, peer) in self.places(key) {
+            match self.keys[slot].on(peer).load() {
                 FREE => return None,
-                found if found == key => return Some(self.shmem.fetch(self.sums.at(slot), pe)),
+                found if found == key => return Some(self.sums[slot].on(peer).load()),
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
 //! Heat conduction in a plate whose rows are distributed over the PEs: rows are sent to the
 //! neighbors by puts with signals, and a PE waits for its neighbors only.
 
-use shmem::{Cmp, Shmem, Signal, SignalOp, SymArray, SymBox};
+use shmem::{Peer, Shmem, Signal, SymArray, SymBox, SymSlice};
 use std::ops::Range;
 
 /// The number of inner rows of each PE.
@@ -47,31 +47,34 @@ impl<'s> Inbox<'s> {
         }
     }
 
-    fn send(&self, shmem: &Shmem, step: u64, values: &[f64], pe: usize) {
-        let room = self.rows.slice(row(step as usize % 2));
-        shmem.put_signal(room, values, &self.step, SignalOp::Set(step), pe);
+    fn room(&self, step: u64) -> &SymSlice<f64> {
+        &self.rows[row(step as usize % 2)]
+    }
+
+    fn send(&self, peer: Peer<'_>, step: u64, values: &[f64]) {
+        self.room(step)
+            .on(peer)
+            .put_with(values, self.step.set(step));
     }
 
     fn receive(&self, shmem: &Shmem, step: u64, values: &mut [f64]) {
-        shmem.signal_wait_until(&self.step, Cmp::Ge, step);
-        self.rows
-            .slice(row(step as usize % 2))
-            .copy_to_slice(values);
+        shmem.wait(self.step.ge(step));
+        self.room(step).copy_to_slice(values);
     }
 }
 
 fn main() {
     let shmem = shmem::init();
     let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
-    let (above, below) = (me.checked_sub(1), Some(me + 1).filter(|pe| *pe < n_pes));
+    let (above, below) = (shmem.neighbor(-1), shmem.neighbor(1));
     let (from_above, from_below) = (Inbox::new(&shmem), Inbox::new(&shmem));
     let mut mine = plate(ROWS, if me == 0 { 1.0 } else { 0.0 });
     for now in 1..=STEPS {
-        if let Some(pe) = above {
-            from_below.send(&shmem, now, &mine[row(1)], pe);
+        if let Some(peer) = above {
+            from_below.send(peer, now, &mine[row(1)]);
         }
-        if let Some(pe) = below {
-            from_above.send(&shmem, now, &mine[row(ROWS)], pe);
+        if let Some(peer) = below {
+            from_above.send(peer, now, &mine[row(ROWS)]);
         }
         if above.is_some() {
             from_above.receive(&shmem, now, &mut mine[row(0)]);

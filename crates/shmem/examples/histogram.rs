@@ -17,7 +17,7 @@ fn main() {
     let counts = shmem.array::<Atomic<u64>>(BINS);
     for key in me * KEYS..(me + 1) * KEYS {
         let bin = bin(key, n_pes);
-        shmem.inc(counts.at(bin % BINS), bin / BINS);
+        counts[bin % BINS].on(shmem.pe(bin / BINS)).add(1);
     }
     shmem.barrier_all();
 
@@ -25,8 +25,7 @@ fn main() {
     let all = (0..n_pes * KEYS).map(|key| bin(key, n_pes));
     all.filter(|bin| bin / BINS == me)
         .for_each(|bin| expected[bin % BINS] += 1);
-    let mut mine = [0; BINS];
-    shmem.fetch_all(&mut mine, &counts, shmem.my_pe());
+    let mine = counts.on(shmem.me()).load_each();
     assert_eq!(mine, expected);
     println!("PE {me} has the bins {mine:?}");
 }

@@ -11,17 +11,17 @@ const TIMES: u64 = 25;
 
 fn main() {
     let shmem = shmem::init();
-    let numbers = NUMBERS.elements(&shmem);
+    let numbers = NUMBERS.get(&shmem);
+    let home = shmem.pe(0);
     for _ in 0..TIMES {
-        let _turn = shmem.lock(LOCK.element(&shmem));
-        let mut copy = [0; 2];
-        shmem.get(&mut copy, numbers, 0);
+        let _turn = shmem.lock(LOCK.get(&shmem));
+        let copy = numbers.on(home).to_vec();
         assert_eq!(copy[1], copy[0] * copy[0]);
         let next = copy[0] + 1;
-        shmem.put(numbers, &[next, next * next], 0);
+        numbers.on(home).put(&[next, next * next]);
     }
     shmem.barrier_all();
-    let last = shmem.g(numbers.at(0), 0);
+    let last = numbers[0].on(home).read();
     assert_eq!(last, TIMES * shmem.n_pes() as u64);
     println!("PE {} has seen {last} turns", shmem.my_pe());
 }

@@ -24,20 +24,16 @@ fn main() {
     let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
     let pixels = |row| (0..WIDTH).map(move |column| steps(column, row));
     let rows = shmem.array(HEIGHT.div_ceil(n_pes) * WIDTH);
-    for (own, row) in (me..HEIGHT).step_by(n_pes).enumerate() {
+    for (room, row) in rows.chunks(WIDTH).zip((me..HEIGHT).step_by(n_pes)) {
         let computed: Vec<u8> = pixels(row).collect();
-        rows.slice(own * WIDTH..(own + 1) * WIDTH)
-            .copy_from_slice(&computed);
+        room.copy_from_slice(&computed);
     }
     shmem.barrier_all();
     if me == 0 {
         for row in 0..HEIGHT {
-            let (own, mut line) = (row / n_pes, [0; WIDTH]);
-            shmem.get(
-                &mut line,
-                rows.slice(own * WIDTH..(own + 1) * WIDTH),
-                row % n_pes,
-            );
+            let (first, mut line) = (row / n_pes * WIDTH, [0; WIDTH]);
+            let owner = shmem.pe(row % n_pes);
+            rows[first..first + WIDTH].on(owner).get(&mut line);
             assert!(line.into_iter().eq(pixels(row)));
             println!(
                 "{}",

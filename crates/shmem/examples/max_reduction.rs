@@ -18,8 +18,8 @@ fn main() {
     let (source, dest) = (shmem.array(3), shmem.array(3));
     source.copy_from_slice(&[value(me), me, 7 - value(me)]);
     world.all_reduce_into(&source, &dest, Max);
-    assert_eq!(dest.load(0), greatest);
-    assert_eq!(dest.load(1), n_pes - 1);
+    assert_eq!(dest[0].load(), greatest);
+    assert_eq!(dest[1].load(), n_pes - 1);
 
     // The PEs of even numbers: every second one from PE 0 on.
     let evens = world

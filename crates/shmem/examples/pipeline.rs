@@ -1,8 +1,7 @@
 //! Two pipelines through all PEs, one in each direction, on one thread: while one waits, the other
-//! continues. A block is sent from a vector, which the transfer owns until the block has arrived.
-//! Each PE has room for a few blocks.
+//! continues. A block and the signal that it has come are one put. Each PE has room for a few blocks.
 
-use shmem::{Cmp, Shmem, Signal, SignalOp, SymArray, SymBox, SymSlice, block_on};
+use shmem::{Peer, Shmem, Signal, SymArray, SymBox, SymSlice, block_on};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
@@ -15,8 +14,8 @@ const ROOM: u64 = 3;
 /// This PE's stage of a pipeline.
 struct Stage<'s> {
     shmem: &'s Shmem,
-    before: Option<usize>,
-    after: Option<usize>,
+    before: Option<Peer<'s>>,
+    after: Option<Peer<'s>>,
     inbox: SymArray<'s, u64>,
     /// The number of blocks that were put into the inbox of this PE.
     arrived: SymBox<'s, Signal>,
@@ -25,7 +24,7 @@ struct Stage<'s> {
 }
 
 impl<'s> Stage<'s> {
-    fn new(shmem: &'s Shmem, before: Option<usize>, after: Option<usize>) -> Stage<'s> {
+    fn new(shmem: &'s Shmem, before: Option<Peer<'s>>, after: Option<Peer<'s>>) -> Stage<'s> {
         let inbox = shmem.array(BLOCK * ROOM as usize);
         Stage {
             shmem,
@@ -37,9 +36,9 @@ impl<'s> Stage<'s> {
         }
     }
 
-    fn room(&self, number: u64) -> SymSlice<'_, u64> {
+    fn room(&self, number: u64) -> &SymSlice<u64> {
         let first = BLOCK * (number % ROOM) as usize;
-        self.inbox.slice(first..first + BLOCK)
+        &self.inbox[first..first + BLOCK]
     }
 
     /// Waits for the block with this number, and returns it.
@@ -47,11 +46,9 @@ impl<'s> Stage<'s> {
         let Some(before) = self.before else {
             return vec![number; BLOCK];
         };
-        self.shmem
-            .signal_until(&self.arrived, Cmp::Gt, number)
-            .await;
+        self.shmem.until(self.arrived.gt(number)).await;
         let block = self.room(number).to_vec();
-        self.shmem.signal(&self.taken, SignalOp::Add(1), before);
+        self.taken.on(before).add(1);
         block
     }
 
@@ -61,9 +58,10 @@ impl<'s> Stage<'s> {
             return assert_eq!(block, [number + self.shmem.n_pes() as u64; BLOCK]);
         };
         let taken = (number + 1).saturating_sub(ROOM);
-        self.shmem.signal_until(&self.taken, Cmp::Ge, taken).await;
-        self.shmem.put_owned(self.room(number), block, after).await;
-        self.shmem.signal(&self.arrived, SignalOp::Add(1), after);
+        self.shmem.until(self.taken.ge(taken)).await;
+        self.room(number)
+            .on(after)
+            .put_with(&block, self.arrived.add(1));
     }
 
     /// Receives all blocks, adds 1 to their elements, and sends them.
@@ -94,12 +92,14 @@ async fn both(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
-    let (left, right) = (me.checked_sub(1), Some(me + 1).filter(|pe| *pe < n_pes));
+    let (left, right) = (shmem.neighbor(-1), shmem.neighbor(1));
     let (forth, back) = (
         Stage::new(&shmem, left, right),
         Stage::new(&shmem, right, left),
     );
     block_on(both(forth.run(), back.run()));
-    println!("PE {me} has passed on {BLOCKS} blocks in each direction");
+    println!(
+        "PE {} has passed on {BLOCKS} blocks in each direction",
+        shmem.my_pe()
+    );
 }

@@ -4,7 +4,7 @@ fn main() {
     let shmem = shmem::init();
     let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
     let inbox = shmem.zeroed();
-    shmem.p(&inbox, me, (me + 1) % n_pes);
+    inbox.on(shmem.next()).write(me);
     shmem.barrier_all();
     println!("PE {me} heard from PE {}", inbox.load());
     assert_eq!(inbox.load(), (me + n_pes - 1) % n_pes);

@@ -26,15 +26,14 @@ fn main() {
     let mut buckets = vec![Vec::new(); n_pes];
     keys(me).for_each(|key| buckets[bucket(key)].push(key));
     shmem.scope(|s| {
-        // Each PE begins with its own bucket, so that at any time PEs put to different ones.
-        for pe in (me..n_pes).chain(0..me) {
-            let keys = &buckets[pe];
-            let start = shmem.fetch_add(&filled, keys.len(), pe);
-            s.put_nbi(inbox.slice(start..start + keys.len()), keys, pe);
+        for peer in s.peers_from_me() {
+            let keys = &buckets[peer.pe()];
+            let start = filled.on(shmem.pe(peer.pe())).fetch_add(keys.len());
+            inbox[start..start + keys.len()].on(peer).put(keys);
         }
     });
     shmem.barrier_all();
-    let mut sorted = inbox.slice(..shmem.fetch(&filled, me)).to_vec();
+    let mut sorted = inbox[..filled.on(shmem.me()).load()].to_vec();
     sorted.sort_unstable();
 
     let mut expected: Vec<u64> = (0..n_pes)

@@ -1,14 +1,14 @@
 //! Several threads of each PE at once: a private context for each, and a queue of tasks for all
 //! threads of all PEs.
 
-use shmem::{Atomic, Multiple, Private};
+use shmem::Atomic;
 use std::thread;
 
 const THREADS: usize = 3;
 const TASKS: u64 = 300;
 
 fn main() -> Result<(), shmem::ThreadLevelError> {
-    let shmem = shmem::init_thread::<Multiple>()?;
+    let shmem = shmem::init_shared()?;
     let next = shmem.zeroed::<Atomic<u64>>();
     let squares = shmem.array::<u64>(TASKS as usize);
     let world = shmem.world();
@@ -16,13 +16,14 @@ fn main() -> Result<(), shmem::ThreadLevelError> {
         for _ in 0..THREADS {
             threads.spawn(|| {
                 // The context stays on this thread, and its drop completes the puts issued on it.
-                let context = world.context::<Private>();
+                let context = world.context();
+                let home = context.pe(0);
                 loop {
-                    let task = context.fetch_inc(&next, 0);
+                    let task = next.on(home).fetch_add(1);
                     if task >= TASKS {
                         break;
                     }
-                    context.p(squares.at(task as usize), task * task, 0);
+                    squares[task as usize].on(home).write(task * task);
                 }
             });
         }

@@ -15,17 +15,17 @@ fn main() {
     let matrix = shmem.array::<u32>(ROWS * size);
     for block in 0..n_pes {
         for (i, at) in (block * ROWS * ROWS..(block + 1) * ROWS * ROWS).enumerate() {
-            matrix.store(at, value(me * ROWS + i / ROWS, block * ROWS + i % ROWS));
+            matrix[at].store(value(me * ROWS + i / ROWS, block * ROWS + i % ROWS));
         }
     }
     shmem.barrier_all();
 
     // Gets block number `me` of every PE, and transposes each block by itself.
     let mut blocks = vec![0; ROWS * size];
-    let wanted = matrix.slice(me * ROWS * ROWS..(me + 1) * ROWS * ROWS);
+    let wanted = &matrix[me * ROWS * ROWS..(me + 1) * ROWS * ROWS];
     shmem.scope(|s| {
-        for (block, pe) in blocks.chunks_mut(ROWS * ROWS).zip(0..) {
-            s.get_nbi(block, wanted, pe);
+        for (block, peer) in blocks.chunks_mut(ROWS * ROWS).zip(s.peers()) {
+            wanted.on(peer).get(block);
         }
     });
     for row in 0..ROWS {

@@ -19,13 +19,14 @@ fn main() {
     let shmem = shmem::init();
     let next = shmem.zeroed::<Atomic<usize>>();
     let results = shmem.array(TASKS);
+    let home = shmem.pe(0);
     let mut done = 0;
     loop {
-        let task = shmem.fetch_inc(&next, 0);
+        let task = next.on(home).fetch_add(1);
         if task >= TASKS {
             break;
         }
-        shmem.p(results.at(task), steps(task as u64 + 1), 0);
+        results[task].on(home).write(steps(task as u64 + 1));
         done += 1;
     }
     println!("PE {} did {done} of {TASKS} tasks", shmem.my_pe());

@@ -1,129 +1,112 @@
 //! Atomic memory operations (OpenSHMEM 1.6, §9.7). They access [`Atomic`] elements only, and are
 //! atomic towards each other within an atomicity domain: contexts of `SHMEM_TEAM_SHARED` and of
 //! teams split from it are one domain, all others another one (§3.2.1). They do not order other
-//! operations: a [`fence`](Context::fence) or [`quiet`](Context::quiet) does.
+//! operations: a [`fence`](crate::Context::fence) or [`quiet`](crate::Context::quiet) does.
 #![allow(unsafe_code)]
 
-use crate::context::{Context, ContextKind};
 use crate::element::{Atomic, AtomicInteger, AtomicNumber, AtomicValue};
-use crate::symmetric::view::AsElement;
-use crate::thread_level::ThreadLevel;
+use crate::peer::{Peer, Remote};
+use crate::symmetric::view::Sym;
+use crate::threads::Threads;
 use rushmem_runtime::amo;
 
-/// Defines operations with one operand, which return the old value or nothing.
+/// Defines operations with one operand, which return the old value or nothing: `$name` by the
+/// runtime's `$operation`.
 macro_rules! operations {
-    ($($(#[$doc:meta])* $name:ident: $bound:ident $(-> $result:ident)?;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $operation:ident: $bound:ident $(-> $result:ident)?;)*) => {$(
         $(#[$doc])*
         #[inline]
-        #[track_caller]
-        pub fn $name<'a, T: $bound>(
-            &self,
-            dest: impl AsElement<'a, Atomic<T>>,
-            value: T,
-            pe: usize,
-        ) $(-> $result)? {
-            let at = dest.into().as_ptr().cast::<T>();
-            let call = call!(stringify!($name));
-            let pe = self.existing(call, pe);
+        pub fn $name(self, value: T) $(-> $result)?
+        where
+            T: $bound,
+        {
+            let (at, (pe, context)) = (self.view().as_ptr().cast::<T>(), self.target());
             // SAFETY: an aligned element of a symmetric object, which atomic operations alone
             // access.
-            unsafe { amo::$name(call, self.handle(), at, value, pe) }
+            unsafe { amo::$operation(call!(stringify!($name)), context, at, value, pe) }
         }
     )*};
 }
 
-impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Returns the value of `source` on `pe` (`shmem_atomic_fetch`, §9.7.1.1).
+impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
+    /// Returns the value (`shmem_atomic_fetch`, §9.7.1.1).
     #[doc(alias = "shmem_atomic_fetch")]
+    #[doc(alias = "fetch")]
     #[inline]
-    #[track_caller]
-    pub fn fetch<'a, T: AtomicValue>(&self, source: impl AsElement<'a, Atomic<T>>, pe: usize) -> T {
-        let at = source.into().as_ptr().cast::<T>();
-        let pe = self.existing(call!("fetch"), pe);
+    pub fn load(self) -> T {
+        let (at, (pe, context)) = (self.view().as_ptr().cast::<T>(), self.target());
         // SAFETY: an aligned element of a symmetric object, which atomic operations alone access.
-        unsafe { amo::fetch(call!("fetch"), self.handle(), at, pe) }
+        unsafe { amo::fetch(call!("load"), context, at, pe) }
     }
 
-    /// Writes `new` to `dest` on `pe` if its value is `current`. Returns the old value: as `Ok` if
-    /// `new` was written, otherwise as an error, as the atomic types of `std`
-    /// (`shmem_atomic_compare_swap`, §9.7.1.3).
+    /// Writes `new` if the value is `current`. Returns the old value: as `Ok` if `new` was written,
+    /// otherwise as an error, as the atomic types of `std` (`shmem_atomic_compare_swap`, §9.7.1.3).
     ///
     /// # Errors
     /// If the value is not `current`.
     #[doc(alias = "shmem_atomic_compare_swap")]
     #[doc(alias = "compare_swap")]
     #[inline]
-    #[track_caller]
-    pub fn compare_exchange<'a, T: AtomicInteger>(
-        &self,
-        dest: impl AsElement<'a, Atomic<T>>,
-        current: T,
-        new: T,
-        pe: usize,
-    ) -> Result<T, T> {
-        let at = dest.into().as_ptr().cast::<T>();
+    pub fn compare_exchange(self, current: T, new: T) -> Result<T, T>
+    where
+        T: AtomicInteger,
+    {
+        let (at, (pe, context)) = (self.view().as_ptr().cast::<T>(), self.target());
         let call = call!("compare_exchange");
-        let pe = self.existing(call, pe);
         // SAFETY: an aligned element of a symmetric object, which atomic operations alone access.
-        let old = unsafe { amo::compare_swap(call, self.handle(), at, current, new, pe) };
+        let old = unsafe { amo::compare_swap(call, context, at, current, new, pe) };
         if old == current { Ok(old) } else { Err(old) }
     }
 
     operations! {
-        /// Writes `value` to `dest` on `pe` (`shmem_atomic_set`, §9.7.1.2).
-        set: AtomicValue;
-        /// Writes `value` to `dest` on `pe`, and returns the old value (`shmem_atomic_swap`,
-        /// §9.7.1.4).
-        swap: AtomicValue -> T;
-        /// Adds `value` to `dest` on `pe`; a sum of integers wraps (`shmem_atomic_add`, §9.7.1.8;
-        /// for floating-point numbers `shmemx_atomic_add`).
+        /// Writes `value` (`shmem_atomic_set`, §9.7.1.2).
+        #[doc(alias = "shmem_atomic_set")]
+        store = set: AtomicValue;
+        /// Writes `value`, and returns the old value (`shmem_atomic_swap`, §9.7.1.4).
+        #[doc(alias = "shmem_atomic_swap")]
+        swap = swap: AtomicValue -> T;
+        /// Adds `value`; a sum of integers wraps (`shmem_atomic_add`, §9.7.1.8, and
+        /// `shmem_atomic_inc`, §9.7.1.6; for floating-point numbers `shmemx_atomic_add`).
         ///
         /// ```standalone_crate
         /// let shmem = shmem::init();
         /// let energy = shmem.atomic(0.0f64);
-        /// shmem.add(&energy, 0.5, 0);
+        /// energy.on(shmem.pe(0)).add(0.5);
         /// shmem.barrier_all();
-        /// assert_eq!(shmem.fetch(&energy, 0), 0.5 * shmem.n_pes() as f64);
+        /// assert_eq!(energy.on(shmem.pe(0)).load(), 0.5 * shmem.n_pes() as f64);
         /// ```
-        add: AtomicNumber;
-        /// Adds `value` to `dest` on `pe`, and returns the old value (`shmem_atomic_fetch_add`,
-        /// §9.7.1.7).
-        fetch_add: AtomicNumber -> T;
-        /// Combines `dest` on `pe` with `value` by bitwise and (`shmem_atomic_and`, §9.7.1.10).
-        and: AtomicInteger;
-        /// Combines `dest` on `pe` with `value` by bitwise and; returns the old value
+        #[doc(alias = "shmem_atomic_add")]
+        #[doc(alias = "shmem_atomic_inc")]
+        #[doc(alias = "shmemx_atomic_add")]
+        #[doc(alias = "inc")]
+        add = add: AtomicNumber;
+        /// Adds `value`, and returns the old value (`shmem_atomic_fetch_add`, §9.7.1.7, and
+        /// `shmem_atomic_fetch_inc`, §9.7.1.5).
+        #[doc(alias = "shmem_atomic_fetch_add")]
+        #[doc(alias = "shmem_atomic_fetch_inc")]
+        #[doc(alias = "shmemx_atomic_fetch_add")]
+        #[doc(alias = "fetch_inc")]
+        fetch_add = fetch_add: AtomicNumber -> T;
+        /// Combines the value with `value` by bitwise and (`shmem_atomic_and`, §9.7.1.10).
+        #[doc(alias = "shmem_atomic_and")]
+        and = and: AtomicInteger;
+        /// Combines the value with `value` by bitwise and; returns the old value
         /// (`shmem_atomic_fetch_and`, §9.7.1.9).
-        fetch_and: AtomicInteger -> T;
-        /// Combines `dest` on `pe` with `value` by bitwise or (`shmem_atomic_or`, §9.7.1.12).
-        or: AtomicInteger;
-        /// Combines `dest` on `pe` with `value` by bitwise or; returns the old value
+        #[doc(alias = "shmem_atomic_fetch_and")]
+        fetch_and = fetch_and: AtomicInteger -> T;
+        /// Combines the value with `value` by bitwise or (`shmem_atomic_or`, §9.7.1.12).
+        #[doc(alias = "shmem_atomic_or")]
+        or = or: AtomicInteger;
+        /// Combines the value with `value` by bitwise or; returns the old value
         /// (`shmem_atomic_fetch_or`, §9.7.1.11).
-        fetch_or: AtomicInteger -> T;
-        /// Combines `dest` on `pe` with `value` by bitwise exclusive or (`shmem_atomic_xor`,
-        /// §9.7.1.14).
-        xor: AtomicInteger;
-        /// Combines `dest` on `pe` with `value` by bitwise exclusive or; returns the old value
+        #[doc(alias = "shmem_atomic_fetch_or")]
+        fetch_or = fetch_or: AtomicInteger -> T;
+        /// Combines the value with `value` by bitwise exclusive or (`shmem_atomic_xor`, §9.7.1.14).
+        #[doc(alias = "shmem_atomic_xor")]
+        xor = xor: AtomicInteger;
+        /// Combines the value with `value` by bitwise exclusive or; returns the old value
         /// (`shmem_atomic_fetch_xor`, §9.7.1.13).
-        fetch_xor: AtomicInteger -> T;
-    }
-
-    /// Adds 1 to `dest` on `pe` (`shmem_atomic_inc`, §9.7.1.6).
-    #[doc(alias = "shmem_atomic_inc")]
-    #[inline]
-    #[track_caller]
-    pub fn inc<'a, T: AtomicInteger>(&self, dest: impl AsElement<'a, Atomic<T>>, pe: usize) {
-        self.add(dest, T::ONE, pe);
-    }
-
-    /// Adds 1 to `dest` on `pe`, and returns the old value (`shmem_atomic_fetch_inc`, §9.7.1.5).
-    #[doc(alias = "shmem_atomic_fetch_inc")]
-    #[inline]
-    #[track_caller]
-    pub fn fetch_inc<'a, T: AtomicInteger>(
-        &self,
-        dest: impl AsElement<'a, Atomic<T>>,
-        pe: usize,
-    ) -> T {
-        self.fetch_add(dest, T::ONE, pe)
+        #[doc(alias = "shmem_atomic_fetch_xor")]
+        fetch_xor = fetch_xor: AtomicInteger -> T;
     }
 }

@@ -1,19 +1,21 @@
 //! Arrays of atomic elements (OpenSHMEM 1.6, §9.7): arrays with values, and operations on all
-//! elements of a view, each of which is atomic by itself.
+//! elements, each of which is atomic by itself.
+#![allow(unsafe_code)]
 
-use crate::context::{Context, ContextKind, DefaultContext};
+use crate::context::CompletedAtEnd;
 use crate::element::{Atomic, AtomicValue};
 use crate::job::Shmem;
 use crate::operator::Operator;
+use crate::peer::{Peer, Remote};
 use crate::rma::require_same_length;
 use crate::symmetric::array::SymArray;
 use crate::symmetric::boxed::SymBox;
-use crate::symmetric::view::AsElements;
+use crate::symmetric::view::SymSlice;
 use crate::team::Team;
-use crate::thread_level::ThreadLevel;
-use rushmem_runtime::setup;
+use crate::threads::Threads;
+use rushmem_runtime::{Call, Context as _, ContextHandle, DefaultContext, ExistingPe, amo, setup};
 
-impl<L: ThreadLevel> Shmem<L> {
+impl<C: Threads> Shmem<C> {
     /// Allocates one atomic element with the value `value` on each PE (`shmem_malloc`, §9.3.1).
     /// Collective. Panics, or ends the job with a message, in the same cases as
     /// [`array`](Self::array).
@@ -21,14 +23,15 @@ impl<L: ThreadLevel> Shmem<L> {
     /// ```standalone_crate
     /// let shmem = shmem::init();
     /// let ticket = shmem.atomic(100u64);
-    /// let mine = shmem.fetch_inc(&ticket, 0);
+    /// let mine = ticket.on(shmem.pe(0)).fetch_add(1);
     /// assert!((100..100 + shmem.n_pes() as u64).contains(&mine));
     /// ```
     #[doc(alias = "shmem_malloc")]
+    #[doc(alias = "shmem_malloc_with_hints")]
     #[track_caller]
     pub fn atomic<T: AtomicValue>(&self, value: T) -> SymBox<'_, Atomic<T>> {
-        let one = self.zeroed();
-        self.set(&one, value, self.my_pe());
+        let one = self.zeroed::<Atomic<T>>();
+        one.on(self.me()).store(value);
         self.barrier_all();
         one
     }
@@ -40,91 +43,66 @@ impl<L: ThreadLevel> Shmem<L> {
     /// ```standalone_crate
     /// let shmem = shmem::init();
     /// let least = shmem.atomics(&[i64::MAX; 4]);
-    /// let mut seen = [0; 4];
-    /// shmem.fetch_all(&mut seen, &least, 0);
-    /// assert_eq!(seen, [i64::MAX; 4]);
+    /// assert_eq!(least.on(shmem.pe(0)).load_each(), [i64::MAX; 4]);
     /// ```
     #[doc(alias = "shmem_malloc")]
+    #[doc(alias = "shmem_malloc_with_hints")]
     #[track_caller]
     pub fn atomics<T: AtomicValue>(&self, values: &[T]) -> SymArray<'_, Atomic<T>> {
         let array = self.array(values.len());
-        self.set_all(&array, values, self.my_pe());
+        array.on(self.me()).store_each(values);
         self.barrier_all();
         array
     }
 }
 
-impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Fetches the values of the elements on `pe`, which may be this PE, to `dest`, which must have
-    /// the same length (`shmem_atomic_fetch_nbi`, §9.7.2.1, of each). Completes all operations
-    /// issued on this context.
+impl<T: AtomicValue, C: Threads> Remote<'_, SymSlice<Atomic<T>>, Peer<'_, C>> {
+    /// Returns the values of the elements (`shmem_atomic_fetch_nbi`, §9.7.2.1, of each). Completes
+    /// all operations issued on the peer's context.
     #[doc(alias = "shmem_atomic_fetch_nbi")]
-    #[track_caller]
-    pub fn fetch_all<'a, T: AtomicValue>(
-        &self,
-        dest: &mut [T],
-        source: impl AsElements<'a, Atomic<T>>,
-        pe: usize,
-    ) {
-        let source = source.into();
-        require_same_length(call!("fetch_all"), dest.len(), source.len());
-        self.scope(|s| {
-            for (index, fetched) in dest.iter_mut().enumerate() {
-                s.fetch_nbi(fetched, source.at(index), pe);
-            }
-        });
+    pub fn load_each(self) -> Vec<T> {
+        let mut values = vec![T::zeroed(); self.view().len()];
+        self.load_into(&mut values);
+        values
     }
 
-    /// Writes `values`, one for each element, to the elements on `pe` (`shmem_atomic_set`,
-    /// §9.7.1.2, of each).
+    /// Works as [`load_each`](Self::load_each), to `dest`, which must have the same length.
+    #[doc(alias = "shmem_atomic_fetch_nbi")]
+    #[track_caller]
+    pub fn load_into(self, dest: &mut [T]) {
+        let call = call!("load_into");
+        require_same_length(call, dest.len(), self.view().len());
+        fetch_each(call, self.view(), dest, self.target());
+    }
+
+    /// Writes `values`, one for each element, to the elements (`shmem_atomic_set`, §9.7.1.2, of
+    /// each).
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
     /// let counters = shmem.array::<shmem::Atomic<u32>>(3);
-    /// if shmem.my_pe() == 0 {
-    ///     shmem.set_all(&counters, &[1, 2, 3], shmem.n_pes() - 1);
-    /// }
-    /// # shmem.barrier_all();
-    /// # let fetched = shmem.fetch(counters.at(2), shmem.my_pe());
-    /// # assert!(shmem.my_pe() + 1 < shmem.n_pes() || fetched == 3);
+    /// counters.on(shmem.me()).store_each(&[1, 2, 3]);
+    /// # assert_eq!(counters.on(shmem.me()).load_each(), [1, 2, 3]);
     /// ```
     #[doc(alias = "shmem_atomic_set")]
     #[track_caller]
-    pub fn set_all<'a, T: AtomicValue>(
-        &self,
-        dest: impl AsElements<'a, Atomic<T>>,
-        values: &[T],
-        pe: usize,
-    ) {
-        let dest = dest.into();
-        require_same_length(call!("set_all"), dest.len(), values.len());
-        for (index, &value) in values.iter().enumerate() {
-            self.set(dest.at(index), value, pe);
+    pub fn store_each(self, values: &[T]) {
+        require_same_length(call!("store_each"), self.view().len(), values.len());
+        for (element, &value) in self.view().iter().zip(values) {
+            self.at(element).store(value);
         }
     }
 
-    /// Writes `value` to each element on `pe` (`shmem_atomic_set`, §9.7.1.2, of each).
-    ///
-    /// ```standalone_crate
-    /// # let shmem = shmem::init();
-    /// let counters = shmem.array::<shmem::Atomic<u32>>(3);
-    /// shmem.set_each(&counters, 7, shmem.my_pe());
-    /// assert_eq!(shmem.fetch(counters.at(1), shmem.my_pe()), 7);
-    /// ```
+    /// Writes `value` to each element (`shmem_atomic_set`, §9.7.1.2, of each).
     #[doc(alias = "shmem_atomic_set")]
-    #[track_caller]
-    pub fn set_each<'a, T: AtomicValue>(
-        &self,
-        dest: impl AsElements<'a, Atomic<T>>,
-        value: T,
-        pe: usize,
-    ) {
-        let dest = dest.into();
-        (0..dest.len()).for_each(|index| self.set(dest.at(index), value, pe));
+    pub fn fill(self, value: T) {
+        for element in self.view() {
+            self.at(element).store(value);
+        }
     }
 }
 
-impl<L: ThreadLevel> Team<'_, L> {
+impl<C: Threads> Team<'_, C> {
     /// Returns the values of the elements on all members, combined element by element (§9.10.9).
     /// All members call with the same number of elements. If other PEs update an element meanwhile,
     /// either the old or the new value is used.
@@ -132,23 +110,40 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// ```standalone_crate
     /// let shmem = shmem::init();
     /// let hits = shmem.array::<shmem::Atomic<u64>>(2);
-    /// shmem.inc(hits.at(1), 0);
+    /// hits[1].on(shmem.pe(0)).add(1);
     /// shmem.barrier_all();
     /// let total = shmem.world().all_reduce_atomics(&hits, shmem::Sum);
     /// assert_eq!(total, [0, shmem.n_pes() as u64]);
     /// ```
-    #[track_caller]
-    pub fn all_reduce_atomics<'a, T: AtomicValue, O: Operator<T>>(
+    pub fn all_reduce_atomics<T: AtomicValue, O: Operator<T>>(
         &self,
-        source: impl AsElements<'a, Atomic<T>>,
+        source: &SymSlice<Atomic<T>>,
         op: O,
     ) -> Vec<T> {
-        let source = source.into();
-        let mut values = vec![T::zeroed(); source.len()];
         let call = call!("Team::all_reduce_atomics");
-        let me = setup::my_pe(call) as usize;
-        Context::<DefaultContext, L>::new(()).fetch_all(&mut values, source, me);
+        let me = DefaultContext
+            .existing_pe(call, setup::my_pe(call) as usize)
+            .unwrap_or_else(|| unreachable!("this PE exists"));
+        let mut values = vec![T::zeroed(); source.len()];
+        fetch_each(call, source, &mut values, (me, ContextHandle::DEFAULT));
         self.combine_in_place(call, op, &mut values);
         values
+    }
+}
+
+/// Fetches each element of `source` on a PE to `dest`, which is as long. Completes the operations
+/// on the context.
+fn fetch_each<T: AtomicValue>(
+    call: Call,
+    source: &SymSlice<Atomic<T>>,
+    dest: &mut [T],
+    (pe, context): (ExistingPe, ContextHandle),
+) {
+    let _end = CompletedAtEnd(context);
+    for (element, fetched) in source.iter().zip(dest) {
+        // SAFETY: an aligned element of a symmetric object, which only atomic operations access;
+        // the value is stored to a variable that is borrowed until the end of this function, which
+        // completes the operation.
+        unsafe { amo::fetch_nbi(call, context, fetched, element.as_ptr().cast(), pe) }
     }
 }

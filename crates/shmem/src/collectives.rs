@@ -9,14 +9,14 @@
 //! to other memory.
 #![allow(unsafe_code)]
 
+use crate::element::PlainData;
 use crate::operator::Operator;
 use crate::panics::mistake;
 use crate::rma::require_same_length;
-use crate::strided::{Strides, require_in_span};
-use crate::symmetric::view::{AsElements, SymSlice};
+use crate::strided::Strides;
+use crate::symmetric::view::{AsSymSlice, SymSlice};
 use crate::team::Team;
-use crate::thread_level::ThreadLevel;
-use bytemuck::Pod;
+use crate::threads::Threads;
 use rushmem_runtime::alltoallv::{self, TargetBlocks};
 use rushmem_runtime::{Call, collectives};
 
@@ -30,17 +30,17 @@ pub struct Blocks<'a> {
     pub counts: &'a [usize],
 }
 
-impl<L: ThreadLevel> Team<'_, L> {
+impl<C: Threads> Team<'_, C> {
     /// Copies `source` of member `root` to `dest` of all members (`shmem_broadcast`, §9.10.7).
     #[doc(alias = "shmem_broadcast")]
     #[track_caller]
-    pub fn broadcast_into<'a, T: Pod>(
+    pub fn broadcast_into<T: PlainData>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &(impl AsSymSlice<T> + ?Sized),
+        dest: &(impl AsSymSlice<T> + ?Sized),
         root: usize,
     ) {
-        let (dest, source) = (dest.into(), source.into());
+        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
         require_same_length(call!("Team::broadcast_into"), dest.len(), source.len());
         require_apart(call!("Team::broadcast_into"), dest, source);
         let root = self.root(call!("Team::broadcast_into"), root) as i32;
@@ -56,12 +56,12 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[doc(alias = "shmem_collect")]
     #[doc(alias = "all_gather_varcount_into")]
     #[track_caller]
-    pub fn all_gather_varying_into<'a, T: Pod>(
+    pub fn all_gather_varying_into<T: PlainData>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &(impl AsSymSlice<T> + ?Sized),
+        dest: &(impl AsSymSlice<T> + ?Sized),
     ) -> usize {
-        let (dest, source) = (dest.into(), source.into());
+        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
         require_apart(call!("Team::all_gather_varying_into"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
         let (call, team) = (call!("Team::all_gather_varying_into"), self.handle().into());
@@ -78,12 +78,12 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// other to `dest` of all members (`shmem_fcollect`, §9.10.8).
     #[doc(alias = "shmem_fcollect")]
     #[track_caller]
-    pub fn all_gather_into<'a, T: Pod>(
+    pub fn all_gather_into<T: PlainData>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &(impl AsSymSlice<T> + ?Sized),
+        dest: &(impl AsSymSlice<T> + ?Sized),
     ) {
-        let (dest, source) = (dest.into(), source.into());
+        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
         let total = source.len().saturating_mul(self.n_pes());
         if dest.len() != total {
             wrong_length(call!("Team::all_gather_into"), dest.len(), total);
@@ -100,12 +100,12 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// member, all of the same length.
     #[doc(alias = "shmem_alltoall")]
     #[track_caller]
-    pub fn all_to_all_into<'a, T: Pod>(
+    pub fn all_to_all_into<T: PlainData>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &(impl AsSymSlice<T> + ?Sized),
+        dest: &(impl AsSymSlice<T> + ?Sized),
     ) {
-        let (dest, source) = (dest.into(), source.into());
+        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
         require_same_length(call!("Team::all_to_all_into"), dest.len(), source.len());
         let n_pes = self.n_pes();
         if !dest.len().is_multiple_of(n_pes) {
@@ -122,28 +122,40 @@ impl<L: ThreadLevel> Team<'_, L> {
         unsafe { collectives::alltoall(call, team, to, from, bytes_of(source) / n_pes) };
     }
 
-    /// Works as [`all_to_all_into`](Self::all_to_all_into), for blocks of `nelems` elements that are not
-    /// adjacent: the elements are `strides` apart in `dest` and in `source`
-    /// (`shmem_alltoalls`, §9.10.6).
+    /// Works as [`all_to_all_into`](Self::all_to_all_into), for elements that are not adjacent:
+    /// `strides.count` elements for each member, `strides.source` apart in `source` and
+    /// `strides.dest` apart in `dest` (`shmem_alltoalls`, §9.10.6).
+    ///
+    /// # Panics
+    /// If `strides.block` is not 1, or not all elements are in both.
     #[doc(alias = "shmem_alltoalls")]
     #[track_caller]
-    pub fn all_to_all_strided_into<'a, T: Pod>(
+    pub fn all_to_all_strided_into<T: PlainData>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &(impl AsSymSlice<T> + ?Sized),
+        dest: &(impl AsSymSlice<T> + ?Sized),
         strides: Strides,
-        nelems: usize,
     ) {
-        let (dest, source) = (dest.into(), source.into());
-        let Strides { dst, sst } = strides;
-        let elements = nelems.saturating_mul(self.n_pes());
+        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
         let call = call!("Team::all_to_all_strided_into");
-        require_in_span(call, "dest", dest.len(), dst, 1, elements);
-        require_in_span(call, "source", source.len(), sst, 1, elements);
+        if strides.block != 1 {
+            mistake!(
+                call,
+                "the blocks of argument strides have {} elements; pass single ones, of block 1",
+                strides.block
+            );
+        }
+        let nelems = strides.count;
+        let of_all = Strides {
+            count: nelems.saturating_mul(self.n_pes()),
+            ..strides
+        };
+        of_all.require_in_span(call, "destination", dest.len(), strides.dest);
+        of_all.require_in_span(call, "source", source.len(), strides.source);
         require_apart(call, dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team, bytes) = (call, self.handle().into(), size_of::<T>());
-        let (dst, sst) = (dst as isize, sst as isize);
+        let (team, bytes) = (self.handle().into(), size_of::<T>());
+        let (dst, sst) = (strides.dest as isize, strides.source as isize);
         // SAFETY: symmetric objects; all elements are within them, as just checked.
         unsafe { collectives::alltoalls(call, team, to, from, dst, sst, nelems, bytes) };
     }
@@ -158,14 +170,14 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[doc(alias = "shmemx_alltoallv")]
     #[doc(alias = "all_to_all_varcount_into")]
     #[track_caller]
-    pub fn all_to_all_blocks_at<'a, T: Pod>(
+    pub fn all_to_all_blocks_at<T: PlainData>(
         &self,
-        source: impl AsElements<'a, T>,
+        source: &(impl AsSymSlice<T> + ?Sized),
         blocks: Blocks<'_>,
-        dest: impl AsElements<'a, T>,
+        dest: &(impl AsSymSlice<T> + ?Sized),
         dest_offsets: &[usize],
     ) -> Vec<usize> {
-        let (dest, source) = (dest.into(), source.into());
+        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
         let (call, n_pes) = (call!("Team::all_to_all_blocks_at"), self.n_pes());
         require_apart(call, dest, source);
         if dest_offsets.len() != n_pes {
@@ -216,13 +228,13 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[doc(alias = "shmemx_alltoallv_packed")]
     #[doc(alias = "all_to_all_varcount_into")]
     #[track_caller]
-    pub fn all_to_all_blocks<'a, T: Pod>(
+    pub fn all_to_all_blocks<T: PlainData>(
         &self,
-        source: impl AsElements<'a, T>,
+        source: &(impl AsSymSlice<T> + ?Sized),
         counts: &[usize],
-        dest: impl AsElements<'a, T>,
+        dest: &(impl AsSymSlice<T> + ?Sized),
     ) -> usize {
-        let (dest, source) = (dest.into(), source.into());
+        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
         let call = call!("Team::all_to_all_blocks");
         require_apart(call, dest, source);
         let offsets: Vec<usize> = counts
@@ -258,10 +270,10 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// Returns the offsets and lengths of blocks in bytes. Panics unless there
     /// is a block for each member, and all are within `source`.
     #[track_caller]
-    fn blocks<T: Pod>(
+    fn blocks<T: PlainData>(
         &self,
         call: Call,
-        source: SymSlice<'_, T>,
+        source: &SymSlice<T>,
         blocks: Blocks<'_>,
     ) -> [Vec<usize>; 2] {
         let Blocks { offsets, counts } = blocks;
@@ -298,13 +310,13 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[doc(alias = "shmem_or_reduce")]
     #[doc(alias = "shmem_xor_reduce")]
     #[track_caller]
-    pub fn all_reduce_into<'a, T: Pod, O: Operator<T>>(
+    pub fn all_reduce_into<T: PlainData, O: Operator<T>>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &(impl AsSymSlice<T> + ?Sized),
+        dest: &(impl AsSymSlice<T> + ?Sized),
         _op: O,
     ) {
-        let (dest, source) = (dest.into(), source.into());
+        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
         require_same_length(call!("Team::all_reduce_into"), dest.len(), source.len());
         require_apart(call!("Team::all_reduce_into"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
@@ -318,13 +330,13 @@ impl<L: ThreadLevel> Team<'_, L> {
     #[doc(alias = "shmem_sum_inscan")]
     #[doc(alias = "scan_into")]
     #[track_caller]
-    pub fn inclusive_scan_into<'a, T: Pod, O: Operator<T>>(
+    pub fn inclusive_scan_into<T: PlainData, O: Operator<T>>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &(impl AsSymSlice<T> + ?Sized),
+        dest: &(impl AsSymSlice<T> + ?Sized),
         _op: O,
     ) {
-        let (dest, source) = (dest.into(), source.into());
+        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
         require_same_length(call!("Team::inclusive_scan_into"), dest.len(), source.len());
         require_apart(call!("Team::inclusive_scan_into"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
@@ -341,13 +353,13 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// numbers.
     #[doc(alias = "shmem_sum_exscan")]
     #[track_caller]
-    pub fn exclusive_scan_into<'a, T: Pod, O: Operator<T>>(
+    pub fn exclusive_scan_into<T: PlainData, O: Operator<T>>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &(impl AsSymSlice<T> + ?Sized),
+        dest: &(impl AsSymSlice<T> + ?Sized),
         _op: O,
     ) {
-        let (dest, source) = (dest.into(), source.into());
+        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
         require_same_length(call!("Team::exclusive_scan_into"), dest.len(), source.len());
         require_apart(call!("Team::exclusive_scan_into"), dest, source);
         let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
@@ -357,10 +369,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     }
 }
 
-pub(crate) fn bytes_of<T>(elements: SymSlice<'_, T>) -> usize
-where
-    T: Pod,
-{
+pub(crate) fn bytes_of<T: PlainData>(elements: &SymSlice<T>) -> usize {
     elements.len() * size_of::<T>()
 }
 
@@ -376,7 +385,7 @@ pub(crate) fn elements_of<T>(nbytes: usize) -> usize {
 
 /// Panics unless both views start at the same element, or have none in common.
 #[track_caller]
-pub(crate) fn require_apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<'_, T>) {
+pub(crate) fn require_apart<T: PlainData>(call: Call, dest: &SymSlice<T>, source: &SymSlice<T>) {
     let (to, from) = (dest.as_ptr().addr(), source.as_ptr().addr());
     if to != from && to < from + bytes_of(source) && from < to + bytes_of(dest) {
         mistake!(

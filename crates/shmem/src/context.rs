@@ -1,144 +1,88 @@
 //! Contexts (OpenSHMEM 1.6, §9.5): streams of operations, which are ordered and completed
 //! independently of each other.
-#![allow(unsafe_code)]
 
 use crate::panics::mistake;
-use crate::thread_level::{Single, ThreadLevel, Threads};
-use core::ffi::{c_int, c_long};
-use rushmem_runtime::constants::{
-    SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_CTX_SESSION_BATCH,
-};
-use rushmem_runtime::{
-    Call, Context as _, ContextHandle, ExistingPe, TeamHandle, ctx, order, team,
-};
-use std::cell::Cell;
+use crate::team::Team;
+use crate::threads::{Creates, Local, Threads, UsedBy, UsedByThreads};
+use core::ffi::c_long;
+use rushmem_runtime::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_SESSION_BATCH};
+use rushmem_runtime::{ContextHandle, TeamHandle, ctx, order};
 use std::fmt;
 use std::marker::PhantomData;
 
-mod sealed {
-    pub trait OfContext {
-        /// The owner of the context, whose drop destroys it.
-        type Owned;
-        /// The handle of the runtime.
-        type Handle: rushmem_runtime::Context;
-        /// A type that is `Send` and `Sync` if the context is, among threads that may call the
-        /// library.
-        type Threads;
-        fn handle(owned: &Self::Owned) -> Self::Handle;
-    }
-}
-use sealed::OfContext;
-
-/// The options of a context (§9.5.1), as a type.
-pub trait ContextKind: OfContext {}
-
-/// A kind of context that a program can create (§9.5.1).
-pub trait CreatedKind: ContextKind + OfContext<Owned = Owned> {
-    /// The value of the standard's argument `options`.
-    const OPTIONS: c_long;
+/// A stream of operations on the PEs of one team, numbered as in that team (`shmem_ctx_t`, §9.5).
+///
+/// A [`Shmem`](crate::Shmem) dereferences to the default context (`SHMEM_CTX_DEFAULT`), which numbers
+/// PEs as the world team does. Others are made by [`Team::context`] and by [`ContextOptions`], and
+/// destroyed when they are dropped, which completes the operations issued on them
+/// (`shmem_ctx_destroy`, §9.5.3). Operations are issued on a context by its [peers](Self::pe).
+#[doc(alias = "shmem_ctx_t")]
+pub struct Context<'t, C: Threads = Local> {
+    owned: Owned,
+    team: PhantomData<&'t ()>,
+    threads: PhantomData<UsedByThreads<C>>,
 }
 
-/// The default context (`SHMEM_CTX_DEFAULT`, §9.5), which exists without being created. It numbers
-/// PEs as the world team does.
-#[derive(Clone, Copy, Debug)]
-pub struct DefaultContext;
-
-/// No option (§9.5.1): any thread may use the context at any time.
-#[derive(Clone, Copy, Debug)]
-pub struct Shared;
-
-/// `SHMEM_CTX_SERIALIZED` (§9.5.1): one thread at a time uses the context. It is `Send`, but not
-/// `Sync`.
-#[derive(Clone, Copy, Debug)]
-pub struct Serialized;
-
-/// `SHMEM_CTX_PRIVATE` (§9.5.1): only the thread that created the context uses it. It is neither
-/// `Send` nor `Sync`.
-#[derive(Clone, Copy, Debug)]
-pub struct Private;
-
-impl OfContext for DefaultContext {
-    type Owned = ();
-    type Handle = rushmem_runtime::DefaultContext;
-    type Threads = ();
-    #[inline(always)]
-    fn handle((): &()) -> rushmem_runtime::DefaultContext {
-        rushmem_runtime::DefaultContext
-    }
-}
-
-impl ContextKind for DefaultContext {}
-
-macro_rules! created {
-    ($($kind:ident, $threads:ty, $options:expr;)*) => {$(
-        impl OfContext for $kind {
-            type Owned = Owned;
-            type Handle = ContextHandle;
-            type Threads = $threads;
-            #[inline(always)]
-            fn handle(owned: &Owned) -> ContextHandle {
-                owned.0
-            }
-        }
-        impl ContextKind for $kind {}
-        impl CreatedKind for $kind {
-            const OPTIONS: c_long = $options;
-        }
-    )*};
-}
-created! {
-    Shared, (), 0;
-    Serialized, Cell<()>, SHMEM_CTX_SERIALIZED;
-    Private, *const (), SHMEM_CTX_PRIVATE;
-}
-
-/// A context that this program created and has to destroy.
-#[derive(Debug)]
-pub struct Owned(pub(crate) ContextHandle);
+/// The context, which its drop destroys unless it is the default one.
+struct Owned(ContextHandle);
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        ctx::destroy(call!("Context::drop"), self.0);
+        if self.0 != ContextHandle::DEFAULT {
+            ctx::destroy(call!("Context::drop"), self.0);
+        }
     }
 }
 
-/// A stream of operations on the PEs of one team, numbered as in that team (`shmem_ctx_t`, §9.5).
-///
-/// A [`Shmem`](crate::Shmem) dereferences to the default context. Others are made by
-/// [`Team::context`](crate::Team::context) and destroyed when they are dropped, which completes
-/// the operations issued on them (`shmem_ctx_destroy`, §9.5.3).
-pub struct Context<'t, K: ContextKind = DefaultContext, L: ThreadLevel = Single> {
-    owned: K::Owned,
-    team: PhantomData<&'t ()>,
-    threads: PhantomData<(K::Threads, Threads<L>)>,
+/// Completes the operations on a context when it is dropped.
+pub(crate) struct CompletedAtEnd(pub(crate) ContextHandle);
+
+impl Drop for CompletedAtEnd {
+    fn drop(&mut self) {
+        order::quiet(call!("Context::quiet"), self.0);
+    }
 }
 
-impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    pub(crate) fn new(owned: K::Owned) -> Self {
+impl<C: Threads> Context<'_, C> {
+    fn new(handle: ContextHandle) -> Self {
         Context {
-            owned,
+            owned: Owned(handle),
             team: PhantomData,
             threads: PhantomData,
         }
     }
 
-    #[inline(always)]
-    pub(crate) fn handle(&self) -> K::Handle {
-        K::handle(&self.owned)
+    pub(crate) fn default_one() -> Self {
+        Context::new(ContextHandle::DEFAULT)
     }
 
-    /// Returns the PE that `pe` means on this context. Panics if there is none.
     #[inline(always)]
-    #[track_caller]
-    pub(crate) fn existing(&self, call: Call, pe: usize) -> ExistingPe {
-        match self.handle().existing_pe(call, pe) {
-            Some(existing) => existing,
-            None => no_such_pe(call, self.handle().handle(), pe),
-        }
+    pub(crate) fn handle(&self) -> ContextHandle {
+        self.owned.0
+    }
+
+    pub(crate) fn team_handle(&self) -> TeamHandle {
+        let team = ctx::team_of(call!("Context::team"), self.handle());
+        team.unwrap_or_else(|| unreachable!("a context that exists has a team"))
+    }
+
+    /// Returns the team on which the context was created, in which its operations number PEs
+    /// (`shmem_ctx_get_team`, §9.5.4).
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// let node = shmem.node();
+    /// let context = node.context();
+    /// assert_eq!(context.team().n_pes(), node.n_pes());
+    /// ```
+    #[doc(alias = "shmem_ctx_get_team")]
+    pub fn team(&self) -> Team<'_, C> {
+        Team::borrowed(self.team_handle())
     }
 
     /// Orders the puts, atomic operations and signals issued on this context so far before those
     /// issued later to the same PE (`shmem_ctx_fence`, §9.12.1).
+    #[doc(alias = "shmem_fence")]
     #[doc(alias = "shmem_ctx_fence")]
     #[inline]
     pub fn fence(&self) {
@@ -146,35 +90,26 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     }
 
     /// Completes all operations issued on this context: puts are visible at their targets, and the
-    /// data of gets are in their destinations (`shmem_ctx_quiet`, §9.12.2).
+    /// data of gets are in their destinations (`shmem_ctx_quiet`, §9.12.2). [`Peer::quiet`] completes
+    /// those to one PE.
+    ///
+    /// [`Peer::quiet`]: crate::Peer::quiet
+    #[doc(alias = "shmem_quiet")]
     #[doc(alias = "shmem_ctx_quiet")]
     #[inline]
     pub fn quiet(&self) {
         order::quiet(call!("Context::quiet"), self.handle());
     }
-
-    /// Works as [`quiet`](Self::quiet), for the operations issued to these PEs
-    /// (`shmem_ctx_pe_quiet`, §9.12.3). Panics if one of the PEs does not exist.
-    #[doc(alias = "shmem_ctx_pe_quiet")]
-    #[track_caller]
-    pub fn pe_quiet(&self, pes: &[usize]) {
-        let call = call!("Context::pe_quiet");
-        for &pe in pes {
-            self.existing(call, pe);
-            let pe = pe as c_int;
-            // SAFETY: an array of one number, which lives during the call.
-            unsafe { order::pe_quiet(call, self.handle(), &raw const pe, 1) };
-        }
-    }
 }
 
-/// The expected use of a context (§9.5.1). It is a hint.
+/// The expected use of a context (§9.5.1), by which [`create`](Self::create) makes one. It is a hint.
 ///
 /// ```standalone_crate
 /// let shmem = shmem::init();
 /// let team = shmem.world();
-/// let options = shmem::ContextOptions::new().no_store();
-/// let context = team.context_with::<shmem::Private>(options);
+/// let context = shmem::ContextOptions::new().no_store().create(&team)?;
+/// # drop(context);
+/// # Ok::<(), shmem::TooManyContexts>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextOptions {
@@ -195,17 +130,77 @@ impl ContextOptions {
         self
     }
 
-    /// Returns the options of a kind in the standard's form.
-    pub(crate) fn flags<K: CreatedKind>(self) -> c_long {
-        K::OPTIONS | if self.no_store { SHMEM_CTX_NOSTORE } else { 0 }
+    /// Creates a context for this thread, whose PEs are those of the team (`shmem_team_create_ctx`,
+    /// §9.5.2). Not collective.
+    ///
+    /// # Errors
+    /// If this PE has 65,536 contexts already, besides the default one.
+    #[doc(alias = "shmem_ctx_create")]
+    #[doc(alias = "shmem_team_create_ctx")]
+    pub fn create<'t, C: Threads>(
+        self,
+        team: &'t Team<'_, C>,
+    ) -> Result<Context<'t, Local>, TooManyContexts> {
+        self.create_of_kind(team)
+    }
+
+    /// Works as [`create`](Self::create), for a context that goes from thread to thread
+    /// ([`Movable`](crate::Movable)), or that threads use at once ([`Shared`](crate::Shared)).
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create).
+    #[doc(alias = "shmem_ctx_create")]
+    #[doc(alias = "shmem_team_create_ctx")]
+    pub fn create_as<'t, K: Threads>(
+        self,
+        team: &'t Team<'_, impl Creates<K>>,
+    ) -> Result<Context<'t, K>, TooManyContexts> {
+        self.create_of_kind(team)
+    }
+
+    fn create_of_kind<'t, K: Threads, C: Threads>(
+        self,
+        team: &'t Team<'_, C>,
+    ) -> Result<Context<'t, K>, TooManyContexts> {
+        let no_store: c_long = if self.no_store { SHMEM_CTX_NOSTORE } else { 0 };
+        let options = <K as UsedBy>::OPTIONS | no_store;
+        let made = ctx::create(call!("ContextOptions::create"), team.handle(), options);
+        made.map(Context::new).ok_or(TooManyContexts(()))
     }
 }
+
+impl<C: Threads> Team<'_, C> {
+    /// Creates a context for this thread, whose PEs are those of the team (`shmem_team_create_ctx`,
+    /// §9.5.2). Not collective. Panics if there are too many; [`ContextOptions::create`] returns an
+    /// error then.
+    #[doc(alias = "shmem_ctx_create")]
+    #[doc(alias = "shmem_team_create_ctx")]
+    #[track_caller]
+    pub fn context(&self) -> Context<'_, Local> {
+        match ContextOptions::new().create(self) {
+            Ok(context) => context,
+            Err(error) => mistake!(call!("Team::context"), "{error}"),
+        }
+    }
+}
+
+/// The error of a PE that already has as many contexts as it can have (§9.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyContexts(());
+
+impl fmt::Display for TooManyContexts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("there are too many contexts; drop those that are not in use")
+    }
+}
+
+impl std::error::Error for TooManyContexts {}
 
 /// A session (OpenSHMEM 1.6, §9.9): a hint that many operations are issued on a context until the
 /// session is dropped.
 #[derive(Debug)]
 #[must_use = "a session ends when it is dropped"]
-pub struct Session<'c, K: ContextKind, L: ThreadLevel>(&'c Context<'c, K, L>);
+pub struct Session<'c, C: Threads = Local>(&'c Context<'c, C>);
 
 /// The expected operations of a session (§9.9.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -233,10 +228,10 @@ impl SessionOptions {
     }
 }
 
-impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
+impl<C: Threads> Context<'_, C> {
     /// Starts a session (`shmem_ctx_session_start`, §9.9.2).
     #[doc(alias = "shmem_ctx_session_start")]
-    pub fn session(&self) -> Session<'_, K, L> {
+    pub fn session(&self) -> Session<'_, C> {
         self.session_with(SessionOptions::default())
     }
 
@@ -247,48 +242,29 @@ impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
     /// # let counters = shmem.array::<shmem::Atomic<u64>>(100);
     /// let options = shmem::SessionOptions::new().batch().total_ops(100);
     /// let session = shmem.session_with(options);
-    /// (0..100).for_each(|i| shmem.inc(counters.at(i), 0));
+    /// counters.iter().for_each(|x| x.on(shmem.pe(0)).add(1));
     /// drop(session);
     /// ```
-    pub fn session_with(&self, options: SessionOptions) -> Session<'_, K, L> {
+    #[doc(alias = "shmem_ctx_session_start")]
+    pub fn session_with(&self, options: SessionOptions) -> Session<'_, C> {
         let options = if options.batch {
             SHMEM_CTX_SESSION_BATCH
         } else {
             0
         };
-        ctx::session_start(call!("Context::session"), self.handle().handle(), options);
+        ctx::session_start(call!("Context::session"), self.handle(), options);
         Session(self)
     }
 }
 
-impl<K: ContextKind, L: ThreadLevel> Drop for Session<'_, K, L> {
+impl<C: Threads> Drop for Session<'_, C> {
     /// Stops the session (`shmem_ctx_session_stop`, §9.9.3).
     fn drop(&mut self) {
-        ctx::session_stop(call!("Session::drop"), self.0.handle().handle());
+        ctx::session_stop(call!("Session::drop"), self.0.handle());
     }
 }
 
-/// Panics since the team of a context has no PE `pe`.
-#[cold]
-#[inline(never)]
-#[track_caller]
-pub(crate) fn no_such_pe(call: Call, context: ContextHandle, pe: usize) -> ! {
-    let team = ctx::team_of(call, context).unwrap_or(TeamHandle::WORLD);
-    let n_pes = team::n_pes(call, team);
-    match team {
-        TeamHandle::WORLD => mistake!(
-            call,
-            "argument pe is {pe}, but PEs are numbered 0 to {}",
-            n_pes - 1
-        ),
-        _ => mistake!(
-            call,
-            "argument pe is {pe}, but the context's team has {n_pes} PEs; translate the number from another team's by Team::translate"
-        ),
-    }
-}
-
-impl<K: ContextKind, L: ThreadLevel> fmt::Debug for Context<'_, K, L> {
+impl<C: Threads> fmt::Debug for Context<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Context")
     }

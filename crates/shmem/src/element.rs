@@ -8,7 +8,6 @@ use rushmem_runtime::rma;
 /// The runtime's traits of words, which no program can name.
 mod sealed {
     use rushmem_runtime::amo::{AddAmo, Amo, ArithmeticAmo, BitwiseAmo};
-    use rushmem_runtime::wait::WaitWord;
 
     pub trait Value: Amo {}
     impl<T: Amo> Value for T {}
@@ -18,9 +17,6 @@ mod sealed {
 
     pub trait Integer: ArithmeticAmo + BitwiseAmo {}
     impl<T: ArithmeticAmo + BitwiseAmo> Integer for T {}
-
-    pub trait Word: WaitWord {}
-    impl<T: WaitWord> Word for T {}
 }
 
 /// An element of symmetric memory (§4): every [`Pod`] type, [`Atomic`], [`Signal`] and
@@ -45,10 +41,10 @@ unsafe impl<T: Pod> Element for T {}
 #[diagnostic::on_unimplemented(
     message = "elements of type `{Self}` are not loaded, stored or lent as plain data",
     label = "not plain data",
-    note = "an `Atomic` is read by `shmem.fetch(&x, shmem.my_pe())` and written by `shmem.set`, also that of this PE; \
-            a `Signal` is read by `shmem.signal_fetch(&x)`"
+    note = "an `Atomic` has `load`, `store`, `fetch_add` and others of `x.on(peer)`, also for that of this PE, `x.on(shmem.me())`; \
+            a `Signal` has `set` and `add` there, and is read by `shmem.signal(&x)`"
 )]
-pub trait PlainData: Pod {}
+pub trait PlainData: Element + Pod {}
 
 #[diagnostic::do_not_recommend]
 impl<T: Pod> PlainData for T {}
@@ -72,7 +68,7 @@ pub struct Signal(u64);
 // SAFETY: transparent around an integer, which is `Pod`.
 unsafe impl Element for Signal {}
 
-/// The types of fetch, set and swap: integers and floating-point numbers of 4 and 8 bytes (§9.7,
+/// The types of load, store and swap: integers and floating-point numbers of 4 and 8 bytes (§9.7,
 /// table 7).
 pub trait AtomicValue: Pod + sealed::Value {}
 
@@ -89,16 +85,11 @@ impl<T: AtomicValue + sealed::Number> AtomicNumber for T {}
 #[diagnostic::on_unimplemented(
     message = "this atomic operation does not exist on elements of type `{Self}`",
     label = "not an integer of 4 or 8 bytes",
-    note = "floating-point numbers have fetch, set, swap and add alone"
+    note = "floating-point numbers have load, store, swap, add and fetch_add alone"
 )]
 pub trait AtomicInteger: AtomicNumber + PartialEq + sealed::Integer {}
 
 impl<T: AtomicNumber + PartialEq + sealed::Integer> AtomicInteger for T {}
-
-/// The types of words that a PE can wait for (OpenSHMEM 1.6, §9.11).
-pub trait Comparable: Pod + sealed::Word {}
-
-impl<T: Pod + sealed::Word> Comparable for T {}
 
 /// An element, in a type that the runtime can copy.
 #[derive(Clone, Copy)]

@@ -2,11 +2,12 @@
 //! 1.6, §9.1, §9.2).
 
 use crate::agreement::{AgreementStep, EnteredStep};
-use crate::context::{Context, DefaultContext};
+use crate::context::Context;
 use crate::panics::{self, end_if_panicking};
 use crate::symmetric::block;
 use crate::team::Team;
-use crate::thread_level::{Single, ThreadLevel};
+use crate::threads::{Local, Threads};
+use crate::unique_id::Place;
 use core::ffi::c_int;
 use rushmem_providers::ALL;
 use rushmem_runtime::constants::{
@@ -30,29 +31,29 @@ use std::thread::{self, ThreadId};
 /// PE, so a program may return an error from `main` at any time: the error is printed, and the job
 /// ends with its exit status. [`finalize`](Shmem::finalize) finalizes the library at once.
 ///
-/// The handle dereferences to the default [`Context`], so `shmem.put(...)` is a put on that
-/// context.
-pub struct Shmem<L: ThreadLevel = Single> {
-    context: Context<'static, DefaultContext, L>,
+/// The handle dereferences to the default [`Context`]: its [peers](Shmem::pe) are those of that
+/// context, and `shmem.quiet()` completes the operations on it.
+pub struct Shmem<C: Threads = Local> {
+    context: Context<'static, C>,
 }
 
 /// The version of the standard, major and minor (§9.1.11).
+#[doc(alias = "shmem_info_get_version")]
+#[doc(alias = "SHMEM_MAJOR_VERSION")]
+#[doc(alias = "SHMEM_MINOR_VERSION")]
 pub const VERSION: (u32, u32) = (SHMEM_MAJOR_VERSION as u32, SHMEM_MINOR_VERSION as u32);
 
 /// The name and version of the library (§9.1.12).
+#[doc(alias = "shmem_info_get_name")]
+#[doc(alias = "SHMEM_VENDOR_STRING")]
 pub const NAME: &str = SHMEM_VENDOR_STRING;
 
-/// The thread that has handles at [`Single`] or [`Funneled`](crate::Funneled), and their number.
-static SINGLE: Mutex<Option<(ThreadId, usize)>> = Mutex::new(None);
+/// The thread that has [`Local`] handles, and their number.
+static LOCAL: Mutex<Option<(ThreadId, usize)>> = Mutex::new(None);
 
-/// Returns true if handles of a level stay on one thread.
-const fn is_of_one_thread(level: i32) -> bool {
-    level < SHMEM_THREAD_SERIALIZED
-}
-
-/// Locks [`SINGLE`].
-fn single() -> MutexGuard<'static, Option<(ThreadId, usize)>> {
-    lock(&SINGLE)
+/// Locks [`LOCAL`].
+fn local_handles() -> MutexGuard<'static, Option<(ThreadId, usize)>> {
+    lock(&LOCAL)
 }
 
 /// The error if the library was initialized before with a lower thread level, which remains in
@@ -86,29 +87,6 @@ fn name(level: i32) -> &'static str {
     }
 }
 
-/// Initializes the library for use by this thread (`shmem_init`, §9.1.1). Collective over all PEs.
-///
-/// The job ends with a message if another thread has a handle of this level, or of
-/// [`Funneled`](crate::Funneled).
-#[doc(alias = "shmem_init")]
-pub fn init() -> Shmem {
-    let entered = enter(call!("shmem::init"), None);
-    entered.unwrap_or_else(|error| unreachable!("no level is lower: {error}"))
-}
-
-/// Initializes the library at a level of thread support (`shmem_init_thread`, §9.2.1). Collective
-/// over all PEs.
-///
-/// At [`Single`] this is the same as [`init`]. At [`Funneled`](crate::Funneled), too, the job ends
-/// with a message if another thread has a handle of one of these two levels.
-///
-/// # Errors
-/// If the library is, or was before, initialized at a lower level.
-#[doc(alias = "shmem_init_thread")]
-pub fn init_thread<L: ThreadLevel>() -> Result<Shmem<L>, ThreadLevelError> {
-    enter(call!("shmem::init_thread"), None)
-}
-
 /// Sends the library's events from now on to the program's subscriber of
 /// [`tracing`](https://docs.rs/tracing): the default one of the process, or of the thread in which
 /// an event happens. This does not depend on whether `SHMEM_DEBUG` prints them. The targets of the
@@ -121,47 +99,48 @@ pub fn forward_events() {
     rushmem_system::log::give_to_program();
 }
 
-/// Initializes the library. With `by`, which has a rank, the number of ranks, and the unique id of
-/// their job, no launcher is needed.
-pub(crate) fn enter<L: ThreadLevel>(
+/// Initializes the library at a level of thread support. With a place in a job by a unique id, no
+/// launcher is needed.
+pub(crate) fn enter<C: Threads>(
     call: Call,
-    by: Option<(usize, usize, &[u8; setup::UNIQUE_ID_BYTES])>,
-) -> Result<Shmem<L>, ThreadLevelError> {
-    let mut single = single();
+    level: c_int,
+    place: Option<Place<'_>>,
+) -> Result<Shmem<C>, ThreadLevelError> {
+    let mut local = local_handles();
     setup::finalize_due();
     let refuse = |provided| ThreadLevelError {
-        requested: L::LEVEL,
+        requested: level,
         provided,
     };
     if setup::query_initialized() == 1 {
         let provided = setup::query_thread(call);
-        if provided < L::LEVEL {
+        if provided < level {
             return Err(refuse(provided));
         }
     }
-    if is_of_one_thread(L::LEVEL) {
+    if C::IS_ONE {
         let me = thread::current().id();
-        let (thread, count) = single.unwrap_or((me, 0));
+        let (thread, count) = local.unwrap_or((me, 0));
         if thread != me {
             call.fail(format_args!(
                 "another thread has initialized the library for itself; initialize it with \
-                 shmem::init_thread::<Multiple>() where several threads call it"
+                 shmem::init_shared() where several threads call it"
             ));
         }
-        *single = Some((me, count + 1));
+        *local = Some((me, count + 1));
     }
-    let provided = match by {
-        None => setup::init_thread(call, ALL, L::LEVEL),
-        Some((rank, n_ranks, id)) => {
+    let provided = match place {
+        None => setup::init_thread(call, ALL, level),
+        Some(Place { id, rank, n_ranks }) => {
             let place = (c_number(rank), c_number(n_ranks));
-            setup::init_by_id(call, ALL, L::LEVEL, place, id)
+            setup::init_by_id(call, ALL, level, place, id.bytes())
         }
     };
     match provided {
-        Some(provided) if provided >= L::LEVEL => {
+        Some(provided) if provided >= level => {
             panics::name_pe(setup::my_pe(call));
             Ok(Shmem {
-                context: Context::new(()),
+                context: Context::default_one(),
             })
         }
         Some(provided) => {
@@ -170,7 +149,7 @@ pub(crate) fn enter<L: ThreadLevel>(
             finalize(call);
             Err(refuse(provided))
         }
-        None => unreachable!("{} is a level of the standard", L::LEVEL),
+        None => unreachable!("{level} is a level of the standard"),
     }
 }
 
@@ -179,7 +158,7 @@ pub(crate) fn c_number(number: usize) -> c_int {
     c_int::try_from(number).unwrap_or(c_int::MAX)
 }
 
-impl<L: ThreadLevel> Shmem<L> {
+impl<C: Threads> Shmem<C> {
     /// Returns the number of this PE in the world (`shmem_my_pe`, §9.1.2).
     #[doc(alias = "shmem_my_pe")]
     #[inline]
@@ -195,19 +174,22 @@ impl<L: ThreadLevel> Shmem<L> {
     }
 
     /// Returns the team of all PEs (`SHMEM_TEAM_WORLD`, §9.4).
-    pub fn world(&self) -> Team<'_, L> {
+    #[doc(alias = "SHMEM_TEAM_WORLD")]
+    pub fn world(&self) -> Team<'_, C> {
         Team::borrowed(TeamHandle::WORLD)
     }
 
     /// Returns the team of the PEs whose memory this PE can load and store (`SHMEM_TEAM_SHARED`,
     /// §9.4).
-    pub fn shared(&self) -> Team<'_, L> {
+    #[doc(alias = "SHMEM_TEAM_SHARED")]
+    pub fn shared(&self) -> Team<'_, C> {
         Team::borrowed(TeamHandle::SHARED)
     }
 
     /// Returns the team of the PEs on this PE's machine (`SHMEM_TEAM_NODE`, an extension of
     /// Cray's).
-    pub fn node(&self) -> Team<'_, L> {
+    #[doc(alias = "SHMEM_TEAM_NODE")]
+    pub fn node(&self) -> Team<'_, C> {
         Team::borrowed(TeamHandle::NODE)
     }
 
@@ -224,19 +206,6 @@ impl<L: ThreadLevel> Shmem<L> {
     #[inline]
     pub fn sync_all(&self) {
         collectives::sync_all(call!("Shmem::sync_all"));
-    }
-
-    /// Returns true if `pe` exists and its memory can be accessed (`shmem_pe_accessible`, §9.1.7),
-    /// which is so for all PEs of the job.
-    ///
-    /// ```standalone_crate
-    /// let shmem = shmem::init();
-    /// assert!(shmem.is_pe_accessible(0) && !shmem.is_pe_accessible(shmem.n_pes()));
-    /// ```
-    #[doc(alias = "shmem_pe_accessible")]
-    #[track_caller]
-    pub fn is_pe_accessible(&self, pe: usize) -> bool {
-        pe < self.n_pes()
     }
 
     /// Sets the level of detail of a tool that observes the program (`shmem_pcontrol`, §9.15). The
@@ -300,22 +269,22 @@ pub struct HeapInfo {
     pub largest_free: usize,
 }
 
-impl<L: ThreadLevel> Deref for Shmem<L> {
-    type Target = Context<'static, DefaultContext, L>;
+impl<C: Threads> Deref for Shmem<C> {
+    type Target = Context<'static, C>;
     #[inline(always)]
     fn deref(&self) -> &Self::Target {
         &self.context
     }
 }
 
-impl<L: ThreadLevel> Drop for Shmem<L> {
+impl<C: Threads> Drop for Shmem<C> {
     /// Has the library finalized when the process exits.
     fn drop(&mut self) {
         end_if_panicking();
-        let mut single = single();
+        let mut local = local_handles();
         setup::finalize_at_exit(call!("Shmem::finalize"), finalize);
-        if is_of_one_thread(L::LEVEL) {
-            *single = single.and_then(|(thread, n)| (n > 1).then(|| (thread, n - 1)));
+        if C::IS_ONE {
+            *local = local.and_then(|(thread, n)| (n > 1).then(|| (thread, n - 1)));
         }
     }
 }
@@ -334,7 +303,7 @@ fn finalize(call: Call) {
     setup::finalize(call);
 }
 
-impl<L: ThreadLevel> fmt::Debug for Shmem<L> {
+impl<C: Threads> fmt::Debug for Shmem<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shmem")
             .field("pe", &self.my_pe())

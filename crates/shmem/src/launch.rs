@@ -1,6 +1,7 @@
 //! Programs that start themselves as the PEs of a job, without a launcher.
 
-use crate::job::{Shmem, init};
+use crate::init::init;
+use crate::job::Shmem;
 use crate::panics::mistake;
 use crate::unique_id::UniqueId;
 use rushmem_runtime::{Call, setup};

@@ -1,50 +1,87 @@
 //! OpenSHMEM for Rust programs: N processing elements (PEs) put, get and update each other's
 //! symmetric memory, split into teams and reduce over them.
 //!
-//! ```standalone_crate
-//! let shmem = shmem::init();
-//! let inbox = shmem.array::<u64>(1);
-//! let next = (shmem.my_pe() + 1) % shmem.n_pes();
-//! shmem.put(&inbox, &[shmem.my_pe() as u64], next);
-//! shmem.barrier_all();
-//! println!("PE {} heard from PE {}", shmem.my_pe(), inbox.load(0));
+//! ```standalone_crate,no_run
+//! fn main() -> shmem::JobStatus {
+//!     shmem::launch(4, |shmem| {
+//!         let inbox = shmem.boxed(0);                     // exists on every PE
+//!         inbox.on(shmem.next()).write(shmem.my_pe());    // writes to the next PE
+//!         shmem.barrier_all();
+//!         println!("PE {} heard from PE {}", shmem.my_pe(), inbox.load());
+//!     })
+//! }
 //! ```
 //!
-//! [`init`] returns a [`Shmem`]. After its drop, the exit finalizes the library. All else borrows it:
-//! symmetric objects ([`SymBox`], [`SymArray`], [`SymStatic`]), teams ([`Team`]) and contexts
-//! ([`Context`]). A `Shmem` is also the default context, so operations are its methods.
+//! `cargo add rushmem` and `cargo run` print, in any order:
+//!
+//! ```text
+//! PE 3 heard from PE 2
+//! PE 1 heard from PE 0
+//! PE 0 heard from PE 3
+//! PE 2 heard from PE 1
+//! ```
+//!
+//! [`launch`] starts the program again as four PEs. A program that calls [`init`] instead is a PE of
+//! the job that `oshrun`, `srun` or `mpirun` starts. Both give it a [`Shmem`], the handle of the
+//! library. After its drop, the exit finalizes the library. All else borrows it: symmetric objects
+//! ([`SymBox`], [`SymArray`], [`SymStatic`]), teams ([`Team`]), contexts ([`Context`]) and peers
+//! ([`Peer`]).
+//!
+//! # Operations
+//!
+//! An operation names elements, a peer and a verb: `x.on(peer).verb(value)`.
+//!
+//! - **Elements** are those of an array, of a part of it (`array[2..5]`), or one (`array[3]`, a
+//!   [`SymBox`]). What a PE does with its own needs no peer: `array[3].load()`, `array.to_vec()`.
+//! - **A peer** is a PE as who numbers it makes it: `shmem.pe(3)`, `shmem.next()`,
+//!   `team.pe(3)`, `context.pe(3)`. It is checked then, and not again. It is a value to copy and to
+//!   store.
+//! - **Which verbs** there are depends on the elements: plain data are put and got
+//!   (`put`, `get`, `read`, `write`), an [`Atomic`] is updated (`fetch_add`, `compare_exchange`),
+//!   a [`Signal`] is set and added to. [`Remote`] has the table.
+//!
+//! A PE waits for a condition of one of its own elements, `shmem.wait(flag.ge(3))`.
 //!
 //! # Memory that others change
 //!
-//! Peers may read and write symmetric memory at any time, so a program has no reference to it. It
-//! names elements by a [`SymSlice`] or a [`SymRef`], and copies their values. If PEs do not
-//! synchronize, a copy may have an old value or a new one. Elements of 1, 2, 4 or 8 bytes that are
-//! aligned to their size are never torn, others may be. That is not undefined behavior, because an
-//! element is [`bytemuck::Pod`]: any bytes are a value of it. Only an [epoch](SymArray::epoch), in
-//! which no other PE can access the elements, lends them as a `&mut [T]`.
+//! Peers may read and write symmetric memory at any time, so a program has no `&T` or `&mut T` to
+//! it. A [`Sym`] is to an element what a [`Cell`](std::cell::Cell) is to a thread's variable: a
+//! reference to it says where it is, and values are copied in and out. A [`SymSlice`] is to a
+//! [`SymArray`] what `[T]` is to a `Vec<T>`.
 //!
-//! The same holds for the threads of one PE, and for threads of the library that carry out puts of
-//! peers: symmetric memory is accessed only by atomic operations, and by a copy that is opaque to
-//! the compiler.
+//! If PEs do not synchronize, a copy may have an old value or a new one. Elements of 1, 2, 4 or 8
+//! bytes that are aligned to their size are never torn, others may be. That is not undefined
+//! behavior, because an element is [`bytemuck::Pod`]: any bytes are a value of it. Only an
+//! [epoch](SymArray::epoch), in which no other PE can access the elements, lends them as a
+//! `&mut [T]`.
+//!
+//! **Why this is sound.** A `Sym` is an `UnsafeCell` that hides its cell, has no constructor, and is
+//! accessed by the runtime's local functions alone: by atomic operations, and by copies that are
+//! opaque to the compiler. Of a reference to an `UnsafeCell` the compiler assumes its address and
+//! nothing of the bytes, as of a `&AtomicU64` in memory that processes share. Operations of other
+//! PEs, and of the threads of the library that carry them out, are accesses of the same kind. All
+//! PEs of a job must be the same program, or trust each other to be right: a process that writes
+//! anything anywhere is not excluded by types.
 //!
 //! # Operations that complete later
 //!
-//! Non-blocking operations borrow their buffers until the end of a [scope](Context::scope), which
-//! completes them. Others own a vector and return a future of it ([`Context::put_owned`],
-//! [`Context::get_owned`]). Waits are futures, too ([`Context::until`]). [`block_on`] waits for a
-//! future without an executor.
+//! Within a [scope](Context::scope) the same verbs borrow their buffers until its end, which
+//! completes them: `shmem.scope(|s| x.on(s.pe(3)).put(&data))`. Others own a vector and return a
+//! future of it ([`put_owned`](Remote::put_owned), [`get_owned`](Remote::get_owned)). Waits are
+//! futures, too ([`Shmem::until`]). [`block_on`] waits for a future without an executor.
 //!
 //! # Collectives
 //!
 //! Collectives are methods of [`Team`]: on values that are passed and returned
 //! ([`Team::all_reduce`], [`Team::all_gather`], [`Team::exclusive_scan`]), and on symmetric memory as
-//! in C ([`Team::all_reduce_into`], [`Team::all_to_all_into`]), source before destination. An [`Operator`] is a
-//! type, so that a sum of pointers does not compile.
+//! in C ([`Team::all_reduce_into`], [`Team::all_to_all_into`]), source before destination. An
+//! [`Operator`] is a type, so that a sum of pointers does not compile.
 //!
 //! # Threads
 //!
-//! [`init`] makes a handle that stays on its thread. With [`init_thread`] and [`Multiple`] it is
-//! [`Sync`], and so are teams and shared contexts; a [`Private`] context never leaves its thread.
+//! [`init`] makes a handle that stays on its thread. The one of [`init_shared`] is [`Sync`], and so
+//! are its teams and peers; each thread makes a context of its own by [`Team::context`]. The
+//! parameter of the types says so: [`Local`], which is the default, [`Movable`] or [`Shared`].
 //!
 //! # Errors
 //!
@@ -59,6 +96,13 @@
 //! [`init`] sets a panic hook, which names the PE and calls the hook that was set before. If PEs of
 //! one node make the same mistake, one of them prints the message. A panic that drops a symmetric
 //! object or the [`Shmem`] ends the job, since the other PEs would wait for this one forever.
+//!
+//! # Versions
+//!
+//! The crate follows Semantic Versioning. Traits are sealed, and `bytemuck` 1 is the only other crate
+//! in its interface. It needs the Rust version that `Cargo.toml` names, which is at least six months
+//! old; a newer one is asked for in a minor version only. The `oshrun` that starts a program has the
+//! same version as the crate.
 //!
 //! This crate only forwards calls; the runtime carries them out.
 
@@ -83,13 +127,16 @@ mod agreement;
 mod amo;
 mod atomics;
 mod collectives;
+mod complex;
 mod context;
 mod element;
+mod init;
 mod job;
 mod launch;
 mod lock;
 mod operator;
 mod panics;
+mod peer;
 mod request;
 mod rma;
 mod scope;
@@ -99,7 +146,7 @@ mod strided;
 mod symmetric;
 mod team;
 pub mod testing;
-mod thread_level;
+mod threads;
 mod transfer;
 mod unique_id;
 mod values;
@@ -123,39 +170,34 @@ mod waiting;
 ///
 /// let shmem = shmem::init();
 /// let particles = shmem.array::<Particle>(100);
-/// particles.store(0, Particle { position: [1.0, 2.0, 3.0], mass: 4.0 });
+/// particles[0].store(Particle { position: [1.0, 2.0, 3.0], mass: 4.0 });
 /// ```
 pub use bytemuck;
 pub use collectives::Blocks;
-pub use context::{
-    Context, ContextKind, ContextOptions, CreatedKind, DefaultContext, Private, Serialized,
-    Session, SessionOptions, Shared,
-};
-pub use element::{
-    Atomic, AtomicInteger, AtomicNumber, AtomicValue, Comparable, Element, PlainData, Signal,
-};
-pub use job::{
-    HeapInfo, NAME, Shmem, ThreadLevelError, VERSION, forward_events, init, init_thread,
-};
+pub use complex::Complex;
+pub use context::{Context, ContextOptions, Session, SessionOptions, TooManyContexts};
+pub use element::{Atomic, AtomicInteger, AtomicNumber, AtomicValue, Element, PlainData, Signal};
+pub use init::{Init, init, init_shared};
+pub use job::{HeapInfo, NAME, Shmem, ThreadLevelError, VERSION, forward_events};
 pub use launch::{JobStatus, launch};
 pub use lock::{Lock, LockGuard};
 pub use operator::{And, Max, Min, Operator, Or, Prod, Sum, Xor};
+pub use peer::{Peer, Remote, ScopePeer, Target};
 pub use request::CollectiveRequest;
 pub use rma::{Destination, Source};
-pub use rushmem_runtime::combine::Complex;
 pub use scope::Scope;
-pub use signal::SignalOp;
+pub use signal::SignalUpdate;
 pub use split::SplitError;
 pub use strided::Strides;
 pub use symmetric::array::{OutOfMemory, SymArray};
 pub use symmetric::boxed::SymBox;
-pub use symmetric::statics::SymStatic;
-pub use symmetric::view::{AsElement, AsElements, SymRef, SymSlice};
-pub use team::{Team, TeamOptions, TooManyContexts};
-pub use thread_level::{Funneled, Multiple, Single, ThreadLevel};
+pub use symmetric::statics::{SymStatic, SymStaticArray};
+pub use symmetric::view::{AsSymSlice, Sym, SymSlice};
+pub use team::{Team, TeamOptions};
+pub use threads::{Local, Movable, Shared, Threads};
 pub use transfer::Transfer;
-pub use unique_id::{UniqueId, UniqueIdError, UniqueIdJob};
+pub use unique_id::{UniqueId, UniqueIdError};
 pub use values::ReducedValues;
-pub use wait::{Awaited, Cmp};
-pub use wait_set::Values;
+pub use wait::{Awaited, Cmp, Condition};
+pub use wait_set::{Conditions, Values};
 pub use waiting::block_on;

@@ -3,8 +3,8 @@
 
 use crate::element::Element;
 use crate::job::Shmem;
-use crate::symmetric::view::{AsElement, SymRef};
-use crate::thread_level::ThreadLevel;
+use crate::symmetric::view::Sym;
+use crate::threads::Threads;
 use core::ffi::c_long;
 use rushmem_runtime::lock;
 use std::fmt;
@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 /// let shmem = shmem::init();
 /// let own = shmem.zeroed::<Lock>();
 /// {
-///     let _guard = shmem.lock(TURN.element(&shmem));
+///     let _guard = shmem.lock(TURN.get(&shmem));
 ///     let _other = shmem.lock(&own);
 /// }
 /// ```
@@ -39,18 +39,17 @@ unsafe impl Element for Lock {}
 /// lock, ends the job with a message.
 #[must_use = "a lock is free again when its guard is dropped"]
 pub struct LockGuard<'a> {
-    lock: SymRef<'a, Lock>,
+    lock: &'a Sym<Lock>,
     /// Keeps the guard on the thread that took the lock, which must release it.
     thread: PhantomData<*const ()>,
 }
 
-impl<L: ThreadLevel> Shmem<L> {
+impl<C: Threads> Shmem<C> {
     /// Waits for a lock and takes it. PEs get the lock in the order of their calls
     /// (`shmem_set_lock`, §9.13.1). Ends the job with a message if this thread holds the lock
     /// already.
     #[doc(alias = "shmem_set_lock")]
-    pub fn lock<'a>(&'a self, lock: impl AsElement<'a, Lock>) -> LockGuard<'a> {
-        let lock = lock.into();
+    pub fn lock<'a>(&'a self, lock: &'a Sym<Lock>) -> LockGuard<'a> {
         // SAFETY: a word of a symmetric object, which only lock routines access, and was zero at
         // first.
         unsafe { lock::set(call!("Shmem::lock"), lock.as_ptr().cast::<c_long>()) };
@@ -62,8 +61,7 @@ impl<L: ThreadLevel> Shmem<L> {
 
     /// Takes a lock if it is free (`shmem_test_lock`, §9.13.1).
     #[doc(alias = "shmem_test_lock")]
-    pub fn try_lock<'a>(&'a self, lock: impl AsElement<'a, Lock>) -> Option<LockGuard<'a>> {
-        let lock = lock.into();
+    pub fn try_lock<'a>(&'a self, lock: &'a Sym<Lock>) -> Option<LockGuard<'a>> {
         // SAFETY: a word of a symmetric object, which only lock routines access.
         let is_held =
             unsafe { lock::test(call!("Shmem::try_lock"), lock.as_ptr().cast::<c_long>()) };

@@ -1,9 +1,10 @@
 //! The operators of reductions (OpenSHMEM 1.6, table 11), as types: a pair of an operator and an
 //! element type that does not exist does not compile.
 
+use crate::complex::Complex;
 use bytemuck::Pod;
 use rushmem_runtime::Combine;
-use rushmem_runtime::combine::{Arithmetic, Bits, Ordered};
+use rushmem_runtime::combine::{self, Arithmetic, Bits, Ordered};
 
 mod sealed {
     pub trait Combines<T> {
@@ -25,33 +26,52 @@ pub(crate) use sealed::Combines;
 )]
 pub trait Operator<T: Pod>: Combines<T> + Copy {}
 
+#[diagnostic::do_not_recommend]
 impl<T: Pod, O: Combines<T> + Copy> Operator<T> for O {}
 
+/// A number that sums and products combine.
+trait Number {
+    /// The same number in the runtime's type.
+    type OfRuntime: Arithmetic;
+}
+
+impl<T: Arithmetic> Number for T {
+    type OfRuntime = T;
+}
+
+impl Number for Complex<f32> {
+    type OfRuntime = combine::Complex<f32>;
+}
+
+impl Number for Complex<f64> {
+    type OfRuntime = combine::Complex<f64>;
+}
+
 macro_rules! operators {
-    ($($(#[$doc:meta])* $name:ident = $of:ident: $($bound:ident)+;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $of:ident: $($bound:ident)+ => $element:ty;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
 
         impl<T: Pod $(+ $bound)+> Combines<T> for $name {
-            const COMBINE: &'static Combine = &Combine::$of::<T>();
+            const COMBINE: &'static Combine = &Combine::$of::<$element>();
         }
     )*};
 }
 
 operators! {
     /// Bitwise and.
-    And = and: Bits;
+    And = and: Bits => T;
     /// Bitwise or.
-    Or = or: Bits;
+    Or = or: Bits => T;
     /// Bitwise exclusive or.
-    Xor = xor: Bits;
+    Xor = xor: Bits => T;
     /// The maximum.
-    Max = max: Ordered PartialOrd;
+    Max = max: Ordered PartialOrd => T;
     /// The minimum.
-    Min = min: Ordered PartialOrd;
+    Min = min: Ordered PartialOrd => T;
     /// The sum.
-    Sum = sum: Arithmetic;
+    Sum = sum: Number => T::OfRuntime;
     /// The product.
-    Prod = prod: Arithmetic;
+    Prod = prod: Number => T::OfRuntime;
 }

@@ -7,13 +7,13 @@
 #![allow(unsafe_code)]
 
 use crate::collectives::{bytes_of, elements_of, require_apart, wrong_length};
+use crate::element::PlainData;
 use crate::operator::Operator;
 use crate::rma::require_same_length;
-use crate::symmetric::view::{AsElements, SymSlice};
+use crate::symmetric::view::{AsSymSlice, SymSlice};
 use crate::team::Team;
-use crate::thread_level::ThreadLevel;
+use crate::threads::Threads;
 use crate::waiting::ready;
-use bytemuck::Pod;
 use rushmem_runtime::nonblocking::{self, NonblockingCollective};
 use rushmem_runtime::requests;
 use rushmem_runtime::{Call, RequestHandle};
@@ -70,7 +70,7 @@ impl<R> Drop for CollectiveRequest<'_, R> {
     }
 }
 
-impl<L: ThreadLevel> Team<'_, L> {
+impl<C: Threads> Team<'_, C> {
     /// Starts a sync of the members (`shmemx_team_sync_nb`).
     #[doc(alias = "shmemx_team_sync_nb")]
     #[track_caller]
@@ -87,16 +87,16 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// Starts [`broadcast_into`](Team::broadcast_into).
     #[doc(alias = "shmemx_broadcast_nb")]
     #[track_caller]
-    pub fn start_broadcast_into<'a, T: Pod>(
+    pub fn start_broadcast_into<'a, T: PlainData>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &'a (impl AsSymSlice<T> + ?Sized),
+        dest: &'a (impl AsSymSlice<T> + ?Sized),
         root: usize,
     ) -> CollectiveRequest<'a> {
         let (call, dest, source) = (
             call!("Team::start_broadcast_into"),
-            dest.into(),
-            source.into(),
+            dest.as_sym_slice(),
+            source.as_sym_slice(),
         );
         require_same_length(call, dest.len(), source.len());
         let vectors = vectors(call, dest, source, bytes_of(source));
@@ -112,15 +112,15 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// Starts [`all_gather_varying_into`](Team::all_gather_varying_into).
     #[doc(alias = "shmemx_collect_nb")]
     #[track_caller]
-    pub fn start_all_gather_varying_into<'a, T: Pod>(
+    pub fn start_all_gather_varying_into<'a, T: PlainData>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &'a (impl AsSymSlice<T> + ?Sized),
+        dest: &'a (impl AsSymSlice<T> + ?Sized),
     ) -> CollectiveRequest<'a, usize> {
         let (call, dest, source) = (
             call!("Team::start_all_gather_varying_into"),
-            dest.into(),
-            source.into(),
+            dest.as_sym_slice(),
+            source.as_sym_slice(),
         );
         let vectors = vectors(call, dest, source, bytes_of(source));
         let max_bytes = bytes_of(dest);
@@ -131,15 +131,15 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// Starts [`all_gather_into`](Team::all_gather_into).
     #[doc(alias = "shmemx_fcollect_nb")]
     #[track_caller]
-    pub fn start_all_gather_into<'a, T: Pod>(
+    pub fn start_all_gather_into<'a, T: PlainData>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &'a (impl AsSymSlice<T> + ?Sized),
+        dest: &'a (impl AsSymSlice<T> + ?Sized),
     ) -> CollectiveRequest<'a> {
         let (call, dest, source) = (
             call!("Team::start_all_gather_into"),
-            dest.into(),
-            source.into(),
+            dest.as_sym_slice(),
+            source.as_sym_slice(),
         );
         let total = source.len().saturating_mul(self.n_pes());
         if dest.len() != total {
@@ -152,15 +152,15 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// Starts [`all_to_all_into`](Team::all_to_all_into).
     #[doc(alias = "shmemx_alltoall_nb")]
     #[track_caller]
-    pub fn start_all_to_all_into<'a, T: Pod>(
+    pub fn start_all_to_all_into<'a, T: PlainData>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &'a (impl AsSymSlice<T> + ?Sized),
+        dest: &'a (impl AsSymSlice<T> + ?Sized),
     ) -> CollectiveRequest<'a> {
         let (call, dest, source) = (
             call!("Team::start_all_to_all_into"),
-            dest.into(),
-            source.into(),
+            dest.as_sym_slice(),
+            source.as_sym_slice(),
         );
         let n_pes = self.n_pes();
         require_same_length(call, dest.len(), source.len());
@@ -182,64 +182,64 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// ```
     #[doc(alias = "shmemx_sum_reduce_nb")]
     #[track_caller]
-    pub fn start_all_reduce_into<'a, T: Pod, O: Operator<T>>(
+    pub fn start_all_reduce_into<'a, T: PlainData, O: Operator<T>>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &'a (impl AsSymSlice<T> + ?Sized),
+        dest: &'a (impl AsSymSlice<T> + ?Sized),
         _op: O,
     ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Reduce(O::COMBINE);
         self.combine(
             call!("Team::start_all_reduce_into"),
             collective,
-            dest.into(),
-            source.into(),
+            dest.as_sym_slice(),
+            source.as_sym_slice(),
         )
     }
 
     /// Starts [`inclusive_scan_into`](Team::inclusive_scan_into).
     #[doc(alias = "shmemx_sum_inscan_nb")]
     #[track_caller]
-    pub fn start_inclusive_scan_into<'a, T: Pod, O: Operator<T>>(
+    pub fn start_inclusive_scan_into<'a, T: PlainData, O: Operator<T>>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &'a (impl AsSymSlice<T> + ?Sized),
+        dest: &'a (impl AsSymSlice<T> + ?Sized),
         _op: O,
     ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Inscan(O::COMBINE);
         self.combine(
             call!("Team::start_inclusive_scan_into"),
             collective,
-            dest.into(),
-            source.into(),
+            dest.as_sym_slice(),
+            source.as_sym_slice(),
         )
     }
 
     /// Starts [`exclusive_scan_into`](Team::exclusive_scan_into).
     #[doc(alias = "shmemx_sum_exscan_nb")]
     #[track_caller]
-    pub fn start_exclusive_scan_into<'a, T: Pod, O: Operator<T>>(
+    pub fn start_exclusive_scan_into<'a, T: PlainData, O: Operator<T>>(
         &self,
-        source: impl AsElements<'a, T>,
-        dest: impl AsElements<'a, T>,
+        source: &'a (impl AsSymSlice<T> + ?Sized),
+        dest: &'a (impl AsSymSlice<T> + ?Sized),
         _op: O,
     ) -> CollectiveRequest<'a> {
         let collective = NonblockingCollective::Exscan(O::COMBINE);
         self.combine(
             call!("Team::start_exclusive_scan_into"),
             collective,
-            dest.into(),
-            source.into(),
+            dest.as_sym_slice(),
+            source.as_sym_slice(),
         )
     }
 
     #[track_caller]
-    fn combine<'a, T: Pod>(
+    fn combine<'a, T: PlainData>(
         &self,
         call: Call,
         collective: NonblockingCollective,
-        dest: SymSlice<'a, T>,
-        source: SymSlice<'a, T>,
+        dest: &'a SymSlice<T>,
+        source: &'a SymSlice<T>,
     ) -> CollectiveRequest<'a> {
         require_same_length(call, dest.len(), source.len());
         self.start(
@@ -272,10 +272,10 @@ impl<L: ThreadLevel> Team<'_, L> {
 /// Returns the addresses of both vectors, and the number `n` that the runtime takes. Panics if the
 /// vectors overlap.
 #[track_caller]
-fn vectors<T: Pod>(
+fn vectors<T: PlainData>(
     call: Call,
-    dest: SymSlice<'_, T>,
-    source: SymSlice<'_, T>,
+    dest: &SymSlice<T>,
+    source: &SymSlice<T>,
     n: usize,
 ) -> (*mut u8, *const u8, usize) {
     require_apart(call, dest, source);

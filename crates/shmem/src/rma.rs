@@ -1,14 +1,13 @@
 //! Remote memory access (OpenSHMEM 1.6, §9.6).
 #![allow(unsafe_code)]
 
-use crate::context::{Context, ContextKind};
-use crate::element::{Element, Plain};
+use crate::element::{Element, Plain, PlainData};
 use crate::panics::mistake;
+use crate::peer::{Peer, Remote};
 use crate::symmetric::array::SymArray;
 use crate::symmetric::boxed::SymBox;
-use crate::symmetric::view::{AsElement, AsElements, SymRef, SymSlice};
-use crate::thread_level::ThreadLevel;
-use bytemuck::Pod;
+use crate::symmetric::view::{AsSymSlice, Sym, SymSlice};
+use crate::threads::Threads;
 use rushmem_runtime::{Call, rma};
 
 mod sealed {
@@ -30,13 +29,25 @@ pub(crate) use sealed::{Memory, MemoryMut};
 
 /// The memory from which a put (§9.6) can copy: a slice, array or vector (anything that is
 /// [`AsRef<[T]>`](AsRef)), or symmetric memory.
+#[diagnostic::on_unimplemented(
+    message = "elements of type `{T}` cannot be copied from `{Self}`",
+    label = "not elements of type `{T}`",
+    note = "the source is a reference to a slice, array or vector of the same type of elements, or to symmetric memory"
+)]
 pub trait Source<T>: Memory<T> {}
 
 /// The memory to which a get (§9.6) can copy: a slice, array or vector (anything that is
 /// [`AsMut<[T]>`](AsMut)), or symmetric memory.
+#[diagnostic::on_unimplemented(
+    message = "elements of type `{T}` cannot be copied to `{Self}`",
+    label = "not a place for elements of type `{T}`",
+    note = "the destination is `&mut` a slice, array or vector of the same type of elements, or a reference to symmetric memory"
+)]
 pub trait Destination<T>: MemoryMut<T> {}
 
+#[diagnostic::do_not_recommend]
 impl<T, M: Memory<T>> Source<T> for M {}
+#[diagnostic::do_not_recommend]
 impl<T, M: MemoryMut<T>> Destination<T> for M {}
 
 impl<T, S: AsRef<[T]> + ?Sized> Memory<T> for &S {
@@ -57,83 +68,111 @@ impl<T, S: AsMut<[T]> + ?Sized> MemoryMut<T> for &mut S {
 
 macro_rules! symmetric {
     ($($object:ty)*) => {$(
-        impl<'a, T: Element> Memory<T> for $object {
+        impl<T: Element> Memory<T> for &$object {
             #[inline(always)]
             fn parts(&self) -> (*const T, usize) {
-                let elements = SymSlice::from(*self);
+                let elements = self.as_sym_slice();
                 (elements.as_ptr(), elements.len())
             }
         }
-        impl<'a, T: Element> MemoryMut<T> for $object {
+        impl<T: Element> MemoryMut<T> for &$object {
             #[inline(always)]
             fn parts(&mut self) -> (*mut T, usize) {
-                let elements = SymSlice::from(*self);
+                let elements = self.as_sym_slice();
                 (elements.as_ptr(), elements.len())
             }
         }
     )*};
 }
-symmetric! { SymSlice<'a, T> SymRef<'a, T> &'a SymArray<'_, T> &'a SymBox<'_, T> }
+symmetric! { SymSlice<T> Sym<T> SymArray<'_, T> SymBox<'_, T> }
 
-impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Copies `source` to `dest` on `pe`, which must have the same number of elements (`shmem_put`,
-    /// §9.6.1.1). The source may be reused on return; the data are at `pe` after a
-    /// [`quiet`](Context::quiet).
+impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
+    /// Copies `source`, which must have the same number of elements, to these (`shmem_put`,
+    /// §9.6.1.1). The source may be reused on return; the data are at their PE after a
+    /// [`quiet`](crate::Context::quiet).
     ///
     /// # Panics
-    /// If the lengths differ or there is no such PE, as all transfers.
+    /// If the lengths differ.
     #[doc(alias = "shmem_put")]
+    #[doc(alias = "shmem_putmem")]
     #[inline]
     #[track_caller]
-    pub fn put<'a, T: Pod>(&self, dest: impl AsElements<'a, T>, source: impl Source<T>, pe: usize) {
-        let (dest, (from, nelems)) = (dest.into(), source.parts());
+    pub fn put(self, source: impl Source<T>)
+    where
+        T: PlainData,
+    {
+        let (dest, (from, nelems)) = (self.view(), source.parts());
         require_same_length(call!("put"), dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
-        let pe = self.existing(call!("put"), pe);
+        let (pe, context) = self.target();
         // SAFETY: equal numbers of elements; the source is borrowed until the end of the call.
-        unsafe { rma::put(call!("put"), self.handle(), to, from, nelems, pe) }
+        unsafe { rma::put(call!("put"), context, to, from, nelems, pe) }
     }
 
-    /// Copies `source` on `pe` to `dest`, which must have the same number of elements (`shmem_get`,
-    /// §9.6.1.5).
+    /// Copies these elements to `dest`, which must have the same number (`shmem_get`, §9.6.1.5).
+    ///
+    /// # Panics
+    /// If the lengths differ.
     #[doc(alias = "shmem_get")]
+    #[doc(alias = "shmem_getmem")]
     #[inline]
     #[track_caller]
-    pub fn get<'a, T: Pod>(
-        &self,
-        mut dest: impl Destination<T>,
-        source: impl AsElements<'a, T>,
-        pe: usize,
-    ) {
-        let (source, (to, nelems)) = (source.into(), dest.parts());
+    pub fn get(self, mut dest: impl Destination<T>)
+    where
+        T: PlainData,
+    {
+        let (source, (to, nelems)) = (self.view(), dest.parts());
         require_same_length(call!("get"), nelems, source.len());
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
-        let pe = self.existing(call!("get"), pe);
+        let (pe, context) = self.target();
         // SAFETY: equal numbers of elements; the destination is borrowed until the end of the call.
-        unsafe { rma::get(call!("get"), self.handle(), to, from, nelems, pe) }
+        unsafe { rma::get(call!("get"), context, to, from, nelems, pe) }
     }
 
-    /// Writes `value` to `dest` on `pe`. It is there after a [`quiet`](Context::quiet) (`shmem_p`,
-    /// §9.6.1.2).
+    /// Returns the values of these elements (`shmem_get`, §9.6.1.5).
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// let mine = shmem.array::<usize>(3);
+    /// mine.fill(shmem.my_pe());
+    /// shmem.barrier_all();
+    /// assert_eq!(mine[..2].on(shmem.pe(0)).to_vec(), [0, 0]);
+    /// ```
+    #[doc(alias = "shmem_get")]
+    pub fn to_vec(self) -> Vec<T>
+    where
+        T: PlainData,
+    {
+        let mut values = vec![T::zeroed(); self.view().len()];
+        self.get(&mut values);
+        values
+    }
+}
+
+impl<T: Element, C: Threads> Remote<'_, Sym<T>, Peer<'_, C>> {
+    /// Writes `value` to this element. It is there after a [`quiet`](crate::Context::quiet)
+    /// (`shmem_p`, §9.6.1.2).
     #[doc(alias = "shmem_p")]
     #[inline]
-    #[track_caller]
-    pub fn p<'a, T: Pod>(&self, dest: impl AsElement<'a, T>, value: T, pe: usize) {
-        let to = dest.into().as_ptr().cast();
-        let pe = self.existing(call!("p"), pe);
+    pub fn write(self, value: T)
+    where
+        T: PlainData,
+    {
+        let (to, (pe, context)) = (self.view().as_ptr().cast(), self.target());
         // SAFETY: an element of a symmetric object.
-        unsafe { rma::p(call!("p"), self.handle(), to, Plain(value), pe) }
+        unsafe { rma::p(call!("write"), context, to, Plain(value), pe) }
     }
 
-    /// Returns the value of `source` on `pe` (`shmem_g`, §9.6.1.6).
+    /// Returns the value of this element (`shmem_g`, §9.6.1.6).
     #[doc(alias = "shmem_g")]
     #[inline]
-    #[track_caller]
-    pub fn g<'a, T: Pod>(&self, source: impl AsElement<'a, T>, pe: usize) -> T {
-        let from = source.into().as_ptr().cast::<Plain<T>>();
-        let pe = self.existing(call!("g"), pe);
+    pub fn read(self) -> T
+    where
+        T: PlainData,
+    {
+        let (from, (pe, context)) = (self.view().as_ptr().cast::<Plain<T>>(), self.target());
         // SAFETY: an element of a symmetric object, whose bits are a value, whatever wrote them.
-        unsafe { rma::g(call!("g"), self.handle(), from, pe) }.0
+        unsafe { rma::g(call!("read"), context, from, pe) }.0
     }
 }
 
@@ -152,6 +191,6 @@ pub(crate) fn require_same_length(name: Call, dest: usize, source: usize) {
 fn lengths_differ(name: Call, dest: usize, source: usize) -> ! {
     mistake!(
         name,
-        "argument dest has {dest} elements and argument source {source}; slice the longer one"
+        "the destination has {dest} elements and the source {source}; slice the longer one"
     )
 }

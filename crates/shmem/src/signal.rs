@@ -1,111 +1,126 @@
 //! Signals (OpenSHMEM 1.6, §9.8): data, and a word whose update shows that the data have arrived.
 #![allow(unsafe_code)]
 
-use crate::context::{Context, ContextKind};
-use crate::element::{Plain, Signal};
+use crate::element::{Element, Plain, PlainData, Signal};
+use crate::job::Shmem;
+use crate::peer::{Peer, Remote};
 use crate::rma::{Source, require_same_length};
-use crate::symmetric::view::{AsElement, AsElements, SymRef};
-use crate::thread_level::ThreadLevel;
-use crate::wait::Cmp;
-use bytemuck::Pod;
+use crate::symmetric::view::{Sym, SymSlice};
+use crate::threads::Threads;
 use core::ffi::c_int;
 use rushmem_runtime::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
-use rushmem_runtime::{signal, wait};
+use rushmem_runtime::signal;
+use std::fmt;
 
-/// The update of a signal (§9.8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignalOp {
-    /// Sets the signal to this value (`SHMEM_SIGNAL_SET`).
-    Set(u64),
-    /// Adds this value to the signal (`SHMEM_SIGNAL_ADD`).
-    Add(u64),
+/// The update of a signal that follows data (§9.8): `signal.set(value)` or `signal.add(value)`, for
+/// [`put_with`](Remote::put_with).
+#[must_use = "an update is carried out by `put_with`; `signal.on(peer)` updates a signal without data"]
+#[derive(Clone, Copy)]
+pub struct SignalUpdate<'a> {
+    signal: &'a Sym<Signal>,
+    value: u64,
+    op: c_int,
 }
 
-impl SignalOp {
+impl SignalUpdate<'_> {
+    /// Returns the address of the signal, the operand and the operator.
     #[inline(always)]
-    pub(crate) fn parts(self) -> (u64, c_int) {
-        match self {
-            SignalOp::Set(value) => (value, SHMEM_SIGNAL_SET),
-            SignalOp::Add(value) => (value, SHMEM_SIGNAL_ADD),
+    pub(crate) fn parts(self) -> (*mut u64, u64, c_int) {
+        (self.signal.as_ptr().cast(), self.value, self.op)
+    }
+}
+
+impl Sym<Signal> {
+    /// Returns the update that sets the signal to `value` (`SHMEM_SIGNAL_SET`).
+    #[doc(alias = "SHMEM_SIGNAL_SET")]
+    #[inline(always)]
+    pub fn set(&self, value: u64) -> SignalUpdate<'_> {
+        SignalUpdate {
+            signal: self,
+            value,
+            op: SHMEM_SIGNAL_SET,
+        }
+    }
+
+    /// Returns the update that adds `value` to the signal (`SHMEM_SIGNAL_ADD`).
+    #[doc(alias = "SHMEM_SIGNAL_ADD")]
+    #[inline(always)]
+    pub fn add(&self, value: u64) -> SignalUpdate<'_> {
+        SignalUpdate {
+            signal: self,
+            value,
+            op: SHMEM_SIGNAL_ADD,
         }
     }
 }
 
-impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Performs a [`put`](Context::put), then updates `signal` on `pe`. The update is not visible
-    /// before the data (`shmem_put_signal`, §9.8.1).
+impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
+    /// Performs a [`put`](Self::put), then updates a signal on the same PE. The update is not
+    /// visible before the data (`shmem_put_signal`, §9.8.1).
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// let (inbox, arrived) = (shmem.array::<u64>(3), shmem.zeroed::<shmem::Signal>());
+    /// inbox.on(shmem.next()).put_with(&[1, 2, 3], arrived.set(1));
+    /// shmem.wait(arrived.eq(1));
+    /// assert_eq!(inbox.to_vec(), [1, 2, 3]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the lengths differ.
     #[doc(alias = "shmem_put_signal")]
+    #[doc(alias = "put_signal")]
     #[inline]
     #[track_caller]
-    pub fn put_signal<'a, T: Pod>(
-        &self,
-        dest: impl AsElements<'a, T>,
-        source: impl Source<T>,
-        signal: impl AsElement<'a, Signal>,
-        update: SignalOp,
-        pe: usize,
-    ) {
-        let (dest, at, (value, op)) = (dest.into(), signal.into().as_ptr().cast(), update.parts());
-        let (from, nelems) = source.parts();
-        require_same_length(call!("put_signal"), dest.len(), nelems);
+    pub fn put_with(self, source: impl Source<T>, update: SignalUpdate<'_>)
+    where
+        T: PlainData,
+    {
+        let (dest, (from, nelems)) = (self.view(), source.parts());
+        let call = call!("put_with");
+        require_same_length(call, dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
-        let call = call!("put_signal");
-        let pe = self.existing(call, pe);
+        let ((pe, context), (at, value, op)) = (self.target(), update.parts());
         // SAFETY: equal numbers of elements, and a signal of a symmetric object; the source is
         // borrowed until the end of the call.
-        unsafe { signal::put_signal(call, self.handle(), to, from, nelems, at, value, op, pe) }
+        unsafe { signal::put_signal(call, context, to, from, nelems, at, value, op, pe) }
     }
+}
 
-    /// Updates a signal on `pe` (`shmem_signal_set`, `shmem_signal_add`, §9.8.5 and §9.8.3).
+impl<C: Threads> Remote<'_, Sym<Signal>, Peer<'_, C>> {
+    /// Sets the signal to `value` (`shmem_signal_set`, §9.8.5).
     #[doc(alias = "shmem_signal_set")]
-    #[doc(alias = "shmem_signal_add")]
+    #[doc(alias = "shmemx_signal_set")]
     #[inline]
-    #[track_caller]
-    pub fn signal<'a>(&self, signal: impl AsElement<'a, Signal>, update: SignalOp, pe: usize) {
-        let at = signal.into().as_ptr().cast();
-        let call = call!("signal");
-        let pe = self.existing(call, pe);
-        match update {
-            // SAFETY: a signal of a symmetric object.
-            SignalOp::Set(value) => unsafe { signal::set(call, self.handle(), at, value, pe) },
-            // SAFETY: a signal of a symmetric object.
-            SignalOp::Add(value) => unsafe { signal::add(call, self.handle(), at, value, pe) },
-        }
+    pub fn set(self, value: u64) {
+        let (at, (pe, context)) = (self.view().as_ptr().cast(), self.target());
+        // SAFETY: a signal of a symmetric object.
+        unsafe { signal::set(call!("set"), context, at, value, pe) }
     }
 
+    /// Adds `value` to the signal (`shmem_signal_add`, §9.8.3).
+    #[doc(alias = "shmem_signal_add")]
+    #[doc(alias = "shmemx_signal_add")]
+    #[inline]
+    pub fn add(self, value: u64) {
+        let (at, (pe, context)) = (self.view().as_ptr().cast(), self.target());
+        // SAFETY: a signal of a symmetric object.
+        unsafe { signal::add(call!("add"), context, at, value, pe) }
+    }
+}
+
+impl<C: Threads> Shmem<C> {
     /// Returns the value of this PE's signal (`shmem_signal_fetch`, §9.8.4).
     #[doc(alias = "shmem_signal_fetch")]
     #[inline]
-    pub fn signal_fetch<'a>(&self, signal: impl AsElement<'a, Signal>) -> u64 {
+    pub fn signal(&self, signal: &Sym<Signal>) -> u64 {
         // SAFETY: a signal of a symmetric object.
-        unsafe { signal::fetch(call!("signal_fetch"), signal.into().as_ptr().cast()) }
+        unsafe { signal::fetch(call!("Shmem::signal"), signal.as_ptr().cast()) }
     }
+}
 
-    /// Waits until the value of this PE's signal satisfies the comparison, and returns that value
-    /// (`shmem_signal_wait_until`, §9.11.15).
-    #[doc(alias = "shmem_signal_wait_until")]
-    pub fn signal_wait_until<'a>(
-        &self,
-        signal: impl AsElement<'a, Signal>,
-        cmp: Cmp,
-        value: u64,
-    ) -> u64 {
-        let at = signal.into().as_ptr().cast();
-        // SAFETY: a signal of a symmetric object.
-        unsafe { signal::wait_until(call!("signal_wait_until"), at, cmp.constant(), value) }
-    }
-    /// Returns the value of this PE's signal if it satisfies the comparison now.
-    pub(crate) fn signal_test(
-        &self,
-        signal: SymRef<'_, Signal>,
-        cmp: Cmp,
-        value: u64,
-    ) -> Option<u64> {
-        let at = signal.as_ptr().cast::<u64>();
-        // SAFETY: a signal of a symmetric object.
-        let holds = unsafe { wait::test(call!("signal_test"), at, cmp.constant(), value) } != 0;
-        // The signal may have changed since the test.
-        let now = holds.then(|| self.signal_fetch(signal))?;
-        cmp.holds(now, value).then_some(now)
+impl fmt::Debug for SignalUpdate<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SignalUpdate({:?}, {})", self.signal, self.value)
     }
 }

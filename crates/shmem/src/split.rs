@@ -4,7 +4,7 @@
 use crate::job::c_number;
 use crate::panics::mistake;
 use crate::team::{Team, TeamOptions};
-use crate::thread_level::ThreadLevel;
+use crate::threads::Threads;
 use core::ffi::c_int;
 use rushmem_runtime::TeamHandle;
 use rushmem_runtime::extension_constants::SHMEM_COLOR_UNDEFINED;
@@ -26,7 +26,7 @@ impl fmt::Display for SplitError {
 
 impl std::error::Error for SplitError {}
 
-impl<'s, L: ThreadLevel> Team<'s, L> {
+impl<'s, C: Threads> Team<'s, C> {
     /// Splits off `size` members: `start`, `start + stride`, and so on (`shmem_team_split_strided`,
     /// §9.4.6). Returns `None` on the other members.
     ///
@@ -38,7 +38,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         start: usize,
         stride: isize,
         size: usize,
-    ) -> Result<Option<Team<'s, L>>, SplitError> {
+    ) -> Result<Option<Team<'s, C>>, SplitError> {
         self.split_strided_with(TeamOptions::new(), start, stride, size)
     }
 
@@ -53,7 +53,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         start: usize,
         stride: isize,
         size: usize,
-    ) -> Result<Option<Team<'s, L>>, SplitError> {
+    ) -> Result<Option<Team<'s, C>>, SplitError> {
         let (call, parent) = (call!("Team::split_strided"), self.handle());
         // A stride that no `c_int` holds leads out of every team.
         let stride = c_int::try_from(stride).unwrap_or(c_int::MAX);
@@ -68,7 +68,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// # Errors
     /// If `xrange` is 0, or there are too many teams.
     #[doc(alias = "shmem_team_split_2d")]
-    pub fn split_2d(&self, xrange: usize) -> Result<(Team<'s, L>, Team<'s, L>), SplitError> {
+    pub fn split_2d(&self, xrange: usize) -> Result<(Team<'s, C>, Team<'s, C>), SplitError> {
         self.split_2d_with(xrange, TeamOptions::new(), TeamOptions::new())
     }
 
@@ -82,7 +82,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         xrange: usize,
         xaxis: TeamOptions,
         yaxis: TeamOptions,
-    ) -> Result<(Team<'s, L>, Team<'s, L>), SplitError> {
+    ) -> Result<(Team<'s, C>, Team<'s, C>), SplitError> {
         let (call, parent) = (call!("Team::split_2d"), self.handle());
         let made = team::split_2d(call, parent, c_number(xrange), hint(xaxis), hint(yaxis));
         let (row, column) = made.ok_or(SplitError(()))?;
@@ -104,7 +104,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         &self,
         color: Option<usize>,
         key: isize,
-    ) -> Result<Option<Team<'s, L>>, SplitError> {
+    ) -> Result<Option<Team<'s, C>>, SplitError> {
         let call = call!("Team::split");
         let color = match color.map(c_int::try_from) {
             None => SHMEM_COLOR_UNDEFINED,
@@ -133,7 +133,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     pub fn split_grid<const D: usize>(
         &self,
         ranges: [usize; D],
-    ) -> Result<[Option<Team<'s, L>>; D], SplitError> {
+    ) -> Result<[Option<Team<'s, C>>; D], SplitError> {
         let ranges = ranges.map(|range| ("ranges", c_number(range)));
         let made = team::split_grid(call!("Team::split_grid"), self.handle(), ranges);
         made.map(|teams| teams.map(own)).map_err(|_| SplitError(()))
@@ -156,7 +156,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         start: usize,
         stride: usize,
         size: usize,
-    ) -> Result<Option<Team<'s, L>>, SplitError> {
+    ) -> Result<Option<Team<'s, C>>, SplitError> {
         let (call, n_pes) = (call!("Team::split_members"), self.n_pes());
         let last = size
             .checked_sub(1)
@@ -183,6 +183,6 @@ fn hint(config: TeamOptions) -> team::TeamConfig {
 }
 
 /// Returns the team of a handle; `None` if this PE is no member, so that the handle is invalid.
-fn own<'s, L: ThreadLevel>(made: TeamHandle) -> Option<Team<'s, L>> {
+fn own<'s, C: Threads>(made: TeamHandle) -> Option<Team<'s, C>> {
     (made != TeamHandle::INVALID).then(|| Team::split_off(made))
 }

@@ -1,36 +1,39 @@
 //! Teams (OpenSHMEM 1.6, §9.4): groups of PEs that number themselves from 0.
 
-use crate::context::{Context, ContextKind, ContextOptions, CreatedKind, Owned};
 use crate::panics::mistake;
-use crate::thread_level::{Single, ThreadLevel, Threads};
+use crate::threads::{Local, Threads, UsedByThreads};
 use rushmem_runtime::team;
-use rushmem_runtime::{Call, Context as _, TeamHandle, collectives, ctx};
+use rushmem_runtime::{Call, TeamHandle, collectives};
 use std::fmt;
 use std::marker::PhantomData;
 
 /// A group of PEs, of which this PE is a member (`shmem_team_t`, §9.4). Dropping a team that was
 /// split off destroys it, which is collective over its members (`shmem_team_destroy`, §9.4.8).
-pub struct Team<'s, L: ThreadLevel = Single> {
+#[doc(alias = "shmem_team_t")]
+pub struct Team<'s, C: Threads = Local> {
     handle: TeamHandle,
     /// True if the team was split off, so that its drop destroys it.
     is_owned: bool,
-    shmem: PhantomData<(&'s (), Threads<L>)>,
+    shmem: PhantomData<&'s ()>,
+    threads: PhantomData<UsedByThreads<C>>,
 }
 
-impl<'s, L: ThreadLevel> Team<'s, L> {
-    pub(crate) fn borrowed(handle: TeamHandle) -> Team<'s, L> {
+impl<'s, C: Threads> Team<'s, C> {
+    pub(crate) fn borrowed(handle: TeamHandle) -> Team<'s, C> {
         Team {
             handle,
             is_owned: false,
             shmem: PhantomData,
+            threads: PhantomData,
         }
     }
 
-    pub(crate) fn split_off(handle: TeamHandle) -> Team<'s, L> {
+    pub(crate) fn split_off(handle: TeamHandle) -> Team<'s, C> {
         Team {
             handle,
             is_owned: true,
             shmem: PhantomData,
+            threads: PhantomData,
         }
     }
 
@@ -68,7 +71,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// (`shmem_team_translate_pe`, §9.4.5).
     #[track_caller]
     #[doc(alias = "shmem_team_translate_pe")]
-    pub fn translate(&self, pe: usize, other: &Team<'_, L>) -> Option<usize> {
+    pub fn translate<D: Threads>(&self, pe: usize, other: &Team<'_, D>) -> Option<usize> {
         let pe = i32::try_from(pe).ok()?;
         let number = team::translate_pe(call!("Team::translate"), self.handle, pe, other.handle);
         usize::try_from(number).ok()
@@ -98,53 +101,13 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// let shmem = shmem::init();
     /// let inbox = shmem.boxed(0);
     /// let node = shmem.node();
-    /// let next = node.translate((node.my_pe() + 1) % node.n_pes(), &shmem.world());
-    /// shmem.p(&inbox, 17, next.expect("all are in the world"));
+    /// inbox.on(node.next()).write(17);
     /// node.barrier();
     /// assert_eq!(inbox.load(), 17);
     /// ```
     #[doc(alias = "shmem_barrier")]
     pub fn barrier(&self) {
         collectives::barrier(call!("Team::barrier"), self.handle().into());
-    }
-
-    /// Creates a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not
-    /// collective. Panics if there are too many.
-    #[doc(alias = "shmem_team_create_ctx")]
-    #[track_caller]
-    pub fn context<K: CreatedKind>(&self) -> Context<'_, K, L> {
-        self.context_with(ContextOptions::default())
-    }
-
-    /// Works as [`context`](Self::context), for the use that `options` describe (§9.5.1).
-    #[track_caller]
-    pub fn context_with<K: CreatedKind>(&self, options: ContextOptions) -> Context<'_, K, L> {
-        match self.try_context_with(options) {
-            Ok(context) => context,
-            Err(error) => mistake!(call!("Team::context"), "{error}"),
-        }
-    }
-
-    /// Works as [`context`](Self::context), but returns an error if there are too many contexts.
-    ///
-    /// # Errors
-    /// If this PE has 65,536 contexts already, besides the default one.
-    pub fn try_context<K: CreatedKind>(&self) -> Result<Context<'_, K, L>, TooManyContexts> {
-        self.try_context_with(ContextOptions::default())
-    }
-
-    /// Works as [`context_with`](Self::context_with), but returns an error if there are too many
-    /// contexts.
-    ///
-    /// # Errors
-    /// As for [`try_context`](Self::try_context).
-    pub fn try_context_with<K: CreatedKind>(
-        &self,
-        options: ContextOptions,
-    ) -> Result<Context<'_, K, L>, TooManyContexts> {
-        let made = ctx::create(call!("Team::context"), self.handle, options.flags::<K>());
-        made.map(|handle| Context::new(Owned(handle)))
-            .ok_or(TooManyContexts(()))
     }
 }
 
@@ -168,37 +131,7 @@ impl TeamOptions {
     }
 }
 
-impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Returns the team on which the context was created, in which its operations number PEs
-    /// (`shmem_ctx_get_team`, §9.5.4).
-    ///
-    /// ```standalone_crate
-    /// let shmem = shmem::init();
-    /// let node = shmem.node();
-    /// let context = node.context::<shmem::Private>();
-    /// assert_eq!(context.team().n_pes(), node.n_pes());
-    /// ```
-    #[doc(alias = "shmem_ctx_get_team")]
-    pub fn team(&self) -> Team<'_, L> {
-        let call = call!("Context::team");
-        let team = ctx::team_of(call, self.handle().handle());
-        Team::borrowed(team.unwrap_or_else(|| unreachable!("a context that exists has a team")))
-    }
-}
-
-/// The error of a PE that already has as many contexts as it can have (§9.5.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooManyContexts(());
-
-impl fmt::Display for TooManyContexts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("there are too many contexts; drop those that are not in use")
-    }
-}
-
-impl std::error::Error for TooManyContexts {}
-
-impl<L: ThreadLevel> Drop for Team<'_, L> {
+impl<C: Threads> Drop for Team<'_, C> {
     fn drop(&mut self) {
         if self.is_owned {
             team::destroy(call!("Team::drop"), self.handle);
@@ -206,7 +139,7 @@ impl<L: ThreadLevel> Drop for Team<'_, L> {
     }
 }
 
-impl<L: ThreadLevel> fmt::Debug for Team<'_, L> {
+impl<C: Threads> fmt::Debug for Team<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Team")
             .field("my_pe", &self.my_pe())

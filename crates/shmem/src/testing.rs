@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// ```standalone_crate,test_harness
 /// shmem::test!(everyone_hears_from_the_last, pes = [1, 4], |shmem| {
 ///     let inbox = shmem.boxed(0);
-///     shmem.p(&inbox, 17, (shmem.my_pe() + 1) % shmem.n_pes());
+///     inbox.on(shmem.next()).write(17);
 ///     shmem.barrier_all();
 ///     assert_eq!(inbox.load(), 17);
 /// });

@@ -5,14 +5,15 @@
 //! freed. One that is dropped completes the transfer first.
 #![allow(unsafe_code)]
 
-use crate::context::{Context, ContextKind};
-use crate::element::Plain;
+use crate::context::Context;
+use crate::element::{Element, Plain, PlainData};
+use crate::peer::{Peer, Remote};
 use crate::rma::require_same_length;
-use crate::symmetric::view::AsElements;
-use crate::thread_level::ThreadLevel;
-use bytemuck::Pod;
-use rushmem_runtime::{order, rma};
+use crate::symmetric::view::SymSlice;
+use crate::threads::{Local, Threads};
+use rushmem_runtime::{ContextHandle, ExistingPe, order, rma};
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::task::{self, Poll};
@@ -28,20 +29,26 @@ trait CompletionTest {
     fn complete(&self);
 }
 
-impl<K: ContextKind, L: ThreadLevel> CompletionTest for &Context<'_, K, L> {
+/// The context of a transfer.
+struct Issuer<'c, C: Threads> {
+    context: ContextHandle,
+    owner: PhantomData<&'c Context<'c, C>>,
+}
+
+impl<C: Threads> CompletionTest for Issuer<'_, C> {
     fn is_complete(&self) -> bool {
-        order::quiet_test(call!("Transfer::poll"), self.handle()) != 0
+        order::quiet_test(call!("Transfer::poll"), self.context) != 0
     }
 
     fn complete(&self) {
-        self.quiet();
+        order::quiet(call!("Transfer::drop"), self.context);
     }
 }
 
 /// A transfer in progress (§9.6.2), which owns its vector: a future of the vector. The transfer has
 /// already started.
 #[must_use = "a transfer that is dropped is waited for"]
-pub struct Transfer<'c, T, K: ContextKind, L: ThreadLevel>(Owning<T, &'c Context<'c, K, L>>);
+pub struct Transfer<'c, T, C: Threads = Local>(Owning<T, Issuer<'c, C>>);
 
 /// A vector that the program cannot access before the operations on it are complete. No reference
 /// to its elements exists until then.
@@ -117,7 +124,7 @@ impl<T, C: CompletionTest> Drop for Owning<T, C> {
     }
 }
 
-impl<T: Pod, K: ContextKind, L: ThreadLevel> Future for Transfer<'_, T, K, L> {
+impl<T: PlainData, C: Threads> Future for Transfer<'_, T, C> {
     type Output = Vec<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Vec<T>> {
@@ -125,64 +132,70 @@ impl<T: Pod, K: ContextKind, L: ThreadLevel> Future for Transfer<'_, T, K, L> {
     }
 }
 
-impl<T, K: ContextKind, L: ThreadLevel> Unpin for Transfer<'_, T, K, L> {}
+impl<T, C: Threads> Unpin for Transfer<'_, T, C> {}
 
-impl<'c, K: ContextKind, L: ThreadLevel> Context<'c, K, L> {
-    /// Works as [`put`](Context::put), from a vector. The future returns the vector when the data
-    /// are at `pe` (`shmem_put_nbi`, §9.6.2.1).
+impl<'c, T: Element, C: Threads> Remote<'c, SymSlice<T>, Peer<'c, C>> {
+    /// Works as [`put`](Self::put), from a vector. The future returns the vector when the data
+    /// are at their PE (`shmem_put_nbi`, §9.6.2.1).
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
     /// # let dest = shmem.array::<u64>(3);
-    /// let buffer = shmem::block_on(shmem.put_owned(&dest, vec![1, 2, 3], 0));
+    /// let buffer = shmem::block_on(dest.on(shmem.pe(0)).put_owned(vec![1, 2, 3]));
     /// ```
+    ///
+    /// # Panics
+    /// If the lengths differ.
     #[doc(alias = "shmem_put_nbi")]
     #[track_caller]
-    pub fn put_owned<T: Pod>(
-        &'c self,
-        dest: impl AsElements<'c, T>,
-        source: Vec<T>,
-        pe: usize,
-    ) -> Transfer<'c, T, K, L> {
-        let dest = dest.into();
-        let call = call!("put_owned");
+    pub fn put_owned(self, source: Vec<T>) -> Transfer<'c, T, C>
+    where
+        T: PlainData,
+    {
+        let (call, dest) = (call!("put_owned"), self.view());
         require_same_length(call, dest.len(), source.len());
-        let pe = self.existing(call, pe);
-        let transfer = Transfer(Owning::new(source, self));
+        let (transfer, (pe, context)) = self.transfer(source);
         let VectorParts { start, len, .. } = transfer.0.elements;
         let (from, to) = (start.cast::<Plain<T>>(), dest.as_ptr().cast());
-        let context = self.handle();
         // SAFETY: equal numbers of elements; the transfer owns the source until it is complete.
         unsafe { rma::put_nbi(call, context, to, from, len, pe) };
         transfer
     }
 
-    /// Works as [`get`](Context::get), to a vector with the same number of elements as `source`.
-    /// The future returns the vector when the data are in it (`shmem_get_nbi`, §9.6.2.2).
+    /// Works as [`get`](Self::get), to a vector with as many elements. The future returns the
+    /// vector when the data are in it (`shmem_get_nbi`, §9.6.2.2).
+    ///
+    /// # Panics
+    /// If the lengths differ.
     #[doc(alias = "shmem_get_nbi")]
     #[track_caller]
-    pub fn get_owned<T: Pod>(
-        &'c self,
-        dest: Vec<T>,
-        source: impl AsElements<'c, T>,
-        pe: usize,
-    ) -> Transfer<'c, T, K, L> {
-        let source = source.into();
-        let call = call!("get_owned");
+    pub fn get_owned(self, dest: Vec<T>) -> Transfer<'c, T, C>
+    where
+        T: PlainData,
+    {
+        let (call, source) = (call!("get_owned"), self.view());
         require_same_length(call, dest.len(), source.len());
-        let pe = self.existing(call, pe);
-        let transfer = Transfer(Owning::new(dest, self));
+        let (transfer, (pe, context)) = self.transfer(dest);
         let VectorParts { start, len, .. } = transfer.0.elements;
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), start.cast());
-        let context = self.handle();
         // SAFETY: equal numbers of elements; the transfer owns the destination until it is
         // complete.
         unsafe { rma::get_nbi(call, context, to, from, len, pe) };
         transfer
     }
+
+    /// Returns a transfer of a vector, which the caller starts, and its PE and context.
+    fn transfer(self, vector: Vec<T>) -> (Transfer<'c, T, C>, (ExistingPe, ContextHandle)) {
+        let (pe, context) = self.target();
+        let issuer = Issuer {
+            context,
+            owner: PhantomData,
+        };
+        (Transfer(Owning::new(vector, issuer)), (pe, context))
+    }
 }
 
-impl<T, K: ContextKind, L: ThreadLevel> fmt::Debug for Transfer<'_, T, K, L> {
+impl<T, C: Threads> fmt::Debug for Transfer<'_, T, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Transfer({} elements)", self.0.elements.len)
     }

@@ -1,7 +1,5 @@
-//! Initialization by a unique id: in processes that no launcher has started.
+//! The unique id of a job whose processes no launcher has started.
 
-use crate::job::{self, Shmem, ThreadLevelError};
-use crate::thread_level::ThreadLevel;
 use rushmem_runtime::setup;
 use std::fmt;
 use std::io;
@@ -13,7 +11,7 @@ use std::str::FromStr;
 /// job's data.
 ///
 /// ```no_run
-/// use shmem::{Single, UniqueId};
+/// use shmem::{Init, UniqueId};
 ///
 /// // The process with rank 0 makes the id, and starts the other one.
 /// let id: UniqueId = match std::env::args().nth(1) {
@@ -25,14 +23,14 @@ use std::str::FromStr;
 ///     let this = std::env::current_exe().expect("a program");
 ///     std::process::Command::new(this).arg(id.to_string()).spawn().expect("it starts");
 /// }
-/// let shmem = id.job(rank, 2).init::<Single>().expect("the first initialization");
+/// let shmem = Init::new().by_id(&id, rank, 2).start().expect("the first initialization");
 /// assert_eq!((shmem.my_pe(), shmem.n_pes()), (rank, 2));
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct UniqueId([u8; setup::UNIQUE_ID_BYTES]);
 
 impl UniqueId {
-    /// Makes an id (`shmemx_get_uniqueid`). A thread of this process serves the processes that join
+    /// Makes an id (`shmemx_get_uniqueid`), for [`Init::by_id`](crate::Init::by_id). A thread of this process serves the processes that join
     /// the job, so this process must live as long as the job; it need not be one of its PEs.
     ///
     /// # Errors
@@ -43,13 +41,8 @@ impl UniqueId {
         id.map(UniqueId).map_err(io::Error::other)
     }
 
-    /// Returns the job with this id, of `n_ranks` PEs, for the process that is to be PE `rank`.
-    pub fn job(&self, rank: usize, n_ranks: usize) -> UniqueIdJob<'_> {
-        UniqueIdJob {
-            id: self,
-            rank,
-            n_ranks,
-        }
+    pub(crate) fn bytes(&self) -> &[u8; setup::UNIQUE_ID_BYTES] {
+        &self.0
     }
 }
 
@@ -82,7 +75,7 @@ impl FromStr for UniqueId {
     type Err = UniqueIdError;
 
     /// Returns the id with this text. Whether it is the id of a job is checked by
-    /// [`UniqueIdJob::init`] only.
+    /// [`Init::by_id`](crate::Init::by_id) only.
     fn from_str(text: &str) -> Result<UniqueId, UniqueIdError> {
         let mut bytes = [0; setup::UNIQUE_ID_BYTES];
         let room = bytes.get_mut(..text.len()).ok_or(UniqueIdError(()))?;
@@ -91,26 +84,10 @@ impl FromStr for UniqueId {
     }
 }
 
-/// A job with a unique id, and the rank of this process in it.
+/// A job with a unique id, and the place of this process in it.
 #[derive(Clone, Copy, Debug)]
-pub struct UniqueIdJob<'a> {
-    id: &'a UniqueId,
-    rank: usize,
-    n_ranks: usize,
-}
-
-impl UniqueIdJob<'_> {
-    /// Initializes the library (`shmemx_init_attr`). Returns when all processes of the job have
-    /// joined. The job ends with a message if one of them does not join in time
-    /// (`SHMEM_JOIN_LIMIT`), or has the rank of another one.
-    ///
-    /// Under `oshrun`, which starts the job then, the rank and the number of PEs must be those of
-    /// `oshrun`.
-    ///
-    /// # Errors
-    /// If the library is, or was before, initialized at a lower thread level.
-    pub fn init<L: ThreadLevel>(self) -> Result<Shmem<L>, ThreadLevelError> {
-        let UniqueIdJob { id, rank, n_ranks } = self;
-        job::enter(call!("UniqueIdJob::init"), Some((rank, n_ranks, &id.0)))
-    }
+pub(crate) struct Place<'a> {
+    pub(crate) id: &'a UniqueId,
+    pub(crate) rank: usize,
+    pub(crate) n_ranks: usize,
 }

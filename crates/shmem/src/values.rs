@@ -1,12 +1,12 @@
 //! Collectives on private values, which are passed and returned, and need no symmetric memory. For
 //! long vectors, collectives on symmetric memory are faster.
 
+use crate::complex::Complex;
 use crate::operator::Operator;
 use crate::team::Team;
-use crate::thread_level::ThreadLevel;
+use crate::threads::Threads;
 use bytemuck::{Pod, bytes_of, bytes_of_mut, cast_slice_mut};
 use rushmem_runtime::Call;
-use rushmem_runtime::combine::Complex;
 use rushmem_runtime::private::{self, ReductionKind};
 
 mod sealed {
@@ -62,7 +62,7 @@ macro_rules! numbers {
 }
 numbers! { i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64> }
 
-impl<L: ThreadLevel> Team<'_, L> {
+impl<C: Threads> Team<'_, C> {
     /// Returns the combined values of all members (§9.10.9).
     ///
     /// ```standalone_crate

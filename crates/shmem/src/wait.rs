@@ -1,30 +1,38 @@
 //! Waiting for and testing elements of this PE that other PEs change (OpenSHMEM 1.6, §9.11).
 #![allow(unsafe_code)]
 
-use crate::context::{Context, ContextKind};
-use crate::element::{Atomic, AtomicValue, Comparable, Element};
-use crate::symmetric::view::AsElement;
-use crate::thread_level::ThreadLevel;
+use crate::element::{Atomic, Element, Plain, Signal};
+use crate::job::Shmem;
+use crate::symmetric::view::Sym;
+use crate::threads::Threads;
 use core::ffi::c_int;
 use rushmem_runtime::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
-use rushmem_runtime::wait;
+use rushmem_runtime::wait::{self, WaitWord};
+use rushmem_runtime::{Call, local, signal};
+use std::fmt;
 
 /// The comparison of an element with a value (the constants `SHMEM_CMP_`, §9.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cmp {
     /// Equal.
+    #[doc(alias = "SHMEM_CMP_EQ")]
     Eq,
     /// Not equal.
+    #[doc(alias = "SHMEM_CMP_NE")]
     Ne,
     /// Greater.
+    #[doc(alias = "SHMEM_CMP_GT")]
     Gt,
     /// Greater or equal.
+    #[doc(alias = "SHMEM_CMP_GE")]
     Ge,
     /// Less.
+    #[doc(alias = "SHMEM_CMP_LT")]
     Lt,
     /// Less or equal.
+    #[doc(alias = "SHMEM_CMP_LE")]
     Le,
 }
 
@@ -41,7 +49,7 @@ impl Cmp {
         }
     }
 
-    pub(crate) fn holds(self, left: u64, right: u64) -> bool {
+    fn holds<T: PartialOrd>(self, left: T, right: T) -> bool {
         match self {
             Cmp::Eq => left == right,
             Cmp::Ne => left != right,
@@ -53,50 +61,214 @@ impl Cmp {
     }
 }
 
-/// An element that a PE can wait for (§9.11): an integer, or an [`Atomic`] one.
-pub trait Awaited: Element + sealed::Sealed {
-    /// The value with which it is compared.
-    type Value: Comparable;
-}
-
 mod sealed {
-    pub trait Sealed {}
+    use super::{Call, Cmp};
+
+    /// How the library waits for an element.
+    #[diagnostic::on_unimplemented(
+        message = "a PE cannot wait for elements of type `{Self}`",
+        label = "not an integer, an `Atomic` one or a `Signal`",
+        note = "put the data first and then a `Signal`, `x.on(peer).put_with(data, signal.set(1))`, and wait for the signal"
+    )]
+    pub trait Waits: Sized {
+        /// The value with which it is compared.
+        type Value: super::WaitWord + bytemuck::Pod + PartialOrd + std::fmt::Debug;
+
+        /// Waits until the element satisfies the comparison, and returns a value that does.
+        ///
+        /// # Safety
+        /// `at` is an aligned element of a symmetric object.
+        unsafe fn wait(call: Call, at: *mut Self, cmp: Cmp, value: Self::Value) -> Self::Value;
+
+        /// Returns the value of the element if it satisfies the comparison now.
+        ///
+        /// # Safety
+        /// As for [`wait`](Self::wait).
+        unsafe fn test(
+            call: Call,
+            at: *mut Self,
+            cmp: Cmp,
+            value: Self::Value,
+        ) -> Option<Self::Value>;
+    }
+}
+pub(crate) use sealed::Waits;
+
+/// An element that a PE can wait for (§9.11): an integer, an [`Atomic`] one, or a [`Signal`].
+#[diagnostic::on_unimplemented(
+    message = "a PE cannot wait for elements of type `{Self}`",
+    label = "not an integer, an `Atomic` one or a `Signal`",
+    note = "put the data first and then a `Signal`, `x.on(peer).put_with(data, signal.set(1))`, and wait for the signal"
+)]
+pub trait Awaited: Element + Waits {}
+
+/// Defines how the library waits for elements of type `$element` that are words `$word`.
+macro_rules! words {
+    ($($element:ty: $word:ty;)*) => {$(
+        impl Waits for $element {
+            type Value = $word;
+
+            unsafe fn wait(call: Call, at: *mut Self, cmp: Cmp, value: $word) -> $word {
+                let at = at.cast::<$word>();
+                loop {
+                    // SAFETY: the caller promises an aligned element of a symmetric object.
+                    unsafe { wait::wait_until(call, at, cmp.constant(), value) };
+                    // SAFETY: the same; any bits are a value.
+                    let Plain(now) = unsafe { local::load(at.cast::<Plain<$word>>()) };
+                    // The element may have changed since the wait.
+                    if cmp.holds(now, value) {
+                        return now;
+                    }
+                }
+            }
+
+            unsafe fn test(call: Call, at: *mut Self, cmp: Cmp, value: $word) -> Option<$word> {
+                let at = at.cast::<$word>();
+                // SAFETY: the caller promises an aligned element of a symmetric object.
+                let holds = unsafe { wait::test(call, at, cmp.constant(), value) } != 0;
+                if !holds {
+                    return None;
+                }
+                // SAFETY: the same; any bits are a value.
+                let Plain(now) = unsafe { local::load(at.cast::<Plain<$word>>()) };
+                cmp.holds(now, value).then_some(now)
+            }
+        }
+
+        impl Awaited for $element {}
+    )*};
+}
+words! {
+    i16: i16; u16: u16;
+    i32: i32; u32: u32; i64: i64; u64: u64; isize: isize; usize: usize;
+    Atomic<i32>: i32; Atomic<u32>: u32; Atomic<i64>: i64; Atomic<u64>: u64;
+    Atomic<isize>: isize; Atomic<usize>: usize;
 }
 
-impl<T: Comparable> sealed::Sealed for T {}
-impl<T: Comparable> Awaited for T {
-    type Value = T;
-}
-impl<T: Comparable + AtomicValue> sealed::Sealed for Atomic<T> {}
-impl<T: Comparable + AtomicValue> Awaited for Atomic<T> {
-    type Value = T;
-}
+impl Waits for Signal {
+    type Value = u64;
 
-impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Waits until this PE's element satisfies the comparison (`shmem_wait_until`, §9.11.1). Writes
-    /// that the writer of the element has ordered before it are then visible.
-    #[doc(alias = "shmem_wait_until")]
-    pub fn wait_until<'a, T: Awaited>(
-        &self,
-        element: impl AsElement<'a, T>,
-        cmp: Cmp,
-        value: T::Value,
-    ) {
-        let at = element.into().as_ptr().cast::<T::Value>();
-        // SAFETY: an aligned element of a symmetric object.
-        unsafe { wait::wait_until(call!("wait_until"), at, cmp.constant(), value) }
+    unsafe fn wait(call: Call, at: *mut Signal, cmp: Cmp, value: u64) -> u64 {
+        // SAFETY: the caller promises a signal of a symmetric object.
+        unsafe { signal::wait_until(call, at.cast(), cmp.constant(), value) }
     }
 
-    /// Returns true if this PE's element satisfies the comparison now (`shmem_test`, §9.11.8).
-    #[doc(alias = "shmem_test")]
-    pub fn test<'a, T: Awaited>(
-        &self,
-        element: impl AsElement<'a, T>,
-        cmp: Cmp,
-        value: T::Value,
-    ) -> bool {
-        let at = element.into().as_ptr().cast::<T::Value>();
+    unsafe fn test(call: Call, at: *mut Signal, cmp: Cmp, value: u64) -> Option<u64> {
+        let at = at.cast::<u64>();
+        // SAFETY: the caller promises a signal of a symmetric object.
+        let holds = unsafe { wait::test(call, at, cmp.constant(), value) } != 0;
+        if !holds {
+            return None;
+        }
+        // SAFETY: the same. It may have changed since the test.
+        let now = unsafe { signal::fetch(call, at) };
+        cmp.holds(now, value).then_some(now)
+    }
+}
+
+impl Awaited for Signal {}
+
+/// A comparison of an element of this PE with a value, such as `x.ge(3)`, for [`Shmem::wait`],
+/// [`Shmem::test`] and [`Shmem::until`].
+#[must_use = "`shmem.wait(condition)` waits for a condition"]
+pub struct Condition<'a, T: Awaited> {
+    element: &'a Sym<T>,
+    cmp: Cmp,
+    value: T::Value,
+}
+
+impl<T: Awaited> Clone for Condition<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: Awaited> Copy for Condition<'_, T> {}
+
+macro_rules! conditions {
+    ($($(#[$doc:meta])* $name:ident = $cmp:ident;)*) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub fn $name(&self, value: T::Value) -> Condition<'_, T>
+        where
+            T: Awaited,
+        {
+            self.is(Cmp::$cmp, value)
+        }
+    )*};
+}
+
+/// Conditions to wait for. They are about the element of this PE.
+impl<T: Element> Sym<T> {
+    /// Returns the condition that the element and `value` compare so.
+    #[inline]
+    pub fn is(&self, cmp: Cmp, value: T::Value) -> Condition<'_, T>
+    where
+        T: Awaited,
+    {
+        Condition {
+            element: self,
+            cmp,
+            value,
+        }
+    }
+
+    conditions! {
+        /// The element is equal to `value`.
+        eq = Eq;
+        /// The element is not equal to `value`.
+        ne = Ne;
+        /// The element is greater than `value`.
+        gt = Gt;
+        /// The element is greater than `value` or equal to it.
+        ge = Ge;
+        /// The element is less than `value`.
+        lt = Lt;
+        /// The element is less than `value` or equal to it.
+        le = Le;
+    }
+}
+
+impl<T: Awaited> Condition<'_, T> {
+    /// Waits until the condition holds, and returns the value of the element.
+    fn wait(self, call: Call) -> T::Value {
         // SAFETY: an aligned element of a symmetric object.
-        unsafe { wait::test(call!("test"), at, cmp.constant(), value) != 0 }
+        unsafe { T::wait(call, self.element.as_ptr(), self.cmp, self.value) }
+    }
+
+    /// Returns the value of the element if the condition holds now.
+    pub(crate) fn test(self, call: Call) -> Option<T::Value> {
+        // SAFETY: an aligned element of a symmetric object.
+        unsafe { T::test(call, self.element.as_ptr(), self.cmp, self.value) }
+    }
+}
+
+impl<C: Threads> Shmem<C> {
+    /// Waits until the condition holds, and returns the value of the element
+    /// (`shmem_wait_until`, §9.11.1; of a signal `shmem_signal_wait_until`, §9.11.15). Writes that
+    /// the writer of the element has ordered before it are then visible.
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// let flag = shmem.boxed(0u32);
+    /// flag.on(shmem.next()).write(3);
+    /// assert_eq!(shmem.wait(flag.ge(3)), 3);
+    /// ```
+    #[doc(alias = "shmem_wait_until")]
+    #[doc(alias = "shmem_signal_wait_until")]
+    #[doc(alias = "wait_until")]
+    pub fn wait<T: Awaited>(&self, condition: Condition<'_, T>) -> T::Value {
+        condition.wait(call!("wait"))
+    }
+
+    /// Returns the value of the element if the condition holds now (`shmem_test`, §9.11.8).
+    #[doc(alias = "shmem_test")]
+    pub fn test<T: Awaited>(&self, condition: Condition<'_, T>) -> Option<T::Value> {
+        condition.test(call!("test"))
+    }
+}
+
+impl<T: Awaited> fmt::Debug for Condition<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {:?} {:?}", self.element, self.cmp, self.value)
     }
 }

@@ -1,19 +1,18 @@
 //! Waiting for and testing several elements of this PE at once (OpenSHMEM 1.6, §9.11.2 to
 //! §9.11.14).
-//!
-//! An element is excluded if its entry in `status` is not 0; an empty `status` excludes none. All
-//! elements are compared with one value, or each with its own.
 #![allow(unsafe_code)]
 
-use crate::context::{Context, ContextKind};
+use crate::element::Element;
+use crate::job::Shmem;
 use crate::panics::mistake;
-use crate::symmetric::view::{AsElements, SymSlice};
-use crate::thread_level::ThreadLevel;
+use crate::symmetric::view::SymSlice;
+use crate::threads::Threads;
 use crate::wait::{Awaited, Cmp};
 use core::ffi::c_int;
-use rushmem_runtime::{Call, wait};
+use rushmem_runtime::wait;
 
-/// The values with which elements are compared (§9.11.2 to §9.11.14).
+/// The values with which elements are compared (§9.11.2 to §9.11.14): one for all, or a slice with
+/// one for each.
 #[derive(Clone, Copy, Debug)]
 pub enum Values<'v, T> {
     /// All with the same value.
@@ -46,135 +45,180 @@ impl<'v, T, const N: usize> From<&'v [T; N]> for Values<'v, T> {
     }
 }
 
-/// The arguments in the runtime's form. Their lengths were checked.
-struct WaitSet<T> {
-    ivars: *const T,
-    nelems: usize,
-    status: *const c_int,
-    values: wait::Values<T>,
+/// A comparison of each of several elements of this PE with a value, `xs.each(Cmp::Ge, 3)`, for
+/// [`Shmem::wait_all`], [`Shmem::test_any`] and the like.
+#[must_use = "`shmem.wait_all(conditions)` waits for conditions"]
+#[derive(Debug)]
+pub struct Conditions<'a, T: Awaited> {
+    elements: &'a SymSlice<T>,
+    cmp: Cmp,
+    values: Values<'a, T::Value>,
+    /// Is not 0 for an element that is excluded. Empty if none is.
+    status: Vec<c_int>,
 }
 
-impl<T> WaitSet<T> {
+impl<T: Element> SymSlice<T> {
+    /// Returns the conditions that each element compares so with `values`: with one value for all,
+    /// or a slice of as many as there are elements.
+    ///
+    /// ```standalone_crate
+    /// use shmem::Cmp;
+    ///
+    /// let shmem = shmem::init();
+    /// let flags = shmem.array::<u64>(shmem.n_pes());
+    /// shmem.peers().for_each(|peer| flags[shmem.my_pe()].on(peer).write(1));
+    /// shmem.wait_all(flags.each(Cmp::Ne, 0));
+    /// assert_eq!(shmem.test_any(flags.each(Cmp::Eq, 0)), None);
+    /// ```
+    ///
+    /// # Panics
+    /// If a slice of values has another length.
     #[track_caller]
-    fn new<E: Awaited<Value = T>>(
-        call: Call,
-        ivars: SymSlice<'_, E>,
-        status: &[i32],
-        values: Values<'_, T>,
-    ) -> WaitSet<T> {
-        let nelems = ivars.len();
-        if !status.is_empty() && status.len() != nelems {
-            other_length(call, "status", status.len(), nelems);
+    pub fn each<'a>(
+        &'a self,
+        cmp: Cmp,
+        values: impl Into<Values<'a, T::Value>>,
+    ) -> Conditions<'a, T>
+    where
+        T: Awaited,
+    {
+        let values = values.into();
+        if let Values::Each(values) = values
+            && values.len() != self.len()
+        {
+            other_length("values", values.len(), self.len());
         }
-        let values = match values {
+        Conditions {
+            elements: self,
+            cmp,
+            values,
+            status: Vec::new(),
+        }
+    }
+}
+
+impl<'a, T: Awaited> Conditions<'a, T> {
+    /// Excludes the elements whose entry is true (`status` of C).
+    ///
+    /// # Panics
+    /// If `excluded` has not an entry for each element.
+    #[track_caller]
+    pub fn except(mut self, excluded: &[bool]) -> Conditions<'a, T> {
+        if excluded.len() != self.elements.len() {
+            other_length("excluded", excluded.len(), self.elements.len());
+        }
+        self.status = excluded
+            .iter()
+            .map(|&is_excluded| c_int::from(is_excluded))
+            .collect();
+        self
+    }
+
+    /// Returns the arguments in the runtime's form: the elements and their number, the status, the
+    /// comparison and the values.
+    fn arguments(
+        &self,
+    ) -> (
+        *const T::Value,
+        usize,
+        *const c_int,
+        c_int,
+        wait::Values<T::Value>,
+    ) {
+        let values = match self.values {
             Values::Same(value) => wait::Values::Same(value),
-            Values::Each(values) if values.len() == nelems => wait::Values::Each(values.as_ptr()),
-            Values::Each(values) => other_length(call, "values", values.len(), nelems),
+            Values::Each(values) => wait::Values::Each(values.as_ptr()),
         };
-        let status = if status.is_empty() {
+        let status = if self.status.is_empty() {
             std::ptr::null()
         } else {
-            status.as_ptr()
+            self.status.as_ptr()
         };
-        WaitSet {
-            ivars: ivars.as_ptr().cast(),
-            nelems,
+        let elements = self.elements.as_ptr().cast_const().cast();
+        (
+            elements,
+            self.elements.len(),
             status,
+            self.cmp.constant(),
             values,
-        }
+        )
     }
 }
 
 #[cold]
 #[track_caller]
-fn other_length(call: Call, argument: &str, len: usize, nelems: usize) -> ! {
+fn other_length(argument: &str, len: usize, nelems: usize) -> ! {
     mistake!(
-        call,
+        call!("conditions"),
         "argument {argument} has {len} entries for {nelems} elements; give each one its own"
     )
 }
 
-/// Defines the routines that have no list of indices.
+/// Defines the routines that have no list of indices: `$name` by the runtime's `$routine`.
 macro_rules! sets {
-    ($($(#[$doc:meta])* $name:ident -> $result:ty = |$raw:ident| $convert:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $routine:ident -> $result:ty = |$raw:ident| $convert:expr;)*) => {$(
         $(#[$doc])*
-        #[track_caller]
-        pub fn $name<'a, 'v, T: Awaited>(
-            &self,
-            ivars: impl AsElements<'a, T>,
-            status: &[i32],
-            cmp: Cmp,
-            values: impl Into<Values<'v, T::Value>>,
-        ) -> $result
-        where
-            T::Value: 'v,
-        {
-            let WaitSet { ivars, nelems, status, values } =
-                WaitSet::new(call!(stringify!($name)), ivars.into(), status, values.into());
-            let (call, cmp) = (call!(stringify!($name)), cmp.constant());
+        pub fn $name<T: Awaited>(&self, conditions: Conditions<'_, T>) -> $result {
+            let (elements, nelems, status, cmp, values) = conditions.arguments();
+            let call = call!(stringify!($name));
             // SAFETY: `nelems` elements of a symmetric object, and the other arrays have as many
             // entries or are not used.
-            let $raw = unsafe { wait::$name(call, ivars, nelems, status, cmp, values) };
+            let $raw = unsafe { wait::$routine(call, elements, nelems, status, cmp, values) };
             $convert
         }
     )*};
 }
 
-/// Defines the routines that have a list of indices.
+/// Defines the routines that have a list of indices: `$name` by the runtime's `$routine`.
 macro_rules! lists {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $routine:ident;)*) => {$(
         $(#[$doc])*
-        #[track_caller]
-        pub fn $name<'a, 'v, 'i, T: Awaited>(
-            &self,
-            ivars: impl AsElements<'a, T>,
-            indices: &'i mut [usize],
-            status: &[i32],
-            cmp: Cmp,
-            values: impl Into<Values<'v, T::Value>>,
-        ) -> &'i [usize]
-        where
-            T::Value: 'v,
-        {
-            let WaitSet { ivars, nelems, status, values } =
-                WaitSet::new(call!(stringify!($name)), ivars.into(), status, values.into());
-            if indices.len() < nelems {
-                other_length(call!(stringify!($name)), "indices", indices.len(), nelems);
-            }
-            let (call, cmp, found) = (call!(stringify!($name)), cmp.constant(), indices.as_mut_ptr());
-            // SAFETY: `nelems` elements of a symmetric object, and the other arrays have at least
-            // as many entries or are not used.
-            let count = unsafe { wait::$name(call, ivars, nelems, found, status, cmp, values) };
-            &indices[..count]
+        pub fn $name<T: Awaited>(&self, conditions: Conditions<'_, T>) -> Vec<usize> {
+            let (elements, nelems, status, cmp, values) = conditions.arguments();
+            let mut indices = vec![0; nelems];
+            let (call, found) = (call!(stringify!($name)), indices.as_mut_ptr());
+            // SAFETY: `nelems` elements of a symmetric object, and the other arrays have as many
+            // entries or are not used.
+            let count = unsafe { wait::$routine(call, elements, nelems, found, status, cmp, values) };
+            indices.truncate(count);
+            indices
         }
     )*};
 }
 
-impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
+impl<C: Threads> Shmem<C> {
     sets! {
-        /// Waits until all elements satisfy the comparison (`shmem_wait_until_all`, §9.11.2 and
-        /// §9.11.5).
-        wait_until_all -> () = |done| done;
-        /// Waits until an element satisfies the comparison. Returns its index, or `None` at once if
-        /// there are no elements or all are excluded (`shmem_wait_until_any`, §9.11.3 and §9.11.6).
-        wait_until_any -> Option<usize> = |index| (index != usize::MAX).then_some(index);
-        /// Returns true if all elements satisfy the comparison now (`shmem_test_all`, §9.11.9 and
-        /// §9.11.12).
-        test_all -> bool = |holds| holds != 0;
-        /// Returns the index of an element that satisfies the comparison now (`shmem_test_any`,
-        /// §9.11.10 and §9.11.13).
-        test_any -> Option<usize> = |index| (index != usize::MAX).then_some(index);
+        /// Waits until all conditions hold (`shmem_wait_until_all`, §9.11.2 and §9.11.5).
+        #[doc(alias = "shmem_wait_until_all")]
+        #[doc(alias = "shmem_wait_until_all_vector")]
+        wait_all = wait_until_all -> () = |done| done;
+        /// Waits until a condition holds. Returns its index, or `None` at once if there are no
+        /// elements or all are excluded (`shmem_wait_until_any`, §9.11.3 and §9.11.6).
+        #[doc(alias = "shmem_wait_until_any")]
+        #[doc(alias = "shmem_wait_until_any_vector")]
+        wait_any = wait_until_any -> Option<usize> = |index| (index != usize::MAX).then_some(index);
+        /// Returns true if all conditions hold now (`shmem_test_all`, §9.11.9 and §9.11.12).
+        #[doc(alias = "shmem_test_all")]
+        #[doc(alias = "shmem_test_all_vector")]
+        test_all = test_all -> bool = |holds| holds != 0;
+        /// Returns the index of a condition that holds now (`shmem_test_any`, §9.11.10 and
+        /// §9.11.13).
+        #[doc(alias = "shmem_test_any")]
+        #[doc(alias = "shmem_test_any_vector")]
+        test_any = test_any -> Option<usize> = |index| (index != usize::MAX).then_some(index);
     }
 
     lists! {
-        /// Waits until at least one element satisfies the comparison. Writes the indices of those
-        /// that do to `indices`, which must have room for all elements, and returns them. Returns
-        /// none at once if there are no elements or all are excluded (`shmem_wait_until_some`,
-        /// §9.11.4 and §9.11.7).
-        wait_until_some;
-        /// Writes the indices of the elements that satisfy the comparison now to `indices`, which
-        /// must have room for all elements, and returns them (`shmem_test_some`, §9.11.11 and
+        /// Waits until at least one condition holds, and returns the indices of those that do.
+        /// Returns none at once if there are no elements or all are excluded
+        /// (`shmem_wait_until_some`, §9.11.4 and §9.11.7).
+        #[doc(alias = "shmem_wait_until_some")]
+        #[doc(alias = "shmem_wait_until_some_vector")]
+        wait_some = wait_until_some;
+        /// Returns the indices of the conditions that hold now (`shmem_test_some`, §9.11.11 and
         /// §9.11.14).
-        test_some;
+        #[doc(alias = "shmem_test_some")]
+        #[doc(alias = "shmem_test_some_vector")]
+        test_some = test_some;
     }
 }

@@ -1,11 +1,10 @@
 //! Waits as futures, whose polls test and at once request the next poll; and [`block_on`], which
 //! waits for a future without an executor.
 
-use crate::context::{Context, ContextKind};
-use crate::element::Signal;
-use crate::symmetric::view::AsElement;
-use crate::thread_level::ThreadLevel;
-use crate::wait::{Awaited, Cmp};
+use crate::context::Context;
+use crate::job::Shmem;
+use crate::threads::Threads;
+use crate::wait::{Awaited, Condition};
 use rushmem_runtime::order;
 use rushmem_runtime::wait::Pauses;
 use std::future::poll_fn;
@@ -15,35 +14,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{self, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-impl<K: ContextKind, L: ThreadLevel> Context<'_, K, L> {
-    /// Works as [`wait_until`](Context::wait_until), as a future: each poll is a `shmem_test`
-    /// (§9.11.8).
+impl<C: Threads> Shmem<C> {
+    /// Works as [`wait`](Self::wait), as a future: each poll is a `shmem_test` (§9.11.8).
+    #[doc(alias = "shmem_test")]
     pub fn until<'a, T: Awaited>(
         &'a self,
-        element: impl AsElement<'a, T>,
-        cmp: Cmp,
-        value: T::Value,
-    ) -> impl Future<Output = ()> {
-        let element = element.into();
-        poll_fn(move |context| ready(context, || self.test(element, cmp, value).then_some(())))
+        condition: Condition<'a, T>,
+    ) -> impl Future<Output = T::Value> {
+        poll_fn(move |context| ready(context, || self.test(condition)))
     }
+}
 
-    /// Works as [`signal_wait_until`](Context::signal_wait_until) (§9.11.15), as a future of the
-    /// signal's value.
-    pub fn signal_until<'a>(
-        &'a self,
-        signal: impl AsElement<'a, Signal>,
-        cmp: Cmp,
-        value: u64,
-    ) -> impl Future<Output = u64> {
-        let signal = signal.into();
-        poll_fn(move |context| ready(context, || self.signal_test(signal, cmp, value)))
-    }
-
+impl<C: Threads> Context<'_, C> {
     /// Works as [`quiet`](Context::quiet), as a future. When it is ready, all operations issued on
     /// this context until then are complete (`shmemx_quiet_test`, an extension of the quiet of
     /// §9.12.2).
     #[doc(alias = "shmemx_quiet_test")]
+    #[doc(alias = "shmemx_ctx_quiet_test")]
     pub fn until_quiet(&self) -> impl Future<Output = ()> {
         let is_quiet = || order::quiet_test(call!("Context::until_quiet"), self.handle()) != 0;
         poll_fn(move |context| ready(context, || is_quiet().then_some(())))

@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use shmem::{Cmp, Sum};
+use shmem::Sum;
 use testkit::{Job, Test};
 
 /// The calls in which the others wait.
@@ -29,7 +29,7 @@ fn pe(call: &str) -> Result<(), Box<dyn Error>> {
     let steps = read_configuration(shmem.my_pe())?;
     match call {
         "barrier" => shmem.barrier_all(),
-        "wait" => shmem.wait_until(&flag, Cmp::Eq, 1),
+        "wait" => _ = shmem.wait(flag.eq(1)),
         "epoch" => array.epoch(|_| ()),
         "reduce" => assert!(shmem.world().all_reduce(steps, Sum) > 0),
         _ => drop(other),

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use testkit::{Job, Test};
 
 /// The examples. For each of them there is a test with its name in every setting.
-const EXAMPLES: [&str; 16] = [
+const EXAMPLES: [&str; 18] = [
     "conjugate_gradient",
     "hash_table",
     "heat",
@@ -20,11 +20,13 @@ const EXAMPLES: [&str; 16] = [
     "pi",
     "pipeline",
     "ring",
+    "sample_sort",
     "sort",
     "splits",
     "threads",
     "transpose",
     "work_queue",
+    "work_stealing",
 ];
 
 const PES: [usize; 4] = [1, 2, 4, 7];

@@ -14,7 +14,7 @@ use core::ffi::c_int;
 use rushmem_pe::call::Call;
 use rushmem_pe::job;
 use rushmem_pe::job::handle::ContextHandle;
-use rushmem_pe::memory::address;
+use rushmem_pe::memory::address::{self, ExistingPe, PeNumber as _};
 use rushmem_pe::memory::visibility::{complete, release};
 
 /// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the earlier puts, AMOs and stores on the
@@ -137,18 +137,29 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
         let pe = unsafe { target_pes.wrapping_add(i).read() };
         let pe = ctx.world_pe(call, pe);
         job::require_pe(call, "target_pes", pe);
-        let _observed = observers::call(|| Event {
-            pe,
-            ..event(call, ctx, Action::PeQuiet)
-        });
-        if network::is_open()
-            && let Some(mut endpoint) = network::used_endpoint(call, ctx.handle())
-        {
-            network::or_fail(call, endpoint.pe_quiet(network::pe(pe)));
-        }
+        quiet_of_one(call, ctx, pe);
     }
     if npes > 0 {
         complete();
     }
     polls::count_call();
+}
+
+/// Works as [`pe_quiet`], for one PE of the world.
+pub fn quiet_of<C: Context>(call: Call, ctx: C, pe: ExistingPe) {
+    quiet_of_one(call, ctx, pe.number());
+    complete();
+    polls::count_call();
+}
+
+fn quiet_of_one<C: Context>(call: Call, ctx: C, pe: c_int) {
+    let _observed = observers::call(|| Event {
+        pe,
+        ..event(call, ctx, Action::PeQuiet)
+    });
+    if network::is_open()
+        && let Some(mut endpoint) = network::used_endpoint(call, ctx.handle())
+    {
+        network::or_fail(call, endpoint.pe_quiet(network::pe(pe)));
+    }
 }

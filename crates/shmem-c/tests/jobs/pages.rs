@@ -53,9 +53,10 @@ const STAND_INS: [(&str, &str); 4] = [
     ("ssh", "for command; do :; done; exec sh -c \"$command\""),
     // The step `slurm` of the tests has a real Slurm.
     ("salloc", "exit 0"),
+    // The library is installed, and the manifest of a program names its directory.
     (
         "cargo",
-        "[ \"$*\" = \"xtask install --prefix $HOME/rushmem\" ] || exec \"$CARGO\" \"$@\"",
+        "case $* in \"xtask install --prefix $HOME/rushmem\" | 'add rushmem') ;; *) exec \"$CARGO\" \"$@\" ;; esac",
     ),
     // A short measurement.
     (
@@ -199,10 +200,10 @@ fn rust() {
     let text = fs::read_to_string(format!("{ROOT}/docs/rust.md")).expect("a page");
     let manifest = format!(
         "[package]\nname = \"program\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
-         [workspace]\nexclude = [\"rushmem\"]\n\n{}",
-        blocks(&text, "toml")[0]
+         [workspace]\nexclude = [\"rushmem\"]\n\n\
+         [dependencies]\nrushmem = {{ path = \"rushmem/crates/shmem\" }}\n"
     );
-    let (program, config) = (&blocks(&text, "rust")[0], &blocks(&text, "toml")[1]);
+    let (program, config) = (&blocks(&text, "rust")[0], &blocks(&text, "toml")[0]);
     let settings = "[net]\noffline = true\n[profile.release]\nopt-level = 0\ndebug = 0\n";
     run(
         "rust",

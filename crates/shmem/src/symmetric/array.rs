@@ -1,17 +1,19 @@
 //! Arrays in the symmetric heap (OpenSHMEM 1.6, §9.3).
 #![allow(unsafe_code)]
 
-use crate::element::{Element, Plain, PlainData};
+use crate::element::{Element, Plain};
 use crate::job::Shmem;
 use crate::panics::mistake;
 use crate::symmetric::block::SymBlock;
-use crate::symmetric::view::{SymRef, SymSlice};
-use crate::thread_level::ThreadLevel;
+use crate::symmetric::view::{Sym, SymSlice};
+use crate::threads::Threads;
 use rushmem_runtime::local;
 use std::fmt;
-use std::ops::RangeBounds;
+use std::ops::Deref;
+use std::slice;
 
-/// Elements in the symmetric heap (§9.3), the same number on each PE. All PEs allocate and drop
+/// Elements in the symmetric heap (§9.3), the same number on each PE: a `Vec` whose elements all PEs
+/// reach. It dereferences to a [`SymSlice`]. All PEs allocate and drop
 /// their arrays in the same order. To allocate is collective; to drop is not. The next allocation
 /// completes the operations on the arrays that were dropped, and frees their memory (`shmem_free`,
 /// §9.3.2). The job ends with a message if another PE allocates something else, finalizes, or has
@@ -45,11 +47,13 @@ impl fmt::Display for OutOfMemory {
 
 impl std::error::Error for OutOfMemory {}
 
-impl<L: ThreadLevel> Shmem<L> {
+impl<C: Threads> Shmem<C> {
     /// Allocates `len` zero elements, not bytes, on each PE (`shmem_calloc`, §9.3.6). Collective.
     /// Panics if there is no room, which is so on all PEs. The job ends with a message if another
     /// PE allocates something else.
     #[doc(alias = "shmem_calloc")]
+    #[doc(alias = "shmem_align")]
+    #[doc(alias = "shmem_malloc_with_hints")]
     #[track_caller]
     pub fn array<T: Element>(&self, len: usize) -> SymArray<'_, T> {
         match self.try_array(len) {
@@ -71,44 +75,23 @@ impl<L: ThreadLevel> Shmem<L> {
     }
 }
 
-impl<T: Element> SymArray<'_, T> {
-    /// Returns a view of all elements.
+impl<T: Element> Deref for SymArray<'_, T> {
+    type Target = SymSlice<T>;
+
     #[inline(always)]
-    pub fn as_slice(&self) -> SymSlice<'_, T> {
+    fn deref(&self) -> &SymSlice<T> {
         // SAFETY: all elements of the block, which is not freed while it is borrowed; an epoch
         // borrows it exclusively.
         unsafe { SymSlice::new(self.data, self.len) }
     }
+}
 
-    /// Returns the number of elements.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.len
-    }
+impl<'a, T: Element> IntoIterator for &'a SymArray<'_, T> {
+    type Item = &'a Sym<T>;
+    type IntoIter = slice::Iter<'a, Sym<T>>;
 
-    /// Returns true if there are no elements.
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Works as [`SymSlice::slice`].
-    #[inline]
-    #[track_caller]
-    pub fn slice(&self, range: impl RangeBounds<usize>) -> SymSlice<'_, T> {
-        self.as_slice().slice(range)
-    }
-
-    /// Works as [`SymSlice::at`].
-    #[inline]
-    #[track_caller]
-    pub fn at(&self, index: usize) -> SymRef<'_, T> {
-        self.as_slice().at(index)
-    }
-
-    /// Works as [`SymSlice::iter`].
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = SymRef<'_, T>> + ExactSizeIterator {
-        self.as_slice().iter()
+    fn into_iter(self) -> slice::Iter<'a, Sym<T>> {
+        self.iter()
     }
 }
 
@@ -120,9 +103,9 @@ impl<T: Element> SymArray<'_, T> {
     /// ```standalone_crate
     /// let shmem = shmem::init();
     /// let mut numbers = shmem.array::<u64>(2);
-    /// numbers.store(1, 17);
+    /// numbers[1].store(17);
     /// numbers.resize(1000)?;
-    /// assert_eq!((numbers.load(1), numbers.load(999)), (17, 0));
+    /// assert_eq!((numbers[1].load(), numbers[999].load()), (17, 0));
     /// # Ok::<(), shmem::OutOfMemory>(())
     /// ```
     ///
@@ -143,71 +126,11 @@ impl<T: Element> SymArray<'_, T> {
         drop(std::mem::replace(&mut self.block, block));
         Ok(())
     }
-}
 
-impl<T: Element> SymArray<'_, T> {
-    /// Works as [`SymSlice::load`].
-    #[inline]
-    #[track_caller]
-    pub fn load(&self, index: usize) -> T
-    where
-        T: PlainData,
-    {
-        self.at(index).load()
-    }
-
-    /// Works as [`SymSlice::store`].
-    #[inline]
-    #[track_caller]
-    pub fn store(&self, index: usize, value: T)
-    where
-        T: PlainData,
-    {
-        self.at(index).store(value);
-    }
-
-    /// Works as [`SymSlice::copy_to_slice`].
-    #[inline]
-    #[track_caller]
-    pub fn copy_to_slice(&self, dest: &mut [T])
-    where
-        T: PlainData,
-    {
-        self.as_slice().copy_to_slice(dest);
-    }
-
-    /// Works as [`SymSlice::copy_from_slice`].
-    #[inline]
-    #[track_caller]
-    pub fn copy_from_slice(&self, source: &[T])
-    where
-        T: PlainData,
-    {
-        self.as_slice().copy_from_slice(source);
-    }
-
-    /// Works as [`SymSlice::fill`].
-    pub fn fill(&self, value: T)
-    where
-        T: PlainData,
-    {
-        self.as_slice().fill(value);
-    }
-
-    /// Works as [`SymSlice::to_vec`].
-    pub fn to_vec(&self) -> Vec<T>
-    where
-        T: PlainData,
-    {
-        self.as_slice().to_vec()
-    }
-}
-
-impl<'a, T: Element> From<&'a SymArray<'_, T>> for SymSlice<'a, T> {
-    #[inline(always)]
-    fn from(array: &'a SymArray<'_, T>) -> SymSlice<'a, T> {
-        array.as_slice()
-    }
+    /// Drops the array (`shmem_free`, §9.3.2), as its end of life does. Its memory is freed by the
+    /// next allocation.
+    #[doc(alias = "shmem_free")]
+    pub fn free(self) {}
 }
 
 impl<T: Element> fmt::Debug for SymArray<'_, T> {

@@ -8,9 +8,10 @@
 use crate::element::Element;
 use crate::job::Shmem;
 use crate::panics::mistake;
-use crate::symmetric::view::{SymRef, SymSlice};
-use crate::thread_level::ThreadLevel;
+use crate::symmetric::view::{Sym, SymSlice};
+use crate::threads::Threads;
 use bytemuck::Pod;
+use core::ffi::c_void;
 use rushmem_runtime::setup;
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -22,10 +23,16 @@ use std::fmt;
 #[repr(transparent)]
 pub struct SymStatic<T>(UnsafeCell<T>);
 
-// SAFETY: the constructors make only variables of symmetric elements and of arrays of these.
-// Programs access them only by copies of plain data and by atomic operations, as any thread may at
-// any time.
+// SAFETY: the constructors make only variables of symmetric elements. Programs access them only by
+// copies of plain data and by atomic operations, as any thread may at any time.
 unsafe impl<T> Sync for SymStatic<T> {}
+
+/// An array of [`SymStatic`] elements, as [`symmetric!`](crate::symmetric!) declares it.
+#[repr(transparent)]
+pub struct SymStaticArray<T, const N: usize>(UnsafeCell<[T; N]>);
+
+// SAFETY: as for `SymStatic`.
+unsafe impl<T, const N: usize> Sync for SymStaticArray<T, N> {}
 
 /// Declares static variables that are symmetric. A variable without a value is zero at first.
 /// [`Atomic`](crate::Atomic) elements, [`Signal`](crate::Signal)s and [`Lock`](crate::Lock)s are
@@ -39,8 +46,8 @@ unsafe impl<T> Sync for SymStatic<T> {}
 /// }
 ///
 /// let shmem = shmem::init();
-/// shmem.put(NUMBERS.elements(&shmem), &[1; 8], 0);
-/// shmem.inc(COUNTERS.elements(&shmem).at(3), 0);
+/// NUMBERS.get(&shmem).on(shmem.pe(0)).put(&[1; 8]);
+/// COUNTERS.get(&shmem)[3].on(shmem.pe(0)).add(1);
 /// ```
 #[macro_export]
 macro_rules! symmetric {
@@ -48,7 +55,18 @@ macro_rules! symmetric {
     ($(#[$attribute:meta])* $visibility:vis static $name:ident: [$element:ty; $len:expr]; $($rest:tt)*) => {
         $(#[$attribute])*
         // SAFETY: it is a static variable.
-        $visibility static $name: $crate::SymStatic<[$element; $len]> = unsafe { $crate::SymStatic::zeros() };
+        $visibility static $name: $crate::SymStaticArray<$element, { $len }> =
+            unsafe { $crate::SymStaticArray::zeroed() };
+        $crate::symmetric! { $($rest)* }
+    };
+    ($(#[$attribute:meta])* $visibility:vis static $name:ident: [$element:ty; $len:expr] = $value:expr; $($rest:tt)*) => {
+        $(#[$attribute])*
+        $visibility static $name: $crate::SymStaticArray<$element, { $len }> = {
+            // Evaluated outside of the unsafe block, which would let it call unsafe functions.
+            const VALUES: [$element; $len] = $value;
+            // SAFETY: it is a static variable.
+            unsafe { $crate::SymStaticArray::new(VALUES) }
+        };
         $crate::symmetric! { $($rest)* }
     };
     ($(#[$attribute:meta])* $visibility:vis static $name:ident: $type:ty; $($rest:tt)*) => {
@@ -87,52 +105,64 @@ impl<T: Element> SymStatic<T> {
         SymStatic(UnsafeCell::new(unsafe { std::mem::zeroed() }))
     }
 
-    /// Returns the variable as one element (§4). Panics if it is not symmetric.
+    /// Returns the element (§4). Panics if the variable is not symmetric.
     #[inline]
     #[track_caller]
-    pub fn element<'s, L: ThreadLevel>(&'static self, shmem: &'s Shmem<L>) -> SymRef<'s, T> {
-        self.check(shmem);
+    pub fn get<'s, C: Threads>(&'static self, shmem: &'s Shmem<C>) -> &'s Sym<T> {
+        check(shmem, self.0.get().cast());
         // SAFETY: a static variable, which was just checked to be symmetric. It is never freed, and
         // has no epochs.
-        unsafe { SymRef::new(self.0.get()) }
+        unsafe { Sym::new(self.0.get()) }
     }
 }
 
-impl<T> SymStatic<T> {
-    #[track_caller]
-    fn check<L: ThreadLevel>(&'static self, shmem: &Shmem<L>) {
-        let at = self.0.get();
-        if setup::addr_accessible(call!("SymStatic"), at.cast(), shmem.my_pe() as i32) == 0 {
-            mistake!(
-                call!("SymStatic"),
-                "the variable is not symmetric: it is not a static variable of the program itself"
-            );
-        }
-    }
-}
-
-impl<T: Element, const N: usize> SymStatic<[T; N]> {
+impl<T: Pod, const N: usize> SymStaticArray<T, N> {
     /// # Safety
     /// It is the value of a static variable.
     #[doc(hidden)]
-    pub const unsafe fn zeros() -> SymStatic<[T; N]> {
+    pub const unsafe fn new(values: [T; N]) -> SymStaticArray<T, N> {
+        SymStaticArray(UnsafeCell::new(values))
+    }
+}
+
+impl<T: Element, const N: usize> SymStaticArray<T, N> {
+    /// # Safety
+    /// It is the value of a static variable.
+    #[doc(hidden)]
+    pub const unsafe fn zeroed() -> SymStaticArray<T, N> {
         // SAFETY: zero is a value of every `Element`.
-        SymStatic(UnsafeCell::new(unsafe { std::mem::zeroed() }))
+        SymStaticArray(UnsafeCell::new(unsafe { std::mem::zeroed() }))
     }
 
-    /// Returns the elements of an array (§4). Panics if it is not symmetric.
+    /// Returns the elements (§4). Panics if the variable is not symmetric.
     #[inline]
     #[track_caller]
-    pub fn elements<'s, L: ThreadLevel>(&'static self, shmem: &'s Shmem<L>) -> SymSlice<'s, T> {
-        self.check(shmem);
+    pub fn get<'s, C: Threads>(&'static self, shmem: &'s Shmem<C>) -> &'s SymSlice<T> {
+        check(shmem, self.0.get().cast());
         // SAFETY: `N` elements of a static variable, which was just checked to be symmetric. It is
         // never freed, and has no epochs.
         unsafe { SymSlice::new(self.0.get().cast(), N) }
     }
 }
 
+#[track_caller]
+fn check<C: Threads>(shmem: &Shmem<C>, variable: *const c_void) {
+    if setup::addr_accessible(call!("SymStatic"), variable, shmem.my_pe() as i32) == 0 {
+        mistake!(
+            call!("SymStatic"),
+            "the variable is not symmetric: it is not a static variable of the program itself"
+        );
+    }
+}
+
 impl<T> fmt::Debug for SymStatic<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SymStatic({:p})", self.0.get())
+    }
+}
+
+impl<T, const N: usize> fmt::Debug for SymStaticArray<T, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SymStaticArray({:p}; {N})", self.0.get())
     }
 }

@@ -1,115 +1,207 @@
-//! Views of symmetric memory: the address of elements that are borrowed from an object.
+//! Symmetric memory as a program sees it: references to cells.
 //!
-//! A view names the same elements on every PE. Its methods access this PE's elements; operations of
-//! a context access those of other PEs. An element that other PEs change meanwhile has a value that
-//! some PE has written; one whose size is not 1, 2, 4 or 8 bytes, or that is not aligned to its
-//! size, may have bytes of several such values.
+//! A reference names the same elements on every PE. Its methods access this PE's elements;
+//! [`on`](SymSlice::on) accesses those of other PEs. An element that other PEs change meanwhile has
+//! a value that some PE has written; one whose size is not 1, 2, 4 or 8 bytes, or that is not
+//! aligned to its size, may have bytes of several such values.
+//!
+//! Why a reference is sound though other processes and the network write to the memory: a `&Sym<T>`
+//! is a reference to an `UnsafeCell`, of which the compiler assumes nothing but its address, as it
+//! does of a `&AtomicU64`. `Sym` hides its cell and has no constructor, so no program comes to a
+//! reference to the element itself; its values are read and written by the runtime's local
+//! functions alone, which are atomic, or copies that are opaque to the compiler; and any bytes are a
+//! value of it.
 #![allow(unsafe_code)]
 
-use crate::context::no_such_pe;
 use crate::element::{Element, Plain, PlainData};
-use crate::job::c_number;
 use crate::panics::mistake;
-use rushmem_runtime::{Context as _, ContextHandle, DefaultContext, PeNumber as _, local, setup};
+use crate::peer::{Remote, Target};
+use crate::symmetric::array::SymArray;
+use crate::symmetric::boxed::SymBox;
+use rushmem_runtime::local;
+use std::cell::UnsafeCell;
 use std::fmt;
-use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
+use std::ops::{
+    Bound, Index, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo,
+    RangeToInclusive,
+};
+use std::slice;
 
-/// Element elements (§4), borrowed from a [`SymArray`](crate::SymArray), a
-/// [`SymBox`](crate::SymBox) or a [`SymStatic`](crate::SymStatic).
-pub struct SymSlice<'a, T> {
-    start: *mut T,
-    len: usize,
-    object: PhantomData<&'a T>,
-}
-
-/// One symmetric element (§4), borrowed.
-pub struct SymRef<'a, T> {
-    at: *mut T,
-    object: PhantomData<&'a T>,
-}
-
-/// One element as the argument of an operation: a [`SymRef`], or a reference to a
-/// [`SymBox`](crate::SymBox).
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a symmetric element of type `{E}`",
-    label = "not an element of type `{E}`",
-    note = "atomic operations change elements of type `Atomic<T>`, as `shmem.atomic(value)` and `shmem.array::<Atomic<T>>(n)` \
-            allocate them; signals are of type `Signal`, locks of type `Lock`, and all other operations copy plain data; \
-            `array.at(i)` is one element of an array"
-)]
-pub trait AsElement<'a, E: 'a>: Into<SymRef<'a, E>> {}
-
-#[diagnostic::do_not_recommend]
-impl<'a, E: 'a, V: Into<SymRef<'a, E>>> AsElement<'a, E> for V {}
-
-/// Several elements as the argument of an operation: a [`SymSlice`], or a reference to a
-/// [`SymArray`](crate::SymArray) or to a [`SymBox`](crate::SymBox).
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a view of symmetric elements of type `{E}`",
-    label = "not elements of type `{E}`",
-    note = "puts, gets and collectives copy plain data between views of symmetric memory, such as `&array` and `array.slice(..n)`; \
-            `fetch_all`, `set_all` and `set_each` access elements of type `Atomic<T>`",
-    note = "slices and values of this PE alone are combined by `all_reduce` and `all_reduce_in_place`, \
-            and copied by `broadcast_in_place`"
-)]
-pub trait AsElements<'a, E: 'a>: Into<SymSlice<'a, E>> {}
-
-#[diagnostic::do_not_recommend]
-impl<'a, E: 'a, V: Into<SymSlice<'a, E>>> AsElements<'a, E> for V {}
+/// One element of symmetric memory (§4), which all PEs may change at any time: to symmetric memory
+/// what a [`Cell`](std::cell::Cell) is to a thread's.
+///
+/// There are only references to it: a [`SymBox`] and an [`SymStatic`](crate::SymStatic) lend one,
+/// and indexing a [`SymSlice`].
+#[repr(transparent)]
+pub struct Sym<T: Element>(UnsafeCell<T>);
 
 // SAFETY: its methods copy plain data, which any thread may do at any time.
-unsafe impl<T: Element> Send for SymSlice<'_, T> {}
-// SAFETY: its methods copy plain data, which any thread may do at any time.
-unsafe impl<T: Element> Sync for SymSlice<'_, T> {}
-// SAFETY: its methods copy plain data, which any thread may do at any time.
-unsafe impl<T: Element> Send for SymRef<'_, T> {}
-// SAFETY: its methods copy plain data, which any thread may do at any time.
-unsafe impl<T: Element> Sync for SymRef<'_, T> {}
+unsafe impl<T: Element> Sync for Sym<T> {}
 
-impl<T> Clone for SymSlice<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<T> Copy for SymSlice<'_, T> {}
+/// Elements of symmetric memory (§4): to a [`SymArray`] what `[T]` is to a `Vec<T>`.
+///
+/// ```standalone_crate
+/// let shmem = shmem::init();
+/// let numbers = shmem.array::<u64>(8);
+/// numbers[3].store(17);
+/// numbers[4..].fill(4);
+/// assert_eq!(numbers[2..6].to_vec(), [0, 17, 4, 4]);
+/// assert_eq!(numbers.iter().map(|x| x.load()).sum::<u64>(), 33);
+/// ```
+#[repr(transparent)]
+pub struct SymSlice<T: Element>([Sym<T>]);
 
-impl<T> Clone for SymRef<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<T> Copy for SymRef<'_, T> {}
-
-impl<'a, T: Element> SymSlice<'a, T> {
+impl<T: Element> SymSlice<T> {
     /// # Safety
     /// `len` elements from `start` are an aligned part of a symmetric object, which is neither
     /// freed nor in an epoch during `'a`.
-    pub(crate) unsafe fn new(start: *mut T, len: usize) -> SymSlice<'a, T> {
-        SymSlice {
-            start,
-            len,
-            object: PhantomData,
-        }
+    #[inline(always)]
+    pub(crate) unsafe fn new<'a>(start: *mut T, len: usize) -> &'a SymSlice<T> {
+        // SAFETY: a `Sym` is laid out as its element, all bytes are values of it, and the caller
+        // promises that the elements exist.
+        Self::of(unsafe { slice::from_raw_parts(start.cast::<Sym<T>>(), len) })
+    }
+
+    #[inline(always)]
+    fn of(cells: &[Sym<T>]) -> &SymSlice<T> {
+        let cells = std::ptr::from_ref(cells) as *const SymSlice<T>;
+        // SAFETY: a `SymSlice` is laid out as the slice that it is made of.
+        unsafe { &*cells }
     }
 
     /// Returns the number of elements.
     #[inline(always)]
-    pub fn len(self) -> usize {
-        self.len
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Returns true if there are no elements.
     #[inline(always)]
-    pub fn is_empty(self) -> bool {
-        self.len == 0
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
-    /// Returns a view of the elements in a range of indices. Panics if the range is
-    /// out of bounds.
+    /// Returns the element at an index, if there is one. `&x[index]` panics if there is none.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&Sym<T>> {
+        self.0.get(index)
+    }
+
+    /// Returns the first element.
+    #[inline]
+    pub fn first(&self) -> Option<&Sym<T>> {
+        self.0.first()
+    }
+
+    /// Returns the last element.
+    #[inline]
+    pub fn last(&self) -> Option<&Sym<T>> {
+        self.0.last()
+    }
+
+    /// Returns the elements before an index, and those from it on. Panics if there are fewer.
     #[inline]
     #[track_caller]
-    pub fn slice(self, range: impl RangeBounds<usize>) -> SymSlice<'a, T> {
+    pub fn split_at(&self, index: usize) -> (&SymSlice<T>, &SymSlice<T>) {
+        (&self[..index], &self[index..])
+    }
+
+    /// Returns the elements one after the other. [`to_vec`](Self::to_vec) copies their values
+    /// instead.
+    ///
+    /// The elements are those of this PE. To read elements of another PE one by one is slow: copy
+    /// them at once, by [`get`](Remote::get).
+    #[inline]
+    pub fn iter(&self) -> slice::Iter<'_, Sym<T>> {
+        self.0.iter()
+    }
+
+    /// Returns the elements in parts of `len`, the last of which may be shorter. Panics if `len` is
+    /// 0.
+    #[inline]
+    #[track_caller]
+    pub fn chunks(
+        &self,
+        len: usize,
+    ) -> impl DoubleEndedIterator<Item = &SymSlice<T>> + ExactSizeIterator {
+        self.0.chunks(len).map(Self::of)
+    }
+
+    /// Returns these elements on another PE, for an operation on them.
+    #[inline(always)]
+    pub fn on<P: Target>(&self, peer: P) -> Remote<'_, SymSlice<T>, P> {
+        Remote::new(self, peer)
+    }
+
+    /// Returns the address of this PE's elements, for unsafe code. Peers may access them at any
+    /// time.
+    #[inline(always)]
+    pub fn as_ptr(&self) -> *mut T {
+        self.0.as_ptr().cast_mut().cast()
+    }
+
+    /// Copies this PE's elements to `dest`. Panics if `dest` has another length.
+    #[inline]
+    #[track_caller]
+    pub fn copy_to_slice(&self, dest: &mut [T])
+    where
+        T: PlainData,
+    {
+        if dest.len() != self.len() {
+            differ(self.len(), dest.len());
+        }
+        // SAFETY: equal numbers of elements, of a symmetric object and of a slice of the caller's.
+        unsafe {
+            local::copy_elements::<local::AtomicLoads, Plain<T>>(
+                dest.as_mut_ptr().cast(),
+                self.as_ptr().cast(),
+                self.len(),
+            )
+        }
+    }
+
+    /// Copies `source` to this PE's elements. Panics if `source` has another length.
+    #[inline]
+    #[track_caller]
+    pub fn copy_from_slice(&self, source: &[T])
+    where
+        T: PlainData,
+    {
+        if source.len() != self.len() {
+            differ(self.len(), source.len());
+        }
+        // SAFETY: equal numbers of elements, of a symmetric object and of a slice of the caller's.
+        unsafe {
+            local::copy_elements::<local::VolatileLoads, Plain<T>>(
+                self.as_ptr().cast(),
+                source.as_ptr().cast(),
+                self.len(),
+            )
+        }
+    }
+
+    /// Writes `value` to each of this PE's elements.
+    pub fn fill(&self, value: T)
+    where
+        T: PlainData,
+    {
+        self.iter().for_each(|element| element.store(value));
+    }
+
+    /// Returns the values of this PE's elements.
+    pub fn to_vec(&self) -> Vec<T>
+    where
+        T: PlainData,
+    {
+        let mut elements = vec![T::zeroed(); self.len()];
+        self.copy_to_slice(&mut elements);
+        elements
+    }
+
+    /// Returns a part. Panics if the range is out of bounds.
+    #[inline]
+    #[track_caller]
+    fn part(&self, range: impl RangeBounds<usize>) -> &SymSlice<T> {
         let first = match range.start_bound() {
             Bound::Included(&first) => first,
             Bound::Excluded(&before) => before.saturating_add(1),
@@ -118,216 +210,144 @@ impl<'a, T: Element> SymSlice<'a, T> {
         let end = match range.end_bound() {
             Bound::Included(&last) => last.saturating_add(1),
             Bound::Excluded(&end) => end,
-            Bound::Unbounded => self.len,
+            Bound::Unbounded => self.len(),
         };
-        if first > end || end > self.len {
-            out_of_bounds(format_args!("range {first}..{end}"), self.len);
+        match self.0.get(first..end) {
+            Some(cells) => Self::of(cells),
+            None => out_of_bounds(format_args!("range {first}..{end}"), self.len()),
         }
-        SymSlice {
-            start: self.start.wrapping_add(first),
-            len: end - first,
-            object: PhantomData,
-        }
-    }
-
-    /// Returns a view of the element at an index. Panics if the index is out of bounds.
-    #[inline]
-    #[track_caller]
-    pub fn at(self, index: usize) -> SymRef<'a, T> {
-        if index >= self.len {
-            out_of_bounds(format_args!("index {index}"), self.len);
-        }
-        SymRef {
-            at: self.start.wrapping_add(index),
-            object: PhantomData,
-        }
-    }
-
-    /// Returns a view of each element, one after the other. [`to_vec`](Self::to_vec) copies their
-    /// values instead.
-    ///
-    /// ```standalone_crate
-    /// let shmem = shmem::init();
-    /// let mut squares = shmem.array::<u64>(5);
-    /// squares.epoch(|own| own.iter_mut().zip(0..).for_each(|(x, i)| *x = i * i));
-    /// assert_eq!(squares.slice(2..).iter().map(|x| x.load()).sum::<u64>(), 4 + 9 + 16);
-    /// ```
-    pub fn iter(self) -> impl DoubleEndedIterator<Item = SymRef<'a, T>> + ExactSizeIterator {
-        (0..self.len).map(move |index| self.at(index))
-    }
-
-    /// Returns the address of this PE's elements, for unsafe code. Peers may access them at any
-    /// time.
-    #[inline(always)]
-    pub fn as_ptr(self) -> *mut T {
-        self.start
-    }
-
-    /// Returns true if operations can access the elements of `pe` (`shmem_addr_accessible`,
-    /// §9.1.8), which is so for all PEs of the job.
-    #[doc(alias = "shmem_addr_accessible")]
-    #[track_caller]
-    pub fn is_accessible(self, pe: usize) -> bool {
-        let call = call!("SymSlice::is_accessible");
-        setup::addr_accessible(call, self.start.cast(), c_number(pe)) != 0
-    }
-
-    /// Returns the address in this process of the elements of `pe`, for unsafe code (`shmem_ptr`,
-    /// §9.1.9); `None` if this PE cannot load and store them. `pe` and other PEs may access them at
-    /// any time. The address is valid as long as the object exists. Panics if `pe` does not
-    /// exist.
-    #[doc(alias = "shmem_ptr")]
-    #[track_caller]
-    pub fn on(self, pe: usize) -> Option<*mut T> {
-        address_on(self.start, pe)
     }
 }
 
-impl<T: Element> SymSlice<'_, T> {
-    /// Returns this PE's value of the element at an index.
+impl<T: Element> Index<usize> for SymSlice<T> {
+    type Output = Sym<T>;
+
     #[inline]
     #[track_caller]
-    pub fn load(self, index: usize) -> T
-    where
-        T: PlainData,
-    {
-        self.at(index).load()
-    }
-
-    /// Writes to this PE's element at an index.
-    #[inline]
-    #[track_caller]
-    pub fn store(self, index: usize, value: T)
-    where
-        T: PlainData,
-    {
-        self.at(index).store(value);
-    }
-
-    /// Copies this PE's elements to `dest`. Panics if `dest` has another length.
-    #[inline]
-    #[track_caller]
-    pub fn copy_to_slice(self, dest: &mut [T])
-    where
-        T: PlainData,
-    {
-        if dest.len() != self.len {
-            differ(self.len, dest.len());
+    fn index(&self, index: usize) -> &Sym<T> {
+        match self.0.get(index) {
+            Some(element) => element,
+            None => out_of_bounds(format_args!("index {index}"), self.len()),
         }
-        // SAFETY: equal numbers of elements, of a symmetric object and of a slice of the caller's.
-        unsafe {
-            local::copy_elements::<local::AtomicLoads, Plain<T>>(
-                dest.as_mut_ptr().cast(),
-                self.start.cast(),
-                self.len,
-            )
-        }
-    }
-
-    /// Copies `source` to this PE's elements. Panics if `source` has another length.
-    #[inline]
-    #[track_caller]
-    pub fn copy_from_slice(self, source: &[T])
-    where
-        T: PlainData,
-    {
-        if source.len() != self.len {
-            differ(self.len, source.len());
-        }
-        // SAFETY: equal numbers of elements, of a symmetric object and of a slice of the caller's.
-        unsafe {
-            local::copy_elements::<local::VolatileLoads, Plain<T>>(
-                self.start.cast(),
-                source.as_ptr().cast(),
-                self.len,
-            )
-        }
-    }
-
-    /// Writes `value` to each of this PE's elements.
-    pub fn fill(self, value: T)
-    where
-        T: PlainData,
-    {
-        (0..self.len).for_each(|index| self.store(index, value));
-    }
-
-    /// Returns the values of this PE's elements.
-    pub fn to_vec(self) -> Vec<T>
-    where
-        T: PlainData,
-    {
-        let mut elements = vec![T::zeroed(); self.len];
-        self.copy_to_slice(&mut elements);
-        elements
     }
 }
 
-impl<'a, T: Element> SymRef<'a, T> {
+macro_rules! ranges {
+    ($($range:ty)*) => {$(
+        impl<T: Element> Index<$range> for SymSlice<T> {
+            type Output = SymSlice<T>;
+
+            #[inline]
+            #[track_caller]
+            fn index(&self, range: $range) -> &SymSlice<T> {
+                self.part(range)
+            }
+        }
+    )*};
+}
+ranges! {
+    Range<usize> RangeFrom<usize> RangeTo<usize> RangeFull RangeInclusive<usize>
+    RangeToInclusive<usize> (Bound<usize>, Bound<usize>)
+}
+
+impl<'a, T: Element> IntoIterator for &'a SymSlice<T> {
+    type Item = &'a Sym<T>;
+    type IntoIter = slice::Iter<'a, Sym<T>>;
+
+    #[inline]
+    fn into_iter(self) -> slice::Iter<'a, Sym<T>> {
+        self.iter()
+    }
+}
+
+impl<T: Element> Sym<T> {
     /// # Safety
     /// As [`SymSlice::new`], for one element.
-    pub(crate) unsafe fn new(at: *mut T) -> SymRef<'a, T> {
-        SymRef {
-            at,
-            object: PhantomData,
-        }
+    #[inline(always)]
+    pub(crate) unsafe fn new<'a>(at: *mut T) -> &'a Sym<T> {
+        // SAFETY: a `Sym` is laid out as its element, and the caller promises that it exists.
+        unsafe { &*at.cast::<Sym<T>>() }
+    }
+
+    /// Returns the element as a slice of one.
+    #[inline(always)]
+    pub fn as_slice(&self) -> &SymSlice<T> {
+        SymSlice::of(slice::from_ref(self))
+    }
+
+    /// Returns this element on another PE, for an operation on it.
+    #[inline(always)]
+    pub fn on<P: Target>(&self, peer: P) -> Remote<'_, Sym<T>, P> {
+        Remote::new(self, peer)
     }
 
     /// Returns the address of this PE's element, for unsafe code. Peers may access it at any time.
     #[inline(always)]
-    pub fn as_ptr(self) -> *mut T {
-        self.at
+    pub fn as_ptr(&self) -> *mut T {
+        self.0.get()
     }
 
-    /// Works as [`SymSlice::on`], for one element.
-    #[track_caller]
-    pub fn on(self, pe: usize) -> Option<*mut T> {
-        address_on(self.at, pe)
-    }
-}
-
-impl<T: Element> SymRef<'_, T> {
     /// Returns this PE's value of the element.
     #[inline(always)]
-    pub fn load(self) -> T
+    pub fn load(&self) -> T
     where
         T: PlainData,
     {
         // SAFETY: an aligned element of a symmetric object, whose bits are a value, whatever wrote
         // them.
-        unsafe { local::load(self.at.cast::<Plain<T>>()) }.0
+        unsafe { local::load(self.as_ptr().cast::<Plain<T>>()) }.0
     }
 
     /// Writes to this PE's element.
     #[inline(always)]
-    pub fn store(self, value: T)
+    pub fn store(&self, value: T)
     where
         T: PlainData,
     {
         // SAFETY: an aligned element of a symmetric object.
-        unsafe { local::store(self.at.cast(), Plain(value)) }
+        unsafe { local::store(self.as_ptr().cast(), Plain(value)) }
     }
 }
 
-impl<'a, T: Element> From<SymRef<'a, T>> for SymSlice<'a, T> {
+/// What a collective takes (§9.10): a [`SymSlice`], or a [`Sym`], [`SymArray`] or [`SymBox`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not symmetric memory with elements of type `{T}`",
+    label = "not symmetric elements of type `{T}`",
+    note = "these collectives copy plain data between parts of symmetric memory, such as `&array` and `&array[..n]`",
+    note = "slices and values of this PE alone are combined by `all_reduce` and `all_reduce_in_place`, \
+            gathered by `all_gather`, and copied by `broadcast_in_place`"
+)]
+pub trait AsSymSlice<T: Element> {
+    #[doc(hidden)]
+    fn as_sym_slice(&self) -> &SymSlice<T>;
+}
+
+impl<T: Element> AsSymSlice<T> for SymSlice<T> {
     #[inline(always)]
-    fn from(element: SymRef<'a, T>) -> SymSlice<'a, T> {
-        SymSlice {
-            start: element.at,
-            len: 1,
-            object: PhantomData,
-        }
+    fn as_sym_slice(&self) -> &SymSlice<T> {
+        self
     }
 }
 
-#[track_caller]
-fn address_on<T>(own: *mut T, pe: usize) -> Option<*mut T> {
-    let call = call!("SymSlice::on");
-    let Some(pe) = DefaultContext.existing_pe(call, pe) else {
-        no_such_pe(call, ContextHandle::DEFAULT, pe)
-    };
-    let there = setup::ptr(call, own.cast_const().cast(), pe.number());
-    (!there.is_null()).then_some(there.cast())
+impl<T: Element> AsSymSlice<T> for Sym<T> {
+    #[inline(always)]
+    fn as_sym_slice(&self) -> &SymSlice<T> {
+        self.as_slice()
+    }
+}
+
+impl<T: Element> AsSymSlice<T> for SymArray<'_, T> {
+    #[inline(always)]
+    fn as_sym_slice(&self) -> &SymSlice<T> {
+        self
+    }
+}
+
+impl<T: Element> AsSymSlice<T> for SymBox<'_, T> {
+    #[inline(always)]
+    fn as_sym_slice(&self) -> &SymSlice<T> {
+        self.as_slice()
+    }
 }
 
 #[cold]
@@ -350,15 +370,15 @@ fn differ(here: usize, there: usize) -> ! {
     )
 }
 
-impl<T> fmt::Debug for SymSlice<'_, T> {
+impl<T: Element> fmt::Debug for SymSlice<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SymSlice({:p}; {})", self.start, self.len)
+        write!(f, "SymSlice({:p}; {})", self.as_ptr(), self.len())
     }
 }
 
-impl<T> fmt::Debug for SymRef<'_, T> {
+impl<T: Element> fmt::Debug for Sym<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SymRef({:p})", self.at)
+        write!(f, "Sym({:p})", self.as_ptr())
     }
 }
 
@@ -367,7 +387,7 @@ mod tests {
     use super::*;
 
     /// Calls `body` with a view of private memory, which the methods of views can access, too.
-    fn on_view<T: PlainData>(elements: &mut [T], body: impl FnOnce(SymSlice<'_, T>)) {
+    fn on_view<T: PlainData>(elements: &mut [T], body: impl FnOnce(&SymSlice<T>)) {
         let (start, len) = (elements.as_mut_ptr(), elements.len());
         // SAFETY: aligned elements that nothing else accesses meanwhile.
         body(unsafe { SymSlice::new(start, len) });
@@ -377,39 +397,50 @@ mod tests {
     fn ranges_of_ranges_are_where_they_are_in_slices() {
         let mut elements: Vec<u64> = (0..10).collect();
         on_view(&mut elements, |view| {
-            let part = view.slice(2..=7).slice(1..);
+            let part = &view[2..=7][1..];
             assert_eq!((part.len(), part.to_vec()), (5, vec![3, 4, 5, 6, 7]));
             assert_eq!(
-                part.slice((Bound::Excluded(1), Bound::Excluded(4)))
-                    .to_vec(),
+                part[(Bound::Excluded(1), Bound::Excluded(4))].to_vec(),
                 [5, 6]
             );
-            assert_eq!(part.at(4).load(), 7);
-            assert!(part.slice(5..).is_empty() && view.slice(..0).is_empty());
-            part.at(0).store(33);
-            SymSlice::from(part.at(1)).fill(44);
-            part.slice(3..).fill(66);
+            assert_eq!(part[4].load(), 7);
+            assert!(part[5..].is_empty() && view[..0].is_empty());
+            part[0].store(33);
+            part[1].as_slice().fill(44);
+            part[3..].fill(66);
             // Miri checks here that the source, a shared reference, is only read.
             let borrowed: &[u64] = &[1, 2];
-            view.slice(..2).copy_from_slice(borrowed);
+            view[..2].copy_from_slice(borrowed);
         });
         assert_eq!(elements, [1, 2, 2, 33, 44, 5, 66, 66, 8, 9]);
+    }
+
+    #[test]
+    fn parts_are_those_of_slices() {
+        let mut elements: Vec<u16> = (0..7).collect();
+        on_view(&mut elements, |view| {
+            let parts: Vec<Vec<u16>> = view.chunks(3).map(SymSlice::to_vec).collect();
+            assert_eq!(parts, [vec![0, 1, 2], vec![3, 4, 5], vec![6]]);
+            let (first, rest) = view.split_at(5);
+            assert_eq!((first.len(), rest.to_vec()), (5, vec![5, 6]));
+            let ends = [view.first(), view.last(), view.get(7)].map(|end| end.map(Sym::load));
+            assert_eq!(ends, [Some(0), Some(6), None]);
+            assert_eq!(view.iter().rev().map(Sym::load).max(), Some(6));
+        });
     }
 
     #[test]
     fn elements_of_any_size_are_copied() {
         let mut elements = [[1u8, 2, 3], [4, 5, 6], [7, 8, 9]];
         on_view(&mut elements, |view| {
-            view.store(1, [0; 3]);
-            assert_eq!(view.load(2), [7, 8, 9]);
+            view[1].store([0; 3]);
+            assert_eq!(view[2].load(), [7, 8, 9]);
         });
         assert_eq!(elements, [[1, 2, 3], [0; 3], [7, 8, 9]]);
         let mut nothing = [(); 4];
-        on_view(&mut nothing, |view| {
-            assert_eq!(view.slice(1..).to_vec(), [(); 3])
-        });
+        on_view(&mut nothing, |view| assert_eq!(view[1..].to_vec(), [(); 3]));
         let mut long = vec![5u16; 1000];
-        on_view(&mut long, |view| view.slice(500..).fill(6));
+        on_view(&mut long, |view| view[500..].fill(6));
         assert_eq!((long[499], long[500], long[999]), (5, 6, 6));
     }
 }

@@ -4,5 +4,5 @@ use shmem::And;
 
 fn main() {
     let shmem = shmem::init();
-    shmem.world().all_reduce(1.0f64, And); //~ E0277: the operators `And`, `Or` and `Xor` do not combine elements of type `f64`
+    shmem.world().all_reduce(1.0f64, And); //~ E0277: `And` does not combine elements of type `f64`
 }

@@ -5,5 +5,5 @@ fn main() {
         let shmem = shmem::init();
         shmem.array::<u64>(1) //~ E0597
     };
-    array.load(0);
+    array.to_vec();
 }

@@ -1,10 +1,10 @@
-//! Only the thread that initialized the library calls it at `Funneled`.
+//! Only the thread that initialized the library calls it, also if others exist.
 
-use shmem::Funneled;
+use shmem::Init;
 
 fn main() {
-    let shmem = shmem::init_thread::<Funneled>().expect("it is the first");
+    let shmem = Init::new().funneled().start().expect("it is the first");
     std::thread::scope(|threads| {
-        threads.spawn(|| shmem.barrier_all()); //~ E0277: a handle of the level `Funneled`, and what borrows it, stays on the thread that initialized the library
+        threads.spawn(|| shmem.barrier_all()); //~ E0277: what is `Local` stays on the thread that has it, and so does all that borrows it
     });
 }

@@ -4,5 +4,6 @@ fn main() {
     let shmem = shmem::init();
     let array = shmem.array::<u64>(1);
     let buffer = vec![0u64];
-    shmem.get(&buffer, &array, 0); //~ E0277
+    //~| the destination is `&mut`
+    array.on(shmem.pe(0)).get(&buffer); //~ E0277: elements of type `u64` cannot be copied to `&Vec<u64>`
 }

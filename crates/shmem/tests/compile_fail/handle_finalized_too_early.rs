@@ -4,5 +4,5 @@ fn main() {
     let shmem = shmem::init();
     let array = shmem.array::<u64>(1);
     drop(shmem); //~ E0505
-    array.load(0);
+    array.to_vec();
 }

@@ -3,5 +3,5 @@
 fn main() {
     let shmem = shmem::init();
     let word = shmem.zeroed::<i64>();
-    let _guard = shmem.lock(&word); //~ E0277: `&SymBox<'_, i64>` is not a symmetric element of type `Lock`
+    let _guard = shmem.lock(&word); //~ E0308
 }

@@ -4,7 +4,7 @@ fn main() {
     let shmem = shmem::init();
     let array = shmem.array::<u64>(1);
     shmem.scope(|s| {
-        s.put_nbi(&array, &[1], 0); //~ E0597
+        array.on(s.pe(0)).put(&[1]); //~ E0597
         drop(array); //~ E0505
     });
 }

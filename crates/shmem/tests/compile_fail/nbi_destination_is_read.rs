@@ -5,7 +5,7 @@ fn main() {
     let array = shmem.array::<u64>(1);
     let mut dest = vec![0];
     shmem.scope(|s| {
-        s.get_nbi(&mut dest, &array, 0);
+        array.on(s.pe(0)).get(&mut dest);
         assert_eq!(dest[0], 1); //~ E0502
     });
 }

@@ -7,7 +7,7 @@ fn main() {
     let counter = shmem.zeroed::<Atomic<u64>>();
     let mut fetched = 0;
     shmem.scope(|s| {
-        s.fetch_inc_nbi(&mut fetched, &counter, 0);
-        s.fetch_inc_nbi(&mut fetched, &counter, 0); //~ E0499
+        counter.on(s.pe(0)).fetch_add_into(1, &mut fetched);
+        counter.on(s.pe(0)).fetch_add_into(1, &mut fetched); //~ E0499
     });
 }

@@ -5,7 +5,7 @@ fn main() {
     let array = shmem.array::<u64>(1);
     let mut source = vec![1];
     shmem.scope(|s| {
-        s.put_nbi(&array, &source, 0);
+        array.on(s.pe(0)).put(&source);
         source.push(2); //~ E0502
     });
 }

@@ -5,6 +5,6 @@ fn main() {
     let array = shmem.array::<u64>(1);
     shmem.scope(|s| {
         let source = vec![1];
-        s.put_nbi(&array, &source, 0); //~ E0597
+        array.on(s.pe(0)).put(&source); //~ E0597
     });
 }

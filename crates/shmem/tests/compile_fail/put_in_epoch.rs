@@ -3,5 +3,6 @@
 fn main() {
     let shmem = shmem::init();
     let mut array = shmem.array::<u64>(8);
-    array.epoch(|own| shmem.put(&array, &*own, 0)); //~ E0502
+    let peer = shmem.pe(0);
+    array.epoch(|own| array.on(peer).put(&*own)); //~ E0502
 }

@@ -6,5 +6,5 @@ fn main() {
     let shmem = shmem::init();
     let (dest, source) = (shmem.array::<u64>(2), [1, 2]);
     //~| slices and values of this PE alone are combined by `all_reduce`
-    shmem.world().all_reduce_into(&source, &dest, Sum); //~ E0277: `&[{integer}; 2]` is not a view of symmetric elements of type `_`
+    shmem.world().all_reduce_into(&source, &dest, Sum); //~ E0277: `[{integer}; 2]` is not symmetric memory with elements of type `_`
 }

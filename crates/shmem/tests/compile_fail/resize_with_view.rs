@@ -3,7 +3,7 @@
 fn main() {
     let shmem = shmem::init();
     let mut array = shmem.array::<u64>(2);
-    let view = array.slice(1..);
+    let view = &array[1..];
     let _ = array.resize(100); //~ E0502
     view.fill(1);
 }

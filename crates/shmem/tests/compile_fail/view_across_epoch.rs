@@ -3,7 +3,7 @@
 fn main() {
     let shmem = shmem::init();
     let mut array = shmem.array::<u64>(8);
-    let view = array.slice(..4);
+    let view = &array[..4];
     array.epoch(|own| own[0] = 1); //~ E0502
-    view.load(0);
+    view.to_vec();
 }

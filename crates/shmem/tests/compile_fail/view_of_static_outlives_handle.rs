@@ -6,7 +6,7 @@ shmem::symmetric! {
 
 fn main() {
     let shmem = shmem::init();
-    let count = COUNT.element(&shmem);
+    let count = COUNT.get(&shmem);
     drop(shmem); //~ E0505
     count.load();
 }

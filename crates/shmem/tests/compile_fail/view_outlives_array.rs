@@ -3,7 +3,7 @@
 fn main() {
     let shmem = shmem::init();
     let array = shmem.array::<u64>(8);
-    let view = array.slice(..4);
+    let view = &array[..4];
     drop(array); //~ E0505
-    view.load(0);
+    view.to_vec();
 }

@@ -1,13 +1,13 @@
 //! Collectives on symmetric memory and on values, on the world and on a part of it.
 
 use shmem::{
-    And, Blocks, Complex, Max, Min, Or, Prod, Shmem, Single, Strides, Sum, Team, ThreadLevel, Xor,
+    And, Blocks, Complex, Local, Max, Min, Or, Prod, Shmem, Strides, Sum, Team, Threads, Xor,
 };
 
 const PES: [usize; 5] = [1, 2, 3, 4, 7];
 
 /// Calls `body` on the world, then on the two teams of the PEs with even and with odd numbers.
-fn on_teams<L: ThreadLevel>(shmem: &Shmem<L>, body: impl Fn(&Shmem<L>, &Team<'_, L>)) {
+fn on_teams<C: Threads>(shmem: &Shmem<C>, body: impl Fn(&Shmem<C>, &Team<'_, C>)) {
     let world = shmem.world();
     body(shmem, &world);
     let half = world
@@ -22,40 +22,44 @@ fn numbers(team: &Team<'_>, of: impl Fn(u64) -> u64) -> Vec<u64> {
 }
 
 shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
-    on_teams(&shmem, |shmem: &Shmem<Single>, team| {
+    on_teams(&shmem, |shmem: &Shmem<Local>, team| {
         let (me, n, all) = (team.my_pe() as u64, team.n_pes(), shmem.n_pes());
         let (source, dest) = (shmem.array::<u64>(all), shmem.array::<u64>(2 * all * all));
         let result = |len| {
             team.sync();
-            let elements = dest.slice(..len).to_vec();
+            let elements = dest[..len].to_vec();
             // Other members may write to `dest` from the next call on.
             team.sync();
             elements
         };
 
         source.fill(100 + me);
-        team.broadcast_into(source.slice(..n), dest.slice(..n), team.n_pes() - 1);
+        team.broadcast_into(&source[..n], &dest[..n], team.n_pes() - 1);
         assert_eq!(result(n), vec![99 + n as u64; n]);
 
-        team.all_gather_into(source.at(0), dest.slice(..n));
+        team.all_gather_into(&source[0], &dest[..n]);
         assert_eq!(result(n), numbers(team, |pe| 100 + pe));
 
-        let total = team.all_gather_varying_into(source.slice(..team.my_pe()), &dest);
+        let total = team.all_gather_varying_into(&source[..team.my_pe()], &dest);
         assert_eq!(total, n * (n - 1) / 2);
         let each = numbers(team, |pe| pe)
             .into_iter()
             .flat_map(|pe| vec![100 + pe; pe as usize]);
         assert_eq!(result(total), each.collect::<Vec<_>>());
 
-        source
-            .slice(..n)
-            .copy_from_slice(&numbers(team, |pe| 100 * me + pe));
-        team.all_to_all_into(source.slice(..n), dest.slice(..n));
+        source[..n].copy_from_slice(&numbers(team, |pe| 100 * me + pe));
+        team.all_to_all_into(&source[..n], &dest[..n]);
         assert_eq!(result(n), numbers(team, |pe| 100 * pe + me));
 
         dest.fill(0);
         team.sync();
-        team.all_to_all_strided_into(source.slice(..n), &dest, Strides { dst: 2, sst: 1 }, 1);
+        let strides = Strides {
+            count: 1,
+            block: 1,
+            dest: 2,
+            source: 1,
+        };
+        team.all_to_all_strided_into(&source[..n], &dest, strides);
         let spread = numbers(team, |pe| 100 * pe + me)
             .into_iter()
             .flat_map(|x| [x, 0]);
@@ -64,7 +68,7 @@ shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
 });
 
 shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
-    on_teams(&shmem, |shmem: &Shmem<Single>, team| {
+    on_teams(&shmem, |shmem: &Shmem<Local>, team| {
         let (me, n, all) = (team.my_pe(), team.n_pes(), shmem.n_pes());
         let (source, dest) = (shmem.array::<usize>(all), shmem.array::<usize>(2 * all));
         // Sends one element to members with even numbers, and none to the others.
@@ -78,17 +82,17 @@ shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
         let is_even = me % 2 == 0;
 
         let packed: Vec<usize> = (0..n).step_by(2).map(|to| 10 * me + to).collect();
-        source.slice(..packed.len()).copy_from_slice(&packed);
-        let came = team.all_to_all_blocks(&source, &counts, dest.slice(..all));
+        source[..packed.len()].copy_from_slice(&packed);
+        let came = team.all_to_all_blocks(&source, &counts, &dest[..all]);
         assert_eq!(came, if is_even { n } else { 0 });
         team.sync();
         if is_even {
-            assert_eq!(dest.slice(..n).to_vec(), expected);
+            assert_eq!(dest[..n].to_vec(), expected);
         }
         team.sync();
 
         let elements: Vec<usize> = (0..n).map(|to| 10 * me + to).collect();
-        source.slice(..n).copy_from_slice(&elements);
+        source[..n].copy_from_slice(&elements);
         // Stores the blocks in the reverse order, in the second half of `dest`. Each member passes
         // the offsets at which it receives.
         let places: Vec<usize> = (0..n).map(|from| all + n - 1 - from).collect();
@@ -97,21 +101,22 @@ shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
         team.sync();
         if is_even {
             let reverse: Vec<usize> = expected.into_iter().rev().collect();
-            assert_eq!(dest.slice(all..all + n).to_vec(), reverse);
+            assert_eq!(dest[all..all + n].to_vec(), reverse);
         }
     });
 });
 
 shmem::test!(vectors_are_combined_and_added_up, pes = PES, |shmem| {
-    on_teams(&shmem, |shmem: &Shmem<Single>, team| {
+    on_teams(&shmem, |shmem: &Shmem<Local>, team| {
         let (me, n) = (team.my_pe() as u64, team.n_pes() as u64);
         let (source, dest) = (shmem.array::<u64>(5000), shmem.array::<u64>(5000));
         for len in [1, 3, 5000] {
-            let (source, dest) = (source.slice(..len), dest.slice(..len));
-            (0..len).for_each(|i| source.store(i, i as u64 + me));
+            let (source, dest) = (&source[..len], &dest[..len]);
+            (0..len).for_each(|i| source[i].store(i as u64 + me));
             let is = |expected: &dyn Fn(u64) -> u64| {
                 team.sync();
-                (0..len).for_each(|i| assert_eq!(dest.load(i), expected(i as u64), "element {i}"));
+                (0..len)
+                    .for_each(|i| assert_eq!(dest[i].load(), expected(i as u64), "element {i}"));
                 team.sync();
             };
             let sum_of =
@@ -130,12 +135,12 @@ shmem::test!(vectors_are_combined_and_added_up, pes = PES, |shmem| {
             // The source is the destination.
             team.all_reduce_into(source, source, Min);
             team.sync();
-            assert_eq!(source.load(len - 1), len as u64 - 1);
+            assert_eq!(source[len - 1].load(), len as u64 - 1);
         }
     });
 });
 
-fn values_are_combined<L: ThreadLevel>(shmem: &Shmem<L>, team: &Team<'_, L>) {
+fn values_are_combined<C: Threads>(shmem: &Shmem<C>, team: &Team<'_, C>) {
     let (me, n) = (team.my_pe(), team.n_pes());
     let sum = n * (n - 1) / 2;
     assert_eq!(team.all_reduce(me, Sum), sum);
@@ -214,7 +219,7 @@ shmem::test!(values_need_no_symmetric_memory, pes = PES, |shmem| {
 });
 
 shmem::test!(values_are_combined_where_threads_call, pes = PES, || {
-    let shmem = shmem::init_thread::<shmem::Multiple>().expect("it is the first");
+    let shmem = shmem::init_shared().expect("it is the first");
     on_teams(&shmem, values_are_combined);
     let (first, second) = (
         shmem.world().split(Some(0), 0).expect("few teams are made"),

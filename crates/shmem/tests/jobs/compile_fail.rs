@@ -16,15 +16,17 @@ use std::sync::Mutex;
 type Refusals = BTreeSet<(u64, String)>;
 
 /// Parts of the messages that the library defines.
-const OURS: [&str; 8] = [
-    "do not combine elements of type",
+const OURS: [&str; 10] = [
+    "does not combine elements of type",
     "atomic operation",
     "cannot wait for",
     "is not a type of elements",
-    "is not a symmetric element",
-    "is not a view of symmetric elements",
+    "is not symmetric memory",
+    "is not the target",
+    "cannot be copied",
     "are not loaded, stored or lent",
-    "stays on the thread that initialized",
+    "stays on the thread that",
+    "cannot be created where",
 ];
 
 /// The library's metadata, with which the compiler checks programs.

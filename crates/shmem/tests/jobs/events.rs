@@ -73,7 +73,7 @@ fn run(test: &str, debug: Option<&str>) -> Outcome {
 /// Lets two PEs put a word to each other, which connects them.
 fn communicate(shmem: &shmem::Shmem) {
     let word = shmem.boxed(0u64);
-    shmem.p(&word, 17, 1 - shmem.my_pe());
+    word.on(shmem.next()).write(17);
     shmem.barrier_all();
     assert_eq!(word.load(), 17);
 }

@@ -1,7 +1,7 @@
 //! Safe code may leak the object whose drop would wait for an operation. Epochs and drops of arrays
 //! wait for the operations on the array themselves.
 
-use shmem::{Multiple, SymArray, Team, ThreadLevel};
+use shmem::{SymArray, Team, Threads};
 use std::mem::forget;
 
 const PES: [usize; 2] = [2, 4];
@@ -11,8 +11,8 @@ const REQUESTS: u32 = 50;
 
 /// Starts broadcasts of zeros and then one of ones, and leaks their requests. All have one root,
 /// since broadcasts of different roots to one destination overtake each other.
-fn leak<L: ThreadLevel>(
-    team: &Team<'_, L>,
+fn leak<C: Threads>(
+    team: &Team<'_, C>,
     dest: &SymArray<'_, u64>,
     [zeros, ones]: &[SymArray<'_, u64>; 2],
 ) {
@@ -84,7 +84,7 @@ shmem::test!(
     an_epoch_waits_for_what_another_thread_leaked,
     pes = PES,
     || {
-        let shmem = shmem::init_thread::<Multiple>().expect("it is the first");
+        let shmem = shmem::init_shared().expect("it is the first");
         with_team!(shmem, team, dest, sources);
         let leaked = || leak(&team, &dest, &sources);
         std::thread::scope(|threads| threads.spawn(leaked).join()).expect("it does not panic");

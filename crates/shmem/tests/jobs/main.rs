@@ -4,6 +4,7 @@
 mod attempts;
 mod collectives;
 mod compile_fail;
+mod counterparts;
 mod crashes;
 mod events;
 mod leaks;

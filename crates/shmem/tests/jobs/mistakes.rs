@@ -1,7 +1,7 @@
 //! Mistakes that are nobody's argument, such as PEs that disagree: each ends its job with a message
 //! that says what is wrong.
 
-use shmem::{Blocks, Lock, Multiple};
+use shmem::{Blocks, Init, Lock};
 
 macro_rules! mistakes {
     ($($name:ident, $message:literal, |$shmem:ident| $body:expr;)*) => {$(
@@ -55,7 +55,7 @@ mistakes! {
     more_is_collected_than_fits, "argument dest has 16 bytes, but the members collect 24",
         |shmem| {
             let (dest, source) = (shmem.array::<u64>(2), shmem.array::<u64>(2));
-            shmem.world().all_gather_varying_into(source.slice(..=shmem.my_pe()), &dest);
+            shmem.world().all_gather_varying_into(&source[..=shmem.my_pe()], &dest);
         };
     a_block_goes_beyond_the_end, "argument target has 32 bytes, but 16 bytes for member",
         |shmem| {
@@ -118,26 +118,30 @@ shmem::test!(
 
 shmem::test!(
     #[should_panic(expected = "another thread has initialized the library for itself")]
-    another_thread_names_the_level,
+    another_thread_starts_by_options,
     pes = 1,
-    || on_another_thread(|| drop(shmem::init_thread::<shmem::Single>()))
+    || on_another_thread(|| drop(Init::new().start()))
 );
 
-shmem::test!(handles_at_single_go_from_round_to_round, pes = 2, || {
-    for _ in 0..2 {
-        let first = shmem::init();
-        let second = shmem::init_thread::<shmem::Single>().expect("no level is lower");
-        drop(first);
-        second.barrier_all();
+shmem::test!(
+    handles_of_one_thread_go_from_round_to_round,
+    pes = 2,
+    || {
+        for _ in 0..2 {
+            let first = shmem::init();
+            let second = Init::new().start().expect("no level is lower");
+            drop(first);
+            second.barrier_all();
+        }
+        std::thread::spawn(|| shmem::init().barrier_all())
+            .join()
+            .expect("no other thread has a handle");
     }
-    std::thread::spawn(|| shmem::init().barrier_all())
-        .join()
-        .expect("no other thread has a handle");
-});
+);
 
 shmem::test!(a_level_that_is_not_provided_is_an_error, pes = 2, || {
     let shmem = shmem::init();
-    let error = shmem::init_thread::<Multiple>().expect_err("the level is in force already");
+    let error = shmem::init_shared().expect_err("the level is in force already");
     assert!(
         error
             .to_string()

@@ -1,7 +1,7 @@
 //! Operations that are complete at the end of a scope, transfers of vectors as futures, and waits
 //! and collectives as futures.
 
-use shmem::{Atomic, Cmp, Min, Shared, Signal, SignalOp, Sum, block_on};
+use shmem::{Atomic, ContextOptions, Min, Shared, Signal, Sum, block_on};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -18,10 +18,10 @@ shmem::test!(
         let own: Vec<usize> = (0..500).map(|i| 1000 * me + i).collect();
         shmem.barrier_all();
         shmem.scope(|s| {
-            s.put_nbi(numbers.slice(..500), &own, next);
-            s.put_signal_nbi(numbers.slice(500..), &own, &signal, SignalOp::Set(1), next);
+            numbers[..500].on(s.pe(next)).put(&own);
+            numbers[500..].on(s.next()).put_with(&own, signal.set(1));
         });
-        shmem.signal_wait_until(&signal, Cmp::Eq, 1);
+        assert_eq!(shmem.wait(signal.eq(1)), 1);
         shmem.barrier_all();
         let of = |pe: usize| {
             (0..1000)
@@ -33,22 +33,23 @@ shmem::test!(
         let mut got = vec![0; 1000];
         let mut old = [0; 6];
         let result = shmem.scope(|s| {
-            s.get_nbi(&mut got, &numbers, next);
+            numbers.on(s.pe(next)).get(&mut got);
             if me == 0 {
                 let [swapped, fetched, added, one, compared, or] = &mut old;
-                s.swap_nbi(swapped, &counter, 1, n - 1);
-                s.fetch_nbi(fetched, &counter, n - 1);
-                s.fetch_add_nbi(added, &counter, 9, n - 1);
-                s.fetch_inc_nbi(one, &counter, n - 1);
-                s.compare_swap_nbi(compared, &counter, 11, 4, n - 1);
-                s.fetch_or_nbi(or, &counter, 3, n - 1);
+                let there = counter.on(s.pe(n - 1));
+                there.swap_into(1, swapped);
+                there.load_into(fetched);
+                there.fetch_add_into(9, added);
+                there.fetch_add_into(1, one);
+                there.compare_exchange_into(11, 4, compared);
+                there.fetch_or_into(3, or);
             }
             "done"
         });
         assert_eq!((result, got), ("done", of(me)));
         if me == 0 {
             assert_eq!(old[0], 0);
-            assert_eq!(shmem.fetch(&counter, n - 1), 7);
+            assert_eq!(counter.on(shmem.pe(n - 1)).load(), 7);
         }
         shmem.barrier_all();
     }
@@ -58,11 +59,11 @@ shmem::test!(a_scope_is_completed_by_a_panic_too, pes = 2, |shmem| {
     let (me, array) = (shmem.my_pe(), shmem.array::<usize>(1 << 16));
     let other = 1 - me;
     let source = vec![me + 1; 1 << 16];
-    let context = shmem.world();
-    let context = context.context::<Shared>();
+    let world = shmem.world();
+    let context = world.context();
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         context.scope(|s| {
-            s.put_nbi(&array, &source, other);
+            array.on(s.pe(other)).put(&source);
             std::panic::resume_unwind(Box::new(17));
         })
     }));
@@ -72,40 +73,39 @@ shmem::test!(a_scope_is_completed_by_a_panic_too, pes = 2, |shmem| {
 });
 
 shmem::test!(a_transfer_owns_its_vector, pes = PES, |shmem| {
-    let (me, n) = (shmem.my_pe(), shmem.n_pes());
-    let next = (me + 1) % n;
+    let me = shmem.my_pe();
+    let next = shmem.next();
     let array = shmem.array::<u64>(1 << 14);
-    let sent = block_on(shmem.put_owned(&array, vec![me as u64; 1 << 14], next));
+    let sent = block_on(array.on(next).put_owned(vec![me as u64; 1 << 14]));
     assert_eq!(sent, vec![me as u64; 1 << 14]);
     shmem.barrier_all();
+    let (front, back) = array.split_at(1 << 13);
     let both = async {
-        let first = shmem.get_owned(vec![9; 1 << 13], array.slice(..1 << 13), next);
-        let second = shmem.get_owned(vec![9; 1 << 13], array.slice(1 << 13..), next);
+        let first = front.on(next).get_owned(vec![9; 1 << 13]);
+        let second = back.on(next).get_owned(vec![9; 1 << 13]);
         [first.await, second.await].concat()
     };
     assert_eq!(block_on(both), vec![me as u64; 1 << 14]);
-    drop(shmem.get_owned(vec![9; 1 << 13], array.slice(..1 << 13), next));
-    std::mem::forget(shmem.get_owned(vec![9; 1 << 13], array.slice(..1 << 13), next));
+    drop(front.on(next).get_owned(vec![9; 1 << 13]));
+    std::mem::forget(front.on(next).get_owned(vec![9; 1 << 13]));
 });
 
 shmem::test!(waits_are_futures, pes = 2, |shmem| {
-    let (me, other) = (shmem.my_pe(), 1 - shmem.my_pe());
+    let (me, other) = (shmem.my_pe(), shmem.next());
     let (flag, signal) = (shmem.boxed(0u32), shmem.zeroed::<Signal>());
-    let mut early = pin!(shmem.until(&flag, Cmp::Gt, 0));
+    let mut early = pin!(shmem.until(flag.gt(0)));
     let mut context = Context::from_waker(Waker::noop());
     assert_eq!(early.as_mut().poll(&mut context), Poll::Pending);
     shmem.sync_all();
     let ping_pong = async {
         for round in 1..100 {
             if me == 0 {
-                shmem.p(&flag, round, other);
-                assert_eq!(
-                    shmem.signal_until(&signal, Cmp::Ge, u64::from(round)).await,
-                    u64::from(round)
-                );
+                flag.on(other).write(round);
+                let seen = shmem.until(signal.ge(u64::from(round))).await;
+                assert_eq!(seen, u64::from(round));
             } else {
-                shmem.until(&flag, Cmp::Eq, round).await;
-                shmem.signal(&signal, SignalOp::Add(1), other);
+                assert_eq!(shmem.until(flag.eq(round)).await, round);
+                signal.on(other).add(1);
             }
             shmem.until_quiet().await;
         }
@@ -117,39 +117,40 @@ shmem::test!(waits_are_futures, pes = 2, |shmem| {
 });
 
 shmem::test!(other_executors_run_the_futures, pes = 2, |shmem| {
-    let (me, other) = (shmem.my_pe(), 1 - shmem.my_pe());
+    let (me, other) = (shmem.my_pe(), shmem.next());
     let (array, signal) = (shmem.array::<u64>(100), shmem.zeroed::<Signal>());
     let send = async {
-        let sent = shmem.put_owned(&array, vec![me as u64; 100], other).await;
+        let sent = array.on(other).put_owned(vec![me as u64; 100]).await;
         tokio::task::yield_now().await;
-        shmem.signal(&signal, SignalOp::Set(7), other);
+        signal.on(other).set(7);
         sent.len()
     };
     let receive = async {
-        let seen = shmem.signal_until(&signal, Cmp::Ne, 0).await;
-        (seen, array.load(99))
+        let seen = shmem.until(signal.ne(0)).await;
+        (seen, array[99].load())
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
     let both = runtime.block_on(async { tokio::join!(receive, send) });
-    assert_eq!(both, ((7, other as u64), 100));
+    assert_eq!(both, ((7, other.pe() as u64), 100));
 });
 
 shmem::test!(threads_share_transfers, pes = 2, || {
-    let shmem = shmem::init_thread::<shmem::Multiple>().expect("it is the first");
-    let (array, other) = (shmem.array::<u64>(64), 1 - shmem.my_pe());
+    let shmem = shmem::init_shared().expect("it is the first");
+    let array = shmem.array::<u64>(64);
     let world = shmem.world();
-    let context = world.context::<Shared>();
+    let context = ContextOptions::new().create_as::<Shared>(&world);
+    let context = context.expect("there is room");
+    let other = context.next();
     std::thread::scope(|threads| {
-        for part in 0..4 {
-            let (context, elements) = (&context, array.slice(16 * part..16 * (part + 1)));
-            let transfer = context.put_owned(elements, vec![part as u64; 16], other);
+        for (part, number) in array.chunks(16).zip(0..) {
+            let transfer = part.on(other).put_owned(vec![number; 16]);
             threads.spawn(move || block_on(transfer));
         }
     });
     shmem.barrier_all();
-    assert!((0..64).all(|i| array.load(i) == i as u64 / 16));
+    assert!((0..64).all(|i| array[i].load() == i as u64 / 16));
 });
 
 shmem::test!(collectives_are_futures, pes = PES, |shmem| {
@@ -167,7 +168,7 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     let up_to_this = world.start_inclusive_scan_into(&own, &to[2], Sum);
     let before = world.start_exclusive_scan_into(&own, &to[3], Sum);
     let least = world.start_exclusive_scan_into(&own, &to[5], Min);
-    let collected = world.start_all_gather_varying_into(own.slice(..1 + me % 2), &all);
+    let collected = world.start_all_gather_varying_into(&own[..1 + me % 2], &all);
     let equal = world.start_all_gather_into(&own, &some);
     let swapped = world.start_all_to_all_into(&there, &back);
     // A blocking collective is carried out after them, and a request that is dropped is waited for.

@@ -1,6 +1,6 @@
 //! Wrong arguments: each panics at the program's call, and a program can catch the panic.
 
-use shmem::{Cmp, Private, Strides, Sum};
+use shmem::{Cmp, Strides, Sum};
 use std::panic::{self, AssertUnwindSafe, Location};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -36,7 +36,7 @@ shmem::test!(wrong_arguments_panic_where_they_are_passed, pes = 2, || {
         .split_strided(1, -1, 2)
         .expect("they exist")
         .expect("all are members");
-    let private = reversed.context::<Private>();
+    let context = reversed.context();
     let (long, short, word) = (
         shmem.array::<u64>(8),
         shmem.array::<u64>(3),
@@ -46,52 +46,43 @@ shmem::test!(wrong_arguments_panic_where_they_are_passed, pes = 2, || {
 
     panics(
         "SymSlice: range 3..9 is out of bounds of 8 elements",
-        || long.slice(3..9),
+        || long[3..9].len(),
     );
     panics("SymSlice: index 8 is out of bounds of 8 elements", || {
-        long.load(8)
+        long[8].load()
     });
     panics(
         "cannot be copied from or to 2 elements; slice the longer one",
         || long.copy_from_slice(&[1, 2]),
     );
     panics(
-        "put: argument dest has 8 elements and argument source 2; slice",
-        || shmem.put(&long, &[1, 2], 0),
+        "put: the destination has 8 elements and the source 2; slice",
+        || long.on(shmem.pe(0)).put(&[1, 2]),
     );
     panics(
-        "get: argument dest has 1 elements and argument source 3",
-        || shmem.get(&mut [0], &short, 0),
+        "get: the destination has 1 elements and the source 3",
+        || short.on(shmem.pe(0)).get(&mut [0]),
     );
     panics("make SHMEM_SYMMETRIC_SIZE larger", || {
         drop(shmem.array::<u64>(1 << 45))
     });
 
-    panics("p: argument pe is 2, but PEs are numbered 0 to 1", || {
-        shmem.p(&word, 1, 2)
+    panics("pe: there is no PE 2; PEs are numbered 0 to 1", || {
+        word.on(shmem.pe(2)).write(1)
     });
-    panics("g: argument pe is 4294967296, but PEs are", || {
-        shmem.g(&word, 1 << 32)
+    panics("there is no PE 4294967296;", || {
+        word.on(shmem.pe(1 << 32)).read()
     });
-    panics("put: argument pe is 18446744073709551615,", || {
-        shmem.put(&word, &[1], usize::MAX)
+    panics("there is no PE 18446744073709551615;", || {
+        shmem.pe(usize::MAX)
     });
-    panics("get: argument pe is 2,", || shmem.get(&mut own, &long, 2));
     panics(
-        "argument pe is 4294967297, but the context's team has 2 PEs",
-        || private.g(&word, (1 << 32) + 1),
+        "there is no PE 4294967297 in a team of 2 PEs; translate",
+        || word.on(context.pe((1 << 32) + 1)).read(),
     );
-    panics("pe_quiet: argument pe is 3, but PEs are numbered", || {
-        shmem.pe_quiet(&[1, 3])
-    });
-    panics("on: argument pe is 2, but PEs are numbered", || {
-        long.slice(..).on(2)
-    });
-    panics("put_nbi: argument pe is 2,", || {
-        shmem.scope(|s| s.put_nbi(&word, &[1], 2))
-    });
-    panics("put_owned: argument pe is 2,", || {
-        drop(shmem.put_owned(&word, vec![1], 2))
+    panics("there is no PE 2 in a team of 2 PEs", || reversed.pe(2));
+    panics("there is no PE 2;", || {
+        shmem.scope(|s| word.as_slice().on(s.pe(2)).put(&[1]))
     });
     panics(
         "broadcast_into: argument root is 2, but the members are numbered 0 to 1",
@@ -100,11 +91,11 @@ shmem::test!(wrong_arguments_panic_where_they_are_passed, pes = 2, || {
     panics("broadcast: argument root is 2,", || world.broadcast(1, 2));
 
     panics("arguments dest and source overlap; pass the same", || {
-        world.all_reduce_into(long.slice(1..3), long.slice(..2), Sum)
+        world.all_reduce_into(&long[1..3], &long[..2], Sum)
     });
     panics(
         "an argument has 3 elements, but 4 are needed; slice",
-        || world.all_gather_into(long.slice(..2), &short),
+        || world.all_gather_into(&long[..2], &short),
     );
     panics("an argument has 8 elements, but 9 are needed", || {
         world.all_to_all_blocks(&long, &[7, 2], &short)
@@ -113,23 +104,32 @@ shmem::test!(wrong_arguments_panic_where_they_are_passed, pes = 2, || {
         world.all_to_all_blocks(&long, &[1, 1, 1], &short)
     });
 
-    let apart = |dst, sst| Strides { dst, sst };
+    let strides = |count, block, dest, source| Strides {
+        count,
+        block,
+        dest,
+        source,
+    };
+    let there = long.on(shmem.pe(0));
     panics(
-        "argument dest has 8 elements, in which 3 blocks of 2 that are 4 elements apart do not",
-        || shmem.ibput(&long, &[0; 6], apart(4, 2), 2, 3, 0),
+        "the destination has 8 elements, in which 3 blocks of 2 that are 4 elements apart do not",
+        || there.put_blocks(&[0; 6], strides(3, 2, 4, 2)),
     );
     panics(
-        "argument source has 3 elements, in which 2 blocks of 2 that are 1 elements apart",
-        || shmem.ibput(&long, &[0; 3], apart(4, 1), 2, 2, 0),
+        "the source has 3 elements, in which 2 blocks of 2 that are 1 elements apart",
+        || there.put_blocks(&[0; 3], strides(2, 2, 4, 1)),
     );
-    panics("argument dest has 8 elements", || {
-        shmem.iget(&mut own, &long, apart(usize::MAX / 2, 1), 3, 0)
+    panics("the destination has 8 elements", || {
+        there.get_blocks(&mut own, strides(3, 1, usize::MAX / 2, 1))
     });
-    panics("argument status has 1 entries for 8 elements", || {
-        shmem.test_all(&long, &[0], Cmp::Eq, 0)
+    panics("argument strides have 2 elements; pass single ones", || {
+        world.all_to_all_strided_into(&long, &long, strides(1, 2, 2, 2))
     });
-    panics("argument indices has 1 entries for 8 elements", || {
-        shmem.test_some(&long, &mut [0], &[], Cmp::Eq, 0).len()
+    panics("argument excluded has 1 entries for 8 elements", || {
+        shmem.test_all(long.each(Cmp::Eq, 0).except(&[true]))
+    });
+    panics("argument values has 2 entries for 8 elements", || {
+        shmem.test_all(long.each(Cmp::Eq, &[1, 2]))
     });
     panics("argument color is too large", || {
         world.split(Some(1 << 31), 0).is_ok()
@@ -158,7 +158,7 @@ shmem::test!(
     |shmem| {
         let array = shmem.array::<u64>(8);
         if shmem.my_pe() == 1 {
-            array.load(8);
+            array[8].load();
         }
         shmem.barrier_all();
     }
@@ -172,7 +172,7 @@ shmem::test!(a_hook_of_the_program_runs_on_every_pe, pes = 4, || {
     let shmem = shmem::init();
     let array = shmem.array::<u64>(8);
     for _ in 0..3 {
-        let _ = panic::catch_unwind(AssertUnwindSafe(|| array.load(8)));
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| array[8].load()));
     }
     assert_eq!(CALLS.load(Relaxed), 3);
 });

@@ -2,7 +2,7 @@
 //! epochs, also over a network.
 #![allow(unsafe_code)]
 
-use shmem::{Context, ContextKind, Multiple, Private, Serialized, Shmem, SymSlice};
+use shmem::{Context, ContextOptions, Movable, Shared, Shmem, SymSlice, Threads};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::{env, thread};
@@ -12,25 +12,29 @@ const OWN: usize = 512;
 
 /// Puts and gets on a context of this thread until `is_over`. Returns true if all gets returned the
 /// values that were put.
-fn exchange<K: ContextKind>(
-    context: &Context<'_, K, Multiple>,
-    array: SymSlice<'_, u64>,
+fn exchange<C: Threads>(
+    context: &Context<'_, C>,
+    array: &SymSlice<u64>,
     peer: usize,
     is_over: &AtomicBool,
 ) -> bool {
     let mut is_right = true;
+    let target = context.pe(peer);
     for round in 1.. {
         if is_over.load(Relaxed) {
             break;
         }
         let source = [round; 8];
         context.scope(|s| {
-            (0..OWN / 8).for_each(|i| s.put_nbi(array.slice(8 * i..8 * (i + 1)), &source, peer));
+            let target = s.pe(peer);
+            array
+                .chunks(8)
+                .for_each(|part| part.on(target).put(&source));
         });
         // The put may be incomplete when the other thread completes the operations of this PE.
-        context.put(array.slice(..8), &source, peer);
+        array[..8].on(target).put(&source);
         let mut got = [0; 8];
-        context.get(&mut got, array.slice(OWN - 8..), peer);
+        array[OWN - 8..].on(target).get(&mut got);
         is_right &= got == source;
     }
     is_right
@@ -40,25 +44,27 @@ shmem::test!(
     contexts_of_threads_are_used_beside_epochs_and_drops,
     pes = 2,
     || {
-        let shmem = shmem::init_thread::<Multiple>().expect("it is the first");
+        let shmem = shmem::init_shared().expect("it is the first");
         let peer = 1 - shmem.my_pe();
         let array = shmem.array::<u64>(2 * OWN);
         let mut other = shmem.array::<u64>(64);
         let is_over = AtomicBool::new(false);
         thread::scope(|threads| {
             let (shmem, is_over) = (&shmem, &is_over);
-            let [one, two] = [0, OWN].map(|first| array.slice(first..first + OWN));
-            let private = threads
-                .spawn(move || exchange(&shmem.world().context::<Private>(), one, peer, is_over));
+            let (one, two) = array.split_at(OWN);
+            let private =
+                threads.spawn(move || exchange(&shmem.world().context(), one, peer, is_over));
             let serialized = threads.spawn(move || {
-                exchange(&shmem.world().context::<Serialized>(), two, peer, is_over)
+                let world = shmem.world();
+                let context = ContextOptions::new().create_as::<Movable>(&world);
+                exchange(&context.expect("there is room"), two, peer, is_over)
             });
             (0..40).for_each(|_| other.epoch(|own| own[0] += 1));
             (0..10).for_each(|_| drop(shmem.array::<u64>(10)));
             is_over.store(true, Relaxed);
             assert!(private.join().expect("it ends") && serialized.join().expect("it ends"));
         });
-        assert_eq!(other.load(0), 40);
+        assert_eq!(other[0].load(), 40);
         shmem.barrier_all();
     }
 );
@@ -82,16 +88,15 @@ fn stay_in_the_exit() {
 
 shmem::test!(threads_are_still_there_at_the_exit, pes = 2, || {
     stay_in_the_exit();
-    let shmem: &'static Shmem<Multiple> = Box::leak(Box::new(
-        shmem::init_thread::<Multiple>().expect("it is the first"),
-    ));
-    let array = Box::leak(Box::new(shmem.array::<u64>(4096))).as_slice();
+    let shmem: &'static Shmem<Shared> =
+        Box::leak(Box::new(shmem::init_shared().expect("it is the first")));
+    let array: &'static SymSlice<u64> = Box::leak(Box::new(shmem.array::<u64>(4096)));
     let begun: &'static Barrier = Box::leak(Box::new(Barrier::new(3)));
     for _ in 0..2 {
         thread::spawn(move || {
             let team = shmem.world();
-            let context = team.context::<Private>();
-            let put = || context.put(array, &[1; 4096], 1 - shmem.my_pe());
+            let context = team.context();
+            let put = || array.on(context.next()).put(&[1; 4096]);
             put();
             begun.wait();
             loop {

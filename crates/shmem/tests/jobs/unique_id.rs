@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use shmem::{Multiple, UniqueId};
+use shmem::{Init, UniqueId};
 
 const RANK: &str = "TEST_RANK";
 const ID: &str = "TEST_ID";
@@ -22,9 +22,9 @@ fn a_pe() {
 }
 
 fn join(id: &UniqueId, rank: usize) {
-    let shmem = id
-        .job(rank, RANKS)
-        .init::<Multiple>()
+    let shmem = Init::new()
+        .by_id(id, rank, RANKS)
+        .start_shared()
         .expect("the first initialization");
     assert_eq!((shmem.my_pe(), shmem.n_pes()), (rank, RANKS));
     let sum = shmem.world().all_reduce(rank, shmem::Sum);

@@ -145,12 +145,14 @@ fn connect_pairs() -> Result<String, String> {
 /// Lets each PE write to all others, one after the other, until [`ALL_PAIRS`] has passed. Returns
 /// the lowest number of PEs that one has written to, and the longest time in seconds.
 fn write_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (usize, f64) {
-    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
     shmem.barrier_all();
     let (start, mut n_others) = (Instant::now(), 0);
-    while n_others < n_pes - 1 && start.elapsed() < ALL_PAIRS {
+    for other in shmem.peers_from_me().skip(1) {
+        if start.elapsed() >= ALL_PAIRS {
+            break;
+        }
         n_others += 1;
-        shmem.p(word, 0, (me + n_others) % n_pes);
+        word.on(other).write(0);
         shmem.quiet();
     }
     let seconds = start.elapsed().as_secs_f64();
@@ -162,14 +164,11 @@ fn write_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (usize, f64) {
 
 /// Returns the first PE of each node.
 fn leaders(shmem: &Shmem) -> Vec<usize> {
-    let (own, all) = (
-        shmem.boxed(u8::from(shmem.shared().my_pe() == 0)),
-        shmem.array::<u8>(shmem.n_pes()),
-    );
-    shmem.world().all_gather_into(&own, &all);
-    let first = all.to_vec().into_iter().zip(0..);
-    first
-        .filter(|(is_first, _)| *is_first != 0)
+    let are_first = shmem
+        .world()
+        .all_gather(u8::from(shmem.shared().my_pe() == 0));
+    let pes = are_first.into_iter().zip(0..);
+    pes.filter(|(is_first, _)| *is_first != 0)
         .map(|(_, pe)| pe)
         .collect()
 }
@@ -210,16 +209,17 @@ fn connect(
     pe: usize,
 ) -> Result<f64, String> {
     let sent = (shmem.my_pe() as u64) << 32 | 0x5EED;
+    let peer = shmem.pe(pe);
     let start = Instant::now();
-    shmem.p(word, sent, pe);
+    word.on(peer).write(sent);
     shmem.quiet();
     let seconds = start.elapsed().as_secs_f64();
-    let found = shmem.g(word, pe);
+    let found = word.on(peer).read();
     if found != sent {
         return Err(format!("PE {pe} holds {found:#x} after a put of {sent:#x}"));
     }
-    let before = shmem.fetch_inc(count, pe);
-    let after = shmem.fetch(count, pe);
+    let before = count.on(peer).fetch_add(1);
+    let after = count.on(peer).load();
     if after != before + 1 {
         return Err(format!(
             "PE {pe} holds {after} after an increment of {before}"

@@ -1,0 +1,51 @@
+//! A sample sort: PEs agree on splitters, and exchange their buckets by one all-to-all.
+
+/// The number of keys of each PE.
+const KEYS: usize = 2000;
+/// The number of keys by which each PE helps to choose the splitters.
+const SAMPLES: usize = 32;
+
+/// Returns the keys of a PE.
+fn keys(pe: usize) -> Vec<u64> {
+    let first = (pe * KEYS) as u64;
+    (first..first + KEYS as u64)
+        .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36)
+        .collect()
+}
+
+fn main() {
+    let shmem = shmem::init();
+    let (me, n_pes, world) = (shmem.my_pe(), shmem.n_pes(), shmem.world());
+    let mut mine = keys(me);
+    mine.sort_unstable();
+
+    let sample = |i: usize| mine[i * KEYS / SAMPLES];
+    let mut samples: Vec<u64> = (0..SAMPLES)
+        .flat_map(|i| world.all_gather(sample(i)))
+        .collect();
+    samples.sort_unstable();
+    let splitters: Vec<u64> = (1..n_pes).map(|pe| samples[pe * SAMPLES]).collect();
+
+    // The keys are sorted, so the bucket of each PE is a block of them.
+    let ends = splitters
+        .iter()
+        .map(|s| mine.partition_point(|key| key < s))
+        .chain([KEYS]);
+    let mut counts: Vec<usize> = ends.collect();
+    (1..n_pes).rev().for_each(|pe| counts[pe] -= counts[pe - 1]);
+
+    let outbox = shmem.array(KEYS);
+    outbox.copy_from_slice(&mine);
+    let inbox = shmem.array(2 * KEYS);
+    let received = world.all_to_all_blocks(&outbox, &counts, &inbox);
+    let mut sorted = inbox[..received].to_vec();
+    sorted.sort_unstable();
+
+    // Every key is on a PE, and no key is less than those of the PEs before.
+    let total = world.all_reduce(sorted.len(), shmem::Sum);
+    assert_eq!(total, n_pes * KEYS);
+    let first = world.all_gather(sorted.first().copied().unwrap_or(u64::MAX));
+    let last = sorted.last().copied().unwrap_or(0);
+    assert!(first[me + 1..].iter().all(|&next| last <= next));
+    println!("PE {me} has {} keys", sorted.len());
+}

@@ -1,0 +1,29 @@
+//! Complex numbers, as sums and products combine them (OpenSHMEM 1.6, table 11).
+#![allow(unsafe_code)]
+
+use bytemuck::{Pod, Zeroable};
+
+/// A complex number laid out as C's `float _Complex` and `double _Complex`, and as
+/// `num_complex::Complex`, into which the parts go.
+///
+/// ```standalone_crate
+/// use shmem::Complex;
+///
+/// let shmem = shmem::init();
+/// let i = Complex { re: 0.0, im: 1.0 };
+/// let sum = shmem.world().all_reduce(i, shmem::Sum);
+/// assert_eq!(sum, Complex { re: 0.0, im: shmem.n_pes() as f64 });
+/// ```
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Complex<T> {
+    /// The real part.
+    pub re: T,
+    /// The imaginary part.
+    pub im: T,
+}
+
+// SAFETY: zero is a number in both parts.
+unsafe impl<T: Zeroable> Zeroable for Complex<T> {}
+// SAFETY: two plain numbers of the same type, laid out as in C, so no byte is padding.
+unsafe impl<T: Pod> Pod for Complex<T> {}

@@ -1,0 +1,103 @@
+//! The start of the library (OpenSHMEM 1.6, §9.1.1 and §9.2.1), also in processes that no launcher
+//! has started.
+
+use crate::job::{self, Shmem, ThreadLevelError};
+use crate::threads::{Local, Shared};
+use crate::unique_id::{Place, UniqueId};
+use rushmem_runtime::constants::{
+    SHMEM_THREAD_FUNNELED, SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE,
+};
+
+/// Initializes the library for use by this thread (`shmem_init`, §9.1.1). Collective over all PEs.
+///
+/// The job ends with a message if another thread has such a handle.
+#[doc(alias = "shmem_init")]
+#[doc(alias = "start_pes")]
+pub fn init() -> Shmem {
+    let entered = job::enter(call!("shmem::init"), SHMEM_THREAD_SINGLE, None);
+    entered.unwrap_or_else(|error| unreachable!("no level is lower: {error}"))
+}
+
+/// Initializes the library for use by all threads (`shmem_init_thread` with `SHMEM_THREAD_MULTIPLE`,
+/// §9.2.1). Collective over all PEs.
+///
+/// # Errors
+/// If the library is, or was before, initialized at a lower level.
+#[doc(alias = "shmem_init_thread")]
+#[doc(alias = "SHMEM_THREAD_MULTIPLE")]
+pub fn init_shared() -> Result<Shmem<Shared>, ThreadLevelError> {
+    job::enter(call!("shmem::init_shared"), SHMEM_THREAD_MULTIPLE, None)
+}
+
+/// The options of the initialization, for what [`init`] and [`init_shared`] do not do.
+///
+/// ```standalone_crate
+/// let shmem = shmem::Init::new().funneled().start()?;
+/// # drop(shmem);
+/// # Ok::<(), shmem::ThreadLevelError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Init<'a> {
+    is_funneled: bool,
+    place: Option<Place<'a>>,
+}
+
+impl<'a> Init<'a> {
+    /// Makes the options of [`init`].
+    pub fn new() -> Init<'a> {
+        Init::default()
+    }
+
+    /// The program has other threads, which do not call the library (`SHMEM_THREAD_FUNNELED`,
+    /// §9.2). [`start_shared`](Self::start_shared) includes them anyway.
+    #[doc(alias = "SHMEM_THREAD_FUNNELED")]
+    #[must_use]
+    pub fn funneled(mut self) -> Init<'a> {
+        self.is_funneled = true;
+        self
+    }
+
+    /// This process is PE `rank` of the job of `n_ranks` PEs that has this id
+    /// (`shmemx_init_attr`). Returns to the program when all processes of the job have joined. The
+    /// job ends with a message if one of them does not join in time (`SHMEM_JOIN_LIMIT`), or has the
+    /// rank of another one.
+    ///
+    /// Under `oshrun`, which starts the job then, the rank and the number of PEs must be those of
+    /// `oshrun`.
+    #[doc(alias = "shmemx_init_attr")]
+    #[doc(alias = "shmemx_set_attr_uniqueid_args")]
+    #[must_use]
+    pub fn by_id(mut self, id: &'a UniqueId, rank: usize, n_ranks: usize) -> Init<'a> {
+        self.place = Some(Place { id, rank, n_ranks });
+        self
+    }
+
+    /// Initializes the library for use by this thread (`shmem_init_thread`, §9.2.1). Collective over
+    /// all PEs.
+    ///
+    /// # Errors
+    /// If the library is, or was before, initialized at a lower level.
+    #[doc(alias = "shmem_init_thread")]
+    pub fn start(self) -> Result<Shmem<Local>, ThreadLevelError> {
+        let level = if self.is_funneled {
+            SHMEM_THREAD_FUNNELED
+        } else {
+            SHMEM_THREAD_SINGLE
+        };
+        job::enter(call!("Init::start"), level, self.place)
+    }
+
+    /// Initializes the library for use by all threads (`shmem_init_thread`, §9.2.1). Collective over
+    /// all PEs.
+    ///
+    /// # Errors
+    /// If the library is, or was before, initialized at a lower level.
+    #[doc(alias = "shmem_init_thread")]
+    pub fn start_shared(self) -> Result<Shmem<Shared>, ThreadLevelError> {
+        job::enter(
+            call!("Init::start_shared"),
+            SHMEM_THREAD_MULTIPLE,
+            self.place,
+        )
+    }
+}

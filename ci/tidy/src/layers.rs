@@ -95,11 +95,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "crates/shmem",
         &[
             "crates/system",
+            "crates/derive",
             "crates/runtime",
             "crates/providers",
             "crates/shmem-c",
         ],
     ),
+    ("crates/derive", &[]),
     (
         "crates/shmem-c",
         &["crates/runtime", "crates/providers", "crates/trace"],

@@ -22,13 +22,33 @@ mod sealed {
 /// An element of symmetric memory (§4): every [`Pod`] type, [`Atomic`], [`Signal`] and
 /// [`Lock`](crate::Lock).
 ///
+/// A structure of plain data becomes one by a derive macro, which implements `Clone`, `Copy`,
+/// [`Zeroable`](bytemuck::Zeroable) and [`Pod`]:
+///
+/// ```standalone_crate
+/// #[derive(shmem::Element)]
+/// #[repr(C)]
+/// struct Particle {
+///     position: [f64; 3],
+///     mass: f64,
+/// }
+///
+/// let shmem = shmem::init();
+/// let particles = shmem.array::<Particle>(100);
+/// particles[0].store(Particle { position: [1.0, 2.0, 3.0], mass: 4.0 });
+/// assert_eq!(particles[0].load().mass, 4.0);
+/// ```
+///
+/// The macro refuses padding, whose bytes have no value; references and types such as `bool`, of
+/// which not all bits are values; enums and structures with parameters.
+///
 /// # Safety
 /// All bit patterns are values, zero is one of them, and no byte is padding.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type of elements of symmetric memory",
     label = "not plain data",
     note = "elements are plain data without padding, references and types with invalid bit patterns; for a structure of such fields: \
-            #[derive(Clone, Copy, shmem::bytemuck::Pod, shmem::bytemuck::Zeroable)] #[bytemuck(crate = \"shmem::bytemuck\")] #[repr(C)]"
+            #[derive(shmem::Element)] #[repr(C)]"
 )]
 pub unsafe trait Element: Copy + 'static {}
 
@@ -48,6 +68,18 @@ pub trait PlainData: Element + Pod {}
 
 #[diagnostic::do_not_recommend]
 impl<T: Pod> PlainData for T {}
+
+/// A field of a structure that derives [`Element`].
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a field of type `{Self}` cannot be in an element of symmetric memory",
+    label = "not plain data",
+    note = "fields are numbers, arrays of numbers, and structures that derive `shmem::Element`: any bits are a value of them"
+)]
+pub trait PlainField: Pod {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Pod> PlainField for T {}
 
 /// An integer, or a floating-point number, that only atomic operations access (OpenSHMEM 1.6,
 /// §9.7), since the standard leaves the result undefined if puts and atomic operations access an

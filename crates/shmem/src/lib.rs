@@ -154,29 +154,14 @@ mod wait;
 mod wait_set;
 mod waiting;
 
-/// The crate of [`Pod`](bytemuck::Pod), the trait of plain data, which symmetric elements are. Its
-/// derive macros need an attribute that names this path:
-///
-/// ```standalone_crate
-/// use shmem::bytemuck::{Pod, Zeroable};
-///
-/// #[derive(Clone, Copy, Pod, Zeroable)]
-/// #[bytemuck(crate = "shmem::bytemuck")]
-/// #[repr(C)]
-/// struct Particle {
-///     position: [f64; 3],
-///     mass: f64,
-/// }
-///
-/// let shmem = shmem::init();
-/// let particles = shmem.array::<Particle>(100);
-/// particles[0].store(Particle { position: [1.0, 2.0, 3.0], mass: 4.0 });
-/// ```
+/// The crate of [`Pod`](bytemuck::Pod), the trait of plain data, which symmetric elements are.
 pub use bytemuck;
 pub use collectives::Blocks;
 pub use complex::Complex;
 pub use context::{Context, ContextOptions, Session, SessionOptions, TooManyContexts};
-pub use element::{Atomic, AtomicInteger, AtomicNumber, AtomicValue, Element, PlainData, Signal};
+pub use element::{
+    Atomic, AtomicInteger, AtomicNumber, AtomicValue, Element, PlainData, PlainField, Signal,
+};
 pub use init::{Init, init, init_shared};
 pub use job::{HeapInfo, NAME, Shmem, ThreadLevelError, VERSION, forward_events};
 pub use launch::{JobStatus, launch};
@@ -185,6 +170,7 @@ pub use operator::{And, Max, Min, Operator, Or, Prod, Sum, Xor};
 pub use peer::{Peer, Remote, ScopePeer, Target};
 pub use request::CollectiveRequest;
 pub use rma::{Destination, Source};
+pub use rushmem_derive::Element;
 pub use scope::Scope;
 pub use signal::SignalUpdate;
 pub use split::SplitError;

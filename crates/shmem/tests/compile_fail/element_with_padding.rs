@@ -1,13 +1,21 @@
 //! Padding has no value.
 
-#[derive(Clone, Copy)]
+#[derive(shmem::Element)] //~ E0080
 #[repr(C)]
 struct Padded {
     number: u64,
     flag: u8,
 }
 
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Underived {
+    number: u64,
+    flag: u8,
+}
+
 fn main() {
     let shmem = shmem::init();
-    shmem.array::<Padded>(1); //~ E0277: `Padded` is not a type of elements of symmetric memory
+    //~| for a structure of such fields: #[derive(shmem::Element)]
+    shmem.array::<Underived>(1); //~ E0277: `Underived` is not a type of elements of symmetric memory
 }

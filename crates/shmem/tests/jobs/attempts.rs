@@ -1,7 +1,6 @@
 //! Attempts at undefined behavior by safe code: each misuses the library, and checks that memory
 //! has the right contents nevertheless.
 
-use shmem::bytemuck::{Pod, Zeroable};
 use shmem::{
     Atomic, Context, ContextOptions, Local, Movable, Shared, Shmem, Strides, Sum, block_on,
 };
@@ -9,8 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::mem::forget;
 use std::thread;
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[bytemuck(crate = "shmem::bytemuck")]
+#[derive(shmem::Element)]
 #[repr(C, align(4096))]
 struct Page([[u64; 32]; 16]);
 

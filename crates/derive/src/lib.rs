@@ -1,0 +1,83 @@
+//! The derive macro of `shmem::Element`, which `shmem` exports and documents.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, parse_macro_input};
+
+/// Makes a structure of plain data an element of symmetric memory; see `shmem::Element`.
+#[proc_macro_derive(Element)]
+pub fn element(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    expand(&input)
+        .unwrap_or_else(Error::into_compile_error)
+        .into()
+}
+
+fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
+    let name = &input.ident;
+    let refuse = |why: &str| Err(Error::new_spanned(name, why));
+    let Data::Struct(structure) = &input.data else {
+        return refuse(
+            "only a structure can derive `shmem::Element`: other PEs may store bits that are no value of an enum; store its number instead",
+        );
+    };
+    if !input.generics.params.is_empty() {
+        return refuse(
+            "a structure with parameters cannot derive `shmem::Element`: whether it has padding depends on them; write one for each type that is used",
+        );
+    }
+    if !has_fixed_layout(input)? {
+        return refuse(
+            "a structure that derives `shmem::Element` needs a layout that is the same in all programs: add #[repr(C)]",
+        );
+    }
+
+    let sizes = structure.fields.iter().map(|field| {
+        let kind = &field.ty;
+        // The error for a field that is no plain data is shown at its type.
+        quote_spanned! { kind.span() => + nbytes::<#kind>() }
+    });
+    let padding = format!(
+        "`{name}` has padding between its fields or at its end: order them by their sizes, or add fields of bytes that fill it"
+    );
+    Ok(quote! {
+        const _: () = {
+            const fn nbytes<T: ::shmem::PlainField>() -> usize {
+                ::core::mem::size_of::<T>()
+            }
+            assert!(0 #(#sizes)* == ::core::mem::size_of::<#name>(), #padding);
+        };
+
+        impl ::core::clone::Clone for #name {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl ::core::marker::Copy for #name {}
+
+        // SAFETY: zero is a value of each field, which is plain data, as was checked above.
+        unsafe impl ::shmem::bytemuck::Zeroable for #name {}
+        // SAFETY: all fields are plain data, and there is no padding, as was checked above; the
+        // layout is fixed.
+        unsafe impl ::shmem::bytemuck::Pod for #name {}
+    })
+}
+
+/// Returns true if the structure is `repr(C)` or `repr(transparent)`.
+fn has_fixed_layout(input: &DeriveInput) -> Result<bool, Error> {
+    let mut is_fixed = false;
+    for attribute in input.attrs.iter().filter(|at| at.path().is_ident("repr")) {
+        attribute.parse_nested_meta(|meta| {
+            is_fixed |= meta.path.is_ident("C") || meta.path.is_ident("transparent");
+            // The argument of `align(N)` and `packed(N)`.
+            if meta.input.peek(syn::token::Paren) {
+                let argument;
+                syn::parenthesized!(argument in meta.input);
+                argument.parse::<syn::LitInt>()?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(is_fixed)
+}

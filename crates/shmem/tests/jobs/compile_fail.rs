@@ -16,13 +16,14 @@ use std::sync::Mutex;
 type Refusals = BTreeSet<(u64, String)>;
 
 /// Parts of the messages that the library defines.
-const OURS: [&str; 10] = [
+const OURS: [&str; 11] = [
     "does not combine elements of type",
     "atomic operation",
     "cannot wait for",
     "is not a type of elements",
     "is not symmetric memory",
     "is not the target",
+    "cannot be in an element",
     "cannot be copied",
     "are not loaded, stored or lent",
     "stays on the thread that",
@@ -104,10 +105,14 @@ fn messages(lines: &[u8]) -> impl Iterator<Item = Value> {
 /// Returns the line and the code of an error, with its message if the library defines it; the
 /// message alone if there is no code. Returns `None` for the last error, which counts the others.
 fn refusal(error: &Value) -> Option<(u64, String)> {
-    let span = error["spans"]
+    let mut span = error["spans"]
         .as_array()?
         .iter()
         .find(|span| span["is_primary"] == true)?;
+    // What a macro has written is refused where the program calls the macro.
+    while let Some(call) = span["expansion"].get("span") {
+        span = call;
+    }
     let (code, message) = (error["code"]["code"].as_str(), error["message"].as_str()?);
     let why = match code {
         Some(code) if OURS.iter().any(|part| message.contains(part)) => {

@@ -8,11 +8,12 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 pub(crate) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {
-        let word = three
-            .iter()
-            .chain(&[0, 0])
-            .take(3)
-            .fold(0_u32, |word, &byte| word << 8 | u32::from(byte));
+        // The bytes are the high ones of 24 bits. The bits of missing ones are 0.
+        let mut word = [0; 4];
+        word[1..=three.len()].copy_from_slice(three);
+        let word = u32::from_be_bytes(word);
+
+        // n bytes need n + 1 digits of 6 bits.
         for digit in 0..=three.len() {
             let six = word >> (18 - 6 * digit) & 63;
             text.push(ALPHABET[six as usize].into());
@@ -31,9 +32,13 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
             let six = ALPHABET.iter().position(|known| known == character)?;
             word = word << 6 | six as u32;
         }
-        let n = four.len().checked_sub(1).filter(|&n| n > 0)?;
+
+        // One digit has too few bits for a byte.
+        if four.len() == 1 {
+            return None;
+        }
         let word = word << (6 * (4 - four.len()));
-        bytes.extend_from_slice(&word.to_be_bytes()[1..=n]);
+        bytes.extend_from_slice(&word.to_be_bytes()[1..four.len()]);
     }
     Some(bytes)
 }

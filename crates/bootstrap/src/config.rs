@@ -69,42 +69,49 @@ pub fn defaults(
     if lookup(READ).is_some() {
         return (Vec::new(), Vec::new());
     }
+
     let found = read(&files(&lookup, prefix));
-    let used: Vec<FileValue> = found
-        .values
-        .into_iter()
-        .filter(|one| names_of(&one.name).all(|name| lookup(name).is_none()))
-        .collect();
-    let line = |one: &FileValue| format!("{}\t{}={}", one.place, one.name, one.value);
-    let lines: Vec<String> = used.iter().map(line).collect();
-    let values = used.into_iter().map(|one| (one.name, one.value));
-    (
-        values
-            .chain([(READ.to_owned(), lines.join("\n"))])
-            .collect(),
-        found.mistakes,
-    )
+    let mut variables = Vec::new();
+    let mut lines = Vec::new();
+    for FileValue { name, value, place } in found.values {
+        if names_of(&name).all(|name| lookup(name).is_none()) {
+            lines.push(format!("{place}\t{name}={value}"));
+            variables.push((name, value));
+        }
+    }
+    variables.push((READ.to_owned(), lines.join("\n")));
+    (variables, found.mistakes)
 }
 
 /// Returns the values in the environment that were read from files, without those that have changed
 /// since. `lookup` reads the environment.
 pub fn in_environment(lookup: impl Fn(&str) -> Option<String>) -> Vec<FileValue> {
     let lines = lookup(READ).unwrap_or_default();
-    let value = |line: &str| {
-        let (place, rest) = line.split_once('\t')?;
-        let (name, value) = rest.split_once('=')?;
-        let (name, value, place) = (name.to_owned(), value.to_owned(), place.to_owned());
-        (lookup(&name).as_ref() == Some(&value)).then_some(FileValue { name, value, place })
-    };
-    lines.lines().filter_map(value).collect()
+    let mut values = Vec::new();
+    for line in lines.lines() {
+        // Another process may have changed the variable, so a line need not be one of ours.
+        if let Some((place, assignment)) = line.split_once('\t')
+            && let Some((name, value)) = assignment.split_once('=')
+            && lookup(name).as_deref() == Some(value)
+        {
+            values.push(FileValue {
+                name: name.to_owned(),
+                value: value.to_owned(),
+                place: place.to_owned(),
+            });
+        }
+    }
+    values
 }
 
 /// Returns the end of a message: the file and the line of each setting that it names and that a
 /// file has set, since it may be about a value that the user does not know. `lookup` reads the
 /// environment.
 pub fn places_in(message: &str, lookup: impl Fn(&str) -> Option<String>) -> String {
-    let is_separator = |letter: char| !letter.is_ascii_alphanumeric() && letter != '_';
-    let words: Vec<&str> = message.split(is_separator).collect();
+    let words: Vec<&str> = message
+        .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+        .collect();
+
     let mut text = String::new();
     for FileValue { name, place, .. } in in_environment(lookup) {
         if words.contains(&name.as_str()) {
@@ -132,46 +139,58 @@ fn present_name(name: &str) -> &str {
     renamed.map_or(name, |(_, present)| present)
 }
 
+/// A file to read.
+#[derive(Clone, Debug)]
+struct ConfigFile {
+    path: PathBuf,
+    /// True for the file that [`FILE`] names, which must exist.
+    is_named: bool,
+}
+
 /// Returns the files to read, in ascending order of precedence: if a setting is in several files,
-/// the last one counts. The second value of each is true if the file must exist.
-fn files(lookup: impl Fn(&str) -> Option<String>, prefix: Option<&Path>) -> Vec<(PathBuf, bool)> {
+/// the last one counts.
+fn files(lookup: impl Fn(&str) -> Option<String>, prefix: Option<&Path>) -> Vec<ConfigFile> {
     let set = |name| lookup(name).filter(|value| !value.is_empty());
     if let Some(only) = set(FILE) {
-        return vec![(only.into(), true)];
+        return vec![ConfigFile {
+            path: only.into(),
+            is_named: true,
+        }];
     }
-    let of_user = set("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(Path::new(&set("HOME")?).join(".config")));
-    let dirs = [
-        prefix.map(|prefix| prefix.join("etc")),
-        Some("/etc".into()),
-        of_user,
-    ];
+
+    let mut dirs = Vec::new();
+    if let Some(prefix) = prefix {
+        dirs.push(prefix.join("etc"));
+    }
+    dirs.push(PathBuf::from("/etc"));
+    if let Some(dir) = set("XDG_CONFIG_HOME") {
+        dirs.push(PathBuf::from(dir));
+    } else if let Some(home) = set("HOME") {
+        dirs.push(Path::new(&home).join(".config"));
+    }
     dirs.into_iter()
-        .flatten()
-        .map(|dir| (dir.join(NAME), false))
+        .map(|dir| ConfigFile {
+            path: dir.join(NAME),
+            is_named: false,
+        })
         .collect()
 }
 
 /// Reads these files, the last of which has precedence.
-fn read(files: &[(PathBuf, bool)]) -> FileValues {
+fn read(files: &[ConfigFile]) -> FileValues {
     let mut values: BTreeMap<String, FileValue> = BTreeMap::new();
     let mut mistakes = Vec::new();
-    for (file, must_exist) in files {
-        let shown = file.display();
-        match text_of(file) {
+    for file in files {
+        let shown = file.path.display();
+        match text_of(&file.path) {
             Ok(text) => values.extend(values_in(&text, &shown.to_string(), &mut mistakes)),
+            Err(error) if file.is_named => mistakes.push(format!(
+                "{shown}, which SHMEM_CONFIG names, cannot be read: {error}"
+            )),
+            // Most users have no such file.
             Err(error)
-                if !must_exist
-                    && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-            Err(error) => {
-                let by = if *must_exist {
-                    ", which SHMEM_CONFIG names,"
-                } else {
-                    ""
-                };
-                mistakes.push(format!("{shown}{by} cannot be read: {error}"));
-            }
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => mistakes.push(format!("{shown} cannot be read: {error}")),
         }
     }
     FileValues {
@@ -189,13 +208,15 @@ fn text_of(file: &Path) -> io::Result<String> {
         .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32)
         .open(file)?;
     let metadata = file.metadata()?;
-    if metadata.file_type().is_char_device() && metadata.rdev() == rustix::fs::makedev(1, 3) {
+    let null_device = rustix::fs::makedev(1, 3);
+    if metadata.file_type().is_char_device() && metadata.rdev() == null_device {
         return Ok(String::new());
     }
     // To read a directory fails with the reason.
     if !metadata.is_file() && !metadata.is_dir() {
         return Err(io::Error::other("it is not a regular file"));
     }
+
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -216,6 +237,7 @@ fn values_in(text: &str, file: &str, mistakes: &mut Vec<String>) -> BTreeMap<Str
                 continue;
             }
         };
+
         let setting = present_name(&name).to_owned();
         let is_old = name != setting;
         let has_present = values.get(&setting).is_some_and(|it| it.name == setting);
@@ -235,13 +257,21 @@ fn parse(line: &str) -> Result<Option<(&str, &str)>, String> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(None);
     }
-    let mut marks = line.match_indices('#').map(|(at, _)| &line[..at]);
-    let before_comment = marks.find(|before| before.ends_with([' ', '\t']));
-    let line = before_comment.unwrap_or(line).trim_end();
+
+    // A value may contain the mark of a comment, as in a list of transports. Only one after a space
+    // begins a comment.
+    let line = line
+        .match_indices('#')
+        .map(|(mark, _)| &line[..mark])
+        .find(|before| before.ends_with([' ', '\t']))
+        .unwrap_or(line)
+        .trim_end();
     let Some((name, value)) = line.split_once('=') else {
         return Err(format!("{line} is no line of the form NAME=value"));
     };
-    let (name, value) = (name.trim_end(), value.trim_start());
+    let name = name.trim_end();
+    let value = value.trim_start();
+
     if !is_name(name) {
         return Err(format!(
             "{name} is no setting: their names begin with SHMEM_"
@@ -284,13 +314,20 @@ mod tests {
             .collect()
     }
 
+    fn named(path: PathBuf) -> ConfigFile {
+        ConfigFile {
+            path,
+            is_named: true,
+        }
+    }
+
     #[test]
     fn nearer_files_come_later() {
         let named = |pairs: &[(&str, &str)], prefix: Option<&str>| {
             let files = files(lookup(&variables(pairs)), prefix.map(Path::new));
             files
                 .into_iter()
-                .map(|(file, _)| file.display().to_string())
+                .map(|file| file.path.display().to_string())
                 .collect::<Vec<_>>()
         };
         let home = ("HOME", "/users/me");
@@ -318,6 +355,7 @@ mod tests {
         let shown = file.display().to_string();
         let (set, mistakes) = defaults(lookup(&variables(&[(FILE, &shown)])), None);
         std::fs::remove_file(&file).expect("own file");
+
         let read = format!("{shown}:1\tSHMEM_CHECK=1");
         let pairs = [("SHMEM_CHECK", "1"), (READ, read.as_str())];
         assert_eq!(
@@ -325,6 +363,7 @@ mod tests {
             pairs.map(|(name, value)| (name.to_owned(), value.to_owned()))
         );
         assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+
         let child = variables(&[(FILE, &shown), pairs[0], pairs[1]]);
         assert_eq!(defaults(lookup(&child), None), (Vec::new(), Vec::new()));
     }
@@ -334,23 +373,26 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("rushmem-old-names-{}", std::process::id()));
         std::fs::create_dir_all(&dir).expect("a directory");
         let file = |name: &str, text: &str| {
-            let file = dir.join(name);
-            std::fs::write(&file, text).expect("a file");
-            (file, true)
+            let path = dir.join(name);
+            std::fs::write(&path, text).expect("a file");
+            named(path)
         };
         let site = file("site", "SHMEM_SYMMETRIC_SIZE=1\nSHMEM_AMOS=network\n");
         let of_user = file("user", "SMA_SYMMETRIC_SIZE=2\n");
         let both = file("both", "SHMEM_INFO=1\nSMA_INFO=2\nSMA_DEBUG=3\n");
-        let read = |files: &[(PathBuf, bool)]| -> Vec<String> {
+
+        let read = |files: &[ConfigFile]| -> Vec<String> {
             let values = super::read(files).values.into_iter();
             values.map(|one| one.name + "=" + &one.value).collect()
         };
-        let [old, new] = ["SMA_SYMMETRIC_SIZE=2", "SHMEM_SYMMETRIC_SIZE=1"];
         let amos = "SHMEM_AMOS=network";
+        let old = "SMA_SYMMETRIC_SIZE=2";
+        let new = "SHMEM_SYMMETRIC_SIZE=1";
         assert_eq!(read(&[site.clone(), of_user.clone()]), [amos, old]);
         assert_eq!(read(&[of_user, site.clone()]), [amos, new]);
         assert_eq!(read(&[both]), ["SMA_DEBUG=3", "SHMEM_INFO=1"]);
-        let named = site.0.display().to_string();
+
+        let named = site.path.display().to_string();
         for name in ["SMA_SYMMETRIC_SIZE", "SHMEM_SYMMETRIC_SIZE"] {
             let there = variables(&[(FILE, &named), (name, "3"), ("SHMEM_OFI_AMOS", "software")]);
             let (set, _) = defaults(lookup(&there), None);
@@ -384,9 +426,13 @@ mod tests {
             0,
         )
         .expect("a fifo");
-        let zero = PathBuf::from("/dev/zero");
-        let null = PathBuf::from("/dev/null");
-        let read = super::read(&[(fifo, false), (zero, true), (null, true)]);
+        let of_user = ConfigFile {
+            path: fifo,
+            is_named: false,
+        };
+        let zero = named(PathBuf::from("/dev/zero"));
+        let null = named(PathBuf::from("/dev/null"));
+        let read = super::read(&[of_user, zero, null]);
         std::fs::remove_dir_all(&dir).expect("own directory");
         let [of_fifo, of_zero] = &read.mistakes[..] else {
             panic!("{read:?}");

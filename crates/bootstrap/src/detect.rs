@@ -6,11 +6,12 @@
 //! the outer one may still be set. Therefore an inherited socket that works has precedence over an
 //! address.
 
+use std::fmt;
+
 use crate::env;
 use crate::error::Error;
 use crate::meeting::attendance::Attendance;
 use crate::meeting::variables;
-use std::fmt;
 
 /// How this process joins its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,21 +103,29 @@ pub(crate) fn route(
     if let Some(attendance) = variables::attendance(lookup)? {
         return Ok(JoinRoute::Meeting(attendance));
     }
+
+    // An inherited socket that works is that of the innermost launcher, so it comes first.
     let number = |name: &str| lookup(name)?.trim().parse::<u32>().ok();
-    let wire = protocol != Protocol::Pmix;
-    if wire && let Some(fd) = number(env::PMI_FD).and_then(|fd| i32::try_from(fd).ok()) {
-        let identity = (number(env::PMI_RANK), number(env::PMI_SIZE));
-        if let (true, (Some(pe), Some(n_pes))) = (is_socket(fd), identity) {
+    if protocol != Protocol::Pmix {
+        if let Some(fd) = number(env::PMI_FD).and_then(|fd| i32::try_from(fd).ok())
+            && is_socket(fd)
+            && let Some(pe) = number(env::PMI_RANK)
+            && let Some(n_pes) = number(env::PMI_SIZE)
+        {
             return Ok(JoinRoute::Inherited { fd, pe, n_pes });
         }
+        if let Some(address) = lookup(env::PMI_PORT)
+            && let Some(id) = number(env::PMI_ID)
+        {
+            return Ok(JoinRoute::Port { address, id });
+        }
     }
-    if wire && let (Some(address), Some(id)) = (lookup(env::PMI_PORT), number(env::PMI_ID)) {
-        return Ok(JoinRoute::Port { address, id });
-    }
+
     let has_pmix = lookup(env::PMIX_NAMESPACE).is_some() && lookup(env::PMIX_RANK).is_some();
     if matches!(protocol, Protocol::Any | Protocol::Pmix) && has_pmix {
         return Ok(JoinRoute::Pmix);
     }
+
     match refuse_single(protocol, lookup) {
         Some(error) => Err(error),
         None => Ok(JoinRoute::Alone),
@@ -126,74 +135,93 @@ pub(crate) fn route(
 /// Returns the error that refuses a job of one PE, if the variables show more processes or do not
 /// show how many there are.
 pub(crate) fn refuse_single(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
-    let refuse = |launcher, rank, name: &'static str, remedy: String| {
-        let value = lookup(name).unwrap_or_default();
-        let pe = lookup(rank).and_then(|rank| rank.trim().parse().ok());
-        Some(Error::Foreign {
-            launcher,
-            pe,
-            name,
-            value,
-            remedy,
-        })
-    };
-    // A value that is not a number does not prove that there is one process, so it counts as
-    // several.
-    let more_than_one = |name: &str| lookup(name).map(|value| value.trim().parse() != Ok(1_u32));
+    // The launchers whose variables show a number of processes. The error names the first one that
+    // shows several.
+    let mut sizes = vec![
+        LauncherVariables {
+            name: "a PMI launcher such as Hydra or Slurm",
+            rank: env::PMI_RANK,
+            size: env::PMI_SIZE,
+            remedy: lost_socket(protocol, lookup),
+        },
+        LauncherVariables {
+            name: "Open MPI's launcher",
+            rank: env::OMPI_RANK,
+            size: env::OMPI_SIZE,
+            remedy: LOST_PMIX.to_owned(),
+        },
+    ];
+    // The number of the step is that of these processes; the allocation may have more.
+    let slurm_size = [env::SLURM_STEP_NUM_TASKS, env::SLURM_NTASKS]
+        .into_iter()
+        .find(|name| lookup(name).is_some());
+    if let Some(size) = slurm_size
+        && lookup(env::SLURM_PROCID).is_some()
+    {
+        sizes.push(LauncherVariables {
+            name: "Slurm",
+            rank: env::SLURM_PROCID,
+            size,
+            remedy: NO_PMI.to_owned(),
+        });
+    }
+    for (name, rank, size) in env::OTHERS {
+        if lookup(rank).is_some() {
+            sizes.push(LauncherVariables {
+                name,
+                rank,
+                size,
+                remedy: NO_PROTOCOL.to_owned(),
+            });
+        }
+    }
 
-    let mut known_single = false;
-    match more_than_one(env::PMI_SIZE) {
-        Some(true) => {
-            let remedy = lost_socket(protocol, lookup);
-            return refuse(
-                "a PMI launcher such as Hydra or Slurm",
-                env::PMI_RANK,
-                env::PMI_SIZE,
-                remedy,
-            );
+    let mut is_known_single = false;
+    for launcher in sizes {
+        let Some(value) = lookup(launcher.size) else {
+            continue;
+        };
+        // A value that is not a number does not prove that there is one process, so it counts as
+        // several.
+        if value.trim().parse() != Ok(1_u32) {
+            return Some(launcher.refuse(lookup));
         }
-        Some(false) => known_single = true,
-        None => {}
+        is_known_single = true;
     }
-    match more_than_one(env::OMPI_SIZE) {
-        Some(true) => {
-            return refuse(
-                "Open MPI's launcher",
-                env::OMPI_RANK,
-                env::OMPI_SIZE,
-                LOST_PMIX.into(),
-            );
-        }
-        Some(false) => known_single = true,
-        None => {}
-    }
-    if lookup(env::SLURM_PROCID).is_some() {
-        let size = [env::SLURM_STEP_NUM_TASKS, env::SLURM_NTASKS]
-            .into_iter()
-            .find(|name| lookup(name).is_some());
-        if let Some(name) = size {
-            if more_than_one(name) == Some(true) {
-                return refuse("Slurm", env::SLURM_PROCID, name, NO_PMI.into());
-            }
-            known_single = true;
-        }
-    }
-    for (launcher, rank, size) in env::OTHERS {
-        match more_than_one(size).filter(|_| lookup(rank).is_some()) {
-            Some(true) => return refuse(launcher, rank, size, NO_PROTOCOL.into()),
-            Some(false) => known_single = true,
-            None => {}
-        }
-    }
-    if lookup(env::PMIX_RANK).is_some() && !known_single {
-        return refuse(
-            "a PMIx launcher",
-            env::PMIX_RANK,
-            env::PMIX_RANK,
-            LOST_PMIX.into(),
-        );
+
+    // The variables of PMIx do not show how many processes there are.
+    if lookup(env::PMIX_RANK).is_some() && !is_known_single {
+        let launcher = LauncherVariables {
+            name: "a PMIx launcher",
+            rank: env::PMIX_RANK,
+            size: env::PMIX_RANK,
+            remedy: LOST_PMIX.to_owned(),
+        };
+        return Some(launcher.refuse(lookup));
     }
     None
+}
+
+/// The variables of a launcher that may have started this process as one of several.
+struct LauncherVariables {
+    name: &'static str,
+    /// The variable with the rank of this process.
+    rank: &'static str,
+    /// The variable with the number of processes, or with what else shows that there are several.
+    size: &'static str,
+    remedy: String,
+}
+
+impl LauncherVariables {
+    fn refuse(self, lookup: Lookup<'_>) -> Error {
+        Error::Foreign {
+            launcher: self.name,
+            pe: lookup(self.rank).and_then(|rank| rank.trim().parse().ok()),
+            name: self.size,
+            value: lookup(self.size).unwrap_or_default(),
+            remedy: self.remedy,
+        }
+    }
 }
 
 /// Explains why the PMI socket cannot be used, with the remedy.
@@ -203,6 +231,7 @@ fn lost_socket(protocol: Protocol, lookup: Lookup<'_>) -> String {
                 SHMEM_BOOTSTRAP"
             .to_owned();
     }
+
     let unset = [env::PMI_FD, env::PMI_RANK]
         .into_iter()
         .find(|name| lookup(name).is_none());
@@ -284,6 +313,7 @@ mod tests {
                 n_pes: 4
             })
         );
+
         let port = [("PMI_PORT", "host:77"), ("PMI_ID", "3")];
         assert_eq!(
             found(&port),
@@ -292,6 +322,7 @@ mod tests {
                 id: 3
             })
         );
+
         let mpirun = [
             ("PMIX_NAMESPACE", "a"),
             ("PMIX_RANK", "0"),

@@ -295,9 +295,10 @@ pub(crate) const IN_BETWEEN: &str = "see which process listens at the address of
 
 /// Returns the words for a process whose rank may be unknown.
 fn process(pe: &Option<u32>) -> String {
-    pe.map_or("one process of several".to_owned(), |pe| {
-        format!("PE {pe} of several")
-    })
+    match pe {
+        Some(pe) => format!("PE {pe} of several"),
+        None => "one process of several".to_owned(),
+    }
 }
 
 /// Returns the remedy or the reason for a failed system call, as the end of a sentence; empty if

@@ -32,9 +32,11 @@ impl Inherited {
         if std::env::var_os(env::SOCKET).is_none() {
             return Ok(None);
         }
+
         let socket = numbered(env::SOCKET, "a connected unix socket", is_connected_socket)?;
         let memory = numbered(env::MEMORY, "a memfd", is_memfd)?;
         let liveness = numbered(env::LIVENESS, "a pipe", is_pipe)?;
+
         for name in env::OF_ONE_PE {
             // SAFETY: glibc's unsetenv frees nothing and only shifts entries inside the
             // environment's array, so a thread that reads the environment at this moment may miss a
@@ -42,6 +44,7 @@ impl Inherited {
             // standard library's lock.
             unsafe { std::env::remove_var(name) };
         }
+
         kill_at_end_of(own(liveness));
         Ok(Some(Inherited {
             socket: own(socket).into(),
@@ -68,6 +71,7 @@ fn numbered(
         .ok()
         .filter(|&number| number >= 0)
         .ok_or_else(refuse)?;
+
     // SAFETY: the number is not -1. If the descriptor is not open, the calls below only fail with
     // EBADF.
     let fd = unsafe { BorrowedFd::borrow_raw(number) };
@@ -83,13 +87,18 @@ fn numbered(
 /// without taking it: for use while the library is loaded, before the session is opened. Returns
 /// `None` afterwards, and if `oshrun` did not start this process.
 pub fn node_memory() -> Option<(BorrowedFd<'static>, u32)> {
-    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+    // Once the session has taken the descriptors, this variable is gone.
     std::env::var_os(env::SOCKET)?;
+
+    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     let memory = RawFd::try_from(number(env::MEMORY)?).ok()?;
     // SAFETY: the number is not -1. The check fails if the descriptor is not open; otherwise it
     // stays open until the session takes it.
     let memory = unsafe { BorrowedFd::borrow_raw(memory) };
-    is_memfd(memory).then_some((memory, number(env::LOCAL_ID)?))
+    if !is_memfd(memory) {
+        return None;
+    }
+    Some((memory, number(env::LOCAL_ID)?))
 }
 
 /// Returns true if this is the descriptor of a connected socket of any kind.
@@ -115,6 +124,7 @@ pub(crate) fn shared_socket(number: RawFd, name: &'static str) -> Result<OwnedFd
     if !is_socket(number) {
         return Err(refuse());
     }
+
     // SAFETY: the check above has found it open.
     let fd = unsafe { BorrowedFd::borrow_raw(number) };
     // If this fails, so does the next call.
@@ -139,7 +149,8 @@ fn kill_at_end_of(pipe: OwnedFd) {
     };
     let own = std::process::id() as libc::c_int;
     let release = rustix::system::uname();
-    // If the kernel refuses one of these calls, as in a sandbox, only the launcher ends PEs.
+    // The receiver and the signal are set before signals are requested, which otherwise would go to
+    // nobody. If the kernel refuses one of these calls, as in a sandbox, only the launcher ends PEs.
     if reports_last_writers(&release.release().to_string_lossy())
         && set(libc::F_SETOWN, own) == 0
         && set(F_SETSIG, libc::SIGKILL) == 0
@@ -153,9 +164,16 @@ fn kill_at_end_of(pipe: OwnedFd) {
 /// closed. Before 5.6, kernels send it whenever any process closes any end, such as a PE that
 /// exits.
 fn reports_last_writers(release: &str) -> bool {
-    let mut numbers = release.split(|byte: char| !byte.is_ascii_digit());
-    let mut number = || numbers.next()?.parse::<u32>().ok();
-    matches!((number(), number()), (Some(major), Some(minor)) if (major, minor) >= (5, 6))
+    let mut numbers = release
+        .split(|letter: char| !letter.is_ascii_digit())
+        .map_while(|digits| digits.parse::<u32>().ok());
+    let Some(major) = numbers.next() else {
+        return false;
+    };
+    let Some(minor) = numbers.next() else {
+        return false;
+    };
+    (major, minor) >= (5, 6)
 }
 
 /// The command of fcntl that selects the signal for events of a descriptor, which the crate libc

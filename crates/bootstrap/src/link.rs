@@ -3,11 +3,11 @@
 //!
 //! The contents and the order of messages are left to the callers.
 
-use rushmem_system::lock::lock;
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
+use rushmem_system::lock::lock;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 

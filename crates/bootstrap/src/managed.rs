@@ -65,66 +65,76 @@ pub(crate) fn manager(
     } else {
         Dialect::One
     };
-    let limit = time_limit::ANSWER;
-    let job = std::env::var(env::PMI_JOBID)
-        .ok()
-        .filter(|job| !job.is_empty());
-    match route {
-        JoinRoute::Alone | JoinRoute::Meeting(_) => Ok(None),
-        JoinRoute::Pmix if !opens_libraries => Err(Error::PmixStatic),
-        JoinRoute::Pmix => {
-            let variables = assignments(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
-            let who = format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default());
-            let no_manager = |cause| Error::NoManager {
-                who,
-                protocol: "PMIx",
-                variables,
-                cause,
-            };
-            Ok(Some(Box::new(PmixConnection::open(limit, no_manager)?)))
-        }
-        JoinRoute::Port { address, id } => {
-            // The manager keeps one connection for each process: the last one.
-            if mpi::state() == Mpi::Open {
-                return Err(Error::MpiBefore);
-            }
-            let who = format!("the process with {}={id}", env::PMI_ID);
-            let no_manager = |error| no_manager(error, &who, &[env::PMI_PORT, env::PMI_ID]);
-            let socket =
-                connect(&address).map_err(|error| no_manager(Error::ManagerLost(error)))?;
-            let (identity, socket) = (Identity::FromManager(id), socket.into());
-            let opening = Opening {
-                socket,
-                dialect,
-                identity,
-                job,
-                is_open: false,
-                limit,
-            };
-            Ok(Some(Box::new(Pmi::open(opening).map_err(no_manager)?)))
-        }
-        JoinRoute::Inherited { fd, pe, n_pes } => {
-            let socket = inherited::shared_socket(fd, env::PMI_FD)?;
-            let mpi = mpi::state();
-            // Slurm sets PMI_JOBID, Hydra does not. Slurm accepts one opening of PMI.
-            let opens_once = job.is_some();
-            if mpi == Mpi::Later && opens_once {
-                return Err(Error::MpiLater);
-            }
-            let (identity, is_open) = (Identity::Known { pe, n_pes }, mpi == Mpi::Open);
-            let opening = Opening {
-                socket,
-                dialect,
-                identity,
-                job,
-                is_open,
-                limit,
-            };
-            let variables = [env::PMI_FD, env::PMI_RANK, env::PMI_SIZE];
-            let no_manager = |error| no_manager(error, &format!("PE {pe}"), &variables);
-            Ok(Some(Box::new(Pmi::open(opening).map_err(no_manager)?)))
-        }
+    let manager: Box<dyn Manager> = match route {
+        JoinRoute::Alone | JoinRoute::Meeting(_) => return Ok(None),
+        JoinRoute::Pmix if !opens_libraries => return Err(Error::PmixStatic),
+        JoinRoute::Pmix => Box::new(open_pmix()?),
+        JoinRoute::Port { address, id } => Box::new(open_at_port(&address, id, dialect)?),
+        JoinRoute::Inherited { fd, pe, n_pes } => Box::new(open_inherited(fd, pe, n_pes, dialect)?),
+    };
+    Ok(Some(manager))
+}
+
+fn open_pmix() -> Result<PmixConnection, Error> {
+    let variables = assignments(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
+    let who = format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default());
+    PmixConnection::open(time_limit::ANSWER, |cause| Error::NoManager {
+        who,
+        protocol: "PMIx",
+        variables,
+        cause,
+    })
+}
+
+/// Connects to the manager at `address`, which identifies this process by `id`.
+fn open_at_port(address: &str, id: u32, dialect: Dialect) -> Result<Pmi, Error> {
+    // The manager keeps one connection for each process: the last one.
+    if mpi::state() == Mpi::Open {
+        return Err(Error::MpiBefore);
     }
+
+    let who = format!("the process with {}={id}", env::PMI_ID);
+    let no_manager = |error| no_manager(error, &who, &[env::PMI_PORT, env::PMI_ID]);
+    let socket = connect(address).map_err(|error| no_manager(Error::ManagerLost(error)))?;
+    Pmi::open(Opening {
+        socket: socket.into(),
+        dialect,
+        identity: Identity::FromManager(id),
+        job: job_of_manager(),
+        is_open: false,
+        limit: time_limit::ANSWER,
+    })
+    .map_err(no_manager)
+}
+
+/// Uses the socket to the manager that this process has inherited.
+fn open_inherited(fd: i32, pe: u32, n_pes: u32, dialect: Dialect) -> Result<Pmi, Error> {
+    let socket = inherited::shared_socket(fd, env::PMI_FD)?;
+    let mpi = mpi::state();
+    let job = job_of_manager();
+    // Slurm sets PMI_JOBID, Hydra does not. Slurm accepts one opening of PMI.
+    let opens_once = job.is_some();
+    if mpi == Mpi::Later && opens_once {
+        return Err(Error::MpiLater);
+    }
+
+    let variables = [env::PMI_FD, env::PMI_RANK, env::PMI_SIZE];
+    Pmi::open(Opening {
+        socket,
+        dialect,
+        identity: Identity::Known { pe, n_pes },
+        job,
+        is_open: mpi == Mpi::Open,
+        limit: time_limit::ANSWER,
+    })
+    .map_err(|error| no_manager(error, &format!("PE {pe}"), &variables))
+}
+
+/// Returns the name that the manager has for the job, if it has set one.
+fn job_of_manager() -> Option<String> {
+    std::env::var(env::PMI_JOBID)
+        .ok()
+        .filter(|job| !job.is_empty())
 }
 
 /// Returns true if this process has joined its job by PMIx, so that its Open MPI, version 5 or
@@ -135,14 +145,14 @@ pub fn is_open_mpi_shut_out() -> bool {
 
 /// Connects to the manager at `address`, a host and a port.
 fn connect(address: &str) -> io::Result<TcpStream> {
-    let mut connected = Err(ErrorKind::AddrNotAvailable.into());
+    let mut refused = ErrorKind::AddrNotAvailable.into();
     for address in address.to_socket_addrs()? {
-        connected = TcpStream::connect_timeout(&address, time_limit::ANSWER);
-        if connected.is_ok() {
-            break;
+        match TcpStream::connect_timeout(&address, time_limit::ANSWER) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => refused = error,
         }
     }
-    connected
+    Err(refused)
 }
 
 /// Converts an error of the first request: a connection that fails or a manager that does not
@@ -169,11 +179,12 @@ fn no_manager(error: Error, who: &str, variables: &[&str]) -> Error {
 
 /// Returns variables and their values, for a message.
 fn assignments(names: &[&str]) -> String {
-    let each = names.iter().map(|name| {
+    let mut texts = Vec::new();
+    for name in names {
         let value = std::env::var_os(name).unwrap_or_default();
-        format!("{name}={}", value.to_string_lossy())
-    });
-    each.collect::<Vec<_>>().join(" ")
+        texts.push(format!("{name}={}", value.to_string_lossy()));
+    }
+    texts.join(" ")
 }
 
 impl Managed {
@@ -183,12 +194,15 @@ impl Managed {
         mut manager: Box<dyn Manager>,
         file: Option<BorrowedFd<'_>>,
     ) -> Result<Managed, Error> {
+        // Each of the two fences below takes as long as the slowest process.
         let notice = Notice::after(time_limit::ANSWER, manager.pe(), manager.n_pes());
         let key = NodeKey::agree(&mut *manager)?;
         let rendezvous = Rendezvous::open(key, manager.pe(), time_limit::ANSWER)?;
         manager.fence()?;
         rushmem_system::log::trace!("all processes of the job have called shmem_init");
         drop(notice);
+
+        // All PEs have their sockets now, so a PE without one on this node is on another node.
         let NodeConnections {
             mut peers,
             liveness,
@@ -196,18 +210,12 @@ impl Managed {
             files,
         } = rendezvous.connect_node(manager.n_pes(), file)?;
         let nodes = if files.len() < manager.n_pes() as usize {
-            let node_pes = peers.node_pes();
-            if let Some(node_pes) = &node_pes {
-                let bytes: Vec<u8> = node_pes.iter().flat_map(|pe| pe.to_le_bytes()).collect();
-                manager.put(&node_key(manager.pe()), &bytes)?;
-            }
-            manager.fence()?;
-            let nodes = node_pes.map(|_| node_map(&mut *manager)).transpose()?;
-            peers.broadcast(nodes)?
+            exchange_node_map(&mut *manager, &mut peers)?
         } else {
             NodeMap::one_node(manager.n_pes())
                 .map_err(|_| Error::Unexpected("a job without processes"))?
         };
+
         // The first PE of the node watches the others, and the second one watches the first.
         let watches = nodes.local_index(manager.pe()) < 2;
         let watch = LivenessConnections::start(manager.pe(), liveness, watches, manager.ender());
@@ -249,21 +257,24 @@ impl Managed {
         to: Receivers,
         record: &[u8],
     ) -> Result<Option<Records>, Error> {
-        if self.nodes.n_nodes() > 1
-            && let Some(records) = self.manager.exchange(record)
-        {
+        let has_other_nodes = self.nodes.n_nodes() > 1;
+        if has_other_nodes && let Some(records) = self.manager.exchange(record) {
+            let records = records?;
             let is_first = self.nodes.local_index(self.manager.pe()) == 0;
-            let receives = to == Receivers::All || is_first;
-            return Ok(Some(records?).filter(|_| receives));
+            return if to == Receivers::All || is_first {
+                Ok(Some(records))
+            } else {
+                Ok(None)
+            };
         }
-        let has_others = self.nodes.n_nodes() > 1;
+
         let records = match self.peers.gather(record)? {
-            Some(own) if has_others => Some(self.exchange_nodes(&own)?),
+            Some(own) if has_other_nodes => Some(self.exchange_nodes(&own)?),
             Some(own) => Some(own),
             None => {
                 // A fence ends when all processes have called it. The first PE of the node calls it
                 // in `exchange_nodes`.
-                if has_others {
+                if has_other_nodes {
                     self.manager.fence()?;
                 }
                 None
@@ -273,6 +284,7 @@ impl Managed {
             Receivers::All => Some(self.peers.broadcast(records)?),
             Receivers::FirstOfNode => records,
         };
+
         rushmem_system::log::trace!(round = self.round, "has the records of all PEs");
         self.round = self.round.wrapping_add(1);
         match &records {
@@ -291,13 +303,15 @@ impl Managed {
         let bytes = postcard::to_stdvec(own).expect("plain data and memory does not refuse");
         self.manager.put(&format!("{key}{me}"), &bytes)?;
         self.manager.fence()?;
+
         let mut whole = vec![Vec::new(); self.nodes.n_pes() as usize];
         for node in 0..self.nodes.n_nodes() {
             let pes: Vec<u32> = self.nodes.members(node).collect();
-            let records = if pes[0] == me {
+            let first = pes[0];
+            let records = if first == me {
                 own.clone()
             } else {
-                let bytes = self.manager.get(pes[0], &format!("{key}{}", pes[0]))?;
+                let bytes = self.manager.get(first, &format!("{key}{first}"))?;
                 postcard::from_bytes::<Records>(&bytes)
                     .ok()
                     .filter(|records| records.n_pes() as usize == pes.len())
@@ -337,27 +351,45 @@ impl Managed {
     }
 }
 
+/// Exchanges the node map: the first PE of each node puts the PEs of its node, and passes the map
+/// on to them.
+fn exchange_node_map(manager: &mut dyn Manager, peers: &mut NodeLinks) -> Result<NodeMap, Error> {
+    let Some(node_pes) = peers.node_pes() else {
+        manager.fence()?;
+        return peers.broadcast(None);
+    };
+
+    let bytes: Vec<u8> = node_pes.iter().flat_map(|pe| pe.to_le_bytes()).collect();
+    manager.put(&node_key(manager.pe()), &bytes)?;
+    manager.fence()?;
+    let nodes = node_map(manager)?;
+    peers.broadcast(Some(nodes))
+}
+
 /// Builds the node map from the lists of PEs that the first PE of each node has put. The lowest PE
 /// that no list has contained so far is the first of its node.
 fn node_map(manager: &mut dyn Manager) -> Result<NodeMap, Error> {
     let n_pes = manager.n_pes() as usize;
-    let mut marks: Vec<Option<u32>> = vec![None; n_pes];
-    while let Some(first) = marks.iter().position(Option::is_none) {
+    // For each PE, the first PE of its node, once a list has contained the PE.
+    let mut firsts: Vec<Option<u32>> = vec![None; n_pes];
+    while let Some(first) = firsts.iter().position(Option::is_none) {
         let unexpected = Error::Unexpected("a node with the PEs of another one");
         let first = first as u32;
         let bytes = manager.get(first, &node_key(first))?;
         let (pes, rest) = bytes.as_chunks::<4>();
+        // If the list lacked its own PE, this loop would have no end.
         if !rest.is_empty() || pes.first() != Some(&first.to_le_bytes()) {
             return Err(unexpected);
         }
+
         for pe in pes {
-            match marks.get_mut(u32::from_le_bytes(*pe) as usize) {
-                Some(mark @ None) => *mark = Some(first),
+            match firsts.get_mut(u32::from_le_bytes(*pe) as usize) {
+                Some(known @ None) => *known = Some(first),
                 _ => return Err(unexpected),
             }
         }
     }
-    NodeMap::from_marks(marks).map_err(|_| Error::Unexpected("a job without processes"))
+    NodeMap::from_marks(firsts).map_err(|_| Error::Unexpected("a job without processes"))
 }
 
 /// Returns the key under which the first PE of a node puts the list of the node's PEs.

@@ -20,14 +20,14 @@ mod place;
 mod reach;
 pub(crate) mod variables;
 
-use rushmem_system::lock::lock;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use rushmem_connect::{Secret, nonce};
 use rushmem_system::interfaces::{INTERFACES, Need, PORTS, PortRange, Selection, addresses};
+use rushmem_system::lock::lock;
 
 use crate::error::Error;
 
@@ -39,9 +39,17 @@ use gathering::Gathering;
 use member::Member;
 pub use variables::{GivenVariable, NamedJob, forgotten_job_hint, given};
 
-/// The process ID of the process that serves these meetings, and the meetings. A forked child
-/// inherits the value, but serves none.
-static SERVED: Mutex<Option<(u32, Vec<Gathering>)>> = Mutex::new(None);
+static SERVED: Mutex<ServedMeetings> = Mutex::new(ServedMeetings {
+    process: 0,
+    meetings: Vec::new(),
+});
+
+/// The meetings that a process serves. A forked child inherits the list, but serves none of them.
+struct ServedMeetings {
+    /// The process ID of the process that serves them; 0 at first, which is that of none.
+    process: u32,
+    meetings: Vec<Gathering>,
+}
 
 /// True once this process has begun to join a meeting.
 static ATTENDS: AtomicBool = AtomicBool::new(false);
@@ -60,12 +68,16 @@ pub(crate) fn is_attended() -> bool {
 pub fn make_unique_id(limits: MeetingLimits) -> Result<UniqueId, Error> {
     let random = nonce().map_err(Error::Random)?;
     let secret = random.first_chunk::<SECRET>().expect("a nonce is longer");
+
     let listeners = listen()?;
-    let at: Result<Vec<SocketAddr>, io::Error> =
-        listeners.iter().map(TcpListener::local_addr).collect();
-    let at = at.map_err(Error::Serving)?;
-    let id = UniqueId::new(secret, &at);
-    rushmem_system::log::debug!(?at, "serves the meeting of a unique id");
+    let addresses = listeners
+        .iter()
+        .map(TcpListener::local_addr)
+        .collect::<Result<Vec<SocketAddr>, io::Error>>()
+        .map_err(Error::Serving)?;
+    let id = UniqueId::new(secret, &addresses);
+
+    rushmem_system::log::debug!(at = ?addresses, "serves the meeting of a unique id");
     serve(
         listeners,
         Secret::new(secret),
@@ -75,6 +87,7 @@ pub fn make_unique_id(limits: MeetingLimits) -> Result<UniqueId, Error> {
     Ok(id)
 }
 
+/// Serves a meeting at these sockets from a thread, and adds it to those of this process.
 fn serve(
     listeners: Vec<TcpListener>,
     secret: Secret,
@@ -82,37 +95,35 @@ fn serve(
     source: MeetingSource,
 ) -> Result<(), Error> {
     let gathering = Gathering::start(listeners, secret, limits, source).map_err(Error::Serving)?;
-    let mut served = lock(&SERVED);
-    let own = std::process::id();
-    match &mut *served {
-        Some((process, gatherings)) if *process == own => {
-            gatherings.retain(|gathering| !gathering.is_closed());
-            gatherings.push(gathering);
-        }
-        of_parent => {
-            let copies = of_parent.replace((own, vec![gathering]));
-            let (_, copies) = copies.unwrap_or_default();
-            copies.iter().for_each(Gathering::forget);
-        }
-    }
+
+    let mut served = own_meetings();
+    served.meetings.retain(|meeting| !meeting.is_closed());
+    served.meetings.push(gathering);
     Ok(())
 }
 
 /// Returns the meeting with this secret, if this process serves it.
 fn served(secret: &Secret) -> Option<Gathering> {
+    own_meetings()
+        .meetings
+        .iter()
+        .find(|meeting| meeting.is_of(secret))
+        .cloned()
+}
+
+/// Returns the meetings that this process itself serves: a forked child drops those of its parent.
+fn own_meetings() -> MutexGuard<'static, ServedMeetings> {
     let mut served = lock(&SERVED);
-    let (process, gatherings) = served.as_ref()?;
-    if *process != std::process::id() {
+    let own = std::process::id();
+    if served.process != own {
         // No thread accepts connections in a child. Without its copies of the listeners, the kernel
         // refuses connections when the parent ends.
-        let (_, gatherings) = served.take()?;
-        gatherings.iter().for_each(Gathering::forget);
-        return None;
+        for meeting in served.meetings.drain(..) {
+            meeting.forget();
+        }
+        served.process = own;
     }
-    gatherings
-        .iter()
-        .find(|gathering| gathering.is_of(secret))
-        .cloned()
+    served
 }
 
 /// Joins a meeting. Returns when all PEs have joined.
@@ -121,32 +132,32 @@ fn served(secret: &Secret) -> Option<Gathering> {
 /// When the meeting cannot be reached, refuses this process, or does not begin within the limit.
 pub(crate) fn attend(attendance: &Attendance, limits: MeetingLimits) -> Result<Member, Error> {
     ATTENDS.store(true, Ordering::Relaxed);
+
+    let mut attendance = attendance.clone();
+    if let MeetingAddress::Named(at) = &attendance.address
+        && attendance.pe == 0
+    {
+        let own = serve_at(at, &attendance.secret, limits)?;
+        attendance.address = MeetingAddress::Addresses(own);
+    }
+
     let Attendance {
-        address,
-        secret,
-        pe,
-        n_pes,
-    } = attendance;
-    let own_addresses = match address {
-        MeetingAddress::Addresses(_) => None,
-        MeetingAddress::Named(at) if *pe == 0 => Some(serve_at(at, secret, limits)?),
-        MeetingAddress::Named(_) => None,
-    };
-    let gathering = served(secret);
-    let address = own_addresses.map_or_else(|| address.clone(), MeetingAddress::Addresses);
+        address, pe, n_pes, ..
+    } = &attendance;
     rushmem_system::log::debug!(?address, pe, n_pes, "attends the meeting of its job");
-    Member::join(&address, secret, (*pe, *n_pes), gathering, limits)
+    Member::join(&attendance, served(&attendance.secret), limits)
 }
 
 /// Serves the meeting at a host and port that the user has named, as PE 0. Returns the addresses at
 /// which this process reaches it itself.
 fn serve_at(at: &str, secret: &Secret, limits: MeetingLimits) -> Result<Vec<SocketAddr>, Error> {
     let listeners = place::listen(at, limits.join)?;
-    let own: Result<Vec<SocketAddr>, io::Error> = listeners
+    let own = listeners
         .iter()
         .map(|listener| listener.local_addr().map(reachable))
-        .collect();
-    let own = own.map_err(Error::Serving)?;
+        .collect::<Result<Vec<SocketAddr>, io::Error>>()
+        .map_err(Error::Serving)?;
+
     serve(listeners, secret.clone(), limits, MeetingSource::Variables)?;
     Ok(own)
 }
@@ -160,7 +171,9 @@ fn listen() -> Result<Vec<TcpListener>, Error> {
     let selection = Selection::parse(&variable(INTERFACES).unwrap_or_default()).map_err(refuse)?;
     let ports = PortRange::parse(variable(PORTS).as_deref()).map_err(refuse)?;
     let own = addresses(Need::Any, selection.as_ref(), None).map_err(refuse)?;
-    let (mut listeners, mut refused) = (Vec::new(), io::ErrorKind::AddrNotAvailable.into());
+
+    let mut listeners = Vec::new();
+    let mut refused = io::ErrorKind::AddrNotAvailable.into();
     for ip in own {
         match ports.listen(ip) {
             Ok(listener) => listeners.push(listener),

@@ -56,6 +56,7 @@ impl NodeMap {
             runs: Vec::new(),
             sizes: Vec::new(),
         };
+
         let mut first = 0_u32;
         for (node, len) in runs {
             let index = node as usize;
@@ -65,6 +66,7 @@ impl NodeMap {
             if index == map.sizes.len() {
                 map.sizes.push(0);
             }
+
             let local = map.sizes[index];
             map.runs.push(NodeRun {
                 first,
@@ -72,9 +74,12 @@ impl NodeMap {
                 node,
                 local,
             });
+
+            // No node has more PEs than the job, so this check also covers the sum of the node.
             first = first.checked_add(len).ok_or(InvalidNodes)?;
             map.sizes[index] = local + len;
         }
+
         if map.runs.is_empty() {
             Err(InvalidNodes)
         } else {
@@ -90,11 +95,13 @@ impl NodeMap {
     pub fn from_marks<M: std::hash::Hash + Eq>(
         marks: impl IntoIterator<Item = M>,
     ) -> Result<NodeMap, InvalidNodes> {
+        // The node that each mark denotes, numbered in the order in which the marks appear.
         let mut numbers = HashMap::new();
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for mark in marks {
             let next = u32::try_from(numbers.len()).map_err(|_| InvalidNodes)?;
             let node = *numbers.entry(mark).or_insert(next);
+
             match runs.last_mut() {
                 Some((last, len)) if *last == node => {
                     *len = len.checked_add(1).ok_or(InvalidNodes)?
@@ -107,7 +114,10 @@ impl NodeMap {
 
     /// Returns the number of PEs in the job.
     pub fn n_pes(&self) -> u32 {
-        self.runs.last().map_or(0, |run| run.first + run.len)
+        match self.runs.last() {
+            Some(last) => last.first + last.len,
+            None => 0,
+        }
     }
 
     /// Returns the number of nodes in the job.
@@ -151,7 +161,10 @@ impl NodeMap {
             "PE {pe} is not in a job of {} PEs",
             self.n_pes()
         );
-        &self.runs[self.runs.partition_point(|run| run.first <= pe) - 1]
+
+        // The first run begins at PE 0, so at least one run begins at or before `pe`.
+        let n_begun = self.runs.partition_point(|run| run.first <= pe);
+        &self.runs[n_begun - 1]
     }
 }
 
@@ -181,13 +194,16 @@ mod tests {
             prop_assert_eq!(map.n_pes() as usize, marks.len());
             for (pe, mark) in marks.iter().enumerate() {
                 let mates: Vec<u32> = (0..map.n_pes()).filter(|&other| marks[other as usize] == *mark).collect();
+
                 let node = map.node_of(pe as u32);
                 prop_assert_eq!(map.members(node).collect::<Vec<_>>(), mates.clone());
                 prop_assert_eq!(map.size(node) as usize, mates.len());
                 prop_assert_eq!(mates[map.local_index(pe as u32) as usize], pe as u32);
             }
-            let nodes = (0..map.n_nodes()).map(|node| map.members(node).next().expect("no node is empty"));
-            prop_assert!(nodes.is_sorted());
+
+            let firsts = (0..map.n_nodes()).map(|node| map.members(node).next().expect("no node is empty"));
+            prop_assert!(firsts.is_sorted());
+
             let wire = postcard::to_stdvec(&map).expect("plain data");
             prop_assert_eq!(postcard::from_bytes::<NodeMap>(&wire).expect("own bytes"), map);
         }

@@ -225,13 +225,16 @@ impl Decoder {
             return Err(error);
         }
         let outcome = self.parse();
-        // The records of a large job need a large buffer, but are rare.
-        if self.taken == self.buffer.len() && self.buffer.capacity() > KEPT {
-            (self.buffer, self.taken) = (Vec::new(), 0);
-        }
         if let Err(error) = outcome {
             self.failed = Some(error);
             self.buffer = Vec::new();
+            return outcome;
+        }
+
+        // The records of a large job need a large buffer, but are rare.
+        if self.taken == self.buffer.len() && self.buffer.capacity() > KEPT {
+            self.buffer = Vec::new();
+            self.taken = 0;
         }
         outcome
     }
@@ -240,7 +243,9 @@ impl Decoder {
         let Some((header, rest)) = self.buffer[self.taken..].split_first_chunk::<HEADER>() else {
             return Ok(None);
         };
+
         let [a, b, c, d, version] = *header;
+        // The size may have another meaning in another version, so the version is checked first.
         if version != VERSION {
             return Err(FrameError::Version(version));
         }
@@ -248,11 +253,13 @@ impl Decoder {
         if nbytes > self.limit {
             return Err(FrameError::TooLarge(nbytes));
         }
+
         let Some(body) = rest.get(..nbytes) else {
             return Ok(None);
         };
         let message = match postcard::take_from_bytes(body) {
             Ok((message, [])) => message,
+            // Bytes that are left over belong to a message of another version.
             _ => return Err(FrameError::Malformed),
         };
         self.taken += HEADER + nbytes;

@@ -30,12 +30,9 @@ impl<T> Records<T> {
 
     /// Returns the runs of consecutive PEs whose records are equal.
     pub fn runs(&self) -> impl Iterator<Item = (Range<u32>, &T)> {
-        let ends = self
-            .runs
-            .iter()
-            .skip(1)
-            .map(|(first, _)| *first)
-            .chain([self.n_pes]);
+        // A run ends where the next one begins.
+        let firsts = self.runs.iter().map(|(first, _)| *first);
+        let ends = firsts.skip(1).chain([self.n_pes]);
         self.runs
             .iter()
             .zip(ends)
@@ -64,16 +61,11 @@ impl<T> Records<T> {
         self,
         mut convert: impl FnMut(T) -> Result<U, E>,
     ) -> Result<Records<U>, (u32, E)> {
-        let convert = |(pe, record)| {
-            convert(record)
-                .map(|value| (pe, value))
-                .map_err(|error| (pe, error))
-        };
-        let runs = self
-            .runs
-            .into_iter()
-            .map(convert)
-            .collect::<Result<_, _>>()?;
+        let mut runs = Vec::with_capacity(self.runs.len());
+        for (pe, record) in self.runs {
+            let value = convert(record).map_err(|error| (pe, error))?;
+            runs.push((pe, value));
+        }
         Ok(Records {
             n_pes: self.n_pes,
             runs,
@@ -115,7 +107,11 @@ impl<T> Index<u32> for Records<T> {
             "PE {pe} is not among {} records",
             self.n_pes
         );
-        &self.runs[self.runs.partition_point(|(first, _)| *first <= pe) - 1].1
+
+        // The first run begins at PE 0, so at least one run begins at or before `pe`.
+        let n_begun = self.runs.partition_point(|(first, _)| *first <= pe);
+        let (_, record) = &self.runs[n_begun - 1];
+        record
     }
 }
 
@@ -135,6 +131,7 @@ impl Serialize for Records {
         let mut before: &[u8] = &[];
         serializer.collect_seq(self.runs().map(|(pes, record)| {
             let start = n_equal(before.iter(), record.iter());
+            // Of the bytes behind these, so that none counts twice.
             let end = n_equal(before[start..].iter().rev(), record[start..].iter().rev());
             before = record;
             SentRun {
@@ -164,7 +161,7 @@ impl<'de> Deserialize<'de> for Records {
 /// Restores the records from their sent form; `None` if it is invalid. The size of the records is
 /// limited, since few bytes can describe large ones.
 fn restore(sent: &[SentRun]) -> Option<Records> {
-    let mut all = Records {
+    let mut all: Records = Records {
         n_pes: 0,
         runs: Vec::new(),
     };
@@ -176,16 +173,17 @@ fn restore(sent: &[SentRun]) -> Option<Records> {
         middle,
     } in sent
     {
-        let before = all
-            .runs
-            .last()
-            .map_or(&[][..], |(_, record): &(u32, Vec<u8>)| record);
-        let (start, end) = (*start as usize, *end as usize);
-        let tail = before
-            .len()
-            .checked_sub(end)
-            .filter(|tail| *tail >= start)?;
-        let record = [&before[..start], middle, &before[tail..]].concat();
+        let before: &[u8] = match all.runs.last() {
+            Some((_, record)) => record,
+            None => &[],
+        };
+        let head = *start as usize;
+        let tail = before.len().checked_sub(*end as usize)?;
+        if head > tail {
+            return None;
+        }
+        let record = [&before[..head], middle, &before[tail..]].concat();
+
         nbytes += record.len();
         if *n_pes == 0 || record.len() > MAX_RECORD || nbytes > MAX_RECORDS {
             return None;
@@ -213,9 +211,11 @@ mod tests {
             prop_assert_eq!(all.n_pes() as usize, records.len());
             prop_assert_eq!(all.iter().cloned().collect::<Vec<_>>(), records.clone());
             prop_assert!((0..).zip(&records).all(|(pe, record)| all[pe] == *record));
-            let such = |record: &Vec<u8>| record.len() > 3;
-            let first = records.iter().position(such).map(|pe| pe as u32);
-            prop_assert_eq!(all.position(such), first);
+
+            let is_long = |record: &Vec<u8>| record.len() > 3;
+            let first = records.iter().position(is_long).map(|pe| pe as u32);
+            prop_assert_eq!(all.position(is_long), first);
+
             prop_assert_eq!(postcard::from_bytes(&sent(&all)), Ok(all));
         }
 
@@ -232,6 +232,7 @@ mod tests {
         let common = vec![7; 1000];
         let equal: Records = (0..10_000).map(|_| common.clone()).collect();
         assert!(sent(&equal).len() < 1010);
+
         let differs_within = |pe: u32| [&common[..], &pe.to_le_bytes(), &common].concat();
         let nearly: Records = (0..10_000).map(differs_within).collect();
         assert!(sent(&nearly).len() < 2010 + 10_000 * 11);
@@ -264,6 +265,7 @@ mod tests {
             "too many PEs"
         );
         assert_eq!(restore(&[run(1, 0, 0, MAX_RECORD + 1)]), None, "too long");
+
         let n_runs = MAX_RECORDS / MAX_RECORD + 2;
         let many = |i| {
             if i == 0 {

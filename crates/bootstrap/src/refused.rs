@@ -11,9 +11,10 @@ use rustix::pipe::{PipeFlags, pipe_with};
 /// those that can be tried without a consequence is refused.
 pub fn remedy(untried: &str) -> String {
     let refused = refused_calls();
-    let calls = match refused.is_empty() {
-        true => untried.to_owned(),
-        false => refused.join(" and "),
+    let calls = if refused.is_empty() {
+        untried.to_owned()
+    } else {
+        refused.join(" and ")
     };
     format!(
         "a sandbox or container refuses it: permit {calls} in its filter of system calls, or update its runtime"
@@ -22,27 +23,29 @@ pub fn remedy(untried: &str) -> String {
 
 /// Returns the calls that the kernel refuses to this process with EPERM.
 fn refused_calls() -> Vec<&'static str> {
-    let (stream, unnamed) = (SocketType::STREAM, AddressFamily::UNIX);
-    let tried = [
-        (
-            "epoll_create1",
-            epoll::create(epoll::CreateFlags::CLOEXEC).err(),
-        ),
-        ("eventfd2", eventfd(0, EventfdFlags::CLOEXEC).err()),
-        (
-            "memfd_create",
-            memfd_create("rushmem", MemfdFlags::CLOEXEC).err(),
-        ),
-        ("pipe2", pipe_with(PipeFlags::CLOEXEC).err()),
-        (
-            "socketpair",
-            socketpair(unnamed, stream, SocketFlags::CLOEXEC, None).err(),
-        ),
-    ];
-    let is_refused = |(_, error): &(&str, Option<Errno>)| *error == Some(Errno::PERM);
-    tried
-        .into_iter()
-        .filter(is_refused)
-        .map(|(call, _)| call)
-        .collect()
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).err();
+    let eventfd = eventfd(0, EventfdFlags::CLOEXEC).err();
+    let memfd = memfd_create("rushmem", MemfdFlags::CLOEXEC).err();
+    let pipe = pipe_with(PipeFlags::CLOEXEC).err();
+    let pair = socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .err();
+
+    let mut refused = Vec::new();
+    for (call, error) in [
+        ("epoll_create1", epoll),
+        ("eventfd2", eventfd),
+        ("memfd_create", memfd),
+        ("pipe2", pipe),
+        ("socketpair", pair),
+    ] {
+        if error == Some(Errno::PERM) {
+            refused.push(call);
+        }
+    }
+    refused
 }

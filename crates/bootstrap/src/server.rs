@@ -40,14 +40,14 @@ pub enum Decision {
     Send {
         /// The number of the PE in the job.
         pe: u32,
-        /// The whole frame.
+        /// A message, as [`proto::encode`] returns it.
         frame: Arc<[u8]>,
     },
     /// Send this frame to many PEs.
     SendAll {
         /// All PEs, or the first one of each node.
         to: Receivers,
-        /// The whole frame.
+        /// A message, as [`proto::encode`] returns it.
         frame: Arc<[u8]>,
     },
     /// End the job. Only warnings may follow.
@@ -67,7 +67,6 @@ pub enum Decision {
 /// SIGABRT, SIGBUS and SIGSEGV: the signals that may kill a program which uses a null pointer.
 const CRASHES: [i32; 3] = [6, 7, 11];
 
-/// The phase of a PE: before, between or after initialization and finalize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The PE has not called shmem_init.
@@ -94,6 +93,22 @@ struct PeState {
     refused: Option<String>,
     /// The transport that it is opening; empty if none.
     opening: String,
+}
+
+impl PeState {
+    /// Returns the state of a PE that has not called shmem_init.
+    fn silent() -> PeState {
+        PeState {
+            pid: 0,
+            phase: Phase::Silent,
+            inits: 0,
+            record: None,
+            decoder: Decoder::new(proto::MAX_FROM_PE),
+            exit: None,
+            refused: None,
+            opening: String::new(),
+        }
+    }
 }
 
 /// The state of a job at its launcher.
@@ -144,23 +159,13 @@ impl Server {
             nodes.n_nodes() as usize,
             "every node has a name"
         );
-        let silent = || PeState {
-            pid: 0,
-            phase: Phase::Silent,
-            inits: 0,
-            record: None,
-            decoder: Decoder::new(proto::MAX_FROM_PE),
-            exit: None,
-            refused: None,
-            opening: String::new(),
-        };
-        let pes = (0..nodes.n_pes()).map(|_| silent()).collect();
-        let messages = Messages::new(nodes.n_pes());
+
+        let n_pes = nodes.n_pes();
         Server {
             speaker: "oshrun",
             nodes,
             hosts,
-            pes,
+            pes: (0..n_pes).map(|_| PeState::silent()).collect(),
             round: 0,
             records: 0,
             to: Receivers::All,
@@ -170,7 +175,7 @@ impl Server {
             interrupt: None,
             ended: false,
             statuses: None,
-            messages,
+            messages: Messages::new(n_pes),
         }
     }
 
@@ -193,14 +198,17 @@ impl Server {
     /// Handles bytes that `pe` has sent. Returns the decisions that follow.
     pub fn received(&mut self, pe: u32, bytes: &[u8]) -> Vec<Decision> {
         self.pes[pe as usize].decoder.push(bytes);
+
         let mut decisions = Vec::new();
+        // A message may end the job. Those behind it no longer count.
         while !self.ended {
             match self.pes[pe as usize].decoder.take() {
                 Ok(Some(message)) => self.handle(pe, message, &mut decisions),
                 Ok(None) => break,
-                Err(error) => decisions.extend(
-                    self.end_on_violation(pe, &format!("a frame that cannot be read: {error}")),
-                ),
+                Err(error) => {
+                    let what = format!("a frame that cannot be read: {error}");
+                    decisions.extend(self.end_on_violation(pe, &what));
+                }
             }
         }
         decisions
@@ -213,33 +221,35 @@ impl Server {
         if self.ended {
             return None;
         }
+
         if exit.status() != 0 && self.failed.is_none() {
             self.failed = Some(pe);
             self.status = exit.status();
         }
+
+        // The message of a PE is held back for others that may send the same one. The first exit
+        // shows that the PEs end, so waiting for more of them only delays the message.
         if self.messages.is_aborting() {
             return self.end(1, None);
         }
         if let Exit::Signal(signal) = exit {
-            if self.interrupt == Some(signal) {
-                return self.end_on_signal(signal);
-            }
-            let before = match CRASHES.contains(&signal) {
-                true => self.possible_cause(pe, "if it used a null pointer, that may be because"),
-                false => String::new(),
-            };
-            let message = format!("{}: {} {exit}{before}", self.speaker, self.name(pe));
-            return self.end(self.status, Some(message));
+            return self.end_on_killed(pe, signal);
         }
+
         let others_run = self.pes.iter().any(|other| other.exit.is_none());
         let phase = self.pes[pe as usize].phase;
-        let is_early = matches!(phase, Phase::Running | Phase::Unfinalized);
-        if let Some(signal) = self.interrupt.filter(|_| is_early && others_run) {
+        if let Some(signal) = self.interrupt
+            && matches!(phase, Phase::Running | Phase::Unfinalized)
+            && others_run
+        {
             return self.end_on_signal(signal);
         }
-        let before = match exit.status() {
-            0 => String::new(),
-            _ => self.possible_cause(pe, "before that"),
+
+        // An exit with status 0 is no failure that an earlier refusal could explain.
+        let before = if exit.status() == 0 {
+            String::new()
+        } else {
+            self.possible_cause(pe, "before that")
         };
         if phase == Phase::Running && (others_run || !before.is_empty()) {
             let name = self.name(pe);
@@ -249,6 +259,8 @@ impl Server {
             );
             return self.end(self.status, Some(message));
         }
+
+        // Only the last of the PEs warns, and only if none has failed.
         if !others_run && self.status == 0 && phase == Phase::Unfinalized {
             let message = format!(
                 "{}: warning: no PE called shmem_finalize; call it before the program ends",
@@ -259,13 +271,31 @@ impl Server {
         self.end_if_left_behind()
     }
 
+    /// Ends the job since a signal has killed `pe`.
+    fn end_on_killed(&mut self, pe: u32, signal: i32) -> Option<Decision> {
+        // The PE has died as the user requested, which is no failure of the PE.
+        if self.interrupt == Some(signal) {
+            return self.end_on_signal(signal);
+        }
+
+        let before = if CRASHES.contains(&signal) {
+            self.possible_cause(pe, "if it used a null pointer, that may be because")
+        } else {
+            String::new()
+        };
+        let exit = Exit::Signal(signal);
+        let message = format!("{}: {} {exit}{before}", self.speaker, self.name(pe));
+        self.end(self.status, Some(message))
+    }
+
     /// Returns the message about the first failed PE, if that PE had not called shmem_init, the job
     /// was not ended for another reason, and no signal has requested the end. It is for the end of
     /// a job whose PEs have printed nothing on stderr.
     pub fn failed_without_init(&self) -> Option<String> {
-        let failed = self
-            .failed
-            .filter(|_| self.interrupt.is_none() && !self.ended)?;
+        if self.ended || self.interrupt.is_some() {
+            return None;
+        }
+        let failed = self.failed?;
         let PeState {
             phase: Phase::Silent,
             exit: Some(exit),
@@ -274,15 +304,21 @@ impl Server {
         else {
             return None;
         };
-        let has_failed = |pe: &&PeState| pe.exit.is_some_and(|exit| exit.status() != 0);
-        let others = match self.pes.iter().filter(has_failed).count() - 1 {
+
+        let n_failed = self
+            .pes
+            .iter()
+            .filter(|pe| pe.exit.is_some_and(|exit| exit.status() != 0))
+            .count();
+        let others = match n_failed - 1 {
             0 => String::new(),
             1 => "; 1 other PE failed, too".to_owned(),
             n => format!("; {n} other PEs failed, too"),
         };
-        let (speaker, name) = (self.speaker, self.name(failed));
         Some(format!(
-            "{speaker}: {name} {exit} without calling shmem_init{others}"
+            "{}: {} {exit} without calling shmem_init{others}",
+            self.speaker,
+            self.name(failed)
         ))
     }
 
@@ -291,21 +327,20 @@ impl Server {
     /// handled the latter and failed for another reason, so `relation` states how far the two are
     /// related.
     fn possible_cause(&self, pe: u32, relation: &str) -> String {
-        let PeState {
-            refused,
-            opening,
-            phase,
-            ..
-        } = &self.pes[pe as usize];
-        match (opening.as_str(), refused) {
-            ("", Some(what)) if *phase == Phase::Running => {
+        let state = &self.pes[pe as usize];
+        if !state.opening.is_empty() {
+            return format!(
+                "; it was opening {}: select another transport (SHMEM_TRANSPORT), or see what \
+                 `shmem-info --doctor` says of this one",
+                state.opening
+            );
+        }
+
+        match &state.refused {
+            Some(what) if state.phase == Phase::Running => {
                 format!("; {relation} it was refused {what}")
             }
-            ("", _) => String::new(),
-            (what, _) => format!(
-                "; it was opening {what}: select another transport (SHMEM_TRANSPORT), or see what \
-                 `shmem-info --doctor` says of this one"
-            ),
+            _ => String::new(),
         }
     }
 
@@ -314,6 +349,7 @@ impl Server {
     /// of that signal, not as an error of the PE.
     pub fn interrupted(&mut self, signal: i32) -> Option<Decision> {
         self.interrupt = Some(signal);
+
         let have_started = self.pes.iter().all(|pe| pe.pid != 0);
         if have_started {
             None
@@ -325,14 +361,18 @@ impl Server {
     /// Ends the job with this status and message, or with those of a PE that has aborted. Returns
     /// `None` if the job has already been ended.
     pub fn end(&mut self, status: i32, message: Option<String>) -> Option<Decision> {
-        if std::mem::replace(&mut self.ended, true) {
+        if self.ended {
             return None;
         }
+        self.ended = true;
+
         // The message of a PE that aborts is more specific than one about the end of its process.
         let (status, message) = match self.messages.take_abort() {
             Some((status, message)) => (status, Some(message)),
             None => (status, message),
         };
+
+        // A job that ends with a message has failed, even if the PE passed 0 or 256.
         self.status = status & 0xff;
         if self.status == 0 && message.is_some() {
             self.status = 1;
@@ -350,13 +390,12 @@ impl Server {
 
     /// Returns the warnings that were held back, and the end of the job if a PE has aborted.
     pub fn take_messages(&mut self) -> Vec<Decision> {
-        let warnings = self.messages.take_warnings(false).into_iter().map(warn);
-        let end = if self.messages.is_aborting() {
-            self.end(1, None)
-        } else {
-            None
-        };
-        warnings.chain(end).collect()
+        let warnings = self.messages.take_warnings(false).into_iter();
+        let mut decisions: Vec<Decision> = warnings.map(warn).collect();
+        if self.messages.is_aborting() {
+            decisions.extend(self.end(1, None));
+        }
+        decisions
     }
 
     /// Returns all warnings that were held back, and printed ones again with the PEs that have sent
@@ -441,28 +480,25 @@ impl Server {
             (_, FromPe::Pong) => {}
             (Phase::Silent, FromPe::Hello { pid }) => {
                 self.pes[index].pid = pid;
-                let welcome = FromLauncher::Welcome { pe, nodes: self.nodes.clone() };
-                decisions.push(Decision::Send { pe, frame: proto::encode(&welcome).into() });
+                let welcome = FromLauncher::Welcome {
+                    pe,
+                    nodes: self.nodes.clone(),
+                };
+                let frame = proto::encode(&welcome).into();
+                decisions.push(Decision::Send { pe, frame });
                 self.enter(pe, decisions);
             }
-            (_, FromPe::Hello { .. }) => decisions.extend(self.end(
-                1,
-                Some(format!(
-                    "{}: {} started a second OpenSHMEM program in one job: give each program an oshrun of its own",
+            (_, FromPe::Hello { .. }) => {
+                let message = format!(
+                    "{}: {} started a second OpenSHMEM program in one job: give each program an oshrun \
+                     of its own",
                     self.speaker,
                     self.name(pe)
-                )),
-            )),
+                );
+                decisions.extend(self.end(1, Some(message)));
+            }
             (Phase::Running, FromPe::Exchange { round, to, record }) => {
-                let is_other = round != self.round || self.records > 0 && to != self.to;
-                if is_other || self.pes[index].record.replace(record).is_some() {
-                    decisions.extend(self.end_on_violation(pe, "an exchange out of turn"));
-                    return;
-                }
-                self.records += 1;
-                self.to = to;
-                decisions.extend(self.end_if_left_behind());
-                self.gather(decisions);
+                self.add_record(pe, round, to, record, decisions);
             }
             (Phase::Running | Phase::Unfinalized, FromPe::Finalized) => {
                 self.pes[index].phase = Phase::Finalized;
@@ -482,10 +518,40 @@ impl Server {
 
     /// Records that `pe` has entered initialization.
     fn enter(&mut self, pe: u32, decisions: &mut Vec<Decision>) {
-        self.pes[pe as usize].phase = Phase::Running;
-        self.pes[pe as usize].inits += 1;
-        self.initialized += u32::from(self.pes[pe as usize].inits == 1);
+        let state = &mut self.pes[pe as usize];
+        state.phase = Phase::Running;
+        state.inits += 1;
+        if state.inits == 1 {
+            self.initialized += 1;
+        }
+
+        // Another PE may have exited without the initialization that this one has entered.
         decisions.extend(self.end_if_left_behind());
+    }
+
+    /// Adds the record of `pe` to exchange number `round`.
+    fn add_record(
+        &mut self,
+        pe: u32,
+        round: u32,
+        to: Receivers,
+        record: Vec<u8>,
+        decisions: &mut Vec<Decision>,
+    ) {
+        // The first record of an exchange decides who receives the records.
+        let is_other = round != self.round || self.records > 0 && to != self.to;
+        if is_other || self.pes[pe as usize].record.is_some() {
+            decisions.extend(self.end_on_violation(pe, "an exchange out of turn"));
+            return;
+        }
+
+        self.pes[pe as usize].record = Some(record);
+        self.records += 1;
+        self.to = to;
+
+        // A PE that has exited already never contributes.
+        decisions.extend(self.end_if_left_behind());
+        self.gather(decisions);
     }
 
     /// Completes the current exchange if every PE has contributed.
@@ -493,6 +559,7 @@ impl Server {
         if self.ended || self.records < self.nodes.n_pes() {
             return;
         }
+
         let records = self
             .pes
             .iter_mut()
@@ -504,6 +571,7 @@ impl Server {
         };
         let frame = proto::encode(&gathered).into();
         decisions.push(Decision::SendAll { to: self.to, frame });
+
         self.round = self.round.wrapping_add(1);
         self.records = 0;
     }
@@ -512,19 +580,18 @@ impl Server {
     /// entered.
     fn end_if_left_behind(&mut self) -> Option<Decision> {
         let most = self.pes.iter().map(|pe| pe.inits).max()?;
-        let has_missed = |pe: &PeState| pe.exit.is_some() && (pe.inits < most || self.records > 0);
-        let behind = self.pes.iter().position(has_missed)?;
-        let PeState {
-            exit: Some(exit),
-            inits,
-            ..
-        } = self.pes[behind]
-        else {
-            return None;
-        };
+        let behind = self
+            .pes
+            .iter()
+            .position(|pe| pe.exit.is_some() && (pe.inits < most || self.records > 0))?;
+        let exit = self.pes[behind].exit?;
+        let inits = self.pes[behind].inits;
+
+        // The user wanted the programs to end, so that one has is no error.
         if let Some(signal) = self.interrupt {
             return self.end_on_signal(signal);
         }
+
         let missed = if inits < most {
             let ahead = self.pes.iter().position(|pe| pe.inits == most)?;
             let again = if inits == 0 { "" } else { " again" };
@@ -533,30 +600,21 @@ impl Server {
             let waiting = self.pes.iter().position(|pe| pe.record.is_some())?;
             format!("while PE {waiting} waits for it")
         };
-        let (speaker, name) = (self.speaker, self.name(behind as u32));
-        self.end(
-            self.status,
-            Some(format!("{speaker}: {name} {exit} {missed}")),
-        )
+        let name = self.name(behind as u32);
+        let message = format!("{}: {name} {exit} {missed}", self.speaker);
+        self.end(self.status, Some(message))
     }
 
     fn end_on_signal(&mut self, signal: i32) -> Option<Decision> {
-        self.end(
-            128 + signal,
-            Some(format!(
-                "{}: the job was ended by {}",
-                self.speaker,
-                signal_name(signal)
-            )),
-        )
+        let name = signal_name(signal);
+        let message = format!("{}: the job was ended by {name}", self.speaker);
+        self.end(128 + signal, Some(message))
     }
 
     /// Ends the job since `pe` has violated the protocol.
     fn end_on_violation(&mut self, pe: u32, what: &str) -> Option<Decision> {
-        self.end(
-            1,
-            Some(format!("{}: {} sent {what}", self.speaker, self.name(pe))),
-        )
+        let message = format!("{}: {} sent {what}", self.speaker, self.name(pe));
+        self.end(1, Some(message))
     }
 }
 

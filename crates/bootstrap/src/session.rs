@@ -94,33 +94,38 @@ impl JobSession {
         if OPENED.swap(true, Ordering::SeqCst) {
             return Err(Error::AlreadyOpen);
         }
-        let (session, protocol) = if let Some(Inherited { socket, memory }) = Inherited::take()? {
-            (
-                JobSession::join(Link::new(socket), Some(memory))?,
-                "oshrun's protocol",
-            )
-        } else if let Some(manager) = find_manager(joining)? {
-            identified(
-                manager.pe(),
-                Aborter {
-                    launcher: Launcher::Managed(manager.ender()),
-                },
-            );
-            let n_pes = manager.n_pes();
-            rushmem_system::log::debug!(n_pes, "the process manager answers");
-            let session = JobSession::managed(Managed::join(manager, joining.file)?);
-            rushmem_system::log::debug!(
-                n_nodes = session.nodes.n_nodes(),
-                "the PEs of the node have met"
-            );
+
+        // The variables of oshrun count first: it may itself run inside a job of another launcher.
+        if let Some(Inherited { socket, memory }) = Inherited::take()? {
+            let session = JobSession::join(Link::new(socket), Some(memory))?;
+            identified(session.pe, session.aborter());
+            session.log_joined("oshrun's protocol");
             return Ok(session);
-        } else {
-            (JobSession::alone(), "no launcher: it is a job of one PE")
+        }
+
+        let Some(manager) = find_manager(joining)? else {
+            let session = JobSession::alone();
+            identified(session.pe, session.aborter());
+            session.log_joined("no launcher: it is a job of one PE");
+            return Ok(session);
         };
-        identified(session.pe, session.aborter());
-        let (n_pes, n_nodes) = (session.n_pes(), session.nodes.n_nodes());
-        rushmem_system::log::debug!(n_pes, n_nodes, "joins by {protocol}");
+        let launcher = Launcher::Managed(manager.ender());
+        identified(manager.pe(), Aborter { launcher });
+        let n_pes = manager.n_pes();
+        rushmem_system::log::debug!(n_pes, "the process manager answers");
+
+        let session = JobSession::managed(Managed::join(manager, joining.file)?);
+        rushmem_system::log::debug!(
+            n_nodes = session.nodes.n_nodes(),
+            "the PEs of the node have met"
+        );
         Ok(session)
+    }
+
+    fn log_joined(&self, protocol: &str) {
+        let n_pes = self.n_pes();
+        let n_nodes = self.nodes.n_nodes();
+        rushmem_system::log::debug!(n_pes, n_nodes, "joins by {protocol}");
     }
 
     fn alone() -> JobSession {
@@ -135,11 +140,10 @@ impl JobSession {
     }
 
     fn managed(mut managed: Managed) -> JobSession {
-        let (pe, nodes, memory) = (managed.pe(), managed.nodes().clone(), managed.take_memory());
         JobSession {
-            pe,
-            nodes,
-            memory,
+            pe: managed.pe(),
+            nodes: managed.nodes().clone(),
+            memory: managed.take_memory(),
             job: Membership::Managed(managed),
             round: 0,
         }
@@ -193,9 +197,9 @@ impl JobSession {
         records.ok_or(Error::Unexpected("the records of another exchange"))
     }
 
-    /// Works as [`JobSession::exchange`], but only the first PE of each node waits for the records
-    /// and gets them. The others get `None`. They may begin their next exchange only after the
-    /// first PE has completed this one.
+    /// Sends `record` to the first PE of each node, which waits for the records of all PEs. The
+    /// other PEs get `None`. They may begin their next exchange only after the first PE has
+    /// completed this one. Collective over the whole job.
     ///
     /// # Errors
     /// As [`JobSession::exchange`].
@@ -216,6 +220,7 @@ impl JobSession {
             Membership::Managed(managed) => return managed.exchange(to, record),
             Membership::Oshrun(link) => link,
         };
+
         let round = self.round;
         link.send(&FromPe::Exchange {
             round,
@@ -226,6 +231,7 @@ impl JobSession {
         if !receives {
             return Ok(None);
         }
+
         match link.receive()? {
             FromLauncher::Gathered { round: of, records }
                 if of == round && records.n_pes() == self.nodes.n_pes() =>
@@ -368,34 +374,30 @@ impl JobSession {
     /// Returns a handle that ends the job. Any thread may use it at any time, also while another
     /// thread waits in [`JobSession::exchange`], and after the session has been dropped.
     pub fn aborter(&self) -> Aborter {
-        Aborter {
-            launcher: match &self.job {
-                Membership::Alone => Launcher::None,
-                Membership::Oshrun(link) => Launcher::Oshrun(link.sender().clone()),
-                Membership::Managed(managed) => Launcher::Managed(managed.ender()),
-            },
-        }
+        let launcher = match &self.job {
+            Membership::Alone => Launcher::None,
+            Membership::Oshrun(link) => Launcher::Oshrun(link.sender().clone()),
+            Membership::Managed(managed) => Launcher::Managed(managed.ender()),
+        };
+        Aborter { launcher }
     }
 }
 
 /// Connects to the process manager that has started this process, or to the meeting of its job;
 /// `None` if there is neither.
 fn find_manager(joining: &Joining<'_>) -> Result<Option<Box<dyn Manager>>, Error> {
-    let &Joining {
-        protocol,
-        opens_libraries,
-        limits,
-        ..
-    } = joining;
+    let protocol = joining.protocol;
     let route = match &joining.meeting {
         Some(attendance) => JoinRoute::Meeting(attendance.clone()),
         None => detect::route(protocol, &lookup, inherited::is_socket)?,
     };
     rushmem_system::log::debug!(?protocol, "the program or the environment shows {route}");
     if let JoinRoute::Meeting(attendance) = &route {
-        return Ok(Some(Box::new(meeting::attend(attendance, limits)?)));
+        let member = meeting::attend(attendance, joining.limits)?;
+        return Ok(Some(Box::new(member)));
     }
-    match managed::manager(route, protocol, opens_libraries) {
+
+    match managed::manager(route, protocol, joining.opens_libraries) {
         // A job of one process does not need libpmix.
         Err(Error::PmixMissing { .. } | Error::PmixStatic)
             if detect::refuse_single(protocol, &lookup).is_none() =>
@@ -432,11 +434,12 @@ pub fn aborter_without_session() -> Option<Aborter> {
     if OPENED.swap(true, Ordering::SeqCst) {
         return None;
     }
+
     let link = Link::new(Inherited::take().ok()??.socket);
-    link.send(&FromPe::Hello {
+    let hello = FromPe::Hello {
         pid: std::process::id(),
-    })
-    .ok()?;
+    };
+    link.send(&hello).ok()?;
     Some(Aborter {
         launcher: Launcher::Oshrun(link.sender().clone()),
     })
@@ -471,21 +474,26 @@ impl Aborter {
                 return true;
             }
         }
+
         // A PE may have no stderr.
         let _ = writeln!(std::io::stderr(), "{message}");
         match &self.launcher {
             Launcher::Managed(ender) => ender.end(if status == 0 { 1 } else { status }),
-            _ => false,
+            // If oshrun cannot be reached, it has ended, and this process ends by itself.
+            Launcher::None | Launcher::Oshrun(_) => false,
         }
     }
 
     /// Sends a warning to `oshrun`, which prints equal ones of several PEs together. Returns false
     /// without `oshrun`.
     pub fn warn(&self, message: &str) -> bool {
+        let Launcher::Oshrun(sender) = &self.launcher else {
+            return false;
+        };
         let warning = FromPe::Warning {
             message: cut(message),
         };
-        matches!(&self.launcher, Launcher::Oshrun(sender) if sender.send(&warning).is_ok())
+        sender.send(&warning).is_ok()
     }
 
     /// Returns true if the launcher is `oshrun`, which also gets the exit status of each PE.
@@ -508,11 +516,10 @@ impl Aborter {
 
 /// Shortens a message to [`MAX_MESSAGE`] bytes.
 fn cut(message: &str) -> String {
-    let ends = 0..=message.len().min(MAX_MESSAGE);
-    let end = ends
-        .rev()
-        .find(|&end| message.is_char_boundary(end))
-        .unwrap_or(0);
+    let mut end = message.len().min(MAX_MESSAGE);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
     message[..end].to_string()
 }
 

@@ -37,8 +37,13 @@ pub fn parse(text: &str) -> Option<Duration> {
         b'h' => (text.strip_suffix('h')?, 3600.0),
         _ => (text, 1.0),
     };
-    let limit = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * factor).ok()?;
-    (!limit.is_zero()).then_some(limit.min(LONGEST))
+    let seconds = number.parse::<f64>().ok()? * factor;
+    let limit = Duration::try_from_secs_f64(seconds).ok()?;
+    if limit.is_zero() {
+        None
+    } else {
+        Some(limit.min(LONGEST))
+    }
 }
 
 /// The time left for one step.
@@ -70,11 +75,14 @@ impl TimeLeft {
     /// # Errors
     /// [`ErrorKind::TimedOut`] when the time is over, and those of poll.
     pub(crate) fn readable(&mut self, fd: impl AsFd) -> io::Result<()> {
-        while !self
-            .spend(|slice| is_readable(&fd, slice))
-            .ok_or(ErrorKind::TimedOut)??
-        {}
-        Ok(())
+        loop {
+            match self.spend(|slice| is_readable(&fd, slice)) {
+                Some(Ok(true)) => return Ok(()),
+                Some(Ok(false)) => {}
+                Some(Err(error)) => return Err(error),
+                None => return Err(ErrorKind::TimedOut.into()),
+            }
+        }
     }
 }
 
@@ -118,6 +126,7 @@ mod tests {
         let mut limit = TimeLeft::new(Duration::from_millis(30));
         let error = limit.readable(&read).expect_err("nothing was written");
         assert_eq!(error.kind(), ErrorKind::TimedOut);
+
         write.write_all(b"late").expect("room");
         assert!(limit.spend(|_| ()).is_none(), "no time is left");
         TimeLeft::new(ANSWER)

@@ -61,13 +61,13 @@ impl PeerProcess {
                 &mut nbytes,
             )
         };
-        match code {
-            0 => Ok(PeerProcess {
-                user: Uid::from_raw(peer.uid),
-                pid: Pid::from_raw(peer.pid),
-            }),
-            _ => Err(io::Error::last_os_error()),
+        if code != 0 {
+            return Err(io::Error::last_os_error());
         }
+        Ok(PeerProcess {
+            user: Uid::from_raw(peer.uid),
+            pid: Pid::from_raw(peer.pid),
+        })
     }
 }
 
@@ -99,15 +99,17 @@ pub(crate) fn send(
         if !fds.is_empty() {
             ancillary.push(SendAncillaryMessage::ScmRights(fds));
         }
-        let send = |_| {
+
+        let sent = limit.spend(|_| {
             sendmsg(
                 &socket,
                 &[IoSlice::new(bytes)],
                 &mut ancillary,
                 SendFlags::NOSIGNAL,
             )
-        };
-        match limit.spend(send).ok_or(ErrorKind::TimedOut)? {
+        });
+        match sent.ok_or(ErrorKind::TimedOut)? {
+            // The messages are far smaller than the buffer of a socket, which takes them whole.
             Ok(_) => return Ok(()),
             // The kernel limits the number of descriptors that a user has in flight.
             Err(Errno::TOOMANYREFS) => limit.spend(|_| sleep(PAUSE)).ok_or(ErrorKind::TimedOut)?,
@@ -135,6 +137,7 @@ pub(crate) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Vec<Own
     if received.bytes != bytes.len() {
         return Err(ErrorKind::UnexpectedEof.into());
     }
+
     let fds = ancillary.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(fds) => Some(fds),
         _ => None,
@@ -166,8 +169,12 @@ pub(crate) fn receive_files(stream: &UnixStream, n: usize) -> io::Result<Vec<Opt
         let mut present = vec![0; AT_ONCE.min(n - files.len())];
         let mut fds = receive(stream, &mut present)?.into_iter();
         for present in present {
-            let file = (present != 0).then(|| fds.next().ok_or(Errno::MFILE));
-            files.push(file.transpose()?);
+            let file = if present != 0 {
+                Some(fds.next().ok_or(Errno::MFILE)?)
+            } else {
+                None
+            };
+            files.push(file);
         }
     }
     Ok(files)

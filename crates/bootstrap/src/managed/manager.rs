@@ -77,9 +77,9 @@ pub(crate) trait Ender: Debug + Send + Sync {
         false
     }
 
-    /// Works as [`Ender::request_end`], after the manager has read what this process has printed.
-    /// Hydra's proxies end without reading the rest of their pipes, so the message with the reason
-    /// would be lost.
+    /// Requests the end as soon as the manager has read what this process has printed. Hydra's
+    /// proxies end without reading the rest of their pipes, so the message with the reason would be
+    /// lost.
     fn end(&self, status: i32) -> bool {
         wait_until_read();
         self.request_end(status)

@@ -26,13 +26,18 @@ const TEXT: usize = 8192;
 
 /// Returns the state of MPI in this process now.
 pub(crate) fn state() -> Mpi {
-    match version() {
-        // Open MPI uses only PMIx since version 4; older versions are not distinguished.
-        Some(version) if !version.starts_with(OPEN_MPI) => match is_true(c"MPI_Initialized") {
-            true => Mpi::Open,
-            false => Mpi::Later,
-        },
-        _ => Mpi::Absent,
+    let Some(version) = version() else {
+        return Mpi::Absent;
+    };
+    // Open MPI uses only PMIx since version 4; older versions are not distinguished.
+    if version.starts_with(OPEN_MPI) {
+        return Mpi::Absent;
+    }
+
+    if is_true(c"MPI_Initialized") {
+        Mpi::Open
+    } else {
+        Mpi::Later
     }
 }
 
@@ -40,12 +45,14 @@ pub(crate) fn state() -> Mpi {
 /// initialized: since version 5, Open MPI does not ask PMIx for its rank in that case, and MPI_Init
 /// fails.
 pub(super) fn must_precede_pmix() -> bool {
-    let version = version();
-    let number = version
-        .as_deref()
-        .and_then(|version| version.strip_prefix(OPEN_MPI));
-    let major = number.and_then(|number| number.split('.').next()?.parse().ok());
-    major.is_some_and(|major: u32| major >= 5) && !is_true(c"MPI_Initialized")
+    let Some(version) = version() else {
+        return false;
+    };
+    let Some(number) = version.strip_prefix(OPEN_MPI) else {
+        return false;
+    };
+    let major = number.split('.').next().unwrap_or_default();
+    major.parse().is_ok_and(|major: u32| major >= 5) && !is_true(c"MPI_Initialized")
 }
 
 /// The number of processes with which the MPI of this process runs, if it is known.
@@ -73,6 +80,7 @@ pub fn world() -> MpiWorld {
     if !is_true(c"MPI_Initialized") {
         return MpiWorld::Later;
     }
+
     let world = match find(c"ompi_mpi_comm_world") {
         Some(world) if version.starts_with(OPEN_MPI) => world.addr(),
         _ if MPICH.iter().any(|name| version.contains(name)) => MPICH_COMM_WORLD,
@@ -81,6 +89,7 @@ pub fn world() -> MpiWorld {
     let Some(size) = find(c"MPI_Comm_size") else {
         return MpiWorld::Unknown;
     };
+
     // SAFETY: a pointer to `int MPI_Comm_size(MPI_Comm, int *)`, where a handle is a pointer in
     // Open MPI, and an int in MPICH, which the caller passes in the same register.
     let size: unsafe extern "C" fn(usize, *mut c_int) -> c_int =
@@ -111,12 +120,16 @@ fn version() -> Option<String> {
     // *, int *)`.
     let version: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int =
         unsafe { std::mem::transmute(version) };
+
     let mut text = [0; TEXT];
     let mut length = 0;
     // SAFETY: both are writable, and the text is as long as the limit of every MPI. MPI allows the
     // call at any time.
     let failed = unsafe { version(text.as_mut_ptr().cast(), &mut length) } != 0;
-    let text = CStr::from_bytes_until_nul(&text).ok().filter(|_| !failed)?;
+    if failed {
+        return None;
+    }
+    let text = CStr::from_bytes_until_nul(&text).ok()?;
     Some(text.to_string_lossy().into_owned())
 }
 
@@ -130,6 +143,7 @@ fn is_true(question: &CStr) -> bool {
     // `int MPI_Finalized(int *)`.
     let function: unsafe extern "C" fn(*mut c_int) -> c_int =
         unsafe { std::mem::transmute(function) };
+
     let mut flag = 0;
     // SAFETY: the flag is writable; MPI allows the call at any time.
     let failed = unsafe { function(&mut flag) } != 0;
@@ -139,19 +153,19 @@ fn is_true(question: &CStr) -> bool {
 /// Looks a symbol up in the program and the libraries that it can see, then in the libraries of MPI
 /// that only the one that has loaded them can see (`RTLD_LOCAL`), as with modules of Python.
 fn find(name: &CStr) -> Option<*mut c_void> {
-    let in_libraries = || {
-        loaded_libraries()
-            .into_iter()
-            .find_map(|library| symbol(library, name))
-    };
-    symbol(libc::RTLD_DEFAULT, name).or_else(in_libraries)
+    if let Some(found) = symbol(libc::RTLD_DEFAULT, name) {
+        return Some(found);
+    }
+    loaded_libraries()
+        .into_iter()
+        .find_map(|library| symbol(library, name))
 }
 
 fn symbol(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the library is open, or is RTLD_DEFAULT, and the name has a null character at its
     // end.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };
-    (!found.is_null()).then_some(found)
+    if found.is_null() { None } else { Some(found) }
 }
 
 /// Returns handles of the libraries of MPI that the process has loaded. They then stay loaded.
@@ -159,16 +173,18 @@ fn loaded_libraries() -> Vec<*mut c_void> {
     let mut paths: Vec<CString> = Vec::new();
     // SAFETY: the function gets the pointer that it expects, and keeps none of its arguments.
     unsafe { libc::dl_iterate_phdr(Some(note_library), (&raw mut paths).cast()) };
-    let open = |path: CString| {
+
+    // They are opened here and not in the function above, during which the loader is locked.
+    let mut libraries = Vec::new();
+    for path in paths {
         // SAFETY: the path has a null character at its end. With RTLD_NOLOAD nothing is loaded, so
         // no initializer runs.
-        unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
-    };
-    paths
-        .into_iter()
-        .map(open)
-        .filter(|library| !library.is_null())
-        .collect()
+        let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        if !library.is_null() {
+            libraries.push(library);
+        }
+    }
+    libraries
 }
 
 /// Adds the path of a loaded library to the `Vec<CString>` at `paths` if the library is one of MPI.
@@ -180,14 +196,16 @@ unsafe extern "C" fn note_library(
 ) -> c_int {
     // SAFETY: the C library passes a valid description.
     let path = unsafe { (*library).dlpi_name };
-    if !path.is_null() {
-        // SAFETY: the path has a null character at its end, and stays during this call.
-        let path = unsafe { CStr::from_ptr(path) };
-        if is_mpi_library(path) {
-            // SAFETY: `loaded_libraries` passes this pointer, and does not use the list meanwhile.
-            let paths = unsafe { &mut *paths.cast::<Vec<CString>>() };
-            paths.push(path.to_owned());
-        }
+    if path.is_null() {
+        return 0;
+    }
+
+    // SAFETY: the path has a null character at its end, and stays during this call.
+    let path = unsafe { CStr::from_ptr(path) };
+    if is_mpi_library(path) {
+        // SAFETY: `loaded_libraries` passes this pointer, and does not use the list meanwhile.
+        let paths = unsafe { &mut *paths.cast::<Vec<CString>>() };
+        paths.push(path.to_owned());
     }
     0
 }

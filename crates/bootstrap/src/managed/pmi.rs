@@ -4,13 +4,14 @@
 //! one request is in flight at a time, and while the program is inside MPI at most the one that
 //! ends the job.
 
-use rushmem_system::lock::lock;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rushmem_system::lock::lock;
 use rustix::io::Errno;
 
 use super::manager::{Ender, Manager};
@@ -77,14 +78,15 @@ impl Ender for PmiSender {
         if self.left.load(Ordering::Acquire) {
             return false;
         }
+
+        let by_two = self.dialect() == Dialect::Two && !self.aborts_by_one.load(Ordering::Acquire);
         let status = status.to_string();
         let exit_code = ("exitcode", status.as_str());
-        let sent = match self.dialect() {
-            Dialect::Two if !self.aborts_by_one.load(Ordering::Acquire) => self.send(
-                "abort",
-                &[("isworld", "TRUE"), ("msg", "aborted"), exit_code],
-            ),
-            _ => self.send_as(Dialect::One, "abort", &[exit_code]),
+        let sent = if by_two {
+            let pairs = [("isworld", "TRUE"), ("msg", "aborted"), exit_code];
+            self.send_as(Dialect::Two, "abort", &pairs)
+        } else {
+            self.send_as(Dialect::One, "abort", &[exit_code])
         };
         sent.is_ok()
     }
@@ -147,17 +149,23 @@ impl Pmi {
             longest: PMI_2_VALUE - 1,
             limit: opening.limit,
         };
-        (pmi.pe, pmi.n_pes) = match opening.identity {
-            Identity::Known { pe, n_pes } => (pe, n_pes),
+
+        match opening.identity {
+            Identity::Known { pe, n_pes } => {
+                pmi.pe = pe;
+                pmi.n_pes = n_pes;
+            }
             Identity::FromManager(id) => pmi.identify(id)?,
-        };
-        let version = match opening.dialect {
-            Dialect::One => [("pmi_version", "1"), ("pmi_subversion", "1")],
-            Dialect::Two => [("pmi_version", "2"), ("pmi_subversion", "0")],
-        };
+        }
+
         if !opening.is_open {
-            let reply = pmi.ask("init", &version, "response_to_init")?;
-            if reply.value("pmi_version") != Some(version[0].1) {
+            let (version, subversion) = match opening.dialect {
+                Dialect::One => ("1", "1"),
+                Dialect::Two => ("2", "0"),
+            };
+            let pairs = [("pmi_version", version), ("pmi_subversion", subversion)];
+            let reply = pmi.ask("init", &pairs, "response_to_init")?;
+            if reply.value("pmi_version") != Some(version) {
                 return Err(refused("init", &reply));
             }
         }
@@ -174,28 +182,35 @@ impl Pmi {
 
     /// Asks the manager for the rank of the process that it identifies by `id`, and for the number
     /// of processes.
-    fn identify(&mut self, id: u32) -> Result<(u32, u32), Error> {
+    fn identify(&mut self, id: u32) -> Result<(), Error> {
         self.ask("initack", &[("pmiid", &id.to_string())], "initack")?;
-        let (mut pe, mut n_pes) = (None, None);
+
+        // Three messages follow: the size, the rank and a number for debugging.
+        let mut pe = None;
+        let mut n_pes = None;
         for _ in 0..3 {
             let reply = self.reply("initack")?;
-            let number = |key| reply.value(key).and_then(|text| text.parse().ok());
-            pe = pe.or(number("rank"));
-            n_pes = n_pes.or(number("size"));
+            pe = pe.or(number(&reply, "rank"));
+            n_pes = n_pes.or(number(&reply, "size"));
         }
-        pe.zip(n_pes)
-            .ok_or(Error::Unexpected("an opening without rank and size"))
+
+        let (Some(pe), Some(n_pes)) = (pe, n_pes) else {
+            return Err(Error::Unexpected("an opening without rank and size"));
+        };
+        self.pe = pe;
+        self.n_pes = n_pes;
+        Ok(())
     }
 
     /// Completes the opening of PMI-1: asks for the length of values and the name of the job.
     fn open_one(&mut self) -> Result<(), Error> {
         let maxes = self.ask("get_maxes", &[], "maxes")?;
-        let longest: Option<usize> = maxes.value("vallen_max").and_then(|text| text.parse().ok());
+        let longest = number(&maxes, "vallen_max")
+            .filter(|&length: &usize| length > LEAST_VALUE)
+            .ok_or_else(|| refused("get_maxes", &maxes))?;
         // The length includes the null character of C.
-        self.longest = longest
-            .filter(|&n| n > LEAST_VALUE)
-            .ok_or_else(|| refused("get_maxes", &maxes))?
-            - 1;
+        self.longest = longest - 1;
+
         let name = self.ask("get_my_kvsname", &[], "my_kvsname")?;
         self.job = name
             .value("kvsname")
@@ -217,20 +232,20 @@ impl Pmi {
                 pairs.insert(0, ("pmijobid", job));
             }
             let reply = self.ask("fullinit", &pairs, "fullinit-response")?;
-            let number = |key| reply.value(key).and_then(|text| text.parse().ok());
-            let (Some(pe), Some(n_pes)) = (number("rank"), number("size")) else {
+            let (Some(pe), Some(n_pes)) = (number(&reply, "rank"), number(&reply, "size")) else {
                 return Err(refused("fullinit", &reply));
             };
-            (self.pe, self.n_pes) = (pe, n_pes);
+            self.pe = pe;
+            self.n_pes = n_pes;
         }
+
         let reply = self.ask("job-getid", &[], "job-getid-response")?;
         self.job = reply
             .value("jobid")
             .ok_or_else(|| refused("job-getid", &reply))?
             .to_owned();
-        self.sender
-            .aborts_by_one
-            .store(self.job.starts_with(HYDRA_JOB), Ordering::Release);
+        let is_hydra = self.job.starts_with(HYDRA_JOB);
+        self.sender.aborts_by_one.store(is_hydra, Ordering::Release);
         Ok(())
     }
 
@@ -264,8 +279,8 @@ impl Pmi {
             })
     }
 
-    /// Works as [`Pmi::ask`] without a time limit, for a request whose reply follows when all
-    /// processes of the job have sent it.
+    /// Sends a request whose reply follows when all processes of the job have sent it, and waits
+    /// for the reply without a time limit.
     fn ask_with_all(&mut self, command: &str, pairs: &[(&str, &str)]) -> Result<PmiMessage, Error> {
         self.sender
             .send(command, pairs)
@@ -305,12 +320,19 @@ impl Pmi {
                 self.ask("kvs-get", &pairs, "kvs-get-response")?
             }
         };
-        let found = reply.value("found").is_none_or(|found| found == "TRUE");
-        match reply.value("value").filter(|_| found) {
-            Some(text) => Ok(text.to_owned()),
-            None => Err(refused("get", &reply)),
+
+        // Only PMI-2 has the key `found`.
+        let is_found = reply.value("found").is_none_or(|found| found == "TRUE");
+        match reply.value("value") {
+            Some(text) if is_found => Ok(text.to_owned()),
+            _ => Err(refused("get", &reply)),
         }
     }
+}
+
+/// Returns the number that a reply has under a key, if there is one.
+fn number<N: FromStr>(reply: &PmiMessage, key: &str) -> Option<N> {
+    reply.value(key)?.parse().ok()
 }
 
 /// Returns the reply if it is the expected `answer` and reports success.
@@ -427,12 +449,11 @@ mod tests {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         let _theirs = manager(theirs);
         let limit = Duration::from_millis(50);
-        let (socket, job) = (ours.into(), None);
         Pmi::open(Opening {
-            socket,
+            socket: ours.into(),
             dialect,
             identity,
-            job,
+            job: None,
             is_open: false,
             limit,
         })
@@ -455,8 +476,10 @@ mod tests {
             ] {
                 let error = open(dialect, identity, Some).expect_err("silence");
                 assert!(matches!(&error, Error::ManagerSilent { .. }), "{error}");
+
                 let error = open(dialect, identity, |_| None).expect_err("nobody");
                 assert!(matches!(&error, Error::ManagerLost(_)), "{error}");
+
                 let half = writes("cmd=response_to_init pmi_ver");
                 let error = open(dialect, identity, half).expect_err("half an answer");
                 assert!(matches!(&error, Error::ManagerSilent { .. }), "{error}");
@@ -478,6 +501,7 @@ mod tests {
         let pmi = opened("cmd=initack rc=0\ncmd=set size=4\ncmd=set rank=3\ncmd=set debug=0\n");
         let pmi = pmi.expect("opened");
         assert_eq!((pmi.pe(), pmi.n_pes()), (3, 4));
+
         for answer in [
             "",
             "cmd=initack rc=1\n",

@@ -89,7 +89,9 @@ impl PmixConnection {
             library,
             left: AtomicBool::new(false),
         });
+        // The number of processes below also comes from the server, which may end first.
         end_with_server(library, me.rank, &ender);
+
         let mut pmix = PmixConnection {
             library,
             me,
@@ -97,11 +99,11 @@ impl PmixConnection {
             ender,
         };
         let size = pmix.value(RANK_WILDCARD, PMIX_JOB_SIZE)?;
-        if u32::from(size.0.type_) != PMIX_UINT32 {
+        if u32::from(size.content.type_) != PMIX_UINT32 {
             return Err(Error::Unexpected("a job size that is not a number"));
         }
         // SAFETY: the type of the value states that this field of the union was written.
-        pmix.n_pes = unsafe { size.0.data.uint32 };
+        pmix.n_pes = unsafe { size.content.data.uint32 };
         Ok(pmix)
     }
 
@@ -118,8 +120,11 @@ impl PmixConnection {
         if value.is_null() {
             return Err(Error::Unexpected("a value that nobody put"));
         }
-        // SAFETY: the library has returned a value, which belongs to the caller.
-        Ok(Value(unsafe { value.read() }, value))
+        Ok(Value {
+            // SAFETY: the library has returned a value, which belongs to the caller.
+            content: unsafe { value.read() },
+            allocation: value,
+        })
     }
 }
 
@@ -137,12 +142,13 @@ fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, Strin
         // The receiver may have given up.
         let _ = answer.send((me, status));
     };
-    let spawn = || {
+    without_signals(|| {
         thread::Builder::new()
             .name("rushmem-pmix".into())
             .spawn(call)
-    };
-    without_signals(spawn).map_err(|error| error.to_string())?;
+    })
+    .map_err(|error| error.to_string())?;
+
     let mut left = TimeLeft::new(limit);
     loop {
         match left.spend(|slice| answers.recv_timeout(slice)) {
@@ -171,17 +177,18 @@ static SERVER_LOST: [pmix_status_t; 2] =
 /// Makes this process end when the connection to its server is lost. A manager that is killed does
 /// not end its PEs.
 fn end_with_server(library: &Library, rank: u32, ender: &Arc<Abort>) {
+    // The handler of the first connection is still registered.
     if MEMBER.set((rank, ender.clone())).is_err() {
         return;
     }
-    let (events, n_events) = (SERVER_LOST.as_ptr().cast_mut(), SERVER_LOST.len());
+
     // If the server refuses the registration, only the launcher ends the process. SAFETY: the
     // library only reads the events, which are static. It calls the handler, a static function, in
     // its own thread. Without a callback the call returns when the handler is registered.
     let _ = unsafe {
         library.PMIx_Register_event_handler(
-            events,
-            n_events,
+            SERVER_LOST.as_ptr().cast_mut(),
+            SERVER_LOST.len(),
             null_mut(),
             0,
             Some(server_lost),
@@ -204,39 +211,41 @@ unsafe extern "C" fn server_lost(
     done: pmix_event_notification_cbfunc_fn_t,
     data: *mut c_void,
 ) {
-    let member = MEMBER
-        .get()
-        .filter(|(_, ender)| !ender.left.load(Ordering::Acquire));
-    let Some((rank, _)) = member else {
-        if let Some(done) = done {
-            let status = PMIX_SUCCESS as pmix_status_t;
-            // SAFETY: the library passes this function with its data, for one call, which may pass
-            // no results.
-            unsafe { done(status, null_mut(), 0, None, null_mut(), data) };
-        }
-        return;
-    };
-    end_without_manager(
-        *rank,
-        "the connection to the PMIx server of the launcher was lost; all PEs of that server end",
-    )
+    if let Some((rank, ender)) = MEMBER.get()
+        && !ender.left.load(Ordering::Acquire)
+    {
+        end_without_manager(
+            *rank,
+            "the connection to the PMIx server of the launcher was lost; all PEs of that server end",
+        )
+    }
+
+    if let Some(done) = done {
+        let status = PMIX_SUCCESS as pmix_status_t;
+        // SAFETY: the library passes this function with its data, for one call, which may pass no
+        // results.
+        unsafe { done(status, null_mut(), 0, None, null_mut(), data) };
+    }
 }
 
-/// A copy of a value of the library, and the allocation that it was read from, which is freed with
-/// it.
-struct Value(pmix_value_t, *mut pmix_value_t);
+/// A value that the library has allocated for this process.
+struct Value {
+    content: pmix_value_t,
+    /// The allocation that the content was read from, which is freed with it.
+    allocation: *mut pmix_value_t,
+}
 
 impl Drop for Value {
     fn drop(&mut self) {
-        if u32::from(self.0.type_) == PMIX_BYTE_OBJECT {
+        if u32::from(self.content.type_) == PMIX_BYTE_OBJECT {
             // SAFETY: the type of the value states that this field of the union was written.
-            let bytes = unsafe { self.0.data.bo.bytes };
+            let bytes = unsafe { self.content.data.bo.bytes };
             // SAFETY: the library has allocated it with malloc for the caller to free; the macros
             // of its header do the same.
             unsafe { libc::free(bytes.cast()) };
         }
         // SAFETY: the library has allocated it with malloc for the caller to free.
-        unsafe { libc::free(self.1.cast()) };
+        unsafe { libc::free(self.allocation.cast()) };
     }
 }
 
@@ -280,11 +289,11 @@ impl Manager for PmixConnection {
         // SAFETY: plain numbers and pointers, all of which may be zero.
         let mut object: pmix_value_t = unsafe { std::mem::zeroed() };
         object.type_ = PMIX_BYTE_OBJECT as u16;
-        let bytes = value.as_ptr().cast_mut().cast::<c_char>();
         object.data.bo = pmix_byte_object {
-            bytes,
+            bytes: value.as_ptr().cast_mut().cast::<c_char>(),
             size: value.len(),
         };
+
         let key = c_key(key);
         // SAFETY: key and bytes live through the call, which copies them.
         let status = unsafe {
@@ -298,13 +307,17 @@ impl Manager for PmixConnection {
         // SAFETY: the function has no arguments, and the library is initialized.
         let status = unsafe { self.library.PMIx_Commit() };
         check(self.library, "PMIx_Commit", status)?;
+
         // SAFETY: plain numbers and pointers, all of which may be zero.
         let mut collect: pmix_info_t = unsafe { std::mem::zeroed() };
+        // With this key, the fence also brings the values that the processes have put. Otherwise
+        // each get would ask the server of another node.
         for (character, byte) in collect.key.iter_mut().zip(PMIX_COLLECT_DATA.to_bytes()) {
             *character = *byte as c_char;
         }
         collect.value.type_ = PMIX_BOOL as u16;
         collect.value.data.flag = true;
+
         // SAFETY: a null list of processes denotes all of the job; `collect` lives through the
         // call.
         let status = unsafe { self.library.PMIx_Fence(null(), 0, &collect, 1) };
@@ -313,11 +326,11 @@ impl Manager for PmixConnection {
 
     fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error> {
         let value = self.value(from, &c_key(key))?;
-        if u32::from(value.0.type_) != PMIX_BYTE_OBJECT {
+        if u32::from(value.content.type_) != PMIX_BYTE_OBJECT {
             return Err(Error::Unexpected("a value that nobody put"));
         }
         // SAFETY: the type of the value states that this field of the union was written.
-        let object = unsafe { value.0.data.bo };
+        let object = unsafe { value.content.data.bo };
         if object.bytes.is_null() {
             return Ok(Vec::new());
         }
@@ -354,6 +367,7 @@ impl Ender for Abort {
         if self.left.load(Ordering::Acquire) {
             return false;
         }
+
         let message = c"ended by OpenSHMEM";
         // SAFETY: the message is constant; a null list of processes denotes all of the job.
         let status = unsafe {

@@ -60,9 +60,13 @@ impl Handshake {
     fn decode(bytes: &[u8; HANDSHAKE], key: &NodeKey, to: u32) -> Option<Handshake> {
         let (pe, rest) = bytes.split_first_chunk().expect("a handshake is longer");
         let (n_files, proof) = rest.split_first_chunk().expect("a handshake is longer");
-        let (pe, n_files) = (u32::from_le_bytes(*pe), u32::from_le_bytes(*n_files));
-        key.is_proof(pe, to, proof)
-            .then_some(Handshake { pe, n_files })
+        let pe = u32::from_le_bytes(*pe);
+        let n_files = u32::from_le_bytes(*n_files);
+        if key.is_proof(pe, to, proof) {
+            Some(Handshake { pe, n_files })
+        } else {
+            None
+        }
     }
 }
 
@@ -104,18 +108,21 @@ impl Rendezvous {
     /// Opens the socket of PE `pe`. Every PE of the job must have done so before one calls
     /// [`Rendezvous::connect_node`].
     pub(super) fn open(key: NodeKey, pe: u32, limit: Duration) -> Result<Rendezvous, Error> {
-        let open = || -> Result<(OwnedFd, OwnedFd), Errno> {
-            let (socket, probe) = (socket()?, socket()?);
-            rustix::net::bind(&socket, &key.name(pe)?)?;
-            set_socket_timeout(&probe, Timeout::Send, Some(SLICE))?;
-            Ok((socket, probe))
-        };
-        let (socket, probe) = open().map_err(|cause| Error::Listening {
+        Rendezvous::try_open(key, pe, limit).map_err(|cause| Error::Listening {
             pe,
             cause: cause.into(),
-        })?;
+        })
+    }
+
+    fn try_open(key: NodeKey, pe: u32, limit: Duration) -> Result<Rendezvous, Errno> {
+        let named = socket()?;
+        rustix::net::bind(&named, &key.name(pe)?)?;
+
+        // Without a time limit, a send to a PE that does not read would block for ever.
+        let probe = socket()?;
+        set_socket_timeout(&probe, Timeout::Send, Some(SLICE))?;
         Ok(Rendezvous {
-            socket,
+            socket: named,
             probe,
             key,
             pe,
@@ -149,44 +156,49 @@ impl Rendezvous {
         // reports the error and ends the job.
         let rendezvous = ManuallyDrop::new(self);
         let mut joined = ManuallyDrop::new(BTreeMap::new());
+        let mut liveness = ManuallyDrop::new(Vec::new());
+
         let me = rendezvous.pe;
         rendezvous.accept_hellos(rendezvous.awaited(n_pes)?, &mut joined)?;
+
         let failed = |cause| Error::Memory { pe: me, cause };
-        let own = file
-            .map(|file| file.try_clone_to_owned())
-            .transpose()
-            .map_err(failed)?;
-        let files: Vec<Option<OwnedFd>> = std::iter::once(own)
-            .chain(joined.values_mut().map(|other| other.file.take()))
-            .collect();
-        let memory = (!joined.is_empty())
-            .then(new_memory)
-            .transpose()
-            .map_err(failed)?;
-        let all: Vec<_> = files
-            .iter()
-            .map(|file| file.as_ref().map(AsFd::as_fd))
-            .collect();
-        let mut liveness = ManuallyDrop::new(Vec::new());
+        let own = match file {
+            Some(file) => Some(file.try_clone_to_owned().map_err(failed)?),
+            None => None,
+        };
+        // This PE is the lowest of the node, so its file is the first in the order of the PEs.
+        let mut files = vec![own];
+        for other in joined.values_mut() {
+            files.push(other.file.take());
+        }
+
+        let memory = if joined.is_empty() {
+            None
+        } else {
+            Some(new_memory().map_err(failed)?)
+        };
         if let Some(memory) = &memory {
+            let files: Vec<Option<BorrowedFd<'_>>> = files
+                .iter()
+                .map(|file| file.as_ref().map(AsFd::as_fd))
+                .collect();
             for (&pe, other) in joined.iter() {
-                let stream =
-                    Arc::new(rendezvous.answer(pe, &other.stream, memory.as_fd(), &all)?);
+                let stream = rendezvous.answer(pe, &other.stream, memory.as_fd(), &files)?;
                 liveness.push(LivenessConnection {
                     pe,
                     pid: other.pid,
-                    stream,
+                    stream: Arc::new(stream),
                 });
             }
         }
+
         drop(ManuallyDrop::into_inner(rendezvous));
-        let joined = ManuallyDrop::into_inner(joined).into_iter();
-        let others = joined
+        let others = ManuallyDrop::into_inner(joined)
+            .into_iter()
             .map(|(pe, other)| (pe, Link::new(other.stream)))
             .collect();
-        let peers = NodeLinks::First { pe: me, others };
         Ok(NodeConnections {
-            peers,
+            peers: NodeLinks::First { pe: me, others },
             liveness: ManuallyDrop::into_inner(liveness),
             memory,
             files,
@@ -212,17 +224,22 @@ impl Rendezvous {
     ) -> Result<(), Error> {
         // Each PE needs a stream, a liveness connection and a file.
         unix_socket::make_room(3 * awaited.len());
+
         let mut limit = TimeLeft::new(self.limit);
-        let mut looked = Instant::now();
+        let mut last_check = Instant::now();
         while let Some(&pe) = awaited.first() {
             let hello = limit
                 .spend(|slice| self.next_hello(slice))
-                .ok_or_else(|| self.silence_error(self.limit, pe, "to connect"))?;
-            match hello.map_err(|cause| Error::Listening { pe: self.pe, cause })? {
-                Some((pe, other)) if awaited.remove(&pe) => drop(joined.insert(pe, other)),
-                _ => {}
+                .ok_or_else(|| self.silence_error(self.limit, pe, "to connect"))?
+                .map_err(|cause| Error::Listening { pe: self.pe, cause })?;
+            if let Some((pe, other)) = hello
+                && awaited.remove(&pe)
+            {
+                joined.insert(pe, other);
             }
-            if looked.elapsed() > SLICE {
+
+            // Datagrams of other users may arrive all the time, so this does not wait for silence.
+            if last_check.elapsed() > SLICE {
                 for &pe in &awaited {
                     // A PE without a socket has ended, and sends no hello.
                     if !self.has_socket(pe)? {
@@ -232,7 +249,7 @@ impl Rendezvous {
                         });
                     }
                 }
-                looked = Instant::now();
+                last_check = Instant::now();
             }
         }
         Ok(())
@@ -251,17 +268,25 @@ impl Rendezvous {
             rustix::net::recv(&self.socket, &mut bytes, RecvFlags::empty())?;
             return Ok(None);
         };
-        let mut fds = unix_socket::receive(&self.socket, &mut bytes)?.into_iter();
+
         // The kernel drops descriptors that exceed the limit of this process.
-        let mut next = || fds.next().ok_or(Errno::MFILE);
-        let stream: UnixStream = next()?.into();
-        let file = (hello.n_files > 0).then(next).transpose()?;
-        let joined = creator_of_this_user(&stream).map(|PeerProcess { pid, .. }| JoinedPe {
-            pid,
+        let mut fds = unix_socket::receive(&self.socket, &mut bytes)?.into_iter();
+        let stream = UnixStream::from(fds.next().ok_or(Errno::MFILE)?);
+        let file = if hello.n_files > 0 {
+            Some(fds.next().ok_or(Errno::MFILE)?)
+        } else {
+            None
+        };
+
+        let Some(creator) = creator_of_this_user(&stream) else {
+            return Ok(None);
+        };
+        let joined = JoinedPe {
+            pid: creator.pid,
             stream,
             file,
-        });
-        Ok(joined.map(|joined| (hello.pe, joined)))
+        };
+        Ok(Some((hello.pe, joined)))
     }
 
     /// Answers the hello of PE `pe` with the node's memory and the files of all PEs. Returns the
@@ -278,6 +303,7 @@ impl Rendezvous {
             n_files: files.len() as u32,
         }
         .encode(&self.key, pe);
+
         let send = || {
             let (ours, theirs) = UnixStream::pair()?;
             let mut limit = TimeLeft::new(self.limit);
@@ -331,33 +357,36 @@ impl Rendezvous {
             &fds,
             &mut limit,
         )?;
+        // With this copy open, the stream would not end when the first PE ends.
         drop(theirs);
+
         limit.readable(&stream)?;
         let mut bytes = [0; HANDSHAKE];
         let fds = unix_socket::receive(&stream, &mut bytes)?;
-        let answer =
-            Handshake::decode(&bytes, &self.key, self.pe).filter(|answer| answer.pe == first);
-        let answer =
-            answer.ok_or_else(|| io::Error::other("it does not know the secret of this job"))?;
+        let answer = Handshake::decode(&bytes, &self.key, self.pe)
+            .filter(|answer| answer.pe == first)
+            .ok_or_else(|| io::Error::other("it does not know the secret of this job"))?;
+
         // The kernel drops descriptors that exceed the limit of this process.
         let [memory, liveness] = fds.try_into().map_err(|_| Errno::MFILE)?;
         let liveness = UnixStream::from(liveness);
-        let PeerProcess { pid, .. } = creator_of_this_user(&liveness)
+        let creator = creator_of_this_user(&liveness)
             .ok_or_else(|| io::Error::other("it is a process of another user"))?;
-        unix_socket::make_room(answer.n_files as usize);
-        let files = unix_socket::receive_files(&stream, answer.n_files as usize)?;
-        let liveness = vec![LivenessConnection {
-            pe: first,
-            pid,
-            stream: Arc::new(liveness),
-        }];
-        let peers = NodeLinks::Other {
-            first,
-            link: Link::new(stream),
-        };
+
+        let n_files = answer.n_files as usize;
+        unix_socket::make_room(n_files);
+        let files = unix_socket::receive_files(&stream, n_files)?;
+
         Ok(NodeConnections {
-            peers,
-            liveness,
+            peers: NodeLinks::Other {
+                first,
+                link: Link::new(stream),
+            },
+            liveness: vec![LivenessConnection {
+                pe: first,
+                pid: creator.pid,
+                stream: Arc::new(liveness),
+            }],
             memory: Some(memory),
             files,
         })
@@ -366,8 +395,8 @@ impl Rendezvous {
     /// Returns true if PE `pe` has its socket on this node. The probe is connected to that socket
     /// afterwards. Does not block.
     fn has_socket(&self, pe: u32) -> Result<bool, Error> {
-        let connect = || rustix::net::connect(&self.probe, &self.key.name(pe)?);
-        match connect() {
+        let name = self.key.name(pe);
+        match name.and_then(|name| rustix::net::connect(&self.probe, &name)) {
             Ok(()) => Ok(true),
             Err(Errno::CONNREFUSED) => Ok(false),
             Err(error) => Err(Error::NodePeer {
@@ -401,11 +430,11 @@ impl NodeLinks {
     /// Returns the PEs of the node in ascending order, if this is the first of them.
     pub(super) fn node_pes(&self) -> Option<Vec<u32>> {
         match self {
-            NodeLinks::First { pe, others } => Some(
-                std::iter::once(*pe)
-                    .chain(others.iter().map(|(pe, _)| *pe))
-                    .collect(),
-            ),
+            NodeLinks::First { pe, others } => {
+                let mut pes = vec![*pe];
+                pes.extend(others.iter().map(|(pe, _)| *pe));
+                Some(pes)
+            }
             NodeLinks::Other { .. } => None,
         }
     }
@@ -417,10 +446,8 @@ impl NodeLinks {
             NodeLinks::First { others, .. } => {
                 let mut parts = vec![part.to_vec()];
                 for (pe, link) in others {
-                    parts.push(
-                        link.receive()
-                            .map_err(|error| node_peer_error(*pe, error))?,
-                    );
+                    let received = link.receive();
+                    parts.push(received.map_err(|error| node_peer_error(*pe, error))?);
                 }
                 Ok(Some(parts.into_iter().collect()))
             }
@@ -475,9 +502,12 @@ fn socket() -> Result<OwnedFd, Errno> {
 /// Returns the process that has created the pair to which this stream belongs, if it is one of this
 /// user.
 fn creator_of_this_user(stream: &UnixStream) -> Option<PeerProcess> {
-    PeerProcess::of(stream)
-        .ok()
-        .filter(|creator| creator.user == rustix::process::geteuid())
+    let creator = PeerProcess::of(stream).ok()?;
+    if creator.user == rustix::process::geteuid() {
+        Some(creator)
+    } else {
+        None
+    }
 }
 
 fn new_memory() -> io::Result<OwnedFd> {

@@ -1,7 +1,7 @@
 //! Tests managed jobs in one process: each PE is a thread, and each node has another secret, so
 //! that PEs find only those of their own node.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Barrier, Mutex};
 use std::thread;
 
@@ -40,23 +40,23 @@ impl Manager for Thread {
     fn pe(&self) -> u32 {
         self.pe
     }
+
     fn n_pes(&self) -> u32 {
         self.n_pes
     }
+
     fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
         let mut values = self.store.values.lock().expect("no panic");
-        assert!(
-            values
-                .insert((self.pe, key.to_owned()), value.to_vec())
-                .is_none(),
-            "{key} twice"
-        );
+        let before = values.insert((self.pe, key.to_owned()), value.to_vec());
+        assert!(before.is_none(), "{key} twice");
         Ok(())
     }
+
     fn fence(&mut self) -> Result<(), Error> {
         self.store.together.wait();
         Ok(())
     }
+
     fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error> {
         let values = self.store.values.lock().expect("no panic");
         let value = values.get(&(from, key.to_owned())).cloned();
@@ -69,9 +69,11 @@ impl Manager for Thread {
         }
         Ok(value)
     }
+
     fn ender(&self) -> Arc<dyn Ender> {
         Arc::new(Nothing)
     }
+
     fn leave(&mut self) {}
 }
 
@@ -85,11 +87,11 @@ fn job(nodes: &[u32], body: impl Fn(Managed) + Sync) -> usize {
     });
     thread::scope(|scope| {
         for (pe, node) in nodes.iter().enumerate() {
-            let (store, body, n_pes) = (store.clone(), &body, nodes.len() as u32);
+            let body = &body;
             let manager = Thread {
-                store,
+                store: store.clone(),
                 pe: pe as u32,
-                n_pes,
+                n_pes: nodes.len() as u32,
                 node: *node,
             };
             scope.spawn(move || body(Managed::join(Box::new(manager), None).expect("joined")));
@@ -113,6 +115,7 @@ fn nodes_exchange_once_each() {
                 *managed.nodes(),
                 NodeMap::from_marks(nodes).expect("not empty")
             );
+
             let me = managed.pe();
             for round in 0..4_u8 {
                 let record = |pe: u32| vec![round; 300 * pe as usize];
@@ -125,10 +128,14 @@ fn nodes_exchange_once_each() {
                 let receives = to == Receivers::All || managed.nodes().local_index(me) == 0;
                 let expected = (0..nodes.len() as u32).map(record).collect();
                 assert_eq!(records, receives.then_some(expected));
+
                 managed.barrier().expect("all came");
             }
         });
-        let n = nodes.iter().collect::<std::collections::HashSet<_>>().len();
+
+        // The first PE of each node gets the list of each node, and in each exchange the records of
+        // each other node.
+        let n = nodes.iter().collect::<HashSet<_>>().len();
         let expected = if n == 1 { 0 } else { n * n + 4 * n * (n - 1) };
         assert_eq!(gets, expected, "{nodes:?}");
     }

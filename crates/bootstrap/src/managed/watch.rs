@@ -62,18 +62,17 @@ impl LivenessConnections {
         watches: bool,
         manager: Arc<dyn Ender>,
     ) -> LivenessConnections {
-        let watched = if watches {
-            connections.clone()
+        let watched: Vec<WatchedPe> = if watches {
+            connections.iter().cloned().map(WatchedPe::new).collect()
         } else {
             Vec::new()
         };
         if !watched.is_empty() || manager.connection().is_some() {
-            let watch = move || watch(me, watched, &*manager);
             // If no thread can be started, only the process manager notices the death of PEs.
             let _ = without_signals(|| {
                 thread::Builder::new()
                     .name("rushmem-watch".into())
-                    .spawn(watch)
+                    .spawn(move || watch(me, watched, &*manager))
             });
         }
         LivenessConnections { connections }
@@ -104,19 +103,48 @@ impl LivenessConnections {
 /// The event to wait for on the connection to the manager: its end. Its data are not read here.
 const END: PollFlags = PollFlags::RDHUP;
 
+/// A PE of this node that the thread watches.
+struct WatchedPe {
+    connection: LivenessConnection,
+    /// True while the last phase that the PE has reported is the last finalize.
+    has_finalized: bool,
+}
+
+impl WatchedPe {
+    fn new(connection: LivenessConnection) -> WatchedPe {
+        WatchedPe {
+            connection,
+            has_finalized: false,
+        }
+    }
+
+    /// Handles an event on the connection. Returns false once it has ended.
+    fn handle_event(&mut self, ender: &dyn Ender) -> bool {
+        let mut phases = [0; 16];
+        match (&*self.connection.stream).read(&mut phases) {
+            // Only the last one of several phases counts.
+            Ok(nbytes @ 1..) => {
+                self.has_finalized = phases[nbytes - 1] == FINALIZED;
+                true
+            }
+            _ => {
+                if !self.has_finalized {
+                    report_death(&self.connection, ender);
+                }
+                false
+            }
+        }
+    }
+}
+
 /// Watches until all watched PEs and the connection to the manager have ended. A PE that has
 /// finalized is still watched, since it may initialize again.
-fn watch(me: u32, watched: Vec<LivenessConnection>, ender: &dyn Ender) {
-    // Each connection, with true while the PE has finalized.
-    let mut watched: Vec<(LivenessConnection, bool)> = watched
-        .into_iter()
-        .map(|connection| (connection, false))
-        .collect();
+fn watch(me: u32, mut watched: Vec<WatchedPe>, ender: &dyn Ender) {
     let mut manager = ender.connection();
     while !watched.is_empty() || manager.is_some() {
         let mut fds: Vec<_> = watched
             .iter()
-            .map(|(pe, _)| PollFd::new(&*pe.stream, PollFlags::IN))
+            .map(|pe| PollFd::new(&*pe.connection.stream, PollFlags::IN))
             .collect();
         fds.extend(manager.as_ref().map(|socket| PollFd::new(socket, END)));
         match poll(&mut fds, None) {
@@ -125,7 +153,9 @@ fn watch(me: u32, watched: Vec<LivenessConnection>, ender: &dyn Ender) {
             // Without poll, only the process manager notices the death of PEs.
             Err(_) => return,
         }
+        // The event of the manager, if it is watched, follows those of the PEs.
         let events: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
+
         if manager.is_some() && !events[watched.len()].is_empty() {
             if has_ended(events[watched.len()]) && is_needed(ender) {
                 end_without_manager(
@@ -133,25 +163,14 @@ fn watch(me: u32, watched: Vec<LivenessConnection>, ender: &dyn Ender) {
                     "the process manager of this host is gone; all of its PEs end",
                 );
             }
+            // Without this, poll would report the end again and again.
             manager = None;
         }
+
         let mut events = events.into_iter();
-        watched.retain_mut(|(pe, has_finalized)| {
-            if events.next().is_none_or(|event| event.is_empty()) {
-                return true;
-            }
-            let mut phases = [0; 16];
-            match (&*pe.stream).read(&mut phases) {
-                Ok(nbytes @ 1..) => {
-                    *has_finalized = phases[nbytes - 1] == FINALIZED;
-                    true
-                }
-                _ if *has_finalized => false,
-                _ => {
-                    report_death(pe, ender);
-                    false
-                }
-            }
+        watched.retain_mut(|pe| {
+            let has_event = events.next().is_some_and(|event| !event.is_empty());
+            !has_event || pe.handle_event(ender)
         });
     }
 }
@@ -216,6 +235,7 @@ impl Notice {
                 thread: None,
             };
         }
+
         let seconds = wait.as_secs();
         Notice::run(wait, move || {
             // A PE may have no stderr.
@@ -229,6 +249,7 @@ impl Notice {
     }
 
     fn run(wait: Duration, report: impl FnOnce() + Send + 'static) -> Notice {
+        // The thread learns that the wait is over when the sender is dropped.
         let (over, is_over) = channel();
         let watch = move || {
             let mut limit = TimeLeft::new(wait);
@@ -239,6 +260,7 @@ impl Notice {
             }
             report();
         };
+
         // If no thread can be started, nothing is printed.
         let thread = without_signals(|| {
             thread::Builder::new()
@@ -341,10 +363,12 @@ mod tests {
                 stream: Arc::new(here),
             }],
         };
+
         watch.report_finalize();
         watch.report_resumption();
         watch.report_finalize();
         drop(watch);
+
         assert!(
             ends.recv().is_err(),
             "the watch is over, and the job has not ended"

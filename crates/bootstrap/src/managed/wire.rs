@@ -123,12 +123,15 @@ impl PmiDecoder {
                 if length > LIMIT {
                     return Err(Malformed);
                 }
-                if self.buffer.len() < LENGTH + length {
+
+                let end = LENGTH + length;
+                if self.buffer.len() < end {
                     return Ok(None);
                 }
-                (LENGTH..LENGTH + length, LENGTH + length)
+                (LENGTH..end, end)
             }
         };
+
         let text = std::str::from_utf8(&self.buffer[body]).map_err(|_| Malformed)?;
         let message = match self.dialect {
             Dialect::One => PmiMessage(text.split_whitespace().filter_map(pair).collect()),
@@ -172,21 +175,23 @@ pub(crate) fn split(bytes: &[u8], limit: usize) -> Vec<String> {
         "a manager's values have room for more than {limit} characters"
     );
     let text = base64::encode(bytes);
-    // Leaves room for the number, which has at most as many digits as the length of the whole text.
-    let data = limit - text.len().to_string().len().min(limit - 2) - 1;
-    let parts: Vec<&str> = text
+
+    // The number of texts has at most as many digits as the length of the whole text. All texts
+    // leave the room that the first one needs for it and for the mark.
+    let digits = text.len().to_string().len().min(limit - 2);
+    let data = limit - digits - 1;
+    let mut texts: Vec<String> = text
         .as_bytes()
         .chunks(data)
-        .map(|part| std::str::from_utf8(part).expect("ASCII"))
+        .map(|part| std::str::from_utf8(part).expect("ASCII").to_owned())
         .collect();
-    let first = format!(
-        "{}{MARK}{}",
-        parts.len().max(1),
-        parts.first().unwrap_or(&"")
-    );
-    std::iter::once(first)
-        .chain(parts.iter().skip(1).map(|part| (*part).to_owned()))
-        .collect()
+
+    // No bytes are one empty text.
+    if texts.is_empty() {
+        texts.push(String::new());
+    }
+    texts[0] = format!("{}{MARK}{}", texts.len(), texts[0]);
+    texts
 }
 
 /// Decodes the texts of [`split`]; `part(i)` returns the `i`-th one. Returns `None` if they are
@@ -259,6 +264,7 @@ mod tests {
             decoder.take().expect("a line").expect("whole").command(),
             "response_to_init"
         );
+
         decoder.switch(Dialect::Two);
         assert_eq!(decoder.take(), Ok(None));
         decoder.push(b"nse;");
@@ -273,9 +279,11 @@ mod tests {
         let mut decoder = PmiDecoder::new(Dialect::Two);
         decoder.push(b"cmd=get");
         assert_eq!(decoder.take(), Err(Malformed));
+
         let mut decoder = PmiDecoder::new(Dialect::Two);
         decoder.push(b"999999");
         assert_eq!(decoder.take(), Err(Malformed));
+
         let mut decoder = PmiDecoder::new(Dialect::One);
         decoder.push(&vec![b'x'; LIMIT + 1]);
         assert_eq!(decoder.take(), Err(Malformed));

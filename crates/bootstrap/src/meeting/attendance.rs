@@ -96,19 +96,20 @@ impl UniqueId {
         let mut bytes = secret.to_vec();
         let mut held = Vec::new();
         for address in addresses {
-            let octets = match address.ip() {
+            let mut encoded = match address.ip() {
                 IpAddr::V4(ip) => [&[4][..], &ip.octets()].concat(),
                 IpAddr::V6(ip) => [&[6][..], &ip.octets()].concat(),
             };
-            let port = address.port().to_be_bytes();
-            if bytes.len() + octets.len() + port.len() <= ROOM {
-                bytes.extend([&octets[..], &port].concat());
+            encoded.extend(address.port().to_be_bytes());
+
+            // A shorter address may still have room behind one that has none.
+            if bytes.len() + encoded.len() <= ROOM {
+                bytes.extend(encoded);
                 held.push(*address);
             }
         }
-        let text = format!("{PREFIX}{}", base64::encode(&bytes));
         UniqueId {
-            text,
+            text: format!("{PREFIX}{}", base64::encode(&bytes)),
             addresses: held,
             secret: Secret::new(secret),
         }
@@ -130,9 +131,8 @@ impl UniqueId {
 
     /// Returns the parameters of PE `pe` of `n_pes` in the meeting of the job.
     pub fn attendance(&self, pe: u32, n_pes: u32) -> Attendance {
-        let address = MeetingAddress::Addresses(self.addresses.clone());
         Attendance {
-            address,
+            address: MeetingAddress::Addresses(self.addresses.clone()),
             secret: self.secret.clone(),
             pe,
             n_pes,
@@ -149,33 +149,42 @@ impl FromStr for UniqueId {
     type Err = NoUniqueId;
 
     fn from_str(text: &str) -> Result<UniqueId, NoUniqueId> {
-        let parse = || {
-            let bytes = base64::decode(text.strip_prefix(PREFIX)?)?;
-            let (secret, mut rest) = bytes.split_first_chunk::<SECRET>()?;
-            let mut addresses = Vec::new();
-            while let Some((kind, address)) = rest.split_first() {
-                let (ip, port): (IpAddr, &[u8]) = match kind {
-                    4 => address
-                        .split_first_chunk::<4>()
-                        .map(|(ip, rest)| ((*ip).into(), rest))?,
-                    6 => address
-                        .split_first_chunk::<16>()
-                        .map(|(ip, rest)| ((*ip).into(), rest))?,
-                    _ => return None,
-                };
-                let (port, others) = port.split_first_chunk::<2>()?;
-                addresses.push(SocketAddr::new(ip, u16::from_be_bytes(*port)));
-                rest = others;
-            }
-            let secret = Secret::new(secret);
-            (!addresses.is_empty()).then(|| UniqueId {
-                text: text.to_owned(),
-                addresses,
-                secret,
-            })
-        };
-        parse().ok_or(NoUniqueId)
+        parse(text).ok_or(NoUniqueId)
     }
+}
+
+/// Parses an id, in the format of [`UniqueId::new`].
+fn parse(text: &str) -> Option<UniqueId> {
+    let bytes = base64::decode(text.strip_prefix(PREFIX)?)?;
+    let (secret, mut rest) = bytes.split_first_chunk::<SECRET>()?;
+
+    let mut addresses = Vec::new();
+    while let Some((kind, address)) = rest.split_first() {
+        let ip: IpAddr;
+        (ip, rest) = match kind {
+            4 => {
+                let (ip, rest) = address.split_first_chunk::<4>()?;
+                ((*ip).into(), rest)
+            }
+            6 => {
+                let (ip, rest) = address.split_first_chunk::<16>()?;
+                ((*ip).into(), rest)
+            }
+            _ => return None,
+        };
+        let port;
+        (port, rest) = rest.split_first_chunk::<2>()?;
+        addresses.push(SocketAddr::new(ip, u16::from_be_bytes(*port)));
+    }
+
+    if addresses.is_empty() {
+        return None;
+    }
+    Some(UniqueId {
+        text: text.to_owned(),
+        addresses,
+        secret: Secret::new(secret),
+    })
 }
 
 impl fmt::Display for UniqueId {
@@ -209,8 +218,10 @@ mod tests {
             let id = UniqueId::new(&secret, &at);
             prop_assert!(at.starts_with(&id.addresses[..1]));
             prop_assert!(id.addresses.len() >= at.len().min(3));
+
             prop_assert_eq!(id.to_string().parse(), Ok(id.clone()));
             prop_assert_eq!(UniqueId::from_bytes(&id.to_bytes()), Some(id.clone()));
+
             let mut of_fortran = id.to_bytes();
             of_fortran.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
             prop_assert_eq!(UniqueId::from_bytes(&of_fortran), Some(id));

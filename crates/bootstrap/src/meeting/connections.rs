@@ -80,17 +80,18 @@ impl Watch {
         };
         let mut events = [none; EVENTS];
         let limit = limit.map(|limit| Timespec::try_from(limit).expect("a slice is short"));
-        match epoll::wait(&self.0, &mut events[..], limit.as_ref()) {
-            Ok(n) => Ok(events[..n]
-                .iter()
-                .map(|event| (Source::of(event.data), event.flags))
-                .collect()),
-            Err(Errno::INTR) => Ok(Vec::new()),
-            Err(error) => Err(error.into()),
-        }
+        let n = match epoll::wait(&self.0, &mut events[..], limit.as_ref()) {
+            Ok(n) => n,
+            Err(Errno::INTR) => 0,
+            Err(error) => return Err(error.into()),
+        };
+
+        Ok(events[..n]
+            .iter()
+            .map(|event| (Source::of(event.data), event.flags))
+            .collect())
     }
 
-    /// Watches a listener.
     pub(super) fn listen(&self, number: usize, listener: &TcpListener) -> io::Result<()> {
         let data = Source::Listener(number as u32).data();
         Ok(epoll::add(&self.0, listener, data, EventFlags::IN)?)
@@ -111,9 +112,11 @@ impl Watch {
     /// Watches a connection for data, and for room to send if some are unsent.
     fn watch(&self, connection: &Connection) {
         let mut flags = EventFlags::IN;
+        // A socket nearly always has room, so watching for it without need would never let the
+        // thread sleep.
         flags.set(EventFlags::OUT, !connection.unsent.is_empty());
         let data = Source::Connection(number_of(&connection.stream)).data();
-        // The socket was watched as that of a stranger.
+        // This cannot fail: the socket was added when it was that of a stranger.
         let _ = epoll::modify(&self.0, &connection.stream, data, flags);
     }
 }
@@ -158,7 +161,6 @@ impl Connections {
         self.0.is_empty()
     }
 
-    /// Closes a connection.
     pub(super) fn close(&mut self, number: u32) {
         self.0.remove(&number);
     }
@@ -170,10 +172,12 @@ impl Connections {
 
     /// Returns what has arrived, and why that is all of it if it is.
     pub(super) fn read(&mut self, number: u32) -> (Vec<u8>, Option<Ending>) {
-        let (mut opened, mut bytes) = (Vec::new(), [0; 16 * 1024]);
+        let mut opened = Vec::new();
         let Some(one) = self.0.get_mut(&number) else {
             return (opened, None);
         };
+
+        let mut bytes = [0; 16 * 1024];
         loop {
             match one.stream.read(&mut bytes) {
                 Ok(nbytes @ 1..) => one.session.received(&bytes[..nbytes]),
@@ -181,6 +185,7 @@ impl Connections {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 _ => return (opened, Some(Ending::Closed)),
             }
+            // What was sealed before a forged piece counts.
             loop {
                 match one.session.take() {
                     Ok(Some(piece)) => opened.extend(piece),
@@ -206,7 +211,9 @@ impl Connections {
         };
         while !one.unsent.is_empty() {
             match one.stream.write(one.unsent.as_slices().0) {
-                Ok(nbytes) => drop(one.unsent.drain(..nbytes)),
+                Ok(nbytes) => {
+                    one.unsent.drain(..nbytes);
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(_) => one.unsent.clear(),
@@ -225,6 +232,8 @@ impl Connections {
 /// for `silence` is detected. The kernel of the other host answers even if the process there is
 /// stopped.
 pub(super) fn prepare(stream: &TcpStream, silence: Duration) {
+    // The first probe and three more, each of which has this time for its answer. The kernel
+    // accepts no less than a second.
     let interval = (silence / 4).max(Duration::from_secs(1));
     // If an option cannot be set, messages are slower, or a lost host is detected later.
     let _ = stream.set_nodelay(true);

@@ -6,12 +6,12 @@
 //! for the moment in which a connection is accepted, and connections for which the limit leaves
 //! little room get a number above it. The kernel checks the limit only when it gives a number.
 
-use rushmem_system::lock::lock;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex};
 
+use rushmem_system::lock::lock;
 use rustix::io::Errno;
 use rustix::net::Shutdown;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -23,9 +23,9 @@ pub(super) struct Listeners(Arc<Mutex<Vec<TcpListener>>>);
 impl Listeners {
     /// Takes these sockets, which no longer block.
     pub(super) fn new(sockets: Vec<TcpListener>) -> io::Result<Listeners> {
-        sockets
-            .iter()
-            .try_for_each(|socket| socket.set_nonblocking(true))?;
+        for socket in &sockets {
+            socket.set_nonblocking(true)?;
+        }
         Ok(Listeners(Arc::new(Mutex::new(sockets))))
     }
 
@@ -67,11 +67,12 @@ pub(super) fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
         Ok((stream, _)) if leaves_room(&stream, soft) => Ok(stream),
         Ok((stream, _)) => Ok(while_raised(|_| moved_above(stream, soft))),
         Err(error) if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
-            while_raised(|is_raised| match is_raised {
-                true => listener
-                    .accept()
-                    .map(|(stream, _)| moved_above(stream, soft)),
-                false => Err(error),
+            while_raised(|is_raised| {
+                if !is_raised {
+                    return Err(error);
+                }
+                let (stream, _) = listener.accept()?;
+                Ok(moved_above(stream, soft))
             })
         }
         Err(error) => Err(error),
@@ -86,10 +87,13 @@ fn leaves_room(stream: &TcpStream, soft: u64) -> bool {
 
 /// Returns the connection with a number above the soft limit, or as it is if there is none.
 fn moved_above(stream: TcpStream, soft: u64) -> TcpStream {
-    let above = soft.try_into().map_err(|_| Errno::MFILE);
-    above
-        .and_then(|above| rustix::io::fcntl_dupfd_cloexec(&stream, above))
-        .map_or(stream, TcpStream::from)
+    let Ok(above) = soft.try_into() else {
+        return stream;
+    };
+    match rustix::io::fcntl_dupfd_cloexec(&stream, above) {
+        Ok(moved) => TcpStream::from(moved),
+        Err(_) => stream,
+    }
 }
 
 /// Calls `work` while the soft limit is as high as the hard one, and tells it whether that is
@@ -101,8 +105,10 @@ fn while_raised<T>(work: impl FnOnce(bool) -> T) -> T {
         current: usual.maximum,
         ..usual
     };
+
     let is_raised = usual != raised && setrlimit(Resource::Nofile, raised).is_ok();
     let result = work(is_raised);
+
     // Another thread may have chosen another limit meanwhile, which stays.
     if is_raised && getrlimit(Resource::Nofile) == raised {
         // A lower limit is not refused.

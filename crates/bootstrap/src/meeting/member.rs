@@ -12,9 +12,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rushmem_connect::Secret;
-
-use super::attendance::{MeetingAddress, MeetingLimits};
+use super::attendance::{Attendance, MeetingAddress, MeetingLimits};
 use super::connections::prepare;
 use super::gathering::Gathering;
 use super::reach::{Reached, SLACK, reach};
@@ -66,30 +64,37 @@ struct MemberState {
 }
 
 impl Member {
-    /// Joins as PE `pe` of `n_pes`. Returns when all PEs have joined.
+    /// Joins the meeting. Returns when all PEs have joined. `gathering` is the meeting if this
+    /// process serves it.
     pub(super) fn join(
-        meeting: &MeetingAddress,
-        secret: &Secret,
-        (pe, n_pes): (u32, u32),
+        attendance: &Attendance,
         gathering: Option<Gathering>,
         limits: MeetingLimits,
     ) -> Result<Member, Error> {
+        let Attendance {
+            ref address,
+            ref secret,
+            pe,
+            n_pes,
+        } = *attendance;
         let begin = Instant::now();
-        let Reached { stream, session } = reach(meeting, secret, pe, limits.join)?;
+        let Reached { stream, session } = reach(address, secret, pe, limits.join)?;
         prepare(&stream, limits.silence);
         // A process in between that does not read must not stop this one for ever.
         stream
             .set_write_timeout(Some(limits.join + SLACK))
             .map_err(Error::Serving)?;
+
         let link = Link::sealed(stream, session);
+        let server = match address {
+            MeetingAddress::Named(_) => 0,
+            MeetingAddress::Addresses(_) => NOBODY,
+        };
         let state = Arc::new(MemberState {
             sender: link.sender().clone(),
             pe,
             serves: gathering.is_some(),
-            server: AtomicU32::new(match meeting {
-                MeetingAddress::Named(_) => 0,
-                MeetingAddress::Addresses(_) => NOBODY,
-            }),
+            server: AtomicU32::new(server),
             finalized: AtomicBool::new(false),
         });
         let join = FromPe::Join {
@@ -100,26 +105,20 @@ impl Member {
             serves: state.serves,
         };
         link.send(&join).map_err(|_| Error::MeetingGone)?;
-        let (to, messages) = mpsc::channel();
-        let shared = state.clone();
-        let receive = move || receive(link, &to, &shared);
-        without_signals(|| {
-            thread::Builder::new()
-                .name("rushmem-member".into())
-                .spawn(receive)
-        })
-        .map_err(Error::Serving)?;
+
         let member = Member {
             pe,
             n_pes,
+            messages: start_receiving(link, state.clone())?,
             state,
-            messages,
             round: 0,
             puts: Vec::new(),
             values: HashMap::new(),
             gathering,
             limits,
         };
+
+        // The limit counts from the first attempt to connect.
         let left = (limits.join + SLACK).saturating_sub(begin.elapsed());
         match member.next_message(left)? {
             FromLauncher::Welcome { pe: number, nodes }
@@ -148,18 +147,24 @@ impl Member {
         Err(Error::SilentMeeting { limit })
     }
 
-    /// Exchanges records with all PEs.
     fn exchange_all(&mut self, record: Vec<u8>) -> Result<Records, Error> {
-        let (round, to) = (self.round, Receivers::All);
         let limit = self.limits.join + SLACK;
+        let round = self.round;
+        let exchange = FromPe::Exchange {
+            round,
+            to: Receivers::All,
+            record,
+        };
         self.state
             .sender
-            .send(&FromPe::Exchange { round, to, record })
+            .send(&exchange)
             .map_err(|error| match error.kind() {
+                // The time limit of the socket, which `join` has set, is over.
                 ErrorKind::WouldBlock => Error::SilentMeeting { limit },
                 _ => Error::MeetingGone,
             })?;
         self.round = round.wrapping_add(1);
+
         match self.next_message(limit)? {
             FromLauncher::Gathered { round: of, records }
                 if of == round && records.n_pes() == self.n_pes =>
@@ -189,6 +194,7 @@ impl Manager for Member {
         let puts = (self.gathering.is_some(), std::mem::take(&mut self.puts));
         let record = postcard::to_stdvec(&puts).expect("plain data and memory does not refuse");
         let records = self.exchange_all(record)?;
+
         self.values.clear();
         for (pes, record) in records.runs() {
             let (serves, puts): (bool, Vec<(String, Vec<u8>)>) = postcard::from_bytes(record)
@@ -197,17 +203,19 @@ impl Manager for Member {
                 self.state.server.store(pes.start, Ordering::Relaxed);
             }
             for pe in pes {
-                let puts = puts.iter().cloned();
-                self.values
-                    .extend(puts.map(|(key, value)| ((pe, key), value)));
+                for (key, value) in &puts {
+                    self.values.insert((pe, key.clone()), value.clone());
+                }
             }
         }
         Ok(())
     }
 
     fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error> {
-        let value = self.values.get(&(from, key.to_owned())).cloned();
-        value.ok_or(Error::Unexpected("a value that nobody put"))
+        self.values
+            .get(&(from, key.to_owned()))
+            .cloned()
+            .ok_or(Error::Unexpected("a value that nobody put"))
     }
 
     fn exchange(&mut self, record: &[u8]) -> Option<Result<Records, Error>> {
@@ -248,6 +256,21 @@ impl Ender for MemberState {
     }
 }
 
+/// Starts the thread that receives, and returns what it passes on.
+fn start_receiving(
+    link: Link,
+    state: Arc<MemberState>,
+) -> Result<mpsc::Receiver<Result<FromLauncher, Error>>, Error> {
+    let (to, messages) = mpsc::channel();
+    without_signals(|| {
+        thread::Builder::new()
+            .name("rushmem-member".into())
+            .spawn(move || receive(link, &to, &state))
+    })
+    .map_err(Error::Serving)?;
+    Ok(messages)
+}
+
 /// Passes messages on until the connection ends. Then ends the process, unless it has not joined or
 /// its last finalize is done.
 fn receive(mut link: Link, to: &mpsc::Sender<Result<FromLauncher, Error>>, state: &MemberState) {
@@ -274,6 +297,7 @@ fn receive(mut link: Link, to: &mpsc::Sender<Result<FromLauncher, Error>>, state
             Err(error) => break error,
         }
     };
+
     if !is_member {
         let why = match error {
             Error::Lost(_) => Error::MeetingGone,
@@ -286,11 +310,17 @@ fn receive(mut link: Link, to: &mpsc::Sender<Result<FromLauncher, Error>>, state
     if state.finalized.load(Ordering::Acquire) {
         return;
     }
+    end_without_meeting(state, &error)
+}
+
+/// Ends this process, which can no longer receive from the meeting for the reason `error`.
+fn end_without_meeting(state: &MemberState, error: &Error) -> ! {
     if let Error::Forged(_) = error {
         // The other PEs do not know it. A PE may have no stderr.
         let _ = writeln!(io::stderr(), "PE {}: {error}; all PEs end", state.pe);
         end(1);
     }
+
     // One line is enough for the job: that of the lowest PE outside the process that has ended.
     let server = state.server.load(Ordering::Relaxed);
     if state.pe == u32::from(server == 0) {

@@ -51,7 +51,7 @@ enum Refusal {
 /// If the address is taken all that time, or this process cannot listen for another reason.
 pub(super) fn listen(place: &str, limit: Duration) -> Result<Vec<TcpListener>, Error> {
     let mut attempts = Attempts::new(Instant::now());
-    let mut has_noticed = false;
+    let mut has_printed_notice = false;
     loop {
         let taken = match try_listen(place) {
             Ok(listeners) => return Ok(listeners),
@@ -63,6 +63,7 @@ pub(super) fn listen(place: &str, limit: Duration) -> Result<Vec<TcpListener>, E
                 });
             }
         };
+
         if !attempts.record_refusal(Instant::now(), limit) {
             return Err(Error::MeetingTaken {
                 place: place.to_owned(),
@@ -70,8 +71,9 @@ pub(super) fn listen(place: &str, limit: Duration) -> Result<Vec<TcpListener>, E
                 limit,
             });
         }
-        if !has_noticed && attempts.elapsed() >= notice_after(limit) {
-            has_noticed = true;
+
+        if !has_printed_notice && attempts.elapsed() >= notice_after(limit) {
+            has_printed_notice = true;
             // A PE may have no stderr.
             let _ = writeln!(
                 io::stderr(),
@@ -89,14 +91,14 @@ pub(super) fn listen(place: &str, limit: Duration) -> Result<Vec<TcpListener>, E
 fn try_listen(place: &str) -> Result<Vec<TcpListener>, Refusal> {
     let resolved: Vec<SocketAddr> = place.to_socket_addrs().map_err(Refusal::Other)?.collect();
     let port = resolved.first().map(SocketAddr::port).unwrap_or_default();
-    let mut listeners = match is_known_elsewhere(place, &resolved) {
-        true => Vec::new(),
-        false => listen_at_all(&resolved)?,
-    };
-    if listeners.is_empty() {
-        listeners.push(listen_everywhere(port)?);
+
+    if !is_known_elsewhere(place, &resolved) {
+        let listeners = listen_at_all(&resolved)?;
+        if !listeners.is_empty() {
+            return Ok(listeners);
+        }
     }
-    Ok(listeners)
+    Ok(vec![listen_everywhere(port)?])
 }
 
 /// Returns true if other machines know the host of a place by other addresses than these: Debian
@@ -125,6 +127,7 @@ fn listen_at_all(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, Refusal> 
 
 /// Listens at a port of every address of this machine.
 fn listen_everywhere(port: u16) -> Result<TcpListener, Refusal> {
+    // The address of IPv6 includes those of IPv4. Only a machine without IPv6 needs the other one.
     for any in [
         IpAddr::from(Ipv6Addr::UNSPECIFIED),
         Ipv4Addr::UNSPECIFIED.into(),
@@ -171,6 +174,7 @@ fn bind(address: SocketAddr) -> Result<Option<TcpListener>, Refusal> {
         Err(error) if error.kind() == ErrorKind::AddrNotAvailable => Ok(None),
         Err(error) if error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) => Ok(None),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            // If a list cannot be read, the message names no user.
             let lists = ["/proc/net/tcp", "/proc/net/tcp6"];
             let sockets = lists.map(|list| fs::read_to_string(list).unwrap_or_default());
             let uid = holder(&sockets.concat(), address);
@@ -190,7 +194,11 @@ fn holder(sockets: &str, address: SocketAddr) -> Option<u32> {
         };
         let (ip, port) = local.split_once(':')?;
         let has_port = u16::from_str_radix(port, 16) == Ok(address.port());
-        (has_port && overlap(listed(ip)?, address.ip())).then(|| uid.parse().ok())?
+        if has_port && overlap(listed(ip)?, address.ip()) {
+            uid.parse().ok()
+        } else {
+            None
+        }
     })
 }
 
@@ -199,11 +207,14 @@ const LISTENS: &str = "0A";
 
 /// Returns the address that the kernel lists as words of 4 bytes in the byte order of the machine.
 fn listed(hex: &str) -> Option<IpAddr> {
-    let words: Option<Vec<[u8; 4]>> = (0..hex.len() / 8)
-        .map(|at| u32::from_str_radix(hex.get(8 * at..8 * at + 8)?, 16).ok())
-        .map(|word| word.map(u32::to_ne_bytes))
-        .collect();
-    match words?[..] {
+    let mut words = Vec::new();
+    for index in 0..hex.len() / 8 {
+        let digits = hex.get(8 * index..8 * index + 8)?;
+        let word = u32::from_str_radix(digits, 16).ok()?;
+        words.push(word.to_ne_bytes());
+    }
+
+    match words[..] {
         [ip] => Some(IpAddr::from(ip)),
         [a, b, c, d] => {
             let ip: [u8; 16] = [a, b, c, d].concat().try_into().ok()?;
@@ -263,6 +274,7 @@ mod tests {
         let uid = rustix::process::geteuid().as_raw();
         let words = format!("a process of uid {uid} listens at {place} already");
         assert!(refused.to_string().contains(&words), "{refused}");
+
         let freed = thread::spawn(move || {
             thread::sleep(Duration::from_millis(300));
             drop(holder);
@@ -276,6 +288,7 @@ mod tests {
         let held = TcpListener::bind("127.0.0.1:0").expect("a port");
         let held_at = held.local_addr().expect("bound");
         let free = SocketAddr::new([127, 0, 0, 2].into(), held_at.port());
+
         // As a relay would, another process listens at one address and not at the other.
         for addresses in [[held_at, free], [free, held_at]] {
             let Err(Refusal::Taken(taken)) = listen_at_all(&addresses) else {
@@ -284,6 +297,7 @@ mod tests {
             assert_eq!(taken.address, held_at);
             TcpListener::bind(free).expect("nobody listens there");
         }
+
         drop(held);
         let all = listen_at_all(&[held_at, free, held_at]);
         assert_eq!(all.map_err(drop).expect("both are free").len(), 2);

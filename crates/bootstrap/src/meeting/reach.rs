@@ -101,13 +101,13 @@ impl Round {
             // PE 0 may start later, or take a port that another process still has. It says itself
             // if it does not get it.
             MeetingAddress::Named(_) => {
-                let is_final = |failure: &NoConnection| {
+                let has_other_job = failures.any(|failure| {
                     matches!(
                         failure,
                         NoConnection::Violation(Violation::Secret | Violation::Version(_))
                     )
-                };
-                is_early || !failures.any(is_final)
+                });
+                is_early || !has_other_job
             }
             // The process with these addresses has existed since they are known.
             MeetingAddress::Addresses(_) => failures.any(|failure| match failure {
@@ -142,12 +142,14 @@ pub(super) fn reach(
     limit: Duration,
 ) -> Result<Reached, Error> {
     let mut attempts = Attempts::new(Instant::now());
+    // Kept until the end of the attempts, since it keeps other processes from printing it as well.
     let mut notice = None;
     loop {
         let round = match try_all(meeting, secret, pe, attempts.n() == 0) {
             Ok(reached) => return Ok(reached),
             Err(round) => round,
         };
+
         let is_in_time = attempts.record_refusal(Instant::now(), limit + SLACK);
         let tried = round.to_string();
         let is_early = attempts.elapsed() < OTHER_JOB.min(limit / 2);
@@ -157,10 +159,10 @@ pub(super) fn reach(
                 MeetingAddress::Named(_) => Error::NobodyServes { tried, limit },
             });
         }
+
         if notice.is_none() && attempts.elapsed() >= notice_after(limit) {
-            notice = Some(Notice::print(secret, || {
-                waiting(meeting, pe, limit, &tried)
-            }));
+            let text = waiting(meeting, pe, limit, &tried);
+            notice = Some(Notice::print(secret, &text));
         }
         attempts.pause();
     }
@@ -183,8 +185,12 @@ fn try_all(
             }
         },
     };
-    let is_short = is_first_round && addresses.len() > 1;
-    let limit = if is_short { FIRST_ATTEMPT } else { ATTEMPT };
+
+    let limit = if is_first_round && addresses.len() > 1 {
+        FIRST_ATTEMPT
+    } else {
+        ATTEMPT
+    };
     let mut round = Vec::new();
     for address in addresses {
         match attempt(address, secret, pe, limit) {
@@ -203,16 +209,22 @@ fn attempt(
     limit: Duration,
 ) -> Result<Reached, NoConnection> {
     let stream = TcpStream::connect_timeout(&address, limit)?;
+    // The limit is for both reads together: a process that sends a byte now and then does not keep
+    // this one.
     let mut reads = TimedReads::new(&stream, ATTEMPT);
     let mut connector = Connector::new(HANDSHAKE, secret, pe, MEETING, nonce()?);
+
     let mut greeting = [0; GREETING];
     reads.read_exact(&mut greeting)?;
     (&stream).write_all(&connector.claim(&greeting)?)?;
+
     let mut answer = [0; ANSWER];
     reads.read_exact(&mut answer)?;
     if connector.check(&answer)? == Answer::Deferral {
         return Err(NoConnection::Later);
     }
+
+    // `TimedReads` has set one for each read.
     stream.set_read_timeout(None)?;
     let session = connector.session();
     Ok(Reached { stream, session })
@@ -241,18 +253,20 @@ struct Notice {
 
 impl Notice {
     /// Prints the notice unless another process of the job on this machine has the right.
-    fn print(secret: &Secret, text: impl FnOnce() -> String) -> Notice {
-        let claim = || {
-            let name = NodeKey::new(secret, b"notice").name(0).ok()?;
-            let name = UnixAddress::from_abstract_name(name.abstract_name()?).ok()?;
-            UnixDatagram::bind_addr(&name).ok()
-        };
-        let socket = claim();
+    fn print(secret: &Secret, text: &str) -> Notice {
+        let socket = Notice::claim(secret);
         if socket.is_some() {
             // A PE may have no stderr.
-            let _ = writeln!(io::stderr(), "{}", text());
+            let _ = writeln!(io::stderr(), "{text}");
         }
         Notice { _socket: socket }
+    }
+
+    /// Returns the socket with the name of the notice, unless another process has it.
+    fn claim(secret: &Secret) -> Option<UnixDatagram> {
+        let name = NodeKey::new(secret, b"notice").name(0).ok()?;
+        let name = UnixAddress::from_abstract_name(name.abstract_name()?).ok()?;
+        UnixDatagram::bind_addr(&name).ok()
     }
 }
 
@@ -261,12 +275,10 @@ mod tests {
     use super::*;
 
     fn round(failures: Vec<NoConnection>) -> Round {
-        Round(
-            failures
-                .into_iter()
-                .map(|failure| ("at".to_owned(), failure))
-                .collect(),
-        )
+        let tried = failures
+            .into_iter()
+            .map(|failure| ("at".to_owned(), failure));
+        Round(tried.collect())
     }
 
     #[test]
@@ -274,18 +286,22 @@ mod tests {
         let named = MeetingAddress::Named("h1:5000".to_owned());
         let by_id = MeetingAddress::Addresses(Vec::new());
         let refused = || NoConnection::Socket(ErrorKind::ConnectionRefused.into());
-        let (early, late) = (true, false);
+        let early = true;
+        let late = false;
+
         for failure in [refused(), NoConnection::HungUp, NoConnection::Later] {
             assert!(round(vec![failure]).may_succeed_later(&named, late));
         }
         assert!(!round(vec![refused()]).may_succeed_later(&by_id, late));
         assert!(round(vec![refused(), NoConnection::HungUp]).may_succeed_later(&by_id, late));
+
         for violation in [Violation::Secret, Violation::Version(1)] {
             let of_another = || round(vec![refused(), violation.into()]);
             assert!(of_another().may_succeed_later(&named, early));
             assert!(!of_another().may_succeed_later(&named, late));
             assert!(!of_another().may_succeed_later(&by_id, early));
         }
+
         // PE 0 waits until another program gives it the port, and says so if that is too late.
         assert!(round(vec![Violation::Greeting.into()]).may_succeed_later(&named, late));
     }

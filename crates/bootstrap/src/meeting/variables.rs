@@ -57,6 +57,22 @@ pub struct GivenVariable {
     pub scheduler: Option<&'static str>,
 }
 
+impl GivenVariable {
+    fn is_above_one(&self) -> bool {
+        self.value.trim().parse().is_ok_and(|n: u32| n > 1)
+    }
+
+    /// Returns the value, which is a `what` for messages.
+    fn number(&self, what: &str) -> Result<u32, Error> {
+        self.value.trim().parse().map_err(|_| {
+            Error::JobVariables(format!(
+                "{} is {}, which is no {what}",
+                self.name, self.value
+            ))
+        })
+    }
+}
+
 /// The variables by which a process finds its rank and the number of processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedJob {
@@ -68,25 +84,31 @@ pub struct NamedJob {
 
 /// Returns the rank and the number of processes that the environment shows.
 pub fn given(lookup: Lookup<'_>) -> NamedJob {
-    let own = |name| {
-        lookup(name).map(|value| GivenVariable {
-            name,
-            value,
-            scheduler: None,
-        })
-    };
-    let of = |source: &RankSource, name| {
-        let scheduler = Some(source.scheduler);
+    let variable = |name: &'static str, scheduler| {
         lookup(name).map(|value| GivenVariable {
             name,
             value,
             scheduler,
         })
     };
-    let source = SOURCES.iter().find(|source| lookup(source.rank).is_some());
-    let rank = own(env::RANK).or_else(|| source.and_then(|source| of(source, source.rank)));
-    let size = own(env::SIZE).or_else(|| source.and_then(|source| of(source, source.size?)));
-    NamedJob { rank, size }
+    let mut given = NamedJob {
+        rank: variable(env::RANK, None),
+        size: variable(env::SIZE, None),
+    };
+
+    // Both come from one scheduler: the numbers of another one are those of another job.
+    if let Some(source) = SOURCES.iter().find(|source| lookup(source.rank).is_some()) {
+        let scheduler = Some(source.scheduler);
+        if given.rank.is_none() {
+            given.rank = variable(source.rank, scheduler);
+        }
+        if let Some(size) = source.size
+            && given.size.is_none()
+        {
+            given.size = variable(size, scheduler);
+        }
+    }
+    given
 }
 
 /// Returns a hint that `SHMEM_JOB` may have been forgotten: it is not set, but `SHMEM_RANK` or
@@ -95,35 +117,25 @@ pub fn forgotten_job_hint(lookup: Lookup<'_>) -> Option<String> {
     if lookup(env::JOB).is_some() {
         return None;
     }
-    let given = given(lookup);
-    let is_own = |variable: &Option<GivenVariable>| {
-        variable
-            .as_ref()
-            .is_some_and(|variable| variable.scheduler.is_none())
-    };
+
+    let NamedJob { rank, size } = given(lookup);
+    let is_several = rank.is_some() && size.as_ref().is_some_and(GivenVariable::is_above_one);
+    let variables: Vec<GivenVariable> = [rank, size].into_iter().flatten().collect();
     // Short names such as those of torchrun may have another meaning unless both are set.
-    let of_several = given.rank.is_some()
-        && given
-            .size
-            .as_ref()
-            .is_some_and(|size| size.value.trim().parse().is_ok_and(|n: u32| n > 1));
-    if !is_own(&given.rank) && !is_own(&given.size) && !of_several {
+    let has_own = variables.iter().any(|one| one.scheduler.is_none());
+    if !has_own && !is_several {
         return None;
     }
-    let set: Vec<String> = [given.rank, given.size]
-        .into_iter()
-        .flatten()
+
+    let assignments: Vec<String> = variables
+        .iter()
         .map(|one| format!("{}={}", one.name, one.value))
         .collect();
+    let verb = if assignments.len() == 1 { "is" } else { "are" };
     Some(format!(
-        "{} but not {}: this process is a job of one PE; set {} to the host and a free port of the process \
+        "{} {verb} set but not {}: this process is a job of one PE; set {} to the host and a free port of the process \
          with rank 0, the same on all, to form one job",
-        set.join(" and ")
-            + if set.len() == 1 {
-                " is set"
-            } else {
-                " are set"
-            },
+        assignments.join(" and "),
         env::JOB,
         env::JOB
     ))
@@ -137,31 +149,29 @@ pub(crate) fn attendance(lookup: Lookup<'_>) -> Result<Option<Attendance>, Error
     let Some(job) = lookup(env::JOB) else {
         return Ok(None);
     };
-    let given = given(lookup);
-    let number = |variable: Option<GivenVariable>, what, own, others: &str| match variable {
-        Some(GivenVariable { name, value, .. }) => match value.trim().parse::<u32>() {
-            Ok(number) => Ok((name, number)),
-            Err(_) => Err(Error::JobVariables(format!(
-                "{name} is {value}, which is no {what}"
-            ))),
-        },
-        None => Err(Error::JobVariables(format!(
-            "SHMEM_JOB is set, but nothing says the {what} of this process: set {own}, or let the scheduler set {others}"
-        ))),
+
+    let NamedJob { rank, size } = given(lookup);
+    let Some(rank) = rank else {
+        let others = SOURCES.map(|source| source.rank).join(" or ");
+        return Err(unset("rank", env::RANK, &others));
     };
-    let ranks = SOURCES.map(|source| source.rank).join(" or ");
-    let sizes = SOURCES
-        .iter()
-        .filter_map(|source| source.size)
-        .collect::<Vec<_>>()
-        .join(" or ");
-    let (rank, pe) = number(given.rank, "rank", env::RANK, &ranks)?;
-    let (size, n_pes) = number(given.size, "number of processes", env::SIZE, &sizes)?;
+    let pe = rank.number("rank")?;
+    let Some(size) = size else {
+        let others: Vec<&str> = SOURCES.iter().filter_map(|source| source.size).collect();
+        return Err(unset(
+            "number of processes",
+            env::SIZE,
+            &others.join(" or "),
+        ));
+    };
+    let n_pes = size.number("number of processes")?;
     if pe >= n_pes {
         return Err(Error::JobVariables(format!(
-            "{rank} is {pe} and {size} is {n_pes}, but ranks are numbered from 0"
+            "{} is {pe} and {} is {n_pes}, but ranks are numbered from 0",
+            rank.name, size.name
         )));
     }
+
     if let Ok(id) = job.trim().parse::<UniqueId>() {
         return Ok(Some(id.attendance(pe, n_pes)));
     }
@@ -174,6 +184,7 @@ pub(crate) fn attendance(lookup: Lookup<'_>) -> Result<Option<Attendance>, Error
                 .to_owned(),
         ));
     }
+
     // Jobs at other places are other jobs, also where the user has given them the same secret.
     let secret = secret(lookup)?.derive("place", &[job.as_bytes()]);
     Ok(Some(Attendance {
@@ -184,27 +195,36 @@ pub(crate) fn attendance(lookup: Lookup<'_>) -> Result<Option<Attendance>, Error
     }))
 }
 
+/// Returns the error that no variable has a number of this process. `own` and `others` are the
+/// variables that may have it.
+fn unset(what: &str, own: &str, others: &str) -> Error {
+    Error::JobVariables(format!(
+        "SHMEM_JOB is set, but nothing says the {what} of this process: set {own}, or let the scheduler set {others}"
+    ))
+}
+
 /// Returns the secret in the variable, or in the file that the variable names.
 fn secret(lookup: Lookup<'_>) -> Result<Secret, Error> {
-    let text = match lookup(env::JOB_SECRET) {
-        Some(value) => match value.strip_prefix('@') {
-            Some(file) => fs::read_to_string(file).map_err(|error| {
-                Error::JobVariables(format!(
-                    "SHMEM_JOB_SECRET names {file}, which cannot be read: {error}"
-                ))
-            })?,
-            None => value,
-        },
-        None => String::new(),
+    let value = lookup(env::JOB_SECRET).unwrap_or_default();
+    let text = match value.strip_prefix('@') {
+        Some(file) => fs::read_to_string(file).map_err(|error| {
+            Error::JobVariables(format!(
+                "SHMEM_JOB_SECRET names {file}, which cannot be read: {error}"
+            ))
+        })?,
+        None => value,
     };
-    match text.trim() {
-        "" => Err(Error::JobVariables(
+
+    // A file usually ends with a newline.
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(Error::JobVariables(
             "SHMEM_JOB names a host, so SHMEM_JOB_SECRET must be set, too, to a text that only the processes of the job \
              know, or to @ and the name of a file that holds one"
                 .to_owned(),
-        )),
-        text => Ok(Secret::new(text.as_bytes())),
+        ));
     }
+    Ok(Secret::new(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -40,13 +40,10 @@ fn message() -> impl Strategy<Value = FromPe> {
 }
 
 /// Pushes `stream` in slices of the given sizes, in turn, and takes whatever is whole after each.
-fn decode(
-    stream: &[u8],
-    sizes: &[usize],
-    limit: usize,
-) -> (Vec<FromPe>, Option<FrameError>, usize) {
+fn decode(stream: &[u8], sizes: &[usize], limit: usize) -> Decoded {
     let mut decoder = Decoder::new(limit);
-    let (mut messages, mut most, mut rest) = (Vec::new(), 0, stream);
+    let mut decoded = Decoded::default();
+    let mut rest = stream;
     for size in sizes.iter().cycle() {
         if rest.is_empty() {
             break;
@@ -54,16 +51,28 @@ fn decode(
         let (slice, later) = rest.split_at((*size).min(rest.len()));
         rest = later;
         decoder.push(slice);
-        most = most.max(decoder.buffer.len());
+        decoded.most_held = decoded.most_held.max(decoder.buffer.len());
+
         loop {
             match decoder.take() {
-                Ok(Some(message)) => messages.push(message),
+                Ok(Some(message)) => decoded.messages.push(message),
                 Ok(None) => break,
-                Err(error) => return (messages, Some(error), most),
+                Err(error) => {
+                    decoded.error = Some(error);
+                    return decoded;
+                }
             }
         }
     }
-    (messages, None, most)
+    decoded
+}
+
+#[derive(Default)]
+struct Decoded {
+    messages: Vec<FromPe>,
+    error: Option<FrameError>,
+    /// The maximum number of bytes that the decoder has held.
+    most_held: usize,
 }
 
 proptest! {
@@ -73,9 +82,10 @@ proptest! {
         sizes in prop::collection::vec(1_usize..50, 1..10),
     ) {
         let stream: Vec<u8> = messages.iter().flat_map(encode).collect();
-        let (decoded, error, most) = decode(&stream, &sizes, MAX_FROM_PE);
-        prop_assert_eq!(decoded, messages);
-        prop_assert_eq!(error, None);
+        let decoded = decode(&stream, &sizes, MAX_FROM_PE);
+        prop_assert_eq!(decoded.messages, messages);
+        prop_assert_eq!(decoded.error, None);
+        let most = decoded.most_held;
         prop_assert!(most < 1000, "{most} bytes held for frames of at most 310");
     }
 
@@ -89,8 +99,8 @@ proptest! {
         if versioned && stream.len() > HEADER {
             stream[1..HEADER].copy_from_slice(&[0, 0, 0, VERSION]);
         }
-        let (_, _, most) = decode(&stream, &sizes, 100);
-        prop_assert!(most <= 100 + HEADER + 50);
+        let decoded = decode(&stream, &sizes, 100);
+        prop_assert!(decoded.most_held <= 100 + HEADER + 50);
     }
 
     #[test]
@@ -118,6 +128,7 @@ fn errors_are_named_and_stay() {
         let mut decoder = Decoder::new(1000);
         decoder.push(stream);
         assert_eq!(decoder.take::<FromPe>(), Err(expected));
+
         decoder.push(&encode(&FromPe::Finalized));
         assert_eq!(decoder.take::<FromPe>(), Err(expected));
         assert_eq!(decoder.buffer.len(), 0);
@@ -126,10 +137,9 @@ fn errors_are_named_and_stay() {
 
 #[test]
 fn the_largest_record_fits_its_limit() {
-    let (round, to) = (u32::MAX, Receivers::FirstOfNode);
     let frame = encode(&FromPe::Exchange {
-        round,
-        to,
+        round: u32::MAX,
+        to: Receivers::FirstOfNode,
         record: vec![255; MAX_RECORD],
     });
     assert!(frame.len() - HEADER <= MAX_FROM_PE);

@@ -45,14 +45,18 @@ impl Messages {
     /// Returns the warnings that have not been printed, and marks them as printed. With `all`,
     /// also returns those that further PEs have sent since they were printed.
     pub(super) fn take_warnings(&mut self, all: bool) -> Vec<String> {
-        let most = |joined: &JoinedMessage| if all { joined.pes.len() } else { 1 };
-        let pending = self
-            .warnings
-            .iter_mut()
-            .filter(|joined| joined.printed < most(joined));
-        pending
-            .map(|joined| joined.take_warning(self.n_pes))
-            .collect()
+        let mut taken = Vec::new();
+        for joined in &mut self.warnings {
+            let is_pending = if all {
+                joined.printed < joined.pes.len()
+            } else {
+                joined.printed == 0
+            };
+            if is_pending {
+                taken.push(joined.take_warning(self.n_pes));
+            }
+        }
+        taken
     }
 
     /// Records a warning of a PE. Returns the text to print if all PEs have sent this warning now
@@ -61,17 +65,25 @@ impl Messages {
         let known = self
             .warnings
             .iter_mut()
-            .position(|joined| joined.join(pe, message))
-            .unwrap_or(self.warnings.len());
-        if known == MAX_WARNINGS {
-            return Some(JoinedMessage::new(pe, message).take_warning(self.n_pes));
+            .position(|joined| joined.join(pe, message));
+        let index = match known {
+            Some(index) => index,
+            None if self.warnings.len() == MAX_WARNINGS => {
+                return Some(JoinedMessage::new(pe, message).take_warning(self.n_pes));
+            }
+            None => {
+                self.warnings.push(JoinedMessage::new(pe, message));
+                self.warnings.len() - 1
+            }
+        };
+
+        // Nothing more can be joined to a warning that all PEs have sent.
+        let joined = &mut self.warnings[index];
+        if joined.printed == 0 && joined.pes.len() as u32 == self.n_pes {
+            Some(joined.take_warning(self.n_pes))
+        } else {
+            None
         }
-        if known == self.warnings.len() {
-            self.warnings.push(JoinedMessage::new(pe, message));
-        }
-        let joined = &mut self.warnings[known];
-        let is_complete = joined.printed == 0 && joined.pes.len() as u32 == self.n_pes;
-        is_complete.then(|| joined.take_warning(self.n_pes))
     }
 
     /// Records the message of a PE that ends the job. Only the first message of a job is kept.
@@ -118,9 +130,11 @@ impl JoinedMessage {
     fn take_line(&mut self, n_pes: u32) -> String {
         let pes = ranges::sorted(&self.pes[self.printed..]);
         self.printed = self.pes.len();
-        match pes.len() as u32 == n_pes && n_pes > 1 {
-            true => format!("all {n_pes} PEs: {}", self.text),
-            false => format!("{}: {}", ranges::pes(&pes), self.text),
+
+        if pes.len() as u32 == n_pes && n_pes > 1 {
+            format!("all {n_pes} PEs: {}", self.text)
+        } else {
+            format!("{}: {}", ranges::pes(&pes), self.text)
         }
     }
 }

@@ -21,16 +21,11 @@ fn running(n_pes: u32) -> Server {
     let mut server = job(n_pes);
     for pe in 0..n_pes {
         let decisions = say(&mut server, pe, &FromPe::Hello { pid: 100 + pe });
-        assert_eq!(
-            answers(&decisions),
-            [(
-                pe,
-                FromLauncher::Welcome {
-                    pe,
-                    nodes: NodeMap::one_node(n_pes).unwrap()
-                }
-            )]
-        );
+        let welcome = FromLauncher::Welcome {
+            pe,
+            nodes: NodeMap::one_node(n_pes).expect("PEs"),
+        };
+        assert_eq!(answers(&decisions), [(pe, welcome)]);
     }
     server
 }
@@ -109,9 +104,11 @@ fn a_killed_pe_ends_the_job_in_any_phase() {
     let message = "oshrun: PE 1 (pid 101, host a) was killed by SIGKILL";
     let mut silent = job(2);
     assert_ends(&silent.exited(1, Exit::Signal(9)), 137, Some(message));
+
     let mut finalized = running(2);
     assert_eq!(say(&mut finalized, 1, &FromPe::Finalized), []);
     assert_ends(&finalized.exited(1, Exit::Signal(9)), 137, Some(message));
+
     let mut alone = running(1);
     assert_ends(
         &alone.exited(0, Exit::Signal(11)),
@@ -149,7 +146,9 @@ fn pes_that_agree_to_exit_before_finalize_are_warned_once() {
     let mut server = running(2);
     assert_eq!(say(&mut server, 0, &exchange(0, b"")), []);
     sent(&say(&mut server, 1, &exchange(0, b"")));
-    (0..2).for_each(|pe| assert_eq!(say(&mut server, pe, &FromPe::Unfinalized), []));
+    for pe in 0..2 {
+        assert_eq!(say(&mut server, pe, &FromPe::Unfinalized), []);
+    }
     assert_eq!(server.exited(1, Exit::Status(0)), None);
     let Some(Decision::Warn { message }) = server.exited(0, Exit::Status(0)) else {
         panic!("no warning")
@@ -176,19 +175,12 @@ fn the_end_of_a_failed_pe_names_the_transport_that_it_was_opening() {
     let crashed = |opens: &[&str]| {
         let mut server = running(2);
         for what in opens {
-            assert_eq!(
-                say(
-                    &mut server,
-                    0,
-                    &FromPe::Opening {
-                        what: what.to_string()
-                    }
-                ),
-                []
-            );
+            let what = what.to_string();
+            assert_eq!(say(&mut server, 0, &FromPe::Opening { what }), []);
         }
         server.exited(0, Exit::Signal(11))
     };
+
     let pe = "oshrun: PE 0 (pid 100, host a) was killed by SIGSEGV";
     let while_opening = format!(
         "{pe}; it was opening the transport ofi (b): select another transport (SHMEM_TRANSPORT), or see what \
@@ -204,20 +196,13 @@ fn the_end_of_a_failed_pe_names_what_it_was_refused() {
     let refused = |n_pes| {
         let mut server = running(n_pes);
         for what in ["8 bytes", "9 bytes"] {
-            assert_eq!(
-                say(
-                    &mut server,
-                    0,
-                    &FromPe::Refused {
-                        what: what.to_string()
-                    }
-                ),
-                []
-            );
+            let what = what.to_string();
+            assert_eq!(say(&mut server, 0, &FromPe::Refused { what }), []);
         }
         server
     };
     let pe = "oshrun: PE 0 (pid 100, host a)";
+
     for (signal, name) in [(6, "SIGABRT"), (7, "SIGBUS"), (11, "SIGSEGV")] {
         let killed = format!("{pe} was killed by {name}");
         let message = format!(
@@ -228,6 +213,7 @@ fn the_end_of_a_failed_pe_names_what_it_was_refused() {
             128 + signal,
             Some(&message),
         );
+
         // A PE that has finalized did not need that memory.
         let mut finalized = refused(2);
         say(&mut finalized, 0, &FromPe::Finalized);
@@ -237,14 +223,18 @@ fn the_end_of_a_failed_pe_names_what_it_was_refused() {
             Some(&killed),
         );
     }
+
+    // No null pointer leads to this signal.
     let killed = format!("{pe} was killed by SIGKILL");
     assert_ends(&refused(2).exited(0, Exit::Signal(9)), 137, Some(&killed));
+
     let left = format!(
         "{pe} exited with status 3 before shmem_finalize; before that it was refused 8 bytes"
     );
     for n_pes in [1, 2] {
         assert_ends(&refused(n_pes).exited(0, Exit::Status(3)), 3, Some(&left));
     }
+
     let mut noticed = refused(1);
     say(&mut noticed, 0, &FromPe::Finalized);
     assert_eq!(noticed.exited(0, Exit::Status(3)), None);
@@ -260,6 +250,7 @@ fn an_exit_without_init_ends_the_job_of_those_who_called_it() {
         1,
         Some(message),
     );
+
     let mut after = job(2);
     say(&mut after, 0, &FromPe::Hello { pid: 100 });
     assert_ends(&after.exited(1, Exit::Status(0)), 1, Some(message));
@@ -279,15 +270,17 @@ fn programs_without_init_end_with_the_first_failure() {
 #[test]
 fn a_job_without_init_ends_silently_if_it_succeeds_or_is_interrupted() {
     let mut successful = job(2);
-    (0..2).for_each(|pe| assert_eq!(successful.exited(pe, Exit::Status(0)), None));
+    for pe in 0..2 {
+        assert_eq!(successful.exited(pe, Exit::Status(0)), None);
+    }
     assert_eq!(successful.failed_without_init(), None);
+
     let mut interrupted = job(1);
     assert_eq!(interrupted.interrupted(2), None);
     assert_eq!(interrupted.exited(0, Exit::Status(130)), None);
-    assert_eq!(
-        (interrupted.status(), interrupted.failed_without_init()),
-        (130, None)
-    );
+    assert_eq!(interrupted.status(), 130);
+    assert_eq!(interrupted.failed_without_init(), None);
+
     let mut ended = running(1);
     ended.exited(0, Exit::Status(3));
     assert_eq!(ended.failed_without_init(), None);
@@ -305,20 +298,25 @@ fn a_failure_after_finalize_leaves_the_job_alone() {
 
 #[test]
 fn an_init_after_finalize_is_collective_too() {
-    let mut server = running(2);
-    (0..2).for_each(|pe| drop(say(&mut server, pe, &FromPe::Finalized)));
+    let finalized = || {
+        let mut server = running(2);
+        for pe in 0..2 {
+            assert_eq!(say(&mut server, pe, &FromPe::Finalized), []);
+        }
+        server
+    };
+
+    let mut server = finalized();
     assert_eq!(say(&mut server, 0, &FromPe::Resumed), []);
     let message = "oshrun: PE 1 (pid 101, host a) exited with status 0 without calling shmem_init again, which PE 0 has called";
     assert_ends(&server.exited(1, Exit::Status(0)), 1, Some(message));
 
-    let mut server = running(2);
-    (0..2).for_each(|pe| drop(say(&mut server, pe, &FromPe::Finalized)));
-    (0..2).for_each(|pe| assert_eq!(say(&mut server, pe, &FromPe::Resumed), []));
+    let mut server = finalized();
+    for pe in 0..2 {
+        assert_eq!(say(&mut server, pe, &FromPe::Resumed), []);
+    }
     assert_eq!(say(&mut server, 0, &exchange(0, b"x")), []);
-    let records = [b"x", b"y"]
-        .map(|record| record.to_vec())
-        .into_iter()
-        .collect();
+    let records = [b"x".to_vec(), b"y".to_vec()].into_iter().collect();
     assert_eq!(
         sent(&say(&mut server, 1, &exchange(0, b"y"))),
         FromLauncher::Gathered { round: 0, records }
@@ -334,6 +332,7 @@ fn nobody_waits_for_a_pe_that_has_left() {
     say(&mut before, 1, &FromPe::Finalized);
     assert_eq!(before.exited(1, Exit::Status(0)), None);
     assert_ends(&say(&mut before, 0, &exchange(0, b"")), 1, Some(message));
+
     let mut after = running(2);
     say(&mut after, 1, &FromPe::Finalized);
     say(&mut after, 0, &exchange(0, b""));
@@ -346,6 +345,7 @@ fn the_first_abort_speaks_and_the_exit_of_its_pe_is_silent() {
         let message = text.to_string();
         FromPe::Abort { status, message }
     };
+
     let mut server = running(2);
     assert_eq!(say(&mut server, 1, &abort("PE 1: no heap", 6)), []);
     assert_eq!(say(&mut server, 0, &abort("PE 0: me too", 1)), []);
@@ -354,6 +354,7 @@ fn the_first_abort_speaks_and_the_exit_of_its_pe_is_silent() {
     assert!(!server.has_pending() && server.take_messages().is_empty());
     assert_eq!(server.exited(0, Exit::Signal(9)), None);
     assert_eq!(server.status(), 6);
+
     let message = Some("PE 0: no status");
     assert_ends(&say(&mut job(1), 0, &abort("no status", 256)), 1, message);
 }
@@ -368,6 +369,7 @@ fn equal_messages_are_printed_once_with_their_pes() {
     assert_eq!(say(&mut all, 2, &abort(2)), []);
     assert_eq!(say(&mut all, 0, &abort(0)), []);
     assert_ends(&say(&mut all, 1, &abort(1)), 3, Some("all 3 PEs: no heap"));
+
     let mut some = running(3);
     assert_eq!(say(&mut some, 2, &abort(2)), []);
     assert_eq!(say(&mut some, 0, &abort(0)), []);
@@ -382,6 +384,7 @@ fn equal_warnings_are_printed_at_most_twice() {
     let warn = |message: &str| Decision::Warn {
         message: message.to_owned(),
     };
+
     let mut all = running(2);
     assert_eq!(say(&mut all, 1, &warning(1)), []);
     assert_eq!(
@@ -428,10 +431,12 @@ fn an_interrupt_is_blamed_on_nobody() {
         assert_eq!(server.interrupted(2), None);
         assert_ends(&server.exited(1, exit), 130, message);
     }
+
     let mut crash = running(2);
     assert_eq!(crash.interrupted(2), None);
     let message = "oshrun: PE 1 (pid 101, host a) was killed by SIGSEGV";
     assert_ends(&crash.exited(1, Exit::Signal(11)), 139, Some(message));
+
     let mut graceful = running(1);
     assert_eq!(graceful.interrupted(15), None);
     say(&mut graceful, 0, &FromPe::Finalized);
@@ -543,7 +548,7 @@ proptest! {
     #[test]
     fn whatever_happens_the_job_ends_once_and_hears_nothing_after(events in prop::collection::vec(event(), 0..40)) {
         let mut server = job(3);
-        let (mut ended, mut status) = (false, 0);
+        let mut end = None;
         let mut exited = [false; 3];
         for event in events {
             let decisions = match event {
@@ -554,18 +559,17 @@ proptest! {
                     exited[pe as usize] = true;
                     server.exited(pe, exit).into_iter().collect()
                 }
-                Event::Interrupt => {
-                    server.interrupted(2).into_iter().collect()
-                }
+                Event::Interrupt => server.interrupted(2).into_iter().collect(),
             };
+
             for decision in decisions {
-                prop_assert!(!ended, "{decision:?} after the end");
-                if let Decision::EndJob { status: with, message, .. } = decision {
-                    prop_assert!(with != 0 || message.is_none());
-                    (ended, status) = (true, with);
+                prop_assert_eq!(end, None, "{:?} after the end", decision);
+                if let Decision::EndJob { status, message } = decision {
+                    prop_assert!(status != 0 || message.is_none());
+                    end = Some(status);
                 }
             }
-            if ended {
+            if let Some(status) = end {
                 prop_assert_eq!(server.status(), status);
             }
         }

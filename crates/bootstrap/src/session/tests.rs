@@ -14,30 +14,32 @@ fn job(n_pes: u32, body: impl Fn(JobSession) + Sync) -> Option<Decision> {
     let (pairs, peers): (Vec<_>, Vec<_>) = (0..n_pes)
         .map(|_| UnixStream::pair().expect("a pair"))
         .unzip();
-    let (record, records) = mpsc::channel();
+    let (pieces, received) = mpsc::channel();
     thread::scope(|scope| {
         for peer in peers {
             let body = &body;
             scope.spawn(move || body(JobSession::join(Link::new(peer), None).expect("welcome")));
         }
+
+        // A thread for each PE reads what it sends. The server handles the pieces one by one.
         for (pe, pair) in pairs.iter().enumerate() {
-            let record = record.clone();
+            let pieces = pieces.clone();
             scope.spawn(move || {
                 let mut bytes = [0; 100];
                 while let Ok(nbytes @ 1..) = { pair }.read(&mut bytes) {
-                    record
+                    pieces
                         .send((pe as u32, bytes[..nbytes].to_vec()))
                         .expect("the server outlives its readers");
                 }
             });
         }
-        drop(record);
-        let mut server = Server::new(
-            NodeMap::one_node(n_pes).expect("PEs"),
-            vec!["a".to_string()],
-        );
+        // The loop below ends with the last reader.
+        drop(pieces);
+
+        let nodes = NodeMap::one_node(n_pes).expect("PEs");
+        let mut server = Server::new(nodes, vec!["a".to_string()]);
         let mut end = None;
-        for (pe, bytes) in records {
+        for (pe, bytes) in received {
             let mut decisions = server.received(pe, &bytes);
             decisions.extend(server.take_messages());
             for decision in decisions {
@@ -45,15 +47,18 @@ fn job(n_pes: u32, body: impl Fn(JobSession) + Sync) -> Option<Decision> {
                     Decision::Send { pe, frame } => {
                         (&pairs[pe as usize]).write_all(&frame).expect("a PE reads")
                     }
-                    Decision::SendAll { to, frame } => pairs
-                        .iter()
-                        .take(if to == Receivers::All { pairs.len() } else { 1 })
-                        .for_each(|mut pair| pair.write_all(&frame).expect("a PE reads")),
+                    Decision::SendAll { to, frame } => {
+                        // All PEs are on one node.
+                        let n_receivers = if to == Receivers::All { pairs.len() } else { 1 };
+                        for mut pair in &pairs[..n_receivers] {
+                            pair.write_all(&frame).expect("a PE reads");
+                        }
+                    }
                     ended => {
                         end = Some(ended);
-                        pairs.iter().for_each(|pair| {
-                            pair.shutdown(std::net::Shutdown::Both).expect("open")
-                        });
+                        for pair in &pairs {
+                            pair.shutdown(std::net::Shutdown::Both).expect("open");
+                        }
                     }
                 }
             }
@@ -72,13 +77,16 @@ fn exchanges_and_barriers() {
                 let record = |pe: u32| vec![round; 40 * pe as usize];
                 let records = session.exchange(&record(session.pe())).expect("records");
                 assert_eq!(records, (0..n_pes).map(record).collect());
+
                 let to_first = session
                     .exchange_to_first(&record(session.pe()))
                     .expect("records");
                 assert_eq!(to_first, (session.pe() == 0).then_some(records));
+
                 met.wait();
                 session.barrier().expect("barrier");
             }
+
             session.report_finalize().expect("finalized");
             session.report_resumption().expect("resumed");
             session.barrier().expect("barrier");
@@ -95,6 +103,7 @@ fn the_largest_records_pass() {
             .exchange(&vec![session.pe() as u8; MAX_RECORD])
             .expect("records");
         assert!((0..3).all(|pe| records[pe] == vec![pe as u8; MAX_RECORD]));
+
         let refused = session
             .exchange(&vec![0; MAX_RECORD + 1])
             .expect_err("too large");
@@ -148,15 +157,11 @@ fn a_global_exit_ends_the_job_silently() {
 #[test]
 fn alone_there_is_nobody_to_ask() {
     let mut session = JobSession::alone();
-    assert_eq!(
-        (
-            session.pe(),
-            session.n_pes(),
-            session.local_id(),
-            session.nodes().n_nodes()
-        ),
-        (0, 1, 0, 1)
-    );
+    assert_eq!(session.pe(), 0);
+    assert_eq!(session.n_pes(), 1);
+    assert_eq!(session.local_id(), 0);
+    assert_eq!(session.nodes().n_nodes(), 1);
+
     assert!(session.exchange(b"me").expect("alone").iter().eq([b"me"]));
     assert!(session.exchange_to_first(b"me").expect("alone").is_some());
     assert!(session.take_node_memory().is_none());

@@ -27,21 +27,19 @@ fn node(
     file: impl Fn(u32) -> Option<OwnedFd> + Sync,
     body: impl Fn(u32, NodeConnections) + Sync,
 ) {
-    let (key, together) = (new_key(), Barrier::new(pes.len()));
+    let key = new_key();
+    let fence = Barrier::new(pes.len());
+    let run = |pe| {
+        let rendezvous = Rendezvous::open(key.clone(), pe, ANSWER).expect("a name");
+        fence.wait();
+        let file = file(pe);
+        let node = rendezvous.connect_node(n_pes, file.as_ref().map(AsFd::as_fd));
+        body(pe, node.expect("node"));
+    };
     thread::scope(|scope| {
         for &pe in pes {
-            let (key, together, file, body) = (&key, &together, &file, &body);
-            scope.spawn(move || {
-                let rendezvous = Rendezvous::open(key.clone(), pe, ANSWER).expect("a name");
-                together.wait();
-                let file = file(pe);
-                body(
-                    pe,
-                    rendezvous
-                        .connect_node(n_pes, file.as_ref().map(AsFd::as_fd))
-                        .expect("node"),
-                );
-            });
+            let run = &run;
+            scope.spawn(move || run(pe));
         }
     });
 }
@@ -185,8 +183,7 @@ fn a_first_pe_that_ends_before_it_answers_is_named() {
         let (first, other) = two(ANSWER);
         thread::scope(|scope| {
             let rendezvous = scope.spawn(|| other.connect_node(2, None));
-            let wait = || time_limit::is_readable(&first.socket, SLICE).expect("a look");
-            while !wait() {}
+            while !time_limit::is_readable(&first.socket, SLICE).expect("a look") {}
             if reads {
                 first
                     .next_hello(SLICE)
@@ -194,6 +191,7 @@ fn a_first_pe_that_ends_before_it_answers_is_named() {
                     .expect("a hello");
             }
             drop(first);
+
             let error = rendezvous
                 .join()
                 .expect("no panic")
@@ -214,6 +212,7 @@ fn a_first_pe_without_the_secret_is_refused() {
                 break hello;
             }
         };
+
         let without_secret = Rendezvous {
             key: new_key(),
             ..first
@@ -221,6 +220,7 @@ fn a_first_pe_without_the_secret_is_refused() {
         let memory = new_memory().expect("a memfd");
         // PE 1 may refuse and close the stream before all of it is sent.
         let _ = without_secret.answer(pe, &joined.stream, memory.as_fd(), &[None, None]);
+
         let error = rendezvous
             .join()
             .expect("no panic")
@@ -273,6 +273,7 @@ fn intrude(key: &NodeKey, pe: u32, attack: Attack, wait: Option<Duration>) -> bo
     if rustix::net::connect(&socket, &key.name(pe).expect("a name")).is_err() {
         return false;
     }
+
     let words: &[u8] = match attack {
         Attack::Empty => b"",
         Attack::Long => &[0xA5; 4096],
@@ -307,25 +308,28 @@ fn other_users_keep_nobody_waiting() {
         const PES: [u32; 4] = [1, 2, 4, 5];
         let key = new_key();
         let rendezvous = PES.map(|pe| Rendezvous::open(key.clone(), pe, ANSWER).expect("a name"));
-        let (full, over) = (Barrier::new(4), AtomicBool::new(false));
-        thread::scope(|scope| {
-            for attacker in 0..3 {
-                let (key, full, over) = (&key, &full, &over);
-                scope.spawn(move || {
-                    become_another();
-                    if attacker == 0 {
-                        for pe in PES {
-                            let n = (0..1 << 16).take_while(|_| intrude(key, pe, attack, None));
-                            assert_ne!(n.count(), 0, "PE {pe} has a queue");
-                        }
-                    }
-                    full.wait();
-                    while !over.load(Ordering::Relaxed) {
-                        intrude(key, PES[0], attack, Some(Duration::from_millis(20)));
-                    }
-                });
+        let full = Barrier::new(4);
+        let over = AtomicBool::new(false);
+        let attack = |attacker| {
+            become_another();
+            if attacker == 0 {
+                for pe in PES {
+                    let n = (0..1 << 16).take_while(|_| intrude(&key, pe, attack, None));
+                    assert_ne!(n.count(), 0, "PE {pe} has a queue");
+                }
             }
             full.wait();
+            while !over.load(Ordering::Relaxed) {
+                intrude(&key, PES[0], attack, Some(Duration::from_millis(20)));
+            }
+        };
+        thread::scope(|scope| {
+            for attacker in 0..3 {
+                let attack = &attack;
+                scope.spawn(move || attack(attacker));
+            }
+            full.wait();
+
             let node = rendezvous.map(|rendezvous| {
                 scope.spawn(move || {
                     let pe = rendezvous.pe as u8;
@@ -334,15 +338,12 @@ fn other_users_keep_nobody_waiting() {
                     node.peers.broadcast(gathered).expect("the whole")
                 })
             });
+            // The attackers end before anything can panic, since the scope waits for them.
             let node = node.map(|pe| pe.join());
             over.store(true, Ordering::Relaxed);
+            let expected = PES.map(|pe| vec![pe as u8]);
             for whole in node {
-                assert!(
-                    whole
-                        .expect("no panic")
-                        .iter()
-                        .eq(&PES.map(|pe| vec![pe as u8]))
-                );
+                assert!(whole.expect("no panic").iter().eq(&expected));
             }
         });
     }

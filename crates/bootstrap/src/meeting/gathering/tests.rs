@@ -1,11 +1,14 @@
 //! A meeting ends with a reason whatever arrives at it, or does not. Its members are connections of
 //! these tests.
 
+use std::net::SocketAddr;
+
+use super::limits::PINGS;
 use super::*;
 use crate::link::Link;
 use crate::meeting::attendance::MeetingAddress;
 use crate::meeting::reach::{Reached, reach};
-use std::net::SocketAddr;
+use crate::proto::FromPe;
 
 /// The limit of joining of a meeting whose members hold back what others wait for.
 const SHORT: Duration = Duration::from_millis(800);
@@ -26,8 +29,13 @@ impl Meeting {
             join,
             silence: LONG,
         };
-        let (sockets, source) = (vec![listener], MeetingSource::Variables);
-        Gathering::start(sockets, secret.clone(), limits, source).expect("a thread");
+        Gathering::start(
+            vec![listener],
+            secret.clone(),
+            limits,
+            MeetingSource::Variables,
+        )
+        .expect("a thread");
         Meeting { at, secret }
     }
 
@@ -77,8 +85,11 @@ struct TestMember {
 
 impl TestMember {
     fn contribute(&self) {
-        let (round, to, record) = (0, proto::Receivers::All, b"record".to_vec());
-        let exchange = FromPe::Exchange { round, to, record };
+        let exchange = FromPe::Exchange {
+            round: 0,
+            to: proto::Receivers::All,
+            record: b"record".to_vec(),
+        };
         self.link.send(&exchange).expect("it reads");
     }
 
@@ -127,12 +138,14 @@ fn a_member_of_which_nothing_arrives_is_named() {
 fn a_member_that_needs_long_is_awaited() {
     let [mut first, mut slow] = Meeting::new(SHORT).job(["a", "b"]);
     first.contribute();
+
     let slow = thread::spawn(move || {
         // Three times the limit.
         assert_eq!(slow.receive_alive(3 * PINGS as usize), None);
         slow.contribute();
         slow.receive_alive(usize::MAX)
     });
+
     for received in [
         first.receive_alive(usize::MAX),
         slow.join().expect("no panic"),

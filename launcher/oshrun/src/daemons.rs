@@ -69,25 +69,27 @@ impl Daemons {
         output: &mut Output,
     ) -> Result<(), StartFailure> {
         self.since = Instant::now();
-        let started = hosts.into_iter().try_for_each(|local| {
+        // The command is needed for messages about the daemons that start, even if one does not.
+        self.command = Some(command.clone());
+        for local in hosts {
             let host = local.host.clone();
             let job = HostJob {
                 spec: spec.clone(),
                 local,
             };
-            self.start_one(&command, job, processes, output)
-                .map_err(|error| {
-                    let (name, reason) = (command.agent.name(), reason(&error));
-                    let remedy = match error.kind() {
-                        io::ErrorKind::NotFound => "; name another command with --launch-agent",
-                        _ => "",
-                    };
-                    let sentence = format!("cannot start {name} for host {host}: {reason}{remedy}");
-                    StartFailure::general(sentence)
-                })
-        });
-        self.command = Some(command);
-        started
+            if let Err(error) = self.start_one(&command, job, processes, output) {
+                let name = command.agent.name();
+                let reason = reason(&error);
+                let remedy = match error.kind() {
+                    io::ErrorKind::NotFound => "; name another command with --launch-agent",
+                    _ => "",
+                };
+                return Err(StartFailure::general(format!(
+                    "cannot start {name} for host {host}: {reason}{remedy}"
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn start_one(
@@ -97,23 +99,32 @@ impl Daemons {
         processes: &mut Processes,
         output: &mut Output,
     ) -> io::Result<()> {
-        let number = self.list.len();
-        let (theirs, stdin) = io::pipe()?;
-        let (stdout, out) = io::pipe()?;
+        let (their_stdin, stdin) = io::pipe()?;
+        let (stdout, their_stdout) = io::pipe()?;
         let stderr = rustix::fs::memfd_create("oshrun-agent", MemfdFlags::CLOEXEC)?;
-        let err = rustix::io::fcntl_dupfd_cloexec(&stderr, 0)?;
-        let agent = command.agent.command(&job.local.host, &command.oshrun);
-        let theirs = (theirs.into(), out.into(), err);
-        let pid = spawn::start_agent(agent, theirs, processes.guard())?;
+        let their_stderr = rustix::io::fcntl_dupfd_cloexec(&stderr, 0)?;
+        let mut agent = command.agent.command(&job.local.host, &command.oshrun);
+        agent
+            .stdin(their_stdin)
+            .stdout(their_stdout)
+            .stderr(their_stderr);
+
+        let number = self.list.len();
+        let pid = spawn::start_agent(agent, processes.guard())?;
         processes.add(Child::Daemon(number), pid);
         let streams = AgentStreams {
             stdin,
             stdout,
             stderr: stderr.into(),
         };
-        let relay = |orders: &_| output.relay(orders);
-        let (local, period) = (job.local.clone(), connection::period(self.limit));
-        let daemon = RemoteDaemon::new(number, local, streams, relay, &self.arrivals, period)?;
+        let daemon = RemoteDaemon::new(
+            number,
+            job.local.clone(),
+            streams,
+            |orders| output.relay(orders),
+            &self.arrivals,
+            connection::period(self.limit),
+        )?;
         daemon.orders.send(&DaemonOrder::Start(Box::new(job)));
         self.list.push(daemon);
         Ok(())
@@ -141,17 +152,20 @@ impl Daemons {
 
     /// Sends a message to all daemons.
     pub fn broadcast(&self, message: &DaemonOrder) {
-        if !self.list.is_empty() {
-            let frame: Arc<[u8]> = proto::encode(message).into();
-            self.list
-                .iter()
-                .for_each(|daemon| daemon.orders.send_frame(frame.clone()));
+        if self.list.is_empty() {
+            return;
+        }
+        // The message may have the records of all PEs, so it is encoded once.
+        let frame: Arc<[u8]> = proto::encode(message).into();
+        for daemon in &self.list {
+            daemon.orders.send_frame(frame.clone());
         }
     }
 
     /// Waits until all messages have been sent, for [`FLUSH_LIMIT`] at most for each daemon.
     pub async fn flush(&self) {
         for daemon in &self.list {
+            // A daemon that does not read misses the message until it reads again.
             let _ = timeout(FLUSH_LIMIT, daemon.orders.flush()).await;
         }
     }
@@ -180,6 +194,7 @@ impl Daemons {
             }
             DaemonEvent::Message(HostEvent::Pong | HostEvent::Idle | HostEvent::Done)
             | DaemonEvent::Greeted => {}
+            // The job has ended because of the loss.
             DaemonEvent::Message(_) if daemon.stage == DaemonStage::Lost => {}
             DaemonEvent::Message(event) => return Some(event),
             DaemonEvent::Invalid(error) => return self.lose(number, Some(error), processes),
@@ -262,20 +277,23 @@ impl Daemons {
         let had_started = daemon.stage != DaemonStage::Starting;
         daemon.give_up();
         processes.kill(Child::Daemon(number));
+
         let daemon = &self.list[number];
         let command = self.command.as_ref()?;
         let host = &daemon.host;
-        let cause =
-            reason.unwrap_or_else(|| describe_end(&command.agent.name(), daemon, had_started));
-        let sentence = match had_started {
-            true => format!("host {host} was lost: {cause}"),
-            false => {
-                let of_hosts = command.allocated_by.map(allocation::remedy);
-                let of_hosts = of_hosts.map_or(String::new(), |remedy| format!("; {remedy}"));
-                let of_daemon = remedy(daemon, command);
-                format!("cannot start the PEs of host {host}: {cause}{of_daemon}{of_hosts}")
-            }
+        let cause = match reason {
+            Some(reason) => reason,
+            None => describe_end(&command.agent.name(), daemon, had_started),
         };
+        if had_started {
+            return Some(HostEvent::failed(format!("host {host} was lost: {cause}")));
+        }
+
+        let mut sentence = format!("cannot start the PEs of host {host}: {cause}");
+        sentence += &remedy(daemon, command);
+        if let Some(variable) = command.allocated_by {
+            sentence += &format!("; {}", allocation::remedy(variable));
+        }
         Some(HostEvent::failed(sentence))
     }
 }

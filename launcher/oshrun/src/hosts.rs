@@ -34,36 +34,21 @@ pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
         .launch_agent
         .clone()
         .map(|words| Agent::Remote(words.0));
-    let listed = match (&options.hosts, &options.hostfile) {
-        (Some(_), Some(_)) => {
-            return Err(StartFailure::usage(
-                "use either -H or --hostfile, not both".to_string(),
-            ));
-        }
-        (Some(text), None) => Some(list::parse_option("-H", text).map_err(StartFailure::usage)?),
-        (None, Some(file)) => {
-            let what = format!("read the list of hosts {}", file.display());
-            let text = std::fs::read_to_string(file).map_err(|error| cannot(&what, &error))?;
-            let shown = file.display().to_string();
-            Some(list::parse_file(&shown, &text).map_err(StartFailure::usage)?)
-        }
-        (None, None) => None,
-    };
     let mut allocated_by = None;
-    let hosts = match listed {
-        Some(hosts) => hosts,
-        None => match Allocation::find()? {
-            Some(allocation) => {
-                agent = agent.or_else(|| allocation.agent());
-                allocated_by = Some(allocation.variable);
-                allocation.hosts
-            }
-            None => vec![HostSlots {
-                name: own_name(),
-                slots: None,
-            }],
-        },
+    let hosts = if let Some(hosts) = named(options)? {
+        hosts
+    } else if let Some(allocation) = Allocation::find()? {
+        // This runs srun, so not without need.
+        agent = agent.or_else(|| allocation.agent());
+        allocated_by = Some(allocation.variable);
+        allocation.hosts
+    } else {
+        vec![HostSlots {
+            name: own_name(),
+            slots: None,
+        }]
     };
+
     let is_strict = allocated_by.is_none();
     let parts = distribute(distinct(hosts), options.n_pes, options.ppn, is_strict)
         .map_err(StartFailure::usage)?;
@@ -76,18 +61,34 @@ pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
     })
 }
 
+/// Returns the hosts that the user has named, if any.
+fn named(options: &Options) -> Result<Option<Vec<HostSlots>>, StartFailure> {
+    let hosts = match (&options.hosts, &options.hostfile) {
+        (Some(_), Some(_)) => Err("use either -H or --hostfile, not both".to_string()),
+        (Some(text), None) => list::parse_option("-H", text),
+        (None, Some(file)) => {
+            let shown = file.display().to_string();
+            let text = std::fs::read_to_string(file)
+                .map_err(|error| cannot(&format!("read the list of hosts {shown}"), &error))?;
+            list::parse_file(&shown, &text)
+        }
+        (None, None) => return Ok(None),
+    };
+    hosts.map(Some).map_err(StartFailure::usage)
+}
+
 /// Returns each host once. A host that is listed twice is one node with the slots of both entries.
 fn distinct(listed: Vec<HostSlots>) -> Vec<HostSlots> {
     let mut hosts: Vec<HostSlots> = Vec::new();
     for entry in listed {
         // This machine has several names.
-        let is_same = |host: &&mut HostSlots| {
-            host.name == entry.name || is_own(&host.name) && is_own(&entry.name)
-        };
-        match hosts.iter_mut().find(is_same) {
+        let known = hosts
+            .iter_mut()
+            .find(|host| host.name == entry.name || is_own(&host.name) && is_own(&entry.name));
+        match known {
             Some(host) => {
-                let (one, other) = (host.slots.unwrap_or(1), entry.slots.unwrap_or(1));
-                host.slots = Some(one.saturating_add(other));
+                let before = host.slots.unwrap_or(1);
+                host.slots = Some(before.saturating_add(entry.slots.unwrap_or(1)));
             }
             None => hosts.push(entry),
         }
@@ -95,7 +96,6 @@ fn distinct(listed: Vec<HostSlots>) -> Vec<HostSlots> {
     hosts
 }
 
-/// Returns the name of this machine.
 fn own_name() -> String {
     rustix::system::uname()
         .nodename()
@@ -105,9 +105,11 @@ fn own_name() -> String {
 
 /// Returns true if a host is this machine.
 fn is_own(host: &str) -> bool {
-    let slurm_name = std::env::var("SLURMD_NODENAME").ok();
-    if host == "localhost" || slurm_name.as_deref() == Some(host) || is_same_name(host, &own_name())
-    {
+    if host == "localhost" || is_same_name(host, &own_name()) {
+        return true;
+    }
+    // Slurm may know the machine by another name than the machine itself.
+    if std::env::var("SLURMD_NODENAME").is_ok_and(|name| name == host) {
         return true;
     }
     // A socket can be bound only to an address of this machine.
@@ -117,9 +119,8 @@ fn is_own(host: &str) -> bool {
 
 /// Returns true if two names are equal, or equal without the domain that one of them lacks.
 fn is_same_name(one: &str, other: &str) -> bool {
-    let short = |name: &str| name.split('.').next().unwrap_or_default().to_string();
     let both_have_domains = one.contains('.') && other.contains('.');
-    one == other || (!both_have_domains && short(one) == short(other))
+    one == other || (!both_have_domains && one.split('.').next() == other.split('.').next())
 }
 
 /// Distributes PEs to hosts, in blocks and in order. Returns the hosts that have PEs.
@@ -140,8 +141,11 @@ fn distribute(
     is_strict: bool,
 ) -> Result<Vec<HostPes>, String> {
     if per_host.is_some() {
-        nodes.iter_mut().for_each(|node| node.slots = per_host);
+        for node in &mut nodes {
+            node.slots = per_host;
+        }
     }
+
     let has_slots = nodes.iter().any(|node| node.slots.is_some());
     let slots: Vec<u32> = nodes.iter().map(|node| node.slots.unwrap_or(1)).collect();
     let total: u64 = slots.iter().map(|slots| u64::from(*slots)).sum();
@@ -155,13 +159,13 @@ fn distribute(
         }
         Some(n_pes) => spread(n_pes, nodes.len() as u32),
     };
+
     let mut first = 0_u32;
     let mut parts = Vec::new();
-    for (node, count) in nodes
-        .into_iter()
-        .zip(counts)
-        .filter(|(_, count)| *count > 0)
-    {
+    for (node, count) in nodes.into_iter().zip(counts) {
+        if count == 0 {
+            continue;
+        }
         let end = first
             .checked_add(count)
             .ok_or("a job has fewer than 2^32 PEs")?;
@@ -177,12 +181,13 @@ fn distribute(
 /// Fills one host after the other up to its slots.
 fn filled(n_pes: u32, slots: &[u32]) -> Vec<u32> {
     let mut left = n_pes;
-    let mut take = |slots: &u32| {
+    let mut counts = Vec::new();
+    for slots in slots {
         let count = left.min(*slots);
         left -= count;
-        count
-    };
-    slots.iter().map(&mut take).collect()
+        counts.push(count);
+    }
+    counts
 }
 
 /// Returns the same number for every host, and one more for the first hosts.

@@ -50,94 +50,52 @@ const TIMED_OUT: i32 = 124;
 
 /// Runs a job, or with `--dry-run` prints its plan. Returns the exit status of oshrun.
 pub async fn run(options: &Options) -> Result<i32, StartFailure> {
-    let mut timings = Timings::new();
+    let timings = Timings::new();
     let plan = JobPlan::new(options)?;
     if options.dry_run {
-        let printed = std::io::stdout().write_all(&plan.describe());
-        return printed.map(|()| 0).map_err(|error| cannot("print", &error));
+        std::io::stdout()
+            .write_all(&plan.describe())
+            .map_err(|error| cannot("print", &error))?;
+        return Ok(0);
     }
-    let has_pe_0 = plan.has_pe_0();
-    let mut input = match has_pe_0 {
-        true => JobInput::none(),
-        false => JobInput::begin().map_err(|error| cannot("read the input", &error))?,
+
+    let mut input = if plan.has_pe_0() {
+        JobInput::none()
+    } else {
+        JobInput::begin().map_err(|error| cannot("read the input", &error))?
     };
+    // From here on a signal ends the job, and not oshrun alone.
     let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
     let start_limit =
         StartLimit::new(plan.nodes.n_pes()).map_err(|error| cannot("start a thread", &error))?;
-    let supervisor = Supervisor::new(!has_pe_0, plan.spec.host_limit)
-        .map_err(|error| cannot("start the guard process", &error))?;
-    let tags = match options.tag_output {
-        true => Tags::new(plan.nodes.clone(), plan.names.clone()),
-        false => Tags::default(),
-    };
-    timings.record_plan(plan.nodes.n_pes());
-    let path = std::env::var_os("PATH");
-    let has_gdb = program::find(OsStr::new("gdb"), path.as_deref()).is_ok();
-    let mut job = Job {
-        progress_line: ProgressLine::new(plan.nodes.clone(), &plan.names),
-        timings,
-        server: Server::new(plan.nodes.clone(), plan.names.clone()),
-        supervisor,
-        output: Output::to_streams(tags).map_err(|error| cannot("start a thread", &error))?,
-        end: Termination::Open,
-        explainer: Explainer::new(options.explain_after, has_gdb),
-        watched: None,
-        expired: None,
-        print_at: None,
-        interrupts: Interrupts::default(),
-        input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
-    };
-    let notices = plan
-        .local
-        .as_ref()
-        .map(|(_, start)| start.placements.notices.join("\noshrun: "));
-    if let Some(notices) = notices.filter(|notices| !notices.is_empty()) {
-        job.output.message(&format!("oshrun: {notices}"));
-    }
+    let mut job = Job::new(options, &plan, timings)?;
+    job.print_notices(&plan);
     job.start(&plan);
     drop(start_limit);
     job.timings.mark("daemons and own PEs started");
-    let limit = options.timeout.map(|limit| Instant::now() + limit);
-    while !job.supervisor.is_idle() && job.end != Termination::GivenUp {
-        let deadline = job
-            .end
-            .deadline()
-            .or(limit.filter(|_| job.expired.is_none()));
-        let explanation = job
-            .explainer
-            .deadline()
-            .filter(|_| job.end == Termination::Open);
-        let window = job.input_window.clone();
-        tokio::select! {
-            event = job.supervisor.next() => job.handle(event),
-            sentence = job.output.next_loss() => job.handle(HostEvent::failed(sentence)),
-            request = signals.next() => job.handle_signal(request).await,
-            piece = input.next(&window) => job.supervisor.send_input(piece),
-            () = job.progress_line.until_due(), if job.end == Termination::Open => {
-                job.progress_line.update();
-            }
-            () = until(deadline) => match (job.end, options.timeout) {
-                // The job ends when its explanation is complete.
-                (Termination::Open, Some(limit)) => {
-                    job.expired = Some(limit);
-                    job.request_explanation(Purpose::Timeout);
-                }
-                _ => job.escalate(),
-            },
-            () = until(explanation) => {}
-            () = until(job.print_at) => job.print_messages(),
-        }
-        job.advance_explanation();
-    }
+
+    let timeout = options.timeout.map(|limit| Timeout {
+        limit,
+        at: Instant::now() + limit,
+    });
+    job.supervise(&mut signals, &mut input, timeout).await;
     if let Some((purpose, text)) = job.explainer.finish_last(&job.server) {
         job.print_explanation(purpose, text);
     }
-    let status = job.finish(&mut signals, limit).await;
+
+    let status = job.finish(&mut signals, timeout).await;
     if options.timings {
         job.timings.mark("nothing left");
         complain(&job.timings.table());
     }
     Ok(status)
+}
+
+/// The limit of `--timeout`, and the time at which it expires.
+#[derive(Clone, Copy, Debug)]
+struct Timeout {
+    limit: Duration,
+    at: Instant,
 }
 
 /// Waits until the deadline, or forever if there is none.
@@ -192,20 +150,101 @@ struct Job {
 }
 
 impl Job {
+    /// Starts the guard and the threads that write the output, but neither PEs nor daemons.
+    fn new(options: &Options, plan: &JobPlan, mut timings: Timings) -> Result<Job, StartFailure> {
+        let supervisor = Supervisor::new(!plan.has_pe_0(), plan.spec.host_limit)
+            .map_err(|error| cannot("start the guard process", &error))?;
+        timings.record_plan(plan.nodes.n_pes());
+
+        let tags = if options.tag_output {
+            Tags::new(plan.nodes.clone(), plan.names.clone())
+        } else {
+            Tags::default()
+        };
+        let path = std::env::var_os("PATH");
+        let has_gdb = program::find(OsStr::new("gdb"), path.as_deref()).is_ok();
+        Ok(Job {
+            progress_line: ProgressLine::new(plan.nodes.clone(), &plan.names),
+            timings,
+            server: Server::new(plan.nodes.clone(), plan.names.clone()),
+            supervisor,
+            output: Output::to_streams(tags).map_err(|error| cannot("start a thread", &error))?,
+            end: Termination::Open,
+            explainer: Explainer::new(options.explain_after, has_gdb),
+            watched: None,
+            expired: None,
+            print_at: None,
+            interrupts: Interrupts::default(),
+            input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
+        })
+    }
+
+    /// Prints the notices about the placement of the PEs of this host.
+    fn print_notices(&mut self, plan: &JobPlan) {
+        if let Some((_, start)) = &plan.local
+            && !start.placements.notices.is_empty()
+        {
+            let notices = start.placements.notices.join("\noshrun: ");
+            self.output.message(&format!("oshrun: {notices}"));
+        }
+    }
+
     /// Starts the daemons, which take longer, and then the PEs of this host. A failure becomes an
     /// event, behind the events of the PEs that were started before it.
     fn start(&mut self, plan: &JobPlan) {
-        let Job {
-            supervisor, output, ..
-        } = self;
-        let started = supervisor
-            .start_daemons(plan, output)
-            .and_then(|()| match &plan.local {
-                Some((_, start)) => supervisor.start_pes(start, output),
-                None => Ok(()),
-            });
-        if let Err(StartFailure { status, sentence }) = started {
-            supervisor.report(HostEvent::Failed { status, sentence });
+        if let Err(StartFailure { status, sentence }) = self.try_start(plan) {
+            self.supervisor
+                .report(HostEvent::Failed { status, sentence });
+        }
+    }
+
+    fn try_start(&mut self, plan: &JobPlan) -> Result<(), StartFailure> {
+        self.supervisor.start_daemons(plan, &mut self.output)?;
+        if let Some((_, start)) = &plan.local {
+            self.supervisor.start_pes(start, &mut self.output)?;
+        }
+        Ok(())
+    }
+
+    /// Handles events until all PEs have ended, or some do not end although they were killed.
+    async fn supervise(
+        &mut self,
+        signals: &mut Signals,
+        input: &mut JobInput,
+        timeout: Option<Timeout>,
+    ) {
+        while !self.supervisor.is_idle() && self.end != Termination::GivenUp {
+            let deadline = match self.end.deadline() {
+                None if self.expired.is_none() => timeout.map(|timeout| timeout.at),
+                deadline => deadline,
+            };
+            let explanation = if self.end == Termination::Open {
+                self.explainer.deadline()
+            } else {
+                None
+            };
+            let window = self.input_window.clone();
+            tokio::select! {
+                event = self.supervisor.next() => self.handle(event),
+                sentence = self.output.next_loss() => self.handle(HostEvent::failed(sentence)),
+                request = signals.next() => self.handle_signal(request).await,
+                piece = input.next(&window) => self.supervisor.send_input(piece),
+                () = self.progress_line.until_due(), if self.end == Termination::Open => {
+                    self.progress_line.update();
+                }
+                () = until(deadline) => match timeout {
+                    // The job ends when its explanation is complete.
+                    Some(Timeout { limit, .. }) if self.end == Termination::Open => {
+                        self.expired = Some(limit);
+                        self.request_explanation(Purpose::Timeout);
+                    }
+                    _ => self.escalate(),
+                },
+                // The explanation is advanced below, as after every other event.
+                () = until(explanation) => {}
+                () = until(self.print_at) => self.print_messages(),
+            }
+            self.advance_explanation();
         }
     }
 
@@ -220,18 +259,7 @@ impl Job {
                     .record_phase(Phase::Started, self.server.host(pe));
             }
             HostEvent::Frames { pe, bytes } if self.end == Termination::Open => {
-                let n_initialized = self.server.initialized();
-                let decisions = self.server.received(pe, &bytes);
-                if self.server.initialized() > n_initialized {
-                    self.timings
-                        .record_phase(Phase::Initialized, self.server.host(pe));
-                }
-                self.execute(decisions);
-                if self.server.has_pending() {
-                    self.print_at
-                        .get_or_insert_with(|| Instant::now() + MESSAGE_DELAY);
-                }
-                self.watch_for_long_waits();
+                self.handle_frames(pe, &bytes);
             }
             HostEvent::Exited { pe, exit } => {
                 self.timings
@@ -260,6 +288,23 @@ impl Job {
             | HostEvent::Done
             | HostEvent::Pong => {}
         }
+    }
+
+    /// Handles bytes that a PE has sent.
+    fn handle_frames(&mut self, pe: u32, bytes: &[u8]) {
+        let n_initialized = self.server.initialized();
+        let decisions = self.server.received(pe, bytes);
+        if self.server.initialized() > n_initialized {
+            self.timings
+                .record_phase(Phase::Initialized, self.server.host(pe));
+        }
+        self.execute(decisions);
+
+        // The delay counts from the first message, so that later ones do not extend it.
+        if self.server.has_pending() && self.print_at.is_none() {
+            self.print_at = Some(Instant::now() + MESSAGE_DELAY);
+        }
+        self.watch_for_long_waits();
     }
 
     /// Prints the warnings of PEs that were held back. Ends the job if a PE has aborted.
@@ -311,10 +356,9 @@ impl Job {
     /// and begins one that is due.
     fn advance_explanation(&mut self) {
         if let Some(request) = self.explainer.late_request(&self.server) {
-            let batches = self.supervisor.make_snapshots(&request);
-            batches
-                .into_iter()
-                .for_each(|batch| self.explainer.add(batch));
+            for batch in self.supervisor.make_snapshots(&request) {
+                self.explainer.add(batch);
+            }
         }
         if let Some((purpose, text)) = self.explainer.finish(&self.server) {
             self.print_explanation(purpose, text);
@@ -411,11 +455,12 @@ impl Job {
             Termination::Killed(_) => {
                 self.end = Termination::GivenUp;
                 let (pes, hosts) = self.supervisor.remains();
-                let pes = pes.into_iter().map(|pe| self.server.name(pe));
-                let hosts = hosts
-                    .into_iter()
-                    .map(|host| format!("what runs on host {host}"));
-                for what in pes.chain(hosts) {
+                let mut remains: Vec<String> =
+                    pes.into_iter().map(|pe| self.server.name(pe)).collect();
+                for host in hosts {
+                    remains.push(format!("what runs on host {host}"));
+                }
+                for what in remains {
                     self.output
                         .message(&format!("oshrun: {what} has been killed, but does not end"));
                 }
@@ -430,45 +475,47 @@ impl Job {
     }
 
     /// Ends the remaining processes and forwards the remaining output. Returns the exit status.
-    async fn finish(&mut self, signals: &mut Signals, limit: Option<Instant>) -> i32 {
+    async fn finish(&mut self, signals: &mut Signals, timeout: Option<Timeout>) -> i32 {
         self.print_warnings();
-        self.supervisor
-            .finish(if self.end == Termination::GivenUp {
-                FINAL_LIMIT
-            } else {
-                KILL_LIMIT
-            })
-            .await;
-        let lost = match self.forward_rest(signals, limit).await {
-            Ok(lost) => lost,
-            Err(status) => return status,
+        // Processes that are given up have had that time already.
+        let limit = if self.end == Termination::GivenUp {
+            FINAL_LIMIT
+        } else {
+            KILL_LIMIT
         };
-        if let Some(sentence) = lost {
-            fail_late(&mut self.server, 1, &sentence);
-        } else if !self.output.has_pe_errors().await
-            && let Some(message) = self.server.failed_without_init()
-        {
-            complain(&message);
+        self.supervisor.finish(limit).await;
+
+        match self.forward_rest(signals, timeout).await {
+            RestOfOutput::CutOff { status } => return status,
+            RestOfOutput::Lost(sentence) => fail_late(&mut self.server, 1, &sentence),
+            RestOfOutput::Written => {
+                // A program that has printed an error has said more than this message would.
+                if !self.output.has_pe_errors().await
+                    && let Some(message) = self.server.failed_without_init()
+                {
+                    complain(&message);
+                }
+            }
         }
         self.supervisor.dismiss(FINAL_LIMIT).await;
         self.server.status()
     }
 
-    /// Forwards the remaining output, which may block if its reader has stopped. Returns the reason
-    /// if some of it was lost. Returns the exit status as an error if a time limit ends oshrun
-    /// before all is forwarded; a signal sets a short one.
+    /// Forwards the remaining output, which may block if its reader has stopped. A signal that
+    /// requests the end sets a short time limit.
     async fn forward_rest(
         &mut self,
         signals: &mut Signals,
-        limit: Option<Instant>,
-    ) -> Result<Option<String>, i32> {
+        timeout: Option<Timeout>,
+    ) -> RestOfOutput {
         let Job {
             supervisor,
             output,
             server,
             ..
         } = self;
-        let mut limit = limit.map(|at| at.max(Instant::now() + FINAL_LIMIT));
+        // A reader that reads gets the output also if the job has used up all of its time.
+        let mut limit = timeout.map(|timeout| timeout.at.max(Instant::now() + FINAL_LIMIT));
         let mut signal = None;
         let mut written = std::pin::pin!(output.finish());
         loop {
@@ -495,16 +542,29 @@ impl Job {
                 }
                 LateEvent::Host(_) | LateEvent::Signal(_) => {}
                 LateEvent::TimeLimit => {
-                    return Err(match (signal, server.status()) {
+                    let status = match (signal, server.status()) {
                         (Some(signal), _) => signal.status(),
                         (None, 0) => TIMED_OUT,
                         (None, status) => status,
-                    });
+                    };
+                    return RestOfOutput::CutOff { status };
                 }
-                LateEvent::Written(lost) => return Ok(lost),
+                LateEvent::Written(None) => return RestOfOutput::Written,
+                LateEvent::Written(Some(lost)) => return RestOfOutput::Lost(lost),
             }
         }
     }
+}
+
+/// The outcome of forwarding the remaining output.
+enum RestOfOutput {
+    Written,
+    /// Some of it was lost, for this reason.
+    Lost(String),
+    /// A time limit ends oshrun, with this status, before all is forwarded.
+    CutOff {
+        status: i32,
+    },
 }
 
 /// An event while the remaining output is forwarded.

@@ -43,14 +43,22 @@ pub struct PreparedStart {
     pub variables: Vec<(OsString, OsString)>,
     /// The files of `--output-files`; `None` if PEs use the streams of oshrun.
     pub files: Option<Files>,
-    /// PEs that run under a debugger, and true if there is a display for its windows.
-    pub debugged: Option<(Debugged, bool)>,
+    /// The debugger of some PEs.
+    pub debugger: Option<Debugger>,
     /// The PEs of this host.
     pub pes: Range<u32>,
     /// The shared memory of the node.
     pub memory: OwnedFd,
     /// The placement of each PE of the node.
     pub placements: Placements,
+}
+
+/// The PEs that run under a debugger.
+#[derive(Debug)]
+pub struct Debugger {
+    pub debugged: Debugged,
+    /// True if there is a display for its windows.
+    pub has_display: bool,
 }
 
 /// A started PE.
@@ -78,27 +86,23 @@ impl PreparedStart {
         let (stdout, out) = io::pipe()?;
         let (stderr, err) = io::pipe()?;
 
-        let mut command = self.command(pe);
-        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let local = pe - self.pes.start;
         let placement = self.placements.placement(local);
-        command.envs(
-            placement
-                .variables
-                .iter()
-                .map(|(name, value)| (name, value)),
-        );
+        let mut command = self.command(pe);
+        // Variables that are set later replace earlier ones of the same name.
+        command.envs(self.variables.iter().cloned());
+        command.envs(placement.variables.iter().cloned());
         command.env(env::SOCKET, theirs.as_raw_fd().to_string());
         command.env(env::MEMORY, self.memory.as_raw_fd().to_string());
         command.env(env::LIVENESS, liveness.as_raw_fd().to_string());
         command.env(env::LOCAL_ID, local.to_string());
-        let set: Vec<&OsStr> = placement
-            .variables
-            .iter()
-            .map(|(name, _)| name.as_os_str())
-            .collect();
-        if !set.is_empty() {
-            command.env(env::SET_BY_OSHRUN, set.join(OsStr::new(" ")));
+        if !placement.variables.is_empty() {
+            let names: Vec<&OsStr> = placement
+                .variables
+                .iter()
+                .map(|(name, _)| name.as_os_str())
+                .collect();
+            command.env(env::SET_BY_OSHRUN, names.join(OsStr::new(" ")));
         }
         command.env(mark::VARIABLE, end_mechanisms.mark.value());
         command
@@ -106,40 +110,38 @@ impl PreparedStart {
             .stdout(out)
             .stderr(err)
             .process_group(0);
+
         let inherited = [raw(&theirs), raw(&self.memory), raw(&liveness)];
-        let (guard, limit) = (
-            raw(end_mechanisms.guard.pipe()),
-            limits::inherited_descriptors(),
-        );
+        let guard = raw(end_mechanisms.guard.pipe());
+        let limit = limits::inherited_descriptors();
         // SAFETY: the closure only makes system calls, and neither allocates nor locks, as required
         // between fork and exec.
         unsafe { command.pre_exec(move || before_exec(guard, inherited, limit, &placement)) };
         let child = command.spawn()?;
-        let streams = [stdout.into(), stderr.into()];
         Ok(StartedPe {
             pid: pid_of(child.id()),
             socket,
-            streams,
+            streams: [stdout.into(), stderr.into()],
         })
     }
 
     /// Returns the command of a PE: the program, or a debugger that runs it.
     pub fn command(&self, pe: u32) -> Command {
-        let debugger = self.debugged.as_ref().and_then(|(debugged, has_display)| {
-            debugged.command(pe, *has_display, &self.file, &self.arguments)
-        });
-        match debugger.as_deref() {
-            Some([debugger, words @ ..]) => {
-                let mut command = Command::new(debugger);
-                command.args(words);
-                command
-            }
-            _ => {
-                let mut command = Command::new(&self.file);
-                command.arg0(&self.program).args(&self.arguments);
-                command
-            }
+        if let Some(debugger) = &self.debugger
+            && let Some(words) =
+                debugger
+                    .debugged
+                    .command(pe, debugger.has_display, &self.file, &self.arguments)
+            && let [program, arguments @ ..] = &words[..]
+        {
+            let mut command = Command::new(program);
+            command.args(arguments);
+            return command;
         }
+
+        let mut command = Command::new(&self.file);
+        command.arg0(&self.program).args(&self.arguments);
+        command
     }
 }
 
@@ -150,40 +152,39 @@ pub fn prepare(
     n_daemons: u32,
 ) -> Result<PreparedStart, StartFailure> {
     // PEs get the variables of oshrun, overridden by those that are forwarded or exported.
-    let variable = |name: &str| {
-        let set = spec.forwarded.iter().chain(&spec.exported);
-        let last = set.rev().find(|(set, _)| set == name);
-        last.map(|(_, value)| value.clone())
-            .or_else(|| std::env::var_os(name))
+    let mut variables = [&spec.forwarded[..], &spec.exported].concat();
+    let variable = |name: &str| match variables.iter().rfind(|(set, _)| set == name) {
+        Some((_, value)) => Some(value.clone()),
+        None => std::env::var_os(name),
     };
-    let file = program::find(&spec.program, variable("PATH").as_deref())?;
+
+    let path = variable("PATH");
+    let file = program::find(&spec.program, path.as_deref())?;
     program::check_library(&file)?;
     let n_pes = pes.len() as u32;
     limits::check_capacity(n_pes)?;
     limits::check_descriptors(n_pes, n_daemons, spec.output_files.is_some())?;
-    let mut variables: Vec<(OsString, OsString)> = spec
-        .forwarded
-        .iter()
-        .chain(&spec.exported)
-        .cloned()
-        .collect();
+
     let oshrun = std::env::current_exe().map_err(|error| cannot("find its own file", &error))?;
-    if let Some(path) = program::library_path(&oshrun, variable(LIBRARY_PATH).as_deref()) {
-        variables.push((OsStr::new(LIBRARY_PATH).to_os_string(), path));
-    }
-    let debugged = match &spec.debugged {
+    let library_path = program::library_path(&oshrun, variable(LIBRARY_PATH).as_deref());
+    let debugger = match &spec.debugged {
         Some(debugged) => {
-            program::find(OsStr::new("gdb"), variable("PATH").as_deref())?;
-            let (display, path) = (variable("DISPLAY"), variable("PATH"));
-            Some((
-                debugged.clone(),
-                program::has_display(display.as_deref(), path.as_deref()),
-            ))
+            program::find(OsStr::new("gdb"), path.as_deref())?;
+            let display = variable("DISPLAY");
+            Some(Debugger {
+                debugged: debugged.clone(),
+                has_display: program::has_display(display.as_deref(), path.as_deref()),
+            })
         }
         None => None,
     };
     let placements =
         placement::place(pes.clone(), spec.placement, |name| variable(name).is_some())?;
+    if let Some(path) = library_path {
+        variables.push((LIBRARY_PATH.into(), path));
+    }
+
+    // What remains changes something, so it comes after all checks.
     if spec.no_aslr {
         disable_aslr()?;
     }
@@ -191,16 +192,17 @@ pub fn prepare(
         Some(dir) => Some(Files::create(dir, pes.clone())?),
         None => None,
     };
+    let memory =
+        node_memory().map_err(|error| cannot("make the shared memory of the job", &error))?;
     Ok(PreparedStart {
         file,
         program: spec.program.clone(),
         arguments: spec.arguments.clone(),
         variables,
         files,
-        debugged,
+        debugger,
         pes,
-        memory: node_memory()
-            .map_err(|error| cannot("make the shared memory of the job", &error))?,
+        memory,
         placements,
     })
 }
@@ -231,18 +233,12 @@ fn disable_aslr() -> Result<(), StartFailure> {
     )))
 }
 
-/// Starts the launch agent of a daemon with these standard streams.
-pub fn start_agent(
-    mut command: Command,
-    (stdin, stdout, stderr): (OwnedFd, OwnedFd, OwnedFd),
-    guard: &GuardProcess,
-) -> io::Result<Pid> {
-    command
-        .stdin(stdin)
-        .stdout(stdout)
-        .stderr(stderr)
-        .process_group(0);
-    let (guard, limit) = (raw(guard.pipe()), limits::inherited_descriptors());
+/// Starts the launch agent of a daemon, in a process group of its own. The command has its standard
+/// streams.
+pub fn start_agent(mut command: Command, guard: &GuardProcess) -> io::Result<Pid> {
+    command.process_group(0);
+    let guard = raw(guard.pipe());
+    let limit = limits::inherited_descriptors();
     let before_exec = move || {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         rustix::io::write(borrow(guard), &(pid | guard::AGENT_FLAG).to_ne_bytes())?;
@@ -277,6 +273,8 @@ fn before_exec(
     // Ends the PE with oshrun even if the guard is killed. The kernel sends the signal when the
     // thread that forked exits: the main thread, which lives as long as oshrun.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+
+    // oshrun has opened them with the flag, so that no other process that it starts gets them.
     for fd in inherited {
         rustix::io::fcntl_setfd(borrow(fd), FdFlags::empty())?;
     }

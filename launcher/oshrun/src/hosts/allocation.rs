@@ -24,15 +24,21 @@ impl Allocation {
     /// Finds the allocation; returns `None` if oshrun does not run in one.
     pub fn find() -> Result<Option<Allocation>, StartFailure> {
         if let Some(hosts) = slurm()? {
-            let variable = SLURM;
-            return Ok(Some(Allocation { hosts, variable }));
+            return Ok(Some(Allocation {
+                hosts,
+                variable: SLURM,
+            }));
         }
         batch()
     }
 
     /// Returns srun as the launch agent, in an allocation of Slurm.
     pub fn agent(&self) -> Option<Agent> {
-        (self.variable == SLURM).then(srun)
+        if self.variable == SLURM {
+            Some(srun())
+        } else {
+            None
+        }
     }
 }
 
@@ -44,20 +50,15 @@ fn slurm() -> Result<Option<Vec<HostSlots>>, StartFailure> {
     let (Some(_), Some(nodes)) = (variable(SLURM), nodes) else {
         return Ok(None);
     };
-    let tasks = variable("SLURM_TASKS_PER_NODE")
-        .map(|text| per_node(&text))
-        .unwrap_or_default()
-        .into_iter()
-        .map(Some)
-        .chain(std::iter::repeat(None));
-    let names = names(&nodes)?;
-    Ok(Some(
-        names
-            .into_iter()
-            .zip(tasks)
-            .map(|(name, slots)| HostSlots { name, slots })
-            .collect(),
-    ))
+
+    // A node without a number of tasks has one slot, as a host of the user.
+    let tasks = per_node(&variable("SLURM_TASKS_PER_NODE").unwrap_or_default());
+    let mut hosts = Vec::new();
+    for (index, name) in names(&nodes)?.into_iter().enumerate() {
+        let slots = tasks.get(index).copied();
+        hosts.push(HostSlots { name, slots });
+    }
+    Ok(Some(hosts))
 }
 
 /// Expands a node list of Slurm, such as `node[1-3]`.
@@ -81,17 +82,19 @@ fn names(nodes: &str) -> Result<Vec<String>, StartFailure> {
 
 /// Expands a list of numbers of Slurm: `2(x3),1` is 2, 2, 2, 1.
 fn per_node(text: &str) -> Vec<u32> {
-    let one = |part: &str| {
-        let (number, times) = match part
+    let mut numbers = Vec::new();
+    for part in text.split(',') {
+        let repeated = part
             .strip_suffix(')')
-            .and_then(|part| part.split_once("(x"))
+            .and_then(|part| part.split_once("(x"));
+        let (number, times) = repeated.unwrap_or((part, "1"));
+        if let Ok(number) = number.parse::<u32>()
+            && let Ok(times) = times.parse::<usize>()
         {
-            Some((number, times)) => (number, times.parse().ok()?),
-            None => (part, 1),
-        };
-        Some(std::iter::repeat_n(number.parse().ok()?, times))
-    };
-    text.split(',').filter_map(one).flatten().collect()
+            numbers.extend(std::iter::repeat_n(number, times));
+        }
+    }
+    numbers
 }
 
 /// Returns srun as the launch agent, with those options that this version of srun supports.
@@ -102,18 +105,21 @@ fn srun() -> Agent {
         .map(|output| output.stdout)
         .unwrap_or_default();
     let help = String::from_utf8_lossy(&help);
-    let wanted = [
+
+    let mut options = vec!["--nodes=1", "--ntasks=1", "--mpi=none", "--quiet"];
+    // Not every version has these.
+    for option in [
         "--overlap",
         "--cpu-bind=none",
         "--kill-on-bad-exit=0",
         "--mem=0",
-    ];
-    let is_known = |option: &&str| help.contains(option.split('=').next().unwrap_or_default());
-    let always = ["--nodes=1", "--ntasks=1", "--mpi=none", "--quiet"];
-    let options = always
-        .into_iter()
-        .chain(wanted.into_iter().filter(is_known));
-    Agent::Slurm(options.map(OsString::from).collect())
+    ] {
+        let name = option.split('=').next().unwrap_or_default();
+        if help.contains(name) {
+            options.push(option);
+        }
+    }
+    Agent::Slurm(options.into_iter().map(OsString::from).collect())
 }
 
 /// The form of a list of hosts.
@@ -142,23 +148,22 @@ const LISTS: [(&str, HostList); 5] = [
 /// one.
 fn batch() -> Result<Option<Allocation>, StartFailure> {
     for (variable, list) in LISTS {
-        let Some(value) = std::env::var(variable)
-            .ok()
-            .filter(|value| !value.trim().is_empty())
-        else {
+        let value = std::env::var(variable).unwrap_or_default();
+        if value.trim().is_empty() {
             continue;
-        };
+        }
         let text = match list {
             HostList::LinePerSlot | HostList::LinePerHost => {
                 let what = format!("read the list of hosts {value}, which {variable} names");
                 std::fs::read_to_string(&value).map_err(|error| {
-                    let StartFailure { status, sentence } = cannot(&what, &error);
-                    let sentence = format!("{sentence}; {}", remedy(variable));
-                    StartFailure { status, sentence }
+                    let mut failure = cannot(&what, &error);
+                    failure.sentence += &format!("; {}", remedy(variable));
+                    failure
                 })?
             }
             HostList::Pairs | HostList::WordPerSlot => value,
         };
+
         return match hosts(list, &text) {
             Some(hosts) if !hosts.is_empty() => Ok(Some(Allocation { hosts, variable })),
             _ => Err(StartFailure::general(format!(
@@ -178,34 +183,46 @@ pub fn remedy(variable: &str) -> String {
 
 /// Parses a list of hosts; `None` if it does not have this form.
 fn hosts(list: HostList, text: &str) -> Option<Vec<HostSlots>> {
-    let host = |name: &str, slots| HostSlots {
-        name: name.to_owned(),
-        slots: Some(slots),
-    };
-    let number = |text: &str| text.parse().ok().filter(|&slots: &u32| slots > 0);
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut hosts = Vec::new();
     match list {
-        HostList::LinePerSlot => Some(lines().map(|line| host(line, 1)).collect()),
-        HostList::WordPerSlot => Some(text.split_whitespace().map(|name| host(name, 1)).collect()),
-        HostList::LinePerHost => lines()
-            .map(|line| {
+        HostList::LinePerSlot => {
+            for name in lines {
+                hosts.push(host(name, "1")?);
+            }
+        }
+        HostList::WordPerSlot => {
+            for name in text.split_whitespace() {
+                hosts.push(host(name, "1")?);
+            }
+        }
+        HostList::LinePerHost => {
+            for line in lines {
                 let mut words = line.split_whitespace();
-                Some(host(words.next()?, number(words.next()?)?))
-            })
-            .collect(),
+                hosts.push(host(words.next()?, words.next()?)?);
+            }
+        }
         HostList::Pairs => {
             let words: Vec<&str> = text.split_whitespace().collect();
             let (pairs, rest) = words.as_chunks::<2>();
-            let pairs = pairs
-                .iter()
-                .map(|[name, slots]| Some(host(name, number(slots)?)));
-            if rest.is_empty() {
-                pairs.collect()
-            } else {
-                None
+            if !rest.is_empty() {
+                return None;
+            }
+            for [name, slots] in pairs {
+                hosts.push(host(name, slots)?);
             }
         }
     }
+    Some(hosts)
+}
+
+/// Returns a host; `None` if `slots` is not a number above 0.
+fn host(name: &str, slots: &str) -> Option<HostSlots> {
+    let slots = slots.parse().ok().filter(|&slots| slots > 0)?;
+    Some(HostSlots {
+        name: name.to_owned(),
+        slots: Some(slots),
+    })
 }
 
 #[cfg(test)]
@@ -220,13 +237,8 @@ mod tests {
     }
 
     fn read(list: HostList, text: &str) -> Option<Vec<(String, Option<u32>)>> {
-        let hosts = super::super::distinct(hosts(list, text)?);
-        Some(
-            hosts
-                .into_iter()
-                .map(|host| (host.name, host.slots))
-                .collect(),
-        )
+        let hosts = super::super::distinct(hosts(list, text)?).into_iter();
+        Some(hosts.map(|host| (host.name, host.slots)).collect())
     }
 
     #[test]
@@ -246,6 +258,7 @@ mod tests {
         ] {
             assert_eq!(read(list, text), two, "{text}");
         }
+
         for (list, text) in [
             (HostList::Pairs, "node-a 2 node-b"),
             (HostList::Pairs, "node-a many"),

@@ -12,11 +12,10 @@ pub struct HostSlots {
 
 /// Returns the hosts of an option, whose name appears in errors.
 pub fn parse_option(option: &str, text: &str) -> Result<Vec<HostSlots>, String> {
-    let hosts = text
-        .split(',')
+    text.split(',')
         .map(|word| host(word.trim()))
-        .collect::<Result<_, _>>();
-    hosts.map_err(|error| format!("{option} {text}: {error}"))
+        .collect::<Result<_, _>>()
+        .map_err(|error| format!("{option} {text}: {error}"))
 }
 
 /// Returns the hosts of a file, whose name appears in errors.
@@ -24,10 +23,13 @@ pub fn parse_file(file: &str, text: &str) -> Result<Vec<HostSlots>, String> {
     let mut hosts = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.split('#').next().unwrap_or_default().trim();
-        if !line.is_empty() {
-            hosts.push(host_line(line).map_err(|error| format!("{file}, line {number}: {error}"))?);
+        if line.is_empty() {
+            continue;
         }
+        let host = host_line(line).map_err(|error| format!("{file}, line {number}: {error}"))?;
+        hosts.push(host);
     }
+
     if hosts.is_empty() {
         Err(format!("{file} lists no host"))
     } else {
@@ -62,13 +64,19 @@ fn host(word: &str) -> Result<HostSlots, String> {
         .strip_prefix('[')
         .and_then(|name| name.strip_suffix(']'))
         .unwrap_or(name);
+
     // A leading hyphen would make it an option of the launch agent.
     if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
         return Err(format!("{word:?} is not a host name"));
     }
+
+    let slots = match number {
+        Some(number) => Some(slots(number)?),
+        None => None,
+    };
     Ok(HostSlots {
         name: name.to_string(),
-        slots: number.map(slots).transpose()?,
+        slots,
     })
 }
 
@@ -103,6 +111,7 @@ mod tests {
             ("10.0.0.1", Some(3)),
         ];
         assert_eq!(list, hosts(&expected));
+
         for (text, words) in [
             ("", "\"\" is not a host name"),
             ("a,,b", "\"\" is not a host name"),
@@ -121,6 +130,7 @@ mod tests {
         let text = "# ours\na\n\n b:4  # fast\nc slots=2\n";
         let expected = [("a", None), ("b", Some(4)), ("c", Some(2))];
         assert_eq!(parse_file("f", text), Ok(hosts(&expected)));
+
         for (text, error) in [
             ("# none\n", "f lists no host"),
             (

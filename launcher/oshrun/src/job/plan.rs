@@ -2,7 +2,8 @@
 //! starts daemons on other hosts. No process of the job has been started yet.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 
 use rushmem_bootstrap::{NodeMap, env};
 
@@ -39,32 +40,11 @@ impl JobPlan {
         let nodes =
             NodeMap::from_runs(runs).map_err(|error| StartFailure::usage(error.to_string()))?;
         let names = hosts.parts.iter().map(|part| part.host.clone()).collect();
+
         let mut others = hosts.parts;
         let local = hosts.local.map(|index| others.remove(index));
         let n_daemons = others.len() as u32;
-        // PEs on other hosts get the environment of oshrun, except variables that describe a host.
-        let (dir, forwarded) = match n_daemons {
-            0 => (None, Vec::new()),
-            _ => {
-                let dir = program::working_dir()
-                    .map_err(|error| cannot("find the working directory", &error))?;
-                (Some(dir), program::forwarded_variables())
-            }
-        };
-        let spec = JobSpec {
-            program: options.program.clone(),
-            arguments: options.arguments.clone(),
-            exported: options.exported.clone(),
-            forwarded,
-            dir,
-            placement: options.placement(),
-            no_aslr: options.no_aslr,
-            // A dry run does not create the directory.
-            output_files: options.output_files.clone().filter(|_| !options.dry_run),
-            debugged: options.gdb.clone(),
-            prompts: rustix::termios::isatty(rustix::stdio::stdin()),
-            host_limit: Options::host_limit()?,
-        };
+        let spec = job_spec(options, n_daemons > 0)?;
         let oshrun = match &options.prefix {
             Some(prefix) => prefix.join("bin/oshrun"),
             None => std::env::current_exe().map_err(|error| cannot("find its own file", &error))?,
@@ -74,12 +54,16 @@ impl JobPlan {
             oshrun,
             allocated_by: hosts.allocated_by,
         };
+
         let local = match local {
             Some(part) => {
                 let start = prepare(&spec, part.pes.clone(), n_daemons)?;
                 Some((part, start))
             }
-            None => limits::check_descriptors(0, n_daemons, false).map(|()| None)?,
+            None => {
+                limits::check_descriptors(0, n_daemons, false)?;
+                None
+            }
         };
         Ok(JobPlan {
             nodes,
@@ -101,69 +85,99 @@ impl JobPlan {
     /// Returns the text of `--dry-run`: a line for the program, for each exported variable and for
     /// each host, with the notices about the placement on this host.
     pub fn describe(&self) -> Vec<u8> {
+        // Words of the user need not be UTF-8.
         let mut lines = Vec::new();
         let mut add = |label: &str, words: &OsStr| {
             lines.extend(label.as_bytes());
             lines.extend(words.as_bytes());
             lines.push(b'\n');
         };
-        let pes = |HostPes { pes, .. }: &HostPes| match pes.len() {
-            1 => format!("PE {}", pes.start),
-            n => format!("PE {} to {} ({n} PEs)", pes.start, pes.end - 1),
+
+        // The program is searched only on a host that starts PEs.
+        let program = match &self.local {
+            Some((_, start)) => start.file.as_os_str(),
+            None => self.spec.program.as_os_str(),
         };
-        let JobSpec {
-            program,
-            arguments,
-            exported,
-            ..
-        } = &self.spec;
-        let file = self
-            .local
-            .as_ref()
-            .map_or(&**program, |(_, start)| start.file.as_os_str());
-        add(
-            "program: ",
-            &joined(
-                [file]
-                    .into_iter()
-                    .chain(arguments.iter().map(|word| &**word)),
-            ),
-        );
-        for (name, value) in exported {
-            let shown = match name.to_str().zip(value.to_str()) {
-                Some((name, value)) => env::without_secret(name, value.to_owned()).into(),
-                None => value.clone(),
+        let arguments = self.spec.arguments.iter().map(OsString::as_os_str);
+        add("program: ", &command_line(program, arguments));
+        for (name, value) in &self.spec.exported {
+            let shown = match (name.to_str(), value.to_str()) {
+                (Some(name), Some(value)) => env::without_secret(name, value.to_owned()).into(),
+                _ => value.clone(),
             };
-            add(
-                "variable: ",
-                &[name.as_os_str(), &quoted(&shown)].join(OsStr::new("=")),
-            );
+            let assignment = [name.as_os_str(), &quoted(&shown)].join(OsStr::new("="));
+            add("variable: ", &assignment);
         }
+
         if let Some((part, start)) = &self.local {
-            add(
-                &format!("host {}: {}, started by this oshrun", part.host, pes(part)),
-                OsStr::new(""),
-            );
-            start
-                .placements
-                .notices
-                .iter()
-                .for_each(|notice| add("  ", OsStr::new(notice)));
+            let pes = shown_pes(&part.pes);
+            let line = format!("host {}: {pes}, started by this oshrun", part.host);
+            add(&line, OsStr::new(""));
+            for notice in &start.placements.notices {
+                add("  ", OsStr::new(notice));
+            }
         }
         for part in &self.others {
             let agent = self.command.agent.command(&part.host, &self.command.oshrun);
-            let words = joined([agent.get_program()].into_iter().chain(agent.get_args()));
-            add(
-                &format!("host {}: {}, started by ", part.host, pes(part)),
-                &words,
-            );
+            let pes = shown_pes(&part.pes);
+            let label = format!("host {}: {pes}, started by ", part.host);
+            add(&label, &command_line(agent.get_program(), agent.get_args()));
         }
         lines
     }
 }
 
-/// Joins words with spaces, each quoted for a shell.
-fn joined<'a>(words: impl Iterator<Item = &'a OsStr>) -> OsString {
-    let words: Vec<Vec<u8>> = words.map(|word| quoted(word).into_vec()).collect();
-    OsString::from_vec(words.join(&b' '))
+/// Returns the program and how to start it. With `has_daemons`, includes what PEs on other hosts do
+/// not inherit from oshrun.
+fn job_spec(options: &Options, has_daemons: bool) -> Result<JobSpec, StartFailure> {
+    let dir = if has_daemons {
+        let dir =
+            program::working_dir().map_err(|error| cannot("find the working directory", &error))?;
+        Some(dir)
+    } else {
+        None
+    };
+    // PEs on other hosts get the environment of oshrun, except variables that describe a host.
+    let forwarded = if has_daemons {
+        program::forwarded_variables()
+    } else {
+        Vec::new()
+    };
+    // A dry run does not create the directory.
+    let output_files = if options.dry_run {
+        None
+    } else {
+        options.output_files.clone()
+    };
+    Ok(JobSpec {
+        program: options.program.clone(),
+        arguments: options.arguments.clone(),
+        exported: options.exported.clone(),
+        forwarded,
+        dir,
+        placement: options.placement(),
+        no_aslr: options.no_aslr,
+        output_files,
+        debugged: options.gdb.clone(),
+        prompts: rustix::termios::isatty(rustix::stdio::stdin()),
+        host_limit: Options::host_limit()?,
+    })
+}
+
+/// Returns the numbers of consecutive PEs in words.
+fn shown_pes(pes: &Range<u32>) -> String {
+    match pes.len() {
+        1 => format!("PE {}", pes.start),
+        n => format!("PE {} to {} ({n} PEs)", pes.start, pes.end - 1),
+    }
+}
+
+/// Joins the words of a command line with spaces, each quoted for a shell.
+fn command_line<'a>(program: &OsStr, arguments: impl Iterator<Item = &'a OsStr>) -> OsString {
+    let mut line = quoted(program);
+    for argument in arguments {
+        line.push(" ");
+        line.push(quoted(argument));
+    }
+    line
 }

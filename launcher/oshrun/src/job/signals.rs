@@ -96,17 +96,17 @@ impl Signals {
         unsafe { libc::sigemptyset(none.as_mut_ptr()) };
         // SAFETY: the set was initialized above, and the pointer for the previous set may be null.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()) };
-        let (sender, requests) = mpsc::unbounded_channel();
-        let others = [
+
+        let mut handled = vec![
             (libc::SIGTSTP, SignalRequest::Stop),
             (libc::SIGCONT, SignalRequest::Continue),
             (libc::SIGQUIT, SignalRequest::Explain),
         ];
-        for (number, request) in FORWARDED
-            .map(|signal| (signal.as_raw(), SignalRequest::Forward(signal.as_raw())))
-            .into_iter()
-            .chain(others)
-        {
+        for number in FORWARDED.map(Signal::as_raw) {
+            handled.push((number, SignalRequest::Forward(number)));
+        }
+        let (sender, requests) = mpsc::unbounded_channel();
+        for (number, request) in handled {
             if is_ignored(number) {
                 continue;
             }
@@ -116,6 +116,7 @@ impl Signals {
                 while arrivals.recv().await.is_some() && sender.send(request).is_ok() {}
             });
         }
+
         // With a handler, writing to a file that has reached the limit fails with an error, which
         // is reported. PEs have the default action again.
         if !is_ignored(libc::SIGXFSZ) {

@@ -5,6 +5,7 @@
 //! that passes may need more later. A limit that cannot be read is ignored.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
 use rushmem_topology::GroupLimit;
@@ -55,8 +56,10 @@ pub fn inherited_descriptors() -> Option<Rlimit> {
 /// Checks that the limit of descriptors permits `n_pes` PEs, with or without output files, and
 /// `n_daemons` daemons.
 pub fn check_descriptors(n_pes: u32, n_daemons: u32, has_files: bool) -> Result<(), StartFailure> {
-    let limit = getrlimit(Rlimited::Nofile).current;
-    match limit.and_then(|limit| descriptor_refusal(limit, n_pes, n_daemons, has_files)) {
+    let Some(limit) = getrlimit(Rlimited::Nofile).current else {
+        return Ok(());
+    };
+    match descriptor_refusal(limit, n_pes, n_daemons, has_files) {
         Some(sentence) => Err(StartFailure::general(sentence)),
         None => Ok(()),
     }
@@ -71,25 +74,26 @@ fn descriptor_refusal(limit: u64, n_pes: u32, n_daemons: u32, has_files: bool) -
     };
     let of_daemons = u64::from(n_daemons) * FDS_OF_DAEMON;
     let held = u64::from(n_pes) * per_pe + of_daemons;
+    // A limit is one of numbers: those below INHERITED_FROM are needed even if they are not used.
     let needed = held.max(INHERITED_FROM as u64) + OWN_FDS;
     if limit >= needed {
         return None;
     }
-    let left = limit.saturating_sub(OWN_FDS + of_daemons);
-    let (who, enough) = match (n_pes, n_daemons) {
-        _ if limit < INHERITED_FROM as u64 + OWN_FDS => ("any job".to_string(), String::new()),
-        (0, n) => {
-            let enough = format!(
-                ", which suffices for {} hosts",
-                (limit - OWN_FDS) / FDS_OF_DAEMON
-            );
-            (format!("a job on {n} other hosts"), enough)
-        }
-        (n, _) => (
-            format!("a job of {n} PEs"),
-            format!(", which suffices for {}", left / per_pe),
-        ),
-    };
+
+    let who;
+    let enough;
+    if limit < INHERITED_FROM as u64 + OWN_FDS {
+        who = "any job".to_string();
+        enough = String::new();
+    } else if n_pes == 0 {
+        who = format!("a job on {n_daemons} other hosts");
+        let n_hosts = (limit - OWN_FDS) / FDS_OF_DAEMON;
+        enough = format!(", which suffices for {n_hosts} hosts");
+    } else {
+        who = format!("a job of {n_pes} PEs");
+        let left = limit.saturating_sub(OWN_FDS + of_daemons);
+        enough = format!(", which suffices for {}", left / per_pe);
+    }
     Some(format!(
         "{who} needs {needed} descriptors and the limit is {limit}{enough}; raise it with ulimit -n {needed}"
     ))
@@ -105,50 +109,67 @@ const TASKS_OF_LAUNCHER: u64 = 4;
 
 /// Checks that processes and memory suffice for `n_pes` PEs on this host.
 pub fn check_capacity(n_pes: u32) -> Result<(), StartFailure> {
-    let needed = needed(n_pes);
-    match capacity_refusal(n_pes, needed, &bounds(needed.0)) {
+    let needs = Needs::of(n_pes);
+    match capacity_refusal(n_pes, needs, &resource_limits(needs.tasks)) {
         Some(sentence) => Err(StartFailure::general(sentence)),
         None => Ok(()),
     }
 }
 
-/// Returns the needs of a job: further processes and threads, and bytes of memory.
-fn needed(n_pes: u32) -> (u64, u64) {
-    let n_pes = u64::from(n_pes);
-    (n_pes + TASKS_OF_LAUNCHER - 1, n_pes * MEMORY_OF_PE)
+/// The least that a job needs on this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Needs {
+    /// Processes and threads, besides this process.
+    tasks: u64,
+    /// Bytes of memory.
+    memory: u64,
+}
+
+impl Needs {
+    fn of(n_pes: u32) -> Needs {
+        let n_pes = u64::from(n_pes);
+        Needs {
+            tasks: n_pes + TASKS_OF_LAUNCHER - 1,
+            memory: n_pes * MEMORY_OF_PE,
+        }
+    }
+
+    fn of_resource(self, resource: Resource) -> u64 {
+        match resource {
+            Resource::Tasks => self.tasks,
+            Resource::Memory => self.memory,
+        }
+    }
 }
 
 /// Returns the message about the scarcest resource: the limit that leaves room for the smallest
 /// part of what the job needs. Returns `None` if all limits suffice.
-fn capacity_refusal(
-    n_pes: u32,
-    (tasks, memory): (u64, u64),
-    bounds: &[ResourceLimit],
-) -> Option<String> {
-    let needed = |bound: &ResourceLimit| match bound.resource {
-        Resource::Tasks => tasks,
-        Resource::Memory => memory,
-    };
-    let is_short = |bound: &&ResourceLimit| bound.room() < needed(bound);
-    let part =
-        |bound: &&ResourceLimit| u128::from(bound.room()) * (1 << 32) / u128::from(needed(bound));
-    let bound = bounds.iter().filter(is_short).min_by_key(part)?;
-    let amount = |number| match bound.resource {
+fn capacity_refusal(n_pes: u32, needs: Needs, limits: &[ResourceLimit]) -> Option<String> {
+    let scarcest = limits
+        .iter()
+        .filter(|limit| limit.room() < needs.of_resource(limit.resource))
+        .min_by_key(|limit| {
+            // A fraction of 2^32, in more bits, so that the product does not overflow.
+            let needed = needs.of_resource(limit.resource);
+            u128::from(limit.room()) * (1 << 32) / u128::from(needed)
+        })?;
+
+    let amount = |number| match scarcest.resource {
         Resource::Tasks => format!("{number}"),
         Resource::Memory => format!("{} MiB", number >> 20),
     };
-    let what = match bound.resource {
+    let what = match scarcest.resource {
         Resource::Tasks => "processes and threads",
         Resource::Memory => "of memory",
     };
     Some(format!(
         "{n_pes} PEs on this host need at least {} {what}, but {} leaves room for {} (limit {}, in use {}): {}",
-        amount(needed(bound)),
-        bound.source,
-        amount(bound.room()),
-        amount(bound.limit),
-        amount(bound.used),
-        bound.remedy
+        amount(needs.of_resource(scarcest.resource)),
+        scarcest.source,
+        amount(scarcest.room()),
+        amount(scarcest.limit),
+        amount(scarcest.used),
+        scarcest.remedy
     ))
 }
 
@@ -190,67 +211,72 @@ impl ResourceLimit {
 
 /// Returns the limits of the kernel, the user, memory and control groups that may be too low for
 /// `tasks` further processes and threads.
-fn bounds(tasks: u64) -> Vec<ResourceLimit> {
+fn resource_limits(tasks: u64) -> Vec<ResourceLimit> {
     let read = |path: &str| fs::read_to_string(path).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
+    let mut limits = Vec::new();
+
+    // Processes and threads: the numbers of the kernel, and the limit of the user.
     let used = read("/proc/loadavg")
-        .as_deref()
-        .and_then(running)
+        .and_then(|loadavg| running(&loadavg))
         .unwrap_or(0);
-    let of_kernel = |path: &str, reserved: u64, remedy| {
-        let limit = number(path)?.saturating_sub(reserved);
-        Some(ResourceLimit {
+    let path = "/proc/sys/kernel/pid_max";
+    if let Some(pid_max) = number(path) {
+        limits.push(ResourceLimit {
+            resource: Resource::Tasks,
+            source: path.to_string(),
+            limit: pid_max.saturating_sub(RESERVED_NUMBERS),
+            used,
+            remedy: "start fewer PEs, or let root raise it with sysctl kernel.pid_max",
+        });
+    }
+    let path = "/proc/sys/kernel/threads-max";
+    if let Some(limit) = number(path) {
+        limits.push(ResourceLimit {
             resource: Resource::Tasks,
             source: path.to_string(),
             limit,
             used,
-            remedy,
-        })
-    };
-    let pid_max = "start fewer PEs, or let root raise it with sysctl kernel.pid_max";
-    let threads_max = "start fewer PEs, or let root raise it with sysctl kernel.threads-max";
-    let mut bounds: Vec<ResourceLimit> = [
-        of_kernel("/proc/sys/kernel/pid_max", RESERVED_NUMBERS, pid_max),
-        of_kernel("/proc/sys/kernel/threads-max", 0, threads_max),
-        of_user(used + tasks),
-        read("/proc/meminfo").as_deref().and_then(of_memory),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let of_group = |resource, remedy| {
-        move |group: GroupLimit| ResourceLimit {
-            resource,
-            source: group.file.display().to_string(),
-            limit: group.limit,
-            used: group.used,
-            remedy,
-        }
-    };
-    let tasks = "start fewer PEs, or ask the administrator of this host for a higher limit";
-    let memory = "start fewer PEs, or request more memory for this job";
-    bounds.extend(
-        GroupLimit::of_tasks()
-            .into_iter()
-            .map(of_group(Resource::Tasks, tasks)),
-    );
-    bounds.extend(
-        GroupLimit::of_memory()
-            .into_iter()
-            .map(of_group(Resource::Memory, memory)),
-    );
-    bounds
+            remedy: "start fewer PEs, or let root raise it with sysctl kernel.threads-max",
+        });
+    }
+    limits.extend(of_user(used + tasks));
+
+    limits.extend(read("/proc/meminfo").and_then(|meminfo| of_memory(&meminfo)));
+
+    for group in GroupLimit::of_tasks() {
+        limits.push(of_group(
+            Resource::Tasks,
+            &group,
+            "start fewer PEs, or ask the administrator of this host for a higher limit",
+        ));
+    }
+    for group in GroupLimit::of_memory() {
+        limits.push(of_group(
+            Resource::Memory,
+            &group,
+            "start fewer PEs, or request more memory for this job",
+        ));
+    }
+    limits
 }
 
-/// Returns the number of processes and threads, from /proc/loadavg.
+fn of_group(resource: Resource, group: &GroupLimit, remedy: &'static str) -> ResourceLimit {
+    ResourceLimit {
+        resource,
+        source: group.file.display().to_string(),
+        limit: group.limit,
+        used: group.used,
+        remedy,
+    }
+}
+
+/// Returns the number of processes and threads, from /proc/loadavg. Its fourth field has the number
+/// of those that run now, a slash, and that of all.
 fn running(loadavg: &str) -> Option<u64> {
-    loadavg
-        .split_ascii_whitespace()
-        .nth(3)?
-        .split_once('/')?
-        .1
-        .parse()
-        .ok()
+    let field = loadavg.split_ascii_whitespace().nth(3)?;
+    let (_, all) = field.split_once('/')?;
+    all.parse().ok()
 }
 
 /// Returns the limit of this user's processes, if it applies to this process and may be too low:
@@ -260,13 +286,17 @@ fn of_user(needed: u64) -> Option<ResourceLimit> {
     if limit >= needed || is_exempt(&fs::read_to_string("/proc/self/status").ok()?) {
         return None;
     }
+
     let own = rustix::process::getuid().as_raw();
-    let entries = fs::read_dir("/proc").ok()?.flatten();
-    let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
-    let statuses = entries
-        .filter(|entry| entry.file_name().to_str().is_some_and(is_process))
-        .filter_map(|entry| fs::read_to_string(entry.path().join("status")).ok());
-    let used = statuses.filter_map(|status| threads(&status, own)).sum();
+    let mut used = 0;
+    for entry in fs::read_dir("/proc").ok()?.flatten() {
+        let name = entry.file_name();
+        let is_process = name.as_bytes().iter().all(u8::is_ascii_digit);
+        // A process may end before its file is read.
+        if is_process && let Ok(status) = fs::read_to_string(entry.path().join("status")) {
+            used += threads(&status, own).unwrap_or(0);
+        }
+    }
     Some(ResourceLimit {
         resource: Resource::Tasks,
         source: "the limit of this user's processes (RLIMIT_NPROC)".to_string(),
@@ -292,7 +322,10 @@ fn is_exempt(status: &str) -> bool {
 /// Returns the number of threads of the process with this status, if it belongs to this user.
 fn threads(status: &str, user: u32) -> Option<u64> {
     let is_own = field(status, "Uid:")?.parse() == Ok(user);
-    is_own.then(|| field(status, "Threads:")?.parse().ok())?
+    if !is_own {
+        return None;
+    }
+    field(status, "Threads:")?.parse().ok()
 }
 
 /// Returns the available memory, from /proc/meminfo.
@@ -363,9 +396,10 @@ mod tests {
 
     #[test]
     fn pes_and_the_processes_that_start_them_count() {
-        assert_eq!(needed(1), (4, 256 * 1024));
-        assert_eq!(needed(256).0, 259);
-        assert_eq!(needed(u32::MAX).1, u64::from(u32::MAX) << 18);
+        assert_eq!(Needs::of(1).tasks, 4);
+        assert_eq!(Needs::of(1).memory, 256 * 1024);
+        assert_eq!(Needs::of(256).tasks, 259);
+        assert_eq!(Needs::of(u32::MAX).memory, u64::from(u32::MAX) << 18);
     }
 
     #[test]
@@ -375,7 +409,7 @@ mod tests {
             bound(Resource::Tasks, "b", 300, 250),
             bound(Resource::Memory, "c", 1 << 40, 0),
         ];
-        let refused = |n_pes| capacity_refusal(n_pes, needed(n_pes), &bounds);
+        let refused = |n_pes| capacity_refusal(n_pes, Needs::of(n_pes), &bounds);
         assert_eq!(refused(47), None);
         let sentence = "48 PEs on this host need at least 51 processes and threads, but b leaves room for 50 (limit 300, \
                         in use 250): start fewer PEs";
@@ -385,15 +419,16 @@ mod tests {
     #[test]
     fn memory_is_counted_in_mebibytes() {
         let bounds = [bound(Resource::Memory, "c", 30 << 20, 20 << 20)];
-        assert_eq!(capacity_refusal(40, needed(40), &bounds), None);
+        assert_eq!(capacity_refusal(40, Needs::of(40), &bounds), None);
         let sentence = "48 PEs on this host need at least 12 MiB of memory, but c leaves room for 10 MiB (limit 30 MiB, in \
                         use 20 MiB): start fewer PEs";
         assert_eq!(
-            capacity_refusal(48, needed(48), &bounds).as_deref(),
+            capacity_refusal(48, Needs::of(48), &bounds).as_deref(),
             Some(sentence)
         );
+
         let full = [bound(Resource::Memory, "c", 1, 2)];
-        assert!(capacity_refusal(1, needed(1), &full).is_some());
+        assert!(capacity_refusal(1, Needs::of(1), &full).is_some());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Applies the rules of `rushmem_topology` and reports the result. If the machine offers no choice,
 //! as with one NUMA node and one NIC, the topology is read only if an option requires it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::ops::Range;
 
 use rushmem_topology::{
@@ -65,7 +65,8 @@ pub fn place(
     if !has_effect && !request.report {
         return Ok(Placements::default());
     }
-    let placements = place_on(
+
+    let mut placements = place_on(
         &Topology::of_this_machine(),
         node,
         topology::cpus_at_once(),
@@ -73,15 +74,10 @@ pub fn place(
         is_set,
     )?;
     // A report alone must not change the placement.
-    let by_pe = if has_effect {
-        placements.by_pe
-    } else {
-        Vec::new()
-    };
-    Ok(Placements {
-        by_pe,
-        ..placements
-    })
+    if !has_effect {
+        placements.by_pe.clear();
+    }
+    Ok(placements)
 }
 
 /// Places PEs on a machine on which this process may use `at_once` CPUs at the same time.
@@ -94,28 +90,38 @@ fn place_on(
 ) -> Result<Placements, StartFailure> {
     let n_pes = node.len() as u32;
     let map_by = request.map_by.unwrap_or_default();
-    let bind_to = request
-        .bind_to
-        .unwrap_or_else(|| BindTo::usual(machine, n_pes, at_once));
+    let bind_to = match request.bind_to {
+        Some(bind_to) => bind_to,
+        None => BindTo::usual(machine, n_pes, at_once),
+    };
     let plan = topology::plan(machine, n_pes, map_by, bind_to);
-    let choice = machine.choice();
+
     let mut notices = plan.notes;
     if request.report {
         notices.extend(machine.notes.iter().cloned());
         notices.push(format!("CPUs and NICs of {}", machine.source));
     }
+
+    let choice = machine.choice();
     let mut by_pe = Vec::new();
     for (pe, place) in node.zip(&plan.placements) {
         let nic = place.nic.map(|index| choice[index]);
         if request.report {
             notices.push(reported(machine, pe, place, nic));
         }
+
+        let cpus = match &place.binding {
+            Some(cpus) => Some(kernel_set(cpus)?),
+            None => None,
+        };
+        let variables = match nic {
+            Some(nic) => variables(nic, n_pes, &is_set),
+            None => Vec::new(),
+        };
         by_pe.push(Placement {
-            cpus: place.binding.as_ref().map(kernel_set).transpose()?,
+            cpus,
             is_required: request.bind_to.is_some(),
-            variables: nic
-                .map(|nic| variables(nic, n_pes, &is_set))
-                .unwrap_or_default(),
+            variables,
         });
     }
     Ok(Placements { by_pe, notices })
@@ -123,18 +129,18 @@ fn place_on(
 
 /// Formats the line of `--report-bindings` for a PE.
 fn reported(machine: &Topology, pe: u32, place: &PePlacement, nic: Option<&Nic>) -> String {
-    let binding = match &place.binding {
-        Some(cpus) => format!("bound to CPUs {cpus}"),
-        None => "not bound".to_owned(),
+    let mut line = match &place.binding {
+        Some(cpus) => format!("PE {pe}: bound to CPUs {cpus}"),
+        None => format!("PE {pe}: not bound"),
     };
-    let numa = machine
-        .numa_of(place.binding.as_ref().unwrap_or(&machine.usable))
-        .map(|numa| format!(", NUMA node {}", numa.index))
-        .unwrap_or_default();
-    let nic = nic
-        .map(|nic| format!(", NIC {}", nic.hint()))
-        .unwrap_or_default();
-    format!("PE {pe}: {binding}{numa}{nic}")
+    let cpus = place.binding.as_ref().unwrap_or(&machine.usable);
+    if let Some(numa) = machine.numa_of(cpus) {
+        line += &format!(", NUMA node {}", numa.index);
+    }
+    if let Some(nic) = nic {
+        line += &format!(", NIC {}", nic.hint());
+    }
+    line
 }
 
 /// Returns the variables that select a PE's NIC; none if the user has selected one. A single PE on
@@ -143,15 +149,14 @@ fn variables(nic: &Nic, n_pes: u32, is_set: &impl Fn(&str) -> bool) -> Vec<(OsSt
     if is_set(NIC_VARIABLE) || n_pes == 1 {
         return Vec::new();
     }
-    let ucx = nic.ucx_device().filter(|_| !is_set(UCX_VARIABLE));
-    [
-        Some((NIC_VARIABLE, nic.hint())),
-        ucx.map(|device| (UCX_VARIABLE, device)),
-    ]
-    .into_iter()
-    .flatten()
-    .map(|(name, value)| (OsStr::new(name).to_owned(), value.into()))
-    .collect()
+
+    let mut variables = vec![(NIC_VARIABLE.into(), nic.hint().into())];
+    if let Some(device) = nic.ucx_device()
+        && !is_set(UCX_VARIABLE)
+    {
+        variables.push((UCX_VARIABLE.into(), device.into()));
+    }
+    variables
 }
 
 /// Converts a set of CPUs for sched_setaffinity.
@@ -209,16 +214,12 @@ mod tests {
     #[test]
     fn a_pe_gets_its_nic_unless_the_user_has_selected_one() {
         let names = |placements: &Placements, pe| -> Vec<String> {
-            let shown = |(name, value): (OsString, OsString)| {
-                format!("{}={}", name.display(), value.display())
-            };
-            placements
-                .placement(pe)
-                .variables
-                .into_iter()
-                .map(shown)
+            let variables = placements.placement(pe).variables.into_iter();
+            variables
+                .map(|(name, value)| format!("{}={}", name.display(), value.display()))
                 .collect()
         };
+
         let two = placed(2, 4, PlacementRequest::default(), &[]);
         assert_eq!(
             names(&two, 0),
@@ -228,16 +229,14 @@ mod tests {
             names(&two, 1),
             ["SHMEM_NIC=mlx5_1:1", "UCX_NET_DEVICES=mlx5_1:1"]
         );
+
         let users = placed(2, 4, PlacementRequest::default(), &["UCX_NET_DEVICES"]);
         assert_eq!(names(&users, 1), ["SHMEM_NIC=mlx5_1:1"]);
-        assert!(
-            names(
-                &placed(2, 4, PlacementRequest::default(), &["SHMEM_NIC"]),
-                1
-            )
-            .is_empty()
-        );
-        assert!(names(&placed(1, 4, PlacementRequest::default(), &[]), 0).is_empty());
+        let users = placed(2, 4, PlacementRequest::default(), &["SHMEM_NIC"]);
+        assert!(names(&users, 1).is_empty());
+
+        let alone = placed(1, 4, PlacementRequest::default(), &[]);
+        assert!(names(&alone, 0).is_empty());
     }
 
     #[test]
@@ -272,6 +271,7 @@ mod tests {
                 "PE 1: bound to CPUs 2, NUMA node 1, NIC mlx5_1:1",
             ]
         );
+
         let request = PlacementRequest {
             report: true,
             ..PlacementRequest::default()
@@ -280,6 +280,7 @@ mod tests {
             placed(5, 4, request, &[]).notices[1],
             "PE 0: not bound, NIC mlx5_0:1"
         );
+
         let request = PlacementRequest {
             bind_to: Some(BindTo::Core),
             ..PlacementRequest::default()

@@ -77,49 +77,61 @@ const NOT_FORWARDED: &[&str] = &[
 /// # Errors
 /// Status 127 if there is no such file, 126 if it cannot be executed.
 pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailure> {
-    let shown = program.to_string_lossy();
     if program.as_bytes().contains(&b'/') {
-        let file = PathBuf::from(program);
-        return match std::fs::metadata(&file) {
-            Err(error) => {
-                let status = if error.kind() == std::io::ErrorKind::NotFound {
-                    127
-                } else {
-                    126
-                };
-                Err(StartFailure {
-                    status,
-                    sentence: format!("cannot run {shown}: {}", reason(&error)),
-                })
-            }
-            Ok(meta) if meta.is_dir() => Err(StartFailure {
-                status: 126,
-                sentence: format!("{shown} is a directory, not a program"),
-            }),
-            Ok(_) if !is_executable(&file) => Err(not_executable(&file)),
-            Ok(_) => Ok(file),
-        };
+        check_file(Path::new(program))?;
+        return Ok(PathBuf::from(program));
     }
+
     let dirs = path.map(std::env::split_paths).into_iter().flatten();
     let files: Vec<PathBuf> = dirs
         .map(|dir| dir.join(program))
         .filter(|file| file.is_file())
         .collect();
-    match (files.iter().find(|file| is_executable(file)), files.first()) {
-        (Some(file), _) => Ok(file.clone()),
-        (None, Some(file)) => Err(not_executable(file)),
-        (None, None) => {
-            let here = if Path::new(program).is_file() {
-                format!("; did you mean ./{shown}?")
-            } else {
-                String::new()
-            };
-            Err(StartFailure {
-                status: 127,
-                sentence: format!("the program {shown} was not found in PATH{here}"),
-            })
-        }
+    // A file that cannot be executed hides none in a later directory.
+    if let Some(file) = files.iter().find(|file| is_executable(file)) {
+        return Ok(file.clone());
     }
+    if let Some(file) = files.first() {
+        return Err(not_executable(file));
+    }
+
+    let shown = program.to_string_lossy();
+    let here = if Path::new(program).is_file() {
+        format!("; did you mean ./{shown}?")
+    } else {
+        String::new()
+    };
+    Err(StartFailure {
+        status: 127,
+        sentence: format!("the program {shown} was not found in PATH{here}"),
+    })
+}
+
+/// Checks that a file can be executed.
+fn check_file(file: &Path) -> Result<(), StartFailure> {
+    let shown = file.display();
+    let metadata = std::fs::metadata(file).map_err(|error| {
+        let status = if error.kind() == io::ErrorKind::NotFound {
+            127
+        } else {
+            126
+        };
+        StartFailure {
+            status,
+            sentence: format!("cannot run {shown}: {}", reason(&error)),
+        }
+    })?;
+
+    if metadata.is_dir() {
+        return Err(StartFailure {
+            status: 126,
+            sentence: format!("{shown} is a directory, not a program"),
+        });
+    }
+    if !is_executable(file) {
+        return Err(not_executable(file));
+    }
+    Ok(())
 }
 
 /// Checks that a program is not linked with another OpenSHMEM library: that one would not find the
@@ -132,21 +144,20 @@ pub fn check_library(file: &Path) -> Result<(), StartFailure> {
     if needed.iter().any(|library| library == LIBRARY) {
         return Ok(());
     }
-    let other = OTHER_LIBRARIES.iter().find_map(|(start, owner)| {
-        let library = needed.iter().find(|library| library.starts_with(start))?;
-        Some((library, owner))
-    });
-    let Some((library, owner)) = other else {
-        return Ok(());
-    };
-    let shown = file.display();
-    Err(StartFailure {
-        status: 126,
-        sentence: format!(
-            "{shown} is linked with {library} of {owner}, so that each PE would be a job of its own; \
-             compile it with the oshcc beside this oshrun, or start it with the launcher of {owner}"
-        ),
-    })
+
+    for (start, owner) in OTHER_LIBRARIES {
+        if let Some(library) = needed.iter().find(|library| library.starts_with(start)) {
+            let shown = file.display();
+            return Err(StartFailure {
+                status: 126,
+                sentence: format!(
+                    "{shown} is linked with {library} of {owner}, so that each PE would be a job of its own; \
+                     compile it with the oshcc beside this oshrun, or start it with the launcher of {owner}"
+                ),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Returns the names of the libraries with which an executable is linked (DT_NEEDED); `None` if the
@@ -158,13 +169,16 @@ fn needed_libraries(file: &Path) -> Option<Vec<String>> {
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, &data).ok()?;
     let table = sections.dynamic_table(endian, &data).ok()?;
-    let needed = table.iter().filter(|entry| entry.tag == DT_NEEDED);
-    let names = needed.filter_map(|entry| table.string(entry).ok());
-    Some(
-        names
-            .map(|name| String::from_utf8_lossy(name).into_owned())
-            .collect(),
-    )
+
+    let mut names = Vec::new();
+    for entry in table.iter() {
+        if entry.tag == DT_NEEDED
+            && let Ok(name) = table.string(entry)
+        {
+            names.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    Some(names)
 }
 
 /// Returns the executable of this process, to start it in another role. The link in /proc is
@@ -185,11 +199,12 @@ fn not_executable(file: &Path) -> StartFailure {
     let shown = file.display();
     let mounted = statvfs(file);
     let is_noexec = mounted.is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::NOEXEC));
-    let sentence = match is_noexec {
-        true => format!(
+    let sentence = if is_noexec {
+        format!(
             "{shown} cannot be executed: its file system is mounted with noexec; copy it to another one"
-        ),
-        false => format!("{shown} is not executable; chmod +x {shown} if it is a program"),
+        )
+    } else {
+        format!("{shown} is not executable; chmod +x {shown} if it is a program")
     };
     StartFailure {
         status: 126,
@@ -208,11 +223,9 @@ pub fn library_path(oshrun: &Path, current: Option<&OsStr>) -> Option<OsString> 
     if !dir.join(LIBRARY).exists() {
         return None;
     }
+
+    let mut path = current.unwrap_or_default().to_os_string();
     // An empty entry would denote the current directory.
-    let mut path = current
-        .filter(|path| !path.is_empty())
-        .map(OsStr::to_os_string)
-        .unwrap_or_default();
     if !path.is_empty() {
         path.push(":");
     }
@@ -232,14 +245,21 @@ pub fn forwarded_variables() -> Vec<(OsString, OsString)> {
 /// between hosts.
 pub fn working_dir() -> io::Result<PathBuf> {
     let dir = std::env::current_dir()?;
-    let shown = std::env::var_os("PWD")
-        .map(PathBuf::from)
-        .filter(|shown| shown.is_absolute());
-    let is_same = |shown: &PathBuf| match (std::fs::metadata(shown), std::fs::metadata(&dir)) {
-        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+    // The variable may be left from another directory, if no shell has set it.
+    if let Some(shown) = std::env::var_os("PWD").map(PathBuf::from)
+        && shown.is_absolute()
+        && is_same_file(&shown, &dir)
+    {
+        return Ok(shown);
+    }
+    Ok(dir)
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (std::fs::metadata(one), std::fs::metadata(other)) {
+        (Ok(one), Ok(other)) => one.dev() == other.dev() && one.ino() == other.ino(),
         _ => false,
-    };
-    Ok(shown.filter(is_same).unwrap_or(dir))
+    }
 }
 
 fn is_forwarded(name: &OsStr) -> bool {
@@ -266,9 +286,14 @@ impl std::str::FromStr for Debugged {
         if text == "all" {
             return Ok(Debugged::All);
         }
-        let pes = text.split(',').map(str::parse).collect::<Result<_, _>>();
-        pes.map(Debugged::Some)
-            .map_err(|_| "it must be a list of PE numbers separated by commas".to_string())
+        let mut pes = Vec::new();
+        for word in text.split(',') {
+            let pe = word
+                .parse()
+                .map_err(|_| "it must be a list of PE numbers separated by commas".to_string())?;
+            pes.push(pe);
+        }
+        Ok(Debugged::Some(pes))
     }
 }
 
@@ -287,6 +312,7 @@ impl Debugged {
         {
             return None;
         }
+
         let title = format!("PE {pe}");
         let window = ["xterm", "-T", &title, "-e", "gdb", "-q", "--args"];
         // If the program exits, gdb returns its exit status. If a signal stops it, gdb prints a
@@ -309,22 +335,22 @@ impl Debugged {
             "python if gdb.selected_inferior().pid: gdb.execute('bt'); gdb.execute('quit 1')",
             "--args",
         ];
-        let words: &[&str] = if has_display { &window } else { &batch };
-        let words = words.iter().map(OsString::from);
-        Some(
-            words
-                .chain([file.as_os_str().to_owned()])
-                .chain(arguments.iter().cloned())
-                .collect(),
-        )
+        let debugger: &[&str] = if has_display { &window } else { &batch };
+
+        let mut words: Vec<OsString> = debugger.iter().map(OsString::from).collect();
+        words.push(file.as_os_str().to_owned());
+        words.extend(arguments.iter().cloned());
+        Some(words)
     }
 }
 
 /// Returns true if xterm can open windows: there is a display, and xterm is in the path.
 pub fn has_display(display: Option<&OsStr>, path: Option<&OsStr>) -> bool {
-    let mut dirs = path.map(std::env::split_paths).into_iter().flatten();
+    let Some(path) = path else {
+        return false;
+    };
     display.is_some_and(|display| !display.is_empty())
-        && dirs.any(|dir| dir.join("xterm").is_file())
+        && std::env::split_paths(path).any(|dir| dir.join("xterm").is_file())
 }
 
 #[cfg(test)]
@@ -382,31 +408,26 @@ mod tests {
 
     #[test]
     fn variables_of_a_host_are_not_forwarded() {
-        let is_forwarded = |name| is_forwarded(OsStr::new(name));
-        assert!(
-            [
-                "PATH",
-                "HOME",
-                "DISPLAY",
-                "SLURM_JOB_ID",
-                "A",
-                "SSH",
-                "OMP_NUM_THREADS"
-            ]
-            .map(is_forwarded)
-                == [true; 7]
-        );
-        assert!(
-            [
-                "SSH_CONNECTION",
-                "HOSTNAME",
-                "PMI_FD",
-                "XDG_SESSION_ID",
-                "_"
-            ]
-            .map(is_forwarded)
-                == [false; 5]
-        );
+        for name in [
+            "PATH",
+            "HOME",
+            "DISPLAY",
+            "SLURM_JOB_ID",
+            "A",
+            "SSH",
+            "OMP_NUM_THREADS",
+        ] {
+            assert!(is_forwarded(OsStr::new(name)), "{name}");
+        }
+        for name in [
+            "SSH_CONNECTION",
+            "HOSTNAME",
+            "PMI_FD",
+            "XDG_SESSION_ID",
+            "_",
+        ] {
+            assert!(!is_forwarded(OsStr::new(name)), "{name}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::job::{JobTrace, RecordIndex};
+use crate::job::{Flow, JobTrace, RecordIndex};
 use crate::layout::Kind;
 
 /// Writes the trace of a job as JSON to `out`.
@@ -20,33 +20,22 @@ pub fn write(job: &JobTrace, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
     let mut events = Events {
         job,
-        start: job.times().0,
+        start: job.times().start,
         out,
         is_first: true,
     };
+
     for (pe, trace) in job.pes.iter().enumerate() {
         events.name_tracks(pe)?;
-        for i in 0..trace.records.len() {
-            events.slice((pe, i))?;
+        for record in 0..trace.records.len() {
+            events.slice(RecordIndex { pe, record })?;
         }
         events.in_flight(pe)?;
     }
     for (id, flow) in job.flows().into_iter().enumerate() {
-        let (from, to) = (job.record(flow.from), job.record(flow.to));
-        let Some(end) = to.end else { continue };
-        let (name, binding) = (from.kind.name(), json!({"id": id, "cat": "message"}));
-        events.put(flow.from, from.begin, name, "s", binding.clone())?;
-        let mut binding = binding;
-        binding["bp"] = "e".into();
-        // The viewer binds the event to a slice only before the end of the slice.
-        events.put(
-            flow.to,
-            end.saturating_sub(1).max(to.begin),
-            name,
-            "f",
-            binding,
-        )?;
+        events.arrow(id, flow)?;
     }
+
     out.write_all(b"\n]}\n")
 }
 
@@ -69,7 +58,7 @@ impl<W: Write> Events<'_, W> {
         more: Value,
     ) -> io::Result<()> {
         let thread = self.job.record(index).thread;
-        let mut event = self.of_pe(index.0, thread, name, phase);
+        let mut event = self.of_pe(index.pe, thread, name, phase);
         event["ts"] = self.microseconds(time.saturating_sub(self.start));
         self.emit(event, more)
     }
@@ -101,6 +90,7 @@ impl<W: Write> Events<'_, W> {
         let node = format!("node {}", trace.node);
         let named = |name: String| json!({"args": {"name": name}});
         self.emit(self.of_pe(pe, 0, "process_name", "M"), named(node))?;
+
         let threads: BTreeSet<u32> = trace.records.iter().map(|record| record.thread).collect();
         for thread in threads {
             let name = match thread {
@@ -109,15 +99,12 @@ impl<W: Write> Events<'_, W> {
             };
             self.emit(self.of_pe(pe, thread, "thread_name", "M"), named(name))?;
         }
+
         if trace.dropped > 0 && !trace.records.is_empty() {
             let text = format!("{} older records were dropped", trace.dropped);
-            self.put(
-                (pe, 0),
-                trace.records[0].begin,
-                &text,
-                "i",
-                json!({"s": "t"}),
-            )?;
+            let first = RecordIndex { pe, record: 0 };
+            let begin = trace.records[0].begin;
+            self.put(first, begin, &text, "i", json!({"s": "t"}))?;
         }
         Ok(())
     }
@@ -133,11 +120,13 @@ impl<W: Write> Events<'_, W> {
             }
             None => json!({}),
         };
-        let (name, called_at) = parts(job.name(index));
         let mut more = json!({"cat": record.kind.name(), "args": args});
+
+        let (name, called_at) = parts(job.name(index));
         if let Some(called_at) = called_at {
             more["args"]["called at"] = called_at.into();
         }
+
         let phase = match record.end {
             Some(end) => {
                 more["dur"] = self.microseconds(end - record.begin);
@@ -154,30 +143,72 @@ impl<W: Write> Events<'_, W> {
         let job = self.job;
         let mut changes = Vec::new();
         for (i, end) in job.completions(pe).into_iter().enumerate() {
-            let (index, record) = ((pe, i), &job.pes[pe].records[i]);
+            let index = RecordIndex { pe, record: i };
+            let record = job.record(index);
             if !record.in_flight {
                 continue;
             }
+
             let id = u64::from(job.pes[pe].pe) << 32 | i as u64;
             let more = json!({"cat": "in flight", "id": format!("{id:x}")});
             let (name, _) = parts(job.name(index));
             self.put(index, record.begin, name, "b", more.clone())?;
-            changes.push((record.begin, index, record.nbytes));
+            changes.push(Change {
+                time: record.begin,
+                index,
+                nbytes: record.nbytes,
+            });
             // An operation without an end was in flight when the trace ended.
             if let Some(end) = end {
                 self.put(index, end, name, "e", more)?;
-                changes.push((end, index, record.nbytes.wrapping_neg()));
+                changes.push(Change {
+                    time: end,
+                    index,
+                    nbytes: record.nbytes.wrapping_neg(),
+                });
             }
         }
+
         changes.sort_unstable();
         let name = format!("PE {}: bytes in flight", job.pes[pe].pe);
         let mut bytes = 0u64;
-        for (time, index, change) in changes {
-            bytes = bytes.wrapping_add(change);
+        for Change {
+            time,
+            index,
+            nbytes,
+        } in changes
+        {
+            bytes = bytes.wrapping_add(nbytes);
             self.put(index, time, &name, "C", json!({"args": {"bytes": bytes}}))?;
         }
         Ok(())
     }
+
+    /// Writes the two ends of an arrow between PEs.
+    fn arrow(&mut self, id: usize, flow: Flow) -> io::Result<()> {
+        let from = self.job.record(flow.from);
+        let to = self.job.record(flow.to);
+        let Some(end) = to.end else { return Ok(()) };
+
+        let name = from.kind.name();
+        let start = json!({"id": id, "cat": "message"});
+        self.put(flow.from, from.begin, name, "s", start)?;
+
+        let head = json!({"id": id, "cat": "message", "bp": "e"});
+        // The viewer binds the event to a slice only before the end of the slice.
+        let time = end.saturating_sub(1).max(to.begin);
+        self.put(flow.to, time, name, "f", head)
+    }
+}
+
+/// A change of the number of bytes in flight. Changes are sorted by their times, and those at one
+/// time by their records.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Change {
+    time: u64,
+    index: RecordIndex,
+    /// The bytes that are added; a negative number wraps around.
+    nbytes: u64,
 }
 
 /// Splits a name into the function and the location of the call, if it has one.

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use crate::layout::{Kind, TraceRecord, file_name};
@@ -19,9 +20,23 @@ pub struct JobTrace {
     pub pes: Vec<PeTrace>,
 }
 
-/// Identifies a record by the index of its PE in [`JobTrace::pes`] and its index in that PE's
-/// records.
-pub type RecordIndex = (usize, usize);
+/// Identifies a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordIndex {
+    /// The index of its PE in [`JobTrace::pes`].
+    pub pe: usize,
+    /// Its index in that PE's records.
+    pub record: usize,
+}
+
+/// The PEs of a job without a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissingPes {
+    /// Their number.
+    pub n: u32,
+    /// The first of them, or the number of all PEs if none is missing.
+    pub first: u32,
+}
 
 /// An action of one PE that has an effect on another PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,45 +80,47 @@ impl JobTrace {
             let bytes = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
             PeTrace::of_file(&bytes).map_err(|why| format!("{}: {why}", file.display()))
         };
-        let mut job: Option<JobTrace> = None;
-        for pe in numbers(dir)? {
-            match &mut job {
-                None => {
-                    job = Some(JobTrace {
-                        pes: vec![read(pe)?],
-                    })
-                }
-                Some(job) if pe < job.n_pes() => job.add(read(pe)?),
-                // The file is of another job, with more PEs.
-                Some(_) => {}
-            }
-        }
-        job.ok_or_else(|| {
-            format!(
+
+        let numbers = numbers(dir)?;
+        let Some((first, others)) = numbers.split_first() else {
+            return Err(format!(
                 "{} has no traces of PEs; name the directory of SHMEM_TRACE",
                 dir.display()
-            )
-        })
+            ));
+        };
+        let mut job = JobTrace {
+            pes: vec![read(*first)?],
+        };
+        for &pe in others {
+            // The file of a higher PE is of another job, with more PEs.
+            if pe < job.n_pes() {
+                job.add(read(pe)?);
+            }
+        }
+        Ok(job)
     }
 
     /// Adds the trace of a PE if it is of the same job and above all PEs so far.
     pub fn add(&mut self, trace: PeTrace) {
-        let last = self.pes.last().map(|pe| (pe.job, pe.n_pes, pe.pe));
-        if last.is_none_or(|(job, n_pes, pe)| {
-            (job, n_pes) == (trace.job, trace.n_pes) && pe < trace.pe
-        }) {
+        let fits = self.pes.last().is_none_or(|last| {
+            let is_of_job = last.job == trace.job && last.n_pes == trace.n_pes;
+            is_of_job && last.pe < trace.pe
+        });
+        if fits {
             self.pes.push(trace);
         }
     }
 
-    /// Returns the number of PEs that have no trace, and the first of them, or the number of all
-    /// PEs if none is missing.
-    pub fn missing(&self) -> (u32, u32) {
-        let n_first = (0..)
+    /// Returns the PEs that have no trace.
+    pub fn missing(&self) -> MissingPes {
+        let first = (0..)
             .zip(&self.pes)
             .take_while(|(pe, trace)| *pe == trace.pe)
             .count();
-        (self.n_pes() - self.pes.len() as u32, n_first as u32)
+        MissingPes {
+            n: self.n_pes() - self.pes.len() as u32,
+            first: first as u32,
+        }
     }
 
     /// Returns the number of PEs of the job.
@@ -112,37 +129,36 @@ impl JobTrace {
     }
 
     /// Returns the record with this index.
-    pub fn record(&self, (pe, i): RecordIndex) -> &TraceRecord {
-        &self.pes[pe].records[i]
+    pub fn record(&self, index: RecordIndex) -> &TraceRecord {
+        &self.pes[index.pe].records[index.record]
     }
 
     /// Returns the name of a record: the function, perhaps with the location of the call.
     pub fn name(&self, index: RecordIndex) -> &str {
-        self.pes[index.0].name(self.record(index))
+        self.pes[index.pe].name(self.record(index))
     }
 
     /// Returns the number of the PE that made a record.
     pub fn pe(&self, index: RecordIndex) -> u32 {
-        self.pes[index.0].pe
+        self.pes[index.pe].pe
     }
 
     /// Returns the indices of all records, by PE and then in the order in which they began.
     pub fn record_indices(&self) -> impl Iterator<Item = RecordIndex> {
-        self.pes
-            .iter()
-            .enumerate()
-            .flat_map(|(pe, trace)| (0..trace.records.len()).map(move |i| (pe, i)))
+        self.pes.iter().enumerate().flat_map(|(pe, trace)| {
+            (0..trace.records.len()).map(move |record| RecordIndex { pe, record })
+        })
     }
 
     /// Returns the first and the last time in the records, in nanoseconds.
-    pub fn times(&self) -> (u64, u64) {
+    pub fn times(&self) -> Range<u64> {
         let all = || self.record_indices().map(|index| self.record(index));
         let begin = all().map(|record| record.begin).min().unwrap_or(0);
         let end = all()
             .map(|record| record.end.unwrap_or(record.begin))
             .max()
             .unwrap_or(0);
-        (begin, end)
+        begin..end
     }
 
     /// Returns the number of bytes that the PEs of each group have written to or read from PEs of
@@ -165,17 +181,20 @@ impl JobTrace {
     /// the end of the next quiet on its context that concerns all PEs or its peer; `None` if there
     /// is none. `pe` is an index in [`pes`](JobTrace::pes).
     pub fn completions(&self, pe: usize) -> Vec<Option<u64>> {
-        let mut quiets: HashMap<(u32, Option<u32>), u64> = HashMap::new();
-        let mut completion = |record: &TraceRecord| {
+        // From the last record to the first: the end of the next quiet, by the context and the PE
+        // to which the quiet is restricted.
+        let mut next_quiets: HashMap<(u32, Option<u32>), u64> = HashMap::new();
+        let mut completions = Vec::new();
+        for record in self.pes[pe].records.iter().rev() {
             let TraceRecord { context, peer, .. } = *record;
             if let (Kind::Quiet, Some(end)) = (record.kind, record.end) {
-                quiets.insert((context, peer), end);
+                next_quiets.insert((context, peer), end);
             }
-            let of_peers = [None, peer].map(|peer| quiets.get(&(context, peer)).copied());
-            of_peers.into_iter().flatten().min()
-        };
-        let records = self.pes[pe].records.iter().rev();
-        let mut completions: Vec<_> = records.map(&mut completion).collect();
+
+            let of_all = next_quiets.get(&(context, None)).copied();
+            let of_peer = next_quiets.get(&(context, peer)).copied();
+            completions.push([of_all, of_peer].into_iter().flatten().min());
+        }
         completions.reverse();
         completions
     }
@@ -190,13 +209,13 @@ impl JobTrace {
             .into_iter()
             .map(|(to, from)| Flow { from, to })
             .collect();
+        // The causes are in no order, and a trace is to be the same each time.
         flows.sort_by_key(|flow| self.record(flow.from).begin);
         flows.extend(self.moves());
-        let begin = |flow: &Flow| self.record(flow.from).begin;
+
         flows.retain(|flow| {
-            self.record(flow.to)
-                .end
-                .is_none_or(|end| begin(flow) <= end)
+            let begin = self.record(flow.from).begin;
+            self.record(flow.to).end.is_none_or(|end| begin <= end)
         });
         flows
     }
@@ -204,27 +223,24 @@ impl JobTrace {
     /// Returns the `n` longest waits, the longest first. Every call that is not an access counts as
     /// a wait. Waits that have not ended come before all others.
     pub fn longest_waits(&self, n: usize) -> Vec<TracedWait> {
-        let (causes, (_, last)) = (self.causes(), self.times());
-        let mut waits: Vec<TracedWait> = self
-            .record_indices()
-            .filter_map(|call| {
-                let record = self.record(call);
-                if record.is_access() {
-                    return None;
-                }
-                let nanoseconds = record.end.unwrap_or(last).saturating_sub(record.begin);
-                Some(TracedWait {
-                    call,
-                    nanoseconds,
-                    cause: causes.get(&call).copied(),
-                })
-            })
-            .collect();
+        let causes = self.causes();
+        let last = self.times().end;
+        let mut waits = Vec::new();
+        for call in self.record_indices() {
+            let record = self.record(call);
+            if record.is_access() {
+                continue;
+            }
+            waits.push(TracedWait {
+                call,
+                nanoseconds: record.end.unwrap_or(last).saturating_sub(record.begin),
+                cause: causes.get(&call).copied(),
+            });
+        }
+
         waits.sort_by_key(|wait| {
-            (
-                self.record(wait.call).end.is_some(),
-                Reverse(wait.nanoseconds),
-            )
+            let has_ended = self.record(wait.call).end.is_some();
+            (has_ended, Reverse(wait.nanoseconds))
         });
         waits.truncate(n);
         waits
@@ -233,20 +249,25 @@ impl JobTrace {
     /// Returns the totals of each PE that waited or for which others waited. PEs for which others
     /// waited the longest come first.
     pub fn wait_totals(&self) -> Vec<WaitTotals> {
-        let total = |pe: &PeTrace| WaitTotals {
-            pe: pe.pe,
-            waited: 0,
-            made_wait: 0,
-        };
-        let mut totals: Vec<WaitTotals> = self.pes.iter().map(total).collect();
+        let mut totals: Vec<WaitTotals> = self
+            .pes
+            .iter()
+            .map(|pe| WaitTotals {
+                pe: pe.pe,
+                waited: 0,
+                made_wait: 0,
+            })
+            .collect();
         for wait in self.longest_waits(usize::MAX) {
-            totals[wait.call.0].waited += wait.nanoseconds;
+            totals[wait.call.pe].waited += wait.nanoseconds;
             if let Some(cause) = wait.cause {
+                // What follows the begin of the action is the time of the action itself.
                 let until = self.record(cause).begin;
                 let waited = until.saturating_sub(self.record(wait.call).begin);
-                totals[cause.0].made_wait += waited.min(wait.nanoseconds);
+                totals[cause.pe].made_wait += waited.min(wait.nanoseconds);
             }
         }
+
         totals.retain(|total| total.waited > 0 || total.made_wait > 0);
         totals.sort_by_key(|total| (Reverse(total.made_wait), total.pe));
         totals
@@ -256,23 +277,29 @@ impl JobTrace {
     /// one of its words, or for a collective the member that entered last before the wait ended.
     fn causes(&self) -> HashMap<RecordIndex, RecordIndex> {
         let mut causes = HashMap::new();
+
         let changes = self.changes();
-        for to in self.record_indices() {
-            let record = self.record(to);
+        for wait in self.record_indices() {
+            let record = self.record(wait);
             let (Kind::Wait, Some(end)) = (record.kind, record.end) else {
                 continue;
             };
+
             let [first, nbytes] = record.subject;
             let behind = first.saturating_add(nbytes.max(1));
-            let words = changes.range((self.pe(to), first)..(self.pe(to), behind));
-            let before = words.filter_map(|(_, changes)| {
-                let n = changes.partition_point(|(begin, _)| *begin <= end);
-                changes[..n].last()
-            });
-            if let Some((_, from)) = before.max_by_key(|(begin, _)| *begin) {
-                causes.insert(to, *from);
+            let pe = self.pe(wait);
+            let last_changes =
+                changes
+                    .range((pe, first)..(pe, behind))
+                    .filter_map(|(_, changes)| {
+                        let n = changes.partition_point(|(begin, _)| *begin <= end);
+                        changes[..n].last()
+                    });
+            if let Some((_, change)) = last_changes.max_by_key(|(begin, _)| *begin) {
+                causes.insert(wait, *change);
             }
         }
+
         for mut members in self.collectives().into_values() {
             members.sort_by_key(|index| self.record(*index).begin);
             for &member in &members {
@@ -282,7 +309,9 @@ impl JobTrace {
                     continue;
                 };
                 let n = members.partition_point(|other| self.record(*other).begin <= end);
-                if let Some(last) = members[..n].last().filter(|last| **last != member) {
+                if let Some(last) = members[..n].last()
+                    && *last != member
+                {
                     causes.insert(member, *last);
                 }
             }
@@ -301,23 +330,20 @@ impl JobTrace {
                 changes.entry(word).or_default().push((record.begin, index));
             }
         }
-        changes
-            .values_mut()
-            .for_each(|changes| changes.sort_unstable());
+        for changes in changes.values_mut() {
+            changes.sort_unstable();
+        }
         changes
     }
 
     /// Returns the records of the members of each collective, by ascending PE.
     fn collectives(&self) -> HashMap<[u64; 2], Vec<RecordIndex>> {
         let mut collectives: HashMap<[u64; 2], Vec<RecordIndex>> = HashMap::new();
-        for index in self
-            .record_indices()
-            .filter(|index| self.record(*index).kind == Kind::Collective)
-        {
-            collectives
-                .entry(self.record(index).subject)
-                .or_default()
-                .push(index);
+        for index in self.record_indices() {
+            let record = self.record(index);
+            if record.kind == Kind::Collective {
+                collectives.entry(record.subject).or_default().push(index);
+            }
         }
         collectives
     }
@@ -326,38 +352,41 @@ impl JobTrace {
     /// of the copy and the other PE's record of the same collective.
     fn moves(&self) -> Vec<Flow> {
         let collectives = self.collectives();
-        let mut around: HashMap<(usize, u32), [u64; 2]> = HashMap::new();
+        // The collective in which a thread of a PE is: the one that it began last.
+        let mut current: HashMap<(usize, u32), [u64; 2]> = HashMap::new();
         let mut flows = Vec::new();
         for own in self.record_indices() {
             let record = self.record(own);
-            let thread = (own.0, record.thread);
+            let thread = (own.pe, record.thread);
             match (record.kind, record.peer) {
                 (Kind::Collective, _) => {
-                    around.insert(thread, record.subject);
+                    current.insert(thread, record.subject);
                 }
                 (Kind::Move, Some(peer)) if peer != self.pe(own) => {
-                    let members = around
+                    let members = current
                         .get(&thread)
                         .and_then(|subject| collectives.get(subject));
-                    let other = members.and_then(|members| {
-                        let at = members.binary_search_by_key(&peer, |other| self.pe(*other));
-                        Some(members[at.ok()?])
-                    });
-                    flows.extend(other.map(|other| match record.subject[0] {
-                        0 => Flow {
-                            from: own,
-                            to: other,
-                        },
-                        _ => Flow {
-                            from: other,
-                            to: own,
-                        },
-                    }));
+                    let other = members.and_then(|members| self.member_on(members, peer));
+                    let Some(other) = other else { continue };
+
+                    let (from, to) = if record.subject[0] == 0 {
+                        (own, other)
+                    } else {
+                        (other, own)
+                    };
+                    flows.push(Flow { from, to });
                 }
                 _ => {}
             }
         }
         flows
+    }
+
+    /// Returns the record of a PE among those of the members of a collective, which are sorted by
+    /// PE.
+    fn member_on(&self, members: &[RecordIndex], pe: u32) -> Option<RecordIndex> {
+        let index = members.binary_search_by_key(&pe, |member| self.pe(*member));
+        Some(members[index.ok()?])
     }
 }
 
@@ -369,15 +398,15 @@ fn numbers(dir: &Path) -> Result<Vec<u32>, String> {
             dir.display()
         )
     })?;
-    let number = |entry: fs::DirEntry| {
-        let name = entry.file_name();
-        name.to_str()?
-            .strip_prefix("pe-")?
-            .strip_suffix(".ring")?
-            .parse()
-            .ok()
-    };
-    let mut numbers: Vec<u32> = entries.filter_map(Result::ok).filter_map(number).collect();
+
+    let mut numbers: Vec<u32> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let number = name.to_str()?.strip_prefix("pe-")?.strip_suffix(".ring")?;
+            number.parse().ok()
+        })
+        .collect();
     numbers.sort_unstable();
     Ok(numbers)
 }
@@ -387,38 +416,37 @@ mod tests {
     use super::*;
 
     fn record(kind: Kind, peer: Option<u32>, times: (u64, u64), subject: [u64; 2]) -> TraceRecord {
-        let (begin, end) = (times.0, Some(times.1));
-        let (in_flight, name, thread, context, nbytes) = (true, 0, 0, 0, 8);
         TraceRecord {
             kind,
-            in_flight,
-            name,
+            in_flight: true,
+            name: 0,
             peer,
-            thread,
-            context,
-            begin,
-            end,
-            nbytes,
+            thread: 0,
+            context: 0,
+            begin: times.0,
+            end: Some(times.1),
+            nbytes: 8,
             subject,
         }
     }
 
     fn job(records: [Vec<TraceRecord>; 2]) -> JobTrace {
-        let pe = |(pe, records)| {
-            let (job, n_pes, node, dropped, names) = (1, 2, 0, 0, Vec::new());
-            PeTrace {
-                job,
-                pe,
-                n_pes,
-                node,
-                dropped,
-                records,
-                names,
-            }
+        let pe = |(pe, records)| PeTrace {
+            job: 1,
+            pe,
+            n_pes: 2,
+            node: 0,
+            dropped: 0,
+            records,
+            names: Vec::new(),
         };
         JobTrace {
             pes: (0..).zip(records).map(pe).collect(),
         }
+    }
+
+    fn at(pe: usize, record: usize) -> RecordIndex {
+        RecordIndex { pe, record }
     }
 
     #[test]
@@ -432,14 +460,16 @@ mod tests {
         assert_eq!(
             job.flows(),
             [Flow {
-                from: (0, 1),
-                to: (1, 0)
+                from: at(0, 1),
+                to: at(1, 0)
             }]
         );
         assert_eq!(job.matrix(1), [[0, 32], [0, 0]]);
         assert_eq!(job.matrix(2), [[32]]);
+
         let waits = job.longest_waits(1);
-        assert_eq!((waits[0].nanoseconds, waits[0].cause), (50, Some((0, 1))));
+        assert_eq!((waits[0].nanoseconds, waits[0].cause), (50, Some(at(0, 1))));
+
         let first = WaitTotals {
             pe: 0,
             waited: 0,
@@ -460,8 +490,14 @@ mod tests {
         let own = vec![collective(30, 2), moved(0), moved(1)];
         let job = job([own, vec![collective(10, 1), collective(20, 2)]]);
         let flow = |from, to| Flow { from, to };
-        let moves = [flow((0, 1), (1, 1)), flow((1, 1), (0, 2))];
-        assert_eq!(job.flows(), [&[flow((0, 0), (1, 1))], &moves[..]].concat());
+        assert_eq!(
+            job.flows(),
+            [
+                flow(at(0, 0), at(1, 1)),
+                flow(at(0, 1), at(1, 1)),
+                flow(at(1, 1), at(0, 2)),
+            ]
+        );
     }
 
     #[test]
@@ -475,8 +511,8 @@ mod tests {
         assert_eq!(
             late.flows(),
             [Flow {
-                from: (0, 1),
-                to: (1, 0)
+                from: at(0, 1),
+                to: at(1, 0)
             }]
         );
         assert!(
@@ -502,10 +538,10 @@ mod tests {
         let waits = job([pe(), pe()]).longest_waits(3);
         let seen = waits
             .iter()
-            .map(|wait| (wait.call.1, wait.nanoseconds, wait.cause));
+            .map(|wait| (wait.call.record, wait.nanoseconds, wait.cause));
         assert_eq!(
             seen.collect::<Vec<_>>(),
-            [(1, 0, None), (1, 0, None), (0, 90, Some((1, 0)))]
+            [(1, 0, None), (1, 0, None), (0, 90, Some(at(1, 0)))]
         );
     }
 

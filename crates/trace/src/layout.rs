@@ -151,6 +151,7 @@ impl TraceRecord {
         let name = u64::from(self.name);
         let what = self.kind as u64 | u64::from(self.in_flight) << 8 | name << 16 | peer << 32;
         let who = u64::from(self.thread) | u64::from(self.context) << 32;
+
         let [first, second] = self.subject;
         [
             what,
@@ -209,14 +210,17 @@ mod tests {
             nbytes: 9,
             subject: [u64::MAX, 5],
         };
+
         let mut words = [1; RECORD_WORDS];
         words[..record::NUMBER].copy_from_slice(&record.words());
         assert_eq!(TraceRecord::of_words(&words), Some(record));
+
         words[record::WHAT] = TraceRecord::renamed(words[record::WHAT], 5);
         assert_eq!(
             TraceRecord::of_words(&words),
             Some(TraceRecord { name: 5, ..record })
         );
+
         words[record::WHAT] = 200;
         assert_eq!(TraceRecord::of_words(&words), None);
     }

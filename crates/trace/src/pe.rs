@@ -1,8 +1,13 @@
 //! Reads the records of one PE from its trace file.
 
+use std::cmp::Reverse;
+
 use crate::layout::{
     MAGIC, NAME_WORDS, NAMES, RECORD_WORDS, RECORDS, TraceRecord, WORD, header, record,
 };
+
+/// The reason why a file is refused that does not begin as a trace does.
+const NO_TRACE: &str = "it is not the trace of a PE of this version on such a machine";
 
 /// The records of a PE, with all times on the clock of PE 0.
 #[derive(Debug)]
@@ -28,58 +33,58 @@ impl PeTrace {
     /// # Errors
     /// A sentence that says why they are no trace.
     pub fn of_file(bytes: &[u8]) -> Result<PeTrace, String> {
-        let words = bytes.as_chunks::<WORD>().0;
-        let header: Option<[u64; header::WORDS]> = words
-            .first_chunk()
-            .map(|words| words.map(u64::from_ne_bytes));
-        let header = header.filter(|header| header[header::MAGIC] == MAGIC);
-        let (Some(header), Some((names, ring))) = (
-            header,
-            words
-                .split_at_checked(RECORDS)
-                .map(|(front, ring)| (&front[NAMES..], ring)),
-        ) else {
-            return Err("it is not the trace of a PE of this version on such a machine".into());
+        let (words, _) = bytes.as_chunks::<WORD>();
+        let Some((front, ring)) = words.split_at_checked(RECORDS) else {
+            return Err(NO_TRACE.into());
         };
-        let [pe, n_pes, node] =
-            [header::PE, header::N_PES, header::NODE].map(|at| header[at] as u32);
+        let (header, names) = front.split_at(NAMES);
+        let header: Vec<u64> = header
+            .iter()
+            .map(|word| u64::from_ne_bytes(*word))
+            .collect();
+        if header[header::MAGIC] != MAGIC {
+            return Err(NO_TRACE.into());
+        }
+
+        let pe = header[header::PE] as u32;
+        let n_pes = header[header::N_PES] as u32;
         let capacity = header[header::CAPACITY];
         if capacity == 0 || (ring.len() / RECORD_WORDS) as u64 != capacity || pe >= n_pes {
             return Err("it is damaged: its size is not that in its header".into());
         }
+
+        // A slot whose number is outside of these is free, or was being written when the PE ended.
         let begun = header[header::BEGUN];
         let oldest = begun.saturating_sub(capacity);
-        let clock = Clock::of_words(&header[header::CLOCKS..][..4]);
-        let mut records: Vec<TraceRecord> = ring
-            .as_chunks::<RECORD_WORDS>()
-            .0
+        let (slots, _) = ring.as_chunks::<RECORD_WORDS>();
+        let mut records: Vec<TraceRecord> = slots
             .iter()
             .map(|words| words.map(u64::from_ne_bytes))
             .filter(|words| words[record::NUMBER] > oldest && words[record::NUMBER] <= begun)
             .filter_map(|words| TraceRecord::of_words(&words))
             .collect();
+
+        let clock = Clock::of_words(&header[header::CLOCKS..][..4]);
         for record in &mut records {
             record.begin = clock.aligned(record.begin);
             // If two threads wrote to the same slot, the begin may be that of a later record.
             record.end = record.end.map(|end| clock.aligned(end).max(record.begin));
         }
-        records.sort_by_key(|record| {
-            (
-                record.begin,
-                std::cmp::Reverse(record.end.unwrap_or(u64::MAX)),
-            )
-        });
+        // Of records that begin together, the one that contains the others comes first.
+        records.sort_by_key(|record| (record.begin, Reverse(record.end.unwrap_or(u64::MAX))));
+
         let names = names
             .chunks_exact(NAME_WORDS)
-            .map(|words| name(words.as_flattened()));
+            .map(|words| name(words.as_flattened()))
+            .collect();
         Ok(PeTrace {
             job: header[header::JOB],
             pe,
             n_pes,
-            node,
+            node: header[header::NODE] as u32,
             dropped: oldest,
             records,
-            names: names.collect(),
+            names,
         })
     }
 
@@ -102,8 +107,10 @@ fn name(bytes: &[u8]) -> String {
 /// Converts a PE's times to the clock of PE 0, by linear interpolation between two measured
 /// offsets.
 struct Clock {
-    /// A time of the PE, and the number of nanoseconds to add to it.
-    first: (f64, f64),
+    /// The time of the PE of the first measurement.
+    begin: f64,
+    /// The number of nanoseconds to add to that time.
+    offset: f64,
     /// The change of that number per nanosecond.
     drift: f64,
 }
@@ -114,17 +121,18 @@ impl Clock {
         let drift = if end > begin {
             (last - offset) / (end - begin)
         } else {
+            // A job that ended early has no second measurement.
             0.0
         };
         Clock {
-            first: (begin, offset),
+            begin,
+            offset,
             drift,
         }
     }
 
     fn aligned(&self, time: u64) -> u64 {
-        let (begin, offset) = self.first;
-        let added = offset + self.drift * (time as f64 - begin);
+        let added = self.offset + self.drift * (time as f64 - self.begin);
         time.saturating_add_signed(added as i64)
     }
 }

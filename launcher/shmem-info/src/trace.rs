@@ -4,13 +4,14 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use charts::drawing::{Drawing, hit, label, px, rule, shortened, ticks_below, upright_label};
 use charts::palette::{ABSENT, CARD, SERIES, SOFT, on_step, step, step_color};
 use maud::{Markup, html};
 use rushmem_trace::chrome;
-use rushmem_trace::job::{FILE, JobTrace, TracedWait, WaitTotals};
+use rushmem_trace::job::{FILE, JobTrace, MissingPes, TracedWait, WaitTotals};
 use rushmem_trace::layout::{Kind, TraceRecord};
 use rushmem_trace::pe::PeTrace;
 use rushmem_trace::units::time;
@@ -53,9 +54,10 @@ pub fn show(dir: &Path) -> Result<String, String> {
         .map_err(failed(&trace))?;
     std::fs::write(&page, self::page(&job)).map_err(failed(&page))?;
     let missing = match job.missing() {
-        (0, _) => String::new(),
-        (n, first) => format!(
-            "The files of {n} PEs are not there, such as that of PE {first}; copy those of other hosts into {}.\n",
+        MissingPes { n: 0, .. } => String::new(),
+        MissingPes { n, first } => format!(
+            "The files of {n} PEs are not there, such as that of PE {first}; copy those of other \
+             hosts into {}.\n",
             dir.display()
         ),
     };
@@ -102,15 +104,15 @@ fn totals(job: &JobTrace) -> String {
 }
 
 fn page(job: &JobTrace) -> String {
-    let (begin, end) = job.times();
+    let Range { start: begin, end } = job.times();
     charts::page(
         "Trace of a job",
         &html! {
             h1 { "Trace of a job of " (job.n_pes()) " PEs" }
             p { "From the first record to the last it took " (time(end - begin)) "." }
             @if let Some(sentence) = dropped(job) { p .warnings { (sentence) } }
-            @if job.missing().0 > 0 {
-                p .warnings { "The traces of " (job.missing().0) " PEs are missing." }
+            @if job.missing().n > 0 {
+                p .warnings { "The traces of " (job.missing().n) " PEs are missing." }
             }
             h2 { "Bytes between PEs" }
             figure { (matrix(job).svg("Bytes between PEs")) }
@@ -278,7 +280,7 @@ fn shown(job: &JobTrace) -> Vec<&PeTrace> {
 
 /// Draws a row for each PE that is [`shown`], with the bars of its calls.
 fn timeline(job: &JobTrace) -> Drawing {
-    let (begin, end) = job.times();
+    let Range { start: begin, end } = job.times();
     let pes = shown(job);
     let all = (end - begin).max(1) as f64;
     let x = |time: u64| LEFT + (time - begin) as f64 / all * WIDTH;
@@ -357,7 +359,7 @@ fn wait_totals(job: &JobTrace) -> Markup {
 
 /// Returns the table of waits, each with the call that ended it, if that is known.
 fn waits(waits: &[TracedWait], job: &JobTrace) -> Markup {
-    let start = job.times().0;
+    let start = job.times().start;
     html! {
         div .wide { table {
             thead { tr {

@@ -19,6 +19,7 @@ pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clo
     } else {
         Buffer::Dest
     };
+
     let receive = (rank != 0).then(|| Step::Wait {
         peer: from_behind(n, me, to_parent(rank)),
     });
@@ -28,6 +29,7 @@ pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clo
         to: Buffer::Dest.at(0),
         count: 1,
     });
+
     receive.into_iter().chain(send)
 }
 

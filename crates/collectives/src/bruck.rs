@@ -21,12 +21,14 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         to: Buffer::Dest.at(me),
         count: 1,
     };
+
     // Before a round a member has `distance` blocks: its own and those of the next members.
     let rounds = rounds(n).flat_map(move |k| {
         let distance = 1 << k;
         let count = distance.min(n - distance);
         let receiver = to_behind(n, me, k);
         let sender = from_ahead(n, me, k);
+
         let puts = runs(n, me, count).map(move |(first, count)| Step::Put {
             peer: receiver,
             from: Buffer::Dest.at(first),
@@ -34,8 +36,10 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
             count,
         });
         let waits = runs(n, sender.index, count).map(move |_| Step::Wait { peer: sender });
+
         puts.chain(waits)
     });
+
     std::iter::once(own).chain(rounds)
 }
 
@@ -64,6 +68,7 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         to: Buffer::Dest.at(me),
         count: 1,
     };
+
     let rounds = rounds(n).flat_map(move |k| {
         let pack = (1..n)
             .filter(move |distance| (distance >> k) & 1 == 1)
@@ -72,6 +77,7 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
                 to: Buffer::Accumulator.at(below(distance, k)),
                 count: 1,
             });
+
         let put = Step::Put {
             peer: to_ahead(n, me, k),
             from: Buffer::Accumulator.at(0),
@@ -85,11 +91,13 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
             },
         ])
     });
+
     let unpack = (1..n).map(move |distance| Step::Copy {
         from: after(n, me, distance, distance),
         to: Buffer::Dest.at(behind(n, me, distance)),
         count: 1,
     });
+
     std::iter::once(own).chain(rounds).chain(unpack)
 }
 
@@ -121,8 +129,10 @@ fn after(n: u32, me: u32, distance: u32, gone: u32) -> Span {
 
 /// Returns how many numbers below `n` have bit `k` set.
 const fn below(n: u32, k: u8) -> u32 {
-    let (run, n) = (1 << k, n as u64);
-    let rest = (n & (2 * run - 1)).saturating_sub(run);
+    // Of each 2^(k + 1) numbers, the second half has the bit.
+    let n = n as u64;
+    let half = 1 << k;
+    let rest = (n & (2 * half - 1)).saturating_sub(half);
     ((n >> (k + 1) << k) + rest) as u32
 }
 

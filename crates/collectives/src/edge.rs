@@ -137,6 +137,7 @@ mod tests {
                     ..receiver
                 }
             );
+
             let receiver = to_behind(n, me, k);
             assert_eq!(
                 from_ahead(n, receiver.index, k),

@@ -21,20 +21,24 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     // The first block of the pair that a member has after a round.
     let pair = move |round: u32| {
         let own = me - me % 2;
-        match round.is_multiple_of(2) == is_even {
-            true => ahead(n, own, 2 * round.div_ceil(2)),
-            false => behind(n, own, 2 * round.div_ceil(2)),
+        let distance = 2 * round.div_ceil(2);
+        if round.is_multiple_of(2) == is_even {
+            ahead(n, own, distance)
+        } else {
+            behind(n, own, distance)
         }
     };
+
     let own = Step::Copy {
         from: Buffer::Source.at(0),
         to: Buffer::Dest.at(me),
         count: 1,
     };
     let rounds = (0..n / 2).flat_map(move |round| {
-        let (to, from) = match round.is_multiple_of(2) == is_even {
-            true => (to_ahead(n, me, 0), from_ahead(n, me, 0)),
-            false => (to_behind(n, me, 0), from_behind(n, me, 0)),
+        let (to, from) = if round.is_multiple_of(2) == is_even {
+            (to_ahead(n, me, 0), from_ahead(n, me, 0))
+        } else {
+            (to_behind(n, me, 0), from_behind(n, me, 0))
         };
         let (first, count) = if round == 0 {
             (me, 1)

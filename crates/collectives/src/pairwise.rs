@@ -15,6 +15,7 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         to: Buffer::Dest.at(me),
         count: 1,
     };
+
     let puts = (1..n).map(move |distance| {
         let peer = Partner::any(ahead(n, me, distance));
         Step::Put {
@@ -24,9 +25,11 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
             count: 1,
         }
     });
+
     let waits = (1..n).map(move |distance| Step::Wait {
         peer: Partner::any(behind(n, me, distance)),
     });
+
     std::iter::once(own).chain(puts).chain(waits)
 }
 
@@ -52,6 +55,7 @@ fn in_lines(
     part: impl Fn(u32) -> u32 + Copy,
 ) -> impl Iterator<Item = Step> + Clone {
     let receive_buffer = |distance: u32| Buffer::Receive(distance as u8 - 1).at(0);
+
     let puts = (1..n).map(move |distance| {
         let peer = Partner::line(ahead(n, me, distance));
         let from = Buffer::Source.at(part(peer.index));
@@ -62,11 +66,13 @@ fn in_lines(
             count: 1,
         }
     });
+
     let own = Step::Copy {
         from: Buffer::Source.at(part(me)),
         to: Buffer::Dest.at(me),
         count: 1,
     };
+
     let takes = (1..n).flat_map(move |distance| {
         let peer = Partner::line(behind(n, me, distance));
         let to = Buffer::Dest.at(peer.index);
@@ -79,6 +85,7 @@ fn in_lines(
             },
         ]
     });
+
     puts.chain([own]).chain(takes)
 }
 

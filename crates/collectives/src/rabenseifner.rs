@@ -59,6 +59,7 @@ pub(crate) fn of_contributions_in(
         to: Buffer::Dest.at(0),
         count: parts,
     });
+
     let fold_in = folds
         .then(|| from_ahead(n, me, 0))
         .into_iter()
@@ -70,6 +71,7 @@ pub(crate) fn of_contributions_in(
             let combine = Step::get_combined(peer.index, buffer, (0, parts), with);
             [Step::Wait { peer }].into_iter().chain(combine)
         });
+
     let halving = position.into_iter().flat_map(move |position| {
         (0..core.rounds()).flat_map(move |k| {
             let peer = core.partner(position, k);
@@ -85,6 +87,7 @@ pub(crate) fn of_contributions_in(
                 .chain(combine)
         })
     });
+
     let doubling = position.into_iter().flat_map(move |position| {
         (0..core.rounds()).rev().flat_map(move |k| {
             let peer = core.partner(position, k);
@@ -95,6 +98,7 @@ pub(crate) fn of_contributions_in(
             ]
         })
     });
+
     let fold_out = folds.then(|| Step::put_to_dest(to_ahead(n, me, 0), Buffer::Dest, (0, parts)));
     let passive = position.is_none().then(|| {
         [

@@ -88,6 +88,7 @@ pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let credits = rounds(me + 1).map(move |k| Step::Signal {
         peer: to_behind(n, me, k),
     });
+
     let rounds = rounds(n).flat_map(move |k| {
         let distance = 1 << k;
         let send = (distance < n - me).then(|| {

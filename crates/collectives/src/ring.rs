@@ -18,8 +18,10 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         to: Buffer::Dest.at(me),
         count: 1,
     };
+
     let right = to_ahead(n, me, 0);
     let left = from_behind(n, me, 0);
+
     let rounds = (0..n - 1).flat_map(move |age| {
         let block = Buffer::Dest.at(behind(n, me, age));
         [
@@ -32,6 +34,7 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
             Step::Wait { peer: left },
         ]
     });
+
     std::iter::once(own).chain(rounds)
 }
 
@@ -50,11 +53,13 @@ pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + C
     let right = to_ahead(n, me, 0);
     let left = from_behind(n, me, 0);
     let share = move |owner| share(n, owner, parts);
+
     let alone = (n == 1 && parts > 0).then_some(Step::Copy {
         from: Buffer::Source.at(0),
         to: Buffer::Dest.at(0),
         count: parts,
     });
+
     let rounds = (1..n).flat_map(move |age| {
         // In the first round the left neighbor's partial result is its contribution, in its source.
         let from = if age == 1 {
@@ -72,6 +77,7 @@ pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + C
             .into_iter()
             .chain(combine)
     });
+
     let gather = (0..n - 1).flat_map(move |age| {
         let share = share(behind(n, me, age));
         [
@@ -79,6 +85,7 @@ pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + C
             Step::Wait { peer: left },
         ]
     });
+
     alone.into_iter().chain(rounds).chain(gather)
 }
 

@@ -40,7 +40,8 @@ pub fn broadcast(n: u32, me: u32, root: u32, parts: u32) -> impl Iterator<Item =
     });
     let next = ahead(n, rank, 1);
     let ring = (0..n - 1).flat_map(move |age| {
-        let (outgoing, incoming) = (behind(n, rank, age), behind(n, rank, age + 1));
+        let outgoing = behind(n, rank, age);
+        let incoming = behind(n, rank, age + 1);
         let put = (!holds(next, outgoing))
             .then(|| Step::put_to_dest(to_ahead(n, me, 0), from, shares(outgoing, 1)));
         let wait = (!holds(rank, incoming)).then(|| Step::Wait {

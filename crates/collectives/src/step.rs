@@ -186,11 +186,13 @@ impl Step {
         (first, end): (u32, u32),
         with: Operand,
     ) -> Option<Step> {
-        let (from, to) = (from.at(first), Buffer::Dest.at(first));
-        (first < end).then(|| Step::Get {
+        if first >= end {
+            return None;
+        }
+        Some(Step::Get {
             peer,
-            from,
-            to,
+            from: from.at(first),
+            to: Buffer::Dest.at(first),
             count: end - first,
             with: Some(with),
         })
@@ -202,8 +204,8 @@ impl Step {
         self.renumbered(number, |edge| edge)
     }
 
-    /// Works as [`with_peer`](Step::with_peer), and replaces the edge of a message by
-    /// [`Edge::Pair`].
+    /// Returns the step with the index replaced as by [`with_peer`](Step::with_peer), and the edge
+    /// of a message by [`Edge::Pair`].
     pub(crate) fn in_pairs(self, number: impl Fn(u32) -> u32) -> Step {
         self.renumbered(number, |_| Edge::Pair)
     }

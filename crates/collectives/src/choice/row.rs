@@ -92,18 +92,20 @@ impl<A: Algorithm> Row<A> {
         let per_member = bytes.strip_suffix(PER_MEMBER);
         let Some(algorithm) = A::named(algorithm) else {
             let names: Vec<&str> = A::ALL.iter().map(|&(name, _)| name).collect();
-            let (operation, names) = (A::OPERATION, names.join(", "));
             return Err(format!(
-                "{algorithm:?} is no algorithm of {operation}, which has {names}"
+                "{algorithm:?} is no algorithm of {}, which has {}",
+                A::OPERATION,
+                names.join(", ")
             ));
         };
+
         Ok(Row {
             bytes: Bounds::parse("bytes", per_member.unwrap_or(bytes))?,
             bytes_per_member: per_member.is_some(),
             members: Bounds::parse("members", members)?,
-            one_node: either("nodes", nodes, ("one", "several"))?,
+            one_node: either("nodes", nodes, "one", "several")?,
             per_node: Bounds::parse("per-node", per_node)?,
-            oversubscribed: either("oversubscribed", oversubscribed, ("yes", "no"))?,
+            oversubscribed: either("oversubscribed", oversubscribed, "yes", "no")?,
             everywhere: false,
             algorithm,
             origin,
@@ -114,17 +116,22 @@ impl<A: Algorithm> Row<A> {
     /// them.
     #[inline]
     pub(super) fn holds(&self, nbytes: usize, facts: &impl Fn() -> ChoiceFacts) -> bool {
-        match self.everywhere {
-            true => self.bytes.contain(nbytes),
-            false => self.holds_on(nbytes, &facts()),
+        // The facts are not made where they are not needed: this is a part of each collective.
+        if self.everywhere {
+            self.bytes.contain(nbytes)
+        } else {
+            self.holds_on(nbytes, &facts())
         }
     }
 
     fn holds_on(&self, nbytes: usize, facts: &ChoiceFacts) -> bool {
-        self.bytes.contain(match self.bytes_per_member {
-            true => nbytes / facts.members as usize,
-            false => nbytes,
-        }) && self.members.contain(facts.members as usize)
+        let counted = if self.bytes_per_member {
+            nbytes / facts.members as usize
+        } else {
+            nbytes
+        };
+        self.bytes.contain(counted)
+            && self.members.contain(facts.members as usize)
             && self.per_node.contain(facts.per_node as usize)
             && self.one_node.is_none_or(|one| one == facts.one_node())
             && self
@@ -139,7 +146,10 @@ impl<A: Algorithm> Row<A> {
     /// Prepares the row for the job whose world team has these facts: records whether `bytes` alone
     /// decides if the row holds. Returns false if the row holds on no team of the job.
     pub(super) fn prepare_for(&mut self, world: &ChoiceFacts) -> bool {
-        let (members, per_node) = (world.members as usize, world.per_node as usize);
+        let members = world.members as usize;
+        let per_node = world.per_node as usize;
+
+        // A team has from 1 to all PEs, so a range that has both ends has all of them.
         self.everywhere = !self.bytes_per_member
             && self.members.contain(1)
             && self.members.contain(members)
@@ -147,6 +157,7 @@ impl<A: Algorithm> Row<A> {
             && self.per_node.contain(per_node)
             && self.one_node.is_none_or(|one| one && world.one_node())
             && self.algorithm.limit().is_none();
+
         self.members.least <= members
             && self.per_node.least <= per_node
             && (self.one_node != Some(false) || !world.one_node())
@@ -176,17 +187,24 @@ impl<A: Algorithm> fmt::Display for Row<A> {
             ""
         };
         let bytes = format!("{}{per_member}", self.bytes);
-        let (members, per_node) = (self.members.to_string(), self.per_node.to_string());
-        let one = self
-            .one_node
-            .map_or(ANY, |one| if one { "one" } else { "several" });
-        let shared = self
-            .oversubscribed
-            .map_or(ANY, |yes| if yes { "yes" } else { "no" });
-        let (operation, algorithm) = (A::OPERATION, self.algorithm.name());
+        let nodes = match self.one_node {
+            None => ANY,
+            Some(true) => "one",
+            Some(false) => "several",
+        };
+        let oversubscribed = match self.oversubscribed {
+            None => ANY,
+            Some(true) => "yes",
+            Some(false) => "no",
+        };
+        // As texts, which are padded to the widths of the columns.
+        let members = self.members.to_string();
+        let per_node = self.per_node.to_string();
         write!(
             f,
-            "{operation:13} {bytes:10} {members:8} {one:8} {per_node:9} {shared:15} {algorithm}"
+            "{:13} {bytes:10} {members:8} {nodes:8} {per_node:9} {oversubscribed:15} {}",
+            A::OPERATION,
+            self.algorithm.name()
         )
     }
 }
@@ -215,23 +233,30 @@ impl Bounds {
     }
 
     fn parse(column: &str, text: &str) -> Result<Bounds, String> {
-        let bounds = if text == ANY {
-            Some(Bounds::ANY)
-        } else if let Some(least) = text.strip_suffix('+') {
-            number(least).map(|least| Bounds {
-                least,
+        match Bounds::of_text(text) {
+            Some(bounds) if bounds.least <= bounds.most => Ok(bounds),
+            _ => Err(format!(
+                "{column} is {text:?}; write a number, a range such as 17-255, a minimum such as \
+                 8k+, or any"
+            )),
+        }
+    }
+
+    fn of_text(text: &str) -> Option<Bounds> {
+        if text == ANY {
+            return Some(Bounds::ANY);
+        }
+        if let Some(least) = text.strip_suffix('+') {
+            return Some(Bounds {
+                least: number(least)?,
                 most: usize::MAX,
-            })
-        } else {
-            let (least, most) = text.split_once('-').unwrap_or((text, text));
-            number(least)
-                .zip(number(most))
-                .map(|(least, most)| Bounds { least, most })
-        };
-        bounds.filter(|bounds| bounds.least <= bounds.most).ok_or_else(|| {
-            format!(
-                "{column} is {text:?}; write a number, a range such as 17-255, a minimum such as 8k+, or any"
-            )
+            });
+        }
+
+        let (least, most) = text.split_once('-').unwrap_or((text, text));
+        Some(Bounds {
+            least: number(least)?,
+            most: number(most)?,
         })
     }
 }
@@ -263,14 +288,15 @@ fn number(text: &str) -> Option<usize> {
         b'm' | b'M' => (&text[..text.len() - 1], 1 << 20),
         _ => (text, 1),
     };
-    let digits = digits
-        .bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then_some(digits)?;
+    // `parse` would accept a sign, too.
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
     digits.parse::<usize>().ok()?.checked_mul(unit)
 }
 
-fn either(column: &str, text: &str, (yes, no): (&str, &str)) -> Result<Option<bool>, String> {
+/// Parses a condition with two values, of which `yes` is true.
+fn either(column: &str, text: &str, yes: &str, no: &str) -> Result<Option<bool>, String> {
     match text {
         ANY => Ok(None),
         _ if text == yes => Ok(Some(true)),

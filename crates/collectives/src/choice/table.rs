@@ -189,8 +189,8 @@ impl Table {
                     self.push(operation, conditions, algorithm, origin(line))
                 }
                 _ => Err(format!(
-                    "{} columns; write operation, bytes, members, nodes, per-node, oversubscribed and algorithm, such as: reduce \
-                     256+ any one any no direct",
+                    "{} columns; write operation, bytes, members, nodes, per-node, oversubscribed \
+                     and algorithm, such as: reduce 256+ any one any no direct",
                     columns.len()
                 )),
             };
@@ -223,6 +223,7 @@ fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
         let row = table.row::<A>(nbytes, &|| *facts);
         (row.algorithm.name(), row.origin)
     };
+
     let mut sizes: Vec<usize> = A::rows(table)
         .iter()
         .flat_map(|row| row.changes(facts.members))
@@ -230,17 +231,16 @@ fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
     sizes.extend([0, usize::MAX]);
     sizes.sort_unstable();
     sizes.dedup();
+
     let mut listed: Vec<Listed> = Vec::new();
     for ends in sizes.windows(2) {
-        let (mut from, end) = (ends[0], ends[1]);
-        // Between two sizes at which rows change, only the limits of algorithms change the choice,
-        // and an algorithm beyond its limit is not chosen again. So a binary search finds a size.
+        let [mut from, end] = *ends else { continue };
         while from < end {
             let (algorithm, origin) = chosen(from);
-            if listed
+            let is_new = listed
                 .last()
-                .is_none_or(|it| (it.algorithm, it.origin) != (algorithm, origin))
-            {
+                .is_none_or(|last| (last.algorithm, last.origin) != (algorithm, origin));
+            if is_new {
                 listed.push(Listed {
                     operation: A::OPERATION,
                     from,
@@ -248,12 +248,17 @@ fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
                     origin,
                 });
             }
+
+            // Between two sizes at which rows change, only the limits of algorithms change the
+            // choice, and an algorithm beyond its limit is not chosen again. So a binary search
+            // finds the size at which the choice changes, or the end.
             let mut next = end;
             while next - from > 1 {
                 let middle = from + (next - from) / 2;
-                match chosen(middle) == (algorithm, origin) {
-                    true => from = middle,
-                    false => next = middle,
+                if chosen(middle) == (algorithm, origin) {
+                    from = middle;
+                } else {
+                    next = middle;
                 }
             }
             from = next;

@@ -61,6 +61,7 @@ impl Nodes for NodeBlocks {
         let nodes = n.div_ceil(p);
         let last = n - (nodes - 1) * p;
         let members = if me / p == nodes - 1 { last } else { p };
+
         Levels {
             nodes,
             node: me / p,
@@ -93,36 +94,44 @@ impl NodeLists {
     /// member.
     pub fn of(n: u32, me: u32, node_of: impl Fn(u32) -> u32) -> NodeLists {
         let own = node_of(me);
+
         let on_node: Box<[u32]> = (0..n).filter(|&member| node_of(member) == own).collect();
         let local = on_node
             .iter()
             .position(|&member| member == me)
             .expect("it is on its node");
-        // For each node, its number in the order of the nodes' first members, and the number of its
-        // members found so far.
-        let mut found: HashMap<u32, (usize, u32)> = HashMap::new();
+
+        /// A node, as far as its members were found.
+        struct Node {
+            /// Its number in the order of the nodes' first members.
+            number: usize,
+            members: u32,
+        }
+
+        let mut nodes: HashMap<u32, Node> = HashMap::new();
         let mut in_lane = Vec::new();
         for member in 0..n {
-            let number = found.len();
-            let (number, members) = found.entry(node_of(member)).or_insert((number, 0));
-            if *members == 0 {
+            let number = nodes.len();
+            let node = nodes
+                .entry(node_of(member))
+                .or_insert(Node { number, members: 0 });
+            // The first member stands for its node until that of the own lane is found.
+            if node.members == 0 {
                 in_lane.push(member);
-            } else if *members == local as u32 {
-                in_lane[*number] = member;
+            } else if node.members == local as u32 {
+                in_lane[node.number] = member;
             }
-            *members += 1;
+            node.members += 1;
         }
-        let lanes = found
-            .values()
-            .map(|&(_, members)| members)
-            .min()
-            .unwrap_or(0);
+
+        let lanes = nodes.values().map(|node| node.members).min().unwrap_or(0);
         if lanes <= local as u32 {
             in_lane.clear();
         }
+
         let levels = Levels {
-            nodes: found.len() as u32,
-            node: found[&own].0 as u32,
+            nodes: nodes.len() as u32,
+            node: nodes[&own].number as u32,
             members: on_node.len() as u32,
             local: local as u32,
             lanes,

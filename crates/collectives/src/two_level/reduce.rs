@@ -36,10 +36,12 @@ pub fn all_reduce_short(team: impl Nodes) -> impl Iterator<Item = Step> + Clone 
         local,
         ..
     } = team.levels();
+
     // The leaders use the first edges, and one for the fold; nodes need not have the same number of
     // rounds.
     let from_below = log2_ceil(nodes) as u8 + 1;
     let from_above = from_below + log2_ceil(members) as u8;
+
     let up = binomial::to_children(members, local).flat_map(move |k| {
         let peer = from_ahead(members, local, k);
         [
@@ -50,6 +52,7 @@ pub fn all_reduce_short(team: impl Nodes) -> impl Iterator<Item = Step> + Clone 
             },
         ]
     });
+
     let parent = (local != 0).then(|| {
         let k = binomial::to_parent(local);
         let receive = [
@@ -66,9 +69,12 @@ pub fn all_reduce_short(team: impl Nodes) -> impl Iterator<Item = Step> + Clone 
             .into_iter()
             .chain(receive)
     });
+
     let leaders = (local == 0).then(|| recursive_doubling::all_reduce(nodes, node));
+
     let down = (binomial::to_children(members, local).rev())
         .map(move |k| put(to_ahead(members, local, k), from_above));
+
     (up.chain(parent.into_iter().flatten()).map(on_node(team)))
         .chain(leaders.into_iter().flatten().map(in_lane(team)))
         .chain(down.map(on_node(team)))
@@ -88,33 +94,37 @@ pub fn all_reduce_piece(
     let Levels {
         nodes, node, local, ..
     } = team.levels();
-    let is_leader = (local == 0).then_some(());
-    let entry = is_leader
-        .filter(|()| are_receive_buffers_shared)
+    let is_leader = local == 0;
+
+    // The signals come first and the waits late, so that the messages travel while the node combines
+    // its contributions.
+    let entry = (is_leader && are_receive_buffers_shared)
+        .then(|| recursive_doubling::entry(nodes, node))
         .into_iter()
-        .flat_map(move |()| recursive_doubling::entry(nodes, node));
+        .flatten();
     let signals = entry
         .clone()
         .filter(|step| matches!(step, Step::Signal { .. }));
     let waits = entry.filter(|step| matches!(step, Step::Wait { .. }));
-    let leaders = is_leader.into_iter().flat_map(move |()| {
-        let (start, end) = (
-            Step::Copy {
-                from: Buffer::Dest.at(0),
-                to: ACCUMULATOR,
-                count: 1,
-            },
-            Step::Copy {
-                from: ACCUMULATOR,
-                to: Buffer::Dest.at(0),
-                count: 1,
-            },
-        );
-        [start]
+
+    let leaders = is_leader.then(|| {
+        let load = Step::Copy {
+            from: Buffer::Dest.at(0),
+            to: ACCUMULATOR,
+            count: 1,
+        };
+        let store = Step::Copy {
+            from: ACCUMULATOR,
+            to: Buffer::Dest.at(0),
+            count: 1,
+        };
+        [load]
             .into_iter()
             .chain(recursive_doubling::all_reduce(nodes, node))
-            .chain([end])
+            .chain([store])
     });
+    let leaders = leaders.into_iter().flatten();
+
     (signals.map(in_lane(team)))
         .chain(entered(team, 1))
         .chain(combined(team, 1, 1))
@@ -140,11 +150,13 @@ pub fn all_reduce(team: impl Nodes, parts: u32, lanes: u32) -> impl Iterator<Ite
     let Levels {
         nodes, node, local, ..
     } = team.levels();
+    // The plan over the nodes knows only the lane's share, from part 0 on.
     let over_nodes = (local < lanes).then(|| {
         let (first, end) = share(lanes, local, parts);
         rabenseifner::of_contributions_in(Buffer::Dest, nodes, node, end - first)
             .map(move |step| step.parts_after(first))
     });
+
     entered(team, lanes)
         .chain(combined(team, lanes, parts))
         .chain(over_nodes.into_iter().flatten().map(in_lane(team)))
@@ -171,16 +183,20 @@ fn combined(team: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = St
     } else {
         (0, 0)
     };
+
     let combine = (first..end)
         .step_by(BLOCK_PARTS as usize)
         .flat_map(move |first| {
             let count = BLOCK_PARTS.min(end - first);
-            let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
+            let from = Buffer::Source.at(first);
+            let to = Buffer::Dest.at(first);
             let alone = (members == 1).then_some(Step::Copy { from, to, count });
+
             // After the own contribution those behind it follow, up to the last one, then those before
             // it, down to the first: so each is adjacent to the run that is combined already.
             let others = (local + 1..members).chain((0..local).rev()).enumerate();
             let gets = others.map(move |(turn, peer)| {
+                // The first get combines with the own contribution, the next ones with the result.
                 let buffer = if turn == 0 {
                     Buffer::Source
                 } else {
@@ -214,16 +230,22 @@ fn spread(team: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step
         .filter(move |&lane| lane != local)
         .filter_map(move |lane| {
             let (first, end) = share(lanes, lane, parts);
-            let (from, to) = (Buffer::Dest.at(first), Buffer::Dest.at(first));
-            let get = Step::Get {
+            if first >= end {
+                return None;
+            }
+
+            let part = Buffer::Dest.at(first);
+            Some(Step::Get {
                 peer: lane,
-                from,
-                to,
+                from: part,
+                to: part,
                 count: end - first,
                 with: None,
-            };
-            (first < end).then_some(get)
+            })
         });
+
+    // The results of several lanes are complete only when the members of all lanes say so. The last
+    // gather keeps a member from changing its destination before the others have read it.
     let meet = several.then(gather).into_iter().flatten();
     let leave = gather().chain(several.then(release).into_iter().flatten());
     meet.chain(release())

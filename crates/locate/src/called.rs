@@ -82,7 +82,10 @@ impl Memory {
         // `bl`, with a distance of 26 bits in instructions.
         let is_call = instruction >> 26 == 0b100101;
         let distance = (instruction << 6) as i32 >> 6;
-        is_call.then(|| call.wrapping_add_signed(4 * distance as isize))
+        if !is_call {
+            return None;
+        }
+        Some(call.wrapping_add_signed(4 * distance as isize))
     }
 
     /// Returns the function of an entry of the linker's table: `adrp x16, page` and

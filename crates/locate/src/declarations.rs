@@ -33,6 +33,7 @@ pub fn declarations(program: &Path) -> HashMap<u64, Declaration> {
         let data = ReadCache::new(File::open(headers.debug_file).ok()?);
         read(&Elf::parse(&data).ok()?).ok()
     };
+
     found().unwrap_or_default()
 }
 
@@ -44,6 +45,7 @@ fn read(file: &Elf<'_>) -> Result<HashMap<u64, Declaration>, Error> {
     };
     let sections = DwarfSections::load(load)?;
     let dwarf: Dwarf<_> = sections.borrow(|section| EndianSlice::new(section, NativeEndian));
+
     let mut declared = HashMap::new();
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
@@ -58,21 +60,27 @@ fn read(file: &Elf<'_>) -> Result<HashMap<u64, Declaration>, Error> {
             let Some(address) = address(unit, entry.attr_value(DW_AT_location))? else {
                 continue;
             };
-            let line = entry
+
+            let file = path(unit, entry.attr_value(DW_AT_decl_file))?;
+            let number = entry
                 .attr_value(DW_AT_decl_line)
                 .and_then(|line| line.udata_value());
-            let path = path(unit, entry.attr_value(DW_AT_decl_file))?;
-            if let (Some(path), Some(line)) = (path, line) {
-                let line = Line {
-                    file: path,
-                    number: u32::try_from(line).unwrap_or(u32::MAX),
-                };
-                let dimensions = match is_fortran {
-                    true => Vec::new(),
-                    false => dimensions(unit, entry.attr_value(DW_AT_type))?,
-                };
-                declared.insert(address, Declaration { line, dimensions });
-            }
+            let (Some(file), Some(number)) = (file, number) else {
+                continue;
+            };
+
+            // The first elements of an array of Fortran are adjacent, so its indices would be in
+            // the wrong order.
+            let dimensions = if is_fortran {
+                Vec::new()
+            } else {
+                dimensions(unit, entry.attr_value(DW_AT_type))?
+            };
+            let line = Line {
+                file,
+                number: u32::try_from(number).unwrap_or(u32::MAX),
+            };
+            declared.insert(address, Declaration { line, dimensions });
         }
     }
     Ok(declared)
@@ -107,26 +115,26 @@ fn dimensions<R: Reader>(
         let mut tree = unit.entries_tree(Some(offset))?;
         let node = tree.root()?;
         let tag = node.entry().tag();
-        let is_of_another = tag == DW_TAG_array_type || ALIASES.contains(&tag);
-        of = node
-            .entry()
-            .attr_value(DW_AT_type)
-            .filter(|_| is_of_another);
+        // Only these have elements of another type; a structure has none.
+        of = if tag == DW_TAG_array_type || ALIASES.contains(&tag) {
+            node.entry().attr_value(DW_AT_type)
+        } else {
+            None
+        };
         if tag != DW_TAG_array_type {
             continue;
         }
+
         let mut children = node.children();
         while let Some(child) = children.next()? {
-            let number = |name| {
-                child
-                    .entry()
-                    .attr_value(name)
-                    .and_then(|value| value.udata_value())
-            };
-            if child.entry().tag() == DW_TAG_subrange_type {
-                let count = number(DW_AT_count);
-                dimensions.extend(count.or_else(|| Some(number(DW_AT_upper_bound)? + 1)));
+            let entry = child.entry();
+            if entry.tag() != DW_TAG_subrange_type {
+                continue;
             }
+            // Compilers write one or the other. The lower bound of C is 0.
+            let number = |name| entry.attr_value(name).and_then(|value| value.udata_value());
+            let count = number(DW_AT_count);
+            dimensions.extend(count.or_else(|| Some(number(DW_AT_upper_bound)? + 1)));
         }
     }
     Ok(dimensions)
@@ -156,12 +164,14 @@ fn path<R: Reader>(
         Some(AttributeValue::FileIndex(index)) => Some(index),
         other => other.and_then(|value| value.udata_value()),
     };
+
     let Some((program, index)) = unit.line_program.as_ref().zip(index) else {
         return Ok(None);
     };
     let Some(file) = program.header().file(index) else {
         return Ok(None);
     };
+
     let dir = file
         .directory(program.header())
         .map(|dir| unit.attr_string(dir));
@@ -170,6 +180,7 @@ fn path<R: Reader>(
         dir.transpose()?,
         Some(unit.attr_string(file.path_name())?),
     ];
+
     let mut path = std::path::PathBuf::new();
     for part in parts.into_iter().flatten() {
         // An absolute part replaces what is before it.

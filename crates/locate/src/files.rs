@@ -69,17 +69,24 @@ impl Mapping {
 fn readable(path: &Path) -> PathBuf {
     let program = Path::new("/proc/self/exe");
     let is_replaced = path.as_os_str().as_bytes().ends_with(DELETED.as_bytes());
-    match is_replaced && std::fs::read_link(program).is_ok_and(|target| target == path) {
-        true => program.to_owned(),
-        false => path.to_owned(),
+    if is_replaced && std::fs::read_link(program).is_ok_and(|target| target == path) {
+        program.to_owned()
+    } else {
+        path.to_owned()
     }
+}
+
+/// A part of a file that is loaded.
+struct Segment {
+    /// The bytes of the file.
+    bytes: Range<u64>,
+    /// The address of the first one in the symbol table.
+    address: u64,
 }
 
 /// What the headers of a file of code say.
 pub(crate) struct Headers {
-    /// For each part of the file that is loaded: its bytes, and the address of the first one in the
-    /// symbol table.
-    segments: Vec<(Range<u64>, u64)>,
+    segments: Vec<Segment>,
     /// The file that has the debug information; the file itself if no other is found.
     pub(crate) debug_file: PathBuf,
     /// The file with the debug information that several programs share, as the tool `dwz` makes it.
@@ -93,12 +100,18 @@ impl Headers {
         let file = ElfFile64::<Endianness, _>::parse(&data).map_err(io::Error::other)?;
         let segments = file.segments().map(|segment| {
             let (start, nbytes) = segment.file_range();
-            (start..start + nbytes, segment.address())
+            Segment {
+                bytes: start..start + nbytes,
+                address: segment.address(),
+            }
         });
-        let debug_file = match has_debug_information(&file) {
-            true => path.to_owned(),
-            false => separate_file(path, &file).unwrap_or_else(|| path.to_owned()),
+
+        let separate = if has_debug_information(&file) {
+            None
+        } else {
+            separate_file(path, &file)
         };
+        let debug_file = separate.unwrap_or_else(|| path.to_owned());
         Ok(Headers {
             segments: segments.collect(),
             shared_debug_file: shared_file(&debug_file),
@@ -108,11 +121,11 @@ impl Headers {
 
     /// Returns the address in the symbol table of a byte of the file, if it is loaded.
     pub(crate) fn address(&self, offset: u64) -> Option<u64> {
-        let (bytes, address) = self
+        let segment = self
             .segments
             .iter()
-            .find(|(bytes, _)| bytes.contains(&offset))?;
-        Some(address + (offset - bytes.start))
+            .find(|segment| segment.bytes.contains(&offset))?;
+        Some(segment.address + (offset - segment.bytes.start))
     }
 }
 
@@ -126,23 +139,29 @@ fn has_debug_information(file: &Elf<'_>) -> bool {
 /// or where the link in the stripped file leads, as gdb searches it.
 fn separate_file(path: &Path, file: &Elf<'_>) -> Option<PathBuf> {
     let id = file.build_id().ok().flatten();
-    let by_id = id.and_then(|id| {
-        let digits = id.iter().map(|byte| format!("{byte:02x}"));
-        let digits = digits.collect::<String>();
-        let (dir, name) = digits.split_at_checked(2)?;
-        let path = format!("{SYSTEM}/.build-id/{dir}/{name}.debug");
-        Some(PathBuf::from(path)).filter(|path| path.exists())
-    });
-    by_id.or_else(|| {
-        let (name, _) = file.gnu_debuglink().ok().flatten()?;
-        let name = Path::new(OsStr::from_bytes(name));
-        let dir = std::fs::canonicalize(path).ok()?.parent()?.to_owned();
-        let of_system = Path::new(SYSTEM).join(dir.strip_prefix("/").ok()?);
-        [dir.clone(), dir.join(".debug"), of_system]
-            .map(|dir| dir.join(name))
-            .into_iter()
-            .find(|path| is_of_build(path, id))
-    })
+    if let Some(path) = id.and_then(path_of_build)
+        && path.exists()
+    {
+        return Some(path);
+    }
+
+    let (name, _) = file.gnu_debuglink().ok().flatten()?;
+    let name = Path::new(OsStr::from_bytes(name));
+    let dir = std::fs::canonicalize(path).ok()?.parent()?.to_owned();
+    let of_system = Path::new(SYSTEM).join(dir.strip_prefix("/").ok()?);
+    [dir.clone(), dir.join(".debug"), of_system]
+        .map(|dir| dir.join(name))
+        .into_iter()
+        .find(|path| is_of_build(path, id))
+}
+
+/// Returns the path at which distributions install the debug information of the build with this ID.
+fn path_of_build(id: &[u8]) -> Option<PathBuf> {
+    let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let (dir, name) = digits.split_at_checked(2)?;
+    Some(PathBuf::from(format!(
+        "{SYSTEM}/.build-id/{dir}/{name}.debug"
+    )))
 }
 
 /// Returns true if a file is of the build with this ID; of any, if there is no ID.
@@ -164,5 +183,8 @@ fn shared_file(debug_file: &Path) -> Option<PathBuf> {
     let (name, _) = file.gnu_debugaltlink().ok().flatten()?;
     // A relative path is relative to the file with the link.
     let path = debug_file.parent()?.join(OsStr::from_bytes(name));
-    path.exists().then_some(path)
+    if !path.exists() {
+        return None;
+    }
+    Some(path)
 }

@@ -64,7 +64,11 @@ impl fmt::Display for Line {
 
 /// Returns a path relative to the current directory if it is inside it, or else the path itself.
 pub fn from_here(path: &str) -> String {
-    let here = std::env::current_dir().ok();
-    let inside = here.and_then(|here| Some(Path::new(path).strip_prefix(here).ok()?.to_owned()));
-    inside.map_or_else(|| path.to_owned(), |inside| inside.display().to_string())
+    let Ok(here) = std::env::current_dir() else {
+        return path.to_owned();
+    };
+    match Path::new(path).strip_prefix(here) {
+        Ok(inside) => inside.display().to_string(),
+        Err(_) => path.to_owned(),
+    }
 }

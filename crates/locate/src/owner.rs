@@ -72,19 +72,22 @@ pub(crate) fn of_frame(file: &Path, frame: &Frame) -> Owner {
     if has_file_name(file, &C_LIBRARY) {
         return Owner::System;
     }
-    let mut names = [&frame.symbol, &frame.name].into_iter().flatten();
-    // A tool may define the other names, to observe the calls.
+
+    let names: Vec<&String> = [&frame.symbol, &frame.name].into_iter().flatten().collect();
+    // Of the routines only those with the profiling name: a tool may define the others, to observe
+    // the calls.
     let is_ours =
-        |name: &String| has_start(name, &OF_LIBRARY) || name.starts_with('p') && is_routine(name);
-    if names.clone().any(is_ours) {
+        |name: &str| has_start(name, &OF_LIBRARY) || name.starts_with('p') && is_routine(name);
+    if names.iter().any(|name| is_ours(name)) {
         return Owner::Library;
     }
-    if names.clone().any(|name| has_start(name, &OF_LANGUAGE)) {
+    if names.iter().any(|name| has_start(name, &OF_LANGUAGE)) {
         return Owner::Language;
     }
-    if names.any(|name| OUTERMOST.contains(&name.as_str())) {
+    if names.iter().any(|name| OUTERMOST.contains(&name.as_str())) {
         return Owner::System;
     }
+
     match &frame.line {
         Some(line) => of_line(line),
         None if frame.name.is_none() => Owner::Unknown,
@@ -137,22 +140,29 @@ fn is_our_source(path: &Path, this_crate: &Path) -> bool {
     let Some(around) = this_crate.parent() else {
         return false;
     };
+
     if is_package(this_crate) {
-        let beside = path.strip_prefix(around).ok();
+        let Ok(beside) = path.strip_prefix(around) else {
+            return false;
+        };
         return beside
-            .and_then(|rest| rest.iter().next())
+            .iter()
+            .next()
             .is_some_and(|dir| is_package(Path::new(dir)));
     }
-    let inside = around
-        .parent()
-        .and_then(|root| path.strip_prefix(root).ok());
-    inside.is_some_and(|rest| {
-        let mut dirs = rest.iter();
-        let is_of_crates = dirs
-            .next()
-            .is_some_and(|dir| dir == "crates" || dir == "sys");
-        is_of_crates && dirs.any(|dir| dir == "src")
-    })
+
+    let Some(root) = around.parent() else {
+        return false;
+    };
+    let Ok(inside) = path.strip_prefix(root) else {
+        return false;
+    };
+    let mut dirs = inside.iter();
+    let is_of_crates = dirs
+        .next()
+        .is_some_and(|dir| dir == "crates" || dir == "sys");
+    // Tests and examples are programs.
+    is_of_crates && dirs.any(|dir| dir == "src")
 }
 
 fn has_start(name: &str, starts: &[&str]) -> bool {
@@ -185,17 +195,21 @@ mod tests {
     fn names_and_lines_decide_in_a_program() {
         let in_program = |name, line| owner("/data/user/program", name, line);
         let line = Some("/data/user/program.rs");
+
         assert_eq!(in_program("work", line), Owner::Program);
         assert_eq!(in_program("work", None), Owner::Program);
         assert_eq!(in_program("shmem_of_a_tool", line), Owner::Program);
         assert_eq!(in_program("pshmem_long_put", None), Owner::Library);
+
         for name in [
             "_ZN5shmem3rma3put17h0123456789abcdefE",
             "<shmem::rma::Put as core::ops::Fn>::call",
         ] {
             assert_eq!(in_program(name, line), Owner::Library, "{name}");
         }
+
         let vector = "_ZNSt6vectorIiSaIiEE2atEm";
+
         assert_eq!(in_program(vector, line), Owner::Language);
         let header = Some("/opt/rushmem/include/shmem.h");
         assert_eq!(in_program("shmem_put", header), Owner::Language);
@@ -205,6 +219,7 @@ mod tests {
             in_program("memcpy", Some("./string/absent.c")),
             Owner::System
         );
+
         let package = Some("/data/user/.cargo/registry/src/index-1/ndarray-0.16/src/lib.rs");
         assert_eq!(in_program("sum", package), Owner::System);
     }

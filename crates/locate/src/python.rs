@@ -99,10 +99,12 @@ impl PythonThread {
         let thread = unsafe { libc::pthread_self() };
         // SAFETY: the interpreter is initialized.
         let holds_lock = unsafe { (interpreter.PyGILState_Check)() } != 0;
-        Some(PythonThread(match holds_lock {
-            true => ThreadLine::Found(interpreter.line_of(thread)),
-            false => ThreadLine::OfThread(interpreter, thread),
-        }))
+        let line = if holds_lock {
+            ThreadLine::Found(interpreter.line_of(thread))
+        } else {
+            ThreadLine::OfThread(interpreter, thread)
+        };
+        Some(PythonThread(line))
     }
 
     /// Returns the innermost line of the program on the thread. May wait for the lock of the

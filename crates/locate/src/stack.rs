@@ -48,6 +48,7 @@ pub fn visit(mut visit: impl FnMut(VisitedFrame) -> bool) {
         // SAFETY: `start` has passed a pointer to a `V`, which it does not use until the unwinder
         // returns.
         let visitor = unsafe { &mut *visitor.cast::<V>() };
+
         let visited = VisitedFrame {
             address,
             is_interrupted: at_instruction != 0,

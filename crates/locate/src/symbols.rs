@@ -55,11 +55,11 @@ impl Symbols {
             if !is_entry {
                 continue;
             }
+
             let called = memory.called_before(stack.addresses()[outer] + 1);
-            let routine = called
-                .and_then(|address| self.name_at(address))
-                .filter(|name| owner::is_routine(name));
-            if let Some(routine) = routine {
+            if let Some(routine) = called.and_then(|address| self.name_at(address))
+                && owner::is_routine(&routine)
+            {
                 inner.frames.push(Frame {
                     name: Some(routine.clone()),
                     symbol: Some(routine),
@@ -104,9 +104,10 @@ impl CodeFile {
         let headers = Headers::read(path).ok()?;
         let shared = headers.shared_debug_file.as_ref();
         // The debug information of the library is not read: messages name its exported functions.
-        let debug_file = match owner::is_library(path) {
-            true => path,
-            false => &headers.debug_file,
+        let debug_file = if owner::is_library(path) {
+            path
+        } else {
+            &headers.debug_file
         };
         let loader = Loader::new_with_sup(debug_file, shared).ok()?;
         Some(CodeFile { headers, loader })
@@ -138,12 +139,14 @@ impl CodeFile {
             let name = frame
                 .function
                 .and_then(|name| Some(name.raw_name().ok()?.into_owned()));
+
             let line = frame.location.and_then(|at| {
                 Some(Line {
                     file: at.file?.to_owned(),
                     number: at.line?,
                 })
             });
+
             found.push(Frame {
                 name,
                 symbol: None,

@@ -11,9 +11,17 @@ const MAX_NAME: usize = 100;
 
 /// The static variables of a program.
 pub struct Variables {
-    /// The size and the name of each variable, by its address in the file.
-    by_address: BTreeMap<u64, (u64, String)>,
+    /// The variables by their addresses in the file.
+    by_address: BTreeMap<u64, Symbol>,
     entry: u64,
+}
+
+/// A variable in the symbol table.
+#[derive(Default)]
+struct Symbol {
+    nbytes: u64,
+    /// The name, as the compiler has mangled it.
+    name: String,
 }
 
 /// A static variable of a program.
@@ -30,24 +38,31 @@ pub struct Variable<'a> {
 impl Variables {
     /// Reads the variables of an executable; none if it has no symbol table.
     pub fn of(program: File) -> Variables {
-        let (mut by_address, mut entry) = (BTreeMap::<u64, (u64, String)>::new(), 0);
+        let mut variables = Variables {
+            by_address: BTreeMap::new(),
+            entry: 0,
+        };
         let cache = ReadCache::new(program);
-        if let Ok(program) = ElfFile64::<Endianness, _>::parse(&cache) {
-            entry = program.entry();
-            for symbol in program.symbols().chain(program.dynamic_symbols()) {
-                if symbol.kind() == SymbolKind::Data
-                    && let Ok(name) = symbol.name()
-                {
-                    // An address may have several names, such as that of an array and an alias
-                    // for its first element. The name of the largest variable counts.
-                    let (nbytes, known) = by_address.entry(symbol.address()).or_default();
-                    if symbol.size() > *nbytes || known.is_empty() {
-                        (*nbytes, *known) = (symbol.size(), name.to_owned());
-                    }
-                }
+        let Ok(program) = ElfFile64::<Endianness, _>::parse(&cache) else {
+            return variables;
+        };
+
+        variables.entry = program.entry();
+        for symbol in program.symbols().chain(program.dynamic_symbols()) {
+            if symbol.kind() != SymbolKind::Data {
+                continue;
+            }
+            let Ok(name) = symbol.name() else { continue };
+
+            // An address may have several names, such as that of an array and an alias for its
+            // first element. The name of the largest variable counts.
+            let known = variables.by_address.entry(symbol.address()).or_default();
+            if symbol.size() > known.nbytes || known.name.is_empty() {
+                known.nbytes = symbol.size();
+                known.name = name.to_owned();
             }
         }
-        Variables { by_address, entry }
+        variables
     }
 
     /// Returns the address in the file at which the program begins.
@@ -62,47 +77,48 @@ impl Variables {
             let offset = address - variable.address;
             offset < variable.nbytes && nbytes <= variable.nbytes - offset
         };
-        let first = self
-            .up_to(address)
-            .next()
-            .filter(|variable| has(variable, 1))?;
-        match has(&first, nbytes) {
-            true => Some(first),
-            // Another symbol may be for a part of the variable, as in a common block of Fortran.
-            false => self
-                .up_to(address)
-                .find(|variable| has(variable, nbytes))
-                .or(Some(first)),
+
+        let first = self.up_to(address).next()?;
+        if !has(&first, 1) {
+            return None;
         }
+        // Another symbol may be for a part of the variable, as in a common block of Fortran.
+        let whole = self.up_to(address).find(|variable| has(variable, nbytes));
+        whole.or(Some(first))
     }
 
     /// Returns the variables that begin at an address or before it, the last one first.
     fn up_to(&self, address: u64) -> impl Iterator<Item = Variable<'_>> {
         let before = self.by_address.range(..=address).rev();
-        before.map(|(&address, (nbytes, name))| Variable {
+        before.map(|(&address, symbol)| Variable {
             address,
-            nbytes: *nbytes,
-            name,
+            nbytes: symbol.nbytes,
+            name: &symbol.name,
         })
     }
 
     /// Returns the name of the variable at an address, of its element, or of a byte in it. `word`
     /// is the number of bytes that are accessed at the address.
     pub fn part(&self, address: u64, word: u64) -> Option<String> {
-        let (start, (nbytes, mangled)) = self.by_address.range(..=address).next_back()?;
-        let offset = address - start;
-        if offset >= *nbytes {
+        let variable = self.up_to(address).next()?;
+        let nbytes = variable.nbytes;
+        let offset = address - variable.address;
+        if offset >= nbytes {
             return None;
         }
-        let name: String = names::in_source(mangled).chars().take(MAX_NAME).collect();
-        Some(match word {
-            _ if offset == 0 && *nbytes == word => name,
-            1.. if nbytes.is_multiple_of(word) && offset.is_multiple_of(word) => {
-                format!("{name}[{}]", offset / word)
-            }
-            _ if offset == 0 => name,
-            _ => format!("{name} + {offset} bytes"),
-        })
+
+        let name = names::in_source(variable.name);
+        let name: String = name.chars().take(MAX_NAME).collect();
+        let has_elements = word > 0 && nbytes.is_multiple_of(word) && offset.is_multiple_of(word);
+        if offset == 0 && nbytes == word {
+            Some(name)
+        } else if has_elements {
+            Some(format!("{name}[{}]", offset / word))
+        } else if offset == 0 {
+            Some(name)
+        } else {
+            Some(format!("{name} + {offset} bytes"))
+        }
     }
 }
 
@@ -112,7 +128,11 @@ mod tests {
 
     #[test]
     fn bytes_are_in_the_variable_that_has_all_of_them() {
-        let variable = |address, nbytes, name: &str| (address, (nbytes, name.to_owned()));
+        let variable = |address, nbytes, name: &str| {
+            let name = name.to_owned();
+            (address, Symbol { nbytes, name })
+        };
+
         let by_address = [
             variable(64, 32, "block"),
             variable(72, 8, "part"),
@@ -122,6 +142,7 @@ mod tests {
             by_address: by_address.into(),
             entry: 0,
         };
+
         let name = |address, nbytes| variables.holding(address, nbytes).map(|found| found.name);
         assert_eq!(name(64, 32), Some("block"));
         assert_eq!(name(72, 8), Some("part"));
@@ -134,9 +155,9 @@ mod tests {
     #[test]
     fn a_part_is_an_element_where_the_size_allows_it() {
         let part = |offset: u64, nbytes, word| {
-            let by_address = BTreeMap::from([(64, (nbytes, "flag".to_owned()))]);
+            let name = "flag".to_owned();
             let variables = Variables {
-                by_address,
+                by_address: BTreeMap::from([(64, Symbol { nbytes, name })]),
                 entry: 0,
             };
             variables.part(64 + offset, word)
@@ -159,7 +180,7 @@ mod tests {
         let (start, _) = variables
             .by_address
             .iter()
-            .find(|(_, (_, name))| name.contains("ZEROS"))
+            .find(|(_, symbol)| symbol.name.contains("ZEROS"))
             .expect("in the table");
         let name = variables.part(start + 16, 8).expect("a name");
         assert!(name.ends_with("[2]"), "{name}");

@@ -139,7 +139,7 @@ fn write(directory: &Path, file: &Path, ring: &Ring) -> Result<u32, String> {
         out.flush()
     });
     written.map_err(|error| error.to_string())?;
-    Ok(job.missing().0)
+    Ok(job.missing().n)
 }
 
 /// Returns the number of nanoseconds to add to this PE's clock for the clock of PE 0: 0 on the

@@ -264,7 +264,7 @@ fn what_a_killed_pe_did_is_kept() {
         "the job did not finalize"
     );
     let job = rushmem_trace::job::JobTrace::of_dir(dir.path()).expect("a trace");
-    assert_eq!(job.missing().0, 0);
+    assert_eq!(job.missing().n, 0);
     let begun = |pe: usize| {
         job.pes[pe]
             .records

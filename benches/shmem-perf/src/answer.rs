@@ -55,45 +55,57 @@ impl Answer<'_> {
 /// Returns the answers as rows of a table, each with the ratio of the operation's time to its
 /// floor; `None` without a valid floor.
 pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
-    let row = |answer: Answer| {
+    let mut rows = Vec::new();
+    for answer in found(record) {
         let ratio = answer.bound.as_ref().map(|bound| bound.ratio);
-        let shown = ratio.map_or(String::new(), units::ratio);
-        let (operation, nbytes) = (answer.series.operation.clone(), size(answer.point.nbytes));
-        let possible = answer.floor().unwrap_or_else(|| "no valid floor".into());
-        ([operation, nbytes, answer.takes(), shown, possible], ratio)
-    };
-    found(record).into_iter().map(row).collect()
+        let row = [
+            answer.series.operation.clone(),
+            size(answer.point.nbytes),
+            answer.takes(),
+            ratio.map_or(String::new(), units::ratio),
+            answer.floor().unwrap_or_else(|| "no valid floor".into()),
+        ];
+        rows.push((row, ratio));
+    }
+    rows
 }
 
 /// Returns the answers of two runs as rows of one table. An operation that only one run has
 /// measured has `-` for the other.
 pub fn answers_of_two([a, b]: [&Record; 2]) -> Vec<[String; 6]> {
-    let (of_a, of_b) = (found(a), found(b));
-    let other = |answer: &Answer| of_b.iter().position(|of_b| of_b.is_like(answer));
-    let in_a = of_a
-        .iter()
-        .map(|answer| (Some(answer), other(answer).map(|i| &of_b[i])));
-    let is_alone = |answer: &&Answer| !of_a.iter().any(|of_a| of_a.is_like(answer));
-    let in_b = of_b
-        .iter()
-        .filter(is_alone)
-        .map(|answer| (None, Some(answer)));
-    let row = |(a, b): (Option<&Answer>, Option<&Answer>)| {
-        let one = a.or(b)?;
-        let takes = |answer: Option<&Answer>| answer.map_or_else(|| "-".into(), Answer::takes);
-        let cost = |answer: &Answer| answer.series.measure.cost(answer.point.summary.p50);
-        let ratio = a.zip(b).map(|(a, b)| units::ratio(cost(a) / cost(b)));
-        let floor = [a, b].into_iter().flatten().find_map(Answer::floor);
-        Some([
-            one.series.operation.clone(),
-            size(one.point.nbytes),
-            takes(a),
-            takes(b),
-            ratio.unwrap_or_default(),
-            floor.unwrap_or_else(|| "no valid floor".into()),
-        ])
+    let of_a = found(a);
+    let of_b = found(b);
+    let mut rows = Vec::new();
+    for a in &of_a {
+        let b = of_b.iter().find(|b| b.is_like(a));
+        rows.push(row_of_two(a, Some(a), b));
+    }
+    for b in &of_b {
+        if !of_a.iter().any(|a| a.is_like(b)) {
+            rows.push(row_of_two(b, None, Some(b)));
+        }
+    }
+    rows
+}
+
+/// Returns the row of an operation that one or both runs have measured; `one` is either of them.
+fn row_of_two(one: &Answer, a: Option<&Answer>, b: Option<&Answer>) -> [String; 6] {
+    let takes = |answer: Option<&Answer>| answer.map_or_else(|| "-".into(), Answer::takes);
+    let cost = |answer: &Answer| answer.series.measure.cost(answer.point.summary.p50);
+    let ratio = match (a, b) {
+        (Some(a), Some(b)) => units::ratio(cost(a) / cost(b)),
+        _ => String::new(),
     };
-    in_a.chain(in_b).filter_map(row).collect()
+    // A floor is a limit of the machine, so that of either run will do.
+    let floor = [a, b].into_iter().flatten().find_map(Answer::floor);
+    [
+        one.series.operation.clone(),
+        size(one.point.nbytes),
+        takes(a),
+        takes(b),
+        ratio,
+        floor.unwrap_or_else(|| "no valid floor".into()),
+    ]
 }
 
 fn found<'a>(record: &'a Record) -> Vec<Answer<'a>> {
@@ -103,16 +115,19 @@ fn found<'a>(record: &'a Record) -> Vec<Answer<'a>> {
             |one: &&Series| !one.is_floor && one.measure == *measure && one.operation == *name;
         all.iter().find(is_it)
     };
+
     let mut series: Vec<&Series> = KEYS.iter().filter_map(key).collect();
     if series.is_empty() {
+        // The run was of other operations.
         let is_one = |one: &&Series| {
             !one.is_floor && [Measure::Latency, Measure::Bandwidth].contains(&one.measure)
         };
         series = all.iter().filter(is_one).take(OTHERS).collect();
     }
+
     let answer = |series: &'a Series| {
-        let is_latency = series.measure == Measure::Latency;
-        let point = if is_latency {
+        // A latency is that of the smallest size, a bandwidth that of the largest one.
+        let point = if series.measure == Measure::Latency {
             series.points.first()?
         } else {
             series.points.last()?
@@ -123,6 +138,7 @@ fn found<'a>(record: &'a Record) -> Vec<Answer<'a>> {
             bound: bound(all, series, point),
         })
     };
+
     series.into_iter().filter_map(answer).collect()
 }
 
@@ -132,6 +148,7 @@ pub fn reasons(record: &Record) -> Vec<String> {
     let job = &record.job;
     let mut reasons = path(record);
     reasons.extend(record.warnings.iter().cloned());
+
     let answers = answers(record);
     let gaps = answers
         .iter()
@@ -139,9 +156,10 @@ pub fn reasons(record: &Record) -> Vec<String> {
     let is_shared = job.is_oversubscribed() || job.hosts.iter().any(HostInfo::is_loaded);
     match gaps.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
         Some((row, ratio)) if ratio >= GAP => {
-            let what = match is_shared {
-                true => "the CPUs were shared, so it measures the scheduler",
-                false => "it is the library's own work, and that of the PE which answers",
+            let what = if is_shared {
+                "the CPUs were shared, so it measures the scheduler"
+            } else {
+                "it is the library's own work, and that of the PE which answers"
             };
             let operation = &row[0];
             reasons.push(format!("The largest gap is that of {operation}: {what}."));
@@ -151,6 +169,7 @@ pub fn reasons(record: &Record) -> Vec<String> {
         )),
         None => {}
     }
+
     let points = || {
         record
             .series
@@ -169,6 +188,7 @@ pub fn reasons(record: &Record) -> Vec<String> {
             "{n} floors were slower than operations that they should bound, and are not used."
         )),
     }
+
     let n_late = points()
         .filter(|(_, point)| point.summary.ended == Ended::TimeUp)
         .count();
@@ -201,11 +221,13 @@ fn path(record: &Record) -> Vec<String> {
             "{pair} share memory: the CPU carries out their operations."
         ));
     } else {
-        let place = match a.host == b.host {
-            true => "are on one host, but share no memory",
-            false => "are on different hosts",
+        let place = if a.host == b.host {
+            "are on one host, but share no memory"
+        } else {
+            "are on different hosts"
         };
         reasons.push(format!("{pair} {place}: operations go over {over}."));
+
         let nics: Vec<&str> = record
             .job
             .hosts
@@ -215,19 +237,22 @@ fn path(record: &Record) -> Vec<String> {
             .collect();
         let transport = record.library.transport.as_deref().unwrap_or_default();
         if transport.contains("tcp") || transport.contains("sockets") {
-            let remedy = match transport.starts_with("ofi") {
-                true => "another provider in SHMEM_OFI_PROVIDER",
-                false => "SHMEM_TRANSPORT=ucx or ofi",
+            let remedy = if transport.starts_with("ofi") {
+                "another provider in SHMEM_OFI_PROVIDER"
+            } else {
+                "SHMEM_TRANSPORT=ucx or ofi"
             };
+            let kernels = "The kernels of both sides carry each operation over TCP";
             reasons.push(match nics.as_slice() {
-                [] => "The kernels of both sides carry each operation over TCP; no RDMA device was found.".into(),
+                [] => format!("{kernels}; no RDMA device was found."),
                 nics => format!(
-                    "The kernels of both sides carry each operation over TCP, which does not use {}: {remedy} does.",
+                    "{kernels}, which does not use {}: {remedy} does.",
                     nics.join(", ")
                 ),
             });
         }
     }
+
     let is_one_cpu = a.cpus.parse::<u32>().is_ok();
     if a.host == b.host && a.cpus == b.cpus && !is_one_cpu {
         reasons.push(format!(

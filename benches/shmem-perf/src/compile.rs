@@ -67,11 +67,11 @@ fn parts() -> Result<PathBuf, String> {
 /// One sentence if the static library is not there.
 pub fn parts_dir(programs: &Path) -> Result<PathBuf, String> {
     let dir = programs.join(PARTS);
-    match dir.join(ARCHIVE).exists() {
-        true => Ok(dir.canonicalize().unwrap_or(dir)),
-        false => Err(format!(
+    if !dir.join(ARCHIVE).exists() {
+        return Err(format!(
             "{} has no {ARCHIVE}: only the shmem-perf of an installed Rushmem can build others.",
             dir.display()
-        )),
+        ));
     }
+    Ok(dir.canonicalize().unwrap_or(dir))
 }

@@ -100,26 +100,28 @@ pub fn series(
     shape: Shape,
     medians: impl IntoIterator<Item = (u64, f64)>,
 ) -> Series {
-    let point = |(nbytes, median): (u64, f64)| {
-        let is_rate = matches!(
-            measure,
-            Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate
-        );
-        let value = |_| {
+    let is_rate = matches!(
+        measure,
+        Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate
+    );
+    let mut points = Vec::new();
+    for (nbytes, median) in medians {
+        // The tail of the noise is on the bad side: long times, low rates.
+        let mut value = || {
             if is_rate {
                 median / noise(rng)
             } else {
                 median * noise(rng)
             }
         };
-        point(nbytes, (0..400).map(value).collect())
-    };
+        points.push(point(nbytes, (0..400).map(|_| value()).collect()));
+    }
     Series {
         measure,
         operation: operation.into(),
         is_floor: false,
         shape,
-        points: medians.into_iter().map(point).collect(),
+        points,
     }
 }
 
@@ -129,6 +131,7 @@ pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
         .chunks(values.len().div_ceil(20).max(1))
         .map(|batch| quantile(&sorted(batch), 0.5))
         .collect();
+
     let sorted_values = sorted(&values);
     let mut histogram: Vec<(f64, u64)> = Vec::new();
     for value in &sorted_values {
@@ -138,6 +141,7 @@ pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
             _ => histogram.push((bucket, 1)),
         }
     }
+
     let q = |part| quantile(&sorted_values, part);
     let sorted_batches = sorted(&batches);
     let summary = Summary {
@@ -158,6 +162,7 @@ pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
         batches,
         ended: Ended::Narrow,
     };
+
     Point {
         nbytes,
         summary,
@@ -193,10 +198,23 @@ fn sizes(from: u32, to: u32) -> impl Iterator<Item = u64> {
     (from..=to).map(|log| 1 << log)
 }
 
+/// Returns the series of puts, gets and AMOs, and their floors.
 fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
+    let mut all = latencies(rng, factor);
+    // One series lacks a size.
+    all[1].points.remove(10);
+    all.extend(floors(rng));
+    all.extend(bandwidths(rng, factor));
+    all.push(overlap(rng, factor));
+    all
+}
+
+fn latencies(rng: &mut Rng, factor: f64) -> Vec<Series> {
     let mut all = Vec::new();
     let one = pair("one", 2);
-    let puts = [
+
+    // By the microseconds of the smallest transfer.
+    let transfers = [
         ("put", 1.4),
         ("get", 2.3),
         ("put_nbi", 1.2),
@@ -205,7 +223,7 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
         ("iput", 3.5),
         ("iget", 9.0),
     ];
-    for (operation, start) in puts {
+    for (operation, start) in transfers {
         let time = |nbytes: u64| factor * (start * 1e3 + nbytes as f64 / 12.0);
         let medians = sizes(0, 22).map(|nbytes| (nbytes, time(nbytes)));
         all.push(series(
@@ -216,6 +234,7 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
             medians,
         ));
     }
+
     let amos = [
         "fetch_add",
         "fetch_inc",
@@ -238,6 +257,7 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
             [(8, time)],
         ));
     }
+
     for operation in ["p", "g", "p round trip"] {
         all.push(series(
             rng,
@@ -247,6 +267,11 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
             [(8, factor * 1500.0)],
         ));
     }
+    all
+}
+
+fn floors(rng: &mut Rng) -> [Series; 3] {
+    let one = pair("one", 2);
     let mut memcpy = series(
         rng,
         Measure::Latency,
@@ -254,26 +279,31 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
         one.clone(),
         sizes(0, 22).map(|nbytes| (nbytes, 6.0 + nbytes as f64 / 14.0)),
     );
-    let mut socket = series(
+    // A coarse clock measures a copy of one byte as 0.
+    memcpy.points[0] = point(1, vec![0.0; 40]);
+
+    let socket = series(
         rng,
         Measure::Latency,
         "socket transfer",
         one.clone(),
         sizes(0, 22).map(|nbytes| (nbytes, 9000.0 + nbytes as f64 / 4.0)),
     );
-    let mut line = series(
+    let line = series(
         rng,
         Measure::Latency,
         "cache line round trip",
-        one.clone(),
+        one,
         [(8, 140.0)],
     );
-    (memcpy.is_floor, socket.is_floor, line.is_floor) = (true, true, true);
-    // A coarse clock measures a copy of one byte as 0.
-    memcpy.points[0] = point(1, vec![0.0; 40]);
-    // One series lacks a size.
-    all[1].points.remove(10);
-    all.extend([memcpy, socket, line]);
+    [memcpy, socket, line].map(|series| Series {
+        is_floor: true,
+        ..series
+    })
+}
+
+fn bandwidths(rng: &mut Rng, factor: f64) -> Vec<Series> {
+    let mut all = Vec::new();
     for (measure, limit) in [
         (Measure::Bandwidth, 11.5e9),
         (Measure::BidirectionalBandwidth, 21e9),
@@ -291,10 +321,15 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
             }
         }
     }
-    let overlap =
+    all
+}
+
+fn overlap(rng: &mut Rng, factor: f64) -> Series {
+    let medians =
         sizes(10, 22).map(|nbytes| (nbytes, (96.0 - 5e4 / nbytes as f64 / factor).max(0.0)));
-    all.push(series(rng, Measure::Overlap, "put_nbi", one, overlap));
-    for point in &mut all.last_mut().expect("overlap").points {
+    let mut overlap = series(rng, Measure::Overlap, "put_nbi", pair("one", 2), medians);
+    // No noise exceeds 100 %.
+    for point in &mut overlap.points {
         let summary = &mut point.summary;
         for value in [
             &mut summary.mean,
@@ -307,7 +342,7 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
             *value = value.min(100.0);
         }
     }
-    all
+    overlap
 }
 
 fn rates(rng: &mut Rng, factor: f64) -> Vec<Series> {
@@ -326,6 +361,7 @@ fn rates(rng: &mut Rng, factor: f64) -> Vec<Series> {
                 window: 64,
                 ..pair("neighbors", 16)
             };
+
             let rate = f64::from(threads).powf(0.8) * rate / factor;
             let medians = [
                 (8, rate),
@@ -338,6 +374,7 @@ fn rates(rng: &mut Rng, factor: f64) -> Vec<Series> {
             } else {
                 4
             };
+
             all.push(series(
                 rng,
                 Measure::MessageRate,
@@ -359,11 +396,13 @@ fn collectives(rng: &mut Rng, factor: f64) -> Vec<Series> {
         ("fcollect", 2.8),
         ("alltoall", 5.0),
     ];
+
     for team in [2u32, 4, 8, 16] {
         let shape = |pairs: &str| Shape {
             team_size: Some(team),
             ..pair(pairs, 16)
         };
+
         let rounds = f64::from(team).log2();
         for (operation, cost) in operations {
             let time = |nbytes: u64| factor * cost * rounds * (1800.0 + nbytes as f64 / 9.0);
@@ -376,6 +415,7 @@ fn collectives(rng: &mut Rng, factor: f64) -> Vec<Series> {
                 medians,
             ));
         }
+
         for operation in ["barrier", "sync"] {
             let time = factor * 1700.0 * rounds;
             all.push(series(
@@ -387,6 +427,7 @@ fn collectives(rng: &mut Rng, factor: f64) -> Vec<Series> {
             ));
         }
     }
+
     for (operation, time) in [
         ("init", 2.4e8),
         ("finalize", 9e6),
@@ -421,6 +462,7 @@ fn matrices(rng: &mut Rng, factor: f64) -> Vec<Matrix> {
                 *value = Some(base * (0.97 + 0.06 * rng.f64()));
             }
         }
+
         // One bad cable, and one pair for which there was no time.
         values[1][14] =
             values[1][14].map(|value| if far < slow { value * 6.0 } else { value / 6.0 });
@@ -432,6 +474,7 @@ fn matrices(rng: &mut Rng, factor: f64) -> Vec<Matrix> {
             values,
         }
     };
+
     let mut bandwidth = figure(
         Measure::Bandwidth,
         2.4e10 / factor,
@@ -440,6 +483,7 @@ fn matrices(rng: &mut Rng, factor: f64) -> Vec<Matrix> {
         rng,
     );
     bandwidth.nbytes = 1 << 20;
+
     vec![
         figure(
             Measure::Latency,

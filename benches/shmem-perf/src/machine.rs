@@ -49,8 +49,10 @@ pub fn pe_facts(node: u32) -> PeFacts {
             .trim()
             .to_owned()
     };
+
     let cpus = field("/proc/self/status", "Cpus_allowed_list").unwrap_or_default();
     let model = field("/proc/cpuinfo", "model name").or_else(|| field("/proc/cpuinfo", "CPU part"));
+
     PeFacts {
         host: HostInfo {
             name: read("/proc/sys/kernel/hostname"),
@@ -89,11 +91,9 @@ fn listed(dir: &str) -> Vec<String> {
 
 /// Returns true if the last part of a path is a name and a number, as in `node0`.
 fn is_numbered(path: &str, name: &str) -> bool {
-    let last = path
-        .rsplit('/')
-        .next()
-        .and_then(|last| last.strip_prefix(name));
-    last.is_some_and(|number| number.parse::<u32>().is_ok())
+    let last = path.rsplit('/').next().unwrap_or_default();
+    last.strip_prefix(name)
+        .is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 fn nic(path: &str) -> String {
@@ -145,17 +145,17 @@ pub fn hosts(job: &JobInfo) -> String {
         );
         kinds.entry(kind).or_default().push(&host.name);
     }
-    let words = |(kind, names): (String, Vec<&str>)| {
-        let more = match names.len().saturating_sub(MOST_HOSTS) {
+
+    let mut texts = Vec::new();
+    for (kind, names) in kinds {
+        let listed = names.len().min(MOST_HOSTS);
+        let more = match names.len() - listed {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        format!(
-            "{}{more} ({kind})",
-            names[..names.len().min(MOST_HOSTS)].join(", ")
-        )
-    };
-    kinds.into_iter().map(words).collect::<Vec<_>>().join("; ")
+        texts.push(format!("{}{more} ({kind})", names[..listed].join(", ")));
+    }
+    texts.join("; ")
 }
 
 /// Returns for each PE a CPU of its own among those that its launcher lets it use; `None` for the
@@ -217,10 +217,12 @@ pub fn transport(open: Option<String>, settings: &[SettingInfo], job: &JobInfo) 
         let setting = settings.iter().find(|setting| setting.name == name)?;
         Some(setting.value.clone()).filter(|value| !value.is_empty() && value != "auto")
     };
+
     let transport = open.or_else(|| value("SHMEM_TRANSPORT"))?;
-    match value("SHMEM_OFI_PROVIDER").filter(|_| transport.split(' ').any(|word| word == "ofi")) {
-        Some(provider) => Some(format!("{transport} ({provider})")),
-        None => Some(transport),
+    let is_ofi = transport.split(' ').any(|word| word == "ofi");
+    match value("SHMEM_OFI_PROVIDER") {
+        Some(provider) if is_ofi => Some(format!("{transport} ({provider})")),
+        _ => Some(transport),
     }
 }
 
@@ -267,17 +269,20 @@ pub fn warnings(job: &JobInfo) -> Vec<String> {
             warnings.push(format!("{name}={value}: the library {what}."));
         }
     }
+
     for (host, n_pes) in job.hosts.iter().zip(job.pes_by_host()) {
-        let (name, n_cpus) = (&host.name, host.n_cpus);
-        let shared = match () {
-            () if n_pes > n_cpus => format!("{n_pes} PEs share {n_cpus} CPUs"),
-            () if host.is_loaded() => {
-                format!("the CPUs were shared (load {:.0} on {n_cpus})", host.load)
-            }
-            () => continue,
+        let n_cpus = host.n_cpus;
+        let shared = if n_pes > n_cpus {
+            format!("{n_pes} PEs share {n_cpus} CPUs")
+        } else if host.is_loaded() {
+            format!("the CPUs were shared (load {:.0} on {n_cpus})", host.load)
+        } else {
+            continue;
         };
+        let name = &host.name;
         warnings.push(format!("{name}: {shared}: times measure the scheduler."));
     }
+
     if let Some(host) = job.hosts.first() {
         let governor = fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
         if let Ok(governor) = governor

@@ -37,12 +37,11 @@ pub fn matrices(
     ];
     let mut matrices = Vec::new();
     for (index, (name, measure, nbytes, window)) in each.into_iter().enumerate() {
-        let named = |operation: &crate::library::Operation| operation.name == name;
         let operation = job
             .library
             .operations()
             .iter()
-            .position(named)
+            .position(|operation| operation.name == name)
             .expect("every library has it");
         let row = Row {
             job,
@@ -62,6 +61,7 @@ pub fn matrices(
             eprintln!("shmem-perf: PE {}: {sentence}", job.me);
             job.library.exit_all(1);
         }
+
         let start = Instant::now();
         let mut values = Vec::new();
         for from in 0..job.n {
@@ -74,11 +74,14 @@ pub fn matrices(
             values.push(job.share(from, Some(&own)));
             done(index as u32 * job.n + from + 1, 2 * job.n);
         }
+
+        // Nanoseconds of a window become bytes per second.
         if measure == Measure::Bandwidth {
             for value in values.iter_mut().flatten().flatten() {
                 *value = (window * nbytes) as f64 / *value * 1e9;
             }
         }
+
         matrices.push(Matrix {
             measure,
             operation: name.into(),
@@ -103,13 +106,15 @@ impl Row<'_> {
     /// Measures from `from` to each other PE. On `from`, returns by target the median nanoseconds
     /// of a window; the result of the other PEs is not used.
     fn measured(&self, from: u32) -> Vec<Option<f64>> {
-        let (library, me) = (&self.job.library, self.job.me);
+        let library = &self.job.library;
+        let me = self.job.me;
         let start = Instant::now();
         let mut values = vec![None; self.job.n as usize];
         for to in (0..self.job.n).filter(|&to| to != from) {
             if self.meets {
                 library.barrier();
             }
+
             if me == from {
                 let task = Task {
                     peer: to as i32,
@@ -131,10 +136,12 @@ impl Row<'_> {
 
     fn median(&self, task: &Task, time: Duration) -> f64 {
         let library = &self.job.library;
+        // Two samples, which also warm up, tell how many fit into the time.
         let start = Instant::now();
         library.run(task, 2, 1);
         let each = start.elapsed() / 2;
         let fitting = time.as_nanos() / each.as_nanos().max(1);
+
         let times = library.run(task, (fitting as u64).clamp(FEWEST, MOST), 1);
         let overhead = self.job.clock.overhead_ns;
         let times: Vec<f64> = times

@@ -32,6 +32,13 @@ pub type Wires = Vec<(Medium, Box<dyn BareWire>)>;
 /// Iterations of the computing loop that are timed to find out how long one takes.
 const TURNS: u64 = 100_000;
 
+/// The part of a PE in a measurement whose data are verified.
+struct Part {
+    peer: u32,
+    issues: bool,
+    receives: bool,
+}
+
 /// The role of this PE in a pair.
 enum Role {
     Leads(u32),
@@ -84,24 +91,32 @@ impl<'a> Bench<'a> {
     /// left wrong data.
     fn measure_operation(&mut self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let library = &self.job.library;
-        let part = match self.options.validate && !subject.is_floor {
-            true => self.part(subject),
-            false => None,
+        let part = if self.options.validate && !subject.is_floor {
+            self.part(subject)
+        } else {
+            None
         };
-        if let Some((peer, ..)) = part {
-            library.fill(&self.task(subject, nbytes, peer));
+        if let Some(part) = &part {
+            library.fill(&self.task(subject, nbytes, part.peer));
         }
-        let point = match self.has_one_issuer(subject) {
-            true => self.measure_first_pair(subject, nbytes, time),
-            false => self.measure_all(subject, nbytes, time),
+
+        let point = if self.has_one_issuer(subject) {
+            self.measure_first_pair(subject, nbytes, time)
+        } else {
+            self.measure_all(subject, nbytes, time)
         };
+
+        // All data has arrived after the first barrier. After the second one, no PE verifies what
+        // the next measurement overwrites.
         library.barrier();
-        let wrong = part.and_then(|(peer, issues, receives)| {
-            library.verify(&self.task(subject, nbytes, peer), issues, receives)
+        let wrong = part.and_then(|part| {
+            let task = self.task(subject, nbytes, part.peer);
+            library.verify(&task, part.issues, part.receives)
         });
         if let Some(byte) = wrong {
             eprintln!(
-                "shmem-perf: PE {}: {} of {nbytes} bytes did not move what it should: byte {byte} is wrong",
+                "shmem-perf: PE {}: {} of {nbytes} bytes did not move what it should: byte {byte} \
+                 is wrong",
                 self.job.me, subject.name
             );
             library.exit_all(1);
@@ -120,13 +135,18 @@ impl<'a> Bench<'a> {
         is_one && !is_both && subject.measure != Measure::Collective
     }
 
-    /// Returns the peer of this PE, whether this PE issues, and whether it receives; `None` if it
-    /// does neither. In a collective, each PE of the job does both and is its own peer.
-    fn part(&self, subject: &Sweep) -> Option<(u32, bool, bool)> {
+    /// Returns the part of this PE in a measurement; `None` if it neither issues nor receives. In a
+    /// collective, each PE of the job does both and is its own peer.
+    fn part(&self, subject: &Sweep) -> Option<Part> {
         let me = self.job.me;
         if subject.measure == Measure::Collective {
-            return Some((me, true, true));
+            return Some(Part {
+                peer: me,
+                issues: true,
+                receives: true,
+            });
         }
+
         let Callee::Library(operation) = subject.call else {
             return None;
         };
@@ -137,12 +157,14 @@ impl<'a> Bench<'a> {
         } else {
             self.pairs.len()
         };
-        let pair = self.pairs[..n_pairs]
+        let &(from, to) = self.pairs[..n_pairs]
             .iter()
-            .find(|(from, to)| [*from, *to].contains(&me));
-        let &(from, to) = pair?;
-        let peer = if me == from { to } else { from };
-        Some((peer, is_both || me == from, is_both || me == to))
+            .find(|(from, to)| [*from, *to].contains(&me))?;
+        Some(Part {
+            peer: if me == from { to } else { from },
+            issues: is_both || me == from,
+            receives: is_both || me == to,
+        })
     }
 
     fn task(&self, subject: &Sweep, nbytes: u64, peer: u32) -> Task {
@@ -220,12 +242,14 @@ impl<'a> Bench<'a> {
             start.elapsed().as_nanos() as f64 / TURNS as f64
         };
         let turn_ns = median(&[turn_ns(), turn_ns(), turn_ns(), turn_ns(), turn_ns()]).max(0.01);
+
         let limits = self.limits(subject, time / 2);
         let times = |task: &Task, Batch { samples, group, .. }: Batch| {
             self.each(subject, &[&library.run(task, samples, group)], group)
         };
         let pure = repeat(task.nbytes, &limits, |batch| times(&task, batch), |ns| ns);
         let pure = pure.summary.p50.max(1.0);
+
         task.compute = (pure / turn_ns) as u64;
         let computed = task.compute as f64 * turn_ns;
         let percent = |ns: f64| (100.0 * (1.0 - (ns - computed) / pure)).clamp(0.0, 100.0);
@@ -236,7 +260,8 @@ impl<'a> Bench<'a> {
     /// number of repetitions.
     fn measure_all(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let job = self.job;
-        let (mut point, mut members) = (None, MemberTimes::default());
+        let mut point = None;
+        let mut members = MemberTimes::default();
         if job.me == 0 {
             let times = |batch: Batch| {
                 let Batch {
@@ -255,7 +280,9 @@ impl<'a> Bench<'a> {
                     .collect();
                 self.each(subject, &lanes, group)
             };
+
             let value = |ns: f64| value(subject, nbytes, self.n_active(subject), ns);
+
             let found = repeat(nbytes, &self.limits(subject, time), times, value);
             point = Some(Point {
                 by_pe: members.means(),
@@ -369,6 +396,7 @@ impl<'a> Bench<'a> {
             window: subject.shape.window.into(),
             direction,
         };
+
         job.library.barrier();
         let mut point = None;
         let mut failed = None;
@@ -390,6 +418,7 @@ impl<'a> Bench<'a> {
                 failed = failed.or(wire.end(exchange).err());
             }
         }
+
         if let Some(error) = failed {
             eprintln!(
                 "shmem-perf: PE {}: {} between PEs {from} and {to} failed: {error}",

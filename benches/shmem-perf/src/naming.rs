@@ -17,6 +17,7 @@ pub fn names(series: &[&Series]) -> Names {
     let n_words = shapes.first().map_or(0, Vec::len);
     let is_common = |word: usize| shapes.iter().all(|shape| shape[word] == shapes[0][word]);
     let (common, distinct): (Vec<usize>, Vec<usize>) = (0..n_words).partition(|&w| is_common(w));
+
     let join = |shape: &[String], words: &[usize]| {
         let words = words
             .iter()
@@ -24,20 +25,20 @@ pub fn names(series: &[&Series]) -> Names {
             .filter(|word| !word.is_empty());
         words.collect::<Vec<_>>().join(", ")
     };
-    let name = |series: &Series, shape: &[String]| match join(shape, &distinct) {
-        nothing if nothing.is_empty() => series.operation.clone(),
-        distinct => format!("{}, {distinct}", series.operation),
-    };
-    Names {
-        common: shapes
-            .first()
-            .map_or(String::new(), |shape| join(shape, &common)),
-        names: series
-            .iter()
-            .zip(&shapes)
-            .map(|(series, shape)| name(series, shape))
-            .collect(),
+    let mut names = Vec::new();
+    for (series, shape) in series.iter().zip(&shapes) {
+        let distinct = join(shape, &distinct);
+        names.push(if distinct.is_empty() {
+            series.operation.clone()
+        } else {
+            format!("{}, {distinct}", series.operation)
+        });
     }
+    let common = match shapes.first() {
+        Some(shape) => join(shape, &common),
+        None => String::new(),
+    };
+    Names { common, names }
 }
 
 /// Returns the parts of a shape in words. Some are empty if they have their default, such as one

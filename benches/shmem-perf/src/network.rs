@@ -86,6 +86,8 @@ impl ConnectedPair {
         let Some(memory) = TransferMemory::new(&job.library, most as usize) else {
             return left_out("the symmetric heap has no room for them");
         };
+
+        // All PEs take part in each exchange below, whether they have failed or not.
         let preference = Preference::from_environment(is_one_host);
         let open = || -> Result<(Box<dyn NetworkRoute>, Contact), String> {
             let route: Box<dyn NetworkRoute> = match network {
@@ -98,6 +100,7 @@ impl ConnectedPair {
             Ok((route, contact))
         };
         let own = (job.me == from || job.me == to).then(open);
+
         let contact = match &own {
             Some(Ok((_, contact))) => Some(Ok(contact.clone())),
             Some(Err(why)) => Some(Err(why.clone())),
@@ -107,6 +110,7 @@ impl ConnectedPair {
             Ok(contacts) => contacts,
             Err(why) => return left_out(&why),
         };
+
         let mut route = own.and_then(Result::ok).map(|(route, _)| route);
         let peers = if job.me == from { of_to } else { of_from };
         let path = route
@@ -116,6 +120,7 @@ impl ConnectedPair {
             Ok(paths) => paths,
             Err(why) => return left_out(&why),
         };
+
         let own = route.map(|route| Self {
             route,
             memory,
@@ -145,7 +150,9 @@ fn share_of_both<T: Serialize + DeserializeOwned>(
         let shared: Option<Result<T, String>> = job.share(pe, Some(&own));
         shared.unwrap_or_else(|| Err(format!("PE {pe} has none")))
     };
-    let (first, second) = (share_of(from), share_of(to));
+    // Both are shared before an error is returned: all PEs take part.
+    let first = share_of(from);
+    let second = share_of(to);
     Ok([first?, second?])
 }
 
@@ -161,6 +168,7 @@ impl BareWire for ConnectedPair {
             }
             self.route.complete()
         };
+
         let mut times = Vec::with_capacity(samples as usize);
         for _ in 0..samples {
             let start = Instant::now();
@@ -180,6 +188,8 @@ impl BareWire for ConnectedPair {
         self.route
             .put(END_SOURCE, END, size_of::<u64>())
             .map_err(io::Error::other)?;
+
+        // The peer needs its CPU to see the word, and some networks this PE to send it.
         let start = Instant::now();
         while start.elapsed() < LAST_WORD {
             self.route.progress().map_err(io::Error::other)?;

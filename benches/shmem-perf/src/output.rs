@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::plan::Sweep;
-use crate::record::{Measure, Record};
+use crate::record::{Point, Record, Series};
 use crate::units;
 
 /// A file for a record, or for single values.
@@ -25,14 +25,17 @@ impl RecordFile {
     /// Writes a record: CSV if the name ends in `.csv`, otherwise JSON. Replaces an existing file
     /// atomically; writes into a device or a pipe.
     pub fn write(&self, record: &Record) -> Result<(), String> {
-        let text = match self
+        let is_csv = self
             .path
             .extension()
-            .is_some_and(|extension| extension == "csv")
-        {
-            true => csv(record),
-            false => serde_json::to_string(record).expect("it has a form in JSON") + "\n",
+            .is_some_and(|extension| extension == "csv");
+        let text = if is_csv {
+            csv(record)
+        } else {
+            serde_json::to_string(record).expect("it has a form in JSON") + "\n"
         };
+
+        // A device or a pipe must not be replaced by a file.
         let is_other = self
             .path
             .metadata()
@@ -87,65 +90,68 @@ pub const SAMPLES: &str = "measure,operation,is_floor,pairs,team_size,nbytes,bat
 fn csv(record: &Record) -> String {
     let mut text = HEAD.to_owned();
     for series in &record.series {
-        let shape = &series.shape;
         for point in &series.points {
-            let s = &point.summary;
-            let team_size = shape
-                .team_size
-                .map(|size| size.to_string())
-                .unwrap_or_default();
-            let (ended, unit) = (word(&s.ended), units::base(series.measure));
-            let or_empty =
-                |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-            let by_pe = |part: fn((f64, f64, f64)) -> f64| or_empty(point.by_pe.map(part));
-            text += &format!(
-                "{},{},{},{},{},{team_size},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{ended},{},{},{},,,{unit}\n",
-                name(series.measure),
-                series.operation,
-                series.is_floor,
-                shape.n_pes,
-                shape.pairs,
-                shape.contexts,
-                shape.threads,
-                shape.window,
-                shape.memory,
-                shape.target_computes,
-                point.nbytes,
-                s.n,
-                s.mean,
-                s.min,
-                s.p50,
-                s.p90,
-                s.p99,
-                or_empty(s.p999),
-                s.max,
-                or_empty(s.interval.map(|(low, _)| low)),
-                or_empty(s.interval.map(|(_, high)| high)),
-                by_pe(|(least, ..)| least),
-                by_pe(|(_, mean, _)| mean),
-                by_pe(|(.., most)| most),
-            );
+            text += &point_line(series, point);
         }
     }
     for matrix in &record.matrices {
-        let rows = matrix.values.iter().enumerate();
-        let cells = rows.flat_map(|(from, row)| {
-            row.iter()
-                .enumerate()
-                .map(move |(to, cell)| (from, to, cell))
-        });
-        for (from, to, value) in cells.filter_map(|(from, to, cell)| Some((from, to, (*cell)?))) {
-            text += &format!(
-                "{},{},false,{},,,,,,,,{},,,,{value},,,,,,,,,,,{from},{to},{}\n",
-                name(matrix.measure),
-                matrix.operation,
-                matrix.values.len(),
-                matrix.nbytes,
-                units::base(matrix.measure),
-            );
+        for (from, row) in matrix.values.iter().enumerate() {
+            for (to, value) in row.iter().enumerate() {
+                let Some(value) = value else { continue };
+                text += &format!(
+                    "{},{},false,{},,,,,,,,{},,,,{value},,,,,,,,,,,{from},{to},{}\n",
+                    word(&matrix.measure),
+                    matrix.operation,
+                    matrix.values.len(),
+                    matrix.nbytes,
+                    units::base(matrix.measure),
+                );
+            }
         }
     }
     text
+}
+
+/// Returns the line of a point: a column for each name of [`HEAD`].
+fn point_line(series: &Series, point: &Point) -> String {
+    let shape = &series.shape;
+    let summary = &point.summary;
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    let columns = [
+        word(&series.measure),
+        series.operation.clone(),
+        series.is_floor.to_string(),
+        shape.n_pes.to_string(),
+        shape.pairs.clone(),
+        shape
+            .team_size
+            .map_or(String::new(), |size| size.to_string()),
+        shape.contexts.to_string(),
+        shape.threads.to_string(),
+        shape.window.to_string(),
+        shape.memory.clone(),
+        shape.target_computes.to_string(),
+        point.nbytes.to_string(),
+        summary.n.to_string(),
+        summary.mean.to_string(),
+        summary.min.to_string(),
+        summary.p50.to_string(),
+        summary.p90.to_string(),
+        summary.p99.to_string(),
+        number(summary.p999),
+        summary.max.to_string(),
+        number(summary.interval.map(|(low, _)| low)),
+        number(summary.interval.map(|(_, high)| high)),
+        word(&summary.ended),
+        number(point.by_pe.map(|(least, ..)| least)),
+        number(point.by_pe.map(|(_, mean, _)| mean)),
+        number(point.by_pe.map(|(.., most)| most)),
+        // The PEs of a pair, which only matrices have.
+        String::new(),
+        String::new(),
+        units::base(series.measure).to_owned(),
+    ];
+    columns.join(",") + "\n"
 }
 
 /// Returns the lines of the single values of one size, with the index of their batch.
@@ -160,24 +166,23 @@ pub fn samples(subject: &Sweep, nbytes: u64, batches: &[Vec<f64>]) -> String {
         .team_size
         .map(|size| size.to_string())
         .unwrap_or_default();
-    let (measure, pairs) = (name(subject.measure), &shape.pairs);
+    let measure = word(&subject.measure);
+    let pairs = &shape.pairs;
     let unit = units::base(subject.measure);
-    let values = batches
-        .iter()
-        .enumerate()
-        .flat_map(|(batch, values)| values.iter().map(move |value| (batch, value)));
-    let line = |(batch, value)| {
-        format!(
-            "{measure},{operation},{is_floor},{pairs},{team_size},{nbytes},{batch},{unit},{value}\n"
-        )
-    };
-    values.map(line).collect()
+
+    let mut text = String::new();
+    for (batch, values) in batches.iter().enumerate() {
+        for value in values {
+            text += &format!(
+                "{measure},{operation},{is_floor},{pairs},{team_size},{nbytes},{batch},{unit},\
+                 {value}\n"
+            );
+        }
+    }
+    text
 }
 
-fn name(measure: Measure) -> String {
-    word(&measure)
-}
-
+/// Returns the word that a value is in JSON.
 fn word(value: &impl serde::Serialize) -> String {
     let text = serde_json::to_string(value).expect("a word");
     text.trim_matches('"').to_owned()

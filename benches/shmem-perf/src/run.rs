@@ -104,11 +104,14 @@ fn run(options: &PerfOptions, invocation: &Invocation<'_>, mut library: Joined<'
     if let Err(sentence) = options.check(n) {
         return refuse(library, &sentence, MISUSED);
     }
+
+    // A collective moves a block for each member.
     let n_blocks = if needs_blocks(options, library.operations()) {
         n
     } else {
         1
     };
+
     let nbytes = options
         .most_bytes(u64::from(n_blocks))
         .max(LEAST_BYTES)
@@ -116,6 +119,7 @@ fn run(options: &PerfOptions, invocation: &Invocation<'_>, mut library: Joined<'
     if let Err(sentence) = library.allocate(nbytes) {
         return refuse(library, &sentence, FAILED);
     }
+
     let pairs = plan::pairs(n, options.pairs, options.pair, options.seed);
     let job = BenchJob::new(library);
     let run = Measurement::new(options, invocation, &job, pairs);
@@ -146,6 +150,22 @@ struct Measurement<'a> {
     /// The last error in printing.
     unprinted: Option<String>,
     bar: Bar,
+}
+
+/// Begins the files of a run that are to be written: the record so far, and the head of the single
+/// values.
+fn begin_files(
+    output: Option<&RecordFile>,
+    samples: Option<&RecordFile>,
+    record: &Record,
+) -> Result<(), String> {
+    if let Some(output) = output {
+        output.write(record)?;
+    }
+    if let Some(samples) = samples {
+        samples.begin(output::SAMPLES)?;
+    }
+    Ok(())
 }
 
 /// Why a run failed, with its exit status; equal on all PEs.
@@ -206,6 +226,7 @@ impl<'a> Measurement<'a> {
         if options.bind {
             bind(job)?;
         }
+
         let machines = machines(job);
         let warnings = job.share(0, Some(&machine::warnings(&machines)));
         let maps = job.share(from, Some(&job.library.maps(to)));
@@ -216,18 +237,23 @@ impl<'a> Measurement<'a> {
             shares_host: machines.pes[from as usize].host == machines.pes[to as usize].host,
             networks,
         };
+
+        // `--matrix` alone measures nothing else.
         let requests_more = !options.operations.is_empty() || !options.measures.is_empty();
-        let groups = match options.matrix && !requests_more {
-            true => Vec::new(),
-            false => plan(options, job.library.operations(), facts)
-                .map_err(|sentence| (sentence, MISUSED))?,
+        let groups = if options.matrix && !requests_more {
+            Vec::new()
+        } else {
+            plan(options, job.library.operations(), facts)
+                .map_err(|sentence| (sentence, MISUSED))?
         };
+
         let name = job.library.name();
         let path = job.library.path();
         let (open, why) = match path.as_deref().and_then(|path| path.split_once(": ")) {
             Some((open, why)) => (Some(open.to_owned()), Some(why.to_owned())),
             None => (path.filter(|path| !path.is_empty()), None),
         };
+        // PE 0 alone writes the record.
         let info = if job.me == 0 {
             rushmem::query(&name)
         } else {
@@ -239,6 +265,7 @@ impl<'a> Measurement<'a> {
             .unwrap_or_default();
         let reported = info.map(|info| info.settings).unwrap_or_default();
         let settings = machine::settings(reported, &invocation.variables);
+
         let record = Record {
             format: FORMAT,
             tool: env!("CARGO_PKG_VERSION").into(),
@@ -264,28 +291,18 @@ impl<'a> Measurement<'a> {
             series: Vec::new(),
             matrices: Vec::new(),
         };
-        let output = options
-            .output
-            .as_deref()
-            .map(RecordFile::new)
-            .filter(|_| job.me == 0);
+
+        let mut output = None;
+        let mut samples = None;
+        if job.me == 0 {
+            output = options.output.as_deref().map(RecordFile::new);
+            samples = options.samples.as_deref().map(RecordFile::new);
+        }
         // Both files are written now, so that an error is reported before the measurements.
-        let samples = options
-            .samples
-            .as_deref()
-            .map(RecordFile::new)
-            .filter(|_| job.me == 0);
-        let first = output
-            .as_ref()
-            .map_or(Ok(()), |output| output.write(&record))
-            .and(
-                samples
-                    .as_ref()
-                    .map_or(Ok(()), |file| file.begin(output::SAMPLES)),
-            );
-        let first: Result<(), String> = job.share(0, Some(&first));
-        first.map_err(|sentence| (sentence, FAILED))?;
-        let bar = Bar::new(job.me == 0);
+        let begun = begin_files(output.as_ref(), samples.as_ref(), &record);
+        let begun: Result<(), String> = job.share(0, Some(&begun));
+        begun.map_err(|sentence| (sentence, FAILED))?;
+
         Ok(Self {
             options,
             job,
@@ -298,7 +315,7 @@ impl<'a> Measurement<'a> {
             unwritten: None,
             unwritten_samples: None,
             unprinted: None,
-            bar,
+            bar: Bar::new(job.me == 0),
         })
     }
 
@@ -312,27 +329,56 @@ impl<'a> Measurement<'a> {
         let (wires, paths) = self.wires(&mut groups);
         self.print(&text::paths(&paths));
         self.record.floors = paths;
+
         let matrix_time = match (self.options.matrix, groups.is_empty()) {
             (false, _) => Duration::ZERO,
             (true, true) => self.options.time,
             (true, false) => self.options.time / 4,
         };
-        let mut bench = Bench::new(self.job, self.options, self.pairs.clone(), wires);
-        let deadline = start + self.options.time - matrix_time;
+        let bench = Bench::new(self.job, self.options, self.pairs.clone(), wires);
+        self.measure(bench, &groups, start, self.options.time - matrix_time);
+        if self.options.matrix {
+            self.measure_matrices(matrix_time);
+        }
+
+        self.bar.clear();
+        self.print(&text::answers(&self.record));
+        self.record.complete = true;
+        self.write();
+
+        // The last errors of PE 0, so that all PEs end with the same status.
+        let failed = self
+            .unwritten
+            .take()
+            .or(self.unwritten_samples.take())
+            .or(self.unprinted.take());
+        let failed: Option<String> = self.job.share(0, Some(&failed));
+        match failed {
+            Some(sentence) => Err((sentence, FAILED)),
+            None => Ok(()),
+        }
+    }
+
+    /// Measures all points of the plan in about `time` from `start` on, and prints a table for each
+    /// group.
+    fn measure(&mut self, mut bench: Bench<'_>, groups: &[Group], start: Instant, time: Duration) {
+        let deadline = start + time;
         let mut left: u32 = groups
             .iter()
             .flat_map(|group| &group.subjects)
             .map(|subject| subject.sizes.len() as u32)
             .sum();
         let n_points = f64::from(left.max(1));
-        let least = (self.options.time - matrix_time) / left.max(1) / LEAST_SHARE;
-        for group in &groups {
+        let least = time / left.max(1) / LEAST_SHARE;
+
+        for group in groups {
             let first = self.record.series.len();
             for subject in &group.subjects {
                 bench.prepare(subject).unwrap_or_else(|sentence| {
                     eprintln!("shmem-perf: PE {}: {sentence}", self.job.me);
                     self.job.library.exit_all(i32::from(FAILED));
                 });
+
                 let mut points = Vec::new();
                 for &nbytes in &subject.sizes {
                     let what = if nbytes > 0 {
@@ -341,13 +387,16 @@ impl<'a> Measurement<'a> {
                         subject.name.clone()
                     };
                     self.bar.show(1.0 - f64::from(left) / n_points, &what);
-                    let time = deadline.saturating_duration_since(Instant::now()) / left.max(1);
-                    let mut point = bench.point(subject, nbytes, time.max(least));
+
+                    // What earlier points have left or overdrawn is shared by the others.
+                    let share = deadline.saturating_duration_since(Instant::now()) / left.max(1);
+                    let mut point = bench.point(subject, nbytes, share.max(least));
                     let samples = std::mem::take(&mut point.samples);
                     self.write_samples(subject, nbytes, &samples);
                     points.push(point);
                     left -= 1;
                 }
+
                 self.record.series.push(Series {
                     measure: subject.measure,
                     operation: subject.name.clone(),
@@ -355,6 +404,7 @@ impl<'a> Measurement<'a> {
                     shape: subject.shape.clone(),
                     points,
                 });
+                // A run that is killed leaves what it has measured so far.
                 self.write();
             }
             self.print(&text::table(
@@ -363,30 +413,17 @@ impl<'a> Measurement<'a> {
                 &self.record.series,
             ));
         }
-        if self.options.matrix {
-            let is_oversubscribed = self.record.job.is_oversubscribed();
-            let bar = &mut self.bar;
-            let shown = |done: u32, all: u32| bar.show(f64::from(done) / f64::from(all), "matrix");
-            self.record.matrices =
-                matrix::matrices(self.job, matrix_time, is_oversubscribed, shown);
-            for found in &self.record.matrices.clone() {
-                self.print(&text::matrix(found));
-            }
+    }
+
+    fn measure_matrices(&mut self, time: Duration) {
+        let is_oversubscribed = self.record.job.is_oversubscribed();
+        let bar = &mut self.bar;
+        let show = |done: u32, all: u32| bar.show(f64::from(done) / f64::from(all), "matrix");
+        let matrices = matrix::matrices(self.job, time, is_oversubscribed, show);
+        for found in &matrices {
+            self.print(&text::matrix(found));
         }
-        self.bar.clear();
-        self.print(&text::answers(&self.record));
-        self.record.complete = true;
-        self.write();
-        let unwritten = self
-            .unwritten
-            .take()
-            .or(self.unwritten_samples.take())
-            .or(self.unprinted.take());
-        let unwritten: Option<String> = self.job.share(0, Some(&unwritten));
-        match unwritten {
-            Some(sentence) => Err((sentence, FAILED)),
-            None => Ok(()),
-        }
+        self.record.matrices = matrices;
     }
 
     /// Connects the first pair by each medium in `groups`. Returns the connections of this PE, and
@@ -405,6 +442,7 @@ impl<'a> Measurement<'a> {
                 media.push(medium);
             }
         }
+
         for medium in media {
             let wire: Option<Box<dyn BareWire>> = match medium {
                 Medium::Socket => {
@@ -431,11 +469,13 @@ impl<'a> Measurement<'a> {
                     wire.map(|wire| Box::new(wire) as _)
                 }
             };
+
             let ends = [from, to].map(|pe| self.job.share(pe, Some(&wire.is_some())));
             if ends.contains(&false) {
                 for group in &mut *groups {
-                    let is_it = |call| matches!(call, Callee::Wire(found, _) if found == medium);
-                    group.subjects.retain(|subject| !is_it(subject.call));
+                    group.subjects.retain(|subject| {
+                        !matches!(subject.call, Callee::Wire(found, _) if found == medium)
+                    });
                 }
             }
             wires.extend(wire.map(|wire| (medium, wire)));

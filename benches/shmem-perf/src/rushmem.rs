@@ -48,6 +48,7 @@ pub fn query(library: &str) -> Option<Info> {
         .ok()
         .and_then(|own| Some(own.parent()?.join("shmem-info")));
     let beside = own.filter(|path| path.exists());
+
     let mut child = Command::new(beside.unwrap_or_else(|| PathBuf::from("shmem-info")))
         .arg("--json")
         .stdin(Stdio::null())
@@ -55,6 +56,7 @@ pub fn query(library: &str) -> Option<Info> {
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
+
     // The output is read after the exit, because it is shorter than the buffer of a pipe.
     let start = Instant::now();
     while child.try_wait().ok()?.is_none() {
@@ -65,6 +67,7 @@ pub fn query(library: &str) -> Option<Info> {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
+
     let mut text = String::new();
     child.stdout.take()?.read_to_string(&mut text).ok()?;
     parsed(&text, library)

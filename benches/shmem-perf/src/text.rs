@@ -26,33 +26,30 @@ pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> Strin
     );
     text += &paragraph("on ", &hosts(job));
     text += &paragraph("transport: ", &record.library.path());
+
     text += &match pairs {
         [(from, to)] if from == to => {
             "There is 1 PE, which measures with itself: use oshrun -n 2 to measure between two.\n"
                 .to_owned()
         }
-        [(from, to)] => format!(
-            "PE {from} measures with PE {to}, {}.\n",
-            match shares_memory {
-                true => "which shares memory with it",
-                false => "which shares no memory with it",
-            }
-        ),
+        [(from, to)] => {
+            let memory = if shares_memory { "memory" } else { "no memory" };
+            format!("PE {from} measures with PE {to}, which shares {memory} with it.\n")
+        }
         pairs => format!(
             "{} pairs of PEs measure at once: {}\n",
             pairs.len(),
             listed(pairs)
         ),
     };
-    for setting in record
-        .settings
-        .iter()
-        .filter(|setting| setting.origin != "default")
-    {
-        text += &format!(
-            "setting {}={} ({})\n",
-            setting.name, setting.value, setting.origin
-        );
+
+    for setting in &record.settings {
+        if setting.origin != "default" {
+            text += &format!(
+                "setting {}={} ({})\n",
+                setting.name, setting.value, setting.origin
+            );
+        }
     }
     for warning in &record.warnings {
         text += &paragraph("warning: ", warning);
@@ -85,29 +82,21 @@ fn listed(pairs: &[(u32, u32)]) -> String {
 pub fn table(group: &Group, series: &[Series], all: &[Series]) -> String {
     let mut text = format!("\n{}\n", group.title);
     if group.is_by_size {
-        text += &aligned(
-            "  ",
-            &by_size(series, |series, point| cell(all, series, point), true),
-            1,
-        );
-        if series
+        let rows = by_size(series, |series, point| cell(all, series, point), true);
+        text += &aligned("  ", &rows, 1);
+
+        let has_pes = series
             .iter()
-            .any(|series| series.points.iter().any(|point| point.by_pe.is_some()))
-        {
+            .any(|series| series.points.iter().any(|point| point.by_pe.is_some()));
+        if has_pes {
+            let means = |series: &Series, point: &Point| by_pe(series.measure, point).join(", ");
             text += "Each PE's mean: minimum, mean, maximum\n";
-            text += &aligned(
-                "  ",
-                &by_size(
-                    series,
-                    |series, point| by_pe(series.measure, point).join(", "),
-                    false,
-                ),
-                1,
-            );
+            text += &aligned("  ", &by_size(series, means, false), 1);
         }
     } else {
         text += &aligned("  ", &by_operation(series, all), 1);
     }
+
     for (sign, note) in SIGNS {
         if text.contains(sign) {
             text += &format!("  {sign} {note}\n");
@@ -149,33 +138,39 @@ fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
     // The percentiles of rates are left out: large rates are good, so they would show the best
     // cases.
     let has_tail = measures(Measure::Latency) || measures(Measure::Collective);
+
     let mut head = vec!["", "bytes", "median", "+-"];
-    head.extend(
-        ["90 %", "99 %", "99.9 %", "max"]
-            .into_iter()
-            .filter(|_| has_tail),
-    );
+    if has_tail {
+        head.extend(["90 %", "99 %", "99.9 %", "max"]);
+    }
     head.push("n");
-    let of_pes = ["PE min", "PE mean", "PE max"];
-    head.extend(of_pes.into_iter().filter(|_| measures(Measure::Collective)));
+    if measures(Measure::Collective) {
+        head.extend(["PE min", "PE mean", "PE max"]);
+    }
+
     let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
     for of in series {
         for point in &of.points {
             let s = &point.summary;
             let known =
                 |value: Option<f64>| value.map_or("-".into(), |value| figure(of.measure, value));
-            let half = |(low, high)| (high - low) / 2.0 / s.p50.abs().max(f64::MIN_POSITIVE);
-            let half = s
-                .interval
-                .map_or("-".into(), |ends| format!("{:.0} %", half(ends) * 100.0));
+            // The half width of the interval, as a part of the median.
+            let half = match s.interval {
+                Some((low, high)) => {
+                    let half = (high - low) / 2.0 / s.p50.abs().max(f64::MIN_POSITIVE);
+                    format!("{:.0} %", half * 100.0)
+                }
+                None => "-".into(),
+            };
             let nbytes = if point.nbytes == 0 {
                 String::new()
             } else {
                 size(point.nbytes)
             };
+
             let mut row = vec![name(of), nbytes, median(all, of, point), half];
             if has_tail {
-                let p99 = Some(s.p99).filter(|_| s.n >= FEWEST_OF_P99);
+                let p99 = (s.n >= FEWEST_OF_P99).then_some(s.p99);
                 row.extend([Some(s.p90), p99, s.p999, Some(s.max)].map(known));
             }
             row.push(s.n.to_string());
@@ -207,32 +202,29 @@ fn by_size(
         .iter()
         .flat_map(|series| series.points.iter().map(|point| point.nbytes))
         .collect();
-    let head = std::iter::once("bytes".to_owned()).chain(series.iter().map(name));
-    let mut rows = vec![head.collect::<Vec<_>>()];
+
+    let mut head = vec!["bytes".to_owned()];
+    head.extend(series.iter().map(name));
+    let mut rows = vec![head];
     for nbytes in sizes {
-        let cell = |series: &Series| {
-            let point = series.points.iter().find(|point| point.nbytes == nbytes);
-            point.map_or(String::new(), |point| cell(series, point))
-        };
-        rows.push(
-            std::iter::once(size(nbytes))
-                .chain(series.iter().map(cell))
-                .collect(),
-        );
+        let mut row = vec![size(nbytes)];
+        for one in series {
+            let point = one.points.iter().find(|point| point.nbytes == nbytes);
+            row.push(point.map_or(String::new(), |point| cell(one, point)));
+        }
+        rows.push(row);
     }
+
     if counts {
-        let counts = |series: &Series| {
-            let n = || series.points.iter().map(|point| point.summary.n);
-            match (n().min(), n().max()) {
+        let mut row = vec!["n".to_owned()];
+        for one in series {
+            let n = || one.points.iter().map(|point| point.summary.n);
+            row.push(match (n().min(), n().max()) {
                 (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
                 (least, _) => least.unwrap_or_default().to_string(),
-            }
-        };
-        rows.push(
-            std::iter::once("n".to_owned())
-                .chain(series.iter().map(counts))
-                .collect(),
-        );
+            });
+        }
+        rows.push(row);
     }
     rows
 }
@@ -254,31 +246,33 @@ fn cell(all: &[Series], series: &Series, point: &Point) -> String {
 /// Returns the answers to three questions: how long operations take, what is possible on this
 /// machine, and why there is a gap. Empty if neither a latency nor a bandwidth was measured.
 pub fn answers(record: &Record) -> String {
-    let rows = answer::answers(record)
-        .into_iter()
-        .map(|(row, _)| row.to_vec());
-    let rows: Vec<_> = std::iter::once(answer::HEAD.map(str::to_owned).to_vec())
-        .chain(rows)
-        .collect();
+    let mut rows = vec![answer::HEAD.map(str::to_owned).to_vec()];
+    rows.extend(
+        answer::answers(record)
+            .into_iter()
+            .map(|(row, _)| row.to_vec()),
+    );
     if rows.len() < 2 {
         return String::new();
     }
-    let reasons = answer::reasons(record)
+
+    let reasons: String = answer::reasons(record)
         .into_iter()
-        .map(|reason| paragraph("  - ", &reason));
-    let clock = &record.clock;
-    let clock = format!(
-        "Times are by {}; reading it takes {:.0} ns, which are subtracted; what is shorter than 20 readings is timed in groups.",
-        clock.name, clock.overhead_ns
-    );
-    let checked = match record.validated {
-        true => "The data of each measurement of the library was checked.\n",
-        false => "",
+        .map(|reason| paragraph("  - ", &reason))
+        .collect();
+    let checked = if record.validated {
+        "The data of each measurement of the library was checked.\n"
+    } else {
+        ""
     };
+    let clock = format!(
+        "Times are by {}; reading it takes {:.0} ns, which are subtracted; what is shorter than \
+         20 readings is timed in groups.",
+        record.clock.name, record.clock.overhead_ns
+    );
     format!(
-        "\nWhat it takes, and what is possible here\n{}Likely reasons\n{}{checked}{}",
+        "\nWhat it takes, and what is possible here\n{}Likely reasons\n{reasons}{checked}{}",
         aligned("  ", &rows, 1),
-        reasons.collect::<String>(),
         paragraph("", &clock)
     )
 }
@@ -303,49 +297,60 @@ pub fn matrix(matrix: &Matrix) -> String {
         matrix.operation,
         size(matrix.nbytes)
     );
-    let n = matrix.values.len();
-    let show = |value: f64| figure(matrix.measure, value);
-    let rows = matrix.values.iter().enumerate();
-    let cells = rows.flat_map(|(from, row)| {
-        row.iter()
-            .enumerate()
-            .filter_map(move |(to, value)| Some((value.as_ref()?, from, to)))
-    });
-    let mut cells: Vec<(f64, usize, usize)> =
-        cells.map(|(&value, from, to)| (value, from, to)).collect();
-    cells.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (Some(least), Some(most)) = (cells.first(), cells.last()) else {
+
+    /// A pair of PEs that was measured.
+    struct Pair {
+        value: f64,
+        from: usize,
+        to: usize,
+    }
+
+    let mut pairs = Vec::new();
+    for (from, row) in matrix.values.iter().enumerate() {
+        for (to, value) in row.iter().enumerate() {
+            if let Some(value) = *value {
+                pairs.push(Pair { value, from, to });
+            }
+        }
+    }
+    pairs.sort_by(|a, b| a.value.total_cmp(&b.value));
+    let (Some(least), Some(most)) = (pairs.first(), pairs.last()) else {
         return format!("{title}: the time was up before the first.\n");
     };
+
+    let n = matrix.values.len();
+    let show = |value: f64| figure(matrix.measure, value);
+    let values: Vec<f64> = pairs.iter().map(|pair| pair.value).collect();
+    let missing = if pairs.len() < n * (n - 1) {
+        "; not all were measured: the time was up"
+    } else {
+        ""
+    };
     let summary = format!(
-        "  minimum {} (PE {} to PE {}), median {}, maximum {} (PE {} to PE {}){}\n",
-        show(least.0),
-        least.1,
-        least.2,
-        show(statistics::median(
-            &cells.iter().map(|cell| cell.0).collect::<Vec<_>>()
-        )),
-        show(most.0),
-        most.1,
-        most.2,
-        if cells.len() < n * (n - 1) {
-            "; not all were measured: the time was up"
-        } else {
-            ""
-        },
+        "  minimum {} (PE {} to PE {}), median {}, maximum {} (PE {} to PE {}){missing}\n",
+        show(least.value),
+        least.from,
+        least.to,
+        show(statistics::median(&values)),
+        show(most.value),
+        most.from,
+        most.to,
     );
     if n > WIDEST {
         return format!("{title}\n{summary}");
     }
-    let head = std::iter::once("from \\ to".to_owned()).chain((0..n).map(|to| to.to_string()));
-    let mut rows = vec![head.collect::<Vec<_>>()];
-    for (from, row) in matrix.values.iter().enumerate() {
-        let cell = |value: &Option<f64>| value.map_or("-".to_owned(), show);
-        rows.push(
-            std::iter::once(from.to_string())
-                .chain(row.iter().map(cell))
-                .collect(),
+
+    let mut head = vec!["from \\ to".to_owned()];
+    head.extend((0..n).map(|to| to.to_string()));
+    let mut rows = vec![head];
+    for (from, values) in matrix.values.iter().enumerate() {
+        let mut row = vec![from.to_string()];
+        row.extend(
+            values
+                .iter()
+                .map(|value| value.map_or("-".to_owned(), show)),
         );
+        rows.push(row);
     }
     format!("{title}\n{}{summary}", aligned("  ", &rows, 1))
 }
@@ -373,17 +378,21 @@ mod tests {
                 ..put
             }
         };
+
         let mut all = vec![
             series("p", false, vec![10.0; 3]),
             series("store", true, vec![20.0; 1000]),
         ];
         all[0].points[0].summary.ended = Ended::TimeUp;
+
         let group = |is_by_size| Group {
             title: "Latency".into(),
             is_by_size,
             subjects: Vec::new(),
         };
+
         let text = table(&group(false), &all, &all);
+
         let rows: Vec<Vec<&str>> = text
             .lines()
             .map(|line| line.split_whitespace().collect())
@@ -394,12 +403,14 @@ mod tests {
                 .split(' ')
                 .collect::<Vec<_>>()
         );
+
         let floor = "floor: store 8 20.0 ns! 0 % 20.0 ns 20.0 ns 20.0 ns 20.0 ns 1000";
         assert_eq!(rows[4], floor.split(' ').collect::<Vec<_>>());
         assert!(
             text.contains("* the time limit") && text.contains("! invalid"),
             "{text}"
         );
+
         let text = table(&group(true), &all, &all);
         assert!(
             text.lines()

@@ -38,14 +38,15 @@ pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) ->
     // Floors are drawn first, so that the other curves cover them.
     let (floors, own): (Vec<&Trace>, Vec<&Trace>) =
         curves.iter().partition(|curve| curve.color.is_none());
-    let letters = |floor: &&Trace| floor.lettered(&floor.name, n_runs).chars().count();
+
     let (least, most) = FLOOR_LETTERS.into_inner();
     let floor_letters = floors
         .iter()
-        .map(letters)
+        .map(|floor| floor.lettered(&floor.name, n_runs).chars().count())
         .max()
         .map_or(0, |n| n.clamp(least, most));
     let right = WIDTH - FLOOR_MARGIN - floor_letters as f64 * FLOOR_LETTER;
+
     let spots = || curves.iter().flat_map(|curve| &curve.spots);
     let xs = Axis::doubling(spots().map(|spot| spot.x), (LEFT + 8.0, right - 8.0));
     let values = spots().flat_map(|spot| [spot.value, spot.spread.0, spot.spread.1]);
@@ -53,6 +54,7 @@ pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) ->
         Measure::Overlap => Axis::linear(100.0, (BOTTOM, TOP)),
         _ => Axis::log(values, (BOTTOM, TOP)),
     };
+
     let mut places: Vec<u64> = spots().map(|spot| spot.x).collect();
     places.sort_unstable();
     places.dedup();
@@ -63,6 +65,7 @@ pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) ->
         right,
         n_runs,
     };
+
     let content = html! {
         (plot.frame(measure, across))
         @if spots().any(|spot| ys.has(spot.value)) {
@@ -73,6 +76,7 @@ pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) ->
             (label(plot.middle((TOP + BOTTOM) / 2.0), "middle", SOFT, "there are no values"))
         }
     };
+
     let hits = plot.hits(measure, across, curves);
     Drawing {
         width: WIDTH,
@@ -107,6 +111,7 @@ impl Plot {
             XAxis::Bytes => ("bytes", units::size),
             XAxis::Team => ("PEs in the team", |n| n.to_string()),
         };
+
         let ys: Vec<_> = self
             .ys
             .ticks(LABEL_HEIGHT)
@@ -119,6 +124,7 @@ impl Plot {
             .into_iter()
             .map(|x| (self.xs.at(x as f64), name(x)))
             .collect();
+
         html! {
             (ticks_beside(&ys, (LEFT, self.right)))
             (ticks_below(&xs, (TOP, BOTTOM)))
@@ -189,6 +195,9 @@ impl Plot {
                 shortened(&name, *FLOOR_LETTERS.end()),
             ))
         };
+
+        // First each name at least a line below the one above it, then, from the lowest one up,
+        // none below the end of the axis.
         let mut ends: Vec<(f64, String)> = floors.iter().filter_map(end).collect();
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut above = f64::MIN;
@@ -201,6 +210,7 @@ impl Plot {
             *y = y.min(below - 14.0);
             below = *y;
         }
+
         html! {
             @for (y, name) in ends { (label((self.right + 2.0, y + 4.0), "start", SOFT, &name)) }
         }
@@ -214,6 +224,7 @@ impl Plot {
             i if i == places.len() => self.right,
             i => px((self.xs.at(places[i - 1] as f64) + self.xs.at(places[i] as f64)) / 2.0),
         };
+
         let tip = |x: u64| {
             let mut tip = match across {
                 XAxis::Bytes if x == 1 => "1 byte".into(),
@@ -227,6 +238,7 @@ impl Plot {
             }
             tip
         };
+
         html! {
             @for (i, x) in places.iter().enumerate() {
                 (hit((edge(i), edge(i + 1)), (TOP, BOTTOM), &tip(*x)))
@@ -291,14 +303,17 @@ mod tests {
                 ..trace("memcpy", &[])
             }
         };
+
         let curves = [
             trace("put", &[(8, 5.0), (16, 6.0)]),
             floor(0, false),
             floor(1, true),
         ];
+
         let text = drawn(&curves);
         assert_eq!(text.matches("<circle").count(), 2, "{text}");
         assert_eq!(text.matches("l7 7m0-7l-7 7").count(), 2, "{text}");
+
         let position = |name: &str| -> Option<f64> {
             let (before, _) = text.split_once(&format!(">{name}</text>"))?;
             before
@@ -310,6 +325,7 @@ mod tests {
                 .ok()
         };
         let [a, b] = ["A memcpy", "B memcpy"].map(|name| position(name).expect("a name"));
+
         assert!(
             (a - b).abs() >= 14.0,
             "names of floors keep apart: {a} and {b}"

@@ -116,18 +116,18 @@ pub fn series_of(measure: Measure, runs: &[NamedRun]) -> Vec<(usize, &Series)> {
 
 /// Names series by the parts in which they differ. Also returns the parts that all have in common.
 pub fn name_series<'a>(series: &[(usize, &'a Series)]) -> (Vec<NamedSeries<'a>>, String) {
-    let found = names(&series.iter().map(|(_, series)| *series).collect::<Vec<_>>());
-    let named = series.iter().zip(found.names);
-    (
-        named
-            .map(|((run, series), name)| NamedSeries {
-                run: *run,
-                series,
-                name,
-            })
-            .collect(),
-        found.common,
-    )
+    let all: Vec<&Series> = series.iter().map(|(_, series)| *series).collect();
+    let found = names(&all);
+    let named = series
+        .iter()
+        .zip(found.names)
+        .map(|((run, series), name)| NamedSeries {
+            run: *run,
+            series,
+            name,
+        })
+        .collect();
+    (named, found.common)
 }
 
 /// Divides series into groups of at most `most` names, each with a suffix for its title. Series
@@ -139,27 +139,25 @@ pub fn grouped<'a>(all: &[NamedSeries<'a>], most: usize) -> Vec<(Vec<NamedSeries
             names.push(&one.name);
         }
     }
+
     // All groups have nearly the same number of names.
     let n_groups = names.len().div_ceil(most).max(1);
     let in_group = names.len().div_ceil(n_groups).max(1);
-    let named = |name: &&str| {
-        all.iter()
-            .filter(|one| one.name == **name)
-            .cloned()
-            .collect::<Vec<_>>()
-    };
-    let groups = names
-        .chunks(in_group)
-        .map(|names| names.iter().flat_map(named).collect());
+
     let n_groups = names.chunks(in_group).len();
-    let part = |i: usize| match n_groups {
-        1 => String::new(),
-        n => format!(" ({} of {n})", i + 1),
-    };
+    let mut groups = Vec::new();
+    for (i, names) in names.chunks(in_group).enumerate() {
+        let mut group = Vec::new();
+        for name in names {
+            group.extend(all.iter().filter(|one| one.name == *name).cloned());
+        }
+        let part = match n_groups {
+            1 => String::new(),
+            n => format!(" ({} of {n})", i + 1),
+        };
+        groups.push((group, part));
+    }
     groups
-        .enumerate()
-        .map(|(i, group)| (group, part(i)))
-        .collect()
 }
 
 /// Returns the curves of a group. Curves with the same name have the same color, which is that of
@@ -171,17 +169,20 @@ pub fn color_curves(group: &[NamedSeries], operations: &[String], runs: &[NamedR
             firsts.push(one);
         }
     }
+
     let own: Vec<&str> = firsts
         .iter()
         .map(|one| one.series.operation.as_str())
         .collect();
     let colors = colors(&own, operations);
+
     let color = |one: &NamedSeries| {
         firsts
             .iter()
             .position(|first| first.name == one.name)
             .map(|place| colors[place])
     };
+
     group
         .iter()
         .map(|one| curve(one, color(one), runs))
@@ -249,9 +250,11 @@ pub fn legend(curves: &[Trace], has_floors: bool, runs: &[NamedRun]) -> Vec<Entr
             });
         }
     }
+
     let is_present = |run: &usize| runs.len() > 1 && curves.iter().any(|curve| curve.run == *run);
     let present = (0..runs.len()).filter(is_present);
     legend.extend(present.map(|run| Entry::of_run(run, INK, short_run_name(runs, run))));
+
     let text = "what the machine itself takes".to_owned();
     let floors = Entry {
         color: FLOOR,

@@ -70,28 +70,33 @@ impl Figure {
             content,
             ..
         } = &self.drawing;
+
         let width = inner_width + 2.0 * MARGIN;
         let top = if self.note.is_empty() {
             TITLE + MARGIN
         } else {
             NOTE + MARGIN
         };
+
         let mut below = top + inner_height + MARGIN;
         let mut at = MARGIN;
         let mut entries = Vec::new();
         for entry in &self.legend {
             let room = SWATCH + LETTER * entry.text.chars().count() as f64;
             if at > MARGIN && at + room > width {
-                (at, below) = (MARGIN, below + LEGEND_LINE);
+                at = MARGIN;
+                below += LEGEND_LINE;
             }
             entries.push((entry, at, below));
             at += room;
         }
+
         let height = if entries.is_empty() {
             below
         } else {
             below + LEGEND_LINE
         };
+
         let [width, height, inner_width, inner_height] =
             [width, height, *inner_width, *inner_height].map(px);
         let picture = html! {
@@ -109,6 +114,7 @@ impl Figure {
                 }
             }
         };
+
         printable(picture) + "\n"
     }
 }

@@ -35,13 +35,15 @@ fn warnings(runs: &[NamedRun]) -> Markup {
         } else {
             String::new()
         };
-        let incomplete = "The run did not end normally; the figures up to then are shown.";
-        let incomplete = (!run.record.complete).then_some(incomplete);
-        let all = incomplete
-            .into_iter()
-            .chain(run.record.warnings.iter().map(String::as_str));
-        items.extend(all.map(|warning| (name.clone(), warning)));
+        if !run.record.complete {
+            let warning = "The run did not end normally; the figures up to then are shown.";
+            items.push((name.clone(), warning));
+        }
+        for warning in &run.record.warnings {
+            items.push((name.clone(), warning.as_str()));
+        }
     }
+
     html! {
         @if !items.is_empty() {
             div .warnings role="alert" {
@@ -115,10 +117,14 @@ fn facts(runs: &[NamedRun]) -> Markup {
             clock.name, clock.overhead_ns, clock.resolution_ns
         )
     };
-    let data = |record: &Record| match record.validated {
-        true => "checked (--validate)".to_owned(),
-        false => "not checked".to_owned(),
+    let data = |record: &Record| {
+        if record.validated {
+            "checked (--validate)".to_owned()
+        } else {
+            "not checked".to_owned()
+        }
     };
+
     type Fact = fn(&Record) -> String;
     let facts: [(&str, Fact); 11] = [
         ("library", |record| record.library.name.clone()),
@@ -136,14 +142,12 @@ fn facts(runs: &[NamedRun]) -> Markup {
         ("data", data),
     ];
     let rows = facts.map(|(name, fact)| {
-        (
-            name,
-            runs.iter()
-                .map(|run| fact(&run.record))
-                .collect::<Vec<String>>(),
-        )
+        let facts: Vec<String> = runs.iter().map(|run| fact(&run.record)).collect();
+        (name, facts)
     });
+    // A record of an older version lacks some.
     let is_known = |facts: &[String]| facts.iter().any(|fact| !fact.is_empty());
+
     let as_job = |record: &Record| match (record.launcher.is_empty(), record.job.pes.len()) {
         (false, _) => String::new(),
         (true, 1) => " as a job of 1 PE".into(),
@@ -202,24 +206,27 @@ fn settings(runs: &[NamedRun]) -> Markup {
             names.push(&setting.name);
         }
     }
+
     let value = |run: &NamedRun, name: &str| {
         let setting = run
             .record
             .settings
             .iter()
             .find(|setting| setting.name == name);
-        setting.map_or(String::new(), |setting| {
-            format!("{} ({})", setting.value, setting.origin)
-        })
+        match setting {
+            Some(setting) => format!("{} ({})", setting.value, setting.origin),
+            None => String::new(),
+        }
     };
-    let row = |name: &&str| {
-        std::iter::once((*name).to_owned())
-            .chain(runs.iter().map(|run| value(run, name)))
-            .collect()
-    };
-    let rows: Vec<Vec<String>> = names.iter().map(row).collect();
-    let runs = (0..runs.len()).map(|run| short_run_name(runs, run));
-    let head: Vec<String> = std::iter::once(String::new()).chain(runs).collect();
+    let mut rows = Vec::new();
+    for name in names {
+        let mut row = vec![name.to_owned()];
+        row.extend(runs.iter().map(|run| value(run, name)));
+        rows.push(row);
+    }
+
+    let mut head = vec![String::new()];
+    head.extend((0..runs.len()).map(|run| short_run_name(runs, run)));
     folded("Settings", &table(&head, &rows, usize::MAX))
 }
 
@@ -227,12 +234,8 @@ fn places(runs: &[NamedRun]) -> Markup {
     let mut rows = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         for (pe, info) in run.record.job.pes.iter().enumerate() {
-            let host = run
-                .record
-                .job
-                .hosts
-                .get(info.host as usize)
-                .map_or(String::new(), |host| host.name.clone());
+            let host = run.record.job.hosts.get(info.host as usize);
+            let host = host.map_or(String::new(), |host| host.name.clone());
             rows.push(vec![
                 short_run_name(runs, i),
                 pe.to_string(),

@@ -35,6 +35,7 @@ pub fn draw(matrix: &Matrix, job: &JobInfo) -> (Drawing, Vec<String>) {
     let nodes = NodeNames::new(job, n);
     let found = find(matrix, &nodes.of_pe);
     let sentences = sentences(&found, &nodes);
+
     let cell = (SIDE / n.max(1) as f64).min(CELL);
     let side = n as f64 * cell;
     let map = Map {
@@ -45,6 +46,7 @@ pub fn draw(matrix: &Matrix, job: &JobInfo) -> (Drawing, Vec<String>) {
         cell,
         side,
     };
+
     let content = html! {
         rect fill=(ABSENT) x=(LEFT) y=(TOP) width=(px(side)) height=(px(side)) {}
         (map.cells())
@@ -57,16 +59,13 @@ pub fn draw(matrix: &Matrix, job: &JobInfo) -> (Drawing, Vec<String>) {
         (upright_label((12.0, TOP + side / 2.0), "from PE"))
         (map.scale(LEFT + side + 24.0))
     };
-    let height = TOP + side.max(SCALE + 70.0) + 14.0;
-    (
-        Drawing {
-            width: WIDTH,
-            height,
-            content,
-            hits: map.hits(),
-        },
-        sentences,
-    )
+    let drawing = Drawing {
+        width: WIDTH,
+        height: TOP + side.max(SCALE + 70.0) + 14.0,
+        content,
+        hits: map.hits(),
+    };
+    (drawing, sentences)
 }
 
 /// A map: the data and the measures that its parts share.
@@ -83,7 +82,11 @@ struct Map<'a> {
 impl Map<'_> {
     fn figure(&self, from: usize, to: usize) -> Option<f64> {
         let value = self.matrix.values.get(from)?.get(to).copied().flatten()?;
-        Some(value).filter(|value| value.is_finite() && *value > 0.0)
+        // A record may have been written by hand.
+        if !value.is_finite() || value <= 0.0 {
+            return None;
+        }
+        Some(value)
     }
 
     fn step(&self, from: usize, to: usize) -> Option<usize> {
@@ -175,9 +178,10 @@ impl Map<'_> {
             (cell * 0.5 - 1.0).clamp(2.5, 12.0)
         };
         let [left, right, top, bottom] = [x - reach, x + reach, y - reach, y + reach].map(px);
-        match is_frame {
-            true => format!("M{left} {top}H{right}V{bottom}H{left}z"),
-            false => format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}"),
+        if is_frame {
+            format!("M{left} {top}H{right}V{bottom}H{left}z")
+        } else {
+            format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}")
         }
     }
 
@@ -187,9 +191,9 @@ impl Map<'_> {
             let squares = outliers().map(|one| format!("M{} {}h1v1h-1z", one.to, one.from));
             return self.filled(RED, &squares.collect::<String>());
         }
-        let sign = |(from, to)| self.sign(self.position(from, to), self.cell);
         html! {
-            @for sign in outliers().map(|one| sign((one.from, one.to))) {
+            @for one in outliers() {
+                @let sign = self.sign(self.position(one.from, one.to), self.cell);
                 path stroke="white" stroke-width="4.5" fill="none" d=(sign) {}
                 path stroke=(RED) stroke-width="2.2" fill="none" d=(sign) {}
             }
@@ -217,6 +221,7 @@ impl Map<'_> {
         let groups: Vec<&[usize]> = nodes.of_pe.chunk_by(|a, b| a == b).collect();
         let narrowest = groups.iter().map(|group| group.len()).min().unwrap_or(0);
         let has_room = nodes.divide && narrowest as f64 * self.cell >= 5.0 * LETTER;
+
         let mut start = 0.0;
         let mut names = Vec::new();
         for group in groups {
@@ -225,6 +230,7 @@ impl Map<'_> {
             names.push((start + length / 2.0, name));
             start += length;
         }
+
         html! {
             @if has_room {
                 @for (middle, name) in names {
@@ -246,17 +252,18 @@ impl Map<'_> {
             (TOP, TOP + SCALE)
         };
         let axis = Axis::log_between((bad.min(good), bad.max(good)), position);
+
         let is_absent =
             |i: usize| i / self.n != i % self.n && self.figure(i / self.n, i % self.n).is_none();
         let mut signs = Vec::new();
         let mut y = TOP + SCALE + 22.0;
         if !self.found.outliers.is_empty() {
-            let sign = match self.has_signs() {
-                true => {
-                    let path = self.sign((x + 8.0, y + 8.0), 14.0);
-                    html! { path stroke=(RED) stroke-width="2.2" fill="none" d=(path) {} }
-                }
-                false => block_at((x, y), 16.0, RED),
+            let sign = if self.has_signs() {
+                let path = self.sign((x + 8.0, y + 8.0), 14.0);
+
+                html! { path stroke=(RED) stroke-width="2.2" fill="none" d=(path) {} }
+            } else {
+                block_at((x, y), 16.0, RED)
             };
             signs.push((sign, y, "outlier"));
             y += 24.0;
@@ -323,10 +330,10 @@ impl NodeNames {
     /// Returns the nodes of the first `n` PEs. In records of older versions, which lack nodes, each
     /// host is one.
     fn new(job: &JobInfo, n: usize) -> Self {
-        let pes = || job.pes.iter().take(n);
+        // The host and the number of each node.
         let mut keys: Vec<(u32, u32)> = Vec::new();
         let mut of_pe = Vec::new();
-        for pe in pes() {
+        for pe in job.pes.iter().take(n) {
             let key = (pe.host, pe.node.unwrap_or_default());
             let known = keys.iter().position(|other| *other == key);
             of_pe.push(known.unwrap_or(keys.len()));
@@ -335,17 +342,16 @@ impl NodeNames {
             }
         }
         of_pe.resize(n, 0);
+
         let nodes_of = |host: u32| keys.iter().filter(move |key| key.0 == host);
         let name = |&(host, node): &(u32, u32)| {
             let name = job.hosts.get(host as usize).map_or("?", |host| &host.name);
-            match nodes_of(host)
-                .position(|key| key.1 == node)
-                .filter(|_| nodes_of(host).count() > 1)
-            {
-                Some(place) => format!("node {place} of {name}"),
-                None => name.to_owned(),
+            match nodes_of(host).position(|key| key.1 == node) {
+                Some(index) if nodes_of(host).count() > 1 => format!("node {index} of {name}"),
+                _ => name.to_owned(),
             }
         };
+
         let has_several_pes = keys.len() < n;
         let are_hosts = keys.iter().all(|key| nodes_of(key.0).count() == 1);
         Self {
@@ -385,9 +391,10 @@ fn sentences(found: &Suspects, nodes: &NodeNames) -> Vec<String> {
         ));
     }
     for one in found.outliers.iter().take(MOST) {
-        let position = match nodes.of_pe[one.from] == nodes.of_pe[one.to] {
-            true => "within a node",
-            false => "between nodes",
+        let position = if nodes.of_pe[one.from] == nodes.of_pe[one.to] {
+            "within a node"
+        } else {
+            "between nodes"
         };
         all.push(format!(
             "PE {} to PE {}: {:.1} times as long as other pairs {position}.",
@@ -475,14 +482,17 @@ mod tests {
             assert!(text.len() < 7_000_000, "{n} PEs take {} bytes", text.len());
             assert_eq!(text.contains(">100</text>"), (2..4).contains(&n), "{n} PEs");
         }
+
         let mut few = matrix(4);
         few.values[1][2] = Some(9000.0);
         let few = text(&few, &job(4, 8));
         assert!(crosses(&few) == 2 && few.contains(">9.00</text>"), "{few}");
+
         let mut spotted = matrix(128);
         (0..50).for_each(|i| spotted.values[i][i + 60] = Some(900.0));
         let spotted = text(&spotted, &job(128, 8));
         assert!(spotted.contains("fill=\"#d11a2a\"") && crosses(&spotted) == 0);
+
         let values = vec![vec![None], vec![Some(1.0), Some(f64::NAN)]];
         let ragged = Matrix {
             values,

@@ -30,6 +30,7 @@ pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usi
         .iter()
         .map(|(run, histogram)| (*run, shares(histogram)))
         .collect();
+
     let bars: BTreeSet<i32> = shares
         .iter()
         .flat_map(|(_, shares)| shares.keys().copied())
@@ -38,9 +39,11 @@ pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usi
         bars.iter().flat_map(|&bar| [edge(bar), edge(bar + 1)]),
         (LEFT, RIGHT),
     );
+
     // The axis begins below the smallest share, so that its bar has a height, too.
     let all = shares.iter().flat_map(|(_, shares)| shares.values());
     let ys = Axis::log(all.map(|share| share / 1.6).chain([100.0]), (BOTTOM, TOP));
+
     let beside: Vec<_> = ys
         .ticks(LABEL_HEIGHT)
         .into_iter()
@@ -51,12 +54,14 @@ pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usi
         .into_iter()
         .map(|x| (xs.at(x), units::tick(measure, x)))
         .collect();
+
     let content = html! {
         (ticks_beside(&beside, (LEFT, RIGHT)))
         (ticks_below(&below, (TOP, BOTTOM)))
         (rule(SOFT, (LEFT, BOTTOM), (RIGHT, BOTTOM)))
         @for (run, shares) in &shares { (outline(*run, shares, &xs, &ys)) }
     };
+
     let tip = |bar: i32| {
         let [low, high] = [edge(bar), edge(bar + 1)].map(|value| units::figure(measure, value));
         let mut tip = format!("{low} to {high}");
@@ -71,11 +76,13 @@ pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usi
         }
         tip
     };
+
     let hits = html! {
         @for &bar in &bars {
             (hit((xs.at(edge(bar)), xs.at(edge(bar + 1))), (TOP, BOTTOM), &tip(bar)))
         }
     };
+
     Drawing {
         width: WIDTH,
         height: HEIGHT,
@@ -97,13 +104,13 @@ fn shares(histogram: &[(f64, u64)]) -> Shares {
         .map(|(value, _)| *value)
         .filter(|value| *value > 0.0);
     let least = positive.reduce(f64::min).unwrap_or(1.0);
+
     let mut shares = Shares::new();
-    for (value, count) in histogram
-        .iter()
-        .filter(|(value, count)| value.is_finite() && *count > 0)
-    {
-        let bar = (value.max(least).log10() * BARS).floor() as i32;
-        *shares.entry(bar).or_default() += *count as f64 / total as f64 * 100.0;
+    for (value, count) in histogram {
+        if value.is_finite() && *count > 0 {
+            let bar = (value.max(least).log10() * BARS).floor() as i32;
+            *shares.entry(bar).or_default() += *count as f64 / total as f64 * 100.0;
+        }
     }
     shares
 }
@@ -112,6 +119,7 @@ fn outline(run: usize, shares: &Shares, xs: &Axis, ys: &Axis) -> Markup {
     let mut path = String::new();
     let mut last = None;
     for (&bar, &share) in shares {
+        // A run of bars without a gap is one outline, which begins and ends at the axis.
         if last != Some(bar - 1) {
             let end = if last.is_some() {
                 format!("V{}", px(BOTTOM))
@@ -124,6 +132,7 @@ fn outline(run: usize, shares: &Shares, xs: &Axis, ys: &Axis) -> Markup {
         last = Some(bar);
     }
     path += &format!("V{}", px(BOTTOM));
+
     let color = SERIES[run % SERIES.len()];
     html! {
         @if last.is_some() {

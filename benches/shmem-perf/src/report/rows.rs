@@ -23,6 +23,7 @@ const LETTERS: usize = 30;
 pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
     let groups: Vec<&[Trace]> = curves.chunk_by(|a, b| a.name == b.name).collect();
     let bottom = TOP + curves.len() as f64 * ROW + groups.len() as f64 * GAP;
+
     let spots = curves.iter().filter_map(|curve| curve.spots.first());
     let values = spots.flat_map(|spot| [spot.value, spot.spread.0, spot.spread.1]);
     let axis = Axis::log(values, (LEFT, RIGHT));
@@ -31,22 +32,21 @@ pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
         .into_iter()
         .map(|x| (axis.at(x), units::tick(measure, x)))
         .collect();
-    let (mut names, mut rows) = (Vec::new(), Vec::new());
+
+    let mut names = Vec::new();
+    let mut rows = Vec::new();
     let mut y = TOP + GAP / 2.0;
     for group in groups {
         let middle = y + group.len() as f64 * ROW / 2.0 + 4.0;
-        names.push(label(
-            (LEFT - 10.0, middle),
-            "end",
-            INK,
-            &shortened(&group[0].name, LETTERS),
-        ));
+        let name = shortened(&group[0].name, LETTERS);
+        names.push(label((LEFT - 10.0, middle), "end", INK, &name));
         for curve in group {
             rows.extend(curve.spots.first().map(|spot| (curve, spot, y)));
             y += ROW;
         }
         y += GAP;
     }
+
     let content = html! {
         (ticks_below(&ticks, (TOP, bottom)))
         @for name in names { (name) }
@@ -58,11 +58,13 @@ pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
         }
         (rule(SOFT, (LEFT, TOP), (LEFT, bottom)))
     };
+
     let hits = html! {
         @for (curve, spot, y) in &rows {
             (hit((0.0, WIDTH), (*y, y + ROW), &curve.words(measure, spot, n_runs)))
         }
     };
+
     Drawing {
         width: WIDTH,
         height: bottom + 26.0,

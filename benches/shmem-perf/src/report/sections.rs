@@ -48,19 +48,21 @@ pub fn sections(runs: &[NamedRun]) -> Vec<ReportSection> {
 
 /// Returns the section of some measures: their charts, then tables of their values.
 fn section(id: &'static str, measures: &[Measure], runs: &[NamedRun]) -> ReportSection {
-    let (mut all_charts, mut tables) = (Vec::new(), Vec::new());
+    let mut all_charts = Vec::new();
+    let mut tables = Vec::new();
     for &measure in measures {
         let series = series_of(measure, runs);
-        if !series.is_empty() {
-            let has_sizes = measure != Measure::Event;
-            all_charts.extend(charts(measure, &series, runs));
-            let title = format!("Numbers of {}", units::name(measure).to_lowercase());
-            tables.push(Part::Text(folded(
-                &title,
-                &figures_table(&series, has_sizes, runs),
-            )));
+        if series.is_empty() {
+            continue;
         }
+        all_charts.extend(charts(measure, &series, runs));
+
+        let title = format!("Numbers of {}", units::name(measure).to_lowercase());
+        let has_sizes = measure != Measure::Event;
+        let figures = figures_table(&series, has_sizes, runs);
+        tables.push(Part::Text(folded(&title, &figures)));
     }
+
     let note = match measures[0] {
         Measure::MessageRate => {
             "Dots and lines are medians, dots at the smallest size; bands and thin lines show the \
@@ -75,6 +77,7 @@ fn section(id: &'static str, measures: &[Measure], runs: &[NamedRun]) -> ReportS
              percentile."
         }
     };
+
     let mut body = Vec::new();
     if !tables.is_empty() {
         body.extend([Part::note(note), Part::Figures(all_charts)]);
@@ -89,34 +92,29 @@ fn section(id: &'static str, measures: &[Measure], runs: &[NamedRun]) -> ReportS
 
 fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[NamedRun]) -> Vec<Figure> {
     let mut charts = Vec::new();
-    let (floors, own): (Vec<_>, Vec<_>) = series.iter().partition(|(_, series)| series.is_floor);
+    let (floors, own): (Vec<(usize, &Series)>, Vec<(usize, &Series)>) =
+        series.iter().partition(|(_, series)| series.is_floor);
     for (kind, operations) in kinds(&own) {
-        let of_kind: Vec<_> = own
-            .iter()
-            .filter(|(_, series)| kind_of(&series.operation) == kind)
-            .copied()
-            .collect();
+        let mut of_kind = own.clone();
+        of_kind.retain(|(_, series)| kind_of(&series.operation) == kind);
+
+        // By size, collectives are those of the largest team.
         let largest = of_kind
             .iter()
             .filter_map(|(_, series)| series.shape.team_size)
             .max();
-        let is_shown = |series: &Series| series.shape.team_size == largest;
-        let shown: Vec<_> = of_kind
-            .iter()
-            .filter(|(_, series)| is_shown(series))
-            .copied()
-            .collect();
-        let is_bound = |floor: &Series| operations.iter().any(|one| bounds(&floor.operation, one));
-        let floors: Vec<_> = floors
-            .iter()
-            .filter(|(_, floor)| is_bound(floor))
-            .copied()
-            .collect();
+        let mut shown = of_kind.clone();
+        shown.retain(|(_, series)| series.shape.team_size == largest);
+
+        let mut floors = floors.clone();
+        floors.retain(|(_, floor)| operations.iter().any(|one| bounds(&floor.operation, one)));
         charts.extend(by_size(measure, kind, &operations, &shown, &floors, runs));
         if largest.is_some() {
             charts.extend(by_team(measure, &operations, &of_kind, runs));
         }
     }
+
+    // Without operations, the floors are all that there is to show.
     if own.is_empty() {
         charts.extend(by_size(measure, "", &[], &[], &floors, runs));
     }
@@ -149,6 +147,7 @@ fn maps(runs: &[NamedRun]) -> Vec<Part> {
     if maps.is_empty() {
         return Vec::new();
     }
+
     let note = Part::note(
         "Rows are the PEs that issue, columns their targets; lines separate nodes. Light is good, \
          dark is bad: a long time or a low bandwidth. Red marks pairs that are far slower than \
@@ -171,72 +170,85 @@ fn by_size(
     runs: &[NamedRun],
 ) -> Vec<Figure> {
     let (names, common) = name_series(series);
-    let is_curve = |one: &&NamedSeries| one.series.points.len() > 1;
-    let is_row = |one: &&NamedSeries| one.series.points.len() == 1;
-    let curves: Vec<NamedSeries> = names.iter().filter(is_curve).cloned().collect();
-    let mut single: Vec<NamedSeries> = match measure {
-        // All series have a row, also those that have a curve.
-        Measure::MessageRate => names,
-        _ => names.iter().filter(is_row).cloned().collect(),
-    };
     let (floor_names, _) = name_series(floors);
-    let floor_curves: Vec<NamedSeries> = floor_names.iter().filter(is_curve).cloned().collect();
-    if !single.is_empty() || series.is_empty() {
-        single.extend(floor_names.iter().filter(is_row).cloned());
-    }
-    let mut charts = Vec::new();
+    let is_curve = |one: &NamedSeries| one.series.points.len() > 1;
+    let is_row = |one: &NamedSeries| one.series.points.len() == 1;
+
+    let mut curves = names.clone();
+    curves.retain(is_curve);
+    let mut floor_curves = floor_names.clone();
+    floor_curves.retain(is_curve);
     let mut groups = grouped(&curves, SERIES.len());
     if groups.is_empty() && series.is_empty() && !floor_curves.is_empty() {
+        // A chart of floors alone.
         groups.push((Vec::new(), String::new()));
     }
+    let mut charts = Vec::new();
     for (group, part) in groups {
         let mut drawn = color_curves(&group, operations, runs);
         let legend = legend(&drawn, !floor_curves.is_empty(), runs);
         drawn.extend(floor_curves.iter().map(|floor| curve(floor, None, runs)));
-        let drawing = chart::draw(measure, XAxis::Bytes, &drawn, runs.len());
+
         let by = if measure == Measure::Collective {
             " by size"
         } else {
             ""
         };
         let title = chart_title(measure, kind, &format!("{by}{part}"));
-        charts.push(Figure::new(
-            title,
-            note_on(&common, &drawn),
-            drawing,
-            legend,
-        ));
+        let drawing = chart::draw(measure, XAxis::Bytes, &drawn, runs.len());
+        let note = note_on(&common, &drawn);
+        charts.push(Figure::new(title, note, drawing, legend));
     }
-    for (mut group, part) in grouped(&single, MOST_ROWS) {
-        let size = |one: &NamedSeries| one.series.points.first().map_or(0, |point| point.nbytes);
-        let first = group.first().map_or(0, size);
-        let are_same = group.iter().all(|one| size(one) == first);
-        if !are_same {
-            for one in &mut group {
-                one.name = format!("{}, {} bytes", one.name, units::size(size(one)));
-            }
-        }
-        let at = match first {
-            _ if !are_same => String::new(),
-            0 if measure == Measure::Collective => " without data".into(),
-            0 => String::new(),
-            size => format!(" at {} bytes", units::size(size)),
-        };
-        let color = |one: &NamedSeries| (!one.series.is_floor).then_some(0);
-        let drawn: Vec<Trace> = group
-            .iter()
-            .map(|one| curve(one, color(one), runs))
-            .collect();
-        let drawing = rows::draw(measure, &drawn, runs.len());
-        let title = chart_title(measure, kind, &format!("{at}{part}"));
-        charts.push(Figure::new(
-            title,
-            note_on(&common, &drawn),
-            drawing,
-            Vec::new(),
-        ));
+
+    let mut single = names;
+    // Of message rates all series have a row, also those that have a curve.
+    if measure != Measure::MessageRate {
+        single.retain(is_row);
+    }
+    if !single.is_empty() || series.is_empty() {
+        single.extend(floor_names.into_iter().filter(is_row));
+    }
+    for (group, part) in grouped(&single, MOST_ROWS) {
+        charts.push(rows_chart(measure, kind, &common, group, &part, runs));
     }
     charts
+}
+
+/// Returns a chart of rows: each series has one, at its smallest number of bytes. `common` is what
+/// all series of the chart have in common, `part` the end of its title.
+fn rows_chart(
+    measure: Measure,
+    kind: &str,
+    common: &str,
+    mut group: Vec<NamedSeries>,
+    part: &str,
+    runs: &[NamedRun],
+) -> Figure {
+    let size = |one: &NamedSeries| one.series.points.first().map_or(0, |point| point.nbytes);
+    let first = group.first().map_or(0, size);
+    let are_same = group.iter().all(|one| size(one) == first);
+    if !are_same {
+        for one in &mut group {
+            one.name = format!("{}, {} bytes", one.name, units::size(size(one)));
+        }
+    }
+    let at = match first {
+        _ if !are_same => String::new(),
+        0 if measure == Measure::Collective => " without data".into(),
+        0 => String::new(),
+        size => format!(" at {} bytes", units::size(size)),
+    };
+
+    let drawn: Vec<Trace> = group
+        .iter()
+        .map(|one| {
+            let color = if one.series.is_floor { None } else { Some(0) };
+            curve(one, color, runs)
+        })
+        .collect();
+    let title = chart_title(measure, kind, &format!("{at}{part}"));
+    let drawing = rows::draw(measure, &drawn, runs.len());
+    Figure::new(title, note_on(common, &drawn), drawing, Vec::new())
 }
 
 /// Returns the charts of collectives by the size of the team, at their smallest and at their
@@ -252,40 +264,46 @@ fn by_team(
         if is_largest && series.iter().all(|(_, s)| s.points.len() < 2) {
             continue;
         }
+
         let merged = merge_teams(series, is_largest);
         // A curve needs teams of at least two sizes.
-        if merged.iter().all(|(_, one, _)| one.points.len() < 2) {
+        if merged.iter().all(|of| of.series.points.len() < 2) {
             continue;
         }
-        let all: Vec<(usize, &Series)> = merged.iter().map(|(run, s, _)| (*run, s)).collect();
+
+        let all: Vec<(usize, &Series)> = merged.iter().map(|of| (of.run, &of.series)).collect();
         let (mut names, common) = name_series(&all);
-        for (one, (_, _, nbytes)) in names.iter_mut().zip(&merged) {
-            if *nbytes > 0 {
-                one.name += &format!(", {} bytes", units::size(*nbytes));
+        for (one, of) in names.iter_mut().zip(&merged) {
+            if of.nbytes > 0 {
+                one.name += &format!(", {} bytes", units::size(of.nbytes));
             }
         }
+
         for (group, part) in grouped(&names, SERIES.len()) {
             let drawn = color_curves(&group, operations, runs);
-            let drawing = chart::draw(measure, XAxis::Team, &drawn, runs.len());
             let title = chart_title(measure, "", &format!(" by team, {which} size{part}"));
+            let drawing = chart::draw(measure, XAxis::Team, &drawn, runs.len());
             let legend = legend(&drawn, false, runs);
-            charts.push(Figure::new(
-                title,
-                note_on(&common, &drawn),
-                drawing,
-                legend,
-            ));
+            let note = note_on(&common, &drawn);
+            charts.push(Figure::new(title, note, drawing, legend));
         }
     }
     charts
 }
 
-/// Merges series that differ only in the size of the team. Returns for each merged series its run,
-/// the series, whose points have the size of the team instead of the bytes, and its number of
-/// bytes.
-fn merge_teams(series: &[(usize, &Series)], is_largest: bool) -> Vec<(usize, Series, u64)> {
-    let mut merged: Vec<(usize, Series, u64)> = Vec::new();
-    for (run, one) in series {
+/// Series of one run that differ only in the size of the team, at one number of bytes.
+struct TeamSeries {
+    run: usize,
+    /// The points have the size of the team instead of the bytes.
+    series: Series,
+    nbytes: u64,
+}
+
+/// Merges series that differ only in the size of the team, each at its largest number of bytes, or
+/// else at its smallest one.
+fn merge_teams(series: &[(usize, &Series)], is_largest: bool) -> Vec<TeamSeries> {
+    let mut merged: Vec<TeamSeries> = Vec::new();
+    for &(run, one) in series {
         let mut points = one
             .points
             .iter()
@@ -298,51 +316,54 @@ fn merge_teams(series: &[(usize, &Series)], is_largest: bool) -> Vec<(usize, Ser
         let (Some(point), Some(team)) = (point, one.shape.team_size) else {
             continue;
         };
+
+        let nbytes = point.nbytes;
+        let across_teams = Point {
+            nbytes: u64::from(team),
+            ..point.clone()
+        };
         let shape = Shape {
             team_size: None,
             ..one.shape.clone()
         };
-        let mut across_teams = point.clone();
-        let nbytes = std::mem::replace(&mut across_teams.nbytes, u64::from(team));
-        let is_same = |(other, kept, size): &&mut (usize, Series, u64)| {
-            (*other, &kept.operation, &kept.shape, *size) == (*run, &one.operation, &shape, nbytes)
-        };
-        match merged.iter_mut().find(is_same) {
-            Some((_, kept, _)) => kept.points.push(across_teams),
-            None => {
-                let points = vec![across_teams];
-                merged.push((
-                    *run,
-                    Series {
-                        shape,
-                        points,
-                        ..(*one).clone()
-                    },
-                    nbytes,
-                ));
-            }
+        let same = merged.iter_mut().find(|of| {
+            let is_like = of.series.operation == one.operation && of.series.shape == shape;
+            of.run == run && of.nbytes == nbytes && is_like
+        });
+        match same {
+            Some(of) => of.series.points.push(across_teams),
+            None => merged.push(TeamSeries {
+                run,
+                series: Series {
+                    shape,
+                    points: vec![across_teams],
+                    ..one.clone()
+                },
+                nbytes,
+            }),
         }
     }
-    merged
-        .iter_mut()
-        .for_each(|(_, s, _)| s.points.sort_by_key(|point| point.nbytes));
+
+    for of in &mut merged {
+        of.series.points.sort_by_key(|point| point.nbytes);
+    }
     merged
 }
 
 /// Returns the histogram of each timed operation at one size, and the legend if there are several
 /// runs. Collectives are those of the largest team.
 fn distributions(runs: &[NamedRun]) -> Vec<Part> {
-    let (mut charts, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut charts = Vec::new();
+    let mut seen = BTreeSet::new();
     for measure in [Measure::Latency, Measure::Collective, Measure::Event] {
-        let is_timed =
-            |(_, s): &(usize, &Series)| !s.is_floor && s.points.iter().any(has_histogram);
         let mut series = series_of(measure, runs);
-        series.retain(is_timed);
+        series.retain(|(_, series)| !series.is_floor && series.points.iter().any(has_histogram));
         let largest = series
             .iter()
             .filter_map(|(_, series)| series.shape.team_size)
             .max();
         series.retain(|(_, s)| s.shape.team_size == largest || s.shape.team_size.is_none());
+
         let (names, _) = name_series(&series);
         for (group, _) in grouped(&names, 1) {
             let Some(nbytes) = common_size(&group) else {
@@ -353,11 +374,13 @@ fn distributions(runs: &[NamedRun]) -> Vec<Part> {
                 .filter_map(|one| histogram_of(one, nbytes))
                 .collect();
             seen.extend(histograms.iter().map(|(run, _)| *run));
+
             let at = if nbytes > 0 {
                 format!(", {} bytes", units::size(nbytes))
             } else {
                 String::new()
             };
+
             let drawing = histogram::draw(measure, &histograms, runs.len());
             let title = format!("{}{at}", group[0].name);
             charts.push(Figure::new(title, String::new(), drawing, Vec::new()));
@@ -366,21 +389,24 @@ fn distributions(runs: &[NamedRun]) -> Vec<Part> {
     if charts.is_empty() {
         return Vec::new();
     }
+
     let mut body = vec![Part::note(
         "The share of the operations by their time, both axes logarithmic, so that one in a \
          thousand is still visible.",
     )];
     if runs.len() > 1 {
-        let entry = |run: usize| Entry {
-            color: SERIES[run % SERIES.len()],
-            dashes: dashes(run),
-            run: None,
-            text: run_name(runs, run),
-        };
-        body.push(Part::Text(legend_markup(
-            &seen.into_iter().map(entry).collect::<Vec<_>>(),
-        )));
+        let entries: Vec<Entry> = seen
+            .into_iter()
+            .map(|run| Entry {
+                color: SERIES[run % SERIES.len()],
+                dashes: dashes(run),
+                run: None,
+                text: run_name(runs, run),
+            })
+            .collect();
+        body.push(Part::Text(legend_markup(&entries)));
     }
+
     body.push(Part::SmallFigures(charts));
     body
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use crate::record::Matrix;
+use crate::record::{Matrix, Measure};
 use crate::statistics::{Spread, median, sorted};
 
 /// The minimum ratio of the time of a pair to the median of its kind that makes it an outlier.
@@ -57,48 +57,58 @@ pub fn find(matrix: &Matrix, nodes: &[usize]) -> Suspects {
     let within_nodes = cells.iter().filter(|cell| cell.is_near);
     let slow_nodes = slow(between_nodes.map(|cell| (node(cell.from), node(cell.to), cell.cost)));
     let slow_pes = slow(within_nodes.map(|cell| (cell.from, cell.to, cell.cost)));
+
     // Pairs with a slow end are compared only with each other. Among all pairs, they would hide
     // single pairs that are slow.
-    let kind = |cell: &Cell| match cell.is_near {
-        true => (true, has_slow_end(&slow_pes, cell.from, cell.to)),
-        false => (
-            false,
-            has_slow_end(&slow_nodes, node(cell.from), node(cell.to)),
-        ),
+    let is_slow = |cell: &Cell| {
+        if cell.is_near {
+            has_slow_end(&slow_pes, cell.from, cell.to)
+        } else {
+            has_slow_end(&slow_nodes, node(cell.from), node(cell.to))
+        }
     };
-    let kinds: Vec<(bool, bool)> = cells.iter().map(kind).collect();
     let mut outliers = Vec::new();
     for kind in [(true, true), (true, false), (false, true), (false, false)] {
         let alike = cells
             .iter()
-            .zip(&kinds)
-            .filter(|(_, other)| **other == kind);
-        outliers.extend(outliers_of(alike.map(|(cell, _)| cell)));
+            .filter(|cell| (cell.is_near, is_slow(cell)) == kind);
+        outliers.extend(outliers_of(alike));
     }
     outliers.sort_by(|a, b| b.times.total_cmp(&a.times));
-    let pairs: HashSet<(usize, usize)> = outliers.iter().map(|one| (one.from, one.to)).collect();
-    let is_outlier = |cell: &&Cell| pairs.contains(&(cell.from, cell.to));
-    let usual = cells
-        .iter()
-        .filter(|cell| !is_outlier(cell))
-        .map(|cell| cell.value);
-    let (low, high) = usual.fold((f64::MAX, 0.0f64), |(l, h), value| {
-        (l.min(value), h.max(value))
-    });
-    let (low, high) = if low > high { (1.0, 1.0) } else { (low, high) };
-    let wider = (LEAST_SPAN / (high / low)).max(1.0).sqrt();
-    let (low, high) = (low / wider, high * wider);
-    let is_good_low = matrix.measure.cost(low) < matrix.measure.cost(high);
-    let range = if is_good_low {
-        (high, low)
-    } else {
-        (low, high)
-    };
+
     Suspects {
-        range,
+        range: usual_range(matrix.measure, &cells, &outliers),
         nodes: slow_nodes,
         pes: slow_pes,
         outliers,
+    }
+}
+
+/// Returns the worst and the best value of the cells that are no outliers, widened to at least
+/// `LEAST_SPAN`.
+fn usual_range(measure: Measure, cells: &[Cell], outliers: &[Outlier]) -> (f64, f64) {
+    let pairs: HashSet<(usize, usize)> = outliers.iter().map(|one| (one.from, one.to)).collect();
+    let mut low = f64::MAX;
+    let mut high = 0.0f64;
+    for cell in cells {
+        if !pairs.contains(&(cell.from, cell.to)) {
+            low = low.min(cell.value);
+            high = high.max(cell.value);
+        }
+    }
+    if low > high {
+        // There are no values.
+        low = 1.0;
+        high = 1.0;
+    }
+
+    let wider = (LEAST_SPAN / (high / low)).max(1.0).sqrt();
+    low /= wider;
+    high *= wider;
+    if measure.cost(low) < measure.cost(high) {
+        (high, low)
+    } else {
+        (low, high)
     }
 }
 
@@ -146,6 +156,7 @@ fn outliers_of<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Outlier
     if logs.len() < 4 {
         return Vec::new();
     }
+
     let Spread { low, median, high } = Spread::of(&logs);
     let limit = (high + 3.0 * (high - low)).max(median + OUTLIER.ln());
     let far = cells.filter(|cell| cell.cost.ln() > limit);
@@ -160,14 +171,17 @@ fn outliers_of<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Outlier
 /// Returns the PEs or nodes whose row or column is slow as a whole. Rows and columns are compared
 /// by their lower quartiles, since a good row also has slow cells, with bad columns.
 fn slow(cells: impl Iterator<Item = (usize, usize, f64)>) -> Vec<Slow> {
-    let (mut from, mut to): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
-    for (a, b, cost) in cells {
-        for (lines, which) in [(&mut from, a), (&mut to, b)] {
+    let mut rows: Vec<Vec<f64>> = Vec::new();
+    let mut columns: Vec<Vec<f64>> = Vec::new();
+    for (from, to, cost) in cells {
+        for (lines, which) in [(&mut rows, from), (&mut columns, to)] {
             lines.resize_with(lines.len().max(which + 1), Vec::new);
             lines[which].push(cost);
         }
     }
-    let (from, to) = (excess(from), excess(to));
+
+    let from = excess(rows);
+    let to = excess(columns);
     let slow = |which: usize| Slow {
         which,
         from: from[which],

@@ -269,7 +269,7 @@ fn shown(job: &JobTrace) -> Vec<&PeTrace> {
         .flat_map(|wait| [Some(wait.call), wait.cause])
         .flatten();
     let mut shown: Vec<usize> = Vec::new();
-    for pe in of_waits.map(|(pe, _)| pe).chain(0..job.pes.len()) {
+    for pe in of_waits.map(|call| call.pe).chain(0..job.pes.len()) {
         if shown.len() < ROWS && !shown.contains(&pe) {
             shown.push(pe);
         }

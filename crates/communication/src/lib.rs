@@ -5,6 +5,7 @@
 //! It is a part of the runtime and no public interface: it changes without notice, and only crates
 //! of Rushmem may use it. The transport is any implementation of the trait `Transport`.
 
+pub mod access;
 pub mod host;
 pub mod net;
 pub mod observers;

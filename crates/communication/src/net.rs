@@ -1,16 +1,11 @@
-//! Access to memory of other PEs off the fast path: the open transport, contexts and their
-//! endpoints, order and completion, and the library's own flags. The transport is any
-//! implementation of the trait `Transport`.
+//! The means to reach other PEs: the open network, the library's own flags in their memory, copies
+//! between PEs, and the count of calls by which a program polls.
 
-pub mod contexts;
 pub mod copy;
 mod doorbell;
 pub mod flags;
 pub mod network;
-pub mod order;
 pub mod polls;
-pub mod remote;
-pub mod strided;
 
 /// The atomics of [`doorbell`]. The models in `ci/loom` compile that file with loom's atomics under
 /// this name.

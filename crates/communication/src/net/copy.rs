@@ -1,6 +1,7 @@
 //! Copies symmetric ranges to and from other PEs, whether their memory is mapped here or not.
 #![allow(unsafe_code)]
 
+use crate::access::endpoints;
 use crate::net::network::{self, LIBRARY_CALL};
 use crate::observers;
 use core::ffi::c_int;
@@ -87,7 +88,7 @@ impl CopyBetweenPes for SymmetricRange {
             local: unsafe { DestBuf::new(self.start(), nbytes) },
             completion: Completion::Now,
         };
-        let done = network::library_endpoint().get(pe, get);
+        let done = endpoints::library_endpoint().get(pe, get);
         network::or_fail(LIBRARY_CALL, done);
     }
 
@@ -113,7 +114,7 @@ impl CopyBetweenPes for SymmetricRange {
             local: unsafe { SourceBuf::new(self.start(), self.nbytes()) },
             completion: Completion::AtQuiet,
         };
-        let done = network::library_endpoint().put(pe, put);
+        let done = endpoints::library_endpoint().put(pe, put);
         network::or_fail(LIBRARY_CALL, done);
     }
 
@@ -140,7 +141,7 @@ impl CopyBetweenPes for SymmetricRange {
                 local: unsafe { DestBuf::new(to, nbytes) },
                 completion,
             };
-            let done = network::library_endpoint().get(pe, get);
+            let done = endpoints::library_endpoint().get(pe, get);
             network::or_fail(LIBRARY_CALL, done);
         }
         if several {
@@ -183,7 +184,7 @@ impl CopyBetweenPes for SymmetricRange {
                 local_stride: sst * elem_bytes,
                 n: nelems,
             };
-            let done = network::library_endpoint().put_strided(pe, blocks);
+            let done = endpoints::library_endpoint().put_strided(pe, blocks);
             network::or_fail(LIBRARY_CALL, done);
             return complete_before_flags(pe);
         };
@@ -225,7 +226,7 @@ impl CopyBetweenPes for SymmetricRange {
 /// locally and remotely.
 pub fn complete_copies() {
     if network::is_open() {
-        let done = network::library_endpoint().quiet();
+        let done = endpoints::library_endpoint().quiet();
         network::or_fail(LIBRARY_CALL, done);
     }
 }
@@ -241,7 +242,7 @@ unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
         local: unsafe { SourceBuf::new(source, nbytes) },
         completion: Completion::Now,
     };
-    let done = network::library_endpoint().put(pe, put);
+    let done = endpoints::library_endpoint().put(pe, put);
     network::or_fail(LIBRARY_CALL, done);
     complete_before_flags(pe);
 }
@@ -250,7 +251,7 @@ unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
 /// does not order after the data.
 fn complete_before_flags(pe: Pe) {
     if address::statics_are_apart(pe.0 as c_int) {
-        let done = network::library_endpoint().pe_quiet(pe);
+        let done = endpoints::library_endpoint().pe_quiet(pe);
         network::or_fail(LIBRARY_CALL, done);
     }
 }

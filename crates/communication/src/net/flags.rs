@@ -6,6 +6,7 @@
 //! each word in an area.
 #![allow(unsafe_code)]
 
+use crate::access::endpoints;
 use crate::net::copy::CopyBetweenPes;
 use crate::net::doorbell::Doorbell;
 use crate::net::network::{self, LIBRARY_CALL};
@@ -257,7 +258,7 @@ impl FlagArea {
                     local: unsafe { SourceBuf::new(words.as_ptr().cast(), nbytes) },
                     completion: Completion::Now,
                 };
-                let done = network::library_endpoint().put(pe, put);
+                let done = endpoints::library_endpoint().put(pe, put);
                 network::or_fail(LIBRARY_CALL, done);
             }
         }
@@ -432,7 +433,7 @@ fn put_signal_remote(
         local: unsafe { SourceBuf::new(source.start(), nbytes) },
         completion: Completion::Now,
     };
-    let done = network::library_endpoint().put_signal(pe, put, signal);
+    let done = endpoints::library_endpoint().put_signal(pe, put, signal);
     network::or_fail(LIBRARY_CALL, done);
 }
 
@@ -443,7 +444,7 @@ fn signal_remote(pe: Pe, signal: SignalUpdate) {
         local: SourceBuf::EMPTY,
         completion: Completion::Now,
     };
-    let done = network::library_endpoint().put_signal(pe, put, signal);
+    let done = endpoints::library_endpoint().put_signal(pe, put, signal);
     network::or_fail(LIBRARY_CALL, done);
 }
 

@@ -1,38 +1,19 @@
-//! The network: the open transport, the endpoints of contexts and of the library, and how errors of
-//! the network end the job.
+//! The network: the open transport, and how errors of the network end the job.
 //!
 //! The transport is open between init and finalize if the job has PEs whose memory is not mapped
 //! here; in other jobs it costs one load. A thread that waits either makes it progress itself or
 //! sleeps on this PE's doorbell; then the transport's own thread makes it progress. When the CPU of
 //! this PE changes its memory for a peer, the transport rings this PE's doorbell. The loss of a PE
 //! ends the job.
-//!
-//! One thread at a time uses an endpoint. Every use takes the lock of its entry, with one
-//! exception: below `SHMEM_THREAD_MULTIPLE` no two threads of the program are in the library at
-//! once, and threads of the library use only the library's endpoint, except for a quiet at an exit
-//! while the thread that exits waits for it. So there the endpoint of a context is used without the
-//! lock ([`used_endpoint`]).
-//!
-//! An entry and its lock exist for the life of the process. So a thread that issues an operation on
-//! a destroyed context or a closed network finds no endpoint, and ends the job with a message.
-//! Contexts never share an entry: a transport with too few resources shares them behind its
-//! endpoints.
-#![allow(unsafe_code)]
 
-use crate::net::contexts::{self, MAX_CONTEXTS};
-use rushmem_pe::call::{Call, CallName, call, fail, thread};
+use rushmem_pe::call::{Call, call, fail};
 use rushmem_pe::job;
-use rushmem_pe::job::handle::ContextHandle;
 use rushmem_pe::memory::accessible::{LocalAccess, require_accessible};
-use rushmem_system::lock::{lock, read, write};
+use rushmem_system::lock::{read, write};
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{Endpoint, Error, LocalBuf, NetworkActivity, Pe, Transport};
-use std::cell::UnsafeCell;
-use std::collections::BTreeMap;
-use std::ops::{Deref, DerefMut};
-use std::ptr::{from_ref, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, RwLock};
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// True while operations may use the transport: from [`open`] to [`refuse_calls`].
@@ -61,6 +42,19 @@ pub fn open(transport: Box<dyn Transport>) {
 /// belongs to the parent of this process.
 pub fn refuse_calls() {
     OPEN.store(false, Ordering::Release);
+}
+
+/// Drops the transport, once its endpoints are dropped.
+pub(crate) fn drop_transport() {
+    *write(&TRANSPORT) = None;
+}
+
+/// Returns an endpoint for a context. Ends the job with an error if there is no transport.
+///
+/// # Errors
+/// If the transport has no more endpoints.
+pub(crate) fn new_endpoint(call: Call) -> Result<Box<dyn Endpoint>, Error> {
+    with(call, |transport| Ok(transport.endpoint()))
 }
 
 /// Returns true if the transport needs the first thread of the process, which must not end.
@@ -136,260 +130,6 @@ fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> 
     or_fail(call, act(&**transport))
 }
 
-/// The entry of a context, in a cache line of its own.
-#[repr(align(64))]
-struct Entry {
-    /// The handle of the context that has the endpoint, or 0, the handle of no context.
-    context: AtomicUsize,
-    lock: Mutex<()>,
-    /// Used by the only thread of the program in the library, or by a thread that has the lock.
-    endpoint: UnsafeCell<Option<Box<dyn Endpoint>>>,
-}
-
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Entry>() == 64, "more than a cache line");
-
-// SAFETY: the endpoint is `Send`, and one thread at a time uses it: see the head of this file.
-unsafe impl Sync for Entry {}
-
-/// The entries by index: those of contexts, the first that of the default context, and behind them
-/// that of the library. Unused pages are never touched.
-static ENTRIES: [Entry; MAX_CONTEXTS + 2] = [const {
-    Entry {
-        context: AtomicUsize::new(0),
-        lock: Mutex::new(()),
-        endpoint: UnsafeCell::new(None),
-    }
-}; MAX_CONTEXTS + 2];
-
-const LIBRARY: &Entry = &ENTRIES[MAX_CONTEXTS + 1];
-
-/// The use of an endpoint by one thread, until it is dropped.
-pub struct UsedEndpoint {
-    endpoint: &'static mut dyn Endpoint,
-    /// `None` if no other thread can use the endpoint. Dropped last.
-    _guard: Option<MutexGuard<'static, ()>>,
-}
-
-impl Deref for UsedEndpoint {
-    type Target = dyn Endpoint;
-
-    #[inline(always)]
-    fn deref(&self) -> &(dyn Endpoint + 'static) {
-        self.endpoint
-    }
-}
-
-impl DerefMut for UsedEndpoint {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut (dyn Endpoint + 'static) {
-        self.endpoint
-    }
-}
-
-/// Returns the endpoint of a context, which it creates at the first use. Ends the job with an error
-/// if there is no such context, or no network.
-#[inline(always)]
-pub fn endpoint(call: Call, ctx: ContextHandle) -> UsedEndpoint {
-    match used_endpoint(call, ctx) {
-        Some(endpoint) => endpoint,
-        None => create_endpoint(call, ctx),
-    }
-}
-
-/// Returns the endpoint of a context; `None` if it has none: nothing was issued on it yet, or the
-/// context or the network does not exist any more.
-#[inline(always)]
-pub fn used_endpoint(call: Call, ctx: ContextHandle) -> Option<UsedEndpoint> {
-    debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
-    let entry = ENTRIES.get(ctx.index())?;
-    if !entry.is_of(ctx) {
-        return None;
-    }
-    if thread::are_at_once() {
-        return entry.locked();
-    }
-
-    set_call(call);
-    // SAFETY: no other thread of the program is in the library, and threads of the library do not
-    // use the endpoint of a context.
-    unsafe { entry.used(None) }
-}
-
-/// Creates the endpoint of a context, unless another thread was faster, and returns it. Ends the
-/// job with an error if there is no such context, or no network.
-#[cold]
-#[inline(never)]
-fn create_endpoint(call: Call, ctx: ContextHandle) -> UsedEndpoint {
-    contexts::require_for_network(call, ctx);
-    let created = make(ctx, || new_endpoint(call));
-    or_fail(call, created);
-    used_endpoint(call, ctx).unwrap_or_else(|| refuse(call))
-}
-
-/// Creates an endpoint for a context; with `SHMEM_AGGREGATE` also begins a session on it. Ends the
-/// job with an error if there is no transport.
-///
-/// # Errors
-/// If the transport has no more endpoints.
-fn new_endpoint(call: Call) -> Result<Box<dyn Endpoint>, Error> {
-    let mut endpoint = with(call, |transport| Ok(transport.endpoint()))?;
-    if job::require(call).settings.aggregate {
-        endpoint.session(true)?;
-    }
-    Ok(endpoint)
-}
-
-/// Gives a context the endpoint that `endpoint` creates, unless it has one.
-fn make(
-    ctx: ContextHandle,
-    endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>, Error>,
-) -> Result<(), Error> {
-    let entry = &ENTRIES[ctx.index()];
-    let _guard = lock(&entry.lock);
-    if !entry.is_of(ctx) {
-        let endpoint = endpoint()?;
-        // SAFETY: this thread has the lock, and nothing else uses the endpoint of an entry that is
-        // of no context.
-        unsafe { *entry.endpoint.get() = Some(endpoint) };
-        entry.context.store(ctx.0, Ordering::Release);
-    }
-    Ok(())
-}
-
-/// Returns the endpoint of the library. Ends the job with an error if the network is closed.
-pub(crate) fn library_endpoint() -> UsedEndpoint {
-    let endpoint = LIBRARY.locked();
-    endpoint.unwrap_or_else(|| refuse(LIBRARY_CALL))
-}
-
-/// Sets the endpoint of the library.
-pub fn set_library_endpoint(endpoint: Box<dyn Endpoint>) {
-    let _guard = lock(&LIBRARY.lock);
-    // SAFETY: this thread has the lock, without which no thread uses the endpoint of the library.
-    unsafe { *LIBRARY.endpoint.get() = Some(endpoint) };
-}
-
-/// Drops the endpoint of a context whose operations are complete.
-pub fn drop_endpoint(ctx: ContextHandle) {
-    if let Some(entry) = ENTRIES.get(ctx.index())
-        && entry.is_of(ctx)
-    {
-        drop(entry.take());
-    }
-}
-
-impl Entry {
-    /// Returns true if it has the endpoint of this context.
-    #[inline(always)]
-    fn is_of(&self, ctx: ContextHandle) -> bool {
-        // Acquire pairs with the release store in `make`.
-        self.context.load(Ordering::Acquire) == ctx.0
-    }
-
-    /// Returns the endpoint of this entry.
-    ///
-    /// # Safety
-    /// `guard` is the guard of this entry's lock, or no other thread uses the endpoint meanwhile.
-    #[inline(always)]
-    unsafe fn used(&'static self, guard: Option<MutexGuard<'static, ()>>) -> Option<UsedEndpoint> {
-        // SAFETY: the caller has the lock or is the only user, so no other thread has a reference.
-        let endpoint = unsafe { &mut *self.endpoint.get() }.as_deref_mut()?;
-        Some(UsedEndpoint {
-            endpoint,
-            _guard: guard,
-        })
-    }
-
-    /// Takes the lock of this entry and returns its endpoint.
-    #[inline(never)]
-    fn locked(&'static self) -> Option<UsedEndpoint> {
-        let guard = lock(&self.lock);
-        // SAFETY: the guard is that of this entry.
-        unsafe { self.used(Some(guard)) }
-    }
-
-    /// Takes the endpoint from its context. Dropping the endpoint completes its operations, which may
-    /// take long, so the caller drops it after the lock is released.
-    fn take(&self) -> Option<Box<dyn Endpoint>> {
-        let _guard = lock(&self.lock);
-        self.context.store(0, Ordering::Release);
-        // SAFETY: the lock excludes threads that take it. Where a thread of the program uses the
-        // endpoint without the lock, it is the only one in the library, so it is this thread.
-        unsafe { &mut *self.endpoint.get() }.take()
-    }
-}
-
-/// Completes all operations on all endpoints, those on the library's own flags included. Afterwards
-/// this PE waits for no reply of a peer, so the peers may exit.
-pub fn complete(call: Call) {
-    set_call(call);
-    for entry in all() {
-        let quiet = entry.locked().map(|mut endpoint| endpoint.quiet());
-        // An error is reported after the lock is released, so that other threads can report theirs.
-        or_fail(call, quiet.unwrap_or(Ok(())));
-    }
-}
-
-/// Returns, for each PE with operations that are not known to be complete, their number on the
-/// endpoint that has most of them. Begins to complete them, but waits for no PE. Returns `None` if
-/// the provider does not know the numbers, if an endpoint has failed, or if other threads may issue
-/// operations meanwhile.
-pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
-    if thread::are_at_once() || thread::request_call().is_some() {
-        return None;
-    }
-
-    let mut most = BTreeMap::new();
-    for entry in all() {
-        let Some(mut endpoint) = entry.locked() else {
-            continue;
-        };
-        // An error is left to the next verb, which reports it.
-        for (pe, n) in endpoint.in_flight().ok()?? {
-            // Endpoints may share a counter of the provider, so the numbers are not added.
-            let known = most.entry(pe).or_insert(0);
-            *known = n.max(*known);
-        }
-    }
-    Some(most)
-}
-
-/// Closes the network, after all PEs have completed their operations.
-pub fn close() {
-    refuse_calls();
-    all().for_each(|entry| drop(entry.take()));
-    *write(&TRANSPORT) = None;
-}
-
-/// Returns the entries that may have an endpoint, the library's last.
-fn all() -> impl Iterator<Item = &'static Entry> {
-    ENTRIES[..=contexts::max_index()].iter().chain([LIBRARY])
-}
-
-/// The last call that used the endpoint of a context or completed all operations, for the status of
-/// a PE that waits in an operation. It is valid only where no two threads are in the library at
-/// once: otherwise the calls of threads could not be distinguished, and all would write to one
-/// cache line.
-static CALL: AtomicPtr<CallName> = AtomicPtr::new(null_mut());
-
-/// Records the call that is about to use the network: one store.
-#[inline(always)]
-pub fn set_call(call: Call) {
-    CALL.store(from_ref(call.0).cast_mut(), Relaxed);
-}
-
-/// Returns the call that uses the network, for a thread that waits in it.
-pub(crate) fn current_call() -> Call {
-    if let Some(call) = thread::request_call() {
-        return call;
-    }
-    // SAFETY: the pointer is null or made of a `&'static CallName` in `set_call`.
-    let call = unsafe { CALL.load(Relaxed).cast_const().as_ref() };
-    let call = call.filter(|_| !thread::are_at_once());
-    call.map_or(call!("an operation over the network"), Call)
-}
-
 /// Returns the time that the launcher has to report why a PE is gone, before this PE reports its
 /// loss. Usually the launcher ends the job at once when a process has died; a busy machine may take
 /// longer.
@@ -451,6 +191,3 @@ pub(crate) fn fail_on_memory(
 pub fn pe(pe: core::ffi::c_int) -> Pe {
     Pe(pe as u32)
 }
-
-#[cfg(test)]
-mod tests;

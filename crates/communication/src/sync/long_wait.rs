@@ -3,8 +3,8 @@
 //!
 //! A caller passes a closure that describes the wait, which is called only if the wait is written.
 
+use crate::access::endpoints;
 use crate::net::flags;
-use crate::net::network;
 use crate::status::{self, ShownWait};
 use crate::sync::finalizing::{PERIOD, PeerCheck};
 use rushmem_explain::status::{InFlight, MAX_LISTED, Subject};
@@ -201,7 +201,7 @@ impl NamedOperations {
 impl Awaited for NamedOperations {
     fn describe(&self) -> WaitDescription {
         let peers = self.listed();
-        (network::current_call(), Subject::Operations { peers })
+        (endpoints::current_call(), Subject::Operations { peers })
     }
 
     /// Shows those that the transport has named: the thread holds its endpoint, so the endpoints

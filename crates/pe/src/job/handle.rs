@@ -1,5 +1,5 @@
 //! The handles of teams, contexts and requests as C programs have them: numbers, which the tables
-//! of `teams::registry`, `net::contexts` and `coll::requests` interpret.
+//! of `teams::registry`, `access::contexts` and `coll::requests` interpret.
 
 /// `shmem_team_t`: a slot and a generation, so that the handle of a destroyed team is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,8 +3,8 @@
 //! transport does.
 #![allow(unsafe_code)]
 
-use rushmem_communication::net::contexts::{Context, PeArgument};
-use rushmem_communication::net::remote::Access;
+use rushmem_communication::access::Access;
+use rushmem_communication::access::contexts::{Context, PeArgument};
 use rushmem_communication::observers::Argument;
 use rushmem_pe::call::Call;
 use rushmem_pe::memory::address::{mapped_atomic, mapped_polled_atomic};

@@ -2,8 +2,10 @@
 
 use crate::teams::registry;
 use core::ffi::c_long;
-use rushmem_communication::net::contexts::{self, Context};
-use rushmem_communication::net::{network, order};
+use rushmem_communication::access::contexts::{self, Context};
+use rushmem_communication::access::endpoints;
+use rushmem_communication::access::order;
+use rushmem_communication::net::network;
 use rushmem_communication::observers::counters::{self, ContextCounters};
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::{
@@ -50,7 +52,7 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
     contexts::require(call, ctx);
     order::complete_on(call, ctx);
     contexts::remove(ctx);
-    network::drop_endpoint(ctx);
+    endpoints::drop_endpoint(ctx);
 }
 
 /// Destroys the contexts of a team that is being destroyed (§9.4.8), or of all teams. With
@@ -65,12 +67,12 @@ pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
             );
         }
         if network::is_open()
-            && let Some(mut endpoint) = network::used_endpoint(call, ctx)
+            && let Some(mut endpoint) = endpoints::used_endpoint(call, ctx)
         {
             network::or_fail(call, endpoint.quiet());
         }
         contexts::remove(ctx);
-        network::drop_endpoint(ctx);
+        endpoints::drop_endpoint(ctx);
     }
 }
 
@@ -108,7 +110,7 @@ pub fn session_stop(call: Call, ctx: ContextHandle) {
 fn set_session(call: Call, ctx: ContextHandle, is_open: bool) {
     // With SHMEM_AGGREGATE=on, every context is in a session all the time.
     if network::is_open() && !job::require(call).settings.aggregate {
-        let done = network::endpoint(call, ctx).session(is_open);
+        let done = endpoints::endpoint(call, ctx).session(is_open);
         network::or_fail(call, done);
     }
 }
@@ -151,7 +153,7 @@ pub fn operations(call: Call, ctx: ContextHandle) -> [Operations; 2] {
 fn update_completed(call: Call, ctx: ContextHandle, counters: &ContextCounters, issued: [u64; 2]) {
     let mut is_quiet = true;
     if network::is_open()
-        && let Some(mut endpoint) = network::used_endpoint(call, ctx)
+        && let Some(mut endpoint) = endpoints::used_endpoint(call, ctx)
     {
         is_quiet = network::or_fail(call, endpoint.is_quiet());
     }

@@ -24,9 +24,9 @@ mod word;
 pub use word::LockWord;
 
 use core::ffi::{c_int, c_long};
-use rushmem_communication::net::contexts::DefaultContext;
+use rushmem_communication::access::contexts::DefaultContext;
+use rushmem_communication::access::order;
 use rushmem_communication::net::flags;
-use rushmem_communication::net::order;
 use rushmem_communication::net::polls;
 use rushmem_communication::observers::{self, Action, Event};
 use rushmem_communication::sync::backoff;

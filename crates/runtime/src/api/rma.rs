@@ -1,13 +1,13 @@
 //! Remote memory access (OpenSHMEM 1.6, §9.6).
 //!
 //! A routine looks up the PE's copy of the address. If that copy is mapped here, the CPU copies the
-//! bytes before the call returns, also in the non-blocking forms. `net::remote` accesses memory
-//! that is not mapped.
+//! bytes before the call returns, also in the non-blocking forms. [`access`] reaches memory that is
+//! not mapped.
 #![allow(unsafe_code)]
 
-use rushmem_communication::net::contexts::{Context, PeArgument};
+use rushmem_communication::access::contexts::{Context, PeArgument};
+use rushmem_communication::access::{self, Access};
 use rushmem_communication::net::polls;
-use rushmem_communication::net::remote::{self, Access};
 use rushmem_communication::observers::Argument;
 use rushmem_explain::status::PolledObject;
 use rushmem_pe::call::{Call, fail};
@@ -86,7 +86,7 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
         Some(to) => unsafe { copy::<mem::VolatileLoads, T>(to, source, nelems) },
         // SAFETY: the caller promises that `source` is valid until the put is complete.
         None => unsafe {
-            remote::put::<C, AT_QUIET, false>(
+            access::put::<C, AT_QUIET, false>(
                 ctx,
                 dest.addr(),
                 source.cast(),
@@ -121,7 +121,7 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
         Some(from) => unsafe { copy::<mem::AtomicLoads, T>(dest, from, nelems) },
         // SAFETY: the caller promises that `dest` is valid until the get is complete.
         None => unsafe {
-            remote::get::<C, AT_QUIET, false>(
+            access::get::<C, AT_QUIET, false>(
                 ctx,
                 dest.cast(),
                 source.addr(),
@@ -175,7 +175,7 @@ fn p_elsewhere<T: Element, C: Context>(
             let (source, nbytes) = ((&raw const value).cast(), size_of::<T>());
             // SAFETY: the source is a local element, and the put is complete locally on return.
             unsafe {
-                remote::put::<C, false, true>(ctx, dest.addr(), source, nbytes, pe.number(), call)
+                access::put::<C, false, true>(ctx, dest.addr(), source, nbytes, pe.number(), call)
             }
         }
     }
@@ -231,7 +231,7 @@ fn g_elsewhere<T: Element, C: Context>(
             let (dest, nbytes) = (value.as_mut_ptr().cast(), size_of::<T>());
             // SAFETY: the destination is a local element, and the get is complete on return.
             unsafe {
-                remote::get::<C, false, true>(ctx, dest, source.addr(), nbytes, pe.number(), call)
+                access::get::<C, false, true>(ctx, dest, source.addr(), nbytes, pe.number(), call)
             };
             // SAFETY: the get has stored the bytes of a `T`.
             unsafe { value.assume_init() }

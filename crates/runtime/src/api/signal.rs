@@ -6,9 +6,10 @@
 use crate::api::rma::{bytes_of, copy};
 use crate::api::wait;
 use core::ffi::c_int;
-use rushmem_communication::net::contexts::{Context, PeArgument};
+use rushmem_communication::access::atomic::update_mapped;
+use rushmem_communication::access::contexts::{Context, PeArgument};
+use rushmem_communication::access::{Access, Completion};
 use rushmem_communication::net::polls;
-use rushmem_communication::net::remote::{Access, Completion, update_mapped};
 use rushmem_communication::observers::{self, Action, Event};
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};

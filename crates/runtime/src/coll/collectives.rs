@@ -21,8 +21,8 @@ use rushmem_collectives::choice::{
     AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm, ChoiceFacts, Table,
 };
 use rushmem_collectives::pairwise;
-use rushmem_communication::net::contexts::DefaultContext;
-use rushmem_communication::net::order;
+use rushmem_communication::access::contexts::DefaultContext;
+use rushmem_communication::access::order;
 use rushmem_communication::observers::FollowedMembers;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job;

@@ -10,6 +10,7 @@ use crate::teams::active_set::{PsyncPurpose, PsyncUse};
 use crate::teams::registry::{self, HeldTeam};
 use crate::teams::team::Team;
 use core::ffi::{c_int, c_long};
+use rushmem_communication::access::endpoints;
 use rushmem_communication::net::network;
 use rushmem_communication::observers::{Action, ByteBlocks, FollowedMembers, ObservedCall};
 use rushmem_pe::call::{Call, fail};
@@ -142,7 +143,7 @@ impl<'a> CollectiveEntry<'a> {
             requests::complete(team);
         }
         if network::is_open() {
-            network::set_call(call);
+            endpoints::set_call(call);
         }
     }
 

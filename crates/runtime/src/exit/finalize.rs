@@ -4,6 +4,7 @@
 use super::{at_exit, leave};
 use crate::api::ctx;
 use crate::api::lock;
+use rushmem_communication::access::endpoints;
 use rushmem_pe::call::call;
 use rushmem_pe::call::{self, Call, fail};
 use rushmem_pe::job;
@@ -81,13 +82,13 @@ pub(crate) fn close(call: Call) {
     if network::is_open() {
         // A PE must not close its network while others still have operations on its memory, for
         // example on the flags of the barrier.
-        network::complete(call);
+        endpoints::complete(call);
         let waits = status::show(nanoseconds(), call, Subject::Exit);
         if let Err(error) = job.session().barrier() {
             fail!(call, "{error}");
         }
         drop(waits);
-        network::close();
+        endpoints::close();
     }
     active_set::clear();
     registry::teams().clear();

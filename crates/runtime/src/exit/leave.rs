@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
+use rushmem_communication::access::endpoints;
 use rushmem_communication::net::network;
 use rushmem_communication::status::{self, ShownWait};
 use rushmem_explain::status::Subject;
@@ -91,7 +92,7 @@ fn await_all_exits(job: &'static Job) -> bool {
     let (done, all) = mpsc::channel();
     let meet = move || {
         if network::is_open() {
-            network::complete(call!("exit"));
+            endpoints::complete(call!("exit"));
         }
         // After the limit there is no receiver.
         let _ = done.send(job.session().barrier().is_ok());
@@ -104,7 +105,7 @@ fn await_all_exits(job: &'static Job) -> bool {
 /// may have ended.
 fn end_unfinalized(job: &Job) {
     process::set_job_ended();
-    network::close();
+    endpoints::close();
     if job.me.0 == 0 && process::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
         warning!("no PE called shmem_finalize; call it before the program ends");
     }

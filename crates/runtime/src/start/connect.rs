@@ -13,6 +13,7 @@ use attempt::{Connected, exchange};
 use candidates::{
     AmoExecutor, Availability, Candidate, Findings, Verdict, agree, executors, refusals,
 };
+use rushmem_communication::access::endpoints;
 
 use path::Chosen;
 use rushmem_communication::host::ProcessHost;
@@ -69,7 +70,7 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         executor,
     } = negotiation.connect();
     address::set_atomics_by_network(!transport.caps().amos_compose_with_cpu);
-    network::set_library_endpoint(endpoint);
+    endpoints::set_library_endpoint(endpoint);
     network::open(transport);
     path::record(job, Some(negotiation.chosen(&executor)));
     if job.me == Pe(0) {

@@ -21,8 +21,8 @@
 //! to it.
 
 use rushmem_collectives::{Buffer, Span, Step, recursive_doubling};
+use rushmem_communication::access::endpoints;
 use rushmem_communication::net::flags;
-use rushmem_communication::net::network;
 use rushmem_communication::sync::mailbox::{self, DescribeWait, MailboxMessage, mailboxes};
 use rushmem_communication::sync::team_signals::GENERATIONS;
 use rushmem_pe::call::{Call, fail};
@@ -336,7 +336,7 @@ fn all_reduce(
     tag: u64,
     own: Proposal,
 ) -> Result<Proposal, Pe> {
-    network::set_call(call);
+    endpoints::set_call(call);
     let me = members.team_pe(job.me).expect("only members agree").0;
     let mut accumulator = own;
     // The proposals that this PE has received and not combined yet, by the receive buffer to which

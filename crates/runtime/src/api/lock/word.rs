@@ -7,7 +7,7 @@
 
 use crate::api::amo;
 use core::ffi::{c_int, c_long};
-use rushmem_communication::net::contexts::Context;
+use rushmem_communication::access::contexts::Context;
 use rushmem_pe::call::Call;
 use rushmem_pe::job::handle::ContextHandle;
 use rushmem_transport::mem::WaitWord;

@@ -6,8 +6,8 @@
 //! other blocks of unmapped memory are one strided operation of the endpoint.
 #![allow(unsafe_code)]
 
+use crate::access::{Access, Completion, RemoteBytes};
 use crate::net::network;
-use crate::net::remote::{Access, Completion, RemoteBytes};
 use crate::observers::{self, AccessKind, ByteBlocks, Effect, Event};
 use core::mem::MaybeUninit;
 use rushmem_transport::{Buffer, DestBuf, RemoteAddr, SourceBuf, StridedBlocks, mem};
@@ -199,10 +199,10 @@ impl Access {
             if IS_PUT {
                 // SAFETY: local blocks, which the caller promises to be valid, or blocks of the
                 // pack.
-                unsafe { self.put_bytes(remote, local, nbytes, Completion::Now) }
+                unsafe { self.issue_put(remote, local, nbytes, Completion::Now) }
             } else {
                 // SAFETY: as above.
-                unsafe { self.get_bytes(local, remote, nbytes, Completion::Now) }
+                unsafe { self.issue_get(local, remote, nbytes, Completion::Now) }
             }
         };
         let whole = span(nbytes, nbytes, n);

@@ -1,4 +1,4 @@
-//! Unit tests of `network`: one test of endpoints, since their table belongs to the process.
+//! Unit tests of `endpoints`: one test of endpoints, since their table belongs to the process.
 
 use super::*;
 use rushmem_pe::call::call;

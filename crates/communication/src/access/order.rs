@@ -7,7 +7,8 @@
 //! operations of a network.
 #![allow(unsafe_code)]
 
-use crate::net::contexts::Context;
+use crate::access::contexts::Context;
+use crate::access::endpoints;
 use crate::net::{network, polls};
 use crate::observers::{self, Action, Event};
 use core::ffi::c_int;
@@ -47,7 +48,7 @@ fn order<C: Context>(call: Call, ctx: C) {
 #[cold]
 fn order_network(call: Call, ctx: ContextHandle) {
     let both = address::are_atomics_by_network() || address::some_statics_are_apart();
-    if let Some(mut endpoint) = network::used_endpoint(call, ctx) {
+    if let Some(mut endpoint) = endpoints::used_endpoint(call, ctx) {
         let done = if both {
             endpoint.quiet()
         } else {
@@ -75,7 +76,7 @@ fn complete_issued<C: Context>(call: Call, ctx: C, is_part: bool) {
     observers::during!(event(call, ctx, Action::Quiet { is_part }), {
         if ctx.is_valid(call)
             && network::is_open()
-            && let Some(mut endpoint) = network::used_endpoint(call, ctx.handle())
+            && let Some(mut endpoint) = endpoints::used_endpoint(call, ctx.handle())
         {
             network::or_fail(call, endpoint.quiet());
         }
@@ -100,7 +101,7 @@ pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
     let observed = observers::call(|| event(call, ctx, Action::QuietTest));
     if ctx.is_valid(call)
         && network::is_open()
-        && let Some(mut endpoint) = network::used_endpoint(call, ctx.handle())
+        && let Some(mut endpoint) = endpoints::used_endpoint(call, ctx.handle())
     {
         is_quiet = network::or_fail(call, endpoint.is_quiet());
     }
@@ -117,7 +118,7 @@ pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
 pub fn local_complete(call: Call) {
     job::require(call);
     if network::is_open() {
-        network::complete(call);
+        endpoints::complete(call);
     }
 }
 
@@ -158,7 +159,7 @@ fn quiet_of_one<C: Context>(call: Call, ctx: C, pe: c_int) {
         ..event(call, ctx, Action::PeQuiet)
     });
     if network::is_open()
-        && let Some(mut endpoint) = network::used_endpoint(call, ctx.handle())
+        && let Some(mut endpoint) = endpoints::used_endpoint(call, ctx.handle())
     {
         network::or_fail(call, endpoint.pe_quiet(network::pe(pe)));
     }

@@ -1,0 +1,317 @@
+//! Accesses off the fast path: the network reaches the bytes, or this CPU does while accesses are
+//! observed or counted. [`put`] and [`get`] show the decisions of each in order: the access is
+//! described ([`Access`]), resolved to the path that reaches its bytes ([`RemoteBytes`]), shown to
+//! observers ([`observers::access`]), and issued, by this CPU or on the endpoint of its context.
+//!
+//! [`contexts`] numbers the PEs of a context, [`endpoints`] has its endpoint, [`order`] completes and
+//! orders what was issued on it.
+//!
+//! This code is cold beside the accesses to mapped memory, but it must be short: a NIC accepts a
+//! request within a few hundred instructions.
+#![allow(unsafe_code)]
+
+pub mod atomic;
+pub mod contexts;
+pub mod endpoints;
+pub mod order;
+mod strided;
+
+use crate::net::network;
+use crate::net::polls;
+use crate::observers::{
+    self, AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event, WordKind,
+};
+use contexts::Context;
+use core::ffi::c_int;
+use endpoints::UsedEndpoint;
+use rushmem_explain::status::PolledObject;
+use rushmem_pe::call::Call;
+use rushmem_pe::job::handle::ContextHandle;
+use rushmem_pe::memory::accessible::LocalAccess;
+use rushmem_pe::memory::{address, checks, constants};
+pub use rushmem_transport::Completion;
+use rushmem_transport::{DestBuf, Get, LocalBuf, Put, RemoteAddr, SourceBuf, mem};
+
+/// One access: the call, the context, the PE, and the symmetric argument.
+#[derive(Clone, Copy)]
+pub struct Access {
+    pub(super) call: Call,
+    pub(super) ctx: ContextHandle,
+    pub(super) pe: c_int,
+    argument: Argument,
+    word: WordKind,
+    /// True if this CPU makes the access wherever the memory is mapped here; false for atomic
+    /// operations that the network carries out on mapped words, too.
+    is_by_cpu: bool,
+}
+
+/// The path to a remote range: the network, or this CPU if the range is mapped here.
+#[derive(Clone, Copy)]
+pub(super) enum RemoteBytes {
+    Network(RemoteAddr),
+    Cpu(*mut u8),
+}
+
+/// Puts `nbytes` bytes to `dest`: the element of a `shmem_p` if `IS_ELEMENT`, otherwise the bytes
+/// of a put, which `AT_QUIET` makes nonblocking. The arguments are those of the routines that put,
+/// in their order, so that they stay in their registers.
+///
+/// # Safety
+/// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
+#[cold]
+#[inline(never)]
+pub unsafe fn put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
+    ctx: C,
+    dest: usize,
+    source: *const u8,
+    nbytes: usize,
+    pe: c_int,
+    call: Call,
+) {
+    let (kind, completion) = match (IS_ELEMENT, AT_QUIET) {
+        (true, _) => (AccessKind::P, Completion::Now),
+        (false, false) => (AccessKind::Put, Completion::Now),
+        (false, true) => (AccessKind::PutNbi, Completion::AtQuiet),
+    };
+    let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
+
+    // Who reaches the bytes: the network, or this CPU while accesses are observed. If nobody does,
+    // the job ends here.
+    let to = access.resolve(dest, nbytes);
+
+    // Who sees the access. Checks end the job if something is wrong with it.
+    let describe = move || {
+        let event = access.event(kind, Effect::Writes, dest, nbytes);
+        if IS_ELEMENT {
+            event
+        } else {
+            event.with_buffer(source, nbytes)
+        }
+    };
+    let _observed = observers::access(describe, to.is_mapped());
+
+    // SAFETY: the caller's promise about `source`.
+    unsafe { access.issue_put(to, source, nbytes, completion) }
+}
+
+/// Gets `nbytes` bytes from `source`: the element of a `shmem_g` if `IS_ELEMENT`, otherwise the
+/// bytes of a get, which `AT_QUIET` makes nonblocking.
+///
+/// # Safety
+/// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
+#[cold]
+#[inline(never)]
+pub unsafe fn get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
+    ctx: C,
+    dest: *mut u8,
+    source: usize,
+    nbytes: usize,
+    pe: c_int,
+    call: Call,
+) {
+    let (kind, completion) = match (IS_ELEMENT, AT_QUIET) {
+        (true, _) => (AccessKind::G, Completion::Now),
+        (false, false) => (AccessKind::Get, Completion::Now),
+        (false, true) => (AccessKind::GetNbi, Completion::AtQuiet),
+    };
+    let access = Access::of_bytes(call, ctx, Argument::Source, pe);
+
+    let from = access.resolve(source, nbytes);
+
+    let describe = move || {
+        let event = access.event(kind, Effect::Reads, source, nbytes);
+        if IS_ELEMENT {
+            event
+        } else {
+            event.with_buffer(dest, nbytes)
+        }
+    };
+    let _observed = observers::access(describe, from.is_mapped());
+    polls::count(call, source, PolledObject::MemoryOf(pe as u32));
+
+    // SAFETY: the caller's promise about `dest`.
+    unsafe { access.issue_get(dest, from, nbytes, completion) }
+}
+
+impl Access {
+    /// Describes an access of `call` to symmetric bytes of `pe`. Messages name them by `argument`.
+    #[inline(always)]
+    pub fn of_bytes<C: Context>(call: Call, ctx: C, argument: Argument, pe: c_int) -> Access {
+        let (ctx, word) = (ctx.handle(), WordKind::Integer);
+        Access {
+            call,
+            ctx,
+            pe,
+            argument,
+            word,
+            is_by_cpu: true,
+        }
+    }
+
+    /// Returns the event of this access, for observers.
+    #[inline(always)]
+    pub(super) fn event(
+        self,
+        kind: AccessKind,
+        effect: Effect,
+        addr: usize,
+        nbytes: usize,
+    ) -> Event {
+        let Access {
+            call,
+            ctx,
+            pe,
+            argument,
+            word,
+            ..
+        } = self;
+        let of_shared = contexts::is_of_shared(ctx);
+        let access = AccessEvent {
+            kind,
+            effect,
+            argument,
+            word,
+            signal: 0,
+            of_shared,
+        };
+        let (remote, local) = (ByteBlocks::one(addr, nbytes), ByteBlocks::NONE);
+        Event {
+            call,
+            action: Action::Access(access),
+            ctx,
+            pe,
+            remote,
+            local,
+        }
+    }
+
+    /// Returns the path to the `nbytes` symmetric bytes at `addr`. Ends the job with an error if
+    /// they are not symmetric, or nothing reaches them.
+    #[inline(always)]
+    pub(super) fn resolve(self, addr: usize, nbytes: usize) -> RemoteBytes {
+        let Access {
+            call,
+            pe,
+            argument,
+            is_by_cpu,
+            ..
+        } = self;
+        let is_open = network::is_open();
+        match address::remote_in_heap(addr, nbytes, pe) {
+            Some(at) if is_open && !(is_by_cpu && address::is_heap_mapped(pe)) => {
+                RemoteBytes::Network(at)
+            }
+            _ => resolve_others(call, argument, addr, nbytes, pe, (is_open, is_by_cpu)),
+        }
+    }
+
+    /// Returns the endpoint of its context.
+    #[inline(always)]
+    pub(super) fn endpoint(self) -> UsedEndpoint {
+        endpoints::endpoint(self.call, self.ctx)
+    }
+
+    /// Copies `nbytes` bytes from `source` to `dest`, or has the endpoint of the context put them.
+    ///
+    /// # Safety
+    /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
+    #[inline(always)]
+    pub(super) unsafe fn issue_put(
+        self,
+        dest: RemoteBytes,
+        source: *const u8,
+        nbytes: usize,
+        completion: Completion,
+    ) {
+        match dest {
+            RemoteBytes::Network(dest) => {
+                let put = Put {
+                    remote: dest,
+                    // SAFETY: the caller's promise about `source`.
+                    local: unsafe { SourceBuf::new(source, nbytes) },
+                    completion,
+                };
+                let done = self.endpoint().put(network::pe(self.pe), put);
+                if let Err(error) = done {
+                    let source = LocalBuf::source(source, nbytes);
+                    network::fail_on_memory(self.call, &error, LocalAccess::Read, source)
+                }
+            }
+            // SAFETY: `to` is mapped, as `resolve` found; the caller promises that `source` is
+            // valid.
+            RemoteBytes::Cpu(to) => unsafe {
+                mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes)
+            },
+        }
+    }
+
+    /// Copies `nbytes` bytes from `source` to `dest`, or has the endpoint of the context get them.
+    ///
+    /// # Safety
+    /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
+    #[inline(always)]
+    pub(super) unsafe fn issue_get(
+        self,
+        dest: *mut u8,
+        source: RemoteBytes,
+        nbytes: usize,
+        completion: Completion,
+    ) {
+        match source {
+            RemoteBytes::Network(source) => {
+                let get = Get {
+                    remote: source,
+                    // SAFETY: the caller's promise about `dest`.
+                    local: unsafe { DestBuf::new(dest, nbytes) },
+                    completion,
+                };
+                let done = self.endpoint().get(network::pe(self.pe), get);
+                if let Err(error) = done {
+                    let dest = LocalBuf { base: dest, nbytes };
+                    network::fail_on_memory(self.call, &error, LocalAccess::Write, dest)
+                }
+            }
+            RemoteBytes::Cpu(from) => {
+                // SAFETY: `from` is mapped, as `resolve` found; the caller promises that `dest` is
+                // valid.
+                unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest, from, nbytes) };
+                polls::count_read();
+            }
+        }
+    }
+}
+
+impl RemoteBytes {
+    #[inline(always)]
+    fn is_mapped(self) -> bool {
+        matches!(self, RemoteBytes::Cpu(_))
+    }
+}
+
+/// The cases of [`Access::resolve`] other than an access to a heap over the network. It takes the
+/// fields of the access: a reference would force the access into memory on the path to a network.
+#[cold]
+#[inline(never)]
+fn resolve_others(
+    call: Call,
+    argument: Argument,
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+    (is_open, is_by_cpu): (bool, bool),
+) -> RemoteBytes {
+    let argument = argument.name();
+    match address::reachable(addr, nbytes, pe).filter(|_| is_by_cpu) {
+        Some(here) => RemoteBytes::Cpu(here),
+        None if constants::can_read(call, argument, addr, nbytes, pe) => {
+            RemoteBytes::Cpu(std::ptr::with_exposed_provenance_mut(addr))
+        }
+        None => RemoteBytes::Network(checks::require_remote(
+            call,
+            argument,
+            addr,
+            nbytes,
+            (pe, is_open),
+        )),
+    }
+}

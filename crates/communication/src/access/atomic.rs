@@ -1,0 +1,290 @@
+//! Atomic operations, and puts with a signal, off the fast path: the network carries them out, or
+//! this CPU does while accesses are observed or counted.
+#![allow(unsafe_code)]
+
+use crate::access::contexts::{self, Context};
+use crate::access::{Access, RemoteBytes};
+use crate::net::network;
+use crate::net::polls;
+use crate::observers::{self, AccessKind, Argument, Effect, WordKind};
+use core::ffi::c_int;
+use rushmem_explain::status::PolledObject;
+use rushmem_pe::call::Call;
+use rushmem_pe::memory::accessible::LocalAccess;
+use rushmem_pe::memory::visibility::release;
+use rushmem_pe::memory::{address, checks};
+use rushmem_transport::mem::{AddAmo, Amo};
+use rushmem_transport::{
+    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Follows, LocalBuf, OldValue, Put,
+    SignalUpdate, SourceBuf, mem,
+};
+
+impl Access {
+    /// Describes an atomic operation on a symmetric word of type `T`.
+    #[inline(always)]
+    pub fn of_word<T: Amo, C: Context>(
+        call: Call,
+        ctx: C,
+        argument: Argument,
+        pe: c_int,
+    ) -> Access {
+        let word = match (C::IS_OF_LOCK, T::IS_FLOAT) {
+            (true, _) => WordKind::Lock,
+            (false, true) => WordKind::Float,
+            (false, false) => WordKind::Integer,
+        };
+        Access::of_bytes(call, ctx, argument, pe).into_atomic(word)
+    }
+
+    /// Describes an update of a symmetric signal word.
+    #[inline(always)]
+    pub fn of_signal<C: Context>(call: Call, ctx: C, pe: c_int) -> Access {
+        Access::of_bytes(call, ctx, Argument::SigAddr, pe).into_atomic(WordKind::Signal)
+    }
+
+    /// Turns an access to bytes into an atomic operation. If the network carries out the atomic
+    /// operations of the job, it also does so on mapped words, except on contexts of
+    /// `SHMEM_TEAM_SHARED` and of teams split from it.
+    #[inline(always)]
+    fn into_atomic(self, word: WordKind) -> Access {
+        let is_by_cpu = contexts::is_by_cpu(self.ctx) || !address::are_atomics_by_network();
+        Access {
+            word,
+            is_by_cpu,
+            ..self
+        }
+    }
+
+    #[inline(always)]
+    fn require_aligned(self, addr: usize, width: AmoWidth) {
+        checks::require_aligned(self.call, self.argument.name(), addr, width.nbytes());
+    }
+
+    /// Performs an atomic operation and returns the old value.
+    #[cold]
+    #[inline(never)]
+    pub fn fetch(
+        self,
+        dest: usize,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) -> u64 {
+        self.require_aligned(dest, width);
+        let describe = move || {
+            let effect = match op {
+                AmoOp::Fetch => Effect::Reads,
+                AmoOp::CompareSwap => Effect::WritesIfEqual,
+                _ => Effect::Writes,
+            };
+            self.event(AccessKind::AmoFetch, effect, dest, width.nbytes())
+        };
+        let word = self.resolve(dest, width.nbytes());
+        // A test of a lock is counted as one.
+        if self.word != WordKind::Lock {
+            polls::count(self.call, dest, PolledObject::MemoryOf(self.pe as u32));
+        }
+        let observed = observers::access(describe, word.is_mapped());
+        let old = match word {
+            RemoteBytes::Cpu(at) => {
+                polls::count_read();
+                // SAFETY: the word is mapped, as `resolve` found, and aligned, as was checked.
+                unsafe { mem::apply(op, width, at, operand, condition) }
+            }
+            RemoteBytes::Network(dest) => {
+                let request = AmoRequest {
+                    dest,
+                    width,
+                    op,
+                    operand,
+                    condition,
+                };
+                self.amo(request, OldValue::Returned)
+            }
+        };
+        if op == AmoOp::CompareSwap && old == condition {
+            observed.set_written();
+        }
+        old
+    }
+
+    /// Starts an atomic operation, whose old value is stored at `fetched` by the next quiet.
+    ///
+    /// # Safety
+    /// `fetched` is valid for a write of a word until then.
+    #[cold]
+    #[inline(never)]
+    pub unsafe fn fetch_nbi(
+        self,
+        fetched: *mut u8,
+        dest: usize,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) {
+        self.require_aligned(dest, width);
+        let describe = move || {
+            let effect = if op == AmoOp::Fetch {
+                Effect::Reads
+            } else {
+                Effect::Writes
+            };
+            let event = self.event(AccessKind::AmoFetchNbi, effect, dest, width.nbytes());
+            event.with_buffer(fetched, width.nbytes())
+        };
+        let word = self.resolve(dest, width.nbytes());
+        let _observed = observers::access(describe, word.is_mapped());
+        match word {
+            RemoteBytes::Cpu(at) => {
+                polls::count_read();
+                // SAFETY: the word is mapped, as `resolve` found, and aligned, as was checked.
+                let old = unsafe { mem::apply(op, width, at, operand, condition) };
+                // SAFETY: the caller's promise about `fetched`.
+                unsafe { width.write(fetched, old) };
+            }
+            RemoteBytes::Network(dest) => {
+                let request = AmoRequest {
+                    dest,
+                    width,
+                    op,
+                    operand,
+                    condition,
+                };
+                // SAFETY: the caller's promise about `fetched`.
+                let old = unsafe { DestBuf::new(fetched, width.nbytes()) };
+                self.amo(request, OldValue::AtQuiet(old));
+            }
+        }
+    }
+
+    /// Performs an atomic operation that returns nothing.
+    #[cold]
+    #[inline(never)]
+    pub fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
+        self.require_aligned(dest, width);
+        let describe = move || self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes());
+        let word = self.resolve(dest, width.nbytes());
+        let _observed = observers::access(describe, word.is_mapped());
+        self.update_word(word, width, op, operand);
+    }
+
+    #[inline(always)]
+    fn update_word(self, word: RemoteBytes, width: AmoWidth, op: AmoOp, operand: u64) {
+        match word {
+            RemoteBytes::Network(dest) => {
+                let request = AmoRequest {
+                    dest,
+                    width,
+                    op,
+                    operand,
+                    condition: 0,
+                };
+                self.amo(request, OldValue::Ignored);
+            }
+            RemoteBytes::Cpu(at) => {
+                release();
+                // SAFETY: the word is mapped, as `resolve` found; each caller has checked that it
+                // is aligned.
+                unsafe { mem::apply(op, width, at, operand, 0) };
+            }
+        }
+    }
+
+    /// Performs an atomic operation over the network. Returns the old value if `old` says
+    /// `OldValue::Returned`; otherwise the result has no meaning.
+    #[inline(always)]
+    fn amo(self, request: AmoRequest, old: OldValue) -> u64 {
+        let done = self.endpoint().amo(network::pe(self.pe), request, old);
+        network::or_fail(self.call, done)
+    }
+
+    /// Puts `nbytes` bytes to `dest`, then updates the signal word at `sig_addr` by `op`.
+    ///
+    /// # Safety
+    /// As [`put`].
+    #[cold]
+    #[inline(never)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the arguments of shmem_put_signal"
+    )]
+    pub unsafe fn put_signal<C: Context>(
+        call: Call,
+        ctx: C,
+        dest: usize,
+        source: *const u8,
+        nbytes: usize,
+        (sig_addr, signal, op): (usize, u64, AmoOp),
+        pe: c_int,
+        completion: Completion,
+    ) {
+        let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
+        let signaling = Access::of_signal(call, ctx, pe);
+        signaling.require_aligned(sig_addr, AmoWidth::Eight);
+        // Observers count a put and its signal as one access of `nbytes` bytes.
+        let describe = move || {
+            let kind = match completion {
+                Completion::Now => AccessKind::PutSignal,
+                Completion::AtQuiet => AccessKind::PutSignalNbi,
+            };
+            let event = access.event(kind, Effect::Writes, dest, nbytes);
+            event.with_buffer(source, nbytes).with_signal(sig_addr)
+        };
+        let _observed = observers::access(describe, false);
+
+        let word = signaling.resolve(sig_addr, AmoWidth::Eight.nbytes());
+        if nbytes == 0 {
+            return signaling.update_word(word, AmoWidth::Eight, op, signal);
+        }
+        let dest = access.resolve(dest, nbytes);
+
+        if let (RemoteBytes::Network(dest), RemoteBytes::Network(word)) = (dest, word) {
+            let put = Put {
+                remote: dest,
+                // SAFETY: the caller's promise about `source`.
+                local: unsafe { SourceBuf::new(source, nbytes) },
+                completion,
+            };
+            let signal = SignalUpdate {
+                dest: word,
+                op,
+                value: signal,
+                follows: Follows::Data,
+            };
+            let done = access.endpoint().put_signal(network::pe(pe), put, signal);
+            if let Err(error) = done {
+                let source = LocalBuf::source(source, nbytes);
+                network::fail_on_memory(call, &error, LocalAccess::Read, source)
+            }
+            return;
+        }
+
+        // SAFETY: the caller's promise about `source`.
+        unsafe { access.issue_put(dest, source, nbytes, completion) };
+        if let RemoteBytes::Network(_) = dest {
+            // This CPU updates the signal, so the network must have written the data by then.
+            let done = access.endpoint().pe_quiet(network::pe(pe));
+            network::or_fail(call, done);
+        }
+        signaling.update_word(word, AmoWidth::Eight, op, signal);
+    }
+}
+
+/// Updates the signal word at `at`, which is mapped here, after all earlier stores of this CPU:
+/// sets it to `signal`, or with another `op` than `Set` adds `signal`.
+///
+/// # Safety
+/// `at` is a mapped and aligned word.
+#[inline(always)]
+pub unsafe fn update_mapped(at: *mut u64, op: AmoOp, signal: u64) {
+    release();
+    if op == AmoOp::Set {
+        // SAFETY: the caller promises a mapped and aligned word.
+        unsafe { u64::set(at, signal) };
+    } else {
+        // SAFETY: the caller promises a mapped and aligned word.
+        unsafe { u64::fetch_add(at, signal) };
+    }
+}

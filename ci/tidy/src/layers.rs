@@ -69,6 +69,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crates/collectives",
             "crates/explain",
             "crates/heap",
+            "crates/locate",
             "crates/pe",
             "crates/race/interface",
             "crates/trace",

@@ -11,6 +11,7 @@ pub mod checks;
 pub mod counters;
 mod event;
 pub mod races;
+pub mod results;
 pub mod trace;
 pub mod writes;
 
@@ -19,8 +20,9 @@ pub use event::{
     FollowedMembers, Membership, WordKind,
 };
 
+use self::results::CollectiveResult;
 use core::ffi::c_int;
-use rushmem_pe::call::call;
+use rushmem_pe::call::{Call, call};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -65,6 +67,8 @@ pub struct OngoingEvent {
     active: u32,
     counted: counters::ObserverState,
     record: trace::ObserverState,
+    /// The result of a collective, for the checks.
+    result: Option<Box<CollectiveResult>>,
     /// True for an access so short that the trace records one time for its begin and its end.
     is_brief: bool,
 }
@@ -212,6 +216,7 @@ impl OngoingEvent {
             active,
             counted: [0; 3],
             record: (0, 0, 0),
+            result: None,
             is_brief: false,
         }
     }
@@ -252,6 +257,9 @@ impl OngoingEvent {
         if self.has(Observer::Races) {
             races::end(&self.event);
         }
+        if self.has(Observer::Checks) {
+            checks::end(&self.event, self.result.as_deref());
+        }
     }
 
     /// Drops the event without an end.
@@ -262,6 +270,15 @@ impl OngoingEvent {
     /// Sets the bytes that a collective reads and writes on this PE.
     pub fn set_arrays(&mut self, source: ByteBlocks, dest: ByteBlocks) {
         (self.event.local, self.event.remote) = (source, dest);
+    }
+
+    /// With `SHMEM_CHECK`, checks the result of a collective against those of earlier ones, and
+    /// keeps it until the end.
+    pub fn check_result(&mut self, describe: impl FnOnce(Call) -> CollectiveResult) {
+        if self.has(Observer::Checks) {
+            let result = self.result.insert(Box::new(describe(self.event.call)));
+            result.check();
+        }
     }
 
     /// Sets the members on whose arrays the result of a collective depends.
@@ -280,6 +297,9 @@ impl Drop for OngoingEvent {
         let interested = match self.event.action {
             Action::Access(_) if self.is_brief => Observer::Races as u32,
             Action::Access(_) => of_access,
+            Action::Collective(_) | Action::Request(_) => {
+                of_access | Observer::Counters as u32 | Observer::Checks as u32
+            }
             _ => of_access | Observer::Counters as u32,
         };
         if self.active & interested != 0 {

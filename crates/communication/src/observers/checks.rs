@@ -3,6 +3,7 @@
 //! its data. An access, a collective and a wait: the calling process and thread ([`caller`]).
 
 use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event};
+use super::results::{self, CollectiveResult};
 use core::ffi::c_int;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job;
@@ -22,13 +23,43 @@ pub(super) fn begin(event: &Event) {
     } = *event;
     match action {
         Action::Access(access) => {
+            note_received(access.kind);
             if access.signal != 0 {
                 check_signal(call, access.signal, remote, pe);
             }
             check_access(event, access);
         }
-        Action::Collective(_) | Action::Wait => caller::check(call, job::require(call)),
+        Action::Collective(_) => caller::check(call, job::require(call)),
+        Action::Wait => {
+            caller::check(call, job::require(call));
+            results::receive();
+        }
+        Action::Seen | Action::Lock | Action::LockHeld(_) | Action::Block { .. } => {
+            results::receive();
+        }
+        Action::Quiet { .. } | Action::QuietOfPes | Action::PeQuiet | Action::QuietTest => {
+            results::quiet();
+        }
         _ => {}
+    }
+}
+
+/// Records the end of an event. `result` is that of a collective.
+pub(super) fn end(event: &Event, result: Option<&CollectiveResult>) {
+    match event.action {
+        Action::Collective(membership) => results::leave(event.call, membership, result),
+        Action::Request(_) => results::receive(),
+        _ => {}
+    }
+}
+
+/// Records what this PE gets from others.
+fn note_received(kind: AccessKind) {
+    use AccessKind::*;
+    match kind {
+        Get | G | GetStrided | AmoFetch => results::receive(),
+        GetNbi | AmoFetchNbi => results::start_fetching(),
+        Put | PutNbi | P | PutStrided | PutSignal | PutSignalNbi | Amo | Collective => {}
     }
 }
 

@@ -2,7 +2,7 @@
 //! opened here, whose instances in all PEs share memory.
 #![allow(unsafe_code)]
 
-use super::event::{AccessEvent, AccessKind, Action, Effect, Event, Membership};
+use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event, Membership};
 use core::ffi::{CStr, c_int, c_void};
 use libloading::Library;
 use rushmem_explain::process::pid_namespace;
@@ -13,7 +13,7 @@ use rushmem_race_interface::{
     AccessOperation, CheckedAccess, CollectiveEvent, Detector, DetectorOpening, LIBRARY, Order,
     SYMBOL, Text, VERSION,
 };
-use rushmem_transport::Segment;
+use rushmem_transport::{Pe, Segment};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -74,6 +74,11 @@ pub(super) fn end(event: &Event) {
         }
         _ => {}
     }
+}
+
+/// Reports that this PE, which has entered the collective `call`, may write `dest` of `pe`.
+pub(super) fn report_writes(detector: &Detector, call: Call, dest: ByteBlocks, pe: Pe) {
+    (detector.writes)(Text::new(call.name()), dest, pe.0);
 }
 
 fn order(detector: &Detector, event: &Event, order: Order) {

@@ -94,9 +94,21 @@ impl Location {
 
 /// Returns `FILE:LINE` of the call, if that is found within [`LIMIT`].
 fn locate_caller() -> Option<String> {
+    let call = CapturedCall::capture();
+    line_of(|| call.locate())
+}
+
+/// Returns `FILE:LINE` of an earlier call from its stack, if that is found within [`LIMIT`].
+pub fn line_on_stack(stack: &Stack) -> Option<String> {
+    let stack = stack.clone();
+    line_of(move || locate_on_stack(&stack))
+}
+
+/// Returns `FILE:LINE` of what `search` finds within [`LIMIT`].
+fn line_of(search: impl FnOnce() -> Option<Location> + Send + 'static) -> Option<String> {
     let (found, receiver) = mpsc::channel();
     // After the limit the receiver is gone, which does not matter.
-    find(move |place| drop(found.send(place)));
+    in_other_thread(move || drop(found.send(search())));
     Some(receiver.recv_timeout(LIMIT).ok()??.line)
 }
 

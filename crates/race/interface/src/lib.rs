@@ -9,7 +9,7 @@ use core::ffi::c_int;
 /// The symbol of the library at which a [`Detector`] is.
 pub const SYMBOL: &[u8] = b"rushmem_race_detector\0";
 /// The version of this interface. The runtime uses no library of another version.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The file name by which the runtime opens the library.
 pub const LIBRARY: &str = "librushmem-race.so.1";
 
@@ -38,6 +38,10 @@ pub struct Detector {
     pub enter: extern "C" fn(&CollectiveEvent),
     /// The calling PE leaves a collective, or has found a non-blocking one complete.
     pub leave: extern "C" fn(&CollectiveEvent),
+    /// The calling PE, which has entered the collective `call`, may write `dest` of `pe` from then
+    /// on, although `pe` may still be in an earlier one. `dest` has the addresses of the calling
+    /// PE.
+    pub writes: extern "C" fn(call: Text, dest: ByteBlocks, pe: u32),
     /// The calling PE has acquired the lock at `addr`, or releases it.
     pub lock: extern "C" fn(addr: usize, is_taken: bool),
     /// A block of the heap is allocated, or freed.
@@ -121,7 +125,7 @@ pub enum AccessOperation {
 
 /// Blocks of bytes at equal distances.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteBlocks {
     /// The address of the first block.
     pub addr: usize,
@@ -161,6 +165,33 @@ impl ByteBlocks {
         self.stride
             .saturating_mul(self.n.saturating_sub(1))
             .saturating_add(self.nbytes)
+    }
+
+    /// Returns true if a byte belongs to both.
+    pub const fn overlaps(self, other: ByteBlocks) -> bool {
+        if self.total() == 0 || other.total() == 0 {
+            return false;
+        }
+        let mut i = 0;
+        while i < self.n {
+            let addr = self.addr + i * self.stride;
+            if other.overlaps_range(addr, self.nbytes) {
+                return true;
+            }
+            i += 1;
+        }
+        false
+    }
+
+    /// Returns true if a byte of the blocks is one of the `nbytes` bytes at `addr`.
+    const fn overlaps_range(self, addr: usize, nbytes: usize) -> bool {
+        let end_of_first = self.addr + self.nbytes;
+        let before = match addr < end_of_first {
+            true => 0,
+            // The blocks that end at `addr` or before.
+            false => (addr - end_of_first) / self.stride + 1,
+        };
+        before < self.n && self.addr + before * self.stride < addr + nbytes
     }
 }
 
@@ -255,4 +286,30 @@ pub struct CollectiveEvent {
     pub source: ByteBlocks,
     /// The bytes of the calling PE that the collective writes.
     pub dest: ByteBlocks,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_overlap_if_they_share_a_byte() {
+        let columns = |addr| ByteBlocks {
+            addr,
+            nbytes: 8,
+            stride: 32,
+            n: 4,
+        };
+        assert!(columns(1000).overlaps(columns(1000)));
+        assert!(columns(1000).overlaps(columns(1039)));
+        assert!(!columns(1000).overlaps(columns(1008)));
+        assert!(!columns(1008).overlaps(columns(1000)));
+        assert!(!columns(1000).overlaps(columns(1128)));
+
+        let all = ByteBlocks::one(1000, 128);
+        assert!(all.overlaps(columns(1024)) && columns(1024).overlaps(all));
+        assert!(!ByteBlocks::one(1008, 24).overlaps(columns(1000)));
+        assert!(ByteBlocks::one(1008, 25).overlaps(columns(1000)));
+        assert!(!ByteBlocks::NONE.overlaps(all) && !all.overlaps(ByteBlocks::one(1000, 0)));
+    }
 }

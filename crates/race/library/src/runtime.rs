@@ -8,7 +8,7 @@ use rushmem_race::areas::SharedAreas;
 use rushmem_race::process::{self, ProcessDetector, active};
 use rushmem_race::shared;
 use rushmem_race_interface::{
-    CheckedAccess, CollectiveEvent, Detector, DetectorOpening, Order, Text, VERSION,
+    ByteBlocks, CheckedAccess, CollectiveEvent, Detector, DetectorOpening, Order, Text, VERSION,
 };
 use std::os::fd::IntoRawFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -26,6 +26,7 @@ pub static rushmem_race_detector: Detector = Detector {
     seen,
     enter,
     leave,
+    writes,
     lock,
     block,
     close,
@@ -99,6 +100,12 @@ extern "C" fn enter(collective: &CollectiveEvent) {
 extern "C" fn leave(collective: &CollectiveEvent) {
     if let Some(process) = active() {
         process.leave(collective);
+    }
+}
+
+extern "C" fn writes(call: Text, dest: ByteBlocks, pe: u32) {
+    if let Some(process) = active() {
+        process.write_result(call.get(), dest, pe);
     }
 }
 

@@ -9,7 +9,7 @@
 #![allow(unsafe_code)]
 
 use crate::coll::combine::Combine;
-use crate::coll::entry::CollectiveEntry;
+use crate::coll::entry::{CollectiveEntry, bytes};
 use crate::coll::executor::{Executor, Parts, PlanArrays, vector_parts};
 use crate::coll::same_collective::CheckedArgument;
 use crate::teams::active_set::PsyncPurpose;
@@ -23,7 +23,8 @@ use rushmem_collectives::choice::{
 use rushmem_collectives::pairwise;
 use rushmem_communication::access::contexts::DefaultContext;
 use rushmem_communication::access::order;
-use rushmem_communication::observers::FollowedMembers;
+use rushmem_communication::observers::results::ResultWriters;
+use rushmem_communication::observers::{ByteBlocks, FollowedMembers};
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job;
 use rushmem_pe::job::handle::TeamHandle;
@@ -139,6 +140,12 @@ pub unsafe fn broadcast(
         (true, true) => entry.show_arrays(source, SymmetricRange::EMPTY),
         (false, _) => entry.show_arrays(SymmetricRange::EMPTY, dest),
     }
+    let (root, writes_own) = (root as u32, !is_on_set);
+    entry.check_result(
+        bytes(dest),
+        bytes(dest),
+        ResultWriters::Root { root, writes_own },
+    );
     entry.check_apart(source, dest);
     executor.limit_lead(root as u32);
     let algorithm = match is_on_set {
@@ -210,6 +217,9 @@ pub unsafe fn collect_within(
     }
     let dest = symmetric(call, "dest", dest, total);
     entry.show_arrays(source, dest);
+    let me = executor.me() as usize;
+    let own_block = dest.part(table[me], table[me + 1] - table[me]);
+    entry.check_result(bytes(dest), bytes(own_block), ResultWriters::Each);
     entry.check_apart(source, dest);
     let blocks = || {
         table
@@ -285,8 +295,10 @@ pub unsafe fn fcollect(
     let source = symmetric_source(call, source, nbytes);
     let dest = symmetric(call, "dest", dest, total);
     entry.require_same_arrays(dest, source, nbytes, &[]);
-    entry.check_apart(source, dest);
     let (n, me) = (executor.n(), executor.me());
+    let own_block = dest.part(me as usize * nbytes, nbytes);
+    entry.check_result(bytes(dest), bytes(own_block), ResultWriters::Each);
+    entry.check_apart(source, dest);
     let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
     match executor.choose(total) {
         AllGatherAlgorithm::Lines => {
@@ -317,8 +329,10 @@ pub unsafe fn alltoall(
     let source = symmetric_source(call, source, total);
     let dest = symmetric(call, "dest", dest, total);
     entry.require_same_arrays(dest, source, nbytes, &[]);
-    entry.check_apart(source, dest);
     let (n, me) = (executor.n(), executor.me());
+    let own_block = dest.part(me as usize * nbytes, nbytes);
+    entry.check_result(bytes(dest), bytes(own_block), ResultWriters::Each);
+    entry.check_apart(source, dest);
     let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
     match executor.choose(nbytes) {
         AllToAllAlgorithm::Lines => {
@@ -380,6 +394,18 @@ pub unsafe fn alltoalls(
         nbytes,
         &[("dst", dst as u64), ("sst", sst as u64)],
     );
+    let elements = ByteBlocks {
+        nbytes: elem_bytes,
+        stride: elem_bytes.saturating_mul(dst as usize),
+        n: nelems * executor.n() as usize,
+        ..bytes(dest)
+    };
+    let own_block = ByteBlocks {
+        addr: elements.addr + executor.me() as usize * nelems * elements.stride,
+        n: nelems,
+        ..elements
+    };
+    entry.check_result(elements, own_block, ResultWriters::Each);
     entry.check_apart(source, dest);
     let parts = Parts::Strided {
         dst: dst as usize,
@@ -408,7 +434,8 @@ pub unsafe fn reduce(
 ) -> c_int {
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
-    executor.all_reduce(entry.checked_vectors(dest, source, nelems, op));
+    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
+    executor.all_reduce(vectors);
     0
 }
 
@@ -427,7 +454,7 @@ pub unsafe fn inscan(
 ) -> c_int {
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
-    let vectors = entry.checked_vectors(dest, source, nelems, op);
+    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
     let me = executor.me();
     entry.show_followed(FollowedMembers::Below, me + 1);
     executor.scan(vectors, false);
@@ -449,7 +476,7 @@ pub unsafe fn exscan(
 ) -> c_int {
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
-    let vectors = entry.checked_vectors(dest, source, nelems, op);
+    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::Below);
     let me = executor.me();
     entry.show_followed(FollowedMembers::Below, me);
     executor.scan(vectors, true);

@@ -12,6 +12,7 @@ use crate::teams::team::Team;
 use core::ffi::{c_int, c_long};
 use rushmem_communication::access::endpoints;
 use rushmem_communication::net::network;
+use rushmem_communication::observers::results::{CollectiveResult, ResultWriters};
 use rushmem_communication::observers::{Action, ByteBlocks, FollowedMembers, ObservedCall};
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::caller::{self, warn_once};
@@ -241,9 +242,29 @@ impl<'a> CollectiveEntry<'a> {
     #[inline]
     pub(crate) fn show_arrays(&mut self, source: SymmetricRange, dest: SymmetricRange) {
         if let Some(observed) = &mut self.observed {
-            let blocks =
-                |range: SymmetricRange| ByteBlocks::one(range.start().addr(), range.nbytes());
-            observed.set_arrays(blocks(source), blocks(dest));
+            observed.set_arrays(bytes(source), bytes(dest));
+        }
+    }
+
+    /// With `SHMEM_CHECK`, checks that other members do not still wait for an earlier result in
+    /// what this collective writes: `dest` on a member, of which this PE writes `written`. Does
+    /// nothing for a non-blocking collective.
+    #[inline]
+    pub(crate) fn check_result(
+        &mut self,
+        dest: ByteBlocks,
+        written: ByteBlocks,
+        writers: ResultWriters,
+    ) {
+        let CollectiveCall {
+            team, in_request, ..
+        } = self.collective;
+        if let Some(observed) = &mut self.observed
+            && !in_request
+        {
+            let members = (team.members(), team.me().0);
+            let ranges = (dest, written);
+            observed.check_result(|call| CollectiveResult::new(call, members, ranges, writers));
         }
     }
 
@@ -264,11 +285,13 @@ impl<'a> CollectiveEntry<'a> {
         source: *const u8,
         nelems: usize,
         op: &'static Combine,
+        writers: ResultWriters,
     ) -> Vectors {
         let (call, nbytes) = (self.collective.call, nelems.saturating_mul(op.elem_bytes()));
         let dest = symmetric(call, "dest", dest, nbytes);
         let source = symmetric_source(call, source, nbytes);
         self.require_same_arrays(dest, source, nbytes, &[]);
+        self.check_result(bytes(dest), bytes(dest), writers);
         require_disjoint(call, self.job, source, dest);
         Vectors { source, dest, op }
     }
@@ -287,6 +310,11 @@ impl<'a> CollectiveEntry<'a> {
             );
         }
     }
+}
+
+/// Returns a range as one block of bytes.
+pub(crate) fn bytes(range: SymmetricRange) -> ByteBlocks {
+    ByteBlocks::one(range.start().addr(), range.nbytes())
 }
 
 /// With `SHMEM_CHECK`, ends the job with an error if `source` and `dest` overlap but are not the

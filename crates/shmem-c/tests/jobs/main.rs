@@ -18,6 +18,7 @@ mod overlap;
 mod pages;
 mod points;
 mod requests;
+mod results;
 mod soak;
 mod statistics;
 mod trace;

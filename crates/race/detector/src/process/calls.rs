@@ -343,6 +343,25 @@ impl ProcessDetector {
         });
     }
 
+    /// Records that this PE, which has entered the collective `call`, may write the result of `pe`
+    /// from then on. `pe` leaves the collective after that, so only what it does before it calls
+    /// may be a race: for example, it may still be in an earlier collective.
+    pub fn write_result(&self, call: &'static str, dest: ByteBlocks, pe: u32) {
+        self.with_issuing(|thread| {
+            let site = sites::of_call(&self.areas, call);
+            let nbytes = dest.total();
+            let kind = ShadowKind::WRITE;
+            // Of the epoch that ended when it entered.
+            let entered = thread.epoch() - 1;
+            let record = AccessSite { kind, site, nbytes }.record(thread.actor, entered);
+            let view = View {
+                clock: &thread.clock,
+                fenced: &[],
+            };
+            self.record_blocks(dest, Some(pe), record, view);
+        });
+    }
+
     /// Records that this PE leaves a collective, which has read `source` and written `dest`.
     pub fn leave(&self, collective: &CollectiveEvent) {
         self.operations.fetch_add(1, Relaxed);

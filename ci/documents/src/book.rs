@@ -13,6 +13,8 @@ use task_support::process::{self, capture};
 use task_support::task::Absent;
 use task_support::workspace::Workspace;
 
+use crate::reference;
+
 /// The prefix of a link to another file of the repository.
 const OUTSIDE: &str = "../";
 
@@ -48,8 +50,22 @@ fn make(workspace: &Workspace) -> Result<PathBuf> {
     let introduction = read(&workspace.root.join("README.md"))?.replace("](docs/", "](");
     write(&sources.join("introduction.md"), &introduction)?;
     let mut summary = read(&sources.join("SUMMARY.md"))?.replace("../README.md", "introduction.md");
-    summary += "\n# Routines\n\n";
-    for page in manual::pages() {
+    summary += "\n# Routines\n";
+    let routines = manual::pages();
+    let mut chapter = None;
+    for page in &routines {
+        if chapter != Some(&page.chapter) {
+            chapter = Some(&page.chapter);
+            let (file, title) = (
+                reference::file(&page.chapter),
+                reference::title(&page.chapter),
+            );
+            write(
+                &sources.join(&file),
+                &reference::index(&page.chapter, &routines),
+            )?;
+            let _ = writeln!(summary, "\n- [{title}]({file})");
+        }
         let source = dir.join("page.3");
         let text = page
             .text
@@ -64,9 +80,14 @@ fn make(workspace: &Workspace) -> Result<PathBuf> {
         let html = as_markdown(without_head_and_foot(&html));
         write(
             &sources.join(format!("{}.md", page.name)),
-            &format!("# {}\n\n{html}", page.name),
+            &format!(
+                "# {}\n\n{}\n\n{}\n",
+                page.name,
+                reference::with_pages(&html, &routines),
+                reference::place_in_the_standard(&page.chapter)
+            ),
         )?;
-        let _ = writeln!(summary, "- [{0}]({0}.md)", page.name);
+        let _ = writeln!(summary, "  - [{0}]({0}.md)", page.name);
     }
     write(&sources.join("SUMMARY.md"), &summary)?;
     for page in files(&sources, ".md")? {
@@ -76,10 +97,12 @@ fn make(workspace: &Workspace) -> Result<PathBuf> {
             text.lines()
                 .find_map(|line| Some(line.strip_prefix("# ")?.to_owned()))
         };
-        write(
-            &page,
-            &with_titles(&without_links_outside(&read(&page)?), title),
-        )?;
+        let text = with_titles(&without_links_outside(&read(&page)?), title);
+        let depth = page
+            .strip_prefix(&sources)
+            .map_or(1, |path| path.components().count());
+        let text = reference::with_links(&text, &routines, &"../".repeat(depth - 1));
+        write(&page, &text)?;
     }
     process::run(
         Command::new("mdbook")

@@ -4,6 +4,7 @@
 
 mod book;
 mod codegen;
+mod reference;
 
 use std::process::ExitCode;
 

@@ -28,6 +28,10 @@ pub struct ManPage {
     pub name: String,
     /// The names of the routines that it describes, without that of the page.
     pub routines: Vec<String>,
+    /// The words of its first line.
+    pub summary: String,
+    /// The chapter of the standard that it describes, such as `9.6`, or that it extends.
+    pub chapter: String,
     /// The text in the language of man pages.
     pub text: String,
 }
@@ -41,6 +45,13 @@ struct Described<'a> {
 }
 
 impl Described<'_> {
+    /// Returns the chapter of the first section that it describes, such as `9.6`.
+    fn chapter(&self) -> Option<String> {
+        let numbers: Vec<&str> = self.sections.first()?.split('.').take(2).collect();
+        let is_section = numbers.iter().all(|part| part.parse::<u32>().is_ok());
+        is_section.then(|| numbers.join("."))
+    }
+
     /// Returns the texts of all lines that begin with a label.
     fn labeled(&self, label: &str) -> impl Iterator<Item = &str> {
         self.paragraphs
@@ -57,9 +68,17 @@ impl Described<'_> {
 pub fn pages() -> Vec<ManPage> {
     let table = SpecTable::read();
     let (described, arguments) = read();
+    let mut chapter = String::new();
     described
         .iter()
-        .map(|page| write(page, &described, &table, &arguments))
+        .map(|page| {
+            // A page without a section, of an extension, follows those of its chapter.
+            chapter = page.chapter().unwrap_or(std::mem::take(&mut chapter));
+            ManPage {
+                chapter: chapter.clone(),
+                ..write(page, &described, &table, &arguments)
+            }
+        })
         .collect()
 }
 
@@ -196,14 +215,9 @@ fn write(
         roff.text([roman(format!("Deprecated there: {}.", old.join(", ")))]);
     }
     roff.control("SH", ["SEE ALSO"]);
-    let chapter = |page: &Described<'_>| {
-        page.sections
-            .first()
-            .map(|s| s.split('.').take(2).collect::<String>())
-    };
     let near = all
         .iter()
-        .filter(|other| other.name != page.name && chapter(other) == chapter(page));
+        .filter(|other| other.name != page.name && other.chapter() == page.chapter());
     let near: Vec<String> = near.map(|other| format!("{}(3)", other.name)).collect();
     let others = ["oshcc(1)", "oshrun(1)", "rushmem(7)"].map(str::to_owned);
     roff.text([roman(
@@ -224,6 +238,8 @@ fn write(
     ManPage {
         name: page.name.to_owned(),
         routines,
+        summary: page.summary.to_owned(),
+        chapter: String::new(),
         text: roff.to_roff(),
     }
 }

@@ -1,0 +1,155 @@
+//! The pages of the routines in the book: a page of each chapter of the standard with its routines,
+//! links between them and to the standard, and links from the other pages, whose routines in the
+//! form of code lead to the page that describes them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use installation::manual::ManPage;
+
+/// The text of the standard.
+const STANDARD: &str = "http://openshmem.org/site/sites/default/site_files/OpenSHMEM-1.6.pdf";
+
+/// The titles of the chapters of the standard with routines.
+const CHAPTERS: [(&str, &str); 14] = [
+    ("9.1", "Library setup, exit and query"),
+    ("9.2", "Thread support"),
+    ("9.3", "Memory management"),
+    ("9.4", "Teams"),
+    ("9.5", "Contexts"),
+    ("9.6", "Remote memory access"),
+    ("9.7", "Atomic memory operations"),
+    ("9.8", "Signals"),
+    ("9.9", "Sessions"),
+    ("9.10", "Collectives"),
+    ("9.11", "Waits and tests"),
+    ("9.12", "Memory ordering"),
+    ("9.13", "Locks"),
+    ("10.1", "Profiling, and old routines"),
+];
+
+/// Returns the title of a chapter.
+///
+/// # Panics
+/// If [`CHAPTERS`] lacks it.
+pub fn title(chapter: &str) -> String {
+    let found = CHAPTERS.iter().find(|(number, _)| *number == chapter);
+    let (number, title) = found.unwrap_or_else(|| panic!("no title for chapter {chapter}"));
+    format!("{title} ({number})")
+}
+
+/// Returns the name of the file with the routines of a chapter.
+pub fn file(chapter: &str) -> String {
+    format!("routines-{chapter}.md")
+}
+
+/// Returns the page with the routines of a chapter.
+pub fn index(chapter: &str, routines: &[ManPage]) -> String {
+    let mut text = format!("# {}\n\n| page | |\n|---|---|\n", title(chapter));
+    for page in routines.iter().filter(|page| page.chapter == chapter) {
+        let _ = writeln!(text, "| [{0}]({0}.md) | {1} |", page.name, page.summary);
+    }
+    text + "\n" + &place_in_the_standard(chapter) + "\n"
+}
+
+/// Returns a line that links to the chapter of the standard.
+pub fn place_in_the_standard(chapter: &str) -> String {
+    format!("The standard: [OpenSHMEM 1.6]({STANDARD}), chapter {chapter}.")
+}
+
+/// Replaces `NAME(3)` by a link to the page of that name, in the HTML of a page.
+pub fn with_pages(html: &str, routines: &[ManPage]) -> String {
+    let mut html = html.to_owned();
+    for page in routines {
+        // A name may end another one, so the character before it counts.
+        for before in [" ", "\n", ">"] {
+            let name = format!("{before}{}(3)", page.name);
+            let link = format!("{before}<a href=\"{0}.html\">{0}(3)</a>", page.name);
+            html = html.replace(&name, &link);
+        }
+    }
+    html
+}
+
+/// Makes each routine that a page in Markdown names in the form of code a link to its page. Blocks
+/// of code and texts of links stay as they are. `top` leads from the page to the top directory.
+pub fn with_links(text: &str, routines: &[ManPage], top: &str) -> String {
+    let pages: BTreeMap<&str, &str> = routines
+        .iter()
+        .flat_map(|page| {
+            let names = page.routines.iter().map(String::as_str);
+            names
+                .chain([page.name.as_str()])
+                .map(|name| (name, page.name.as_str()))
+        })
+        .collect();
+    let mut is_code = false;
+    let lines = text.split('\n').map(|line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        match is_code || is_fence || line.starts_with('#') {
+            true => line.to_owned(),
+            false => linked(line, &pages, top),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Makes the routines in a line links.
+fn linked(line: &str, pages: &BTreeMap<&str, &str>, top: &str) -> String {
+    // Between backticks, every second part is code.
+    let parts: Vec<&str> = line.split('`').collect();
+    let mut result = String::new();
+    for (i, part) in parts.iter().enumerate() {
+        let is_span = i % 2 == 1 && i + 1 < parts.len();
+        let is_in_link = is_span && (parts[i - 1].ends_with('[') || parts[i + 1].starts_with(']'));
+        let page = pages
+            .get(part.trim_end_matches("()"))
+            .filter(|_| is_span && !is_in_link);
+        match (is_span, page) {
+            (true, Some(page)) => {
+                let _ = write!(result, "[`{part}`]({top}{page}.md)");
+            }
+            (true, None) => {
+                let _ = write!(result, "`{part}`");
+            }
+            (false, _) if i % 2 == 1 => {
+                let _ = write!(result, "`{part}");
+            }
+            (false, _) => result += part,
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use installation::manual;
+
+    #[test]
+    fn each_page_of_the_manual_belongs_to_a_chapter() {
+        for page in manual::pages() {
+            assert!(!title(&page.chapter).is_empty());
+        }
+    }
+
+    #[test]
+    fn routines_in_a_text_lead_to_their_pages() {
+        let pages = BTreeMap::from([
+            ("shmem_int_put", "shmem_put"),
+            ("shmem_quiet", "shmem_quiet"),
+        ]);
+        let of = |line| linked(line, &pages, "../");
+        let link = "a [`shmem_int_put`](../shmem_put.md) and [`shmem_quiet()`](../shmem_quiet.md).";
+        assert_eq!(of("a `shmem_int_put` and `shmem_quiet()`."), link);
+        for same in [
+            "`other`",
+            "[`shmem_quiet`](x.md)",
+            "a ` alone",
+            "shmem_quiet",
+        ] {
+            assert_eq!(of(same), same);
+        }
+    }
+}

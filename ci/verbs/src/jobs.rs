@@ -180,6 +180,7 @@ pub fn all(paths: &GuestPaths, libraries: &[Libraries]) -> Vec<GuestJob> {
         for network in [&UCX, &UD, &OFI] {
             if (library.has)(network) {
                 programs(&mut jobs, paths, network, library);
+                jobs.extend(verified(paths, network, library));
                 suites(&mut jobs, paths, network, library);
             }
         }
@@ -297,6 +298,32 @@ fn programs(
             });
         }
     }
+}
+
+/// Returns the job of shmem-verify over the network, with the system's libraries.
+fn verified(
+    GuestPaths { prefix, .. }: &GuestPaths,
+    network: &VerbsNetwork,
+    library: &Libraries,
+) -> Option<GuestJob> {
+    if !library.environment.is_empty() || network.suite.is_none() {
+        return None;
+    }
+    let bin = prefix.join("bin");
+    let limit = OF_SUITE.as_secs();
+    Some(GuestJob {
+        name: format!("one-{}-verify", network.name),
+        command: format!(
+            "env {} SHMEM_TRANSPORT={} SHMEM_SYMMETRIC_SIZE=48m SHMEM_ONNODE=off {bin}/oshrun -n 2 \
+             {bin}/shmem-verify --quick --limit {limit}",
+            network.environment,
+            network.transport,
+            bin = bin.display()
+        ),
+        limit: OF_SUITE,
+        pair: false,
+        measures: false,
+    })
 }
 
 /// Adds the jobs of the suite, if it runs over the network.

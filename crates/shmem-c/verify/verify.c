@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,6 +70,13 @@ void verify_failed(const char *text, const char *file, int line) {
     if (__atomic_fetch_add(&finding->failures, 1, __ATOMIC_RELAXED) > 0 || text == NULL)
         return;
     snprintf(finding->first, TEXT, "%s (%s:%d)", text, file, line);
+}
+
+/* Called by a program that finds that this job cannot run it. */
+void verify_not_there(const char *why) {
+    struct finding *finding = &own.findings[current];
+    finding->state = NOT_THERE;
+    snprintf(finding->first, TEXT, "%s", why);
 }
 
 static void hangs(int number) {
@@ -224,23 +232,48 @@ static void write_text(FILE *to, const char *text) {
     putc('"', to);
 }
 
-/* Writes the members of the record that describe the job. */
-static void write_job(FILE *to, const struct options *options, int n, int nodes) {
-    struct utsname system;
-    char name[SHMEM_MAX_NAME_LEN + 1] = "";
+/* The library, the machine and the path between the PEs. */
+struct place {
+    char library[SHMEM_MAX_NAME_LEN + 1];
     int major, minor;
-    uname(&system);
-    shmem_info_get_name(name);
-    shmem_info_get_version(&major, &minor);
-    fprintf(to, "{\n  \"library\": ");
-    write_text(to, name);
-    fprintf(to, ",\n  \"standard\": \"%d.%d\",\n  \"kernel\": ", major, minor);
-    write_text(to, system.release);
-    fprintf(to, ",\n  \"machine\": ");
-    write_text(to, system.machine);
-    fprintf(to, ",\n  \"pes\": %d,\n  \"nodes\": %d,\n  \"transport\": ", n, nodes);
-    write_text(to, shmemx_transport() ? shmemx_transport() : "");
-    fprintf(to, ",\n  \"level\": \"%s\"", level_name(options->level));
+    struct utsname system;
+    const char *path, *pmix;
+};
+
+/* Returns what PE 0 knows of the job. The library is initialized. */
+static struct place place_of_job(void) {
+    struct place place = {.library = ""};
+    shmem_info_get_name(place.library);
+    shmem_info_get_version(&place.major, &place.minor);
+    uname(&place.system);
+    place.path = shmemx_transport() ? shmemx_transport() : "";
+    /* Launchers that have PMIx tell its version. */
+    place.pmix = getenv("PMIX_VERSION");
+    return place;
+}
+
+/* Writes a member of the record; null without a text. */
+static void write_member(FILE *to, const char *name, const char *text) {
+    fprintf(to, ",\n  \"%s\": ", name);
+    if (text == NULL)
+        fprintf(to, "null");
+    else
+        write_text(to, text);
+}
+
+/* Writes the members of the record that describe the job. */
+static void write_job(FILE *to, const struct options *options, int is_right, int n, int nodes) {
+    const struct place place = place_of_job();
+    fprintf(to, "{\n  \"verdict\": \"%s\"", is_right ? "right" : "wrong");
+    write_member(to, "program", "shmem-verify " VERSION);
+    write_member(to, "library", place.library);
+    fprintf(to, ",\n  \"standard\": \"%d.%d\"", place.major, place.minor);
+    write_member(to, "kernel", place.system.release);
+    write_member(to, "machine", place.system.machine);
+    write_member(to, "pmix", place.pmix);
+    fprintf(to, ",\n  \"pes\": %d,\n  \"nodes\": %d", n, nodes);
+    write_member(to, "transport", place.path);
+    write_member(to, "level", level_name(options->level));
     fprintf(to, ",\n  \"quick\": %s,\n  \"settings\": {", options->quick ? "true" : "false");
     const char *separator = "";
     static const char *const prefixes[] = {"SHMEM_", "UCX_", "FI_"};
@@ -278,6 +311,36 @@ static void write_job(FILE *to, const struct options *options, int n, int nodes)
     }
 }
 
+/* Writes the last member: the findings of shmem-info's doctor on the node of PE 0: the versions of libraries and drivers,
+ * the NICs, and which transports are usable. It writes JSON, without names and addresses of hosts.
+ * The member is null if shmem-info is not beside this program. */
+static void write_doctor(FILE *to) {
+    char program[4096];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = 0;
+    char *slash = strrchr(program, '/');
+    fprintf(to, ",\n  \"doctor\": ");
+    FILE *from = NULL;
+    if (slash != NULL && (size_t)(slash - program) + sizeof "/shmem-info" <= sizeof program) {
+        strcpy(slash, "/shmem-info");
+        /* A variable, so that the shell takes the path as it is. */
+        setenv("SHMEM_VERIFY_DOCTOR", program, 1);
+        from = popen("exec \"$SHMEM_VERIFY_DOCTOR\" --doctor --json 2>/dev/null", "r");
+        unsetenv("SHMEM_VERIFY_DOCTOR");
+    }
+    char line[4096];
+    int is_first = 1;
+    while (from != NULL && fgets(line, sizeof line, from) != NULL) {
+        fputs(line, to);
+        is_first = 0;
+    }
+    if (from != NULL)
+        pclose(from);
+    if (is_first)
+        fputs("null\n", to);
+    fputs("}\n", to);
+}
+
 static void write_programs(FILE *to, const struct sum *sums) {
     const char *separator = "";
     fprintf(to, ",\n  \"programs\": [");
@@ -295,25 +358,40 @@ static void write_programs(FILE *to, const struct sum *sums) {
         fprintf(to, "}");
         separator = ",";
     }
-    fprintf(to, "\n  ]\n}\n");
+    fprintf(to, "\n  ]");
+}
+
+/* Returns the text of the record, or null. */
+static char *record_text(const struct options *options, const struct sum *sums, int is_right, int n, int nodes,
+                         size_t *nbytes) {
+    char *text = NULL;
+    FILE *to = open_memstream(&text, nbytes);
+    if (to == NULL)
+        return NULL;
+    write_job(to, options, is_right, n, nodes);
+    write_programs(to, sums);
+    write_doctor(to);
+    fclose(to);
+    return text;
 }
 
 /* Writes the record to a file beside the given one, and renames it: of two runs in one directory, the
- * last one's record remains, and it is complete. */
-static int write_record(const struct options *options, const struct sum *sums, int n, int nodes) {
-    char temporary[4096];
-    snprintf(temporary, sizeof temporary, "%s.%ld", options->output, (long)getpid());
-    FILE *to = fopen(temporary, "w");
-    int is_written = to != NULL;
-    if (is_written) {
-        write_job(to, options, n, nodes);
-        write_programs(to, sums);
-        is_written = !ferror(to);
-        is_written = fclose(to) == 0 && is_written && rename(temporary, options->output) == 0;
-    }
+ * last one's record remains, and it is complete. A device or a pipe is written to directly. */
+static int write_record(const char *output, const char *text, size_t nbytes) {
+    struct stat found;
+    const int is_file = stat(output, &found) != 0 || S_ISREG(found.st_mode);
+    char beside[4096];
+    snprintf(beside, sizeof beside, "%s.%ld", output, (long)getpid());
+    const char *path = is_file ? beside : output;
+    FILE *to = fopen(path, "w");
+    int is_written = to != NULL && text != NULL && fwrite(text, 1, nbytes, to) == nbytes && fflush(to) == 0;
+    if (to != NULL)
+        is_written &= fclose(to) == 0;
+    is_written = is_written && (!is_file || rename(beside, output) == 0);
     if (!is_written) {
-        fprintf(stderr, "shmem-verify: the record %s could not be written: %s\n", options->output, strerror(errno));
-        unlink(temporary);
+        fprintf(stderr, "shmem-verify: the record %s could not be written: %s\n", output, strerror(errno));
+        if (is_file)
+            unlink(beside);
     }
     return is_written;
 }
@@ -365,15 +443,22 @@ static int report(const struct options *options) {
                 add(&sums[i], &finding, pe);
             }
         }
-        printf("%d PEs on %d node%s\n", n, nodes, nodes == 1 ? "" : "s");
+        const struct place place = place_of_job();
+        printf("%s, OpenSHMEM %d.%d, on Linux %s, %s\n", place.library, place.major, place.minor, place.system.release,
+               place.system.machine);
+        printf("%d PEs on %d node%s, %s\n\n", n, nodes, nodes == 1 ? "" : "s", place.path);
         print_families_found(sums);
         for (int i = 0; i < PROGRAMS; i++)
             is_right &= sums[i].failures == 0;
         puts(is_right ? "Everything that was verified is right." : "Something is wrong.");
         if (n == 1)
             puts("One PE verifies little: start several, on several nodes.");
-        if (options->output != NULL)
-            is_right &= write_record(options, sums, n, nodes);
+        if (options->output != NULL) {
+            size_t nbytes = 0;
+            char *text = record_text(options, sums, is_right, n, nodes, &nbytes);
+            is_right &= write_record(options->output, text, nbytes);
+            free(text);
+        }
         fflush(stdout);
     }
     shmem_finalize();

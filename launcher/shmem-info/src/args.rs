@@ -32,7 +32,7 @@ pub struct InfoFlags {
     /// Print whether jobs can run on this machine, and what its limits, memory, CPUs, NICs and
     /// transports are good for; the exit status is 1 if no job can run. `oshrun --doctor` examines
     /// all hosts of a job, and tries one
-    #[arg(long, conflicts_with_all = ["transports", "topology", "json", "markdown"])]
+    #[arg(long, conflicts_with_all = ["transports", "topology", "markdown"])]
     pub doctor: bool,
 
     /// With --doctor, say why each part of a transport that jobs do not use is not used
@@ -61,7 +61,8 @@ pub struct InfoFlags {
     #[arg(long, hide = true, value_enum, value_name = "ROLE")]
     pub doctor_pe: Option<Role>,
 
-    /// Print the version, the settings that have a value, and the transports as JSON
+    /// Print the version, the settings that have a value, and the transports as JSON; with --doctor,
+    /// its findings, without names and addresses of hosts
     #[arg(long, conflicts_with_all = ["transports", "markdown", "topology"])]
     pub json: bool,
 

@@ -15,9 +15,11 @@ mod times;
 mod transports;
 
 pub use examination::report;
-use finding::{Finding, Grade, verdict};
+use finding::{Finding, Grade, Section, verdict};
 pub use job::{Examined, examine};
 pub use pe::{Role, run};
+use rustix::system::uname;
+use serde::Serialize;
 
 /// Returns the doctor's report on this machine, and true if a job can run on it. With `says_why`,
 /// the report gives the reason for each part of a transport that is not used.
@@ -27,17 +29,49 @@ pub fn this_machine(says_why: bool) -> Result<(String, bool), String> {
         .iter()
         .map(|section| section.text(says_why))
         .collect();
-    let bad: Vec<&Finding> = sections
-        .iter()
-        .flat_map(|section| &section.findings)
-        .filter(|finding| finding.grade == Grade::Bad)
-        .collect();
-    let verdict = match bad.first() {
-        None => verdict(
+    let Some(first) = first_bad(&sections) else {
+        let verdict = verdict(
             true,
             ": this machine can run jobs; `oshrun --doctor` tries one",
-        ),
-        Some(first) => verdict(false, &format!(": repair first {first}")),
+        );
+        let next = to_verify("oshrun -n 4 shmem-verify");
+        return Ok((format!("{verdict}\n{text}{next}"), true));
     };
-    Ok((format!("{verdict}\n{text}"), bad.is_empty()))
+    let verdict = verdict(false, &format!(": repair first {first}"));
+    Ok((format!("{verdict}\n{text}"), false))
+}
+
+/// Returns the findings on this machine as JSON, without names and addresses of hosts, and true if
+/// a job can run on it.
+pub fn findings_as_json() -> Result<(String, bool), String> {
+    let name = uname();
+    let host = name.nodename().to_string_lossy();
+    let sections: Vec<Section> = transports::with_host()?
+        .iter()
+        .map(|section| section.without_hosts(&host))
+        .collect();
+    let is_ok = first_bad(&sections).is_none();
+    let report = MachineReport {
+        ok: is_ok,
+        sections,
+    };
+    let text = serde_json::to_string_pretty(&report).expect("plain data");
+    Ok((text + "\n", is_ok))
+}
+
+/// The report on a machine in JSON.
+#[derive(Serialize)]
+struct MachineReport {
+    ok: bool,
+    sections: Vec<Section>,
+}
+
+fn first_bad(sections: &[Section]) -> Option<&Finding> {
+    let mut findings = sections.iter().flat_map(|section| &section.findings);
+    findings.find(|finding| finding.grade == Grade::Bad)
+}
+
+/// Returns the last lines of a report: the command that verifies the library.
+fn to_verify(command: &str) -> String {
+    format!("\nto verify the library with values:\n  {command}\n")
 }

@@ -67,6 +67,9 @@ struct Answer {
 /// Carries out the command line. Returns the text to print.
 fn answer(flags: InfoFlags) -> Result<Answer, String> {
     let of_doctor = |(text, is_ok)| Answer { text, is_ok };
+    if flags.doctor && flags.json {
+        return doctor::findings_as_json().map(of_doctor);
+    }
     if flags.doctor {
         return doctor::this_machine(flags.why).map(of_doctor);
     }

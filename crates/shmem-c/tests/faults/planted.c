@@ -63,6 +63,13 @@ void shmem_putmem_signal(void *dest, const void *source, size_t nelems, uint64_t
 void (shmem_signal_add)(uint64_t *sig_addr, uint64_t signal, int pe) {
     pshmem_signal_set(sig_addr, signal, pe);
 }
+#elif defined(FENCE_DOES_NOTHING)
+void shmem_fence(void) {}
+void shmem_ctx_fence(shmem_ctx_t ctx) { (void)ctx; }
+#elif defined(REFUSES_THREAD_MULTIPLE)
+int shmem_init_thread(int requested, int *provided) {
+    return pshmem_init_thread(requested > SHMEM_THREAD_SERIALIZED ? SHMEM_THREAD_SERIALIZED : requested, provided);
+}
 #elif defined(WAIT_RETURNS_AT_ONCE)
 void shmem_int_wait_until(int *ivar, int cmp, int cmp_value) {
     (void)ivar, (void)cmp, (void)cmp_value;

@@ -23,9 +23,11 @@ enum { CHECK_SHOWN = 12 };
 #ifdef SHMEM_VERIFY
 enum { CHECK_PRINTS = 0 };
 void verify_failed(const char *text, const char *file, int line);
+void verify_not_there(const char *why);
 #else
 enum { CHECK_PRINTS = 1 };
 static inline void verify_failed(const char *text, const char *file, int line) { (void)text, (void)file, (void)line; }
+static inline void verify_not_there(const char *why) { (void)why; }
 #endif
 
 static int check_me, check_n;

@@ -92,7 +92,9 @@ impl Launcher {
     }
 }
 
-const HYDRA: &[&str] = &["mpiexec.hydra"];
+pub const HYDRA: &[&str] = &["mpiexec.hydra"];
+/// Open MPI's mpirun by Debian's name, since MPICH may also have an mpirun.
+pub const MPIRUN: &[&str] = &["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"];
 const PRTERUN: &[&str] = &[
     "prterun",
     "--allow-run-as-root",
@@ -119,9 +121,8 @@ fn require_any(launchers: impl Iterator<Item = Launcher>) -> Vec<Launcher> {
     launchers
 }
 
-/// Returns Open MPI's mpirun by Debian's name, since MPICH may also have an mpirun.
 fn mpirun() -> Launcher {
-    Launcher::needed(&["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"])
+    Launcher::needed(MPIRUN)
 }
 
 /// Returns the launcher of the system and that of `RUSHMEM_PRRTE_DIR`, as far as they exist.

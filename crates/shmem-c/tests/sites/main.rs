@@ -31,4 +31,5 @@ testkit::test_modules! {
     threads,
     transports,
     unique_id,
+    verify,
 }

@@ -10,7 +10,8 @@ use crate::launchers::{
     warns_of_pes_without_finalize,
 };
 use crate::recipes::{self, assert_rings};
-use testkit::{Job, absent, program, scenario};
+use crate::verify;
+use testkit::{Job, absent, prefix, program, scenario};
 
 /// A private Slurm with two hosts and two nodes on each, until it is dropped.
 struct Slurm {
@@ -88,6 +89,9 @@ fn over_each_of_its_protocols() {
     assert_ne!(outcome.code(), 0, "{outcome}");
     assert!(outcome.stderr.contains("srun --mpi=pmix"), "{outcome}");
 
+    let four = slurm.launcher(&["--mpi=pmix", "-N4", "--overcommit"]);
+    verify::is_right(four.job(prefix().join("bin/shmem-verify"), 4), "tcp");
+
     oshrun_in_an_allocation(&slurm);
     recipes_in_an_allocation(&slurm);
 
@@ -106,7 +110,7 @@ fn over_each_of_its_protocols() {
 /// Runs oshrun in an allocation. It starts its daemons by srun on the nodes of the allocation.
 fn oshrun_in_an_allocation(slurm: &Slurm) {
     let salloc = slurm.dir.join("salloc").display().to_string();
-    let oshrun = testkit::prefix().join("bin/oshrun").display().to_string();
+    let oshrun = prefix().join("bin/oshrun").display().to_string();
     let job = |source: PathBuf, options: &[&str]| {
         let words = [&[salloc.as_str(), "-Q", "-N4", &oshrun], options].concat();
         Job::direct(source)

@@ -2,6 +2,7 @@
 //! printed.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use clap::builder::styling::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use crate::terminal::wrapped;
 
 /// The severity of a finding for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Grade {
     /// The property is as it should be.
     Ok,
@@ -29,6 +31,7 @@ pub struct Finding {
     pub name: String,
     pub grade: Grade,
     pub text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
 
@@ -91,6 +94,39 @@ impl Section {
     }
 }
 
+impl Section {
+    /// Returns the section without the name of the host `host`, and without addresses.
+    pub fn without_hosts(&self, host: &str) -> Section {
+        let anonymous = |text: &String| without_hosts(text, host);
+        let findings = self.findings.iter().map(|finding| Finding {
+            name: anonymous(&finding.name),
+            text: anonymous(&finding.text),
+            remedy: finding.remedy.as_ref().map(anonymous),
+            ..finding.clone()
+        });
+        Section {
+            title: anonymous(&self.title),
+            findings: findings.collect(),
+        }
+    }
+}
+
+/// Replaces the words of a text that are `host` or an address.
+fn without_hosts(text: &str, host: &str) -> String {
+    let replaced = |word: &str| {
+        let bare = word.trim_matches([',', ';', '(', ')', '=']);
+        // `NAME=ADDRESS` in a remedy.
+        let bare = bare.rsplit('=').next().unwrap_or(bare);
+        let is_host = bare.trim_end_matches(':') == host;
+        match (bare.parse::<IpAddr>().is_ok(), is_host) {
+            (true, _) => word.replace(bare, "ADDRESS"),
+            (_, true) => word.replace(host, "HOST"),
+            _ => word.to_owned(),
+        }
+    };
+    text.split(' ').map(replaced).collect::<Vec<_>>().join(" ")
+}
+
 /// Returns the line of the verdict, in color, with `rest` appended.
 pub fn verdict(is_ok: bool, rest: &str) -> String {
     let color = if is_ok {
@@ -124,5 +160,26 @@ impl fmt::Display for Finding {
         self.remedy
             .as_ref()
             .map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_names_no_host_and_no_address() {
+        let of = |text| without_hosts(text, "node7");
+        assert_eq!(of("host node7: Rushmem 1.0"), "host HOST: Rushmem 1.0");
+        assert_eq!(of("eth0: 10.1.2.3, connects"), "eth0: ADDRESS, connects");
+        assert_eq!(
+            of("the first one, fe80::1, is"),
+            "the first one, ADDRESS, is"
+        );
+        assert_eq!(
+            of("near CPUs 0-3, 0000:17:00.0"),
+            "near CPUs 0-3, 0000:17:00.0"
+        );
+        assert_eq!(of("libfabric 1.17: eth0"), "libfabric 1.17: eth0");
     }
 }

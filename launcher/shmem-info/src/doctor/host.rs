@@ -37,6 +37,7 @@ pub fn section() -> Section {
     let mut findings = vec![cpus(&topology)];
     findings.extend(load());
     findings.extend(nics(&topology));
+    findings.extend(drivers(Path::new("/sys")));
     findings.extend(gid_findings(Path::new("/sys/class/infiniband")));
     findings.extend([memory(), node_memory(), locked(), descriptors()]);
     findings.extend(
@@ -139,6 +140,31 @@ fn nics(topology: &Topology) -> Vec<Finding> {
             }
         })
         .collect()
+}
+
+/// Reports the drivers of NICs below `sys`, with their versions and those of the firmware, as far as
+/// they have one: the version of a driver that is part of the kernel is the kernel's.
+fn drivers(sys: &Path) -> Option<Finding> {
+    let mut found: Vec<String> = ["infiniband", "cxi", "net"]
+        .iter()
+        .flat_map(|class| fs::read_dir(sys.join("class").join(class)))
+        .flatten()
+        .flatten()
+        .filter_map(|nic| {
+            let driver = fs::read_link(nic.path().join("device/driver")).ok()?;
+            let driver = driver.file_name()?.to_str()?.to_owned();
+            let version = read(sys.join("module").join(&driver).join("version"));
+            let firmware = read(nic.path().join("fw_ver"));
+            let text = [
+                Some(format!("{}: {driver}", nic.file_name().to_str()?)),
+                version,
+                firmware.map(|version| format!("with firmware {version}")),
+            ];
+            Some(text.into_iter().flatten().collect::<Vec<_>>().join(" "))
+        })
+        .collect();
+    found.sort();
+    (!found.is_empty()).then(|| Finding::ok("drivers", found.join(", ")))
 }
 
 fn memory() -> Finding {
@@ -369,6 +395,27 @@ fn gid_finding(name: String, gids: &[(u32, Ipv6Addr)]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn drivers_are_named_with_their_versions() {
+        let sys = std::env::temp_dir().join(format!("shmem-info-drivers-{}", std::process::id()));
+        let nic = sys.join("class/infiniband/mlx5_0");
+        fs::create_dir_all(nic.join("device")).expect("a directory");
+        fs::create_dir_all(sys.join("module/mlx5_core")).expect("a directory");
+        let driver = Path::new("../../bus/pci/drivers/mlx5_core");
+        std::os::unix::fs::symlink(driver, nic.join("device/driver")).expect("a link");
+        fs::write(nic.join("fw_ver"), "20.31.1014\n").expect("a file");
+        fs::write(sys.join("module/mlx5_core/version"), "5.8-1\n").expect("a file");
+        // An interface without a device, such as `lo`.
+        fs::create_dir_all(sys.join("class/net/lo")).expect("a directory");
+
+        let found = drivers(&sys).expect("a driver");
+        fs::remove_dir_all(&sys).expect("own directory");
+        assert_eq!(
+            found.text,
+            "mlx5_0: mlx5_core 5.8-1 with firmware 20.31.1014"
+        );
+    }
 
     #[test]
     fn a_routable_address_is_proposed_instead_of_a_link_local_one() {

@@ -15,6 +15,7 @@ use super::host::LOAD;
 use super::outcome::{CheckOutcome, Tag};
 use super::pe::{HostReport, PairReport};
 use super::times::{self, seconds};
+use super::to_verify;
 use crate::terminal::progress;
 
 /// Limit in seconds of the job in which each host reports; longer than `oshrun` waits for a daemon.
@@ -118,9 +119,16 @@ pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
         }
     };
     // The command is one line, to be copied.
-    let command = examined.command_line(&layout);
+    let command = examined.command_line(&layout, "./program");
     let verdict = verdict(outcome.succeeded, &rest);
-    Ok((format!("{verdict}  {command}\n\n{text}"), outcome.succeeded))
+    let next = match outcome.succeeded {
+        true => to_verify(&examined.command_line(&layout, "shmem-verify")),
+        false => String::new(),
+    };
+    Ok((
+        format!("{verdict}  {command}\n\n{text}{next}"),
+        outcome.succeeded,
+    ))
 }
 
 /// Returns the findings that other programs use the CPUs of a host, which distorts measurements.
@@ -382,8 +390,8 @@ impl Examined {
         Ok(own.with_file_name(""))
     }
 
-    /// Returns the command line with which a user starts this job.
-    fn command_line(&self, layout: &[String]) -> String {
+    /// Returns the command line with which a user starts this job with a program.
+    fn command_line(&self, layout: &[String], program: &str) -> String {
         let options = self.oshrun[1..]
             .iter()
             .map(|word| word.to_string_lossy().into_owned());
@@ -392,7 +400,7 @@ impl Examined {
             false => word,
         };
         let words: Vec<String> = layout.iter().cloned().chain(options).map(quoted).collect();
-        format!("oshrun {} ./program", words.join(" "))
+        format!("oshrun {} {program}", words.join(" "))
     }
 }
 
@@ -460,7 +468,7 @@ mod tests {
             oshrun: words.into(),
             layout: Vec::new(),
         };
-        let line = examined.command_line(&["-n".to_owned(), "4".to_owned()]);
+        let line = examined.command_line(&["-n".to_owned(), "4".to_owned()], "./program");
         assert_eq!(line, "oshrun -n 4 -H a,b --launch-agent 'ssh -q' ./program");
     }
 }

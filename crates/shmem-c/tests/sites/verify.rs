@@ -1,0 +1,163 @@
+//! shmem-verify over networks and under launchers that a machine may lack, and as a static program.
+//! `tests/jobs/verify.rs` has the tests that every machine can run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::launchers::{HYDRA, Launcher, MPIRUN};
+use testkit::{Job, Outcome, needs_library, prefix};
+
+const TMP: &str = env!("CARGO_TARGET_TMPDIR");
+
+/// The programs take seconds, and minutes beside many processes that compute.
+const LIMIT: Duration = Duration::from_secs(600);
+
+fn installed() -> PathBuf {
+    prefix().join("bin/shmem-verify")
+}
+
+/// Runs the short programs, and checks that everything is right and that the record says how the
+/// PEs reached each other.
+#[track_caller]
+pub fn is_right(job: Job, path: &str) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let record = dir.path().join("record.json");
+    let job = job.timeout(LIMIT).arg("--quick").arg("--limit").arg(500);
+    let outcome = job.arg("-o").arg(record.display()).run();
+    assert!(outcome.status.success(), "{outcome}");
+    assert!(
+        outcome
+            .stdout
+            .contains("Everything that was verified is right.\n"),
+        "{outcome}"
+    );
+    let text = fs::read_to_string(&record).expect("a record");
+    let record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let transport = record["transport"].as_str().expect("a path");
+    assert!(transport.contains(path), "{text}");
+}
+
+fn over(transport: &str) -> Job {
+    let job = Job::new(installed()).n(3);
+    job.env("SHMEM_TRANSPORT", transport)
+        .env("SHMEM_ONNODE", "off")
+}
+
+fn over_virtual_nodes() {
+    let job = Job::new(installed()).n(5);
+    let job = job.env("SHMEM_TRANSPORT", "tcp");
+    is_right(job.env("SHMEM_VIRTUAL_NODES", "2+3"), "tcp between nodes");
+}
+
+fn over_ucx() {
+    needs_library("libucp.so.0");
+    is_right(over("ucx").env("UCX_TLS", "tcp,self"), "ucx: ");
+}
+
+fn over_libfabric() {
+    needs_library("libfabric.so.1");
+    let job = over("ofi").env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm");
+    is_right(job, "ofi: ");
+}
+
+fn over_a_strict_fabric() {
+    is_right(strict(Job::new(installed()).n(2)), "ofi: ");
+}
+
+/// Makes PEs use the strict fabric, which keeps no order of operations.
+fn strict(job: Job) -> Job {
+    needs_library("libfabric.so.1");
+    let provider = strict_fabric::dir(Path::new(TMP)).expect("the provider was built");
+    job.env("SHMEM_ONNODE", "off")
+        .env("SHMEM_TRANSPORT", "ofi")
+        .env("SHMEM_OFI_PROVIDER", "strict")
+        .env("SHMEM_OFI_DOMAIN", "efa")
+        .env("FI_PROVIDER_PATH", provider.display())
+}
+
+/// Over a fabric without order, flags overtake data if a fence does nothing.
+fn a_fence_that_does_nothing_is_found_over_a_strict_fabric() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/planted.c");
+    let library = Path::new(TMP).join("FENCE_DOES_NOTHING.so");
+    let mut oshcc = Command::new(prefix().join("bin/oshcc"));
+    oshcc
+        .args(["-shared", "-fPIC", "-w", "-DFENCE_DOES_NOTHING"])
+        .arg(source)
+        .arg("-o")
+        .arg(&library);
+    assert!(oshcc.status().expect("oshcc").success());
+
+    // oshrun itself does not load the library.
+    let job = Job::new("/usr/bin/env").n(2);
+    let job = job
+        .arg(format!("LD_PRELOAD={}", library.display()))
+        .arg(installed().display());
+    let job = job.arg("--only").arg("order").arg("--limit").arg(60);
+    let outcome: Outcome = strict(job).timeout(LIMIT).run();
+    assert!(!outcome.status.success(), "{outcome}");
+    let is_wrong = |line: &str| line.starts_with("order") && line.contains(" wrong ");
+    assert!(
+        outcome.lines().any(is_wrong) || outcome.stderr.contains("shmem-verify: order: "),
+        "{outcome}"
+    );
+}
+
+/// Links shmem-verify and all its programs statically.
+fn as_a_static_program() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let list = fs::read_to_string(sources.join("verify/programs.h")).expect("the list");
+    let rows = list
+        .lines()
+        .filter_map(|line| line.strip_prefix("PROGRAM("));
+    let oshcc = || {
+        let mut oshcc = Command::new(prefix().join("bin/oshcc"));
+        oshcc.args(["-w", "-DSHMEM_VERIFY", "-DVERSION=\"static\""]);
+        oshcc
+    };
+    let program = Path::new(TMP).join("shmem-verify-static");
+    let mut link = oshcc();
+    link.args(["-static", "-o"]).arg(&program);
+    link.arg(sources.join("verify/verify.c"));
+    for row in rows {
+        let name = row.split(',').nth(1).expect("a name").trim();
+        let object = Path::new(TMP).join(format!("verify-{name}.o"));
+        let mut compile = oshcc();
+        compile.args(["-c", &format!("-Dmain=verify_{name}"), "-o"]);
+        compile.arg(&object);
+        compile.arg(sources.join("tests/programs").join(format!("{name}.c")));
+        assert!(compile.status().expect("oshcc").success(), "{name}");
+        link.arg(object);
+    }
+    link.arg("-lm");
+    assert!(link.status().expect("oshcc").success());
+
+    is_right(Job::new(&program).n(3), "shared memory");
+    let job = Job::new(&program).n(2).env("SHMEM_TRANSPORT", "tcp");
+    is_right(job.env("SHMEM_ONNODE", "off"), "tcp");
+}
+
+fn under_mpirun() {
+    is_right(
+        Launcher::needed(MPIRUN).job(installed(), 3),
+        "shared memory",
+    );
+}
+
+fn under_hydra() {
+    is_right(Launcher::needed(HYDRA).job(installed(), 3), "shared memory");
+}
+
+testkit::module_tests! {
+    ; ignored "part of `cargo xtask test --providers`" =>
+    a_fence_that_does_nothing_is_found_over_a_strict_fabric,
+    ; ignored "part of `cargo xtask test --full`" =>
+    over_virtual_nodes,
+    over_ucx,
+    over_libfabric,
+    over_a_strict_fabric,
+    as_a_static_program,
+    under_mpirun,
+    under_hydra,
+}

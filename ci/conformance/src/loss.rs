@@ -4,8 +4,8 @@
 
 use crate::{Member, verbs};
 use rushmem_transport::{
-    Amos, Completion, Endpoint, Error, Host, Open, Pe, Put, RemoteAddr, Segment, SourceBuf,
-    Transport,
+    Amos, Completion, Endpoint, EndpointUser, Error, Host, Open, Pe, Put, RemoteAddr, Segment,
+    SourceBuf, Transport,
 };
 use std::process::exit;
 use std::sync::{Arc, Mutex};
@@ -124,7 +124,10 @@ pub fn one_dies(member: &Member, uses: &[LossCase]) {
         end.put_word(peer, 64 * me, 1);
     }
     end.quiet();
-    let mut endpoint = member.transport().endpoint().expect("one");
+    let mut endpoint = member
+        .transport()
+        .endpoint(EndpointUser::Context)
+        .expect("one");
     for peer in member.peers() {
         verbs::add_one(&mut *endpoint, Pe(peer as u32), AT).expect("a PE that is there");
     }
@@ -183,7 +186,9 @@ pub fn open_beside(
 pub fn one_leaves(member: &Member, transport: Box<dyn Transport>) {
     let (me, n_pes) = (member.me(), member.n_pes());
     let use_peers_from = |first: usize| {
-        let mut endpoint = transport.endpoint().expect("an endpoint");
+        let mut endpoint = transport
+            .endpoint(EndpointUser::Context)
+            .expect("an endpoint");
         for pe in (first..n_pes)
             .filter(|&pe| pe != me)
             .map(|pe| Pe(pe as u32))

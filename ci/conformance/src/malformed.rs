@@ -12,8 +12,8 @@ use crate::member::heap;
 use crate::{Member, Opener, job};
 use rushmem_transport::mem::Amo;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Endpoint, Error, Follows, OldValue, Pe, Put,
-    RemoteAddr, Segment, SignalUpdate, SourceBuf, StridedBlocks, Transport,
+    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Endpoint, EndpointUser, Error, Follows,
+    OldValue, Pe, Put, RemoteAddr, Segment, SignalUpdate, SourceBuf, StridedBlocks, Transport,
 };
 use std::process::exit;
 use std::thread;
@@ -211,7 +211,9 @@ pub(crate) fn requests(member: &Member) {
             member.barrier();
             member.exchange(&[REFUSED]);
         } else {
-            let mut endpoint = transport.endpoint().expect("an endpoint");
+            let mut endpoint = transport
+                .endpoint(EndpointUser::Context)
+                .expect("an endpoint");
             endpoint
                 .session(in_session)
                 .expect("an endpoint that is quiet");
@@ -271,7 +273,9 @@ pub(crate) fn oversized(member: &Member) {
             let is_carried_out = decided.is_none() && is_signaled();
             member.exchange(&[if is_carried_out { CARRIED_OUT } else { REFUSED }]);
         } else {
-            let mut endpoint = transport.endpoint().expect("an endpoint");
+            let mut endpoint = transport
+                .endpoint(EndpointUser::Context)
+                .expect("an endpoint");
             let batched = if is_batch {
                 put_words(&mut *endpoint)
             } else {
@@ -314,7 +318,9 @@ pub fn target_ends(member: &Member) {
         check_message(&until_lost(&*transport), (TARGET, ORIGIN), BEYOND_SEGMENT);
         exit(0);
     }
-    let mut endpoint = transport.endpoint().expect("an endpoint");
+    let mut endpoint = transport
+        .endpoint(EndpointUser::Context)
+        .expect("an endpoint");
     let added = (0..2).try_for_each(|_| Malformed::FetchAdd.start(&mut *endpoint));
     let error = added.and_then(|()| endpoint.quiet()).expect_err("a loss");
     assert!(matches!(error, Error::Lost(TARGET, _)), "{error}");

@@ -10,8 +10,8 @@ use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::segments::heap_blocks;
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Buffer, Caps, Completion, DestBuf, Directory, Endpoint,
-    Error, Follows, Get, Host, OldValue, Open, Pe, PeRecord, Put, RemoteAddr, Segment,
-    SignalUpdate, SourceBuf, StridedBlocks, Transport,
+    EndpointUser, Error, Follows, Get, Host, OldValue, Open, Pe, PeRecord, Put, RemoteAddr,
+    Segment, SignalUpdate, SourceBuf, StridedBlocks, Transport,
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -143,7 +143,7 @@ impl Member {
 
     /// Returns a new endpoint of the transport under test.
     pub fn endpoint(&self) -> TestEndpoint<'_> {
-        let endpoint = self.transport.endpoint();
+        let endpoint = self.transport.endpoint(EndpointUser::Context);
         TestEndpoint {
             endpoint: endpoint.expect("an endpoint"),
             lifetime: PhantomData,
@@ -152,7 +152,7 @@ impl Member {
 
     /// Returns a new endpoint of the kind that the runtime uses for its own operations.
     pub(crate) fn internal_endpoint(&self) -> TestEndpoint<'_> {
-        let endpoint = self.transport.internal_endpoint();
+        let endpoint = self.transport.endpoint(EndpointUser::Runtime);
         TestEndpoint {
             endpoint: endpoint.expect("an endpoint"),
             lifetime: PhantomData,

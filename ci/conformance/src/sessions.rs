@@ -4,14 +4,14 @@
 
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{
-    Caps, Directory, Endpoint, Error, Key, NetworkActivity, Pe, Segment, Transport,
+    Caps, Directory, Endpoint, EndpointUser, Error, Key, NetworkActivity, Pe, Segment, Transport,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
 struct InSessions(Box<dyn Transport>);
 
-/// Wraps a transport so that all operations on its endpoints, except internal ones, are in a
+/// Wraps a transport so that all operations on its endpoints, except those of the runtime, are in a
 /// session.
 pub fn in_sessions(transport: Box<dyn Transport>) -> Box<dyn Transport> {
     Box::new(InSessions(transport))
@@ -48,14 +48,12 @@ impl Transport for InSessions {
         self.0.connect(directory)
     }
 
-    fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
-        let mut endpoint = self.0.endpoint()?;
-        endpoint.session(true)?;
+    fn endpoint(&self, user: EndpointUser) -> Result<Box<dyn Endpoint>, Error> {
+        let mut endpoint = self.0.endpoint(user)?;
+        if user == EndpointUser::Context {
+            endpoint.session(true)?;
+        }
         Ok(endpoint)
-    }
-
-    fn internal_endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
-        self.0.internal_endpoint()
     }
 
     fn progress(&self) -> Result<bool, Error> {

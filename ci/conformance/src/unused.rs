@@ -3,7 +3,7 @@
 
 use super::member::Member;
 use super::verbs;
-use rushmem_transport::{Directory, Pe, PeRecord, RemoteAddr, Segment, Transport};
+use rushmem_transport::{Directory, EndpointUser, Pe, PeRecord, RemoteAddr, Segment, Transport};
 use std::sync::Arc;
 
 /// PEs of a small job and of a large one.
@@ -52,7 +52,9 @@ fn opened(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> (Box<dyn Transpor
     member.barrier();
     let before = private_bytes();
     transport.connect(directory).expect("a way to every PE");
-    let mut endpoint = transport.endpoint().expect("an endpoint");
+    let mut endpoint = transport
+        .endpoint(EndpointUser::Context)
+        .expect("an endpoint");
     let at = RemoteAddr {
         segment: Segment::Heap,
         offset: 8,

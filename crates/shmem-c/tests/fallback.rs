@@ -10,8 +10,8 @@ use std::time::Duration;
 use rushmem_runtime::setup;
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{
-    AmoRequest, Amos, Caps, Directory, Endpoint, Error, Found, Get, Host, Key, OldValue, Open, Pe,
-    Provider, Put, Segment, Transport, null,
+    AmoRequest, Amos, Caps, Directory, Endpoint, EndpointUser, Error, Found, Get, Host, Key,
+    NetworkActivity, OldValue, Open, Pe, Provider, Put, Segment, Transport, null,
 };
 use testkit::{Job, Outcome};
 
@@ -89,13 +89,39 @@ impl Transport for Silent {
         Ok(())
     }
 
-    fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
+    fn extend_heap(
+        &self,
+        _: usize,
+        _: &mut dyn FnMut(usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn endpoint(&self, _: EndpointUser) -> Result<Box<dyn Endpoint>, Error> {
         Ok(Box::new(self.clone()))
     }
 
     fn progress(&self) -> Result<bool, Error> {
         Ok(false)
     }
+
+    fn wait(
+        &self,
+        at_most: Duration,
+        _: &[AwaitedWord],
+        _: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Error> {
+        std::thread::sleep(at_most);
+        Ok(false)
+    }
+
+    fn end_wait(&self) {}
+
+    fn activity(&self) -> NetworkActivity {
+        NetworkActivity::default()
+    }
+
+    fn stop_polling(&self) {}
 
     fn lose(&self, pe: Pe, why: &str) {
         *self.0.0.lock().expect("no panic holds it") = Some(Error::Lost(pe, why.to_owned()));
@@ -264,8 +290,16 @@ impl Transport for Altered {
         }
     }
 
-    fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
-        self.sockets.endpoint()
+    fn extend_heap(
+        &self,
+        nbytes: usize,
+        prepare: &mut dyn FnMut(usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.sockets.extend_heap(nbytes, prepare)
+    }
+
+    fn endpoint(&self, user: EndpointUser) -> Result<Box<dyn Endpoint>, Error> {
+        self.sockets.endpoint(user)
     }
 
     fn progress(&self) -> Result<bool, Error> {
@@ -283,6 +317,14 @@ impl Transport for Altered {
 
     fn end_wait(&self) {
         self.sockets.end_wait();
+    }
+
+    fn activity(&self) -> NetworkActivity {
+        self.sockets.activity()
+    }
+
+    fn stop_polling(&self) {
+        self.sockets.stop_polling();
     }
 
     fn lose(&self, pe: Pe, why: &str) {

@@ -1,26 +1,47 @@
-//! The addresses and keys that PEs publish, their encoding, and the check that two PEs fit
-//! together.
+//! The addresses and keys that PEs publish, in the encoding of this provider, and the check that two
+//! PEs fit together.
 
 use crate::fabric::{Fabric, RawKey};
 use crate::probe;
 use libfabric_sys as fi;
 use rushmem_system::formats::{OFI_ADDRESS, OFI_KEY, decode, encode};
-use rushmem_transport::segments::heap_blocks::{ENTRY, HeapBlock, HeapBlocks};
-use rushmem_transport::{Error, Key, Pe, PeRecord, Segment};
+use rushmem_transport::peers::not_connected;
+use rushmem_transport::segments::heap_blocks::HeapBlock;
+use rushmem_transport::{Error, Pe};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The address of a PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     /// The provider, which must be the same on both PEs.
     pub(crate) provider: String,
-    pub(crate) host: String,
     /// The service endpoint's name, in the provider's format.
     pub(crate) name: Vec<u8>,
 }
 
 impl Address {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        encode(OFI_ADDRESS, &(&self.provider, &self.host, &self.name))
+        encode(OFI_ADDRESS, &(&self.provider, &self.name))
+    }
+
+    /// Decodes the address of `pe`.
+    pub(crate) fn decode(pe: Pe, bytes: &[u8]) -> Result<Address, Error> {
+        let (provider, name) = decode(OFI_ADDRESS, bytes).map_err(not_connected(pe))?;
+        Ok(Address { provider, name })
+    }
+
+    /// Checks that PE `me`, whose address this is, can use PE `pe` at `there`.
+    ///
+    /// # Errors
+    /// If the two PEs use different providers.
+    pub(crate) fn check(&self, me: Pe, pe: Pe, there: &Address) -> Result<(), Error> {
+        if there.provider == self.provider {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "PE {pe} uses libfabric's provider {}, PE {me} {}: set SHMEM_OFI_PROVIDER to one that both have",
+            there.provider, self.provider
+        )))
     }
 
     /// Returns the service endpoint's name as a user can read it: a socket address, a text, or the
@@ -33,180 +54,85 @@ impl Address {
             None => self.name.iter().map(|byte| format!("{byte:02x}")).collect(),
         }
     }
+}
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Address, rushmem_system::formats::Error> {
-        let (provider, host, name) = decode(OFI_ADDRESS, bytes)?;
-        Ok(Address {
-            provider,
-            host,
-            name,
-        })
+/// The number of a PE in the address vector, into which the PE is inserted at its first use.
+pub(crate) struct OfiPeer(AtomicU64);
+
+impl OfiPeer {
+    /// Returns a PE that is not in the address vector.
+    pub(crate) fn new() -> OfiPeer {
+        OfiPeer(fi::ADDR_NOTAVAIL.into())
+    }
+
+    /// Returns the number; libfabric refuses it before the PE is inserted.
+    #[inline(always)]
+    pub(crate) fn fi_addr(&self) -> fi::fi_addr_t {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if the PE is in the address vector.
+    pub(crate) fn is_inserted(&self) -> bool {
+        self.fi_addr() != fi::ADDR_NOTAVAIL
+    }
+
+    /// Inserts the PE, number `pe`, by its address. One thread at a time calls this.
+    pub(crate) fn insert(&self, fabric: &Fabric, pe: Pe, address: &Address) -> Result<(), Error> {
+        let inserted = fabric.insert(&address.name);
+        let fi_addr = inserted.map_err(refused(fabric, "the address", pe))?;
+        self.0.store(fi_addr, Ordering::Relaxed);
+        Ok(())
     }
 }
 
-/// The address and the key of a segment of a PE, or of a block of its heap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SegmentKey {
+/// A key of the memory of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OfiKey {
     /// The value to which offsets in the segment are added.
-    pub(crate) base: u64,
-    pub(crate) nbytes: u64,
-    /// The key that operations pass; unused in a published segment with a raw key.
-    pub(crate) key: u64,
+    base: u64,
+    /// The key that operations pass.
+    key: u64,
 }
 
-/// What a PE publishes of one of its segments.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PublishedSegment {
-    /// The registered part: the whole segment, or a block of the heap.
-    pub(crate) segment: SegmentKey,
-    pub(crate) raw: Option<RawKey>,
-    /// Bytes of the whole segment, of which the key may cover only the first ones.
-    pub(crate) whole: u64,
-}
-
-impl PublishedSegment {
-    pub(crate) fn encode(self) -> Key {
-        let SegmentKey { base, nbytes, key } = self.segment;
-        let raw = self.raw.map(|raw| (raw.base, raw.bytes));
-        Key(encode(OFI_KEY, &(base, nbytes, key, raw, self.whole)))
+impl OfiKey {
+    /// Encodes a key of this PE for the memory that starts at `base`, as operations address it.
+    pub(crate) fn encode(base: u64, key: u64, raw: Option<RawKey>) -> Vec<u8> {
+        let raw = raw.map(|raw| (raw.base, raw.bytes));
+        encode(OFI_KEY, &(base, key, raw))
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<PublishedSegment, rushmem_system::formats::Error> {
-        let (base, nbytes, key, raw, whole) = decode::<(_, _, _, Option<_>, _)>(OFI_KEY, bytes)?;
-        let raw = raw.map(|(base, bytes)| RawKey { base, bytes });
-        Ok(PublishedSegment {
-            segment: SegmentKey { base, nbytes, key },
-            raw,
-            whole,
-        })
-    }
-
-    /// Returns the key that operations of this PE use. Maps a raw key.
-    fn usable(self, fabric: &Fabric) -> Result<SegmentKey, i32> {
-        let key = self
-            .raw
-            .map_or(Ok(self.segment.key), |raw| fabric.map(&raw))?;
-        Ok(SegmentKey {
-            key,
-            ..self.segment
-        })
-    }
-}
-
-/// A peer that this PE has used, as operations address it.
-pub(crate) struct Peer {
-    /// The number of the peer in the address vector.
-    pub(crate) fi_addr: fi::fi_addr_t,
-    /// The keys of the segments; that of a heap in blocks covers the first block.
-    pub(crate) keys: [SegmentKey; Segment::COUNT],
-    pub(crate) heap_bytes: u64,
-    /// The keys of the further blocks of its heap that this PE has looked up.
-    pub(crate) blocks: HeapBlocks<SegmentKey>,
-}
-
-fn invalid(pe: Pe) -> impl Fn(rushmem_system::formats::Error) -> Error {
-    move |error| Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
-}
-
-/// Decodes the address of `pe` from its record.
-pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
-    Address::decode(record.address).map_err(invalid(pe))
-}
-
-/// Decodes the segments of `pe` from its record.
-fn published(pe: Pe, record: PeRecord<'_>) -> Result<[PublishedSegment; Segment::COUNT], Error> {
-    let mut published: [PublishedSegment; Segment::COUNT] = Default::default();
-    for (published, bytes) in published
-        .iter_mut()
-        .zip(record.keys)
-        .filter(|(_, bytes)| !bytes.is_empty())
-    {
-        *published = PublishedSegment::decode(bytes).map_err(invalid(pe))?;
-    }
-    Ok(published)
-}
-
-/// Checks the record of `pe`, and that PE `me`, whose address is `own`, can use `pe`.
-///
-/// # Errors
-/// If the record is absent or malformed, or the two PEs use different providers.
-pub(crate) fn check(
-    (me, own): (Pe, &Address),
-    pe: Pe,
-    record: Option<PeRecord<'_>>,
-) -> Result<(), Error> {
-    let record = record.ok_or(Error::Unreachable(pe))?;
-    let address = address(pe, record)?;
-    if address.provider != own.provider {
-        return Err(Error::Invalid(format!(
-            "PE {pe} uses libfabric's provider {}, PE {me} {}: set SHMEM_OFI_PROVIDER to one that both have",
-            address.provider, own.provider
-        )));
-    }
-    published(pe, record).map(|_| ())
-}
-
-impl Peer {
-    /// Inserts the address of `pe` and maps its keys, from its record, which was checked.
-    pub(crate) fn new(fabric: &Fabric, pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
-        let address = address(pe, record)?;
-        let fi_addr = fabric
-            .insert(&address.name)
-            .map_err(refused(fabric, "the address", pe))?;
-        rushmem_system::log::debug!(
-            peer = pe.0,
-            host = address.host,
-            "has its address, {}",
-            address.shown()
-        );
-        let mut keys = [SegmentKey::default(); Segment::COUNT];
-        let published = published(pe, record)?;
-        let heap_bytes = published[Segment::Heap as usize].whole;
-        for (key, published) in keys.iter_mut().zip(published) {
-            *key = published
-                .usable(fabric)
-                .map_err(refused(fabric, "a key", pe))?;
-        }
-        Ok(Peer {
-            fi_addr,
-            keys,
-            heap_bytes,
-            blocks: HeapBlocks::default(),
-        })
-    }
-
-    /// Returns the number of bytes of a segment.
-    pub(crate) fn nbytes(&self, segment: Segment) -> u64 {
-        match segment {
-            Segment::Heap => self.heap_bytes,
-            _ => self.keys[segment as usize].nbytes,
-        }
-    }
-
-    /// Records a block of the heap of this peer, PE `pe`, from the entry in the peer's table of
-    /// keys.
-    ///
-    /// # Errors
-    /// If the block is not allocated, the entry is malformed, or libfabric refuses the key.
-    pub(crate) fn learn(
-        &self,
+    /// Decodes the key of a block of a segment of `pe`. Maps a raw key.
+    pub(crate) fn decode(
         fabric: &Fabric,
         pe: Pe,
         block: HeapBlock,
-        entry: &[u8; ENTRY],
-    ) -> Result<(), Error> {
-        self.blocks.learn(pe, block, entry, |key| {
-            let published = PublishedSegment::decode(key).map_err(invalid(pe))?;
-            let key = published
-                .usable(fabric)
-                .map_err(refused(fabric, "a key", pe))?;
-            // Operations add offsets in the heap, not in the block, to the base.
-            Ok(SegmentKey {
-                base: key.base.wrapping_sub(block.start),
-                ..key
-            })
+        bytes: &[u8],
+    ) -> Result<OfiKey, Error> {
+        let (base, key, raw) = published(pe, bytes)?;
+        let key = match raw {
+            None => key,
+            Some(raw) => fabric.map(&raw).map_err(refused(fabric, "a key", pe))?,
+        };
+        Ok(OfiKey {
+            base: base.wrapping_sub(block.start),
+            key,
         })
     }
+
+    /// Returns the address of an offset in the segment, and the key, as operations pass them.
+    #[inline(always)]
+    pub(crate) fn of(&self, offset: u64) -> (u64, u64) {
+        (self.base.wrapping_add(offset), self.key)
+    }
+}
+
+/// Decodes what `pe` has published: the base, the key, which is unused if there is a raw key, and
+/// the raw key.
+fn published(pe: Pe, bytes: &[u8]) -> Result<(u64, u64, Option<RawKey>), Error> {
+    let decoded = decode::<(_, _, Option<_>)>(OFI_KEY, bytes);
+    let (base, key, raw) = decoded.map_err(not_connected(pe))?;
+    let raw = raw.map(|(base, bytes)| RawKey { base, bytes });
+    Ok((base, key, raw))
 }
 
 /// Returns a function that makes the error for libfabric's code when it refused an address or a key
@@ -224,38 +150,25 @@ fn refused(fabric: &Fabric, what: &'static str, pe: Pe) -> impl Fn(i32) -> Error
 mod tests {
     use super::*;
 
+    const PE: Pe = Pe(1);
+
     #[test]
     fn what_is_encoded_is_decoded() {
         let address = Address {
             provider: "tcp".into(),
-            host: "h".into(),
             name: vec![1, 2, 3],
         };
         let bytes = address.encode();
-        assert_eq!(Address::decode(&bytes), Ok(address));
-        assert!(Address::decode(&bytes[..bytes.len() - 1]).is_err());
-        let segment = SegmentKey {
-            base: 1 << 47,
-            nbytes: 5,
-            key: u64::MAX,
+        assert_eq!(Address::decode(PE, &bytes), Ok(address));
+        assert!(Address::decode(PE, &bytes[..bytes.len() - 1]).is_err());
+        let raw_key = RawKey {
+            base: 7,
+            bytes: vec![1; 32],
         };
-        for raw in [
-            None,
-            Some(RawKey {
-                base: 7,
-                bytes: vec![1; 32],
-            }),
-        ] {
-            let published = PublishedSegment {
-                segment,
-                raw,
-                whole: 7,
-            };
-            assert_eq!(
-                PublishedSegment::decode(&published.clone().encode().0),
-                Ok(published)
-            );
+        for raw in [None, Some(raw_key)] {
+            let bytes = OfiKey::encode(1 << 47, u64::MAX, raw.clone());
+            assert_eq!(published(PE, &bytes), Ok((1 << 47, u64::MAX, raw)));
         }
-        assert!(PublishedSegment::decode(&[0; 23]).is_err());
+        assert!(published(PE, &[0; 23]).is_err());
     }
 }

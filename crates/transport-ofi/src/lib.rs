@@ -8,7 +8,7 @@
 //! those of a node's CPUs on the same word. If `SHMEM_AMOS` leaves them to the network, they are
 //! atomic operations of libfabric.
 //!
-//! - `transport` and `wire` implement the traits of `rushmem-transport`;
+//! - `transport` opens a provider and endpoints; `wire` starts the operations of contexts;
 //! - `progress` is the driver of the service thread; `service` serves peers;
 //! - `shared` is the state that all wires share, `connect` has the addresses and keys that PEs
 //!   exchange, and `probe` checks whether a silent peer still listens;

@@ -5,104 +5,60 @@
 //! timer expires. If the provider has no wait object, it sleeps for short intervals instead.
 
 use crate::fabric::WaitObject;
+use crate::quirks::Quirk;
 use crate::settings::{self, LIMITS};
 use crate::shared::SharedState;
+use crate::transport::open_ep;
 use crate::wire::OfiWire;
 use rushmem_system::descriptors::DescriptorWatch;
-use rushmem_transport::engine::{Issuers, Issuing, PollingThread};
+use rushmem_system::lock::lock;
+use rushmem_transport::engine::service_thread::{
+    Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Progress, Served, Sleeper, Woken,
+};
+use rushmem_transport::engine::{Issuers, PollingThread};
 use rushmem_transport::progress::backoff::WaitLimits;
 use rushmem_transport::progress::events::AwaitedWord;
-use rushmem_transport::progress::service_thread::{
-    Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Served, Sleeper,
-};
-use rushmem_transport::progress::state::ProgressState;
-use rushmem_transport::{Amos, Error};
+use rushmem_transport::{Amos, EndpointUser, Error};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Maximum sleep of a thread if no descriptor signals an event for which threads may wait: without
 /// a wait object of the provider, or if a NIC writes words.
 const MAX_SLEEP_WITHOUT_WAIT_OBJECT: Duration = Duration::from_millis(1);
 
-/// The fabric of this PE and its issuers. Fields are dropped in this order.
-pub(crate) struct Progress {
-    pub(crate) issuers: Issuers<OfiWire>,
-    pub(crate) shared: Arc<SharedState>,
+impl SharedState {
+    /// Wakes threads that sleep, after a poll by the service thread: providers do not report which
+    /// memory they have written, and may make progress on all endpoints when one is polled.
+    fn wake_sleepers(&self) {
+        self.local.state.record_event();
+    }
 }
 
-impl Issuing for Progress {
+impl Driver for SharedState {
     type Wire = OfiWire;
 
-    fn issuers(&self) -> &Issuers<OfiWire> {
-        &self.issuers
+    fn open_wire(self: &Arc<Self>, _: EndpointUser) -> Result<OfiWire, Error> {
+        self.local.loss.check()?;
+        Ok(OfiWire::new(self, open_ep(self)?, self.replies.add()))
     }
 
-    fn poll(&self) -> Result<bool, Error> {
-        let state = &self.shared.local.state;
+    fn poll(&self, issuers: &Issuers<OfiWire>) -> Result<bool, Error> {
+        let state = &self.local.state;
         state.count_poll();
         // A provider over sockets moves hundreds of kilobytes within one poll, which takes long.
         // Counting as a waiter makes the service thread leave the CPU to this thread meanwhile.
         state.enter_wait();
-        if self.issuers.finish(PollingThread::Waiter) {
+        if issuers.finish(PollingThread::Waiter) {
             state.request_flush();
         }
-        let worked = self.shared.poll_service();
+        let worked = self.poll_service();
         state.leave_wait();
         worked
     }
-}
 
-impl Progress {
-    pub(crate) fn new(shared: SharedState) -> Progress {
-        Progress {
-            issuers: Issuers::default(),
-            shared: Arc::new(shared),
-        }
-    }
-
-    /// Works as [`Transport::wait`](rushmem_transport::Transport::wait).
-    pub(crate) fn wait(
-        &self,
-        at_most: Duration,
-        awaited: &[AwaitedWord],
-        is_over: &mut dyn FnMut() -> bool,
-    ) -> Result<bool, Error> {
-        // Long if an event ends the sleep; the service thread polls operations in flight meanwhile.
-        // Short if the network carries out atomic operations, since nothing signals a word that a
-        // NIC writes. Shortest without a wait object, where this thread has to poll.
-        let at_most = match (self.shared.cq.can_sleep(), self.shared.local.amos) {
-            (true, Amos::Software) => at_most.min(self.shared.tuning.max_sleep),
-            (true, Amos::Network) => at_most.min(MAX_SLEEP_WITHOUT_WAIT_OBJECT),
-            (false, _) => at_most.min(LIMITS.sleep),
-        };
-        let signaled = self.shared.sleep(Some(awaited), at_most, is_over);
-        self.poll().map(|worked| worked || signaled)
-    }
-
-    /// Wakes threads that sleep, after a poll by the service thread: providers do not report which
-    /// memory they have written, and may make progress on all endpoints when one is polled.
-    fn wake_sleepers(&self) {
-        self.shared.local.state.record_event();
-    }
-
-    /// Records that the caller stops polling and sleeps elsewhere. See `Transport::stop_polling`.
-    pub(crate) fn stop_polling(&self) {
-        self.shared.stopped_polling.store(true, Ordering::Relaxed);
-        self.shared.local.state.stop_polling();
-        // The service thread may be in a sleep that is too long now that no other thread polls.
-        self.shared.local.state.wake();
-    }
-}
-
-impl Driver for Progress {
-    fn state(&self) -> &ProgressState {
-        &self.shared.local.state
-    }
-
-    fn flush(&self) -> bool {
-        let polls = self.issuers.are_any_unfinished();
-        let is_left = self.issuers.finish(PollingThread::Service);
+    fn flush(&self, issuers: &Issuers<OfiWire>) -> bool {
+        let polls = issuers.are_any_unfinished();
+        let is_left = issuers.finish(PollingThread::Service);
         if polls {
             self.wake_sleepers();
         }
@@ -111,14 +67,13 @@ impl Driver for Progress {
 
     fn serve(&self) -> Served {
         // A loss has been reported to the host. The thread that polls next returns the error.
-        let served = self.shared.try_serve().unwrap_or(Served::Idle);
+        let served = self.try_serve().unwrap_or(Served::Idle);
         self.wake_sleepers();
         served
     }
 
-    fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>) {
-        let shared = &self.shared;
-        let object = shared.fabric.wait_object(&shared.cq);
+    fn sleep(&self, _: &Issuers<OfiWire>, is_left: bool, sleeper: &mut Sleeper<'_>) {
+        let object = self.fabric.wait_object(&self.cq);
         // `wait_object` may have made progress, as a poll does.
         self.wake_sleepers();
         let queue = match object {
@@ -126,15 +81,15 @@ impl Driver for Progress {
             WaitObject::Absent => None,
             WaitObject::Descriptor(queue) => Some(queue),
         };
-        if is_left || shared.has_backlog() {
+        if is_left || self.has_backlog() {
             sleeper.briefly(queue.as_slice(), MAX_SLEEP_IN_FLIGHT);
         } else if queue.is_none() {
             sleeper.briefly(&[], MAX_SLEEP_WITHOUT_WAIT_OBJECT);
         } else {
             // A word that a device writes is not signaled: only a poll by this thread wakes those
             // that sleep on it.
-            let is_unsignaled = shared.local.amos == Amos::Network
-                || shared.stopped_polling.load(Ordering::Relaxed);
+            let is_unsignaled =
+                self.local.amos == Amos::Network || self.local.state.any_elsewhere();
             let at_most = if is_unsignaled {
                 MAX_SLEEP_WITHOUT_WAIT_OBJECT
             } else {
@@ -144,20 +99,47 @@ impl Driver for Progress {
         }
     }
 
+    fn sleep_in_wait(
+        &self,
+        at_most: Duration,
+        awaited: &[AwaitedWord],
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> Woken {
+        // Long if an event ends the sleep; the service thread polls operations in flight meanwhile.
+        // Short if the network carries out atomic operations, since nothing signals a word that a
+        // NIC writes. Shortest without a wait object, where this thread has to poll.
+        let at_most = match (self.cq.can_sleep(), self.local.amos) {
+            (true, Amos::Software) => at_most.min(self.tuning.max_sleep),
+            (true, Amos::Network) => at_most.min(MAX_SLEEP_WITHOUT_WAIT_OBJECT),
+            (false, _) => at_most.min(LIMITS.sleep),
+        };
+        match self.sleep_until_event(Some(awaited), at_most, is_over) {
+            true => Woken::ByEvent,
+            false => Woken::ToPoll,
+        }
+    }
+
     /// Short, since the software providers move data only while they are polled.
-    fn longest_backoff(&self) -> Duration {
+    fn longest_backoff(&self, _: &Issuers<OfiWire>) -> Duration {
         WaitLimits::LONGEST
     }
 
     fn checks(&self) -> impl FnMut() {
-        let shared = &self.shared;
         let mut descriptors = DescriptorWatch::default();
         move || {
             // Over sockets, libfabric lets connecting peers wait forever, without an error, if this
             // process has no file descriptor left.
-            if shared.fabric.info.sockets && descriptors.is_over(shared.local.state.timer()) {
-                shared.local.loss.of_self(&settings::no_descriptors());
+            if self.fabric.info.sockets && descriptors.is_over(self.local.state.timer()) {
+                self.local.loss.of_self(&settings::no_descriptors());
             }
+        }
+    }
+
+    fn leave(progress: &Arc<Progress<SharedState>>) {
+        let shared = progress.network();
+        if shared.fabric.info.has(Quirk::FailsAtClose) {
+            lock(&shared.registrations).clear();
+            std::mem::forget(Arc::clone(progress));
         }
     }
 }

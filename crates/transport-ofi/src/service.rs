@@ -5,14 +5,13 @@
 //! One thread at a time polls; `progress` decides which one.
 #![allow(unsafe_code)]
 
-use crate::connect::Peer;
 use crate::ep::{EpFailure, FiEndpoint, PostStatus, ReceiveOutcome};
 use crate::message::Message;
 use crate::settings::Tuning;
+use crate::shared::SharedState;
 use rushmem_transport::engine::message::{Reply, Request};
 use rushmem_transport::engine::target::{Body, Incoming, IncomingData, RequestTarget, Serving};
 use rushmem_transport::engine::{NetworkPe, ReplyTable};
-use rushmem_transport::peers::Peers;
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
 use rushmem_transport::{Error, LocalBuf, Pe, SourceBuf};
 use std::cell::RefCell;
@@ -87,14 +86,10 @@ impl Service {
 
     /// Polls the endpoint and serves what has arrived, then posts receives and sends replies for
     /// which there was no room before. Returns true if there was work.
-    pub(crate) fn poll(
-        &mut self,
-        local: &NetworkPe<usize>,
-        peers: &Peers<Peer>,
-    ) -> Result<bool, ServiceFailure> {
+    pub(crate) fn poll(&mut self, shared: &SharedState) -> Result<bool, ServiceFailure> {
         let (target, mut failure) = (&self.target, None);
         let serving = OfiServing {
-            local,
+            local: &shared.local,
             tag: self.tag,
             longest_batch: self.longest_batch,
             replies: &self.replies,
@@ -116,14 +111,14 @@ impl Service {
             EpFailure { pe: None, why }
         })?;
         if !self.backlog.is_empty() {
-            self.flush(peers)?;
+            self.flush(shared)?;
         }
         Ok(worked)
     }
 
     /// Tries once to send each reply of the backlog, so that a peer that takes no messages does not
     /// delay the others.
-    fn flush(&mut self, peers: &Peers<Peer>) -> Result<(), EpFailure> {
+    fn flush(&mut self, shared: &SharedState) -> Result<(), EpFailure> {
         let backlog = &mut self.backlog;
         for _ in 0..backlog.len() {
             let Some((pe, reply, bytes)) = backlog.pop_front() else {
@@ -131,13 +126,13 @@ impl Service {
             };
             let head = Message::Reply(reply).encode(self.tag);
             // The request of a faster peer may arrive before this PE is connected.
-            let posted = match peers.get(Pe(pe)) {
+            let posted = match shared.inserted(Pe(pe)) {
                 Ok(peer) => {
                     debug_assert!(self.ep.copies_data(bytes.len()), "answers are copied");
                     // SAFETY: the answers are copied during this call, since a cell of the service
                     // has room for the longest message.
                     let answers = unsafe { SourceBuf::new(bytes.as_ptr(), bytes.len()) };
-                    self.ep.send(pe, peer.fi_addr, &head, &answers)
+                    self.ep.send(pe, peer.fi_addr(), &head, &answers)
                 }
                 Err(Error::Unreachable(_)) => Ok(PostStatus::Again),
                 Err(error) => {

@@ -87,6 +87,7 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
     min_polls: 1,
     max_unpolled: 4,
     flushes_beside_sleepers: true,
+    wakes_service: true,
 };
 
 /// Limits of a transport. Those of the fabric may be lower.

@@ -3,25 +3,27 @@
 //!
 //! Locking: the lock of the service is only tried, except in `while_paused`, which opens resources
 //! that must not be opened while the service runs.
+#![allow(unsafe_code)]
 
-use crate::connect::{self, Address, Peer, SegmentKey};
+use crate::connect::{Address, OfiKey, OfiPeer};
 use crate::ep::{EpFailure, FiEndpoint, Remote};
-use crate::fabric::{Cq, Fabric, Fid, WaitObject};
+use crate::fabric::{Cq, Fabric, Fid, RawKey, WaitObject};
 use crate::probe;
 use crate::service::{Service, ServiceFailure};
 use crate::settings::{self, LIMITS, Tuning};
 use libfabric_sys as fi;
 use rushmem_system::descriptors::is_exhausted;
+use rushmem_system::host::host_name;
 use rushmem_system::lock::{lock, try_lock};
-use rushmem_transport::engine::{NetworkPe, ReplyTable, WireNetwork};
+use rushmem_transport::engine::service_thread::Served;
+use rushmem_transport::engine::{NetworkPe, Registered, ReplyTable, WireNetwork, keys, refuse};
 use rushmem_transport::peers::Peers;
 use rushmem_transport::progress::backoff::FLUSH_DELAY;
 use rushmem_transport::progress::events::{AwaitedWord, SleepOn};
-use rushmem_transport::progress::service_thread::Served;
-use rushmem_transport::segments::heap_blocks::{Covered, OwnHeap};
-use rushmem_transport::{AmoSet, Amos, Error, LocalBuf, Open, Pe, RemoteAddr, Segment};
+use rushmem_transport::segments::heap_blocks::HeapBlock;
+use rushmem_transport::{AmoSet, Amos, Error, LocalBuf, Open, Pe, Segment};
+use rustix::process::{Resource, getrlimit};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{io, thread};
@@ -37,7 +39,7 @@ pub(crate) struct SharedState {
     /// This PE and its segments, each with libfabric's descriptor as a number; a heap in blocks has
     /// that of the first block.
     pub(crate) local: NetworkPe<usize>,
-    /// The address of this PE. Reports of losses name its host.
+    /// The address of this PE.
     pub(crate) address: Address,
     /// The socket address on which this PE's service listens, if there is one.
     socket: Option<SocketAddr>,
@@ -50,12 +52,9 @@ pub(crate) struct SharedState {
     copies_up_to: usize,
     /// The same for a put whose call would otherwise wait for the target.
     copies_before_waiting_up_to: usize,
-    /// This PE's heap, with libfabric's descriptors of its further blocks as numbers.
-    pub(crate) own_heap: OwnHeap<usize>,
-    pub(crate) peers: Peers<Peer>,
-    /// A thread stopped polling and sleeps elsewhere, perhaps on a word whose change wakes no
-    /// thread. False again when a waiting thread polls.
-    pub(crate) stopped_polling: AtomicBool,
+    pub(crate) peers: Peers<OfiPeer, OfiKey>,
+    /// The lock under which a PE is inserted into the address vector.
+    inserting: Mutex<()>,
     service: Mutex<Service>,
 }
 
@@ -86,16 +85,15 @@ impl SharedState {
             replies: Arc::clone(&service.replies),
             cq: Arc::clone(&service.ep.cq),
             fabric,
-            local: NetworkPe::new(open, address.host.clone(), &LIMITS)?,
+            local: NetworkPe::new(open, host_name(), &LIMITS)?,
             socket: probe::socket(&address.name),
             tag: service.tag,
             amos,
             tuning,
             copies_up_to: max_bytes.min(copy_up_to),
             copies_before_waiting_up_to: max_bytes.min(before_waiting),
-            own_heap: OwnHeap::default(),
             peers: Peers::new(open.n_pes),
-            stopped_polling: AtomicBool::new(false),
+            inserting: Mutex::default(),
             service: Mutex::new(service),
             address,
         })
@@ -109,9 +107,7 @@ impl SharedState {
     /// Serves peers on behalf of a thread that waits, if no other thread does. Returns true if
     /// there was work.
     pub(crate) fn poll_service(&self) -> Result<bool, Error> {
-        if self.stopped_polling.load(Ordering::Relaxed) {
-            self.stopped_polling.store(false, Ordering::Relaxed);
-        }
+        self.local.state.return_to_polling();
         let served = self.try_serve()?;
         self.local.loss.check().map(|()| served == Served::Worked)
     }
@@ -121,7 +117,7 @@ impl SharedState {
         let Some(mut service) = try_lock(&self.service) else {
             return Ok(Served::Contended);
         };
-        let worked = service.poll(&self.local, &self.peers);
+        let worked = service.poll(self);
         drop(service);
         // The provider itself may have written to this PE's memory, which is not signaled.
         self.local.host.arrived();
@@ -135,7 +131,7 @@ impl SharedState {
                 Ok(Served::Idle)
             }
             Err(ServiceFailure::Ep(failure)) => Err(self.fail(&failure)),
-            Err(ServiceFailure::Message(message)) => Err(self.refuse(&message)),
+            Err(ServiceFailure::Message(message)) => Err(refuse(self, &message)),
         }
     }
 
@@ -164,8 +160,34 @@ impl SharedState {
     }
 
     /// Returns the address of a PE from its record.
-    fn address_of(&self, pe: u32) -> Option<Address> {
-        connect::address(Pe(pe), self.peers.record(Pe(pe))?).ok()
+    fn address_of(&self, pe: Pe) -> Result<Address, Error> {
+        Address::decode(pe, &self.peers.address(pe)?.of_provider)
+    }
+
+    /// Returns a PE that was used, and is in the address vector.
+    pub(crate) fn inserted(&self, pe: Pe) -> Result<&OfiPeer, Error> {
+        let peer = &keys::peer(self, pe)?.of_provider;
+        if !peer.is_inserted() {
+            self.insert(pe, peer)?;
+        }
+        Ok(peer)
+    }
+
+    #[cold]
+    fn insert(&self, pe: Pe, peer: &OfiPeer) -> Result<(), Error> {
+        let _inserting = lock(&self.inserting);
+        if peer.is_inserted() {
+            return Ok(());
+        }
+        let address = self.address_of(pe)?;
+        peer.insert(&self.fabric, pe, &address)?;
+        rushmem_system::log::debug!(
+            peer = pe.0,
+            host = self.peers.host_of(pe).unwrap_or_default(),
+            "has its address, {}",
+            address.shown()
+        );
+        Ok(())
     }
 
     /// Returns true if the fabric keeps the order of puts to a PE, and of messages after them. Not
@@ -198,11 +220,12 @@ impl SharedState {
         if at.segment != Segment::Heap || !self.fabric.info.heap_in_blocks() {
             return Some(*descriptor);
         }
-        let block = self.own_heap.blocks.block(at.offset);
+        let own_heap = &self.local.own_heap;
+        let block = own_heap.blocks.block(at.offset);
         let descriptor = if block.index == 0 {
             Some(descriptor)
         } else {
-            self.own_heap.blocks.get(block)
+            own_heap.blocks.get(block)
         };
         descriptor
             .filter(|_| at.offset + memory.nbytes as u64 <= block.end)
@@ -213,7 +236,8 @@ impl SharedState {
     /// it has ended; no failure if the addresses of the provider do not show that.
     pub(crate) fn confirm(&self, pe: u32) -> Result<(), EpFailure> {
         let there = self
-            .address_of(pe)
+            .address_of(Pe(pe))
+            .ok()
             .and_then(|address| probe::socket(&address.name));
         let (Some(own), Some(there)) = (self.socket, there) else {
             return Ok(());
@@ -227,49 +251,13 @@ impl SharedState {
         Ok(())
     }
 
-    /// Returns how many bytes from the start of a peer's range one key covers, or the block of the
-    /// heap whose key is missing.
-    pub(crate) fn covered(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<Covered, Error> {
-        let Peer { keys, blocks, .. } = self.peers.get(pe)?;
-        if at.offset + nbytes as u64 <= keys[at.segment as usize].nbytes {
-            return Ok(Covered::Bytes(nbytes));
-        }
-        Ok(blocks.covered(at.offset))
-    }
-
-    /// Returns a range of a peer as libfabric addresses it, if the peer was used and one known key
-    /// covers the range.
-    #[inline(always)]
-    pub(crate) fn remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
-        let peer = self.peers.known(pe)?;
-        let end = at.offset.checked_add(nbytes as u64)?;
-        let key = &peer.keys[at.segment as usize];
-        // A reference to the key, so that it stays in a register in the usual case.
-        let key = if end <= key.nbytes {
-            key
-        } else {
-            key_of_block(peer, at, end)?
-        };
-        let address = key.base.wrapping_add(at.offset);
-        Some(Remote {
-            pe: pe.0,
-            fi_addr: peer.fi_addr,
-            address,
-            key: key.key,
-        })
-    }
-
     /// Returns any byte of a peer's memory that can be read; `None` if the peer was not used or has
     /// no segment.
     pub(crate) fn some_byte(&self, pe: u32) -> Option<Remote> {
-        let peer = self.peers.known(Pe(pe))?;
-        let key = peer.keys.iter().find(|key| key.nbytes > 0)?;
-        Some(Remote {
-            pe,
-            fi_addr: peer.fi_addr,
-            address: key.base,
-            key: key.key,
-        })
+        let pe = Pe(pe);
+        let peer = self.peers.known(pe)?;
+        let (_, key) = peer.any_memory()?;
+        Some(remote(pe, &peer.of_provider, key, 0))
     }
 
     /// Sleeps until something may have arrived, for `at_most` at the longest: for a call that
@@ -278,7 +266,7 @@ impl SharedState {
     /// thread may have received; without a wait object, always false.
     ///
     /// [`Transport::wait`]: rushmem_transport::Transport::wait
-    pub(crate) fn sleep(
+    pub(crate) fn sleep_until_event(
         &self,
         awaited: Option<&[AwaitedWord]>,
         at_most: Duration,
@@ -323,17 +311,23 @@ impl SharedState {
     }
 }
 
-/// Returns the key of a further block of a peer's heap, if it is known and covers the range.
-#[cold]
-#[inline(never)]
-fn key_of_block(peer: &Peer, at: RemoteAddr, end: u64) -> Option<&SegmentKey> {
-    let block = peer.blocks.block(at.offset);
-    let is_covered = at.segment == Segment::Heap && end <= block.end.min(peer.heap_bytes);
-    peer.blocks.get(block).filter(|_| is_covered)
+/// Returns an address in the memory of a PE as libfabric's calls take it.
+#[inline(always)]
+pub(crate) fn remote(pe: Pe, peer: &OfiPeer, key: &OfiKey, offset: u64) -> Remote {
+    let (address, key) = key.of(offset);
+    Remote {
+        pe: pe.0,
+        fi_addr: peer.fi_addr(),
+        address,
+        key,
+    }
 }
 
 impl WireNetwork for SharedState {
+    /// libfabric's descriptor of the memory, as a number.
     type Extra = usize;
+    type Peer = OfiPeer;
+    type Key = OfiKey;
 
     #[inline]
     fn local(&self) -> &NetworkPe<usize> {
@@ -341,27 +335,67 @@ impl WireNetwork for SharedState {
     }
 
     #[inline]
-    fn nbytes(&self, pe: Pe, segment: Segment) -> Result<u64, Error> {
-        Ok(self.peers.get(pe)?.nbytes(segment))
+    fn peers(&self) -> &Peers<OfiPeer, OfiKey> {
+        &self.peers
     }
 
-    fn host_of(&self, pe: Pe) -> Option<String> {
-        self.address_of(pe.0).map(|there| there.host)
+    unsafe fn register(
+        &self,
+        segment: Segment,
+        memory: LocalBuf,
+    ) -> Result<Registered<usize>, Error> {
+        let (fabric, LocalBuf { base, nbytes }) = (&self.fabric, memory);
+        let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE | fi::FI_READ | fi::FI_WRITE;
+        let mr = self.while_paused(|ep| {
+            // SAFETY: the memory is valid by contract until this network is dropped, and with it
+            // the registration.
+            unsafe { fabric.register(base, nbytes, access, &ep.endpoint) }
+        });
+        let refused = |code| {
+            let library = format!("libfabric ({})", fabric.info.provider);
+            let (why, limit) = (
+                fabric.library.strerror(code),
+                getrlimit(Resource::Memlock).current,
+            );
+            Error::refused_memory(&library, segment, nbytes, &why, limit)
+        };
+        let mr = mr.map_err(refused)?;
+        // SAFETY: an open registration.
+        let fi::fid_mr { mem_desc, key, .. } = unsafe { *mr.raw() };
+        let raw = fabric.info.asks(fi::FI_MR_RAW).then(|| RawKey::of(&mr));
+        let raw = raw.transpose().map_err(refused)?;
+        lock(&self.registrations).push(mr);
+        let base = if fabric.info.asks(fi::FI_MR_VIRT_ADDR) {
+            base.addr() as u64
+        } else {
+            0
+        };
+        Ok(Registered {
+            extra: mem_desc.addr(),
+            key: OfiKey::encode(base, key, raw),
+        })
+    }
+
+    fn peer(&self, pe: Pe, address: &[u8]) -> Result<OfiPeer, Error> {
+        let there = Address::decode(pe, address)?;
+        self.address.check(self.local.me, pe, &there)?;
+        Ok(OfiPeer::new())
+    }
+
+    fn key(&self, pe: Pe, _: Segment, block: HeapBlock, bytes: &[u8]) -> Result<OfiKey, Error> {
+        OfiKey::decode(&self.fabric, pe, block, bytes)
     }
 
     fn lose(&self, pe: Pe, why: &str) -> Error {
-        let (own, there) = (&self.address, self.address_of(pe.0));
-        let shown = there
-            .as_ref()
-            .map_or("an unknown address".to_owned(), Address::shown);
+        let (own, there) = (&self.address, self.address_of(pe));
+        let shown = there.map_or("an unknown address".to_owned(), |there| there.shown());
         let why = format!(
             "{why} (provider {}, from {} to {shown}); see what PE {pe} said last, and whether both hosts let such \
              connections through (firewall, SHMEM_TCP_INTERFACE, SHMEM_OFI_PROVIDER)",
             own.provider,
             own.shown()
         );
-        self.local
-            .loss
-            .of_peer(pe, there.as_ref().map(|there| &*there.host), &why)
+        let host = self.peers.host_of(pe);
+        self.local.loss.of_peer(pe, host.as_deref(), &why)
     }
 }

@@ -3,15 +3,14 @@
 
 use crate::ep::{EpFailure, FiEndpoint, PostStatus, Remote};
 use crate::message::Message;
-use crate::shared::SharedState;
+use crate::shared::{SharedState, remote};
 use rushmem_transport::engine::batch::MAX_NBYTES;
 use rushmem_transport::engine::message::Request;
 use rushmem_transport::engine::{
     NetworkAmos, NextEvent, Payload, Polled, PolledUntil, PostOutcome, Replies, StreamOrder,
-    TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
+    TakeReply, Wire, WireCaps, WriteEnd, keys, refuse,
 };
-use rushmem_transport::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
-use rushmem_transport::{AmoRequest, Amos, DestBuf, Error, Pe, RemoteAddr, SourceBuf};
+use rushmem_transport::{AmoRequest, Amos, DestBuf, Error, Pe, SourceBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,21 +103,18 @@ impl OfiWire {
     }
 
     /// Works as [`write`](Wire::write), without injection. `copies` says that the data are copied
-    /// to a cell first. Looks up the remote range again instead of taking it as an argument: so the
+    /// to a cell first. Computes the remote address again instead of taking it as an argument: so the
     /// caller's injected path keeps it in registers.
     #[inline(never)]
     fn write_uninjected(
         &mut self,
         shared: &SharedState,
-        pe: Pe,
-        to: RemoteAddr,
+        to: &keys::Remote<'_, SharedState>,
         source: &SourceBuf,
         copies: bool,
         source_free: bool,
     ) -> Result<PostOutcome<()>, Error> {
-        let Some(remote) = shared.remote(pe, to, source.nbytes()) else {
-            return Ok(PostOutcome::Uncovered);
-        };
+        let (pe, remote) = (to.pe, remote(to.pe, to.peer, to.key, to.at.offset));
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
@@ -181,44 +177,18 @@ impl Wire for OfiWire {
 
     #[inline]
     fn reach(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
-        shared.peers.get(pe).map(|_| true)
-    }
-
-    fn covered(
-        &mut self,
-        shared: &SharedState,
-        pe: Pe,
-        at: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<Covered, Error> {
-        shared.covered(pe, at, nbytes)
-    }
-
-    fn learn(
-        &mut self,
-        shared: &SharedState,
-        pe: Pe,
-        block: HeapBlock,
-        entry: &[u8; ENTRY],
-    ) -> Result<(), Error> {
-        shared
-            .peers
-            .get(pe)?
-            .learn(&shared.fabric, pe, block, entry)
+        shared.inserted(pe).map(|_| true)
     }
 
     #[inline(always)]
     fn write(
         &mut self,
         shared: &SharedState,
-        pe: Pe,
-        to: RemoteAddr,
+        to: keys::Remote<'_, SharedState>,
         source: &mut SourceBuf,
         end: WriteEnd,
     ) -> Result<PostOutcome<()>, Error> {
-        let Some(remote) = shared.remote(pe, to, source.nbytes()) else {
-            return Ok(PostOutcome::Uncovered);
-        };
+        let pe = to.pe;
         if !self.caps.flushes_free && !self.unflushed.contains(&pe) {
             self.unflushed.push(pe);
         }
@@ -227,24 +197,23 @@ impl Wire for OfiWire {
         };
         let copies = source.nbytes() <= shared.copy_up_to(end.awaited);
         if copies && ep.injects(source.nbytes()) {
-            let attempt = ep.write_injected(remote, source);
+            let there = remote(pe, to.peer, to.key, to.at.offset);
+            let attempt = ep.write_injected(there, source);
             return self.posted(shared, pe, true, attempt);
         }
-        self.write_uninjected(shared, pe, to, source, copies, end.source_free)
+        self.write_uninjected(shared, &to, source, copies, end.source_free)
     }
 
     #[inline(always)]
     fn read(
         &mut self,
         shared: &SharedState,
-        pe: Pe,
-        from: RemoteAddr,
+        from: keys::Remote<'_, SharedState>,
         dest: &mut DestBuf,
         _: bool,
     ) -> Result<PostOutcome<()>, Error> {
-        let Some(remote) = shared.remote(pe, from, dest.nbytes()) else {
-            return Ok(PostOutcome::Uncovered);
-        };
+        let pe = from.pe;
+        let remote = remote(pe, from.peer, from.key, from.at.offset);
         let known = shared.descriptor_of(dest.range());
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
@@ -257,13 +226,12 @@ impl Wire for OfiWire {
     fn amo(
         &mut self,
         shared: &SharedState,
-        pe: Pe,
+        word: keys::Remote<'_, SharedState>,
         request: &AmoRequest,
         fetched: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<()>, Error> {
-        let Some(remote) = shared.remote(pe, request.dest, request.width.nbytes()) else {
-            return Ok(PostOutcome::Uncovered);
-        };
+        let pe = word.pe;
+        let remote = remote(pe, word.peer, word.key, word.at.offset);
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
@@ -280,7 +248,7 @@ impl Wire for OfiWire {
         payload: Payload<'_>,
         _: bool,
     ) -> Result<PostOutcome<()>, Error> {
-        let to = shared.peers.get(pe)?.fi_addr;
+        let to = shared.inserted(pe)?.fi_addr();
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
@@ -351,7 +319,7 @@ impl Wire for OfiWire {
         if self
             .replies
             .take(take)
-            .map_err(|message| shared.refuse(&message))?
+            .map_err(|message| refuse(shared, &message))?
             > 0
         {
             return Ok(Polled::Worked);
@@ -396,7 +364,7 @@ impl Wire for OfiWire {
     /// Does not sleep if preparing the sleep has completed operations of the ep.
     fn sleep(&mut self, shared: &SharedState, at_most: Duration) {
         let Some(ep) = &mut self.ep else { return };
-        shared.sleep(None, at_most, &mut || match ep.poll(|_| ()) {
+        shared.sleep_until_event(None, at_most, &mut || match ep.poll(|_| ()) {
             Ok(n) => n > 0,
             Err(failure) => {
                 // The next poll of this wait returns the loss.

@@ -4,8 +4,8 @@
 
 use conformance::{Case, LIMIT, Member};
 use rushmem_transport::{
-    AmoOp, AmoWidth, Amos, Completion, Directory, Endpoint, Error, Host, Open, Pe, PeRecord, Put,
-    RemoteAddr, Segment, SourceBuf, Transport,
+    AmoOp, AmoWidth, Amos, Completion, Directory, Endpoint, EndpointUser, Error, Host, Open, Pe,
+    PeRecord, Put, RemoteAddr, Segment, SourceBuf, Transport,
 };
 use rushmem_transport_ofi::{PROVIDER, Tuning, open};
 use std::path::Path;
@@ -147,7 +147,9 @@ fn pair() -> [Box<dyn Transport>; 2] {
 fn a_pe_that_refuses_is_tried_again_before_it_is_lost() {
     needs();
     let [transport, _peer] = pair();
-    let mut endpoint: Box<dyn Endpoint> = transport.endpoint().expect("an endpoint");
+    let mut endpoint: Box<dyn Endpoint> = transport
+        .endpoint(EndpointUser::Context)
+        .expect("an endpoint");
     let word = 7u64.to_ne_bytes();
     let put = Put {
         remote: START,

@@ -11,11 +11,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 /// The maximum number of addresses of a PE.
 pub(crate) const MAX_ADDRESSES: usize = 16;
 
-/// The host name and the socket addresses of a PE.
+/// The socket addresses of a PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Address {
-    /// The name of the host, for messages to users.
-    pub(crate) host: String,
     /// The addresses at which the PE listens, the preferred one first.
     pub(crate) sockets: Vec<SocketAddr>,
 }

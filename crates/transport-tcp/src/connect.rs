@@ -288,13 +288,7 @@ mod tests {
         let bound = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
         bind(&bound, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
         let at = SocketAddr::try_from(getsockname(&bound).expect("bound")).expect("of IPv4");
-        (
-            bound,
-            Address {
-                host: "a".to_owned(),
-                sockets: vec![at],
-            },
-        )
+        (bound, Address { sockets: vec![at] })
     }
 
     fn tuning(refusal: u64, connect: u64) -> Tuning {
@@ -334,7 +328,6 @@ mod tests {
         let elsewhere = SocketAddr::from(([127, 0, 0, 2], address.sockets[0].port()));
         let several = Address {
             sockets: vec![address.sockets[0], elsewhere],
-            ..address.clone()
         };
         let tried = connect(
             &Secret::from([7; 32]),

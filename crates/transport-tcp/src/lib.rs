@@ -4,10 +4,10 @@
 //! software: puts and gets are copies, atomic operations are the CPU's. A thread that waits polls
 //! the sockets; while none does, a service thread serves peers.
 //!
-//! - `transport` and `wire` implement the traits of `rushmem-transport`, whose `engine` orders,
-//!   batches and completes the operations of contexts;
-//! - `progress` is the driver of the service thread; `service` has the network of this PE and
-//!   serves peers, and `expected` predicts which peer sends next;
+//! - `transport` opens the sockets; `wire` starts the operations of contexts, which the `engine` of
+//!   `rushmem-transport` orders, batches and completes;
+//! - `progress` is the driver of the service thread; `service` serves peers, and `expected` predicts
+//!   which peer sends next;
 //! - `shared` is the state that all wires share: the peers and the connections to them; `connect`
 //!   makes connections, and `establishment` ensures that two PEs have only one;
 //! - `receiving` has the segments, replies and buffers that connections need to receive, and writes

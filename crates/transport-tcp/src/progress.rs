@@ -1,82 +1,115 @@
 //! Progress on the sockets of this PE, by threads that wait in the library and by the service
 //! thread.
 
-use crate::service::Network;
+use crate::shared::{PeerLink, SharedState};
 use crate::wire::TcpWire;
-use rushmem_system::lock::try_lock;
-use rushmem_transport::Error;
-use rushmem_transport::engine::{Issuers, Issuing, PollingThread};
+use rushmem_system::lock::{lock, try_lock};
+use rushmem_transport::engine::service_thread::{
+    Driver, MAX_SLEEP_IN_FLIGHT, Progress, Served, Sleeper, Woken,
+};
+use rushmem_transport::engine::{Issuers, PollingThread, WireNetwork};
 use rushmem_transport::progress::backoff::{FLUSH_DELAY, WaitLimits};
-use rushmem_transport::progress::service_thread::{Driver, MAX_SLEEP_IN_FLIGHT, Served, Sleeper};
-use rushmem_transport::progress::state::ProgressState;
+use rushmem_transport::progress::events::AwaitedWord;
+use rushmem_transport::{EndpointUser, Error};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The network of this PE and its issuers.
-pub(crate) struct Progress {
-    pub(crate) issuers: Issuers<TcpWire>,
-    pub(crate) network: Arc<Network>,
+/// The number of idle polls that take as long as receiving a message and sending the next one.
+const POLLS_PER_MESSAGE: u64 = 8;
+
+impl SharedState {
+    /// Sends queued data and serves peers, unless another thread does, on behalf of a thread that
+    /// waits. Returns true if there was work for peers.
+    pub(crate) fn poll_service(&self) -> Result<bool, Error> {
+        let state = &self.local().state;
+        state.count_poll();
+        if self.send_held_back() {
+            state.request_flush();
+        }
+        let worked = try_lock(&self.service).is_some_and(|mut service| service.poll(self));
+        if worked && !state.oversubscribed() {
+            state.add_polls(POLLS_PER_MESSAGE);
+        }
+        self.local().loss.check().map(|()| worked)
+    }
 }
 
-impl Issuing for Progress {
+impl Driver for SharedState {
     type Wire = TcpWire;
 
-    fn issuers(&self) -> &Issuers<TcpWire> {
-        &self.issuers
+    fn open_wire(self: &Arc<Self>, user: EndpointUser) -> Result<TcpWire, Error> {
+        Ok(TcpWire::new(self, user))
     }
 
-    fn poll(&self) -> Result<bool, Error> {
-        if self.issuers.finish(PollingThread::Waiter) {
-            self.state().request_flush();
+    fn poll(&self, issuers: &Issuers<TcpWire>) -> Result<bool, Error> {
+        if issuers.finish(PollingThread::Waiter) {
+            self.local().state.request_flush();
         }
-        self.network.poll()
-    }
-}
-
-impl Driver for Progress {
-    fn state(&self) -> &ProgressState {
-        &self.network.shared.local().state
+        self.poll_service()
     }
 
-    fn flush(&self) -> bool {
-        let is_left = self.issuers.finish(PollingThread::Service);
-        self.network.shared.send_held_back() || is_left
+    fn flush(&self, issuers: &Issuers<TcpWire>) -> bool {
+        let is_left = issuers.finish(PollingThread::Service);
+        self.send_held_back() || is_left
     }
 
     fn serve(&self) -> Served {
-        let Network { shared, service } = &*self.network;
-        let service = try_lock(service);
-        service.map_or(Served::Contended, |mut service| service.poll_all(shared))
+        let service = try_lock(&self.service);
+        service.map_or(Served::Contended, |mut service| service.poll_all(self))
     }
 
-    fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>) {
-        let shared = &self.network.shared;
-        let sockets = [shared.epoll.as_fd()];
+    fn sleep(&self, _: &Issuers<TcpWire>, is_left: bool, sleeper: &mut Sleeper<'_>) {
+        let sockets = [self.epoll.as_fd()];
         match is_left {
-            true if shared.has_unsent() => sleeper.briefly(&sockets, FLUSH_DELAY),
+            true if self.has_unsent() => sleeper.briefly(&sockets, FLUSH_DELAY),
             // The batches of a thread that is in a call, or has just been in one, are left. That
             // thread needs the CPU, perhaps to connect.
-            true if self.state().oversubscribed() => sleeper.briefly(&sockets, WaitLimits::LONGEST),
+            true if self.local().state.oversubscribed() => {
+                sleeper.briefly(&sockets, WaitLimits::LONGEST);
+            }
             true => sleeper.briefly(&sockets, MAX_SLEEP_IN_FLIGHT),
-            false => sleeper.until(&sockets, shared.tuning.round),
+            false => sleeper.until(&sockets, self.tuning.round),
         }
     }
 
-    fn longest_backoff(&self) -> Duration {
-        self.network.shared.tuning.round
+    fn sleep_in_wait(
+        &self,
+        at_most: Duration,
+        awaited: &[AwaitedWord],
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> Woken {
+        match is_over() || self.sleep_until_data(awaited, at_most) {
+            true => Woken::ToPoll,
+            false => Woken::ByOthers,
+        }
+    }
+
+    fn longest_backoff(&self, _: &Issuers<TcpWire>) -> Duration {
+        self.tuning.round
     }
 
     fn checks(&self) -> impl FnMut() {
-        let Network { shared, service } = &*self.network;
         let mut last = Instant::now();
         move || {
-            if last.elapsed() >= shared.tuning.round {
+            if last.elapsed() >= self.tuning.round {
                 last = Instant::now();
-                if let Some(mut service) = try_lock(service) {
-                    service.check_limits(shared);
+                if let Some(mut service) = try_lock(&self.service) {
+                    service.check_limits(self);
                 }
             }
         }
+    }
+
+    fn leave(progress: &Arc<Progress<SharedState>>) {
+        let shared = progress.network();
+        for (_, peer) in shared.peers.iter() {
+            let mut link = lock(&peer.of_provider.link);
+            if let PeerLink::Open(connection) = &mut *link {
+                connection.leave();
+            }
+            *link = PeerLink::closed("this PE has left the job".to_owned());
+        }
+        lock(&shared.service).leave();
     }
 }

@@ -1,5 +1,5 @@
-//! The network of this PE, which all its wires share, and its service, which accepts connections of
-//! peers and receives from the links that have events.
+//! The service of this PE, which accepts connections of peers and receives from the links that have
+//! events.
 //!
 //! One thread at a time uses the service. Most turns of waiting threads read only the link from
 //! which data are expected, if that is known: to ask the kernel which of all sockets have events
@@ -15,68 +15,19 @@ use rushmem_connect::handshake::{Acceptor, Answer};
 use rushmem_connect::nonce;
 use rushmem_connect::strangers::{Claim, Proven, Shortage, StrangerLimits, Strangers, number_of};
 use rushmem_system::lock::try_lock;
-use rushmem_transport::engine::{NetworkPe, WireNetwork};
-use rushmem_transport::progress::service_thread::Served;
+use rushmem_transport::Pe;
+use rushmem_transport::engine::WireNetwork;
+use rushmem_transport::engine::service_thread::Served;
 use rushmem_transport::progress::timer::timespec;
-use rushmem_transport::{Error, Pe, Segment};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::io;
 use std::net::{TcpListener, TcpStream};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Maximum number of events handled in one turn.
 const EVENTS: usize = 64;
-
-/// The number of idle polls that take as long as receiving a message and sending the next one.
-const POLLS_PER_MESSAGE: u64 = 8;
-
-/// The network of this PE: the connections to peers and the service.
-pub(crate) struct Network {
-    pub(crate) shared: SharedState,
-    pub(crate) service: Mutex<Service>,
-}
-
-impl Network {
-    /// Sends queued data and serves peers, unless another thread does, on behalf of a thread that
-    /// waits. Returns true if there was work for peers.
-    pub(crate) fn poll(&self) -> Result<bool, Error> {
-        let (shared, state) = (&self.shared, &self.shared.local().state);
-        state.count_poll();
-        if shared.send_held_back() {
-            state.request_flush();
-        }
-        let worked = try_lock(&self.service).is_some_and(|mut service| service.poll(shared));
-        if worked && !state.oversubscribed() {
-            state.add_polls(POLLS_PER_MESSAGE);
-        }
-        shared.local().loss.check().map(|()| worked)
-    }
-}
-
-impl WireNetwork for Network {
-    type Extra = ();
-
-    #[inline]
-    fn local(&self) -> &NetworkPe {
-        self.shared.local()
-    }
-
-    #[inline]
-    fn nbytes(&self, pe: Pe, segment: Segment) -> Result<u64, Error> {
-        Ok(self.shared.peers.get(pe)?.sizes[segment as usize])
-    }
-
-    fn host_of(&self, pe: Pe) -> Option<String> {
-        self.shared.host_of(pe)
-    }
-
-    fn lose(&self, pe: Pe, why: &str) -> Error {
-        self.shared.lose(pe, why)
-    }
-}
 
 /// The service, which handles the connections and requests of peers.
 pub(crate) struct Service {
@@ -285,7 +236,7 @@ impl Service {
         // If it fails, the next round tries again.
         let _ = self.unmute(shared);
         for (pe, peer) in shared.peers.iter() {
-            let mut link = try_lock(&peer.link);
+            let mut link = try_lock(&peer.of_provider.link);
             if let Some(PeerLink::Open(connection)) = link.as_deref_mut() {
                 // This includes data that need no answer: the kernel of a lost host never
                 // acknowledges them.

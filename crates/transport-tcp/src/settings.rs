@@ -42,6 +42,7 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
     min_polls: 26,
     max_unpolled: u32::MAX,
     flushes_beside_sleepers: true,
+    wakes_service: false,
 };
 
 /// Limits of a transport.

@@ -1,25 +1,29 @@
-//! The state that all wires of a PE and its service thread share: the peers and the connections to
-//! them. Also puts threads that wait to sleep until data arrive.
+//! The state that all wires of a PE and its service thread share: the peers, the connections to
+//! them, and the service. Also puts threads that wait to sleep until data arrive.
 //!
 //! Locking: wires wait for the lock of a link, except in a poll, and so do the service when a peer
 //! connects and the transport when it is dropped. Polls only try it. The lock is not held while
 //! this PE connects. docs/architecture.md has the order of all locks.
+#![allow(unsafe_code)]
 
 use crate::addresses::Address;
 use crate::connect::{self, ConnectRefusal};
 use crate::connection::{Connection, ConnectionEnd};
 use crate::establishment::Establishment;
 use crate::receiving::ReceivingPe;
+use crate::service::Service;
 use crate::settings::{DESCRIPTORS, Tuning};
 use rushmem_connect::Secret;
 use rushmem_connect::handshake::Answer;
 use rushmem_system::descriptors::made_by;
+use rushmem_system::host::host_name;
 use rushmem_system::lock::{lock, try_lock};
-use rushmem_transport::engine::NetworkPe;
-use rushmem_transport::peers::{Peers, damaged};
+use rushmem_transport::engine::{NetworkPe, Registered, WireNetwork, keys};
+use rushmem_transport::peers::{Peers, not_connected};
 use rushmem_transport::progress::events::{AwaitedWord, SleepOn};
 use rushmem_transport::progress::flush_list::FlushList;
-use rushmem_transport::{Error, Open, Pe, PeRecord, Segment};
+use rushmem_transport::segments::heap_blocks::HeapBlock;
+use rushmem_transport::{Error, LocalBuf, Open, Pe, Segment};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 use std::io;
@@ -33,34 +37,9 @@ use std::time::{Duration, Instant};
 const DEFERRED: Duration = Duration::from_millis(100);
 
 /// Another PE of the job that has been used.
-pub(crate) struct Peer {
-    /// The sizes of its segments in bytes; 0 for one that it has not registered.
-    pub(crate) sizes: [u64; Segment::COUNT],
+pub(crate) struct TcpPeer {
+    address: Address,
     pub(crate) link: Mutex<PeerLink>,
-}
-
-impl Peer {
-    /// Returns the entry of PE `pe`, without a connection, from its record in the directory.
-    pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
-        let mut sizes = [0; Segment::COUNT];
-        for (size, key) in sizes
-            .iter_mut()
-            .zip(record.keys)
-            .filter(|(_, key)| !key.is_empty())
-        {
-            *size = u64::from_le_bytes(key.try_into().map_err(|_| damaged(pe, "key"))?);
-        }
-        Ok(Peer {
-            sizes,
-            link: Mutex::default(),
-        })
-    }
-}
-
-/// Returns the address on which `pe` listens, from its record.
-pub(crate) fn address_of(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
-    Address::decode(record.address)
-        .map_err(|error| Error::Invalid(format!("PE {pe} cannot be connected: {error}")))
 }
 
 /// The connection to a PE.
@@ -93,59 +72,44 @@ impl PeerLink {
 pub(crate) struct SharedState {
     pub(crate) secret: Secret,
     pub(crate) tuning: Tuning,
-    /// The address of this PE. Error messages contain the host name in it.
-    pub(crate) address: Address,
     pub(crate) receiving: ReceivingPe,
-    pub(crate) peers: Peers<Peer>,
+    pub(crate) peers: Peers<TcpPeer, ()>,
     /// Watches the sockets of this PE: listeners that are not muted, and accepted and open
     /// connections in use.
     pub(crate) epoll: OwnedFd,
     /// The PEs whose queued data are to be sent by a poll or by the service thread. Not in it: data
     /// for which the kernel has no room, and data that the next operation of the same call sends.
     unsent: FlushList<Pe>,
+    pub(crate) service: Mutex<Service>,
 }
 
 impl SharedState {
-    pub(crate) fn new(open: &Open, tuning: Tuning, address: Address) -> io::Result<SharedState> {
+    pub(crate) fn new(open: &Open, tuning: Tuning, service: Service) -> io::Result<SharedState> {
         Ok(SharedState {
             secret: open.secret.into(),
             tuning,
-            receiving: ReceivingPe::new(open, address.host.clone())?,
-            address,
+            receiving: ReceivingPe::new(open, host_name())?,
             peers: Peers::new(open.n_pes),
             epoll: made_by("epoll_create1", epoll::create(epoll::CreateFlags::CLOEXEC))?,
             unsent: FlushList::default(),
+            service: Mutex::new(service),
         })
     }
 
-    #[inline]
-    pub(crate) fn local(&self) -> &NetworkPe {
-        &self.receiving.local
+    /// Returns a PE, which is known from its first use on.
+    fn used(&self, pe: Pe) -> Result<&TcpPeer, Error> {
+        keys::peer(self, pe).map(|peer| &peer.of_provider)
     }
 
-    /// Returns the name of the host of a PE, if it is known.
-    pub(crate) fn host_of(&self, pe: Pe) -> Option<String> {
-        let record = self.peers.record(pe)?;
-        address_of(pe, record).ok().map(|address| address.host)
-    }
-
-    /// Records the loss of a PE, after which every operation fails. Returns the first loss, which
-    /// may be another one.
-    pub(crate) fn lose(&self, pe: Pe, why: &str) -> Error {
-        let why = format!(
-            "{why}; see what PE {pe} said last, and whether both hosts run and reach each other (firewall, \
-             SHMEM_TCP_INTERFACE)"
-        );
-        self.local()
-            .loss
-            .of_peer(pe, self.host_of(pe).as_deref(), &why)
+    fn known(&self, pe: Pe) -> Option<&TcpPeer> {
+        self.peers.known(pe).map(|peer| &peer.of_provider)
     }
 
     /// Connects to a PE, which blocks the caller, unless another thread or the peer is connecting.
     /// Returns false if the connection is not established yet: the caller tries again. Also returns
     /// true for a closed link, of which [`with_link`](SharedState::with_link) reports the end.
     pub(crate) fn reach(&self, pe: Pe) -> Result<bool, Error> {
-        let peer = self.peers.get(pe)?;
+        let peer = self.used(pe)?;
         {
             let mut link = lock(&peer.link);
             self.local().loss.check()?;
@@ -165,12 +129,11 @@ impl SharedState {
             };
             !is_awaited || self.local().loss.check().is_err()
         };
-        let address = address_of(pe, self.peers.record(pe).ok_or(Error::Unreachable(pe))?)?;
         let connected = connect::connect(
             &self.secret,
             self.local().me,
             pe,
-            &address,
+            &peer.address,
             &self.tuning,
             may_stop,
         );
@@ -209,7 +172,7 @@ impl SharedState {
     /// be no connection to it any more.
     pub(crate) fn answer(&self, pe: Pe) -> Option<Answer> {
         // Before this PE has the directory, the peer must try again.
-        let Ok(peer) = self.peers.get(pe) else {
+        let Ok(peer) = self.used(pe) else {
             return Some(Answer::Deferral);
         };
         match &mut *lock(&peer.link) {
@@ -222,7 +185,7 @@ impl SharedState {
     /// Ends the reservation for a connection from a peer: opens the link with `socket`, or, if that
     /// is `None` because the connection failed, allows other connections.
     pub(crate) fn end_reservation(&self, pe: Pe, socket: Option<TcpStream>) {
-        let Some(peer) = self.peers.known(pe) else {
+        let Some(peer) = self.known(pe) else {
             return;
         };
         let mut link = lock(&peer.link);
@@ -252,7 +215,7 @@ impl SharedState {
         pe: Pe,
         work: impl FnOnce(&mut Connection) -> Result<T, ConnectionEnd>,
     ) -> Result<T, Error> {
-        let peer = self.peers.get(pe)?;
+        let peer = self.used(pe)?;
         let mut link = lock(&peer.link);
         self.local().loss.check()?;
         let done = match &mut *link {
@@ -269,7 +232,7 @@ impl SharedState {
     /// there was one.
     pub(crate) fn confirm(&self, pe: Pe) -> Result<(), Error> {
         // A temporary guard: the lock is released before `with_link` waits for it.
-        let is_unconnected = matches!(*lock(&self.peers.get(pe)?.link), PeerLink::Unconnected(_));
+        let is_unconnected = matches!(*lock(&self.used(pe)?.link), PeerLink::Unconnected(_));
         if is_unconnected {
             Ok(())
         } else {
@@ -357,7 +320,7 @@ impl SharedState {
 
     /// Ends the use of a link, so that the memory of its requests is not accessed any more.
     pub(crate) fn abandon(&self, pe: Pe) {
-        let Some(peer) = self.peers.known(pe) else {
+        let Some(peer) = self.known(pe) else {
             return;
         };
         let mut link = lock(&peer.link);
@@ -401,7 +364,7 @@ impl SharedState {
         pe: Pe,
         work: impl FnOnce(&mut Connection) -> Result<bool, ConnectionEnd>,
     ) -> Option<bool> {
-        let Some(peer) = self.peers.known(pe) else {
+        let Some(peer) = self.known(pe) else {
             return Some(false);
         };
         let mut link = try_lock(&peer.link)?;
@@ -435,11 +398,55 @@ impl SharedState {
     /// Sleeps until data arrive, an awaited word changes, or another thread records an event if no
     /// words are awaited; for `at_most` at the longest. Returns true if data have arrived that no
     /// thread has received.
-    pub(crate) fn sleep(&self, awaited: &[AwaitedWord], at_most: Duration) -> bool {
+    pub(crate) fn sleep_until_data(&self, awaited: &[AwaitedWord], at_most: Duration) -> bool {
         let sockets = [self.epoll.as_fd()];
         self.local()
             .state
             .sleep_until_event(SleepOn::Shared(&sockets), awaited, at_most)
+    }
+}
+
+impl WireNetwork for SharedState {
+    type Extra = ();
+    type Peer = TcpPeer;
+    /// The target's CPU finds its memory by itself.
+    type Key = ();
+
+    #[inline]
+    fn local(&self) -> &NetworkPe {
+        &self.receiving.local
+    }
+
+    #[inline]
+    fn peers(&self) -> &Peers<TcpPeer, ()> {
+        &self.peers
+    }
+
+    unsafe fn register(&self, _: Segment, _: LocalBuf) -> Result<Registered<()>, Error> {
+        Ok(Registered {
+            extra: (),
+            key: Vec::new(),
+        })
+    }
+
+    fn peer(&self, pe: Pe, address: &[u8]) -> Result<TcpPeer, Error> {
+        Ok(TcpPeer {
+            address: Address::decode(address).map_err(not_connected(pe))?,
+            link: Mutex::default(),
+        })
+    }
+
+    fn key(&self, _: Pe, _: Segment, _: HeapBlock, _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn lose(&self, pe: Pe, why: &str) -> Error {
+        let why = format!(
+            "{why}; see what PE {pe} said last, and whether both hosts run and reach each other (firewall, \
+             SHMEM_TCP_INTERFACE)"
+        );
+        let host = self.peers.host_of(pe);
+        self.local().loss.of_peer(pe, host.as_deref(), &why)
     }
 }
 

@@ -2,13 +2,14 @@
 //! the order of all operations, and any thread may receive from it.
 
 use crate::proto::MAX_BODY;
-use crate::service::Network;
+use crate::shared::SharedState;
+use rushmem_transport::engine::keys::Remote;
 use rushmem_transport::engine::message::Request;
 use rushmem_transport::engine::{
     NetworkAmos, NextEvent, Payload, Polled, PolledUntil, PostOutcome, Replies, StreamOrder,
-    TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent,
+    TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent, refuse,
 };
-use rushmem_transport::{AmoRequest, DestBuf, Error, Pe, PeMap, RemoteAddr, SourceBuf};
+use rushmem_transport::{AmoRequest, DestBuf, EndpointUser, Error, Pe, PeMap, SourceBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,9 +22,8 @@ pub(crate) struct TcpWire {
     /// The replies to the origin's requests, which any thread may receive.
     replies: Arc<Replies>,
     caps: WireCaps,
-    /// Words of long transfers may be torn, since no thread accesses the data meanwhile: set for
-    /// the runtime's endpoint.
-    pub(crate) in_parts: bool,
+    /// Words of long transfers may be torn, since no thread accesses the data meanwhile.
+    in_parts: bool,
     routes: PeMap<Route>,
     /// The PEs to which operations since the last fence may be unsent.
     held: Vec<Pe>,
@@ -54,8 +54,8 @@ pub(crate) enum TcpToken {
 }
 
 impl TcpWire {
-    /// Returns a wire that takes its replies from `replies`.
-    pub(crate) fn new(Network { shared, .. }: &Network, replies: Arc<Replies>) -> TcpWire {
+    /// Returns a wire for the endpoints of a user.
+    pub(crate) fn new(shared: &SharedState, user: EndpointUser) -> TcpWire {
         let tuning = &shared.tuning;
         let caps = WireCaps {
             batches: true,
@@ -73,9 +73,9 @@ impl TcpWire {
             max_in_flight: usize::MAX,
         };
         TcpWire {
-            replies,
+            replies: shared.receiving.replies.add(),
             caps,
-            in_parts: false,
+            in_parts: user == EndpointUser::Runtime,
             routes: PeMap::new(shared.peers.n_pes()),
             held: Vec::new(),
             in_flight: 0,
@@ -111,22 +111,21 @@ impl TcpWire {
 }
 
 impl Wire for TcpWire {
-    type Network = Network;
+    type Network = SharedState;
     type Token = TcpToken;
 
     fn caps(&self) -> WireCaps {
         self.caps
     }
 
-    fn reach(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<bool, Error> {
+    fn reach(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
         shared.reach(pe)
     }
 
     fn write(
         &mut self,
-        Network { shared, .. }: &Network,
-        pe: Pe,
-        to: RemoteAddr,
+        shared: &SharedState,
+        Remote { pe, at: to, .. }: Remote<'_, SharedState>,
         source: &mut SourceBuf,
         WriteEnd { awaited, sent, .. }: WriteEnd,
     ) -> Result<PostOutcome<TcpToken>, Error> {
@@ -165,9 +164,8 @@ impl Wire for TcpWire {
 
     fn read(
         &mut self,
-        Network { shared, .. }: &Network,
-        pe: Pe,
-        from: RemoteAddr,
+        shared: &SharedState,
+        Remote { pe, at: from, .. }: Remote<'_, SharedState>,
         dest: &mut DestBuf,
         awaited: bool,
     ) -> Result<PostOutcome<TcpToken>, Error> {
@@ -198,8 +196,8 @@ impl Wire for TcpWire {
 
     fn amo(
         &mut self,
-        _: &Network,
-        _: Pe,
+        _: &SharedState,
+        _: Remote<'_, SharedState>,
         _: &AmoRequest,
         _: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<TcpToken>, Error> {
@@ -210,7 +208,7 @@ impl Wire for TcpWire {
     /// or at once if enough bytes are queued. Other requests are sent at once.
     fn send(
         &mut self,
-        Network { shared, .. }: &Network,
+        shared: &SharedState,
         pe: Pe,
         request: &Request,
         payload: Payload<'_>,
@@ -240,12 +238,7 @@ impl Wire for TcpWire {
         Ok(PostOutcome::Done)
     }
 
-    fn is_over(
-        &mut self,
-        Network { shared, .. }: &Network,
-        pe: Pe,
-        token: &TcpToken,
-    ) -> Result<bool, Error> {
+    fn is_over(&mut self, shared: &SharedState, pe: Pe, token: &TcpToken) -> Result<bool, Error> {
         shared.with_link(pe, |connection| {
             Ok(match *token {
                 TcpToken::Sent(position) => connection.requests.queue.sent() >= position,
@@ -254,7 +247,7 @@ impl Wire for TcpWire {
         })
     }
 
-    fn fence(&mut self, Network { shared, .. }: &Network) -> Result<bool, Error> {
+    fn fence(&mut self, shared: &SharedState) -> Result<bool, Error> {
         while let Some(pe) = self.held.pop() {
             self.routes[pe].is_held = false;
             shared.with_link(pe, |connection| match connection.has_unsent() {
@@ -267,7 +260,7 @@ impl Wire for TcpWire {
 
     /// Requests an acknowledgment of the last write or read, unless an expected answer includes
     /// one.
-    fn begin_flush(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<(), Error> {
+    fn begin_flush(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         let last = self.routes[pe].last;
         if last == 0 {
             return Ok(());
@@ -279,7 +272,7 @@ impl Wire for TcpWire {
         })
     }
 
-    fn is_flushed(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<bool, Error> {
+    fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
         let Some(route) = self.routes.get_mut(pe).filter(|route| route.last != 0) else {
             return Ok(true);
         };
@@ -310,12 +303,11 @@ impl Wire for TcpWire {
 
     /// Polls the connection from which an answer is expected. This takes less time than to ask the
     /// kernel which of all connections have data.
-    fn poll(&mut self, network: &Network, take: TakeReply<'_>) -> Result<Polled, Error> {
-        let shared = &network.shared;
+    fn poll(&mut self, shared: &SharedState, take: TakeReply<'_>) -> Result<Polled, Error> {
         let take_replies = |take: TakeReply<'_>| {
             self.replies
                 .take(take)
-                .map_err(|reply| network.refuse(&reply))
+                .map_err(|reply| refuse(shared, &reply))
         };
         if take_replies(&mut *take)? > 0 {
             return Ok(Polled::Worked);
@@ -343,24 +335,24 @@ impl Wire for TcpWire {
         Ok(Polled::Idle)
     }
 
-    fn serve(&self, network: &Network, _: u32, _: bool) -> Result<bool, Error> {
-        network.poll()
+    fn serve(&self, shared: &SharedState, _: u32, _: bool) -> Result<bool, Error> {
+        shared.poll_service()
     }
 
     /// Reports the loss of the peer if its connection was closed, even by a goodbye.
-    fn confirm(&mut self, Network { shared, .. }: &Network, pe: Pe) -> Result<(), Error> {
+    fn confirm(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
         shared.confirm(pe)
     }
 
-    fn sleep(&mut self, Network { shared, .. }: &Network, at_most: Duration) {
-        shared.sleep(&[], at_most);
+    fn sleep(&mut self, shared: &SharedState, at_most: Duration) {
+        shared.sleep_until_data(&[], at_most);
     }
 
     fn arm(&self, _: bool) -> NextEvent {
         NextEvent::OfNetwork
     }
 
-    fn abandon(&mut self, Network { shared, .. }: &Network) -> Result<(), String> {
+    fn abandon(&mut self, shared: &SharedState) -> Result<(), String> {
         for (pe, route) in self.routes.iter() {
             if route.last != 0 {
                 shared.abandon(pe);

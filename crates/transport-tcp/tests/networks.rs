@@ -1,7 +1,7 @@
 //! Several addresses, IPv6, and a network that fails during a job.
 
 use conformance::{Case, LIMIT, Member, soak, verbs};
-use rushmem_transport::{Error, Host, Open, Pe, RemoteAddr, Segment, Transport};
+use rushmem_transport::{EndpointUser, Error, Host, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use std::process::Command;
 use std::sync::Arc;
@@ -65,7 +65,10 @@ fn cut_off(member: &Member) {
         segment: Segment::Heap,
         offset: 0,
     };
-    let mut endpoint = member.transport().endpoint().expect("one");
+    let mut endpoint = member
+        .transport()
+        .endpoint(EndpointUser::Context)
+        .expect("one");
     let mut put = || verbs::put(&mut *endpoint, Pe(1), at, &[1; 8]).and_then(|()| endpoint.quiet());
     if member.me() == 0 {
         put().expect("the network is up");

@@ -8,7 +8,7 @@
 //! atomic with respect to those of a CPU. If `SHMEM_AMOS` leaves them to the network, UCX carries
 //! them out, except on the library's own flags.
 //!
-//! - `transport` and `wire` implement the traits of `rushmem-transport`; a wire is a worker, and
+//! - `transport` opens UCX; `wire` starts the operations of contexts: a wire is a worker, and
 //!   `callbacks` is the part of its state that UCX's callbacks change;
 //! - `progress` is the driver of the service thread; `service` is the worker that serves peers;
 //! - `shared` is the state that all wires share; `connect` has the addresses and keys that PEs

@@ -11,6 +11,7 @@ use rushmem_transport::{AmoOp, AmoWidth, mem};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use ucx_sys::ucp_rkey_h;
 
 /// The maximum duration of an operation. The first one connects the workers, which may take seconds
 /// over a NIC.
@@ -28,9 +29,8 @@ pub(crate) fn probe(context: &Arc<UcpContext>) -> Result<(), String> {
     let (from, to) = (Worker::new(context)?, Worker::new(context)?);
     // SAFETY: there is no handler.
     let mut endpoint = unsafe { from.connect(&to.address()?, None, null_mut()) }?;
-    let key = endpoint.unpack(context.ucp, &memory.key()?)?;
-    endpoint.keys[0] = key;
-    match try_all(context, (&from, &to), &endpoint, word) {
+    let key = endpoint.unpack(context.ucp, 0, &memory.key()?)?;
+    match try_all(context, (&from, &to), (&endpoint, key), word) {
         Err(ProbeFault::Endless(why)) => {
             // UCX aborts if a worker is destroyed before its operations have ended.
             std::mem::forget((from, to, endpoint, memory));
@@ -57,10 +57,9 @@ enum ProbeFault {
 fn try_all(
     context: &UcpContext,
     (from, to): (&Worker, &Worker),
-    endpoint: &UcpEndpoint,
+    (endpoint, key): (&UcpEndpoint, ucp_rkey_h),
     word: *mut u64,
 ) -> Result<(), ProbeFault> {
-    let key = endpoint.keys[0];
     let (first, second) = (word.wrapping_add(1), word.wrapping_add(2));
     let ops = AmoOp::ALL.into_iter().filter(|&op| UcpAtomic::has(op));
     for (op, width) in ops.flat_map(|op| [(op, AmoWidth::Four), (op, AmoWidth::Eight)]) {

@@ -77,6 +77,7 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
     min_polls: 11,
     max_unpolled: u32::MAX,
     flushes_beside_sleepers: false,
+    wakes_service: false,
 };
 
 /// Limits of a transport.

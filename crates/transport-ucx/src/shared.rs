@@ -2,20 +2,23 @@
 //! worker.
 //!
 //! Locking: the lock of the service is only tried.
+#![allow(unsafe_code)]
 
-use crate::connect::{self, Peer};
+use crate::connect::{self, UcxKey};
 use crate::diagnosis::ITSELF;
 use crate::service::Service;
 use crate::settings::{self, Tuning};
-use crate::ucp::{UcpContext, Worker};
+use crate::ucp::{UcpContext, UcpMemory, Worker};
 use rushmem_system::descriptors::is_exhausted;
-use rushmem_system::lock::try_lock;
-use rushmem_transport::engine::{NetworkPe, WireNetwork};
+use rushmem_system::lock::{lock, try_lock};
+use rushmem_transport::engine::service_thread::Served;
+use rushmem_transport::engine::{NetworkPe, Registered, WireNetwork, refuse};
 use rushmem_transport::peers::Peers;
 use rushmem_transport::progress::backoff::FLUSH_DELAY;
 use rushmem_transport::progress::events::{AwaitedWord, SleepOn};
-use rushmem_transport::progress::service_thread::Served;
-use rushmem_transport::{Error, Open, Pe, Segment};
+use rushmem_transport::segments::heap_blocks::HeapBlock;
+use rushmem_transport::{Error, LocalBuf, Open, Pe, Segment};
+use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
@@ -26,10 +29,12 @@ use std::time::Duration;
 pub(crate) struct SharedState {
     pub(crate) tuning: Tuning,
     pub(crate) local: Arc<NetworkPe>,
-    pub(crate) peers: Peers<Peer>,
+    pub(crate) peers: Peers<(), UcxKey>,
     service: Mutex<Service>,
     /// The descriptor that signals events of the service worker.
     service_efd: OwnedFd,
+    /// The registered memory of this PE.
+    memory: Mutex<Vec<UcpMemory>>,
     pub(crate) context: Arc<UcpContext>,
 }
 
@@ -47,13 +52,19 @@ impl SharedState {
             peers: Peers::new(open.n_pes),
             service_efd: service.worker.efd().try_clone_to_owned()?,
             service: Mutex::new(service),
+            memory: Mutex::default(),
             context,
         })
     }
 
-    /// Reports the loss of a PE that has not answered for too long, for the reason `why`.
-    pub(crate) fn give_up(&self, pe: Pe, why: &str) {
-        self.lose(pe, &format!("{why} {}", self.ways()));
+    /// Reports the loss of a PE, for which UCX has given the reason: of this PE if it has no
+    /// descriptor left. Returns the first loss, which may be another one.
+    pub(crate) fn lose_peer(&self, pe: Pe, why: &str) -> Error {
+        if self.context.copies && is_exhausted(self.service_efd()) {
+            return self.local.loss.of_self(&settings::no_descriptors());
+        }
+        let host = self.peers.host_of(pe);
+        self.local.loss.of_peer(pe, host.as_deref(), why)
     }
 
     /// Returns a clause for the message about a PE that is not reached: UCX's devices, since users
@@ -78,7 +89,7 @@ impl SharedState {
 
     /// Serves peers on behalf of a thread that waits, if no other thread does. Returns true if
     /// there was work.
-    pub(crate) fn serve(&self) -> bool {
+    pub(crate) fn serve_for_waiter(&self) -> bool {
         self.local.state.count_poll();
         self.try_serve() == Served::Worked
     }
@@ -92,7 +103,7 @@ impl SharedState {
         let refused = service.target.take_refused();
         drop(service);
         if let Some(message) = refused {
-            self.refuse(&message);
+            refuse(self, &message);
         }
         if worked {
             self.local.host.arrived();
@@ -116,7 +127,7 @@ impl SharedState {
     /// Sleeps until the service worker or `worker` has an event, or an awaited word changes, but no
     /// longer than `at_most`. Does not sleep if there is an event already, or if `is_over` returns
     /// true after the workers were armed.
-    pub(crate) fn sleep(
+    pub(crate) fn sleep_until_event(
         &self,
         worker: Option<&Worker>,
         awaited: &[AwaitedWord],
@@ -148,6 +159,8 @@ impl SharedState {
 
 impl WireNetwork for SharedState {
     type Extra = ();
+    type Peer = ();
+    type Key = UcxKey;
 
     #[inline]
     fn local(&self) -> &NetworkPe {
@@ -155,22 +168,44 @@ impl WireNetwork for SharedState {
     }
 
     #[inline]
-    fn nbytes(&self, pe: Pe, segment: Segment) -> Result<u64, Error> {
-        Ok(self.peers.get(pe)?.nbytes(segment))
+    fn peers(&self) -> &Peers<(), UcxKey> {
+        &self.peers
     }
 
-    fn host_of(&self, pe: Pe) -> Option<String> {
-        let address = connect::address(pe, self.peers.record(pe)?);
-        address.ok().map(|address| address.host)
+    unsafe fn register(&self, segment: Segment, part: LocalBuf) -> Result<Registered<()>, Error> {
+        let LocalBuf { base, nbytes } = part;
+        let refused = |why: String| {
+            let limit = getrlimit(Resource::Memlock).current;
+            Error::refused_memory("UCX", segment, nbytes, &why, limit)
+        };
+        // SAFETY: the memory is valid by contract until this network is dropped, and with it the
+        // registration.
+        let memory = unsafe { UcpMemory::register(&self.context, base, nbytes) };
+        let memory = memory.map_err(refused)?;
+        let packed = memory.key().map_err(refused)?;
+        lock(&self.memory).push(memory);
+        Ok(Registered {
+            extra: (),
+            key: connect::encode_key(base, &packed),
+        })
     }
 
+    fn peer(&self, pe: Pe, address: &[u8]) -> Result<(), Error> {
+        connect::decode_address(pe, address).map(|_| ())
+    }
+
+    fn key(
+        &self,
+        pe: Pe,
+        segment: Segment,
+        block: HeapBlock,
+        bytes: &[u8],
+    ) -> Result<UcxKey, Error> {
+        UcxKey::decode(pe, segment, block, bytes)
+    }
+
+    /// Names UCX's devices, too: nothing else is known of the reason.
     fn lose(&self, pe: Pe, why: &str) -> Error {
-        match self.context.copies && is_exhausted(self.service_efd()) {
-            true => self.local.loss.of_self(&settings::no_descriptors()),
-            false => self
-                .local
-                .loss
-                .of_peer(pe, self.host_of(pe).as_deref(), why),
-        }
+        self.lose_peer(pe, &format!("{why} {}", self.ways()))
     }
 }

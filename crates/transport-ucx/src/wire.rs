@@ -7,7 +7,7 @@ use crate::callbacks::{
     AwaitedRequest, CallbackSlot, CallbackState, ConnectionState, operated, replied, sent,
     tracked_params,
 };
-use crate::connect::{self, MemoryKey};
+use crate::connect::UcxKey;
 use crate::service::{BATCH_KIND, REPLY_KIND, REQUEST_KIND};
 use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
 use crate::shared::SharedState;
@@ -16,16 +16,13 @@ use crate::ucp::{
     status_string,
 };
 use rushmem_connect::Attempts;
+use rushmem_transport::engine::keys::Remote;
 use rushmem_transport::engine::message::{REQUEST, Request};
 use rushmem_transport::engine::{
     NetworkAmos, NextEvent, Payload, Polled, PolledUntil, PostOutcome, StreamOrder, TakeReply,
-    Wire, WireCaps, WireNetwork, WriteEnd,
+    Wire, WireCaps, WriteEnd, refuse,
 };
-use rushmem_transport::peers::damaged;
-use rushmem_transport::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
-use rushmem_transport::{
-    AmoRequest, AmoSet, Amos, DestBuf, Error, LocalBuf, Pe, PeMap, RemoteAddr, Segment, SourceBuf,
-};
+use rushmem_transport::{AmoRequest, AmoSet, Amos, DestBuf, Error, LocalBuf, Pe, PeMap, SourceBuf};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -126,39 +123,30 @@ impl UcxWire {
     /// Returns a function that reports the loss of a PE, with UCX's text for a status.
     fn loss_reporter(&self, shared: &SharedState, pe: Pe) -> impl Fn(ucs_status_t) -> Error {
         let ucp = self.ucp();
-        move |status| shared.lose(pe, &status_string(ucp, status))
+        move |status| shared.lose_peer(pe, &status_string(ucp, status))
     }
 
-    /// Returns the address of a range of a connected PE, with the endpoint and the key; `None` if
-    /// no known key covers the range.
+    /// Returns the address of a range of a connected PE in the process of that PE, with the endpoint
+    /// and the key.
     #[inline]
     fn remote(
         &mut self,
         shared: &SharedState,
-        pe: Pe,
-        at: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<Option<UcxRemote>, Error> {
+        range: &Remote<'_, SharedState>,
+    ) -> Result<UcxRemote, Error> {
         let OpenRoute {
             endpoint,
             connection,
-        } = self.open_route(pe)?;
+        } = self.open_route(range.pe)?;
         if let Some(status) = connection.broken() {
-            return Err(self.loss_reporter(shared, pe)(status));
+            return Err(self.loss_reporter(shared, range.pe)(status));
         }
-        let peer = shared.peers.get(pe)?;
-        let address = peer.address(pe, at, nbytes)?;
-        if !peer.is_covered(at, nbytes) {
-            let block = endpoint.blocks.block(at.offset);
-            let key = endpoint.blocks.get(block);
-            let key = key.filter(|_| at.offset + nbytes as u64 <= block.end);
-            return Ok(key.map(|key| (address, (endpoint.handle, *key))));
-        }
-        let key = match endpoint.keys[at.segment as usize] {
-            key if !key.is_null() => (endpoint.handle, key),
-            _ => self.unpack(shared, pe, at.segment)?,
+        let handle = endpoint.handle;
+        let key = match endpoint.key(range.key.number) {
+            Some(key) => key,
+            None => self.unpack(shared, range.pe, range.key)?,
         };
-        Ok(Some((address, key)))
+        Ok((range.key.address(range.at.offset), (handle, key)))
     }
 
     /// Returns true if the maximum number of operations is in flight.
@@ -168,24 +156,12 @@ impl UcxWire {
     }
 
     #[cold]
-    fn unpack(
-        &mut self,
-        shared: &SharedState,
-        pe: Pe,
-        segment: Segment,
-    ) -> Result<(ucp_ep_h, ucp_rkey_h), Error> {
+    fn unpack(&mut self, shared: &SharedState, pe: Pe, key: &UcxKey) -> Result<ucp_rkey_h, Error> {
         let ucp = self.ucp();
-        let open = self.routes[pe]
-            .open
-            .as_mut()
-            .ok_or(Error::Unreachable(pe))?;
-        let record = shared.peers.record(pe).ok_or(Error::Unreachable(pe))?;
-        let key = open
-            .endpoint
-            .unpack(ucp, &connect::key(pe, record, segment)?.packed);
-        let key = key.map_err(|why| shared.lose(pe, &format!("its memory: {why}")))?;
-        open.endpoint.keys[segment as usize] = key;
-        Ok((open.endpoint.handle, key))
+        let route = &mut self.routes[pe];
+        let open = route.open.as_mut().ok_or(Error::Unreachable(pe))?;
+        let unpacked = open.endpoint.unpack(ucp, key.number, &key.packed);
+        unpacked.map_err(|why| shared.lose_peer(pe, &format!("its memory: {why}")))
     }
 
     /// Starts a write or a read of a range of a PE. `start` calls UCX with the remote address, a
@@ -194,17 +170,14 @@ impl UcxWire {
     fn transfer(
         &mut self,
         shared: &SharedState,
-        pe: Pe,
-        (at, nbytes): (RemoteAddr, usize),
+        range: &Remote<'_, SharedState>,
         awaited: bool,
         start: impl FnOnce(&Ucp, UcxRemote, *const ucp_request_param_t) -> ucs_status_ptr_t,
     ) -> Result<PostOutcome<UcxToken>, Error> {
         if self.is_full() {
             return Ok(PostOutcome::Full);
         }
-        let Some(remote) = self.remote(shared, pe, at, nbytes)? else {
-            return Ok(PostOutcome::Uncovered);
-        };
+        let (pe, remote) = (range.pe, self.remote(shared, range)?);
         if !awaited {
             let connection = &self.open_route(pe)?.connection;
             let params = tracked_params(connection);
@@ -308,48 +281,17 @@ impl Wire for UcxWire {
     }
 
     #[inline]
-    fn covered(
-        &mut self,
-        shared: &SharedState,
-        pe: Pe,
-        at: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<Covered, Error> {
-        match shared.peers.get(pe)?.is_covered(at, nbytes) {
-            true => Ok(Covered::Bytes(nbytes)),
-            false => Ok(self.open_route(pe)?.endpoint.blocks.covered(at.offset)),
-        }
-    }
-
-    fn learn(
-        &mut self,
-        shared: &SharedState,
-        pe: Pe,
-        block: HeapBlock,
-        entry: &[u8; ENTRY],
-    ) -> Result<(), Error> {
-        let endpoint = &self.open_route(pe)?.endpoint;
-        endpoint.blocks.learn(pe, block, entry, |key| {
-            let key = MemoryKey::decode(key).map_err(|_| damaged(pe, "key"))?;
-            let unpacked = endpoint.unpack(self.ucp(), &key.packed);
-            unpacked.map_err(|why| shared.lose(pe, &format!("its memory: {why}")))
-        })
-    }
-
-    #[inline]
     fn write(
         &mut self,
         shared: &SharedState,
-        pe: Pe,
-        to: RemoteAddr,
+        to: Remote<'_, SharedState>,
         source: &mut SourceBuf,
         WriteEnd { awaited, .. }: WriteEnd,
     ) -> Result<PostOutcome<UcxToken>, Error> {
         let LocalBuf { base, nbytes } = source.range();
         self.transfer(
             shared,
-            pe,
-            (to, nbytes),
+            &to,
             awaited,
             |ucp, (remote, (endpoint, key)), params| {
                 // SAFETY: a live endpoint and its key, and the source of this write.
@@ -362,16 +304,14 @@ impl Wire for UcxWire {
     fn read(
         &mut self,
         shared: &SharedState,
-        pe: Pe,
-        from: RemoteAddr,
+        from: Remote<'_, SharedState>,
         dest: &mut DestBuf,
         awaited: bool,
     ) -> Result<PostOutcome<UcxToken>, Error> {
         let LocalBuf { base, nbytes } = dest.range();
         self.transfer(
             shared,
-            pe,
-            (from, nbytes),
+            &from,
             awaited,
             |ucp, (remote, (endpoint, key)), params| {
                 // SAFETY: a live endpoint and its key, and the destination of this read.
@@ -383,23 +323,21 @@ impl Wire for UcxWire {
     fn amo(
         &mut self,
         shared: &SharedState,
-        pe: Pe,
+        word: Remote<'_, SharedState>,
         request: &AmoRequest,
         fetched: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<UcxToken>, Error> {
         let AmoRequest {
-            dest: word,
             width,
             op,
             operand,
             condition,
+            ..
         } = *request;
         if self.is_full() {
             return Ok(PostOutcome::Full);
         }
-        let Some((remote, address)) = self.remote(shared, pe, word, width.nbytes())? else {
-            return Ok(PostOutcome::Uncovered);
-        };
+        let (pe, (remote, address)) = (word.pe, self.remote(shared, &word)?);
         let connection = &self.open_route(pe)?.connection;
         let slot = self.callbacks.slot(connection);
         let generation = slot.generation();
@@ -526,7 +464,7 @@ impl Wire for UcxWire {
             older.free(ucp);
         }
         let flush = open.endpoint.flush(ucp);
-        route.flush = flush.map_err(|status| shared.lose(pe, &status_string(ucp, status)))?;
+        route.flush = flush.map_err(|status| shared.lose_peer(pe, &status_string(ucp, status)))?;
         Ok(())
     }
 
@@ -552,7 +490,7 @@ impl Wire for UcxWire {
         route.flush = None;
         status
             .map(|()| true)
-            .map_err(|status| shared.lose(pe, &status_string(ucp, status)))
+            .map_err(|status| shared.lose_peer(pe, &status_string(ucp, status)))
     }
 
     #[inline]
@@ -569,7 +507,7 @@ impl Wire for UcxWire {
     fn poll(&mut self, shared: &SharedState, take: TakeReply<'_>) -> Result<Polled, Error> {
         let worked = self.callbacks.while_taking(take, || self.worker.progress());
         match self.callbacks.take_refused() {
-            Some(message) => Err(shared.refuse(&message)),
+            Some(message) => Err(refuse(shared, &message)),
             None if self.callbacks.take_broke() => Ok(Polled::Broke),
             None if worked => Ok(Polled::Worked),
             None => Ok(Polled::Idle),
@@ -581,7 +519,7 @@ impl Wire for UcxWire {
         // If PEs outnumber the CPUs, this thread may wait for a CPU between two polls, so it serves
         // peers at each poll.
         let in_turn = polls.is_multiple_of(POLLS_PER_SERVICE);
-        Ok((in_turn || shared.local.state.oversubscribed()) && shared.serve())
+        Ok((in_turn || shared.local.state.oversubscribed()) && shared.serve_for_waiter())
     }
 
     /// Reports the loss of the PE if its connection broke. UCX itself checks that peers are alive.
@@ -594,7 +532,7 @@ impl Wire for UcxWire {
     }
 
     fn sleep(&mut self, shared: &SharedState, at_most: Duration) {
-        shared.sleep(Some(&self.worker), &[], at_most, &mut || false);
+        shared.sleep_until_event(Some(&self.worker), &[], at_most, &mut || false);
     }
 
     fn arm(&self, _: bool) -> NextEvent {

@@ -4,12 +4,14 @@
 //! A provider supplies a [`Wire`], which starts single operations. An [`Origin`] owns a wire and
 //! the state of all operations that were issued over it. Contexts use an origin through an
 //! [`Issuer`], which has its lock. A provider shares one struct among its wires and its service
-//! thread, with a [`NetworkPe`] and [`Peers`](crate::peers::Peers). `transport-tcp` is an example:
-//! see its `shared.rs`, `progress.rs` and `wire.rs`.
+//! thread, with a [`NetworkPe`] and [`Peers`](crate::peers::Peers), which implements [`WireNetwork`]
+//! and [`Driver`](service_thread::Driver). `transport-tcp` is an example: see its `shared.rs`,
+//! `progress.rs` and `wire.rs`.
 //!
 //! | file | what it has |
 //! |---|---|
 //! | `endpoint` | the verbs of a context |
+//! | `keys` | the peers and the keys of their memory |
 //! | `issuer` | the lock of an origin, and the list of origins with unfinished operations |
 //! | `origin` | the state of the operations that were issued, and how a call waits |
 //! | `order` | fence and quiet, and the order between a put and a signal |
@@ -20,6 +22,7 @@
 //! | `acks` | the numbers of requests, and the acknowledgments of their targets |
 //! | `message` | requests and replies as bytes |
 //! | `target` | how a target carries out requests in their order |
+//! | `service_thread` | the loop of the service thread, and what a provider does for it |
 //! | `wire` | the trait that a provider implements |
 
 pub mod acks;
@@ -27,22 +30,25 @@ pub mod batch;
 mod batching;
 mod endpoint;
 mod issuer;
+pub mod keys;
 pub mod message;
 mod order;
 mod origin;
 mod replies;
 mod requests;
 mod rma;
+pub mod service_thread;
 pub mod target;
 mod wire;
 
-pub use endpoint::{Issuing, WireEndpoint};
+pub use crate::segments::heap_blocks::Registered;
+pub use endpoint::WireEndpoint;
 pub use issuer::{Issuer, Issuers, PollingThread};
 pub use origin::Origin;
 pub use replies::{Replies, ReplyTable};
 pub use wire::{
     NetworkAmos, NetworkPe, NextEvent, Payload, Polled, PolledUntil, PostOutcome, StreamOrder,
-    TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent,
+    TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent, refuse,
 };
 
 #[cfg(test)]

@@ -6,12 +6,13 @@
 //!   calls these functions directly, since a virtual call would cost more than the access itself.
 //! - [`engine`]: the operations of contexts over any network: their order, batches,
 //!   acknowledgments, replies and completion.
-//! - [`progress`]: the service thread, how threads wait and wake each other.
+//! - [`NetworkTransport`]: the transport over any network of a provider.
+//! - [`progress`]: how threads wait and wake each other.
 //! - [`peers`]: the peers of a PE, and the report of a loss. [`segments`]: the registered memory.
 //!
 //! A provider (a crate `transport-*`) imports this crate, `connect`, `system` and its own bindings.
 //! The runtime imports no provider. To write a provider, start with [`Provider`], the trait
-//! [`Transport`] and the template [`null`]. The tests that every provider must pass are in
+//! [`Wire`](engine::Wire) and the template [`null`]. The tests that every provider must pass are in
 //! `ci/conformance`.
 //!
 //! This crate imports no other crate of this repository but `system`.
@@ -22,6 +23,7 @@ mod endpoint;
 pub mod engine;
 mod error;
 pub mod mem;
+mod network;
 pub mod null;
 mod pe;
 pub mod peers;
@@ -34,12 +36,13 @@ pub use amo::{AmoOp, AmoSet, AmoWidth};
 pub use buffer::{Buffer, Dest, DestBuf, LocalBuf, Source, SourceBuf};
 pub use endpoint::Endpoint;
 pub use error::Error;
+pub use network::{NetworkTransport, OpenedNetwork};
 pub use pe::{Pe, PeMap, SharedPeMap, TeamPe};
 pub use peers::directory::{Directory, PeRecord};
 pub use progress::state::NetworkActivity;
 pub use provider::{
-    Amos, AwaitedOperations, Caps, Diagnosis, Found, Host, ListParts, MANY_PAIRS, Open, Provider,
-    Proxy, Transport, Unreported, Verdict, WaitReport,
+    Amos, AwaitedOperations, Caps, Diagnosis, EndpointUser, Found, Host, ListParts, MANY_PAIRS,
+    Open, Provider, Proxy, Transport, Unreported, Verdict, WaitReport,
 };
 pub use verbs::{
     AmoRequest, Completion, Follows, Get, Key, OldValue, Put, RemoteAddr, Segment, SignalUpdate,

@@ -4,13 +4,15 @@
 //! never contains it.
 #![allow(unsafe_code)]
 
+use crate::progress::events::AwaitedWord;
 use crate::{
-    AmoRequest, Caps, Directory, Endpoint, Error, Found, Get, Key, OldValue, Pe, Provider, Put,
-    Segment, Transport,
+    AmoRequest, Caps, Directory, Endpoint, EndpointUser, Error, Found, Get, Key, NetworkActivity,
+    OldValue, Pe, Provider, Put, Segment, Transport,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// The template's entry for a list of providers.
 pub const PROVIDER: Provider = Provider {
@@ -62,7 +64,15 @@ impl Transport for Null {
         Err(Error::Unavailable("the network reaches nobody".into()))
     }
 
-    fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
+    fn extend_heap(
+        &self,
+        _: usize,
+        _: &mut dyn FnMut(usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn endpoint(&self, _: EndpointUser) -> Result<Box<dyn Endpoint>, Error> {
         match self
             .endpoints
             .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1))
@@ -77,6 +87,26 @@ impl Transport for Null {
     fn progress(&self) -> Result<bool, Error> {
         Ok(false)
     }
+
+    fn wait(
+        &self,
+        at_most: Duration,
+        _: &[AwaitedWord],
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Error> {
+        if !is_over() {
+            std::thread::sleep(at_most);
+        }
+        Ok(false)
+    }
+
+    fn end_wait(&self) {}
+
+    fn activity(&self) -> NetworkActivity {
+        NetworkActivity::default()
+    }
+
+    fn stop_polling(&self) {}
 
     fn lose(&self, _: Pe, _: &str) {}
 }
@@ -121,7 +151,9 @@ mod tests {
             transport.connect(directory),
             Err(Error::Unavailable(_))
         ));
-        let mut endpoint = transport.endpoint().expect("an endpoint");
+        let mut endpoint = transport
+            .endpoint(EndpointUser::Context)
+            .expect("an endpoint");
         let at = RemoteAddr {
             segment: Segment::Heap,
             offset: 0,
@@ -146,7 +178,7 @@ mod tests {
     #[test]
     fn endpoints_end() {
         let transport = with_endpoints(1);
-        assert!(transport.endpoint().is_ok());
-        assert!(transport.endpoint().is_err());
+        assert!(transport.endpoint(EndpointUser::Context).is_ok());
+        assert!(transport.endpoint(EndpointUser::Context).is_err());
     }
 }

@@ -1,35 +1,209 @@
-//! The table of peers: a provider's entry for each PE, made at the first use of that PE from its
-//! record in the job's directory. Also the checks of remote addresses.
+//! The table of peers: an entry for each PE, made at the first use of that PE from what it has
+//! published in the job's directory. Also the checks of remote addresses.
 
 pub(crate) mod directory;
 pub mod loss;
 
-use crate::{AmoWidth, Directory, Error, Pe, PeRecord, RemoteAddr, SharedPeMap};
+use crate::segments::heap_blocks::{Covered, HeapBlocks};
+use crate::{AmoWidth, Directory, Error, Pe, PeRecord, RemoteAddr, Segment, SharedPeMap};
+use rushmem_system::formats::{PEER_ADDRESS, SEGMENT_KEY, decode, encode};
 use rushmem_system::lock::lock;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// The function that makes the entry of a PE from its record.
-type Find<T> = Box<dyn Fn(Pe, PeRecord<'_>) -> Result<T, Error> + Send + Sync>;
+/// The address of a PE, as it is published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeAddress {
+    /// The name of the host of the PE, for messages to users.
+    pub host: String,
+    /// The address, in the encoding of the provider.
+    pub of_provider: Vec<u8>,
+}
+
+impl PeAddress {
+    /// Returns the bytes that the PE publishes.
+    pub fn encode(&self) -> Vec<u8> {
+        encode(PEER_ADDRESS, &(&self.host, &self.of_provider))
+    }
+}
+
+impl PeRecord<'_> {
+    /// Returns the address of this record, which is that of PE `pe`.
+    ///
+    /// # Errors
+    /// When the record is damaged, or that of another version.
+    pub fn address(&self, pe: Pe) -> Result<PeAddress, Error> {
+        let address = decode(PEER_ADDRESS, self.address);
+        let (host, of_provider) = address.map_err(not_connected(pe))?;
+        Ok(PeAddress { host, of_provider })
+    }
+}
+
+/// What a PE publishes of one of its segments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// Bytes of the segment.
+    pub nbytes: u64,
+    /// Bytes from the start that the key covers: all, or the first block of a heap in blocks.
+    pub covered: u64,
+    /// The key, in the encoding of the provider.
+    pub key: Vec<u8>,
+}
+
+impl Published {
+    /// Returns the bytes that the PE publishes.
+    pub fn encode(&self) -> Vec<u8> {
+        encode(SEGMENT_KEY, &(self.nbytes, self.covered, &self.key))
+    }
+
+    /// Decodes what PE `pe` has published; `None` if its segment is empty or not registered.
+    ///
+    /// # Errors
+    /// When the bytes are damaged, or those of another version.
+    pub fn decode(pe: Pe, bytes: &[u8]) -> Result<Option<Published>, Error> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let published = decode(SEGMENT_KEY, bytes).map_err(not_connected(pe))?;
+        let (nbytes, covered, key) = published;
+        if covered > nbytes {
+            return Err(damaged(pe, "key"));
+        }
+        Ok(Some(Published {
+            nbytes,
+            covered,
+            key,
+        }))
+    }
+}
+
+/// Returns a function that makes the error for what PE `pe` has published and this PE cannot read.
+pub fn not_connected(pe: Pe) -> impl Fn(rushmem_system::formats::Error) -> Error {
+    move |error| Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
+}
+
+/// A PE that this PE has used. `P` is the provider's data on it, and `K` the provider's form of a
+/// key.
+pub struct Peer<P, K> {
+    /// The provider's data.
+    pub of_provider: P,
+    segments: [PeerSegment<K>; Segment::COUNT],
+    /// The keys of the further blocks of its heap that this PE has looked up.
+    pub(crate) blocks: HeapBlocks<K>,
+}
+
+/// A segment of a peer.
+pub(crate) struct PeerSegment<K> {
+    pub(crate) nbytes: u64,
+    /// Bytes from the start that the key covers.
+    pub(crate) covered: u64,
+    /// `None` if the segment is empty or not registered.
+    pub(crate) key: Option<K>,
+}
+
+impl<K> Default for PeerSegment<K> {
+    fn default() -> PeerSegment<K> {
+        PeerSegment {
+            nbytes: 0,
+            covered: 0,
+            key: None,
+        }
+    }
+}
+
+impl<P, K> Peer<P, K> {
+    /// Returns PE `pe` with these segments.
+    ///
+    /// # Errors
+    /// When the first block of its heap has no size that a block may have.
+    pub(crate) fn new(
+        pe: Pe,
+        of_provider: P,
+        segments: [PeerSegment<K>; Segment::COUNT],
+    ) -> Result<Peer<P, K>, Error> {
+        let PeerSegment {
+            nbytes, covered, ..
+        } = segments[Segment::Heap as usize];
+        let blocks = match covered == nbytes {
+            true => HeapBlocks::default(),
+            false => HeapBlocks::after(covered).ok_or_else(|| damaged(pe, "key"))?,
+        };
+        Ok(Peer {
+            of_provider,
+            segments,
+            blocks,
+        })
+    }
+
+    /// Returns the number of bytes of a segment.
+    #[inline]
+    pub fn nbytes(&self, segment: Segment) -> u64 {
+        self.segments[segment as usize].nbytes
+    }
+
+    /// Returns the key of a range, if one known key covers it.
+    #[inline(always)]
+    pub fn key(&self, at: RemoteAddr, nbytes: usize) -> Option<&K> {
+        let segment = &self.segments[at.segment as usize];
+        let end = at.offset.checked_add(nbytes as u64)?;
+        if end <= segment.covered {
+            segment.key.as_ref()
+        } else {
+            self.key_of_block(at, end)
+        }
+    }
+
+    /// Returns the key of a further block of the heap, if it is known and covers the range from
+    /// `at` to `end`.
+    #[cold]
+    #[inline(never)]
+    fn key_of_block(&self, at: RemoteAddr, end: u64) -> Option<&K> {
+        let block = self.blocks.block(at.offset);
+        let last = block.end.min(self.nbytes(Segment::Heap));
+        let is_covered = at.segment == Segment::Heap && end <= last;
+        self.blocks.get(block).filter(|_| is_covered)
+    }
+
+    /// Returns how many bytes from an address within a segment on one key covers, or the block of
+    /// the heap whose key is missing.
+    #[cold]
+    pub(crate) fn covered(&self, at: RemoteAddr) -> Covered {
+        let covered = self.segments[at.segment as usize].covered;
+        match covered.checked_sub(at.offset) {
+            Some(left @ 1..) => Covered::Bytes(left as usize),
+            _ => self.blocks.covered(at.offset),
+        }
+    }
+
+    /// Returns a segment that has a byte, and its key, if there is one.
+    pub fn any_memory(&self) -> Option<(Segment, &K)> {
+        Segment::ALL.into_iter().find_map(|segment| {
+            let of = &self.segments[segment as usize];
+            of.key
+                .as_ref()
+                .filter(|_| of.covered > 0)
+                .map(|key| (segment, key))
+        })
+    }
+}
 
 /// A table with one entry for each PE of the job that was used.
 ///
 /// An entry is made under a lock, so the function that makes it must not wait for another lock.
-pub struct Peers<T> {
-    entries: SharedPeMap<T>,
-    /// The directory and the function that makes entries; set when the transport is connected.
-    connected: OnceLock<(Arc<Directory>, Find<T>)>,
+pub struct Peers<P, K> {
+    entries: SharedPeMap<Peer<P, K>>,
+    /// The directory, once the transport is connected.
+    directory: OnceLock<Arc<Directory>>,
     /// The lock under which an entry is made.
     making: Mutex<()>,
 }
 
-impl<T: Send + Sync> Peers<T> {
+impl<P: Send + Sync, K: Send + Sync> Peers<P, K> {
     /// Returns a table without entries for a job of `n_pes` PEs.
-    pub fn new(n_pes: u32) -> Peers<T> {
-        let (connected, making) = (OnceLock::new(), Mutex::default());
+    pub fn new(n_pes: u32) -> Peers<P, K> {
         Peers {
             entries: SharedPeMap::new(n_pes as usize),
-            connected,
-            making,
+            directory: OnceLock::new(),
+            making: Mutex::default(),
         }
     }
 
@@ -38,66 +212,62 @@ impl<T: Send + Sync> Peers<T> {
         self.entries.n_pes()
     }
 
-    /// Sets the directory, and the function `find` that makes the entry of a PE from its record
-    /// there.
+    /// Sets the directory.
     ///
     /// # Errors
     /// If the peers are connected already.
-    pub fn connect(
-        &self,
-        directory: Arc<Directory>,
-        find: impl Fn(Pe, PeRecord<'_>) -> Result<T, Error> + Send + Sync + 'static,
-    ) -> Result<(), Error> {
+    pub fn connect(&self, directory: Arc<Directory>) -> Result<(), Error> {
         let again = |_| Error::Invalid("the transport is connected already".to_owned());
-        self.connected
-            .set((directory, Box::new(find)))
-            .map_err(again)
+        self.directory.set(directory).map_err(again)
     }
 
-    /// Returns the record of a PE; `None` if it has none, or before the transport is connected.
-    pub fn record(&self, pe: Pe) -> Option<PeRecord<'_>> {
-        self.connected
-            .get()
-            .and_then(|(directory, _)| directory.of(pe))
-    }
-
-    /// Returns the entry of a PE. Makes it at the first use.
+    /// Returns the address that a PE has published.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] for a PE without a record, or before the transport is connected; the
-    /// errors of the function that makes the entry.
-    #[inline]
-    pub fn get(&self, pe: Pe) -> Result<&T, Error> {
-        match self.known(pe) {
-            Some(peer) => Ok(peer),
-            None => self.find(pe),
-        }
+    /// [`Error::Unreachable`] if it has no record, or before the transport is connected; when the
+    /// address is damaged.
+    pub fn address(&self, pe: Pe) -> Result<PeAddress, Error> {
+        self.record(pe)?.address(pe)
+    }
+
+    /// Returns the name of the host of a PE, if it is known.
+    pub fn host_of(&self, pe: Pe) -> Option<String> {
+        self.address(pe).ok().map(|address| address.host)
+    }
+
+    fn record(&self, pe: Pe) -> Result<PeRecord<'_>, Error> {
+        let record = self.directory.get().and_then(|directory| directory.of(pe));
+        record.ok_or(Error::Unreachable(pe))
     }
 
     /// Returns the entry of a PE, if the PE was used.
     #[inline]
-    pub fn known(&self, pe: Pe) -> Option<&T> {
+    pub fn known(&self, pe: Pe) -> Option<&Peer<P, K>> {
         self.entries.get(pe)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn find(&self, pe: Pe) -> Result<&T, Error> {
-        let unreachable = || Error::Unreachable(pe);
-        let (directory, find) = self.connected.get().ok_or_else(unreachable)?;
+    /// Returns the entry of a PE. If there is none yet, makes it from the record of the PE.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] for a PE without a record, or before the transport is connected; the
+    /// errors of `make`.
+    pub(crate) fn get_or_make(
+        &self,
+        pe: Pe,
+        make: impl FnOnce(PeRecord<'_>) -> Result<Peer<P, K>, Error>,
+    ) -> Result<&Peer<P, K>, Error> {
         let _making = lock(&self.making);
         if let Some(peer) = self.known(pe) {
             return Ok(peer);
         }
-        let made = find(pe, directory.of(pe).ok_or_else(unreachable)?)?;
+        let made = make(self.record(pe)?)?;
         rushmem_system::log::debug!(peer = pe.0, "a peer is used for the first time");
-        self.entries
-            .get_or_insert_with(pe, || made)
-            .ok_or_else(unreachable)
+        let entry = self.entries.get_or_insert_with(pe, || made);
+        entry.ok_or(Error::Unreachable(pe))
     }
 
     /// Returns the PEs that were used, with their entries.
-    pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Pe, &Peer<P, K>)> {
         self.entries.iter()
     }
 }
@@ -156,64 +326,95 @@ mod tests {
     use super::*;
     use crate::Segment;
 
-    #[test]
-    fn a_pe_is_known_once_it_is_used() {
-        let peers = Peers::new(3);
-        assert_eq!(
-            peers.get(Pe(1)),
-            Err(Error::Unreachable(Pe(1))),
-            "not connected"
-        );
-        let records = [b"a", b"b"].map(|address| PeRecord {
+    type TestPeer = Peer<Vec<u8>, u8>;
+
+    /// Makes a peer whose heap has 100 bytes, of which a key covers the first 64.
+    fn made(pe: Pe, record: PeRecord<'_>) -> Result<TestPeer, Error> {
+        let mut segments: [PeerSegment<u8>; Segment::COUNT] = Default::default();
+        segments[Segment::Heap as usize] = PeerSegment {
+            nbytes: 100,
+            covered: 64,
+            key: Some(7),
+        };
+        Peer::new(pe, record.address.to_vec(), segments)
+    }
+
+    fn directory(addresses: [&[u8]; 2]) -> Arc<Directory> {
+        let records = addresses.map(|address| PeRecord {
             address,
             ..PeRecord::default()
         });
-        let directory = Arc::new(Directory::new(Directory::encode(records.into_iter())));
-        let made = Arc::new(Mutex::new(Vec::new()));
-        let find = |made: Arc<Mutex<Vec<u32>>>| {
-            move |pe: Pe, record: PeRecord<'_>| {
-                lock(&made).push(pe.0);
-                Ok(record.address.to_vec())
-            }
-        };
+        Arc::new(Directory::new(Directory::encode(records.into_iter())))
+    }
+
+    #[test]
+    fn a_pe_is_known_once_it_is_used() {
+        let peers: Peers<Vec<u8>, u8> = Peers::new(3);
+        let get = |pe| peers.get_or_make(pe, |record| made(pe, record)).map(|_| ());
+        assert_eq!(get(Pe(1)), Err(Error::Unreachable(Pe(1))), "not connected");
+
+        let directory = directory([b"a", b"b"]);
         peers
-            .connect(Arc::clone(&directory), find(Arc::clone(&made)))
+            .connect(Arc::clone(&directory))
             .expect("the first time");
-        assert!(
-            peers.connect(directory, find(Arc::clone(&made))).is_err(),
-            "again"
-        );
-        assert_eq!((peers.known(Pe(1)), peers.iter().count()), (None, 0));
-        for _ in 0..2 {
-            assert_eq!(peers.get(Pe(1)), Ok(&b"b".to_vec()));
+        assert!(peers.connect(directory).is_err(), "again");
+        assert!(peers.known(Pe(1)).is_none() && peers.iter().count() == 0);
+        assert_eq!(get(Pe(1)), Ok(()));
+        let again = peers.get_or_make(Pe(1), |_| unreachable!("it is known"));
+        assert_eq!(again.map(|peer| &*peer.of_provider), Ok(&b"b"[..]));
+        let used: Vec<Pe> = peers.iter().map(|(pe, _)| pe).collect();
+        assert_eq!(used, [Pe(1)]);
+        for pe in [Pe(2), Pe(3)] {
+            assert_eq!(get(pe), Err(Error::Unreachable(pe)), "it published nothing");
         }
-        assert_eq!(*lock(&made), [1], "once, and no other");
-        assert!(peers.iter().eq([(Pe(1), &b"b".to_vec())]));
-        assert_eq!(
-            peers.get(Pe(2)),
-            Err(Error::Unreachable(Pe(2))),
-            "it published nothing"
-        );
-        assert_eq!(
-            peers.get(Pe(3)),
-            Err(Error::Unreachable(Pe(3))),
-            "no such PE"
-        );
     }
 
     #[test]
     fn what_cannot_be_used_is_tried_again() {
-        let peers: Peers<u8> = Peers::new(1);
-        let directory = Arc::new(Directory::new(Directory::encode(
-            [PeRecord::default()].into_iter(),
-        )));
+        let peers: Peers<Vec<u8>, u8> = Peers::new(2);
         peers
-            .connect(directory, |pe, _| Err(damaged(pe, "key")))
+            .connect(directory([b"a", b"b"]))
             .expect("the first time");
         for _ in 0..2 {
-            assert!(matches!(peers.get(Pe(0)), Err(Error::Invalid(_))));
+            let refused = peers.get_or_make(Pe(0), |_| Err(damaged(Pe(0), "key")));
+            assert!(matches!(refused, Err(Error::Invalid(_))));
         }
-        assert_eq!(peers.known(Pe(0)), None);
+        assert!(peers.known(Pe(0)).is_none());
+    }
+
+    #[test]
+    fn a_key_covers_what_its_owner_has_published() {
+        let peer = made(Pe(1), PeRecord::default()).expect("a block may have 64 bytes");
+        let at = |segment, offset| RemoteAddr { segment, offset };
+        let heap = |offset| at(Segment::Heap, offset);
+        assert_eq!(peer.key(heap(56), 8), Some(&7));
+        assert_eq!(peer.key(heap(60), 8), None, "the next block is not known");
+        assert_eq!(peer.key(heap(u64::MAX), 8), None);
+        assert_eq!(peer.key(at(Segment::Static, 0), 8), None, "not registered");
+        assert!(matches!(peer.covered(heap(60)), Covered::Bytes(4)));
+        let Covered::Unknown(block) = peer.covered(heap(64)) else {
+            panic!("its key was not read")
+        };
+        assert_eq!((block.index, block.start), (1, 64));
+    }
+
+    #[test]
+    fn what_is_published_is_read() {
+        let published = Published {
+            nbytes: 100,
+            covered: 64,
+            key: vec![1, 2],
+        };
+        let bytes = published.encode();
+        assert_eq!(Published::decode(Pe(1), &bytes), Ok(Some(published)));
+        assert_eq!(Published::decode(Pe(1), &[]), Ok(None));
+        assert!(Published::decode(Pe(1), &bytes[1..]).is_err());
+        let too_much = Published {
+            nbytes: 1,
+            covered: 2,
+            key: Vec::new(),
+        };
+        assert!(Published::decode(Pe(1), &too_much.encode()).is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Progress of the networks: the service thread, and how the threads of a PE wait and wake each
 //! other.
 //!
-//! A provider implements [`Driver`](service_thread::Driver) for its service thread. What differs
+//! The loop of the service thread is in the [engine](crate::engine::service_thread). What differs
 //! between providers (how long to sleep, when the service thread leaves the network to others) is a
 //! constant that the provider supplies, the [`WaitLimits`](backoff::WaitLimits).
 
@@ -9,8 +9,7 @@ pub mod backoff;
 pub mod cpu_sharing;
 pub mod events;
 pub mod flush_list;
-mod schedule;
-pub mod service_thread;
+pub(crate) mod schedule;
 pub mod state;
 pub mod timer;
 pub mod wait;

@@ -253,6 +253,17 @@ impl Caps {
     }
 }
 
+/// The user of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointUser {
+    /// A context of the program.
+    Context,
+    /// The runtime itself. Words of its data may be torn: the runtime announces them by signals, and
+    /// no thread or PE accesses them before. A provider that makes use of this must have an endpoint
+    /// for every context, since a context may share this one where the network has no more.
+    Runtime,
+}
+
 /// A network as one process sees it.
 ///
 /// The runtime calls its functions in this order:
@@ -260,8 +271,8 @@ impl Caps {
 /// 1. [`address`](Transport::address), then [`register`](Transport::register) for every segment.
 ///    All PEs exchange the results.
 /// 2. [`connect`](Transport::connect).
-/// 3. [`internal_endpoint`](Transport::internal_endpoint) for itself, which it tests, and then
-///    [`endpoint`](Transport::endpoint) for each context at its first use.
+/// 3. [`endpoint`](Transport::endpoint) for itself, which it tests, and then for each context at
+///    its first use.
 /// 4. [`progress`](Transport::progress) and [`wait`](Transport::wait), by threads that wait. A
 ///    provider that must serve peers at other times has a service thread.
 ///
@@ -296,10 +307,7 @@ pub trait Transport: Send + Sync {
         &self,
         nbytes: usize,
         prepare: &mut dyn FnMut(usize) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let _ = (nbytes, prepare);
-        Ok(())
-    }
+    ) -> Result<(), Error>;
 
     /// Returns the address of this PE, for its peers. The address must not depend on the segments,
     /// which are registered later.
@@ -312,23 +320,12 @@ pub trait Transport: Send + Sync {
     /// When there is no path to a PE.
     fn connect(&mut self, directory: Arc<Directory>) -> Result<(), Error>;
 
-    /// Returns a new endpoint, one per context. One thread at a time uses it.
+    /// Returns a new endpoint for a user. One thread at a time uses it.
     ///
     /// # Errors
     /// When the network has no more endpoints. Then contexts share endpoints, also that of the
     /// runtime.
-    fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error>;
-
-    /// Returns the endpoint of the runtime itself. Words of its data may be torn: the runtime
-    /// announces them by signals, and no thread or PE accesses them before. A provider that makes
-    /// use of this must have an endpoint for every context, since a context may share this one
-    /// where [`endpoint`](Transport::endpoint) fails.
-    ///
-    /// # Errors
-    /// As [`endpoint`](Transport::endpoint).
-    fn internal_endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
-        self.endpoint()
-    }
+    fn endpoint(&self, user: EndpointUser) -> Result<Box<dyn Endpoint>, Error>;
 
     /// Makes the network progress, for this process and for peers that access its memory, and sends
     /// batches of all endpoints. Never blocks. Returns true if there was work for peers.
@@ -352,27 +349,19 @@ pub trait Transport: Send + Sync {
         at_most: Duration,
         awaited: &[AwaitedWord],
         is_over: &mut dyn FnMut() -> bool,
-    ) -> Result<bool, Error> {
-        let _ = awaited;
-        if !is_over() {
-            std::thread::sleep(at_most);
-        }
-        self.progress()
-    }
+    ) -> Result<bool, Error>;
 
     /// Called at the end of a wait in which the calling thread has called
     /// [`wait`](Transport::wait): another thread that sleeps in that function, if there is one,
     /// watches the network from now on.
-    fn end_wait(&self) {}
+    fn end_wait(&self);
 
     /// Returns counts of what threads have done on the network, for statistics.
-    fn activity(&self) -> NetworkActivity {
-        NetworkActivity::default()
-    }
+    fn activity(&self) -> NetworkActivity;
 
     /// Has the service thread take over at once, since the calling thread stops polling and sleeps
     /// elsewhere.
-    fn stop_polling(&self) {}
+    fn stop_polling(&self);
 
     /// Reports the loss of a PE that has not answered for too long, for the reason `why`. All calls
     /// that wait for the network, of any thread, and all later ones that use it fail: with this

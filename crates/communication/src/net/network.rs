@@ -11,7 +11,7 @@ use rushmem_pe::job;
 use rushmem_pe::memory::accessible::{LocalAccess, require_accessible};
 use rushmem_system::lock::{read, write};
 use rushmem_transport::progress::events::AwaitedWord;
-use rushmem_transport::{Endpoint, Error, LocalBuf, NetworkActivity, Pe, Transport};
+use rushmem_transport::{Endpoint, EndpointUser, Error, LocalBuf, NetworkActivity, Pe, Transport};
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -54,7 +54,9 @@ pub(crate) fn drop_transport() {
 /// # Errors
 /// If the transport has no more endpoints.
 pub(crate) fn new_endpoint(call: Call) -> Result<Box<dyn Endpoint>, Error> {
-    with(call, |transport| Ok(transport.endpoint()))
+    with(call, |transport| {
+        Ok(transport.endpoint(EndpointUser::Context))
+    })
 }
 
 /// Returns true if the transport needs the first thread of the process, which must not end.

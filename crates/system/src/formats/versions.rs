@@ -27,18 +27,22 @@ pub const PARTS: Format = format("parts of a transport", 1);
 /// The result of a step of opening a transport on a PE.
 pub const STEP: Format = format("step of opening a transport", 4);
 /// The address and keys of a PE, sent to the first PE of each node.
-pub const ANNOUNCED: Format = format("address and keys of a PE", 1);
+pub const ANNOUNCED: Format = format("address and keys of a PE", 2);
+/// The host of a PE, and its address over a transport.
+pub const PEER_ADDRESS: Format = format("address of a PE", 1);
+/// The extent of a segment of a PE, and its key over a transport.
+pub const SEGMENT_KEY: Format = format("key of a segment", 1);
 /// The counters of a PE, sent to PE 0.
 pub const STATISTICS: Format = format("statistics of a PE", 2);
 /// The greeting of a connection over TCP.
 pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 7);
 /// The address on which a PE listens.
-pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 2);
+pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 3);
 /// The address of a PE over UCX, and the messages between PEs.
-pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 7);
-/// The key and the extent of a segment of a PE over UCX.
-pub const UCX_KEY: Format = format("key of a segment over UCX", 3);
+pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 8);
+/// The key of a segment of a PE over UCX.
+pub const UCX_KEY: Format = format("key of a segment over UCX", 4);
 /// The address of a PE over libfabric, and the messages between PEs.
-pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 8);
-/// The key and the extent of a segment of a PE over libfabric.
-pub const OFI_KEY: Format = format("key of a segment over libfabric", 4);
+pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 9);
+/// The key of a segment of a PE over libfabric.
+pub const OFI_KEY: Format = format("key of a segment over libfabric", 5);

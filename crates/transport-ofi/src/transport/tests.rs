@@ -5,12 +5,17 @@ use super::*;
 use crate::ep::connecting::MAX_AT_ONCE;
 use crate::ep::{PostStatus, Remote};
 use crate::message::{HEAD, Message};
+use crate::shared::remote;
+use crate::wire::OfiWire;
 use conformance::{LIMIT, verbs};
+use rushmem_system::lock::lock;
 use rushmem_transport::engine::message::Ack;
 use rushmem_transport::engine::message::{REQUEST, Reply, Request, Stream, StreamPosition};
+use rushmem_transport::engine::{WireEndpoint, keys};
+use rushmem_transport::peers::PeAddress;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Follows, Get, Host, OldValue, PeRecord, Put,
-    RemoteAddr, SignalUpdate, SourceBuf,
+    AmoRequest, AmoWidth, Completion, DestBuf, Directory, Endpoint, EndpointUser, Follows, Get,
+    Host, OldValue, Pe, PeRecord, Put, RemoteAddr, Segment, SignalUpdate, SourceBuf,
 };
 use std::mem::ManuallyDrop;
 use std::sync::mpsc;
@@ -24,6 +29,8 @@ impl Host for RequestedProvider {
         (name == "SHMEM_OFI_PROVIDER").then(|| self.0.to_owned())
     }
 }
+
+type Ofi = NetworkTransport<SharedState>;
 
 /// A provider that moves long data only while it is polled.
 const STREAMS: &str = "tcp;ofi_rxm";
@@ -57,7 +64,8 @@ fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
         part: None,
         host,
     };
-    let mut ofi = match open_ofi(&open, tuning) {
+    let opened = open_network(&open, tuning).and_then(NetworkTransport::start);
+    let mut ofi = match opened {
         Ok(ofi) => ofi,
         Err(error) => {
             eprintln!("skipped: {error}");
@@ -75,9 +83,13 @@ fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
     };
     let nobody = Address {
         name: vec![0; 3],
-        ..ofi.shared().address.clone()
-    }
-    .encode();
+        ..ofi.network().address.clone()
+    };
+    let nobody = PeAddress {
+        host: "nowhere".to_owned(),
+        of_provider: nobody.encode(),
+    };
+    let nobody = nobody.encode();
     let records = [
         record,
         record,
@@ -97,11 +109,21 @@ pub(crate) fn with_ep(work: impl FnOnce(&mut FiEndpoint)) {
     let Some(ofi) = job(STREAMS, Tuning::default()) else {
         return;
     };
-    let endpoint = ofi.new_endpoint().expect("the first");
+    let endpoint = new_endpoint(&ofi).expect("the first");
     with(&endpoint, |wire| work(wire.ep().expect("it is open")));
 }
 
-type TestEndpoint = WireEndpoint<Progress>;
+type TestEndpoint = WireEndpoint<SharedState>;
+
+fn new_endpoint(ofi: &Ofi) -> Result<TestEndpoint, Error> {
+    ofi.progress().endpoint(EndpointUser::Context)
+}
+
+/// Returns a word of a PE that was used, as libfabric's calls take it.
+fn word_of(ofi: &Ofi, pe: Pe) -> Option<Remote> {
+    let there = keys::covered(ofi.network(), pe, START, 8)?;
+    Some(remote(pe, there.peer, there.key, START.offset))
+}
 
 /// Calls `work` with the wire of an endpoint.
 fn with<T>(endpoint: &TestEndpoint, work: impl FnOnce(&mut OfiWire) -> T) -> T {
@@ -121,7 +143,7 @@ fn start(
             post(ep).expect("it can be started")
         });
         if posted == PostStatus::Again {
-            ofi.progress.poll().expect("no loss");
+            ofi.progress().poll().expect("no loss");
         }
         posted == PostStatus::Started
     });
@@ -170,10 +192,10 @@ fn after_a_loss_no_call_leaves_anything_in_flight() {
         let Some(ofi) = job(STREAMS, Tuning::default()) else {
             return;
         };
-        let mut endpoint = ofi.new_endpoint().expect("the first");
+        let mut endpoint = new_endpoint(&ofi).expect("the first");
         // SAFETY: its source is never freed.
         endpoint.put(Pe(1), long_put()).expect("a put that starts");
-        ofi.shared().local.loss.of_self("this is a test");
+        ofi.network().local.loss.of_self("this is a test");
         assert!(
             matches!(call(&mut endpoint), Err(Error::Lost(..))),
             "{name}"
@@ -187,7 +209,7 @@ fn a_signal_that_is_refused_leaves_no_put_in_flight() {
     let Some(ofi) = job(STREAMS, Tuning::default()) else {
         return;
     };
-    let mut endpoint = ofi.new_endpoint().expect("the first");
+    let mut endpoint = new_endpoint(&ofi).expect("the first");
     for offset in [LONG as u64 + 4, HEAP as u64] {
         let dest = RemoteAddr { offset, ..START };
         let signal = SignalUpdate {
@@ -212,13 +234,12 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
             ..Tuning::default()
         };
         if let Some(ofi) = job(MESSAGES, few) {
-            let mut endpoint = ofi.new_endpoint().expect("the first");
+            let mut endpoint = new_endpoint(&ofi).expect("the first");
             let to = ofi
-                .shared()
-                .peers
-                .get(Pe(1))
+                .network()
+                .inserted(Pe(1))
                 .expect("it is connected")
-                .fi_addr;
+                .fi_addr();
             let long = [0u8; 5000];
             for _ in 0..3 * few.receives {
                 start(&ofi, &endpoint, |ep| {
@@ -236,7 +257,7 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
             // This PE acknowledges as PE 0 what it has carried out as PE 1, so only after a loss
             // does the drop of the endpoint not wait. An endpoint that is not closed would leave
             // its file in /dev/shm.
-            ofi.shared().local.loss.of_self("the test is over");
+            ofi.network().local.loss.of_self("the test is over");
         }
         done.send(()).expect("a thread waits");
     });
@@ -252,13 +273,12 @@ type Forge<'a> = &'a dyn Fn(&Ofi) -> Vec<u8>;
 /// PE.
 fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<String> {
     let ofi = job(provider, Tuning::default())?;
-    let endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
+    let endpoint = ManuallyDrop::new(new_endpoint(&ofi).expect("the first"));
     let (to, bytes) = (
-        ofi.shared()
-            .peers
-            .get(Pe(2))
+        ofi.network()
+            .inserted(Pe(2))
             .expect("it is connected")
-            .fi_addr,
+            .fi_addr(),
         message(&ofi),
     );
     let data = &bytes[HEAD..];
@@ -268,7 +288,7 @@ fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<
     start(&ofi, &endpoint, |ep| ep.send(2, to, head, &source));
     let mut error = None;
     eventually("it is refused", || {
-        error = ofi.progress.poll().err();
+        error = ofi.progress().poll().err();
         error.is_some()
     });
     error.map(|error| error.to_string())
@@ -297,7 +317,7 @@ fn a_message_that_no_pe_sends_is_a_loss() {
     };
     let data = |ofi: &Ofi, request, n| {
         [
-            &Message::Data(request).encode(ofi.shared().tag)[..],
+            &Message::Data(request).encode(ofi.network().tag)[..],
             &vec![0; n],
         ]
         .concat()
@@ -335,13 +355,13 @@ fn a_message_that_no_pe_sends_is_a_loss() {
         }),
         ("it sent a damaged batch", &|ofi| {
             [
-                &Message::Request(request).encode(ofi.shared().tag)[..],
+                &Message::Request(request).encode(ofi.network().tag)[..],
                 &[9; 30],
             ]
             .concat()
         }),
         ("it answered what was not", &|ofi| {
-            Message::Reply(reply).encode(ofi.shared().tag).into()
+            Message::Reply(reply).encode(ofi.network().tag).into()
         }),
     ];
     for (what, message) in cases {
@@ -376,7 +396,7 @@ fn a_fence_holds_up_nothing_that_goes_elsewhere() {
     let Some(ofi) = job(STREAMS, no_order) else {
         return;
     };
-    let mut endpoint = ofi.new_endpoint().expect("the first");
+    let mut endpoint = new_endpoint(&ofi).expect("the first");
     let mut put = |pe, put| {
         endpoint.put(Pe(pe), put).expect("a put that starts");
     };
@@ -390,9 +410,9 @@ fn a_fence_holds_up_nothing_that_goes_elsewhere() {
         local: long_put().local.take_first(8),
         ..long_put()
     };
-    let polls = ofi.shared().local.state.polls();
+    let polls = ofi.network().local.state.polls();
     endpoint.put(Pe(2), short).expect("a put that starts");
-    assert_eq!(ofi.shared().local.state.polls(), polls, "it has waited");
+    assert_eq!(ofi.network().local.state.polls(), polls, "it has waited");
     endpoint.put(Pe(1), long_put()).expect("a put that starts");
     let of_pe_1 = with(&endpoint, |wire| wire.ep().map(|ep| ep.pending(1)));
     assert!(of_pe_1 <= Some(1), "the first one is complete");
@@ -407,7 +427,7 @@ fn signals_are_not_answered_before_somebody_waits() {
     let Some(ofi) = job(STREAMS, Tuning::default()) else {
         return;
     };
-    let mut endpoint = ofi.new_endpoint().expect("the first");
+    let mut endpoint = new_endpoint(&ofi).expect("the first");
     let signal = SignalUpdate {
         dest: START,
         op: AmoOp::Add,
@@ -426,7 +446,7 @@ fn signals_are_not_answered_before_somebody_waits() {
             .expect("a signal that starts");
     }
     // The answers to fetches of another origin acknowledge nothing of this one.
-    let mut other = ofi.new_endpoint().expect("the second");
+    let mut other = new_endpoint(&ofi).expect("the second");
     let count = |end: &mut TestEndpoint| {
         let fetch = AmoRequest {
             op: AmoOp::Fetch,
@@ -435,14 +455,14 @@ fn signals_are_not_answered_before_somebody_waits() {
         end.amo(Pe(1), fetch, OldValue::Returned).expect("a word")
     };
     eventually("all signals are carried out", || {
-        ofi.progress.poll().expect("no loss");
+        ofi.progress().poll().expect("no loss");
         count(&mut other) == u64::from(SIGNALS)
     });
     // This PE acknowledges as PE 0 what it has carried out as PE 1.
     assert_eq!(acked(&endpoint).1, 0, "nobody requested an acknowledgment");
     assert_eq!(endpoint.is_quiet(), Ok(false), "nor was one sent");
     eventually("an acknowledgment comes", || {
-        ofi.progress.poll().expect("no loss");
+        ofi.progress().poll().expect("no loss");
         acked(&endpoint).1 > 0
     });
     assert_eq!(
@@ -461,12 +481,12 @@ fn data_and_their_signal_leave_as_one_message() {
     let Some(ofi) = job(STREAMS, Tuning::default()) else {
         return;
     };
-    if !ofi.shared().fabric.info.streams() {
+    if !ofi.network().fabric.info.streams() {
         eprintln!("skipped: this version cuts long messages");
         return;
     }
     // This PE acknowledges as PE 0 what it has carried out as PE 1, so a drop would wait forever.
-    let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
+    let mut endpoint = ManuallyDrop::new(new_endpoint(&ofi).expect("the first"));
     let dest = RemoteAddr {
         offset: AT,
         ..START
@@ -479,7 +499,7 @@ fn data_and_their_signal_leave_as_one_message() {
     };
     let count = |ofi: &Ofi| {
         let mut bytes = Vec::new();
-        assert!(ofi.shared().local.segments.append_to(&mut bytes, dest, 8));
+        assert!(ofi.network().local.segments.append_to(&mut bytes, dest, 8));
         u64::from_ne_bytes(std::array::from_fn(|i| bytes[i]))
     };
     let nothing = Put {
@@ -491,7 +511,7 @@ fn data_and_their_signal_leave_as_one_message() {
         .put_signal(Pe(1), nothing, signal)
         .expect("a signal that starts");
     eventually("it is connected", || {
-        ofi.progress.poll().expect("no loss");
+        ofi.progress().poll().expect("no loss");
         count(&ofi) == 5
     });
     let put = Put {
@@ -499,7 +519,7 @@ fn data_and_their_signal_leave_as_one_message() {
         ..long_put()
     };
     eventually("nothing is in flight", || in_flight(&endpoint) == Some(0));
-    ofi.shared().while_paused(|_| {
+    ofi.network().while_paused(|_| {
         endpoint
             .put_signal(Pe(1), put, signal)
             .expect("a message that starts");
@@ -512,7 +532,7 @@ fn data_and_their_signal_leave_as_one_message() {
     });
     // All words of the data are 1.
     eventually("the signal has added to its data", || {
-        ofi.progress.poll().expect("no loss");
+        ofi.progress().poll().expect("no loss");
         count(&ofi) == 6
     });
 }
@@ -524,7 +544,7 @@ fn what_is_batched_leaves_without_a_call() {
     let Some(ofi) = job(STREAMS, Tuning::default()) else {
         return;
     };
-    let mut endpoint = ofi.new_endpoint().expect("the first");
+    let mut endpoint = new_endpoint(&ofi).expect("the first");
     let (one, mut got) = (1u64, 0u64);
     for i in 0..WORDS {
         let dest = RemoteAddr {
@@ -544,7 +564,7 @@ fn what_is_batched_leaves_without_a_call() {
     eventually("all that was put is there", || {
         let mut bytes = Vec::new();
         assert!(
-            ofi.shared()
+            ofi.network()
                 .local
                 .segments
                 .append_to(&mut bytes, START, 8 * WORDS)
@@ -552,7 +572,7 @@ fn what_is_batched_leaves_without_a_call() {
         bytes.chunks(8).all(|word| word == one.to_le_bytes())
     });
     eventually("the answer comes", || {
-        ofi.progress.poll().expect("no loss");
+        ofi.progress().poll().expect("no loss");
         // SAFETY: a live local, written through a pointer to it.
         unsafe { (&raw const got).read_volatile() == one }
     });
@@ -569,8 +589,8 @@ fn what_is_batched_leaves_while_no_answer_is_taken() {
     };
     // This PE acknowledges as PE 0 what it has carried out as other PEs, so a drop would wait
     // forever.
-    let mut endpoint = ManuallyDrop::new(ofi.new_endpoint().expect("the first"));
-    let (one, n) = (1u64, ofi.shared().tuning.max_requests);
+    let mut endpoint = ManuallyDrop::new(new_endpoint(&ofi).expect("the first"));
+    let (one, n) = (1u64, ofi.network().tuning.max_requests);
     for old in vec![7u64; n].leak() {
         // SAFETY: the old value is stored in a word that is never freed.
         let old = OldValue::AtQuiet(unsafe { DestBuf::new((&raw mut *old).cast(), 8) });
@@ -594,7 +614,7 @@ fn what_is_batched_leaves_while_no_answer_is_taken() {
     // The acknowledgment that the answers would contain if PE 1 were another PE.
     let (origin, count) = (acked(&endpoint).0, n as u32);
     let acknowledged = ofi
-        .shared()
+        .network()
         .local
         .acks
         .acknowledge(Pe(1), Ack { origin, count });
@@ -609,7 +629,7 @@ fn what_is_batched_leaves_while_no_answer_is_taken() {
     eventually("all that was put is there", || {
         let mut bytes = Vec::new();
         assert!(
-            ofi.shared()
+            ofi.network()
                 .local
                 .segments
                 .append_to(&mut bytes, START, 8 * WORDS)
@@ -625,10 +645,10 @@ fn a_loss_that_another_thread_finds_closes_the_ep_at_the_next_call() {
     let Some(ofi) = job(STREAMS, Tuning::default()) else {
         return;
     };
-    let mut endpoint = ofi.new_endpoint().expect("the first");
-    let shared = ofi.shared();
-    shared.peers.get(Pe(1)).expect("it is connected");
-    let right = shared.remote(Pe(1), START, 8).expect("memory of this PE");
+    let mut endpoint = new_endpoint(&ofi).expect("the first");
+    let shared = ofi.network();
+    shared.inserted(Pe(1)).expect("it is connected");
+    let right = word_of(&ofi, Pe(1)).expect("memory of this PE");
     let wrong = Remote {
         key: right.key.wrapping_add(1),
         ..right
@@ -648,7 +668,7 @@ fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
     let Some(ofi) = job(STREAMS, Tuning::default()) else {
         return;
     };
-    let mut endpoint = ofi.new_endpoint().expect("the first");
+    let mut endpoint = new_endpoint(&ofi).expect("the first");
     let (mut words, mut listed) = ([0u64; 2], Vec::new());
     // Fewer fetches than may be unacknowledged, since PE 1 acknowledges none.
     for _ in 0..20 {
@@ -676,16 +696,12 @@ fn no_more_connections_are_made_at_once_than_may_be() {
     let Some(ofi) = job(STREAMS, Tuning::default()) else {
         return;
     };
-    let new = |_| ofi.new_endpoint().expect("one more");
+    let new = |_| new_endpoint(&ofi).expect("one more");
     let endpoints: Vec<TestEndpoint> = (0..MAX_AT_ONCE + 2).map(new).collect();
-    ofi.shared()
-        .peers
-        .get(Pe(1))
+    ofi.network()
+        .inserted(Pe(1))
         .expect("it has published its address");
-    let from = ofi
-        .shared()
-        .remote(Pe(1), START, 8)
-        .expect("memory of this PE");
+    let from = word_of(&ofi, Pe(1)).expect("memory of this PE");
     for endpoint in &endpoints {
         let posted = with(endpoint, |wire| {
             wire.ep().map(|ep| ep.read_and_forget(from))
@@ -693,13 +709,13 @@ fn no_more_connections_are_made_at_once_than_may_be() {
         assert_eq!(posted, Some(Ok(PostStatus::Again)), "it is not connected");
     }
     assert!(
-        ofi.shared().fabric.permits.take().is_none(),
+        ofi.network().fabric.permits.take().is_none(),
         "there are more permits"
     );
     for endpoint in &endpoints {
         start(&ofi, endpoint, |ep| ep.read_and_forget(from));
     }
-    let permits = || ofi.shared().fabric.permits.take();
+    let permits = || ofi.network().fabric.permits.take();
     assert!(
         [(); MAX_AT_ONCE as usize]
             .map(|()| permits())

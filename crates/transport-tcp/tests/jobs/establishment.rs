@@ -5,7 +5,8 @@
 use conformance::loss::open_beside;
 use conformance::{Case, LIMIT, Member, verbs};
 use rushmem_transport::{
-    Completion, DestBuf, Error, Get, Host, Open, Pe, Put, RemoteAddr, Segment, SourceBuf, Transport,
+    Completion, DestBuf, EndpointUser, Error, Get, Host, Open, Pe, Put, RemoteAddr, Segment,
+    SourceBuf, Transport,
 };
 use rushmem_transport_tcp::PROVIDER;
 use std::path::Path;
@@ -41,7 +42,9 @@ fn all_at_once(member: &Member) {
         let transport = open_beside(member, &mut heap, Arc::new(Panics), usual);
         let before = open_sockets();
         member.barrier();
-        let mut endpoint = transport.endpoint().expect("an endpoint");
+        let mut endpoint = transport
+            .endpoint(EndpointUser::Context)
+            .expect("an endpoint");
         for step in 1..n_pes {
             // The order of the peers is reversed in every second round.
             let peer = match round % 2 {
@@ -104,7 +107,10 @@ fn much_both_ways(member: &Member) {
     };
     let sent = vec![member.me() as u8 + 1; BYTES];
     let mut got = vec![0u8; BYTES];
-    let mut endpoint = member.transport().endpoint().expect("an endpoint");
+    let mut endpoint = member
+        .transport()
+        .endpoint(EndpointUser::Context)
+        .expect("an endpoint");
     verbs::put(&mut *endpoint, peer, at(0), &sent).expect("a put");
     endpoint.quiet().expect("no loss");
     member.barrier();

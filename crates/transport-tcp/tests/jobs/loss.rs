@@ -3,7 +3,7 @@
 
 use conformance::loss::{LossCase, Recorder, losses, one_dies, one_leaves, open_beside};
 use conformance::{Case, LIMIT, Member, in_sessions, verbs};
-use rushmem_transport::{Error, Open, Pe, RemoteAddr, Segment, Transport};
+use rushmem_transport::{EndpointUser, Error, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::AsRawFd;
@@ -77,7 +77,9 @@ fn one_link_fails(member: &Member) {
         return;
     }
     member.barrier();
-    let mut endpoint = transport.endpoint().expect("an endpoint");
+    let mut endpoint = transport
+        .endpoint(EndpointUser::Context)
+        .expect("an endpoint");
     if member.me() == 0 {
         let at = RemoteAddr {
             segment: Segment::Heap,
@@ -141,7 +143,9 @@ fn one_place_left(member: &Member) {
         leave_descriptors(1);
     }
     member.barrier();
-    let mut endpoint = transport.endpoint().expect("an endpoint");
+    let mut endpoint = transport
+        .endpoint(EndpointUser::Context)
+        .expect("an endpoint");
     let at = RemoteAddr {
         segment: Segment::Heap,
         offset: 0,
@@ -188,7 +192,9 @@ fn nothing_to_connect_with(member: &Member) {
     member.barrier();
     if member.me() == 0 {
         leave_descriptors(0);
-        let mut endpoint = transport.endpoint().expect("an endpoint");
+        let mut endpoint = transport
+            .endpoint(EndpointUser::Context)
+            .expect("an endpoint");
         let at = RemoteAddr {
             segment: Segment::Heap,
             offset: 0,
@@ -236,7 +242,9 @@ fn no_room_at_the_door(member: &Member) {
     );
     if member.me() == 0 {
         member.barrier();
-        let mut endpoint = transport.endpoint().expect("an endpoint");
+        let mut endpoint = transport
+            .endpoint(EndpointUser::Context)
+            .expect("an endpoint");
         let at = RemoteAddr {
             segment: Segment::Heap,
             offset: 0,

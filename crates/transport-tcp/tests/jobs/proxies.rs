@@ -4,9 +4,9 @@
 
 use rushmem_transport::segments::Segments;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Buffer, Completion, DestBuf, Directory, Endpoint, Follows,
-    Get, Host, LocalBuf, OldValue, Open, Pe, PeRecord, Proxy, Put, RemoteAddr, Segment,
-    SignalUpdate, SourceBuf, StridedBlocks, Transport,
+    AmoOp, AmoRequest, AmoWidth, Amos, Buffer, Completion, DestBuf, Directory, Endpoint,
+    EndpointUser, Follows, Get, Host, LocalBuf, OldValue, Open, Pe, PeRecord, Proxy, Put,
+    RemoteAddr, Segment, SignalUpdate, SourceBuf, StridedBlocks, Transport,
 };
 use rushmem_transport_tcp::{Tuning, open};
 use std::sync::Arc;
@@ -196,7 +196,7 @@ fn issue(end: &mut dyn Endpoint, pe: Pe, fetched: &mut [u64; 8]) {
 #[test]
 fn a_proxy_carries_out_what_a_session_batches() {
     let ([me, proxy], heaps, nodes) = job();
-    let mut end = me.endpoint().expect("an endpoint");
+    let mut end = me.endpoint(EndpointUser::Context).expect("an endpoint");
     end.session(true).expect("no loss");
     for (pe, heap) in [PROXY, BEHIND].into_iter().zip(heaps) {
         let mut fetched = [u64::MAX; 8];
@@ -222,7 +222,7 @@ fn a_proxy_carries_out_what_a_session_batches() {
 #[test]
 fn what_is_batched_leaves_without_a_call_and_with_the_endpoint() {
     let ([me, proxy], [_, behind], _) = job();
-    let mut end = me.endpoint().expect("an endpoint");
+    let mut end = me.endpoint(EndpointUser::Context).expect("an endpoint");
     end.session(true).expect("no loss");
     add(&mut *end, BEHIND, 0, OldValue::Ignored);
     let start = Instant::now();

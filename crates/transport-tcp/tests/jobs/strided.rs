@@ -3,7 +3,7 @@
 
 use conformance::{Case, LIMIT, Member};
 use rushmem_transport::{
-    Error, Open, Pe, RemoteAddr, Segment, SourceBuf, StridedBlocks, Transport,
+    EndpointUser, Error, Open, Pe, RemoteAddr, Segment, SourceBuf, StridedBlocks, Transport,
 };
 use rushmem_transport_tcp::PROVIDER;
 
@@ -17,7 +17,10 @@ fn usual(with: &Open) -> Result<Box<dyn Transport>, Error> {
 /// PE 0 puts to every second word of PE 1, and has at most two requests in flight.
 fn few_requests(member: &Member) {
     if member.me() == 0 {
-        let mut endpoint = member.transport().endpoint().expect("an endpoint");
+        let mut endpoint = member
+            .transport()
+            .endpoint(EndpointUser::Context)
+            .expect("an endpoint");
         for round in 0..ROUNDS {
             let source = [round as u64 + 1; BLOCKS];
             let blocks = StridedBlocks {

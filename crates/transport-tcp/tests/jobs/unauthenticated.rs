@@ -2,8 +2,10 @@
 //! half-open connections, or have another secret. The job's results stay right.
 
 use conformance::{Case, LIMIT, Member, Random, verbs};
+use rushmem_system::formats::TCP_ADDRESS;
+use rushmem_transport::peers::PeAddress;
 use rushmem_transport::{
-    Amos, Directory, Error, Host, Open, Pe, PeRecord, RemoteAddr, Segment, Transport,
+    Amos, Directory, EndpointUser, Error, Host, Open, Pe, PeRecord, RemoteAddr, Segment, Transport,
 };
 use rushmem_transport_tcp::{Tuning, open};
 use std::io::{ErrorKind, Read, Write};
@@ -29,16 +31,15 @@ fn few_unauthenticated(with: &Open) -> Result<Box<dyn Transport>, Error> {
 
 /// Returns the port at which a PE listens.
 fn port(address: &[u8]) -> u16 {
-    let address = rushmem_system::formats::decode::<(String, Vec<SocketAddr>)>(
-        rushmem_system::formats::TCP_ADDRESS,
+    let record = PeRecord {
         address,
-    );
-    address
-        .expect("an address")
-        .1
-        .last()
-        .expect("a socket")
-        .port()
+        ..PeRecord::default()
+    };
+    let address = record.address(Pe(0)).expect("an address");
+    let sockets: Result<Vec<SocketAddr>, _> =
+        rushmem_system::formats::decode(TCP_ADDRESS, &address.of_provider);
+    let sockets = sockets.expect("addresses");
+    sockets.last().expect("a socket").port()
 }
 
 fn visit(port: u16) -> TcpStream {
@@ -101,7 +102,9 @@ fn outsider(address: &[u8]) -> Box<dyn Transport> {
 
 /// Puts to PE 0, which fails. Returns the error as text.
 fn failed_put(transport: &dyn Transport) -> String {
-    let mut endpoint = transport.endpoint().expect("an endpoint");
+    let mut endpoint = transport
+        .endpoint(EndpointUser::Context)
+        .expect("an endpoint");
     let at = RemoteAddr {
         segment: Segment::Heap,
         offset: 0,
@@ -129,9 +132,11 @@ fn impostor(address: &[u8]) {
 fn a_wait_for_a_silent_peer_ends_with_a_loss() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let sockets = vec![silent.local_addr().expect("its address")];
-    let address =
-        rushmem_system::formats::encode(rushmem_system::formats::TCP_ADDRESS, &("here", sockets));
-    let transport = outsider(&address);
+    let address = PeAddress {
+        host: "here".to_owned(),
+        of_provider: rushmem_system::formats::encode(TCP_ADDRESS, &sockets),
+    };
+    let transport = outsider(&address.encode());
     thread::scope(|scope| {
         let waits = scope.spawn(|| failed_put(&*transport));
         let _taken = silent.accept().expect("it connects");

@@ -3,8 +3,10 @@
 #![allow(unsafe_code)]
 
 use super::pair::{HEAP, ME, PEER, TestPair, pair};
+use crate::shared::SharedState;
 use rushmem_system::lock::lock;
 use rushmem_transport::engine::message::Ack;
+use rushmem_transport::engine::service_thread::Driver;
 use rushmem_transport::{
     AmoOp, Completion, DestBuf, Endpoint, Follows, Get, Put, SignalUpdate, SourceBuf,
 };
@@ -49,7 +51,7 @@ impl TestPair {
             ..
         } = self;
         drop((endpoint, issuer));
-        progress.leave();
+        SharedState::leave(&progress);
     }
 }
 
@@ -93,7 +95,7 @@ fn what_rides_on_a_message_is_not_requested() {
     );
     let acknowledged = pair
         .progress
-        .shared
+        .network()
         .local
         .acks
         .acknowledge(PEER, ack.expect("just seen"));

@@ -3,9 +3,10 @@
 #![allow(unsafe_code)]
 
 use super::pair::{HEAP, NBYTES, PEER, TestPair, pair};
-use crate::progress::Progress;
+use crate::shared::SharedState;
 use rushmem_system::lock::lock;
-use rushmem_transport::engine::{WireEndpoint, WireNetwork};
+use rushmem_transport::engine::WireEndpoint;
+use rushmem_transport::engine::service_thread::Driver;
 use rushmem_transport::{
     AmoOp, Completion, DestBuf, Endpoint, Error, Follows, Get, LocalBuf, Put, SignalUpdate,
     SourceBuf,
@@ -22,26 +23,26 @@ impl TestPair {
     /// peer once `work` waits. Returns the error of `work`.
     fn lose(
         &mut self,
-        work: impl FnOnce(&mut WireEndpoint<Progress>) -> Result<(), Error>,
+        work: impl FnOnce(&mut WireEndpoint<SharedState>) -> Result<(), Error>,
     ) -> Error {
         let TestPair {
             endpoint, progress, ..
         } = self;
-        let shared = &progress.shared;
+        let shared = progress.network();
         let seen = shared.local.state.polls();
         thread::scope(|scope| {
             scope.spawn(|| {
                 while shared.local.state.polls() < seen + ENOUGH {
                     thread::yield_now();
                 }
-                shared.lose(PEER, "it serves nobody");
+                shared.lose_peer(PEER, "it serves nobody");
             });
             work(endpoint).expect_err("nobody serves")
         })
     }
 }
 
-fn loses(work: impl Fn(&mut WireEndpoint<Progress>, LocalBuf) -> Result<(), Error>) {
+fn loses(work: impl Fn(&mut WireEndpoint<SharedState>, LocalBuf) -> Result<(), Error>) {
     for connected in [true, false] {
         let Some(mut pair) = pair("tcp,self", Duration::from_secs(30)) else {
             return;
@@ -80,7 +81,7 @@ fn loses(work: impl Fn(&mut WireEndpoint<Progress>, LocalBuf) -> Result<(), Erro
             ..
         } = pair;
         drop((endpoint, issuer));
-        progress.leave();
+        SharedState::leave(&progress);
         // UCX 1.13.1 aborts by an assertion if a worker is destroyed whose fetch of data was broken
         // off.
         std::mem::forget(peer);

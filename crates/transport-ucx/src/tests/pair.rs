@@ -1,18 +1,19 @@
 //! Two PEs in one process, for tests: one issues and the other serves, when a test polls it.
 #![allow(unsafe_code)]
 
-use crate::connect::{Address, MemoryKey, Peer};
-use crate::progress::Progress;
+use crate::connect::{encode_address, encode_key};
 use crate::service::Service;
-use crate::settings::{LIMITS, Tuning};
+use crate::settings::{LIMITS, Tuning, WORKERS};
 use crate::shared::SharedState;
 use crate::ucp::{UcpContext, UcpMemory};
 use crate::wire::UcxWire;
 use rushmem_system::lock::lock;
+use rushmem_transport::engine::service_thread::Progress;
 use rushmem_transport::engine::{Issuer, NetworkPe, WireEndpoint};
+use rushmem_transport::peers::{PeAddress, Published};
 use rushmem_transport::{
-    Amos, Completion, Directory, Endpoint, Error, Host, LocalBuf, Open, Pe, PeRecord, Put,
-    RemoteAddr, Segment, SourceBuf,
+    Amos, Completion, Directory, Endpoint, EndpointUser, Error, Host, LocalBuf, Open, Pe, PeRecord,
+    Put, RemoteAddr, Segment, SourceBuf,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,9 +41,9 @@ impl Host for Panics {
 
 /// Two PEs in this process. Fields are dropped in this order.
 pub(crate) struct TestPair {
-    pub(crate) endpoint: WireEndpoint<Progress>,
+    pub(crate) endpoint: WireEndpoint<SharedState>,
     pub(crate) issuer: Arc<Issuer<UcxWire>>,
-    pub(crate) progress: Arc<Progress>,
+    pub(crate) progress: Arc<Progress<SharedState>>,
     /// The service of the peer, which serves when it is polled.
     pub(crate) peer: Service,
     /// The peer's heap, which lives as long as the process.
@@ -91,15 +92,13 @@ pub(crate) fn pair_on(
     let memory = unsafe { UcpMemory::register(&context, heap.base, NBYTES) }.expect("memory");
     let packed = memory.key().expect("a key");
     std::mem::forget(memory);
-    let key = MemoryKey {
-        base: heap.base.addr() as u64,
+    let key = Published {
         nbytes: NBYTES as u64,
-        packed,
         covered: NBYTES as u64,
+        key: encode_key(heap.base, &packed),
     };
     let peer = Service::new(&context, theirs).expect("a worker");
 
-    let host = "here".to_owned();
     let ours = local(ME);
     let service = Service::new(&context, Arc::clone(&ours)).expect("a worker");
     let tuning = Tuning {
@@ -110,7 +109,11 @@ pub(crate) fn pair_on(
     let shared = SharedState::new(&open, tuning, ours, context, service);
     let shared = shared.expect("descriptors");
     let worker = peer.worker.address().expect("an address");
-    let address = Address { host, worker }.encode();
+    let address = PeAddress {
+        host: "here".to_owned(),
+        of_provider: encode_address(&worker),
+    };
+    let address = address.encode();
     let records = [
         PeRecord::default(),
         PeRecord {
@@ -121,11 +124,11 @@ pub(crate) fn pair_on(
     let directory = Directory::new(Directory::encode(records.into_iter()));
     shared
         .peers
-        .connect(Arc::new(directory), Peer::new)
+        .connect(Arc::new(directory))
         .expect("the first time");
-    let progress = Arc::new(Progress::new(shared));
-    let issuer = progress.issuer().expect("a worker");
-    let endpoint = WireEndpoint::new(Arc::clone(&progress), Arc::clone(&issuer));
+    let progress = Arc::new(Progress::new(shared, tuning.max_workers, WORKERS));
+    let endpoint = progress.endpoint(EndpointUser::Context).expect("a worker");
+    let issuer = Arc::clone(endpoint.issuer());
     Some(TestPair {
         endpoint,
         issuer,

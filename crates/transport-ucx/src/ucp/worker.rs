@@ -8,8 +8,6 @@ use crate::abort::within;
 use crate::ports::at_free_port;
 use rushmem_system::setting;
 use rushmem_system::thread::{apart, refused};
-use rushmem_transport::Segment;
-use rushmem_transport::segments::heap_blocks::HeapBlocks;
 use std::ffi::c_void;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr::{NonNull, null_mut};
@@ -205,8 +203,7 @@ impl Worker {
         check_status(self.ucp(), status)?;
         Ok(UcpEndpoint {
             handle,
-            keys: [null_mut(); Segment::COUNT],
-            blocks: HeapBlocks::default(),
+            keys: Vec::new(),
         })
     }
 
@@ -239,10 +236,8 @@ impl Drop for Worker {
 /// its worker or by [`Worker::close_by_force`]. Its keys must be destroyed before the worker.
 pub(crate) struct UcpEndpoint {
     pub(crate) handle: ucp_ep_h,
-    /// The unpacked keys of the segments; null for a key that was not unpacked.
-    pub(crate) keys: [ucp_rkey_h; Segment::COUNT],
-    /// The unpacked keys of the blocks of the heap after the first one, whose key is in `keys`.
-    pub(crate) blocks: HeapBlocks<ucp_rkey_h>,
+    /// The unpacked keys, by the numbers of the keys; null for one that was not unpacked.
+    keys: Vec<ucp_rkey_h>,
 }
 
 // SAFETY: used by the thread that uses its worker, one at a time.
@@ -259,26 +254,39 @@ impl UcpEndpoint {
 
     /// Destroys the keys that were unpacked, which are not used any more.
     pub(crate) fn forget_keys(&mut self, ucp: &ucx_sys::Ucp) {
-        let keys = std::mem::replace(&mut self.keys, [null_mut(); Segment::COUNT]);
-        let blocks = std::mem::take(&mut self.blocks);
-        for &key in keys
-            .iter()
-            .chain(blocks.known())
-            .filter(|key| !key.is_null())
-        {
+        for key in self.keys.drain(..).filter(|key| !key.is_null()) {
             // SAFETY: made by `unpack` and destroyed once, before its worker.
             unsafe { ucp.ucp_rkey_destroy(key) };
         }
     }
 
-    /// Unpacks a key that a peer has published, for operations on this endpoint.
-    pub(crate) fn unpack(&self, ucp: &ucx_sys::Ucp, packed: &[u8]) -> Result<ucp_rkey_h, String> {
+    /// Returns the unpacked key of this number, if it was unpacked.
+    #[inline]
+    pub(crate) fn key(&self, number: usize) -> Option<ucp_rkey_h> {
+        let key = self.keys.get(number).copied();
+        key.filter(|key| !key.is_null())
+    }
+
+    /// Unpacks a key that a peer has published, for operations on this endpoint. `number` is its
+    /// number among the keys of the peer.
+    pub(crate) fn unpack(
+        &mut self,
+        ucp: &ucx_sys::Ucp,
+        number: usize,
+        packed: &[u8],
+    ) -> Result<ucp_rkey_h, String> {
         let mut key = null_mut();
         // SAFETY: a live endpoint and a key that UCX packed; it writes a handle when it succeeds.
         let status =
             unsafe { ucp.ucp_ep_rkey_unpack(self.handle, packed.as_ptr().cast(), &raw mut key) };
         match NonNull::new(key) {
-            Some(key) if status == UCS_OK => Ok(key.as_ptr()),
+            Some(key) if status == UCS_OK => {
+                if self.keys.len() <= number {
+                    self.keys.resize(number + 1, null_mut());
+                }
+                self.keys[number] = key.as_ptr();
+                Ok(key.as_ptr())
+            }
             _ => Err(status_string(ucp, status)),
         }
     }

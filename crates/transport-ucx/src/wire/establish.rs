@@ -8,7 +8,6 @@ use crate::connect;
 use crate::shared::SharedState;
 use crate::ucp::{UcpRequest, status_string};
 use rushmem_connect::Attempts;
-use rushmem_transport::engine::WireNetwork;
 use rushmem_transport::{Error, Pe};
 use std::rc::Rc;
 use std::time::Instant;
@@ -40,7 +39,7 @@ impl UcxWire {
         };
         match attempted {
             Attempted::Connected(open) => {
-                let host = shared.host_of(pe).unwrap_or_default();
+                let host = shared.peers.host_of(pe).unwrap_or_default();
                 rushmem_system::log::debug!(peer = pe.0, host, "made an endpoint to it");
                 self.routes[pe].open = Some(open);
                 // Frees the ended requests of failed attempts.
@@ -55,7 +54,7 @@ impl UcxWire {
                     let ways = shared.ways();
                     let why =
                         format!("{why}; {tried} {ways}, or set SHMEM_HOST_LIMIT to a longer time");
-                    return Err(shared.lose(pe, &why));
+                    return Err(shared.lose_peer(pe, &why));
                 }
                 rushmem_system::log::debug!(peer = pe.0, "{why}: connects once more");
             }
@@ -66,9 +65,9 @@ impl UcxWire {
 
     /// Starts an attempt to connect: makes an endpoint and flushes it.
     fn attempt(&mut self, shared: &SharedState, pe: Pe) -> Result<Attempted, Error> {
-        let record = shared.peers.record(pe).ok_or(Error::Unreachable(pe))?;
-        let address = connect::address(pe, record)?;
-        let open = match self.open_endpoint(&address.worker) {
+        let address = shared.peers.address(pe)?;
+        let worker = connect::decode_address(pe, &address.of_provider)?;
+        let open = match self.open_endpoint(&worker) {
             Ok(open) => open,
             Err(why) => return Ok(Attempted::Failed(why)),
         };

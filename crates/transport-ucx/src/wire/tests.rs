@@ -7,7 +7,7 @@ use crate::tests::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair, pair_on};
 use rushmem_system::lock::lock;
 use rushmem_transport::engine::message::{Stream, StreamPosition};
 use rushmem_transport::peers::loss::RefusedMessage;
-use rushmem_transport::{AmoOp, AmoWidth};
+use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr};
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 use testkit::eventually;
@@ -33,7 +33,7 @@ fn refusal(
         ..
     } = &*pair;
     let mut origin = lock(&issuer.origin);
-    send(origin.wire(), &progress.shared).expect("a peer that serves");
+    send(origin.wire(), progress.network()).expect("a peer that serves");
     let mut refused = None;
     eventually("it is refused", || {
         origin.wire().worker().progress();
@@ -124,7 +124,7 @@ fn peers_are_served_by_each_poll_where_pes_outnumber_the_cpus() {
         let TestPair {
             issuer, progress, ..
         } = &*pair;
-        let (mut origin, shared) = (lock(&issuer.origin), &progress.shared);
+        let (mut origin, shared) = (lock(&issuer.origin), progress.network());
         for polls in 1..=POLLS_PER_SERVICE {
             origin.wire().serve(shared, polls, false).expect("no loss");
         }

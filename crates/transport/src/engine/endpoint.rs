@@ -4,10 +4,11 @@
 //! network carries out the atomic operations.
 #![allow(unsafe_code)]
 
-use super::issuer::{Issuer, Issuers};
+use super::issuer::Issuer;
+use super::keys::check;
 use super::origin::Origin;
 use super::requests::{NOWHERE, RequestParts};
-use super::wire::{Wire, WireNetwork};
+use super::service_thread::{Driver, Progress};
 use crate::peers::check_aligned;
 use crate::{
     AmoRequest, AmoWidth, Dest, DestBuf, Endpoint, Error, Get, OldValue, Pe, Put, SignalUpdate,
@@ -15,32 +16,16 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The state of a provider that its endpoints use.
-pub trait Issuing: Send + Sync {
-    /// The wire over which endpoints issue operations.
-    type Wire: Wire;
-
-    /// Returns the issuers of this PE.
-    fn issuers(&self) -> &Issuers<Self::Wire>;
-
-    /// Polls all issuers and serves peers, for a thread that waits. Returns true if there was work
-    /// for peers.
-    ///
-    /// # Errors
-    /// When a PE was lost.
-    fn poll(&self) -> Result<bool, Error>;
-}
-
 /// One context's endpoint.
-pub struct WireEndpoint<P: Issuing> {
-    progress: Arc<P>,
-    issuer: Arc<Issuer<P::Wire>>,
+pub struct WireEndpoint<N: Driver> {
+    progress: Arc<Progress<N>>,
+    issuer: Arc<Issuer<N::Wire>>,
     in_session: bool,
 }
 
-impl<P: Issuing> WireEndpoint<P> {
+impl<N: Driver> WireEndpoint<N> {
     /// Returns an endpoint over an issuer that counts it among its users already.
-    pub fn new(progress: Arc<P>, issuer: Arc<Issuer<P::Wire>>) -> WireEndpoint<P> {
+    pub(super) fn new(progress: Arc<Progress<N>>, issuer: Arc<Issuer<N::Wire>>) -> WireEndpoint<N> {
         WireEndpoint {
             progress,
             issuer,
@@ -49,16 +34,16 @@ impl<P: Issuing> WireEndpoint<P> {
     }
 
     /// Returns the issuer of the endpoint, which endpoints of other contexts may share.
-    pub fn issuer(&self) -> &Arc<Issuer<P::Wire>> {
+    pub fn issuer(&self) -> &Arc<Issuer<N::Wire>> {
         &self.issuer
     }
 
     /// Calls `work` with the endpoint's origin, under the lock of that origin.
     fn with_origin<T: Send>(
         &self,
-        work: impl FnOnce(&mut Origin<P::Wire>) -> Result<T, Error>,
+        work: impl FnOnce(&mut Origin<N::Wire>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.progress.issuers().with_origin(&self.issuer, work)
+        self.progress.issuers.with_origin(&self.issuer, work)
     }
 
     /// Starts an atomic operation, and waits for its end if it is `awaited`. Stores the old value
@@ -75,9 +60,7 @@ impl<P: Issuing> WireEndpoint<P> {
             if origin.caps.amos.are_on(request.dest.segment) {
                 return origin.operate(pe, request, fetched, awaited);
             }
-            origin
-                .network
-                .check(pe, request.dest, request.width.nbytes())?;
+            check(&*origin.network, pe, request.dest, request.width.nbytes())?;
             let mut parts = RequestParts {
                 fetched,
                 ..RequestParts::EMPTY
@@ -111,7 +94,7 @@ impl<P: Issuing> WireEndpoint<P> {
     }
 }
 
-impl<P: Issuing> Endpoint for WireEndpoint<P> {
+impl<N: Driver> Endpoint for WireEndpoint<N> {
     fn put(&mut self, pe: Pe, mut put: Put) -> Result<(), Error> {
         self.with_origin(|origin| origin.transfer(pe, &mut put))
     }
@@ -141,16 +124,14 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
         let update = signal.amo();
         check_aligned(pe, update.dest, update.width)?;
         self.with_origin(|origin| {
-            origin
-                .network
-                .check(pe, update.dest, update.width.nbytes())?;
+            check(&*origin.network, pe, update.dest, update.width.nbytes())?;
             if origin.caps.amos.are_on(update.dest.segment) {
                 origin.transfer(pe, &mut put)?;
                 // Orders the signal after the data, and after all that was issued before.
                 origin.fence()?;
                 return origin.operate(pe, &update, None, false);
             }
-            origin.network.check(pe, put.remote, put.local.nbytes())?;
+            check(&*origin.network, pe, put.remote, put.local.nbytes())?;
             origin.put_signal(pe, &mut put, &signal)
         })
     }
@@ -192,7 +173,7 @@ impl<P: Issuing> Endpoint for WireEndpoint<P> {
     }
 }
 
-impl<P: Issuing> Drop for WireEndpoint<P> {
+impl<N: Driver> Drop for WireEndpoint<N> {
     fn drop(&mut self) {
         // After a loss there is nothing left to complete.
         let _ = self.session(false).and_then(|()| self.quiet());

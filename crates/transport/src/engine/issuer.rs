@@ -7,8 +7,8 @@
 
 use super::origin::Origin;
 use super::wire::{NextEvent, Wire, WireNetwork};
-use crate::Error;
 use crate::progress::flush_list::FlushList;
+use crate::{EndpointUser, Error};
 use rushmem_system::lock::{lock, try_lock};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -26,6 +26,8 @@ const POLLS_PER_LOOK: u32 = 16;
 pub struct Issuer<W: Wire> {
     /// The origin.
     pub origin: Mutex<Origin<W>>,
+    /// The user of the first endpoint, for which the wire was opened.
+    opened_for: EndpointUser,
     /// The number of endpoints that use the origin.
     users: AtomicUsize,
     /// The number of calls that wait for the lock.
@@ -46,9 +48,10 @@ const BUSY: u8 = 2;
 const ARMED: u8 = 4;
 
 impl<W: Wire> Issuer<W> {
-    fn new(origin: Origin<W>) -> Issuer<W> {
+    fn new(origin: Origin<W>, opened_for: EndpointUser) -> Issuer<W> {
         Issuer {
             origin: Mutex::new(origin),
+            opened_for,
             users: AtomicUsize::new(0),
             wanted: AtomicU32::new(0),
             uses: AtomicU64::new(0),
@@ -72,6 +75,10 @@ impl<W: Wire> Issuer<W> {
 
     fn users(&self) -> usize {
         self.users.load(Ordering::Acquire)
+    }
+
+    fn is_free_for(&self, user: EndpointUser) -> bool {
+        self.opened_for == user && self.users() == 0
     }
 
     /// Records that an endpoint no longer uses the origin.
@@ -153,26 +160,27 @@ impl<W: Wire> Default for Issuers<W> {
 impl<W: Wire> Issuers<W> {
     /// Returns an issuer for a new endpoint, and counts the endpoint among its users. This is an
     /// issuer without users, a new one that `make` makes, or, if there are `max` already or `make`
-    /// fails, the one with the fewest users. `setting` names what limits their number, such as a
-    /// variable.
+    /// fails, the one with the fewest users, if possible one that was made for such a `user`.
+    /// `setting` names what limits their number, such as a variable.
     ///
     /// # Errors
     /// The errors of `make`, if there is no issuer.
     pub fn issuer(
         &self,
+        user: EndpointUser,
         (max, setting): (usize, &str),
         make: impl FnOnce() -> Result<Origin<W>, Error>,
     ) -> Result<Arc<Issuer<W>>, Error> {
         let mut all = lock(&self.all);
         let fewest = all
             .iter()
-            .min_by_key(|issuer| issuer.users())
+            .min_by_key(|issuer| (issuer.opened_for != user, issuer.users()))
             .map(Arc::clone);
         let issuer = match fewest {
-            Some(fewest) if fewest.users() == 0 || all.len() >= max => fewest,
+            Some(fewest) if fewest.is_free_for(user) || all.len() >= max => fewest,
             fewest => match (make(), fewest) {
                 (Ok(origin), _) => {
-                    let issuer = Arc::new(Issuer::new(origin));
+                    let issuer = Arc::new(Issuer::new(origin, user));
                     all.push(Arc::clone(&issuer));
                     issuer
                 }

@@ -3,12 +3,12 @@
 
 use super::acks::IssuedRequests;
 use super::batching::Batcher;
+use super::keys;
 use super::message::{Reply, Request};
 use super::replies::AnswerSlots;
 use super::wire::{
     NetworkPe, NextEvent, Polled, PolledUntil, PostOutcome, Wire, WireCaps, WireNetwork,
 };
-use crate::peers::damaged;
 use crate::progress::state::ProgressState;
 use crate::progress::wait::{Attempt, Waiter, wait};
 use crate::segments::heap_blocks::ENTRY;
@@ -159,6 +159,7 @@ impl<W: Wire> Origin<W> {
         if pe.index() >= self.routes.n_pes() {
             return Err(Error::Unreachable(pe));
         }
+        keys::peer(&*self.network, pe)?;
         // The connection may depend on another PE that waits for an operation in an open batch.
         self.send_open_batches()?;
         if !self.wire.reach(&self.network, pe)? {
@@ -361,32 +362,8 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         mut post: impl FnMut(&mut W, &W::Network) -> Result<PostOutcome<W::Token>, Error>,
     ) -> Result<PostOutcome<W::Token>, Error> {
-        let first = post(&mut self.wire, &self.network)?;
-        self.post_again(pe, first, &mut post)
-    }
-
-    /// Works as [`post`](Self::post), given the outcome of the first attempt.
-    #[inline]
-    pub(super) fn post_again(
-        &mut self,
-        pe: Pe,
-        first: PostOutcome<W::Token>,
-        post: TryPost<'_, W>,
-    ) -> Result<PostOutcome<W::Token>, Error> {
-        match first {
-            PostOutcome::Full => self.post_later(pe, post),
-            posted => Ok(posted),
-        }
-    }
-
-    /// Works as [`post`](Self::post), for a range that one key is known to cover.
-    pub(super) fn post_covered(
-        &mut self,
-        pe: Pe,
-        post: impl FnMut(&mut W, &W::Network) -> Result<PostOutcome<W::Token>, Error>,
-    ) -> Result<PostOutcome<W::Token>, Error> {
-        match self.post(pe, post)? {
-            PostOutcome::Uncovered => Err(damaged(pe, "key")),
+        match post(&mut self.wire, &self.network)? {
+            PostOutcome::Full => self.post_later(pe, &mut post),
             posted => Ok(posted),
         }
     }

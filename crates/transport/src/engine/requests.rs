@@ -9,6 +9,7 @@
 
 use super::batch::MAX_NBYTES;
 use super::batching::{SmallOperation, is_small};
+use super::keys;
 use super::message::Request;
 use super::origin::{Origin, UnsentRequest};
 use super::replies::Ticket;
@@ -379,9 +380,13 @@ impl<W: Wire> Origin<W> {
             }
             return Ok(());
         }
-        let mut posted = self.wire.amo(&self.network, pe, request, &mut fetched)?;
-        if matches!(posted, PostOutcome::Full | PostOutcome::Uncovered) {
-            posted = self.amo_later(pe, request, fetched, posted)?;
+        let mut posted = PostOutcome::Full;
+        let nbytes = request.width.nbytes();
+        if let Some(word) = keys::covered(&*self.network, pe, request.dest, nbytes) {
+            posted = self.wire.amo(&self.network, word, request, &mut fetched)?;
+        }
+        if matches!(posted, PostOutcome::Full) {
+            posted = self.amo_later(pe, request, fetched)?;
         }
         if awaited {
             self.end(pe, posted)
@@ -399,18 +404,13 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         request: &AmoRequest,
         mut fetched: Option<DestBuf>,
-        first: PostOutcome<W::Token>,
     ) -> Result<PostOutcome<W::Token>, Error> {
-        let mut amo = |wire: &mut W, network: &_| wire.amo(network, pe, request, &mut fetched);
-        match self.post_again(pe, first, &mut amo)? {
-            PostOutcome::Uncovered => {
-                self.network
-                    .check(pe, request.dest, request.width.nbytes())?;
-                self.covered(pe, request.dest, request.width.nbytes())?;
-                self.post_covered(pe, amo)
-            }
-            posted => Ok(posted),
-        }
+        let nbytes = request.width.nbytes();
+        self.find_keys(pe, request.dest, nbytes)?;
+        self.post(pe, |wire, network| {
+            let word = keys::found(network, pe, request.dest, nbytes)?;
+            wire.amo(network, word, request, &mut fetched)
+        })
     }
 
     /// Carries out an operation by compare-and-swap in a loop. Returns the old value.
@@ -438,9 +438,8 @@ impl<W: Wire> Origin<W> {
             *self.swapped = 0;
             let word = (&raw mut *self.swapped).cast();
             // SAFETY: a word of this origin, which lives until the wire has been abandoned.
-            let mut fetched = Some(unsafe { DestBuf::new(word, width.nbytes()) });
-            let posted = self.wire.amo(&self.network, pe, &swap, &mut fetched)?;
-            let posted = self.amo_later(pe, &swap, fetched, posted)?;
+            let fetched = Some(unsafe { DestBuf::new(word, width.nbytes()) });
+            let posted = self.amo_later(pe, &swap, fetched)?;
             self.end(pe, posted)?;
             let old = *self.swapped;
             if old == guess {

@@ -1,14 +1,11 @@
-//! Remote memory access: transfers, whole, in parts or of strided blocks. The key of a block of a
-//! peer's heap is read at the first access to the block.
-#![allow(unsafe_code)]
+//! Remote memory access: transfers, whole, in parts or of strided blocks.
 
 use super::batching::{SmallOperation, is_small};
+use super::keys::{self, Remote};
 use super::origin::Origin;
 use super::wire::{PostOutcome, StreamOrder, Wire, WireCaps, WireNetwork, WriteEnd};
-use crate::peers::damaged;
-use crate::segments::heap_blocks::{self, Covered, ENTRY, HeapBlock};
 use crate::{
-    Buffer, Completion, Dest, DestBuf, Error, Get, Pe, RemoteAddr, Segment, Source, SourceBuf,
+    Buffer, Completion, Dest, DestBuf, Error, Pe, RemoteAddr, Segment, Source, SourceBuf,
     StridedBlocks, Transfer,
 };
 
@@ -24,8 +21,8 @@ pub(super) trait Way: Sized {
     fn post<W: Wire>(
         wire: &mut W,
         network: &W::Network,
-        pe: Pe,
-        memory: (RemoteAddr, &mut Buffer<Self>),
+        remote: Remote<'_, W::Network>,
+        local: &mut Buffer<Self>,
         end: WriteEnd,
     ) -> Result<PostOutcome<W::Token>, Error>;
 
@@ -48,11 +45,11 @@ impl Way for Source {
     fn post<W: Wire>(
         wire: &mut W,
         network: &W::Network,
-        pe: Pe,
-        (to, source): (RemoteAddr, &mut SourceBuf),
+        to: Remote<'_, W::Network>,
+        source: &mut SourceBuf,
         end: WriteEnd,
     ) -> Result<PostOutcome<W::Token>, Error> {
-        wire.write(network, pe, to, source, end)
+        wire.write(network, to, source, end)
     }
 
     #[inline]
@@ -77,11 +74,11 @@ impl Way for Dest {
     fn post<W: Wire>(
         wire: &mut W,
         network: &W::Network,
-        pe: Pe,
-        (from, dest): (RemoteAddr, &mut DestBuf),
+        from: Remote<'_, W::Network>,
+        dest: &mut DestBuf,
         end: WriteEnd,
     ) -> Result<PostOutcome<W::Token>, Error> {
-        wire.read(network, pe, from, dest, end.awaited)
+        wire.read(network, from, dest, end.awaited)
     }
 
     #[inline]
@@ -118,7 +115,7 @@ impl<W: Wire> Origin<W> {
         transfer: &mut Transfer<A>,
     ) -> Result<(), Error> {
         let (remote, nbytes) = (transfer.remote, transfer.local.nbytes());
-        self.network.check(pe, remote, nbytes)?;
+        keys::check(&*self.network, pe, remote, nbytes)?;
         if nbytes == 0 {
             return Ok(());
         }
@@ -162,7 +159,7 @@ impl<W: Wire> Origin<W> {
 
     /// Transfers bytes, without batching.
     #[inline(always)]
-    fn transfer_by_wire<A: Way>(
+    pub(super) fn transfer_by_wire<A: Way>(
         &mut self,
         pe: Pe,
         transfer: &mut Transfer<A>,
@@ -196,9 +193,11 @@ impl<W: Wire> Origin<W> {
             self.reach(pe)?;
         }
 
-        let mut posted = PostOutcome::Uncovered;
-        if nbytes <= A::longest(&self.caps) {
-            posted = A::post(&mut self.wire, &self.network, pe, (remote, local), end)?;
+        let mut posted = PostOutcome::Full;
+        if nbytes <= A::longest(&self.caps)
+            && let Some(range) = keys::covered(&*self.network, pe, remote, nbytes)
+        {
+            posted = A::post(&mut self.wire, &self.network, range, local, end)?;
         }
         if A::IS_PUT {
             self.mark_dirty(pe);
@@ -207,15 +206,13 @@ impl<W: Wire> Origin<W> {
         }
 
         match posted {
-            PostOutcome::Full | PostOutcome::Uncovered => {
-                self.begin_later(pe, remote, local, end, posted)
-            }
+            PostOutcome::Full => self.begin_later(pe, remote, local, end),
             posted => Ok(posted),
         }
     }
 
-    /// Starts a transfer that found no room at first, exceeds the longest one of the wire, or needs
-    /// several keys: then in parts that one key covers. A part ends at the end of an 8-byte word of
+    /// Starts a transfer that found no room at first, exceeds the longest one of the wire, or is not
+    /// covered by one known key: in parts that one key covers, if it has to be divided. A part ends at the end of an 8-byte word of
     /// the target, so that no word is torn. If the call waits or fails, the parts that were started
     /// are over on return.
     #[cold]
@@ -226,25 +223,26 @@ impl<W: Wire> Origin<W> {
         mut remote: RemoteAddr,
         local: &mut Buffer<A>,
         end: WriteEnd,
-        first: PostOutcome<W::Token>,
     ) -> Result<PostOutcome<W::Token>, Error> {
-        let mut post_all =
-            |wire: &mut W, network: &_| A::post(wire, network, pe, (remote, &mut *local), end);
-        match self.post_again(pe, first, &mut post_all)? {
-            PostOutcome::Uncovered => {}
-            posted => return Ok(posted),
+        let nbytes = local.nbytes();
+        self.find_keys(pe, remote, nbytes)?;
+        let longest = A::longest(&self.caps);
+        if nbytes <= longest && self.find_key(pe, remote, nbytes)? == nbytes {
+            return self.post(pe, |wire, network| {
+                let range = keys::found(network, pe, remote, nbytes)?;
+                A::post(wire, network, range, &mut *local, end)
+            });
         }
 
-        self.find_keys(pe, remote, local.nbytes())?;
-        let longest = A::longest(&self.caps);
         let mut started = Vec::new();
         let mut done = Ok(());
         while done.is_ok() && local.nbytes() > 0 {
             let nbytes = local.nbytes().min(longest - (remote.offset % 8) as usize);
-            let posted = self.covered(pe, remote, nbytes).and_then(|nbytes| {
+            let posted = self.find_key(pe, remote, nbytes).and_then(|nbytes| {
                 let mut part = local.take_first(nbytes);
-                self.post_covered(pe, |wire, network| {
-                    A::post(wire, network, pe, (remote, &mut part), end)
+                self.post(pe, |wire, network| {
+                    let range = keys::found(network, pe, remote, nbytes)?;
+                    A::post(wire, network, range, &mut part, end)
                 })
                 .inspect(|_| remote.offset += nbytes as u64)
             });
@@ -270,8 +268,7 @@ impl<W: Wire> Origin<W> {
         mut blocks: StridedBlocks<A>,
     ) -> Result<(), Error> {
         let (segment, nbytes) = (blocks.remote.segment, blocks.nbytes);
-        self.network
-            .check(pe, blocks.remote, blocks.remote_nbytes())?;
+        keys::check(&*self.network, pe, blocks.remote, blocks.remote_nbytes())?;
 
         let at_once = self.batcher.most_blocks(nbytes).min(blocks.n);
         if at_once >= 2 && nbytes > 0 && self.may_batch::<A>(pe, segment, nbytes) {
@@ -328,58 +325,5 @@ impl<W: Wire> Origin<W> {
         if !std::mem::replace(&mut self.routes[pe].is_dirty, true) {
             self.activate(pe);
         }
-    }
-}
-
-impl<W: Wire> Origin<W> {
-    /// Returns how many bytes from the start of a range one key covers. Reads the key from the
-    /// connected PE if it is missing.
-    #[inline]
-    pub(super) fn covered(
-        &mut self,
-        pe: Pe,
-        at: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<usize, Error> {
-        loop {
-            match self.wire.covered(&self.network, pe, at, nbytes)? {
-                Covered::Bytes(covered) => return Ok(covered.min(nbytes)),
-                Covered::Unknown(block) => self.find_key(pe, block)?,
-            }
-        }
-    }
-
-    /// Checks a range in a segment of a connected PE and reads all missing keys. So a transfer in
-    /// parts can fail after its start only by a loss, which ends all its parts.
-    pub(super) fn find_keys(
-        &mut self,
-        pe: Pe,
-        mut at: RemoteAddr,
-        mut nbytes: usize,
-    ) -> Result<(), Error> {
-        self.network.check(pe, at, nbytes)?;
-        while nbytes > 0 {
-            let covered = self.covered(pe, at, nbytes)?;
-            at.offset += covered as u64;
-            nbytes -= covered;
-        }
-        Ok(())
-    }
-
-    /// Reads the entry of a block from the table of keys of a PE, and passes it to the wire.
-    #[cold]
-    fn find_key(&mut self, pe: Pe, block: HeapBlock) -> Result<(), Error> {
-        let from = heap_blocks::entry(block, self.network.nbytes(pe, Segment::Internal)?);
-        let remote = from.ok_or_else(|| damaged(pe, "table of keys"))?;
-        // SAFETY: a buffer of the origin, which is freed after the wire.
-        let local = unsafe { DestBuf::new(self.entry.as_mut_ptr(), ENTRY) };
-        let mut get = Get {
-            remote,
-            local,
-            completion: Completion::Now,
-        };
-        self.transfer_by_wire(pe, &mut get)?;
-        let entry = *self.entry;
-        self.wire.learn(&self.network, pe, block, &entry)
     }
 }

@@ -1,49 +1,101 @@
 //! Unit tests of the order in which an origin calls its wire, with a wire that records its calls.
 #![allow(unsafe_code)]
 
+use super::keys::Remote;
 use super::message::Request;
 use super::wire::{
     NetworkAmos, NextEvent, Payload, Polled, PolledUntil, PostOutcome, StreamOrder, TakeReply,
     Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use super::{Issuers, NetworkPe, Origin};
-use crate::peers::damaged;
+use crate::peers::{PeAddress, Peers, Published, damaged};
 use crate::progress::backoff::WaitLimits;
 use crate::progress::state::count_operations_in_flight;
-use crate::segments::heap_blocks::{Covered, ENTRY, HeapBlock, TABLE};
+use crate::segments::heap_blocks::{ENTRY, HeapBlock, Registered, TABLE};
 use crate::{
-    AmoOp, AmoRequest, Completion, DestBuf, Error, Follows, Get, Open, Pe, Put, RemoteAddr,
-    Segment, SignalUpdate, SourceBuf,
+    AmoOp, AmoRequest, Completion, DestBuf, Directory, EndpointUser, Error, Follows, Get, LocalBuf,
+    Open, Pe, PeRecord, Put, RemoteAddr, Segment, SignalUpdate, SourceBuf,
 };
+use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 static LIMITS: WaitLimits = WaitLimits::for_tests();
 
 pub(super) const PEER: Pe = Pe(1);
-/// Bytes of a block that a key covers.
+/// Bytes of the first block of the peer's heap.
 const BLOCK: u64 = 128;
 
-/// The network of PE 0. Every address of a heap is valid at the peer.
-pub(super) struct TestNetwork(NetworkPe);
+/// The network of PE 0, whose peer has a heap of any size, and publishes the key of its first
+/// block.
+pub(super) struct TestNetwork {
+    local: NetworkPe,
+    peers: Peers<(), ()>,
+    /// The keys of further blocks are damaged.
+    is_damaged: AtomicBool,
+}
+
+impl TestNetwork {
+    fn new() -> TestNetwork {
+        let published = |nbytes, covered| Published {
+            nbytes,
+            covered,
+            key: Vec::new(),
+        };
+        let heap = published(u64::MAX, BLOCK).encode();
+        let internal = published(TABLE as u64, TABLE as u64).encode();
+        let address = PeAddress {
+            host: "there".to_owned(),
+            of_provider: Vec::new(),
+        };
+        let address = address.encode();
+        let record = PeRecord {
+            address: &address,
+            keys: [&heap, &internal, &[]],
+        };
+        let directory = Directory::new(Directory::encode([record; 2].into_iter()));
+        let local = NetworkPe::new(&Open::for_tests(), "here".to_owned(), &LIMITS);
+        let peers = Peers::new(2);
+        peers.connect(Arc::new(directory)).expect("the first time");
+        TestNetwork {
+            local: local.expect("a timer"),
+            peers,
+            is_damaged: AtomicBool::new(false),
+        }
+    }
+}
 
 impl WireNetwork for TestNetwork {
     type Extra = ();
+    type Peer = ();
+    type Key = ();
 
     fn local(&self) -> &NetworkPe {
-        &self.0
+        &self.local
     }
 
-    fn nbytes(&self, _: Pe, segment: Segment) -> Result<u64, Error> {
-        Ok(if segment == Segment::Internal {
-            TABLE as u64
-        } else {
-            u64::MAX
-        })
+    fn peers(&self) -> &Peers<(), ()> {
+        &self.peers
     }
 
-    fn host_of(&self, _: Pe) -> Option<String> {
-        None
+    unsafe fn register(&self, _: Segment, _: LocalBuf) -> Result<Registered<()>, Error> {
+        unreachable!("no test registers memory")
+    }
+
+    fn peer(&self, _: Pe, _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn key(&self, pe: Pe, _: Segment, block: HeapBlock, _: &[u8]) -> Result<(), Error> {
+        match block.index > 0 && self.is_damaged.load(Ordering::Relaxed) {
+            true => Err(damaged(pe, "key")),
+            false => Ok(()),
+        }
+    }
+
+    fn lose(&self, _: Pe, _: &str) -> Error {
+        unreachable!("no test loses a PE")
     }
 }
 
@@ -57,8 +109,9 @@ enum Called {
     Poll,
 }
 
-/// A wire whose operations are over once it is polled. It transfers no data.
-pub(super) struct TestWire {
+/// A wire whose operations are over once it is polled. It transfers no data, but each read of an
+/// entry of the table of keys finds a key.
+pub(super) struct TestWire<N = TestNetwork> {
     caps: WireCaps,
     calls: Vec<Called>,
     in_flight: usize,
@@ -70,17 +123,14 @@ pub(super) struct TestWire {
     started_at: Option<Instant>,
     /// The number of the write that fails; the first is 1.
     failing_write: usize,
-    /// The key of the second block is known.
-    is_known: bool,
-    /// The key of the second block is damaged.
-    is_damaged: bool,
     /// Polls complete nothing.
     is_slow: bool,
     /// Called by each poll; returns whether there was work.
     pub(super) polled: Option<Box<dyn FnMut() -> bool + Send>>,
+    network: PhantomData<fn(N)>,
 }
 
-impl TestWire {
+impl<N> TestWire<N> {
     fn start(&mut self, call: Called) -> PostOutcome<u32> {
         self.calls.push(call);
         self.in_flight += 1;
@@ -90,61 +140,25 @@ impl TestWire {
     }
 }
 
-impl Wire for TestWire {
-    type Network = TestNetwork;
+impl<N: WireNetwork> Wire for TestWire<N> {
+    type Network = N;
     type Token = u32;
 
     fn caps(&self) -> WireCaps {
         self.caps
     }
 
-    fn reach(&mut self, _: &TestNetwork, _: Pe) -> Result<bool, Error> {
+    fn reach(&mut self, _: &N, _: Pe) -> Result<bool, Error> {
         Ok(true)
-    }
-
-    fn covered(
-        &mut self,
-        _: &TestNetwork,
-        _: Pe,
-        at: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<Covered, Error> {
-        let index = (at.offset / BLOCK) as usize;
-        let (start, end) = (index as u64 * BLOCK, (index as u64 + 1) * BLOCK);
-        Ok(
-            match at.segment == Segment::Heap && index == 1 && !self.is_known {
-                true => Covered::Unknown(HeapBlock { index, start, end }),
-                false => Covered::Bytes(nbytes.min((end - at.offset) as usize)),
-            },
-        )
-    }
-
-    fn learn(
-        &mut self,
-        _: &TestNetwork,
-        pe: Pe,
-        _: HeapBlock,
-        _: &[u8; ENTRY],
-    ) -> Result<(), Error> {
-        self.is_known = !self.is_damaged;
-        if self.is_damaged {
-            Err(damaged(pe, "key"))
-        } else {
-            Ok(())
-        }
     }
 
     fn write(
         &mut self,
-        _: &TestNetwork,
-        _: Pe,
-        to: RemoteAddr,
+        _: &N,
+        _: Remote<'_, N>,
         _: &mut SourceBuf,
         _: WriteEnd,
     ) -> Result<PostOutcome<u32>, Error> {
-        if to.offset >= BLOCK && !self.is_known {
-            return Ok(PostOutcome::Uncovered);
-        }
         let n = self
             .calls
             .iter()
@@ -158,19 +172,24 @@ impl Wire for TestWire {
 
     fn read(
         &mut self,
-        _: &TestNetwork,
-        _: Pe,
-        _: RemoteAddr,
-        _: &mut DestBuf,
+        _: &N,
+        from: Remote<'_, N>,
+        dest: &mut DestBuf,
         _: bool,
     ) -> Result<PostOutcome<u32>, Error> {
+        if from.at.segment == Segment::Internal && dest.nbytes() == ENTRY {
+            // No limit of block sizes, and a key of one byte.
+            let start = [63u8, 1, 0, 9];
+            // SAFETY: the destination of this read, which has more bytes.
+            unsafe { dest.range().base.cast::<[u8; 4]>().write(start) };
+        }
         Ok(self.start(Called::Read))
     }
 
     fn amo(
         &mut self,
-        _: &TestNetwork,
-        _: Pe,
+        _: &N,
+        _: Remote<'_, N>,
         _: &AmoRequest,
         _: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<u32>, Error> {
@@ -179,7 +198,7 @@ impl Wire for TestWire {
 
     fn send(
         &mut self,
-        _: &TestNetwork,
+        _: &N,
         _: Pe,
         _: &Request,
         _: Payload<'_>,
@@ -188,20 +207,20 @@ impl Wire for TestWire {
         Ok(self.start(Called::Send))
     }
 
-    fn is_over(&mut self, _: &TestNetwork, _: Pe, token: &u32) -> Result<bool, Error> {
+    fn is_over(&mut self, _: &N, _: Pe, token: &u32) -> Result<bool, Error> {
         Ok(*token <= self.over)
     }
 
-    fn fence(&mut self, _: &TestNetwork) -> Result<bool, Error> {
+    fn fence(&mut self, _: &N) -> Result<bool, Error> {
         Ok(true)
     }
 
-    fn begin_flush(&mut self, _: &TestNetwork, _: Pe) -> Result<(), Error> {
+    fn begin_flush(&mut self, _: &N, _: Pe) -> Result<(), Error> {
         self.calls.push(Called::Flush);
         Ok(())
     }
 
-    fn is_flushed(&mut self, _: &TestNetwork, _: Pe) -> Result<bool, Error> {
+    fn is_flushed(&mut self, _: &N, _: Pe) -> Result<bool, Error> {
         Ok(self.in_flight == 0)
     }
 
@@ -213,7 +232,7 @@ impl Wire for TestWire {
         self.in_flight
     }
 
-    fn poll(&mut self, _: &TestNetwork, _: TakeReply<'_>) -> Result<Polled, Error> {
+    fn poll(&mut self, _: &N, _: TakeReply<'_>) -> Result<Polled, Error> {
         self.calls.push(Called::Poll);
         if self.is_slow {
             return Ok(Polled::Idle);
@@ -223,30 +242,28 @@ impl Wire for TestWire {
         Ok(if worked { Polled::Worked } else { Polled::Idle })
     }
 
-    fn serve(&self, network: &TestNetwork, _: u32, _: bool) -> Result<bool, Error> {
-        network.0.state.count_poll();
+    fn serve(&self, network: &N, _: u32, _: bool) -> Result<bool, Error> {
+        network.local().state.count_poll();
         Ok(false)
     }
 
-    fn confirm(&mut self, _: &TestNetwork, _: Pe) -> Result<(), Error> {
+    fn confirm(&mut self, _: &N, _: Pe) -> Result<(), Error> {
         Ok(())
     }
 
-    fn sleep(&mut self, _: &TestNetwork, _: Duration) {}
+    fn sleep(&mut self, _: &N, _: Duration) {}
 
     fn arm(&self, _: bool) -> NextEvent {
         NextEvent::Unsignaled
     }
 
-    fn abandon(&mut self, _: &TestNetwork) -> Result<(), String> {
+    fn abandon(&mut self, _: &N) -> Result<(), String> {
         Ok(())
     }
 }
 
 /// Returns an origin of PE 0 whose writes have at most 64 bytes.
 pub(super) fn origin() -> Origin<TestWire> {
-    let network = NetworkPe::new(&Open::for_tests(), "here".to_owned(), &LIMITS);
-    let network = TestNetwork(network.expect("a timer"));
     let caps = WireCaps {
         batches: false,
         sessions: false,
@@ -270,12 +287,11 @@ pub(super) fn origin() -> Origin<TestWire> {
         over: 0,
         started_at: None,
         failing_write: 0,
-        is_known: false,
-        is_damaged: false,
         is_slow: false,
         polled: None,
+        network: PhantomData,
     };
-    Origin::new(wire, Arc::new(network))
+    Origin::new(wire, Arc::new(TestNetwork::new()))
 }
 
 static BYTES: [u8; 256] = [0; 256];
@@ -336,7 +352,13 @@ fn all_parts_of_a_get_start_before_it_waits() {
 #[test]
 fn no_part_starts_before_all_keys_are_known() {
     let mut origin = origin();
-    origin.wire.is_damaged = true;
+    let damage = |origin: &Origin<TestWire>, is_damaged| {
+        origin
+            .network
+            .is_damaged
+            .store(is_damaged, Ordering::Relaxed);
+    };
+    damage(&origin, true);
     let done = origin.transfer(PEER, &mut put(200, Completion::AtQuiet));
     assert_eq!(done, Err(damaged(PEER, "key")));
     assert_eq!(
@@ -344,7 +366,7 @@ fn no_part_starts_before_all_keys_are_known() {
         [Called::Read, Called::Poll],
         "the entry of the key"
     );
-    origin.wire.is_damaged = false;
+    damage(&origin, false);
     let done = origin.transfer(PEER, &mut put(200, Completion::AtQuiet));
     let writes = origin
         .wire
@@ -352,16 +374,24 @@ fn no_part_starts_before_all_keys_are_known() {
         .iter()
         .filter(|call| **call == Called::Write)
         .count();
-    assert_eq!((done, writes), (Ok(()), 4), "two in each block");
+    assert_eq!(
+        (done, writes),
+        (Ok(()), 5),
+        "two in the first block, and one in each of 32 bytes"
+    );
 }
 
 #[test]
 fn parts_that_have_started_are_over_when_a_later_one_fails() {
     let mut origin = origin();
-    (origin.wire.is_known, origin.wire.failing_write) = (true, 3);
+    origin.wire.failing_write = 3;
     let done = origin.transfer(PEER, &mut put(200, Completion::AtQuiet));
     assert!(matches!(done, Err(Error::Invalid(_))), "{done:?}");
-    assert_eq!((origin.wire.started, origin.wire.over), (2, 2));
+    assert_eq!(
+        (origin.wire.started, origin.wire.over),
+        (5, 5),
+        "reads of three keys, and two writes"
+    );
 }
 
 #[test]
@@ -583,7 +613,11 @@ fn peers_are_not_served_once_what_is_awaited_is_over() {
     let done = origin.transfer(PEER, &mut put(8, Completion::Now));
     assert_eq!(done, Ok(()));
     assert_eq!(origin.wire.calls, [Called::Write, Called::Poll]);
-    assert_eq!(origin.network.0.state.polls(), 0, "the wire does not serve");
+    assert_eq!(
+        origin.network.local.state.polls(),
+        0,
+        "the wire does not serve"
+    );
 }
 
 /// The first poll of the wait completes the operations, so they are counted before it.
@@ -593,7 +627,7 @@ fn operations_are_counted_before_the_wait_for_them_polls() {
     let mut origin = origin();
     let done = origin.transfer(PEER, &mut put(100, Completion::Now));
     assert_eq!(done, Ok(()));
-    assert_eq!(origin.network.0.state.activity().most_in_flight, 2);
+    assert_eq!(origin.network.local.state.activity().most_in_flight, 2);
 }
 
 /// Returns an issuer of this origin, whose owner has left a write in flight.
@@ -602,7 +636,7 @@ pub(super) fn left_unfinished(
 ) -> (Arc<Issuers<TestWire>>, Arc<super::Issuer<TestWire>>) {
     let issuers = Arc::new(Issuers::default());
     let issuer = issuers
-        .issuer((1, "SHMEM_TEST"), || Ok(origin))
+        .issuer(EndpointUser::Context, (1, "SHMEM_TEST"), || Ok(origin))
         .expect("an issuer");
     let done = issuers.with_origin(&issuer, |origin| {
         origin.transfer(PEER, &mut put(8, Completion::AtQuiet))

@@ -2,17 +2,19 @@
 //! completion, and a [`WireNetwork`] is the state that all wires of a PE share.
 //!
 //! A wire does not batch and does not wait, and keeps no more order than its [`StreamOrder`] says.
+#![allow(unsafe_code)]
 
 use super::acks::Acks;
+use super::keys::Remote;
 use super::message::{Reply, Request};
+use crate::peers::Peers;
 use crate::peers::loss::{Loss, RefusedMessage, Violation};
-use crate::peers::{check_range, damaged};
 use crate::progress::backoff::WaitLimits;
 use crate::progress::state::ProgressState;
 use crate::segments::Segments;
-use crate::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
+use crate::segments::heap_blocks::{HeapBlock, OwnHeap, Registered};
 use crate::{
-    AmoRequest, AmoSet, Amos, Completion, DestBuf, Error, Host, Open, Pe, RemoteAddr, Segment,
+    AmoRequest, AmoSet, Amos, Completion, DestBuf, Error, Host, LocalBuf, Open, Pe, Segment,
     SourceBuf,
 };
 use std::io;
@@ -22,43 +24,62 @@ use std::time::{Duration, Instant};
 
 /// The state of a provider that all wires of a PE share.
 pub trait WireNetwork: Send + Sync {
-    /// The provider's data on a segment of this PE.
+    /// The provider's data on a segment of this PE, or on a block of its heap.
     type Extra: Send + Sync;
+    /// The provider's data on another PE.
+    type Peer: Send + Sync;
+    /// A key of the memory of another PE.
+    type Key: Send + Sync;
 
     /// Returns the state of this PE.
     fn local(&self) -> &NetworkPe<Self::Extra>;
 
-    /// Returns the size of a segment of a PE in bytes.
+    /// Returns the peers that were used.
+    fn peers(&self) -> &Peers<Self::Peer, Self::Key>;
+
+    /// Makes a segment of this PE reachable, or a block of its heap.
+    ///
+    /// # Safety
+    /// The memory is valid for reads and writes until the network is dropped.
     ///
     /// # Errors
-    /// When the PE cannot be reached.
-    fn nbytes(&self, pe: Pe, segment: Segment) -> Result<u64, Error>;
+    /// When the network refuses the memory.
+    unsafe fn register(
+        &self,
+        segment: Segment,
+        memory: LocalBuf,
+    ) -> Result<Registered<Self::Extra>, Error>;
 
-    /// Returns the name of the host of a PE, if it is known.
-    fn host_of(&self, pe: Pe) -> Option<String>;
-
-    /// Checks that a range lies within a PE's segment.
+    /// Returns the provider's data on a PE from the address that the PE has published. Called for
+    /// each PE to check the address, and again at the first use of the PE.
     ///
     /// # Errors
-    /// When it does not, or the PE cannot be reached.
-    #[inline]
-    fn check(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<(), Error> {
-        check_range(pe, at, nbytes, self.nbytes(pe, at.segment)?)
-    }
+    /// When the address is damaged, or there is no path to the PE.
+    fn peer(&self, pe: Pe, address: &[u8]) -> Result<Self::Peer, Error>;
+
+    /// Returns a key that a PE has published of a segment or of a block of it. All of a segment
+    /// that is not registered in blocks counts as its first block.
+    ///
+    /// # Errors
+    /// When the key is damaged, or the network refuses it.
+    fn key(
+        &self,
+        pe: Pe,
+        segment: Segment,
+        block: HeapBlock,
+        bytes: &[u8],
+    ) -> Result<Self::Key, Error>;
 
     /// Reports the loss of a PE. Returns the first loss that this transport has met, which may be
     /// another one.
-    fn lose(&self, pe: Pe, why: &str) -> Error {
-        self.local()
-            .loss
-            .of_peer(pe, self.host_of(pe).as_deref(), why)
-    }
+    fn lose(&self, pe: Pe, why: &str) -> Error;
+}
 
-    /// Reports a message that violates the protocol, as the loss of its sender, or of this PE if
-    /// the host of the sender is not known. Returns the first loss, which may be another one.
-    fn refuse(&self, message: &RefusedMessage) -> Error {
-        self.local().loss.of_message(message, |pe| self.host_of(pe))
-    }
+/// Reports a message that violates the protocol, as the loss of its sender, or of this PE if the
+/// host of the sender is not known. Returns the first loss, which may be another one.
+pub fn refuse(network: &impl WireNetwork, message: &RefusedMessage) -> Error {
+    let host_of = |pe| network.peers().host_of(pe);
+    network.local().loss.of_message(message, host_of)
 }
 
 /// The order that a wire keeps among the operations to one PE. Each variant includes the guarantees
@@ -152,8 +173,6 @@ pub enum PostOutcome<T> {
     Pending(T),
     /// The wire has no room at present; the call tries again after a poll.
     Full,
-    /// No key that the wire has [learned](Wire::learn) covers the whole range.
-    Uncovered,
 }
 
 /// The payload that travels with a request.
@@ -240,35 +259,9 @@ pub trait Wire: Send + Sized {
     /// Returns the capabilities and limits of the wire.
     fn caps(&self) -> WireCaps;
 
-    /// Begins to connect to a PE, or continues to. Returns true once operations can be started to
+    /// Begins to connect to a PE that was used, or continues to. Returns true once operations can be started to
     /// the PE. A wire may block while it connects itself, but not to wait until the PE connects.
     fn reach(&mut self, network: &Self::Network, pe: Pe) -> Result<bool, Error>;
-
-    /// Returns how many bytes from the start of a range one key covers, or the block of the heap
-    /// whose key is missing. A wire without keys covers any range.
-    fn covered(
-        &mut self,
-        network: &Self::Network,
-        pe: Pe,
-        at: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<Covered, Error> {
-        let _ = (network, pe, at);
-        Ok(Covered::Bytes(nbytes))
-    }
-
-    /// Stores the key of a block of the heap of a PE, from the entry of that block in the PE's
-    /// table of keys. Only wires with keys implement this.
-    fn learn(
-        &mut self,
-        network: &Self::Network,
-        pe: Pe,
-        block: HeapBlock,
-        entry: &[u8; ENTRY],
-    ) -> Result<(), Error> {
-        let _ = (network, block, entry);
-        Err(damaged(pe, "table of keys"))
-    }
 
     /// Starts a write from local memory, of 1 to [`longest_write`](WireCaps::longest_write) bytes.
     /// A write that has started owns its source until it is over; the wire may take it from the
@@ -276,8 +269,7 @@ pub trait Wire: Send + Sized {
     fn write(
         &mut self,
         network: &Self::Network,
-        pe: Pe,
-        to: RemoteAddr,
+        to: Remote<'_, Self::Network>,
         source: &mut SourceBuf,
         end: WriteEnd,
     ) -> Result<PostOutcome<Self::Token>, Error>;
@@ -288,19 +280,19 @@ pub trait Wire: Send + Sized {
     fn read(
         &mut self,
         network: &Self::Network,
-        pe: Pe,
-        from: RemoteAddr,
+        from: Remote<'_, Self::Network>,
         dest: &mut DestBuf,
         awaited: bool,
     ) -> Result<PostOutcome<Self::Token>, Error>;
 
-    /// Starts an atomic operation that the network itself [carries out](WireCaps::amos). The old
+    /// Starts an atomic operation on a word that the network itself
+    /// [carries out](WireCaps::amos). The old
     /// value is at `fetched`, if that is there, once the operation is over. The operation owns this
     /// memory as a [`write`](Wire::write) owns its source.
     fn amo(
         &mut self,
         network: &Self::Network,
-        pe: Pe,
+        word: Remote<'_, Self::Network>,
         request: &AmoRequest,
         fetched: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<Self::Token>, Error>;
@@ -386,6 +378,8 @@ pub struct NetworkPe<X = ()> {
     pub acks: Acks,
     /// The memory that peers may access.
     pub segments: Segments<X>,
+    /// The heap, if it is registered in blocks.
+    pub own_heap: OwnHeap<X>,
 }
 
 impl<X> NetworkPe<X> {
@@ -408,6 +402,7 @@ impl<X> NetworkPe<X> {
             loss: Loss::new(open.pe, own_host, Arc::clone(&open.host)),
             acks: Acks::new(open.n_pes),
             segments: Segments::default(),
+            own_heap: OwnHeap::default(),
         })
     }
 }

@@ -83,6 +83,9 @@ pub struct WaitLimits {
     /// True if calls request flushes also while the service thread backs off because threads sleep
     /// on the network.
     pub flushes_beside_sleepers: bool,
+    /// A thread that stops polling to sleep elsewhere wakes the service thread, whose sleep may be
+    /// too long from then on, since not every event ends it.
+    pub wakes_service: bool,
 }
 
 impl WaitLimits {
@@ -99,6 +102,7 @@ impl WaitLimits {
             min_polls: 8,
             max_unpolled: u32::MAX,
             flushes_beside_sleepers: true,
+            wakes_service: false,
         }
     }
 }

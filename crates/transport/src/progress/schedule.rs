@@ -7,20 +7,20 @@ use std::time::Duration;
 
 /// The activity of other threads since the last turn.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WaitingThreads {
+pub(crate) struct WaitingThreads {
     /// The number of polls that they have made.
-    pub(super) polls: u64,
+    pub(crate) polls: u64,
     /// The time since the last turn that found polls.
-    pub(super) unpolled: Duration,
+    pub(crate) unpolled: Duration,
     /// True if some sleep until an event of their network.
-    pub(super) sleep: bool,
+    pub(crate) sleep: bool,
     /// True if some are in a wait or in a long call.
-    pub(super) wait: bool,
+    pub(crate) wait: bool,
 }
 
 /// The next step of the service thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// It serves peers, completes what calls left unfinished, and sleeps until there is an event.
     Poll,
     /// It backs off: completes what calls left unfinished, and sleeps for this time on its timer
@@ -31,17 +31,17 @@ pub(super) enum Step {
 }
 
 /// State that the service thread keeps from turn to turn.
-pub(super) struct Schedule {
+pub(crate) struct Schedule {
     limits: &'static WaitLimits,
     oversubscribed: bool,
     /// The length of the last sleep while other threads polled; the shortest if none poll or wait.
-    pub(super) time: Duration,
+    pub(crate) time: Duration,
     /// Turns in a row in which no other thread has polled.
     unpolled_turns: u32,
 }
 
 impl Schedule {
-    pub(super) fn new(limits: &'static WaitLimits, oversubscribed: bool) -> Schedule {
+    pub(crate) fn new(limits: &'static WaitLimits, oversubscribed: bool) -> Schedule {
         Schedule {
             limits,
             oversubscribed,
@@ -52,7 +52,7 @@ impl Schedule {
 
     /// Returns the next step. Calls `back_off` only if other threads poll: it returns false if one
     /// of them has stopped since. `longest` returns the longest sleep that the driver permits.
-    pub(super) fn next(
+    pub(crate) fn next(
         &mut self,
         others: WaitingThreads,
         back_off: impl FnOnce() -> bool,

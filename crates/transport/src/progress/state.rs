@@ -28,6 +28,9 @@ pub struct ProgressState {
     /// The number of waits that have begun and not ended.
     waits: AtomicU32,
     events: Events,
+    /// A thread stopped polling and sleeps elsewhere, perhaps on a word whose change wakes no
+    /// thread.
+    sleeps_elsewhere: AtomicBool,
     /// The service thread should end.
     closing: AtomicBool,
     // For statistics.
@@ -53,6 +56,7 @@ impl ProgressState {
             waiters: AtomicU32::new(0),
             waits: AtomicU32::new(0),
             events: Events::new()?,
+            sleeps_elsewhere: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             sleeps: AtomicU64::new(0),
             service_sleeps: AtomicU64::new(0),
@@ -172,6 +176,27 @@ impl ProgressState {
         self.wakeup.stop_polling(|| self.timer.ring());
     }
 
+    /// Records that the calling thread stops polling, and sleeps elsewhere.
+    pub fn sleep_elsewhere(&self) {
+        self.sleeps_elsewhere.store(true, Ordering::Relaxed);
+        self.stop_polling();
+        if self.limits.wakes_service {
+            self.wake();
+        }
+    }
+
+    /// Returns true if a thread sleeps elsewhere since a thread that waits last polled.
+    pub fn any_elsewhere(&self) -> bool {
+        self.sleeps_elsewhere.load(Ordering::Relaxed)
+    }
+
+    /// Records that the calling thread, which waits, polls.
+    pub fn return_to_polling(&self) {
+        if self.any_elsewhere() {
+            self.sleeps_elsewhere.store(false, Ordering::Relaxed);
+        }
+    }
+
     /// Requests a flush after [`FLUSH_DELAY`], unless the service thread is to flush soon anyway.
     /// The caller has already added its unfinished operations to a list that the flush reads.
     pub fn request_flush(&self) {
@@ -208,11 +233,11 @@ impl ProgressState {
     }
 
     /// Returns true if another thread is in a wait.
-    pub(super) fn any_waiting(&self) -> bool {
+    pub(crate) fn any_waiting(&self) -> bool {
         self.waiters.load(Ordering::Relaxed) > 0
     }
 
-    pub(super) fn wakeup(&self) -> &Wakeup {
+    pub(crate) fn wakeup(&self) -> &Wakeup {
         &self.wakeup
     }
 
@@ -222,7 +247,7 @@ impl ProgressState {
     }
 
     /// Sleeps on the timer and these descriptors, for `at_most` at the longest.
-    pub(super) fn sleep(&self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
+    pub(crate) fn sleep(&self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
         self.service_sleeps.fetch_add(1, Ordering::Relaxed);
         let descriptors = descriptors
             .iter()
@@ -236,7 +261,7 @@ impl ProgressState {
     }
 
     /// Makes the service thread end.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.timer.ring();
     }

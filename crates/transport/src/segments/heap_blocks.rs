@@ -16,7 +16,7 @@
 
 use super::Segments;
 use crate::peers::damaged;
-use crate::{Error, Key, LocalBuf, Pe, RemoteAddr, Segment};
+use crate::{Error, LocalBuf, Pe, RemoteAddr, Segment};
 use rushmem_system::lock::lock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -38,26 +38,33 @@ const LENGTH: usize = 1;
 /// The offset of the key in an entry.
 const KEY: usize = 3;
 
-/// The limit of block sizes: blocks at offsets of two to this power, and beyond, have equal sizes.
+/// The sizes of the blocks of a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct BlockSizes(u32);
+struct BlockSizes {
+    /// The first block has two to this power bytes.
+    first: u32,
+    /// Blocks at offsets of two to this power, and beyond, have equal sizes.
+    limit: u32,
+}
+
+/// The limit of block sizes where there is none.
+const NO_LIMIT: u32 = u64::BITS - 1;
 
 impl BlockSizes {
     /// Block sizes without a limit.
-    const UNLIMITED: BlockSizes = BlockSizes(u64::BITS - 1);
+    const UNLIMITED: BlockSizes = BlockSizes {
+        first: FIRST_SHIFT,
+        limit: NO_LIMIT,
+    };
 
     /// Returns the block that contains an offset.
     fn block(self, offset: u64) -> HeapBlock {
-        let Some(doubling) = offset.checked_ilog2().filter(|log| *log >= FIRST_SHIFT) else {
-            return HeapBlock {
-                index: 0,
-                start: 0,
-                end: FIRST as u64,
-            };
+        let Some(doubling) = offset.checked_ilog2().filter(|log| *log >= self.first) else {
+            return HeapBlock::first(1 << self.first);
         };
-        let doubling = doubling.min(self.0);
+        let doubling = doubling.min(self.limit);
         let shift = doubling - PART_SHIFT;
-        let before = (doubling - FIRST_SHIFT) << PART_SHIFT;
+        let before = (doubling - self.first) << PART_SHIFT;
         let position = offset >> shift;
         let index = 1 + u64::from(before) + position - (1 << PART_SHIFT);
         HeapBlock {
@@ -79,8 +86,19 @@ pub struct HeapBlock {
     pub end: u64,
 }
 
+impl HeapBlock {
+    /// Returns the first block, of this many bytes.
+    pub fn first(nbytes: u64) -> HeapBlock {
+        HeapBlock {
+            index: 0,
+            start: 0,
+            end: nbytes,
+        }
+    }
+}
+
 /// How much of a range a key covers.
-pub enum Covered {
+pub(crate) enum Covered {
     /// This many bytes from the start of the range, perhaps more than the range has.
     Bytes(usize),
     /// No byte: the key of this block must be [learned](HeapBlocks::learn) first.
@@ -89,7 +107,10 @@ pub enum Covered {
 
 /// A provider's data `T` on the further blocks of one heap. Threads use it without a lock.
 pub struct HeapBlocks<T> {
-    sizes: AtomicU32,
+    /// The first block has two to this power bytes.
+    first: u32,
+    /// The [limit](BlockSizes::limit) of block sizes.
+    limit: AtomicU32,
     /// Allocated when the first block is recorded.
     known: OnceLock<Box<[OnceLock<T>]>>,
 }
@@ -97,16 +118,31 @@ pub struct HeapBlocks<T> {
 impl<T> Default for HeapBlocks<T> {
     fn default() -> HeapBlocks<T> {
         HeapBlocks {
-            sizes: BlockSizes::UNLIMITED.0.into(),
+            first: FIRST_SHIFT,
+            limit: NO_LIMIT.into(),
             known: OnceLock::new(),
         }
     }
 }
 
 impl<T> HeapBlocks<T> {
+    /// Returns the blocks of a heap whose first one has this many bytes; `None` if no first block
+    /// can have them.
+    pub(crate) fn after(first: u64) -> Option<HeapBlocks<T>> {
+        let is_possible = first.is_power_of_two() && first >= 1 << PART_SHIFT;
+        is_possible.then(|| HeapBlocks {
+            first: first.ilog2(),
+            ..HeapBlocks::default()
+        })
+    }
+
     /// Returns the block that contains an offset.
     pub fn block(&self, offset: u64) -> HeapBlock {
-        BlockSizes(self.sizes.load(Ordering::Acquire)).block(offset)
+        let sizes = BlockSizes {
+            first: self.first,
+            limit: self.limit.load(Ordering::Acquire),
+        };
+        sizes.block(offset)
     }
 
     /// Returns the data on a further block, if it is known.
@@ -139,7 +175,7 @@ impl<T> HeapBlocks<T> {
 
     /// Returns how many bytes from an offset on one key covers, or the block whose key is unknown.
     #[cold]
-    pub fn covered(&self, offset: u64) -> Covered {
+    pub(crate) fn covered(&self, offset: u64) -> Covered {
         let block = self.block(offset);
         match block.index == 0 || self.get(block).is_some() {
             true => Covered::Bytes((block.end - offset) as usize),
@@ -160,7 +196,7 @@ impl<T> HeapBlocks<T> {
         entry: &[u8; ENTRY],
         made: impl FnOnce(&[u8]) -> Result<T, Error>,
     ) -> Result<(), Error> {
-        let sizes = u32::from(entry[0]);
+        let limit = u32::from(entry[0]);
         let length = u16::from_le_bytes([entry[LENGTH], entry[LENGTH + 1]]).into();
         let Some(key) = entry[KEY..].get(..length).filter(|key| !key.is_empty()) else {
             let start = block.start;
@@ -168,10 +204,10 @@ impl<T> HeapBlocks<T> {
                 "offset {start} of the heap of PE {pe} and those beyond are not allocated"
             )));
         };
-        if sizes < FIRST_SHIFT {
+        if !(self.first..=NO_LIMIT).contains(&limit) {
             return Err(damaged(pe, "table of keys"));
         }
-        self.sizes.fetch_min(sizes, Ordering::AcqRel);
+        self.limit.fetch_min(limit, Ordering::AcqRel);
         if self.block(block.start) == block {
             self.set(block, made(key)?);
         }
@@ -204,11 +240,19 @@ pub(crate) fn of_table(table: &[u8]) -> (usize, Option<u64>) {
             .filter(|entry| entry[LENGTH..KEY] != [0, 0])
     };
     let doubling = entries().map(|entry| u32::from(entry[0])).min();
-    let limit = doubling.filter(|doubling| *doubling < BlockSizes::UNLIMITED.0);
+    let limit = doubling.filter(|doubling| *doubling < NO_LIMIT);
     (
         entries().count(),
         limit.map(|doubling| 1 << (doubling - PART_SHIFT)),
     )
+}
+
+/// What a provider has registered: a segment, or a block of a heap. `T` is the provider's data on it.
+pub struct Registered<T> {
+    /// The provider's data.
+    pub extra: T,
+    /// The key for peers, in the encoding of the provider.
+    pub key: Vec<u8>,
 }
 
 /// The heap of this PE, registered in blocks.
@@ -256,7 +300,7 @@ impl<T> OwnHeap<T> {
         nbytes: usize,
         segments: &Segments<X>,
         prepare: &mut dyn FnMut(usize) -> Result<(), Error>,
-        mut register: impl FnMut(LocalBuf) -> Result<(T, Key), Error>,
+        mut register: impl FnMut(LocalBuf) -> Result<Registered<T>, Error>,
     ) -> Result<(), Error> {
         let mut extent = lock(&self.extent);
         let nbytes = nbytes.min(extent.nbytes);
@@ -281,7 +325,7 @@ impl<T> OwnHeap<T> {
             let memory = segments
                 .bytes(at, (end - start) as usize)
                 .ok_or_else(missing)?;
-            let (data, key) = match register(memory) {
+            let Registered { extra, key } = match register(memory) {
                 Err(_) if self.limit_sizes(start) => continue,
                 registered => registered?,
             };
@@ -295,7 +339,7 @@ impl<T> OwnHeap<T> {
             if !segments.write(table, &self.entry(&key)?) {
                 return Err(missing());
             }
-            self.blocks.set(block, data);
+            self.blocks.set(block, extra);
             extent.registered = end as usize;
             rushmem_system::log::debug!(
                 start,
@@ -311,13 +355,13 @@ impl<T> OwnHeap<T> {
     fn limit_sizes(&self, start: u64) -> bool {
         let doubling = start.ilog2();
         let grows = start > FIRST as u64 && start.is_power_of_two();
-        grows && self.blocks.sizes.fetch_min(doubling - 1, Ordering::AcqRel) >= doubling
+        grows && self.blocks.limit.fetch_min(doubling - 1, Ordering::AcqRel) >= doubling
     }
 
     /// Returns the entry of a block with this key.
-    fn entry(&self, Key(key): &Key) -> Result<[u8; ENTRY], Error> {
+    fn entry(&self, key: &[u8]) -> Result<[u8; ENTRY], Error> {
         let mut entry = [0; ENTRY];
-        entry[0] = self.blocks.sizes.load(Ordering::Acquire) as u8;
+        entry[0] = self.blocks.limit.load(Ordering::Acquire) as u8;
         entry[LENGTH..KEY].copy_from_slice(&(key.len() as u16).to_le_bytes());
         let room = entry[KEY..].get_mut(..key.len()).ok_or_else(|| {
             Error::Unavailable(format!(
@@ -338,12 +382,19 @@ mod tests {
     const MIB: u64 = 1 << 20;
     const GIB: u64 = 1 << 30;
 
+    fn limited_to(limit: u32) -> BlockSizes {
+        BlockSizes {
+            limit,
+            ..BlockSizes::UNLIMITED
+        }
+    }
+
     #[test]
     fn blocks_follow_one_another_and_few_cover_any_heap() {
         for (sizes, largest, most) in [
             (BlockSizes::UNLIMITED, 1 << 40, 64),
-            (BlockSizes(32), GIB, 121),
-            (BlockSizes(26), 16 * MIB, 6400),
+            (limited_to(32), GIB, 121),
+            (limited_to(26), 16 * MIB, 6400),
         ] {
             let (mut at, mut index) = (0, 0);
             while at < 100 * GIB {
@@ -378,7 +429,10 @@ mod tests {
         let (mut largest, mut prepared) = (1 << 40, Vec::new());
         let mut extend = |nbytes, largest: u64| {
             let register = |memory: LocalBuf| match memory.nbytes as u64 <= largest {
-                true => Ok(((), Key(memory.nbytes.to_le_bytes().to_vec()))),
+                true => Ok(Registered {
+                    extra: (),
+                    key: memory.nbytes.to_le_bytes().to_vec(),
+                }),
                 false => Err(Error::Unavailable("too long".to_owned())),
             };
             let mut prepare = |reach| {
@@ -441,7 +495,7 @@ mod tests {
         let own = OwnHeap::<()>::default();
         own.begin(2 * FIRST);
         let refused = || Error::Unavailable("no more".to_owned());
-        let extend = |register: &dyn Fn() -> Result<((), Key), Error>| {
+        let extend = |register: &dyn Fn() -> Result<Registered<()>, Error>| {
             own.extend(2 * FIRST, &segments, &mut |_| Ok(()), |_| register())
         };
         assert_eq!(extend(&|| Err(refused())), Err(refused()));

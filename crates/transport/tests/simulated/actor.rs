@@ -1,7 +1,7 @@
 //! An actor: a context of a PE, the memory of the operations that it has issued, and the results that
 //! it expects. Also the counters that all actors share.
 
-use crate::network::SimulatedPe;
+use crate::network::SimulatedNetwork;
 use rushmem_transport::engine::WireEndpoint;
 use rushmem_transport::{AmoWidth, Error, LocalBuf, Pe, RemoteAddr};
 
@@ -15,7 +15,7 @@ pub struct Actor {
     pub pe: Pe,
     /// The number of its wire, which actors of the PE may share.
     pub wire: usize,
-    pub endpoint: Option<WireEndpoint<SimulatedPe>>,
+    pub endpoint: Option<WireEndpoint<SimulatedNetwork>>,
     /// The number of calls that it is still to make.
     pub left: u32,
     /// It has made no call. Many begin with a session.
@@ -94,7 +94,7 @@ impl SharedCounter {
 }
 impl Actor {
     /// Returns an actor that is to make this number of calls.
-    pub fn new(pe: Pe, wire: usize, endpoint: WireEndpoint<SimulatedPe>, left: u32) -> Actor {
+    pub fn new(pe: Pe, wire: usize, endpoint: WireEndpoint<SimulatedNetwork>, left: u32) -> Actor {
         Actor {
             pe,
             wire,

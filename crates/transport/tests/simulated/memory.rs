@@ -13,8 +13,10 @@ pub const CONSTANT: usize = 4 << 10;
 pub const FLAGS: usize = 8 << 10;
 /// Bytes of the static segment.
 pub const STATIC: usize = 8 << 10;
-/// Bytes of the heap that one key covers.
-pub const BLOCK: u64 = 8 << 10;
+/// Bytes of the first block of a heap with keys.
+pub const FIRST_BLOCK: usize = 8 << 10;
+/// The number of blocks after the first: four for each doubling.
+const FURTHER_BLOCKS: usize = 4 * (HEAP / FIRST_BLOCK).ilog2() as usize;
 
 /// Returns the number of bytes of a segment.
 pub fn nbytes(segment: Segment) -> usize {
@@ -36,10 +38,20 @@ pub fn constant(pe: Pe, offset: u64) -> u8 {
     mix(1 + u64::from(pe.0), offset)
 }
 
-/// Returns the entry of a block in the table of keys of a PE.
-pub fn key(pe: Pe, index: usize) -> [u8; ENTRY] {
-    let salt = 100 + u64::from(pe.0) * 1000 + index as u64;
+/// Bytes of a key.
+const KEY: usize = 24;
+
+/// Returns the key of a block of a segment of a PE.
+pub fn key(pe: Pe, segment: Segment, index: usize) -> [u8; KEY] {
+    let salt = 100 + u64::from(pe.0) * 1000 + 300 * segment as u64 + index as u64;
     std::array::from_fn(|at| mix(salt, at as u64))
+}
+
+/// Returns the entry of a block in the table of keys of a PE: that block sizes have no limit, the
+/// length of the key, and the key.
+fn entry(pe: Pe, index: usize) -> Vec<u8> {
+    let start = [63, KEY as u8, 0];
+    [&start[..], &key(pe, Segment::Heap, index)].concat()
 }
 
 /// The segments of one PE.
@@ -53,9 +65,9 @@ impl Memory {
         for offset in 0..CONSTANT as u64 {
             memory.set(at(Segment::Heap, offset), &[constant(pe, offset)]);
         }
-        for index in 1..HEAP / BLOCK as usize {
+        for index in 1..=FURTHER_BLOCKS {
             let offset = FLAGS + (index - 1) * ENTRY;
-            memory.set(at(Segment::Internal, offset as u64), &key(pe, index));
+            memory.set(at(Segment::Internal, offset as u64), &entry(pe, index));
         }
         memory
     }

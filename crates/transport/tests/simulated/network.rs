@@ -3,19 +3,27 @@
 
 use crate::clock;
 use crate::kinds::WireKind;
-use crate::memory::{self, Memory, at, local_bytes, set_local};
+use crate::memory::{self, FIRST_BLOCK, Memory, at, local_bytes, set_local};
 use crate::operation::{Fetch, Work};
+use crate::queue::WireState;
 use crate::wire::SimulatedWire;
 use crate::world::{self, Event, World};
+use rushmem_transport::engine::keys::Remote;
 use rushmem_transport::engine::message::{Reply, Request};
+use rushmem_transport::engine::service_thread::{Driver, Progress, Served, Sleeper, Woken};
 use rushmem_transport::engine::target::{Body, Incoming, IncomingData, Serving};
 use rushmem_transport::engine::{
-    Issuers, Issuing, NetworkPe, PollingThread, ReplyTable, StreamOrder, WireNetwork,
+    Issuers, NetworkPe, PollingThread, Registered, ReplyTable, StreamOrder, WireNetwork,
 };
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
+use rushmem_transport::peers::{PeAddress, Peers, Published};
 use rushmem_transport::progress::backoff::WaitLimits;
+use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::segments::Segments;
-use rushmem_transport::{Error, Host, LocalBuf, Open, Pe, Proxy, Segment};
+use rushmem_transport::segments::heap_blocks::HeapBlock;
+use rushmem_transport::{
+    Directory, EndpointUser, Error, Host, LocalBuf, Open, Pe, PeRecord, Proxy, Segment,
+};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,6 +38,7 @@ static LIMITS: WaitLimits = WaitLimits {
     min_polls: 1,
     max_unpolled: u32::MAX,
     flushes_beside_sleepers: true,
+    wakes_service: false,
 };
 
 /// The runtime of a PE.
@@ -84,28 +93,72 @@ impl Host for SimulatedHost {
 /// The network of a PE.
 pub struct SimulatedNetwork {
     local: NetworkPe,
-    pub kind: WireKind,
+    peers: Peers<(), SimulatedKey>,
+    kind: WireKind,
     pub host: Arc<SimulatedHost>,
     pub replies: ReplyTable,
-    n_pes: u32,
+}
+
+/// A key of the memory of a PE: the range that it covers.
+pub struct SimulatedKey {
+    pe: Pe,
+    segment: Segment,
+    offsets: Range<u64>,
+}
+
+impl SimulatedKey {
+    /// Checks that the key covers a range.
+    pub fn check(&self, range: &Remote<'_, SimulatedNetwork>, nbytes: usize) {
+        let (start, end) = (range.at.offset, range.at.offset + nbytes as u64);
+        assert_eq!((self.pe, self.segment), (range.pe, range.at.segment));
+        assert!(
+            self.offsets.start <= start && end <= self.offsets.end,
+            "the key of {:?} for {start}..{end}",
+            self.offsets
+        );
+    }
 }
 
 impl WireNetwork for SimulatedNetwork {
     type Extra = ();
+    type Peer = ();
+    type Key = SimulatedKey;
 
     fn local(&self) -> &NetworkPe {
         &self.local
     }
 
-    fn nbytes(&self, pe: Pe, segment: Segment) -> Result<u64, Error> {
-        match pe.0 < self.n_pes {
-            true => Ok(memory::nbytes(segment) as u64),
-            false => Err(Error::Unreachable(pe)),
-        }
+    fn peers(&self) -> &Peers<(), SimulatedKey> {
+        &self.peers
     }
 
-    fn host_of(&self, pe: Pe) -> Option<String> {
-        Some(format!("host{}", pe.0))
+    unsafe fn register(&self, _: Segment, _: LocalBuf) -> Result<Registered<()>, Error> {
+        unreachable!("the memory is registered at the start")
+    }
+
+    fn peer(&self, pe: Pe, address: &[u8]) -> Result<(), Error> {
+        assert_eq!(address, pe.0.to_le_bytes());
+        Ok(())
+    }
+
+    fn key(
+        &self,
+        pe: Pe,
+        segment: Segment,
+        block: HeapBlock,
+        bytes: &[u8],
+    ) -> Result<SimulatedKey, Error> {
+        assert_eq!(bytes, memory::key(pe, segment, block.index), "{block:?}");
+        Ok(SimulatedKey {
+            pe,
+            segment,
+            offsets: block.start..block.end,
+        })
+    }
+
+    fn lose(&self, pe: Pe, why: &str) -> Error {
+        let host = self.peers.host_of(pe);
+        self.local.loss.of_peer(pe, host.as_deref(), why)
     }
 }
 
@@ -127,73 +180,137 @@ impl SimulatedNetwork {
 }
 
 /// A PE.
-pub struct SimulatedPe {
-    pub issuers: Issuers<SimulatedWire>,
-    pub network: Arc<SimulatedNetwork>,
-}
+pub type SimulatedPe = Progress<SimulatedNetwork>;
 
-impl Issuing for SimulatedPe {
+/// The service thread is that of the world, which calls [`flush`](Driver::flush).
+impl Driver for SimulatedNetwork {
     type Wire = SimulatedWire;
 
-    fn issuers(&self) -> &Issuers<SimulatedWire> {
-        &self.issuers
+    fn open_wire(self: &Arc<Self>, _: EndpointUser) -> Result<SimulatedWire, Error> {
+        let pe = self.local.me;
+        let number = world::with(|world| {
+            let n_pes = world.pes.len();
+            world.wires.push(WireState::new(pe, n_pes));
+            world.wires.len() - 1
+        });
+        Ok(SimulatedWire {
+            number,
+            kind: self.kind,
+            replies: self.replies.add(),
+        })
     }
 
-    fn poll(&self) -> Result<bool, Error> {
-        self.issuers.finish(PollingThread::Waiter);
+    fn poll(&self, issuers: &Issuers<SimulatedWire>) -> Result<bool, Error> {
+        issuers.finish(PollingThread::Waiter);
         let worked = world::serve();
-        self.network.local.loss.check().map(|()| worked)
+        self.local.loss.check().map(|()| worked)
     }
+
+    fn flush(&self, issuers: &Issuers<SimulatedWire>) -> bool {
+        issuers.finish(PollingThread::Service)
+    }
+
+    fn serve(&self) -> Served {
+        unreachable!("events of the world serve peers")
+    }
+
+    fn sleep(&self, _: &Issuers<SimulatedWire>, _: bool, _: &mut Sleeper<'_>) {
+        unreachable!("no service thread runs")
+    }
+
+    fn sleep_in_wait(&self, _: Duration, _: &[AwaitedWord], _: &mut dyn FnMut() -> bool) -> Woken {
+        unreachable!("only calls wait")
+    }
+
+    fn longest_backoff(&self, _: &Issuers<SimulatedWire>) -> Duration {
+        unreachable!("no service thread runs")
+    }
+
+    fn checks(&self) -> impl FnMut() {
+        || ()
+    }
+
+    fn leave(_: &Arc<Progress<SimulatedNetwork>>) {}
 }
 
-impl SimulatedPe {
-    /// Returns a PE of `memories.len()` PEs.
-    pub fn new(pe: Pe, kind: WireKind, memories: &[Memory]) -> SimulatedPe {
-        let n_pes = memories.len() as u32;
-        let has_proxies = kind.proxies && n_pes > 2;
-        let heaps = memories
-            .iter()
-            .map(|memory| registered(memory, &[Segment::Heap]));
-        let heaps = if has_proxies {
-            heaps.collect()
-        } else {
-            Vec::new()
-        };
-        let host = Arc::new(SimulatedHost {
-            pe,
-            has_proxies,
-            heaps,
-            losses: AtomicU32::new(0),
-        });
-        let open = Open {
-            pe,
-            n_pes,
-            secret: [0; 32],
-            one_machine: true,
-            cpus_per_pe: 0,
-            amos: kind.amos,
-            part: None,
-            host: host.clone(),
-        };
-        let mut local = NetworkPe::new(&open, format!("host{}", pe.0), &LIMITS).expect("a timer");
-        local.clock = clock::instant;
-        local.segments = registered(&memories[pe.index()], &Segment::ALL);
-        SimulatedPe {
-            issuers: Issuers::default(),
-            network: Arc::new(SimulatedNetwork {
-                local,
-                kind,
-                host,
-                replies: ReplyTable::default(),
-                n_pes,
-            }),
-        }
-    }
+/// Returns a PE of `memories.len()` PEs, whose contexts share at most `n_wires` wires.
+pub fn pe(pe: Pe, kind: WireKind, n_wires: usize, memories: &[Memory]) -> SimulatedPe {
+    let n_pes = memories.len() as u32;
+    let has_proxies = kind.proxies && n_pes > 2;
+    let heaps = memories
+        .iter()
+        .map(|memory| registered(memory, &[Segment::Heap]));
+    let heaps = if has_proxies {
+        heaps.collect()
+    } else {
+        Vec::new()
+    };
+    let host = Arc::new(SimulatedHost {
+        pe,
+        has_proxies,
+        heaps,
+        losses: AtomicU32::new(0),
+    });
+    let open = Open {
+        pe,
+        n_pes,
+        secret: [0; 32],
+        one_machine: true,
+        cpus_per_pe: 0,
+        amos: kind.amos,
+        part: None,
+        host: host.clone(),
+    };
+    let mut local = NetworkPe::new(&open, host_name(pe), &LIMITS).expect("a timer");
+    local.clock = clock::instant;
+    local.segments = registered(&memories[pe.index()], &Segment::ALL);
+    let peers = Peers::new(n_pes);
+    peers
+        .connect(directory(kind, n_pes))
+        .expect("the first time");
+    let network = SimulatedNetwork {
+        local,
+        peers,
+        kind,
+        host,
+        replies: ReplyTable::default(),
+    };
+    Progress::new(network, n_wires, "the seed")
+}
 
-    /// Lets the service thread poll the unfinished issuers. Returns true if it must poll again.
-    pub fn serve_unfinished(&self) -> bool {
-        self.issuers.finish(PollingThread::Service)
-    }
+fn host_name(pe: Pe) -> String {
+    format!("host{}", pe.0)
+}
+
+/// Returns what all PEs publish.
+fn directory(kind: WireKind, n_pes: u32) -> Arc<Directory> {
+    let published = |pe: Pe, segment: Segment| {
+        let nbytes = memory::nbytes(segment);
+        let covered = match kind.has_keys && segment == Segment::Heap {
+            true => FIRST_BLOCK,
+            false => nbytes,
+        };
+        let published = Published {
+            nbytes: nbytes as u64,
+            covered: covered as u64,
+            key: memory::key(pe, segment, 0).to_vec(),
+        };
+        published.encode()
+    };
+    let of_pe = |pe: Pe| {
+        let address = PeAddress {
+            host: host_name(pe),
+            of_provider: pe.0.to_le_bytes().to_vec(),
+        };
+        let keys = Segment::ALL.map(|segment| published(pe, segment));
+        (address.encode(), keys)
+    };
+    let all: Vec<_> = (0..n_pes).map(|pe| of_pe(Pe(pe))).collect();
+    let records = all.iter().map(|(address, keys)| PeRecord {
+        address,
+        keys: keys.each_ref().map(Vec::as_slice),
+    });
+    Arc::new(Directory::new(Directory::encode(records)))
 }
 
 /// Returns a table of segments of a PE.
@@ -216,7 +333,7 @@ impl Serving for Service {
     type Extra = ();
 
     fn local(&self) -> &NetworkPe {
-        &self.0.network.local
+        self.0.network().local()
     }
 
     fn reply(
@@ -408,7 +525,7 @@ pub fn take_reply(wire: usize, bytes: &[u8], answers: Vec<u8>) {
         None
     });
     if let Some(pe) = passed_to {
-        let network = &pe.network;
+        let network = pe.network();
         let delivered = network
             .replies
             .deliver(&network.local.acks, reply, &answers);
@@ -435,7 +552,7 @@ pub fn die(pe: Pe) {
         Arc::clone(&world.pes[pe.index()])
     });
     // Ends the calls that the dead PE was in.
-    dead.network.local.loss.of_self("it died");
+    dead.network().local.loss.of_self("it died");
 }
 
 /// Lets the runtime of a PE learn that another one died.
@@ -445,7 +562,7 @@ pub fn learn_of_death(pe: Pe) {
         (Arc::clone(&world.pes[pe.index()]), world.dead)
     });
     if let Some(dead) = dead {
-        learning.network.lose(dead, "the launcher says so");
+        learning.network().lose(dead, "the launcher says so");
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::actor::{Dest, Expected, GUARD, UNUSED};
 use crate::call::{Blocks, Bytes, Call, Old, amo};
 use crate::memory::{HEAP, at, constant};
-use crate::network::SimulatedPe;
+use crate::network::SimulatedNetwork;
 use crate::world::{self, Event, World};
 use rushmem_transport::engine::WireEndpoint;
 use rushmem_transport::{
@@ -69,7 +69,7 @@ fn perform(actor: usize, name: &'static str, call: Call) {
 }
 
 /// Calls the engine. Returns the value that the call returns, as a number: of PEs, a bit for each.
-fn issue(endpoint: &mut WireEndpoint<SimulatedPe>, call: &Call) -> Result<u64, Error> {
+fn issue(endpoint: &mut WireEndpoint<SimulatedNetwork>, call: &Call) -> Result<u64, Error> {
     match *call {
         Call::Put { pe, put } => endpoint.put(pe, promised_put(put))?,
         Call::PutStrided { pe, blocks } => {
@@ -333,7 +333,7 @@ impl World {
             of.call,
             of.pe
         );
-        let first = self.pes[of.pe.index()].network.first_loss();
+        let first = self.pes[of.pe.index()].network().first_loss();
         assert_eq!(
             Some(&error),
             first.as_ref(),

@@ -3,12 +3,12 @@
 #![allow(unsafe_code)]
 
 use crate::clock;
-use crate::kinds::{Flush, Sending, WireKind};
-use crate::memory::{BLOCK, local_bytes};
+use crate::kinds::{Flush, Sending};
+use crate::memory::local_bytes;
 use crate::operation::{Operation, Work};
 use crate::world::{Event, Symptom, World};
 use rushmem_transport::engine::message::{Reply, Request};
-use rushmem_transport::{LocalBuf, Pe, RemoteAddr, Segment};
+use rushmem_transport::{LocalBuf, Pe};
 use std::collections::VecDeque;
 
 /// An entry of the queue of a wire to a PE.
@@ -51,7 +51,6 @@ pub struct Link {
     pub sends_next: bool,
     /// Writes were started that no read has followed.
     pub is_unflushed: bool,
-    pub known_blocks: u32,
 }
 
 /// The state of a wire.
@@ -115,19 +114,12 @@ fn changed(n: usize, by: isize) -> usize {
 /// The reason why an operation was not started.
 pub enum Refusal {
     Full,
-    Uncovered,
     Broken,
 }
 
 impl World {
-    /// Returns the reason why a wire does not start an operation on a range of a PE.
-    pub fn refusal(
-        &mut self,
-        wire: usize,
-        pe: Pe,
-        at: RemoteAddr,
-        nbytes: usize,
-    ) -> Option<Refusal> {
+    /// Returns the reason why a wire does not start an operation on a PE.
+    pub fn refusal(&mut self, wire: usize, pe: Pe) -> Option<Refusal> {
         self.count_call();
         let now = clock::now();
         let state = &mut self.wires[wire];
@@ -145,9 +137,6 @@ impl World {
         }
         if now < state.full_until || link.queue.len() >= self.kind.room {
             return Some(Refusal::Full);
-        }
-        if covered(&self.kind, link, at) < nbytes as u64 {
-            return Some(Refusal::Uncovered);
         }
         if self.rng.u32(..24) == 0 {
             let delay = self.delay();
@@ -343,16 +332,5 @@ impl World {
             }
         }
         true
-    }
-}
-
-/// Returns how many bytes from an address on one known key covers.
-pub fn covered(kind: &WireKind, link: &Link, at: RemoteAddr) -> u64 {
-    let block = at.offset / BLOCK;
-    let is_known = block == 0 || link.known_blocks >> block & 1 == 1;
-    match kind.has_keys && at.segment == Segment::Heap {
-        false => u64::MAX,
-        true if is_known => (block + 1) * BLOCK - at.offset,
-        true => 0,
     }
 }

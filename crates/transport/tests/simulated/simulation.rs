@@ -4,15 +4,14 @@ use crate::actor::{Actor, SharedCounter};
 use crate::kinds::WireKind;
 use crate::memory::{self, CONSTANT, FLAGS, HEAP, Memory, STATIC, at};
 use crate::model::{Cell, Content, Model};
-use crate::network::SimulatedPe;
+use crate::network;
 use crate::program;
-use crate::queue::WireState;
 use crate::wire::SimulatedWire;
 use crate::world::{self, Entry, Event, World};
 use fastrand::Rng;
+use rushmem_transport::engine::Issuer;
 use rushmem_transport::engine::target::RequestTarget;
-use rushmem_transport::engine::{Issuer, Origin, WireEndpoint};
-use rushmem_transport::{AmoWidth, Pe, RemoteAddr, Segment};
+use rushmem_transport::{AmoWidth, EndpointUser, Pe, RemoteAddr, Segment};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -52,7 +51,8 @@ fn populate() {
         let pes = || (0..n_pes).map(Pe);
         world.memories = pes().map(Memory::new).collect();
         for pe in pes() {
-            let simulated = SimulatedPe::new(pe, kind, &world.memories);
+            let n_wires = world.rng.usize(1..=2);
+            let simulated = network::pe(pe, kind, n_wires, &world.memories);
             world.pes.push(Arc::new(simulated));
             world.targets.push(Rc::new(RequestTarget::new(pe)));
         }
@@ -60,10 +60,8 @@ fn populate() {
     });
     let calls = world::with(|world| world.rng.u32(4..40));
     for pe in (0..n_pes).map(Pe) {
-        let (n_contexts, n_wires) =
-            world::with(|world| (world.rng.u32(1..=2), world.rng.usize(1..=2)));
-        for _ in 0..n_contexts {
-            add_actor(pe, n_wires, calls);
+        for _ in 0..world::with(|world| world.rng.u32(1..=2)) {
+            add_actor(pe, calls);
         }
     }
     world::with(|world| {
@@ -95,29 +93,12 @@ fn populate() {
     });
 }
 
-/// Adds a context of a PE, whose contexts share at most `n_wires` wires.
-fn add_actor(pe: Pe, n_wires: usize, calls: u32) {
+/// Adds a context of a PE.
+fn add_actor(pe: Pe, calls: u32) {
     let simulated = world::with(|world| Arc::clone(&world.pes[pe.index()]));
-    let network = &simulated.network;
-    let make = || {
-        let number = world::with(|world| {
-            let n_pes = world.pes.len();
-            world.wires.push(WireState::new(pe, n_pes));
-            world.wires.len() - 1
-        });
-        let wire = SimulatedWire {
-            number,
-            kind: network.kind,
-            replies: network.replies.add(),
-        };
-        Ok(Origin::new(wire, Arc::clone(network)))
-    };
-    let issuer = simulated
-        .issuers
-        .issuer((n_wires, "the seed"), make)
-        .expect("there is always one more");
-    let wire = number_of(&issuer);
-    let endpoint = WireEndpoint::new(Arc::clone(&simulated), issuer);
+    let endpoint = simulated.endpoint(EndpointUser::Context);
+    let endpoint = endpoint.expect("there is always one more");
+    let wire = number_of(endpoint.issuer());
     world::with(|world| {
         let calls = calls + world.rng.u32(..10);
         world.actors.push(Actor::new(pe, wire, endpoint, calls));
@@ -215,10 +196,10 @@ fn check_end() {
             actor.check_retired();
         }
         for pe in &world.pes {
-            let losses = pe.network.host.losses.load(Ordering::Relaxed);
+            let losses = pe.network().host.losses.load(Ordering::Relaxed);
             let is_lost = world.dead.is_some();
             assert_eq!(losses, u32::from(is_lost), "a loss is reported once");
-            assert_eq!(pe.network.first_loss().is_some(), is_lost);
+            assert_eq!(pe.network().first_loss().is_some(), is_lost);
         }
         if world.dead.is_some() {
             let dead = world.dead;
@@ -246,7 +227,7 @@ fn check_end() {
             }
         }
         for pe in &world.pes {
-            let left = pe.issuers.are_any_unfinished();
+            let left = pe.issuers().are_any_unfinished();
             assert!(!left, "an issuer is unfinished: {:?}", world.wires);
         }
     });

@@ -1,19 +1,19 @@
 //! The wire of one origin.
 
 use crate::kinds::{Flush, Sending, WireKind};
-use crate::memory::{BLOCK, CONSTANT, key};
+use crate::memory::CONSTANT;
 use crate::network::SimulatedNetwork;
 use crate::operation::Work;
-use crate::queue::{Item, Refusal, WireState, covered};
+use crate::queue::{Item, Refusal, WireState};
 use crate::world::{self, Event, Symptom};
+use rushmem_transport::engine::keys::Remote;
 use rushmem_transport::engine::message::Request;
 use rushmem_transport::engine::{
     NextEvent, Payload, Polled, PostOutcome, Replies, TakeReply, Wire, WireCaps, WireNetwork,
     WriteEnd, WriteSent,
 };
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
-use rushmem_transport::segments::heap_blocks::{Covered, ENTRY, HeapBlock};
-use rushmem_transport::{AmoRequest, DestBuf, Error, LocalBuf, Pe, RemoteAddr, Segment, SourceBuf};
+use rushmem_transport::{AmoRequest, DestBuf, Error, LocalBuf, Pe, Segment, SourceBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,17 +25,16 @@ pub struct SimulatedWire {
 }
 
 impl SimulatedWire {
-    /// Posts an operation on a range of a PE if the wire takes one. `copy` and `is_counted` are those
-    /// of [`World::post`]. `is_awaited` returns whether the call may wait for the operation.
+    /// Posts an operation on a PE if the wire takes one. `copy` and `is_counted` are those of
+    /// [`World::post`].
     fn post(
         &self,
         network: &SimulatedNetwork,
         pe: Pe,
-        (at, nbytes): (RemoteAddr, usize),
         work: Work,
         (copy, is_counted): (bool, bool),
     ) -> Result<PostOutcome<usize>, Error> {
-        let posted = world::with(|world| match world.refusal(self.number, pe, at, nbytes) {
+        let posted = world::with(|world| match world.refusal(self.number, pe) {
             Some(refusal) => Err(refusal),
             None => Ok(world.post(self.number, pe, work, copy, is_counted)),
         });
@@ -45,7 +44,6 @@ impl SimulatedWire {
                 world::with(|world| world.wires[self.number].expected = Some(pe));
                 Ok(PostOutcome::Full)
             }
-            Err(Refusal::Uncovered) => Ok(PostOutcome::Uncovered),
             Err(Refusal::Broken) => Err(network.lose(pe, "an operation failed")),
         }
     }
@@ -100,52 +98,17 @@ impl Wire for SimulatedWire {
         }
     }
 
-    fn covered(
-        &mut self,
-        _: &SimulatedNetwork,
-        pe: Pe,
-        at: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<Covered, Error> {
-        let covered = self.in_state(|state| covered(&self.kind, &state.links[pe.index()], at));
-        let index = at.offset / BLOCK;
-        Ok(match covered {
-            0 => Covered::Unknown(HeapBlock {
-                index: index as usize,
-                start: index * BLOCK,
-                end: (index + 1) * BLOCK,
-            }),
-            // A key may cover more than was asked for.
-            covered => Covered::Bytes(covered.min(2 * nbytes as u64) as usize),
-        })
-    }
-
-    fn learn(
-        &mut self,
-        _: &SimulatedNetwork,
-        pe: Pe,
-        block: HeapBlock,
-        entry: &[u8; ENTRY],
-    ) -> Result<(), Error> {
-        assert_eq!(
-            *entry,
-            key(pe, block.index),
-            "another key than that of {block:?}"
-        );
-        self.in_state(|state| state.links[pe.index()].known_blocks |= 1 << block.index);
-        Ok(())
-    }
-
     fn write(
         &mut self,
         network: &SimulatedNetwork,
-        pe: Pe,
-        to: RemoteAddr,
+        to: Remote<'_, SimulatedNetwork>,
         source: &mut SourceBuf,
         end: WriteEnd,
     ) -> Result<PostOutcome<usize>, Error> {
         let source = source.range();
         let nbytes = source.nbytes;
+        to.key.check(&to, nbytes);
+        let (pe, to) = (to.pe, to.at);
         assert!(
             (1..=self.kind.caps.longest_write).contains(&nbytes),
             "{nbytes} bytes"
@@ -161,7 +124,7 @@ impl Wire for SimulatedWire {
             () => !end.awaited && (!copies || self.kind.flush == Flush::Unneeded),
         };
         let work = Work::Write { to, source };
-        let posted = self.post(network, pe, (to, nbytes), work, (copies, is_counted))?;
+        let posted = self.post(network, pe, work, (copies, is_counted))?;
         let PostOutcome::Pending(operation) = posted else {
             return Ok(posted);
         };
@@ -186,20 +149,21 @@ impl Wire for SimulatedWire {
     fn read(
         &mut self,
         network: &SimulatedNetwork,
-        pe: Pe,
-        from: RemoteAddr,
+        from: Remote<'_, SimulatedNetwork>,
         dest: &mut DestBuf,
         awaited: bool,
     ) -> Result<PostOutcome<usize>, Error> {
         let dest = dest.range();
         let nbytes = dest.nbytes;
+        from.key.check(&from, nbytes);
+        let (pe, from) = (from.pe, from.at);
         assert!(
             (1..=self.kind.caps.longest_read).contains(&nbytes),
             "{nbytes} bytes"
         );
         let is_counted = !self.is_tcp() && (self.kind.one_token || !awaited);
         let work = Work::Read { from, dest };
-        let posted = self.post(network, pe, (from, nbytes), work, (false, is_counted))?;
+        let posted = self.post(network, pe, work, (false, is_counted))?;
         if !matches!(posted, PostOutcome::Pending(_)) {
             return Ok(posted);
         }
@@ -219,7 +183,7 @@ impl Wire for SimulatedWire {
     fn amo(
         &mut self,
         network: &SimulatedNetwork,
-        pe: Pe,
+        word: Remote<'_, SimulatedNetwork>,
         request: &AmoRequest,
         fetched: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<usize>, Error> {
@@ -230,14 +194,15 @@ impl Wire for SimulatedWire {
             "{:?}",
             request.op
         );
-        let range = (request.dest, request.width.nbytes());
+        assert_eq!(word.at, request.dest);
+        word.key.check(&word, request.width.nbytes());
         let request = *request;
         let fetched = fetched
             .as_ref()
             .map_or(LocalBuf::EMPTY, DestBuf::range)
             .base;
         let work = Work::Amo { request, fetched };
-        self.post(network, pe, range, work, (false, true))
+        self.post(network, word.pe, work, (false, true))
     }
 
     fn send(
@@ -248,10 +213,6 @@ impl Wire for SimulatedWire {
         payload: Payload<'_>,
         awaited: bool,
     ) -> Result<PostOutcome<usize>, Error> {
-        let nowhere = RemoteAddr {
-            segment: Segment::Internal,
-            offset: 0,
-        };
         let (data, is_batch) = match &payload {
             Payload::Batch(batch) => (LocalBuf::source(batch.as_ptr(), batch.len()), true),
             Payload::Data(data) => (data.range(), false),
@@ -270,7 +231,7 @@ impl Wire for SimulatedWire {
             data,
             is_fetched,
         };
-        let posted = self.post(network, pe, (nowhere, 0), work, (copies, is_counted))?;
+        let posted = self.post(network, pe, work, (copies, is_counted))?;
         let PostOutcome::Pending(operation) = posted else {
             return Ok(posted);
         };

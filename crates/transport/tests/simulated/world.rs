@@ -17,6 +17,7 @@ use crate::program;
 use crate::queue::WireState;
 use fastrand::Rng;
 use rushmem_transport::Pe;
+use rushmem_transport::engine::service_thread::Driver;
 use rushmem_transport::engine::target::RequestTarget;
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -265,7 +266,7 @@ impl World {
     /// Has the service thread of a PE run soon if calls have left anything unfinished.
     pub fn wake_service(&mut self, pe: Pe) {
         let has_work =
-            self.pes[pe.index()].issuers.are_any_unfinished() || self.collects_anything(pe);
+            self.pes[pe.index()].issuers().are_any_unfinished() || self.collects_anything(pe);
         let service = &mut self.services[pe.index()];
         if has_work && !std::mem::replace(&mut service.is_scheduled, true) {
             service.sleep = 50_000;
@@ -402,7 +403,7 @@ fn run_service(pe: Pe) {
         world.services[pe.index()].is_scheduled = false;
         Arc::clone(&world.pes[pe.index()])
     });
-    let is_busy = simulated.serve_unfinished();
+    let is_busy = simulated.network().flush(simulated.issuers());
     with(|world| {
         let is_hopeless = clock::now() - world.progress > LAST_LOOK;
         let service = &mut world.services[pe.index()];

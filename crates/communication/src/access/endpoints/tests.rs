@@ -3,7 +3,7 @@
 use super::*;
 use rushmem_pe::call::call;
 use rushmem_pe::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
-use rushmem_transport::null;
+use rushmem_transport::{EndpointUser, null};
 use std::sync::Barrier;
 use std::thread;
 
@@ -54,14 +54,21 @@ fn contexts_have_endpoints_of_their_own() {
         made(SHMEM_CTX_SERIALIZED),
         made(SHMEM_CTX_PRIVATE),
     ];
-    set_library_endpoint(transport.endpoint().expect("the first one"));
+    set_library_endpoint(
+        transport
+            .endpoint(EndpointUser::Context)
+            .expect("the first one"),
+    );
     for ctx in [a, private, serialized] {
         assert!(quiet(ctx).is_none());
-        assert_eq!(make(ctx, || transport.endpoint()), Ok(()));
+        assert_eq!(
+            make(ctx, || transport.endpoint(EndpointUser::Context)),
+            Ok(())
+        );
         assert_eq!(make(ctx, || panic!("it has one")), Ok(()));
         assert_eq!(quiet(ctx), Some(Ok(())));
     }
-    assert!(make(late, || transport.endpoint()).is_err());
+    assert!(make(late, || transport.endpoint(EndpointUser::Context)).is_err());
     assert!(quiet(late).is_none(), "it has none, and shares none");
     assert!(quiet(default).is_none());
 

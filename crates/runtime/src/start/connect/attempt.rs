@@ -15,7 +15,8 @@ use rushmem_pe::memory::statics;
 use rushmem_system::formats::{ANNOUNCED, Format, PARTS, STEP, decode, encode};
 use rushmem_system::thread::{apart, refused};
 use rushmem_transport::{
-    Amos, Directory, Endpoint, Error, Open, Pe, PeRecord, Provider, Segment, Transport,
+    Amos, Directory, Endpoint, EndpointUser, Error, Open, Pe, PeRecord, Provider, Segment,
+    Transport,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -218,7 +219,7 @@ fn attempt(
     let directory = Arc::new(Directory::new(job.memory.await_published()));
     let connected = transport
         .connect(directory)
-        .and_then(|()| transport.internal_endpoint());
+        .and_then(|()| transport.endpoint(EndpointUser::Runtime));
     let endpoint = exchange_results(call, job, connected.map_err(|error| error.to_string()))?;
     let endpoint = exchange_results(call, job, run_probe(call, job, &*transport, endpoint))?;
     host.set_chosen();

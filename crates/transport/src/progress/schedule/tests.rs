@@ -8,6 +8,7 @@ static LIMITS: WaitLimits = WaitLimits {
 };
 static WITHOUT_FLUSH: WaitLimits = WaitLimits {
     flushes_beside_sleepers: false,
+    wakes_service: false,
     ..WaitLimits::for_tests()
 };
 

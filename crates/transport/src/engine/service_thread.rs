@@ -4,13 +4,18 @@
 //! that thread down. While no thread polls, the service thread serves peers. In between it sleeps
 //! until there is an event, a call requests a flush, or a time limit passes.
 //!
-//! A provider implements [`Driver`] for its service thread. This module does not interpret what a
-//! poll finds.
+//! A provider implements [`Driver`] for its network. This module does not interpret what a poll
+//! finds.
 
-use super::backoff::{FLUSH_DELAY, WaitLimits};
-use super::schedule::{Schedule, Step, WaitingThreads};
-use super::state::ProgressState;
-use crate::Error;
+use super::endpoint::WireEndpoint;
+use super::issuer::Issuers;
+use super::origin::Origin;
+use super::wire::{Wire, WireNetwork};
+use crate::progress::backoff::{FLUSH_DELAY, WaitLimits};
+use crate::progress::events::AwaitedWord;
+use crate::progress::schedule::{Schedule, Step, WaitingThreads};
+use crate::progress::state::ProgressState;
+use crate::{EndpointUser, Error};
 use rushmem_system::thread::{self, spawn_service};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -24,34 +29,127 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// are in flight over a library that transfers them only while it is polled.
 pub const MAX_SLEEP_IN_FLIGHT: Duration = Duration::from_micros(200);
 
-/// The work that a provider does for the service thread of a PE.
-pub trait Driver: Send + Sync + 'static {
-    /// Returns the state that the service thread shares with threads that wait.
-    fn state(&self) -> &ProgressState;
+/// What a provider does for the threads that make progress on its network: threads that wait, and
+/// the service thread.
+pub trait Driver: WireNetwork + Sized + 'static {
+    /// The wire over which endpoints issue operations.
+    type Wire: Wire<Network = Self>;
+
+    /// Opens a wire for the endpoints of a user.
+    ///
+    /// # Errors
+    /// When the network has no more endpoints, or a PE was lost.
+    fn open_wire(self: &Arc<Self>, user: EndpointUser) -> Result<Self::Wire, Error>;
+
+    /// Polls all issuers and serves peers, for a thread that waits. Returns true if there was work
+    /// for peers.
+    ///
+    /// # Errors
+    /// When a PE was lost.
+    fn poll(&self, issuers: &Issuers<Self::Wire>) -> Result<bool, Error>;
 
     /// Makes progress on the operations that calls left unfinished, except those that another
     /// thread is polling. Does not wait. Returns true if some are left that must be polled again,
     /// since no descriptor signals their end or their thread is issuing more.
-    fn flush(&self) -> bool;
+    fn flush(&self, issuers: &Issuers<Self::Wire>) -> bool;
 
     /// Serves peers, if no other thread does.
     fn serve(&self) -> Served;
 
     /// Unless there is an event already, calls one method of `sleeper`, with the descriptors that
-    /// signal events of peers. Descriptors of unfinished operations are included unless the last
-    /// flush returned true (`is_left`).
-    fn sleep(&self, is_left: bool, sleeper: &mut Sleeper<'_>);
+    /// signal events of peers. [Events](Issuers::events) of unfinished operations are included
+    /// unless the last flush returned true (`is_left`).
+    fn sleep(&self, issuers: &Issuers<Self::Wire>, is_left: bool, sleeper: &mut Sleeper<'_>);
+
+    /// Lets a thread sleep as [`Transport::wait`](crate::Transport::wait).
+    fn sleep_in_wait(
+        &self,
+        at_most: Duration,
+        awaited: &[AwaitedWord],
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> Woken;
 
     /// Returns the longest time for which the service thread may back off now. It is short while
     /// data are in flight that move only when they are polled.
-    fn longest_backoff(&self) -> Duration {
-        MAX_SLEEP
-    }
+    fn longest_backoff(&self, issuers: &Issuers<Self::Wire>) -> Duration;
 
     /// Returns a function that the service thread calls at the start of each turn.
-    fn checks(&self) -> impl FnMut() {
-        || ()
+    fn checks(&self) -> impl FnMut();
+
+    /// Leaves the job, after the service thread has ended.
+    fn leave(progress: &Arc<Progress<Self>>);
+}
+
+/// The network of this PE, and its issuers. Fields are dropped in this order.
+pub struct Progress<N: Driver> {
+    pub(super) issuers: Issuers<N::Wire>,
+    network: Arc<N>,
+    /// Maximum number of wires; further endpoints share them.
+    most_wires: usize,
+    /// What limits this number, such as a variable.
+    wires_limited_by: &'static str,
+}
+
+impl<N: Driver> Progress<N> {
+    /// Returns a network without issuers. Endpoints share wires once there are `most_wires` of them;
+    /// `wires_limited_by` names what limits this number, such as a variable.
+    pub fn new(network: N, most_wires: usize, wires_limited_by: &'static str) -> Progress<N> {
+        Progress {
+            issuers: Issuers::default(),
+            network: Arc::new(network),
+            most_wires,
+            wires_limited_by,
+        }
     }
+
+    /// Returns the network.
+    pub fn network(&self) -> &Arc<N> {
+        &self.network
+    }
+
+    /// Returns the issuers.
+    pub fn issuers(&self) -> &Issuers<N::Wire> {
+        &self.issuers
+    }
+
+    /// Works as [`Driver::poll`].
+    ///
+    /// # Errors
+    /// When a PE was lost.
+    pub fn poll(&self) -> Result<bool, Error> {
+        self.network.poll(&self.issuers)
+    }
+
+    /// Returns a new endpoint for a user.
+    ///
+    /// # Errors
+    /// The errors of [`Driver::open_wire`], if there is no wire to share.
+    pub fn endpoint(self: &Arc<Self>, user: EndpointUser) -> Result<WireEndpoint<N>, Error> {
+        let open = || {
+            // This runs under the lock of the list of issuers, so replies to which the wire adds
+            // itself get the same number as the origin.
+            let wire = self.network.open_wire(user)?;
+            Ok(Origin::new(wire, Arc::clone(&self.network)))
+        };
+        let limit = (self.most_wires, self.wires_limited_by);
+        let issuer = self.issuers.issuer(user, limit, open)?;
+        Ok(WireEndpoint::new(Arc::clone(self), issuer))
+    }
+
+    fn state(&self) -> &ProgressState {
+        &self.network.local().state
+    }
+}
+
+/// Why a thread that [sleeps in a wait](Driver::sleep_in_wait) does not sleep any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// Another thread has received what arrived.
+    ByOthers,
+    /// There may be work, for which the thread polls.
+    ToPoll,
+    /// There was an event, so the thread must not sleep at once again after its poll.
+    ByEvent,
 }
 
 /// The result of an attempt to serve peers.
@@ -100,8 +198,9 @@ impl Sleeper<'_> {
 }
 
 /// Runs the loop of the service thread until the state is closed.
-fn run(driver: &impl Driver) {
-    let state = driver.state();
+fn run<N: Driver>(progress: &Progress<N>) {
+    let (driver, issuers) = (&*progress.network, &progress.issuers);
+    let state = progress.state();
     let wakeup = state.wakeup();
     let schedule = Schedule::new(state.limits(), state.oversubscribed());
     let mut sleeper = Sleeper {
@@ -133,7 +232,7 @@ fn run(driver: &impl Driver) {
         let back_off = || wakeup.back_off();
         let step = sleeper
             .schedule
-            .next(others, back_off, || driver.longest_backoff());
+            .next(others, back_off, || driver.longest_backoff(issuers));
         if let Step::Flush(time) | Step::Sleep(time) = step {
             if !std::mem::replace(&mut backs_off, true) {
                 let sleeping = others.sleep;
@@ -145,13 +244,13 @@ fn run(driver: &impl Driver) {
             sleeper.brief = FLUSH_DELAY;
             if matches!(step, Step::Flush(_)) {
                 wakeup.clear_pending();
-                flush_or_request(driver);
+                flush_or_request(progress);
             } else {
                 wakeup.set_pending();
             }
             state.sleep(&[], time);
             wakeup.end_back_off();
-            driver.flush();
+            driver.flush(issuers);
             continue;
         }
         if std::mem::take(&mut backs_off) {
@@ -160,14 +259,14 @@ fn run(driver: &impl Driver) {
         let served = driver.serve();
         sleeper.worked = served == Served::Worked;
         wakeup.clear_pending();
-        let is_left = driver.flush();
+        let is_left = driver.flush(issuers);
         match served {
             // The thread that serves may have lost its CPU, and needs one to go on.
             Served::Contended if state.oversubscribed() => {
                 sleeper.briefly(&[], WaitLimits::LONGEST);
             }
             Served::Contended => sleeper.briefly(&[], FLUSH_DELAY),
-            Served::Idle | Served::Worked => driver.sleep(is_left, &mut sleeper),
+            Served::Idle | Served::Worked => driver.sleep(issuers, is_left, &mut sleeper),
         }
         wakeup.set_pending();
     }
@@ -176,30 +275,30 @@ fn run(driver: &impl Driver) {
 
 /// Flushes, and requests another flush if operations are left, for a thread that will not poll them
 /// again soon.
-pub fn flush_or_request(driver: &impl Driver) {
-    if driver.flush() {
-        driver.state().request_flush();
+fn flush_or_request<N: Driver>(progress: &Progress<N>) {
+    if progress.network.flush(&progress.issuers) {
+        progress.state().request_flush();
     }
 }
 
 /// A running service thread. Dropping this ends the thread and joins it.
-pub struct ServiceThread<D: Driver> {
-    driver: Arc<D>,
+pub struct ServiceThread<N: Driver> {
+    progress: Arc<Progress<N>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl<D: Driver> ServiceThread<D> {
-    /// Starts the service thread of a driver, with this name.
+impl<N: Driver> ServiceThread<N> {
+    /// Starts the service thread of a network, with this name.
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub fn start(name: &str, driver: &Arc<D>) -> Result<ServiceThread<D>, Error> {
-        let driver = Arc::clone(driver);
-        let its = Arc::clone(&driver);
+    pub fn start(name: &str, progress: &Arc<Progress<N>>) -> Result<ServiceThread<N>, Error> {
+        let progress = Arc::clone(progress);
+        let its = Arc::clone(&progress);
         let thread = spawn_service(name, move || run(&*its));
         let thread = thread.map_err(|error| Error::Unavailable(thread::refused(&error)))?;
         Ok(ServiceThread {
-            driver,
+            progress,
             thread: Some(thread),
         })
     }
@@ -207,14 +306,14 @@ impl<D: Driver> ServiceThread<D> {
     /// Ends the thread and waits for its end.
     pub fn end(&mut self) {
         if let Some(thread) = self.thread.take() {
-            self.driver.state().close();
+            self.progress.state().close();
             // A thread that panicked has printed why.
             let _ = thread.join();
         }
     }
 }
 
-impl<D: Driver> Drop for ServiceThread<D> {
+impl<N: Driver> Drop for ServiceThread<N> {
     fn drop(&mut self) {
         self.end();
     }

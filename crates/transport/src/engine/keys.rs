@@ -1,0 +1,187 @@
+//! The peers as the engine addresses them: what a PE has published, decoded at its first use, and
+//! the keys of its memory.
+//!
+//! Whether a known key covers a range is checked here, once for all networks, before a wire is
+//! called. The key of a block of a peer's heap is read at the first access to the block.
+#![allow(unsafe_code)]
+
+use super::origin::Origin;
+use super::wire::{Wire, WireNetwork};
+use crate::peers::{Peer, PeerSegment, Published, check_range, damaged};
+use crate::segments::heap_blocks::{self, Covered, ENTRY, HeapBlock};
+use crate::{Completion, DestBuf, Error, Get, Pe, PeRecord, RemoteAddr, Segment};
+
+/// A range of the memory of a peer that was used, which one key covers.
+pub struct Remote<'a, N: WireNetwork> {
+    /// The PE.
+    pub pe: Pe,
+    /// The address of the range.
+    pub at: RemoteAddr,
+    /// The provider's data on the PE.
+    pub peer: &'a N::Peer,
+    /// The key.
+    pub key: &'a N::Key,
+}
+
+/// Returns a range of a PE; `None` if the PE was not used, or no known key covers the whole range.
+#[inline(always)]
+pub fn covered<N: WireNetwork>(
+    network: &N,
+    pe: Pe,
+    at: RemoteAddr,
+    nbytes: usize,
+) -> Option<Remote<'_, N>> {
+    let peer = network.peers().known(pe)?;
+    let key = peer.key(at, nbytes)?;
+    Some(Remote {
+        pe,
+        at,
+        peer: &peer.of_provider,
+        key,
+    })
+}
+
+/// Returns a range of a PE whose key was [found](Origin::find_keys).
+pub(super) fn found<N: WireNetwork>(
+    network: &N,
+    pe: Pe,
+    at: RemoteAddr,
+    nbytes: usize,
+) -> Result<Remote<'_, N>, Error> {
+    covered(network, pe, at, nbytes).ok_or_else(|| damaged(pe, "key"))
+}
+
+/// Returns a peer, which is made of what it has published at its first use.
+///
+/// # Errors
+/// [`Error::Unreachable`] for a PE without a record, or before the transport is connected; the
+/// errors of the provider.
+#[inline]
+pub fn peer<N: WireNetwork>(network: &N, pe: Pe) -> Result<&Peer<N::Peer, N::Key>, Error> {
+    match network.peers().known(pe) {
+        Some(peer) => Ok(peer),
+        None => first_used(network, pe),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn first_used<N: WireNetwork>(network: &N, pe: Pe) -> Result<&Peer<N::Peer, N::Key>, Error> {
+    network.peers().get_or_make(pe, |record| {
+        let (of_provider, published) = read_record(network, pe, record)?;
+        let mut segments: [PeerSegment<N::Key>; Segment::COUNT] = Default::default();
+        for ((segment, published), number) in segments.iter_mut().zip(published).zip(Segment::ALL) {
+            let Some(Published {
+                nbytes,
+                covered,
+                key,
+            }) = published
+            else {
+                continue;
+            };
+            *segment = PeerSegment {
+                nbytes,
+                covered,
+                key: Some(network.key(pe, number, HeapBlock::first(covered), &key)?),
+            };
+        }
+        Peer::new(pe, of_provider, segments)
+    })
+}
+
+/// Checks what a PE has published, as far as this is possible without keeping anything of the PE.
+pub(crate) fn check_record<N: WireNetwork>(
+    network: &N,
+    pe: Pe,
+    record: Option<PeRecord<'_>>,
+) -> Result<(), Error> {
+    let record = record.ok_or(Error::Unreachable(pe))?;
+    read_record(network, pe, record).map(|_| ())
+}
+
+/// What a PE has published of its segments, by their numbers; `None` for one that is empty or not
+/// registered.
+type PublishedSegments = [Option<Published>; Segment::COUNT];
+
+/// Reads what a PE has published.
+fn read_record<N: WireNetwork>(
+    network: &N,
+    pe: Pe,
+    record: PeRecord<'_>,
+) -> Result<(N::Peer, PublishedSegments), Error> {
+    let address = record.address(pe)?;
+    let mut published: PublishedSegments = Default::default();
+    for (published, key) in published.iter_mut().zip(record.keys) {
+        *published = Published::decode(pe, key)?;
+    }
+    Ok((network.peer(pe, &address.of_provider)?, published))
+}
+
+/// Checks that a range lies within a PE's segment.
+///
+/// # Errors
+/// When it does not, or the PE cannot be reached.
+#[inline]
+pub fn check<N: WireNetwork>(
+    network: &N,
+    pe: Pe,
+    at: RemoteAddr,
+    nbytes: usize,
+) -> Result<(), Error> {
+    check_range(pe, at, nbytes, peer(network, pe)?.nbytes(at.segment))
+}
+
+impl<W: Wire> Origin<W> {
+    /// Returns how many bytes from the start of a range in a segment of a connected PE one key
+    /// covers. Reads the key from the PE if it is missing.
+    pub(super) fn find_key(
+        &mut self,
+        pe: Pe,
+        at: RemoteAddr,
+        nbytes: usize,
+    ) -> Result<usize, Error> {
+        loop {
+            match peer(&*self.network, pe)?.covered(at) {
+                Covered::Bytes(covered) => return Ok(covered.min(nbytes)),
+                Covered::Unknown(block) => self.read_key(pe, block)?,
+            }
+        }
+    }
+
+    /// Checks a range in a segment of a connected PE and reads all missing keys. So a transfer in
+    /// parts can fail after its start only by a loss, which ends all its parts.
+    pub(super) fn find_keys(
+        &mut self,
+        pe: Pe,
+        mut at: RemoteAddr,
+        mut nbytes: usize,
+    ) -> Result<(), Error> {
+        check(&*self.network, pe, at, nbytes)?;
+        while nbytes > 0 {
+            let covered = self.find_key(pe, at, nbytes)?;
+            at.offset += covered as u64;
+            nbytes -= covered;
+        }
+        Ok(())
+    }
+
+    /// Reads the key of a block from the table of keys of a PE.
+    #[cold]
+    fn read_key(&mut self, pe: Pe, block: HeapBlock) -> Result<(), Error> {
+        let internal_bytes = peer(&*self.network, pe)?.nbytes(Segment::Internal);
+        let remote = heap_blocks::entry(block, internal_bytes);
+        let remote = remote.ok_or_else(|| damaged(pe, "table of keys"))?;
+        // SAFETY: a buffer of the origin, which is freed after the wire.
+        let local = unsafe { DestBuf::new(self.entry.as_mut_ptr(), ENTRY) };
+        let mut get = Get {
+            remote,
+            local,
+            completion: Completion::Now,
+        };
+        self.transfer_by_wire(pe, &mut get)?;
+
+        let network = &*self.network;
+        let key = |bytes: &[u8]| network.key(pe, Segment::Heap, block, bytes);
+        peer(network, pe)?.blocks.learn(pe, block, &self.entry, key)
+    }
+}

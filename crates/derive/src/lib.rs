@@ -1,4 +1,5 @@
 //! The derive macro of `shmem::Element`, which `shmem` exports and documents.
+#![allow(unsafe_code)]
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};

@@ -1,7 +1,6 @@
 //! Peers: the PEs to which operations go. A number of a PE becomes a [`Peer`] once, at the handle,
 //! team or context that numbers it so, where it is checked; an operation on the peer checks it no
 //! more.
-#![allow(unsafe_code)]
 
 use crate::context::Context;
 use crate::element::Element;

@@ -17,6 +17,7 @@ use std::marker::PhantomData;
 /// destroyed when they are dropped, which completes the operations issued on them
 /// (`shmem_ctx_destroy`, §9.5.3). Operations are issued on a context by its [peers](Self::pe).
 #[doc(alias = "shmem_ctx_t")]
+#[doc(alias = "shmem_ctx_destroy")]
 pub struct Context<'t, C: Threads = Local> {
     owned: Owned,
     team: PhantomData<&'t ()>,
@@ -198,6 +199,7 @@ impl std::error::Error for TooManyContexts {}
 
 /// A session (OpenSHMEM 1.6, §9.9): a hint that many operations are issued on a context until the
 /// session is dropped.
+#[doc(alias = "shmem_ctx_session_stop")]
 #[derive(Debug)]
 #[must_use = "a session ends when it is dropped"]
 pub struct Session<'c, C: Threads = Local>(&'c Context<'c, C>);

@@ -37,6 +37,7 @@ unsafe impl Element for Lock {}
 /// context and releases the lock (`shmem_clear_lock`, §9.13.1). If a guard is leaked, its lock is
 /// never released: the finalization of the library then warns, or, if another PE waits for the
 /// lock, ends the job with a message.
+#[doc(alias = "shmem_clear_lock")]
 #[must_use = "a lock is free again when its guard is dropped"]
 pub struct LockGuard<'a> {
     lock: &'a Sym<Lock>,

@@ -32,6 +32,7 @@ pub struct CollectiveRequest<'a, R = ()> {
 
 impl<R> CollectiveRequest<'_, R> {
     /// Waits until the collective is complete, and returns its result (`shmemx_req_wait`).
+    #[doc(alias = "shmemx_req_wait")]
     #[track_caller]
     pub fn wait(mut self) -> R {
         (self.result)(self.complete())
@@ -181,6 +182,12 @@ impl<C: Threads> Team<'_, C> {
     /// shmem::block_on(request);
     /// ```
     #[doc(alias = "shmemx_sum_reduce_nb")]
+    #[doc(alias = "shmemx_max_reduce_nb")]
+    #[doc(alias = "shmemx_min_reduce_nb")]
+    #[doc(alias = "shmemx_prod_reduce_nb")]
+    #[doc(alias = "shmemx_and_reduce_nb")]
+    #[doc(alias = "shmemx_or_reduce_nb")]
+    #[doc(alias = "shmemx_xor_reduce_nb")]
     #[track_caller]
     pub fn start_all_reduce_into<'a, T: PlainData, O: Operator<T>>(
         &self,

@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 /// A group of PEs, of which this PE is a member (`shmem_team_t`, §9.4). Dropping a team that was
 /// split off destroys it, which is collective over its members (`shmem_team_destroy`, §9.4.8).
 #[doc(alias = "shmem_team_t")]
+#[doc(alias = "shmem_team_destroy")]
 pub struct Team<'s, C: Threads = Local> {
     handle: TeamHandle,
     /// True if the team was split off, so that its drop destroys it.

@@ -217,6 +217,20 @@ shmem::test!(
     }
 );
 
+shmem::test!(a_peer_outlives_arrays, pes = 2, |shmem| {
+    let peer = shmem.next();
+    for n in 1..4 {
+        let mut array = shmem.array::<u64>(n);
+        array.on(peer).put(&vec![n as u64; n]);
+        array.epoch(|own| own.iter_mut().for_each(|element| *element += 1));
+        let there = array[..n].on(peer);
+        assert_eq!(there.to_vec(), vec![n as u64 + 1; n]);
+        assert_eq!(array[n - 1].on(peer).read(), n as u64 + 1);
+        shmem.barrier_all();
+        array.free();
+    }
+});
+
 shmem::test!(teams_are_split, pes = [1, 4, 6], |shmem| {
     let (me, n) = (shmem.my_pe(), shmem.n_pes());
     let world = shmem.world();

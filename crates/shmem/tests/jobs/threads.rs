@@ -2,7 +2,7 @@
 //! epochs, also over a network.
 #![allow(unsafe_code)]
 
-use shmem::{Context, ContextOptions, Movable, Shared, Shmem, SymSlice, Threads};
+use shmem::{Atomic, Context, ContextOptions, Movable, Shared, Shmem, SymSlice, Threads};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::{env, thread};
@@ -68,6 +68,24 @@ shmem::test!(
         shmem.barrier_all();
     }
 );
+
+shmem::test!(threads_share_arrays_peers_and_teams, pes = 2, || {
+    let shmem = shmem::init_shared().expect("it is the first");
+    let counters = shmem.array::<Atomic<u64>>(4);
+    let (home, world) = (shmem.pe(0), shmem.world());
+    thread::scope(|threads| {
+        for counter in &counters {
+            let world = &world;
+            threads.spawn(move || {
+                let own = world.context();
+                counter.on(own.pe(0)).add(1);
+                counter.on(home).add(1);
+            });
+        }
+    });
+    shmem.barrier_all();
+    assert_eq!(counters.on(home).load_each(), [4; 4]);
+});
 
 /// Keeps the process in its exit until the library refuses a call of a thread and ends the process,
 /// as it does over a network; on a node no call is refused. It is registered before the first init,

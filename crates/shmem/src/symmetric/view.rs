@@ -25,6 +25,7 @@ use std::ops::{
     Bound, Index, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo,
     RangeToInclusive,
 };
+use std::panic::RefUnwindSafe;
 use std::slice;
 
 /// One element of symmetric memory (§4), which all PEs may change at any time: to symmetric memory
@@ -37,6 +38,8 @@ pub struct Sym<T: Element>(UnsafeCell<T>);
 
 // SAFETY: its methods copy plain data, which any thread may do at any time.
 unsafe impl<T: Element> Sync for Sym<T> {}
+// A panic leaves no element half changed for longer than a race with another PE does.
+impl<T: Element> RefUnwindSafe for Sym<T> {}
 
 /// Elements of symmetric memory (§4): to a [`SymArray`] what `[T]` is to a `Vec<T>`.
 ///

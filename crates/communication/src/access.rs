@@ -40,9 +40,8 @@ pub struct Access {
     pub(super) pe: c_int,
     argument: Argument,
     word: WordKind,
-    /// True if this CPU makes the access wherever the memory is mapped here; false for atomic
-    /// operations that the network carries out on mapped words, too.
-    is_by_cpu: bool,
+    /// True for an atomic operation.
+    is_atomic: bool,
 }
 
 /// The path to a remote range: the network, or this CPU if the range is mapped here.
@@ -144,7 +143,7 @@ impl Access {
             pe,
             argument,
             word,
-            is_by_cpu: true,
+            is_atomic: false,
         }
     }
 
@@ -185,18 +184,23 @@ impl Access {
         }
     }
 
+    /// Returns true if this CPU makes the access wherever the memory is mapped here. If the network
+    /// carries out the atomic operations of the job, it also does so on mapped words, except on
+    /// contexts of `SHMEM_TEAM_SHARED` and of teams split from it.
+    ///
+    /// The operation asks only when it has left the fast path, which would save registers for this.
+    fn is_by_cpu(self) -> bool {
+        !self.is_atomic || contexts::is_by_cpu(self.ctx) || !address::are_atomics_by_network()
+    }
+
     /// Returns the path to the `nbytes` symmetric bytes at `addr`. Ends the job with an error if
     /// they are not symmetric, or nothing reaches them.
     #[inline(always)]
     pub(super) fn resolve(self, addr: usize, nbytes: usize) -> RemoteBytes {
         let Access {
-            call,
-            pe,
-            argument,
-            is_by_cpu,
-            ..
+            call, pe, argument, ..
         } = self;
-        let is_open = network::is_open();
+        let (is_open, is_by_cpu) = (network::is_open(), self.is_by_cpu());
         match address::remote_in_heap(addr, nbytes, pe) {
             Some(at) if is_open && !(is_by_cpu && address::is_heap_mapped(pe)) => {
                 RemoteBytes::Network(at)

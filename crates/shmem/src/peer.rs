@@ -25,8 +25,6 @@ use std::marker::PhantomData;
 pub struct Peer<'c, C: Threads = Local> {
     pe: ExistingPe,
     context: ContextHandle,
-    /// The number by which it was named.
-    number: usize,
     owner: PhantomData<&'c Context<'c, C>>,
 }
 
@@ -35,7 +33,6 @@ pub struct Peer<'c, C: Threads = Local> {
 pub struct ScopePeer<'scope> {
     pe: ExistingPe,
     context: ContextHandle,
-    number: usize,
     /// Makes the lifetime invariant, so that no shorter one takes its place. The peer stays on its
     /// thread, as the context may.
     scope: PhantomData<(&'scope mut &'scope (), *const ())>,
@@ -90,10 +87,10 @@ impl IsTarget for ScopePeer<'_> {
 impl Target for ScopePeer<'_> {}
 
 impl<C: Threads> Peer<'_, C> {
-    /// Returns the number by which the handle, team or context has made the peer.
+    /// Returns the number of the PE in the world, whoever has made the peer.
     #[inline]
     pub fn pe(self) -> usize {
-        self.number
+        self.pe.number() as usize
     }
 
     /// Completes the operations issued to this PE on the peer's context (`shmem_ctx_pe_quiet`,
@@ -114,10 +111,10 @@ impl<C: Threads> Peer<'_, C> {
 }
 
 impl ScopePeer<'_> {
-    /// Returns the number by which the scope has made the peer.
+    /// Returns the number of the PE in the world.
     #[inline]
     pub fn pe(self) -> usize {
-        self.number
+        self.pe.number() as usize
     }
 }
 
@@ -279,21 +276,19 @@ impl<C: Threads> Numbering for Scope<'_, '_, C> {
 }
 
 #[inline(always)]
-fn peer<'c, C: Threads>(owner: &impl Numbering, number: usize, pe: ExistingPe) -> Peer<'c, C> {
+fn peer<'c, C: Threads>(owner: &impl Numbering, pe: ExistingPe) -> Peer<'c, C> {
     Peer {
         pe,
         context: owner.on_context(),
-        number,
         owner: PhantomData,
     }
 }
 
 #[inline(always)]
-fn scope_peer<'scope>(owner: &impl Numbering, number: usize, pe: ExistingPe) -> ScopePeer<'scope> {
+fn scope_peer<'scope>(owner: &impl Numbering, pe: ExistingPe) -> ScopePeer<'scope> {
     ScopePeer {
         pe,
         context: owner.on_context(),
-        number,
         scope: PhantomData,
     }
 }
@@ -307,7 +302,7 @@ macro_rules! peers {
         #[track_caller]
         pub fn pe(&$($life)? self, number: usize) -> $peer {
             match self.existing(call!("pe"), number) {
-                Some(pe) => $make(self, number, pe),
+                Some(pe) => $make(self, pe),
                 None => no_such_pe(call!("pe"), self.of_team(), number),
             }
         }
@@ -317,7 +312,7 @@ macro_rules! peers {
         #[inline]
         pub fn try_pe(&$($life)? self, number: usize) -> Option<$peer> {
             let pe = self.existing(call!("try_pe"), number)?;
-            Some($make(self, number, pe))
+            Some($make(self, pe))
         }
 
         /// Returns this PE.
@@ -403,13 +398,13 @@ fn no_such_pe(call: Call, team: TeamHandle, number: usize) -> ! {
 
 impl<C: Threads> fmt::Debug for Peer<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Peer({})", self.number)
+        write!(f, "Peer({})", self.pe())
     }
 }
 
 impl fmt::Debug for ScopePeer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ScopePeer({})", self.number)
+        write!(f, "ScopePeer({})", self.pe())
     }
 }
 

@@ -2,7 +2,7 @@
 //! this CPU does while accesses are observed or counted.
 #![allow(unsafe_code)]
 
-use crate::access::contexts::{self, Context};
+use crate::access::contexts::Context;
 use crate::access::{Access, RemoteBytes};
 use crate::net::network;
 use crate::net::polls;
@@ -11,8 +11,8 @@ use core::ffi::c_int;
 use rushmem_explain::status::PolledObject;
 use rushmem_pe::call::Call;
 use rushmem_pe::memory::accessible::LocalAccess;
+use rushmem_pe::memory::checks;
 use rushmem_pe::memory::visibility::release;
-use rushmem_pe::memory::{address, checks};
 use rushmem_transport::mem::{AddAmo, Amo};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Follows, LocalBuf, OldValue, Put,
@@ -42,15 +42,11 @@ impl Access {
         Access::of_bytes(call, ctx, Argument::SigAddr, pe).into_atomic(WordKind::Signal)
     }
 
-    /// Turns an access to bytes into an atomic operation. If the network carries out the atomic
-    /// operations of the job, it also does so on mapped words, except on contexts of
-    /// `SHMEM_TEAM_SHARED` and of teams split from it.
     #[inline(always)]
     fn into_atomic(self, word: WordKind) -> Access {
-        let is_by_cpu = contexts::is_by_cpu(self.ctx) || !address::are_atomics_by_network();
         Access {
             word,
-            is_by_cpu,
+            is_atomic: true,
             ..self
         }
     }

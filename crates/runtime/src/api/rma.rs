@@ -153,20 +153,21 @@ pub unsafe fn p<T: Element, C: Context>(
     match to {
         // SAFETY: `to` is mapped for an element.
         Some(to) => unsafe { mem::store(to, value) },
-        None => p_elsewhere(call, ctx, dest, value, pe),
+        None => p_elsewhere(call, dest, value, pe, ctx),
     }
 }
 
 /// Works as [`p`], for an element that is misaligned or not mapped here, or while accesses are
-/// observed.
+/// observed. The context is the last argument, so that the others stay in the registers in which
+/// programs pass them on the default context.
 #[cold]
 #[inline(never)]
 fn p_elsewhere<T: Element, C: Context>(
     call: Call,
-    ctx: C,
     dest: *mut T,
     value: T,
     pe: impl PeArgument,
+    ctx: C,
 ) {
     match mapped(dest, size_of::<T>(), pe) {
         // SAFETY: `to` is mapped for an element.
@@ -200,7 +201,7 @@ pub unsafe fn g<T: Element, C: Context>(
     match from {
         // SAFETY: `from` is mapped for an element.
         Some(from) => unsafe { mem::load(from) },
-        None => g_elsewhere(call, ctx, source, pe),
+        None => g_elsewhere(call, source, pe, ctx),
     }
 }
 
@@ -210,9 +211,9 @@ pub unsafe fn g<T: Element, C: Context>(
 #[inline(never)]
 fn g_elsewhere<T: Element, C: Context>(
     call: Call,
-    ctx: C,
     source: *const T,
     pe: impl PeArgument,
+    ctx: C,
 ) -> T {
     match mapped(source, size_of::<T>(), pe) {
         Some(from) => {

@@ -213,7 +213,7 @@ shmem::test!(
         let here = |number: usize| odd.translate(number, &world).expect("all are in the world");
         let (k, m) = (odd.my_pe(), odd.n_pes());
         assert_eq!(inbox.to_vec(), [here((k + m - 1) % m), here((k + 1) % m)]);
-        assert_eq!(odd.pe(m - 1).pe(), m - 1);
+        assert_eq!(odd.pe(m - 1).pe(), here(m - 1));
     }
 );
 

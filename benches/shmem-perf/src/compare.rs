@@ -72,70 +72,77 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     let Some(flags) = options::subcommand::<CompareFlags>("shmem-perf compare", args)? else {
         return Ok(0);
     };
-    let (before, after) = sides(flags.records, flags.with)?;
-    let loaded = |paths: &[PathBuf]| -> Result<Vec<Record>, String> {
-        paths.iter().map(|path| record::load(path)).collect()
+    let files = Sides::of_flags(flags.records, flags.with)?;
+    // Before any is judged, so that a missing file is named even if another one is incomplete.
+    let before = loaded(&files.before)?;
+    let after = loaded(&files.after)?;
+    refuse_incomplete(&files.before, &before)?;
+    refuse_incomplete(&files.after, &after)?;
+
+    let default_threshold = if before.len() == 1 && after.len() == 1 {
+        OF_ONE_RUN
+    } else {
+        AMONG_RUNS
     };
-    let runs = (loaded(&before)?, loaded(&after)?);
-    let mut all = before
-        .iter()
-        .chain(&after)
-        .zip(runs.0.iter().chain(&runs.1));
-    if let Some((path, _)) = all.find(|(_, run)| !run.complete) {
-        return Err(format!("the run of {} is incomplete.", path.display()));
-    }
-    let threshold = flags
-        .threshold
-        .unwrap_or(match (before.len(), after.len()) {
-            (1, 1) => OF_ONE_RUN,
-            _ => AMONG_RUNS,
-        });
-    let found = judge::judge(&runs.0, &runs.1, threshold / 100.0)?;
+    let threshold = flags.threshold.unwrap_or(default_threshold);
+    let found = judge::judge(&before, &after, threshold / 100.0)?;
     if found.compared.is_empty() {
         return Err(format!(
             "{} and {} have no series in common that can be compared: an operation, its shape and a size must be in both.",
-            listed(&before),
-            listed(&after)
+            listed(&files.before),
+            listed(&files.after)
         ));
     }
-    print(&words::words(
-        (&runs.0, &runs.1),
-        &found,
-        threshold,
-        flags.all,
-    ))?;
+
+    let text = words::words(&before, &after, &found, threshold, flags.all);
+    print(&text)?;
     Ok(u8::from(found.is_slower()))
 }
 
-/// Returns the files of both sides. Refuses a file that one side names twice, since it would count
-/// as two runs.
-fn sides(
-    mut before: Vec<PathBuf>,
-    mut after: Vec<PathBuf>,
-) -> Result<(Vec<PathBuf>, Vec<PathBuf>), String> {
-    if after.is_empty() {
-        match before.len() {
-            2 => after = before.split_off(1),
-            n => {
+/// The files of the runs to compare with, and of those to judge.
+struct Sides {
+    before: Vec<PathBuf>,
+    after: Vec<PathBuf>,
+}
+
+impl Sides {
+    /// Refuses a file that one side names twice, since it would count as two runs.
+    fn of_flags(mut before: Vec<PathBuf>, mut after: Vec<PathBuf>) -> Result<Self, String> {
+        if after.is_empty() {
+            if before.len() != 2 {
                 return Err(format!(
-                    "two records are expected, or --with before those to judge: there are {n}."
+                    "two records are expected, or --with before those to judge: there are {}.",
+                    before.len()
                 ));
             }
+            after = before.split_off(1);
+        }
+
+        for side in [&before, &after] {
+            for (index, path) in side.iter().enumerate() {
+                if side[..index].contains(path) {
+                    return Err(format!(
+                        "{} is named twice, but it is one run.",
+                        path.display()
+                    ));
+                }
+            }
+        }
+        Ok(Self { before, after })
+    }
+}
+
+fn loaded(paths: &[PathBuf]) -> Result<Vec<Record>, String> {
+    paths.iter().map(|path| record::load(path)).collect()
+}
+
+fn refuse_incomplete(paths: &[PathBuf], runs: &[Record]) -> Result<(), String> {
+    for (path, run) in paths.iter().zip(runs) {
+        if !run.complete {
+            return Err(format!("the run of {} is incomplete.", path.display()));
         }
     }
-    for side in [&before, &after] {
-        let twice = side
-            .iter()
-            .enumerate()
-            .find(|(at, path)| side[..*at].contains(path));
-        if let Some((_, path)) = twice {
-            return Err(format!(
-                "{} is named twice, but it is one run.",
-                path.display()
-            ));
-        }
-    }
-    Ok((before, after))
+    Ok(())
 }
 
 fn listed(paths: &[PathBuf]) -> String {
@@ -153,10 +160,8 @@ mod tests {
     use crate::record::Measure;
 
     fn answer(words: &[&str]) -> Result<u8, String> {
-        run(&words
-            .iter()
-            .map(|word| (*word).to_owned())
-            .collect::<Vec<_>>())
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        run(&words)
     }
 
     #[test]
@@ -176,8 +181,9 @@ mod tests {
         let write = |name: &str, seed, factor: f64| {
             let path = dir.path().join(name);
             let rng = &mut fastrand::Rng::with_seed(seed);
-            let (measure, pair) = (Measure::Latency, fixture::pair("one", 2));
-            let put = fixture::series(rng, measure, "put", pair, [(8, 1000.0 * factor)]);
+            let pair = fixture::pair("one", 2);
+            let sizes = [(8, 1000.0 * factor)];
+            let put = fixture::series(rng, Measure::Latency, "put", pair, sizes);
             let record = Record {
                 series: vec![put],
                 ..fixture::empty()
@@ -195,17 +201,21 @@ mod tests {
             let words = [before, &with, after].concat();
             run(&words)
         };
+
         assert_eq!(compared(&files, &slow), Ok(1));
         assert_eq!(compared(&slow, &files), Ok(0));
+
         // With one run of each side, 20 % is below the default threshold.
         assert_eq!(compared(&files[..1], &slow[..1]), Ok(0));
         assert_eq!(answer(&["--threshold", "5", &files[0], &slow[0]]), Ok(1));
+
         let torn = dir.path().join("torn").display().to_string();
         let whole = std::fs::read_to_string(&files[0]).expect("a record");
         let text = whole.replace("\"complete\":true", "\"complete\":false");
         std::fs::write(&torn, text).expect("it is written");
         let refused = answer(&[&files[0], &torn]).expect_err("it is refused");
         assert!(refused.contains("torn is incomplete"), "{refused}");
+
         let few = compared(&files[..3], &slow[..3]).expect_err("it is refused");
         assert!(few.contains("the minimum is 4 of each side"), "{few}");
     }

@@ -35,31 +35,47 @@ impl<'a> BenchJob<'a> {
     /// Returns the value of `root`, which must pass one, on all PEs; the argument of other PEs is
     /// ignored. All PEs call it.
     pub fn share<T: Serialize + DeserializeOwned>(&self, root: u32, value: Option<&T>) -> T {
-        let bytes = value
-            .filter(|_| self.me == root)
-            .map(to_json)
-            .unwrap_or_default();
-        let mut all = Vec::new();
-        let mut rest = bytes.chunks(CONTROL_BYTES - 16);
-        let mut left = bytes.len() as u64;
+        let bytes = if self.me == root {
+            let bytes = value.map(to_json).unwrap_or_default();
+            self.publish(&bytes);
+            bytes
+        } else {
+            self.read(root)
+        };
+        serde_json::from_slice(&bytes).expect("what was written")
+    }
+
+    /// Lets all other PEs [`read`](Self::read) these bytes.
+    fn publish(&self, bytes: &[u8]) {
+        let mut parts = bytes.chunks(CONTROL_BYTES - 16);
+        let mut left = bytes.len();
         loop {
-            let part = rest.next().unwrap_or_default();
-            left = left.saturating_sub(part.len() as u64);
-            if self.me == root {
-                self.library.post(&framed(part, left));
-            }
+            // At least one part, though it may be empty.
+            let part = parts.next().unwrap_or_default();
+            left -= part.len();
+            self.library.post(&framed(part, left as u64));
             self.library.barrier();
-            let (part, left) = match self.me == root {
-                true => (part.to_vec(), left),
-                false => self.read_part(root),
-            };
-            all.extend(part);
+            // The others read here.
             self.library.barrier();
             if left == 0 {
-                break;
+                return;
             }
         }
-        serde_json::from_slice(&all).expect("what was written")
+    }
+
+    /// Returns the bytes that `root` [publishes](Self::publish).
+    fn read(&self, root: u32) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        loop {
+            self.library.barrier();
+            let part = self.read_part(root);
+            bytes.extend(part.bytes);
+            // The root overwrites the part only after this.
+            self.library.barrier();
+            if part.left == 0 {
+                return bytes;
+            }
+        }
     }
 
     /// Returns the values of all PEs on PE 0, and nothing on other PEs. All PEs call it.
@@ -76,8 +92,7 @@ impl<'a> BenchJob<'a> {
     pub fn gather_numbers(&self, own: &[u64]) -> Vec<Vec<u64>> {
         let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-        let gathered = self.gather_bytes(&bytes);
-        gathered
+        self.gather_bytes(&bytes)
             .iter()
             .map(|bytes| bytes.chunks_exact(8).map(number).collect())
             .collect()
@@ -87,19 +102,29 @@ impl<'a> BenchJob<'a> {
         self.library.post(&framed(own, 0));
         self.library.barrier();
         let wanted = if self.me == 0 { self.n } else { 0 };
-        let all = (0..wanted).map(|pe| self.read_part(pe).0).collect();
+        let all = (0..wanted).map(|pe| self.read_part(pe).bytes).collect();
         self.library.barrier();
         all
     }
 
-    /// Returns the part that `pe` has published, and the number of bytes in later parts.
-    fn read_part(&self, pe: u32) -> (Vec<u8>, u64) {
+    /// Returns the part that `pe` has published.
+    fn read_part(&self, pe: u32) -> Part {
         let head = self.library.read(pe, 16);
         let number =
             |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));
-        let part = self.library.read(pe, 16 + number(0) as usize).split_off(16);
-        (part, number(8))
+        let nbytes = number(0) as usize;
+        Part {
+            bytes: self.library.read(pe, 16 + nbytes).split_off(16),
+            left: number(8),
+        }
     }
+}
+
+/// A part of the bytes that a PE publishes.
+struct Part {
+    bytes: Vec<u8>,
+    /// The number of bytes in later parts.
+    left: u64,
 }
 
 /// Returns a part behind two 8-byte numbers: its length, and the number of bytes in later parts.
@@ -122,19 +147,21 @@ fn clock(library: &Joined<'_>) -> Clock {
     let readings = library.read_clock(20_000);
     let mut steps: Vec<u64> = readings.windows(2).map(|pair| pair[1] - pair[0]).collect();
     steps.sort_unstable();
-    let resolution = steps.iter().copied().find(|&step| step > 0).unwrap_or(1);
+
     // The overhead is a mean, because most steps of a coarse clock are 0. The largest tenth of the
     // steps is left out, since they include interrupts and preemption.
     let usual = &steps[..steps.len() * 9 / 10];
     let overhead = usual.iter().sum::<u64>() as f64 / usual.len() as f64;
-    let resolution = resolution.min(
-        steps
-            .windows(2)
-            .map(|pair| pair[1] - pair[0])
-            .filter(|&d| d > 0)
-            .min()
-            .unwrap_or(resolution),
-    );
+
+    let differences = steps.windows(2).map(|pair| pair[1] - pair[0]);
+    let resolution = steps
+        .iter()
+        .copied()
+        .chain(differences)
+        .filter(|&ns| ns > 0)
+        .min()
+        .unwrap_or(1);
+
     Clock {
         name: "CLOCK_MONOTONIC".into(),
         overhead_ns: overhead,

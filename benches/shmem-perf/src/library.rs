@@ -73,6 +73,18 @@ pub struct Operation {
     functions: Functions,
 }
 
+impl Operation {
+    /// Returns the largest size in bytes for which there is room in the static target.
+    pub fn most_static_bytes(&self) -> u64 {
+        // Strided operations, whose names begin so, write every other word.
+        if self.name.starts_with('i') {
+            STATIC_BYTES / 2
+        } else {
+            STATIC_BYTES
+        }
+    }
+}
+
 #[cfg(test)]
 impl Operation {
     /// Returns an operation that cannot be run.
@@ -409,6 +421,7 @@ impl Joined<'_> {
     /// Panics unless a task is for this job and stays within the allocated memory.
     fn check(&self, task: &Task) {
         let operation = &self.operations()[task.operation as usize];
+
         let n = self.n_pes();
         assert!((0..n as i32).contains(&task.peer), "there is such a PE");
         assert!(
@@ -417,6 +430,7 @@ impl Joined<'_> {
         );
         assert!((1..=MOST_LANES as i32).contains(&task.threads), "threads");
         assert!((0..=MOST_LANES as i32).contains(&task.contexts), "contexts");
+
         let blocks = if operation.blocks_by_member {
             task.team_size as u64
         } else {
@@ -424,13 +438,10 @@ impl Joined<'_> {
         };
         let most = task.off_cache.max(task.nbytes * blocks);
         assert!(most <= self.nbytes, "room in the targets");
-        let room = if operation.name.starts_with('i') {
-            STATIC_BYTES / 2
-        } else {
-            STATIC_BYTES
-        };
-        let is_small = task.nbytes <= room && task.off_cache == 0;
+
+        let is_small = task.nbytes <= operation.most_static_bytes() && task.off_cache == 0;
         assert!(task.is_static == 0 || is_small, "room in the static target");
+
         let least_room = 128 * MOST_LANES as u64;
         assert!(
             self.nbytes >= least_room,
@@ -457,6 +468,7 @@ fn operation(raw: &RawRoutines, index: i32) -> Option<Operation> {
     if unsafe { (raw.operation)(index, &raw mut found) } != 0 {
         return None;
     }
+
     // SAFETY: names are literals of C.
     let name = unsafe { CStr::from_ptr(found.name) };
     Some(Operation {

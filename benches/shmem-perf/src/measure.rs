@@ -310,6 +310,7 @@ impl<'a> Bench<'a> {
                 Vec::new()
             };
         }
+
         match self.role(subject) {
             Role::Leads(peer) => {
                 let task = self.task(subject, nbytes, peer);
@@ -354,7 +355,9 @@ impl<'a> Bench<'a> {
     /// threads has one value per batch. Otherwise each sample of each PE and thread is a value.
     fn each(&self, subject: &Sweep, lanes: &[&[u64]], group: u64) -> Vec<f64> {
         let overhead = self.job.clock.overhead_ns;
+        // Not 0, by which a rate would be divided: the time may be less than the clock's overhead.
         let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
+
         match subject.measure {
             // A collective takes as long as its slowest member.
             Measure::Collective => {

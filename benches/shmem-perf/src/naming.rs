@@ -54,6 +54,7 @@ fn words(shape: &Shape) -> Vec<String> {
         "neighbors" => "pairs of neighbors".into(),
         pairs => format!("{pairs} pairs"),
     };
+
     vec![
         match shape.n_pes {
             0 => String::new(),

@@ -262,6 +262,7 @@ impl PerfOptions {
                 self.max_bytes, self.min_bytes
             ));
         }
+
         if let Some((from, to)) = self.pair
             && from.max(to) >= n_pes
         {
@@ -272,23 +273,25 @@ impl PerfOptions {
         if self.pair.is_some() && self.pairs != Pairs::One {
             return Err("--pair names one pair, which is not what --pairs asks for".into());
         }
-        if let Some(size) = self
-            .team_sizes
-            .iter()
-            .find(|size| !(1..=n_pes).contains(size))
-        {
-            return Err(format!(
-                "--team-sizes {size}: a team has from 1 to {n_pes} members here"
-            ));
+
+        for size in &self.team_sizes {
+            if !(1..=n_pes).contains(size) {
+                return Err(format!(
+                    "--team-sizes {size}: a team has from 1 to {n_pes} members here"
+                ));
+            }
         }
+
         if self.matrix && n_pes < 2 {
             return Err("--matrix needs at least 2 PEs".into());
         }
         if self.off_cache.is_some() && self.memory == TargetMemory::Static {
             return Err("--off-cache needs --memory heap".into());
         }
+
         if let Some(path) = &self.output {
             let extension = path.extension().and_then(|extension| extension.to_str());
+            // A device, such as `/dev/null` or `/dev/stdout`, has no ending.
             if !matches!(extension, Some("json" | "csv")) && !path.starts_with("/dev") {
                 return Err(format!(
                     "--output {}: it must end in .json or .csv",

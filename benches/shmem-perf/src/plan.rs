@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use clap::ValueEnum;
 
-use crate::library::{Operation, OperationKind, STATIC_BYTES};
+use crate::library::{Operation, OperationKind};
 use crate::network::Network;
 use crate::operation::bounds;
 use crate::options::{Pairs, PerfOptions, TargetActivity, TargetMemory, name};
@@ -106,8 +106,34 @@ pub fn plan(
     table: &[Operation],
     facts: JobFacts,
 ) -> Result<Vec<Group>, String> {
-    for name in options.operations.iter().filter(|name| *name != "all") {
-        if !table.iter().any(|operation| is_called(operation, name)) {
+    check_operations(options, table)?;
+
+    let mut groups = Vec::new();
+    for &measure in Measure::value_variants() {
+        if !wants(options, measure) {
+            continue;
+        }
+        let mut subjects = subjects(options, table, facts, measure);
+        if !subjects.is_empty() {
+            let floors = floors(options, facts, measure, table, &subjects);
+            subjects.extend(floors);
+            groups.extend(tables(measure, subjects));
+        }
+    }
+
+    if groups.is_empty() {
+        return Err(
+            "nothing is left to measure: these measures do not apply to these operations and sizes"
+                .into(),
+        );
+    }
+    Ok(groups)
+}
+
+/// Refuses names of operations that the library does not have.
+fn check_operations(options: &PerfOptions, table: &[Operation]) -> Result<(), String> {
+    for name in &options.operations {
+        if name != "all" && !table.iter().any(|operation| is_called(operation, name)) {
             let names: Vec<&str> = table
                 .iter()
                 .map(|operation| operation.name.as_str())
@@ -118,51 +144,48 @@ pub fn plan(
             ));
         }
     }
+    Ok(())
+}
+
+/// Returns what is measured of the library.
+fn subjects(
+    options: &PerfOptions,
+    table: &[Operation],
+    facts: JobFacts,
+    measure: Measure,
+) -> Vec<Sweep> {
     let has_signals = table
         .iter()
         .any(|operation| operation.name == "put_signal round trip");
-    let mut groups = Vec::new();
-    for &measure in Measure::value_variants()
-        .iter()
-        .filter(|measure| wants(options, **measure))
-    {
-        let mut subjects = Vec::new();
-        for (index, operation) in table.iter().enumerate() {
-            let stands_in = operation.name == "put_fence_p round trip";
-            let is_usual = options.operations.is_empty();
-            if is_floor(operation) || (is_usual && stands_in && has_signals) {
-                continue;
-            }
-            if asks_for(options, measure, operation) && applies(measure, operation) {
-                subjects.extend(library_subjects(options, facts, measure, index, operation));
-            }
+
+    let mut subjects = Vec::new();
+    for (index, operation) in table.iter().enumerate() {
+        // It does what a put with a signal does, for libraries without those: where both are
+        // there, it is measured only if it is named.
+        let stands_in = operation.name == "put_fence_p round trip";
+        let is_usual = options.operations.is_empty();
+        if is_floor(operation) || (is_usual && stands_in && has_signals) {
+            continue;
         }
-        if measure == Measure::Event && options.operations.is_empty() {
-            subjects.push(Sweep {
-                call: Callee::Init,
-                name: "init".into(),
-                measure: Measure::Event,
-                is_floor: false,
-                sizes: vec![0],
-                shape: Shape {
-                    n_pes: facts.n_pes,
-                    ..Shape::default()
-                },
-            });
-        }
-        if !subjects.is_empty() {
-            let floors = floors(options, facts, measure, table, &subjects);
-            subjects.extend(floors);
-            groups.extend(tables(measure, subjects));
+        if asks_for(options, measure, operation) && applies(measure, operation) {
+            subjects.extend(library_subjects(options, facts, measure, index, operation));
         }
     }
-    if groups.is_empty() {
-        return Err(
-            "nothing is left to measure: these measures do not apply to these operations and sizes"
-                .into(),
-        );
+
+    if measure == Measure::Event && options.operations.is_empty() {
+        subjects.push(Sweep {
+            call: Callee::Init,
+            name: "init".into(),
+            measure: Measure::Event,
+            is_floor: false,
+            sizes: vec![0],
+            shape: Shape {
+                n_pes: facts.n_pes,
+                ..Shape::default()
+            },
+        });
     }
-    Ok(groups)
+    subjects
 }
 
 fn wants(options: &PerfOptions, measure: Measure) -> bool {
@@ -188,8 +211,10 @@ pub fn needs_blocks(options: &PerfOptions, table: &[Operation]) -> bool {
 
 /// Returns true if a name denotes an operation: `put_signal` also denotes `put_signal round trip`.
 fn is_called(operation: &Operation, name: &str) -> bool {
-    let rest = operation.name.strip_prefix(name);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    operation
+        .name
+        .strip_prefix(name)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
 fn is_floor(operation: &Operation) -> bool {
@@ -222,74 +247,80 @@ fn library_subjects(
     index: usize,
     operation: &Operation,
 ) -> Vec<Sweep> {
-    let teams = match (measure, options.team_sizes.as_slice()) {
-        (Measure::Collective, []) => vec![Some(facts.n_pes)],
-        // All PEs take part in these, whatever `--team-sizes` says.
-        (Measure::Collective, _)
-            if operation.name.ends_with("barrier_all") || operation.name == "malloc and free" =>
-        {
-            vec![Some(facts.n_pes)]
+    // All PEs take part in these, whatever `--team-sizes` says.
+    let is_of_all = operation.name.ends_with("barrier_all") || operation.name == "malloc and free";
+    let team_sizes: Vec<Option<u32>> = if measure != Measure::Collective {
+        vec![None]
+    } else if options.team_sizes.is_empty() || is_of_all {
+        vec![Some(facts.n_pes)]
+    } else {
+        options.team_sizes.iter().copied().map(Some).collect()
+    };
+    // A target that has to answer, or that issues operations itself, cannot compute meanwhile.
+    let target_computes = options.target == TargetActivity::Computes
+        && operation.kind == OperationKind::Alone
+        && measure != Measure::BidirectionalBandwidth;
+
+    let mut subjects = Vec::new();
+    for team_size in team_sizes {
+        let sizes = sizes(options, measure, operation, team_size.unwrap_or(1));
+        if sizes.is_empty() {
+            continue;
         }
-        (Measure::Collective, sizes) => sizes.iter().copied().map(Some).collect(),
-        _ => vec![None],
-    };
-    let sweep = |team_size: Option<u32>| Sweep {
-        call: Callee::Library(index),
-        name: operation.name.clone(),
-        measure,
-        is_floor: is_floor(operation),
-        sizes: sizes(options, measure, operation, team_size.unwrap_or(1)),
-        shape: Shape {
-            target_computes: options.target == TargetActivity::Computes
-                && operation.kind == OperationKind::Alone
-                && measure != Measure::BidirectionalBandwidth,
-            ..shape(options, facts, measure, team_size)
-        },
-    };
-    teams
-        .into_iter()
-        .map(sweep)
-        .filter(|subject| !subject.sizes.is_empty())
-        .collect()
+        subjects.push(Sweep {
+            call: Callee::Library(index),
+            name: operation.name.clone(),
+            measure,
+            is_floor: is_floor(operation),
+            sizes,
+            shape: Shape {
+                target_computes,
+                ..shape(options, facts, measure, team_size)
+            },
+        });
+    }
+    subjects
 }
 
+/// Returns the shape of a subject; `team_size` is the number of a collective's members.
 fn shape(
     options: &PerfOptions,
     facts: JobFacts,
     measure: Measure,
     team_size: Option<u32>,
 ) -> Shape {
-    let is_collective = team_size.is_some();
+    if team_size.is_some() {
+        // Collectives have none of what the options say about pairs.
+        return Shape {
+            n_pes: facts.n_pes,
+            pairs: String::new(),
+            team_size,
+            contexts: 0,
+            threads: 1,
+            window: 1,
+            memory: name(TargetMemory::Heap),
+            target_computes: false,
+        };
+    }
+
     let is_windowed = matches!(
         measure,
         Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate
     );
+    // Other pairs would compete with the measured one for the network.
     let is_of_one_pair = measure == Measure::Overlap;
-    let pairs = if is_of_one_pair {
-        Pairs::One
-    } else {
-        options.pairs
-    };
     Shape {
         n_pes: facts.n_pes,
-        pairs: if is_collective {
-            String::new()
+        pairs: name(if is_of_one_pair {
+            Pairs::One
         } else {
-            name(pairs)
-        },
-        team_size,
-        contexts: if is_collective { 0 } else { options.contexts },
-        threads: if is_collective || is_of_one_pair {
-            1
-        } else {
-            options.threads
-        },
-        window: if is_windowed { options.window } else { 1 },
-        memory: name(if is_collective {
-            TargetMemory::Heap
-        } else {
-            options.memory
+            options.pairs
         }),
+        team_size: None,
+        contexts: options.contexts,
+        threads: if is_of_one_pair { 1 } else { options.threads },
+        window: if is_windowed { options.window } else { 1 },
+        memory: name(options.memory),
         target_computes: false,
     }
 }
@@ -301,24 +332,21 @@ fn sizes(options: &PerfOptions, measure: Measure, operation: &Operation, members
     if operation.most == operation.least {
         return vec![operation.least];
     }
+
     let blocks = if operation.blocks_by_member {
         u64::from(members)
     } else {
         1
     };
     let is_static = options.memory == TargetMemory::Static && measure != Measure::Collective;
-    let most_static = if operation.name.starts_with('i') {
-        STATIC_BYTES / 2
-    } else {
-        STATIC_BYTES
-    };
     let fits = |size: &u64| {
         let is_whole = operation.least < 8 || size.is_multiple_of(8);
-        let has_room =
-            size * blocks <= options.most_bytes(blocks) && (!is_static || *size <= most_static);
-        is_whole && has_room && *size >= operation.least
+        let fits_into_heap = size * blocks <= options.most_bytes(blocks);
+        let fits_into_static = !is_static || *size <= operation.most_static_bytes();
+        *size >= operation.least && is_whole && fits_into_heap && fits_into_static
     };
     let sizes = options.sizes().into_iter().filter(fits);
+
     match measure {
         // By default only the smallest size: larger ones are limited by the bandwidth.
         Measure::MessageRate if options.measures.is_empty() => sizes.take(1).collect(),
@@ -346,6 +374,7 @@ fn floors(
         memory: TargetMemory::Heap,
         ..options.clone()
     };
+
     let suits = |operation: &Operation| match operation.kind {
         OperationKind::Plain => {
             measure == Measure::Latency || (measure == Measure::Bandwidth && operation.most == 0)
@@ -355,24 +384,32 @@ fn floors(
     };
     // The sizes of all subjects that the floor of this name bounds.
     let sizes = |name: &str| -> Vec<u64> {
-        let bounded = subjects
-            .iter()
-            .filter(|subject| bounds(name, &subject.name));
-        let sizes = bounded.flat_map(|subject| subject.sizes.iter().copied());
-        sizes.collect::<BTreeSet<u64>>().into_iter().collect()
+        let mut sizes = BTreeSet::new();
+        for subject in subjects {
+            if bounds(name, &subject.name) {
+                sizes.extend(&subject.sizes);
+            }
+        }
+        sizes.into_iter().collect()
     };
+
     let mut floors = Vec::new();
     if facts.shares_memory {
-        for (index, operation) in table.iter().enumerate().filter(|(_, found)| suits(found)) {
+        for (index, operation) in table.iter().enumerate() {
+            if !suits(operation) {
+                continue;
+            }
             let mut sizes = sizes(&operation.name);
             sizes.retain(|size| operation.most == 0 || operation.most == *size);
-            let all = library_subjects(&plain, facts, measure, index, operation);
-            floors.extend(all.into_iter().map(|floor| Sweep {
-                sizes: sizes.clone(),
-                ..floor
-            }));
+            for floor in library_subjects(&plain, facts, measure, index, operation) {
+                floors.push(Sweep {
+                    sizes: sizes.clone(),
+                    ..floor
+                });
+            }
         }
     }
+
     if matches!(measure, Measure::Latency | Measure::Bandwidth) {
         let wire = |medium, direction, name: &str| Sweep {
             call: Callee::Wire(medium, direction),
@@ -382,24 +419,30 @@ fn floors(
             sizes: sizes(name),
             shape: shape(&plain, facts, measure, None),
         };
+
+        // The kernel's way between two processes of a host, for PEs that do not share memory.
         if !facts.shares_memory && facts.shares_host {
-            let socket = |direction, name| wire(Medium::Socket, direction, name);
-            floors.extend(match measure {
-                Measure::Latency => vec![
-                    socket(Direction::Stream, "socket transfer"),
-                    socket(Direction::RoundTrip, "socket round trip"),
-                ],
-                _ => vec![socket(Direction::Stream, "socket")],
-            });
+            if measure == Measure::Latency {
+                floors.push(wire(Medium::Socket, Direction::Stream, "socket transfer"));
+                floors.push(wire(
+                    Medium::Socket,
+                    Direction::RoundTrip,
+                    "socket round trip",
+                ));
+            } else {
+                floors.push(wire(Medium::Socket, Direction::Stream, "socket"));
+            }
         }
-        let networks = Network::ALL.into_iter().zip(facts.networks);
-        for network in networks.filter_map(|(network, is_wanted)| is_wanted.then_some(network)) {
-            let transfers = network.transfers();
-            floors.extend(
-                transfers.map(|(direction, name)| wire(Medium::Network(network), direction, name)),
-            );
+
+        for (network, is_wanted) in Network::ALL.into_iter().zip(facts.networks) {
+            if is_wanted {
+                for (direction, name) in network.transfers() {
+                    floors.push(wire(Medium::Network(network), direction, name));
+                }
+            }
         }
     }
+
     floors.retain(|floor| !floor.sizes.is_empty());
     floors
 }
@@ -410,32 +453,34 @@ fn tables(measure: Measure, subjects: Vec<Sweep>) -> Vec<Group> {
     let (single, sized): (Vec<Sweep>, Vec<Sweep>) = subjects
         .into_iter()
         .partition(|subject| subject.sizes.len() == 1);
-    let title = |is_by_size: bool| {
-        let title = match measure {
-            Measure::Latency if is_by_size => "Latency by size: median (99 % are not above)",
-            Measure::Latency => "Latency",
-            Measure::Bandwidth => "Bandwidth by size: median",
-            Measure::BidirectionalBandwidth => "Bandwidth of both ways at once by size: median",
-            Measure::MessageRate => "Message rate",
-            Measure::Overlap => "Overlap: part of a transfer's time in which the PE can compute",
-            Measure::Collective if is_by_size => {
-                "Collectives by size: median of the slowest member (99 % are not above)"
-            }
-            Measure::Collective => "Collectives without a size, the slowest member",
-            Measure::Event => "Start",
-        };
-        title.to_owned()
-    };
-    let group = |is_by_size: bool, subjects| Group {
-        title: title(is_by_size),
-        is_by_size,
-        subjects,
-    };
-    let groups = [group(false, single), group(true, sized)];
+
+    let mut groups = Vec::new();
+    for (is_by_size, subjects) in [(false, single), (true, sized)] {
+        if !subjects.is_empty() {
+            groups.push(Group {
+                title: title(measure, is_by_size).to_owned(),
+                is_by_size,
+                subjects,
+            });
+        }
+    }
     groups
-        .into_iter()
-        .filter(|group| !group.subjects.is_empty())
-        .collect()
+}
+
+fn title(measure: Measure, is_by_size: bool) -> &'static str {
+    match measure {
+        Measure::Latency if is_by_size => "Latency by size: median (99 % are not above)",
+        Measure::Latency => "Latency",
+        Measure::Bandwidth => "Bandwidth by size: median",
+        Measure::BidirectionalBandwidth => "Bandwidth of both ways at once by size: median",
+        Measure::MessageRate => "Message rate",
+        Measure::Overlap => "Overlap: part of a transfer's time in which the PE can compute",
+        Measure::Collective if is_by_size => {
+            "Collectives by size: median of the slowest member (99 % are not above)"
+        }
+        Measure::Collective => "Collectives without a size, the slowest member",
+        Measure::Event => "Start",
+    }
 }
 
 /// Returns the pairs, each the PE that issues and its peer. A PE is in one pair at most. The only

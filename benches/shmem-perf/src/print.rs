@@ -35,25 +35,41 @@ pub fn paragraph(first: &str, text: &str) -> String {
 /// columns are aligned at the left, the others at the right.
 pub fn aligned(indent: &str, rows: &[Vec<String>], n_left: usize) -> String {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column));
-    let width = |column| {
-        cells(column)
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..n_columns).map(width).collect();
+    let mut widths = vec![0; n_columns];
+    for row in rows {
+        for (cell, width) in row.iter().zip(&mut widths) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+
     let mut text = String::new();
     for row in rows {
-        let cell = |(column, (cell, &width)): (usize, (&String, &usize))| match column < n_left {
-            true => format!("{cell:<width$}"),
-            false => format!("{cell:>width$}"),
-        };
-        let cells: Vec<String> = row.iter().zip(&widths).enumerate().map(cell).collect();
+        let mut cells = Vec::new();
+        for (column, cell) in row.iter().enumerate() {
+            let width = widths[column];
+            cells.push(if column < n_left {
+                format!("{cell:<width$}")
+            } else {
+                format!("{cell:>width$}")
+            });
+        }
         text += format!("{indent}{}", cells.join("  ")).trim_end();
         text.push('\n');
     }
     text
+}
+
+/// Opens the file to which this link of `/proc` leads, if it is a terminal.
+fn open_terminal(link: &str) -> Option<File> {
+    // Anything but a terminal is left alone: opening a pipe could wait.
+    let target = std::fs::read_link(link).ok()?;
+    let name = target.to_string_lossy();
+    if !name.starts_with("/dev/pts/") && !name.starts_with("/dev/tty") {
+        return None;
+    }
+
+    let file = File::options().write(true).open(&target).ok()?;
+    file.is_terminal().then_some(file)
 }
 
 const BAR_WIDTH: usize = 30;
@@ -70,26 +86,13 @@ impl Bar {
     /// Creates a bar on the terminal of standard error, or of the launcher that forwards it.
     /// Without such a terminal, or unless `is_wanted`, the bar shows nothing.
     pub fn new(is_wanted: bool) -> Self {
-        let launchers = format!("/proc/{}/fd/2", parent_id());
-        let places = ["/proc/self/fd/2", &launchers];
-        let open = |path: &&str| {
-            // Anything but a terminal is left alone: opening a pipe could wait.
-            let target = std::fs::read_link(path).ok()?;
-            let name = target.to_string_lossy();
-            if !["/dev/pts/", "/dev/tty"]
-                .iter()
-                .any(|start| name.starts_with(start))
-            {
-                return None;
-            }
-            let file = File::options().write(true).open(&target).ok()?;
-            file.is_terminal().then_some(file)
-        };
         let terminal = if is_wanted {
-            places.iter().find_map(open)
+            let of_launcher = format!("/proc/{}/fd/2", parent_id());
+            open_terminal("/proc/self/fd/2").or_else(|| open_terminal(&of_launcher))
         } else {
             None
         };
+
         Self {
             terminal,
             cleared: Instant::now(),

@@ -62,49 +62,18 @@ pub fn repeat(
     value: impl Fn(f64) -> f64,
 ) -> Point {
     let start = Instant::now();
-    // The warm-up also finds out how long an operation takes, and so the size of the groups.
-    let (mut group, mut n_calls, mut done) = (1, 1, 2);
-    let mut each = median(&times(Batch {
-        samples: 2,
-        group,
-        warms_up: true,
-    }));
-    loop {
-        if limits.groups && each * (group as f64) < READINGS * limits.clock_ns {
-            let needed = 1.2 * READINGS * limits.clock_ns / each.max(0.01);
-            group = (needed.ceil() as u64).clamp(group + 1, LARGEST_GROUP);
-        }
-        let lasted = start.elapsed();
-        let is_warm = match limits.warm_up {
-            Some(n) => done + group > n,
-            None => {
-                let warm_up = (limits.time / 50).min(LONGEST_WARM_UP);
-                lasted > limits.time / 4 || (n_calls >= 3 && lasted >= warm_up)
-            }
-        };
-        if is_warm {
-            break;
-        }
-        let fitting = match limits.warm_up {
-            Some(n) => (n - done) / group,
-            None => fitting(limits.time / 200, each * group as f64),
-        };
-        let samples = fitting.clamp(1, limits.most_samples);
-        each = median(&times(Batch {
-            samples,
-            group,
-            warms_up: true,
-        }));
-        n_calls += 1;
-        done += samples * group;
-    }
+    let WarmedUp { group, sample_ns } = warm_up(start, limits, &mut times);
+
     let wanted = limits.iterations.map(|n| n.div_ceil(group));
     let samples = match wanted {
         Some(n) => n.div_ceil(u64::from(BATCHES)),
-        None => fitting(limits.time / BATCHES, each * group as f64),
+        None => fitting(limits.time / BATCHES, sample_ns),
     };
     let samples = samples.clamp(1, limits.most_samples);
-    let (mut seen, mut n_samples, mut kept) = (SampleSet::new(), 0, Vec::new());
+
+    let mut seen = SampleSet::new();
+    let mut n_samples = 0;
+    let mut kept = Vec::new();
     let ended = loop {
         let samples = wanted.map_or(samples, |n| samples.min(n - n_samples));
         let batch = Batch {
@@ -118,6 +87,7 @@ pub fn repeat(
         if limits.keeps_samples {
             kept.push(values);
         }
+
         match wanted {
             Some(n) if n_samples >= n => break Ended::Counted,
             Some(_) => {}
@@ -126,6 +96,8 @@ pub fn repeat(
             None => {}
         }
     };
+
+    // The mean of a group hides the slow operations that a histogram is to show.
     let histogram = if group == 1 {
         seen.histogram()
     } else {
@@ -137,6 +109,68 @@ pub fn repeat(
         histogram,
         by_pe: None,
         samples: kept,
+    }
+}
+
+/// The result of a warm-up.
+struct WarmedUp {
+    /// The number of operations of a sample.
+    group: u64,
+    /// The nanoseconds that a sample takes.
+    sample_ns: f64,
+}
+
+/// Runs batches until caches, connections and the CPU's frequency are those of a long run, which
+/// began at `start`. This also finds out how long an operation takes, and so the size of the groups.
+fn warm_up(
+    start: Instant,
+    limits: &RepeatLimits,
+    mut times: impl FnMut(Batch) -> Vec<f64>,
+) -> WarmedUp {
+    let mut group = 1;
+    let mut n_batches = 1;
+    let mut n_operations = 2;
+    let mut operation_ns = median(&times(Batch {
+        samples: 2,
+        group,
+        warms_up: true,
+    }));
+
+    loop {
+        if limits.groups && operation_ns * (group as f64) < READINGS * limits.clock_ns {
+            // A fifth more than needed, or else variation would make the next group too small too.
+            // The time of an operation may come out as 0.
+            let needed = 1.2 * READINGS * limits.clock_ns / operation_ns.max(0.01);
+            group = (needed.ceil() as u64).clamp(group + 1, LARGEST_GROUP);
+        }
+        let sample_ns = operation_ns * group as f64;
+
+        let lasted = start.elapsed();
+        let is_warm = match limits.warm_up {
+            Some(n) => n_operations + group > n,
+            // Three batches, since the first ones have other groups; but a quarter of the time is
+            // the most, or slow operations would leave none for the measurement.
+            None => {
+                let enough = (limits.time / 50).min(LONGEST_WARM_UP);
+                lasted > limits.time / 4 || (n_batches >= 3 && lasted >= enough)
+            }
+        };
+        if is_warm {
+            return WarmedUp { group, sample_ns };
+        }
+
+        let samples = match limits.warm_up {
+            Some(n) => (n - n_operations) / group,
+            None => fitting(limits.time / 200, sample_ns),
+        };
+        let samples = samples.clamp(1, limits.most_samples);
+        operation_ns = median(&times(Batch {
+            samples,
+            group,
+            warms_up: true,
+        }));
+        n_batches += 1;
+        n_operations += samples * group;
     }
 }
 

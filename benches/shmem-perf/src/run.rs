@@ -50,6 +50,7 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
         start: Instant::now(),
         variables: machine::variables(),
     };
+
     let rest = arguments.get(2..).unwrap_or_default();
     let subcommand: Option<Subcommand> = match arguments.get(1).map(String::as_str) {
         Some("build") => Some(compile::run),
@@ -64,6 +65,7 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
             MISUSED
         });
     }
+
     match PerfOptions::try_parse_from(arguments) {
         Ok(options) => match library.join(options.threads > 1 || options.thread_multiple) {
             Ok(joined) => run(&options, &invocation, joined),
@@ -79,6 +81,7 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
                 FAILED
             }
         },
+        // In a job, or else each PE would print the same message.
         Err(error) => match library.join(false) {
             Ok(joined) => refuse(
                 joined,

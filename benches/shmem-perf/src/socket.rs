@@ -26,22 +26,27 @@ impl Socket {
     /// Connects the two PEs of a pair. If `spins`, their sockets do not block, and they poll. All
     /// PEs call it. Returns `None` on other PEs, and on one or both of the pair if it fails.
     pub fn connect(job: &BenchJob<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
-        let listener = (job.me == from)
-            .then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok())
-            .flatten();
-        let port = listener
+        let mut listener = None;
+        if job.me == from {
+            listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok();
+        }
+        let port: Option<u16> = listener
             .as_ref()
-            .and_then(|listener| listener.local_addr().ok());
-        let port: Option<u16> = job.share(from, Some(&port.map(|address| address.port())));
-        let port = port?;
+            .and_then(|listener| listener.local_addr().ok())
+            .map(|address| address.port());
+        // All PEs leave here together if there is none, so none waits in the next `share`.
+        let port = job.share(from, Some(&port))?;
+
         let mut stream = None;
         if job.me == to {
             stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
         }
+        // If it could not connect, accepting would wait forever.
         let is_connected: bool = job.share(to, Some(&stream.is_some()));
-        if let Some(listener) = listener.filter(|_| is_connected) {
+        if is_connected && let Some(listener) = listener {
             stream = listener.accept().ok().map(|(stream, _)| stream);
         }
+
         let stream = stream?;
         stream.set_nodelay(true).ok()?;
         stream.set_nonblocking(spins).ok()?;
@@ -56,7 +61,8 @@ impl Socket {
     }
 
     fn send(&mut self, nbytes: u64) -> std::io::Result<()> {
-        let (mut rest, mut polls) = (&self.buffer[..nbytes as usize], 0);
+        let mut rest = &self.buffer[..nbytes as usize];
+        let mut polls = 0;
         while !rest.is_empty() {
             match self.stream.write(rest) {
                 Ok(sent) => rest = &rest[sent..],
@@ -68,7 +74,8 @@ impl Socket {
     }
 
     fn receive(&mut self, nbytes: u64) -> std::io::Result<()> {
-        let (mut rest, mut polls) = (&mut self.buffer[..nbytes as usize], 0);
+        let mut rest = &mut self.buffer[..nbytes as usize];
+        let mut polls = 0;
         while !rest.is_empty() {
             match self.stream.read(rest) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),

@@ -65,8 +65,9 @@ pub struct Compared<'a> {
     /// The series as one of the runs before has it.
     pub series: &'a Series,
     pub nbytes: u64,
-    /// The medians of the values that were tested, before and after.
-    pub medians: (f64, f64),
+    /// The median of the values of the runs before that were tested.
+    pub median_before: f64,
+    pub median_after: f64,
     /// The time of the same work after, divided by the time before.
     pub ratio: f64,
     /// The probability of such a difference by chance, corrected for the number of comparisons.
@@ -86,8 +87,10 @@ pub struct Comparison<'a> {
     pub basis: Basis,
     /// The figures in the order of the series of the runs before, and then of their sizes.
     pub compared: Vec<Compared<'a>>,
-    /// What only the runs before have, and what only the runs after have.
-    pub alone: (Vec<Alone<'a>>, Vec<Alone<'a>>),
+    /// What only the runs before have.
+    pub alone_before: Vec<Alone<'a>>,
+    /// What only the runs after have.
+    pub alone_after: Vec<Alone<'a>>,
 }
 
 impl Comparison<'_> {
@@ -109,69 +112,84 @@ pub fn judge<'a>(
     threshold: f64,
 ) -> Result<Comparison<'a>, String> {
     let basis = Basis::of(before.len(), after.len())?;
+    let series_before = all_series(before);
+    let series_after = all_series(after);
+
     let mut compared = Vec::new();
-    let mut has_enough_runs = Vec::new();
-    let (series_before, series_after) = (all_series(before), all_series(after));
-    for series in series_before
-        .iter()
-        .filter(|series| contains(&series_after, series))
-    {
-        let curves = [before, after].map(|runs| curves_of(runs, series));
-        for nbytes in sizes(&curves[0]) {
-            let [a, b] = curves
-                .each_ref()
-                .map(|curves| values(basis, curves, nbytes));
-            if a.is_empty() || b.is_empty() {
+    let mut has_enough_values = Vec::new();
+    for series in &series_before {
+        if !contains(&series_after, series) {
+            continue;
+        }
+        let curves_before = curves_of(before, series);
+        let curves_after = curves_of(after, series);
+        for nbytes in sizes(&curves_before) {
+            let old = values(basis, &curves_before, nbytes);
+            let new = values(basis, &curves_after, nbytes);
+            if old.is_empty() || new.is_empty() {
                 continue;
             }
-            let (old, new) = (median(&a), median(&b));
-            has_enough_runs.push(least_p_value(a.len(), b.len()) <= LEVEL);
+            let median_before = median(&old);
+            let median_after = median(&new);
+            has_enough_values.push(least_p_value(old.len(), new.len()) <= LEVEL);
             compared.push(Compared {
                 series,
                 nbytes,
-                medians: (old, new),
-                ratio: ratio(series.measure.cost(old), series.measure.cost(new)),
-                p: p_value(&a, &b),
+                median_before,
+                median_after,
+                ratio: ratio(
+                    series.measure.cost(median_before),
+                    series.measure.cost(median_after),
+                ),
+                p: p_value(&old, &new),
+                // Judged below, when all probabilities are known, which the correction needs.
                 verdict: Change::TooFew,
             });
         }
     }
+
     correct(&mut compared);
-    for (one, has_enough_runs) in compared.iter_mut().zip(has_enough_runs) {
-        one.verdict = match () {
-            () if !has_enough_runs => Change::TooFew,
-            () if one.p <= LEVEL && one.ratio > 1.0 + threshold => Change::Slower,
-            () if one.p <= LEVEL && one.ratio < 1.0 / (1.0 + threshold) => Change::Faster,
-            () => Change::Equal,
+    for (one, has_enough_values) in compared.iter_mut().zip(has_enough_values) {
+        one.verdict = if !has_enough_values {
+            Change::TooFew
+        } else if one.p <= LEVEL && one.ratio > 1.0 + threshold {
+            Change::Slower
+        } else if one.p <= LEVEL && one.ratio < 1.0 / (1.0 + threshold) {
+            Change::Faster
+        } else {
+            Change::Equal
         };
     }
-    let alone = (
-        alone(before, &series_before, after),
-        alone(after, &series_after, before),
-    );
+
     Ok(Comparison {
         basis,
         compared,
-        alone,
+        alone_before: alone(before, &series_before, after),
+        alone_after: alone(after, &series_after, before),
     })
 }
 
 /// Returns what the other runs lack of these series of some runs.
 fn alone<'a>(runs: &'a [Record], series: &[&'a Series], others: &[Record]) -> Vec<Alone<'a>> {
     let others_series = all_series(others);
-    let lacking = |series: &&'a Series| {
+    let mut alone = Vec::new();
+    for &series in series {
         if !contains(&others_series, series) {
-            return Some(Alone {
+            alone.push(Alone {
                 series,
                 sizes: Vec::new(),
             });
+            continue;
         }
-        let known = sizes(&curves_of(others, series));
+
+        let others_sizes = sizes(&curves_of(others, series));
         let mut sizes = sizes(&curves_of(runs, series));
-        sizes.retain(|nbytes| !known.contains(nbytes));
-        (!sizes.is_empty()).then_some(Alone { series, sizes })
-    };
-    series.iter().filter_map(lacking).collect()
+        sizes.retain(|nbytes| !others_sizes.contains(nbytes));
+        if !sizes.is_empty() {
+            alone.push(Alone { series, sizes });
+        }
+    }
+    alone
 }
 
 /// Returns the series of some runs, each once.
@@ -190,8 +208,9 @@ fn contains(all: &[&Series], series: &Series) -> bool {
 }
 
 fn curves_of<'a>(runs: &'a [Record], series: &Series) -> Vec<&'a [Point]> {
-    let all = runs.iter().flat_map(|run| &run.series);
-    all.filter(|one| one.is_same_as(series))
+    runs.iter()
+        .flat_map(|run| &run.series)
+        .filter(|one| one.is_same_as(series))
         .map(|one| one.points.as_slice())
         .collect()
 }
@@ -222,6 +241,7 @@ fn values(basis: Basis, curves: &[&[Point]], nbytes: u64) -> Vec<f64> {
         .copied()
         .filter(|value| value.is_finite())
         .collect();
+
     match basis {
         Basis::Batches if !batches.is_empty() => batches,
         Basis::Batches | Basis::Runs => points.map(|point| point.summary.p50).collect(),
@@ -239,6 +259,9 @@ fn correct(compared: &mut [Compared]) {
     let n = compared.len() as f64;
     let mut order: Vec<usize> = (0..compared.len()).collect();
     order.sort_by(|&i, &j| compared[i].p.total_cmp(&compared[j].p));
+
+    // From the highest to the lowest: a figure is called different at each level at which one with
+    // a higher probability is, so it gets at most the value of that one.
     let mut least = 1.0f64;
     for (rank, &i) in order.iter().enumerate().rev() {
         least = least.min(compared[i].p * n / (rank as f64 + 1.0));

@@ -12,86 +12,127 @@ use crate::units;
 
 /// Returns the whole text.
 pub fn words(
-    runs: (&[Record], &[Record]),
+    before: &[Record],
+    after: &[Record],
     found: &Comparison,
     threshold: f64,
     lists_equal: bool,
 ) -> String {
     let mut text = String::new();
-    for sentence in doubts(runs.0, runs.1) {
+    for sentence in doubts(before, after) {
         text += &paragraph("note: ", &sentence);
     }
+    text += &differences(found, lists_equal);
+    for (alone, when) in [
+        (&found.alone_before, "before"),
+        (&found.alone_after, "after"),
+    ] {
+        if !alone.is_empty() {
+            text += &paragraph(&format!("only {when}: "), &listed(alone, lists_equal));
+        }
+    }
+    text += &counts(found);
+
+    let tested = match found.basis {
+        Basis::Batches => "the medians of batches".into(),
+        Basis::Runs => format!("the medians of {} and {} runs", before.len(), after.len()),
+    };
+    let test = format!(
+        "two-sided Mann-Whitney on {tested} at {:.0} %, corrected for {} comparisons (Benjamini-Hochberg); \
+         medians that differ by {threshold} % or less are equal. A ratio is of times: above 1 is slower.",
+        LEVEL * 100.0,
+        found.compared.len()
+    );
+    text += &paragraph("Test: ", &test);
+    let n_runs = before.len().min(after.len());
+    text += &paragraph("", &reach(n_runs, found, threshold));
+
+    text
+}
+
+/// Returns a table of the figures that differ, with the others after them if they are wanted too.
+fn differences(found: &Comparison, lists_equal: bool) -> String {
+    let mut text = String::new();
     let series: Vec<&Series> = found.compared.iter().map(|one| one.series).collect();
     let names = names(&series);
     if !names.common.is_empty() {
         text += &paragraph("note: ", &format!("all with {}.", names.common));
     }
+
+    let mut verdicts = vec![Change::Slower, Change::Faster];
+    if lists_equal {
+        verdicts.extend([Change::TooFew, Change::Equal]);
+    }
     let mut rows = vec![HEAD.map(str::to_owned).to_vec()];
-    for verdict in [
-        Change::Slower,
-        Change::Faster,
-        Change::TooFew,
-        Change::Equal,
-    ] {
-        if verdict < Change::Equal || lists_equal {
-            let all = found.compared.iter().zip(&names.names);
-            rows.extend(
-                all.filter(|(one, _)| one.verdict == verdict)
-                    .map(|(one, name)| row(one, name)),
-            );
+    for verdict in verdicts {
+        for (one, name) in found.compared.iter().zip(&names.names) {
+            if one.verdict == verdict {
+                rows.push(row(one, name));
+            }
         }
     }
+    // A head without rows says nothing.
     if rows.len() > 1 {
         let _ = writeln!(text, "{}", aligned("", &rows, 3));
     }
-    let alone = [(&found.alone.0, "before"), (&found.alone.1, "after")];
-    for (alone, when) in alone.into_iter().filter(|(alone, _)| !alone.is_empty()) {
-        text += &paragraph(&format!("only {when}: "), &listed(alone, lists_equal));
+
+    text
+}
+
+/// The number of figures with each verdict.
+#[derive(Default)]
+struct Counts {
+    slower: usize,
+    faster: usize,
+    equal: usize,
+    too_few: usize,
+}
+
+impl Counts {
+    fn add(&mut self, verdict: Change) {
+        match verdict {
+            Change::Slower => self.slower += 1,
+            Change::Faster => self.faster += 1,
+            Change::Equal => self.equal += 1,
+            Change::TooFew => self.too_few += 1,
+        }
     }
-    let count = |verdict| {
-        let mut n = [0, 0];
-        let judged = found.compared.iter().filter(|one| one.verdict == verdict);
-        judged.for_each(|one| n[usize::from(one.series.is_floor)] += 1);
-        n
-    };
-    let [slower, faster, equal, few] = [
-        Change::Slower,
-        Change::Faster,
-        Change::Equal,
-        Change::TooFew,
-    ]
-    .map(count);
-    let _ = write!(
-        text,
+}
+
+/// Returns a line with the numbers of verdicts on the library's figures, and, if floors differ, a
+/// sentence about those.
+fn counts(found: &Comparison) -> String {
+    let mut of_library = Counts::default();
+    let mut of_floors = Counts::default();
+    let mut n_floors = 0;
+    for one in &found.compared {
+        if one.series.is_floor {
+            of_floors.add(one.verdict);
+            n_floors += 1;
+        } else {
+            of_library.add(one.verdict);
+        }
+    }
+
+    let mut text = format!(
         "{} slower, {} faster, {} equal",
-        slower[0], faster[0], equal[0]
+        of_library.slower, of_library.faster, of_library.equal
     );
-    if few[0] > 0 {
-        let _ = write!(text, ", {} of too few values to say", few[0]);
+    if of_library.too_few > 0 {
+        let _ = write!(text, ", {} of too few values to say", of_library.too_few);
     }
-    let _ = match slower[1] + faster[1] + equal[1] + few[1] {
-        0 => writeln!(text, "."),
-        floors => writeln!(text, ", beside {floors} floors."),
-    };
-    if slower[1] + faster[1] > 0 {
+    if n_floors > 0 {
+        let _ = write!(text, ", beside {n_floors} floors");
+    }
+    text += ".\n";
+
+    if of_floors.slower + of_floors.faster > 0 {
         let floors = format!(
             "Of the floors {} are slower and {} are faster: it was not the same machine, or it was not as idle.",
-            slower[1], faster[1]
+            of_floors.slower, of_floors.faster
         );
         text += &paragraph("", &floors);
     }
-    let test = format!(
-        "two-sided Mann-Whitney on {} at {:.0} %, corrected for {} comparisons (Benjamini-Hochberg); \
-         medians that differ by {threshold} % or less are equal. A ratio is of times: above 1 is slower.",
-        match found.basis {
-            Basis::Batches => "the medians of batches".into(),
-            Basis::Runs => format!("the medians of {} and {} runs", runs.0.len(), runs.1.len()),
-        },
-        LEVEL * 100.0,
-        found.compared.len()
-    );
-    text += &paragraph("Test: ", &test);
-    text += &paragraph("", &reach(runs.0.len().min(runs.1.len()), found, threshold));
     text
 }
 
@@ -117,22 +158,22 @@ fn reach(n_runs: usize, found: &Comparison, threshold: f64) -> String {
 fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
     let mut doubts = Vec::new();
     let all: Vec<&Record> = before.iter().chain(after).collect();
-    let [one, other] = [before, after].map(transports);
-    if one != other {
+
+    let transports_before = transports(before);
+    let transports_after = transports(after);
+    if transports_before != transports_after {
         doubts.push(format!(
-            "the runs before went over {one}, those after over {other}."
+            "the runs before went over {transports_before}, those after over {transports_after}."
         ));
     }
-    let hosts = |run: &Record| {
-        run.job
-            .hosts
-            .iter()
-            .map(|host| host.name.clone())
-            .collect::<Vec<_>>()
+
+    let hosts = |run: &Record| -> Vec<String> {
+        run.job.hosts.iter().map(|host| host.name.clone()).collect()
     };
     if all.iter().any(|run| hosts(run) != hosts(all[0])) {
         doubts.push("the runs were on different hosts.".into());
     }
+
     // Nodes are not compared, because older records lack them.
     let places = |run: &Record| -> Vec<(u32, String)> {
         run.job
@@ -144,36 +185,35 @@ fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
     if all.iter().any(|run| places(run) != places(all[0])) {
         doubts.push("the runs had different PEs, or bound them to other CPUs.".into());
     }
+
     for (runs, when) in [(before, "before"), (after, "after")] {
-        for (run, at) in runs.iter().zip(1..) {
-            let which = match runs.len() {
-                1 => format!("the run {when}"),
-                _ => format!("run {at} {when}"),
+        for (run, number) in runs.iter().zip(1..) {
+            let which = if runs.len() == 1 {
+                format!("the run {when}")
+            } else {
+                format!("run {number} {when}")
             };
-            doubts.extend(
-                run.warnings
-                    .iter()
-                    .map(|warning| format!("of {which}: {warning}")),
-            );
+            for warning in &run.warnings {
+                doubts.push(format!("of {which}: {warning}"));
+            }
         }
     }
+
     doubts
 }
 
 /// Returns the transports of some runs in words, each once.
 fn transports(runs: &[Record]) -> String {
-    let transport = |run: &Record| {
-        run.library
-            .transport
-            .clone()
-            .unwrap_or_else(|| "what is unknown".into())
-    };
-    runs.iter()
-        .map(transport)
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .collect::<Vec<_>>()
-        .join(" or ")
+    let all: BTreeSet<&str> = runs
+        .iter()
+        .map(|run| {
+            run.library
+                .transport
+                .as_deref()
+                .unwrap_or("what is unknown")
+        })
+        .collect();
+    Vec::from_iter(all).join(" or ")
 }
 
 /// The maximum number of operations that are listed by name; the others are counted.
@@ -183,24 +223,22 @@ const LISTED: usize = 10;
 fn listed(alone: &[Alone], lists_all: bool) -> String {
     let series: Vec<&Series> = alone.iter().map(|one| one.series).collect();
     let names = names(&series);
-    let mut all: Vec<String> = alone
-        .iter()
-        .zip(&names.names)
-        .map(|(one, name)| {
-            let measure = units::name(one.series.measure).to_lowercase();
-            match one.sizes.as_slice() {
-                [] => format!("{name} ({measure})"),
-                sizes => format!("{name} ({measure} of {} bytes)", in_words(sizes)),
-            }
-        })
-        .collect();
+    let mut all = Vec::new();
+    for (one, name) in alone.iter().zip(&names.names) {
+        let measure = units::name(one.series.measure).to_lowercase();
+        all.push(if one.sizes.is_empty() {
+            format!("{name} ({measure})")
+        } else {
+            format!("{name} ({measure} of {} bytes)", in_words(&one.sizes))
+        });
+    }
+    // Series that differ in what the names leave out have the same words.
     all.dedup();
-    let more = all
-        .len()
-        .saturating_sub(if lists_all { all.len() } else { LISTED });
-    all.truncate(all.len() - more);
-    if more > 0 {
-        all.push(format!("{more} more (--all)"));
+
+    if !lists_all && all.len() > LISTED {
+        let n_more = all.len() - LISTED;
+        all.truncate(LISTED);
+        all.push(format!("{n_more} more (--all)"));
     }
     all.join("; ")
 }
@@ -229,17 +267,16 @@ fn row(one: &Compared, name: &str) -> Vec<String> {
         Change::Equal => "equal",
         Change::TooFew => "too few values",
     };
-    let (measure, floor) = (
-        one.series.measure,
-        if one.series.is_floor { " (floor)" } else { "" },
-    );
+    let measure = one.series.measure;
+    let floor = if one.series.is_floor { " (floor)" } else { "" };
+
     vec![
         verdict.into(),
         units::name(measure).to_lowercase(),
         format!("{name}{floor}"),
         units::size(one.nbytes),
-        units::figure(measure, one.medians.0),
-        units::figure(measure, one.medians.1),
+        units::figure(measure, one.median_before),
+        units::figure(measure, one.median_after),
         units::ratio(one.ratio),
         format!("{:.1e}", one.p),
     ]
@@ -253,18 +290,16 @@ mod tests {
 
     #[test]
     fn the_first_line_says_that_the_transports_differ_and_no_line_is_long() {
-        let (mut before, after) = ([fixture::run(1, 1.0)], [fixture::run(2, 1.0)]);
+        let mut before = [fixture::run(1, 1.0)];
+        let after = [fixture::run(2, 1.0)];
         before[0].library.transport = Some("shared memory".into());
-        let alone = before[0].series.clone().into_iter().map(|series| {
-            let operation = format!("{}_of_before", series.operation);
-            Series {
-                operation,
-                ..series
-            }
-        });
-        before[0].series.extend(alone.collect::<Vec<_>>());
+        for mut series in before[0].series.clone() {
+            series.operation += "_of_before";
+            before[0].series.push(series);
+        }
+
         let found = judge(&before, &after, 0.5).expect("they can be compared");
-        let text = words((&before, &after), &found, 50.0, false);
+        let text = words(&before, &after, &found, 50.0, false);
         let first = "note: the runs before went over shared memory, those after over ofi";
         assert!(
             text.starts_with(first) && text.contains(" more\n"),
@@ -275,17 +310,20 @@ mod tests {
             "{text}"
         );
     }
+
     #[test]
     fn sizes_that_one_side_lacks_are_named() {
-        let (before, mut after) = ([fixture::run(1, 1.0)], [fixture::run(2, 1.0)]);
-        let curve = &mut after[0].series[0];
-        let (measure, operation) = (curve.measure, curve.operation.clone());
-        let lost = curve.points.pop().expect("a size");
+        let before = [fixture::run(1, 1.0)];
+        let mut after = [fixture::run(2, 1.0)];
+        let lost = after[0].series[0].points.pop().expect("a size");
+
         let found = judge(&before, &after, 0.5).expect("they can be compared");
-        let text = words((&before, &after), &found, 50.0, false);
+        let text = words(&before, &after, &found, 50.0, false);
+        let series = &before[0].series[0];
         let says = format!(
-            "only before: {operation} ({} of {} bytes)\n",
-            units::name(measure).to_lowercase(),
+            "only before: {} ({} of {} bytes)\n",
+            series.operation,
+            units::name(series.measure).to_lowercase(),
             units::size(lost.nbytes)
         );
         assert!(text.contains(&says), "{says}{text}");

@@ -62,19 +62,17 @@ impl LibfabricRoute {
         if library.version() < fi::OLDEST {
             return Err("libfabric is too old".into());
         }
-        let (with, without) = (fi::FI_DELIVERY_COMPLETE, fi::FI_TRANSMIT_COMPLETE);
-        let found = entry(&library, preference, with).map(|info| (info, with));
-        let (info, completion) = match found {
-            Some(found) => found,
-            None => (
-                entry(&library, preference, 0).ok_or("no provider fits")?,
-                without,
-            ),
-        };
-        let said = |code: c_int| match code {
-            0 => Ok(()),
-            code => Err(library.strerror(code)),
-        };
+
+        // Only a write that completes at the target does as much as a put with a quiet, but not
+        // all providers have such writes.
+        let mut completion = fi::FI_DELIVERY_COMPLETE;
+        let mut found = entry(&library, preference, completion);
+        if found.is_none() {
+            completion = fi::FI_TRANSMIT_COMPLETE;
+            found = entry(&library, preference, 0);
+        }
+        let info = found.ok_or("no provider fits")?;
+
         // SAFETY: entries that libfabric returns have all parts.
         let tx = unsafe { &mut *info.tx_attr };
         // SAFETY: entries that libfabric returns have all parts.
@@ -83,80 +81,53 @@ impl LibfabricRoute {
         let domain_attr = unsafe { &*info.domain_attr };
         // SAFETY: entries that libfabric returns have all parts.
         let ep_attr = unsafe { &*info.ep_attr };
-        (tx.op_flags, rx.op_flags) = (0, 0);
-        (tx.size, rx.size) = (tx.size.min(DEPTH), rx.size.min(DEPTH));
-        let (n_in_flight, most) = (tx.size.max(1), ep_attr.max_msg_size);
+
+        // The flags of the hints were for the choice of a provider: each write gives its own, and
+        // reads need none.
+        tx.op_flags = 0;
+        rx.op_flags = 0;
+        tx.size = tx.size.min(DEPTH);
+        rx.size = rx.size.min(DEPTH);
+        // A provider may leave the size open, which is 0.
+        let n_contexts = tx.size.max(1);
+        let most = ep_attr.max_msg_size;
         let asks = |mode: u64| domain_attr.mr_mode as u64 & mode != 0;
-        let mut fabric = null_mut();
-        // SAFETY: the part of an entry that libfabric made.
-        said(unsafe { library.fabric(info.fabric_attr, &mut fabric) })?;
-        let mut domain = null_mut();
-        // SAFETY: an open fabric and its entry.
-        said(unsafe { fi::fi_domain(fabric, info, &mut domain) })?;
-        let mut attr = fi::fi_av_attr {
-            type_: match domain_attr.av_type {
-                fi::FI_AV_UNSPEC => fi::FI_AV_TABLE,
-                of_domain => of_domain,
-            },
-            rx_ctx_bits: 0,
-            count: 2,
-            ep_per_node: 0,
-            name: std::ptr::null(),
-            map_addr: null_mut(),
-            flags: 0,
-        };
-        let mut addresses = null_mut();
-        // SAFETY: an open domain.
-        said(unsafe { fi::fi_av_open(domain, &mut attr, &mut addresses) })?;
-        let mut attr = fi::fi_cq_attr {
-            size: 2 * DEPTH,
-            flags: 0,
-            format: fi::FI_CQ_FORMAT_CONTEXT,
-            wait_obj: fi::FI_WAIT_NONE,
-            signaling_vector: 0,
-            wait_cond: fi::FI_CQ_COND_NONE,
-            wait_set: null_mut(),
-        };
-        let mut queue = null_mut();
-        // SAFETY: an open domain.
-        said(unsafe { fi::fi_cq_open(domain, &mut attr, &mut queue) })?;
-        let mut endpoint = null_mut();
-        // SAFETY: an open domain and its entry.
-        said(unsafe { fi::fi_endpoint(domain, info, &mut endpoint) })?;
-        // SAFETY: both are open, and an object begins with its `fid`.
-        said(unsafe { fi::fi_bind(endpoint.cast(), queue.cast(), fi::FI_TRANSMIT | fi::FI_RECV) })?;
-        // SAFETY: both are open, and an object begins with its `fid`.
-        said(unsafe { fi::fi_bind(endpoint.cast(), addresses.cast(), 0) })?;
-        // SAFETY: an endpoint that is bound to all it needs.
-        said(unsafe { fi::fi_enable(endpoint.cast()) })?;
-        let access = fi::FI_READ | fi::FI_WRITE | fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE;
-        let (base, nbytes) = (memory.base().cast(), memory.nbytes());
-        let mut registration = null_mut();
-        // SAFETY: an open domain and memory that is valid as long as the process.
-        said(unsafe { fi::fi_mr_reg(domain, base, nbytes, access, KEY, &mut registration) })?;
+
+        let domain = open_domain(&library, info)?;
+        let addresses = open_addresses(&library, domain, domain_attr.av_type)?;
+        let queue = open_queue(&library, domain)?;
+        let endpoint = open_endpoint(&library, domain, info, queue, addresses)?;
+
+        let registration = register(&library, domain, &memory)?;
         if asks(fi::FI_MR_ENDPOINT) {
             // SAFETY: both are open.
-            said(unsafe { fi::fi_bind(registration.cast(), endpoint.cast(), 0) })?;
+            let code = unsafe { fi::fi_bind(registration.cast(), endpoint.cast(), 0) };
+            check(&library, code)?;
             // SAFETY: an open registration that is bound.
-            said(unsafe { fi::fi_enable(registration.cast()) })?;
+            let code = unsafe { fi::fi_enable(registration.cast()) };
+            check(&library, code)?;
         }
-        // SAFETY: an open registration.
-        let desc = unsafe { (*registration).mem_desc };
+        let desc = if asks(fi::FI_MR_LOCAL) {
+            // SAFETY: an open registration.
+            unsafe { (*registration).mem_desc }
+        } else {
+            null_mut()
+        };
+
         let context = fi::fi_context2 {
             internal: [null_mut(); 8],
         };
-        let contexts: &'static mut [_] = Vec::leak(vec![context; n_in_flight]);
+        // The provider writes to the context of an operation until it completes, even while the
+        // route is moved, so contexts have an address of their own.
+        let contexts: &'static mut [_] = Vec::leak(vec![context; n_contexts]);
+
         Ok(Self {
             memory,
             endpoint,
             queue,
             addresses,
             registration,
-            desc: if asks(fi::FI_MR_LOCAL) {
-                desc
-            } else {
-                null_mut()
-            },
+            desc,
             is_by_address: asks(fi::FI_MR_VIRT_ADDR),
             most,
             completion: fi::FI_COMPLETION | completion,
@@ -167,7 +138,7 @@ impl LibfabricRoute {
                 .iter_mut()
                 .map(|context| (&raw mut *context).cast())
                 .collect(),
-            n_contexts: n_in_flight,
+            n_contexts,
             spins,
             path: format!("{} of libfabric's {}", device(info), provider(info)),
             library,
@@ -183,6 +154,7 @@ impl LibfabricRoute {
                 None => self.progress()?,
             }
         };
+
         loop {
             match begin(self, context) {
                 0 => return Ok(()),
@@ -217,10 +189,9 @@ impl NetworkRoute for LibfabricRoute {
         let mut nbytes = name.len();
         // SAFETY: an open endpoint, and a buffer of `nbytes` bytes.
         let code = unsafe { fi::fi_getname(self.endpoint, name.as_mut_ptr().cast(), &mut nbytes) };
-        if code != 0 {
-            return Err(self.library.strerror(code));
-        }
+        check(&self.library, code)?;
         name.truncate(nbytes);
+
         // SAFETY: an open registration.
         let key = unsafe { (*self.registration).key };
         let base = if self.is_by_address {
@@ -228,6 +199,7 @@ impl NetworkRoute for LibfabricRoute {
         } else {
             0
         };
+
         Ok(Contact {
             name,
             base,
@@ -243,12 +215,16 @@ impl NetworkRoute for LibfabricRoute {
             u64::from_ne_bytes(word)
         };
         let name: Vec<u64> = contact.name.chunks(8).map(word).collect();
+
         // SAFETY: an open table, and a name that an endpoint of the same provider gave.
         match unsafe { fi::fi_av_insert(self.addresses, name.as_ptr().cast(), &mut self.peer) } {
+            // The number of inserted addresses.
             1 => {}
             code => return Err(self.library.strerror(code)),
         }
-        (self.base, self.key) = (contact.base, word(&contact.key));
+
+        self.base = contact.base;
+        self.key = word(&contact.key);
         Ok(())
     }
 
@@ -263,6 +239,8 @@ impl NetworkRoute for LibfabricRoute {
                 len: nbytes,
                 key: self.key,
             };
+
+            // `fi_write` would be shorter, but it does not take the flags of the completion.
             self.begin(|own, context| {
                 let mut desc = [own.desc];
                 let message = fi::fi_msg_rma {
@@ -285,12 +263,23 @@ impl NetworkRoute for LibfabricRoute {
 
     fn get(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String> {
         for (at, nbytes) in self.parts(nbytes) {
-            let (to, from) = (self.local_address(to + at), self.base + (from + at) as u64);
+            let to = self.local_address(to + at);
+            let from = self.base + (from + at) as u64;
             self.begin(|own, context| {
-                let (endpoint, desc, peer, key) = (own.endpoint, own.desc, own.peer, own.key);
                 // SAFETY: an open endpoint, a context that is free, and memory that stays
                 // registered.
-                unsafe { fi::fi_read(endpoint, to, nbytes, desc, peer, from, key, context) }
+                unsafe {
+                    fi::fi_read(
+                        own.endpoint,
+                        to,
+                        nbytes,
+                        own.desc,
+                        own.peer,
+                        from,
+                        own.key,
+                        context,
+                    )
+                }
             })?;
         }
         Ok(())
@@ -317,6 +306,7 @@ impl NetworkRoute for LibfabricRoute {
                 self.free.extend(filled.map(|entry| entry.op_context));
             }
             code if code == -(fi::FI_EAGAIN as isize) => self.pause(),
+            // The next entry of the queue is an error, which another call reads.
             code if code == -(fi::FI_EAVAIL as isize) => {
                 // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
                 let mut entry: fi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
@@ -334,6 +324,134 @@ impl NetworkRoute for LibfabricRoute {
     }
 }
 
+/// Returns the error of a call that returned `code`, if it is not 0.
+fn check(library: &Libfabric, code: c_int) -> Result<(), String> {
+    if code == 0 {
+        Ok(())
+    } else {
+        Err(library.strerror(code))
+    }
+}
+
+fn open_domain(library: &Libfabric, info: &mut fi::fi_info) -> Result<*mut fi::fid_domain, String> {
+    let mut fabric = null_mut();
+    // SAFETY: the part of an entry that libfabric made.
+    let code = unsafe { library.fabric(info.fabric_attr, &mut fabric) };
+    check(library, code)?;
+
+    let mut domain = null_mut();
+    // SAFETY: an open fabric and its entry.
+    let code = unsafe { fi::fi_domain(fabric, info, &mut domain) };
+    check(library, code)?;
+
+    Ok(domain)
+}
+
+/// Opens a table for addresses of this type.
+fn open_addresses(
+    library: &Libfabric,
+    domain: *mut fi::fid_domain,
+    av_type: fi::fi_av_type,
+) -> Result<*mut fi::fid_av, String> {
+    let mut attr = fi::fi_av_attr {
+        type_: if av_type == fi::FI_AV_UNSPEC {
+            fi::FI_AV_TABLE
+        } else {
+            av_type
+        },
+        rx_ctx_bits: 0,
+        // A hint; only the peer's address is inserted.
+        count: 2,
+        ep_per_node: 0,
+        name: std::ptr::null(),
+        map_addr: null_mut(),
+        flags: 0,
+    };
+
+    let mut addresses = null_mut();
+    // SAFETY: an open domain.
+    let code = unsafe { fi::fi_av_open(domain, &mut attr, &mut addresses) };
+    check(library, code)?;
+
+    Ok(addresses)
+}
+
+fn open_queue(library: &Libfabric, domain: *mut fi::fid_domain) -> Result<*mut fi::fid_cq, String> {
+    let mut attr = fi::fi_cq_attr {
+        size: 2 * DEPTH,
+        flags: 0,
+        // Contexts suffice: the route only has to know which of them are free again.
+        format: fi::FI_CQ_FORMAT_CONTEXT,
+        // The PE polls.
+        wait_obj: fi::FI_WAIT_NONE,
+        signaling_vector: 0,
+        wait_cond: fi::FI_CQ_COND_NONE,
+        wait_set: null_mut(),
+    };
+
+    let mut queue = null_mut();
+    // SAFETY: an open domain.
+    let code = unsafe { fi::fi_cq_open(domain, &mut attr, &mut queue) };
+    check(library, code)?;
+
+    Ok(queue)
+}
+
+/// Opens an endpoint, binds it to its queue and its table of addresses, and enables it.
+fn open_endpoint(
+    library: &Libfabric,
+    domain: *mut fi::fid_domain,
+    info: &mut fi::fi_info,
+    queue: *mut fi::fid_cq,
+    addresses: *mut fi::fid_av,
+) -> Result<*mut fi::fid_ep, String> {
+    let mut endpoint: *mut fi::fid_ep = null_mut();
+    // SAFETY: an open domain and its entry.
+    let code = unsafe { fi::fi_endpoint(domain, info, &mut endpoint) };
+    check(library, code)?;
+
+    let both_ways = fi::FI_TRANSMIT | fi::FI_RECV;
+    // SAFETY: both are open, and an object begins with its `fid`.
+    let code = unsafe { fi::fi_bind(endpoint.cast(), queue.cast(), both_ways) };
+    check(library, code)?;
+
+    // SAFETY: both are open, and an object begins with its `fid`.
+    let code = unsafe { fi::fi_bind(endpoint.cast(), addresses.cast(), 0) };
+    check(library, code)?;
+
+    // SAFETY: an endpoint that is bound to all it needs.
+    let code = unsafe { fi::fi_enable(endpoint.cast()) };
+    check(library, code)?;
+
+    Ok(endpoint)
+}
+
+/// Registers the memory for operations of both PEs.
+fn register(
+    library: &Libfabric,
+    domain: *mut fi::fid_domain,
+    memory: &TransferMemory,
+) -> Result<*mut fi::fid_mr, String> {
+    let base = memory.base().cast();
+    let access = fi::FI_READ | fi::FI_WRITE | fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE;
+
+    let mut registration = null_mut();
+    // SAFETY: an open domain and memory that is valid as long as the process.
+    let code = unsafe {
+        fi::fi_mr_reg(
+            domain,
+            base,
+            memory.nbytes(),
+            access,
+            KEY,
+            &mut registration,
+        )
+    };
+    check(library, code)?;
+
+    Ok(registration)
+}
+
 /// Returns the entry with the best device of the first suitable provider that supports this
 /// completion of writes. The entry is never freed.
 fn entry(
@@ -345,6 +463,7 @@ fn entry(
     let hints = unsafe { library.dupinfo(std::ptr::null()) };
     // SAFETY: null, or an owned one, which has all parts.
     let hints = unsafe { hints.as_mut() }?;
+
     hints.caps = fi::FI_MSG | fi::FI_RMA;
     if !preference.is_one_host {
         hints.caps |= fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM;
@@ -354,6 +473,7 @@ fn entry(
     unsafe { &mut *hints.ep_attr }.type_ = fi::FI_EP_RDM;
     // SAFETY: a part of hints that libfabric made.
     unsafe { &mut *hints.tx_attr }.op_flags = completion;
+
     // SAFETY: a part of hints that libfabric made.
     let domain = unsafe { &mut *hints.domain_attr };
     // One thread uses the domain. But the providers that libfabric offers, and their order, may
@@ -370,30 +490,39 @@ fn entry(
     domain.name = named("SHMEM_OFI_DOMAIN");
     // SAFETY: a part of hints that libfabric made.
     unsafe { &mut *hints.fabric_attr }.prov_name = named("SHMEM_OFI_PROVIDER");
+
     let mut first = null_mut();
     // SAFETY: valid hints.
     if unsafe { library.getinfo(hints, &mut first) } != 0 {
         return None;
     }
-    let is_one = |entry: &*mut fi::fi_info| !entry.is_null();
-    // SAFETY: an entry of a list that lives as long as the process; null ends it.
-    let next = |entry: &*mut fi::fi_info| Some(unsafe { (**entry).next }).filter(is_one);
-    let entries: Vec<_> = std::iter::successors(Some(first).filter(is_one), next).collect();
+    let mut entries = Vec::new();
+    let mut next = first;
+    while !next.is_null() {
+        entries.push(next);
+        // SAFETY: an entry of a list that lives as long as the process.
+        next = unsafe { (*next).next };
+    }
+
     // SAFETY: an entry of a list that lives as long as the process.
     let provider_of = |entry: &*mut fi::fi_info| provider(unsafe { &**entry });
     // SAFETY: an entry of a list that lives as long as the process.
     let device_of = |entry: &*mut fi::fi_info| device(unsafe { &**entry });
-    let is_faulty = |name: &String| name.split(';').any(|layer| FAULTY.contains(&layer));
     let name = entries
         .iter()
         .map(provider_of)
         .find(|name| !is_faulty(name))?;
-    let of_provider = entries
+    let best = entries
         .into_iter()
-        .filter(|entry| provider_of(entry) == name);
-    let best = of_provider.min_by_key(|entry| preference.rank(&device_of(entry)))?;
+        .filter(|entry| provider_of(entry) == name)
+        .min_by_key(|entry| preference.rank(&device_of(entry)))?;
     // SAFETY: an entry of the list, which lives as long as the process and has no other reference.
     unsafe { best.as_mut() }
+}
+
+/// Returns true if one of the providers that are layered under this name is faulty.
+fn is_faulty(provider: &str) -> bool {
+    provider.split(';').any(|layer| FAULTY.contains(&layer))
 }
 
 fn provider(entry: &fi::fi_info) -> String {
@@ -408,19 +537,20 @@ fn device(entry: &fi::fi_info) -> String {
 
 /// Returns a string of an entry; an empty one for null.
 fn text(string: *const c_char) -> String {
-    match string.is_null() {
-        true => String::new(),
-        // SAFETY: a string of an entry, which lives as long as the process.
-        false => unsafe { CStr::from_ptr(string) }
-            .to_string_lossy()
-            .into_owned(),
+    if string.is_null() {
+        return String::new();
     }
+    // SAFETY: a string of an entry, which lives as long as the process.
+    unsafe { CStr::from_ptr(string) }
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Returns the value of a variable as a C string that libfabric owns; null if it is unset or empty.
 fn named(variable: &str) -> *mut c_char {
-    let value = env::var(variable).ok().filter(|value| !value.is_empty());
-    value
+    env::var(variable)
+        .ok()
+        .filter(|value| !value.is_empty())
         .and_then(|value| CString::new(value).ok())
         .map_or(null_mut(), CString::into_raw)
 }

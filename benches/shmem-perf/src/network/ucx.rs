@@ -48,6 +48,7 @@ impl UcxRoute {
             Some(devices) => format!("the devices {devices}"),
             None => "the devices that UCX chooses".to_owned(),
         };
+
         let params = sys::ucp_worker_params_t {
             field_mask: sys::UCP_WORKER_PARAM_FIELD_THREAD_MODE.into(),
             thread_mode: sys::UCS_THREAD_MODE_SINGLE,
@@ -57,6 +58,7 @@ impl UcxRoute {
         // SAFETY: a live context; it writes a handle when it succeeds.
         let status = unsafe { ucp.ucp_worker_create(context, &raw const params, &raw mut worker) };
         check_status(ucp, status)?;
+
         let mask = sys::UCP_MEM_MAP_PARAM_FIELD_ADDRESS | sys::UCP_MEM_MAP_PARAM_FIELD_LENGTH;
         let params = sys::ucp_mem_map_params_t {
             field_mask: mask.into(),
@@ -68,6 +70,7 @@ impl UcxRoute {
         // SAFETY: a live context and memory that is valid as long as the process.
         let status = unsafe { ucp.ucp_mem_map(context, &raw const params, &raw mut registration) };
         check_status(ucp, status)?;
+
         Ok(Self {
             ucp,
             memory,
@@ -105,13 +108,17 @@ impl UcxRoute {
 
 impl NetworkRoute for UcxRoute {
     fn contact(&self) -> Result<Contact, String> {
-        let (ucp, mut address, mut nbytes) = (self.ucp, null_mut(), 0);
+        let ucp = self.ucp;
+        let mut nbytes = 0;
+
+        let mut address = null_mut();
         // SAFETY: a live worker; it writes an address and its size when it succeeds.
         let status =
             unsafe { ucp.ucp_worker_get_address(self.worker, &raw mut address, &raw mut nbytes) };
         check_status(ucp, status)?;
         // SAFETY: the address that was just made, of that size; it is not released.
         let name = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), nbytes) }.to_vec();
+
         let mut key = null_mut();
         // SAFETY: live handles; it writes a buffer and its size when it succeeds.
         let status = unsafe {
@@ -125,6 +132,7 @@ impl NetworkRoute for UcxRoute {
         check_status(ucp, status)?;
         // SAFETY: the buffer that was just made, of that size; it is not released.
         let key = unsafe { std::slice::from_raw_parts(key.cast::<u8>(), nbytes) }.to_vec();
+
         Ok(Contact {
             name,
             base: self.memory.base().addr() as u64,
@@ -138,16 +146,20 @@ impl NetworkRoute for UcxRoute {
             address: contact.name.as_ptr().cast(),
             ..Default::default()
         };
-        let (ucp, at) = (self.ucp, &raw mut self.endpoint);
+        let endpoint = &raw mut self.endpoint;
         // SAFETY: a live worker and an address that UCX made; it writes a handle when it succeeds.
-        check_status(ucp, unsafe {
-            ucp.ucp_ep_create(self.worker, &raw const params, at)
-        })?;
-        let (packed, at) = (contact.key.as_ptr().cast(), &raw mut self.key);
+        let status = unsafe {
+            self.ucp
+                .ucp_ep_create(self.worker, &raw const params, endpoint)
+        };
+        check_status(self.ucp, status)?;
+
+        let packed = contact.key.as_ptr().cast();
+        let key = &raw mut self.key;
         // SAFETY: a live endpoint and a key that UCX packed; it writes a handle when it succeeds.
-        check_status(ucp, unsafe {
-            ucp.ucp_ep_rkey_unpack(self.endpoint, packed, at)
-        })?;
+        let status = unsafe { self.ucp.ucp_ep_rkey_unpack(self.endpoint, packed, key) };
+        check_status(self.ucp, status)?;
+
         self.base = contact.base;
         Ok(())
     }
@@ -211,9 +223,9 @@ impl NetworkRoute for UcxRoute {
 fn context(ucp: &'static sys::Ucp, devices: Option<&str>) -> Result<sys::ucp_context_h, String> {
     let mut config = null_mut();
     // SAFETY: no prefix and no file; it writes a handle when it succeeds.
-    check_status(ucp, unsafe {
-        ucp.ucp_config_read(null(), null(), &raw mut config)
-    })?;
+    let status = unsafe { ucp.ucp_config_read(null(), null(), &raw mut config) };
+    check_status(ucp, status)?;
+
     let transports = env::var("UCX_TLS")
         .or_else(|_| env::var("SHMEM_UCX_TLS"))
         .ok();
@@ -221,23 +233,26 @@ fn context(ucp: &'static sys::Ucp, devices: Option<&str>) -> Result<sys::ucp_con
         let Some(value) = value else { continue };
         let value = CString::new(value).map_err(|error| error.to_string())?;
         // SAFETY: a live configuration and two C strings.
-        check_status(ucp, unsafe {
-            ucp.ucp_config_modify(config, name.as_ptr(), value.as_ptr())
-        })?;
+        let status = unsafe { ucp.ucp_config_modify(config, name.as_ptr(), value.as_ptr()) };
+        check_status(ucp, status)?;
     }
+
     let params = sys::ucp_params_t {
         field_mask: sys::UCP_PARAM_FIELD_FEATURES.into(),
         features: sys::UCP_FEATURE_RMA.into(),
         ..Default::default()
     };
     let (major, minor) = sys::OLDEST;
+
     let mut context = null_mut();
     // SAFETY: parameters and a configuration that live; it writes a handle when it succeeds.
     let status =
         unsafe { ucp.ucp_init_version(major, minor, &raw const params, config, &raw mut context) };
     // SAFETY: read above and released once.
     unsafe { ucp.ucp_config_release(config) };
-    check_status(ucp, status).map(|()| context)
+    check_status(ucp, status)?;
+
+    Ok(context)
 }
 
 /// Returns request parameters with no field set.

@@ -129,12 +129,12 @@ fn what_one_run_lacks_is_named_and_not_compared() {
     let whole = |name: &str| (name.to_owned(), Vec::new());
     let first_size = ("routine0".to_owned(), vec![8]);
     assert_eq!(
-        names(&found.alone.0),
+        names(&found.alone_before),
         [first_size.clone(), whole("routine1"), whole("routine3")]
     );
-    assert_eq!(names(&found.alone.1), [whole("routine1")]);
+    assert_eq!(names(&found.alone_after), [whole("routine1")]);
     let back = judged(&after, &before, 0.05);
-    assert!(names(&back.alone.1).contains(&first_size));
+    assert!(names(&back.alone_after).contains(&first_size));
 }
 
 #[test]

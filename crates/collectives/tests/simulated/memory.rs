@@ -10,10 +10,27 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     pub call: usize,
-    /// Of receive buffers: true if no other team uses them, and the number of the copy.
-    pub copy: (bool, usize),
+    /// The copy of the receive buffers, if it is in those.
+    pub copy: ReceiveCopy,
     pub span: Span,
     pub count: u32,
+}
+
+/// One of the copies of the receive buffers that calls use in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ReceiveCopy {
+    /// True if no other team uses it.
+    pub is_own: bool,
+    pub number: usize,
+}
+
+/// A part of a receive buffer.
+#[derive(PartialEq, Eq, Hash)]
+struct ReceivePart {
+    copy: ReceiveCopy,
+    /// The number of the receive buffer.
+    buffer: u8,
+    part: usize,
 }
 
 /// An access to memory, and the clock of the member that makes it.
@@ -30,8 +47,7 @@ pub struct Memory {
     program: Vec<Call>,
     /// The destination of each call, until the member has left the call.
     dest: Vec<Vec<Cell>>,
-    /// The parts of receive buffers, by copy, number and part.
-    receive_buffers: HashMap<((bool, usize), u8, usize), Cell>,
+    receive_buffers: HashMap<ReceivePart, Cell>,
 }
 
 /// One part.
@@ -130,33 +146,40 @@ impl Memory {
     /// Ends a call of the owner, after which no access to its destination is allowed. The owner
     /// must know that all reads of it are complete.
     pub fn close(&mut self, call: usize, owner: &Clock) -> Result<(), String> {
-        let cells = std::mem::take(&mut self.dest[call]);
-        let mut reads = cells.iter().flat_map(|cell| &cell.reads);
-        match reads.all(|&read| owner.knows(read)) {
-            true => Ok(()),
-            false => Err("left while a peer reads its destination, or may".into()),
+        for cell in std::mem::take(&mut self.dest[call]) {
+            for read in cell.reads {
+                if !owner.knows(read) {
+                    return Err("left while a peer reads its destination, or may".into());
+                }
+            }
         }
+        Ok(())
     }
 
     /// Returns the number of a receive buffer that was written and that the owner did not read.
     pub fn unread(&self) -> Option<u8> {
-        (self.receive_buffers.iter())
+        self.receive_buffers
+            .iter()
             .find(|(_, cell)| !matches!(cell.content, Content::Empty))
-            .map(|(&(_, receive_buffer, _), _)| receive_buffer)
+            .map(|(part, _)| part.buffer)
     }
 
     fn cell(&mut self, area: Area, part: u32) -> Result<&mut Cell, String> {
         let part = (area.span.first + part) as usize;
         let cell = match area.span.buffer {
             Buffer::Dest => self.dest[area.call].get_mut(part),
-            Buffer::Receive(k) => {
-                let parts = self.program[area.call].receive_buffer_parts(self.n, k);
-                let exists = part < parts as usize;
-                exists.then(|| {
-                    self.receive_buffers
-                        .entry((area.copy, k, part))
-                        .or_default()
-                })
+            Buffer::Receive(buffer) => {
+                let n_parts = self.program[area.call].receive_buffer_parts(self.n, buffer);
+                if part < n_parts as usize {
+                    let key = ReceivePart {
+                        copy: area.copy,
+                        buffer,
+                        part,
+                    };
+                    Some(self.receive_buffers.entry(key).or_default())
+                } else {
+                    None
+                }
             }
             Buffer::Source | Buffer::Accumulator => None,
         };

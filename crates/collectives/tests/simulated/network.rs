@@ -97,6 +97,7 @@ impl Network {
             let sender = *self.senders.entry((to, edge)).or_insert(from);
             assert_eq!(sender, from, "{edge:?} leads to {to} from two members");
         }
+
         let next = self.channels.len();
         let index = *self.index.entry((from, to, edge)).or_insert(next);
         if index == next {
@@ -108,44 +109,52 @@ impl Network {
                 delivered: VecDeque::new(),
             });
         }
-        let counter = (edge == Edge::Any).then(|| {
+
+        // The plans of a program use the two counters in turn.
+        let mut counter = None;
+        if edge == Edge::Any {
             let sent = self.sent.entry(from).or_default();
+            counter = Some((*sent / self.n_peers) as usize % 2);
             *sent += 1;
-            ((*sent - 1) / self.n_peers) as usize % 2
-        });
+        }
+
         let channel = &mut self.channels[index];
+        let could_act = !channel.in_flight.is_empty();
         channel.in_flight.push_back(Message {
             data,
             signal,
             counter,
         });
-        (channel.in_flight.len() == 1).then_some(Actor::Channel(index))
+        if could_act {
+            None
+        } else {
+            Some(Actor::Channel(index))
+        }
     }
 
     /// Delivers the oldest message of a channel. The caller makes its data visible.
     pub fn deliver(&mut self, index: usize) -> Delivery {
         let channel = &mut self.channels[index];
-        let Message {
-            data,
-            signal,
-            counter,
-        } = channel
+        let message = channel
             .in_flight
             .pop_front()
             .expect("only channels with a message act");
-        let Channel { from, to, edge, .. } = *channel;
-        match counter {
-            None => channel.delivered.push_back(signal),
+        match message.counter {
+            None => channel.delivered.push_back(message.signal),
             Some(counter) => {
-                self.counted.entry(to).or_default().counters[counter].push_back(signal);
+                let counted = self.counted.entry(channel.to).or_default();
+                counted.counters[counter].push_back(message.signal);
             }
         }
-        let more = !channel.in_flight.is_empty();
+
         Delivery {
-            to,
-            peer: Partner { index: from, edge },
-            data,
-            more,
+            to: channel.to,
+            peer: Partner {
+                index: channel.from,
+                edge: channel.edge,
+            },
+            data: message.data,
+            more: !channel.in_flight.is_empty(),
         }
     }
 
@@ -165,28 +174,30 @@ impl Network {
         let counter = (counted.taken / self.n_peers) as usize % 2;
         let mut signal = counted.counters[counter].pop_front()?;
         counted.taken += 1;
-        if !counted.taken.is_multiple_of(self.n_peers) {
-            let nothing = Signal {
+
+        let is_last = counted.taken.is_multiple_of(self.n_peers);
+        if !is_last {
+            counted.heard.push(signal);
+            return Some(Signal {
                 depth: 0,
                 clock: Clock::new(0, false),
-            };
-            counted.heard.push(std::mem::replace(&mut signal, nothing));
-        } else {
-            for heard in counted.heard.drain(..) {
-                signal.depth = signal.depth.max(heard.depth);
-                signal.clock.join(&heard.clock);
-            }
+            });
+        }
+        for heard in counted.heard.drain(..) {
+            signal.depth = signal.depth.max(heard.depth);
+            signal.clock.join(&heard.clock);
         }
         Some(signal)
     }
 
     /// Returns a channel with signals for which the receiver has not waited.
     pub fn undrained(&self) -> Option<&Channel> {
-        let is_counted = |channel: &Channel| {
-            let counted = self.counted.get(&channel.to);
-            counted.is_some_and(|c| c.counters.iter().any(|signals| !signals.is_empty()))
+        let is_counted = |to: u32| match self.counted.get(&to) {
+            Some(counted) => counted.counters.iter().any(|signals| !signals.is_empty()),
+            None => false,
         };
-        (self.channels.iter())
-            .find(|c| !c.in_flight.is_empty() || !c.delivered.is_empty() || is_counted(c))
+        self.channels.iter().find(|channel| {
+            !channel.in_flight.is_empty() || !channel.delivered.is_empty() || is_counted(channel.to)
+        })
     }
 }

@@ -9,7 +9,7 @@
 
 use crate::call::{Call, Expected, Plan};
 use crate::clock::{Clock, Event};
-use crate::memory::{Access, Area, Memory};
+use crate::memory::{Access, Area, Memory, ReceiveCopy};
 use crate::network::{Data, Network, Signal};
 use crate::schedule::{Actor, Schedule};
 use crate::value::Value;
@@ -46,9 +46,10 @@ impl Team<'_> {
         let mut simulation = Simulation::new(self, seed);
         while let Some(actor) = simulation.schedule.take() {
             let can_act_again = match actor {
-                Actor::Member(me) => {
-                    (simulation.act(me)).map_err(|fault| simulation.describe(me, &fault))?
-                }
+                Actor::Member(me) => match simulation.act(me) {
+                    Ok(can_act_again) => can_act_again,
+                    Err(fault) => return Err(simulation.describe(me, &fault)),
+                },
                 Actor::Channel(index) => simulation.deliver(index)?,
             };
             if can_act_again {
@@ -84,8 +85,10 @@ struct Counter {
     given: Vec<(u32, Value)>,
     /// The combined contributions of the last release.
     combined: Option<Value>,
-    /// The depth and the clock that the released members receive.
-    released: (u32, Clock),
+    /// The depth that the released members receive.
+    released_depth: u32,
+    /// The clock that the released members receive.
+    released_clock: Clock,
 }
 
 struct Member {
@@ -106,6 +109,14 @@ struct Member {
     now: Event,
 }
 
+impl Member {
+    /// Takes over what a message tells.
+    fn hear(&mut self, depth: u32, clock: &Clock) {
+        self.depth = self.depth.max(depth);
+        self.clock.join(clock);
+    }
+}
+
 impl Counter {
     fn new(team: &Team<'_>) -> Self {
         let clock = Clock::new(team.n, team.clocks);
@@ -116,7 +127,8 @@ impl Counter {
             releases: 0,
             given: Vec::new(),
             combined: None,
-            released: (0, clock),
+            released_depth: 0,
+            released_clock: clock,
         }
     }
 }
@@ -124,29 +136,35 @@ impl Counter {
 impl<'a> Simulation<'a> {
     fn new(team: &'a Team<'a>, seed: u64) -> Self {
         let mut schedule = Schedule::new(seed);
-        (0..team.n).for_each(|me| schedule.add(Actor::Member(me)));
-        let member = |me| Member {
-            me,
-            call: 0,
-            plan: None,
-            blocked: None,
-            accumulator: Vec::new(),
-            awaited: 0,
-            epoch: 0,
-            depth: 0,
-            clock: Clock::new(team.n, team.clocks),
-            now: Event::default(),
-        };
+        let mut members = Vec::new();
+        let mut memories = Vec::new();
+        let mut counters = Vec::new();
+        for me in 0..team.n {
+            schedule.add(Actor::Member(me));
+            members.push(Member {
+                me,
+                call: 0,
+                plan: None,
+                blocked: None,
+                accumulator: Vec::new(),
+                awaited: 0,
+                epoch: 0,
+                depth: 0,
+                clock: Clock::new(team.n, team.clocks),
+                now: Event::default(),
+            });
+            memories.push(Memory::new(team.n, team.program));
+            counters.push(Counter::new(team));
+        }
+
         Self {
             team,
             schedule,
             network: Network::new(team.n),
-            members: (0..team.n).map(member).collect(),
-            memories: (0..team.n)
-                .map(|_| Memory::new(team.n, team.program))
-                .collect(),
+            members,
+            memories,
             entered: vec![Vec::new(); team.n as usize],
-            counters: (0..team.n).map(|_| Counter::new(team)).collect(),
+            counters,
             source_reads: vec![Vec::new(); team.n as usize],
             agreed: HashMap::new(),
         }
@@ -156,13 +174,15 @@ impl<'a> Simulation<'a> {
     fn act(&mut self, me: u32) -> Result<bool, String> {
         let member = &mut self.members[me as usize];
         member.now = member.clock.tick(me);
-        match &mut member.plan {
-            None => Ok(self.enter(me)),
-            Some(plan) => match member.blocked.take().or_else(|| plan.next()) {
-                Some(step) => self.execute(me, step),
-                None => self.leave(me).map(|()| true),
-            },
-        }
+
+        let Some(plan) = &mut member.plan else {
+            return Ok(self.enter(me));
+        };
+        let Some(step) = member.blocked.take().or_else(|| plan.next()) else {
+            self.leave(me)?;
+            return Ok(true);
+        };
+        self.execute(me, step)
     }
 
     /// Lets a channel deliver a message. Returns true if it can act again.
@@ -172,13 +192,16 @@ impl<'a> Simulation<'a> {
         if let Some(data) = delivery.data {
             self.memories[to].place(data.area, &data.values, data.issued)?;
         }
-        let Member { me, blocked, .. } = self.members[to];
-        let is_for = |peer: Partner| match peer.edge {
-            Edge::Any => delivery.peer.edge == Edge::Any,
-            _ => delivery.peer == peer,
-        };
-        if matches!(blocked, Some(Step::Wait { peer }) if is_for(peer)) {
-            self.schedule.add(Actor::Member(me));
+
+        if let Some(Step::Wait { peer }) = self.members[to].blocked {
+            // The messages on `Edge::Any` are only counted, whoever sent them.
+            let ends_wait = match peer.edge {
+                Edge::Any => delivery.peer.edge == Edge::Any,
+                _ => delivery.peer == peer,
+            };
+            if ends_wait {
+                self.schedule.add(Actor::Member(delivery.to));
+            }
         }
         Ok(delivery.more)
     }
@@ -188,13 +211,17 @@ impl<'a> Simulation<'a> {
         let Some(call) = self.team.program.get(member.call) else {
             return false;
         };
+
         self.entered[me as usize].push(member.now);
         if call.is_in_place() {
             self.memories[me as usize].fill(member.call, me, member.now);
         }
         member.plan = Some((self.team.plan)(member.call, me));
-        let own = (call.accumulates()).then(|| Value::source(member.call, me, 0));
-        member.accumulator = own.into_iter().collect();
+        member.accumulator = if call.accumulates() {
+            vec![Value::source(member.call, me, 0)]
+        } else {
+            Vec::new()
+        };
         true
     }
 
@@ -213,13 +240,11 @@ impl<'a> Simulation<'a> {
             }
             Step::Signal { peer } => self.send(me, self.peer(me, peer)?, None),
             Step::Wait { peer } => {
-                let member = &mut self.members[me as usize];
                 let Some(signal) = self.network.wait(peer, me) else {
-                    member.blocked = Some(step);
+                    self.members[me as usize].blocked = Some(step);
                     return Ok(false);
                 };
-                member.depth = member.depth.max(signal.depth);
-                member.clock.join(&signal.clock);
+                self.members[me as usize].hear(signal.depth, &signal.clock);
             }
             Step::Arrive { at } => self.arrive(me, at)?,
             Step::Contribute { at } => {
@@ -243,19 +268,21 @@ impl<'a> Simulation<'a> {
                     return Ok(false);
                 }
                 member.awaited += 1;
-                member.depth = member.depth.max(counter.released.0);
-                member.clock.join(&counter.released.1);
+                member.hear(counter.released_depth, &counter.released_clock);
             }
             Step::ReduceDirect { first, count } => {
-                (first..first + count).try_for_each(|part| self.reduce_direct(me, part))?;
+                for part in first..first + count {
+                    self.reduce_direct(me, part)?;
+                }
             }
             Step::ScanDirect {
                 first,
                 count,
                 exclusive,
             } => {
-                (first..first + count)
-                    .try_for_each(|part| self.scan_direct(me, part, exclusive))?;
+                for part in first..first + count {
+                    self.scan_direct(me, part, exclusive)?;
+                }
             }
             Step::Get {
                 peer,
@@ -265,16 +292,8 @@ impl<'a> Simulation<'a> {
                 with,
             } => {
                 let mut values = self.read_of(me, peer, from, count)?;
-                if let Some(Operand { buffer, is_left }) = with {
-                    let own = self.read(me, buffer.at(to.first), count)?;
-                    for (value, own) in values.iter_mut().zip(own) {
-                        let (left, right) = if is_left {
-                            (own, *value)
-                        } else {
-                            (*value, own)
-                        };
-                        *value = left.combine(right, self.team.n)?;
-                    }
+                if let Some(operand) = with {
+                    self.combine_with_own(me, &mut values, operand, to.first)?;
                 }
                 self.store(me, me, to, values)?;
             }
@@ -294,14 +313,34 @@ impl<'a> Simulation<'a> {
             } => {
                 let landed = self.read(me, Buffer::Receive(receive_buffer).at(0), 1)?[0];
                 let own = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
-                let (left, right) = match receive_buffer_is_left {
-                    true => (landed, own),
-                    false => (own, landed),
+                let combined = if receive_buffer_is_left {
+                    landed.combine(own, self.team.n)?
+                } else {
+                    own.combine(landed, self.team.n)?
                 };
-                self.members[me as usize].accumulator = vec![left.combine(right, self.team.n)?];
+                self.members[me as usize].accumulator = vec![combined];
             }
         }
         Ok(true)
+    }
+
+    /// Combines values that `me` has read of a peer with its own, which begin at part `first`.
+    fn combine_with_own(
+        &mut self,
+        me: u32,
+        values: &mut [Value],
+        operand: Operand,
+        first: u32,
+    ) -> Result<(), String> {
+        let own = self.read(me, operand.buffer.at(first), values.len() as u32)?;
+        for (value, own) in values.iter_mut().zip(own) {
+            *value = if operand.is_left {
+                own.combine(*value, self.team.n)?
+            } else {
+                value.combine(own, self.team.n)?
+            };
+        }
+        Ok(())
     }
 
     fn arrive(&mut self, me: u32, at: u32) -> Result<(), String> {
@@ -310,23 +349,26 @@ impl<'a> Simulation<'a> {
         counter.arrived += 1;
         counter.depth = counter.depth.max(member.depth + 1);
         counter.clock.join(&member.clock);
-        if counter.arrived == self.team.n {
-            counter.arrived = 0;
-            counter.given.sort_unstable_by_key(|&(member, _)| member);
-            let mut given = counter.given.drain(..).map(|(_, value)| value);
-            let first = given.next();
-            counter.combined = match first {
-                Some(first) => {
-                    Some(given.try_fold(first, |left, right| left.combine(right, self.team.n))?)
-                }
-                None => None,
-            };
-            counter.releases += 1;
-            counter.released = (counter.depth, counter.clock.clone());
-            for member in &self.members {
-                if member.blocked == Some(Step::AwaitRelease { at }) {
-                    self.schedule.add(Actor::Member(member.me));
-                }
+        if counter.arrived < self.team.n {
+            return Ok(());
+        }
+
+        counter.arrived = 0;
+        counter.given.sort_unstable_by_key(|&(member, _)| member);
+        counter.combined = None;
+        for (_, value) in counter.given.drain(..) {
+            counter.combined = Some(match counter.combined {
+                Some(combined) => combined.combine(value, self.team.n)?,
+                None => value,
+            });
+        }
+
+        counter.releases += 1;
+        counter.released_depth = counter.depth;
+        counter.released_clock = counter.clock.clone();
+        for member in &self.members {
+            if member.blocked == Some(Step::AwaitRelease { at }) {
+                self.schedule.add(Actor::Member(member.me));
             }
         }
         Ok(())
@@ -336,14 +378,16 @@ impl<'a> Simulation<'a> {
     /// all.
     fn reduce_direct(&mut self, me: u32, part: u32) -> Result<(), String> {
         let n = self.team.n;
-        let values = (0..n).map(|peer| Ok(self.read_of(me, peer, Buffer::Source.at(part), 1)?[0]));
-        let values: Vec<Value> = values.collect::<Result<_, String>>()?;
-        let value = values
-            .into_iter()
-            .map(Ok)
-            .reduce(|left, right| left?.combine(right?, n));
-        let value = value.expect("a team has a member")?;
-        (0..n).try_for_each(|peer| self.store(me, peer, Buffer::Dest.at(part), vec![value]))
+        let mut result = self.read_of(me, 0, Buffer::Source.at(part), 1)?[0];
+        for peer in 1..n {
+            let value = self.read_of(me, peer, Buffer::Source.at(part), 1)?[0];
+            result = result.combine(value, n)?;
+        }
+
+        for peer in 0..n {
+            self.store(me, peer, Buffer::Dest.at(part), vec![result])?;
+        }
+        Ok(())
     }
 
     /// Combines a part of the sources of the members in order, and stores the result for each
@@ -356,7 +400,10 @@ impl<'a> Simulation<'a> {
                 Some(before) => before.combine(own, self.team.n)?,
                 None => own,
             };
-            if let Some(result) = if exclusive { before } else { Some(up_to) } {
+
+            // Member 0 gets nothing of an exclusive scan.
+            let result = if exclusive { before } else { Some(up_to) };
+            if let Some(result) = result {
                 self.store(me, peer, Buffer::Dest.at(part), vec![result])?;
             }
             before = Some(up_to);
@@ -366,20 +413,55 @@ impl<'a> Simulation<'a> {
 
     /// Checks the result of the call for `me`, which then leaves the call.
     fn leave(&mut self, me: u32) -> Result<(), String> {
+        let index = self.members[me as usize].call;
+        let call = self.team.program[index];
+        self.check_dest(me)?;
+        self.check_prefix(me)?;
+
+        let clock = &self.members[me as usize].clock;
+        if call.depends_on_all() {
+            for (peer, events) in self.entered.iter().enumerate() {
+                let knows = events.get(index).is_some_and(|&event| clock.knows(event));
+                if !knows {
+                    return Err(format!("left before {peer} entered, or may have"));
+                }
+            }
+        }
+        for read in self.source_reads[me as usize].drain(..) {
+            if !clock.knows(read) {
+                return Err("left while a peer reads its source, or may".into());
+            }
+        }
+        self.memories[me as usize].close(index, clock)?;
+
+        let member = &mut self.members[me as usize];
+        if call.has_own_receive_buffers() {
+            member.epoch += 1;
+        }
+        member.call += 1;
+        member.plan = None;
+        Ok(())
+    }
+
+    /// Checks the destination of `me`, and that results do not depend on the member.
+    fn check_dest(&mut self, me: u32) -> Result<(), String> {
         let n = self.team.n;
         let index = self.members[me as usize].call;
         let call = self.team.program[index];
         for part in 0..call.dest_parts(n) {
             let span = Buffer::Dest.at(part);
             let area = self.area(me, span, 1);
-            let holds = match self.memories[me as usize].is_untouched(area)? {
-                true => None,
-                false => Some(self.read(me, span, 1)?[0]),
+            let holds = if self.memories[me as usize].is_untouched(area)? {
+                None
+            } else {
+                Some(self.read(me, span, 1)?[0])
             };
+
             let expected = call.expected_dest(index, n, me, part);
             if !expected.is_met_by(holds) {
                 return Err(format!("part {part} of Dest: {holds:?}, not {expected:?}"));
             }
+            // Rounding makes the order matter, and all members must have the same bits.
             if let (Expected::Combined { .. }, Some(holds)) = (expected, holds)
                 && *self.agreed.entry((index, part)).or_insert(holds) != holds
             {
@@ -388,34 +470,24 @@ impl<'a> Simulation<'a> {
                 ));
             }
         }
-        if let Some(end) = call.expected_prefix(n, me) {
-            let result = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
-            if !result.is_prefix(index, end, 0) {
-                return Err(format!("result: {result:?}, not that of 0..{end}"));
-            }
-            if call.is_all_reduce() && *self.agreed.entry((index, 0)).or_insert(result) != result {
-                return Err("result: combined in another order than a peer's".into());
-            }
+        Ok(())
+    }
+
+    /// Checks the result that `me` has in its accumulator, if the call leaves one there.
+    fn check_prefix(&mut self, me: u32) -> Result<(), String> {
+        let index = self.members[me as usize].call;
+        let call = self.team.program[index];
+        let Some(end) = call.expected_prefix(self.team.n, me) else {
+            return Ok(());
+        };
+
+        let result = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
+        if !result.is_prefix(index, end, 0) {
+            return Err(format!("result: {result:?}, not that of 0..{end}"));
         }
-        if call.depends_on_all() {
-            let clock = &self.members[me as usize].clock;
-            let knows_of = |events: &Vec<Event>| events.get(index).is_some_and(|&e| clock.knows(e));
-            if let Some(peer) = self.entered.iter().position(|events| !knows_of(events)) {
-                return Err(format!("left before {peer} entered, or may have"));
-            }
+        if call.is_all_reduce() && *self.agreed.entry((index, 0)).or_insert(result) != result {
+            return Err("result: combined in another order than a peer's".into());
         }
-        let clock = &self.members[me as usize].clock;
-        if !self.source_reads[me as usize]
-            .drain(..)
-            .all(|read| clock.knows(read))
-        {
-            return Err("left while a peer reads its source, or may".into());
-        }
-        self.memories[me as usize].close(index, clock)?;
-        let member = &mut self.members[me as usize];
-        member.epoch += usize::from(call.has_own_receive_buffers());
-        member.call += 1;
-        member.plan = None;
         Ok(())
     }
 
@@ -428,17 +500,19 @@ impl<'a> Simulation<'a> {
             }
         }
         if let Some(channel) = self.network.undrained() {
-            let (from, to) = (channel.from, channel.to);
-            return Err(format!("a signal of {from} to {to} was not waited for"));
+            return Err(format!(
+                "a signal of {} to {} was not waited for",
+                channel.from, channel.to
+            ));
         }
+
         let releases: u32 = self.counters.iter().map(|counter| counter.releases).sum();
-        if let Some(member) = self
-            .members
-            .iter()
-            .find(|member| member.awaited != releases)
-        {
-            return Err(format!("{} did not wait for a release", member.me));
+        for member in &self.members {
+            if member.awaited != releases {
+                return Err(format!("{} did not wait for a release", member.me));
+            }
         }
+
         if let Some(receive_buffer) = self.memories.iter().find_map(Memory::unread) {
             return Err(format!("receive buffer {receive_buffer} was not read"));
         }
@@ -464,6 +538,7 @@ impl<'a> Simulation<'a> {
             Buffer::Source if is_in_place => self.area(me, Buffer::Dest.at(span.first), count),
             _ => self.area(me, span, count),
         };
+
         match span.buffer {
             Buffer::Source if owner != me => {
                 let entered = self.entered[owner as usize].get(call);
@@ -479,25 +554,21 @@ impl<'a> Simulation<'a> {
             }
             _ => {}
         }
+
+        let end = span.first + count;
         match span.buffer {
             Buffer::Source if !is_in_place => {
-                let parts = self.team.program[call].source_parts(self.team.n);
-                let end = span.first + count;
-                (end <= parts)
-                    .then(|| {
-                        (span.first..end)
-                            .map(|part| Value::source(call, owner, part))
-                            .collect()
-                    })
-                    .ok_or_else(|| format!("{area:?} is beyond the source"))
+                if end > self.team.program[call].source_parts(self.team.n) {
+                    return Err(format!("{area:?} is beyond the source"));
+                }
+                Ok((span.first..end)
+                    .map(|part| Value::source(call, owner, part))
+                    .collect())
             }
             Buffer::Accumulator => {
-                let parts = span.first as usize..(span.first + count) as usize;
-                member
-                    .accumulator
-                    .get(parts)
-                    .map(<[_]>::to_vec)
-                    .ok_or_else(|| "no accumulator".into())
+                let parts = span.first as usize..end as usize;
+                let values = member.accumulator.get(parts).ok_or("no accumulator")?;
+                Ok(values.to_vec())
             }
             Buffer::Source | Buffer::Dest | Buffer::Receive(_) => {
                 let access = Access {
@@ -533,6 +604,7 @@ impl<'a> Simulation<'a> {
                 ));
             }
         }
+
         let access = Access {
             event: member.now,
             clock: &member.clock,
@@ -578,29 +650,36 @@ impl<'a> Simulation<'a> {
         let program = self.team.program;
         // Calls with receive buffers of their own use the copies in turn, over all such calls. The
         // plans of another call use the copies of the shared receive buffers in turn.
-        let (is_own, turn) = match program.get(member.call) {
-            Some(call) if call.has_own_receive_buffers() => (true, member.epoch),
-            _ => {
-                let pieces = program[..=member.call].iter().rev();
-                (
-                    false,
-                    pieces.take_while(|call| **call == Call::NextPiece).count(),
-                )
-            }
+        let is_own = program
+            .get(member.call)
+            .is_some_and(|call| call.has_own_receive_buffers());
+        let turn = if is_own {
+            member.epoch
+        } else {
+            program[..=member.call]
+                .iter()
+                .rev()
+                .take_while(|call| **call == Call::NextPiece)
+                .count()
         };
-        let copy = (is_own, turn % self.team.receive_buffer_copies);
+
         Area {
             call: member.call,
-            copy,
+            copy: ReceiveCopy {
+                is_own,
+                number: turn % self.team.receive_buffer_copies,
+            },
             span,
             count,
         }
     }
 
     fn peer(&self, me: u32, peer: Partner) -> Result<Partner, String> {
-        (peer.index < self.team.n && peer.index != me)
-            .then_some(peer)
-            .ok_or_else(|| format!("{peer:?} is no peer"))
+        if peer.index < self.team.n && peer.index != me {
+            Ok(peer)
+        } else {
+            Err(format!("{peer:?} is no peer"))
+        }
     }
 
     fn describe(&self, me: u32, fault: &str) -> String {

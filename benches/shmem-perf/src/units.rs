@@ -35,9 +35,10 @@ pub fn tick(measure: Measure, value: f64) -> String {
     if value == 0.0 {
         return number;
     }
-    let number = match number.contains('.') {
-        true => number.trim_end_matches('0').trim_end_matches('.'),
-        false => &number,
+    let number = if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &number
     };
     format!("{number} {unit}")
 }

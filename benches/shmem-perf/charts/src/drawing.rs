@@ -91,14 +91,13 @@ pub fn path(places: impl IntoIterator<Item = (f64, f64)>) -> String {
 
 /// Returns text of at most `letters` letters; an ellipsis replaces the part that was cut off.
 pub fn shortened(text: &str, letters: usize) -> String {
-    match text.chars().count() <= letters {
-        true => text.to_owned(),
-        false => text
-            .chars()
-            .take(letters.saturating_sub(1))
-            .chain(['\u{2026}'])
-            .collect(),
+    if text.chars().count() <= letters {
+        return text.to_owned();
     }
+    text.chars()
+        .take(letters.saturating_sub(1))
+        .chain(['\u{2026}'])
+        .collect()
 }
 
 /// Returns the text of a page or picture. Replaces control characters other than newlines by

@@ -17,9 +17,10 @@ pub fn p_value(a: &[f64], b: &[f64]) -> f64 {
     }
     let ranks = doubled_ranks(a, b);
     let sum: usize = ranks[..a.len()].iter().sum();
-    match ranks.len() <= EXACT {
-        true => exact(&ranks, a.len(), sum),
-        false => approximate(&ranks, a.len(), sum),
+    if ranks.len() <= EXACT {
+        exact(&ranks, a.len(), sum)
+    } else {
+        approximate(&ranks, a.len(), sum)
     }
 }
 
@@ -36,12 +37,14 @@ fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     let values: Vec<f64> = a.iter().chain(b).copied().collect();
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
+
     let mut ranks = vec![0; values.len()];
     let mut start = 0;
     for tie in order.chunk_by(|&i, &j| values[i] == values[j]) {
-        // The ranks from start + 1 to start + len have this mean, doubled.
-        tie.iter()
-            .for_each(|&i| ranks[i] = 2 * start + tie.len() + 1);
+        for &i in tie {
+            // The ranks from start + 1 to start + len have this mean, doubled.
+            ranks[i] = 2 * start + tie.len() + 1;
+        }
         start += tie.len();
     }
     ranks
@@ -55,6 +58,7 @@ fn exact(ranks: &[usize], n: usize, sum: usize) -> f64 {
     let mut ways = vec![vec![0.0f64; total + 1]; n + 1];
     ways[0][0] = 1.0;
     for &rank in ranks {
+        // Downward, so that `k - 1` still counts the subsets without this rank.
         for k in (1..=n).rev() {
             let (fewer, these) = ways.split_at_mut(k);
             for s in rank..=total {
@@ -62,6 +66,7 @@ fn exact(ranks: &[usize], n: usize, sum: usize) -> f64 {
             }
         }
     }
+
     // The mean of the sum is total * n / ranks.len(); both sides are multiplied by ranks.len() to
     // stay whole.
     let distance = |s: usize| (s * ranks.len()).abs_diff(total * n);

@@ -269,11 +269,15 @@ fn pending(
     ucp: &sys::Ucp,
     request: sys::ucs_status_ptr_t,
 ) -> Result<Option<sys::ucs_status_ptr_t>, String> {
-    let error = request.addr() as isize;
-    match (isize::from(sys::UCS_ERR_LAST)..0).contains(&error) {
-        true => check_status(ucp, error as sys::ucs_status_t).map(|()| None),
-        false => Ok(Some(request).filter(|request| !request.is_null())),
+    if request.is_null() {
+        return Ok(None);
     }
+    // UCX returns errors as addresses at the end of the address space.
+    let error = request.addr() as isize;
+    if (isize::from(sys::UCS_ERR_LAST)..0).contains(&error) {
+        check_status(ucp, error as sys::ucs_status_t)?;
+    }
+    Ok(Some(request))
 }
 
 fn check_status(ucp: &sys::Ucp, status: sys::ucs_status_t) -> Result<(), String> {

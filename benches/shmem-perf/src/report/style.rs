@@ -86,9 +86,10 @@ pub fn colors(operations: &[&str], kind: &[String]) -> Vec<usize> {
         .map(|name| position(name) % SERIES.len())
         .collect();
     let is_own = |i: usize| own[..i].iter().all(|color| *color != own[i]);
-    match (0..own.len()).all(is_own) {
-        true => own,
-        false => (0..own.len()).map(|i| i % SERIES.len()).collect(),
+    if (0..own.len()).all(is_own) {
+        own
+    } else {
+        (0..own.len()).map(|i| i % SERIES.len()).collect()
     }
 }
 

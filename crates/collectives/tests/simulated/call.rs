@@ -313,13 +313,13 @@ impl Call {
     /// Returns what a part of the destination must hold at the end.
     pub fn expected_dest(self, call: usize, n: u32, me: u32, part: u32) -> Expected {
         match self {
-            Call::Broadcast { root } | Call::LongBroadcast { root, .. } => match me == root {
-                true => Expected::Untouched,
-                false => Expected::Source {
-                    call,
-                    owner: root,
-                    part,
-                },
+            Call::Broadcast { root } | Call::LongBroadcast { root, .. } if me == root => {
+                Expected::Untouched
+            }
+            Call::Broadcast { root } | Call::LongBroadcast { root, .. } => Expected::Source {
+                call,
+                owner: root,
+                part,
             },
             Call::AllToAll
             | Call::AllToAllInLines

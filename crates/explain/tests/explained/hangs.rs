@@ -107,15 +107,18 @@ fn the_last_write_of_a_word_is_named() {
     };
     let hint = "Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last.";
     check(hang, &[hint]);
+
     let none = "No PE has written it in its last 32 writes. The last write of PE 0, 1 s ago, was to \
                 the static variable at 0x4010 of PE 2, in shmem_long_p.";
     let all = |n| (0..n).fold(hang(n), |job, writer| job.writes(writer, 2, 1.0));
     check(all, &[none]);
+
     // PEs on other hosts may have written the word.
     check(
         |n| hang(n).writes(0, 2, 1.0),
         &["all others wait. The last write of PE 0, 1 s ago, was to"],
     );
+
     let three = |n| {
         hang(n)
             .writes(0, 3, 40.0)
@@ -139,11 +142,13 @@ fn what_is_in_flight_to_the_word_is_named() {
     let nothing = "all others wait. Nothing in flight targets it. PEs";
     check(none, &[nothing]);
     assert!(!none(4).explained(4).1.contains("could end such waits"));
+
     // An operation to another PE does not end the wait, but that PE may then write the word.
     check(
         |n| none(n).in_flight([2], 14, &[1], false),
         &[nothing, EXCEPTION],
     );
+
     let all = "all others wait. PE 2 has 14 operations in flight, among them to PE 3. PEs";
     check(
         |n| none(n).in_flight([2], 14, &[1, 3], false),
@@ -157,11 +162,13 @@ fn what_is_in_flight_to_the_word_is_named() {
         |n| none(n).in_flight([2], 1, &[1], true),
         &["all others wait. PE 2 has an operation in flight, to PE 1. PEs"],
     );
+
     // The operations of PE 2 are not known.
     check(
         |n| hang(n).in_flight(others(n, &[2]), 0, &[], false),
         &["all others wait. PEs"],
     );
+
     let finalized = |n| {
         none(n)
             .stage([2], Some(Stage::Finalized))

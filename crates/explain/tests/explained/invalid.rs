@@ -40,9 +40,11 @@ impl Numbers {
             1 => {
                 let stride = [1, -1, 0, i32::MAX, i32::MIN][self.below(5) as usize];
                 let n = [0, 3, 6, u32::MAX][self.below(4) as usize];
-                let (start, nth) = (self.pe(), self.below(3));
+                let start = self.pe();
+                let nth = self.below(3);
                 let number = self.below(3);
                 let mut subject = team("team", number, (start, stride, n), nth, self.maybe_pe());
+
                 if let (0, Subject::Collective(of)) = (self.below(3), &mut subject) {
                     of.members = Members::Listed {
                         pes: vec![self.pe(), self.pe()],
@@ -77,11 +79,13 @@ impl Numbers {
                 let call = ["shmem_barrier_all", "shmem_broadcast", "x"][self.below(3) as usize];
                 job = job.wait([pe], call, self.below(4) as f64, |_| subject.clone());
             }
+
             let report = &mut job.0[pe as usize];
             report
                 .values
                 .extend((0..self.below(3)).map(|index| (index > 0).then_some(8)));
             report.other_threads.busy = u32::from(self.below(9) == 0);
+
             job = match self.below(12) {
                 0 => job.stage([pe], Some(Stage::Starting)),
                 1 => job.stage([pe], Some(Stage::Finalized)),
@@ -97,6 +101,8 @@ impl Numbers {
                 _ => job,
             };
         }
+
+        // A report that gives a wrong number for its PE.
         job.0[self.below(6) as usize].pe = self.pe();
         job
     }

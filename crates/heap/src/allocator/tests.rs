@@ -43,11 +43,11 @@ fn what_is_written_beyond_a_block_is_found() {
     let mut h = guarded_heap(1 << 16);
     let blocks = [100, 24].map(|n| h.allocator.allocate(BY, n, 16).expect("room"));
     let offset = blocks[0].addr() - h.base;
+
     fill(&mut h, offset, 100, 7);
-    assert!(
-        h.allocator.overwritten(AT_ONCE).is_none()
-            && h.allocator.overwritten_at(blocks[0]).is_none()
-    );
+    assert!(h.allocator.overwritten(AT_ONCE).is_none());
+    assert!(h.allocator.overwritten_at(blocks[0]).is_none());
+
     for (at, n, words) in [
         (
             offset + 100,
@@ -67,6 +67,7 @@ fn what_is_written_beyond_a_block_is_found() {
     ] {
         let before = copy_of(&h, at, n);
         fill(&mut h, at, n, 7);
+
         let found = h
             .allocator
             .overwritten(AT_ONCE)
@@ -83,10 +84,10 @@ fn what_is_written_beyond_a_block_is_found() {
         );
         assert!(h.allocator.overwritten_at(blocks[0]).is_some());
         assert!(h.allocator.overwritten_at(blocks[1]).is_none());
-        before
-            .into_iter()
-            .enumerate()
-            .for_each(|(i, byte)| fill(&mut h, at + i, 1, byte));
+
+        for (i, byte) in before.into_iter().enumerate() {
+            fill(&mut h, at + i, 1, byte);
+        }
         assert!(h.allocator.overwritten(AT_ONCE).is_none());
     }
 }
@@ -120,8 +121,10 @@ fn bytes_that_are_in_no_block_are_described() {
             .expect_err("why")
             .to_string()
     };
+
     let at = block.addr();
-    assert!(h.allocator.holding(at, 100).is_ok() && h.allocator.holding(at + 99, 1).is_ok());
+    assert!(h.allocator.holding(at, 100).is_ok());
+    assert!(h.allocator.holding(at + 99, 1).is_ok());
     assert!(
         why(&h, at + 96, 8).starts_with("reach 4 bytes past the end of the block of 100 bytes")
     );
@@ -133,6 +136,7 @@ fn bytes_that_are_in_no_block_are_described() {
         far.starts_with("begin 8092 bytes past the end of the block"),
         "{far}"
     );
+
     h.allocator.free("shmem_free", block).expect("a block");
     let freed = why(&h, at + 8, 8);
     assert!(freed.starts_with("are not allocated: shmem_free has freed the block of 100 bytes"));
@@ -240,12 +244,14 @@ fn the_largest_free_block_can_be_had() {
         let mut h = heap(1 << 16);
         let mut blocks = Vec::new();
         for i in 0..200 {
-            let (nbytes, alignment) = (1 + i * 37 % 500, 16 << (i % 5));
+            let nbytes = 1 + i * 37 % 500;
+            let alignment = 16 << (i % 5);
             blocks.extend(h.allocator.allocate(BY, nbytes, alignment));
             if i % 3 == 2 {
                 let freed = blocks.swap_remove(i * 7 % blocks.len());
                 h.allocator.free(BY, freed).expect("live");
             }
+
             let largest = h.allocator.largest_free();
             if largest == 0 {
                 continue;
@@ -260,9 +266,10 @@ fn the_largest_free_block_can_be_had() {
                 .expect("room for the largest");
             h.allocator.free(BY, block).expect("live");
         }
-        blocks
-            .into_iter()
-            .for_each(|block| assert!(h.allocator.free(BY, block).is_ok()));
+
+        for block in blocks {
+            assert!(h.allocator.free(BY, block).is_ok());
+        }
         assert_eq!(h.allocator.in_use(), 0);
         assert!(h.allocator.largest_free() > (1 << 16) - 300);
     }
@@ -282,6 +289,8 @@ proptest! {
         let mut pes = [heap(256 << 10), heap(256 << 10)];
         // Offsets are equal only if the bases are equal modulo the largest alignment requested.
         let skew = pes[0].base % 4096 != pes[1].base % 4096;
+
+        // The offset, size and content of each block.
         let mut live: Vec<(usize, usize, u8)> = Vec::new();
         for (step, op) in ops.into_iter().enumerate() {
             let mark = step as u8;

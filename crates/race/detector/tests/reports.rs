@@ -29,24 +29,27 @@ fn line(outcome: &Outcome, number: usize) -> String {
 #[test]
 fn a_report_names_both_accesses_the_object_and_what_would_order_them() {
     let found = races(Job::new(suite("put_load.c", &["--race"])).n(2));
+
     let object = line(&found, 0);
     assert!(object.starts_with("race on x of PE 1 (static, "), "{found}");
     assert!(object.ends_with("put_load.c:5):"), "{found}");
-    let is_line = |starts: &str, ends: &str| {
-        let mut lines = found.stderr.lines().map(str::trim);
-        lines.any(|line| line.starts_with(starts) && line.ends_with(ends))
-    };
+
     // Either access may be the first one of the report.
-    let put = (
-        "PE 0: shmem_long_put of 8 bytes at ",
-        "put_load.c:11 (run), in flight since then",
-    );
-    assert!(is_line(put.0, put.1), "{found}");
-    assert!(
-        is_line("PE 1: load of 8 bytes at ", "put_load.c:14 (run)"),
-        "{found}"
-    );
-    assert!(is_line("called at ", "suite.h:33 (main)"), "{found}");
+    for (starts, ends) in [
+        (
+            "PE 0: shmem_long_put of 8 bytes at ",
+            "put_load.c:11 (run), in flight since then",
+        ),
+        ("PE 1: load of 8 bytes at ", "put_load.c:14 (run)"),
+        ("called at ", "suite.h:33 (main)"),
+    ] {
+        let mut lines = found.stderr.lines().map(str::trim);
+        assert!(
+            lines.any(|line| line.starts_with(starts) && line.ends_with(ends)),
+            "{starts}...{ends}\n{found}"
+        );
+    }
+
     assert!(
         found
             .stderr
@@ -478,32 +481,32 @@ fn a_child_has_no_detector() {
 
 #[test]
 fn oshcc_wraps_what_the_detector_stands_before() {
-    let prefix = testkit::prefix();
-    let output = |command: &mut std::process::Command| {
+    /// Runs a command. Returns the ends, sorted, of those of its words that begin with `prefix`.
+    fn named(command: &mut std::process::Command, prefix: &str) -> Vec<String> {
         let output = command.output().expect("a command that can be started");
         assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).expect("names")
-    };
-    let nm = output(
+        let output = String::from_utf8(output.stdout).expect("names");
+        let mut names: Vec<String> = output
+            .split_whitespace()
+            .filter_map(|word| word.strip_prefix(prefix))
+            .map(str::to_owned)
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    let prefix = testkit::prefix();
+    let defined = named(
         std::process::Command::new("nm")
             .args(["-D", "--defined-only"])
             .arg(prefix.join("lib/librushmem-race.so")),
+        "__wrap_",
     );
-    let defined = nm
-        .split_whitespace()
-        .filter_map(|word| word.strip_prefix("__wrap_"));
-    let linked = output(
+    let wrapped = named(
         std::process::Command::new(prefix.join("bin/oshcc")).args(["--race", "--showme", "x.c"]),
+        "--wrap=",
     );
-    let wrapped = linked
-        .split_whitespace()
-        .filter_map(|word| word.strip_prefix("--wrap="));
-    let sorted = |names: &mut dyn Iterator<Item = &str>| -> Vec<String> {
-        let mut names: Vec<String> = names.map(str::to_owned).collect();
-        names.sort_unstable();
-        names
-    };
-    assert_eq!(sorted(&mut { wrapped }), sorted(&mut { defined }));
+    assert_eq!(wrapped, defined);
 }
 
 #[test]
@@ -511,19 +514,22 @@ fn a_static_program_cannot_have_it() {
     let oshcc = testkit::prefix().join("bin/oshcc");
     let refused = std::process::Command::new(oshcc)
         .args(["--race", "-static", "x.c"])
-        .output();
-    let refused = refused.expect("oshcc can be started");
+        .output()
+        .expect("oshcc can be started");
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(
         !refused.status.success() && said.contains("--race and -static"),
         "{said}"
     );
+
     let oshcxx = testkit::prefix().join("bin/oshcxx");
-    let flags = ["--race", "-static-libstdc++", "x.cpp"];
-    let refused = std::process::Command::new(oshcxx).args(flags).output();
-    let said = refused.expect("oshcxx can be started").stderr;
-    let said = String::from_utf8_lossy(&said);
+    let refused = std::process::Command::new(oshcxx)
+        .args(["--race", "-static-libstdc++", "x.cpp"])
+        .output()
+        .expect("oshcxx can be started");
+    let said = String::from_utf8_lossy(&refused.stderr);
     assert!(said.contains("--race and -static-libstdc++"), "{said}");
+
     for flag in ["-static", "-static-pie"] {
         for n in [1, 2] {
             let job = races(

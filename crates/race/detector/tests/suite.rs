@@ -30,25 +30,33 @@ struct Program {
 impl Program {
     fn read(source: PathBuf) -> Self {
         let text = std::fs::read_to_string(&source).expect("a source of the suite");
+
         let n = text
             .split_once("PEs: ")
             .and_then(|(_, rest)| rest[..1].parse().ok());
         let flags = text
             .split_once("FLAGS: ")
             .map_or("", |(_, rest)| rest.lines().next().unwrap_or(""));
+        // The end of the comment, and words for the reader, are no flags.
         let flags = flags
             .split_whitespace()
-            .filter(|word| word.starts_with('-'));
-        let flags = flags.map(str::to_owned).collect();
-        let marked = (1..)
-            .zip(text.lines())
-            .filter(|(_, line)| line.contains(" RACE"));
-        let lines: Vec<u64> = marked.map(|(number, _)| number).collect();
-        let lines = match (lines[..].try_into(), &lines[..]) {
-            (Ok(pair), _) => pair,
-            (_, [one]) => [*one, *one],
-            _ => panic!("{} marks {lines:?}", source.display()),
+            .filter(|word| word.starts_with('-'))
+            .map(str::to_owned)
+            .collect();
+
+        let mut marked = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            if line.contains(" RACE") {
+                marked.push(number);
+            }
+        }
+        let lines = match marked[..] {
+            [first, second] => [first, second],
+            // A line that races with itself on another PE.
+            [one] => [one, one],
+            _ => panic!("{} marks {marked:?}", source.display()),
         };
+
         let name = source
             .file_stem()
             .expect("a name")
@@ -64,18 +72,14 @@ impl Program {
     }
 
     fn compile(&self, flags: &[&str]) -> PathBuf {
-        let language = if self.is_fortran() {
-            &["-cpp"][..]
-        } else {
-            &[]
-        };
-        let own: Vec<&str> = self.flags.iter().map(String::as_str).collect();
         // With -O0 the compiler keeps stores that nothing reads.
-        compile(
-            &self.source,
-            tmpdir(),
-            &[&["--race", "-O0"], language, &own, flags].concat(),
-        )
+        let mut all = vec!["--race", "-O0"];
+        if self.is_fortran() {
+            all.push("-cpp");
+        }
+        all.extend(self.flags.iter().map(String::as_str));
+        all.extend(flags);
+        compile(&self.source, tmpdir(), &all)
     }
 
     fn is_fortran(&self) -> bool {
@@ -97,6 +101,7 @@ impl Program {
                 .iter()
                 .fold(job, |job, (name, value)| job.env(name, value))
         };
+
         let found = tempfile::NamedTempFile::new().expect("a file for the reports");
         let json = found.path().to_str().expect("a plain name");
         let racy = with(self.job(&self.compile(&[])).env("SHMEM_RACES_JSON", json)).run();
@@ -105,6 +110,7 @@ impl Program {
         assert_eq!(lines, [self.lines], "not the race of {}\n{racy}", self.name);
         assert_eq!(racy.code(), STATUS, "{racy}");
         assert!(said(&racy).starts_with("rushmem: 1 race in "), "{racy}");
+
         let clean = with(self.job(&self.compile(&["-DCLEAN"]))).run();
         assert!(clean.status.success(), "{clean}");
         assert!(said(&clean).starts_with("rushmem: no race in "), "{clean}");
@@ -135,16 +141,22 @@ fn lines(report: &str) -> [u64; 2] {
 
 fn main() -> ExitCode {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("suite");
-    let entries = std::fs::read_dir(&dir).expect("the suite");
-    let paths = entries.map(|entry| entry.expect("an entry").path());
-    let is_program = |path: &PathBuf| path.extension().is_some_and(|end| end != "h");
-    let mut programs: Vec<Program> = paths.filter(is_program).map(Program::read).collect();
+    let mut programs = Vec::new();
+    for entry in std::fs::read_dir(&dir).expect("the suite") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|end| end != "h") {
+            programs.push(Program::read(path));
+        }
+    }
     programs.sort_by(|a, b| a.name.cmp(&b.name));
     assert!(programs.len() > 60, "{} programs", programs.len());
+
     let mut tests = Vec::new();
     for program in programs {
-        let (here, name) = (program.clone(), program.name.clone());
+        let name = program.name.clone();
+        let here = program.clone();
         tests.push(Test::new(name.clone(), move || here.check(&[])));
+
         let others: [(&str, &[(&str, &str)]); 2] = [
             (
                 "tcp",
@@ -162,6 +174,7 @@ fn main() -> ExitCode {
             if needs_node || (over == "virtual_nodes" && program.n != 2) {
                 continue;
             }
+
             let program = program.clone();
             let test = Test::new(format!("{over}::{name}"), move || {
                 program.check(environment)

@@ -84,12 +84,13 @@ fn the_short_path_records_what_the_long_one_does() {
             to_peer,
         ][below(5) as usize];
 
-        let clock = knowing(&[1, 2, 3, 4].map(|other| match other == actor {
-            true => own,
-            false => (
-                other,
-                epochs[usize::from(other)] - Epoch::from(below(50) == 0),
-            ),
+        let clock = knowing(&[1, 2, 3, 4].map(|other| {
+            if other == actor {
+                return own;
+            }
+            // Seldom, what another actor did last is not known.
+            let missed = Epoch::from(below(50) == 0);
+            (other, epochs[usize::from(other)] - missed)
         }));
         let view = View {
             clock: &clock,
@@ -234,9 +235,10 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
         let in_flight = who == 2 && flights;
         last_flight += Epoch::from(in_flight);
         let clock = &clocks[if in_flight { 0 } else { who }];
-        let (actor, epoch, kind) = match in_flight {
-            true => (FLIGHT, last_flight, ShadowKind::WRITE),
-            false => (who as Actor + 1, clock.of(who as Actor + 1), kind),
+        let (actor, epoch, kind) = if in_flight {
+            (FLIGHT, last_flight, ShadowKind::WRITE)
+        } else {
+            (who as Actor + 1, clock.of(who as Actor + 1), kind)
         };
 
         let view = View { clock, fenced: &[] };
@@ -266,9 +268,10 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
             begin(clock, &races);
         }
 
-        let by_bits = match who == 0 && mark() == Marked::Yes {
-            true => None,
-            false => short.record_access(at, at + nbytes, access, view),
+        let by_bits = if who == 0 && mark() == Marked::Yes {
+            None
+        } else {
+            short.record_access(at, at + nbytes, access, view)
         };
         n_bits += usize::from(who == 0 && mark() == Marked::Yes);
 

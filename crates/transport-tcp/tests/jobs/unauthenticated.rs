@@ -3,7 +3,7 @@
 
 use conformance::{Case, LIMIT, Member, Random, verbs};
 use rushmem_system::formats::TCP_ADDRESS;
-use rushmem_transport::peers::PeAddress;
+use rushmem_transport::peers::{PeAddress, Published};
 use rushmem_transport::{
     Amos, Directory, EndpointUser, Error, Host, Open, Pe, PeRecord, RemoteAddr, Segment, Transport,
 };
@@ -90,10 +90,15 @@ fn outsider(address: &[u8]) -> Box<dyn Transport> {
         ..Tuning::default()
     };
     let mut transport = open(&with, impatient).expect("sockets");
-    let size = u64::to_le_bytes(1 << 20);
+    let heap = Published {
+        nbytes: 1 << 20,
+        covered: 1 << 20,
+        key: Vec::new(),
+    };
+    let heap = heap.encode();
     let records = [PeRecord {
         address,
-        keys: [&size, &[], &[]],
+        keys: [&heap, &[], &[]],
     }; 2];
     let directory = Directory::new(Directory::encode(records.into_iter()));
     transport.connect(Arc::new(directory)).expect("an address");

@@ -38,7 +38,9 @@ pub struct LivenessPipe(PipeWriter);
 impl LivenessPipe {
     /// Creates the pipe.
     pub fn new() -> io::Result<LivenessPipe> {
-        Ok(LivenessPipe(io::pipe()?.1))
+        // The read end is opened again for each PE.
+        let (_, write) = io::pipe()?;
+        Ok(LivenessPipe(write))
     }
 
     /// Opens the read end for a PE.

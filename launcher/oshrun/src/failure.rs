@@ -75,15 +75,19 @@ pub fn reason(error: &std::io::Error) -> String {
 /// Makes a panic end oshrun with one message. The event loop panics if polling fails.
 pub fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
+        // The payload is a String or a &str, as the panic has formatted its text or not.
         let payload = panic.payload();
-        let text = payload
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or(payload.downcast_ref::<&str>().copied())
-            .unwrap_or("an unknown error");
-        let place = panic
-            .location()
-            .map_or_else(String::new, |at| format!(" ({}:{})", at.file(), at.line()));
+        let text = if let Some(text) = payload.downcast_ref::<String>() {
+            text
+        } else if let Some(text) = payload.downcast_ref::<&str>() {
+            text
+        } else {
+            "an unknown error"
+        };
+        let place = match panic.location() {
+            Some(place) => format!(" ({}:{})", place.file(), place.line()),
+            None => String::new(),
+        };
         complain(&format!("oshrun: cannot continue: {text}{place}"));
         exit(1)
     }));

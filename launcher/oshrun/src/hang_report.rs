@@ -92,22 +92,24 @@ impl Explainer {
         let at_once = purpose == Purpose::Loss;
         // gdb interrupts PEs, so it is used only at the request of the user and after `--timeout`.
         let with_stacks = !at_once && purpose != Purpose::Overdue;
-        if let Some(open) = self.collection.as_mut().filter(|_| !at_once) {
+        if let Some(open) = &mut self.collection
+            && !at_once
+        {
             open.purpose = open.purpose.max(purpose);
             return None;
         }
+
+        let limit = if with_stacks {
+            SNAPSHOT_LIMIT + stacks::LIMIT
+        } else {
+            SNAPSHOT_LIMIT
+        };
         self.number = self.number.wrapping_add(1);
         self.collection = Some(Collection {
             purpose,
             snapshots: BTreeMap::new(),
             awaited: (0..server.n_pes()).filter(|pe| server.runs(*pe)).collect(),
-            deadline: Instant::now()
-                + SNAPSHOT_LIMIT
-                + if with_stacks {
-                    stacks::LIMIT
-                } else {
-                    Duration::ZERO
-                },
+            deadline: Instant::now() + limit,
         });
         Some(SnapshotRequest {
             number: self.number,
@@ -118,12 +120,17 @@ impl Explainer {
     }
 
     /// Adds snapshots. Ignores those for an earlier explanation.
-    pub fn add(&mut self, SnapshotBatch { number, snapshots }: SnapshotBatch) {
-        if let Some(open) = self.collection.as_mut().filter(|_| number == self.number) {
-            for snapshot in snapshots {
-                if open.awaited.remove(&snapshot.pe) {
-                    open.snapshots.insert(snapshot.pe, snapshot);
-                }
+    pub fn add(&mut self, batch: SnapshotBatch) {
+        if batch.number != self.number {
+            return;
+        }
+        let Some(open) = &mut self.collection else {
+            return;
+        };
+        for snapshot in batch.snapshots {
+            // A late request may have had a second snapshot of the same PE.
+            if open.awaited.remove(&snapshot.pe) {
+                open.snapshots.insert(snapshot.pe, snapshot);
             }
         }
     }
@@ -149,7 +156,8 @@ impl Explainer {
         if self.collection.is_some() || !self.is_due || self.next_overdue() > Some(now) {
             return None;
         }
-        (self.is_due, self.last) = (false, Some(now));
+        self.is_due = false;
+        self.last = Some(now);
         self.begin(Purpose::Overdue, server)
     }
 
@@ -162,7 +170,8 @@ impl Explainer {
     pub fn deadline(&self) -> Option<Instant> {
         match &self.collection {
             Some(open) => Some(open.deadline),
-            None => self.next_overdue().filter(|_| self.is_due),
+            None if self.is_due => self.next_overdue(),
+            None => None,
         }
     }
 
@@ -171,11 +180,12 @@ impl Explainer {
     /// immediately.
     pub fn late_request(&self, server: &Server) -> Option<SnapshotRequest> {
         let open = self.collection.as_ref()?;
-        let is_late = Instant::now() >= open.deadline && !open.awaited.is_empty();
-        let (number, statuses) = (self.number, server.statuses());
-        is_late.then_some(SnapshotRequest {
-            number,
-            statuses,
+        if open.awaited.is_empty() || Instant::now() < open.deadline {
+            return None;
+        }
+        Some(SnapshotRequest {
+            number: self.number,
+            statuses: server.statuses(),
             at_once: true,
             with_stacks: false,
         })
@@ -185,11 +195,10 @@ impl Explainer {
     /// a loss is left to [`Explainer::finish_last`]. The text is empty if there is nothing to
     /// explain.
     pub fn finish(&mut self, server: &Server) -> Option<(Purpose, String)> {
-        let is_complete = |open: &mut Collection| {
-            open.purpose != Purpose::Loss
-                && (open.awaited.is_empty() || Instant::now() >= open.deadline)
-        };
-        let open = self.collection.take_if(is_complete)?;
+        let open = self.collection.take_if(|open| {
+            let is_complete = open.awaited.is_empty() || Instant::now() >= open.deadline;
+            is_complete && open.purpose != Purpose::Loss
+        })?;
         Some((open.purpose, self.compose(open, server)))
     }
 
@@ -201,23 +210,21 @@ impl Explainer {
     }
 
     fn compose(&mut self, open: Collection, server: &Server) -> String {
-        let Collection {
-            purpose,
-            mut snapshots,
-            awaited,
-            ..
-        } = open;
-        let current: HashMap<WaitId, Duration> =
-            snapshots.values().flat_map(PeSnapshot::waits).collect();
-        let is_long = |limit: Duration| {
-            current
+        let purpose = open.purpose;
+        let waits: HashMap<WaitId, Duration> = open
+            .snapshots
+            .values()
+            .flat_map(PeSnapshot::waits)
+            .collect();
+        let has_new = |limit: Duration| {
+            waits
                 .iter()
                 .any(|(id, age)| *age >= limit && !self.explained.contains(id))
         };
         let is_wanted = match purpose {
-            Purpose::Loss => is_long(LONG_WAIT),
+            Purpose::Loss => has_new(LONG_WAIT),
             // The overdue wait may be in a PE whose snapshot is missing.
-            Purpose::Overdue => !awaited.is_empty() || self.limit.is_some_and(is_long),
+            Purpose::Overdue => !open.awaited.is_empty() || self.limit.is_some_and(has_new),
             // If the job has ended meanwhile, there is nothing to explain.
             Purpose::Request => (0..server.n_pes()).any(|pe| server.runs(pe)),
             Purpose::Timeout => true,
@@ -225,22 +232,9 @@ impl Explainer {
         if !is_wanted {
             return String::new();
         }
-        self.explained = current.into_keys().collect();
-        for pe in 0..server.n_pes() {
-            // The snapshots of a loss describe PEs that oshrun has terminated since.
-            let has_ended = purpose != Purpose::Loss || !snapshots.contains_key(&pe);
-            let silent =
-                || PeSnapshot::new(pe, ProcessState::HostSilent(server.host(pe).to_owned()));
-            let snapshot = snapshots.entry(pe).or_insert_with(silent);
-            if let Some(exit) = server.exit(pe).filter(|_| has_ended) {
-                snapshot.process = ProcessState::Ended(exit.to_string());
-            }
-            let (pid, stage) = server.progress(pe);
-            snapshot
-                .status
-                .get_or_insert_with(|| Status::new(pid, stage));
-        }
-        let snapshots: Vec<PeSnapshot> = snapshots.into_values().collect();
+        self.explained = waits.into_keys().collect();
+
+        let snapshots = open.completed(server);
         let mut text = match purpose {
             // The message about the loss has named the cause.
             Purpose::Loss => format!("when the job ended:\n{}", table(server.n_pes(), &snapshots)),
@@ -251,7 +245,35 @@ impl Explainer {
             text += "\nIf gdb were installed, it would show where PEs outside the library are.";
             self.has_gdb = true;
         }
-        let line = |line| format!("oshrun: {line}").trim_end().to_string();
-        text.lines().map(line).collect::<Vec<_>>().join("\n")
+
+        let lines: Vec<String> = text
+            .lines()
+            .map(|line| format!("oshrun: {line}").trim_end().to_string())
+            .collect();
+        lines.join("\n")
+    }
+}
+
+impl Collection {
+    /// Returns a snapshot of each PE: completes those that have arrived, and those that are missing,
+    /// by what the messages of the PEs have shown.
+    fn completed(mut self, server: &Server) -> Vec<PeSnapshot> {
+        for pe in 0..server.n_pes() {
+            // The snapshots of a loss describe PEs that oshrun has terminated since.
+            let shows_end = self.purpose != Purpose::Loss || !self.snapshots.contains_key(&pe);
+            let snapshot = self.snapshots.entry(pe).or_insert_with(|| {
+                PeSnapshot::new(pe, ProcessState::HostSilent(server.host(pe).to_owned()))
+            });
+            if let Some(exit) = server.exit(pe)
+                && shows_end
+            {
+                snapshot.process = ProcessState::Ended(exit.to_string());
+            }
+            if snapshot.status.is_none() {
+                let (pid, stage) = server.progress(pe);
+                snapshot.status = Some(Status::new(pid, stage));
+            }
+        }
+        self.snapshots.into_values().collect()
     }
 }

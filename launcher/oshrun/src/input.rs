@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use tokio::io::AsyncWriteExt;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -63,9 +64,13 @@ impl JobInput {
     /// Waits for a permit of the window and for the next piece, and uses up the permit. An empty
     /// piece is the last one; after it, waits forever. Cancel safe.
     pub async fn next(&mut self, window: &Semaphore) -> Vec<u8> {
-        let (Some(pieces), Ok(room)) = (&mut self.pieces, window.acquire().await) else {
+        let Some(pieces) = &mut self.pieces else {
             return std::future::pending().await;
         };
+        let Ok(room) = window.acquire().await else {
+            return std::future::pending().await;
+        };
+        // The permit is given back if this future is dropped here.
         let piece = pieces.recv().await.unwrap_or_default();
         room.forget();
         if piece.is_empty() {
@@ -83,14 +88,17 @@ fn pieces(source: OwnedFd) -> io::Result<mpsc::Receiver<Vec<u8>>> {
         let mut bytes = vec![0; PIECE];
         loop {
             let nbytes = match rustix::io::read(&source, &mut bytes) {
-                Err(rustix::io::Errno::INTR) => continue,
+                Ok(nbytes) => nbytes,
+                Err(Errno::INTR) => continue,
                 // Another process may make the shared stream non-blocking.
-                Err(rustix::io::Errno::AGAIN) => {
+                Err(Errno::AGAIN) => {
                     let mut fds = [PollFd::new(&source, PollFlags::IN)];
+                    // If this fails, the next read tells why.
                     let _ = rustix::event::poll(&mut fds, None);
                     continue;
                 }
-                outcome => outcome.unwrap_or(0),
+                // An error counts as the end of the input.
+                Err(_) => 0,
             };
             if sender.blocking_send(bytes[..nbytes].to_vec()).is_err() || nbytes == 0 {
                 return;
@@ -127,6 +135,7 @@ impl InputPipe {
 
     /// Queues a piece. oshrun, which sends the pieces, limits their number in the queue.
     pub fn send(&self, bytes: Vec<u8>) {
+        // The task may have ended with the receiver of its reports.
         let _ = self.0.send(bytes);
     }
 }
@@ -142,6 +151,7 @@ async fn forward_lines(terminal: AsyncFd<io::Stdin>, mut pipe: Sender) {
         // While oshrun is in the background, the line is for another process, and reading it would
         // stop oshrun.
         ready.clear_ready();
+
         let is_in_foreground = || {
             rustix::termios::tcgetpgrp(&terminal)
                 .is_ok_and(|group| group == rustix::process::getpgrp())
@@ -153,9 +163,12 @@ async fn forward_lines(terminal: AsyncFd<io::Stdin>, mut pipe: Sender) {
         while is_in_foreground() && has_line() {
             match rustix::io::read(&terminal, &mut bytes) {
                 Ok(0) => return,
-                Ok(nbytes) if pipe.write_all(&bytes[..nbytes]).await.is_err() => return,
-                Ok(_) => {}
-                Err(rustix::io::Errno::INTR) => {}
+                Ok(nbytes) => {
+                    if pipe.write_all(&bytes[..nbytes]).await.is_err() {
+                        return;
+                    }
+                }
+                Err(Errno::INTR) => {}
                 Err(_) => return,
             }
         }

@@ -41,14 +41,14 @@ fn main() -> ExitCode {
         return daemons::daemon::serve();
     }
     failure::report_panics();
-    let status = start().unwrap_or_else(|failure| {
-        let StartFailure { status, sentence } = failure;
-        complain(&format!(
-            "oshrun: {sentence}{}",
-            settings::places_in(&sentence)
-        ));
-        status
-    });
+    let status = match start() {
+        Ok(status) => status,
+        Err(StartFailure { status, sentence }) => {
+            let places = settings::places_in(&sentence);
+            complain(&format!("oshrun: {sentence}{places}"));
+            status
+        }
+    };
     // Exits without joining the writer threads, which may be blocked by a reader that has stopped.
     std::process::exit(status)
 }

@@ -173,20 +173,14 @@ pub struct Options {
 impl Options {
     /// Returns the requested placement.
     pub fn placement(&self) -> PlacementRequest {
-        let Options {
-            map_by,
-            bind_to,
-            report_bindings: report,
-            ..
-        } = *self;
-        let map_by = match map_by {
+        let map_by = match self.map_by {
             Some(MapRequest::Place(place)) => Some(place),
             Some(MapRequest::PerHost(_)) | None => None,
         };
         PlacementRequest {
             map_by,
-            bind_to,
-            report,
+            bind_to: self.bind_to,
+            report: self.report_bindings,
         }
     }
 
@@ -206,9 +200,11 @@ impl Options {
         if let Some(file) = &mut self.hostfile {
             *file = std::path::absolute(&*file).map_err(|error| cannot(&what, &error))?;
         }
-        let entered = std::env::set_current_dir(dir).and_then(|()| std::env::current_dir());
-        let entered = entered.map_err(|error| cannot(&what, &error))?;
-        // A variable of -x has precedence.
+
+        let entered = std::env::set_current_dir(dir)
+            .and_then(|()| std::env::current_dir())
+            .map_err(|error| cannot(&what, &error))?;
+        // A variable of -x has precedence, and later ones replace earlier ones.
         self.exported.insert(0, ("PWD".into(), entered.into()));
         Ok(())
     }
@@ -216,39 +212,43 @@ impl Options {
     /// Carries out `--doctor`: replaces this process by `shmem-info`, which is installed beside it
     /// and examines the hosts of this job. Returns only if that fails.
     pub fn examine(&self) -> StartFailure {
-        let options = |all: Vec<(&str, Option<OsString>)>| -> Vec<OsString> {
-            let given = all
-                .into_iter()
-                .filter_map(|(name, value)| Some([name.into(), value?]));
-            given.flatten().collect()
-        };
-        let number = |number: Option<u32>| number.map(|number| number.to_string().into());
-        let agent = self
-            .launch_agent
-            .as_ref()
-            .map(|words| words.0.join(OsStr::new(" ")));
-        let seconds = |limit: Duration| limit.as_secs_f64().to_string().into();
-        let mut hosts = vec![
-            ("-H", self.hosts.clone().map(OsString::from)),
-            (
-                "--hostfile",
-                self.hostfile.clone().map(PathBuf::into_os_string),
-            ),
-            ("--launch-agent", agent),
-            ("--prefix", self.prefix.clone().map(PathBuf::into_os_string)),
-            ("--host-limit", self.host_limit.map(seconds)),
-        ];
-        hosts.extend(self.export.iter().map(|word| ("-x", Some(word.clone()))));
-        let layout = vec![("-n", number(self.n_pes)), ("--ppn", number(self.ppn))];
+        let mut layout = Vec::new();
+        if let Some(n_pes) = self.n_pes {
+            layout.push(format!("-n {n_pes}"));
+        }
+        if let Some(ppn) = self.ppn {
+            layout.push(format!("--ppn {ppn}"));
+        }
+
         let own = program::own_file();
         let doctor = own.with_file_name("shmem-info");
-        let error = Command::new(&doctor)
-            .arg("--doctor-layout")
-            .arg(options(layout).join(OsStr::new(" ")))
-            .arg("--doctor-job")
-            .arg(own)
-            .args(options(hosts))
-            .exec();
+        let mut command = Command::new(&doctor);
+        command.arg("--doctor-layout").arg(layout.join(" "));
+        // All that follows is the command of the job.
+        command.arg("--doctor-job").arg(own);
+        if let Some(hosts) = &self.hosts {
+            command.arg("-H").arg(hosts);
+        }
+        if let Some(file) = &self.hostfile {
+            command.arg("--hostfile").arg(file);
+        }
+        if let Some(words) = &self.launch_agent {
+            command
+                .arg("--launch-agent")
+                .arg(words.0.join(OsStr::new(" ")));
+        }
+        if let Some(prefix) = &self.prefix {
+            command.arg("--prefix").arg(prefix);
+        }
+        if let Some(limit) = self.host_limit {
+            let seconds = limit.as_secs_f64().to_string();
+            command.arg("--host-limit").arg(seconds);
+        }
+        for word in &self.export {
+            command.arg("-x").arg(word);
+        }
+
+        let error = command.exec();
         cannot(
             &format!("run {}, which --doctor needs", doctor.display()),
             &error,
@@ -274,10 +274,8 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         is_marked,
         rest,
     } = split(&command, words.into_iter().collect())?;
-    let mut options = match command
-        .try_get_matches_from(own)
-        .and_then(|matches| Options::from_arg_matches(&matches))
-    {
+    let matches = command.try_get_matches_from(own);
+    let mut options = match matches.and_then(|matches| Options::from_arg_matches(&matches)) {
         Ok(options) => options,
         Err(error)
             if matches!(
@@ -285,13 +283,14 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
             ) =>
         {
-            return error
+            error
                 .print()
-                .map(|()| None)
-                .map_err(|error| StartFailure::general(format!("cannot print: {error}")));
+                .map_err(|error| StartFailure::general(format!("cannot print: {error}")))?;
+            return Ok(None);
         }
         Err(error) => return Err(usage(&error.to_string())),
     };
+
     let mut rest = rest.into_iter();
     options.program = match rest.next() {
         Some(program) => program,
@@ -305,48 +304,47 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     if !is_marked {
         refuse_second_program(&options.arguments)?;
     }
+
     if let Some(MapRequest::PerHost(n)) = options.map_by {
         options.ppn.get_or_insert(n);
     }
     if options.verbose > 0 {
-        options
-            .foreign
-            .ignored()
-            .iter()
-            .for_each(|line| eprintln!("oshrun: {line}"));
+        for line in options.foreign.ignored() {
+            eprintln!("oshrun: {line}");
+        }
     }
-    // PEs get the same limit as oshrun. Variables of -x have precedence.
-    let limit = options
-        .host_limit
-        .map(|limit| limit.as_secs_f64().to_string())
-        .map(|limit| Ok((env::HOST_LIMIT.into(), limit.into())));
-    let explained = options
-        .explain_after
-        .map(|_| Ok((env::EXPLAINED.into(), "1".into())));
-    let given = options
-        .foreign
-        .exported()
-        .into_iter()
-        .chain(options.export.iter().cloned())
-        .map(assignment);
-    options.exported = limit
-        .into_iter()
-        .chain(explained)
-        .chain(given)
-        .collect::<Result<_, _>>()?;
+    options.exported = exported(&options)?;
     Ok(Some(options))
+}
+
+/// Returns the variables that options set for the PEs. Later ones replace earlier ones, so those of
+/// `-x` come last.
+fn exported(options: &Options) -> Result<Vec<(OsString, OsString)>, StartFailure> {
+    let mut variables = Vec::new();
+    // PEs get the same limit as oshrun.
+    if let Some(limit) = options.host_limit {
+        let seconds = limit.as_secs_f64().to_string();
+        variables.push((env::HOST_LIMIT.into(), seconds.into()));
+    }
+    if options.explain_after.is_some() {
+        variables.push((env::EXPLAINED.into(), "1".into()));
+    }
+    for word in options.foreign.exported() {
+        variables.push(assignment(word)?);
+    }
+    for word in &options.export {
+        variables.push(assignment(word.clone())?);
+    }
+    Ok(variables)
 }
 
 /// Returns the failure for an error message of clap: its first line, and its hints.
 fn usage(text: &str) -> StartFailure {
     let line = text.lines().next().unwrap_or_default();
-    let line = line.strip_prefix("error: ").unwrap_or(line);
-    let tips = text.lines().filter_map(|line| line.strip_prefix("  tip: "));
-    let line = std::iter::once(line)
-        .chain(tips)
-        .collect::<Vec<_>>()
-        .join("; ");
-    StartFailure::usage(format!("{line}; oshrun --help lists the options"))
+    let mut parts = vec![line.strip_prefix("error: ").unwrap_or(line)];
+    parts.extend(text.lines().filter_map(|line| line.strip_prefix("  tip: ")));
+    parts.push("oshrun --help lists the options");
+    StartFailure::usage(parts.join("; "))
 }
 
 /// A command with arguments, separated by spaces.
@@ -385,17 +383,20 @@ fn map_by(text: &str) -> Result<MapRequest, String> {
         Some((place, modifier)) if modifier.eq_ignore_ascii_case("oversubscribe") => place,
         _ => text,
     };
-    match text.strip_prefix("ppr:") {
-        Some(number) => match number.strip_suffix(":node").map(n_pes) {
-            Some(number) => number.map(MapRequest::PerHost),
+
+    if let Some(number) = text.strip_prefix("ppr:") {
+        return match number.strip_suffix(":node") {
+            Some(number) => n_pes(number).map(MapRequest::PerHost),
             None => Err("ppr:N:node is the only form of ppr".to_string()),
-        },
-        None if text == "node" => Err(
+        };
+    }
+    match text {
+        "node" => Err(
             "hosts get blocks of consecutive PEs, in the order of the list; --ppn N limits the PEs of each"
                 .to_string(),
         ),
-        None if text.is_empty() => Ok(MapRequest::Place(MapBy::default())),
-        None => text.parse().map(MapRequest::Place),
+        "" => Ok(MapRequest::Place(MapBy::default())),
+        place => place.parse().map(MapRequest::Place),
     }
 }
 
@@ -415,8 +416,9 @@ fn host_limit(set: Option<OsString>) -> Result<Duration, StartFailure> {
     let text = set.unwrap_or_else(|| time_limit::DEFAULT_HOST_LIMIT.into());
     let text = text.to_string_lossy();
     time_limit::parse(&text).ok_or_else(|| {
+        let name = env::HOST_LIMIT;
         let value = if text.is_empty() { "empty" } else { &text };
-        let (name, expected) = (env::HOST_LIMIT, time_limit::EXPECTED);
+        let expected = time_limit::EXPECTED;
         StartFailure::usage(format!("{name} is {value}, but it must be {expected}"))
     })
 }
@@ -425,22 +427,25 @@ fn host_limit(set: Option<OsString>) -> Result<Duration, StartFailure> {
 fn assignment(word: OsString) -> Result<(OsString, OsString), StartFailure> {
     let bytes = word.as_bytes();
     let (name, value) = match bytes.iter().position(|&byte| byte == b'=') {
-        Some(end) => (
-            &bytes[..end],
-            Some(OsStr::from_bytes(&bytes[end + 1..]).to_os_string()),
-        ),
+        Some(end) => {
+            let value = OsStr::from_bytes(&bytes[end + 1..]).to_os_string();
+            (&bytes[..end], Some(value))
+        }
         None => (bytes, std::env::var_os(&word)),
     };
+
     let shown = word.to_string_lossy();
-    match value {
-        _ if name.is_empty() => Err(StartFailure::usage(format!(
+    if name.is_empty() {
+        return Err(StartFailure::usage(format!(
             "-x {shown}: the name of the variable is missing"
-        ))),
-        Some(value) => Ok((OsStr::from_bytes(name).to_os_string(), value)),
-        None => Err(StartFailure::usage(format!(
-            "-x {shown}: {shown} is not set; set it or give -x {shown}=VALUE"
-        ))),
+        )));
     }
+    let value = value.ok_or_else(|| {
+        StartFailure::usage(format!(
+            "-x {shown}: {shown} is not set; set it or give -x {shown}=VALUE"
+        ))
+    })?;
+    Ok((OsStr::from_bytes(name).to_os_string(), value))
 }
 
 #[cfg(test)]
@@ -468,11 +473,8 @@ mod tests {
             "-n 3 -- p",
         ] {
             let options = parsed(line).expect(line);
-            assert_eq!(
-                (options.n_pes, options.program),
-                (Some(3), "p".into()),
-                "{line}"
-            );
+            assert_eq!(options.n_pes, Some(3), "{line}");
+            assert_eq!(options.program, "p", "{line}");
         }
         assert_eq!(parsed("p").expect("options").n_pes, None);
     }
@@ -488,12 +490,12 @@ mod tests {
         );
         assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
         assert!(options.tag_output);
+
         assert_eq!(parsed("--gdb p").expect("options").gdb, Some(Debugged::All));
         let some = parsed("--gdb=1,3 --timings p").expect("options");
-        assert_eq!(
-            (some.gdb, some.timings),
-            (Some(Debugged::Some(vec![1, 3])), true)
-        );
+        assert_eq!(some.gdb, Some(Debugged::Some(vec![1, 3])));
+        assert!(some.timings);
+
         assert_eq!(parsed("-- -p").expect("options").program, "-p");
         for line in [
             "cut -d : -f 1",
@@ -528,15 +530,14 @@ mod tests {
             "--hostfile f --map-by ppr:3:node p",
         ] {
             let options = parsed(line).expect(line);
-            assert_eq!(
-                (options.hostfile, options.ppn),
-                (Some("f".into()), Some(3)),
-                "{line}"
-            );
+            assert_eq!(options.hostfile, Some("f".into()), "{line}");
+            assert_eq!(options.ppn, Some(3), "{line}");
         }
+
         let options = parsed("p").expect("options");
         assert!(options.hosts.is_none() && options.hostfile.is_none() && options.ppn.is_none());
         assert!(options.launch_agent.is_none());
+
         let agent = ["--launch-agent", "my ssh -q", "p"].map(OsString::from);
         let words = std::iter::once("oshrun".into()).chain(agent);
         let options = parse(words)
@@ -556,39 +557,32 @@ mod tests {
             "--wd d p",
         ] {
             let options = parsed(line).expect(line);
-            assert_eq!(
-                (options.wdir, options.program),
-                (Some("d".into()), "p".into()),
-                "{line}"
-            );
+            assert_eq!(options.wdir, Some("d".into()), "{line}");
+            assert_eq!(options.program, "p", "{line}");
         }
     }
 
     #[test]
     fn places_are_named() {
-        let options = parsed("--map-by numa --bind-to=core --report-bindings p").expect("options");
-        let [with, alone] = ["--map-by numa:OVERSUBSCRIBE p", "--map-by :oversubscribe p"]
-            .map(|line| parsed(line).expect(line).placement().map_by);
-        assert_eq!((with, alone), (Some(MapBy::Numa), Some(MapBy::default())));
+        let placed = |line| parsed(line).expect(line).placement();
         assert_eq!(
-            parsed("--map-by ppr:3:node:OVERSUBSCRIBE p")
-                .expect("options")
-                .ppn,
-            Some(3)
-        );
-        let (map_by, bind_to) = (Some(MapBy::Numa), Some(BindTo::Core));
-        assert_eq!(
-            options.placement(),
+            placed("--map-by numa --bind-to=core --report-bindings p"),
             PlacementRequest {
-                map_by,
-                bind_to,
+                map_by: Some(MapBy::Numa),
+                bind_to: Some(BindTo::Core),
                 report: true
             }
         );
-        assert_eq!(
-            parsed("p").expect("options").placement(),
-            PlacementRequest::default()
-        );
+        assert_eq!(placed("p"), PlacementRequest::default());
+
+        for (line, map_by) in [
+            ("--map-by numa:OVERSUBSCRIBE p", MapBy::Numa),
+            ("--map-by :oversubscribe p", MapBy::default()),
+        ] {
+            assert_eq!(placed(line).map_by, Some(map_by), "{line}");
+        }
+        let per_host = parsed("--map-by ppr:3:node:OVERSUBSCRIBE p").expect("options");
+        assert_eq!(per_host.ppn, Some(3));
     }
 
     #[test]
@@ -596,13 +590,16 @@ mod tests {
         let line = "--mca btl self,vader --oversubscribe --allow-run-as-root --bind-to none -v \
                     -genv A -1 -env B 2 -x C=3 -l --prtemca a b --mca c d -genvall -q -n 2 p --mca e f";
         let options = parsed(line).expect("options");
-        assert_eq!((options.n_pes, options.tag_output), (Some(2), true));
+        assert_eq!(options.n_pes, Some(2));
+        assert!(options.tag_output);
         assert_eq!(options.arguments, ["--mca", "e", "f"]);
+
         let exported = [("A", "-1"), ("B", "2"), ("C", "3")];
         assert_eq!(
             options.exported,
             exported.map(|(name, value)| (name.into(), value.into()))
         );
+
         let ignored = options.foreign.ignored();
         assert_eq!(ignored.len(), 7, "{ignored:?}");
         assert!(
@@ -669,10 +666,12 @@ mod tests {
         let options = parsed("--host-limit 2.5 -x SHMEM_HOST_LIMIT=3 p").expect("options");
         let exported = ["2.5", "3"].map(|value| ("SHMEM_HOST_LIMIT".into(), value.into()));
         assert_eq!(options.exported, exported);
+
         assert_eq!(host_limit(None), Ok(Duration::from_secs(10)));
         assert_eq!(host_limit(Some("7".into())), Ok(Duration::from_secs(7)));
         let longest = host_limit(Some("1e19".into())).expect("it is a number");
         assert!(Instant::now().checked_add(3 * longest).is_some());
+
         let failure = host_limit(Some("long".into())).expect_err("no number");
         let sentence = "SHMEM_HOST_LIMIT is long, but it must be a time above 0 such as 30s or 5m";
         assert_eq!((failure.status, failure.sentence.as_str()), (2, sentence));

@@ -56,26 +56,35 @@ impl Output {
     /// Creates the output of oshrun, to its own streams. If both are the same file, they share a
     /// sink, so that lines are not mixed.
     pub fn to_streams(tags: Tags) -> io::Result<Output> {
-        let (out, err) = (rustix::stdio::stdout(), rustix::stdio::stderr());
         let (loss_sender, losses) = mpsc::unbounded_channel();
         let mut writer_ends = Vec::new();
-        let mut sink = |name: &str, fd| {
+        let mut sink = |name: &str, fd| -> io::Result<Arc<Mutex<Sink>>> {
             let (writer, end) = Writer::start(loss_sender.clone())?;
             writer_ends.push(end);
-            let stream = OutputStream::new(Arc::new(OutputSink::new(name.to_string(), fd)), writer);
-            Ok::<_, io::Error>(Arc::new(Mutex::new(Sink::Stream(stream))))
+            let destination = OutputSink::new(name.to_string(), fd);
+            let stream = OutputStream::new(Arc::new(destination), writer);
+            Ok(Arc::new(Mutex::new(Sink::Stream(stream))))
         };
+
+        let out = rustix::stdio::stdout();
+        let err = rustix::stdio::stderr();
         let stdout = sink("standard output", out)?;
         let stderr = if is_same(out, err) {
             stdout.clone()
         } else {
             sink("standard error", err)?
         };
-        let prompts = rustix::termios::isatty(rustix::stdio::stdin());
-        let output = Output::new(stdout, stderr, tags, prompts, (loss_sender, losses));
         Ok(Output {
+            stdout,
+            stderr,
+            files: None,
+            tags: Arc::new(tags),
+            prompts: rustix::termios::isatty(rustix::stdio::stdin()),
+            tasks: JoinSet::new(),
+            ending: watch::Sender::new(false),
             writer_ends,
-            ..output
+            loss_sender,
+            losses,
         })
     }
 
@@ -83,36 +92,17 @@ impl Output {
     /// flight. With `prompts`, PE 0 may print prompts on oshrun's terminal.
     pub fn to_parent(events: &EventSender, windows: &[Arc<Semaphore>; 2], prompts: bool) -> Output {
         let sink = |window: &Arc<Semaphore>| {
-            Arc::new(Mutex::new(Sink::Parent(ParentSink::new(
-                window.clone(),
-                events.clone(),
-            ))))
+            let parent = ParentSink::new(window.clone(), events.clone());
+            Arc::new(Mutex::new(Sink::Parent(parent)))
         };
-        let losses = mpsc::unbounded_channel();
-        Output::new(
-            sink(&windows[0]),
-            sink(&windows[1]),
-            Tags::default(),
-            prompts,
-            losses,
-        )
-    }
-
-    fn new(
-        stdout: Arc<Mutex<Sink>>,
-        stderr: Arc<Mutex<Sink>>,
-        tags: Tags,
-        prompts: bool,
-        (loss_sender, losses): (
-            mpsc::UnboundedSender<String>,
-            mpsc::UnboundedReceiver<String>,
-        ),
-    ) -> Output {
+        let [out, err] = windows;
+        let (loss_sender, losses) = mpsc::unbounded_channel();
         Output {
-            stdout,
-            stderr,
+            stdout: sink(out),
+            stderr: sink(err),
             files: None,
-            tags: Arc::new(tags),
+            // oshrun adds the tags.
+            tags: Arc::default(),
             prompts,
             tasks: JoinSet::new(),
             ending: watch::Sender::new(false),
@@ -130,40 +120,46 @@ impl Output {
         pipes: [OwnedFd; 2],
         files: Option<&Files>,
     ) -> io::Result<()> {
-        let owners = [Some((pe, StdStream::Out)), Some((pe, StdStream::Err))];
-        let mut sinks = [self.stdout.clone(), self.stderr.clone()];
-        let (mut tag, mut prompts) = (self.tags.tag(pe), self.prompts && pe == 0);
-        if let Some(files) = files {
-            let writer = match &self.files {
-                Some(writer) => writer.clone(),
-                None => {
-                    let (writer, end) = Writer::start(self.loss_sender.clone())?;
-                    self.writer_ends.push(end);
-                    self.files.insert(writer).clone()
-                }
-            };
-            let sink = |file| {
-                Arc::new(Mutex::new(Sink::Stream(OutputStream::new(
-                    file,
-                    writer.clone(),
-                ))))
-            };
-            sinks = files.files(pe).map(sink);
-            (tag, prompts) = (Vec::new(), false);
-        }
-        for ((pipe, sink), owner) in pipes.into_iter().zip(sinks).zip(owners) {
+        // Lines in files have no tags, and nobody answers a prompt there.
+        let (sinks, tag, prompts) = match files {
+            Some(files) => (self.file_sinks(pe, files)?, Vec::new(), false),
+            None => (
+                [self.stdout.clone(), self.stderr.clone()],
+                self.tags.tag(pe),
+                self.prompts && pe == 0,
+            ),
+        };
+
+        let streams = [StdStream::Out, StdStream::Err];
+        for ((pipe, sink), stream) in pipes.into_iter().zip(sinks).zip(streams) {
             self.tasks.spawn(forward(Forwarder {
                 pipe: Receiver::from_owned_fd(pipe)?,
                 incoming: PendingLines::default(),
                 sink,
                 held: None,
-                owner,
+                owner: Some((pe, stream)),
                 tag: tag.clone(),
                 prompts,
                 ending: self.ending.subscribe(),
             }));
         }
         Ok(())
+    }
+
+    /// Returns the sinks of the files of a PE. Starts their writer with the first ones.
+    fn file_sinks(&mut self, pe: u32, files: &Files) -> io::Result<[Arc<Mutex<Sink>>; 2]> {
+        let writer = match &self.files {
+            Some(writer) => writer.clone(),
+            None => {
+                let (writer, end) = Writer::start(self.loss_sender.clone())?;
+                self.writer_ends.push(end);
+                self.files.insert(writer).clone()
+            }
+        };
+        Ok(files.files(pe).map(|file| {
+            let stream = OutputStream::new(file, writer.clone());
+            Arc::new(Mutex::new(Sink::Stream(stream)))
+        }))
     }
 
     /// Returns true if a PE has printed anything to oshrun's standard error.
@@ -189,13 +185,12 @@ impl Output {
         ]
         .map(|(stream, sink)| {
             let (queue, arrivals) = mpsc::unbounded_channel();
-            let (tags, daemon) = (self.tags.clone(), daemon.clone());
             self.tasks.spawn(relay(Relay {
                 arrivals,
                 sink,
                 stream,
-                tags,
-                daemon,
+                tags: self.tags.clone(),
+                daemon: daemon.clone(),
             }));
             queue
         })
@@ -204,16 +199,22 @@ impl Output {
     /// Prints a message of oshrun or of a PE on stderr. A message of one line is wrapped at the
     /// width of the terminal, if stderr is one. Returns before the message is printed.
     pub fn message(&mut self, text: &str) {
-        let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
-            .map_or(0, |size| size.ws_col.into());
-        let text = match columns {
-            // An explanation has several lines, and has been wrapped already.
-            _ if columns == 0 || text.contains('\n') => format!("{text}\n"),
-            _ => wrapped([text], columns) + "\n",
+        let columns = match rustix::termios::tcgetwinsize(rustix::stdio::stderr()) {
+            Ok(size) => size.ws_col.into(),
+            Err(_) => 0,
         };
-        let (sink, text) = (self.stderr.clone(), text.into_bytes());
+        // An explanation has several lines, and has been wrapped already.
+        let text = if columns == 0 || text.contains('\n') {
+            format!("{text}\n")
+        } else {
+            wrapped([text], columns) + "\n"
+        };
+
+        // A PE may hold the sink until the reader of a long line goes on.
+        let sink = self.stderr.clone();
         self.tasks.spawn(async move {
-            sink.lock().await.write(None, b"", text, false).await;
+            let mut sink = sink.lock().await;
+            sink.write(None, b"", text.into_bytes(), false).await;
         });
     }
 
@@ -223,6 +224,8 @@ impl Output {
     pub async fn finish(&mut self) -> Option<String> {
         self.ending.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
+
+        // The writers end when nothing can write to them any more.
         for sink in [&self.stdout, &self.stderr] {
             sink.lock().await.close();
         }

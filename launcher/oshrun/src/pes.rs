@@ -90,7 +90,10 @@ impl LocalPes {
         output: &mut Output,
     ) -> io::Result<u32> {
         let stdin = match (pe, consumed) {
-            (0, None) => input::terminal_input()?.map_or_else(Stdio::inherit, Stdio::from),
+            (0, None) => match input::terminal_input()? {
+                Some(pipe) => Stdio::from(pipe),
+                None => Stdio::inherit(),
+            },
             (0, Some(consumed)) => {
                 let (input, stdin) = InputPipe::new(consumed.clone())?;
                 self.input = Some(input);
@@ -98,8 +101,10 @@ impl LocalPes {
             }
             _ => Stdio::null(),
         };
+
         let started = launch.start(pe, stdin, processes.end_mechanisms())?;
         processes.add(Child::Pe(pe), started.pid);
+        // The PE runs, so it has an entry even if one of the next steps fails.
         self.sockets.push(None);
         output.forward(pe, started.streams, launch.files.as_ref())?;
         let socket = PeSocket::new(pe, started.socket, self.readable.clone())?;
@@ -126,9 +131,18 @@ impl LocalPes {
     /// Returns the collector that makes snapshots of these PEs. `statuses` is the position of their
     /// statuses, if known.
     pub fn collector(&self, statuses: Option<Statuses>) -> NodeCollector {
-        let memory = NodeMemfd(statuses.and_then(|_| self.memory.clone()));
-        let (at, stride) = statuses.map_or((0, 0), |statuses| (statuses.offset, statuses.stride));
-        NodeCollector { memory, at, stride }
+        match statuses {
+            Some(Statuses { offset, stride }) => NodeCollector {
+                memory: NodeMemfd(self.memory.clone()),
+                at: offset,
+                stride,
+            },
+            None => NodeCollector {
+                memory: NodeMemfd(None),
+                at: 0,
+                stride: 0,
+            },
+        }
     }
 
     /// Sends a frame to a PE of this host.
@@ -144,11 +158,9 @@ impl LocalPes {
             Receivers::All => self.sockets.len(),
             Receivers::FirstOfNode => 1,
         };
-        self.sockets
-            .iter()
-            .take(n_pes)
-            .flatten()
-            .for_each(|socket| socket.send(frame.clone()));
+        for socket in self.sockets.iter().take(n_pes).flatten() {
+            socket.send(frame.clone());
+        }
     }
 
     /// Sends a piece of input to PE 0, if it is on this host. An empty piece ends the input.
@@ -196,6 +208,7 @@ impl LocalPes {
         if let Some(socket) = self.sockets.get_mut((pe - self.first) as usize) {
             *socket = None;
         }
+
         if exit == Exit::Signal(libc::SIGKILL)
             && let Some(limit) = self.kills.next_limit()
         {
@@ -231,47 +244,54 @@ fn failure(launch: &PreparedStart, pe: u32, error: &io::Error) -> StartFailure {
         _ if error.raw_os_error() == Some(libc::ENOEXEC) => 126,
         _ => 1,
     };
-    let (file, reason) = (launch.file.display(), reason(error));
-    let remedy = match error.kind() {
+    // `prepare` has found the file itself.
+    let what = match error.kind() {
         io::ErrorKind::NotFound => " (of its interpreter or loader)",
         _ => "",
     };
+    let file = launch.file.display();
+    let reason = reason(error);
     StartFailure {
         status,
-        sentence: format!("cannot start {file} as PE {pe}: {reason}{remedy}"),
+        sentence: format!("cannot start {file} as PE {pe}: {reason}{what}"),
     }
 }
 
 /// Detects that the kernel has killed a PE for lack of memory. The SIGKILL alone may have another
-/// sender, but control groups count such kills. Holds the memory limits of this process's groups,
-/// each with the number of kills that are known.
+/// sender, but control groups count such kills.
 #[derive(Debug)]
-pub struct MemoryKills(Vec<(GroupLimit, u64)>);
+pub struct MemoryKills {
+    groups: Vec<KillCount>,
+}
+
+/// A control group of this process with a limit of memory.
+#[derive(Debug)]
+struct KillCount {
+    group: GroupLimit,
+    /// The number of kills that are known.
+    known: u64,
+}
 
 impl MemoryKills {
     /// Counts the kills before the job.
     pub fn new() -> MemoryKills {
-        let with_count = |limit: GroupLimit| {
-            let n_killed = limit.n_killed();
-            (limit, n_killed)
-        };
-        MemoryKills(
-            GroupLimit::of_memory()
-                .into_iter()
-                .map(with_count)
-                .collect(),
-        )
+        let mut groups = Vec::new();
+        for group in GroupLimit::of_memory() {
+            let known = group.n_killed();
+            groups.push(KillCount { group, known });
+        }
+        MemoryKills { groups }
     }
 
-    /// Returns the limit that has led to a new kill, if there is one, and counts one kill as known.
+    /// Returns the limit that has led to a new kill, if there is one, and counts one kill as known:
+    /// the others are those of PEs whose ends are handled later.
     pub fn next_limit(&mut self) -> Option<String> {
-        let grown = |(group, before): &&mut (GroupLimit, u64)| group.n_killed() > *before;
-        let (group, before) = self.0.iter_mut().find(grown)?;
-        *before += 1;
-        Some(format!(
-            "{} MiB ({})",
-            group.limit >> 20,
-            group.file.display()
-        ))
+        let grown = self
+            .groups
+            .iter_mut()
+            .find(|count| count.group.n_killed() > count.known)?;
+        grown.known += 1;
+        let limit = grown.group.limit >> 20;
+        Some(format!("{limit} MiB ({})", grown.group.file.display()))
     }
 }

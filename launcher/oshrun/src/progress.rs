@@ -38,13 +38,15 @@ struct HostStart {
 impl ProgressLine {
     /// Creates the line before anything has started. `names` are the names of the hosts.
     pub fn new(nodes: NodeMap, names: &[String]) -> ProgressLine {
-        let host = |(node, name): (u32, &String)| HostStart {
-            name: name.clone(),
-            n_pes: nodes.size(node),
-            greeted: false,
-            started: 0,
-        };
-        let hosts = (0..).zip(names).map(host).collect();
+        let hosts = (0..)
+            .zip(names)
+            .map(|(node, name)| HostStart {
+                name: name.clone(),
+                n_pes: nodes.size(node),
+                greeted: false,
+                started: 0,
+            })
+            .collect();
         let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
         let is_terminal = rustix::termios::isatty(rustix::stdio::stderr()) && !is_dumb;
         ProgressLine {
@@ -80,9 +82,10 @@ impl ProgressLine {
     /// Waits until the line should be shown or updated; forever if there is nothing to show. Cancel
     /// safe.
     pub async fn until_due(&self) {
-        match self.is_terminal && self.n_started() < self.nodes.n_pes() {
-            true => sleep_until(self.shown + INTERVAL).await,
-            false => std::future::pending().await,
+        if self.is_terminal && self.n_started() < self.nodes.n_pes() {
+            sleep_until(self.shown + INTERVAL).await;
+        } else {
+            std::future::pending().await
         }
     }
 
@@ -100,32 +103,30 @@ impl ProgressLine {
             self.n_started(),
             self.nodes.n_pes()
         );
-        let behind = self.hosts.iter().filter(|host| host.started < host.n_pes);
-        match behind.min_by_key(|host| (host.started, host.greeted)) {
-            Some(HostStart {
-                name,
-                greeted: false,
-                started: 0,
-                ..
-            }) => {
-                format!("{counts}; host {name} has not answered yet")
-            }
-            Some(HostStart {
-                name,
-                n_pes,
-                started,
-                ..
-            }) => {
-                format!("{counts}; host {name} has started {started} of {n_pes} PEs")
-            }
-            None => counts,
+        let behind = self
+            .hosts
+            .iter()
+            .filter(|host| host.started < host.n_pes)
+            .min_by_key(|host| (host.started, host.greeted));
+        let Some(host) = behind else {
+            return counts;
+        };
+
+        let name = &host.name;
+        // The PEs of the own host start without a daemon.
+        if !host.greeted && host.started == 0 {
+            format!("{counts}; host {name} has not answered yet")
+        } else {
+            let HostStart { started, n_pes, .. } = host;
+            format!("{counts}; host {name} has started {started} of {n_pes} PEs")
         }
     }
 
     /// Erases the line before other output.
     pub fn clear(&mut self) {
-        if std::mem::take(&mut self.is_visible) {
+        if self.is_visible {
             self.show("\r\x1b[K");
+            self.is_visible = false;
         }
     }
 
@@ -172,10 +173,9 @@ pub struct Timings {
 impl Timings {
     /// Creates an empty table; times are relative to this call.
     pub fn new() -> Timings {
-        let (since, marks) = (std::time::Instant::now(), Vec::new());
         Timings {
-            since,
-            marks,
+            since: std::time::Instant::now(),
+            marks: Vec::new(),
             n_pes: 0,
             counts: [0; 3],
             n_exchanges: 0,
@@ -196,13 +196,12 @@ impl Timings {
     /// Records that a PE on `host` has completed a phase. Only the first and the last PE get an
     /// entry.
     pub fn record_phase(&mut self, phase: Phase, host: &str) {
-        let count = &mut self.counts[phase as usize];
-        *count += 1;
-        let (is_first, is_last) = (*count == 1, *count == self.n_pes);
-        if is_first {
+        self.counts[phase as usize] += 1;
+        let count = self.counts[phase as usize];
+        if count == 1 {
             self.mark(&format!("first {}", phase.name()));
         }
-        if is_last {
+        if count == self.n_pes {
             self.mark(&format!("last {}, on host {host}", phase.name()));
         }
     }
@@ -220,10 +219,12 @@ impl Timings {
 
     /// Formats the table.
     pub fn table(&self) -> String {
-        let line = |(phase, time): &(String, Duration)| {
-            format!("oshrun: {:>9.3} s  {phase}", time.as_secs_f64())
-        };
-        self.marks.iter().map(line).collect::<Vec<_>>().join("\n")
+        let lines: Vec<String> = self
+            .marks
+            .iter()
+            .map(|(phase, time)| format!("oshrun: {:>9.3} s  {phase}", time.as_secs_f64()))
+            .collect();
+        lines.join("\n")
     }
 }
 
@@ -258,14 +259,17 @@ mod tests {
     fn the_first_and_the_last_count() {
         let mut timings = Timings::new();
         timings.record_plan(3);
-        ["a", "b", "a"]
-            .iter()
-            .for_each(|host| timings.record_phase(Phase::Started, host));
-        ["b", "a"]
-            .iter()
-            .for_each(|host| timings.record_phase(Phase::Initialized, host));
-        (0..3).for_each(|_| timings.record_exchange());
+        for host in ["a", "b", "a"] {
+            timings.record_phase(Phase::Started, host);
+        }
+        for host in ["b", "a"] {
+            timings.record_phase(Phase::Initialized, host);
+        }
+        for _ in 0..3 {
+            timings.record_exchange();
+        }
         timings.record_phase(Phase::Ended, "a");
+
         let table = timings.table();
         let phases: Vec<&str> = table
             .lines()

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rushmem_bootstrap::proto::Receivers;
 use rushmem_bootstrap::server::Statuses;
 use rushmem_explain::collect::LocalPe;
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
 use tokio::time::Interval;
@@ -89,9 +89,13 @@ impl Supervisor {
         plan: &JobPlan,
         output: &mut Output,
     ) -> Result<(), StartFailure> {
-        let (command, hosts) = (plan.command.clone(), plan.others.clone());
-        self.daemons
-            .start(command, &plan.spec, hosts, &mut self.processes, output)
+        self.daemons.start(
+            plan.command.clone(),
+            &plan.spec,
+            plan.others.clone(),
+            &mut self.processes,
+            output,
+        )
     }
 
     /// Starts the PEs of this host.
@@ -100,9 +104,13 @@ impl Supervisor {
         launch: &PreparedStart,
         output: &mut Output,
     ) -> Result<(), StartFailure> {
-        let (consumed, processes) = (self.consumed.as_ref(), &mut self.processes);
-        self.local_pes
-            .start(launch, consumed, processes, output, &mut self.events)
+        self.local_pes.start(
+            launch,
+            self.consumed.as_ref(),
+            &mut self.processes,
+            output,
+            &mut self.events,
+        )
     }
 
     /// Adds an event, which follows those that are pending.
@@ -137,8 +145,9 @@ impl Supervisor {
                 Some(event) = self.snapshots.recv() => return event,
                 () = Watch::tick(&mut self.watch) => {
                     let pes = self.running_pes();
-                    let found = self.watch.as_mut().map(|watch| watch.search(&pes));
-                    self.events.extend(found.into_iter().flatten().map(HostEvent::Overdue));
+                    if let Some(watch) = &mut self.watch {
+                        self.events.extend(watch.search(&pes).into_iter().map(HostEvent::Overdue));
+                    }
                 }
                 _ = self.reap_ticks.tick() => self.reap(),
                 _ = self.heartbeat_ticks.tick(), if !self.daemons.is_empty() => {
@@ -179,13 +188,9 @@ impl Supervisor {
         if self.local_pes.has(pe) {
             self.local_pes.send(pe, frame);
         } else if !self.daemons.is_empty() {
-            self.daemons.send_toward(
-                pe,
-                &DaemonOrder::Frame {
-                    pe,
-                    frame: frame.to_vec(),
-                },
-            );
+            let frame = frame.to_vec();
+            self.daemons
+                .send_toward(pe, &DaemonOrder::Frame { pe, frame });
         }
     }
 
@@ -209,14 +214,17 @@ impl Supervisor {
                 .extend(batches.into_iter().map(HostEvent::Snapshots));
             return;
         }
+
         let task = self.snapshot_task(request.statuses);
         let sender = self.snapshot_sender.clone();
-        // The receiver lives as long as this process.
-        let send = move |batch| drop(sender.send(HostEvent::Snapshots(batch)));
         // If no thread can be started, these snapshots are missing. oshrun makes those of its own
         // PEs at the deadline.
-        let _ = std::thread::Builder::new()
-            .spawn(move || task.run(&request).into_iter().for_each(send));
+        let _ = std::thread::Builder::new().spawn(move || {
+            for batch in task.run(&request) {
+                // The receiver lives as long as this process.
+                let _ = sender.send(HostEvent::Snapshots(batch));
+            }
+        });
     }
 
     /// Makes snapshots of the PEs of this process.
@@ -242,12 +250,14 @@ impl Supervisor {
 
     /// Returns the PEs of this host that run.
     fn running_pes(&self) -> Vec<LocalPe> {
-        let running = |(pe, pid): (u32, Pid)| LocalPe {
-            pe,
-            local: self.local_pes.local_number(pe),
-            pid: Some(pid.as_raw_nonzero().get().unsigned_abs()),
-        };
-        self.processes.alive().map(running).collect()
+        self.processes
+            .alive()
+            .map(|(pe, pid)| LocalPe {
+                pe,
+                local: self.local_pes.local_number(pe),
+                pid: Some(pid.as_raw_nonzero().get().unsigned_abs()),
+            })
+            .collect()
     }
 
     /// Sends a piece of input to PE 0. An empty piece ends the input.
@@ -318,12 +328,14 @@ impl Supervisor {
 pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, StartFailure> {
     // The event loop needs descriptors, too.
     limits::raise_descriptor_limit()?;
+
     // The runtime panics if it cannot make one.
     UnixStream::pair().map_err(|error| cannot("make a pair of sockets", &error))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| cannot("wait for events", &error))?;
+
     let output = runtime.block_on(future);
     // Dropping the runtime would stop its tasks first, in vain: the process exits next.
     std::mem::forget(runtime);

@@ -41,10 +41,13 @@ pub fn print_if_requested(command: impl FnOnce() -> Command) -> bool {
 
 /// Returns the argument of `--generate`, if the command line consists of these two words.
 fn requested(mut words: impl Iterator<Item = OsString>) -> Option<String> {
-    let (option, what) = (words.next()?, words.next()?);
-    (option == "--generate" && words.next().is_none())
-        .then(|| what.into_string().ok())
-        .flatten()
+    let option = words.next()?;
+    let what = words.next()?;
+    if option == "--generate" && words.next().is_none() {
+        what.into_string().ok()
+    } else {
+        None
+    }
 }
 
 fn text(mut command: Command, what: &str) -> Option<Vec<u8>> {
@@ -72,6 +75,7 @@ fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
         .unwrap_or_default();
     let purpose = about.split(". ").next().unwrap_or(&about).to_owned();
     let version = command.get_version().unwrap_or_default();
+
     // If a command has a long description, clap's own text distinguishes -h from --help.
     let help = Arg::new("help")
         .short('h')
@@ -83,6 +87,7 @@ fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
         .disable_help_flag(true)
         .arg(help)
         .after_help(None::<&str>);
+
     let man = Man::new(command.clone().about(purpose).long_about(about))
         .source(format!("Rushmem {version}"))
         .manual("OpenSHMEM")
@@ -92,7 +97,9 @@ fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     synopsis(&command, &man, text)?;
     man.render_description_section(text)?;
     man.render_options_section(text)?;
-    text.write_all((subcommands(&command) + &sections(&after) + &see_also(&name)).as_bytes())
+    text.write_all(subcommands(&command).as_bytes())?;
+    text.write_all(sections(&after).as_bytes())?;
+    text.write_all(see_also(&name).as_bytes())
 }
 
 /// Writes the synopsis: a line with the options, and one for each subcommand. A usage that the
@@ -101,10 +108,14 @@ fn synopsis(command: &Command, man: &Man, text: &mut Vec<u8>) -> io::Result<()> 
     if command.get_overridden_usage().is_some() || shown(command).next().is_none() {
         return man.render_synopsis_section(text);
     }
+
+    // clap's own synopsis of the whole command would end with a placeholder for the subcommand.
     let options = Command::new("")
         .bin_name(command.get_name())
-        .disable_help_flag(true);
-    Man::new(options.args(command.get_arguments().cloned())).render_synopsis_section(text)?;
+        .disable_help_flag(true)
+        .args(command.get_arguments().cloned());
+    Man::new(options).render_synopsis_section(text)?;
+
     let mut page = Roff::new();
     for (term, _) in shown(command) {
         page.control("br", []).text([bold(term)]);
@@ -132,18 +143,15 @@ fn shown(command: &Command) -> impl Iterator<Item = (String, String)> {
         .get_subcommands()
         .filter(|subcommand| !subcommand.is_hide_set())
         .map(|subcommand| {
+            let mut term = format!("{} {}", command.get_name(), subcommand.get_name());
+            for word in subcommand.get_positionals() {
+                term += &format!(" {word}");
+            }
             let about = subcommand
                 .get_about()
                 .map(ToString::to_string)
                 .unwrap_or_default();
-            let words = subcommand
-                .get_positionals()
-                .map(|word| format!(" {word}"))
-                .collect::<String>();
-            (
-                format!("{} {}{words}", command.get_name(), subcommand.get_name()),
-                about,
-            )
+            (term, about)
         })
 }
 

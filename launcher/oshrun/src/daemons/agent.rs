@@ -38,40 +38,37 @@ impl Agent {
     /// Returns the name of the program, for messages.
     pub fn name(&self) -> String {
         match self {
-            Agent::Remote(words) => words.first().map_or_else(String::new, |word| {
-                let file = Path::new(word).file_name().unwrap_or(word);
-                file.to_string_lossy().into_owned()
-            }),
+            Agent::Remote(words) => match words.first() {
+                Some(word) => {
+                    let file = Path::new(word).file_name().unwrap_or(word);
+                    file.to_string_lossy().into_owned()
+                }
+                None => String::new(),
+            },
             Agent::Slurm(_) => "srun".to_string(),
         }
     }
 
     /// Returns the command that starts `oshrun` as a daemon on `host`.
     pub fn command(&self, host: &str, oshrun: &Path) -> Command {
-        match self {
+        let mut command = match self {
             Agent::Remote(words) => {
                 let mut words = words.iter();
-                let mut command = Command::new(words.next().map_or(OsStr::new(""), |word| word));
+                let program = words.next().map_or(OsStr::new(""), OsString::as_os_str);
+                let mut command = Command::new(program);
+                command.args(words).arg(host);
                 // Every shell understands this line, also csh.
-                let line = [
-                    OsStr::new("exec"),
-                    &quoted(oshrun.as_os_str()),
-                    OsStr::new(ROLE),
-                ];
-                command
-                    .args(words)
-                    .arg(host)
-                    .arg(line.join(OsStr::new(" ")));
-                command.env(mark::VARIABLE, mark::for_agent());
+                let mut line = OsString::from("exec ");
+                line.push(quoted(oshrun.as_os_str()));
+                line.push(" ");
+                line.push(ROLE);
+                command.arg(line);
                 command
             }
             Agent::Slurm(options) => {
                 let mut command = Command::new("srun");
                 command.args(options).arg(format!("--nodelist={host}"));
-                command
-                    .arg(oshrun)
-                    .arg(ROLE)
-                    .env(mark::VARIABLE, mark::for_agent());
+                command.arg(oshrun).arg(ROLE);
                 // The options of the allocation's tasks would otherwise apply to the daemon.
                 for (name, _) in std::env::vars_os() {
                     if is_task_option(&name) {
@@ -80,7 +77,9 @@ impl Agent {
                 }
                 command
             }
-        }
+        };
+        command.env(mark::VARIABLE, mark::for_agent());
+        command
     }
 }
 
@@ -100,9 +99,11 @@ pub fn quoted(word: &OsStr) -> OsString {
     if !word.is_empty() && word.as_bytes().iter().all(is_plain) {
         return word.to_owned();
     }
+
     let mut bytes = vec![b'\''];
     for byte in word.as_bytes() {
         match byte {
+            // Nothing can quote this one between quotes, so it stands outside of them.
             b'\'' => bytes.extend(b"'\\''"),
             byte => bytes.push(*byte),
         }
@@ -129,14 +130,13 @@ fn is_task_option(name: &OsStr) -> bool {
         "SLURM_OUTPUT",
         "SLURM_UNBUFFEREDIO",
     ];
-    starts.iter().any(|start| name.starts_with(start))
-        || [
-            "SLURM_NNODES",
-            "SLURM_JOB_NUM_NODES",
-            "SLURM_EXACT",
-            "SLURM_EXCLUSIVE",
-        ]
-        .contains(&name.as_ref())
+    let names = [
+        "SLURM_NNODES",
+        "SLURM_JOB_NUM_NODES",
+        "SLURM_EXACT",
+        "SLURM_EXCLUSIVE",
+    ];
+    starts.iter().any(|start| name.starts_with(start)) || names.contains(&name.as_ref())
 }
 
 #[cfg(test)]

@@ -246,18 +246,10 @@ impl EventSender {
     /// for another reason, the process exits immediately and its guard ends the PEs, since oshrun
     /// would wait for the missing messages.
     pub fn to_stdout() -> io::Result<(EventSender, JoinHandle<()>)> {
-        let (sender, mut queue) = mpsc::unbounded_channel::<Vec<u8>>();
+        let (sender, queue) = mpsc::unbounded_channel();
         let writer = std::thread::Builder::new().spawn(move || {
-            let mut stdout = io::stdout().lock();
-            let mut write = |bytes: &[u8]| stdout.write_all(bytes).and_then(|()| stdout.flush());
-            let mut written = write(greeting().as_bytes());
-            while written.is_ok()
-                && let Some(frame) = queue.blocking_recv()
-            {
-                written = write(&frame);
-            }
             // If oshrun is gone, the daemon ends when its input does.
-            if let Err(error) = written
+            if let Err(error) = write_events(queue)
                 && error.kind() != io::ErrorKind::BrokenPipe
             {
                 let failure = cannot("write to the oshrun that started it", &error);
@@ -270,6 +262,7 @@ impl EventSender {
 
     /// Queues a message.
     pub fn send(&self, message: &HostEvent) {
+        // The writer may have ended, since oshrun is gone.
         let _ = self.0.send(encode_event(message));
     }
 
@@ -277,6 +270,18 @@ impl EventSender {
     pub fn answerer(&self) -> HeartbeatAnswerer {
         HeartbeatAnswerer(self.0.downgrade())
     }
+}
+
+/// Writes the greeting, and then the queued messages until all senders are dropped.
+fn write_events(mut queue: mpsc::UnboundedReceiver<Vec<u8>>) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(greeting().as_bytes())?;
+    stdout.flush()?;
+    while let Some(frame) = queue.blocking_recv() {
+        stdout.write_all(&frame)?;
+        stdout.flush()?;
+    }
+    Ok(())
 }
 
 /// Answers the heartbeats of oshrun as long as an [`EventSender`] exists.
@@ -350,7 +355,10 @@ pub async fn write_orders(
                     return;
                 }
             }
-            Queued::Flushed(flushed) => drop(flushed.send(())),
+            Queued::Flushed(flushed) => {
+                // The one that waits may have given up.
+                let _ = flushed.send(());
+            }
         }
         next = tokio::select! {
             item = queue.recv() => item,

@@ -7,6 +7,7 @@
 use std::io::{self, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rushmem_bootstrap::proto::{Decoder, FrameError};
@@ -36,16 +37,9 @@ pub fn is_daemon() -> bool {
 
 /// Runs the daemon.
 pub fn serve() -> ExitCode {
-    let no_thread = |error| cannot("start a thread", &error).sentence;
-    let ran = || {
-        let (events, writer) = EventSender::to_stdout().map_err(no_thread)?;
-        let orders = orders_from_stdin(events.answerer()).map_err(no_thread)?;
-        block_on(run(orders, events)).map_err(|failure| failure.sentence)??;
-        Ok::<_, String>(writer)
-    };
-    match ran() {
+    match try_serve() {
         Ok(writer) => {
-            // Waits until the last messages have been sent.
+            // Waits until the last messages have been sent. The thread does not panic.
             let _ = writer.join();
             ExitCode::SUCCESS
         }
@@ -55,6 +49,15 @@ pub fn serve() -> ExitCode {
             std::process::exit(1)
         }
     }
+}
+
+/// Serves the job until its end. Returns the thread that sends the last messages.
+fn try_serve() -> Result<JoinHandle<()>, String> {
+    let no_thread = |error| cannot("start a thread", &error).sentence;
+    let (events, writer) = EventSender::to_stdout().map_err(no_thread)?;
+    let orders = orders_from_stdin(events.answerer()).map_err(no_thread)?;
+    block_on(run(orders, events)).map_err(|failure| failure.sentence)??;
+    Ok(writer)
 }
 
 /// Starts a thread that reads the orders of oshrun, and answers heartbeats, also while the event
@@ -74,6 +77,7 @@ fn orders_from_stdin(
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(0) | Err(_) => return,
             }
+
             loop {
                 match decoder.take() {
                     Ok(Some(order)) => {
@@ -85,7 +89,11 @@ fn orders_from_stdin(
                         }
                     }
                     Ok(None) => break,
-                    Err(error) => return drop(sender.send(Err(error))),
+                    Err(error) => {
+                        // The receiver may have ended.
+                        let _ = sender.send(Err(error));
+                        return;
+                    }
                 }
             }
         }
@@ -205,13 +213,16 @@ impl Daemon {
                 sentence = output.next_loss() => self.report_loss(&sentence),
             }
         }
+
         supervisor.finish(KILL_LIMIT).await;
         let mut finished = std::pin::pin!(output.finish());
         loop {
             tokio::select! {
                 served = self.serve(supervisor) => served?,
                 lost = &mut finished => {
-                    lost.iter().for_each(|sentence| self.report_loss(sentence));
+                    if let Some(sentence) = lost {
+                        self.report_loss(&sentence);
+                    }
                     return Ok(());
                 }
             }
@@ -225,6 +236,7 @@ impl Daemon {
     async fn serve(&mut self, supervisor: &mut Supervisor) -> Result<(), String> {
         let is_suspended = self.is_suspended;
         tokio::select! {
+            // A daemon has no daemons, whose heartbeats this would be.
             event = supervisor.next() => if !matches!(event, HostEvent::Pong) {
                 self.events.send(&event);
             },

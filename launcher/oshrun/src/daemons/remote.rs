@@ -115,7 +115,9 @@ impl RemoteDaemon {
     /// Abandons the daemon: closes the connection. Events in the queue may still follow.
     pub fn give_up(&mut self) {
         self.stage = DaemonStage::Lost;
-        self.tasks.iter().for_each(AbortHandle::abort);
+        for task in &self.tasks {
+            task.abort();
+        }
     }
 
     /// Returns true if all of its PEs have ended or are abandoned.
@@ -185,11 +187,7 @@ async fn read(number: usize, mut stdout: Receiver, output: RelayQueues, arrivals
 /// If the daemon has another version, or too much precedes the greeting.
 async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
     let mut bytes = Vec::new();
-    while stdout
-        .read_buf(&mut bytes)
-        .await
-        .is_ok_and(|nbytes| nbytes > 0)
-    {
+    while let Ok(1..) = stdout.read_buf(&mut bytes).await {
         match connection::find_greeting(&bytes) {
             Some((version, end)) if version == connection::version() => {
                 return Ok(Some(bytes.split_off(end)));
@@ -222,32 +220,36 @@ async fn messages(
     decoder.push(&first);
     let mut bytes = vec![0; 64 * 1024];
     loop {
-        loop {
-            match decoder.take::<EventFrame>() {
-                Ok(Some((HostEvent::Printed(printed), _))) => {
-                    // If the destination is closed, the daemon has been informed.
-                    let _ = output[printed.stream as usize].send(printed);
+        let message = match decoder.take::<EventFrame>() {
+            Ok(Some((message, _))) => message,
+            Ok(None) => match stdout.read(&mut bytes).await {
+                Ok(nbytes @ 1..) => {
+                    decoder.push(&bytes[..nbytes]);
+                    continue;
                 }
-                Ok(Some((HostEvent::Done, _))) => {
-                    report(DaemonEvent::Message(HostEvent::Done));
+                Ok(0) | Err(_) => return None,
+            },
+            Err(error) => {
+                return Some(format!(
+                    "its daemon sent a message that cannot be read: {error}"
+                ));
+            }
+        };
+
+        match message {
+            HostEvent::Printed(printed) => {
+                // If the destination is closed, the daemon has been informed.
+                let _ = output[printed.stream as usize].send(printed);
+            }
+            HostEvent::Done => {
+                report(DaemonEvent::Message(HostEvent::Done));
+                return None;
+            }
+            message => {
+                if !report(DaemonEvent::Message(message)) {
                     return None;
                 }
-                Ok(Some((message, _))) => {
-                    if !report(DaemonEvent::Message(message)) {
-                        return None;
-                    }
-                }
-                Ok(None) => break,
-                Err(error) => {
-                    return Some(format!(
-                        "its daemon sent a message that cannot be read: {error}"
-                    ));
-                }
             }
-        }
-        match stdout.read(&mut bytes).await {
-            Ok(nbytes @ 1..) => decoder.push(&bytes[..nbytes]),
-            Ok(0) | Err(_) => return None,
         }
     }
 }

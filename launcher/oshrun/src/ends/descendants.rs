@@ -6,7 +6,6 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io;
 use std::time::Duration;
 
 use rushmem_explain::process::pid_namespace;
@@ -47,13 +46,19 @@ pub fn end(is_root: impl Fn(&Descendant) -> bool) -> bool {
             }
             processes.push(process);
         }
+
         found = with_descendants(roots, &processes);
-        found.iter().for_each(|pid| stop(&mut stopped, *pid));
+        for pid in &found {
+            stop(&mut stopped, *pid);
+        }
         if stopped.len() == n_stopped {
             break;
         }
     }
-    found.iter().for_each(|pid| send(*pid, Signal::KILL));
+
+    for pid in &found {
+        send(*pid, Signal::KILL);
+    }
     !found.is_empty()
 }
 
@@ -96,15 +101,21 @@ pub fn children(parent: Pid) -> HashSet<Pid> {
 /// list children (`CONFIG_PROC_CHILDREN`). The list is complete if this process reaps no child
 /// meanwhile.
 pub fn is_only_child(pid: Pid) -> bool {
-    let threads: Vec<_> = fs::read_dir("/proc/self/task")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .collect();
-    // This fails if a thread has ended meanwhile; its children then belong to another thread.
-    let read = |thread: &fs::DirEntry| fs::read_to_string(thread.path().join("children"));
-    let children: io::Result<String> = threads.iter().map(read).collect();
-    children.is_ok_and(|children| children.trim_end() == pid.as_raw_nonzero().to_string())
+    let Ok(threads) = fs::read_dir("/proc/self/task") else {
+        return false;
+    };
+    // The whole list is read first, since the children of a thread that ends pass to another one.
+    let threads: Vec<fs::DirEntry> = threads.flatten().collect();
+
+    let mut children = String::new();
+    for thread in threads {
+        // This fails if a thread has ended meanwhile; its children then belong to another thread.
+        let Ok(of_thread) = fs::read_to_string(thread.path().join("children")) else {
+            return false;
+        };
+        children += &of_thread;
+    }
+    children.trim_end() == pid.as_raw_nonzero().to_string()
 }
 
 /// Returns true if /proc shows the processes of this PID namespace. In some sandboxes, it shows
@@ -116,32 +127,40 @@ pub fn are_shown() -> bool {
 /// Returns all running processes; none if /proc does not show them. Each one is read when the
 /// iterator reaches it.
 pub fn running() -> impl Iterator<Item = Descendant> {
-    let proc = are_shown().then(|| fs::read_dir("/proc"));
-    let entries = proc.into_iter().flatten().flatten().flatten();
-    entries.filter_map(|entry| inspect(Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?))
+    let entries = if are_shown() {
+        fs::read_dir("/proc").ok()
+    } else {
+        None
+    };
+    entries.into_iter().flatten().flatten().filter_map(|entry| {
+        let number = entry.file_name().to_str()?.parse().ok()?;
+        inspect(Pid::from_raw(number)?)
+    })
 }
 
 /// Reads the state of a process, if it runs.
 fn inspect(pid: Pid) -> Option<Descendant> {
-    parse_stat(
-        pid,
-        &fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?,
-    )
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    parse_stat(pid, &stat)
 }
 
 /// Parses /proc/PID/stat. Returns `None` for a process that has ended and for a kernel thread. The
 /// name in parentheses may contain any characters.
 fn parse_stat(pid: Pid, stat: &str) -> Option<Descendant> {
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let (_, fields) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<i32>().ok();
+
     // A process without memory is a kernel thread or has ended, unless other threads still run.
     let has_memory = fields.get(20).is_some_and(|size| *size != "0");
     let has_threads = number(17).is_some_and(|n_threads| n_threads > 1);
-    let process = |index| number(index).and_then(Pid::from_raw);
-    (has_memory || has_threads).then_some(Descendant {
+    if !has_memory && !has_threads {
+        return None;
+    }
+    Some(Descendant {
         pid,
-        parent: process(1),
-        group: process(2),
+        parent: number(1).and_then(Pid::from_raw),
+        group: number(2).and_then(Pid::from_raw),
     })
 }
 

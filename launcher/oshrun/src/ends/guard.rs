@@ -62,11 +62,13 @@ impl GuardProcess {
         command
             .arg0(NAME)
             .env(mark::VARIABLE, mark.value())
+            // The guard may outlive the job, and must not keep its file system busy.
             .current_dir("/");
         command
             .stdin(read)
             .stdout(Stdio::null())
             .stderr(Stdio::null());
+
         let before_exec = || {
             rustix::process::setsid()?;
             for signal in 1..=LAST_SIGNAL {
@@ -104,9 +106,9 @@ impl GuardProcess {
 
     /// Ends the guard, and waits until it has exited. It kills nothing, so no process may be left.
     pub fn dismiss(self) {
+        // The guard may have been killed before, here and below.
         let _ = (&self.pipe).write_all(&DISMISSED.to_ne_bytes());
         drop(self.pipe);
-        // The guard may have been killed before.
         let _ = rustix::process::waitpid(Some(self.pid), WaitOptions::empty());
     }
 }
@@ -136,17 +138,24 @@ pub fn run() -> ExitCode {
             number => record(&mut groups, number),
         }
     }
-    let numbers = |agents: bool| -> Vec<Pid> {
-        let selected = groups.iter().filter(|(_, is_agent)| **is_agent == agents);
-        selected
-            .filter_map(|(group, _)| Pid::from_raw(*group))
-            .collect()
-    };
-    let (pes, agents) = (numbers(false), numbers(true));
+
+    let mut pes = Vec::new();
+    let mut agents = Vec::new();
+    for (&group, &is_agent) in &groups {
+        let group = Pid::from_raw(group).expect("a recorded number is above 1");
+        if is_agent {
+            agents.push(group);
+        } else {
+            pes.push(group);
+        }
+    }
     kill(&pes);
     end_marked(&pes);
     // These PEs have just ended. The kernel reuses an ID only after it has assigned all others.
-    pes.iter().for_each(|pe| leftovers::remove(*pe));
+    for pe in &pes {
+        leftovers::remove(*pe);
+    }
+
     let since = Instant::now();
     let is_left = |group: &Pid| rustix::process::test_kill_process_group(*group).is_ok();
     while agents.iter().any(is_left) && since.elapsed() < AGENT_LIMIT {
@@ -170,20 +179,21 @@ fn end_marked(groups: &[Pid]) {
     let Some(mark) = JobMark::inherited() else {
         return;
     };
+
     let own = rustix::process::getpid();
     let is_of_job = |process: &descendants::Descendant| {
-        process.pid != own
-            && (process.group.is_some_and(|group| groups.contains(&group))
-                || mark.is_in(&descendants::environment(process.pid)))
+        let is_in_group = process.group.is_some_and(|group| groups.contains(&group));
+        // The guard itself has the mark.
+        process.pid != own && (is_in_group || mark.is_in(&descendants::environment(process.pid)))
     };
     let since = Instant::now();
     let mut n_empty = 0;
     while n_empty < EMPTY_SCANS && since.elapsed() < SEARCH_LIMIT {
-        n_empty = if descendants::end(is_of_job) {
-            0
+        if descendants::end(is_of_job) {
+            n_empty = 0;
         } else {
-            n_empty + 1
-        };
+            n_empty += 1;
+        }
         std::thread::sleep(Duration::from_millis(1));
     }
 }

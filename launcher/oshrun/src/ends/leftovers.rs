@@ -21,17 +21,23 @@ const DIR: &str = "/dev/shm";
 /// # Errors
 /// If there are no children.
 pub fn wait() -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
-    let Some((pid, is_clean)) = ended()? else {
+    let Some(child) = ended()? else {
         return Ok(None);
     };
-    if !is_clean {
-        remove(pid);
+    if child.has_failed {
+        remove(child.pid);
     }
-    waitpid(Some(pid), WaitOptions::NOHANG)
+    waitpid(Some(child.pid), WaitOptions::NOHANG)
 }
 
-/// Returns a child that has ended but is not reaped, and whether it exited with status 0.
-fn ended() -> rustix::io::Result<Option<(Pid, bool)>> {
+/// A child that has ended but is not reaped.
+struct EndedChild {
+    pid: Pid,
+    /// True unless it exited with status 0.
+    has_failed: bool,
+}
+
+fn ended() -> rustix::io::Result<Option<EndedChild>> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     // SAFETY: the pointer is valid for writes of a siginfo_t.
@@ -39,13 +45,17 @@ fn ended() -> rustix::io::Result<Option<(Pid, bool)>> {
     if code != 0 {
         return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::CHILD));
     }
+
     // SAFETY: initialized by the call, or zeros, which are a valid siginfo_t.
     let info = unsafe { info.assume_init() };
     // SAFETY: waitid fills the fields of SIGCHLD, or leaves zeros if no child has ended.
     let pid = unsafe { info.si_pid() };
     // SAFETY: waitid fills the fields of SIGCHLD, or leaves zeros if no child has ended.
     let status = unsafe { info.si_status() };
-    Ok(Pid::from_raw(pid).map(|pid| (pid, info.si_code == libc::CLD_EXITED && status == 0)))
+    Ok(Pid::from_raw(pid).map(|pid| EndedChild {
+        pid,
+        has_failed: info.si_code != libc::CLD_EXITED || status != 0,
+    }))
 }
 
 /// Removes the files of a process.
@@ -58,8 +68,9 @@ fn remove_from(dir: &Path, pid: Pid) {
     // The directory may not exist.
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix(&prefix));
-        if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+        if let Some(number) = name.to_str().and_then(|name| name.strip_prefix(&prefix))
+            && number.parse::<u32>().is_ok()
+        {
             // Another process may have removed it.
             let _ = fs::remove_file(entry.path());
         }
@@ -85,9 +96,11 @@ mod tests {
         for name in own.iter().chain(&others) {
             fs::write(dir.join(name), "").expect("a file");
         }
+
         remove_from(&dir, Pid::from_raw(123).expect("a number"));
-        let left = fs::read_dir(&dir).expect("the directory").flatten();
-        let left: BTreeSet<_> = left
+        let left: BTreeSet<String> = fs::read_dir(&dir)
+            .expect("the directory")
+            .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok())
             .collect();
         fs::remove_dir_all(&dir).expect("the directory");

@@ -23,13 +23,10 @@ pub struct JobMark(OsString);
 impl JobMark {
     /// Returns a mark that is unique on this host.
     pub fn new() -> JobMark {
+        let pid = std::process::id();
+        // A later process may have the same ID. This clock never goes back.
         let now = rustix::time::clock_gettime(ClockId::Boottime);
-        JobMark(appended(&format!(
-            "{}.{}.{}",
-            std::process::id(),
-            now.tv_sec,
-            now.tv_nsec
-        )))
+        JobMark(appended(&format!("{pid}.{}.{}", now.tv_sec, now.tv_nsec)))
     }
 
     /// Returns the mark that this process inherited.
@@ -44,6 +41,7 @@ impl JobMark {
 
     /// Returns true if a process with this environment belongs to the job.
     pub fn is_in(&self, environment: &[u8]) -> bool {
+        // The marks before the last one are those of outer jobs.
         let own = self.0.as_bytes().rsplit(|&byte| byte == b':').next();
         marks(environment).is_some_and(|mut marks| marks.any(|mark| Some(mark) == own))
     }
@@ -72,15 +70,13 @@ fn appended(mark: &str) -> OsString {
 
 /// Returns the marks in an environment in the format of /proc.
 fn marks(environment: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
-    let value = |variable: &'_ [u8]| -> Option<usize> {
+    let mut variables = environment.split(|&byte| byte == 0);
+    let value = variables.find_map(|variable| {
         variable
             .strip_prefix(VARIABLE.as_bytes())?
             .strip_prefix(b"=")
-            .map(<[u8]>::len)
-    };
-    let mut variables = environment.split(|&byte| byte == 0);
-    let value = variables.find_map(|variable| Some(&variable[variable.len() - value(variable)?..]));
-    Some(value?.split(|&byte| byte == b':'))
+    })?;
+    Some(value.split(|&byte| byte == b':'))
 }
 
 #[cfg(test)]

@@ -64,16 +64,19 @@ impl Processes {
         // If this fails, init adopts the orphans.
         let own = rustix::process::getpid();
         let _ = rustix::process::set_child_subreaper(Some(own));
+        // Usually there are none, and then /proc is not searched.
         let foreign = if has_children() {
             descendants::children(own)
         } else {
             HashSet::new()
         };
-        let (liveness, mark) = (LivenessPipe::new()?, JobMark::new());
-        let guard = Some(GuardProcess::start(&mark)?);
+
+        let liveness = LivenessPipe::new()?;
+        let mark = JobMark::new();
+        let guard = GuardProcess::start(&mark)?;
         Ok(Processes {
             list: Vec::new(),
-            guard,
+            guard: Some(guard),
             liveness,
             mark,
             foreign,
@@ -120,27 +123,35 @@ impl Processes {
         let mut exits = Vec::new();
         while let Ok(Some((pid, status))) = leftovers::wait() {
             self.foreign.remove(&pid);
-            let alive = |process: &&mut ProcessEntry| process.pid == pid && process.exit.is_none();
-            if let Some(process) = self.list.iter_mut().find(alive) {
-                let signal = || Exit::Signal(status.terminating_signal().unwrap_or_default());
-                let exit = status.exit_status().map_or_else(signal, Exit::Status);
-                process.exit = Some(exit);
-                exits.push((process.child, exit));
-            }
+            // The number of a process that was reaped before may have been reused by an orphan.
+            let ended = self
+                .list
+                .iter_mut()
+                .find(|process| process.pid == pid && process.exit.is_none());
+            let Some(process) = ended else {
+                continue;
+            };
+            let exit = match status.exit_status() {
+                Some(status) => Exit::Status(status),
+                None => Exit::Signal(status.terminating_signal().unwrap_or_default()),
+            };
+            process.exit = Some(exit);
+            exits.push((process.child, exit));
         }
-        for process in self
-            .list
-            .iter_mut()
-            .filter(|process| process.exit.is_some() && !process.is_gone)
-        {
+
+        for process in &mut self.list {
+            if process.exit.is_none() || process.is_gone {
+                continue;
+            }
             process.is_gone =
                 rustix::process::test_kill_process_group(process.pid) == Err(Errno::SRCH);
-            if process.is_gone {
-                self.guard
-                    .iter()
-                    .for_each(|guard| guard.forget(process.pid));
+            if process.is_gone
+                && let Some(guard) = &self.guard
+            {
+                guard.forget(process.pid);
             }
         }
+
         exits.sort_unstable_by_key(|(child, _)| *child);
         exits
     }
@@ -160,27 +171,27 @@ impl Processes {
 
     /// Sends a signal to every PE's group.
     pub fn signal(&self, signal: Signal) {
-        for process in self
-            .list
+        for group in self.pe_groups() {
+            // This fails if the process belongs to another user, through sudo.
+            let _ = rustix::process::kill_process_group(group, signal);
+        }
+    }
+
+    /// Returns the groups of the PEs that may have processes.
+    fn pe_groups(&self) -> impl Iterator<Item = Pid> {
+        self.list
             .iter()
             .filter(|process| process.is_pe() && !process.is_gone)
-        {
-            // This fails if the process belongs to another user, through sudo.
-            let _ = rustix::process::kill_process_group(process.pid, signal);
-        }
+            .map(|process| process.pid)
     }
 
     /// Sends a signal to those processes of the PEs' groups that handle, block or await it.
     pub fn signal_takers(&self, signal: Signal) {
-        let groups: HashSet<Pid> = self
-            .list
-            .iter()
-            .filter(|process| process.is_pe() && !process.is_gone)
-            .map(|process| process.pid)
-            .collect();
+        let groups: HashSet<Pid> = self.pe_groups().collect();
         for process in descendants::running() {
             let is_in_group = process.group.is_some_and(|group| groups.contains(&group));
             if is_in_group && takes(process.pid, signal) {
+                // The process may have ended.
                 let _ = rustix::process::kill_process(process.pid, signal);
             }
         }
@@ -188,8 +199,12 @@ impl Processes {
 
     /// Kills the group of a child.
     pub fn kill(&self, child: Child) {
-        let is_it = |process: &&ProcessEntry| process.child == child && !process.is_gone;
-        if let Some(process) = self.list.iter().find(is_it) {
+        let present = self
+            .list
+            .iter()
+            .find(|process| process.child == child && !process.is_gone);
+        if let Some(process) = present {
+            // The group may have become empty.
             let _ = rustix::process::kill_process_group(process.pid, Signal::KILL);
         }
     }
@@ -203,15 +218,12 @@ impl Processes {
         let mut exits = Vec::new();
         loop {
             exits.extend(self.reap());
-            let are_gone = self
-                .list
-                .iter()
-                .all(|process| process.is_gone || !process.is_pe());
-            if are_gone || Instant::now() > deadline {
+            if self.pe_groups().next().is_none() || Instant::now() > deadline {
                 break;
             }
             sleep(Duration::from_millis(1)).await;
         }
+
         if self.all_gone() {
             self.end_descendants(deadline).await;
         }
@@ -221,11 +233,10 @@ impl Processes {
     /// Kills processes that left their group, and waits for them until the deadline. Dismisses the
     /// guard when none is left. Otherwise the guard stays, and ends them when this process exits.
     async fn end_descendants(&mut self, deadline: Instant) {
-        if self.kill_descendants(deadline).await {
-            self.guard
-                .take()
-                .into_iter()
-                .for_each(GuardProcess::dismiss);
+        if self.kill_descendants(deadline).await
+            && let Some(guard) = self.guard.take()
+        {
+            guard.dismiss();
         }
     }
 
@@ -236,25 +247,23 @@ impl Processes {
         // If some children must stay, the existence of children does not show that others are left.
         let some_stay = Cell::new(false);
         let is_left = |process: &descendants::Descendant| {
-            let pid = process.pid;
-            let is_known = self.foreign.contains(&pid)
-                || self
-                    .guard
-                    .iter()
-                    .map(GuardProcess::pid)
-                    .chain(self.running())
-                    .any(|own| own == pid);
-            let is_child = process.parent == Some(me);
-            let must_stay =
-                is_child && (is_known || mark::is_of_agent(&descendants::environment(pid)));
-            some_stay.set(some_stay.get() || must_stay);
-            is_child && !must_stay
+            if process.parent != Some(me) {
+                return false;
+            }
+            let must_stay = self.is_known_child(process.pid)
+                || mark::is_of_agent(&descendants::environment(process.pid));
+            if must_stay {
+                some_stay.set(true);
+            }
+            !must_stay
         };
+
         // A subreaper without children has no descendants.
         while descendants::are_shown() && has_children() {
             // After most jobs, the guard is the only child.
-            let mut guard = self.guard.iter().map(GuardProcess::pid);
-            if guard.any(descendants::is_only_child) {
+            if let Some(guard) = &self.guard
+                && descendants::is_only_child(guard.pid())
+            {
                 break;
             }
             if Instant::now() >= deadline {
@@ -268,12 +277,15 @@ impl Processes {
         true
     }
 
-    /// Returns the children that have not exited.
-    fn running(&self) -> impl Iterator<Item = Pid> {
-        self.list
-            .iter()
-            .filter(|process| process.exit.is_none())
-            .map(|process| process.pid)
+    /// Returns true for a child that must not be killed as one that left its group: a foreign one,
+    /// the guard, or one that this process has started and that has not exited.
+    fn is_known_child(&self, pid: Pid) -> bool {
+        self.foreign.contains(&pid)
+            || self.guard.as_ref().is_some_and(|guard| guard.pid() == pid)
+            || self
+                .list
+                .iter()
+                .any(|process| process.pid == pid && process.exit.is_none())
     }
 
     /// Waits until all groups are empty, including those of launch agents, which end with their
@@ -286,9 +298,9 @@ impl Processes {
                 sleep(Duration::from_millis(1)).await;
                 self.reap();
             }
-            self.list
-                .iter()
-                .for_each(|process| self.kill(process.child));
+            for process in &self.list {
+                self.kill(process.child);
+            }
         }
         self.end_descendants(Instant::now() + limit).await;
     }
@@ -311,12 +323,12 @@ fn awaited(pid: Pid) -> Option<u64> {
     if number.parse() != Ok(libc::SYS_rt_sigtimedwait) {
         return None;
     }
+
+    // The first argument is the address of the set.
     let address = u64::from_str_radix(arguments.split(' ').next()?, 16).ok()?;
+    let memory = File::open(format!("{dir}/mem")).ok()?;
     let mut mask = [0; 8];
-    File::open(format!("{dir}/mem"))
-        .ok()?
-        .read_exact_at(&mut mask, address)
-        .ok()?;
+    memory.read_exact_at(&mut mask, address).ok()?;
     Some(u64::from_ne_bytes(mask))
 }
 
@@ -328,11 +340,15 @@ fn takes_by(status: &str, signal: Signal) -> bool {
     const UNBLOCKABLE: u64 = 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32;
     let mask = |name| {
         let mask = status.lines().find_map(|line| line.strip_prefix(name));
-        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-            .unwrap_or(0)
+        u64::from_str_radix(mask.unwrap_or_default().trim(), 16).unwrap_or(0)
     };
-    let blocked = Some(mask("SigBlk:")).filter(|blocked| blocked | UNBLOCKABLE != u64::MAX);
-    (mask("SigCgt:") | blocked.unwrap_or(0)) >> (signal.as_raw() - 1) & 1 == 1
+
+    let mut taken = mask("SigCgt:");
+    let blocked = mask("SigBlk:");
+    if blocked | UNBLOCKABLE != u64::MAX {
+        taken |= blocked;
+    }
+    taken >> (signal.as_raw() - 1) & 1 == 1
 }
 
 /// Reaps all processes that have ended. Returns true if a child is left.

@@ -54,8 +54,10 @@ pub type NodeCollector = Collector<NodeMemfd>;
 
 impl SharedMemory for NodeMemfd {
     fn read(&self, offset: u64, bytes: &mut [u8]) -> bool {
-        let read = |memory| rustix::io::pread(memory, &mut *bytes, offset) == Ok(bytes.len());
-        self.0.as_ref().is_some_and(read)
+        let Some(memory) = &self.0 else {
+            return false;
+        };
+        rustix::io::pread(memory, &mut *bytes, offset) == Ok(bytes.len())
     }
 
     /// Always returns false: the static data of PEs that oshrun has started are in the memory of
@@ -78,28 +80,33 @@ impl SnapshotTask {
     /// Makes the snapshots, in batches. If the request permits stacks, those of some PEs outside
     /// the library (`stacks::MAX_PES` at most) include the functions that gdb shows.
     pub fn run(&self, request: &SnapshotRequest) -> Vec<SnapshotBatch> {
-        let pause = (!request.at_once).then_some(PAUSE);
+        let pause = if request.at_once { None } else { Some(PAUSE) };
         let mut snapshots = self.collector.snapshots(&self.pes, pause);
         if request.with_stacks {
-            let pairs = snapshots.iter_mut().zip(&self.pes);
-            let outside = pairs
-                .filter(|(snapshot, _)| is_outside(snapshot))
-                .filter_map(|(snapshot, pe)| {
-                    let pid = pe
-                        .process(snapshot.status.as_ref())
-                        .filter(|pid| !is_traced(*pid))?;
-                    Some((pid, &mut snapshot.stacks))
-                });
-            stacks::add(outside.take(stacks::MAX_PES).collect(), &self.mark);
+            self.add_stacks(&mut snapshots);
         }
-        let number = request.number;
-        let batches = snapshots.chunks(BATCH);
-        batches
+
+        snapshots
+            .chunks(BATCH)
             .map(|batch| SnapshotBatch {
-                number,
+                number: request.number,
                 snapshots: batch.to_vec(),
             })
             .collect()
+    }
+
+    fn add_stacks(&self, snapshots: &mut [PeSnapshot]) {
+        let mut processes = Vec::new();
+        for (snapshot, pe) in snapshots.iter_mut().zip(&self.pes) {
+            if processes.len() < stacks::MAX_PES
+                && is_outside(snapshot)
+                && let Some(pid) = pe.process(snapshot.status.as_ref())
+                && !is_traced(pid)
+            {
+                processes.push((pid, &mut snapshot.stacks));
+            }
+        }
+        stacks::add(processes, &self.mark);
     }
 }
 
@@ -110,8 +117,9 @@ pub fn is_outside(snapshot: &PeSnapshot) -> bool {
         snapshot.process,
         ProcessState::Runs { .. } | ProcessState::Sleeps
     );
-    let waits_not = |status: &Status| status.waits.is_empty() && status.stage != Stage::Finalized;
-    runs && snapshot.status.as_ref().is_none_or(waits_not)
+    let is_in_library =
+        |status: &Status| !status.waits.is_empty() || status.stage == Stage::Finalized;
+    runs && !snapshot.status.as_ref().is_some_and(is_in_library)
 }
 
 /// Returns true if a debugger is attached to the process: there can be only one.
@@ -149,7 +157,9 @@ impl Watch {
     /// Waits until the next search is due; forever if there is no watch. Cancel safe.
     pub async fn tick(watch: &mut Option<Watch>) {
         match watch {
-            Some(watch) => drop(watch.ticks.tick().await),
+            Some(watch) => {
+                watch.ticks.tick().await;
+            }
             None => std::future::pending().await,
         }
     }
@@ -158,11 +168,12 @@ impl Watch {
     /// find.
     pub fn search(&mut self, pes: &[LocalPe]) -> Vec<WaitId> {
         let waits = self.collector.long_waits(pes, self.limit);
-        let known = std::mem::replace(&mut self.known, waits);
-        self.known
+        let new = waits
             .iter()
-            .filter(|wait| !known.contains(wait))
+            .filter(|wait| !self.known.contains(wait))
             .copied()
-            .collect()
+            .collect();
+        self.known = waits;
+        new
     }
 }

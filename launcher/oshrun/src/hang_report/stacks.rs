@@ -46,78 +46,82 @@ fn text(pid: u32, mark: &OsStr) -> Option<String> {
     let start = Instant::now();
     let mut command = Command::new("timeout");
     // Any other signal could end the PE: gdb would pass SIGINT to the process that it waits for.
-    command.args([
-        "-s",
-        "KILL",
-        &LIMIT.as_secs().to_string(),
-        "gdb",
-        "-batch",
-        "-nx",
-    ]);
-    command.args([
-        "-iex",
-        "set debuginfod enabled off",
-        "-iex",
-        "set print address off",
-    ]);
-    command.args([
-        "-iex",
-        "set print frame-arguments none",
-        "-p",
-        &pid.to_string(),
-    ]);
+    command.args(["-s", "KILL", &LIMIT.as_secs().to_string()]);
+    command.args(["gdb", "-batch", "-nx"]);
+    // Downloads of debugging information could take longer than the limit.
+    command.args(["-iex", "set debuginfod enabled off"]);
+    command.args(["-iex", "set print address off"]);
+    command.args(["-iex", "set print frame-arguments none"]);
+    command.args(["-p", &pid.to_string()]);
     command.args(["-ex", &format!("thread apply all bt {FRAMES}")]);
     command.env(mark::VARIABLE, mark).process_group(0);
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
+
     // The event loop reaps gdb, as all children.
     let stdout = command.spawn().ok()?.stdout.take()?;
     let mut text = Vec::new();
+    // What was read before an error is shown.
     let _ = stdout.take(MAX_TEXT).read_to_end(&mut text);
+
     // gdb stops the process to attach, and leaves it stopped if gdb is killed. PEs that were
     // stopped before are not examined.
     let is_whole = (text.len() as u64) < MAX_TEXT && start.elapsed() < LIMIT;
-    if let Some(pid) = Pid::from_raw(pid as i32).filter(|_| !is_whole) {
+    if let Some(pid) = Pid::from_raw(pid as i32)
+        && !is_whole
+    {
+        // The process may have ended.
         let _ = rustix::process::kill_process(pid, Signal::CONT);
     }
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
+/// A thread in the output of gdb.
+struct Thread {
+    /// True if it is a thread of the library.
+    is_library: bool,
+    /// Its functions, the innermost first.
+    functions: Vec<String>,
+}
+
 /// Returns the short form of backtraces: one line for each thread of the program, the first thread
 /// first.
 fn shown(text: &str) -> Vec<String> {
-    let mut threads: Vec<(bool, Vec<String>)> = Vec::new();
+    let mut threads: Vec<Thread> = Vec::new();
     for line in text.lines() {
         if line.starts_with("Thread ") {
-            threads.push((line.contains(LIBRARY), Vec::new()));
+            threads.push(Thread {
+                is_library: line.contains(LIBRARY),
+                functions: Vec::new(),
+            });
         } else if line.starts_with('#')
-            && let Some((_, functions)) = threads.last_mut()
+            && let Some(thread) = threads.last_mut()
         {
-            functions.extend(function(line));
+            thread.functions.extend(function(line));
         }
     }
-    let line = |(_, functions): (bool, Vec<String>)| {
-        functions
-            .join(" < ")
-            .chars()
-            .take(MAX_LINE)
-            .collect::<String>()
-    };
+
     // gdb begins with the last thread.
-    let own = threads
-        .into_iter()
+    threads
+        .iter()
         .rev()
-        .filter(|(is_library, functions)| !is_library && !functions.is_empty());
-    own.map(line).take(MAX_THREADS).collect()
+        .filter(|thread| !thread.is_library && !thread.functions.is_empty())
+        .map(|thread| {
+            let line = thread.functions.join(" < ");
+            line.chars().take(MAX_LINE).collect()
+        })
+        .take(MAX_THREADS)
+        .collect()
 }
 
 /// Returns `compute at stencil.c:41` or `sleep in libc.so.6`, from a line such as
 /// `#1  0x00007f00 in compute (n=...) at dir/stencil.c:41`. Returns only the name if the line has
 /// neither file nor library, and `None` if the function has no name.
 fn function(line: &str) -> Option<String> {
-    let frame = line.split_once(char::is_whitespace)?.1.trim_start();
+    let (_, frame) = line.split_once(char::is_whitespace)?;
+    let frame = frame.trim_start();
     let frame = match frame.split_once(" in ") {
         Some((address, rest)) if address.starts_with("0x") => rest,
         _ => frame,
@@ -126,6 +130,7 @@ fn function(line: &str) -> Option<String> {
     if name == "??" {
         return None;
     }
+
     let file = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
     if let Some((_, at)) = place.rsplit_once(") at ") {
         Some(format!("{name} at {}", file(at)))

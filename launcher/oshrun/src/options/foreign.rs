@@ -2,7 +2,7 @@
 //! are aliases in [`Options`](super::Options). The others are here: some are carried out, some have
 //! no effect, and those that would mean something else are refused with a hint.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::builder::UnknownArgumentValueParser;
 use clap::{Arg, ArgAction, Args, Command};
@@ -46,55 +46,50 @@ pub struct ForeignOptions {
 impl ForeignOptions {
     /// Returns the variables for the PEs, as arguments of `-x`.
     pub fn exported(&self) -> Vec<OsString> {
+        let mut words = Vec::new();
         let (pairs, _) = self.genv.as_chunks::<2>();
-        let set = pairs.iter().map(|[name, value]| {
-            let mut word = name.clone();
-            word.push("=");
-            word.push(value);
-            word
-        });
-        set.chain(self.genvlist.iter().cloned()).collect()
+        for [name, value] in pairs {
+            words.push([name.as_os_str(), value].join(OsStr::new("=")));
+        }
+        words.extend(self.genvlist.iter().cloned());
+        words
     }
 
     /// Returns a line for each option that has no effect, with the reason.
     pub fn ignored(&self) -> Vec<String> {
-        let parameters = |name, words: &[String]| {
+        let mut lines = Vec::new();
+        for (option, words) in [("mca", &self.mca), ("prtemca", &self.prtemca)] {
             let (pairs, _) = words.as_chunks::<2>();
-            let line = move |[key, value]: &[String; 2]| {
-                format!(
-                    "--{name} {key} {value}: parameters of Open MPI have no effect here; shmem-info lists settings"
-                )
-            };
-            pairs.iter().map(line).collect::<Vec<_>>()
-        };
-        let flag = |count: u8, line: &str| (count > 0).then(|| line.to_owned());
-        let flags = [
-            flag(
+            for [key, value] in pairs {
+                lines.push(format!(
+                    "--{option} {key} {value}: parameters of Open MPI have no effect here; shmem-info lists settings"
+                ));
+            }
+        }
+
+        for (count, line) in [
+            (
                 self.oversubscribe,
                 "--oversubscribe: PEs may outnumber CPUs without an option",
             ),
-            flag(
+            (
                 self.allow_run_as_root,
                 "--allow-run-as-root: no option is needed",
             ),
-            flag(
+            (
                 self.quiet,
                 "--quiet: what oshrun prints is about errors, or is asked for by an option",
             ),
-            flag(
+            (
                 self.genvall,
                 "-genvall: all PEs have the environment of oshrun without an option",
             ),
-        ];
-        let flags = flags.into_iter().flatten();
-        [
-            parameters("mca", &self.mca),
-            parameters("prtemca", &self.prtemca),
-        ]
-        .concat()
-        .into_iter()
-        .chain(flags)
-        .collect()
+        ] {
+            if count > 0 {
+                lines.push(line.to_owned());
+            }
+        }
+        lines
     }
 }
 
@@ -124,7 +119,7 @@ const FILES: &str = "--output-files DIR writes the output of each PE to files th
 
 /// Adds the options that are refused to a command line.
 pub fn add_refused(command: Command) -> Command {
-    let arg = |(name, hint): (&'static str, &'static str)| {
+    command.args(REFUSED.map(|(name, hint)| {
         let arg = Arg::new(name)
             .hide(true)
             .action(ArgAction::SetTrue)
@@ -133,6 +128,5 @@ pub fn add_refused(command: Command) -> Command {
             &[letter] => arg.short(char::from(letter)),
             _ => arg.long(name),
         }
-    };
-    command.args(REFUSED.map(arg))
+    }))
 }

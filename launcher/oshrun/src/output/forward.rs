@@ -46,6 +46,7 @@ pub async fn forward(mut forwarder: Forwarder) {
             return;
         }
     }
+
     // Reads the rest of the pipe, but not more: a leftover process may continue to write.
     let mut left = MAX_PIPE_SIZE;
     while left > 0
@@ -56,6 +57,7 @@ pub async fn forward(mut forwarder: Forwarder) {
         }
         left = left.saturating_sub(nbytes);
     }
+
     if let Some(text) = forwarder.incoming.rest() {
         forwarder.write(text, false).await;
     }
@@ -74,11 +76,13 @@ impl Forwarder {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return None,
             }
-            let may_prompt = self.prompts && self.incoming.is_waiting();
+
             let limit = if self.held.is_some() {
                 Some(MAX_PAUSE)
+            } else if self.prompts && self.incoming.is_waiting() {
+                Some(PROMPT_DELAY)
             } else {
-                may_prompt.then_some(PROMPT_DELAY)
+                None
             };
             let arrival = async {
                 tokio::select! {
@@ -93,10 +97,14 @@ impl Forwarder {
                     false
                 }
             };
-            if is_silent
-                && self.held.take().is_none()
-                && let Some(prompt) = self.incoming.rest()
-            {
+            if !is_silent {
+                continue;
+            }
+
+            if self.held.is_some() {
+                // Other PEs may write to the sink now.
+                self.held = None;
+            } else if let Some(prompt) = self.incoming.rest() {
                 self.write(prompt, false).await;
             }
         }
@@ -124,7 +132,9 @@ impl Forwarder {
             None => self.sink.clone().lock_owned().await,
         };
         let is_read = sink.write(self.owner, &self.tag, text, continues).await;
-        self.held = continues.then_some(sink);
+        if continues {
+            self.held = Some(sink);
+        }
         is_read
     }
 }
@@ -163,6 +173,7 @@ pub async fn relay(mut relay: Relay) {
         else {
             return;
         };
+
         let mut sink = match held.take() {
             Some(sink) => sink,
             None => relay.sink.clone().lock_owned().await,
@@ -178,6 +189,8 @@ pub async fn relay(mut relay: Relay) {
         relay
             .daemon
             .send(&DaemonOrder::OutputConsumed { stream, nbytes });
-        held = continues.then_some(sink);
+        if continues {
+            held = Some(sink);
+        }
     }
 }

@@ -46,13 +46,10 @@ impl Sink {
     /// Returns true if text from the standard error of a PE was written to this sink; always false
     /// for the connection of a daemon.
     pub fn has_pe_errors(&self) -> bool {
-        matches!(
-            self,
-            Sink::Stream(OutputStream {
-                has_pe_errors: true,
-                ..
-            })
-        )
+        match self {
+            Sink::Stream(stream) => stream.has_pe_errors,
+            Sink::Parent(_) => false,
+        }
     }
 
     /// Drops the handle of the writer thread, which ends when it has written everything.
@@ -109,12 +106,14 @@ impl ParentSink {
     }
 
     async fn write(&mut self, owner: TextSource, text: Vec<u8>, continues: bool) -> bool {
+        // A daemon sends its own messages as events.
         let Some((pe, stream)) = owner else {
             return true;
         };
         let Ok(room) = self.window.acquire_many(room_for(&text)).await else {
             return false;
         };
+        // The permit comes back when oshrun has written the text.
         room.forget();
         self.events.send(&HostEvent::Printed(Printed {
             pe,
@@ -188,10 +187,15 @@ impl LineMerger {
     pub fn add(&mut self, owner: TextSource, tag: &[u8], text: Vec<u8>) -> Vec<u8> {
         let continues = self.unfinished == Some(owner);
         let breaks = !continues && self.unfinished.is_some();
-        self.unfinished = (text.last() != Some(&b'\n')).then_some(owner);
+        self.unfinished = if text.last() == Some(&b'\n') {
+            None
+        } else {
+            Some(owner)
+        };
         if tag.is_empty() && !breaks {
             return text;
         }
+
         let mut output = Vec::with_capacity(text.len() + tag.len() + 1);
         if breaks {
             output.push(b'\n');
@@ -244,12 +248,12 @@ mod tests {
         assert_eq!(incoming.take().as_deref(), Some(&b"one\n"[..]));
         assert_eq!(incoming.take(), None);
         assert!(incoming.is_waiting());
+
         incoming.push(b"o\nthree\n");
         assert_eq!(incoming.take().as_deref(), Some(&b"two\nthree\n"[..]));
-        assert_eq!(
-            (incoming.take(), incoming.rest(), incoming.is_waiting()),
-            (None, None, false)
-        );
+        assert_eq!(incoming.take(), None);
+        assert_eq!(incoming.rest(), None);
+        assert!(!incoming.is_waiting());
     }
 
     #[test]
@@ -259,6 +263,7 @@ mod tests {
         assert_eq!(incoming.take(), None);
         incoming.push(b"yz");
         assert_eq!(incoming.take().map(|piece| piece.len()), Some(MAX_LINE + 1));
+
         incoming.push(b"end");
         assert_eq!(incoming.take(), None);
         assert_eq!(incoming.rest().as_deref(), Some(&b"end"[..]));
@@ -267,7 +272,8 @@ mod tests {
     #[test]
     fn only_unfinished_lines_of_others_are_broken() {
         let mut merger = LineMerger::default();
-        let (a, b) = (Some((0, StdStream::Out)), Some((1, StdStream::Out)));
+        let a = Some((0, StdStream::Out));
+        let b = Some((1, StdStream::Out));
         let steps: [(TextSource, &str, &str); 5] = [
             (a, "start", "start"),
             (a, " end", " end"),

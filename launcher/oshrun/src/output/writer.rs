@@ -37,12 +37,11 @@ pub struct OutputSink {
 impl OutputSink {
     /// Creates a destination from an open file or stream, with its name for messages.
     pub fn new(name: String, fd: impl AsFd + Send + Sync + 'static) -> OutputSink {
-        let (is_lost, is_unread) = (AtomicBool::new(false), AtomicBool::new(false));
         OutputSink {
             name,
             fd: Box::new(fd),
-            is_lost,
-            is_unread,
+            is_lost: AtomicBool::new(false),
+            is_unread: AtomicBool::new(false),
         }
     }
 }
@@ -68,6 +67,7 @@ impl Writer {
         // With a handler for SIGXFSZ, a write beyond the limit of ulimit -f fails, and does not
         // kill this process.
         drop(signal(SignalKind::from_raw(libc::SIGXFSZ))?);
+
         let (chunks, queue) = mpsc::channel(QUEUE);
         let (done, written) = oneshot::channel::<()>();
         std::thread::Builder::new().spawn(move || {
@@ -79,8 +79,12 @@ impl Writer {
 
     /// Queues a chunk. Returns false if the reader has closed the destination.
     pub async fn write(&self, destination: &Arc<OutputSink>, chunk: Vec<u8>) -> bool {
-        let is_read = || !destination.is_unread.load(Ordering::Relaxed);
-        is_read() && self.0.send((destination.clone(), chunk)).await.is_ok() && is_read()
+        if destination.is_unread.load(Ordering::Relaxed) {
+            return false;
+        }
+        let is_queued = self.0.send((destination.clone(), chunk)).await.is_ok();
+        // The thread may have detected it while this task waited for room.
+        is_queued && !destination.is_unread.load(Ordering::Relaxed)
     }
 }
 
@@ -88,8 +92,9 @@ impl Writer {
 /// others.
 fn write_chunks(mut queue: mpsc::Receiver<Chunk>, losses: &mpsc::UnboundedSender<String>) {
     while let Some((destination, chunk)) = queue.blocking_recv() {
-        let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
-        if is_set(&destination.is_lost) || is_set(&destination.is_unread) {
+        let is_lost = destination.is_lost.load(Ordering::Relaxed);
+        let is_unread = destination.is_unread.load(Ordering::Relaxed);
+        if is_lost || is_unread {
             continue;
         }
         match write_all(destination.fd.as_fd(), &chunk) {
@@ -112,6 +117,7 @@ fn write_all(fd: BorrowedFd<'_>, mut rest: &[u8]) -> Result<(), Errno> {
             Err(Errno::INTR) => {}
             // Another process may make the shared stream non-blocking.
             Err(Errno::AGAIN) => {
+                // If this fails, the next write tells why.
                 let _ = rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None);
             }
             Err(error) => return Err(error),
@@ -131,22 +137,19 @@ impl Files {
     /// Creates the directory, unless it exists, and empty files for these PEs.
     pub fn create(dir: &Path, pes: Range<u32>) -> Result<Files, StartFailure> {
         std::fs::create_dir_all(dir).map_err(|error| cannot_create("directory", dir, &error))?;
-        let file = |pe, stream| {
+
+        let create = |pe, stream| -> Result<Arc<OutputSink>, StartFailure> {
             let path = dir.join(format!("{pe}.{stream}"));
             let file = File::create(&path).map_err(|error| cannot_create("file", &path, &error))?;
-            Ok(Arc::new(OutputSink::new(
-                format!("the file {}", path.display()),
-                file,
-            )))
+            let name = format!("the file {}", path.display());
+            Ok(Arc::new(OutputSink::new(name, file)))
         };
         let first = pes.start;
-        let files: Result<_, StartFailure> = pes
-            .map(|pe| Ok([file(pe, "out")?, file(pe, "err")?]))
-            .collect();
-        Ok(Files {
-            first,
-            files: files?,
-        })
+        let mut files = Vec::new();
+        for pe in pes {
+            files.push([create(pe, "out")?, create(pe, "err")?]);
+        }
+        Ok(Files { first, files })
     }
 
     /// Returns the files of a PE, for standard output and standard error.
@@ -156,9 +159,10 @@ impl Files {
 }
 
 fn cannot_create(what: &str, path: &Path, error: &io::Error) -> StartFailure {
-    let (path, reason) = (path.display(), reason(error));
     StartFailure::general(format!(
-        "cannot create the {what} {path} for output: {reason}; give --output-files a directory in which you may create files"
+        "cannot create the {what} {} for output: {}; give --output-files a directory in which you may create files",
+        path.display(),
+        reason(error)
     ))
 }
 
@@ -175,11 +179,11 @@ mod tests {
             rustix::fs::memfd_create("kept", rustix::fs::MemfdFlags::CLOEXEC).expect("a file"),
         );
         let unread = Arc::new(OutputSink::new("a pipe".to_string(), unread));
-        let kept = OutputSink::new(
+        let kept = Arc::new(OutputSink::new(
             "a file".to_string(),
             file.try_clone().expect("a descriptor"),
-        );
-        let kept = Arc::new(kept);
+        ));
+
         let (loss_sender, mut losses) = mpsc::unbounded_channel();
         let (writer, written) = Writer::start(loss_sender).expect("a thread");
         // The thread detects this when it writes.
@@ -189,6 +193,7 @@ mod tests {
         assert!(writer.write(&kept, b"kept".to_vec()).await);
         drop(writer);
         assert!(written.await.is_err(), "nothing is sent");
+
         let mut text = String::new();
         file.rewind().expect("a file");
         file.read_to_string(&mut text).expect("text");

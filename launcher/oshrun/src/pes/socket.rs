@@ -38,31 +38,22 @@ impl PeSocket {
         let socket = Arc::new(UnixStream::from_std(socket)?);
         let (frames, queue) = mpsc::unbounded_channel();
         let send_error = Arc::new(OnceLock::new());
-        let sent = {
-            let (socket, readable) = (socket.clone(), readable.clone());
-            let send_error = send_error.clone();
-            async move {
-                if let Err(error) = send(&socket, queue).await {
-                    // The error is set only here. The receiver may be gone.
-                    let _ = send_error.set(error);
-                    let _ = readable.send(pe);
-                }
-            }
-        };
-        let tasks = [
-            tokio::spawn(announce(socket.clone(), pe, readable)).abort_handle(),
-            tokio::spawn(sent).abort_handle(),
-        ];
+        let receiving = announce(socket.clone(), pe, readable.clone());
+        let sending = send_all(socket.clone(), pe, queue, send_error.clone(), readable);
         Ok(PeSocket {
             socket,
             frames,
             send_error,
-            tasks,
+            tasks: [
+                tokio::spawn(receiving).abort_handle(),
+                tokio::spawn(sending).abort_handle(),
+            ],
         })
     }
 
     /// Queues a frame. A frame for a PE that has exited is dropped.
     pub fn send(&self, frame: Arc<[u8]>) {
+        // The task that sends ends with the PE.
         let _ = self.frames.send(frame);
     }
 
@@ -87,7 +78,9 @@ impl PeSocket {
 
 impl Drop for PeSocket {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
+        for task in &self.tasks {
+            task.abort();
+        }
     }
 }
 
@@ -101,6 +94,22 @@ async fn announce(socket: Arc<UnixStream>, pe: u32, readable: mpsc::UnboundedSen
         if readable.send(pe).is_err() || ready.is_read_closed() {
             return;
         }
+    }
+}
+
+/// Sends the queued frames until the PE exits. If that fails, stores the error and sends `pe` to
+/// `readable`.
+async fn send_all(
+    socket: Arc<UnixStream>,
+    pe: u32,
+    queue: mpsc::UnboundedReceiver<Arc<[u8]>>,
+    send_error: Arc<OnceLock<io::Error>>,
+    readable: mpsc::UnboundedSender<u32>,
+) {
+    if let Err(error) = send(&socket, queue).await {
+        // The error is set only here. The receiver may be gone.
+        let _ = send_error.set(error);
+        let _ = readable.send(pe);
     }
 }
 

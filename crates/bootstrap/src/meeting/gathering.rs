@@ -207,7 +207,7 @@ impl MeetingServer {
     fn run(&mut self) -> io::Result<()> {
         loop {
             if !self.is_open() {
-                self.gathering.listeners.close();
+                self.stop_listening();
                 if self.connections.is_empty() {
                     return Ok(());
                 }
@@ -263,6 +263,21 @@ impl MeetingServer {
         })
     }
 
+    fn ignore_listeners(&self) {
+        self.gathering.listeners.with(|all| {
+            for listener in all {
+                self.watch.ignore(listener);
+            }
+        });
+    }
+
+    /// Refuses connections from now on. A listener that a forked child of this process has a copy of
+    /// would be ready all the time although it is closed, and the thread would run without a pause.
+    fn stop_listening(&self) {
+        self.ignore_listeners();
+        self.gathering.listeners.close();
+    }
+
     fn handle(&mut self, source: Source, events: EventFlags) {
         match source {
             Source::Listener(number) => self.accept(number as usize),
@@ -303,11 +318,7 @@ impl MeetingServer {
 
         // The listener would be ready all the time, and the thread would run without a pause.
         self.muted = Some(Instant::now());
-        self.gathering.listeners.with(|all| {
-            for listener in all {
-                self.watch.ignore(listener);
-            }
-        });
+        self.ignore_listeners();
 
         // By then no stranger has a descriptor any more.
         if lasts > HANDSHAKE_LIMIT && self.job.is_none() {

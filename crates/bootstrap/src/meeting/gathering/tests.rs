@@ -208,6 +208,23 @@ fn a_process_joins_as_the_pe_that_it_has_proved_to_be() {
 }
 
 #[test]
+fn closed_listeners_are_no_events_while_a_forked_child_has_copies() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let _of_child = listener.try_clone().expect("a descriptor");
+    let gathering = Gathering {
+        secret: Secret::new(b"secret"),
+        listeners: Listeners::new(vec![listener]).expect("a socket"),
+        others_are_done: Arc::default(),
+    };
+    let limits = MeetingLimits::default();
+    let server = MeetingServer::new(gathering, limits, MeetingSource::Variables).expect("a watch");
+
+    server.stop_listening();
+    let events = server.watch.wait(Some(Duration::ZERO)).expect("a look");
+    assert_eq!(events, []);
+}
+
+#[test]
 fn the_reason_is_printed_by_a_process_that_is_still_there() {
     let [first, second, mut third] = Meeting::new(LONG).job(["a", "b", "b"]);
     drop(second);

@@ -14,6 +14,7 @@ mod pe;
 mod times;
 mod transports;
 
+use crate::Answer;
 pub use examination::report;
 use finding::{Finding, Grade, Section, verdict};
 pub use job::{Examined, examine};
@@ -21,42 +22,53 @@ pub use pe::{Role, run};
 use rustix::system::uname;
 use serde::Serialize;
 
-/// Returns the doctor's report on this machine, and true if a job can run on it. With `says_why`,
-/// the report gives the reason for each part of a transport that is not used.
-pub fn this_machine(says_why: bool) -> Result<(String, bool), String> {
+/// Returns the doctor's report on this machine. With `says_why`, it gives the reason for each part
+/// of a transport that is not used.
+pub fn this_machine(says_why: bool) -> Result<Answer, String> {
     let sections = transports::with_host()?;
     let text: String = sections
         .iter()
         .map(|section| section.text(says_why))
         .collect();
-    let Some(first) = first_bad(&sections) else {
-        let verdict = verdict(
-            true,
-            ": this machine can run jobs; `oshrun --doctor` tries one",
-        );
-        let next = to_verify("oshrun -n 4 shmem-verify");
-        return Ok((format!("{verdict}\n{text}{next}"), true));
-    };
-    let verdict = verdict(false, &format!(": repair first {first}"));
-    Ok((format!("{verdict}\n{text}"), false))
+
+    if let Some(first) = first_bad(&sections) {
+        let verdict = verdict(false, &format!(": repair first {first}"));
+        return Ok(Answer {
+            text: format!("{verdict}\n{text}"),
+            is_ok: false,
+        });
+    }
+
+    let verdict = verdict(
+        true,
+        ": this machine can run jobs; `oshrun --doctor` tries one",
+    );
+    let next = to_verify("oshrun -n 4 shmem-verify");
+    Ok(Answer {
+        text: format!("{verdict}\n{text}{next}"),
+        is_ok: true,
+    })
 }
 
-/// Returns the findings on this machine as JSON, without names and addresses of hosts, and true if
-/// a job can run on it.
-pub fn findings_as_json() -> Result<(String, bool), String> {
+/// Returns the findings on this machine as JSON, without names and addresses of hosts.
+pub fn findings_as_json() -> Result<Answer, String> {
     let name = uname();
     let host = name.nodename().to_string_lossy();
     let sections: Vec<Section> = transports::with_host()?
         .iter()
         .map(|section| section.without_hosts(&host))
         .collect();
+
     let is_ok = first_bad(&sections).is_none();
     let report = MachineReport {
         ok: is_ok,
         sections,
     };
     let text = serde_json::to_string_pretty(&report).expect("plain data");
-    Ok((text + "\n", is_ok))
+    Ok(Answer {
+        text: text + "\n",
+        is_ok,
+    })
 }
 
 /// The report on a machine in JSON.
@@ -67,8 +79,10 @@ struct MachineReport {
 }
 
 fn first_bad(sections: &[Section]) -> Option<&Finding> {
-    let mut findings = sections.iter().flat_map(|section| &section.findings);
-    findings.find(|finding| finding.grade == Grade::Bad)
+    sections
+        .iter()
+        .flat_map(|section| &section.findings)
+        .find(|finding| finding.grade == Grade::Bad)
 }
 
 /// Returns the last lines of a report: the command that verifies the library.

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     }
     let flags = InfoFlags::parse();
     apply_files(&flags);
-    match answer(flags).and_then(|answer| print(&answer.text).map(|()| answer.is_ok)) {
+    match run(flags) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(sentence) => {
@@ -40,6 +40,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Carries out the command line. Returns false if the doctor has found that no job can run.
+fn run(flags: InfoFlags) -> Result<bool, String> {
+    let answer = answer(flags)?;
+    print(&answer.text)?;
+    Ok(answer.is_ok)
 }
 
 /// Applies the files of settings that count for this prefix, as the library beside this program
@@ -56,22 +63,21 @@ fn apply_files(flags: &InfoFlags) {
     }
 }
 
-/// The text that a command line asks for.
-struct Answer {
-    text: String,
+/// The answer to a command line.
+pub struct Answer {
+    /// The text to print.
+    pub text: String,
     /// False if the doctor has found that this machine can run no job, or that the user's job
     /// fails.
-    is_ok: bool,
+    pub is_ok: bool,
 }
 
-/// Carries out the command line. Returns the text to print.
 fn answer(flags: InfoFlags) -> Result<Answer, String> {
-    let of_doctor = |(text, is_ok)| Answer { text, is_ok };
     if flags.doctor && flags.json {
-        return doctor::findings_as_json().map(of_doctor);
+        return doctor::findings_as_json();
     }
     if flags.doctor {
-        return doctor::this_machine(flags.why).map(of_doctor);
+        return doctor::this_machine(flags.why);
     }
     if !flags.doctor_job.is_empty() {
         let layout = flags
@@ -79,12 +85,12 @@ fn answer(flags: InfoFlags) -> Result<Answer, String> {
             .split_whitespace()
             .map(str::to_owned)
             .collect();
-        let examined = doctor::Examined {
+        return doctor::examine(&doctor::Examined {
             oshrun: flags.doctor_job,
             layout,
-        };
-        return doctor::examine(&examined).map(of_doctor);
+        });
     }
+
     let text = match flags.command {
         Some(InfoCommand::Trace { directory }) => trace::show(&directory)?,
         Some(InfoCommand::Tune(flags)) => {
@@ -113,19 +119,19 @@ fn text(flags: &InfoFlags) -> Result<String, String> {
     if let Some(part) = &flags.describe {
         return settings::descriptions(part);
     }
-    Ok(match (flags.json, flags.markdown) {
-        (true, _) => settings::as_json(),
-        (_, true) => settings::page(),
-        _ => settings::values(),
-    })
+    if flags.json {
+        return Ok(settings::as_json());
+    }
+    if flags.markdown {
+        return Ok(settings::page());
+    }
+    Ok(settings::values())
 }
 
 fn print(text: &str) -> Result<(), String> {
     let mut stdout = anstream::stdout();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
+    let written = stdout.write_all(text.as_bytes());
+    match written.and_then(|()| stdout.flush()) {
         // A reader that closes the pipe early is no failure.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(format!("the output cannot be written: {error}"))
@@ -156,21 +162,30 @@ fn transports() -> Result<String, String> {
 /// Returns the map of a machine and of the PEs on it as text, or with `--svg` as a drawing. A
 /// drawing for a file is written to the file, and the returned text is empty.
 fn topology(flags: &InfoFlags) -> Result<String, String> {
-    let (machine, at_once) = match (&flags.xml, &flags.synthetic) {
-        (Some(file), _) => (Topology::of_xml(file)?, None),
-        (None, Some(words)) => (Topology::of_synthetic(words)?, None),
-        (None, None) => (Topology::of_this_machine(), Some(cpus_at_once())),
+    let (machine, is_own) = if let Some(file) = &flags.xml {
+        (Topology::of_xml(file)?, false)
+    } else if let Some(words) = &flags.synthetic {
+        (Topology::of_synthetic(words)?, false)
+    } else {
+        (Topology::of_this_machine(), true)
     };
-    let n_pes = flags
-        .n_pes
-        .unwrap_or(machine.cpu_sets(Level::Core).len() as u32);
+    // The control group of this process limits how many CPUs it may use at once here.
+    let at_once = if is_own {
+        cpus_at_once()
+    } else {
+        machine.usable.len()
+    };
+
+    let n_cores = machine.cpu_sets(Level::Core).len() as u32;
+    let n_pes = flags.n_pes.unwrap_or(n_cores);
     let map_by = flags.map_by.unwrap_or_default();
-    let at_once = at_once.unwrap_or(machine.usable.len());
-    let bind_to = flags
-        .bind_to
-        .unwrap_or_else(|| BindTo::usual(&machine, n_pes, at_once));
+    let bind_to = match flags.bind_to {
+        Some(bind_to) => bind_to,
+        None => BindTo::usual(&machine, n_pes, at_once),
+    };
     let plan = plan(&machine, n_pes, map_by, bind_to);
     let map = MachineMap::new(&machine, &plan, map_by, bind_to);
+
     let Some(file) = &flags.svg else {
         return Ok(map::text(&map));
     };

@@ -75,20 +75,21 @@ impl MachineMap {
             format!("{} to use", counted(machine.usable.len(), "CPU")),
             counted(machine.nics.len(), "NIC"),
         ];
-        let (map_by, bind_to) = (word(&MapBy::WORDS, map_by), word(&BindTo::WORDS, bind_to));
         let pes = counted(plan.placements.len(), "PE");
-        let head = vec![
-            format!("{}: {}", machine.source, counts.join(", ")),
-            format!("{pes}, --map-by {map_by} --bind-to {bind_to}"),
-        ];
-        let notes = machine.notes.iter().chain(&plan.notes).cloned().collect();
-        let sockets = (0..).zip(machine.cpu_sets(Level::Package));
-        let sockets = sockets
-            .map(|(at, cpus)| socket(machine, plan, at, &cpus, &mut nics))
-            .collect();
+        let map_by = word(&MapBy::WORDS, map_by);
+        let bind_to = word(&BindTo::WORDS, bind_to);
+
+        // Each socket takes the NICs that are near it, and those of no socket are left.
+        let mut sockets = Vec::new();
+        for (number, cpus) in machine.cpu_sets(Level::Package).iter().enumerate() {
+            sockets.push(socket(machine, plan, number, cpus, &mut nics));
+        }
         MachineMap {
-            head,
-            notes,
+            head: vec![
+                format!("{}: {}", machine.source, counts.join(", ")),
+                format!("{pes}, --map-by {map_by} --bind-to {bind_to}"),
+            ],
+            notes: machine.notes.iter().chain(&plan.notes).cloned().collect(),
             sockets,
             nics,
         }
@@ -110,24 +111,26 @@ pub fn counted(count: usize, what: &str) -> String {
 
 fn nic_box(machine: &Topology, plan: &PlacementPlan, nic: &Nic) -> NicBox {
     let choice = machine.choice().iter().position(|other| *other == nic);
-    let uses = |(pe, place): (u32, &rushmem_topology::PePlacement)| {
-        (choice.is_some() && place.nic == choice).then_some(pe)
-    };
+    let mut pes = Vec::new();
+    for (pe, place) in (0..).zip(&plan.placements) {
+        if choice.is_some() && place.nic == choice {
+            pes.push(pe);
+        }
+    }
+
     let kind = match nic.kind {
         NicKind::Fabric if nic.is_infiniband => "InfiniBand",
         NicKind::Fabric => "fabric",
         NicKind::Ethernet => "Ethernet",
     };
-    let interface = nic
-        .interface
-        .as_ref()
-        .filter(|name| **name != nic.name)
-        .map(|name| format!(", {name}"))
-        .unwrap_or_default();
+    let interface = match &nic.interface {
+        Some(name) if *name != nic.name => format!(", {name}"),
+        _ => String::new(),
+    };
     NicBox {
         name: nic.ucx_device().unwrap_or_else(|| nic.name.clone()),
         about: format!("{kind}{interface}, {}", nic.pci),
-        pes: (0..).zip(&plan.placements).filter_map(uses).collect(),
+        pes,
         choice,
         near: nic.near.and(&machine.usable),
     }
@@ -136,7 +139,7 @@ fn nic_box(machine: &Topology, plan: &PlacementPlan, nic: &Nic) -> NicBox {
 fn socket(
     machine: &Topology,
     plan: &PlacementPlan,
-    at: usize,
+    number: usize,
     cpus: &CpuSet,
     nics: &mut Vec<NicBox>,
 ) -> PackageMap {
@@ -145,15 +148,14 @@ fn socket(
         nodes.push(node(machine, plan, numa, &numa.cpus.and(cpus), nics));
     }
     if nodes.is_empty() {
-        let groups = groups(machine, plan, cpus);
         nodes.push(Node {
             title: "memory of the machine".to_owned(),
-            groups,
+            groups: groups(machine, plan, cpus),
             nics: Vec::new(),
         });
     }
     PackageMap {
-        title: format!("socket {at}"),
+        title: format!("socket {number}"),
         nodes,
         nics: take_near(nics, cpus),
     }
@@ -187,32 +189,36 @@ fn node(
 fn groups(machine: &Topology, plan: &PlacementPlan, cpus: &CpuSet) -> Vec<CacheGroup> {
     let all = machine.cpu_sets(Level::Core);
     let cores = |within: &CpuSet| -> Vec<CoreMap> {
-        let inside = all
-            .iter()
-            .filter(|core| core.meets(within) && core.meets(cpus));
-        inside.map(|core| self::core(plan, core)).collect()
+        all.iter()
+            .filter(|core| core.meets(within) && core.meets(cpus))
+            .map(|core| self::core(plan, core))
+            .collect()
     };
+
     if machine.l3.is_empty() {
         return vec![CacheGroup {
             title: None,
             cores: cores(cpus),
         }];
     }
-    let l3 = machine
+    machine
         .cpu_sets(Level::L3)
-        .into_iter()
-        .filter(|group| group.meets(cpus));
-    l3.map(|group| CacheGroup {
-        title: Some(format!("L3, CPUs {}", group.and(cpus))),
-        cores: cores(&group),
-    })
-    .collect()
+        .iter()
+        .filter(|group| group.meets(cpus))
+        .map(|group| CacheGroup {
+            title: Some(format!("L3, CPUs {}", group.and(cpus))),
+            cores: cores(group),
+        })
+        .collect()
 }
 
 fn core(plan: &PlacementPlan, cpus: &CpuSet) -> CoreMap {
-    let here =
-        |(pe, place): (u32, &rushmem_topology::PePlacement)| (place.home == *cpus).then_some(pe);
-    let pes: Vec<u32> = (0..).zip(&plan.placements).filter_map(here).collect();
+    let mut pes = Vec::new();
+    for (pe, place) in (0..).zip(&plan.placements) {
+        if place.home == *cpus {
+            pes.push(pe);
+        }
+    }
     let nic = pes.first().and_then(|pe| plan.placements[*pe as usize].nic);
     CoreMap {
         cpus: cpus.clone(),
@@ -245,38 +251,38 @@ pub fn text(map: &MachineMap) -> String {
             for group in &node.groups {
                 lines.extend(group_lines(group));
             }
-            lines.extend(
-                node.nics
-                    .iter()
-                    .map(|line| format!("    {}", nic_line(line))),
-            );
+            for nic in &node.nics {
+                lines.push(format!("    {}", nic_line(nic)));
+            }
         }
-        lines.extend(
-            socket
-                .nics
-                .iter()
-                .map(|line| format!("  {}", nic_line(line))),
-        );
+        for nic in &socket.nics {
+            lines.push(format!("  {}", nic_line(nic)));
+        }
     }
-    lines.extend(map.nics.iter().map(nic_line));
-    lines.extend(map.notes.iter().map(|note| format!("note: {note}")));
+    for nic in &map.nics {
+        lines.push(nic_line(nic));
+    }
+    for note in &map.notes {
+        lines.push(format!("note: {note}"));
+    }
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 fn group_lines(group: &CacheGroup) -> Vec<String> {
-    let mut lines: Vec<String> = group
-        .title
-        .iter()
-        .map(|title| format!("    {title}"))
-        .collect();
-    let used = group.cores.iter().filter(|core| !core.pes.is_empty());
-    lines
-        .extend(used.map(|core| format!("      core of CPUs {}: {}", core.cpus, named(&core.pes))));
-    let idle = group
-        .cores
-        .iter()
-        .filter(|core| core.pes.is_empty())
-        .count();
+    let mut lines = Vec::new();
+    if let Some(title) = &group.title {
+        lines.push(format!("    {title}"));
+    }
+
+    let mut idle = 0;
+    for core in &group.cores {
+        if core.pes.is_empty() {
+            idle += 1;
+        } else {
+            let pes = named(&core.pes);
+            lines.push(format!("      core of CPUs {}: {pes}", core.cpus));
+        }
+    }
     match idle {
         0 => {}
         1 => lines.push("      1 core without a PE".to_owned()),
@@ -286,10 +292,12 @@ fn group_lines(group: &CacheGroup) -> Vec<String> {
 }
 
 fn nic_line(nic: &NicBox) -> String {
-    let users = match (nic.choice, nic.pes.is_empty()) {
-        (None, _) => "not used by PEs".to_owned(),
-        (Some(_), true) => "no PE".to_owned(),
-        (Some(_), false) => named(&nic.pes),
+    let users = if nic.choice.is_none() {
+        "not used by PEs".to_owned()
+    } else if nic.pes.is_empty() {
+        "no PE".to_owned()
+    } else {
+        named(&nic.pes)
     };
     format!("NIC {} ({}): {users}", nic.name, nic.about)
 }

@@ -3,12 +3,10 @@
 
 use clap::builder::styling::Style;
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
-use rushmem_runtime::settings::{self, Settings};
+use rushmem_runtime::settings;
 use rushmem_runtime::setup::on_this_machine;
-use rushmem_system::setting::Setting;
-use rushmem_system::setting::ValueSource;
-use rushmem_transport::Provider;
-use serde_json::{Value, json};
+use rushmem_system::setting::{Setting, ValueSource};
+use serde_json::json;
 
 use crate::terminal::wrapped;
 
@@ -24,35 +22,42 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
 /// Returns the version, the settings that are set, those that have their defaults, the names of
 /// those without a value, and the place of this process in the job that SHMEM_JOB names, if any.
 pub fn values() -> String {
-    let name = Style::new().bold();
+    let bold = Style::new().bold();
     let width = all().map(|row| row.name.len()).max().unwrap_or_default();
-    let (mut set, mut defaults, mut unset) = (String::new(), String::new(), Vec::new());
+    let mut set = String::new();
+    let mut defaults = String::new();
+    let mut unset = Vec::new();
     for row in all() {
+        let name = row.name;
         match settings::current(row) {
-            None => unset.push(row.name),
+            None => unset.push(name),
             Some((value, ValueSource::Default)) => {
-                defaults += &format!("  {:width$}  {value}\n", row.name);
+                defaults += &format!("  {name:width$}  {value}\n");
             }
             Some(_) => {
-                let default = row
-                    .default
-                    .map(|default| format!("; the default is {default}"));
-                let (state, default) = (settings::state(row), default.unwrap_or_default());
-                set += &format!("  {name}{:width$}{name:#}  {state}{default}\n", row.name);
+                let state = settings::state(row);
+                set += &format!("  {bold}{name:width$}{bold:#}  {state}");
+                if let Some(default) = row.default {
+                    set += &format!("; the default is {default}");
+                }
+                set += "\n";
             }
         }
     }
     if set.is_empty() {
         set += "  nothing\n";
     }
-    let place: String = settings::place_in_job()
-        .iter()
-        .map(|line| format!("  {line}\n"))
-        .collect();
-    let place = match place.as_str() {
-        "" => place,
-        _ => format!("Place in a job that SHMEM_JOB names:\n{place}\n"),
-    };
+
+    let mut place = String::new();
+    let lines = settings::place_in_job();
+    if !lines.is_empty() {
+        place += "Place in a job that SHMEM_JOB names:\n";
+        for line in lines {
+            place += &format!("  {line}\n");
+        }
+        place += "\n";
+    }
+
     let unset = wrapped(&format!("  {}", unset.join(", ")), 2);
     format!(
         "{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})\n\n\
@@ -75,12 +80,12 @@ pub fn descriptions(word: &str) -> Result<String, String> {
             format!("  {name}{}{name:#}\n{description}\n", row.names())
         })
         .collect();
-    match text.is_empty() {
-        true => Err(format!(
+    if text.is_empty() {
+        return Err(format!(
             "no setting has {wanted} in its name; shmem-info lists all"
-        )),
-        false => Ok(text),
+        ));
     }
+    Ok(text)
 }
 
 /// Returns the page docs/settings.md.
@@ -96,15 +101,15 @@ pub fn page() -> String {
         `shmem-info --markdown` writes this page.\n\n| variable | default | meaning |\n|---|---|---|\n"
         .to_owned();
     for row in all() {
-        let default = row
-            .default
-            .map(|default| format!("`{default}`"))
-            .unwrap_or_default();
         let old: Vec<String> = row.old_names.iter().map(|old| format!("`{old}`")).collect();
         let old = if old.is_empty() {
             String::new()
         } else {
             format!(" (or {})", old.join(", "))
+        };
+        let default = match row.default {
+            Some(default) => format!("`{default}`"),
+            None => String::new(),
         };
         text += &format!("| `{}`{old} | {default} | {} |\n", row.name, row.meaning);
     }
@@ -114,21 +119,24 @@ pub fn page() -> String {
 /// Returns the version, the settings that have a value, and the transports as JSON. The list of
 /// transports is empty if a setting is invalid.
 pub fn as_json() -> String {
-    let now: Vec<_> = all()
-        .filter_map(|row| settings::current(row).map(|(value, origin)| (row.name, value, origin)))
-        .map(|(name, value, origin)| {
-            json!({ "name": name, "value": value, "origin": origin.to_string() })
-        })
-        .collect();
-    let read = settings::of_this_process(rushmem_providers::ALL);
-    let found = |settings: &Settings| -> Vec<Value> {
-        let of = |provider: &Provider| match on_this_machine(settings, provider) {
-            Ok(found) => json!({ "name": provider.name, "found": found.found.to_string() }),
-            Err(why) => json!({ "name": provider.name, "missing": why.to_string() }),
-        };
-        rushmem_providers::ALL.iter().map(of).collect()
-    };
-    let transports = read.as_ref().map(found).unwrap_or_default();
+    let mut now = Vec::new();
+    for row in all() {
+        if let Some((value, origin)) = settings::current(row) {
+            now.push(json!({ "name": row.name, "value": value, "origin": origin.to_string() }));
+        }
+    }
+
+    let mut transports = Vec::new();
+    if let Ok(settings) = settings::of_this_process(rushmem_providers::ALL) {
+        for provider in rushmem_providers::ALL {
+            let name = provider.name;
+            transports.push(match on_this_machine(&settings, provider) {
+                Ok(found) => json!({ "name": name, "found": found.found.to_string() }),
+                Err(why) => json!({ "name": name, "missing": why.to_string() }),
+            });
+        }
+    }
+
     let report = json!({
         "name": SHMEM_VENDOR_STRING,
         "standard": format!("{SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION}"),

@@ -27,19 +27,18 @@ struct Drawn {
 /// Returns the map as the text of an SVG file.
 pub fn draw(map: &MachineMap) -> String {
     let mut parts: Vec<Drawn> = map.head.iter().map(|line| words(line, "head")).collect();
-    parts.push(grid(map.sockets.iter().map(socket).collect(), 2));
-    parts.extend(nics(&map.nics, parts.last().map_or(0, |above| above.width)));
-    parts.extend(
-        map.notes
-            .iter()
-            .map(|note| words(&format!("note: {note}"), "small")),
-    );
-    let Drawn {
-        width,
-        height,
-        body,
-    } = stack(parts);
-    let (width, height) = (width + 2 * GAP, height + 2 * GAP);
+    let sockets = grid(map.sockets.iter().map(socket).collect(), 2);
+    let nics = nics(&map.nics, sockets.width);
+    parts.push(sockets);
+    parts.extend(nics);
+    for note in &map.notes {
+        parts.push(words(&format!("note: {note}"), "small"));
+    }
+
+    let all = stack(parts);
+    let width = all.width + 2 * GAP;
+    let height = all.height + 2 * GAP;
+    let body = all.body;
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\">\n\
@@ -54,11 +53,9 @@ pub fn draw(map: &MachineMap) -> String {
 fn socket(socket: &PackageMap) -> Drawn {
     let nodes = grid(socket.nodes.iter().map(node).collect(), 2);
     let nics = nics(&socket.nics, nodes.width);
-    frame(
-        &socket.title,
-        "#f2f2f2",
-        [nodes].into_iter().chain(nics).collect(),
-    )
+    let mut parts = vec![nodes];
+    parts.extend(nics);
+    frame(&socket.title, "#f2f2f2", parts)
 }
 
 fn node(node: &Node) -> Drawn {
@@ -69,11 +66,9 @@ fn node(node: &Node) -> Drawn {
         2,
     );
     let nics = nics(&node.nics, groups.width);
-    frame(
-        &node.title,
-        "#fffbe8",
-        [groups].into_iter().chain(nics).collect(),
-    )
+    let mut parts = vec![groups];
+    parts.extend(nics);
+    frame(&node.title, "#fffbe8", parts)
 }
 
 fn group(group: &CacheGroup, columns: usize) -> Drawn {
@@ -87,11 +82,12 @@ fn group(group: &CacheGroup, columns: usize) -> Drawn {
 fn core(core: &CoreMap) -> Drawn {
     const WIDTH: usize = 60;
     const HEIGHT: usize = 36;
-    let fill = match (core.pes.is_empty(), core.nic) {
-        (true, _) => IDLE,
-        (false, Some(nic)) => COLORS[nic % COLORS.len()],
-        (false, None) => PLAIN,
+    let fill = match core.nic {
+        _ if core.pes.is_empty() => IDLE,
+        Some(nic) => COLORS[nic % COLORS.len()],
+        None => PLAIN,
     };
+    // Longer texts do not fit the width.
     let label = match short(&core.pes) {
         long if long.len() > 5 => format!("{} PEs", core.pes.len()),
         pes if pes.is_empty() => pes,
@@ -101,6 +97,7 @@ fn core(core: &CoreMap) -> Drawn {
         long if long.len() > 9 => format!("{} CPUs", core.cpus.len()),
         cpus => cpus,
     };
+
     let mut body = rectangle(WIDTH, HEIGHT, fill);
     body += &text(WIDTH / 2, 16, "middle", &label);
     body += &text(WIDTH / 2, 30, "small middle", &cpus);
@@ -119,10 +116,12 @@ fn nic(nic: &NicBox) -> Drawn {
     if users.len() > 16 {
         users = format!("{} PEs", nic.pes.len());
     }
-    let title = match users.is_empty() {
-        true => nic.name.clone(),
-        false => format!("{}: {users}", nic.name),
+    let title = if users.is_empty() {
+        nic.name.clone()
+    } else {
+        format!("{}: {users}", nic.name)
     };
+
     let mut body = rectangle(WIDTH, HEIGHT, fill);
     body += &text(6, 16, "", &title);
     body += &text(6, 31, "small", &nic.about);
@@ -138,7 +137,8 @@ fn nic(nic: &NicBox) -> Drawn {
 fn nics(nics: &[NicBox], width: usize) -> Option<Drawn> {
     let nics: Vec<Drawn> = nics.iter().map(nic).collect();
     let own = nics.first()?.width + GAP;
-    Some(grid(nics, ((width + GAP) / own).max(1)))
+    let columns = (width + GAP) / own;
+    Some(grid(nics, columns.max(1)))
 }
 
 /// Draws a line of text.
@@ -174,16 +174,17 @@ fn stack(parts: Vec<Drawn>) -> Drawn {
 fn grid(parts: Vec<Drawn>, columns: usize) -> Drawn {
     let width = parts.iter().map(|part| part.width).max().unwrap_or(0);
     let columns = columns.clamp(1, parts.len().max(1));
-    let (mut top, mut body) = (0, String::new());
+
+    let mut top = 0;
+    let mut body = String::new();
     for row in parts.chunks(columns) {
         for (column, part) in row.iter().enumerate() {
             body += &moved(column * (width + GAP), top, &part.body);
         }
         top += row.iter().map(|part| part.height).max().unwrap_or(0) + GAP;
     }
-    let width = columns * (width + GAP) - GAP;
     Drawn {
-        width,
+        width: columns * (width + GAP) - GAP,
         height: top.saturating_sub(GAP),
         body,
     }

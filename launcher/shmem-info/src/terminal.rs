@@ -29,7 +29,9 @@ pub fn progress(what: &str) {
 /// Returns the width of the terminal, or else the value of the variable COLUMNS, or else
 /// [`COLUMNS`].
 fn columns() -> usize {
-    let of_terminal = terminal_size::terminal_size().map(|(width, _)| width.0.into());
-    let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
-    of_terminal.or_else(variable).unwrap_or(COLUMNS)
+    if let Some((width, _)) = terminal_size::terminal_size() {
+        return width.0.into();
+    }
+    let variable = std::env::var("COLUMNS").unwrap_or_default();
+    variable.parse().unwrap_or(COLUMNS)
 }

@@ -11,7 +11,7 @@ use charts::drawing::{Drawing, hit, label, px, rule, shortened, ticks_below, upr
 use charts::palette::{ABSENT, CARD, SERIES, SOFT, on_step, step, step_color};
 use maud::{Markup, html};
 use rushmem_trace::chrome;
-use rushmem_trace::job::{FILE, JobTrace, MissingPes, TracedWait, WaitTotals};
+use rushmem_trace::job::{FILE, JobTrace, TracedWait, WaitTotals};
 use rushmem_trace::layout::{Kind, TraceRecord};
 use rushmem_trace::pe::PeTrace;
 use rushmem_trace::units::time;
@@ -41,66 +41,87 @@ const WITH_VALUES: usize = 12;
 /// names of the two files.
 pub fn show(dir: &Path) -> Result<String, String> {
     let job = JobTrace::of_dir(dir)?;
-    let (trace, page) = (dir.join(FILE), dir.join(PAGE));
-    let failed = |file: &Path| {
-        let file = file.display().to_string();
-        move |error: std::io::Error| format!("{file} cannot be written: {error}")
-    };
-    let mut out = File::create(&trace)
-        .map(BufWriter::new)
-        .map_err(failed(&trace))?;
-    chrome::write(&job, &mut out)
-        .and_then(|()| out.flush())
-        .map_err(failed(&trace))?;
-    std::fs::write(&page, self::page(&job)).map_err(failed(&page))?;
-    let missing = match job.missing() {
-        MissingPes { n: 0, .. } => String::new(),
-        MissingPes { n, first } => format!(
-            "The files of {n} PEs are not there, such as that of PE {first}; copy those of other \
-             hosts into {}.\n",
+    let trace = dir.join(FILE);
+    write_trace(&job, &trace)
+        .map_err(|error| format!("{} cannot be written: {error}", trace.display()))?;
+    let page = dir.join(PAGE);
+    std::fs::write(&page, self::page(&job))
+        .map_err(|error| format!("{} cannot be written: {error}", page.display()))?;
+
+    let mut sentences = Vec::new();
+    let missing = job.missing();
+    if missing.n > 0 {
+        sentences.push(format!(
+            "The files of {} PEs are not there, such as that of PE {}; copy those of other hosts into {}.",
+            missing.n,
+            missing.first,
             dir.display()
-        ),
-    };
-    let (trace, page) = (trace.display(), page.display());
-    let waits = job
-        .longest_waits(SHOWN)
-        .iter()
-        .map(|wait| sentence(wait, &job))
-        .collect::<String>();
-    let dropped = dropped(&job).map_or_else(String::new, |sentence| sentence + "\n");
-    let lines = format!("{missing}{dropped}{waits}{}", totals(&job));
-    let lines: String = lines.lines().map(|line| wrapped(line, 2) + "\n").collect();
-    Ok(format!(
-        "{lines}The trace for Perfetto is in {trace}, the page in {page}.\n"
-    ))
+        ));
+    }
+    sentences.extend(dropped(&job));
+    for wait in job.longest_waits(SHOWN) {
+        sentences.push(sentence(&wait, &job));
+    }
+    sentences.extend(totals(&job));
+
+    let mut text = String::new();
+    for sentence in sentences {
+        text += &(wrapped(&sentence, 2) + "\n");
+    }
+    // The names of the files may be copied, so their line is not wrapped.
+    text += &format!(
+        "The trace for Perfetto is in {}, the page in {}.\n",
+        trace.display(),
+        page.display()
+    );
+    Ok(text)
+}
+
+fn write_trace(job: &JobTrace, file: &Path) -> std::io::Result<()> {
+    let mut out = BufWriter::new(File::create(file)?);
+    chrome::write(job, &mut out)?;
+    out.flush()
 }
 
 /// Returns a sentence about records for which the rings of PEs had no room.
 fn dropped(job: &JobTrace) -> Option<String> {
     let n: u64 = job.pes.iter().map(|pe| pe.dropped).sum();
-    (n > 0).then(|| {
-        format!("{n} of the oldest records were dropped; SHMEM_TRACE_SIZE makes room for more.")
-    })
+    if n == 0 {
+        return None;
+    }
+    Some(format!(
+        "{n} of the oldest records were dropped; SHMEM_TRACE_SIZE makes room for more."
+    ))
 }
 
-/// Returns lines about the PEs for which others waited the longest.
-fn totals(job: &JobTrace) -> String {
-    let blamed = job
-        .wait_totals()
-        .into_iter()
-        .filter(|of| of.made_wait > 0)
-        .take(SHOWN);
+/// Returns sentences about the PEs for which others waited the longest.
+fn totals(job: &JobTrace) -> Vec<String> {
     let longest = job.longest_waits(usize::MAX);
-    let line = |of: WaitTotals| {
-        let (pe, made_wait, waited) = (of.pe, time(of.made_wait), time(of.waited));
-        let mut causes = longest.iter().filter_map(|wait| wait.cause);
-        let cause = causes.find(|cause| job.pe(*cause) == pe);
-        let call = cause.map_or_else(String::new, |cause| {
-            format!(", the longest until it called {}", job.name(cause))
-        });
-        format!("PE {pe} made others wait {made_wait} in all{call}, and waited {waited}.\n")
-    };
-    blamed.map(line).collect()
+    let mut sentences = Vec::new();
+    for WaitTotals {
+        pe,
+        made_wait,
+        waited,
+    } in job.wait_totals()
+    {
+        if made_wait == 0 || sentences.len() == SHOWN {
+            continue;
+        }
+        let cause = longest
+            .iter()
+            .filter_map(|wait| wait.cause)
+            .find(|cause| job.pe(*cause) == pe);
+        let call = match cause {
+            Some(cause) => format!(", the longest until it called {}", job.name(cause)),
+            None => String::new(),
+        };
+        sentences.push(format!(
+            "PE {pe} made others wait {} in all{call}, and waited {}.",
+            time(made_wait),
+            time(waited)
+        ));
+    }
+    sentences
 }
 
 fn page(job: &JobTrace) -> String {
@@ -140,34 +161,49 @@ fn matrix(job: &JobTrace) -> Drawing {
         one if one.len() == 1 => format!("PE {}", one.start),
         several => format!("PEs {} to {}", several.start, several.end - 1),
     };
-    let cell = (SIDE / n as f64).min(CELL);
-    let side = n as f64 * cell;
-    let most = bytes.iter().flatten().copied().max().unwrap_or(0).max(2) as f64;
+
+    // Pairs without a byte have no cell.
+    let mut cells = Vec::new();
+    for (from, row) in bytes.iter().enumerate() {
+        for (to, &nbytes) in row.iter().enumerate() {
+            if nbytes > 0 {
+                cells.push(Cell { from, to, nbytes });
+            }
+        }
+    }
+    // The scale of the colors needs two different ends.
+    let most = cells
+        .iter()
+        .map(|cell| cell.nbytes)
+        .max()
+        .unwrap_or(0)
+        .max(2) as f64;
+
+    let width = (SIDE / n as f64).min(CELL);
+    let side = n as f64 * width;
     let top = 40.0;
-    let cells = (0..n).flat_map(|from| (0..n).map(move |to| (from, to)));
-    let index = |i: usize, first: f64| first + i as f64 * cell;
-    let of = |(from, to): (usize, usize)| bytes[from][to];
+    let x = |to: usize| LEFT + to as f64 * width;
+    let y = |from: usize| top + from as f64 * width;
     let content = html! {
         rect fill=(ABSENT) x=(LEFT) y=(top) width=(px(side)) height=(px(side)) {}
-        @for (from, to) in cells.clone().filter(|pair| of(*pair) > 0) {
-            @let value = of((from, to));
-            @let color = step(value as f64, (1.0, most));
-            rect fill=(step_color(color)) x=(px(index(to, LEFT))) y=(px(index(from, top))) width=(px(cell)) height=(px(cell)) {}
+        @for cell in &cells {
+            @let color = step(cell.nbytes as f64, (1.0, most));
+            rect fill=(step_color(color)) x=(px(x(cell.to))) y=(px(y(cell.from))) width=(px(width)) height=(px(width)) {}
             @if n <= WITH_VALUES {
-                (label((index(to, LEFT) + cell / 2.0, index(from, top) + cell / 2.0 + 4.0), "middle", on_step(color), &size(value)))
+                (label((x(cell.to) + width / 2.0, y(cell.from) + width / 2.0 + 4.0), "middle", on_step(color), &size(cell.nbytes)))
             }
         }
         @for i in (0..n).step_by(n.div_ceil(WITH_VALUES)) {
-            (label((index(i, LEFT) + cell / 2.0, top - 6.0), "middle", SOFT, &first(i).to_string()))
-            (label((LEFT - 6.0, index(i, top) + cell / 2.0 + 4.0), "end", SOFT, &first(i).to_string()))
+            (label((x(i) + width / 2.0, top - 6.0), "middle", SOFT, &first(i).to_string()))
+            (label((LEFT - 6.0, y(i) + width / 2.0 + 4.0), "end", SOFT, &first(i).to_string()))
         }
         (label((LEFT + side / 2.0, 14.0), "middle", SOFT, "to PE"))
         (upright_label((16.0, top + side / 2.0), "from PE"))
     };
     let hits = html! {
-        @for (from, to) in cells.filter(|pair| of(*pair) > 0) {
-            @let tip = format!("{} to {}: {} bytes", pes(from), pes(to), of((from, to)));
-            (hit((index(to, LEFT), index(to + 1, LEFT)), (index(from, top), index(from + 1, top)), &tip))
+        @for Cell { from, to, nbytes } in cells {
+            @let tip = format!("{} to {}: {nbytes} bytes", pes(from), pes(to));
+            (hit((x(to), x(to + 1)), (y(from), y(from + 1)), &tip))
         }
     };
     Drawing {
@@ -176,6 +212,13 @@ fn matrix(job: &JobTrace) -> Drawing {
         content,
         hits,
     }
+}
+
+/// A cell of the matrix: the bytes from the PEs of a row to those of a column.
+struct Cell {
+    from: usize,
+    to: usize,
+    nbytes: u64,
 }
 
 /// Returns the color of a kind of call, and its name in the legend.
@@ -230,32 +273,30 @@ struct Bar {
 /// closer than `gap` share a bar.
 fn bars(records: &[TraceRecord], span: impl Fn(&TraceRecord) -> (f64, f64), gap: f64) -> Vec<Bar> {
     let mut bars: Vec<Bar> = Vec::new();
+    // The index of the last bar of each color.
     let mut last: HashMap<&str, usize> = HashMap::new();
     for (first, record) in records.iter().enumerate() {
         let (left, right) = span(record);
+        // A short call must stay visible.
         let right = right.max(left + 1.0);
         let (color, _) = color(record.kind);
-        match last
-            .get(color)
-            .map(|at| &mut bars[*at])
-            .filter(|bar| left < bar.right + gap)
+
+        if let Some(&index) = last.get(color)
+            && left < bars[index].right + gap
         {
-            Some(bar) => {
-                bar.right = bar.right.max(right);
-                bar.n += 1;
-            }
-            None => {
-                last.insert(color, bars.len());
-                let is_access = record.is_access();
-                bars.push(Bar {
-                    color,
-                    left,
-                    right,
-                    is_access,
-                    first,
-                    n: 1,
-                });
-            }
+            let bar = &mut bars[index];
+            bar.right = bar.right.max(right);
+            bar.n += 1;
+        } else {
+            last.insert(color, bars.len());
+            bars.push(Bar {
+                color,
+                left,
+                right,
+                is_access: record.is_access(),
+                first,
+                n: 1,
+            });
         }
     }
     bars
@@ -263,13 +304,17 @@ fn bars(records: &[TraceRecord], span: impl Fn(&TraceRecord) -> (f64, f64), gap:
 
 /// Returns the PEs in the timeline: all, or those of the longest waits and the first others.
 fn shown(job: &JobTrace) -> Vec<&PeTrace> {
-    let waits = job.longest_waits(WAITS);
-    let of_waits = waits
-        .iter()
-        .flat_map(|wait| [Some(wait.call), wait.cause])
-        .flatten();
+    let mut candidates = Vec::new();
+    for wait in job.longest_waits(WAITS) {
+        candidates.push(wait.call.pe);
+        if let Some(cause) = wait.cause {
+            candidates.push(cause.pe);
+        }
+    }
+    candidates.extend(0..job.pes.len());
+
     let mut shown: Vec<usize> = Vec::new();
-    for pe in of_waits.map(|call| call.pe).chain(0..job.pes.len()) {
+    for pe in candidates {
         if shown.len() < ROWS && !shown.contains(&pe) {
             shown.push(pe);
         }
@@ -278,58 +323,92 @@ fn shown(job: &JobTrace) -> Vec<&PeTrace> {
     shown.into_iter().map(|pe| &job.pes[pe]).collect()
 }
 
+/// The row of a PE in the timeline.
+struct Row<'a> {
+    pe: &'a PeTrace,
+    /// The upper edge.
+    top: f64,
+    /// The end of the gap at its beginning, if the PE has dropped records: its oldest ones.
+    gap_end: Option<f64>,
+    bars: Vec<Bar>,
+}
+
+impl Row<'_> {
+    /// Returns the text about a bar.
+    fn tip(&self, bar: &Bar) -> String {
+        let record = &self.pe.records[bar.first];
+        let lasted = match record.end {
+            Some(end) => time(end - record.begin),
+            None => "until its end".to_owned(),
+        };
+        let more = if bar.n > 1 {
+            format!(", and {} more", bar.n - 1)
+        } else {
+            String::new()
+        };
+        format!(
+            "PE {}: {}, {lasted}{more}",
+            self.pe.pe,
+            self.pe.name(record)
+        )
+    }
+}
+
 /// Draws a row for each PE that is [`shown`], with the bars of its calls.
 fn timeline(job: &JobTrace) -> Drawing {
     let Range { start: begin, end } = job.times();
-    let pes = shown(job);
     let all = (end - begin).max(1) as f64;
     let x = |time: u64| LEFT + (time - begin) as f64 / all * WIDTH;
-    let bottom = 10.0 + pes.len() as f64 * ROW;
+    let span = |record: &TraceRecord| (x(record.begin), x(record.end.unwrap_or(end)));
+
+    let pes = shown(job);
+    // With many PEs, the page would be too large with a bar for each call.
+    let gap = pes.len() as f64 / 16.0;
+    let mut rows = Vec::new();
+    for (index, pe) in pes.into_iter().enumerate() {
+        let first = x(pe.records.first().map_or(end, |record| record.begin));
+        rows.push(Row {
+            pe,
+            top: 10.0 + index as f64 * ROW,
+            gap_end: (pe.dropped > 0 && first > LEFT).then_some(first),
+            bars: bars(&pe.records, span, gap),
+        });
+    }
+
+    let bottom = 10.0 + rows.len() as f64 * ROW;
     let ticks: Vec<(f64, String)> = (0..=5)
         .map(|i| {
-            let at = all / 5.0 * f64::from(i);
-            (LEFT + at / all * WIDTH, time(at as u64))
+            let after = all / 5.0 * f64::from(i);
+            (LEFT + after / all * WIDTH, time(after as u64))
         })
-        .collect();
-    let row = |i: usize| 10.0 + i as f64 * ROW;
-    let span = |record: &TraceRecord| (x(record.begin), x(record.end.unwrap_or(end)));
-    let gap = pes.len() as f64 / 16.0;
-    let rows: Vec<_> = pes.iter().map(|pe| bars(&pe.records, span, gap)).collect();
-    // A PE drops its oldest records, so its row begins with a gap.
-    let first = |pe: &PeTrace| x(pe.records.first().map_or(end, |record| record.begin));
-    let gaps: Vec<_> = (0..).zip(&pes).filter(|(_, pe)| pe.dropped > 0).collect();
-    let gaps: Vec<_> = gaps
-        .into_iter()
-        .map(|(i, pe)| (row(i), first(pe), *pe))
-        .filter(|(_, until, _)| *until > LEFT)
         .collect();
     let content = html! {
         (ticks_below(&ticks, (10.0, bottom)))
-        @for (y, until, _) in &gaps {
-            rect fill=(ABSENT) x=(LEFT) y=(px(y + 2.0)) width=(px(until - LEFT)) height=(px(ROW - 4.0)) {}
+        @for row in &rows {
+            @if let Some(end) = row.gap_end {
+                rect fill=(ABSENT) x=(LEFT) y=(px(row.top + 2.0)) width=(px(end - LEFT)) height=(px(ROW - 4.0)) {}
+            }
         }
-        @for (i, bars) in rows.iter().enumerate() {
-            (label((LEFT - 6.0, row(i) + ROW / 2.0 + 4.0), "end", SOFT, &format!("PE {}", pes[i].pe)))
-            (rule(ABSENT, (LEFT, row(i) + ROW), (LEFT + WIDTH, row(i) + ROW)))
-            @for bar in bars {
+        @for row in &rows {
+            (label((LEFT - 6.0, row.top + ROW / 2.0 + 4.0), "end", SOFT, &format!("PE {}", row.pe.pe)))
+            (rule(ABSENT, (LEFT, row.top + ROW), (LEFT + WIDTH, row.top + ROW)))
+            @for bar in &row.bars {
                 // The bar of an access is lower, so that the call that contains it stays visible.
                 @let inset = if bar.is_access { 5.0 } else { 2.0 };
-                rect fill=(bar.color) x=(px(bar.left)) y=(px(row(i) + inset)) width=(px(bar.right - bar.left)) height=(px(ROW - 2.0 * inset)) {}
+                rect fill=(bar.color) x=(px(bar.left)) y=(px(row.top + inset)) width=(px(bar.right - bar.left)) height=(px(ROW - 2.0 * inset)) {}
             }
         }
     };
     let hits = html! {
-        @for (y, until, pe) in &gaps {
-            @let tip = format!("PE {}: {} records were dropped", pe.pe, pe.dropped);
-            (hit((LEFT, *until), (*y, y + ROW), &tip))
+        @for row in &rows {
+            @if let Some(end) = row.gap_end {
+                @let tip = format!("PE {}: {} records were dropped", row.pe.pe, row.pe.dropped);
+                (hit((LEFT, end), (row.top, row.top + ROW), &tip))
+            }
         }
-        @for (i, bars) in rows.iter().enumerate() {
-            @for bar in bars {
-                @let record = &pes[i].records[bar.first];
-                @let lasted = record.end.map_or("until its end".into(), |end| time(end - record.begin));
-                @let more = if bar.n > 1 { format!(", and {} more", bar.n - 1) } else { String::new() };
-                @let tip = format!("PE {}: {}, {lasted}{more}", pes[i].pe, pes[i].name(record));
-                (hit((bar.left, bar.right), (row(i), row(i) + ROW), &tip))
+        @for row in &rows {
+            @for bar in &row.bars {
+                (hit((bar.left, bar.right), (row.top, row.top + ROW), &row.tip(bar)))
             }
         }
     };
@@ -384,19 +463,20 @@ fn call(name: &str) -> Markup {
     html! { code { @for part in name.split_inclusive('_') { (part) wbr; } } }
 }
 
-/// Returns a wait as a line on the terminal.
+/// Returns the sentence about a wait on the terminal.
 fn sentence(wait: &TracedWait, job: &JobTrace) -> String {
-    let (pe, call) = (job.pe(wait.call), job.name(wait.call));
+    let pe = job.pe(wait.call);
+    let call = job.name(wait.call);
     if job.record(wait.call).end.is_none() {
-        return format!("PE {pe} was in {call} when its trace ended.\n");
+        return format!("PE {pe} was in {call} when its trace ended.");
     }
-    let cause = wait.cause.map_or_else(String::new, |cause| {
-        format!(", until PE {} called {}", job.pe(cause), job.name(cause))
-    });
-    format!(
-        "PE {pe} was in {call} for {}{cause}.\n",
-        time(wait.nanoseconds)
-    )
+
+    let cause = match wait.cause {
+        Some(cause) => format!(", until PE {} called {}", job.pe(cause), job.name(cause)),
+        None => String::new(),
+    };
+    let lasted = time(wait.nanoseconds);
+    format!("PE {pe} was in {call} for {lasted}{cause}.")
 }
 
 fn cause(wait: &TracedWait, job: &JobTrace) -> Markup {
@@ -451,6 +531,7 @@ mod tests {
             .map(|&(begin, end)| record(Kind::Collective, begin, end))
             .collect();
         records.push(record(Kind::Wait, 101, 110));
+
         let bars = bars(
             &records,
             |of| (of.begin as f64, of.end.unwrap_or(0) as f64),

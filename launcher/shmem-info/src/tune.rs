@@ -21,7 +21,7 @@ use rushmem_runtime::{TeamHandle, collectives, setup, team};
 use crate::args::TuneFlags;
 
 use measure::{Arrays, CALL};
-use rows::MeasuredRow;
+use rows::{CallTime, MeasuredRow, MeasuredSize};
 
 /// The number of measurements of each algorithm at a size; the best time counts.
 const PASSES: usize = 5;
@@ -29,19 +29,25 @@ const PASSES: usize = 5;
 /// Runs a PE of the job that measures.
 pub fn run(flags: &TuneFlags) {
     setup::init(CALL, rushmem_providers::ALL);
-    let (me, n) = (setup::my_pe(CALL), setup::n_pes(CALL) as u32);
-    let outcome = match me {
-        0 => output(flags).and_then(|mut file| {
-            let text = measure_teams(flags, n)?;
-            file.write_all(text.as_bytes())
-                .map_err(|error| format!("it cannot write: {error}"))
-        }),
-        _ => measure_teams(flags, n).map(drop),
-    };
-    if let Err(sentence) = outcome {
+    if let Err(sentence) = measure(flags) {
         CALL.fail(format_args!("{sentence}"));
     }
     setup::finalize(CALL);
+}
+
+/// Measures on all teams. PE 0 writes the file.
+fn measure(flags: &TuneFlags) -> Result<(), String> {
+    let n = setup::n_pes(CALL) as u32;
+    if setup::my_pe(CALL) != 0 {
+        measure_teams(flags, n)?;
+        return Ok(());
+    }
+
+    // A file that cannot be written is found before the measurements, not after them.
+    let mut file = output(flags)?;
+    let text = measure_teams(flags, n)?;
+    file.write_all(text.as_bytes())
+        .map_err(|error| format!("it cannot write: {error}"))
 }
 
 /// Opens the destination of the rows: the file of `--output`, or else stdout.
@@ -66,20 +72,22 @@ fn measure_teams(flags: &TuneFlags, n: u32) -> Result<String, String> {
          # operation   bytes         members  nodes    per-node  oversubscribed  algorithm\n",
         env!("CARGO_PKG_VERSION")
     );
+
     let mut least = 2;
     for size in sizes(n) {
         let config = team::TeamConfig::default();
-        let team = team::split_strided(CALL, TeamHandle::WORLD, 0, 1, size as i32, config);
-        let team = team.ok_or("no team is left")?;
+        let team = team::split_strided(CALL, TeamHandle::WORLD, 0, 1, size as i32, config)
+            .ok_or("no team is left")?;
+        // The other PEs get no team.
         if team != TeamHandle::INVALID {
             let facts = collectives::choice_facts(CALL, team);
             for &operation in Table::OPERATIONS {
-                let times = measure_operation(flags, &arrays, operation, team, &facts);
-                if !times.is_empty() {
+                let sizes = measure_operation(flags, &arrays, operation, team, &facts);
+                if !sizes.is_empty() {
                     let measured = MeasuredRow {
                         operation,
                         facts,
-                        times,
+                        sizes,
                     };
                     text += "\n";
                     text += &measured.rows(least, size == n);
@@ -87,6 +95,8 @@ fn measure_teams(flags: &TuneFlags, n: u32) -> Result<String, String> {
             }
             team::destroy(CALL, team);
         }
+
+        // The others must not use the CPUs, for a larger team, while this one is measured.
         collectives::barrier_all(CALL);
         least = size + 1;
     }
@@ -98,18 +108,19 @@ fn sizes(n: u32) -> impl Iterator<Item = u32> {
     let powers = (1..)
         .map(|log| 1 << log)
         .take_while(move |&power| power < n);
-    powers.chain((n > 1).then_some(n))
+    let all = if n > 1 { Some(n) } else { None };
+    powers.chain(all)
 }
 
 /// Measures the algorithms of an operation for each number of bytes for which there is a choice.
-/// Returns the seconds that a call takes with each of them. All members of the team call it.
+/// All members of the team call it.
 fn measure_operation(
     flags: &TuneFlags,
     arrays: &Arrays,
     operation: &str,
     team: TeamHandle,
     facts: &ChoiceFacts,
-) -> Vec<(usize, Vec<(&'static str, f64)>)> {
+) -> Vec<MeasuredSize> {
     let most = flags.max_bytes as usize;
     let sizes: Vec<usize> = match operation {
         "sync" => vec![0],
@@ -118,57 +129,73 @@ fn measure_operation(
             .filter(|&nbytes| arrays.fit(operation, facts.members, nbytes))
             .collect(),
     };
-    let mut times = Vec::new();
+
+    let mut measured = Vec::new();
     for nbytes in sizes {
-        let mut usable = Vec::new();
-        for algorithm in Table::algorithms(operation) {
-            let mut table = Table::default();
-            let row = format!("{operation} any any any any any {algorithm}");
-            table.read(&row).expect("a row of its own");
-            table.complete();
-            if table.chosen(operation, nbytes, facts) == Some(algorithm) {
-                // The library needs a table that lives forever; some kilobytes for each size leak.
-                usable.push((algorithm, &*Box::leak(Box::new(table))));
-            }
-        }
-        if usable.len() > 1 {
-            times.push((
-                nbytes,
-                measure_algorithms(flags, arrays, operation, team, nbytes, usable),
-            ));
+        let candidates = candidates(operation, nbytes, facts);
+        if candidates.len() > 1 {
+            let times = measure_algorithms(flags, arrays, operation, team, nbytes, &candidates);
+            measured.push(MeasuredSize { nbytes, times });
         }
     }
-    times
+    measured
 }
 
-/// Returns the best time of a call with each algorithm, in seconds.
+/// An algorithm to measure, and a table that chooses it.
+struct Candidate {
+    algorithm: &'static str,
+    table: &'static Table,
+}
+
+/// Returns the algorithms that the library uses for this number of bytes if a table asks for them.
+fn candidates(operation: &str, nbytes: usize, facts: &ChoiceFacts) -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    for algorithm in Table::algorithms(operation) {
+        let mut table = Table::default();
+        let row = format!("{operation} any any any any any {algorithm}");
+        table.read(&row).expect("a row of its own");
+        table.complete();
+        if table.chosen(operation, nbytes, facts) == Some(algorithm) {
+            // The library needs a table that lives forever; some kilobytes for each size leak.
+            let table = Box::leak(Box::new(table));
+            candidates.push(Candidate { algorithm, table });
+        }
+    }
+    candidates
+}
+
+/// Returns the best time of a call with each algorithm.
 fn measure_algorithms(
     flags: &TuneFlags,
     arrays: &Arrays,
     operation: &str,
     team: TeamHandle,
     nbytes: usize,
-    usable: Vec<(&'static str, &'static Table)>,
-) -> Vec<(&'static str, f64)> {
+    candidates: &[Candidate],
+) -> Vec<CallTime> {
     let enough = flags.time as f64 * 1e-3;
     let mut count = 1;
-    let mut best: Vec<(&'static str, f64)> = usable
+    let mut best: Vec<CallTime> = candidates
         .iter()
-        .map(|&(name, _)| (name, f64::INFINITY))
+        .map(|candidate| CallTime {
+            algorithm: candidate.algorithm,
+            seconds: f64::INFINITY,
+        })
         .collect();
     for pass in 0..PASSES {
-        for (&(_, table), (_, best)) in usable.iter().zip(&mut best) {
+        for (candidate, best) in candidates.iter().zip(&mut best) {
             // No PE is in a collective of the team, and all members use the same table in the next
             // one.
-            let former = collectives::replace_table(CALL, table);
+            let former = collectives::replace_table(CALL, candidate.table);
             // `time` returns the same value on all members, so they agree on `count`.
             let mut seconds = arrays.time(operation, team, nbytes, count);
             while pass == 0 && seconds < enough {
                 count *= 2;
                 seconds = arrays.time(operation, team, nbytes, count);
             }
-            *best = best.min(seconds / count as f64);
             collectives::replace_table(CALL, former);
+
+            best.seconds = best.seconds.min(seconds / count as f64);
         }
     }
     best

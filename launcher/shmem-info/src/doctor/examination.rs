@@ -49,15 +49,15 @@ pub fn report(transport: &str, part: Option<&str>) -> Result<String, String> {
         Ok(found) => found.found.to_string(),
         Err(why) => why.to_string(),
     };
+
     let diagnosed = diagnose(&settings, provider, part);
     let memory = diagnosed.registered.map(|registered| match registered {
         Ok(registered) => Finding::ok("memory", registered.to_string()),
         Err(why) => Finding::new("memory", Grade::Warning, why.to_string()),
     });
-    let parts = diagnosed.parts.into_iter().map(ExaminedPart::of).collect();
     Ok(line(&Examination {
         found,
-        parts,
+        parts: diagnosed.parts.into_iter().map(ExaminedPart::of).collect(),
         memory,
     }))
 }
@@ -103,13 +103,11 @@ impl ExaminedPart {
 fn prepare() {
     // If a container refuses one of them, the child continues without it.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    let _ = setrlimit(
-        Resource::Core,
-        Rlimit {
-            current: Some(0),
-            maximum: Some(0),
-        },
-    );
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    let _ = setrlimit(Resource::Core, none);
 }
 
 /// Runs a command and returns its stdout.
@@ -121,6 +119,7 @@ fn printed(command: &mut Command, limit: Duration) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("cannot be examined: {error}");
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
+
     let (sender, receiver) = mpsc::channel();
     let mut stdout = child.stdout.take().expect("it is piped");
     let reader = std::thread::spawn(move || {
@@ -131,14 +130,17 @@ fn printed(command: &mut Command, limit: Duration) -> Result<String, String> {
     });
     let Ok(text) = receiver.recv_timeout(limit) else {
         child.kill().and_then(|()| child.wait()).map_err(failed)?;
+        // The thread is not joined, since a process that the child has started may keep the pipe
+        // open.
         return Err(format!("does not end within {} s", limit.as_secs()));
     };
+
     let status = child.wait().map_err(failed)?;
     reader.join().expect("it does not panic");
-    match status.success() {
-        true => Ok(String::from_utf8_lossy(&text.map_err(failed)?).into_owned()),
-        false => Err(format!("fails ({status})")),
+    if !status.success() {
+        return Err(format!("fails ({status})"));
     }
+    Ok(String::from_utf8_lossy(&text.map_err(failed)?).into_owned())
 }
 
 #[cfg(test)]

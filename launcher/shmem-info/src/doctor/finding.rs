@@ -77,54 +77,56 @@ impl Section {
             .findings
             .iter()
             .any(|finding| finding.grade == Grade::Ok);
-        let is_folded =
-            |finding: &&Finding| finding.grade == Grade::Unused && is_usable && !says_why;
-        let (folded, shown): (Vec<_>, Vec<_>) = self.findings.iter().partition(is_folded);
+
         let mut text = wrapped(&self.title, 2) + "\n";
-        shown
-            .into_iter()
-            .for_each(|finding| text += &finding.lines());
+        let mut folded = Vec::new();
+        for finding in &self.findings {
+            if finding.grade == Grade::Unused && is_usable && !says_why {
+                folded.push(finding.name.as_str());
+            } else {
+                text += &finding.lines();
+            }
+        }
+
         if !folded.is_empty() {
-            let mut names: Vec<&str> = folded.iter().map(|finding| finding.name.as_str()).collect();
-            names.dedup();
-            let names = format!("{} (reasons: shmem-info --doctor --why)", names.join(", "));
+            folded.dedup();
+            let names = format!("{} (reasons: shmem-info --doctor --why)", folded.join(", "));
             text += &Grade::Unused.line(&names);
         }
         text
     }
-}
 
-impl Section {
     /// Returns the section without the name of the host `host`, and without addresses.
     pub fn without_hosts(&self, host: &str) -> Section {
-        let anonymous = |text: &String| without_hosts(text, host);
-        let findings = self.findings.iter().map(|finding| Finding {
-            name: anonymous(&finding.name),
-            text: anonymous(&finding.text),
-            remedy: finding.remedy.as_ref().map(anonymous),
-            ..finding.clone()
-        });
-        Section {
-            title: anonymous(&self.title),
-            findings: findings.collect(),
+        let mut anonymous = self.clone();
+        anonymous.title = without_hosts(&self.title, host);
+        for finding in &mut anonymous.findings {
+            finding.name = without_hosts(&finding.name, host);
+            finding.text = without_hosts(&finding.text, host);
+            if let Some(remedy) = &mut finding.remedy {
+                *remedy = without_hosts(remedy, host);
+            }
         }
+        anonymous
     }
 }
 
 /// Replaces the words of a text that are `host` or an address.
 fn without_hosts(text: &str, host: &str) -> String {
-    let replaced = |word: &str| {
+    let mut words = Vec::new();
+    for word in text.split(' ') {
         let bare = word.trim_matches([',', ';', '(', ')', '=']);
         // `NAME=ADDRESS` in a remedy.
         let bare = bare.rsplit('=').next().unwrap_or(bare);
-        let is_host = bare.trim_end_matches(':') == host;
-        match (bare.parse::<IpAddr>().is_ok(), is_host) {
-            (true, _) => word.replace(bare, "ADDRESS"),
-            (_, true) => word.replace(host, "HOST"),
-            _ => word.to_owned(),
-        }
-    };
-    text.split(' ').map(replaced).collect::<Vec<_>>().join(" ")
+        words.push(if bare.parse::<IpAddr>().is_ok() {
+            word.replace(bare, "ADDRESS")
+        } else if bare.trim_end_matches(':') == host {
+            word.replace(host, "HOST")
+        } else {
+            word.to_owned()
+        });
+    }
+    words.join(" ")
 }
 
 /// Returns the line of the verdict, in color, with `rest` appended.
@@ -157,9 +159,10 @@ impl Grade {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.text)?;
-        self.remedy
-            .as_ref()
-            .map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
+        if let Some(remedy) = &self.remedy {
+            write!(f, "; {remedy}")?;
+        }
+        Ok(())
     }
 }
 

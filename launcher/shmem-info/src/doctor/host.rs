@@ -33,6 +33,7 @@ pub fn section() -> Section {
         name.release().to_string_lossy(),
         name.machine().to_string_lossy()
     );
+
     let topology = Topology::of_this_machine();
     let mut findings = vec![cpus(&topology)];
     findings.extend(load());
@@ -40,11 +41,10 @@ pub fn section() -> Section {
     findings.extend(drivers(Path::new("/sys")));
     findings.extend(gid_findings(Path::new("/sys/class/infiniband")));
     findings.extend([memory(), node_memory(), locked(), descriptors()]);
-    findings.extend(
-        [overcommit(), huge_pages(), shm(), filter()]
-            .into_iter()
-            .flatten(),
-    );
+    findings.extend(overcommit());
+    findings.extend(huge_pages());
+    findings.extend(shm());
+    findings.extend(filter());
     findings.extend(other_limits());
     findings.extend(groups());
     Section { title, findings }
@@ -71,20 +71,22 @@ fn field(path: &str, name: &str) -> Option<u64> {
 
 /// Returns the size in the largest unit in which it is a whole number, or at least 10.
 fn size(nbytes: u64) -> String {
-    let fits = |shift: &u32| nbytes >= 10 << shift || (nbytes >> shift << shift == nbytes);
-    match [30, 20]
-        .into_iter()
-        .find(fits)
-        .filter(|shift| nbytes >> shift > 0)
-    {
-        Some(30) => format!("{} GiB", nbytes >> 30),
-        Some(_) => format!("{} MiB", nbytes >> 20),
-        None => format!("{} KiB", nbytes >> 10),
+    let fits = |shift: u32| nbytes >= 10 << shift || (nbytes >> shift << shift == nbytes);
+    // 0 is a whole number of every unit.
+    if nbytes == 0 {
+        "0 KiB".to_owned()
+    } else if fits(30) {
+        format!("{} GiB", nbytes >> 30)
+    } else if fits(20) {
+        format!("{} MiB", nbytes >> 20)
+    } else {
+        format!("{} KiB", nbytes >> 10)
     }
 }
 
 fn cpus(topology: &Topology) -> Finding {
-    let (usable, at_once) = (topology.usable.len(), cpus_at_once());
+    let usable = topology.usable.len();
+    let at_once = cpus_at_once();
     let text = format!(
         "{usable} usable ({}), {}, {}; {}",
         topology.usable,
@@ -110,36 +112,38 @@ pub const LOAD: &str = "load";
 fn load() -> Option<Finding> {
     let load: f64 = read("/proc/loadavg")?.split(' ').next()?.parse().ok()?;
     let cpus = cpus_at_once();
+    if load <= cpus as f64 {
+        return None;
+    }
     let text = format!("the CPUs are shared (load {load:.0} on {cpus})");
-    (load > cpus as f64)
-        .then(|| Finding::new(LOAD, Grade::Warning, text).remedy("times measure the scheduler"))
+    Some(Finding::new(LOAD, Grade::Warning, text).remedy("times measure the scheduler"))
 }
 
 /// Reports the NICs of a fabric, with the CPUs near them.
 fn nics(topology: &Topology) -> Vec<Finding> {
     let active = devices::active();
-    topology
-        .nics
-        .iter()
-        .filter(|nic| nic.kind == NicKind::Fabric)
-        .map(|nic| {
-            let numa = topology.numa_of(&nic.near);
-            let near = match numa {
-                Some(numa) => format!("NUMA node {}", numa.index),
-                None if nic.near.is_empty() => "an unknown NUMA node".to_owned(),
-                None => format!("CPUs {}", nic.near),
-            };
-            let text = format!("near {near}, {}", nic.pci);
-            match active.contains(&nic.name) {
-                true => Finding::ok(format!("NIC {}", nic.hint()), text),
-                false => Finding::new(
-                    format!("NIC {}", nic.name),
-                    Grade::Warning,
-                    format!("{text}; no port is active, so no transport uses it"),
-                ),
-            }
-        })
-        .collect()
+    let mut findings = Vec::new();
+    for nic in &topology.nics {
+        if nic.kind != NicKind::Fabric {
+            continue;
+        }
+        let near = match topology.numa_of(&nic.near) {
+            Some(numa) => format!("NUMA node {}", numa.index),
+            None if nic.near.is_empty() => "an unknown NUMA node".to_owned(),
+            None => format!("CPUs {}", nic.near),
+        };
+        let text = format!("near {near}, {}", nic.pci);
+        findings.push(if active.contains(&nic.name) {
+            Finding::ok(format!("NIC {}", nic.hint()), text)
+        } else {
+            Finding::new(
+                format!("NIC {}", nic.name),
+                Grade::Warning,
+                format!("{text}; no port is active, so no transport uses it"),
+            )
+        });
+    }
+    findings
 }
 
 /// Reports the drivers of NICs below `sys`, with their versions and those of the firmware, as far as
@@ -150,38 +154,43 @@ fn drivers(sys: &Path) -> Option<Finding> {
         .flat_map(|class| fs::read_dir(sys.join("class").join(class)))
         .flatten()
         .flatten()
-        .filter_map(|nic| {
-            let driver = fs::read_link(nic.path().join("device/driver")).ok()?;
-            let driver = driver.file_name()?.to_str()?.to_owned();
-            let version = read(sys.join("module").join(&driver).join("version"));
-            let firmware = read(nic.path().join("fw_ver"));
-            let text = [
-                Some(format!("{}: {driver}", nic.file_name().to_str()?)),
-                version,
-                firmware.map(|version| format!("with firmware {version}")),
-            ];
-            Some(text.into_iter().flatten().collect::<Vec<_>>().join(" "))
-        })
+        .filter_map(|nic| driver(sys, &nic))
         .collect();
+    if found.is_empty() {
+        return None;
+    }
+
     found.sort();
-    (!found.is_empty()).then(|| Finding::ok("drivers", found.join(", ")))
+    Some(Finding::ok("drivers", found.join(", ")))
+}
+
+/// Returns the driver of a NIC; `None` for an interface without a device, such as `lo`.
+fn driver(sys: &Path, nic: &fs::DirEntry) -> Option<String> {
+    let link = fs::read_link(nic.path().join("device/driver")).ok()?;
+    let driver = link.file_name()?.to_str()?;
+
+    let mut text = format!("{}: {driver}", nic.file_name().to_str()?);
+    if let Some(version) = read(sys.join("module").join(driver).join("version")) {
+        text += &format!(" {version}");
+    }
+    if let Some(firmware) = read(nic.path().join("fw_ver")) {
+        text += &format!(" with firmware {firmware}");
+    }
+    Some(text)
 }
 
 fn memory() -> Finding {
     let bytes = |name| field("/proc/meminfo", name).map_or(0, |kib| kib << 10);
-    let (all, available) = (bytes("MemTotal"), bytes("MemAvailable"));
-    Finding::ok(
-        "memory",
-        format!("{} of {} are available", size(available), size(all)),
-    )
+    let available = size(bytes("MemAvailable"));
+    let all = size(bytes("MemTotal"));
+    Finding::ok("memory", format!("{available} of {all} are available"))
 }
 
 /// Checks the memory of a node, a memfd, whose size RLIMIT_FSIZE limits.
 fn node_memory() -> Finding {
     let name = "shared memory";
-    if let Some(limit) = getrlimit(Resource::Fsize)
-        .current
-        .filter(|limit| *limit < SMALL_JOB)
+    if let Some(limit) = getrlimit(Resource::Fsize).current
+        && limit < SMALL_JOB
     {
         let text = format!(
             "files may have {} (RLIMIT_FSIZE), and the memory of a node is one",
@@ -189,6 +198,7 @@ fn node_memory() -> Finding {
         );
         return Finding::new(name, Grade::Bad, text).remedy("raise it with `ulimit -f unlimited`");
     }
+
     let made = memfd_create("shmem-info", MemfdFlags::CLOEXEC)
         .and_then(|file| ftruncate(&file, SMALL_JOB));
     match made {
@@ -255,22 +265,15 @@ fn mode(path: &str) -> Option<String> {
 
 fn huge_pages() -> Option<Finding> {
     let dir = "/sys/kernel/mm/transparent_hugepage";
-    let [enabled, shmem] = ["enabled", "shmem_enabled"].map(|file| mode(&format!("{dir}/{file}")));
-    let reserved: Vec<String> = fs::read_dir("/sys/kernel/mm/hugepages")
+    let of_shared_memory = mode(&format!("{dir}/shmem_enabled"))?;
+    let of_other_memory = mode(&format!("{dir}/enabled"))?;
+
+    let sizes = fs::read_dir("/sys/kernel/mm/hugepages");
+    let reserved: Vec<String> = sizes
         .into_iter()
         .flatten()
         .flatten()
-        .filter_map(|pages| {
-            let name = pages.file_name().into_string().ok()?;
-            let kib: u64 = name
-                .strip_prefix("hugepages-")?
-                .strip_suffix("kB")?
-                .parse()
-                .ok()?;
-            let number = |file| number(pages.path().join(file));
-            let (free, all) = (number("free_hugepages")?, number("nr_hugepages")?);
-            (all > 0).then(|| format!("{free} of {all} pages of {} free", size(kib << 10)))
-        })
+        .filter_map(|pages| reserved_pages(&pages))
         .collect();
     let reserved = if reserved.is_empty() {
         "none reserved".to_owned()
@@ -278,9 +281,7 @@ fn huge_pages() -> Option<Finding> {
         reserved.join(", ")
     };
     let text = format!(
-        "{reserved}; transparent ones of shared memory: {}, of other memory: {}",
-        shmem.as_deref()?,
-        enabled.as_deref()?
+        "{reserved}; transparent ones of shared memory: {of_shared_memory}, of other memory: {of_other_memory}"
     );
     Some(match make_huge_page() {
         Ok(()) => Finding::ok("huge pages", format!("{text}; others are made on request")),
@@ -289,55 +290,66 @@ fn huge_pages() -> Option<Finding> {
     })
 }
 
+/// Returns how many pages of the size of this directory are reserved and free, if any are reserved.
+fn reserved_pages(dir: &fs::DirEntry) -> Option<String> {
+    let name = dir.file_name().into_string().ok()?;
+    let kib = name.strip_prefix("hugepages-")?.strip_suffix("kB")?;
+    let nbytes = kib.parse::<u64>().ok()? << 10;
+    let free = number(dir.path().join("free_hugepages"))?;
+    let all = number(dir.path().join("nr_hugepages"))?;
+    if all == 0 {
+        return None;
+    }
+    Some(format!("{free} of {all} pages of {} free", size(nbytes)))
+}
+
 /// Examines /dev/shm, where only libraries of networks use files.
 fn shm() -> Option<Finding> {
-    let of = statvfs("/dev/shm").ok()?;
-    let [free, all] = [of.f_bavail, of.f_blocks].map(|blocks| blocks.saturating_mul(of.f_frsize));
-    let text = format!("{} of {} free; jobs need none", size(free), size(all));
+    let status = statvfs("/dev/shm").ok()?;
+    let free = size(status.f_bavail.saturating_mul(status.f_frsize));
+    let all = size(status.f_blocks.saturating_mul(status.f_frsize));
+    let text = format!("{free} of {all} free; jobs need none");
     Some(Finding::ok("/dev/shm", text))
 }
 
 fn filter() -> Option<Finding> {
-    let text = match field("/proc/self/status", "Seccomp")? {
-        0 => return Some(Finding::ok("system calls (seccomp)", "no filter")),
-        _ => "a filter, as in containers: what it refuses, huge pages perhaps, is done without",
-    };
-    Some(Finding::new("system calls (seccomp)", Grade::Note, text))
+    let name = "system calls (seccomp)";
+    if field("/proc/self/status", "Seccomp")? == 0 {
+        return Some(Finding::ok(name, "no filter"));
+    }
+    let text = "a filter, as in containers: what it refuses, huge pages perhaps, is done without";
+    Some(Finding::new(name, Grade::Note, text))
 }
 
 fn other_limits() -> Vec<Finding> {
-    let space = getrlimit(Resource::As).current.map(|limit| {
+    let mut findings = Vec::new();
+    if let Some(limit) = getrlimit(Resource::As).current {
         let text = format!(
             "{}, and each PE maps the symmetric memory of its node",
             size(limit)
         );
-        Finding::new("address space (RLIMIT_AS)", Grade::Warning, text)
-            .remedy("raise it with `ulimit -v unlimited`")
-    });
-    let processes = getrlimit(Resource::Nproc).current.map(|limit| {
-        Finding::ok(
-            "processes (RLIMIT_NPROC)",
-            format!("up to {limit} of this user"),
-        )
-    });
-    [space, processes].into_iter().flatten().collect()
+        let finding = Finding::new("address space (RLIMIT_AS)", Grade::Warning, text);
+        findings.push(finding.remedy("raise it with `ulimit -v unlimited`"));
+    }
+    if let Some(limit) = getrlimit(Resource::Nproc).current {
+        let text = format!("up to {limit} of this user");
+        findings.push(Finding::ok("processes (RLIMIT_NPROC)", text));
+    }
+    findings
 }
 
 /// Returns the limits of this process's control groups: of processes and threads, then of memory.
-fn groups() -> impl Iterator<Item = Finding> {
-    let tasks = GroupLimit::of_tasks().into_iter().map(|of| {
-        let text = format!(
-            "up to {} processes and threads ({})",
-            of.limit,
-            of.file.display()
-        );
-        Finding::ok("control group", text)
-    });
-    let memory = GroupLimit::of_memory().into_iter().map(|of| {
-        let text = format!("up to {} of memory ({})", size(of.limit), of.file.display());
-        Finding::ok("control group", text)
-    });
-    tasks.chain(memory)
+fn groups() -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for GroupLimit { limit, file, .. } in GroupLimit::of_tasks() {
+        let text = format!("up to {limit} processes and threads ({})", file.display());
+        findings.push(Finding::ok("control group", text));
+    }
+    for GroupLimit { limit, file, .. } in GroupLimit::of_memory() {
+        let text = format!("up to {} of memory ({})", size(limit), file.display());
+        findings.push(Finding::ok("control group", text));
+    }
+    findings
 }
 
 /// Returns a finding for each active RoCE port below `class` (/sys/class/infiniband) whose first
@@ -351,9 +363,11 @@ fn gid_findings(class: &Path) -> Vec<Finding> {
             let read = |file: &str| fs::read_to_string(port.path().join(file)).unwrap_or_default();
             let is_roce = read("link_layer").trim() == "Ethernet";
             if is_roce && read("state").contains("ACTIVE") {
-                let [device, port_name] = [device.file_name(), port.file_name()]
-                    .map(|name| name.to_string_lossy().into_owned());
-                let name = format!("GIDs of {device}:{port_name}");
+                let name = format!(
+                    "GIDs of {}:{}",
+                    device.file_name().to_string_lossy(),
+                    port.file_name().to_string_lossy()
+                );
                 findings.extend(gid_finding(name, &gids(&port.path().join("gids"))));
             }
         }
@@ -361,34 +375,44 @@ fn gid_findings(class: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Returns the addresses that are set, with their indices, in ascending order.
-fn gids(dir: &Path) -> Vec<(u32, Ipv6Addr)> {
-    let mut gids: Vec<(u32, Ipv6Addr)> = fs::read_dir(dir)
+/// An address of a port.
+struct Gid {
+    index: u32,
+    address: Ipv6Addr,
+}
+
+/// Returns the addresses that are set, in the order of their indices.
+fn gids(dir: &Path) -> Vec<Gid> {
+    let mut gids: Vec<Gid> = fs::read_dir(dir)
         .into_iter()
         .flatten()
         .flatten()
         .filter_map(|file| {
             let index = file.file_name().to_str()?.parse().ok()?;
-            let gid: Ipv6Addr = fs::read_to_string(file.path()).ok()?.trim().parse().ok()?;
-            (!gid.is_unspecified()).then_some((index, gid))
+            let text = fs::read_to_string(file.path()).ok()?;
+            let address: Ipv6Addr = text.trim().parse().ok()?;
+            (!address.is_unspecified()).then_some(Gid { index, address })
         })
         .collect();
-    gids.sort_unstable();
+    gids.sort_unstable_by_key(|gid| gid.index);
     gids
 }
 
-fn gid_finding(name: String, gids: &[(u32, Ipv6Addr)]) -> Option<Finding> {
-    let (index, first) = gids
-        .first()
-        .filter(|(_, gid)| gid.is_unicast_link_local())?;
-    let text = format!("the first one, {first} at index {index}, is link-local and has no route");
-    let routable = gids.iter().find(|(_, gid)| !gid.is_unicast_link_local());
+fn gid_finding(name: String, gids: &[Gid]) -> Option<Finding> {
+    let first = gids.first()?;
+    if !first.address.is_unicast_link_local() {
+        return None;
+    }
+
+    let routable = gids.iter().find(|gid| !gid.address.is_unicast_link_local());
     let remedy = match routable {
-        Some((index, gid)) => {
-            format!("FI_VERBS_GID_IDX={index} makes libfabric use {gid}, which is routable")
+        Some(Gid { index, address }) => {
+            format!("FI_VERBS_GID_IDX={index} makes libfabric use {address}, which is routable")
         }
         None => "give the interface of the port an address that other hosts reach".to_owned(),
     };
+    let Gid { index, address } = first;
+    let text = format!("the first one, {address} at index {index}, is link-local and has no route");
     Some(Finding::new(name, Grade::Warning, text).remedy(remedy))
 }
 
@@ -428,12 +452,14 @@ mod tests {
         write("gids/0", "fe80:0000:0000:0000:0a00:27ff:fe00:0001\n");
         write("gids/1", "0000:0000:0000:0000:0000:ffff:0a00:0002\n");
         write("gids/2", "0000:0000:0000:0000:0000:0000:0000:0000\n");
+
         let with_route = gid_findings(&class);
         fs::remove_file(port.join("gids/1")).expect("own file");
         let without = gid_findings(&class);
         write("link_layer", "InfiniBand\n");
         let infiniband = gid_findings(&class);
         fs::remove_dir_all(&class).expect("own directory");
+
         let said = with_route[0].to_string();
         assert!(
             said.starts_with("GIDs of irdma0:1: the first one, fe80::"),

@@ -16,6 +16,7 @@ use super::outcome::{CheckOutcome, Tag};
 use super::pe::{HostReport, PairReport};
 use super::times::{self, seconds};
 use super::to_verify;
+use crate::Answer;
 use crate::terminal::progress;
 
 /// Limit in seconds of the job in which each host reports; longer than `oshrun` waits for a daemon.
@@ -38,213 +39,255 @@ pub struct Examined {
     pub layout: Vec<String>,
 }
 
-/// Examines the job. Returns the verdict with all that was found, and true if the job can run as
-/// the user would start it.
-pub fn examine(examined: &Examined) -> Result<(String, bool), String> {
+/// Examines the job. Returns all that was found; the job can run if it does as the user would start
+/// it.
+pub fn examine(examined: &Examined) -> Result<Answer, String> {
     progress("examining the hosts");
-    let (mut text, hosts) = match examine_hosts(examined)? {
-        Ok(found) => found,
-        Err((text, first)) => {
-            progress("");
-            return Ok((
-                verdict(false, &format!(": repair first: {first}")) + &text,
-                false,
-            ));
+    let hosts = examine_hosts(examined)?;
+    if let Some(first) = &hosts.first_repair {
+        progress("");
+        return Ok(unusable(first, &hosts.text));
+    }
+
+    let job = examine_job(examined, hosts)?;
+    progress("");
+    let mut layout = job.layout;
+    let rest = match (&job.complaint, job.working) {
+        (None, _) => "; use:".to_owned(),
+        (Some(first), None) => return Ok(unusable(first, &job.text)),
+        (Some(first), Some(name)) => {
+            layout.extend(["-x".to_owned(), format!("SHMEM_TRANSPORT={name}")]);
+            format!(": repair first: {first}; until then use:")
         }
     };
-    let one_host = hosts.len() == 1;
+    let is_ok = job.complaint.is_none();
+    let verdict = verdict(is_ok, &rest);
+    // The command is one line, to be copied.
+    let command = examined.command_line(&layout, "./program");
+    let mut text = format!("{verdict}  {command}\n\n{}", job.text);
+    if is_ok {
+        text += &to_verify(&examined.command_line(&layout, "shmem-verify"));
+    }
+    Ok(Answer { text, is_ok })
+}
+
+/// Returns the answer for a job that cannot run until something is repaired.
+fn unusable(first: &str, text: &str) -> Answer {
+    Answer {
+        text: verdict(false, &format!(": repair first: {first}")) + text,
+        is_ok: false,
+    }
+}
+
+/// What the short jobs have shown.
+struct JobFindings {
+    /// The findings on the hosts and on the jobs.
+    text: String,
+    /// The options that distribute the PEs of the user's job.
+    layout: Vec<String>,
+    /// Why the user's job failed, if it did.
+    complaint: Option<String>,
+    /// The first of the other transports over which a job succeeded.
+    working: Option<String>,
+}
+
+/// Runs the user's job, and one over each of the other transports that all hosts can use.
+fn examine_job(examined: &Examined, found: Hosts) -> Result<JobFindings, String> {
+    let Hosts {
+        mut text, hosts, ..
+    } = found;
+    let is_one_host = hosts.len() == 1;
     let mut layout = examined.layout.clone();
-    let names_hosts = examined
-        .oshrun
-        .iter()
-        .any(|word| LISTS.iter().any(|list| word == list));
-    if layout.is_empty() && one_host && !names_hosts {
-        layout = vec!["-n".to_owned(), hosts[0].1.cpus.max(2).to_string()];
+    if layout.is_empty() && is_one_host && !examined.names_hosts() {
+        layout = vec!["-n".to_owned(), hosts[0].report.cpus.max(2).to_string()];
     }
     // The PEs of the jobs of shmem-perf: one on each host, or two if there is only one host.
-    let names: Vec<String> = match &hosts[..] {
-        [_] => ["PE 0", "PE 1"].map(str::to_owned).into(),
-        hosts => hosts.iter().map(|(name, _)| name.clone()).collect(),
+    let names: Vec<String> = if is_one_host {
+        ["PE 0", "PE 1"].map(str::to_owned).into()
+    } else {
+        hosts.iter().map(|host| host.name.clone()).collect()
     };
-    let few = [
-        "--ppn",
-        if one_host { "2" } else { "1" },
-        "--host-limit",
-        OTHER_HOST_LIMIT,
-    ]
-    .map(str::to_owned);
+    let ppn = if is_one_host { "2" } else { "1" };
+    let few = ["--ppn", ppn, "--host-limit", OTHER_HOST_LIMIT].map(str::to_owned);
+
     text += "\nthe job\n";
     text += &shared_cpus(&hosts);
     progress("running the job");
     let outcome = examined.run(&layout, &pe("pairs"), JOB_LIMIT, &[])?;
-    let n_cpus = hosts.iter().map(|(_, host)| host.cpus).sum();
-    let chosen =
-        add_reports(&outcome, n_cpus, &mut text).or_else(|| environment("SHMEM_TRANSPORT"));
+    let n_cpus = hosts.iter().map(|host| host.report.cpus).sum();
+    let path = add_reports(&outcome, n_cpus, &mut text);
     if outcome.succeeded {
         text += &examined.measure(&few, &names, &[])?;
     }
+
     let mut working = None;
+    let chosen = path.or_else(|| environment("SHMEM_TRANSPORT"));
     for name in others(&hosts, chosen.as_deref()) {
-        let title = if one_host { ", as between hosts" } else { "" };
+        let title = if is_one_host {
+            ", as between hosts"
+        } else {
+            ""
+        };
         text += &format!("\ntransport {name}{title}\n");
         progress(&format!("running a job over {name}"));
         let mut variables = vec![("SHMEM_TRANSPORT", name.as_str())];
-        if one_host {
+        // Otherwise the PEs of one host would use no transport.
+        if is_one_host {
             variables.push(("SHMEM_ONNODE", "off"));
         }
         let other = examined.run(&few, &pe("pairs"), OTHER_LIMIT, &variables)?;
         add_reports(&other, n_cpus, &mut text);
         if other.succeeded {
             text += &examined.measure(&few, &names, &variables)?;
+            working.get_or_insert(name);
         }
-        working = working.or(other.succeeded.then_some(name));
     }
-    progress("");
-    let first = outcome
-        .complaints()
-        .into_iter()
-        .next()
-        .unwrap_or_else(|| "the job failed without a message".to_owned());
-    let rest = match (outcome.succeeded, working) {
-        (true, _) => "; use:".to_owned(),
-        (false, None) => {
-            return Ok((
-                verdict(false, &format!(": repair first: {first}")) + &text,
-                false,
-            ));
-        }
-        (false, Some(name)) => {
-            layout.extend(["-x".to_owned(), format!("SHMEM_TRANSPORT={name}")]);
-            format!(": repair first: {first}; until then use:")
-        }
+
+    let complaint = if outcome.succeeded {
+        None
+    } else {
+        let first = outcome.complaints().into_iter().next();
+        Some(first.unwrap_or_else(|| "the job failed without a message".to_owned()))
     };
-    // The command is one line, to be copied.
-    let command = examined.command_line(&layout, "./program");
-    let verdict = verdict(outcome.succeeded, &rest);
-    let next = match outcome.succeeded {
-        true => to_verify(&examined.command_line(&layout, "shmem-verify")),
-        false => String::new(),
-    };
-    Ok((
-        format!("{verdict}  {command}\n\n{text}{next}"),
-        outcome.succeeded,
-    ))
+    Ok(JobFindings {
+        text,
+        layout,
+        complaint,
+        working,
+    })
 }
 
 /// Returns the findings that other programs use the CPUs of a host, which distorts measurements.
-fn shared_cpus(hosts: &[(String, HostReport)]) -> String {
-    let sections = hosts.iter().flat_map(|(_, host)| &host.sections);
-    let loads = sections
-        .flat_map(|section| &section.findings)
-        .filter(|one| one.name == LOAD);
-    loads.map(Finding::lines).collect()
+fn shared_cpus(hosts: &[ExaminedHost]) -> String {
+    hosts
+        .iter()
+        .flat_map(ExaminedHost::findings)
+        .filter(|finding| finding.name == LOAD)
+        .map(Finding::lines)
+        .collect()
 }
 
-/// The summary, and the name and report of every host of the job; or the summary and the first
-/// repair, if a host cannot run a PE or a job.
-type FoundHosts = Result<(String, Vec<(String, HostReport)>), (String, String)>;
+/// The hosts of a job.
+struct Hosts {
+    /// The findings on the first host, and what differs on the others.
+    text: String,
+    hosts: Vec<ExaminedHost>,
+    /// What to repair first, if a host cannot run a PE or a job.
+    first_repair: Option<String>,
+}
 
-/// Examines the hosts of the job.
-fn examine_hosts(examined: &Examined) -> Result<FoundHosts, String> {
+/// A host of the job.
+struct ExaminedHost {
+    /// The name that the job has for it.
+    name: String,
+    report: HostReport,
+}
+
+impl ExaminedHost {
+    fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.report
+            .sections
+            .iter()
+            .flat_map(|section| &section.findings)
+    }
+
+    /// Returns true if a part of this transport is usable on the host.
+    fn can_use(&self, transport: &str) -> bool {
+        let title = format!("transport {transport}:");
+        self.report
+            .sections
+            .iter()
+            .filter(|section| section.title.starts_with(&title))
+            .flat_map(|section| &section.findings)
+            .any(|finding| finding.grade == Grade::Ok)
+    }
+}
+
+fn examine_hosts(examined: &Examined) -> Result<Hosts, String> {
     let one_each = ["--ppn".to_owned(), "1".to_owned()];
     let outcome = examined.run(&one_each, &pe("host"), HOSTS_LIMIT, &[])?;
-    let named = |(tag, host): (Tag, HostReport)| (tag.host_name(&host.host), host);
-    let hosts: Vec<(String, HostReport)> = outcome
+    let hosts: Vec<ExaminedHost> = outcome
         .reports::<HostReport>()
         .into_iter()
-        .map(named)
+        .map(|(tag, report)| ExaminedHost {
+            name: tag.host_name(&report.host),
+            report,
+        })
         .collect();
+
     let mut text = String::new();
-    for (number, host) in hosts.iter().enumerate() {
-        match number {
-            0 => {
-                if host.0 != host.1.host {
-                    text += &format!("{} is\n", host.0);
-                }
-                host.1
-                    .sections
-                    .iter()
-                    .for_each(|section| text += &section.text(false));
-            }
-            _ => text += &different(&hosts[0], host).text(false),
+    if let Some((first, others)) = hosts.split_first() {
+        if first.name != first.report.host {
+            text += &format!("{} is\n", first.name);
+        }
+        for section in &first.report.sections {
+            text += &section.text(false);
+        }
+        for other in others {
+            text += &different(first, other).text(false);
         }
     }
-    let complaints = outcome.complaints();
-    let bad = hosts.iter().find_map(|(name, host)| {
-        let mut findings = host.sections.iter().flat_map(|section| &section.findings);
-        let bad = findings.find(|finding| finding.grade == Grade::Bad)?;
-        Some(format!("on {name}, {bad}"))
-    });
-    let first = match outcome.succeeded && !hosts.is_empty() {
-        false => complaints
-            .first()
-            .cloned()
-            .or(Some("no host has reported".to_owned())),
-        true => bad,
+
+    let first_repair = if !outcome.succeeded || hosts.is_empty() {
+        let complaint = outcome.complaints().into_iter().next();
+        Some(complaint.unwrap_or_else(|| "no host has reported".to_owned()))
+    } else {
+        hosts.iter().find_map(|host| {
+            let bad = host
+                .findings()
+                .find(|finding| finding.grade == Grade::Bad)?;
+            Some(format!("on {}, {bad}", host.name))
+        })
     };
-    match first {
-        None => Ok(Ok((text, hosts))),
-        Some(first) => Ok(Err((text, first))),
-    }
+    Ok(Hosts {
+        text,
+        hosts,
+        first_repair,
+    })
 }
 
 /// Returns the findings on a host that the first one does not have with the same grade, and all
 /// that are warnings or worse.
-fn different(
-    (first_name, first): &(String, HostReport),
-    (name, host): &(String, HostReport),
-) -> Section {
-    let is_same = |finding: &&Finding| {
-        let mut known = first.sections.iter().flat_map(|section| &section.findings);
-        known.any(|known| (&known.name, known.grade) == (&finding.name, finding.grade))
+fn different(first: &ExaminedHost, host: &ExaminedHost) -> Section {
+    let is_known = |finding: &Finding| {
+        first
+            .findings()
+            .any(|known| known.name == finding.name && known.grade == finding.grade)
     };
     let mut findings: Vec<Finding> = host
-        .sections
-        .iter()
-        .flat_map(|section| &section.findings)
-        .filter(|finding| finding.grade >= Grade::Warning || !is_same(finding))
+        .findings()
+        .filter(|finding| finding.grade >= Grade::Warning || !is_known(finding))
         .cloned()
         .collect();
-    if host.build != first.build {
-        let text = format!("{} here, {} on {first_name}", host.build, first.build);
+
+    let own_build = &host.report.build;
+    let first_build = &first.report.build;
+    if own_build != first_build {
+        let text = format!("{own_build} here, {first_build} on {}", first.name);
         let finding = Finding::new("build of Rushmem", Grade::Warning, text)
             .remedy("install the same build on all hosts");
         findings.insert(0, finding);
     }
     if findings.is_empty() {
-        findings.push(Finding::ok(name.clone(), format!("as {first_name}")));
+        let name = host.name.clone();
+        findings.push(Finding::ok(name, format!("as {}", first.name)));
     }
     Section {
-        title: format!("host {name}"),
+        title: format!("host {}", host.name),
         findings,
     }
 }
 
 /// Returns the transports that all hosts can use, without the one that `chosen` names: the path of
 /// the user's job, or the value of SHMEM_TRANSPORT.
-fn others(hosts: &[(String, HostReport)], chosen: Option<&str>) -> Vec<String> {
-    let usable = |host: &HostReport, name: &str| {
-        let title = format!("transport {name}:");
-        let mut sections = host
-            .sections
-            .iter()
-            .filter(|section| section.title.starts_with(&title));
-        sections.any(|section| {
-            section
-                .findings
-                .iter()
-                .any(|finding| finding.grade == Grade::Ok)
-        })
-    };
-    let is_chosen = |name: &str| {
-        chosen.is_some_and(|path| {
-            path.split(':')
-                .next()
-                .is_some_and(|scope| scope.split([' ', ',']).any(|word| word == name))
-        })
-    };
-    let all = rushmem_providers::ALL.iter().map(|provider| provider.name);
-    all.filter(|name| hosts.iter().all(|(_, host)| usable(host, name)) && !is_chosen(name))
+fn others(hosts: &[ExaminedHost], chosen: Option<&str>) -> Vec<String> {
+    // A path gives the reason for the choice after a colon, which may name other transports.
+    let scope = chosen.unwrap_or_default().split(':').next();
+    let chosen: Vec<&str> = scope.unwrap_or_default().split([' ', ',']).collect();
+    rushmem_providers::ALL
+        .iter()
+        .map(|provider| provider.name)
+        .filter(|name| !chosen.contains(name) && hosts.iter().all(|host| host.can_use(name)))
         .map(str::to_owned)
         .collect()
 }
@@ -253,48 +296,40 @@ fn others(hosts: &[(String, HostReport)], chosen: Option<&str>) -> Vec<String> {
 /// Returns the path between the PEs, which names their transport, if PE 0 has reported it.
 fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Option<String> {
     let reports: Vec<(Tag, PairReport)> = outcome.reports();
-    let name = |(tag, report): &(Tag, PairReport)| match report {
-        PairReport::Host(own) => Some((tag.pe as usize, tag.host_name(own))),
-        _ => None,
-    };
-    let names: BTreeMap<usize, String> = reports.iter().filter_map(name).collect();
+    let mut hosts = BTreeMap::new();
+    for (tag, report) in &reports {
+        if let PairReport::Host(own) = report {
+            hosts.insert(tag.pe as usize, tag.host_name(own));
+        }
+    }
     // A PE that is not the first of its host is in a pair only where there is one host.
-    let on = |pe| names.range(..=pe).next_back().map_or("", |(_, name)| name);
+    let host_of = |pe| hosts.range(..=pe).next_back().map_or("", |(_, name)| name);
+
     let mut path = None;
     for (_, report) in reports {
         match report {
             PairReport::Host(_) => {}
             PairReport::Job {
                 n_pes,
-                path: how,
+                path: reported,
                 init,
                 clocks,
             } => {
-                let started = format!(
-                    "{n_pes} PEs, shmem_init took {} at most; clocks are within {}",
-                    seconds(init),
-                    seconds(clocks)
-                );
-                let grade = if clocks < CLOCKS {
-                    Grade::Ok
-                } else {
-                    Grade::Warning
-                };
-                let mut finding = Finding::new("start", grade, started);
-                if clocks >= CLOCKS {
-                    finding = finding.remedy("set the clocks of the hosts, for example by NTP");
-                }
-                *text += &finding.lines();
+                *text += &start(n_pes, init, clocks).lines();
                 if n_pes > n_cpus {
                     let shared = format!("{n_pes} PEs share {n_cpus} CPUs");
                     let finding = Finding::new("times", Grade::Note, shared);
                     *text += &finding.remedy("they measure the scheduler").lines();
                 }
-                *text += &Finding::ok("path", how.clone()).lines();
-                path = Some(how);
+                *text += &Finding::ok("path", reported.clone()).lines();
+                path = Some(reported);
             }
             PairReport::Pair((from, to), first) => {
-                let pair = format!("PE {from} on {} to PE {to} on {}", on(from), on(to));
+                let pair = format!(
+                    "PE {from} on {} to PE {to} on {}",
+                    host_of(from),
+                    host_of(to)
+                );
                 *text += &Finding::ok(pair, format!("first put {}", seconds(first))).lines();
             }
             PairReport::AllPairs {
@@ -311,12 +346,28 @@ fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Opti
             }
         }
     }
+
     if !outcome.succeeded {
         for complaint in outcome.complaints() {
             *text += &Finding::new("failed", Grade::Bad, complaint).lines();
         }
     }
     path
+}
+
+/// Returns the finding on the start of a job: how long it took, and how far the clocks differ.
+fn start(n_pes: usize, init: f64, clocks: f64) -> Finding {
+    let text = format!(
+        "{n_pes} PEs, shmem_init took {} at most; clocks are within {}",
+        seconds(init),
+        seconds(clocks)
+    );
+    if clocks < CLOCKS {
+        Finding::ok("start", text)
+    } else {
+        Finding::new("start", Grade::Warning, text)
+            .remedy("set the clocks of the hosts, for example by NTP")
+    }
 }
 
 /// Options of `oshrun` that list hosts.
@@ -328,6 +379,12 @@ fn pe(role: &str) -> [String; 3] {
 }
 
 impl Examined {
+    fn names_hosts(&self) -> bool {
+        self.oshrun
+            .iter()
+            .any(|word| LISTS.iter().any(|list| word == list))
+    }
+
     /// Runs a job of a program of Rushmem: `words` are its name and its arguments, `limit` the time
     /// limit in seconds, and `variables` are added to the environment of `oshrun`.
     fn run(
@@ -378,10 +435,8 @@ impl Examined {
 
     /// Returns the directory of this program on the hosts.
     fn bin(&self) -> Result<PathBuf, String> {
-        let mut words = self.oshrun.iter();
-        if let Some(prefix) = words
-            .find(|word| *word == "--prefix")
-            .and_then(|_| words.next())
+        if let Some(option) = self.oshrun.iter().position(|word| word == "--prefix")
+            && let Some(prefix) = self.oshrun.get(option + 1)
         {
             return Ok(PathBuf::from(prefix).join("bin"));
         }
@@ -392,15 +447,22 @@ impl Examined {
 
     /// Returns the command line with which a user starts this job with a program.
     fn command_line(&self, layout: &[String], program: &str) -> String {
-        let options = self.oshrun[1..]
-            .iter()
-            .map(|word| word.to_string_lossy().into_owned());
-        let quoted = |word: String| match word.contains([' ', '*', '$', '"', '\'', ';']) {
-            true => format!("'{}'", word.replace('\'', "'\\''")),
-            false => word,
-        };
-        let words: Vec<String> = layout.iter().cloned().chain(options).map(quoted).collect();
-        format!("oshrun {} {program}", words.join(" "))
+        let mut words = vec!["oshrun".to_owned()];
+        words.extend(layout.iter().map(|word| quoted(word)));
+        for option in &self.oshrun[1..] {
+            words.push(quoted(&option.to_string_lossy()));
+        }
+        words.push(program.to_owned());
+        words.join(" ")
+    }
+}
+
+/// Quotes a word for a shell.
+fn quoted(word: &str) -> String {
+    if word.contains([' ', '*', '$', '"', '\'', ';']) {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    } else {
+        word.to_owned()
     }
 }
 
@@ -408,34 +470,36 @@ impl Examined {
 mod tests {
     use super::*;
 
-    fn host(findings: Vec<Finding>) -> HostReport {
+    fn host(name: &str, findings: Vec<Finding>) -> ExaminedHost {
         let sections = vec![Section {
             title: "transport ucx: none".to_owned(),
             findings,
         }];
-        HostReport {
-            host: "own".to_owned(),
-            build: "1".to_owned(),
-            cpus: 2,
-            sections,
+        ExaminedHost {
+            name: name.to_owned(),
+            report: HostReport {
+                host: "own".to_owned(),
+                build: "1".to_owned(),
+                cpus: 2,
+                sections,
+            },
         }
     }
 
     #[test]
     fn a_host_is_described_by_what_differs_from_the_first() {
         let ok = || Finding::ok("eth0", "10.0.0.1");
-        let first = ("a".to_owned(), host(vec![ok()]));
-        let same = ("b".to_owned(), host(vec![Finding::ok("eth0", "10.0.0.2")]));
+        let first = host("a", vec![ok()]);
+        let same = host("b", vec![Finding::ok("eth0", "10.0.0.2")]);
         assert_eq!(
             different(&first, &same).text(false),
             "host b\n  ok      b: as a\n"
         );
+
         let absent = Finding::new("UCX", Grade::Note, "absent");
-        let other = HostReport {
-            build: "2".to_owned(),
-            ..host(vec![ok(), absent])
-        };
-        let text = different(&first, &("c".to_owned(), other)).text(false);
+        let mut other = host("c", vec![ok(), absent]);
+        other.report.build = "2".to_owned();
+        let text = different(&first, &other).text(false);
         assert!(
             text.contains("build of Rushmem: 2 here, 1 on a; install"),
             "{text}"
@@ -448,11 +512,8 @@ mod tests {
 
     #[test]
     fn a_transport_is_tried_once_and_only_if_all_hosts_have_it() {
-        let usable = || ("a".to_owned(), host(vec![Finding::ok("tcp", "usable")]));
-        let without = (
-            "b".to_owned(),
-            host(vec![Finding::new("UCX", Grade::Note, "absent")]),
-        );
+        let usable = || host("a", vec![Finding::ok("tcp", "usable")]);
+        let without = host("b", vec![Finding::new("UCX", Grade::Note, "absent")]);
         assert_eq!(others(&[usable()], None), ["ucx"]);
         assert_eq!(others(&[usable()], Some("tcp: every PE has it")), ["ucx"]);
         assert!(others(&[usable(), without], None).is_empty());

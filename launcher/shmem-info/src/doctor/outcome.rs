@@ -36,13 +36,8 @@ impl Tag {
             Some((pe, host)) => (pe, Some(host.to_owned())),
             None => (tag, None),
         };
-        Some((
-            Tag {
-                pe: pe.parse().ok()?,
-                host,
-            },
-            rest,
-        ))
+        let pe = pe.parse().ok()?;
+        Some((Tag { pe, host }, rest))
     }
 
     /// Returns the host as the user names it. If its own name `own` differs, adds that in
@@ -65,11 +60,14 @@ pub struct CheckOutcome {
 impl CheckOutcome {
     /// Returns the reports of its PEs, in the order of the PEs.
     pub fn reports<T: DeserializeOwned>(&self) -> Vec<(Tag, T)> {
-        let report = |line| {
-            let (tag, line) = Tag::split(line)?;
-            Some((tag, read(line)?))
-        };
-        let mut reports: Vec<(Tag, T)> = self.stdout.lines().filter_map(report).collect();
+        let mut reports = Vec::new();
+        for line in self.stdout.lines() {
+            if let Some((tag, line)) = Tag::split(line)
+                && let Some(report) = read(line)
+            {
+                reports.push((tag, report));
+            }
+        }
         reports.sort_by_key(|(tag, _)| tag.pe);
         reports
     }
@@ -84,20 +82,29 @@ impl CheckOutcome {
     /// Returns why the job failed: the messages of PEs and of oshrun, or else the last line of
     /// stderr.
     pub fn complaints(&self) -> Vec<String> {
-        let is_ours = |line: &&str| {
-            ["PE ", "oshrun: ", "shmem-info: ", "shmem-perf: "]
-                .iter()
-                .any(|start| line.starts_with(start))
-        };
-        let untagged = |line| Tag::split(line).map_or(line, |(_, rest)| rest);
-        let lines = || self.stderr.lines().map(untagged);
-        let ours: Vec<String> = lines().filter(is_ours).map(str::to_owned).collect();
-        match ours.is_empty() {
-            false => ours,
-            true => lines().next_back().map(str::to_owned).into_iter().collect(),
+        let lines: Vec<&str> = self
+            .stderr
+            .lines()
+            .map(|line| Tag::split(line).map_or(line, |(_, rest)| rest))
+            .collect();
+        let ours: Vec<String> = lines
+            .iter()
+            .filter(|line| OUR_MESSAGES.iter().any(|start| line.starts_with(start)))
+            .map(|line| (*line).to_owned())
+            .collect();
+        if !ours.is_empty() {
+            return ours;
         }
+        lines
+            .last()
+            .map(|line| (*line).to_owned())
+            .into_iter()
+            .collect()
     }
 }
+
+/// The starts of the messages of PEs and of our programs.
+const OUR_MESSAGES: [&str; 4] = ["PE ", "oshrun: ", "shmem-info: ", "shmem-perf: "];
 
 #[cfg(test)]
 mod tests {

@@ -77,12 +77,14 @@ pub fn run(role: Role) -> Result<String, String> {
 
 fn examine_host() -> Result<HostReport, String> {
     let executable = std::env::current_exe().map_err(|error| error.to_string())?;
-    let library = executable.join("../../lib/librushmem.so.1");
     let mut digest = DefaultHasher::new();
     fs::read(&executable)
         .map_err(|error| error.to_string())?
         .hash(&mut digest);
+    // A build without the library beside it differs from one with it.
+    let library = executable.join("../../lib/librushmem.so.1");
     fs::read(library).ok().hash(&mut digest);
+
     Ok(HostReport {
         host: host_name(),
         build: format!("{} ({:016x})", env!("CARGO_PKG_VERSION"), digest.finish()),
@@ -95,18 +97,22 @@ fn connect_pairs() -> Result<String, String> {
     let start = Instant::now();
     let shmem = shmem::init();
     let init = start.elapsed().as_secs_f64();
-    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
-    // On one node, the first and the last PE connect.
+    let me = shmem.my_pe();
+    let n_pes = shmem.n_pes();
+
     let leaders = leaders(&shmem);
     let is_leader = leaders.contains(&me);
+    // On one node, the first and the last PE connect.
     let ends = if leaders.len() == 1 && n_pes > 1 {
         vec![0, n_pes - 1]
     } else {
         leaders
     };
-    let (word, count) = (shmem.boxed(me as u64), shmem.atomic(0));
+    let word = shmem.boxed(me as u64);
+    let count = shmem.atomic(0);
     let clocks = compare_clocks(&shmem);
     let init = shmem.world().all_reduce(init, Max);
+
     let mut text = String::new();
     if is_leader {
         text += &line(&PairReport::Host(host_name()));
@@ -122,31 +128,42 @@ fn connect_pairs() -> Result<String, String> {
             clocks,
         });
     }
+
     for round in rounds(&ends) {
         shmem.barrier_all();
         if let Some(&(_, target)) = round.iter().find(|(origin, _)| *origin == me) {
-            let seconds = connect(&shmem, (&word, &count), target)?;
+            let seconds = connect(&shmem, &word, &count, target)?;
             text += &line(&PairReport::Pair((me, target), seconds));
         }
     }
+
     let first = write_to_all(&shmem, &word);
     let again = write_to_all(&shmem, &word);
     if me == 0 && n_pes > 2 {
-        let n_others = first.0.min(again.0);
         text += &line(&PairReport::AllPairs {
-            n_others,
-            first: first.1,
-            again: again.1,
+            n_others: first.n_others.min(again.n_others),
+            first: first.seconds,
+            again: again.seconds,
         });
     }
     Ok(text)
 }
 
-/// Lets each PE write to all others, one after the other, until [`ALL_PAIRS`] has passed. Returns
-/// the lowest number of PEs that one has written to, and the longest time in seconds.
-fn write_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (usize, f64) {
+/// A round in which each PE writes to all others.
+struct AllPairsRound {
+    /// The lowest number of PEs to which a PE has written.
+    n_others: usize,
+    /// The longest time of a PE.
+    seconds: f64,
+}
+
+/// Lets each PE write to all others, one after the other, until [`ALL_PAIRS`] has passed.
+fn write_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> AllPairsRound {
     shmem.barrier_all();
-    let (start, mut n_others) = (Instant::now(), 0);
+
+    let start = Instant::now();
+    let mut n_others = 0;
+    // Each PE begins behind itself, so that not all write to PE 0 at the same time.
     for other in shmem.peers_from_me().skip(1) {
         if start.elapsed() >= ALL_PAIRS {
             break;
@@ -156,21 +173,25 @@ fn write_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> (usize, f64) {
         shmem.quiet();
     }
     let seconds = start.elapsed().as_secs_f64();
-    (
-        shmem.world().all_reduce(n_others, Min),
-        shmem.world().all_reduce(seconds, Max),
-    )
+
+    let world = shmem.world();
+    AllPairsRound {
+        n_others: world.all_reduce(n_others, Min),
+        seconds: world.all_reduce(seconds, Max),
+    }
 }
 
 /// Returns the first PE of each node.
 fn leaders(shmem: &Shmem) -> Vec<usize> {
-    let are_first = shmem
-        .world()
-        .all_gather(u8::from(shmem.shared().my_pe() == 0));
-    let pes = are_first.into_iter().zip(0..);
-    pes.filter(|(is_first, _)| *is_first != 0)
-        .map(|(_, pe)| pe)
-        .collect()
+    let is_first = u8::from(shmem.shared().my_pe() == 0);
+    let are_first = shmem.world().all_gather(is_first);
+    let mut leaders = Vec::new();
+    for (pe, is_first) in are_first.into_iter().enumerate() {
+        if is_first != 0 {
+            leaders.push(pe);
+        }
+    }
+    leaders
 }
 
 /// Returns the maximum difference in seconds between the clocks of PEs, which they read after a
@@ -182,6 +203,7 @@ fn compare_clocks(shmem: &Shmem) -> f64 {
         .unwrap_or_default()
         .as_secs_f64();
     let world = shmem.world();
+    // The maximum of the negative times is the minimum.
     world.all_reduce(now, Max) + world.all_reduce(-now, Max)
 }
 
@@ -205,19 +227,23 @@ fn rounds(leaders: &[usize]) -> Vec<Vec<(usize, usize)>> {
 /// write and after an atomic operation. Returns the time of the write in seconds.
 fn connect(
     shmem: &Shmem,
-    (word, count): (&SymBox<'_, u64>, &SymBox<'_, Atomic<u64>>),
+    word: &SymBox<'_, u64>,
+    count: &SymBox<'_, Atomic<u64>>,
     pe: usize,
 ) -> Result<f64, String> {
     let sent = (shmem.my_pe() as u64) << 32 | 0x5EED;
     let peer = shmem.pe(pe);
+
     let start = Instant::now();
     word.on(peer).write(sent);
     shmem.quiet();
     let seconds = start.elapsed().as_secs_f64();
+
     let found = word.on(peer).read();
     if found != sent {
         return Err(format!("PE {pe} holds {found:#x} after a put of {sent:#x}"));
     }
+
     let before = count.on(peer).fetch_add(1);
     let after = count.on(peer).load();
     if after != before + 1 {

@@ -63,39 +63,41 @@ struct Matrix {
 /// failed, returns a note with its first message instead.
 pub fn findings(outcome: &CheckOutcome, names: &[String]) -> Vec<Finding> {
     // The record is written several times, each time with more in it.
-    let records = outcome
+    let complete = outcome
         .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
-    let complete = records.filter(|record: &Record| record.complete).last();
-    let Some(record) = complete.filter(|_| outcome.succeeded) else {
-        let complaint = outcome.complaints().into_iter().next().unwrap_or_default();
-        return vec![Finding::new(
-            "times",
-            Grade::Note,
-            format!("not measured: {complaint}"),
-        )];
+        .filter_map(|line| serde_json::from_str::<Record>(line).ok())
+        .filter(|record| record.complete)
+        .last();
+    let record = match complete {
+        Some(record) if outcome.succeeded => record,
+        _ => {
+            let complaint = outcome.complaints().into_iter().next().unwrap_or_default();
+            let text = format!("not measured: {complaint}");
+            return vec![Finding::new("times", Grade::Note, text)];
+        }
     };
+
     let (Some(first), Some(last)) = (names.first(), names.last()) else {
         return Vec::new();
     };
-    let mut findings = vec![Finding::ok(
-        format!("{first} to {last}"),
-        record.between_ends(),
-    )];
+    let ends = format!("{first} to {last}");
+    let mut findings = vec![Finding::ok(ends, record.between_ends())];
     if names.len() > 2 {
-        let all = record
-            .matrices
-            .iter()
-            .filter_map(|matrix| matrix.extremes(names));
-        findings.extend(all.map(|text| Finding::ok("all hosts", text)));
+        for matrix in &record.matrices {
+            if let Some(text) = matrix.extremes(names) {
+                findings.push(Finding::ok("all hosts", text));
+            }
+        }
     }
     findings
 }
 
 impl Record {
     fn median(&self, measure: &str, operation: &str, nbytes: u64) -> Option<f64> {
-        let mut series = self.series.iter();
-        let series = series.find(|one| one.measure == measure && one.operation == operation)?;
+        let series = self
+            .series
+            .iter()
+            .find(|series| series.measure == measure && series.operation == operation)?;
         let point = series.points.iter().find(|point| point.nbytes == nbytes)?;
         Some(point.summary.p50)
     }
@@ -106,41 +108,62 @@ impl Record {
             Some(format!("{name} {}", seconds(ns * 1e-9)))
         };
         let speed = |operation| self.median("bandwidth", operation, BLOCK).map(rate);
-        let ours = [
+        let ours: Vec<String> = [
             time("put", "put"),
             time("get", "get"),
             time("fetch_add", "atomic add"),
             speed("put"),
-        ];
-        let text = ours.into_iter().flatten().collect::<Vec<_>>().join(", ");
-        match (time("socket transfer", "transfer"), speed("socket")) {
-            (Some(transfer), Some(speed)) => format!("{text}; a socket: {transfer}, {speed}"),
-            _ => text,
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let mut text = ours.join(", ");
+        if let Some(transfer) = time("socket transfer", "transfer")
+            && let Some(speed) = speed("socket")
+        {
+            text += &format!("; a socket: {transfer}, {speed}");
         }
+        text
     }
 }
 
 impl Matrix {
     /// Returns the minimum and the maximum of all pairs of PEs, if there are values.
     fn extremes(&self, names: &[String]) -> Option<String> {
-        let pairs = self.values.iter().zip(names).flat_map(|(row, from)| {
-            row.iter()
-                .zip(names)
-                .filter_map(move |(value, to)| Some(((*value)?, from, to)))
-        });
-        let by_value = |a: &(f64, _, _), b: &(f64, _, _)| a.0.total_cmp(&b.0);
-        let (least, most) = (pairs.clone().min_by(by_value)?, pairs.max_by(by_value)?);
-        let shown = |(value, from, to): (f64, &String, &String)| match self.measure.as_str() {
-            "latency" => format!("{} ({from} to {to})", seconds(value * 1e-9)),
-            _ => format!("{} ({from} to {to})", rate(value)),
+        let mut pairs = Vec::new();
+        for (row, from) in self.values.iter().zip(names) {
+            for (value, to) in row.iter().zip(names) {
+                if let Some(value) = *value {
+                    pairs.push(MeasuredPair { value, from, to });
+                }
+            }
+        }
+        let least = pairs.iter().min_by(|a, b| a.value.total_cmp(&b.value))?;
+        let most = pairs.iter().max_by(|a, b| a.value.total_cmp(&b.value))?;
+
+        let is_latency = self.measure == "latency";
+        let shown = |pair: &MeasuredPair<'_>| {
+            let value = if is_latency {
+                seconds(pair.value * 1e-9)
+            } else {
+                rate(pair.value)
+            };
+            format!("{value} ({} to {})", pair.from, pair.to)
         };
-        let what = if self.measure == "latency" {
+        let what = if is_latency {
             "round trip of a word"
         } else {
             "puts"
         };
         Some(format!("{what} from {} to {}", shown(least), shown(most)))
     }
+}
+
+/// The value of a pair of PEs, with their names.
+struct MeasuredPair<'a> {
+    value: f64,
+    from: &'a str,
+    to: &'a str,
 }
 
 /// Formats a time in seconds with a suitable unit.
@@ -183,7 +206,7 @@ mod tests {
         let early = record.replace("true", "false");
         let text = format!("[0@a] {early}\n[0@a] Latency by size\n[0@a] {record}\n");
         let found = findings(&outcome(text), &names);
-        let shown = found.iter().map(Finding::to_string).collect::<Vec<_>>();
+        let shown: Vec<String> = found.iter().map(Finding::to_string).collect();
         assert_eq!(
             shown,
             [
@@ -191,6 +214,7 @@ mod tests {
                 "all hosts: round trip of a word from 1.00 us (c to a) to 9.00 us (b to a)"
             ]
         );
+
         let found = findings(&outcome(format!("[0] {early}\n")), &names);
         assert_eq!(
             found[0].to_string(),

@@ -23,41 +23,44 @@ pub fn with_host() -> Result<Vec<Section>, String> {
 fn sections() -> Result<Vec<Section>, String> {
     let settings = settings::of_this_process(rushmem_providers::ALL)?;
     let requested = settings.transport.as_deref();
-    let all = rushmem_providers::ALL.iter();
-    Ok(all
-        .map(|provider| section(provider.name, examine_with_parts(provider), requested))
-        .collect())
+    let mut sections = Vec::new();
+    for provider in rushmem_providers::ALL {
+        let examined = examine_with_parts(provider);
+        sections.push(section(provider.name, examined, requested));
+    }
+    Ok(sections)
 }
 
 /// Examines a transport in a process of its own. If a process can open its parts alone, also
 /// examines each of those that seem usable, again in a process of its own.
 fn examine_with_parts(provider: &Provider) -> Examination {
-    let mut all = examine(provider.name, None).unwrap_or_else(|fate| {
-        let finding = Finding::new(
-            provider.name,
-            Grade::Warning,
-            format!("its library {fate} when it is opened"),
-        )
-        .remedy("SHMEM_TRANSPORT=tcp works without it");
-        let parts = vec![ExaminedPart {
-            finding,
-            is_for_many_pairs: false,
-        }];
-        Examination {
-            found: "unknown".to_owned(),
-            parts,
-            memory: None,
+    let mut all = match examine(provider.name, None) {
+        Ok(all) => all,
+        Err(fate) => {
+            let text = format!("its library {fate} when it is opened");
+            let finding = Finding::new(provider.name, Grade::Warning, text)
+                .remedy("SHMEM_TRANSPORT=tcp works without it");
+            Examination {
+                found: "unknown".to_owned(),
+                parts: vec![ExaminedPart {
+                    finding,
+                    is_for_many_pairs: false,
+                }],
+                memory: None,
+            }
         }
-    });
+    };
     if provider.parts.is_none() {
         return all;
     }
+
     let parts = std::mem::take(&mut all.parts);
     for part in parts {
         if part.finding.grade != Grade::Ok {
             all.parts.push(part);
             continue;
         }
+
         let name = part.finding.name;
         match examine(provider.name, Some(&name)) {
             Ok(of_part) => {
@@ -94,6 +97,7 @@ fn section(transport: &str, examined: Examination, requested: Option<&str>) -> S
     if transport == OFI && is_usable {
         findings.push(connections(cpus_at_once(), of_many.as_deref()));
     }
+
     if requested == Some(transport) && !is_usable {
         let text = format!("SHMEM_TRANSPORT is {transport}, and nothing of it is usable");
         let remedy = format!("unset SHMEM_TRANSPORT, or do what the notes on {transport} say");
@@ -122,7 +126,8 @@ fn nodes(pes_per_node: u64) -> u64 {
 /// the number of nodes with `cpus` PEs each. `provider` is the first provider that needs no
 /// connections, if there is one.
 fn connections(cpus: usize, provider: Option<&str>) -> Finding {
-    let (most, cpus) = (pes_per_node() - 1, cpus.max(1) as u64);
+    let most = pes_per_node() - 1;
+    let cpus = cpus.max(1) as u64;
     let sizes = format!(
         "a node makes over {MANY_PAIRS} connections in jobs of 2 nodes with more than {most} PEs each, and of {} or more \
          nodes with {cpus} PEs each",

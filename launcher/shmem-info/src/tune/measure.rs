@@ -59,20 +59,22 @@ impl Arrays {
 
     /// Returns the maximum of all members' numbers.
     fn longest(&self, team: TeamHandle, number: u64) -> u64 {
-        let (time, longest) = (self.time, self.longest);
         // SAFETY: a word of the heap that no other PE uses outside of the collective below.
-        unsafe { time.write_volatile(number) };
-        let (dest, source) = (longest.cast(), time.cast_const().cast());
+        unsafe { self.time.write_volatile(number) };
+        let source = self.time.cast_const().cast();
+        let dest = self.longest.cast();
         // SAFETY: both pointers are to allocated words of the heap, to which no reference points.
         unsafe { collectives::reduce(CALL, team.into(), dest, source, 1, &MAX) };
         // SAFETY: a word of the heap, to which no reference points.
-        unsafe { longest.read_volatile() }
+        unsafe { self.longest.read_volatile() }
     }
 
     /// Performs a collective of `nbytes` bytes, which must [fit](Arrays::fit), and a sync after it,
     /// so that no PE returns before all have entered.
     fn call(&self, operation: &str, team: TeamHandle, nbytes: usize) {
-        let (dest, source, members) = (self.dest, self.source.cast_const(), team.into());
+        let dest = self.dest;
+        let source = self.source.cast_const();
+        let members = team.into();
         let n = team::n_pes(CALL, team) as usize;
         match operation {
             "sync" => {

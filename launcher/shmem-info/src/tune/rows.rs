@@ -1,15 +1,32 @@
 //! Makes the rows of a file for `SHMEM_COLL_TUNING` from the times that were measured.
 
-use std::fmt::Write;
-
 use rushmem_collectives::choice::{ChoiceFacts, Table};
 
 /// The measurements of an operation on a team.
 pub struct MeasuredRow {
     pub operation: &'static str,
     pub facts: ChoiceFacts,
-    /// The numbers of bytes, each with the seconds that a call takes by each algorithm.
-    pub times: Vec<(usize, Vec<(&'static str, f64)>)>,
+    /// The measurements of each size, in ascending order.
+    pub sizes: Vec<MeasuredSize>,
+}
+
+/// The measurements of an operation on a number of bytes.
+pub struct MeasuredSize {
+    pub nbytes: usize,
+    pub times: Vec<CallTime>,
+}
+
+/// The time of a call by an algorithm.
+#[derive(Clone, Copy)]
+pub struct CallTime {
+    pub algorithm: &'static str,
+    pub seconds: f64,
+}
+
+/// The algorithm that is used from a size on.
+struct Change {
+    nbytes: usize,
+    algorithm: &'static str,
 }
 
 /// The factor within which an algorithm counts as being as fast as the fastest, so that the
@@ -27,13 +44,14 @@ impl MeasuredRow {
         } = self.facts;
         let one_node = self.facts.one_node();
         let mut text = format!("# {} of {members} PEs, in microseconds\n", self.operation);
-        for (nbytes, times) in &self.times {
+        for MeasuredSize { nbytes, times } in &self.sizes {
             let times: Vec<String> = times
                 .iter()
-                .map(|(name, seconds)| format!("{name} {:.2}", seconds * 1e6))
+                .map(|time| format!("{} {:.2}", time.algorithm, time.seconds * 1e6))
                 .collect();
-            let _ = writeln!(text, "# {nbytes:>10} B: {}", times.join(", "));
+            text += &format!("# {nbytes:>10} B: {}\n", times.join(", "));
         }
+
         let members = if and_larger {
             format!("{least}+")
         } else {
@@ -42,16 +60,16 @@ impl MeasuredRow {
         let nodes = if one_node { "one" } else { "several" };
         let shared = if oversubscribed { "yes" } else { "no" };
         let changes = self.changes();
-        for (at, (from, algorithm)) in changes.iter().enumerate() {
-            let bytes = match changes.get(at + 1) {
-                Some((next, _)) => format!("{from}-{}", next - 1),
-                None if *from == 0 => "any".to_owned(),
+        for (index, change) in changes.iter().enumerate() {
+            let from = change.nbytes;
+            let bytes = match changes.get(index + 1) {
+                Some(next) => format!("{from}-{}", next.nbytes - 1),
+                None if from == 0 => "any".to_owned(),
                 None => format!("{from}+"),
             };
-            let _ = writeln!(
-                text,
-                "{:13} {bytes:13} {members:8} {nodes:8} any       {shared:15} {algorithm}",
-                self.operation
+            text += &format!(
+                "{:13} {bytes:13} {members:8} {nodes:8} any       {shared:15} {}\n",
+                self.operation, change.algorithm
             );
         }
         text
@@ -60,30 +78,35 @@ impl MeasuredRow {
     /// Returns the algorithms by ascending sizes, each with the size from which on it is used. Of
     /// those that are as fast as the fastest ([`AS_FAST`]), the one of the next smaller size has
     /// precedence, then the built-in choice.
-    fn changes(&self) -> Vec<(usize, &'static str)> {
+    fn changes(&self) -> Vec<Change> {
         let mut built_in = Table::default();
         built_in.complete();
-        let mut changes: Vec<(usize, &'static str)> = Vec::new();
-        for (nbytes, times) in &self.times {
+
+        let mut changes: Vec<Change> = Vec::new();
+        for MeasuredSize { nbytes, times } in &self.sizes {
             let fastest = times
                 .iter()
-                .map(|&(_, seconds)| seconds)
+                .map(|time| time.seconds)
                 .fold(f64::INFINITY, f64::min);
-            let is_fast = |name: &str| {
-                times
-                    .iter()
-                    .any(|&(n, t)| n == name && t <= fastest * AS_FAST)
-            };
+            let fast: Vec<&'static str> = times
+                .iter()
+                .filter(|time| time.seconds <= fastest * AS_FAST)
+                .map(|time| time.algorithm)
+                .collect();
+
+            let former = changes.last().map(|change| change.algorithm);
             let usual = built_in.chosen(self.operation, *nbytes, &self.facts);
-            let former = changes
-                .last()
-                .map(|&(_, name)| name)
-                .filter(|name| is_fast(name));
-            let known = former.or(usual.filter(|name| is_fast(name)));
-            let best = known.or_else(|| times.iter().find(|(name, _)| is_fast(name)).map(|t| t.0));
-            let Some(best) = best else { continue };
-            if changes.last().is_none_or(|&(_, name)| name != best) {
-                changes.push((if changes.is_empty() { 0 } else { *nbytes }, best));
+            let best = [former, usual, fast.first().copied()]
+                .into_iter()
+                .flatten()
+                .find(|algorithm| fast.contains(algorithm));
+            let Some(algorithm) = best else {
+                continue;
+            };
+            if former != Some(algorithm) {
+                // The first algorithm also gets the sizes below those that were measured.
+                let nbytes = if changes.is_empty() { 0 } else { *nbytes };
+                changes.push(Change { nbytes, algorithm });
             }
         }
         changes
@@ -103,13 +126,18 @@ mod tests {
             pair_flags: true,
             lines: false,
         };
-        let times = times.iter().map(|&(nbytes, bruck, ring)| {
-            (nbytes, vec![("bruck", bruck * 1e-6), ("ring", ring * 1e-6)])
+        let time = |algorithm, microseconds: f64| CallTime {
+            algorithm,
+            seconds: microseconds * 1e-6,
+        };
+        let sizes = times.iter().map(|&(nbytes, bruck, ring)| MeasuredSize {
+            nbytes,
+            times: vec![time("bruck", bruck), time("ring", ring)],
         });
         MeasuredRow {
             operation: "collect",
             facts,
-            times: times.collect(),
+            sizes: sizes.collect(),
         }
     }
 

@@ -16,12 +16,15 @@ impl CpuSet {
         let mut set = CpuSet::default();
         for range in list.trim().split(',').filter(|range| !range.is_empty()) {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+            let first: u32 = first.parse().ok()?;
+            let last: u32 = last.parse().ok()?;
             // No machine has that many CPUs, so a larger number is an error.
             if first > last || last >= 1 << 20 {
                 return None;
             }
-            (first..=last).for_each(|cpu| set.insert(cpu));
+            for cpu in first..=last {
+                set.insert(cpu);
+            }
         }
         Some(set)
     }
@@ -51,11 +54,11 @@ impl CpuSet {
 
     /// Returns the CPUs, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        let bits = |word: u64| (0..64).filter(move |bit| word >> bit & 1 == 1);
-        self.words
-            .iter()
-            .zip(0u32..)
-            .flat_map(move |(&word, at)| bits(word).map(move |b| at * 64 + b))
+        self.words.iter().zip(0u32..).flat_map(|(&word, index)| {
+            (0..64)
+                .filter(move |bit| word >> bit & 1 == 1)
+                .map(move |bit| index * 64 + bit)
+        })
     }
 
     /// Returns the number of CPUs.
@@ -97,12 +100,11 @@ impl CpuSet {
 
     /// Adds the CPUs of another set.
     pub fn extend(&mut self, other: &CpuSet) {
-        self.words
-            .resize(self.words.len().max(other.words.len()), 0);
-        self.words
-            .iter_mut()
-            .zip(&other.words)
-            .for_each(|(own, more)| *own |= more);
+        let n_words = self.words.len().max(other.words.len());
+        self.words.resize(n_words, 0);
+        for (own, more) in self.words.iter_mut().zip(&other.words) {
+            *own |= more;
+        }
     }
 
     fn trim(&mut self) {
@@ -115,7 +117,9 @@ impl CpuSet {
 impl FromIterator<u32> for CpuSet {
     fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> CpuSet {
         let mut set = CpuSet::default();
-        cpus.into_iter().for_each(|cpu| set.insert(cpu));
+        for cpu in cpus {
+            set.insert(cpu);
+        }
         set
     }
 }
@@ -129,9 +133,10 @@ impl fmt::Display for CpuSet {
             while let Some(next) = cpus.next_if(|&next| next == last + 1) {
                 last = next;
             }
-            match last - first {
-                0 => write!(f, "{comma}{first}")?,
-                _ => write!(f, "{comma}{first}-{last}")?,
+
+            write!(f, "{comma}{first}")?;
+            if last > first {
+                write!(f, "-{last}")?;
             }
             comma = ",";
         }

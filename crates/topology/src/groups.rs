@@ -104,13 +104,15 @@ fn number(file: &Path) -> Option<u64> {
 
 /// Returns the sum of the values with these names. Each line of `text` has a name and a value.
 fn sum(text: &str, names: &[&str]) -> u64 {
-    let figure = |line: &str| {
-        let (name, figure) = line.split_once(' ')?;
-        names
-            .contains(&name)
-            .then(|| figure.trim().parse::<u64>().ok())?
-    };
-    text.lines().filter_map(figure).sum()
+    let mut sum = 0;
+    for line in text.lines() {
+        if let Some((name, value)) = line.split_once(' ')
+            && names.contains(&name)
+        {
+            sum += value.trim().parse::<u64>().unwrap_or(0);
+        }
+    }
+    sum
 }
 
 /// Returns the directories of the groups that contain this process, in each hierarchy the innermost
@@ -123,44 +125,62 @@ fn control_groups() -> Vec<PathBuf> {
 fn dirs(groups: &str, mounts: &str) -> Vec<PathBuf> {
     let mut dirs = Vec::new();
     for line in groups.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
+        // A line has the number of the hierarchy, its controllers and the path of the group.
+        let fields: Vec<&str> = line.splitn(3, ':').collect();
+        let [_, controllers, path] = fields[..] else {
             continue;
         };
-        let Some((root, at)) = mounts
+        let mounted = mounts
             .lines()
-            .find_map(|mount| hierarchy(mount, controllers))
-        else {
+            .find_map(|mount| Hierarchy::of_mount(mount, controllers));
+        let Some(Hierarchy { root, mount_point }) = mounted else {
             continue;
         };
+
         // Groups above the root of the mount are not visible from here.
         let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
-        dirs.extend(below.ancestors().map(|below| at.join(below)));
+        dirs.extend(below.ancestors().map(|below| mount_point.join(below)));
     }
     dirs
 }
 
-/// Parses a line of /proc/self/mountinfo. Returns the root and the mount point of the hierarchy if
-/// it has one of `controllers`, a list in the form of /proc/self/cgroup. An empty list denotes
-/// version 2. Controllers that are not in [`CONTROLLERS`] are ignored.
-fn hierarchy<'a>(mount: &'a str, controllers: &str) -> Option<(&'a Path, &'a Path)> {
-    let (front, back) = mount.split_once(" - ")?;
-    let mut front = front.split(' ').skip(3);
-    let (root, at) = (front.next()?, front.next()?);
-    let mut back = back.split(' ');
-    let (kind, options) = (back.next()?, back.nth(1)?);
-    let is_wanted = match controllers {
-        "" => kind == "cgroup2",
-        some => {
-            let of_interest = |name: &&str| CONTROLLERS.contains(name);
+/// A mounted hierarchy of control groups.
+struct Hierarchy<'a> {
+    /// The group that is mounted.
+    root: &'a Path,
+    mount_point: &'a Path,
+}
+
+impl Hierarchy<'_> {
+    /// Parses a line of /proc/self/mountinfo. Returns the hierarchy if it has one of `controllers`,
+    /// a list in the form of /proc/self/cgroup. An empty list denotes version 2. Controllers that
+    /// are not in [`CONTROLLERS`] are ignored.
+    fn of_mount<'a>(mount: &'a str, controllers: &str) -> Option<Hierarchy<'a>> {
+        // Optional fields end with a hyphen. The kind, the source and the options follow it.
+        let (front, back) = mount.split_once(" - ")?;
+        let mut front = front.split(' ').skip(3);
+        let root = front.next()?;
+        let mount_point = front.next()?;
+        let mut back = back.split(' ');
+        let kind = back.next()?;
+        let options: Vec<&str> = back.nth(1)?.split(',').collect();
+
+        let is_wanted = if controllers.is_empty() {
+            kind == "cgroup2"
+        } else {
             kind == "cgroup"
-                && some
+                && controllers
                     .split(',')
-                    .filter(of_interest)
-                    .any(|name| options.split(',').any(|option| option == name))
+                    .any(|name| CONTROLLERS.contains(&name) && options.contains(&name))
+        };
+        if !is_wanted {
+            return None;
         }
-    };
-    is_wanted.then_some((Path::new(root), Path::new(at)))
+        Some(Hierarchy {
+            root: Path::new(root),
+            mount_point: Path::new(mount_point),
+        })
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, c_char, c_int, c_uint};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -119,10 +119,10 @@ impl Loaded {
     /// Loads the description that was set, or this machine. Objects exist only afterwards.
     fn load(&mut self) -> io::Result<()> {
         // SAFETY: a topology that is not loaded yet; every caller loads once.
-        match unsafe { self.hwloc.hwloc_topology_load(self.handle) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+        if unsafe { self.hwloc.hwloc_topology_load(self.handle) } != 0 {
+            return Err(io::Error::last_os_error());
         }
+        Ok(())
     }
 
     fn version(&self) -> String {
@@ -162,10 +162,13 @@ impl Loaded {
         // -1 asks for the first CPU, and the result -1 says that there is no further one.
         // SAFETY: a bitmap of the topology, which is borrowed.
         let next = |after: c_int| unsafe { self.hwloc.hwloc_bitmap_next(set, after) };
-        let first = next(-1);
-        std::iter::successors(Some(first), |&cpu| Some(next(cpu)))
-            .map_while(|cpu| u32::try_from(cpu).ok())
-            .collect()
+        let mut cpus = CpuSet::default();
+        let mut cpu = next(-1);
+        while let Ok(number) = u32::try_from(cpu) {
+            cpus.insert(number);
+            cpu = next(cpu);
+        }
+        cpus
     }
 
     fn topology(&self, source: String) -> Topology {
@@ -187,7 +190,9 @@ impl Loaded {
         };
         // SAFETY: a loaded topology; the bitmap lives as long as it.
         let allowed = unsafe { self.hwloc.hwloc_topology_get_allowed_cpuset(self.handle) };
-        let (nics, notes) = self.nics();
+
+        let mut notes = Vec::new();
+        let nics = self.nics(&mut notes);
         Topology {
             source,
             notes,
@@ -204,8 +209,9 @@ impl Loaded {
         }
     }
 
-    /// Returns the NICs of the machine, and a note on each that is down.
-    fn nics(&self) -> (Vec<Nic>, Vec<String>) {
+    /// Returns the NICs of the machine, and adds a note on each that is down.
+    fn nics(&self, notes: &mut Vec<String>) -> Vec<Nic> {
+        // By their addresses: the objects of one device need not follow each other.
         let mut device_nics: BTreeMap<String, DeviceNic> = BTreeMap::new();
         for device in self.at_depth(hw::HWLOC_TYPE_DEPTH_OS_DEVICE) {
             let Some(attributes) = attributes(device) else {
@@ -222,21 +228,20 @@ impl Loaded {
                 ..DeviceNic::default()
             });
             match kind {
-                hw::HWLOC_OBJ_OSDEV_OPENFABRICS => {
-                    device_nic.fabric.push((text(device.name), ports(device)))
-                }
+                hw::HWLOC_OBJ_OSDEV_OPENFABRICS => device_nic.fabric.push(FabricDevice {
+                    name: text(device.name),
+                    ports: ports(device),
+                }),
                 hw::HWLOC_OBJ_OSDEV_NETWORK => device_nic.interfaces.push(text(device.name)),
                 _ => {}
             }
         }
-        let mut notes = Vec::new();
-        (
-            device_nics
-                .into_values()
-                .flat_map(|device_nic| device_nic.nics(&mut notes))
-                .collect(),
-            notes,
-        )
+
+        let mut nics = Vec::new();
+        for device_nic in device_nics.into_values() {
+            nics.extend(device_nic.nics(notes));
+        }
+        nics
     }
 
     /// Returns the PCI device that an object belongs to, and the CPUs near it; `None` for an object
@@ -244,23 +249,25 @@ impl Loaded {
     fn pci_and_cpus(&self, device: &hwloc_obj) -> Option<(Pci, CpuSet)> {
         let pci = std::iter::successors(Some(device), |object| parent(object))
             .find(|object| object.type_ == hw::HWLOC_OBJ_PCI_DEVICE)?;
+        // Devices have no CPUs of their own in hwloc, but what they are attached to has.
         let near = std::iter::successors(Some(pci), |object| parent(object))
             .find(|object| !object.cpuset.is_null());
+        let near = match near {
+            Some(object) => self.cpus(object.cpuset),
+            None => CpuSet::default(),
+        };
+
         // SAFETY: `pcidev` is the field of the union for objects of this type.
         let attributes = unsafe { attributes(pci)?.pcidev };
-        let address = format!(
-            "{:04x}:{:02x}:{:02x}.{:x}",
-            attributes.domain, attributes.bus, attributes.dev, attributes.func
-        );
         let pci = Pci {
-            address,
+            address: format!(
+                "{:04x}:{:02x}:{:02x}.{:x}",
+                attributes.domain, attributes.bus, attributes.dev, attributes.func
+            ),
             class: attributes.class_id,
             vendor: attributes.vendor_id,
         };
-        Some((
-            pci,
-            near.map_or_else(CpuSet::default, |object| self.cpus(object.cpuset)),
-        ))
+        Some((pci, near))
     }
 }
 
@@ -276,9 +283,19 @@ struct Pci {
 struct DeviceNic {
     pci: Pci,
     near: CpuSet,
-    /// Fabric devices, with their ports and whether each port is up.
-    fabric: Vec<(String, Vec<(u32, bool)>)>,
+    fabric: Vec<FabricDevice>,
     interfaces: Vec<String>,
+}
+
+/// A device of a fabric in hwloc.
+struct FabricDevice {
+    name: String,
+    ports: Vec<Port>,
+}
+
+struct Port {
+    number: u32,
+    is_up: bool,
 }
 
 impl DeviceNic {
@@ -289,15 +306,19 @@ impl DeviceNic {
             mut fabric,
             interfaces,
         } = self;
-        let interface = interfaces.first().cloned();
+        // Versions of hwloc that do not know Slingshot report only the network interfaces. Each has
+        // the number of its device.
         if fabric.is_empty() && pci.vendor == SLINGSHOT {
-            // Versions of hwloc that do not know Slingshot report only the network interfaces. Each
-            // has the number of its device.
-            let names = interfaces
-                .iter()
-                .filter_map(|name| name.strip_prefix("hsn"));
-            fabric.extend(names.map(|number| (format!("cxi{number}"), Vec::new())));
+            for interface in &interfaces {
+                if let Some(number) = interface.strip_prefix("hsn") {
+                    fabric.push(FabricDevice {
+                        name: format!("cxi{number}"),
+                        ports: Vec::new(),
+                    });
+                }
+            }
         }
+
         let nic = |name: String, kind, port, interface| Nic {
             name,
             kind,
@@ -313,16 +334,17 @@ impl DeviceNic {
                 .map(|name| nic(name.clone(), NicKind::Ethernet, None, Some(name)))
                 .collect();
         }
+
+        let interface = interfaces.first();
         let mut nics = Vec::new();
-        for (name, ports) in fabric {
-            let up = ports
-                .iter()
-                .find(|(_, is_up)| *is_up)
-                .map(|(number, _)| *number);
-            match !ports.is_empty() && up.is_none() {
-                true => notes.push(format!("{name} has no port that is up")),
-                false => nics.push(nic(name, NicKind::Fabric, up, interface.clone())),
+        for FabricDevice { name, ports } in fabric {
+            let up = ports.iter().find(|port| port.is_up);
+            if !ports.is_empty() && up.is_none() {
+                notes.push(format!("{name} has no port that is up"));
+                continue;
             }
+            let port = up.map(|port| port.number);
+            nics.push(nic(name, NicKind::Fabric, port, interface.cloned()));
         }
         nics
     }
@@ -348,25 +370,24 @@ fn text(string: *const c_char) -> String {
         .into_owned()
 }
 
-/// Returns the ports of a fabric device, and whether each is up.
-fn ports(device: &hwloc_obj) -> Vec<(u32, bool)> {
-    let info = |at: c_uint| {
+/// Returns the ports of a fabric device, of which hwloc has texts such as `Port1State` and `4`.
+fn ports(device: &hwloc_obj) -> Vec<Port> {
+    let mut ports = Vec::new();
+    for index in 0..device.infos_count {
         // SAFETY: `infos` has `infos_count` entries.
-        let info = unsafe { device.infos.add(at as usize) };
+        let info = unsafe { device.infos.add(index as usize) };
         // SAFETY: one of the `infos_count` entries, which the library has filled.
-        unsafe { info.read() }
-    };
-    (0..device.infos_count)
-        .map(info)
-        .filter_map(|info| {
-            let name = text(info.name);
-            let number = name
-                .strip_prefix("Port")?
-                .strip_suffix("State")?
-                .parse()
-                .ok()?;
+        let info = unsafe { info.read() };
+
+        let name = text(info.name);
+        let number = name
+            .strip_prefix("Port")
+            .and_then(|rest| rest.strip_suffix("State"));
+        if let Some(number) = number.and_then(|number| number.parse().ok()) {
             // 4 is the kernel's number for the state of an active port.
-            Some((number, text(info.value).starts_with('4')))
-        })
-        .collect()
+            let is_up = text(info.value).starts_with('4');
+            ports.push(Port { number, is_up });
+        }
+    }
+    ports
 }

@@ -29,11 +29,10 @@ impl Topology {
     }
 
     fn within_affinity(mut self) -> Topology {
-        let mine = affinity();
-        self.usable = match self.usable.and(&mine) {
-            both if both.is_empty() => mine,
-            both => both,
-        };
+        let affinity = affinity();
+        let both = self.usable.and(&affinity);
+        // The affinity is what the kernel enforces, so it counts if the description contradicts it.
+        self.usable = if both.is_empty() { affinity } else { both };
         self
     }
 
@@ -65,14 +64,14 @@ pub fn has_choice() -> bool {
 /// Returns the NUMA node to which all of `cpus` belong; `None` if they belong to several or are
 /// none, or if only one node of this machine has CPUs.
 pub fn numa_node_of(cpus: &CpuSet) -> Option<u32> {
-    let numa = sysfs::numa(Path::new("/sys"));
     let topology = Topology {
-        numa,
+        numa: sysfs::numa(Path::new("/sys")),
         ..Topology::default()
     };
-    (topology.numa.len() > 1)
-        .then(|| topology.numa_of(cpus))?
-        .map(|numa| numa.index)
+    if topology.numa.len() <= 1 {
+        return None;
+    }
+    topology.numa_of(cpus).map(|numa| numa.index)
 }
 
 /// Returns the number of CPUs that this process may use at once, by its affinity and by the quota
@@ -85,10 +84,12 @@ pub fn cpus_at_once() -> usize {
 /// first ones.
 fn affinity() -> CpuSet {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let list = status
+    let allowed = status
         .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    list.and_then(CpuSet::parse)
-        .filter(|cpus| !cpus.is_empty())
-        .unwrap_or_else(|| (0..cpus_at_once() as u32).collect())
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .and_then(CpuSet::parse);
+    match allowed {
+        Some(cpus) if !cpus.is_empty() => cpus,
+        _ => (0..cpus_at_once() as u32).collect(),
+    }
 }

@@ -58,13 +58,14 @@ pub struct Nic {
 impl Nic {
     /// Returns the value of `SHMEM_NIC` that selects this NIC, such as `mlx5_0:1,ib0`.
     pub fn hint(&self) -> String {
-        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
-        let interface = self
-            .interface
-            .as_ref()
-            .map(|name| format!(",{name}"))
-            .unwrap_or_default();
-        format!("{}{port}{interface}", self.name)
+        let mut hint = self.name.clone();
+        if let Some(port) = self.port {
+            hint += &format!(":{port}");
+        }
+        if let Some(interface) = &self.interface {
+            hint += &format!(",{interface}");
+        }
+        hint
     }
 
     /// Returns the value of `UCX_NET_DEVICES` that selects this NIC, such as `mlx5_0:1`. `None` for
@@ -113,12 +114,15 @@ impl Topology {
             Level::L3 => usable(&mut self.l3.iter()),
             Level::Core => usable(&mut self.cores.iter()),
         };
-        match (sets.is_empty(), level) {
-            (false, _) => sets,
-            (true, Level::Package) => vec![self.usable.clone()],
-            (true, Level::Numa) => self.cpu_sets(Level::Package),
-            (true, Level::L3) => self.cpu_sets(Level::Numa),
-            (true, Level::Core) => self
+        if !sets.is_empty() {
+            return sets;
+        }
+
+        match level {
+            Level::Package => vec![self.usable.clone()],
+            Level::Numa => self.cpu_sets(Level::Package),
+            Level::L3 => self.cpu_sets(Level::Numa),
+            Level::Core => self
                 .usable
                 .iter()
                 .map(|cpu| CpuSet::from_iter([cpu]))
@@ -129,13 +133,16 @@ impl Topology {
     /// Returns the union of the sets of [`cpu_sets`](Topology::cpu_sets) that have a CPU in common
     /// with `home`; if there are none, all usable CPUs.
     pub fn cpu_set_of(&self, level: Level, home: &CpuSet) -> CpuSet {
-        let sets = self.cpu_sets(level).into_iter();
-        sets.filter(|set| set.meets(home))
-            .reduce(|mut all, set| {
-                all.extend(&set);
-                all
-            })
-            .unwrap_or_else(|| self.usable.clone())
+        let mut union = CpuSet::default();
+        for set in self.cpu_sets(level) {
+            if set.meets(home) {
+                union.extend(&set);
+            }
+        }
+        if union.is_empty() {
+            return self.usable.clone();
+        }
+        union
     }
 
     /// Returns the NUMA node to which all of `cpus` belong; `None` if they belong to several or are
@@ -149,12 +156,18 @@ impl Topology {
     /// Returns the NICs among which PEs choose: the InfiniBand NICs if there are any, otherwise
     /// those of other fabrics, and without any fabric all NICs.
     pub fn choice(&self) -> Vec<&Nic> {
-        let of = |test: &dyn Fn(&Nic) -> bool| self.nics.iter().filter(|nic| test(nic)).collect();
-        let kinds: [Vec<&Nic>; 2] = [
-            of(&|nic| nic.kind == NicKind::Fabric && nic.is_infiniband),
-            of(&|nic| nic.kind == NicKind::Fabric),
-        ];
-        let fabric = kinds.into_iter().find(|nics| !nics.is_empty());
-        fabric.unwrap_or_else(|| self.nics.iter().collect())
+        let all: Vec<&Nic> = self.nics.iter().collect();
+        let mut fabric = all.clone();
+        fabric.retain(|nic| nic.kind == NicKind::Fabric);
+        let mut infiniband = fabric.clone();
+        infiniband.retain(|nic| nic.is_infiniband);
+
+        if !infiniband.is_empty() {
+            infiniband
+        } else if !fabric.is_empty() {
+            fabric
+        } else {
+            all
+        }
     }
 }

@@ -22,16 +22,15 @@ pub fn assign(nics: &[&Nic], packages: &[CpuSet], homes: &[CpuSet]) -> Vec<Optio
     let mut users = vec![0usize; nics.len()];
     let mut chosen = vec![None; homes.len()];
     for wanted in [Distance::Near, Distance::SamePackage, Distance::Elsewhere] {
-        for (home, chosen) in homes
-            .iter()
-            .zip(&mut chosen)
-            .filter(|(_, chosen)| chosen.is_none())
-        {
-            let candidates =
-                (0..nics.len()).filter(|&at| distance(nics[at], packages, home) <= wanted);
-            *chosen = candidates.min_by_key(|&at| users[at]);
-            if let Some(at) = *chosen {
-                users[at] += 1;
+        for (home, chosen) in homes.iter().zip(&mut chosen) {
+            if chosen.is_some() {
+                continue;
+            }
+            *chosen = (0..nics.len())
+                .filter(|&nic| distance(nics[nic], packages, home) <= wanted)
+                .min_by_key(|&nic| users[nic]);
+            if let Some(nic) = *chosen {
+                users[nic] += 1;
             }
         }
     }
@@ -39,10 +38,14 @@ pub fn assign(nics: &[&Nic], packages: &[CpuSet], homes: &[CpuSet]) -> Vec<Optio
 }
 
 fn distance(nic: &Nic, packages: &[CpuSet], home: &CpuSet) -> Distance {
-    let beside = |package: &&CpuSet| package.meets(home) && package.meets(&nic.near);
+    // An unknown location counts as near, so that all NICs are used.
     if nic.near.is_empty() || home.is_empty() || nic.near.meets(home) {
-        Distance::Near
-    } else if packages.iter().any(|package| beside(&package)) {
+        return Distance::Near;
+    }
+    let share_package = packages
+        .iter()
+        .any(|package| package.meets(home) && package.meets(&nic.near));
+    if share_package {
         Distance::SamePackage
     } else {
         Distance::Elsewhere

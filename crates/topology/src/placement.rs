@@ -78,9 +78,10 @@ impl BindTo {
     /// memory and NIC and leaves room for its threads. Otherwise, and if PEs outnumber the CPUs,
     /// which the kernel then shares better, PEs are not bound.
     pub fn usual(topology: &Topology, n_pes: u32, at_once: usize) -> BindTo {
-        match n_pes as usize <= at_once && topology.cpu_sets(Level::Numa).len() > 1 {
-            true => BindTo::Numa,
-            false => BindTo::None,
+        if n_pes as usize <= at_once && topology.cpu_sets(Level::Numa).len() > 1 {
+            BindTo::Numa
+        } else {
+            BindTo::None
         }
     }
 
@@ -140,13 +141,14 @@ pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> 
     let homes = homes(topology, n_pes as usize, map_by);
     let choice = topology.choice();
     let nics = nics::assign(&choice, &topology.packages, &homes);
-    let place = |(home, nic): (CpuSet, Option<usize>)| {
+    let mut placements = Vec::with_capacity(homes.len());
+    for (home, nic) in homes.into_iter().zip(nics) {
         let binding = bind_to
             .level()
             .map(|level| topology.cpu_set_of(level, &home));
-        PePlacement { home, binding, nic }
-    };
-    let placements = homes.into_iter().zip(nics).map(place).collect();
+        placements.push(PePlacement { home, binding, nic });
+    }
+
     let mut notes = Vec::new();
     if !choice.is_empty() && choice.iter().all(|nic| nic.near.is_empty()) {
         notes.push(format!(
@@ -169,22 +171,7 @@ fn homes(topology: &Topology, n_pes: usize, map_by: MapBy) -> Vec<CpuSet> {
     if cores.is_empty() {
         return vec![CpuSet::default(); n_pes];
     }
-    let in_turn = |level| {
-        let sets = topology.cpu_sets(level);
-        let cores_of = |set: &CpuSet| -> Vec<&CpuSet> {
-            cores.iter().filter(|core| core.meets(set)).collect()
-        };
-        let groups: Vec<Vec<&CpuSet>> = sets
-            .iter()
-            .map(cores_of)
-            .filter(|group| !group.is_empty())
-            .collect();
-        let home = |pe: usize| {
-            let group = &groups[pe % groups.len()];
-            group[pe / groups.len() % group.len()].clone()
-        };
-        (0..n_pes).map(home).collect()
-    };
+
     match map_by {
         MapBy::Spread => (0..n_pes)
             .map(|pe| cores[pe * cores.len() / n_pes].clone())
@@ -196,10 +183,26 @@ fn homes(topology: &Topology, n_pes: usize, map_by: MapBy) -> Vec<CpuSet> {
             slots.cycle().take(n_pes).cloned().collect()
         }
         MapBy::Core => cores.iter().cycle().take(n_pes).cloned().collect(),
-        MapBy::L3 => in_turn(Level::L3),
-        MapBy::Numa => in_turn(Level::Numa),
-        MapBy::Socket => in_turn(Level::Package),
+        MapBy::L3 => in_turn(&cores, &topology.cpu_sets(Level::L3), n_pes),
+        MapBy::Numa => in_turn(&cores, &topology.cpu_sets(Level::Numa), n_pes),
+        MapBy::Socket => in_turn(&cores, &topology.cpu_sets(Level::Package), n_pes),
     }
+}
+
+/// Returns the cores of PEs that go to each of these sets in turn, and within a set to one core
+/// after the other.
+fn in_turn(cores: &[CpuSet], sets: &[CpuSet], n_pes: usize) -> Vec<CpuSet> {
+    let groups: Vec<Vec<&CpuSet>> = sets
+        .iter()
+        .map(|set| cores.iter().filter(|core| core.meets(set)).collect())
+        .filter(|group: &Vec<&CpuSet>| !group.is_empty())
+        .collect();
+    (0..n_pes)
+        .map(|pe| {
+            let group = &groups[pe % groups.len()];
+            group[pe / groups.len() % group.len()].clone()
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! read are unknown, which is no error.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::cpus::CpuSet;
 use crate::model::{Nic, NicKind, Numa, Topology};
@@ -11,6 +11,7 @@ use crate::model::{Nic, NicKind, Numa, Topology};
 pub(crate) fn read(root: &Path) -> Topology {
     let cpus = root.join("devices/system/cpu");
     let usable = list(&cpus.join("online")).unwrap_or_default();
+    // Each CPU has a file with its group.
     let groups = |file: &str| -> Vec<CpuSet> {
         let mut groups: Vec<CpuSet> = Vec::new();
         for cpu in usable.iter() {
@@ -30,20 +31,16 @@ pub(crate) fn read(root: &Path) -> Topology {
         usable: usable.clone(),
         ..Topology::default()
     };
+
     // Sorts cores so that close ones follow each other, since CPUs of one package need not have
     // consecutive numbers.
-    let position = |core: &CpuSet| {
-        let of = |sets: &[CpuSet]| sets.iter().position(|set| set.meets(core));
+    let mut cores = std::mem::take(&mut topology.cores);
+    cores.sort_by_key(|core| {
+        let package = topology.packages.iter().position(|set| set.meets(core));
         let numa = topology.numa.iter().position(|numa| numa.cpus.meets(core));
-        (
-            of(&topology.packages),
-            numa,
-            of(&topology.l3),
-            core.iter().next(),
-        )
-    };
-    let mut cores = topology.cores.clone();
-    cores.sort_by_key(position);
+        let l3 = topology.l3.iter().position(|set| set.meets(core));
+        (package, numa, l3, core.iter().next())
+    });
     topology.cores = cores;
     topology
 }
@@ -52,82 +49,92 @@ pub(crate) fn read(root: &Path) -> Topology {
 pub(crate) fn numa(root: &Path) -> Vec<Numa> {
     let nodes = root.join("devices/system/node");
     let indices = list(&nodes.join("online")).unwrap_or_default();
-    let node = |index: u32| {
+    let mut numa = Vec::new();
+    for index in indices.iter() {
         let dir = nodes.join(format!("node{index}"));
-        let cpus = list(&dir.join("cpulist")).filter(|cpus| !cpus.is_empty())?;
+        let cpus = list(&dir.join("cpulist")).unwrap_or_default();
+        if cpus.is_empty() {
+            continue;
+        }
         let info = fs::read_to_string(dir.join("meminfo")).unwrap_or_default();
-        let total = info.lines().find_map(|line| line.split_once("MemTotal:"));
-        let kib = total.and_then(|(_, rest)| rest.trim().split(' ').next()?.parse::<u64>().ok());
-        Some(Numa {
+        numa.push(Numa {
             index,
-            nbytes: kib.unwrap_or(0) << 10,
+            nbytes: total_kib(&info).unwrap_or(0) << 10,
             cpus,
-        })
-    };
-    indices.iter().filter_map(node).collect()
+        });
+    }
+    numa
+}
+
+/// Returns the size of the memory of a node, from its file meminfo.
+fn total_kib(meminfo: &str) -> Option<u64> {
+    let (_, total) = meminfo
+        .lines()
+        .find_map(|line| line.split_once("MemTotal:"))?;
+    total.trim().split(' ').next()?.parse().ok()
 }
 
 /// Returns true if there is more than one NUMA node, or more than one NIC of a fabric.
 pub(crate) fn has_choice(root: &Path) -> bool {
-    let nodes = list(&root.join("devices/system/node/online"));
-    let found_nics = fabric_names(root);
-    nodes.is_some_and(|nodes| nodes.len() > 1) || found_nics.len() > 1
+    let nodes = list(&root.join("devices/system/node/online")).unwrap_or_default();
+    nodes.len() > 1 || fabric_devices(root).len() > 1
 }
 
 /// The directories under /sys that list the NICs of fabrics.
 const FABRICS: [&str; 2] = ["class/infiniband", "class/cxi"];
 
-fn fabric_names(root: &Path) -> Vec<(String, std::path::PathBuf)> {
-    let mut all = Vec::new();
+/// A device of a fabric in /sys.
+struct FabricDevice {
+    name: String,
+    dir: PathBuf,
+}
+
+/// Returns the devices of fabrics, in the order of their names.
+fn fabric_devices(root: &Path) -> Vec<FabricDevice> {
+    let mut devices = Vec::new();
     for class in FABRICS {
-        let entries = fs::read_dir(root.join(class))
-            .into_iter()
-            .flatten()
-            .flatten();
-        all.extend(entries.map(|entry| {
-            (
-                entry.file_name().to_string_lossy().into_owned(),
-                entry.path(),
-            )
-        }));
+        let dir = root.join(class);
+        for name in names(&dir) {
+            let dir = dir.join(&name);
+            devices.push(FabricDevice { name, dir });
+        }
     }
-    all.sort();
-    all
+    devices.sort_by(|one, other| one.name.cmp(&other.name));
+    devices
 }
 
 fn nics(root: &Path) -> Vec<Nic> {
-    let found_nic = |(name, dir): (String, std::path::PathBuf)| {
-        let device = dir.join("device");
-        let state = |port: &u32| {
-            let text = fs::read_to_string(dir.join(format!("ports/{port}/state")));
-            text.is_ok_and(|text| text.starts_with("4:"))
-        };
-        let has_ports = dir.join("ports").exists();
-        let port = (1..=4).find(state);
-        if has_ports && port.is_none() {
-            return None;
-        }
-        let mut interfaces = names(&device.join("net"));
-        interfaces.sort();
-        let pci = fs::canonicalize(&device).ok();
-        let pci = pci.as_deref().and_then(Path::file_name).unwrap_or_default();
-        let class = fs::read_to_string(device.join("class")).unwrap_or_default();
-        Some(Nic {
-            name,
-            kind: NicKind::Fabric,
-            port,
-            interface: interfaces.into_iter().next(),
-            pci: pci.to_string_lossy().into_owned(),
-            is_infiniband: class.starts_with("0x0207"),
-            near: list(&device.join("local_cpulist")).unwrap_or_default(),
-        })
-    };
-    fabric_names(root)
-        .into_iter()
-        .filter_map(found_nic)
-        .collect()
+    fabric_devices(root).into_iter().filter_map(nic).collect()
 }
 
+/// Returns the NIC of a device; `None` if it has ports, none of which is active.
+fn nic(FabricDevice { name, dir }: FabricDevice) -> Option<Nic> {
+    // 4 is the kernel's number for the state of an active port.
+    let port = (1..=4).find(|port| {
+        let state = fs::read_to_string(dir.join(format!("ports/{port}/state")));
+        state.is_ok_and(|text| text.starts_with("4:"))
+    });
+    let has_ports = dir.join("ports").exists();
+    if has_ports && port.is_none() {
+        return None;
+    }
+
+    let device = dir.join("device");
+    let pci = fs::canonicalize(&device).ok();
+    let pci = pci.as_deref().and_then(Path::file_name).unwrap_or_default();
+    let class = fs::read_to_string(device.join("class")).unwrap_or_default();
+    Some(Nic {
+        name,
+        kind: NicKind::Fabric,
+        port,
+        interface: names(&device.join("net")).into_iter().min(),
+        pci: pci.to_string_lossy().into_owned(),
+        is_infiniband: class.starts_with("0x0207"),
+        near: list(&device.join("local_cpulist")).unwrap_or_default(),
+    })
+}
+
+/// Returns the names in a directory; none if there is no such directory.
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries
@@ -195,17 +202,17 @@ mod tests {
             files.push((format!("{dir}/topology/thread_siblings_list"), own));
         }
         let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), *t)).collect();
+
         let root = sys(&files);
         let topology = read(root.path());
         let shown = |sets: &[CpuSet]| sets.iter().map(CpuSet::to_string).collect::<Vec<_>>();
         assert_eq!(shown(&topology.packages), ["0,2", "1,3"]);
         assert_eq!(shown(&topology.cores), ["0", "2", "1", "3"]);
-        assert_eq!(
-            (topology.numa[0].nbytes, topology.numa[1].index),
-            (1 << 20, 1)
-        );
+        assert_eq!(topology.numa[0].nbytes, 1 << 20);
+        assert_eq!(topology.numa[1].index, 1);
         assert!(topology.l3.is_empty());
         assert_eq!(topology.usable.to_string(), "0-3");
+
         let [cxi, mlx] = &topology.nics[..] else {
             panic!("{:?}", topology.nics)
         };

@@ -76,13 +76,17 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_attempts_end() {
-        let (limit, start) = (Duration::from_secs(2), Instant::now());
+        let limit = Duration::from_secs(2);
+        let start = Instant::now();
         let mut attempts = Attempts::new(start);
-        let (mut now, mut pauses) = (start, Vec::new());
+
+        let mut now = start;
+        let mut pauses = Vec::new();
         while attempts.record_refusal(now, limit) {
             pauses.push(attempts.next() - now);
             now = attempts.next();
         }
+
         assert!(now - start >= limit && now - start <= limit + LONGEST_PAUSE);
         assert!(pauses.is_sorted() && pauses[0] == FIRST_PAUSE);
         assert_eq!(pauses.last(), Some(&LONGEST_PAUSE));

@@ -118,7 +118,10 @@ impl Facts {
 
     fn check(&self, purpose: &str, proof: &[u8]) -> Result<(), Violation> {
         let is_right = self.about(|facts| self.secret.is_tag(purpose, facts, proof));
-        is_right.then_some(()).ok_or(Violation::Secret)
+        if !is_right {
+            return Err(Violation::Secret);
+        }
+        Ok(())
     }
 
     fn key(&self, direction: &str) -> Secret {
@@ -182,9 +185,11 @@ impl Acceptor {
         let (from, rest) = claim.split_first_chunk().expect("a claim is longer");
         let (to, rest) = rest.split_first_chunk().expect("a claim is longer");
         let (nonce, proof) = rest.split_first_chunk().expect("a claim is longer");
+
         if u32::from_le_bytes(*to) != self.facts.to {
             return Err(Violation::WrongPe);
         }
+
         self.facts.from = u32::from_le_bytes(*from);
         self.facts.claimed = *nonce;
         self.facts.check(CLAIMS, proof)?;
@@ -198,8 +203,7 @@ impl Acceptor {
 
     /// Returns this end of the session that follows a welcome.
     pub fn session(&self) -> Session {
-        let [accepts, connects] = [ACCEPTS, CONNECTS].map(|end| self.facts.key(end));
-        Session::new(&accepts, &connects)
+        Session::new(&self.facts.key(ACCEPTS), &self.facts.key(CONNECTS))
     }
 }
 
@@ -249,12 +253,17 @@ impl Connector {
         if greeting[MAGIC] != version {
             return Err(Violation::Version(greeting[MAGIC]));
         }
+
+        // Before the proof, which is also about the nonce of the greeting.
         self.facts.greeted.copy_from_slice(&greeting[MAGIC + 1..]);
-        let Facts {
-            from, to, claimed, ..
-        } = &self.facts;
-        let words = [from.to_le_bytes(), to.to_le_bytes()];
-        let claim = [words.as_flattened(), claimed, &self.facts.prove(CLAIMS)].concat();
+
+        let claim = [
+            &self.facts.from.to_le_bytes()[..],
+            &self.facts.to.to_le_bytes(),
+            &self.facts.claimed,
+            &self.facts.prove(CLAIMS),
+        ]
+        .concat();
         Ok(claim.try_into().expect("the parts of a claim"))
     }
 
@@ -263,14 +272,18 @@ impl Connector {
     /// # Errors
     /// [`Violation::Secret`]: the other end refuses the claim, or does not prove itself.
     pub fn check(&self, answer: &[u8; ANSWER]) -> Result<Answer, Violation> {
-        let is = |kind: Answer| self.facts.check(kind.purpose(), answer).map(|()| kind);
-        is(Answer::Welcome).or_else(|_| is(Answer::Deferral))
+        // The answer is nothing but the proof, so its meaning is that of the proof which fits.
+        for kind in [Answer::Welcome, Answer::Deferral] {
+            if self.facts.check(kind.purpose(), answer).is_ok() {
+                return Ok(kind);
+            }
+        }
+        Err(Violation::Secret)
     }
 
     /// Returns this end of the session that follows a welcome.
     pub fn session(&self) -> Session {
-        let [accepts, connects] = [ACCEPTS, CONNECTS].map(|end| self.facts.key(end));
-        Session::new(&connects, &accepts)
+        Session::new(&self.facts.key(CONNECTS), &self.facts.key(ACCEPTS))
     }
 }
 

@@ -54,20 +54,20 @@ impl Session {
         }
     }
 
-    /// Works as [`Sealer::seal`].
+    /// Returns the bytes to send for these. They must be sent in the order of the calls.
     pub fn seal(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.sealer.seal(bytes)
     }
 
-    /// Works as [`Opener::received`].
+    /// Adds bytes that have arrived from the other end. After an error they are dropped.
     pub fn received(&mut self, bytes: &[u8]) {
         self.opener.received(bytes);
     }
 
-    /// Works as [`Opener::take`].
+    /// Returns the next piece that has arrived as a whole; `None` if there is none.
     ///
     /// # Errors
-    /// As [`Opener::take`].
+    /// If the bytes are not those that the other end has sealed. The session is over then.
     pub fn take(&mut self) -> Result<Option<Vec<u8>>, Forged> {
         self.opener.take()
     }
@@ -137,19 +137,22 @@ impl Opener {
         let Some((size, rest)) = self.received.split_first_chunk::<HEADER>() else {
             return Ok(None);
         };
+
+        // The size itself is not authenticated. A wrong one must not make this end wait for bytes
+        // that never come, or keep more than a piece in memory.
         let size = u32::from_le_bytes(*size) as usize;
         if !(TAG..=PIECE + TAG).contains(&size) {
             return Err(Forged);
         }
+
         let Some(sealed) = rest.get(..size) else {
             return Ok(None);
         };
+        // Only here, where the piece is complete: each piece has a number of its own.
         let nonce = self.key.next_nonce();
-        let piece = self
-            .key
-            .cipher
-            .decrypt(&nonce, sealed)
-            .map_err(|_| Forged)?;
+        let cipher = &self.key.cipher;
+        let piece = cipher.decrypt(&nonce, sealed).map_err(|_| Forged)?;
+
         self.received.drain(..HEADER + size);
         Ok(Some(piece))
     }
@@ -192,8 +195,9 @@ mod tests {
 
     fn ends() -> (Sealer, Opener) {
         let [one, other] = [b"one", b"two"].map(|text| Secret::new(text));
-        let (here, there) = (Session::new(&one, &other), Session::new(&other, &one));
-        (here.split().0, there.split().1)
+        let (sealer, _) = Session::new(&one, &other).split();
+        let (_, opener) = Session::new(&other, &one).split();
+        (sealer, opener)
     }
 
     fn all(opener: &mut Opener) -> Result<Vec<u8>, Forged> {
@@ -209,8 +213,10 @@ mod tests {
         let (mut sealer, mut opener) = ends();
         let long: Vec<u8> = (0..3 * PIECE + 7).map(|i| i as u8).collect();
         let sent = sealer.seal(&long);
+
         opener.received(&sent[..PIECE]);
         assert_eq!(opener.take(), Ok(None), "not even one piece");
+
         opener.received(&sent[PIECE..]);
         assert_eq!(all(&mut opener), Ok(long));
     }
@@ -218,13 +224,16 @@ mod tests {
     #[test]
     fn pieces_that_are_left_out_or_sent_again_are_noticed() {
         let (mut sealer, mut opener) = ends();
-        let (first, second) = (sealer.seal(b"first"), sealer.seal(b"second"));
+        let first = sealer.seal(b"first");
+        let second = sealer.seal(b"second");
+
         opener.received(&second);
         assert_eq!(opener.take(), Err(Forged));
         opener.received(&first);
         assert_eq!(opener.take(), Err(Forged), "the session is over");
         assert!(opener.received.is_empty(), "a flood takes no memory");
-        let mut again = ends().1;
+
+        let (_, mut again) = ends();
         again.received(&[&first[..], &first].concat());
         assert_eq!(again.take(), Ok(Some(b"first".to_vec())));
         assert_eq!(again.take(), Err(Forged));
@@ -233,7 +242,7 @@ mod tests {
     #[test]
     fn a_size_that_no_piece_has_is_refused_at_once() {
         for size in [0, TAG - 1, PIECE + TAG + 1, u32::MAX as usize] {
-            let mut opener = ends().1;
+            let (_, mut opener) = ends();
             opener.received(&(size as u32).to_le_bytes());
             assert_eq!(opener.take(), Err(Forged), "{size}");
         }

@@ -137,10 +137,12 @@ impl Strangers {
                 },
             };
             self.short_since = None;
+
             if self.all.len() >= self.limits.n {
                 self.drop_oldest(Duration::ZERO);
             }
-            // One to which the greeting cannot be sent is gone.
+
+            // An error is not reported: one to which the greeting cannot be sent is gone.
             let greeted = acceptor(&socket).and_then(|acceptor| Stranger::greet(socket, acceptor));
             if let Ok(stranger) = greeted
                 && watch(&stranger.socket)
@@ -158,19 +160,19 @@ impl Strangers {
             self.short_since = None;
             return Ok(());
         }
+
+        // Not a young one: that may be a process of the job, about to send its claim.
         self.drop_oldest(OLD);
+
         let lasts = self.short_since.get_or_insert_with(Instant::now).elapsed();
         Err(Shortage { error, lasts })
     }
 
     /// Drops the oldest stranger, if it is older than `age`.
     fn drop_oldest(&mut self, age: Duration) {
-        let all = self.all.iter();
-        let oldest = all
-            .map(|(number, stranger)| (stranger.since, *number))
-            .min();
-        if let Some((since, number)) = oldest
-            && since.elapsed() > age
+        let oldest = self.all.iter().min_by_key(|(_, stranger)| stranger.since);
+        if let Some((&number, stranger)) = oldest
+            && stranger.since.elapsed() > age
         {
             self.all.remove(&number);
         }
@@ -186,19 +188,18 @@ impl Strangers {
         if matches!(checked, Ok(None)) {
             return Claim::Incomplete;
         }
+
         let stranger = self.all.remove(&number);
-        match (checked, stranger) {
-            (
-                Ok(Some(from)),
-                Some(Stranger {
-                    socket, acceptor, ..
-                }),
-            ) => Claim::Right(Proven {
+        if let Ok(Some(from)) = checked
+            && let Some(stranger) = stranger
+        {
+            Claim::Right(Proven {
                 from,
-                socket,
-                acceptor,
-            }),
-            _ => Claim::Refused,
+                socket: stranger.socket,
+                acceptor: stranger.acceptor,
+            })
+        } else {
+            Claim::Refused
         }
     }
 
@@ -224,8 +225,10 @@ impl Stranger {
     fn greet(socket: TcpStream, acceptor: Acceptor) -> io::Result<Stranger> {
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
-        // The buffer of a new socket has room for the greeting.
+
+        // This does not wait: the buffer of a new socket has room for the greeting.
         (&socket).write_all(&acceptor.greeting())?;
+
         Ok(Stranger {
             socket,
             acceptor,
@@ -246,10 +249,12 @@ impl Stranger {
                 Err(error) => return Err(error),
             }
         }
+
         let Ok(from) = self.acceptor.check(&self.claim) else {
             (&self.socket).write_all(&REFUSAL)?;
             return Err(ErrorKind::PermissionDenied.into());
         };
+
         // A process that has stopped waiting may have closed this connection and claimed on another
         // one.
         match self.socket.peek(&mut [0]) {
@@ -324,12 +329,14 @@ mod tests {
         let (listener, mut strangers) = strangers(4, Duration::from_secs(60));
         let mut client = client(&listener);
         accept(&mut strangers, &listener).expect("descriptors");
+
         let connector = claim(&mut client, b"secret");
         let Claim::Right(proven) = read(&mut strangers) else {
             panic!("the claim is right")
         };
         assert!(strangers.is_empty());
         assert_eq!(proven.from, 7);
+
         proven.answer(Answer::Deferral).expect("room");
         let mut answer = [0; ANSWER];
         client.read_exact(&mut answer).expect("an answer");
@@ -341,9 +348,11 @@ mod tests {
         let (listener, mut strangers) = strangers(4, Duration::from_secs(60));
         let mut client = client(&listener);
         accept(&mut strangers, &listener).expect("descriptors");
+
         claim(&mut client, b"another");
         assert!(matches!(read(&mut strangers), Claim::Refused));
         assert!(strangers.is_empty());
+
         let mut answer = [1; ANSWER];
         client.read_exact(&mut answer).expect("an answer");
         assert_eq!(answer, REFUSAL);
@@ -355,6 +364,7 @@ mod tests {
         let clients: Vec<TcpStream> = (0..3).map(|_| client(&listener)).collect();
         accept(&mut strangers, &listener).expect("descriptors");
         assert_eq!(strangers.all.len(), 2);
+
         std::thread::sleep(Duration::from_millis(2));
         strangers.expire();
         assert!(strangers.is_empty());
@@ -370,9 +380,11 @@ mod tests {
             strangers.accept(&listener, none, nobody, |_| true)
         };
         accept(&mut strangers).expect("nobody waits");
+
         let _client = client(&listener);
         let first = accept(&mut strangers).expect_err("one waits");
         assert_eq!(first.error.raw_os_error(), Some(24));
+
         std::thread::sleep(Duration::from_millis(2));
         let later = accept(&mut strangers).expect_err("it still waits");
         assert!(later.lasts > first.lasts);

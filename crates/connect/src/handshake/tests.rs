@@ -27,14 +27,18 @@ fn address(text: &str) -> SocketAddr {
 
 #[test]
 fn both_ends_with_the_secret_agree() {
-    let (mut target, mut origin) = (acceptor(), connector());
+    let mut target = acceptor();
+    let mut origin = connector();
     let claim = origin.claim(&target.greeting()).expect("a greeting");
     assert_eq!(target.check(&claim), Ok(5));
+
     for answer in [Answer::Welcome, Answer::Deferral] {
         assert_eq!(origin.check(&target.answer(answer)), Ok(answer));
     }
     assert_eq!(origin.check(&REFUSAL), Err(Violation::Secret));
-    let (mut there, mut here) = (target.session(), origin.session());
+
+    let mut there = target.session();
+    let mut here = origin.session();
     here.received(&there.seal(b"records"));
     assert_eq!(here.take(), Ok(Some(b"records".to_vec())));
     there.received(&here.seal(b"an answer"));
@@ -47,10 +51,12 @@ fn another_secret_is_refused_by_either_end() {
     let mut origin = Connector::new(PROTOCOL, &secret("another"), 5, 3, [2; NBYTES]);
     let claim = origin.claim(&target.greeting()).expect("a greeting");
     assert_eq!(target.check(&claim), Err(Violation::Secret));
+
     // A process that accepts any claim still cannot prove itself.
     let mut target = Acceptor::new(PROTOCOL, &secret("another"), 3, [1; NBYTES]);
     let claim = origin.claim(&target.greeting()).expect("a greeting");
     target.check(&claim).expect("the same secret");
+
     let mut other = connector();
     other.claim(&target.greeting()).expect("a greeting");
     let welcome = target.answer(Answer::Welcome);
@@ -75,6 +81,7 @@ fn a_proof_cannot_be_sent_back() {
     let claim = origin.claim(&acceptor().greeting()).expect("a greeting");
     let own = claim[CLAIM - ANSWER..].try_into().expect("its size");
     assert_eq!(origin.check(&own), Err(Violation::Secret));
+
     // And what an end seals with what it has received.
     let mut session = origin.session();
     let sealed = session.seal(b"records");
@@ -84,13 +91,17 @@ fn a_proof_cannot_be_sent_back() {
 
 #[test]
 fn a_relay_at_another_address_is_noticed() {
-    let (relay, real) = (address("172.17.0.1:5000"), address("10.0.0.1:5000"));
+    let relay = address("172.17.0.1:5000");
+    let real = address("10.0.0.1:5000");
     let mut origin = connector().bound_to(relay);
     let mut target = acceptor().bound_to(real);
+
     let claim = origin.claim(&target.greeting()).expect("a greeting");
     assert_eq!(target.check(&claim), Err(Violation::Secret));
+
     // One end alone binds it.
     assert_eq!(acceptor().check(&claim), Err(Violation::Secret));
+
     // A socket of IPv6 that accepts a connection of IPv4 shows the address in another form.
     let mut mapped = acceptor().bound_to(address("[::ffff:172.17.0.1]:5000"));
     assert_eq!(mapped.check(&claim), Ok(5));
@@ -99,11 +110,14 @@ fn a_relay_at_another_address_is_noticed() {
 #[test]
 fn a_relay_can_neither_read_nor_change_what_is_sealed() {
     // It has passed on the whole handshake, and knows all of it.
-    let (mut target, mut origin) = (acceptor(), connector());
+    let mut target = acceptor();
+    let mut origin = connector();
     let claim = origin.claim(&target.greeting()).expect("a greeting");
     target.check(&claim).expect("the secret");
+
     let sealed = target.session().seal(b"the secret of the transport");
     assert!(!sealed.windows(6).any(|six| six == b"secret"));
+
     // The nonces without the secret are not enough.
     let mut relay = Connector {
         facts: Facts {

@@ -5,7 +5,7 @@
 //! and not the memory.
 #![allow(unsafe_code)]
 
-use rushmem_transport::engine::batch::{append_amo, carry_out};
+use rushmem_transport::engine::entries::{append_amo, carry_out};
 use rushmem_transport::segments::Segments;
 use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Host, LocalBuf, RemoteAddr, Segment};
 use std::hint::black_box;
@@ -57,25 +57,19 @@ fn measure(rounds: usize) {
             offset: 8 * word as u64,
         };
         let (op, width) = (AmoOp::Add, AmoWidth::Eight);
-        append_amo(
-            &mut batch,
-            (
-                &AmoRequest {
-                    op,
-                    width,
-                    dest,
-                    operand: 1,
-                    condition: 0,
-                },
-                0,
-            ),
-            false,
-        );
+        let request = AmoRequest {
+            op,
+            width,
+            dest,
+            operand: 1,
+            condition: 0,
+        };
+        append_amo(&mut batch, &request, 0, false);
         words.push(word);
     }
-    let mut answers = Vec::new();
+    let mut results = Vec::new();
     report("gathered updates", rounds, words.len(), || {
-        assert!(carry_out(black_box(&batch), &segments, &NoProxy, &mut answers).is_ok());
+        assert!(carry_out(black_box(&batch), &[], &segments, &NoProxy, &mut results).is_ok());
     });
     report("additions without a batch", rounds, words.len(), || {
         for word in black_box(&words) {

@@ -1,11 +1,11 @@
-//! libFuzzer on the encoding of requests, replies and batches, and on the order in which a target
+//! libFuzzer on the encoding of requests, their entries and replies, and on the order in which a target
 //! carries requests out.
 #![no_main]
 #![allow(unsafe_code)]
 
 use libfuzzer_sys::fuzz_target;
 use rushmem_transport::engine::acks::Acks;
-use rushmem_transport::engine::batch;
+use rushmem_transport::engine::entries;
 use rushmem_transport::engine::message::{REPLY, REQUEST, Reply, Request};
 use rushmem_transport::engine::target::{ArrivalOrder, Streams};
 use rushmem_transport::segments::Segments;
@@ -30,7 +30,7 @@ fuzz_target!(|input: &[u8]| {
         };
         assert_eq!(Request::decode(&request.encode()), Ok(request));
         match streams.accept(&acks, &request) {
-            Ok(ArrivalOrder::Next) => drop(streams.mark_carried_out(&acks, &request, 0)),
+            Ok(ArrivalOrder::Next) => drop(streams.mark_carried_out(&acks, &request, &mut vec![1; bytes.len()])),
             Ok(ArrivalOrder::Early) => streams.keep(&request, ()),
             Err(_) => continue,
         }
@@ -55,11 +55,14 @@ fuzz_target!(|input: &[u8]| {
         unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
         segments
     });
-    let mut answers = Vec::new();
-    let carried_out = batch::carry_out(input, &own, &Node(other), &mut answers);
+    let mut results = Vec::new();
+    let (nbytes, message) = input.split_first().unwrap_or((&0, &[]));
+    let nbytes = message.len().min(usize::from(*nbytes) * 8);
+    let (listed, attached) = message.split_at(nbytes);
+    let carried_out = entries::carry_out(listed, attached, &own, &Node(other), &mut results);
     assert!(
-        input.is_empty() || input.len() >= 12 || carried_out.is_err(),
+        listed.is_empty() && attached.is_empty() || listed.len() >= 12 || carried_out.is_err(),
         "a part of a head"
     );
-    assert!(answers.len() <= batch::MAX_ANSWERS);
+    assert!(results.len() <= entries::MAX_RESULTS);
 });

@@ -152,6 +152,22 @@ mod tests {
 
     const PE: Pe = Pe(1);
 
+    /// The version of the address is also that of the messages.
+    #[test]
+    fn a_pe_with_other_messages_is_refused_by_the_version() {
+        let address = Address {
+            provider: "tcp".into(),
+            name: Vec::new(),
+        };
+        let mut bytes = address.encode();
+        bytes[0] -= 1;
+        let refused = Address::decode(PE, &bytes).expect_err("an older PE");
+        let (there, here) = (OFI_ADDRESS.version - 1, OFI_ADDRESS.version);
+        let differ =
+            format!("PE over libfabric has version {there} there and {here} here; start all PEs");
+        assert!(refused.to_string().contains(&differ), "{refused}");
+    }
+
     #[test]
     fn what_is_encoded_is_decoded() {
         let address = Address {

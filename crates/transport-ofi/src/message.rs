@@ -1,5 +1,5 @@
 //! The messages between PEs over libfabric: a head of fixed length, which has a request or a reply,
-//! and a body of bytes, which the engine interprets. The head starts with the tag of the job;
+//! and a body: the entries and the attached data of the request, or long results. The head starts with the tag of the job;
 //! messages with another tag are ignored.
 
 use rushmem_transport::Pe;
@@ -15,15 +15,11 @@ pub(crate) const HEAD: usize = START + message::REQUEST;
 
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
-const DATA: u8 = 3;
 
 /// The head of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// A request whose body is a batch.
     Request(Request),
-    /// A request whose body is its data.
-    Data(Request),
     Reply(Reply),
 }
 
@@ -32,12 +28,8 @@ impl Message {
         let mut bytes = [0; HEAD];
         bytes[..KIND].copy_from_slice(&tag.to_le_bytes());
         match self {
-            Message::Request(request) | Message::Data(request) => {
-                bytes[KIND] = if matches!(self, Message::Data(_)) {
-                    DATA
-                } else {
-                    REQUEST
-                };
+            Message::Request(request) => {
+                bytes[KIND] = REQUEST;
                 bytes[START..].copy_from_slice(&request.encode());
             }
             Message::Reply(reply) => {
@@ -61,7 +53,6 @@ impl Message {
         let content = head.get(START..).unwrap_or_default();
         let message = match head.get(KIND) {
             Some(&REQUEST) => Message::Request(Request::decode(content)?),
-            Some(&DATA) => Message::Data(Request::decode(content)?),
             Some(&REPLY) => Message::Reply(Reply::decode(
                 content.get(..message::REPLY).unwrap_or(content),
             )?),
@@ -73,7 +64,7 @@ impl Message {
     /// Returns the PE that the message names as its sender.
     pub(crate) fn sender(&self) -> Pe {
         match self {
-            Message::Request(request) | Message::Data(request) => request.stream.pe,
+            Message::Request(request) => request.stream.pe,
             Message::Reply(reply) => reply.pe,
         }
     }
@@ -82,8 +73,7 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rushmem_transport::engine::message::{Ack, Stream, StreamPosition};
-    use rushmem_transport::{RemoteAddr, Segment};
+    use rushmem_transport::engine::message::{Ack, Answer, Stream, StreamPosition};
 
     #[test]
     fn what_is_encoded_is_decoded_and_other_bytes_are_refused() {
@@ -93,7 +83,10 @@ mod tests {
                 origin: 3,
                 count: 4,
             },
-            old: Some((5, 6)),
+            answer: Some(Answer {
+                slot: 5,
+                short: [6; 8],
+            }),
         };
         let request = Request {
             stream: Stream {
@@ -107,17 +100,9 @@ mod tests {
             },
             ack: None,
             slot: None,
-            update: None,
-            dest: RemoteAddr {
-                segment: Segment::Static,
-                offset: 1 << 40,
-            },
+            nbytes: 1 << 10,
         };
-        for message in [
-            Message::Reply(reply),
-            Message::Request(request),
-            Message::Data(request),
-        ] {
+        for message in [Message::Reply(reply), Message::Request(request)] {
             for body in [&[][..], &[1, 2, 3]] {
                 let bytes = [&message.encode(77), body].concat();
                 assert_eq!(Message::decode(&bytes, 77), Ok(Some((message, body))));
@@ -132,7 +117,7 @@ mod tests {
                 assert_eq!(sender(&bytes[..START + 8]), Some(Pe(9)));
                 assert_eq!(sender(&bytes[..KIND]), None);
                 let mut damaged = bytes;
-                damaged[KIND] = DATA + 1;
+                damaged[KIND] = REPLY + 1;
                 assert_eq!(sender(&damaged), None);
             }
         }

@@ -9,8 +9,8 @@ use crate::ep::{EpFailure, FiEndpoint, PostStatus, ReceiveOutcome};
 use crate::message::Message;
 use crate::settings::Tuning;
 use crate::shared::SharedState;
-use rushmem_transport::engine::message::{Reply, Request};
-use rushmem_transport::engine::target::{Body, Incoming, IncomingData, RequestTarget, Serving};
+use rushmem_transport::engine::message::Reply;
+use rushmem_transport::engine::target::{Contents, Incoming, RequestTarget, Serving};
 use rushmem_transport::engine::{NetworkPe, ReplyTable};
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
 use rushmem_transport::{Error, LocalBuf, Pe, SourceBuf};
@@ -37,7 +37,7 @@ pub(crate) struct Service {
     backlog: Backlog,
 }
 
-/// Replies that were not sent yet: the PE, the reply, and the results of its batch.
+/// Replies that were not sent yet: the PE, the reply, and the results that follow it.
 type Backlog = VecDeque<(u32, Reply, Vec<u8>)>;
 
 /// The reason why peers cannot be served any more.
@@ -127,13 +127,9 @@ impl Service {
             let head = Message::Reply(reply).encode(self.tag);
             // The request of a faster peer may arrive before this PE is connected.
             let posted = match shared.inserted(Pe(pe)) {
-                Ok(peer) => {
-                    debug_assert!(self.ep.copies_data(bytes.len()), "answers are copied");
-                    // SAFETY: the answers are copied during this call, since a cell of the service
-                    // has room for the longest message.
-                    let answers = unsafe { SourceBuf::new(bytes.as_ptr(), bytes.len()) };
-                    self.ep.send(pe, peer.fi_addr(), &head, &answers)
-                }
+                Ok(peer) => self
+                    .ep
+                    .send(pe, peer.fi_addr(), &head, &bytes, &SourceBuf::EMPTY),
                 Err(Error::Unreachable(_)) => Ok(PostStatus::Again),
                 Err(error) => {
                     return Err(EpFailure {
@@ -196,16 +192,14 @@ impl OfiServing<'_> {
         let Some((message, body)) = Message::decode(bytes, self.tag)? else {
             return ignore(bytes.len());
         };
-        let requested = |request: Request, body| {
-            let incoming = Incoming {
-                request,
-                reply_to: (),
-            };
-            target.take(self, incoming, IncomingData::Here(body))
-        };
         match message {
-            Message::Request(request) => requested(request, Body::Batch(body)),
-            Message::Data(request) => requested(request, Body::Data(body)),
+            Message::Request(request) => Contents::of(&request, body).and_then(|contents| {
+                let incoming = Incoming {
+                    request,
+                    reply_to: (),
+                };
+                target.take(self, incoming, contents)
+            }),
             Message::Reply(reply) => self.replies.deliver(&self.local.acks, reply, body),
         }
         .map_err(|violation| RefusedMessage::of(message.sender(), violation))
@@ -225,18 +219,22 @@ impl Serving for OfiServing<'_> {
         &self,
         Incoming { request, .. }: Incoming<()>,
         reply: Reply,
-        answers: Vec<u8>,
+        results: &mut Vec<u8>,
     ) -> Result<(), Violation> {
-        if answers.len() > self.longest_batch {
+        if results.len() > self.longest_batch {
             return Err(Violation::TooMany);
         }
+        let follow = match results.is_empty() {
+            true => Vec::new(),
+            false => std::mem::take(results),
+        };
         self.backlog
             .borrow_mut()
-            .push_back((request.stream.pe.0, reply, answers));
+            .push_back((request.stream.pe.0, reply, follow));
         Ok(())
     }
 
-    fn fetch(&self, _: Incoming<()>, data: Infallible, _: LocalBuf) {
+    fn fetch(&self, _: Incoming<()>, _: Vec<u8>, data: Infallible, _: LocalBuf) {
         match data {}
     }
 }
@@ -282,7 +280,7 @@ mod tests {
                 origin: 0,
                 count: 0,
             },
-            old: None,
+            answer: None,
         };
         let start = Message::Reply(reply).encode(7);
         let too_long = RefusedMessage::of(Pe(2), Violation::TooLong(70_000));

@@ -5,6 +5,7 @@ use crate::info::FiInfo;
 use crate::message::HEAD;
 use rushmem_system::descriptors::{PerEndpoint, PerPeer};
 use rushmem_system::setting::{self, Setting};
+use rushmem_transport::engine::entries::ATTACHED_AND_SIGNAL;
 use rushmem_transport::progress::backoff::{NAP, UNSIGNALED_SLEEP, WaitLimits};
 use rushmem_transport::{Error, Host};
 use std::time::Duration;
@@ -111,7 +112,7 @@ pub struct Tuning {
     pub receives: usize,
     /// Maximum number of bytes of a message.
     pub longest_message: usize,
-    /// Maximum number of bytes of a message whose body is a batch, or the results of one.
+    /// Maximum number of bytes of a message without attached data, or with results.
     pub longest_batch_message: usize,
     /// The time for which refused attempts to connect to a PE are repeated.
     pub connect_limit: Duration,
@@ -185,9 +186,9 @@ impl Tuning {
         }
     }
 
-    /// Returns the maximum number of bytes of the data of a message.
+    /// Returns the maximum number of bytes of the data that are attached to the put of a signal.
     pub(crate) fn longest_data(&self) -> usize {
-        self.longest_message - HEAD
+        self.longest_message - HEAD - ATTACHED_AND_SIGNAL
     }
 
     /// Returns the maximum number of bytes of a batch, and of its results.

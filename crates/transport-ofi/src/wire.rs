@@ -4,10 +4,9 @@
 use crate::ep::{EpFailure, FiEndpoint, PostStatus, Remote};
 use crate::message::Message;
 use crate::shared::{SharedState, remote};
-use rushmem_transport::engine::batch::MAX_NBYTES;
-use rushmem_transport::engine::message::Request;
+use rushmem_transport::engine::entries::MAX_NBYTES;
 use rushmem_transport::engine::{
-    NetworkAmos, NextEvent, Payload, Polled, PolledUntil, PostOutcome, Replies, StreamOrder,
+    NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, Replies, SentMessage, StreamOrder,
     TakeReply, Wire, WireCaps, WriteEnd, keys, refuse,
 };
 use rushmem_transport::{AmoRequest, Amos, DestBuf, Error, Pe, SourceBuf};
@@ -244,27 +243,20 @@ impl Wire for OfiWire {
         &mut self,
         shared: &SharedState,
         pe: Pe,
-        request: &Request,
-        payload: Payload<'_>,
-        _: bool,
+        SentMessage {
+            request,
+            entries,
+            attached,
+            ..
+        }: SentMessage<'_>,
     ) -> Result<PostOutcome<()>, Error> {
         let to = shared.inserted(pe)?.fi_addr();
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
-        let of_batch;
-        let (head, data) = match payload {
-            Payload::Batch(batch) => {
-                debug_assert!(ep.copies_data(batch.len()), "a batch is copied");
-                // SAFETY: the batch is copied during this call, since a cell has room for the
-                // longest one.
-                of_batch = unsafe { SourceBuf::new(batch.as_ptr(), batch.len()) };
-                (Message::Request(*request), &of_batch)
-            }
-            Payload::Data(data) => (Message::Data(*request), &*data),
-        };
-        let is_copied = ep.copies_data(data.nbytes());
-        let attempt = ep.send(pe.0, to, &head.encode(shared.tag), data);
+        let head = Message::Request(*request).encode(shared.tag);
+        let is_copied = ep.copies_data(entries.len() + attached.nbytes());
+        let attempt = ep.send(pe.0, to, &head, entries, attached);
         self.posted(shared, pe, is_copied, attempt)
     }
 

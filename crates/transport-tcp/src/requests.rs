@@ -5,12 +5,12 @@ use crate::proto::{ExpectedReply, Ledger, ReplyFrame, RequestFrame};
 use crate::receiving::{ReceivingPe, WholeBody, WholeWords};
 use crate::send_queue::SendQueue;
 use crate::settings::Tuning;
-use rushmem_transport::engine::Payload;
-use rushmem_transport::engine::message::{REPLY, REQUEST, Reply, Request};
+use rushmem_transport::engine::SentMessage;
+use rushmem_transport::engine::message::{REPLY, REQUEST, Reply};
 use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::{DestBuf, LocalBuf, Pe, RemoteAddr, SourceBuf, mem};
 
-/// Maximum number of unanswered batches with results. It keeps the bytes of replies that are queued
+/// Maximum number of unanswered requests with results that follow the reply. It keeps the bytes of replies that are queued
 /// at the target below the limit at which the target ends the connection.
 const MAX_ANSWERED: usize = 8;
 
@@ -22,8 +22,8 @@ enum AnswerDest {
     Shared(DestBuf),
     /// The origin that the reply names.
     Origin,
-    /// The origin that the reply names, with the results of a batch.
-    OriginOfBatch,
+    /// The origin that the reply names, with results that follow the reply.
+    OriginOfLong,
     Nowhere,
 }
 
@@ -31,8 +31,8 @@ enum AnswerDest {
 pub(crate) struct Requests {
     pub(crate) queue: SendQueue,
     ledger: Ledger<AnswerDest>,
-    /// The number of unanswered batches with results.
-    n_answered_batches: usize,
+    /// The number of unanswered requests with results that follow the reply.
+    n_long: usize,
     /// Writes the answer that is being received to memory that others may read.
     words: WholeWords,
     /// The reply that is being received.
@@ -44,7 +44,7 @@ impl Requests {
         Requests {
             queue: SendQueue::new(),
             ledger: Ledger::new(),
-            n_answered_batches: 0,
+            n_long: 0,
             words: WholeWords::default(),
             reply: WholeBody::default(),
         }
@@ -55,7 +55,7 @@ impl Requests {
         self.queue.own_bytes() < tuning.max_waiting_bytes
             && self.queue.n_unsent() < 2 * tuning.max_waiting_transfers
             && self.ledger.n_unanswered() < tuning.max_unanswered
-            && self.n_answered_batches < MAX_ANSWERED
+            && self.n_long < MAX_ANSWERED
     }
 
     /// Returns true if enough bytes are queued to be sent at once.
@@ -118,32 +118,33 @@ impl Requests {
         self.ledger.expect(ExpectedReply::Data(nbytes), to)
     }
 
-    /// Queues a message with a copy of its payload.
-    pub(crate) fn message(&mut self, request: &Request, payload: Payload<'_>) {
-        let (is_batch, nbytes) = match &payload {
-            Payload::Batch(batch) => (true, batch.len()),
-            Payload::Data(data) => (false, data.nbytes()),
-        };
-        let nbytes = (REQUEST + nbytes) as u32;
-        self.queue
-            .push(&RequestFrame::Message { nbytes, is_batch }.encode());
+    /// Queues a copy of a message.
+    pub(crate) fn message(&mut self, message: SentMessage<'_>) {
+        let SentMessage {
+            request,
+            entries,
+            attached,
+            ..
+        } = message;
+        let nbytes = (REQUEST + entries.len() + attached.nbytes()) as u32;
+        self.queue.push(&RequestFrame::Message { nbytes }.encode());
         self.queue.push(&request.encode());
-        match payload {
-            Payload::Batch(batch) => self.queue.push_all(batch),
-            Payload::Data(data) if data.nbytes() == 0 => {}
-            Payload::Data(data) => self.queue.push_copy::<mem::VolatileLoads>(data),
+        self.queue.push_all(entries);
+        if attached.nbytes() > 0 {
+            self.queue.push_copy::<mem::VolatileLoads>(attached);
         }
-        let is_answered = request.slot.is_some() || request.position.asks;
-        if !is_answered {
-            self.ledger.issue();
-            return;
-        }
-        let has_answers = is_batch && request.slot.is_some();
-        self.n_answered_batches += usize::from(has_answers);
-        let to = if has_answers {
-            AnswerDest::OriginOfBatch
-        } else {
-            AnswerDest::Origin
+
+        let to = match request.slot {
+            Some(slot) if slot.is_long => {
+                self.n_long += 1;
+                AnswerDest::OriginOfLong
+            }
+            Some(_) => AnswerDest::Origin,
+            None if request.position.asks => AnswerDest::Origin,
+            None => {
+                self.ledger.issue();
+                return;
+            }
         };
         self.ledger.expect(ExpectedReply::Message, to);
     }
@@ -172,7 +173,7 @@ impl Requests {
     /// Completes the request of a reply whose whole body was delivered.
     pub(crate) fn complete(&mut self, reply: ReplyFrame) -> Result<(), Violation> {
         let to = self.ledger.complete(reply)?;
-        self.n_answered_batches -= usize::from(matches!(to, AnswerDest::OriginOfBatch));
+        self.n_long -= usize::from(matches!(to, AnswerDest::OriginOfLong));
         Ok(())
     }
 
@@ -215,7 +216,7 @@ impl Requests {
 
 /// Passes a reply of a peer to the origin that it names.
 fn take_reply(receiving: &ReceivingPe, pe: Pe, body: &[u8]) -> Result<(), Violation> {
-    let (head, answers) = body
+    let (head, follow) = body
         .split_at_checked(REPLY)
         .ok_or(Violation::Unknown("reply"))?;
     let reply = Reply::decode(head).map_err(|_| Violation::Unknown("reply"))?;
@@ -224,5 +225,5 @@ fn take_reply(receiving: &ReceivingPe, pe: Pe, body: &[u8]) -> Result<(), Violat
     }
     receiving
         .replies
-        .deliver(&receiving.local.acks, reply, answers)
+        .deliver(&receiving.local.acks, reply, follow)
 }

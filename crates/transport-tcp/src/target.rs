@@ -4,9 +4,8 @@
 use crate::proto::{ReplyFrame, RequestFrame};
 use crate::receiving::{WholeBody, WholeWords};
 use crate::send_queue::SendQueue;
-use rushmem_transport::engine::NetworkPe;
-use rushmem_transport::engine::message::{Ack, MAX_ORIGINS, REPLY, REQUEST, Reply, Request};
-use rushmem_transport::engine::target::Body;
+use rushmem_transport::engine::message::{MAX_ORIGINS, REPLY, REQUEST, Request};
+use rushmem_transport::engine::{NetworkPe, entries};
 use rushmem_transport::mem::{AtomicLoads, VolatileLoads, copy_bytes};
 use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::segments::Segments;
@@ -37,6 +36,8 @@ pub(crate) struct Target {
     /// The number of the last message of each origin of the peer. An origin's messages arrive in
     /// the order of their numbers.
     carried_out: Vec<u32>,
+    /// An unused buffer for the results of a request.
+    results: Vec<u8>,
     pub(crate) replies: SendQueue,
     /// The peer has changed this PE's memory since the connection last reported that.
     pub(crate) has_changed_memory: bool,
@@ -50,6 +51,7 @@ impl Target {
             words: WholeWords::default(),
             message: WholeBody::default(),
             carried_out: Vec::new(),
+            results: Vec::new(),
             replies: SendQueue::new(),
             has_changed_memory: false,
         }
@@ -89,8 +91,8 @@ impl Target {
                 }
                 self.mark_placed(bytes.len() == rest.nbytes);
             }
-            RequestFrame::Message { nbytes, is_batch } => {
-                return self.take_message(local, nbytes as usize, is_batch, bytes);
+            RequestFrame::Message { nbytes } => {
+                return self.take_message(local, nbytes as usize, bytes);
             }
             RequestFrame::Get {
                 source,
@@ -153,32 +155,24 @@ impl Target {
         &mut self,
         local: &NetworkPe,
         nbytes: usize,
-        is_batch: bool,
         bytes: &[u8],
     ) -> Result<(), Violation> {
         let mut message = std::mem::take(&mut self.message);
-        let done = message.take(nbytes, bytes, |message| {
-            self.carry_out(local, message, is_batch)
-        });
+        let done = message.take(nbytes, bytes, |message| self.carry_out(local, message));
         self.message = message;
         done.unwrap_or(Ok(()))
     }
 
     /// Carries out a message. Replies if it asks for an acknowledgment or returns anything.
-    fn carry_out(
-        &mut self,
-        local: &NetworkPe,
-        message: &[u8],
-        is_batch: bool,
-    ) -> Result<(), Violation> {
+    fn carry_out(&mut self, local: &NetworkPe, message: &[u8]) -> Result<(), Violation> {
         let unknown = Violation::Unknown("request");
-        let (head, data) = message.split_at_checked(REQUEST).ok_or(unknown)?;
+        let (head, body) = message.split_at_checked(REQUEST).ok_or(unknown)?;
         let request = Request::decode(head).map_err(|_| unknown)?;
+        let (entries, attached) = body
+            .split_at_checked(request.nbytes.into())
+            .ok_or(Violation::Entries)?;
         let Request {
-            stream,
-            position,
-            slot,
-            ..
+            stream, position, ..
         } = request;
         if stream.pe != self.peer || stream.origin >= MAX_ORIGINS {
             return Err(Violation::Unknown("stream of requests"));
@@ -194,31 +188,20 @@ impl Target {
         if let Some(ack) = request.ack {
             local.acks.acknowledge(self.peer, ack)?;
         }
+
         self.done += 1;
-        self.has_changed_memory |= request.update.is_some() || !data.is_empty();
-        let body = if is_batch {
-            Body::Batch(data)
-        } else {
-            Body::Data(data)
-        };
-        let mut answers = Vec::new();
-        let old = request.carry_out(body, &local.segments, &*local.host, &mut answers)?;
-        if position.asks || slot.is_some() {
-            let ack = Ack {
-                origin: stream.origin,
-                count: position.number,
-            };
-            let reply = Reply {
-                pe: local.me,
-                ack,
-                old: slot.map(|slot| (slot, old)),
-            };
-            let nbytes = (REPLY + answers.len()) as u32;
-            self.replies.push(&ReplyFrame::Message { nbytes }.encode());
-            self.replies.push(&reply.encode());
-            self.replies.push_all(&answers);
-        } else {
-            local.acks.mark_carried_out(stream, position.number);
+        self.has_changed_memory |= !entries.is_empty();
+        let NetworkPe { segments, host, .. } = local;
+        entries::carry_out(entries, attached, segments, &**host, &mut self.results)?;
+        match request.reply(local.me, position.number, &mut self.results) {
+            Some(reply) => {
+                let nbytes = (REPLY + self.results.len()) as u32;
+                self.replies.push(&ReplyFrame::Message { nbytes }.encode());
+                self.replies.push(&reply.encode());
+                self.replies.push_all(&self.results);
+                self.results.clear();
+            }
+            None => local.acks.mark_carried_out(stream, position.number),
         }
         self.check_waiting()
     }

@@ -4,9 +4,8 @@
 use crate::proto::MAX_BODY;
 use crate::shared::SharedState;
 use rushmem_transport::engine::keys::Remote;
-use rushmem_transport::engine::message::Request;
 use rushmem_transport::engine::{
-    NetworkAmos, NextEvent, Payload, Polled, PolledUntil, PostOutcome, Replies, StreamOrder,
+    NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, Replies, SentMessage, StreamOrder,
     TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent, refuse,
 };
 use rushmem_transport::{AmoRequest, DestBuf, EndpointUser, Error, Pe, PeMap, SourceBuf};
@@ -204,25 +203,21 @@ impl Wire for TcpWire {
         unreachable!("the target's CPU carries out all of them")
     }
 
-    /// Queues a request. Data of a call that does not wait are sent together with later operations,
-    /// or at once if enough bytes are queued. Other requests are sent at once.
+    /// Queues a message. One with attached data of a call that does not wait is sent together with
+    /// later operations, or at once if enough bytes are queued. Others are sent at once.
     fn send(
         &mut self,
         shared: &SharedState,
         pe: Pe,
-        request: &Request,
-        payload: Payload<'_>,
-        awaited: bool,
+        message: SentMessage<'_>,
     ) -> Result<PostOutcome<TcpToken>, Error> {
-        let sends_now = match &payload {
-            Payload::Batch(_) => true,
-            Payload::Data(data) => awaited || data.nbytes() == 0,
-        };
+        let sends_now = message.awaited || message.attached.nbytes() == 0;
+        let is_answered = message.request.slot.is_some() || message.request.position.asks;
         let is_unsent = shared.with_link(pe, |connection| {
             if !connection.make_room(&shared.tuning)? {
                 return Ok(None);
             }
-            connection.requests.message(request, payload);
+            connection.requests.message(message);
             if sends_now || connection.requests.is_full(&shared.tuning) {
                 connection.flush()?;
             }
@@ -232,7 +227,7 @@ impl Wire for TcpWire {
             return Ok(self.full(pe));
         };
         self.hold(pe, is_unsent);
-        if request.slot.is_some() || request.position.asks {
+        if is_answered {
             self.expected = Some(pe);
         }
         Ok(PostOutcome::Done)

@@ -8,9 +8,10 @@
 
 use crate::ucp::{ReceivedData, ReceivedMessage, UcpRequest, started};
 use rushmem_transport::engine::TakeReply;
-use rushmem_transport::engine::message::{REQUEST, Reply};
+use rushmem_transport::engine::entries::ATTACHED_AND_SIGNAL;
+use rushmem_transport::engine::message::{REQUEST, Reply, Request};
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
-use rushmem_transport::{AmoWidth, DestBuf, LocalBuf};
+use rushmem_transport::{AmoWidth, DestBuf, LocalBuf, SourceBuf};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;
 use std::ptr::{NonNull, null};
@@ -34,15 +35,15 @@ pub(crate) struct CallbackState {
     early: RefCell<Vec<(Reply, Vec<u8>)>>,
     slots: RefCell<Vec<Rc<CallbackSlot>>>,
     free: RefCell<Vec<u32>>,
-    /// The buffers of batches that were sent.
+    /// The buffers of entries that were sent.
     spare: RefCell<Vec<Vec<u8>>>,
     /// Requests that no call waits for any more, and that UCX may not have completed.
     given_up: RefCell<Vec<UcpRequest>>,
 }
 
-/// The number of buffers of batches that are kept while nothing is in flight. Those of a session
+/// The number of buffers of entries that are kept while nothing is in flight. Those of a session
 /// take much memory.
-const SPARE_BATCHES: usize = 16;
+const SPARE_BUFFERS: usize = 16;
 
 /// The state of the connection of a wire to one PE.
 pub(crate) struct ConnectionState {
@@ -51,6 +52,16 @@ pub(crate) struct ConnectionState {
     transfers: Cell<usize>,
     broken: Cell<Option<ucs_status_t>>,
 }
+
+/// Maximum number of bytes of entries that are in a header: those of a word and its signal, of any
+/// atomic operation, and those with attached data.
+const FEW: usize = 64;
+const _: () = assert!(
+    ATTACHED_AND_SIGNAL <= FEW,
+    "UCX's data are the attached ones"
+);
+/// Maximum number of bytes of a header.
+const HEADER: usize = REQUEST + FEW;
 
 /// The memory of a request or an atomic operation in flight that UCX reads or writes. Slots are
 /// reused.
@@ -61,12 +72,12 @@ pub(crate) struct CallbackSlot {
     connection: Cell<*const ConnectionState>,
     fetched: Cell<Option<DestBuf>>,
     width: Cell<AmoWidth>,
-    header: UnsafeCell<[u8; REQUEST]>,
+    header: UnsafeCell<[u8; HEADER]>,
     /// The first operand of an atomic operation that UCX carries out; and the second operand, which
     /// UCX replaces by the old value.
     words: UnsafeCell<[u64; 2]>,
-    /// The batch that is sent with the header.
-    batch: RefCell<Vec<u8>>,
+    /// The entries that are sent as data.
+    entries: RefCell<Vec<u8>>,
 }
 
 impl CallbackState {
@@ -96,7 +107,7 @@ impl CallbackState {
     pub(crate) fn release(&self, slot: &CallbackSlot) {
         slot.connection.set(null());
         slot.fetched.set(None);
-        let sent = slot.batch.take();
+        let sent = slot.entries.take();
         if sent.capacity() > 0 {
             self.spare.borrow_mut().push(sent);
         }
@@ -211,9 +222,9 @@ impl CallbackSlot {
             connection: Cell::new(null()),
             fetched: Cell::new(None),
             width: Cell::new(AmoWidth::Eight),
-            header: UnsafeCell::new([0; REQUEST]),
+            header: UnsafeCell::new([0; HEADER]),
             words: UnsafeCell::new([0; 2]),
-            batch: RefCell::default(),
+            entries: RefCell::default(),
         }
     }
 
@@ -227,22 +238,35 @@ impl CallbackSlot {
         self.generation.get() != generation
     }
 
-    /// Stores the header of a request, which UCX reads until it is sent. Returns its address.
-    pub(crate) fn keep(&self, header: [u8; REQUEST]) -> *const c_void {
-        let kept = self.header.get();
+    /// Stores what UCX reads of a message until it is sent, and returns the header and the data for
+    /// UCX. Few entries are in the header, and the data are those that the first one attaches; UCX
+    /// sends a header alone faster than one with data. Many entries are the data; then another buffer
+    /// is left in `entries`.
+    pub(crate) fn keep_message(
+        &self,
+        callbacks: &CallbackState,
+        request: &Request,
+        entries: &mut Vec<u8>,
+        attached: &SourceBuf,
+    ) -> (LocalBuf, LocalBuf) {
+        let header = self.header.get();
+        let kept = LocalBuf {
+            base: header.cast(),
+            nbytes: HEADER,
+        };
         // SAFETY: the header that UCX read before was sent, so nothing else accesses this memory.
-        unsafe { *kept = header };
-        kept.cast_const().cast()
-    }
+        let (head, rest) = unsafe { &mut *header }.split_at_mut(REQUEST);
+        head.copy_from_slice(&request.encode());
+        if let Some(few) = rest.get_mut(..entries.len()) {
+            few.copy_from_slice(entries);
+            return (kept.first(REQUEST + entries.len()), attached.range());
+        }
 
-    /// Stores a batch, which UCX reads until it is sent, and leaves the buffer of an earlier batch
-    /// in `batch`. Returns the stored one.
-    pub(crate) fn keep_batch(&self, callbacks: &CallbackState, batch: &mut Vec<u8>) -> LocalBuf {
         let spare = callbacks.spare.borrow_mut().pop().unwrap_or_default();
-        let kept = std::mem::replace(batch, spare);
-        let range = LocalBuf::source(kept.as_ptr(), kept.len());
-        self.batch.replace(kept);
-        range
+        let many = std::mem::replace(entries, spare);
+        let range = LocalBuf::source(many.as_ptr(), many.len());
+        self.entries.replace(many);
+        (kept.first(REQUEST), range)
     }
 
     /// Stores the operands of an atomic operation for UCX, which reads the first and replaces the
@@ -345,7 +369,7 @@ fn end_operation(connection: &ConnectionState, request: *mut c_void, status: ucs
             .callbacks
             .spare
             .borrow_mut()
-            .truncate(SPARE_BATCHES);
+            .truncate(SPARE_BUFFERS);
     }
     if status != UCS_OK {
         connection.record_break(status);
@@ -405,12 +429,12 @@ pub(crate) unsafe extern "C" fn replied(
         (Ok(reply), ReceivedData::There(..)) => {
             callbacks.refuse(RefusedMessage::of(reply.pe, Violation::Unrequested));
         }
-        (Ok(reply), ReceivedData::Here(answers)) => match callbacks.take.get() {
+        (Ok(reply), ReceivedData::Here(follow)) => match callbacks.take.get() {
             // SAFETY: set by `while_taking`, which has not returned and does not use it meanwhile.
             Some(take) => unsafe {
-                callbacks.answer(reply, answers, take.cast::<TakeReply<'_>>().as_mut());
+                callbacks.answer(reply, follow, take.cast::<TakeReply<'_>>().as_mut());
             },
-            None => callbacks.early.borrow_mut().push((reply, answers.to_vec())),
+            None => callbacks.early.borrow_mut().push((reply, follow.to_vec())),
         },
     }
     UCS_OK

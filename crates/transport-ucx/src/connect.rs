@@ -72,6 +72,18 @@ mod tests {
         assert!(decode_address(PE, &[]).is_err());
     }
 
+    /// The version of the address is also that of the messages.
+    #[test]
+    fn a_pe_with_other_messages_is_refused_by_the_version() {
+        let mut bytes = encode_address(&[7]);
+        bytes[0] -= 1;
+        let refused = decode_address(PE, &bytes).expect_err("an older PE");
+        let (there, here) = (UCX_ADDRESS.version - 1, UCX_ADDRESS.version);
+        let differ =
+            format!("PE over UCX has version {there} there and {here} here; start all PEs");
+        assert!(refused.to_string().contains(&differ), "{refused}");
+    }
+
     #[test]
     fn a_key_comes_as_it_was_sent_and_is_added_to_offsets_in_the_segment() {
         let base = std::ptr::without_provenance_mut(4096);

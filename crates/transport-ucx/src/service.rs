@@ -10,8 +10,8 @@ use crate::ucp::{
     status_string,
 };
 use rushmem_transport::engine::NetworkPe;
-use rushmem_transport::engine::message::{REPLY, Reply, Request};
-use rushmem_transport::engine::target::{Body, Incoming, IncomingData, RequestTarget, Serving};
+use rushmem_transport::engine::message::{REPLY, REQUEST, Reply, Request};
+use rushmem_transport::engine::target::{Attached, Contents, Incoming, RequestTarget, Serving};
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
 use rushmem_transport::{LocalBuf, Pe};
 use std::cell::{Cell, RefCell};
@@ -24,10 +24,8 @@ use ucx_sys::{
     ucp_am_recv_param_t, ucp_ep_h, ucp_worker_h, ucs_status_t,
 };
 
-/// The identifier of messages that are requests, with or without data.
+/// The identifier of messages that are requests.
 pub(crate) const REQUEST_KIND: u32 = 1;
-/// The identifier of messages that are requests with a batch.
-pub(crate) const BATCH_KIND: u32 = 3;
 /// The identifier of messages that are replies.
 pub(crate) const REPLY_KIND: u32 = 2;
 
@@ -57,9 +55,7 @@ impl Service {
         });
         let arg = Rc::as_ptr(&target).cast_mut().cast();
         // SAFETY: the callback takes a `UcxTarget`, which is dropped after the worker.
-        unsafe { worker.on_message(REQUEST_KIND, Some(requested::<false>), arg) }?;
-        // SAFETY: the callback takes a `UcxTarget`, which is dropped after the worker.
-        unsafe { worker.on_message(BATCH_KIND, Some(requested::<true>), arg) }?;
+        unsafe { worker.on_message(REQUEST_KIND, Some(requested), arg) }?;
         Ok(Service { worker, target })
     }
 
@@ -88,16 +84,18 @@ pub(crate) struct UcxTarget {
 /// A reply, which UCX reads until it is sent.
 struct SentReply {
     bytes: [u8; REPLY],
-    /// The results of a batch, which follow the reply.
-    answers: Vec<u8>,
+    /// The results that follow the reply.
+    results: Vec<u8>,
     target: *const UcxTarget,
     /// The PE that waits for the reply, if the reply has an answer and not only an acknowledgment.
     awaited_by: Option<Pe>,
 }
 
-/// A request whose data are being fetched.
+/// A request whose attached data are being fetched.
 struct Deferred {
     incoming: Incoming<ucp_ep_h>,
+    /// The entries after them.
+    rest: Vec<u8>,
     target: *const UcxTarget,
 }
 
@@ -107,13 +105,13 @@ impl UcxTarget {
         self.refused.take()
     }
 
-    /// Returns the number of bytes that the answers of sent replies still take.
+    /// Returns the number of bytes that the results of sent replies still take.
     #[cfg(test)]
     pub(crate) fn kept_bytes(&self) -> usize {
         self.spare
             .borrow()
             .iter()
-            .map(|reply| reply.answers.capacity())
+            .map(|reply| reply.results.capacity())
             .sum()
     }
 
@@ -135,7 +133,7 @@ impl UcxTarget {
                 None => rushmem_system::log::debug!("an acknowledgment was not sent: {why}"),
             }
         }
-        answer.answers = Vec::new();
+        answer.results = Vec::new();
         self.spare.borrow_mut().push(answer);
     }
 }
@@ -154,14 +152,17 @@ impl Serving for UcxTarget {
         &self,
         Incoming { request, reply_to }: Incoming<ucp_ep_h>,
         reply: Reply,
-        answers: Vec<u8>,
+        results: &mut Vec<u8>,
     ) -> Result<(), Violation> {
         let spare = self.spare.borrow_mut().pop();
-        let awaited_by = reply.old.map(|_| request.stream.pe);
+        let awaited_by = reply.answer.map(|_| request.stream.pe);
         let mut answer = spare.unwrap_or_else(|| Box::new(SentReply::new(self)));
-        (answer.bytes, answer.answers) = (reply.encode(), answers);
+        answer.bytes = reply.encode();
+        if !results.is_empty() {
+            answer.results = std::mem::take(results);
+        }
         answer.awaited_by = awaited_by;
-        let (base, nbytes) = (answer.answers.as_ptr(), answer.answers.len());
+        let (base, nbytes) = (answer.results.as_ptr(), answer.results.len());
         let answer = Box::into_raw(answer);
         // SAFETY: the answer lives until it is sent.
         let header = unsafe { &raw const (*answer).bytes };
@@ -192,9 +193,16 @@ impl Serving for UcxTarget {
         Ok(())
     }
 
-    fn fetch(&self, incoming: Incoming<ucp_ep_h>, descriptor: *mut c_void, dest: LocalBuf) {
+    fn fetch(
+        &self,
+        incoming: Incoming<ucp_ep_h>,
+        rest: Vec<u8>,
+        descriptor: *mut c_void,
+        dest: LocalBuf,
+    ) {
         let deferred = Box::into_raw(Box::new(Deferred {
             incoming,
+            rest,
             target: self,
         }));
         let mut params = plain_params();
@@ -238,7 +246,7 @@ impl Deferred {
             return target.refuse(RefusedMessage::of(stream.pe, why));
         }
         target.worked.set(true);
-        if let Err(violation) = target.target.finish(target, this.incoming) {
+        if let Err(violation) = target.target.finish(target, this.incoming, &this.rest) {
             target.refuse(RefusedMessage::of(stream.pe, violation));
         }
     }
@@ -248,18 +256,42 @@ impl SentReply {
     fn new(target: *const UcxTarget) -> SentReply {
         SentReply {
             bytes: [0; REPLY],
-            answers: Vec::new(),
+            results: Vec::new(),
             target,
             awaited_by: None,
         }
     }
 }
 
-/// The callback for a request. Its body is a batch if `IS_BATCH`, otherwise its data.
+/// Returns the request of a message, and its contents: the entries are the rest of the header, or the
+/// data if the header has none. UCX may keep only attached data at the sender.
+fn decode<'a>(
+    header: &'a [u8],
+    data: ReceivedData<'a>,
+) -> Result<(Request, Contents<'a, *mut c_void>), RefusedMessage> {
+    let (head, entries) = header.split_at(header.len().min(REQUEST));
+    let request = Request::decode(head)?;
+    let contents = match data {
+        ReceivedData::Here(bytes) if entries.is_empty() => Contents::of(&request, bytes),
+        _ if entries.len() != usize::from(request.nbytes) => Err(Violation::Entries),
+        ReceivedData::Here(bytes) => Ok(Contents {
+            entries,
+            attached: Attached::Here(bytes),
+        }),
+        ReceivedData::There(descriptor, nbytes) => Ok(Contents {
+            entries,
+            attached: Attached::There(descriptor, nbytes),
+        }),
+    };
+    let refused = |violation| RefusedMessage::of(request.stream.pe, violation);
+    Ok((request, contents.map_err(refused)?))
+}
+
+/// The callback for a request.
 ///
 /// # Safety
 /// `arg` is a [`UcxTarget`], and the other arguments are those that UCX passes to such a callback.
-unsafe extern "C" fn requested<const IS_BATCH: bool>(
+unsafe extern "C" fn requested(
     arg: *mut c_void,
     header: *const c_void,
     header_length: usize,
@@ -272,21 +304,16 @@ unsafe extern "C" fn requested<const IS_BATCH: bool>(
     // SAFETY: UCX has passed these arguments, by contract, and the message is not used after this
     // call.
     let message = unsafe { ReceivedMessage::new((header, header_length), (data, length), param) };
-    let (data, is_there) = match message.data {
-        ReceivedData::There(descriptor, nbytes) => (IncomingData::There(descriptor, nbytes), true),
-        ReceivedData::Here(bytes) if IS_BATCH => (IncomingData::Here(Body::Batch(bytes)), false),
-        ReceivedData::Here(bytes) => (IncomingData::Here(Body::Data(bytes)), false),
-    };
-    let taken = match (Request::decode(message.header), message.reply_to) {
+    let is_there = matches!(message.data, ReceivedData::There(..));
+    let taken = match (decode(message.header, message.data), message.reply_to) {
         (Err(message), _) => Err(message),
-        (Ok(request), Some(reply_to)) if !(IS_BATCH && is_there) => {
+        (Ok((request, contents)), Some(reply_to)) => {
             target.worked.set(true);
-            let taken = target
-                .target
-                .take(target, Incoming { request, reply_to }, data);
+            let incoming = Incoming { request, reply_to };
+            let taken = target.target.take(target, incoming, contents);
             taken.map_err(|violation| RefusedMessage::of(request.stream.pe, violation))
         }
-        (Ok(request), _) => Err(RefusedMessage::of(
+        (Ok((request, _)), None) => Err(RefusedMessage::of(
             request.stream.pe,
             Violation::Unknown("kind of message"),
         )),

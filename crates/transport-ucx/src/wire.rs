@@ -8,7 +8,7 @@ use crate::callbacks::{
     tracked_params,
 };
 use crate::connect::UcxKey;
-use crate::service::{BATCH_KIND, REPLY_KIND, REQUEST_KIND};
+use crate::service::{REPLY_KIND, REQUEST_KIND};
 use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
 use crate::shared::SharedState;
 use crate::ucp::{
@@ -17,9 +17,8 @@ use crate::ucp::{
 };
 use rushmem_connect::Attempts;
 use rushmem_transport::engine::keys::Remote;
-use rushmem_transport::engine::message::{REQUEST, Request};
 use rushmem_transport::engine::{
-    NetworkAmos, NextEvent, Payload, Polled, PolledUntil, PostOutcome, StreamOrder, TakeReply,
+    NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, SentMessage, StreamOrder, TakeReply,
     Wire, WireCaps, WriteEnd, refuse,
 };
 use rushmem_transport::{AmoRequest, AmoSet, Amos, DestBuf, Error, LocalBuf, Pe, PeMap, SourceBuf};
@@ -369,9 +368,12 @@ impl Wire for UcxWire {
         &mut self,
         shared: &SharedState,
         pe: Pe,
-        request: &Request,
-        payload: Payload<'_>,
-        awaited: bool,
+        SentMessage {
+            request,
+            entries,
+            attached,
+            awaited,
+        }: SentMessage<'_>,
     ) -> Result<PostOutcome<UcxToken>, Error> {
         if self.is_full() {
             return Ok(PostOutcome::Full);
@@ -384,11 +386,7 @@ impl Wire for UcxWire {
             return Err(self.loss_reporter(shared, pe)(status));
         }
         let slot = self.callbacks.slot(connection);
-        let header = slot.keep(request.encode());
-        let (kind, data) = match payload {
-            Payload::Batch(batch) => (BATCH_KIND, slot.keep_batch(&self.callbacks, batch)),
-            Payload::Data(data) => (REQUEST_KIND, data.range()),
-        };
+        let (header, data) = slot.keep_message(&self.callbacks, request, entries, attached);
         let mut params = if awaited {
             plain_params()
         } else {
@@ -396,7 +394,8 @@ impl Wire for UcxWire {
         };
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_AM_SEND_FLAG_REPLY;
-        if request.update.is_none() || data.nbytes == 0 {
+        // The target accepts attached data that it has to fetch, but no such entries.
+        if attached.nbytes() == 0 {
             params.flags |= UCP_AM_SEND_FLAG_EAGER;
         }
         let base = data.base.cast_const().cast();
@@ -405,7 +404,16 @@ impl Wire for UcxWire {
         let begun = unsafe {
             let (ucp, params) = (self.ucp(), &raw const params);
             let endpoint = endpoint.handle;
-            ucp.ucp_am_send_nbx(endpoint, kind, header, REQUEST, base, data.nbytes, params)
+            let (header, header_length) = (header.base.cast_const().cast(), header.nbytes);
+            ucp.ucp_am_send_nbx(
+                endpoint,
+                REQUEST_KIND,
+                header,
+                header_length,
+                base,
+                data.nbytes,
+                params,
+            )
         };
         match started(begun) {
             Err(status) => {

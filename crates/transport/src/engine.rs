@@ -17,18 +17,19 @@
 //! | `order` | fence and quiet, and the order between a put and a signal |
 //! | `rma` | puts and gets, whole, in parts, strided |
 //! | `requests` | the operations that the target's CPU carries out: atomics, signals, batches |
-//! | `batching` | the choice of operations that are sent together; `batch`: their encoding |
+//! | `entries` | the operations of a request as bytes, and how a target carries them out |
+//! | `batching` | the choice of entries that are sent together |
 //! | `replies` | the slots and destinations of the answers to requests |
 //! | `acks` | the numbers of requests, and the acknowledgments of their targets |
-//! | `message` | requests and replies as bytes |
+//! | `message` | the heads of requests and replies as bytes |
 //! | `target` | how a target carries out requests in their order |
 //! | `service_thread` | the loop of the service thread, and what a provider does for it |
 //! | `wire` | the trait that a provider implements |
 
 pub mod acks;
-pub mod batch;
 mod batching;
 mod endpoint;
+pub mod entries;
 mod issuer;
 pub mod keys;
 pub mod message;
@@ -47,7 +48,7 @@ pub use issuer::{Issuer, Issuers, PollingThread};
 pub use origin::Origin;
 pub use replies::{Replies, ReplyTable};
 pub use wire::{
-    NetworkAmos, NetworkPe, NextEvent, Payload, Polled, PolledUntil, PostOutcome, StreamOrder,
+    NetworkAmos, NetworkPe, NextEvent, Polled, PolledUntil, PostOutcome, SentMessage, StreamOrder,
     TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent, refuse,
 };
 

@@ -3,7 +3,6 @@
 
 use crate::amo::{AmoOp, AmoWidth};
 use crate::buffer::{Buffer, Dest, DestBuf, Source};
-use crate::mem;
 
 /// A kind of symmetric memory. Every PE has at most one segment of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -121,16 +120,6 @@ impl<Way> StridedBlocks<Way> {
                 n,
             }
         })
-    }
-}
-
-impl StridedBlocks<Source> {
-    /// Appends a copy of each block.
-    pub fn append_to(&self, bytes: &mut Vec<u8>) {
-        for i in 0..self.n {
-            let block = self.local.block(i * self.local_stride, self.nbytes);
-            block.append_to::<mem::VolatileLoads>(bytes);
-        }
     }
 }
 

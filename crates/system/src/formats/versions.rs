@@ -34,15 +34,15 @@ pub const PEER_ADDRESS: Format = format("address of a PE", 1);
 pub const SEGMENT_KEY: Format = format("key of a segment", 1);
 /// The counters of a PE, sent to PE 0.
 pub const STATISTICS: Format = format("statistics of a PE", 2);
-/// The greeting of a connection over TCP.
-pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 7);
+/// The greeting of a connection over TCP, and the messages between PEs.
+pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 8);
 /// The address on which a PE listens.
 pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 3);
 /// The address of a PE over UCX, and the messages between PEs.
-pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 8);
+pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 9);
 /// The key of a segment of a PE over UCX.
 pub const UCX_KEY: Format = format("key of a segment over UCX", 4);
 /// The address of a PE over libfabric, and the messages between PEs.
-pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 9);
+pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 10);
 /// The key of a segment of a PE over libfabric.
 pub const OFI_KEY: Format = format("key of a segment over libfabric", 5);

@@ -8,24 +8,26 @@ use rushmem_transport::{LocalBuf, SourceBuf, mem};
 use std::ptr::null_mut;
 
 impl FiEndpoint {
-    /// Returns true if a message with `nbytes` bytes of data is copied to a cell, so that the
-    /// source of the data may be reused at once.
+    /// Returns true if a message with `nbytes` bytes after its head is copied to a cell, so that the
+    /// source of its data may be reused at once.
     pub(crate) fn copies_data(&self, nbytes: usize) -> bool {
         HEAD + nbytes <= self.cell
     }
 
-    /// Starts to send a message with data, which are [copied](Self::copies_data) or sent from the
-    /// memory of the caller. The message is not injected, since an injected message has no
-    /// completion.
+    /// Starts to send a message with a copy of these bytes after its head, and then data, which are
+    /// [copied](Self::copies_data) if there is room, or sent from the memory of the caller. The
+    /// message is not injected, since an injected message has no completion.
     pub(crate) fn send(
         &mut self,
         pe: u32,
         to: fi::fi_addr_t,
         head: &[u8; HEAD],
+        copied: &[u8],
         data: &SourceBuf,
     ) -> Result<PostStatus, i32> {
         let data = data.range();
-        if HEAD + data.nbytes > self.longest_message {
+        let start = HEAD + copied.len();
+        if start > self.cell || start + data.nbytes > self.longest_message {
             return Err(-fi::FI_EMSGSIZE);
         }
         let Some(op) = self.begin(pe, BufferUse::Plain) else {
@@ -34,25 +36,26 @@ impl FiEndpoint {
         let cell = self.staging.cell(op);
         // SAFETY: a cell that is this operation's, with room for a head.
         unsafe { cell.base.cast::<[u8; HEAD]>().write(*head) };
-        if self.copies_data(data.nbytes) {
-            let (from, body) = (cell.base.cast(), cell.skip(HEAD).base);
-            // SAFETY: the data of this message, and a cell with room for the head and the data.
-            unsafe { mem::copy_bytes::<mem::VolatileLoads>(body, data.base, data.nbytes) };
-            let (endpoint, desc, context) =
-                (self.endpoint.raw(), self.staging_desc(), self.context(op));
-            // SAFETY: an open endpoint, a context that is the operation's, and a cell that is this
-            // operation's.
-            let code =
-                unsafe { fi::fi_send(endpoint, from, HEAD + data.nbytes, desc, to, context) };
-            return self.begun(code, op);
-        }
+        let rest = cell.skip(HEAD).base;
+        // SAFETY: a slice, and a cell that is this operation's, with room for it after the head.
+        unsafe { rest.copy_from_nonoverlapping(copied.as_ptr(), copied.len()) };
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
+        if self.copies_data(copied.len() + data.nbytes) {
+            let body = cell.skip(start).base;
+            // SAFETY: the data of this message, and a cell with room for them.
+            unsafe { mem::copy_bytes::<mem::VolatileLoads>(body, data.base, data.nbytes) };
+            let (from, nbytes) = (cell.base.cast(), start + data.nbytes);
+            // SAFETY: an open endpoint, a context that is the operation's, and a cell that is this
+            // operation's.
+            let code = unsafe { fi::fi_send(endpoint, from, nbytes, desc, to, context) };
+            return self.begun(code, op);
+        }
         let part = |buf: LocalBuf| fi::iovec {
             iov_base: buf.base.cast(),
             iov_len: buf.nbytes,
         };
-        let (parts, mut descs) = ([part(cell.first(HEAD)), part(data)], [desc, null_mut()]);
+        let (parts, mut descs) = ([part(cell.first(start)), part(data)], [desc, null_mut()]);
         let descs = descs.as_mut_ptr();
         // SAFETY: an open endpoint, a context that is the operation's, lists that live during the
         // call, a cell that is this operation's, and its data.

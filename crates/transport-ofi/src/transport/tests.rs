@@ -9,6 +9,7 @@ use crate::shared::remote;
 use crate::wire::OfiWire;
 use conformance::{LIMIT, verbs};
 use rushmem_system::lock::lock;
+use rushmem_transport::engine::entries::append_attached;
 use rushmem_transport::engine::message::Ack;
 use rushmem_transport::engine::message::{REQUEST, Reply, Request, Stream, StreamPosition};
 use rushmem_transport::engine::{WireEndpoint, keys};
@@ -285,7 +286,7 @@ fn refusal(provider: &'static str, message: impl Fn(&Ofi) -> Vec<u8>) -> Option<
     // SAFETY: the bytes live until the message has arrived.
     let source = unsafe { SourceBuf::new(data.as_ptr(), data.len()) };
     let head = bytes.first_chunk().expect("a head");
-    start(&ofi, &endpoint, |ep| ep.send(2, to, head, &source));
+    start(&ofi, &endpoint, |ep| ep.send(2, to, head, &[], &source));
     let mut error = None;
     eventually("it is refused", || {
         error = ofi.progress().poll().err();
@@ -309,19 +310,19 @@ fn a_message_that_no_pe_sends_is_a_loss() {
         },
         ack: None,
         slot: None,
-        update: None,
-        dest: RemoteAddr {
-            offset: HEAP as u64 - 4,
-            ..START
-        },
+        nbytes: 0,
     };
-    let data = |ofi: &Ofi, request, n| {
-        [
-            &Message::Data(request).encode(ofi.network().tag)[..],
-            &vec![0; n],
-        ]
-        .concat()
+    let with = |ofi: &Ofi, request: Request, entries: &[u8]| {
+        let request = Request {
+            nbytes: entries.len() as u16,
+            ..request
+        };
+        let head = Message::Request(request).encode(ofi.network().tag);
+        [&head[..], entries].concat()
     };
+    let mut beyond = Vec::new();
+    let offset = HEAP as u64 - 4;
+    append_attached(&mut beyond, RemoteAddr { offset, ..START });
     let again = StreamPosition {
         number: 3,
         after: 3,
@@ -333,32 +334,34 @@ fn a_message_that_no_pe_sends_is_a_loss() {
             origin: 9,
             count: 1,
         },
-        old: None,
+        answer: None,
     };
-    let cases: [(&str, Forge<'_>); 5] = [
-        ("it used an invalid offset", &|ofi| data(ofi, request, 8)),
+    let cases: [(&str, Forge<'_>); 6] = [
+        ("it used an invalid offset", &|ofi| {
+            [with(ofi, request, &beyond), vec![0; 8]].concat()
+        }),
+        ("it sent a damaged batch", &|ofi| {
+            [with(ofi, request, &[]), vec![0; 8]].concat()
+        }),
         ("it sent request 3 twice", &|ofi| {
-            data(
+            let position = again;
+            with(
                 ofi,
                 Request {
-                    position: again,
+                    position,
                     ..request
                 },
-                0,
+                &[],
             )
         }),
         ("it sent an unknown request", &|ofi| {
-            let mut bytes = data(ofi, request, 0);
-            // The operation.
-            bytes[HEAD - REQUEST] = 99;
+            let mut bytes = with(ofi, request, &[]);
+            // The flags.
+            bytes[HEAD - REQUEST + 2] = 99;
             bytes
         }),
         ("it sent a damaged batch", &|ofi| {
-            [
-                &Message::Request(request).encode(ofi.network().tag)[..],
-                &[9; 30],
-            ]
-            .concat()
+            with(ofi, request, &[0x99; 30])
         }),
         ("it answered what was not", &|ofi| {
             Message::Reply(reply).encode(ofi.network().tag).into()
@@ -373,7 +376,7 @@ fn a_message_that_no_pe_sends_is_a_loss() {
         }
     }
     let unknown = |ofi: &Ofi| {
-        let mut bytes = data(ofi, request, 0);
+        let mut bytes = with(ofi, request, &[]);
         // The kind of the message.
         bytes[8] = 99;
         bytes

@@ -5,7 +5,7 @@
 use super::*;
 use crate::proto::MAX_DATA;
 use rushmem_system::thread::spawn_service;
-use rushmem_transport::engine::batch::append_amo;
+use rushmem_transport::engine::entries::append_amo;
 use rushmem_transport::engine::message::{REQUEST, Request, Stream, StreamPosition};
 use rushmem_transport::progress::timer::sleep_on;
 use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, DestBuf, RemoteAddr, Segment, SourceBuf};
@@ -259,19 +259,11 @@ fn a_request_after_the_farewell_is_refused() {
         (8, put(8, false)),
         (NBYTES, put(NBYTES, false)),
         (NBYTES, put(NBYTES, true)),
-        (
-            8,
-            RequestFrame::Message {
-                nbytes: 8,
-                is_batch: true,
-            }
-            .encode(),
-        ),
+        (8, RequestFrame::Message { nbytes: 8 }.encode()),
         (
             MAX_DATA,
             RequestFrame::Message {
                 nbytes: MAX_DATA as u32,
-                is_batch: true,
             }
             .encode(),
         ),
@@ -308,8 +300,8 @@ fn a_request_after_the_farewell_is_refused() {
     }
 }
 
-/// Returns a message with a batch, of the first stream of PE `pe`.
-fn message(pe: Pe, number: u32, after: u32, batch: &[u8]) -> Vec<u8> {
+/// Returns a message with these entries, of the first stream of PE `pe`.
+fn message(pe: Pe, number: u32, after: u32, entries: &[u8]) -> Vec<u8> {
     let request = Request {
         stream: Stream { pe, origin: 0 },
         position: StreamPosition {
@@ -319,18 +311,14 @@ fn message(pe: Pe, number: u32, after: u32, batch: &[u8]) -> Vec<u8> {
         },
         ack: None,
         slot: None,
-        update: None,
-        dest: RemoteAddr {
-            segment: Segment::Heap,
-            offset: 0,
-        },
+        nbytes: entries.len() as u16,
     };
-    [&request.encode(), batch].concat()
+    [&request.encode(), entries].concat()
 }
 
-/// Messages that no PE would send, such as a batch that ends early, a batch for a PE of another
-/// node, a message of another PE's stream, and one whose number is too high. Operations before the
-/// damage may be carried out. The last case is a valid message.
+/// Messages that no PE would send, such as one whose entries end early, one for a PE of another
+/// node, one with data that no entry attaches, a message of another PE's stream, and one whose number
+/// is too high. Operations before the damage may be carried out. The last case is a valid message.
 #[test]
 fn a_damaged_message_ends_the_connection() {
     let mut heap = vec![0u64; 8];
@@ -341,50 +329,52 @@ fn a_damaged_message_ends_the_connection() {
     let receiving = ReceivingPe::for_tests();
     // SAFETY: the vector outlives the segments.
     unsafe { receiving.local.segments.register(Segment::Heap, memory, ()) }.expect("the first");
-    let batch = |offset, place| {
+    let add = |offset, place| {
         let dest = RemoteAddr {
             segment: Segment::Heap,
             offset,
         };
         let (op, width) = (AmoOp::Add, AmoWidth::Eight);
-        let update = AmoRequest {
+        let request = AmoRequest {
             op,
             width,
             dest,
             operand: 1,
             condition: 0,
         };
-        let mut batch = Vec::new();
-        append_amo(&mut batch, (&update, place), false);
-        batch
+        let mut entries = Vec::new();
+        append_amo(&mut entries, &request, place, false);
+        entries
     };
-    let first = |batch: &[u8]| message(PEER, 1, 0, batch);
-    let long = [&batch(0, 0)[..], &[0; 50], &batch(0, 0)].concat();
+    let first = |entries: &[u8]| message(PEER, 1, 0, entries);
+    let long = [&add(0, 0)[..], &[0; 50], &add(0, 0)].concat();
+    let whole = first(&add(8, 0));
     let cases = [
-        (first(&batch(0, 0)[..19]), Some("damaged batch")),
-        (first(&batch(64, 0)), Some("damaged batch")),
-        (first(&batch(0, 1)), Some("damaged batch")),
+        (first(&add(0, 0)[..19]), Some("damaged batch")),
+        (first(&add(64, 0)), Some("invalid offset 64")),
+        (first(&add(0, 1)), Some("damaged batch")),
         (first(&long), Some("damaged batch")),
+        (whole[..whole.len() - 1].to_vec(), Some("damaged batch")),
+        ([&whole[..], &[0]].concat(), Some("damaged batch")),
         (
             vec![0; REQUEST + MAX_DATA + 1],
-            Some("a message of 32833 bytes"),
+            Some("a message of 32801 bytes"),
         ),
         (vec![0; REQUEST - 1], Some("unknown request")),
         (
-            message(ME, 1, 0, &batch(0, 0)),
+            message(ME, 1, 0, &add(0, 0)),
             Some("unknown stream of requests"),
         ),
         (
-            message(PEER, 2, 1, &batch(0, 0)),
+            message(PEER, 2, 1, &add(0, 0)),
             Some("request 2 twice or out of its order"),
         ),
-        (first(&batch(8, 0).repeat(100)), None),
+        (first(&add(8, 0).repeat(100)), None),
     ];
     for (body, why) in cases {
         let (mut connection, mut peer) = connected();
         let head = RequestFrame::Message {
             nbytes: body.len() as u32,
-            is_batch: true,
         };
         peer.write_all(&head.encode()).expect("room for it");
         peer.write_all(&body).expect("room for it");

@@ -3,31 +3,38 @@
 
 use super::*;
 use conformance::Random;
-use rushmem_transport::engine::batch::append_amo;
-use rushmem_transport::engine::message::Ack;
-use rushmem_transport::engine::message::{REPLY, Reply, Request, Stream, StreamPosition};
+use rushmem_transport::engine::entries::{append_amo, append_attached};
+use rushmem_transport::engine::message::{
+    Ack, Answer, AwaitedSlot, REPLY, Reply, Request, Stream, StreamPosition,
+};
 use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, RemoteAddr};
 
-/// Returns a batch of updates. One of 8 batches is damaged.
-fn batch(random: &mut Random) -> Vec<u8> {
-    let mut body = Vec::new();
+/// Returns the entries of a request and the data that the first attaches, if it does. One of 8
+/// requests is damaged.
+fn entries(random: &mut Random) -> (Vec<u8>, Vec<u8>) {
+    let (mut entries, mut attached) = (Vec::new(), Vec::new());
+    if random.below(3) == 0 {
+        append_attached(&mut entries, address(random));
+        let nbytes = [0, 8, 100][random.below(3)];
+        attached = random.bytes(nbytes);
+    }
     for _ in 0..random.below(8) {
         let (op, width) = (AmoOp::ALL[random.below(8)], AmoWidth::Eight);
         let (operand, condition) = (random.next_u64(), random.next_u64());
-        let update = AmoRequest {
+        let request = AmoRequest {
             op,
             width,
             dest: address(random),
             operand,
             condition,
         };
-        append_amo(&mut body, (&update, 0), random.below(2) == 0);
+        append_amo(&mut entries, &request, 0, random.below(2) == 0);
     }
-    if !body.is_empty() && random.below(8) == 0 {
-        let at = random.below(body.len());
-        body[at] ^= 1 << random.below(8);
+    if !entries.is_empty() && random.below(8) == 0 {
+        let at = random.below(entries.len());
+        entries[at] ^= 1 << random.below(8);
     }
-    body
+    (entries, attached)
 }
 
 /// Returns a word of the segment.
@@ -38,12 +45,10 @@ fn address(random: &mut Random) -> RemoteAddr {
     }
 }
 
-/// Returns the next message of the stream, and its body: an update and perhaps data, or a batch.
+/// Returns the next message of the stream, and its body.
 fn message(random: &mut Random, number: &mut u32) -> (RequestFrame, Vec<u8>) {
     *number += 1;
-    let (is_batch, asks) = (random.below(2) == 0, random.below(2) == 0);
-    let (op, dest) = (AmoOp::ALL[random.below(8)], address(random));
-    let (width, operand, condition) = (AmoWidth::Eight, random.next_u64(), random.next_u64());
+    let (entries, attached) = entries(random);
     let request = Request {
         stream: Stream {
             pe: Pe(1),
@@ -52,33 +57,19 @@ fn message(random: &mut Random, number: &mut u32) -> (RequestFrame, Vec<u8>) {
         position: StreamPosition {
             number: *number,
             after: *number - 1,
-            asks,
+            asks: random.below(2) == 0,
         },
         ack: None,
-        slot: (random.below(2) == 0).then_some(3),
-        update: (!is_batch).then_some(AmoRequest {
-            op,
-            width,
-            dest,
-            operand,
-            condition,
+        slot: (random.below(2) == 0).then_some(AwaitedSlot {
+            number: 3,
+            is_long: random.below(2) == 0,
         }),
-        dest: RemoteAddr {
-            segment: Segment::Heap,
-            offset: 0,
-        },
+        nbytes: entries.len() as u16,
     };
-    let nbytes = [0, 8, 100][random.below(3)];
-    let data = if is_batch {
-        batch(random)
-    } else {
-        random.bytes(nbytes)
-    };
-    let body = [&request.encode()[..], &data].concat();
+    let body = [&request.encode()[..], &entries, &attached].concat();
     (
         RequestFrame::Message {
             nbytes: body.len() as u32,
-            is_batch,
         },
         body,
     )
@@ -134,7 +125,10 @@ fn reply(random: &mut Random, seq: u64, byte: u8) -> Vec<u8> {
             let reply = Reply {
                 pe,
                 ack,
-                old: Some((0, random.next_u64())),
+                answer: Some(Answer {
+                    slot: 0,
+                    short: random.next_u64().to_le_bytes(),
+                }),
             };
             let body = [&reply.encode()[..], &random.bytes(nbytes)].concat();
             (

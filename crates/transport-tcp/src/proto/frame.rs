@@ -1,6 +1,6 @@
 //! The encoding of the heads of frames.
 
-use rushmem_transport::engine::batch::MAX_ANSWERS;
+use rushmem_transport::engine::entries::MAX_RESULTS;
 use rushmem_transport::engine::message::{REPLY, REQUEST};
 use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::{RemoteAddr, Segment};
@@ -9,7 +9,7 @@ use rushmem_transport::{RemoteAddr, Segment};
 pub(crate) const HEAD: usize = 16;
 /// Maximum number of bytes of a body. Longer transfers are divided.
 pub(crate) const MAX_BODY: usize = 16 << 20;
-/// Maximum number of bytes of the data of a message: a batch, or a put with its signal.
+/// Maximum number of bytes of a message after its head: the entries and the data that they attach.
 pub(crate) const MAX_DATA: usize = 32 << 10;
 
 /// A request of an origin.
@@ -27,9 +27,9 @@ pub(crate) enum RequestFrame {
         nbytes: u32,
         in_parts: bool,
     },
-    /// Carry out the request at the start of the body (`engine::message`), whose data or batch are
-    /// the rest of the body. Reply if it asks for an acknowledgment or returns anything.
-    Message { nbytes: u32, is_batch: bool },
+    /// Carry out the request at the start of the body (`engine::message`), whose entries and attached
+    /// data are the rest of the body. Reply if it asks for an acknowledgment or returns anything.
+    Message { nbytes: u32 },
     /// Acknowledge all earlier requests.
     Sync,
     /// The PE leaves the job.
@@ -41,7 +41,7 @@ pub(crate) enum RequestFrame {
 pub(crate) enum ReplyFrame {
     /// The body is the data that request number `seq` gets.
     Data { seq: u64, nbytes: u32 },
-    /// The body is a reply (`engine::message`), followed by the results if the request has a batch.
+    /// The body is a reply (`engine::message`), followed by long results.
     Message { nbytes: u32 },
     /// All requests up to number `seq` were carried out.
     Ack { seq: u64 },
@@ -122,9 +122,7 @@ impl RequestFrame {
                 nbytes,
                 source.offset,
             ),
-            RequestFrame::Message { nbytes, is_batch } => {
-                head(MESSAGE, [is_batch.into(), 0, 0], nbytes, 0)
-            }
+            RequestFrame::Message { nbytes } => head(MESSAGE, [0; 3], nbytes, 0),
             RequestFrame::Sync => head(SYNC, [0; 3], 0, 0),
             RequestFrame::Bye => head(BYE, [0; 3], 0, 0),
         }
@@ -149,13 +147,9 @@ impl RequestFrame {
                     in_parts: flag != 0,
                 }
             }
-            MESSAGE => {
-                let nbytes = bounded(nbytes, REQUEST + MAX_DATA)?;
-                RequestFrame::Message {
-                    nbytes,
-                    is_batch: segment != 0,
-                }
-            }
+            MESSAGE => RequestFrame::Message {
+                nbytes: bounded(nbytes, REQUEST + MAX_DATA)?,
+            },
             SYNC => RequestFrame::Sync,
             BYE => RequestFrame::Bye,
             _ => return Err(Violation::Unknown("request")),
@@ -164,9 +158,7 @@ impl RequestFrame {
 
     fn body(&self) -> usize {
         match *self {
-            RequestFrame::Put { nbytes, .. } | RequestFrame::Message { nbytes, .. } => {
-                nbytes as usize
-            }
+            RequestFrame::Put { nbytes, .. } | RequestFrame::Message { nbytes } => nbytes as usize,
             RequestFrame::Get { .. } | RequestFrame::Sync | RequestFrame::Bye => 0,
         }
     }
@@ -190,7 +182,7 @@ impl ReplyFrame {
                 nbytes: bounded(nbytes, MAX_BODY)?,
             },
             REPLIED => ReplyFrame::Message {
-                nbytes: bounded(nbytes, REPLY + MAX_ANSWERS)?,
+                nbytes: bounded(nbytes, REPLY + MAX_RESULTS)?,
             },
             ACK => ReplyFrame::Ack { seq: long },
             _ => return Err(Violation::Unknown("reply")),

@@ -5,7 +5,8 @@
 use super::*;
 use crate::tests::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair, pair_on};
 use rushmem_system::lock::lock;
-use rushmem_transport::engine::message::{Stream, StreamPosition};
+use rushmem_transport::engine::entries::{append_amo, append_attached};
+use rushmem_transport::engine::message::{REQUEST, Request, Stream, StreamPosition};
 use rushmem_transport::peers::loss::RefusedMessage;
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr};
 use std::mem::ManuallyDrop;
@@ -44,9 +45,8 @@ fn refusal(
     refused
 }
 
-/// Sends a request with `nbytes` bytes of data, whose destination is beyond the segment.
-fn beyond(nbytes: usize, update: RemoteAddr) -> Option<RefusedMessage> {
-    let (op, width) = (AmoOp::Add, AmoWidth::Eight);
+/// Sends a request whose entries these are, and that has `nbytes` bytes of attached data.
+fn refusal_of(mut entries: Vec<u8>, nbytes: usize) -> Option<RefusedMessage> {
     let request = Request {
         stream: Stream { pe: ME, origin: 0 },
         position: StreamPosition {
@@ -56,27 +56,53 @@ fn beyond(nbytes: usize, update: RemoteAddr) -> Option<RefusedMessage> {
         },
         ack: None,
         slot: None,
-        update: Some(AmoRequest {
-            op,
-            width,
-            dest: update,
-            operand: 1,
-            condition: 0,
-        }),
-        dest: BEYOND,
+        nbytes: entries.len() as u16,
     };
     // SAFETY: the data are never freed.
-    let mut data = unsafe { SourceBuf::new(vec![1u8; nbytes].leak().as_ptr(), nbytes) };
+    let mut attached = unsafe { SourceBuf::new(vec![1u8; nbytes].leak().as_ptr(), nbytes) };
     refusal(|wire, shared| {
-        wire.send(shared, PEER, &request, Payload::Data(&mut data), false)
-            .map(|_| ())
+        let message = SentMessage {
+            request: &request,
+            entries: &mut entries,
+            attached: &mut attached,
+            awaited: false,
+        };
+        wire.send(shared, PEER, message).map(|_| ())
     })
+}
+
+/// Returns an atomic operation on a word, whose offset lies at the start of its entry.
+fn add(dest: RemoteAddr) -> Vec<u8> {
+    let (op, width) = (AmoOp::Add, AmoWidth::Eight);
+    let request = AmoRequest {
+        op,
+        width,
+        dest,
+        operand: 1,
+        condition: 0,
+    };
+    let mut entries = Vec::new();
+    append_amo(&mut entries, &request, 0, false);
+    entries
+}
+
+/// Returns a put of attached data.
+fn put_attached(dest: RemoteAddr) -> Vec<u8> {
+    let mut entries = Vec::new();
+    append_attached(&mut entries, dest);
+    entries
 }
 
 #[test]
 fn what_lies_beyond_a_segment_is_refused() {
-    for (nbytes, update) in [(0, BEYOND), (8, HEAP), (LONG, HEAP)] {
-        let Some(refused) = beyond(nbytes, update) else {
+    let many = [add(HEAP).repeat(10), add(BEYOND)].concat();
+    for (entries, nbytes) in [
+        (add(BEYOND), 0),
+        (many, 0),
+        (put_attached(BEYOND), 8),
+        (put_attached(BEYOND), LONG),
+    ] {
+        let Some(refused) = refusal_of(entries, nbytes) else {
             return;
         };
         let why = format!("it used an invalid offset {}", BEYOND.offset);
@@ -85,6 +111,17 @@ fn what_lies_beyond_a_segment_is_refused() {
             RefusedMessage::of(ME, why),
             "{nbytes} bytes of data"
         );
+    }
+}
+
+#[test]
+fn data_that_no_entry_attaches_are_refused() {
+    for nbytes in [8, LONG] {
+        let Some(refused) = refusal_of(add(HEAP), nbytes) else {
+            return;
+        };
+        let why = "it sent a damaged batch of operations";
+        assert_eq!(refused, RefusedMessage::of(ME, why), "{nbytes} bytes");
     }
 }
 

@@ -74,6 +74,17 @@ impl Issued {
     }
 }
 
+/// The requests to a PE that a request to it follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestOrder {
+    /// Those before the last fence.
+    AfterFence,
+    /// All earlier ones.
+    AfterAll,
+    /// All earlier ones; the request asks for an acknowledgment, which covers these.
+    Asking,
+}
+
 impl IssuedRequests {
     /// Returns the record of origin number `origin`, without requests, in a job of `n_pes` PEs.
     pub fn new(origin: u32, acks: Arc<AckCounts>, n_pes: usize, window: u32) -> IssuedRequests {
@@ -145,11 +156,10 @@ impl IssuedRequests {
         }
     }
 
-    /// Numbers the next request to a PE. The request follows those before the last fence, or all
-    /// earlier ones if it is `ordered` or `asks` for an acknowledgment. It also asks if half of the
+    /// Numbers the next request to a PE. The request also asks for an acknowledgment if half of the
     /// window is in use and no acknowledgment that was asked for is missing.
     #[inline]
-    pub fn issue(&mut self, pe: Pe, (ordered, asks): (bool, bool)) -> StreamPosition {
+    pub fn issue(&mut self, pe: Pe, order: RequestOrder) -> StreamPosition {
         let (fences, window) = (self.fences, self.window);
         self.all = self.all.wrapping_add(1);
         let (issued, acked) = self.issued_to(pe);
@@ -159,7 +169,7 @@ impl IssuedRequests {
         let number = issued.count;
         let is_late =
             number.wrapping_sub(acked) * 2 >= window && has_reached(acked, issued.last_asking);
-        let asks = asks || is_late;
+        let asks = order == RequestOrder::Asking || is_late;
         if asks {
             issued.last_asking = number;
         }
@@ -167,7 +177,8 @@ impl IssuedRequests {
         if is_new {
             self.awaiting_ack.push(pe);
         }
-        let after = if ordered || asks { previous } else { before };
+        let follows_all = asks || order == RequestOrder::AfterAll;
+        let after = if follows_all { previous } else { before };
         StreamPosition {
             number,
             after,

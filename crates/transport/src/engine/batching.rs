@@ -1,8 +1,9 @@
-//! The batches that an origin fills, one for each PE ([`batch`] has their format). Where CPUs move
-//! the data, a message costs as much as a hundred small operations.
+//! The batches that an origin fills, one for each PE: the [`entries`] of the next request to it.
+//! Where CPUs move the data, a message costs as much as a hundred small operations.
 //!
 //! The batch for a PE is sent
 //! - when the next operation does not fit;
+//! - with the next operation that only a request can carry out, and that may not wait;
 //! - before any other operation to the PE that must not overtake the batch;
 //! - by a fence, a quiet, and a call that waits for an operation;
 //! - by the next thread that polls unfinished operations, at the latest the service thread. While a
@@ -24,12 +25,12 @@
 //! that the PE itself carries out. So to order or complete the operations on one PE in a session
 //! with proxies, the engine does so for all PEs.
 
-use super::batch::{self, HEAD, MAX_ANSWERS, MAX_NBYTES, STRIDED_HEAD, WORD};
+use super::entries::{self, HEAD, MAX_ENTRIES, MAX_NBYTES, MAX_RESULTS, STRIDED_HEAD};
+use super::message::SHORT;
+use super::rma::Way;
 use crate::peers::loss::Violation;
-use crate::progress::backoff::FLUSH_DELAY;
 use crate::{
-    AmoOp, AmoRequest, Dest, DestBuf, Host, Pe, PeMap, Proxy, RemoteAddr, Segment, Source,
-    SourceBuf, StridedBlocks,
+    AmoRequest, Buffer, DestBuf, Host, Pe, PeMap, Proxy, RemoteAddr, Segment, StridedBlocks,
 };
 use std::time::{Duration, Instant};
 
@@ -41,23 +42,59 @@ const IDLE_AFTER: Duration = Duration::from_micros(4);
 /// of polls.
 const LOOKS: u32 = 16;
 
-/// A small operation at its origin. A batch that takes it copies its source, and moves the memory
-/// for results out of it.
-#[derive(Debug)]
-pub(super) enum SmallOperation<'a> {
-    /// A put of these bytes.
-    Put(RemoteAddr, &'a mut SourceBuf),
-    /// A get into these bytes.
-    Get(RemoteAddr, &'a mut DestBuf),
-    /// Puts of these blocks.
-    PutStrided(&'a mut StridedBlocks<Source>),
-    /// Gets of these blocks.
-    GetStrided(&'a mut StridedBlocks<Dest>),
-    /// An atomic operation, and the memory for the old value, if that is needed.
-    Amo(AmoRequest, &'a mut Option<DestBuf>),
+/// The number of bytes of entries, and that of their results.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EntrySize {
+    entries: usize,
+    results: usize,
 }
 
-/// The local memory for the results of a batch, in the order of its operations.
+impl EntrySize {
+    /// Returns the size of a transfer of `nbytes` bytes.
+    #[inline]
+    pub(super) fn of_transfer<A: Way>(nbytes: usize) -> EntrySize {
+        EntrySize::with_head::<A>(HEAD, nbytes)
+    }
+
+    /// Returns the size of a transfer of blocks.
+    pub(super) fn of_blocks<A: Way>(blocks: &StridedBlocks<A>) -> EntrySize {
+        EntrySize::with_head::<A>(STRIDED_HEAD, blocks.n * blocks.nbytes)
+    }
+
+    #[inline]
+    fn with_head<A: Way>(head: usize, nbytes: usize) -> EntrySize {
+        match A::IS_PUT {
+            true => EntrySize {
+                entries: head + nbytes,
+                results: 0,
+            },
+            false => EntrySize {
+                entries: head,
+                results: nbytes,
+            },
+        }
+    }
+
+    /// Returns the size of an atomic operation, and of its old value if that is `fetched`.
+    #[inline]
+    pub(super) fn of_amo(request: &AmoRequest, fetched: Option<&DestBuf>) -> EntrySize {
+        EntrySize {
+            entries: entries::amo_nbytes(request.op),
+            results: fetched.map_or(0, DestBuf::nbytes),
+        }
+    }
+
+    /// Returns the size of both entries.
+    #[inline]
+    pub(super) fn and(self, other: EntrySize) -> EntrySize {
+        EntrySize {
+            entries: self.entries + other.entries,
+            results: self.results + other.results,
+        }
+    }
+}
+
+/// The local memory for the results of a request, in the order of its entries.
 #[derive(Debug, Default)]
 pub(super) struct ReplyDestinations {
     dests: Vec<DestBuf>,
@@ -67,9 +104,66 @@ pub(super) struct ReplyDestinations {
 /// The batch for one PE that has not been sent yet.
 #[derive(Debug, Default)]
 struct OpenBatch {
-    batch: Vec<u8>,
-    answers: ReplyDestinations,
-    n_operations: usize,
+    entries: Vec<u8>,
+    results: ReplyDestinations,
+    n_entries: usize,
+}
+
+/// Adds entries to the batch for a PE. It copies their sources, and owns the memory for results.
+pub(super) struct EntryWriter<'a> {
+    open: &'a mut OpenBatch,
+    /// The [place](Proxy::place) of the PE whose memory the entries access.
+    place: u8,
+}
+
+impl EntryWriter<'_> {
+    /// Adds a transfer.
+    #[inline]
+    pub(super) fn transfer<A: Way>(&mut self, remote: RemoteAddr, local: Buffer<A>) {
+        let OpenBatch {
+            entries,
+            results,
+            n_entries,
+        } = self.open;
+        *n_entries += 1;
+        entries::append_transfer(entries, A::IS_PUT, remote, self.place, local.nbytes());
+        A::add_local(local, entries, results);
+    }
+
+    /// Adds a transfer of blocks.
+    pub(super) fn strided<A: Way>(&mut self, blocks: &mut StridedBlocks<A>) {
+        let OpenBatch {
+            entries,
+            results,
+            n_entries,
+        } = self.open;
+        *n_entries += 1;
+        entries::append_strided(entries, A::IS_PUT, self.place, blocks);
+        for (_, local) in blocks.each() {
+            A::add_local(local, entries, results);
+        }
+    }
+
+    /// Adds a put of the data that are attached to the request. It is the first entry.
+    pub(super) fn attached(&mut self, dest: RemoteAddr) {
+        self.open.n_entries += 1;
+        entries::append_attached(&mut self.open.entries, dest);
+    }
+
+    /// Adds an atomic operation, whose old value is stored at `fetched`, if that is there.
+    #[inline]
+    pub(super) fn amo(&mut self, request: &AmoRequest, fetched: Option<DestBuf>) {
+        let OpenBatch {
+            entries,
+            results,
+            n_entries,
+        } = self.open;
+        *n_entries += 1;
+        entries::append_amo(entries, request, self.place, fetched.is_some());
+        if let Some(fetched) = fetched {
+            results.expect(fetched);
+        }
+    }
 }
 
 /// The open batches of an origin, and the state that decides whether an operation is batched.
@@ -78,7 +172,6 @@ pub(super) struct Batcher {
     by_pe: PeMap<OpenBatch>,
     /// The PEs whose batches are not empty.
     pes: Vec<Pe>,
-    n_operations: usize,
     /// Maximum number of bytes of a batch, and of its results, outside a session and in one.
     limits: (usize, usize),
     /// The number of contexts of the origin that are in a session.
@@ -87,9 +180,8 @@ pub(super) struct Batcher {
     /// counts the calls in a row that found this in a session.
     has_grown: bool,
     looks: u32,
-    /// No operation before this time is lone. While a message is being sent, this is
-    /// [`FLUSH_DELAY`] after the start of that; otherwise [`IDLE_AFTER`] after the last message was
-    /// sent, or after the end of a quiet that sent one.
+    /// No operation before this time is lone: [`IDLE_AFTER`] after the last batch or lone operation
+    /// was sent, or after the end of a quiet that sent a message.
     busy_until: Option<Instant>,
     /// Returns the time.
     clock: fn() -> Instant,
@@ -104,61 +196,6 @@ pub(super) fn is_small(segment: Segment, nbytes: usize) -> bool {
     nbytes <= MAX_NBYTES && segment != Segment::Internal
 }
 
-impl SmallOperation<'_> {
-    /// Returns the bytes that the operation takes in a batch, and in the results of the batch.
-    #[inline]
-    fn nbytes(&self) -> (usize, usize) {
-        match self {
-            SmallOperation::Put(_, source) => (HEAD + source.nbytes(), 0),
-            SmallOperation::Get(_, dest) => (HEAD, dest.nbytes()),
-            SmallOperation::PutStrided(blocks) => (STRIDED_HEAD + blocks.n * blocks.nbytes, 0),
-            SmallOperation::GetStrided(blocks) => (STRIDED_HEAD, blocks.n * blocks.nbytes),
-            SmallOperation::Amo(request, fetched) => {
-                let words = if request.op == AmoOp::CompareSwap {
-                    2
-                } else {
-                    1
-                };
-                let old = fetched.as_ref().map_or(0, DestBuf::nbytes);
-                (HEAD + words * WORD, old)
-            }
-        }
-    }
-
-    /// Appends the operation, on the PE with this [place](Proxy::place), to an open batch.
-    #[inline]
-    fn append_to(&mut self, place: u8, open: &mut OpenBatch) {
-        let OpenBatch {
-            batch,
-            answers,
-            n_operations,
-        } = open;
-        *n_operations += 1;
-        match self {
-            SmallOperation::Put(at, source) => {
-                batch::append_put(batch, (*at, place), source);
-            }
-            SmallOperation::Get(at, dest) => {
-                batch::append_get(batch, (*at, place), dest.nbytes());
-                answers.expect(std::mem::take(dest));
-            }
-            SmallOperation::PutStrided(blocks) => {
-                batch::append_put_strided(batch, place, blocks);
-            }
-            SmallOperation::GetStrided(blocks) => {
-                batch::append_get_strided(batch, place, blocks);
-                blocks.each().for_each(|(_, dest)| answers.expect(dest));
-            }
-            SmallOperation::Amo(request, fetched) => {
-                batch::append_amo(batch, (request, place), fetched.is_some());
-                if let Some(fetched) = fetched.take() {
-                    answers.expect(fetched);
-                }
-            }
-        }
-    }
-}
-
 impl Batcher {
     /// Returns a batcher for a job of `n_pes` PEs. `limits` is the maximum number of bytes of a
     /// batch, and of its results, outside a session and in one. `clock` returns the time.
@@ -166,8 +203,7 @@ impl Batcher {
         Batcher {
             by_pe: PeMap::new(n_pes),
             pes: Vec::new(),
-            n_operations: 0,
-            limits,
+            limits: (limits.0.min(MAX_ENTRIES), limits.1.min(MAX_ENTRIES)),
             n_sessions: 0,
             has_grown: false,
             looks: 0,
@@ -188,7 +224,8 @@ impl Batcher {
         if !self.in_session() {
             self.by_pe
                 .iter_mut()
-                .for_each(|open| open.batch.shrink_to_fit());
+                .for_each(|open| open.entries.shrink_to_fit());
+            self.spare.shrink_to_fit();
         }
     }
 
@@ -233,28 +270,22 @@ impl Batcher {
     pub(super) fn has_any(&self, pe: Pe) -> bool {
         self.by_pe
             .get(pe)
-            .is_some_and(|open| !open.batch.is_empty())
+            .is_some_and(|open| !open.entries.is_empty())
     }
 
     /// Returns the number of operations in all batches.
     pub(super) fn n_operations(&self) -> usize {
-        self.n_operations
+        let n = |pe: &Pe| self.by_pe.get(*pe).map_or(0, |open| open.n_entries);
+        self.pes.iter().map(n).sum()
     }
 
-    /// Decides whether the small operation that is being issued to a PE is lone. If so, returns
-    /// true and records that its message is being sent: the caller sends it at once, and then calls
-    /// [`mark_busy`](Batcher::mark_busy). Call this once for each operation.
+    /// Returns true if the small operation that is being issued to a PE is lone. The caller sends it
+    /// at once, and then calls [`mark_busy`](Batcher::mark_busy).
     #[inline]
-    pub(super) fn begin_lone(&mut self, pe: Pe) -> bool {
-        if self.in_session() || self.has_any(pe) {
-            return false;
-        }
-        let now = (self.clock)();
-        let is_lone = self.busy_until.is_none_or(|until| now >= until);
-        if is_lone {
-            self.busy_until = now.checked_add(FLUSH_DELAY);
-        }
-        is_lone
+    pub(super) fn is_lone(&self, pe: Pe) -> bool {
+        !self.in_session()
+            && !self.has_any(pe)
+            && self.busy_until.is_none_or(|until| (self.clock)() >= until)
     }
 
     /// Counts a poll of the service thread that finds the owner issuing operations. Returns true if
@@ -285,68 +316,57 @@ impl Batcher {
     /// Returns a number of blocks of `nbytes` bytes that fit into an empty batch as one operation,
     /// and into its results.
     pub(super) fn most_blocks(&self, nbytes: usize) -> usize {
-        self.limit().min(MAX_ANSWERS).saturating_sub(STRIDED_HEAD) / nbytes.max(1)
+        self.limit().min(MAX_RESULTS).saturating_sub(STRIDED_HEAD) / nbytes.max(1)
     }
 
-    /// Returns true if the batch for a PE has room for these operations.
+    /// Returns true if the batch for a PE has room for entries of this size.
     #[inline]
-    pub(super) fn has_room(&self, pe: Pe, operations: &[SmallOperation<'_>]) -> bool {
+    pub(super) fn has_room(&self, pe: Pe, size: EntrySize) -> bool {
         let Some(open) = self.by_pe.get(pe) else {
             return true;
         };
-        let mut nbytes = (open.batch.len(), open.answers.nbytes);
-        for operation in operations {
-            let (batch, answers) = operation.nbytes();
-            nbytes = (nbytes.0 + batch, nbytes.1 + answers);
-        }
-        nbytes.0 <= self.limit() && nbytes.1 <= self.limit().min(MAX_ANSWERS)
+        let nbytes = open.entries.len() + size.entries;
+        let n_results = open.results.nbytes + size.results;
+        nbytes <= self.limit() && n_results <= self.limit().min(MAX_RESULTS)
     }
 
-    /// Adds operations, for which there is room, to the batch for a proxy. The proxy carries them
-    /// out in this order.
+    /// Returns a writer of the batch for a proxy, to which the caller adds one or more entries, for
+    /// which there is room. The proxy carries them out in the order in which they are added.
     #[inline]
-    pub(super) fn add(
-        &mut self,
-        Proxy { pe, place }: Proxy,
-        operations: &mut [SmallOperation<'_>],
-    ) {
+    pub(super) fn open(&mut self, Proxy { pe, place }: Proxy) -> EntryWriter<'_> {
         let nbytes = self.limit();
         let open = &mut self.by_pe[pe];
-        if open.batch.is_empty() {
-            if open.batch.capacity() == 0 {
-                std::mem::swap(&mut open.batch, &mut self.spare);
+        if open.entries.is_empty() {
+            if open.entries.capacity() == 0 {
+                std::mem::swap(&mut open.entries, &mut self.spare);
             }
-            open.batch.reserve(nbytes);
+            open.entries.reserve(nbytes);
             self.pes.push(pe);
         }
-        for operation in &mut *operations {
-            operation.append_to(place, open);
-        }
-        self.n_operations += operations.len();
         self.has_grown = true;
+        EntryWriter { open, place }
     }
 
-    /// Moves the batch for a PE, and the destinations of its results, into the arguments, which are
-    /// empty.
-    pub(super) fn take(&mut self, pe: Pe, batch: &mut Vec<u8>, answers: &mut ReplyDestinations) {
-        debug_assert!(
-            batch.is_empty() && answers.dests.is_empty(),
-            "they are overwritten"
-        );
+    /// Removes and returns the batch for a PE, which may be empty, and moves the destinations of its
+    /// results to `results`, which is empty.
+    pub(super) fn take(&mut self, pe: Pe, results: &mut ReplyDestinations) -> Vec<u8> {
+        debug_assert!(results.dests.is_empty(), "they are overwritten");
         let open = &mut self.by_pe[pe];
-        std::mem::swap(&mut open.batch, batch);
-        std::mem::swap(&mut open.answers, answers);
-        self.n_operations -= std::mem::take(&mut open.n_operations);
+        open.n_entries = 0;
+        std::mem::swap(&mut open.results, results);
+        let entries = std::mem::take(&mut open.entries);
         if let Some(at) = self.pes.iter().rposition(|other| *other == pe) {
             self.pes.swap_remove(at);
         }
-        self.busy_until = (self.clock)().checked_add(FLUSH_DELAY);
+        entries
     }
 
-    /// Keeps the buffer of a batch that was sent, for the next batch.
-    pub(super) fn give_back(&mut self, mut batch: Vec<u8>) {
-        batch.clear();
-        self.spare = batch;
+    /// Keeps the buffer of a batch that was sent, for the next batch, unless that has a larger one.
+    pub(super) fn give_back(&mut self, mut entries: Vec<u8>) {
+        if entries.capacity() > self.spare.capacity() {
+            entries.clear();
+            self.spare = entries;
+        }
     }
 
     /// Drops all batches after a loss, with the destinations of their results.
@@ -354,12 +374,12 @@ impl Batcher {
         for pe in self.pes.drain(..) {
             self.by_pe[pe] = OpenBatch::default();
         }
-        self.n_operations = 0;
     }
 }
 
 impl ReplyDestinations {
-    fn expect(&mut self, dest: DestBuf) {
+    /// Expects results for this memory after those that are expected already.
+    pub(super) fn expect(&mut self, dest: DestBuf) {
         self.nbytes += dest.nbytes();
         self.dests.push(dest);
     }
@@ -369,12 +389,23 @@ impl ReplyDestinations {
         self.dests.is_empty()
     }
 
-    /// Stores the results that have arrived, and expects none afterwards.
+    /// Returns true if the results are longer than the [head](super::message::SHORT) of a reply
+    /// includes.
+    pub(super) fn are_long(&self) -> bool {
+        self.nbytes > SHORT
+    }
+
+    /// Stores the results that have arrived, and expects none afterwards. They are in the head of the
+    /// reply (`short`), or are the bytes that follow it.
     ///
     /// # Errors
     /// When there are more or fewer bytes than expected. Then none is stored.
-    pub(super) fn store(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
-        let is_right = bytes.len() == std::mem::take(&mut self.nbytes);
+    pub(super) fn store(&mut self, short: &[u8; SHORT], follow: &[u8]) -> Result<(), Violation> {
+        let nbytes = std::mem::take(&mut self.nbytes);
+        let (mut bytes, is_right) = match short.get(..nbytes) {
+            Some(results) => (results, follow.is_empty()),
+            None => (follow, follow.len() == nbytes),
+        };
         for dest in self.dests.drain(..).take_while(|_| is_right) {
             let (answer, rest) = bytes.split_at(dest.nbytes());
             dest.store_at(0, answer);

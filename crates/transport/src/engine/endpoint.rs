@@ -4,15 +4,15 @@
 //! network carries out the atomic operations.
 #![allow(unsafe_code)]
 
+use super::acks::RequestOrder;
 use super::issuer::Issuer;
 use super::keys::check;
 use super::origin::Origin;
-use super::requests::{NOWHERE, RequestParts};
 use super::service_thread::{Driver, Progress};
 use crate::peers::check_aligned;
 use crate::{
     AmoRequest, AmoWidth, Dest, DestBuf, Endpoint, Error, Get, OldValue, Pe, Put, SignalUpdate,
-    Source, SourceBuf, StridedBlocks,
+    Source, StridedBlocks,
 };
 use std::sync::Arc;
 
@@ -61,17 +61,10 @@ impl<N: Driver> WireEndpoint<N> {
                 return origin.operate(pe, request, fetched, awaited);
             }
             check(&*origin.network, pe, request.dest, request.width.nbytes())?;
-            let mut parts = RequestParts {
-                fetched,
-                ..RequestParts::EMPTY
-            };
-            if !awaited {
-                let mut nothing = SourceBuf::EMPTY;
-                return origin.ask_nbi(pe, (&mut nothing, NOWHERE), request, &mut parts);
+            match fetched {
+                Some(fetched) if awaited => origin.fetch(pe, request, fetched),
+                fetched => origin.update(pe, None, request, fetched, RequestOrder::AfterFence),
             }
-            parts.update = Some(*request);
-            let ticket = origin.ask(pe, &mut parts)?;
-            origin.answered(pe, ticket)
         })
     }
 

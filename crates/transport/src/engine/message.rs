@@ -1,21 +1,26 @@
-//! Requests, which a target's CPU carries out, and replies, and their encoding: 32-bit numbers,
-//! then 64-bit words, all little-endian. A provider adds what only its network needs, such as a tag
-//! of the job or the data.
+//! The heads of requests, which a target's CPU carries out, and of replies, and their encoding:
+//! little-endian numbers of fixed length. A provider adds what only its network needs, such as a tag
+//! of the job.
+//!
+//! A message is the head of a request, its [entries](super::entries) and, at most, the data that its
+//! first entry attaches; or the head of a reply and the results of the entries that do not fit it.
 
+use crate::Pe;
 use crate::peers::loss::{RefusedMessage, Violation};
-use crate::{AmoOp, AmoRequest, AmoWidth, Pe, RemoteAddr, Segment};
 
-/// Bytes of an encoded request.
-pub const REQUEST: usize = 64;
-/// Bytes of an encoded reply.
-pub const REPLY: usize = 24;
+/// Bytes of the encoded head of a request.
+pub const REQUEST: usize = 32;
+/// Bytes of the encoded head of a reply.
+pub const REPLY: usize = 16 + SHORT;
+/// Maximum number of bytes of results that the head of a reply includes: a word.
+pub const SHORT: usize = 8;
 
-/// The encoding of the operation in a request without one.
-const NO_OP: u8 = u8::MAX;
 /// The encoding of a slot or an origin where there is none.
 const NONE: u32 = u32::MAX;
-/// The bit of the width that says that the request asks for an acknowledgment.
-const ASKS: u8 = 0x80;
+/// The flag of a request that asks for an acknowledgment.
+const ASKS: u8 = 1;
+/// The flag of a request whose results are longer than [`SHORT`].
+const LONG: u8 = 2;
 
 /// An acknowledgment: how many requests of a stream its target has carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +31,7 @@ pub struct Ack {
     pub count: u32,
 }
 
-/// A request of an origin.
+/// A request of an origin: the head of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The stream of the request.
@@ -35,71 +40,82 @@ pub struct Request {
     pub position: StreamPosition,
     /// Acknowledges requests of the target that the sender has carried out.
     pub ack: Option<Ack>,
-    /// The slot of the origin that awaits the old value or the results of the batch, if the request
-    /// returns any.
-    pub slot: Option<u32>,
-    /// The atomic operation that is carried out after the data are stored; absent in a request that
-    /// only has data or a batch, or only asks for an acknowledgment.
-    pub update: Option<AmoRequest>,
-    /// The address for the data of the request; meaningless if there are none.
-    pub dest: RemoteAddr,
+    /// The slot that awaits the results of the entries, if they have any.
+    pub slot: Option<AwaitedSlot>,
+    /// The number of bytes of the entries, which follow.
+    pub nbytes: u16,
 }
 
-/// The reply to a request that asks for an acknowledgment, or returns an old value or the results
-/// of a batch. The results follow the encoded reply.
+/// A slot of an origin that awaits results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AwaitedSlot {
+    /// The number of the slot.
+    pub number: u32,
+    /// The results are longer than [`SHORT`].
+    pub is_long: bool,
+}
+
+/// The reply to a request that asks for an acknowledgment, or whose entries have results. Results
+/// that are longer than [`SHORT`] follow the encoded reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The PE that replies.
     pub pe: Pe,
     /// Acknowledges requests of the stream of the request.
     pub ack: Ack,
-    /// The slot of the request, if it has one, and the old value, zero-extended; 0 if the request
-    /// has no atomic operation.
-    pub old: Option<(u32, u64)>,
+    /// The answer, if the request has a slot.
+    pub answer: Option<Answer>,
+}
+
+/// The answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The number of the slot of the request.
+    pub slot: u32,
+    /// The results, unless they are longer; followed by zeros.
+    pub short: [u8; SHORT],
 }
 
 impl Request {
     /// Encodes the request.
     pub fn encode(&self) -> [u8; REQUEST] {
         let Request {
-            stream,
-            position,
+            stream: Stream { pe, origin },
+            position:
+                StreamPosition {
+                    number,
+                    after,
+                    asks,
+                },
             ack,
             slot,
-            update,
-            dest,
+            nbytes,
         } = *self;
-        let asks = if position.asks { ASKS } else { 0 };
-        let (op, width, segment, [operand, condition, offset]) = match update {
-            None => (NO_OP, 0, 0, [0; 3]),
-            Some(AmoRequest {
-                op,
-                width,
-                dest,
-                operand,
-                condition,
-            }) => {
-                let words = [operand, condition, dest.offset];
-                (op as u8, width.nbytes() as u8, dest.segment as u8, words)
-            }
-        };
-        let head = u32::from_le_bytes([op, width | asks, segment, dest.segment as u8]);
+        let mut flags = if asks { ASKS } else { 0 };
+        if slot.is_some_and(|slot| slot.is_long) {
+            flags |= LONG;
+        }
+        let [low, high] = nbytes.to_le_bytes();
         let ack = ack.unwrap_or(Ack {
             origin: NONE,
             count: 0,
         });
-        let (Stream { pe, origin }, StreamPosition { number, after, .. }) = (stream, position);
-        let slot = slot.unwrap_or(NONE);
-        let numbers = [
-            head, pe.0, origin, number, after, slot, ack.origin, ack.count,
-        ];
-        bytes(&numbers, &[operand, condition, offset, dest.offset])
+        bytes([
+            u32::from_le_bytes([low, high, flags, 0]),
+            pe.0,
+            origin,
+            number,
+            after,
+            slot.map_or(NONE, |slot| slot.number),
+            ack.origin,
+            ack.count,
+        ])
     }
 
     /// Decodes a request.
     ///
     /// # Errors
-    /// When the bytes are no valid message.
+    /// When the bytes are no valid head of a request.
     pub fn decode(bytes: &[u8]) -> Result<Request, RefusedMessage> {
         let sender = bytes.get(4..).and_then(|rest| rest.first_chunk());
         let from = sender.map(|pe| Pe(u32::from_le_bytes(*pe)));
@@ -111,36 +127,56 @@ impl Request {
     }
 
     fn decode_whole(bytes: &[u8; REQUEST]) -> Option<Request> {
-        let (numbers, [operand, condition, offset, data_offset]) = fields(bytes);
-        let [head, pe, origin, number, after, slot, acked_origin, count] = numbers;
-        let [op, width, segment, data_segment] = head.to_le_bytes();
-        let address = |segment, offset| {
-            Segment::from_number(segment).map(|segment| RemoteAddr { segment, offset })
-        };
-        let update = match op {
-            NO_OP => None,
-            op => Some(AmoRequest {
-                op: AmoOp::from_number(op)?,
-                width: AmoWidth::from_nbytes(width & !ASKS)?,
-                dest: address(segment, offset)?,
-                operand,
-                condition,
-            }),
-        };
+        let [first, pe, origin, number, after, slot, acked_origin, count] = fields(bytes);
+        let [low, high, flags, zero] = first.to_le_bytes();
+        let is_long = flags & LONG != 0;
+        if flags > ASKS | LONG || zero != 0 || is_long && slot == NONE {
+            return None;
+        }
         Some(Request {
             stream: Stream { pe: Pe(pe), origin },
             position: StreamPosition {
                 number,
                 after,
-                asks: width & ASKS != 0,
+                asks: flags & ASKS != 0,
             },
             ack: (acked_origin != NONE).then_some(Ack {
                 origin: acked_origin,
                 count,
             }),
-            slot: (slot != NONE).then_some(slot),
-            update,
-            dest: address(data_segment, data_offset)?,
+            slot: (slot != NONE).then_some(AwaitedSlot {
+                number: slot,
+                is_long,
+            }),
+            nbytes: u16::from_le_bytes([low, high]),
+        })
+    }
+
+    /// Returns the reply of PE `me`, which has carried out `count` requests of the stream, if the
+    /// request asks for an acknowledgment or has results. Removes short results, and those that the
+    /// request does not await, from `results`; the others follow the reply.
+    pub fn reply(&self, me: Pe, count: u32, results: &mut Vec<u8>) -> Option<Reply> {
+        if !self.position.asks && self.slot.is_none() {
+            results.clear();
+            return None;
+        }
+        let mut short = [0; SHORT];
+        if results.len() <= SHORT {
+            short[..results.len()].copy_from_slice(results);
+        }
+        if results.len() <= SHORT || self.slot.is_none() {
+            results.clear();
+        }
+        Some(Reply {
+            pe: me,
+            ack: Ack {
+                origin: self.stream.origin,
+                count,
+            },
+            answer: self.slot.map(|slot| Answer {
+                slot: slot.number,
+                short,
+            }),
         })
     }
 }
@@ -151,16 +187,20 @@ impl Reply {
         let Reply {
             pe,
             ack: Ack { origin, count },
-            old,
+            answer,
         } = *self;
-        let (slot, old) = old.unwrap_or((NONE, 0));
-        bytes(&[pe.0, origin, count, slot], &[old])
+        let Answer { slot, short } = answer.unwrap_or(Answer {
+            slot: NONE,
+            short: [0; SHORT],
+        });
+        let word = u64::from_le_bytes(short);
+        bytes([pe.0, origin, count, slot, word as u32, (word >> 32) as u32])
     }
 
     /// Decodes a reply.
     ///
     /// # Errors
-    /// When the bytes are no valid message.
+    /// When the bytes are no valid head of a reply.
     pub fn decode(bytes: &[u8]) -> Result<Reply, RefusedMessage> {
         let from = bytes.first_chunk().map(|pe| Pe(u32::from_le_bytes(*pe)));
         let unknown = |_| RefusedMessage {
@@ -168,40 +208,34 @@ impl Reply {
             why: Violation::Unknown("reply").to_string(),
         };
         let bytes: &[u8; REPLY] = bytes.try_into().map_err(unknown)?;
-        let ([pe, origin, count, slot], [old]) = fields(bytes);
-        let old = (slot != NONE).then_some((slot, old));
+        let [pe, origin, count, slot, low, high] = fields(bytes);
+        let word = u64::from(high) << 32 | u64::from(low);
         Ok(Reply {
             pe: Pe(pe),
             ack: Ack { origin, count },
-            old,
+            answer: (slot != NONE).then_some(Answer {
+                slot,
+                short: word.to_le_bytes(),
+            }),
         })
     }
 }
 
-/// Returns numbers and words as the bytes of a message of exactly that length.
-fn bytes<const N: usize>(numbers: &[u32], words: &[u64]) -> [u8; N] {
+/// Returns numbers as the bytes of a message of exactly that length.
+fn bytes<const NUMBERS: usize, const N: usize>(numbers: [u32; NUMBERS]) -> [u8; N] {
+    const { assert!(N == 4 * NUMBERS, "as many bytes as the numbers have") };
     let mut bytes = [0; N];
-    let (start, end) = bytes.split_at_mut(4 * numbers.len());
-    for (to, number) in start.as_chunks_mut().0.iter_mut().zip(numbers) {
+    for (to, number) in bytes.as_chunks_mut().0.iter_mut().zip(numbers) {
         *to = number.to_le_bytes();
-    }
-    for (to, word) in end.as_chunks_mut().0.iter_mut().zip(words) {
-        *to = word.to_le_bytes();
     }
     bytes
 }
 
-/// Returns the numbers and words of a message.
-fn fields<const NUMBERS: usize, const WORDS: usize>(
-    bytes: &[u8],
-) -> ([u32; NUMBERS], [u64; WORDS]) {
-    let (start, end) = bytes.split_at(4 * NUMBERS);
-    let (numbers, words) = (start.as_chunks().0, end.as_chunks().0);
-    let number = |i| u32::from_le_bytes(numbers[i]);
-    (
-        std::array::from_fn(number),
-        std::array::from_fn(|i| u64::from_le_bytes(words[i])),
-    )
+/// Returns the numbers of a message.
+fn fields<const NUMBERS: usize, const N: usize>(bytes: &[u8; N]) -> [u32; NUMBERS] {
+    const { assert!(N == 4 * NUMBERS, "as many bytes as the numbers have") };
+    let numbers = bytes.as_chunks().0;
+    std::array::from_fn(|i| u32::from_le_bytes(numbers[i]))
 }
 
 /// Maximum number of requests of a stream in flight.

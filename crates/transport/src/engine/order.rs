@@ -11,15 +11,16 @@
 //! - a write that follows a write waits only where the wire's fence does not order them. Then its
 //!   fence is not called.
 //!
-//! **Signal.** A signal is sent in one message with the data of its put, or after the data as after
-//! a fence. A signal that follows all operations issued to its PE is an ordered request. Over a
+//! **Signal.** A signal is an entry after the data of its put, in the same request, or is sent after
+//! the data as after a fence. A signal that follows all operations issued to its PE is in a request
+//! that does so. Over a
 //! wire that orders everything, a signal that sets a flag of the library is a write.
 //!
 //! **Quiet.** A quiet sends all batches, asks for the acknowledgment of requests, flushes the wire,
 //! and waits for the acknowledgments, the flushes and all answers.
 
+use super::acks::RequestOrder;
 use super::origin::Origin;
-use super::requests::RequestParts;
 use super::wire::{StreamOrder, Wire, WireNetwork};
 use crate::{Error, Pe};
 
@@ -84,19 +85,11 @@ impl<W: Wire> Origin<W> {
 
     /// Asks a PE to acknowledge all requests to it, unless it was asked already.
     fn ask_for_ack(&mut self, pe: Pe) -> Result<(), Error> {
-        if self.batcher.has_any(pe) {
-            self.send_batch(
-                pe,
-                RequestParts {
-                    asks: true,
-                    ..RequestParts::BATCH
-                },
-            )?;
+        match self.batcher.has_any(pe) {
+            true => self.send_batch(pe, RequestOrder::Asking),
+            false if self.issued.must_ask(pe) => self.send_question(pe),
+            false => Ok(()),
         }
-        if !self.issued.must_ask(pe) {
-            return Ok(());
-        }
-        self.send_question(pe)
     }
 
     /// Begins to complete all operations to a PE: requests an acknowledgment, and begins a flush.

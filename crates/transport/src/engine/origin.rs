@@ -5,7 +5,7 @@ use super::acks::IssuedRequests;
 use super::batching::Batcher;
 use super::keys;
 use super::message::{Reply, Request};
-use super::replies::AnswerSlots;
+use super::replies::{AnswerSlots, Ticket};
 use super::wire::{
     NetworkPe, NextEvent, Polled, PolledUntil, PostOutcome, Wire, WireCaps, WireNetwork,
 };
@@ -17,11 +17,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A batch that was numbered by a thread that may not wait, and that the wire has not taken yet.
-pub(super) struct UnsentRequest {
+/// A request that the wire has not taken yet.
+pub(super) struct NumberedRequest {
     pub(super) pe: Pe,
     pub(super) request: Request,
-    pub(super) batch: Vec<u8>,
+    pub(super) entries: Vec<u8>,
+    /// The ticket for the results of the entries, if they have any.
+    pub(super) ticket: Option<Ticket>,
 }
 
 /// The state of all operations that the contexts of one wire have issued, to every PE.
@@ -33,8 +35,8 @@ pub struct Origin<W: Wire> {
     /// Small operations are batched at present, unless they are lone.
     pub(super) batches: bool,
     pub(super) slots: AnswerSlots,
-    /// Batches that the wire has not taken yet.
-    pub(super) unsent: VecDeque<UnsentRequest>,
+    /// Requests that were numbered by a thread that may not wait, and that the wire has not taken yet.
+    pub(super) unsent: VecDeque<NumberedRequest>,
     pub(super) routes: PeMap<Route>,
     /// The PEs to which operations may be in flight, or whose answers are awaited.
     pub(super) active: Vec<Pe>,
@@ -205,10 +207,10 @@ impl<W: Wire> Origin<W> {
             ..
         } = self;
         let acks = &network.local().acks;
-        let polled = wire.poll(network, &mut |Reply { pe, ack, old }, bytes| {
+        let polled = wire.poll(network, &mut |Reply { pe, ack, answer }, follow| {
             acks.acknowledge(pe, ack)?;
-            if let Some((slot, old)) = old {
-                routes[slots.answer(slot, old, bytes)?].unanswered -= 1;
+            if let Some(answer) = answer {
+                routes[slots.answer(&answer, follow)?].unanswered -= 1;
             }
             Ok(())
         })?;

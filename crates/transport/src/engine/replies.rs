@@ -6,10 +6,10 @@
 
 use super::acks::Acks;
 use super::batching::ReplyDestinations;
-use super::message::Reply;
+use super::message::{Answer, AwaitedSlot, Reply};
 use super::wire::TakeReply;
+use crate::Pe;
 use crate::peers::loss::{RefusedMessage, Violation};
-use crate::{AmoWidth, DestBuf, Pe};
 use rushmem_system::lock::lock;
 use rushmem_system::lock::{read, write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,30 +22,22 @@ pub(super) struct AnswerSlots {
     free: Vec<u32>,
 }
 
-/// A slot for one answer: an old value, or the results of a batch.
+/// A slot for the results of one request.
+#[derive(Default)]
 struct Slot {
     /// Counts how often the slot was released.
     generation: u32,
     /// The PE that answers; `None` if the slot is free.
     pe: Option<Pe>,
-    /// The memory for an old value, and its width.
-    word: Option<(DestBuf, AmoWidth)>,
-    /// The destinations of the results of a batch.
-    answers: ReplyDestinations,
+    results: ReplyDestinations,
 }
 
 /// One use of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
-    slot: u32,
+    /// The slot, which the request names.
+    pub(super) slot: AwaitedSlot,
     generation: u32,
-}
-
-impl Ticket {
-    /// Returns the number of the slot, which the request names.
-    pub(super) fn number(self) -> u32 {
-        self.slot
-    }
 }
 
 impl AnswerSlots {
@@ -55,91 +47,71 @@ impl AnswerSlots {
         self.slots.len() - self.free.len()
     }
 
-    fn take(&mut self, pe: Pe) -> (Ticket, &mut Slot) {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
-                generation: 0,
-                pe: None,
-                word: None,
-                answers: ReplyDestinations::default(),
-            });
-            self.slots.len() as u32 - 1
-        });
-        let taken = &mut self.slots[slot as usize];
-        taken.pe = Some(pe);
-        (
-            Ticket {
-                slot,
-                generation: taken.generation,
-            },
-            taken,
-        )
-    }
-
-    /// Takes a slot for an old value from a PE, which is stored at `word`.
-    pub(super) fn for_word(&mut self, pe: Pe, word: DestBuf, width: AmoWidth) -> Ticket {
-        let (ticket, slot) = self.take(pe);
-        slot.word = Some((word, width));
-        ticket
-    }
-
-    /// Takes a slot for the results of a batch; `fill` adds their destinations. Returns `None`, and
-    /// takes none, if the batch has no results.
-    pub(super) fn for_batch(
+    /// Takes a slot for the results of a request to a PE; `fill` adds their destinations. Returns
+    /// `None`, and takes none, if there are no results.
+    pub(super) fn take(
         &mut self,
         pe: Pe,
         fill: impl FnOnce(&mut ReplyDestinations),
     ) -> Option<Ticket> {
-        let (ticket, slot) = self.take(pe);
-        fill(&mut slot.answers);
-        if slot.answers.is_empty() {
-            self.release(ticket.slot);
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() as u32 - 1
+        });
+        let slot = &mut self.slots[number as usize];
+        fill(&mut slot.results);
+        if slot.results.is_empty() {
+            self.free.push(number);
             return None;
         }
-        Some(ticket)
+
+        slot.pe = Some(pe);
+        Some(Ticket {
+            slot: AwaitedSlot {
+                number,
+                is_long: slot.results.are_long(),
+            },
+            generation: slot.generation,
+        })
     }
 
     fn release(&mut self, number: u32) {
         let slot = &mut self.slots[number as usize];
         slot.generation = slot.generation.wrapping_add(1);
-        (slot.pe, slot.word) = (None, None);
+        slot.pe = None;
         self.free.push(number);
     }
 
     /// Returns true if the answer for this use of the slot has arrived.
     pub(super) fn is_past(&self, Ticket { slot, generation }: Ticket) -> bool {
-        self.slots[slot as usize].generation != generation
+        self.slots[slot.number as usize].generation != generation
     }
 
-    /// Stores an answer that has arrived: an old value, or the results of a batch. Returns the PE
-    /// of the request.
+    /// Stores the results of an answer that has arrived, of which long ones `follow` it. Returns the
+    /// PE of the request.
     ///
     /// # Errors
     /// If the slot awaits no answer, or one of another length.
-    pub(super) fn answer(&mut self, number: u32, old: u64, bytes: &[u8]) -> Result<Pe, Violation> {
+    pub(super) fn answer(&mut self, answer: &Answer, follow: &[u8]) -> Result<Pe, Violation> {
         let slot = self
             .slots
-            .get_mut(number as usize)
+            .get_mut(answer.slot as usize)
             .ok_or(Violation::Unrequested)?;
         let pe = slot.pe.ok_or(Violation::Unrequested)?;
-        if let Some((word, width)) = slot.word.take() {
-            word.store_word(width, old);
-        }
-        let stored = slot.answers.store(bytes);
-        self.release(number);
+        let stored = slot.results.store(&answer.short, follow);
+        self.release(answer.slot);
         stored.map(|()| pe)
     }
 
     /// Clears all destinations after a loss, so that answers that arrive later are not stored.
     pub(super) fn forget_destinations(&mut self) {
         for slot in &mut self.slots {
-            slot.word = None;
-            slot.answers.forget();
+            slot.results.forget();
         }
     }
 }
 
-/// The replies to one origin that have arrived, each with the results of its batch.
+/// The replies to one origin that have arrived, each with the results that follow it.
 #[derive(Default)]
 pub struct Replies {
     /// The number of replies. It changes under the lock; most polls read only this.
@@ -192,13 +164,13 @@ impl ReplyTable {
         replies
     }
 
-    /// Passes a reply, with the results of its batch, to the origin that it names. Of a reply
+    /// Passes a reply, with the results that follow it, to the origin that it names. Of a reply
     /// without an answer, only the acknowledgment is recorded in `acks`.
     ///
     /// # Errors
     /// When there is no such origin or, without an answer, no such PE.
     pub fn deliver(&self, acks: &Acks, reply: Reply, bytes: &[u8]) -> Result<(), Violation> {
-        if reply.old.is_none() {
+        if reply.answer.is_none() {
             return acks.acknowledge(reply.pe, reply.ack);
         }
         let all = read(&self.0);
@@ -225,7 +197,10 @@ mod tests {
                 origin: 0,
                 count: 1,
             },
-            old: Some((1, 7)),
+            answer: Some(Answer {
+                slot: 1,
+                short: [7; 8],
+            }),
         };
         assert_eq!(
             replies.take(&mut |_, _| unreachable!("none has come")),

@@ -1,79 +1,39 @@
-//! Requests to the CPU of a target: atomic operations, signals and batches. Also the atomic
-//! operations that the network carries out itself.
+//! Requests to the CPU of a target. Also the atomic operations that the network carries out itself.
 //!
-//! Where CPUs move the data, small operations are batched (`batching`). A NIC carries out a single
-//! operation faster than the target's CPU, so over a NIC they are batched only in sessions, where
-//! throughput counts: a CPU takes operations out of a batch at a higher rate than a NIC takes
-//! requests.
+//! A request is a list of entries, the batch for its PE (`batching`). Where CPUs move the data,
+//! small operations wait in the batch for others. A NIC carries out a single operation faster than
+//! the target's CPU, so over a NIC they do so only in sessions, where throughput counts: a CPU takes
+//! entries out of a request at a higher rate than a NIC takes requests. An operation that may not
+//! wait, or need not, is sent at once, with what the batch has.
 #![allow(unsafe_code)]
 
-use super::batch::MAX_NBYTES;
-use super::batching::{SmallOperation, is_small};
+use super::acks::RequestOrder;
+use super::batching::{EntrySize, is_small};
+use super::entries::MAX_NBYTES;
 use super::keys;
 use super::message::Request;
-use super::origin::{Origin, UnsentRequest};
+use super::origin::{NumberedRequest, Origin};
 use super::replies::Ticket;
-use super::wire::{Payload, PostOutcome, StreamOrder, Wire, WireNetwork, WriteEnd, WriteSent};
+use super::wire::{PostOutcome, SentMessage, StreamOrder, Wire, WireNetwork, WriteEnd, WriteSent};
 use crate::{
-    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Error, Follows, Pe, Proxy, Put, RemoteAddr,
-    Segment, SignalUpdate, SourceBuf, mem,
+    AmoOp, AmoRequest, Completion, DestBuf, Error, Follows, Pe, Proxy, Put, Segment, SignalUpdate,
+    Source, SourceBuf, mem,
 };
 use std::ptr::from_ref;
 
-/// The body of a request to send.
-pub(super) enum Carried {
-    /// The batch for the PE.
-    Batch,
-    /// Data for an address at the PE; may be empty.
-    Data(SourceBuf, RemoteAddr),
-}
-
-/// The address in a request without data.
-pub(super) const NOWHERE: RemoteAddr = RemoteAddr {
-    segment: Segment::Heap,
-    offset: 0,
-};
-
-/// The contents of a request, before it is numbered.
-pub(super) struct RequestParts {
-    pub(super) update: Option<AmoRequest>,
-    pub(super) carried: Carried,
-    /// The memory for the old value, if that is needed.
-    pub(super) fetched: Option<DestBuf>,
-    /// The target carries the request out after all earlier ones.
-    pub(super) ordered: bool,
-    /// The target acknowledges the request, and carries it out after all earlier ones.
-    pub(super) asks: bool,
-    /// The call waits until the data may be reused.
-    pub(super) awaited: bool,
-}
-
-impl RequestParts {
-    pub(super) const EMPTY: RequestParts = RequestParts {
-        update: None,
-        carried: Carried::Data(SourceBuf::EMPTY, NOWHERE),
-        fetched: None,
-        ordered: false,
-        asks: false,
-        awaited: false,
-    };
-    /// A request that sends the batch for the PE.
-    pub(super) const BATCH: RequestParts = RequestParts {
-        carried: Carried::Batch,
-        ..RequestParts::EMPTY
-    };
-}
-
 impl<W: Wire> Origin<W> {
-    /// Sends a request as the next of its stream. Returns the ticket for its answer, if it has one.
-    pub(super) fn send(
+    /// Sends the batch for a PE, which may be empty, as the next request of its stream. The first
+    /// entry may attach the data of a put; waits until these may be reused if the put is to be over
+    /// when its call returns. Returns the ticket for the results, if there are any.
+    fn send(
         &mut self,
         pe: Pe,
-        parts: &mut RequestParts,
+        order: RequestOrder,
+        put: Option<&mut Put>,
     ) -> Result<Option<Ticket>, Error> {
         self.reach(pe)?;
         self.order_after_unsent(pe)?;
-        if !parts.asks && self.issued.is_full(pe) {
+        if order != RequestOrder::Asking && self.issued.is_full(pe) {
             self.network.local().state.count_retry();
             self.until(Some(pe), |origin| Ok(!origin.issued.is_full(pe)))?;
         }
@@ -81,76 +41,74 @@ impl<W: Wire> Origin<W> {
             let max = self.caps.max_unanswered;
             self.until(None, |origin| Ok(origin.slots.n_unanswered() < max))?;
         }
-        let (mut batch, ticket) = self.fill(pe, parts);
-        let request = self.issue(pe, parts, ticket);
-        let mut post = |wire: &mut W, network: &W::Network| {
-            let payload = match &mut parts.carried {
-                Carried::Batch => Payload::Batch(&mut batch),
-                Carried::Data(data, _) => Payload::Data(data),
-            };
-            wire.send(network, pe, &request, payload, parts.awaited)
-        };
-        let posted = self.post(pe, &mut post)?;
-        if matches!(parts.carried, Carried::Batch) {
-            self.batcher.give_back(batch);
+
+        let NumberedRequest {
+            request,
+            mut entries,
+            ticket,
+            ..
+        } = self.number(pe, order);
+        let (mut attached, mut awaited) = (&mut SourceBuf::default(), false);
+        if let Some(put) = put {
+            awaited = put.completion == Completion::Now && put.local.nbytes() > 0;
+            attached = &mut put.local;
         }
+        let posted = self.post(pe, |wire, network| {
+            let message = SentMessage {
+                request: &request,
+                entries: &mut entries,
+                attached: &mut *attached,
+                awaited,
+            };
+            wire.send(network, pe, message)
+        })?;
+        self.batcher.give_back(entries);
         if ticket.is_some() || self.wire.in_flight_to(pe) > 0 {
             self.activate(pe);
         }
-        if parts.awaited {
+        if awaited {
             self.end(pe, posted)?;
         }
         Ok(ticket)
     }
 
-    /// Takes the batch for a PE, if the request sends it, and a slot for the answer, if the request
-    /// has one.
-    fn fill(&mut self, pe: Pe, parts: &mut RequestParts) -> (Vec<u8>, Option<Ticket>) {
-        let mut batch = Vec::new();
-        let width = parts.update.map_or(AmoWidth::Eight, |update| update.width);
-        let ticket = match parts.carried {
-            Carried::Batch => self
-                .slots
-                .for_batch(pe, |answers| self.batcher.take(pe, &mut batch, answers)),
-            Carried::Data(..) => {
-                let fetched = parts.fetched.take();
-                fetched.map(|word| self.slots.for_word(pe, word, width))
-            }
-        };
+    /// Takes the batch for a PE as the next request to it, and a slot for its results, if there are
+    /// any.
+    fn number(&mut self, pe: Pe, order: RequestOrder) -> NumberedRequest {
+        let mut entries = Vec::new();
+        let ticket = self
+            .slots
+            .take(pe, |results| entries = self.batcher.take(pe, results));
         self.routes[pe].unanswered += u32::from(ticket.is_some());
-        (batch, ticket)
-    }
-
-    /// Numbers and returns the next request to a PE.
-    fn issue(&mut self, pe: Pe, parts: &RequestParts, ticket: Option<Ticket>) -> Request {
         let local = self.network.local();
-        Request {
+        let request = Request {
             stream: self.issued.stream(local.me),
-            position: self.issued.issue(pe, (parts.ordered, parts.asks)),
+            position: self.issued.issue(pe, order),
             ack: local.acks.for_message_to(pe),
-            slot: ticket.map(Ticket::number),
-            update: parts.update,
-            dest: match parts.carried {
-                Carried::Data(_, dest) => dest,
-                Carried::Batch => NOWHERE,
-            },
+            slot: ticket.map(|ticket| ticket.slot),
+            // No batch is longer than `MAX_ENTRIES`.
+            nbytes: entries.len() as u16,
+        };
+        NumberedRequest {
+            pe,
+            request,
+            entries,
+            ticket,
         }
     }
 
-    /// Sends the batch for a PE in a request of these parts.
-    pub(super) fn send_batch(&mut self, pe: Pe, mut parts: RequestParts) -> Result<(), Error> {
-        self.send(pe, &mut parts)?;
+    /// Sends the batch for a PE, which is not empty.
+    pub(super) fn send_batch(&mut self, pe: Pe, order: RequestOrder) -> Result<(), Error> {
+        self.send(pe, order, None)?;
         self.batcher.mark_busy();
         Ok(())
     }
 
-    /// Sends an empty request that asks for an acknowledgment.
+    /// Sends a request without entries that asks for an acknowledgment.
     pub(super) fn send_question(&mut self, pe: Pe) -> Result<(), Error> {
-        let mut parts = RequestParts {
-            asks: true,
-            ..RequestParts::EMPTY
-        };
-        self.send(pe, &mut parts).map(|_| ())
+        let order = RequestOrder::Asking;
+        self.send(pe, order, None)?;
+        Ok(())
     }
 
     /// Numbers the batch for a PE without waiting, if another request is permitted at present.
@@ -162,100 +120,153 @@ impl<W: Wire> Origin<W> {
         if is_full || !self.wire.reach(&self.network, pe)? {
             return Ok(());
         }
-        let mut parts = RequestParts::BATCH;
-        let (batch, ticket) = self.fill(pe, &mut parts);
-        let request = self.issue(pe, &parts, ticket);
+        let request = self.number(pe, RequestOrder::AfterFence);
         self.activate(pe);
-        self.unsent.push_back(UnsentRequest { pe, request, batch });
+        self.unsent.push_back(request);
         self.batcher.mark_busy();
         Ok(())
     }
 
     /// Sends numbered batches until the wire has no room.
     pub(super) fn send_unsent(&mut self) -> Result<(), Error> {
-        while let Some(UnsentRequest { pe, request, batch }) = self.unsent.front_mut() {
-            let payload = Payload::Batch(batch);
-            let posted = self
-                .wire
-                .send(&self.network, *pe, request, payload, false)?;
+        while let Some(NumberedRequest {
+            pe,
+            request,
+            entries,
+            ..
+        }) = self.unsent.front_mut()
+        {
+            let message = SentMessage {
+                request,
+                entries,
+                attached: &mut SourceBuf::default(),
+                awaited: false,
+            };
+            let posted = self.wire.send(&self.network, *pe, message)?;
             if matches!(posted, PostOutcome::Full) {
                 return Ok(());
             }
             if let Some(sent) = self.unsent.pop_front() {
-                self.batcher.give_back(sent.batch);
+                self.batcher.give_back(sent.entries);
             }
         }
         Ok(())
     }
 
-    /// Sends a request that is not batched, after the batch for the PE. If it is `ordered`, the
-    /// target carries it out after all earlier writes and requests.
-    pub(super) fn ask(
-        &mut self,
-        pe: Pe,
-        parts: &mut RequestParts,
-    ) -> Result<Option<Ticket>, Error> {
-        self.send_open_batch(pe)?;
-        self.order_request(pe, parts.ordered)?;
-        self.send(pe, parts)
-    }
-
-    /// Waits until a request may be sent to a PE. It must follow the writes before the last fence;
-    /// an `ordered` one must follow all earlier writes. If proxies may have earlier operations, an
-    /// ordered one waits until all operations are complete.
-    fn order_request(&mut self, pe: Pe, ordered: bool) -> Result<(), Error> {
-        if ordered && self.batcher.uses_proxies(&*self.network.local().host) {
+    /// Waits until a request may be sent to a PE, or be added to its batch. It must follow the writes
+    /// before the last fence; one that follows all must follow all earlier writes. If proxies may
+    /// have earlier operations, the latter waits until all operations are complete.
+    fn order_request(&mut self, pe: Pe, order: RequestOrder) -> Result<(), Error> {
+        let follows_all = order != RequestOrder::AfterFence;
+        if follows_all && self.batcher.uses_proxies(&*self.network.local().host) {
             self.quiet()
-        } else if ordered {
+        } else if follows_all {
             self.order_after_all(pe)
         } else {
             self.order_after_writes(pe, StreamOrder::WritesBeforeMessages)
         }
     }
 
-    /// Works as [`ask`](Self::ask), for data and an update whose result no call waits for, which
-    /// are added to `parts`. Small ones are batched, unless they are lone or may not be.
+    /// Issues an atomic operation that the target's CPU carries out, after the data of a put, if
+    /// there is one. No call waits for a result. Small ones wait in the batch, unless they are lone
+    /// or may not wait.
     #[inline(always)]
-    pub(super) fn ask_nbi(
+    pub(super) fn update(
         &mut self,
         pe: Pe,
-        (data, dest): (&mut SourceBuf, RemoteAddr),
-        update: &AmoRequest,
-        parts: &mut RequestParts,
+        mut put: Option<&mut Put>,
+        amo: &AmoRequest,
+        fetched: Option<DestBuf>,
+        order: RequestOrder,
     ) -> Result<(), Error> {
-        let (nbytes, ordered) = (data.nbytes(), parts.ordered);
-        let segments = [dest.segment, update.dest.segment];
-        let mut both = [
-            SmallOperation::Put(dest, data),
-            SmallOperation::Amo(*update, &mut parts.fetched),
-        ];
-        let first = usize::from(nbytes == 0);
-        let operations = &mut both[first..];
-        let are_small = is_small(update.dest.segment, 0) && is_small(dest.segment, nbytes);
-        let may_batch = !ordered && are_small && self.batches;
-        let is_lone = may_batch && self.batcher.begin_lone(pe);
-        if may_batch && !is_lone {
-            return self.batch(pe, &segments[first..], operations, true);
+        let are_small = is_small(amo.dest.segment, 0)
+            && put
+                .as_ref()
+                .is_none_or(|put| is_small(put.remote.segment, put.local.nbytes()));
+        let may_wait = order == RequestOrder::AfterFence && self.batches && are_small;
+        if may_wait && !self.batcher.is_lone(pe) {
+            let segments = [
+                amo.dest.segment,
+                put.as_ref()
+                    .map_or(amo.dest.segment, |put| put.remote.segment),
+            ];
+            let host = &*self.network.local().host;
+            let proxy = self.batcher.proxy(host, pe, &segments);
+            self.add_update(proxy, put, amo, fetched, order)?;
+            self.activate(proxy.pe);
+            return Ok(());
         }
 
-        if ordered && self.batcher.has_any(pe) && nbytes <= MAX_NBYTES {
-            self.order_request(pe, true)?;
-            if self.batcher.has_any(pe) && self.batcher.has_room(pe, operations) {
-                self.batcher.add(Proxy::itself(pe), operations);
-                let parts = RequestParts {
-                    ordered: true,
-                    ..RequestParts::BATCH
-                };
-                return self.send_batch(pe, parts);
-            }
-        }
-
-        parts.update = Some(*update);
-        parts.carried = Carried::Data(std::mem::take(data), dest);
-        self.ask(pe, parts)?;
-        if is_lone {
+        let is_batch = may_wait || self.batcher.has_any(pe);
+        self.add_update(Proxy::itself(pe), put.as_deref_mut(), amo, fetched, order)?;
+        self.send(pe, order, put)?;
+        if is_batch {
             self.batcher.mark_busy();
         }
+        Ok(())
+    }
+
+    /// Adds an atomic operation, after the data of a put, if there is one, to the batch for a PE or
+    /// its proxy. Sends the batch first if it has no room. Long data are not taken from the put:
+    /// they are to be attached to the request.
+    fn add_update(
+        &mut self,
+        to: Proxy,
+        put: Option<&mut Put>,
+        amo: &AmoRequest,
+        fetched: Option<DestBuf>,
+        order: RequestOrder,
+    ) -> Result<(), Error> {
+        self.order_request(to.pe, order)?;
+        let mut size = EntrySize::of_amo(amo, fetched.as_ref());
+        let mut attaches = false;
+        if let Some(put) = &put {
+            let nbytes = put.local.nbytes();
+            attaches = nbytes > MAX_NBYTES;
+            let copied = if attaches { 0 } else { nbytes };
+            size = size.and(EntrySize::of_transfer::<Source>(copied));
+        }
+        if attaches {
+            // The attached data are those of the first entry.
+            self.send_open_batch(to.pe)?;
+        }
+        self.make_room(to.pe, size)?;
+
+        let mut entries = self.batcher.open(to);
+        match put {
+            Some(put) if attaches => entries.attached(put.remote),
+            Some(put) => entries.transfer(put.remote, std::mem::take(&mut put.local)),
+            None => {}
+        }
+        entries.amo(amo, fetched);
+        Ok(())
+    }
+
+    /// Sends an atomic operation that the target's CPU carries out. Returns the ticket for the old
+    /// value, if that is fetched.
+    fn send_amo(
+        &mut self,
+        pe: Pe,
+        amo: &AmoRequest,
+        fetched: Option<DestBuf>,
+        order: RequestOrder,
+    ) -> Result<Option<Ticket>, Error> {
+        self.add_update(Proxy::itself(pe), None, amo, fetched, order)?;
+        self.send(pe, order, None)
+    }
+
+    /// Has the target's CPU carry out an atomic operation, and waits for the old value.
+    pub(super) fn fetch(
+        &mut self,
+        pe: Pe,
+        amo: &AmoRequest,
+        fetched: DestBuf,
+    ) -> Result<(), Error> {
+        let ticket = self.send_amo(pe, amo, Some(fetched), RequestOrder::AfterFence)?;
+        self.send_open_batches()?;
+        let Some(ticket) = ticket else { return Ok(()) };
+        self.until(Some(pe), |origin| Ok(origin.slots.is_past(ticket)))?;
+        self.forget_idle(pe);
         Ok(())
     }
 
@@ -267,24 +278,17 @@ impl<W: Wire> Origin<W> {
         put: &mut Put,
         signal: &SignalUpdate,
     ) -> Result<(), Error> {
-        let &mut Put {
-            remote: dest,
-            local: ref mut source,
-            completion,
-        } = put;
         let update = signal.amo();
-        let ordered = signal.follows == Follows::All;
+        let order = match signal.follows {
+            Follows::Data => RequestOrder::AfterFence,
+            Follows::All => RequestOrder::AfterAll,
+        };
         let is_written = self.caps.order == StreamOrder::Everything
             && signal.op == AmoOp::Set
             && signal.dest.segment == Segment::Internal;
-        if !is_written && source.nbytes() <= self.caps.longest_signaled {
-            let awaited = completion == Completion::Now && source.nbytes() > 0;
-            let mut parts = RequestParts {
-                ordered,
-                awaited,
-                ..RequestParts::EMPTY
-            };
-            return self.ask_nbi(pe, (source, dest), &update, &mut parts);
+        if !is_written && put.local.nbytes() <= self.caps.longest_signaled {
+            let put = Some(put).filter(|put| put.local.nbytes() > 0);
+            return self.update(pe, put, &update, None, order);
         }
         if is_written {
             // Nothing may delay the flag once the data, which are sent with it, are written.
@@ -299,14 +303,9 @@ impl<W: Wire> Origin<W> {
         let end = WriteEnd {
             source_free,
             sent: WriteSent::WithNext,
-            ..WriteEnd::of(completion)
+            ..WriteEnd::of(put.completion)
         };
-        let posted = self.begin(pe, dest, source, end)?;
-        let mut parts = RequestParts {
-            update: Some(update),
-            ordered,
-            ..RequestParts::EMPTY
-        };
+        let posted = self.begin(pe, put.remote, &mut put.local, end)?;
         let sent = match is_written {
             true => self.write_flag(pe, signal),
             false => {
@@ -315,7 +314,7 @@ impl<W: Wire> Origin<W> {
                 } else {
                     self.order_after_all(pe)
                 };
-                ordered_after.and_then(|()| self.ask(pe, &mut parts).map(|_| ()))
+                ordered_after.and_then(|()| self.send_amo(pe, &update, None, order).map(|_| ()))
             }
         };
         match (sent, posted) {
@@ -341,15 +340,6 @@ impl<W: Wire> Origin<W> {
         };
         let posted = self.begin(pe, dest, &mut source, end)?;
         self.end(pe, posted)
-    }
-
-    /// Sends the batches for all PEs, and waits until the answer of a PE to a request has arrived.
-    pub(super) fn answered(&mut self, pe: Pe, ticket: Option<Ticket>) -> Result<(), Error> {
-        self.send_open_batches()?;
-        let Some(ticket) = ticket else { return Ok(()) };
-        self.until(Some(pe), |origin| Ok(origin.slots.is_past(ticket)))?;
-        self.forget_idle(pe);
-        Ok(())
     }
 
     /// Has the network carry out an atomic operation, and waits for its end if it is `awaited`.
@@ -467,38 +457,22 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Adds operations on these segments of a PE to the batch for the PE or its proxy. Operations
-    /// that `write` follow the writes before the last fence.
+    /// Connects to a PE, and makes room in its batch for entries of this size, if they fit none at
+    /// present.
     #[inline]
-    pub(super) fn batch(
-        &mut self,
-        pe: Pe,
-        segments: &[Segment],
-        operations: &mut [SmallOperation<'_>],
-        write: bool,
-    ) -> Result<(), Error> {
-        let proxy = self
-            .batcher
-            .proxy(&*self.network.local().host, pe, segments);
-        self.reach(proxy.pe)?;
-        self.activate(proxy.pe);
-        if write {
-            self.order_after_writes(proxy.pe, StreamOrder::WritesBeforeMessages)?;
+    pub(super) fn make_room(&mut self, pe: Pe, size: EntrySize) -> Result<(), Error> {
+        self.reach(pe)?;
+        match self.batcher.has_room(pe, size) {
+            true => Ok(()),
+            false => self.send_open_batch(pe),
         }
-        if !self.batcher.has_room(proxy.pe, operations) {
-            self.send_open_batch(proxy.pe)?;
-            // A quiet of another thread may have removed the PE from the active ones during a wait.
-            self.activate(proxy.pe);
-        }
-        self.batcher.add(proxy, operations);
-        Ok(())
     }
 
     /// Sends the batch for a PE, if it is not empty.
     #[inline]
     pub(super) fn send_open_batch(&mut self, pe: Pe) -> Result<(), Error> {
         match self.batcher.has_any(pe) {
-            true => self.send_batch(pe, RequestParts::BATCH),
+            true => self.send_batch(pe, RequestOrder::AfterFence),
             false => Ok(()),
         }
     }

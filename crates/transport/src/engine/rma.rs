@@ -1,12 +1,12 @@
 //! Remote memory access: transfers, whole, in parts or of strided blocks.
 
-use super::batching::{SmallOperation, is_small};
+use super::batching::{EntrySize, ReplyDestinations, is_small};
 use super::keys::{self, Remote};
 use super::origin::Origin;
 use super::wire::{PostOutcome, StreamOrder, Wire, WireCaps, WireNetwork, WriteEnd};
 use crate::{
-    Buffer, Completion, Dest, DestBuf, Error, Pe, RemoteAddr, Segment, Source, SourceBuf,
-    StridedBlocks, Transfer,
+    Buffer, Completion, Dest, DestBuf, Error, Pe, Proxy, RemoteAddr, Segment, Source, SourceBuf,
+    StridedBlocks, Transfer, mem,
 };
 
 /// The way of the bytes of a transfer.
@@ -26,11 +26,8 @@ pub(super) trait Way: Sized {
         end: WriteEnd,
     ) -> Result<PostOutcome<W::Token>, Error>;
 
-    /// Returns the transfer as an operation of a batch.
-    fn in_batch(remote: RemoteAddr, local: &mut Buffer<Self>) -> SmallOperation<'_>;
-
-    /// Returns the transfer of blocks as an operation of a batch.
-    fn strided_in_batch(blocks: &mut StridedBlocks<Self>) -> SmallOperation<'_>;
+    /// Copies the data of a put behind the head of its entry, or expects the results of a get.
+    fn add_local(local: Buffer<Self>, entries: &mut Vec<u8>, results: &mut ReplyDestinations);
 }
 
 impl Way for Source {
@@ -53,12 +50,8 @@ impl Way for Source {
     }
 
     #[inline]
-    fn in_batch(to: RemoteAddr, source: &mut SourceBuf) -> SmallOperation<'_> {
-        SmallOperation::Put(to, source)
-    }
-
-    fn strided_in_batch(blocks: &mut StridedBlocks<Source>) -> SmallOperation<'_> {
-        SmallOperation::PutStrided(blocks)
+    fn add_local(source: SourceBuf, entries: &mut Vec<u8>, _: &mut ReplyDestinations) {
+        source.append_to::<mem::VolatileLoads>(entries);
     }
 }
 
@@ -82,12 +75,8 @@ impl Way for Dest {
     }
 
     #[inline]
-    fn in_batch(from: RemoteAddr, dest: &mut DestBuf) -> SmallOperation<'_> {
-        SmallOperation::Get(from, dest)
-    }
-
-    fn strided_in_batch(blocks: &mut StridedBlocks<Dest>) -> SmallOperation<'_> {
-        SmallOperation::GetStrided(blocks)
+    fn add_local(dest: DestBuf, _: &mut Vec<u8>, results: &mut ReplyDestinations) {
+        results.expect(dest);
     }
 }
 
@@ -123,10 +112,14 @@ impl<W: Wire> Origin<W> {
         // A batch copies the source of a put, but its answer brings the data of a get.
         let may_wait = A::IS_PUT || transfer.completion != Completion::Now;
         let may_batch = may_wait && self.may_batch::<A>(pe, remote.segment, nbytes);
-        let is_lone = may_batch && self.batcher.begin_lone(pe);
+        let is_lone = may_batch && self.batcher.is_lone(pe);
         if may_batch && !is_lone {
-            let operation = A::in_batch(remote, &mut transfer.local);
-            return self.batch(pe, &[remote.segment], &mut [operation], A::IS_PUT);
+            let size = EntrySize::of_transfer::<A>(nbytes);
+            let to = self.room_for::<A>(pe, remote.segment, size)?;
+            let local = std::mem::take(&mut transfer.local);
+            self.batcher.open(to).transfer(remote, local);
+            self.activate(to.pe);
+            return Ok(());
         }
 
         if may_wait {
@@ -155,6 +148,24 @@ impl<W: Wire> Origin<W> {
             A::IS_PUT && self.routes[pe].has_writes_before && only_writes.contains(&self.caps.order)
         };
         is_small(segment, nbytes) && self.batches && !is_write()
+    }
+
+    /// Makes room for an entry of this size in the batch for a PE, or for its proxy. A put follows the
+    /// writes before the last fence. Returns the PE that will carry the entry out.
+    #[inline]
+    fn room_for<A: Way>(
+        &mut self,
+        pe: Pe,
+        segment: Segment,
+        size: EntrySize,
+    ) -> Result<Proxy, Error> {
+        let host = &*self.network.local().host;
+        let proxy = self.batcher.proxy(host, pe, &[segment]);
+        if A::IS_PUT {
+            self.order_after_writes(proxy.pe, StreamOrder::WritesBeforeMessages)?;
+        }
+        self.make_room(proxy.pe, size)?;
+        Ok(proxy)
     }
 
     /// Transfers bytes, without batching.
@@ -273,8 +284,10 @@ impl<W: Wire> Origin<W> {
         let at_once = self.batcher.most_blocks(nbytes).min(blocks.n);
         if at_once >= 2 && nbytes > 0 && self.may_batch::<A>(pe, segment, nbytes) {
             for mut part in blocks.in_parts(at_once) {
-                let operation = A::strided_in_batch(&mut part);
-                self.batch(pe, &[segment], &mut [operation], A::IS_PUT)?;
+                let size = EntrySize::of_blocks(&part);
+                let to = self.room_for::<A>(pe, segment, size)?;
+                self.batcher.open(to).strided(&mut part);
+                self.activate(to.pe);
             }
             return Ok(());
         }

@@ -2,14 +2,13 @@
 //! order in which they arrive, acknowledges them, and replies with the results.
 
 use super::acks::Acks;
-use super::batch;
+use super::entries;
 use super::message::{
-    Ack, MAX_IN_FLIGHT, MAX_ORIGINS, Reply, Request, Stream, StreamPosition, has_reached,
+    MAX_IN_FLIGHT, MAX_ORIGINS, Reply, Request, Stream, StreamPosition, has_reached,
 };
 use super::wire::NetworkPe;
 use crate::peers::loss::Violation;
-use crate::segments::Segments;
-use crate::{Host, LocalBuf, Pe};
+use crate::{LocalBuf, Pe};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -25,7 +24,7 @@ pub trait Serving {
     /// Returns the state of this PE.
     fn local(&self) -> &NetworkPe<Self::Extra>;
 
-    /// Sends a reply, with the results of a batch.
+    /// Sends a reply, with the results that follow it. The provider may take the buffer.
     ///
     /// # Errors
     /// When the results are more than a request may ask for.
@@ -33,52 +32,80 @@ pub trait Serving {
         &self,
         incoming: Incoming<Self::ReplyTo>,
         reply: Reply,
-        answers: Vec<u8>,
+        results: &mut Vec<u8>,
     ) -> Result<(), Violation>;
 
-    /// Begins to fetch the data of a request to `dest`. The provider calls
-    /// [`RequestTarget::finish`] when they have arrived.
-    fn fetch(&self, incoming: Incoming<Self::ReplyTo>, data: Self::Remote, dest: LocalBuf);
+    /// Begins to fetch the attached data of a request to `dest`. The provider calls
+    /// [`RequestTarget::finish`] with the `rest` of the entries when they have arrived.
+    fn fetch(
+        &self,
+        incoming: Incoming<Self::ReplyTo>,
+        rest: Vec<u8>,
+        data: Self::Remote,
+        dest: LocalBuf,
+    );
 }
 
 /// A request that has arrived, and where its reply is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<T> {
-    /// The request, without its data or batch.
+    /// The request, without its entries and attached data.
     pub request: Request,
     /// Where the reply is sent.
     pub reply_to: T,
 }
 
-/// The data of a request.
-pub enum IncomingData<'a, R> {
-    /// Bytes that have arrived with the request.
-    Here(Body<'a>),
+/// What has arrived with a request.
+pub struct Contents<'a, R> {
+    /// The entries.
+    pub entries: &'a [u8],
+    /// The data that the first entry attaches.
+    pub attached: Attached<'a, R>,
+}
+
+/// The attached data of a request.
+pub enum Attached<'a, R> {
+    /// Bytes that have arrived with the request; none if no entry attaches data.
+    Here(&'a [u8]),
     /// This many bytes, which the target fetches from the origin.
     There(R, usize),
 }
 
-/// A request that has arrived before one that it must follow.
+impl<'a, R> Contents<'a, R> {
+    /// Returns the contents of a request whose message has these bytes after the head.
+    ///
+    /// # Errors
+    /// When the entries are longer than the message.
+    pub fn of(request: &Request, bytes: &'a [u8]) -> Result<Contents<'a, R>, Violation> {
+        let split = bytes.split_at_checked(request.nbytes.into());
+        let (entries, attached) = split.ok_or(Violation::Entries)?;
+        Ok(Contents {
+            entries,
+            attached: Attached::Here(attached),
+        })
+    }
+}
+
+/// A request that has arrived before one that it must follow, with its contents.
 #[derive(Debug)]
 struct EarlyRequest<T, R> {
     incoming: Incoming<T>,
-    data: EarlyData<R>,
+    /// The entries, and the attached data if they have arrived.
+    bytes: Vec<u8>,
+    there: Option<(R, usize)>,
 }
 
-/// The data of an early request: copied if they have arrived with it.
-#[derive(Debug)]
-enum EarlyData<R> {
-    Data(Vec<u8>),
-    Batch(Vec<u8>),
-    There(R, usize),
-}
-
-impl<R> EarlyData<R> {
-    fn keep(data: IncomingData<'_, R>) -> EarlyData<R> {
-        match data {
-            IncomingData::Here(Body::Data(bytes)) => EarlyData::Data(bytes.to_vec()),
-            IncomingData::Here(Body::Batch(batch)) => EarlyData::Batch(batch.to_vec()),
-            IncomingData::There(data, nbytes) => EarlyData::There(data, nbytes),
+impl<T, R> EarlyRequest<T, R> {
+    fn keep(incoming: Incoming<T>, contents: Contents<'_, R>) -> EarlyRequest<T, R> {
+        let Contents { entries, attached } = contents;
+        let (here, there) = match attached {
+            Attached::Here(attached) => (attached, None),
+            Attached::There(data, nbytes) => (&[][..], Some((data, nbytes))),
+        };
+        EarlyRequest {
+            incoming,
+            bytes: [entries, here].concat(),
+            there,
         }
     }
 }
@@ -87,17 +114,24 @@ impl<R> EarlyData<R> {
 /// [`Serving::reply`] or [`Serving::fetch`] runs, so that `fetch` may call
 /// [`finish`](RequestTarget::finish).
 #[derive(Debug)]
-pub struct RequestTarget<T, R>(RefCell<Streams<EarlyRequest<T, R>>>);
+pub struct RequestTarget<T, R> {
+    streams: RefCell<Streams<EarlyRequest<T, R>>>,
+    /// An unused buffer for results.
+    results: RefCell<Vec<u8>>,
+}
 
 impl<T: Copy, R> RequestTarget<T, R> {
     /// Returns the target of PE `me`.
     pub fn new(me: Pe) -> RequestTarget<T, R> {
-        RequestTarget(RefCell::new(Streams::new(me)))
+        RequestTarget {
+            streams: RefCell::new(Streams::new(me)),
+            results: RefCell::default(),
+        }
     }
 
     /// Handles a request that has arrived. Keeps it if it must follow requests that are not carried
-    /// out yet. Otherwise begins to fetch its data or, if these have arrived, carries it out, and
-    /// then the kept requests that waited for it.
+    /// out yet. Otherwise carries it out, and then the kept requests that waited for it; or begins to
+    /// fetch its attached data if these have not arrived.
     ///
     /// # Errors
     /// When the request, or a kept one, violates the protocol.
@@ -105,27 +139,25 @@ impl<T: Copy, R> RequestTarget<T, R> {
         &self,
         serving: &impl Serving<ReplyTo = T, Remote = R>,
         incoming: Incoming<T>,
-        data: IncomingData<'_, R>,
+        contents: Contents<'_, R>,
     ) -> Result<(), Violation> {
-        if let IncomingData::There(_, nbytes) = data {
-            data_memory(serving, &incoming.request, nbytes)?;
+        if let Attached::There(_, nbytes) = contents.attached {
+            attached_memory(serving, contents.entries, nbytes)?;
         }
         let request = &incoming.request;
-        let order = self.0.borrow_mut().accept(&serving.local().acks, request)?;
+        let acks = &serving.local().acks;
+        let order = self.streams.borrow_mut().accept(acks, request)?;
         if order == ArrivalOrder::Early {
-            let early = EarlyRequest {
-                incoming,
-                data: EarlyData::keep(data),
-            };
-            self.0.borrow_mut().keep(request, early);
+            let early = EarlyRequest::keep(incoming, contents);
+            self.streams.borrow_mut().keep(request, early);
             return Ok(());
         }
-        self.carry_out(serving, incoming, data)?;
+        self.carry_out(serving, incoming, contents)?;
         self.carry_out_early(serving, request.stream)
     }
 
-    /// Carries out a request whose data were fetched, and then the kept requests that waited for
-    /// it.
+    /// Carries out the `rest` of the entries of a request whose attached data were fetched, and then
+    /// the kept requests that waited for it.
     ///
     /// # Errors
     /// When one of the requests violates the protocol.
@@ -133,8 +165,13 @@ impl<T: Copy, R> RequestTarget<T, R> {
         &self,
         serving: &impl Serving<ReplyTo = T, Remote = R>,
         incoming: Incoming<T>,
+        rest: &[u8],
     ) -> Result<(), Violation> {
-        self.carry_out(serving, incoming, IncomingData::Here(Body::Data(&[])))?;
+        let contents = Contents {
+            entries: rest,
+            attached: Attached::Here(&[]),
+        };
+        self.carry_out(serving, incoming, contents)?;
         self.carry_out_early(serving, incoming.request.stream)
     }
 
@@ -145,102 +182,69 @@ impl<T: Copy, R> RequestTarget<T, R> {
         stream: Stream,
     ) -> Result<(), Violation> {
         loop {
-            let next = self.0.borrow_mut().take_ready(stream);
-            let Some(EarlyRequest { incoming, data }) = next else {
+            let next = self.streams.borrow_mut().take_ready(stream);
+            let Some(EarlyRequest {
+                incoming,
+                bytes,
+                there,
+            }) = next
+            else {
                 return Ok(());
             };
-            let data = match data {
-                EarlyData::Data(ref bytes) => IncomingData::Here(Body::Data(bytes)),
-                EarlyData::Batch(ref batch) => IncomingData::Here(Body::Batch(batch)),
-                EarlyData::There(data, nbytes) => IncomingData::There(data, nbytes),
-            };
-            self.carry_out(serving, incoming, data)?;
+            let mut contents = Contents::of(&incoming.request, &bytes)?;
+            if let Some((data, nbytes)) = there {
+                contents.attached = Attached::There(data, nbytes);
+            }
+            self.carry_out(serving, incoming, contents)?;
         }
     }
 
-    /// Carries out a request, or begins to fetch its data if they are at the origin.
+    /// Carries out a request, or begins to fetch its attached data if they are at the origin.
     fn carry_out(
         &self,
         serving: &impl Serving<ReplyTo = T, Remote = R>,
         incoming: Incoming<T>,
-        data: IncomingData<'_, R>,
+        Contents { entries, attached }: Contents<'_, R>,
     ) -> Result<(), Violation> {
-        let request = &incoming.request;
-        let body = match data {
-            IncomingData::Here(body) => body,
-            IncomingData::There(data, nbytes) => {
-                serving.fetch(incoming, data, data_memory(serving, request, nbytes)?);
+        let attached = match attached {
+            Attached::Here(bytes) => bytes,
+            Attached::There(data, nbytes) => {
+                let (dest, rest) = attached_memory(serving, entries, nbytes)?;
+                serving.fetch(incoming, rest.to_vec(), data, dest);
                 return Ok(());
             }
         };
-        let mut answers = Vec::new();
-        let NetworkPe { segments, host, .. } = serving.local();
-        let old = request.carry_out(body, segments, &**host, &mut answers)?;
+        let NetworkPe {
+            segments,
+            host,
+            acks,
+            ..
+        } = serving.local();
+        // The buffer is kept, so that a word is returned without an allocation.
+        let mut results = self.results.take();
+        entries::carry_out(entries, attached, segments, &**host, &mut results)?;
+        let request = &incoming.request;
         let reply = self
-            .0
+            .streams
             .borrow_mut()
-            .mark_carried_out(&serving.local().acks, request, old);
-        match reply {
-            Some(reply) => serving.reply(incoming, reply, answers),
-            None => Ok(()),
-        }
+            .mark_carried_out(acks, request, &mut results);
+        let replied = reply.map_or(Ok(()), |reply| serving.reply(incoming, reply, &mut results));
+        results.clear();
+        self.results.replace(results);
+        replied
     }
 }
 
-/// The body of a request.
-#[derive(Clone, Copy, Debug)]
-pub enum Body<'a> {
-    /// Small operations.
-    Batch(&'a [u8]),
-    /// Data for the address that the request names.
-    Data(&'a [u8]),
-}
-
-impl Request {
-    /// Stores the data of the request or carries out its batch, then carries out its update.
-    /// Returns the old value, or 0 without an update, and appends the results of the batch to
-    /// `answers`.
-    ///
-    /// # Errors
-    /// When the request is malformed. What precedes the error was carried out.
-    pub fn carry_out<T>(
-        &self,
-        body: Body<'_>,
-        segments: &Segments<T>,
-        host: &dyn Host,
-        answers: &mut Vec<u8>,
-    ) -> Result<u64, Violation> {
-        match body {
-            Body::Data([]) => {}
-            Body::Data(data) if segments.write(self.dest, data) => {}
-            Body::Data(_) => return Err(Violation::Address(self.dest.offset)),
-            Body::Batch(batch) => batch::carry_out(batch, segments, host, answers)?,
-        }
-        self.apply(segments)
-    }
-
-    /// Carries out the update, if there is one. Returns the old value, or 0.
-    ///
-    /// # Errors
-    /// When the word is not in a segment of this PE, or not aligned.
-    fn apply<T>(&self, segments: &Segments<T>) -> Result<u64, Violation> {
-        let Some(update) = self.update else {
-            return Ok(0);
-        };
-        segments
-            .apply(&update)
-            .ok_or(Violation::Address(update.dest.offset))
-    }
-}
-
-/// Returns the memory for the data of a request.
-fn data_memory(
+/// Returns the memory for the attached data of a request, of this many bytes, and the entries after
+/// them.
+fn attached_memory<'a>(
     serving: &impl Serving,
-    request: &Request,
+    entries: &'a [u8],
     nbytes: usize,
-) -> Result<LocalBuf, Violation> {
-    let memory = serving.local().segments.bytes(request.dest, nbytes);
-    memory.ok_or(Violation::Address(request.dest.offset))
+) -> Result<(LocalBuf, &'a [u8]), Violation> {
+    let (dest, rest) = entries::attached_put(entries).ok_or(Violation::Entries)?;
+    let memory = serving.local().segments.bytes(dest, nbytes);
+    Ok((memory.ok_or(Violation::Address(dest.offset))?, rest))
 }
 
 /// The order of the requests of all streams to PE `me`. `T` is what is kept of a request that has
@@ -298,32 +302,24 @@ impl<T> Streams<T> {
         self.carried.get_mut(&stream)?.take_ready()
     }
 
-    /// Records that a request was carried out; `old` is its old value. Returns the reply, if the
-    /// request asks for an acknowledgment or an answer; otherwise the next message to its PE
-    /// may acknowledge the request.
-    pub fn mark_carried_out(&mut self, acks: &Acks, request: &Request, old: u64) -> Option<Reply> {
-        let &Request {
-            stream,
-            position,
-            slot,
-            ..
-        } = request;
+    /// Records that a request with these results was carried out. Returns the
+    /// [reply](Request::reply), if there is one; otherwise the next message to the request's PE may
+    /// acknowledge it.
+    pub fn mark_carried_out(
+        &mut self,
+        acks: &Acks,
+        request: &Request,
+        results: &mut Vec<u8>,
+    ) -> Option<Reply> {
+        let stream = request.stream;
         let carried = self.carried.entry(stream).or_default();
-        carried.mark_carried_out(position.number);
+        carried.mark_carried_out(request.position.number);
         let count = carried.count();
-        if !position.asks && slot.is_none() {
+        let reply = request.reply(self.me, count, results);
+        if reply.is_none() {
             acks.mark_carried_out(stream, count);
-            return None;
         }
-        let ack = Ack {
-            origin: stream.origin,
-            count,
-        };
-        Some(Reply {
-            pe: self.me,
-            ack,
-            old: slot.map(|slot| (slot, old)),
-        })
+        reply
     }
 }
 
@@ -427,8 +423,7 @@ impl<T> CarriedOut<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::message::StreamPosition;
-    use crate::{RemoteAddr, Segment};
+    use crate::engine::message::{Ack, Answer, AwaitedSlot, StreamPosition};
 
     /// Returns a request that does nothing.
     fn request(stream: Stream, number: u32, after: u32) -> Request {
@@ -441,11 +436,7 @@ mod tests {
             },
             ack: None,
             slot: None,
-            update: None,
-            dest: RemoteAddr {
-                segment: Segment::Heap,
-                offset: 0,
-            },
+            nbytes: 0,
         }
     }
 
@@ -458,7 +449,10 @@ mod tests {
         };
         let (first, second) = (request(stream, 1, 0), request(stream, 2, 1));
         let fetch = Request {
-            slot: Some(7),
+            slot: Some(AwaitedSlot {
+                number: 7,
+                is_long: false,
+            }),
             ..first
         };
         assert_eq!(streams.accept(&acks, &second), Ok(ArrivalOrder::Early));
@@ -466,8 +460,8 @@ mod tests {
         assert_eq!(streams.take_ready(stream), None);
         assert_eq!(streams.accept(&acks, &fetch), Ok(ArrivalOrder::Next));
         let reply = streams
-            .mark_carried_out(&acks, &fetch, 5)
-            .expect("the old value is due");
+            .mark_carried_out(&acks, &fetch, &mut vec![5, 6])
+            .expect("the results are due");
         assert_eq!(
             reply,
             Reply {
@@ -476,11 +470,17 @@ mod tests {
                     origin: 3,
                     count: 1
                 },
-                old: Some((7, 5))
+                answer: Some(Answer {
+                    slot: 7,
+                    short: [5, 6, 0, 0, 0, 0, 0, 0]
+                })
             }
         );
         assert_eq!(streams.take_ready(stream), Some("second"));
-        assert_eq!(streams.mark_carried_out(&acks, &second, 0), None);
+        assert_eq!(
+            streams.mark_carried_out(&acks, &second, &mut Vec::new()),
+            None
+        );
         assert_eq!(
             acks.for_message_to(Pe(1)),
             Some(Ack {

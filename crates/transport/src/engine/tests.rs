@@ -2,9 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::keys::Remote;
-use super::message::Request;
 use super::wire::{
-    NetworkAmos, NextEvent, Payload, Polled, PolledUntil, PostOutcome, StreamOrder, TakeReply,
+    NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, SentMessage, StreamOrder, TakeReply,
     Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use super::{Issuers, NetworkPe, Origin};
@@ -196,14 +195,7 @@ impl<N: WireNetwork> Wire for TestWire<N> {
         unreachable!("the target's CPU carries them out")
     }
 
-    fn send(
-        &mut self,
-        _: &N,
-        _: Pe,
-        _: &Request,
-        _: Payload<'_>,
-        _: bool,
-    ) -> Result<PostOutcome<u32>, Error> {
+    fn send(&mut self, _: &N, _: Pe, _: SentMessage<'_>) -> Result<PostOutcome<u32>, Error> {
         Ok(self.start(Called::Send))
     }
 

@@ -175,14 +175,17 @@ pub enum PostOutcome<T> {
     Full,
 }
 
-/// The payload that travels with a request.
-pub enum Payload<'a> {
-    /// A batch of small operations. The wire may keep the buffer and leave another one in its
-    /// place.
-    Batch(&'a mut Vec<u8>),
-    /// Data for the address that the request names; may be empty. A wire that starts to send
+/// A message to send.
+pub struct SentMessage<'a> {
+    /// The request, which is the head of the message.
+    pub request: &'a Request,
+    /// The entries of the request. The wire may keep the buffer and leave another one in its place.
+    pub entries: &'a mut Vec<u8>,
+    /// The data that the first entry attaches; empty if it attaches none. A wire that starts to send
     /// them may take the buffer.
-    Data(&'a mut SourceBuf),
+    pub attached: &'a mut SourceBuf,
+    /// The call waits until the attached data may be reused.
+    pub awaited: bool,
 }
 
 /// When a write is sent, and when it counts as over.
@@ -243,7 +246,7 @@ pub enum NextEvent {
     On(Arc<OwnedFd>),
 }
 
-/// The function that a poll calls for each reply that has arrived, with the answers to its batch.
+/// The function that a poll calls for each reply that has arrived, with the results that follow it.
 pub type TakeReply<'a> = &'a mut dyn FnMut(Reply, &[u8]) -> Result<(), Violation>;
 
 /// One origin's endpoint of the network. One thread at a time uses it.
@@ -297,14 +300,12 @@ pub trait Wire: Send + Sized {
         fetched: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<Self::Token>, Error>;
 
-    /// Starts to send a request. `awaited` says that the call waits until the data may be reused.
+    /// Starts to send a message.
     fn send(
         &mut self,
         network: &Self::Network,
         pe: Pe,
-        request: &Request,
-        payload: Payload<'_>,
-        awaited: bool,
+        message: SentMessage<'_>,
     ) -> Result<PostOutcome<Self::Token>, Error>;
 
     /// Returns true if an operation with a PE is over.

@@ -123,8 +123,8 @@ pub enum Violation {
     TooLong(u64),
     /// An address outside its segment, or of a word that is not aligned.
     Address(u64),
-    /// A malformed batch.
-    Batch,
+    /// Malformed entries of a request.
+    Entries,
     /// A request with a number that it cannot have at this point of its stream, such as one that
     /// was used before.
     Number(u32),
@@ -141,7 +141,7 @@ impl fmt::Display for Violation {
             Violation::Unknown(what) => write!(f, "it sent an unknown {what}"),
             Violation::TooLong(nbytes) => write!(f, "it sent a message of {nbytes} bytes"),
             Violation::Address(offset) => write!(f, "it used an invalid offset {offset}"),
-            Violation::Batch => f.write_str("it sent a damaged batch of operations"),
+            Violation::Entries => f.write_str("it sent a damaged batch of operations"),
             Violation::Number(number) => {
                 write!(f, "it sent request {number} twice or out of its order")
             }

@@ -11,7 +11,7 @@ use crate::world::{self, Event, World};
 use rushmem_transport::engine::keys::Remote;
 use rushmem_transport::engine::message::{Reply, Request};
 use rushmem_transport::engine::service_thread::{Driver, Progress, Served, Sleeper, Woken};
-use rushmem_transport::engine::target::{Body, Incoming, IncomingData, Serving};
+use rushmem_transport::engine::target::{Attached, Contents, Incoming, Serving};
 use rushmem_transport::engine::{
     Issuers, NetworkPe, PollingThread, Registered, ReplyTable, StreamOrder, WireNetwork,
 };
@@ -338,37 +338,41 @@ impl Serving for Service {
 
     fn reply(
         &self,
-        Incoming { reply_to, .. }: Incoming<usize>,
+        Incoming { request, reply_to }: Incoming<usize>,
         reply: Reply,
-        answers: Vec<u8>,
+        results: &mut Vec<u8>,
     ) -> Result<(), Violation> {
         let me = self.local().me;
+        let announced = request.slot.is_some_and(|slot| slot.is_long);
+        assert_eq!(!results.is_empty(), announced, "long results");
         world::with(|world| {
             world.log(
                 "reply",
-                [me.0.into(), reply.ack.count.into(), answers.len() as u64],
+                [me.0.into(), reply.ack.count.into(), results.len() as u64],
             );
             world.check_memory(me);
             let event = Event::Reply {
                 wire: reply_to,
                 bytes: reply.encode().to_vec(),
-                answers,
+                follow: results.clone(),
             };
             world.answer(reply_to, me, event);
         });
         Ok(())
     }
 
-    fn fetch(&self, incoming: Incoming<usize>, operation: usize, dest: LocalBuf) {
+    fn fetch(&self, incoming: Incoming<usize>, rest: Vec<u8>, operation: usize, dest: LocalBuf) {
         world::with(|world| {
             let fetch = world.fetches.len();
             world.fetches.push(Fetch {
                 operation,
                 incoming,
+                rest,
                 dest,
                 pieces: 0,
             });
-            let offset = incoming.request.dest.offset;
+            // Segments begin with a word.
+            let offset = dest.base.addr() as u64;
             let (_, pieces) =
                 world.send_pieces(offset, dest.nbytes, 0, false, |piece| Event::Fetched {
                     fetch,
@@ -382,13 +386,14 @@ impl Serving for Service {
 
 /// Passes a request that arrives to the target.
 pub fn take_request(operation: usize) {
-    let Some((service, target, request, bytes, work)) = world::with(|world| {
+    let Some((service, target, request, entries, bytes)) = world::with(|world| {
         let of = &mut world.operations[operation];
         let Work::Request { ref header, .. } = of.work else {
             unreachable!("a request");
         };
         let request = Request::decode(header).expect("it is encoded");
-        let (pe, work, bytes) = (of.pe, of.work, of.bytes.take().unwrap_or_default());
+        let (pe, bytes) = (of.pe, of.bytes.take().unwrap_or_default());
+        let entries = std::mem::take(&mut of.entries);
         if !world.is_alive(pe) {
             return None;
         }
@@ -420,31 +425,29 @@ pub fn take_request(operation: usize) {
             service,
             world.targets[pe.index()].clone(),
             request,
+            entries,
             bytes,
-            work,
         ))
     }) else {
-        return;
-    };
-    let Work::Request {
-        is_batch,
-        data,
-        is_fetched,
-        ..
-    } = work
-    else {
         return;
     };
     let incoming = Incoming {
         request,
         reply_to: world::with(|world| world.operations[operation].wire),
     };
-    let data = match (is_fetched, is_batch) {
-        (true, _) => IncomingData::There(operation, data.nbytes),
-        (_, true) => IncomingData::Here(Body::Batch(&bytes)),
-        (_, false) => IncomingData::Here(Body::Data(&bytes)),
+    let attached = match world::with(|world| world.operations[operation].work) {
+        Work::Request {
+            attached,
+            is_fetched: true,
+            ..
+        } => Attached::There(operation, attached.nbytes),
+        _ => Attached::Here(&bytes),
     };
-    if let Err(violation) = target.take(&service, incoming, data) {
+    let contents = Contents {
+        entries: &entries,
+        attached,
+    };
+    if let Err(violation) = target.take(&service, incoming, contents) {
         panic!("{request:?} is refused: {violation}");
     }
     let me = service.local().me;
@@ -462,20 +465,26 @@ pub fn take_fetched(fetch: usize, piece: Range<usize>) {
         let Fetch {
             operation,
             incoming,
+            ref mut rest,
             dest,
             ref mut pieces,
         } = world.fetches[fetch];
         *pieces -= 1;
         let is_last = *pieces == 0;
+        let rest = if is_last {
+            std::mem::take(rest)
+        } else {
+            Vec::new()
+        };
         let of = &world.operations[operation];
         let (pe, state) = (of.pe, &world.wires[of.wire]);
-        let Work::Request { data, .. } = of.work else {
+        let Work::Request { attached, .. } = of.work else {
             unreachable!("a request");
         };
         if !world.is_alive(pe) || !world.is_alive(state.pe) || state.is_abandoned {
             return None;
         }
-        let from = data.skip(piece.start).first(piece.len());
+        let from = attached.skip(piece.start).first(piece.len());
         // SAFETY: valid until the operation is over, by the contract of the wire.
         let bytes = unsafe { local_bytes(from) };
         // SAFETY: a range of the memory of a PE.
@@ -486,12 +495,12 @@ pub fn take_fetched(fetch: usize, piece: Range<usize>) {
         }
         world.end_later(operation);
         let service = Service(Arc::clone(&world.pes[pe.index()]));
-        Some((service, world.targets[pe.index()].clone(), incoming))
+        Some((service, world.targets[pe.index()].clone(), incoming, rest))
     });
-    let Some((service, target, incoming)) = finished else {
+    let Some((service, target, incoming, rest)) = finished else {
         return;
     };
-    if let Err(violation) = target.finish(&service, incoming) {
+    if let Err(violation) = target.finish(&service, incoming, &rest) {
         panic!("{:?} is refused: {violation}", incoming.request);
     }
     let me = service.local().me;
@@ -499,7 +508,7 @@ pub fn take_fetched(fetch: usize, piece: Range<usize>) {
 }
 
 /// Passes a reply that arrives to the wire, or to the origin that it names.
-pub fn take_reply(wire: usize, bytes: &[u8], answers: Vec<u8>) {
+pub fn take_reply(wire: usize, bytes: &[u8], follow: Vec<u8>) {
     let reply = Reply::decode(bytes).expect("it is encoded");
     let passed_to = world::with(|world| {
         let state = &mut world.wires[wire];
@@ -509,26 +518,24 @@ pub fn take_reply(wire: usize, bytes: &[u8], answers: Vec<u8>) {
         }
         let (normal, session) = world.kind.caps.longest_batch;
         assert!(
-            answers.len() <= normal.max(session),
-            "{} bytes of results of a batch",
-            answers.len()
+            follow.len() <= normal.max(session),
+            "{} bytes of results",
+            follow.len()
         );
-        let slot = reply.old.map_or(u64::MAX, |(slot, _)| slot.into());
+        let slot = reply.answer.map_or(u64::MAX, |answer| answer.slot.into());
         let link = &mut state.links[reply.pe.index()];
         link.acked = link.acked.max(reply.ack.count);
-        state.unanswered -= usize::from(reply.old.is_some());
+        state.unanswered -= usize::from(reply.answer.is_some());
         world.log("answer", [wire as u64, slot, reply.ack.count.into()]);
         if world.kind.passes_replies {
             return Some(Arc::clone(&world.pes[pe.index()]));
         }
-        world.wires[wire].replies.push((reply, answers.clone()));
+        world.wires[wire].replies.push((reply, follow.clone()));
         None
     });
     if let Some(pe) = passed_to {
         let network = pe.network();
-        let delivered = network
-            .replies
-            .deliver(&network.local.acks, reply, &answers);
+        let delivered = network.replies.deliver(&network.local.acks, reply, &follow);
         if let Err(violation) = delivered {
             panic!("{reply:?} is refused: {violation}");
         }

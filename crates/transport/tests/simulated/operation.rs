@@ -27,11 +27,10 @@ pub enum Work {
         request: AmoRequest,
         fetched: *mut u8,
     },
-    /// A request, with its batch or data, which the target may have to fetch.
+    /// A request, with its attached data, which the target may have to fetch.
     Request {
         header: [u8; REQUEST],
-        is_batch: bool,
-        data: LocalBuf,
+        attached: LocalBuf,
         is_fetched: bool,
     },
 }
@@ -43,6 +42,8 @@ pub struct Operation {
     /// Its number among those of the wire to the PE, except requests.
     pub number: u64,
     pub work: Work,
+    /// The entries of a request.
+    pub entries: Vec<u8>,
     /// The data, once they were read from the memory of the caller.
     pub bytes: Option<Vec<u8>>,
     /// The wire counts it as in flight.
@@ -57,10 +58,12 @@ pub struct Operation {
     pub is_over: bool,
 }
 
-/// The data of a request that its target fetches.
+/// The attached data of a request that its target fetches.
 pub struct Fetch {
     pub operation: usize,
     pub incoming: Incoming<usize>,
+    /// The entries after them.
+    pub rest: Vec<u8>,
     pub dest: LocalBuf,
     pub pieces: usize,
 }
@@ -195,10 +198,10 @@ impl World {
         let source = match *work {
             Work::Write { source, .. } => source,
             Work::Request {
-                data,
+                attached,
                 is_fetched: false,
                 ..
-            } => data,
+            } => attached,
             _ => return,
         };
         // SAFETY: valid until the operation is over, by the contract of the wire. An operation that

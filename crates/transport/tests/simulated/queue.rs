@@ -95,7 +95,7 @@ impl WireState {
     /// Returns true if nothing is in flight or queued, and no answer waits for a poll.
     pub fn is_idle(&self) -> bool {
         let is_idle = |link: &Link| link.queue.is_empty() && link.in_flight == 0;
-        let is_answer = |(reply, _): &(Reply, Vec<u8>)| reply.old.is_some();
+        let is_answer = |(reply, _): &(Reply, Vec<u8>)| reply.answer.is_some();
         self.in_flight == 0 && !self.replies.iter().any(is_answer) && self.links.iter().all(is_idle)
     }
 
@@ -150,7 +150,10 @@ impl World {
     /// Adds an operation to the queue of a wire. Returns its number.
     pub fn post(&mut self, wire: usize, pe: Pe, work: Work, copy: bool, is_counted: bool) -> usize {
         let source = match work {
-            Work::Write { source, .. } | Work::Request { data: source, .. } => source,
+            Work::Write { source, .. }
+            | Work::Request {
+                attached: source, ..
+            } => source,
             _ => LocalBuf::EMPTY,
         };
         // SAFETY: valid now, by the contract of the wire.
@@ -165,6 +168,7 @@ impl World {
             number,
             pe,
             work,
+            entries: Vec::new(),
             bytes,
             is_counted,
             ends_at_source: false,
@@ -226,21 +230,18 @@ impl World {
     }
 
     /// Checks that a request respects the limits of its wire.
-    pub fn check_limits(
-        &mut self,
-        wire: usize,
-        pe: Pe,
-        request: &Request,
-        data: usize,
-        batch: usize,
-    ) {
+    pub fn check_limits(&mut self, wire: usize, pe: Pe, request: &Request, attached: usize) {
         let caps = &self.kind.caps;
         let (normal, session) = caps.longest_batch;
         assert!(
-            data <= caps.longest_signaled,
-            "{data} bytes of data in a message"
+            attached <= caps.longest_signaled,
+            "{attached} bytes of data in a message"
         );
-        assert!(batch <= normal.max(session), "a batch of {batch} bytes");
+        let nbytes = usize::from(request.nbytes);
+        assert!(
+            nbytes <= normal.max(session),
+            "{nbytes} bytes of entries in a message"
+        );
         let state = &self.wires[wire];
         let unacked = request
             .position

@@ -7,9 +7,8 @@ use crate::operation::Work;
 use crate::queue::{Item, Refusal, WireState};
 use crate::world::{self, Event, Symptom};
 use rushmem_transport::engine::keys::Remote;
-use rushmem_transport::engine::message::Request;
 use rushmem_transport::engine::{
-    NextEvent, Payload, Polled, PostOutcome, Replies, TakeReply, Wire, WireCaps, WireNetwork,
+    NextEvent, Polled, PostOutcome, Replies, SentMessage, TakeReply, Wire, WireCaps, WireNetwork,
     WriteEnd, WriteSent,
 };
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
@@ -209,26 +208,21 @@ impl Wire for SimulatedWire {
         &mut self,
         network: &SimulatedNetwork,
         pe: Pe,
-        request: &Request,
-        payload: Payload<'_>,
-        awaited: bool,
+        SentMessage {
+            request,
+            entries,
+            attached,
+            awaited,
+        }: SentMessage<'_>,
     ) -> Result<PostOutcome<usize>, Error> {
-        let (data, is_batch) = match &payload {
-            Payload::Batch(batch) => (LocalBuf::source(batch.as_ptr(), batch.len()), true),
-            Payload::Data(data) => (data.range(), false),
-        };
-        let lengths = match is_batch {
-            true => (0, data.nbytes),
-            false => (data.nbytes, 0),
-        };
-        let copies = is_batch || self.is_tcp() || data.nbytes <= self.kind.copies_up_to;
-        let is_fetched = self.kind.fetches && !copies && request.update.is_some();
+        assert_eq!(entries.len(), usize::from(request.nbytes));
+        let attached = attached.range();
+        let copies = self.is_tcp() || attached.nbytes <= self.kind.copies_up_to;
+        let is_fetched = self.kind.fetches && !copies;
         let is_counted = !self.is_tcp() && (self.kind.one_token || !awaited);
-        let header = request.encode();
         let work = Work::Request {
-            header,
-            is_batch,
-            data,
+            header: request.encode(),
+            attached,
             is_fetched,
         };
         let posted = self.post(network, pe, work, (copies, is_counted))?;
@@ -236,15 +230,14 @@ impl Wire for SimulatedWire {
             return Ok(posted);
         };
         world::with(|world| {
-            world.check_limits(self.number, pe, request, lengths.0, lengths.1);
+            world.check_limits(self.number, pe, request, attached.nbytes);
             world.wires[self.number].unanswered += usize::from(request.slot.is_some());
+            world.operations[operation].entries.clone_from(entries);
         });
-        if let Payload::Batch(batch) = payload {
-            // The buffer of another batch.
-            *batch = vec![0xEE; batch.len() / 2];
-        }
+        // The buffer of another request.
+        *entries = vec![0xEE; entries.len() / 2];
         if self.is_tcp() {
-            self.release_if(pe, is_batch || awaited || data.nbytes == 0);
+            self.release_if(pe, awaited || attached.nbytes == 0);
             if request.slot.is_some() || request.position.asks {
                 self.expect(pe);
             }

@@ -68,7 +68,7 @@ pub enum Event {
     Reply {
         wire: usize,
         bytes: Vec<u8>,
-        answers: Vec<u8>,
+        follow: Vec<u8>,
     },
     /// A connection is established.
     Connected { wire: usize, pe: Pe },
@@ -376,8 +376,8 @@ fn run_next(until: u64) -> bool {
         Event::Reply {
             wire,
             bytes,
-            answers,
-        } => network::take_reply(wire, &bytes, answers),
+            follow,
+        } => network::take_reply(wire, &bytes, follow),
         Event::Connected { wire, pe } => with(|world| {
             if world.is_alive(pe) && world.is_alive(world.wires[wire].pe) {
                 world.wires[wire].links[pe.index()].is_reached = true;

@@ -33,11 +33,9 @@ fn request() -> impl Strategy<Value = (RequestFrame, Vec<u8>)> {
             |(source, nbytes, in_parts)| (RequestFrame::Get { source, nbytes, in_parts }, Vec::new())
         ),
         1 => Just((RequestFrame::Sync, Vec::new())),
-        3 => (prop::collection::vec(any::<u8>(), 0..3_000), any::<bool>()).prop_map(
-            |(body, is_batch)| {
-                (RequestFrame::Message { nbytes: body.len() as u32, is_batch }, body)
-            }
-        ),
+        3 => prop::collection::vec(any::<u8>(), 0..3_000).prop_map(|body| {
+            (RequestFrame::Message { nbytes: body.len() as u32 }, body)
+        }),
         1 => Just((RequestFrame::Bye, Vec::new())),
     ]
 }
@@ -155,14 +153,7 @@ fn a_frame_that_is_too_long_is_refused() {
             .encode(),
             nbytes,
         ),
-        (
-            RequestFrame::Message {
-                nbytes: longest,
-                is_batch: true,
-            }
-            .encode(),
-            longest,
-        ),
+        (RequestFrame::Message { nbytes: longest }.encode(), longest),
         (ReplyFrame::Data { seq: 1, nbytes }.encode(), nbytes),
     ] {
         assert_eq!(Frame::decode(&head), Err(Violation::TooLong(nbytes.into())));
@@ -182,14 +173,10 @@ fn the_format_is_little_endian_and_does_not_change() {
     }
     .encode();
     assert_eq!(put, [1, 1, 1, 0, 0x0B, 0x0A, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
-    let message = RequestFrame::Message {
-        nbytes: 0x0A0B,
-        is_batch: true,
-    }
-    .encode();
+    let message = RequestFrame::Message { nbytes: 0x0A0B }.encode();
     assert_eq!(
         message,
-        [3, 1, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        [3, 0, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     );
     let reply = ReplyFrame::Message { nbytes: 0x0A0B }.encode();
     assert_eq!(

@@ -45,8 +45,8 @@ impl Wire {
         }
     }
 
-    fn ask(&mut self, ordered: bool, asks: bool) {
-        let position = self.issued.issue(THERE, (ordered, asks));
+    fn ask(&mut self, order: RequestOrder) {
+        let position = self.issued.issue(THERE, order);
         self.requests.push_back((position, self.issued.fences()));
     }
 
@@ -110,14 +110,17 @@ fn fences_hold_and_every_wait_ends_whatever_overtakes() {
                 if next(&mut random).is_multiple_of(3) {
                     wire.issued.fence();
                 }
-                wire.ask(next(&mut random).is_multiple_of(5), false);
+                wire.ask(match next(&mut random) % 5 {
+                    0 => RequestOrder::AfterAll,
+                    _ => RequestOrder::AfterFence,
+                });
                 if next(&mut random).is_multiple_of(2) {
                     wire.deliver(&mut random);
                 }
             }
             // A quiet.
             if wire.issued.must_ask(THERE) {
-                wire.ask(true, true);
+                wire.ask(RequestOrder::Asking);
             }
             assert!(!wire.issued.must_ask(THERE));
             while wire.issued.unacked(THERE) > 0 {
@@ -144,7 +147,7 @@ fn a_window_takes_two_acknowledgments() {
     let acks = Acks::new(2);
     let mut wire = Wire::new(&acks, 0, 64);
     for _ in 0..640 {
-        wire.ask(true, false);
+        wire.ask(RequestOrder::AfterAll);
         let request = wire.requests.pop_front().expect("just sent");
         wire.arrives(request);
         let mut acks = wire.acks.drain(..);
@@ -160,7 +163,7 @@ fn counts_that_ride_on_messages_need_no_acknowledgments() {
     // A `Wire` numbers its target as PE 1, so `back` has the counts of PE 0 under that number.
     back.issued.acks.acknowledge(THERE, 0).expect("a PE");
     for _ in 0..1000 {
-        to.ask(true, false);
+        to.ask(RequestOrder::AfterAll);
         let request = to.requests.pop_front().expect("just sent");
         to.arrives(request);
         there.mark_carried_out(
@@ -173,7 +176,7 @@ fn counts_that_ride_on_messages_need_no_acknowledgments() {
         // A message in the other direction includes the acknowledgment.
         let ack = there.for_message_to(HERE).expect("an acknowledgment");
         here.acknowledge(THERE, ack).expect("an origin");
-        back.ask(true, false);
+        back.ask(RequestOrder::AfterAll);
         let request = back.requests.pop_front().expect("just sent");
         back.arrives(request);
         back.issued

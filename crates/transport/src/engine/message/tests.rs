@@ -11,10 +11,6 @@ const ACK: Ack = Ack {
     origin: 2,
     count: u32::MAX,
 };
-const DEST: RemoteAddr = RemoteAddr {
-    segment: Segment::Static,
-    offset: 3,
-};
 const NOTHING: Request = Request {
     stream: Stream {
         pe: Pe(9),
@@ -23,61 +19,88 @@ const NOTHING: Request = Request {
     position: POSITION,
     ack: None,
     slot: None,
-    update: None,
-    dest: DEST,
+    nbytes: 0,
 };
 
-/// Requests of every operation, width and segment.
-fn updates() -> impl Iterator<Item = Request> {
-    let widths = [AmoWidth::Four, AmoWidth::Eight];
-    let segments = [Segment::Heap, Segment::Internal, Segment::Static];
-    let kinds = AmoOp::ALL
-        .into_iter()
-        .flat_map(move |op| widths.map(|width| (op, width)));
-    kinds.flat_map(move |(op, width)| {
-        segments.map(|segment| {
-            let dest = RemoteAddr {
-                segment,
-                offset: 1 << 40,
-            };
-            let update = Some(AmoRequest {
-                op,
-                width,
-                dest,
-                operand: u64::MAX,
-                condition: 5,
-            });
-            Request {
-                ack: Some(ACK),
-                slot: Some(u32::MAX - 1),
-                update,
-                ..NOTHING
-            }
+/// Returns requests with each of the parts that a request may have.
+fn requests() -> [Request; 5] {
+    let slot = |is_long| {
+        Some(AwaitedSlot {
+            number: u32::MAX - 1,
+            is_long,
         })
-    })
+    };
+    [
+        NOTHING,
+        Request {
+            position: StreamPosition {
+                asks: true,
+                ..POSITION
+            },
+            ..NOTHING
+        },
+        Request {
+            ack: Some(ACK),
+            nbytes: u16::MAX,
+            ..NOTHING
+        },
+        Request {
+            slot: slot(false),
+            nbytes: 0x0102,
+            ..NOTHING
+        },
+        Request {
+            slot: slot(true),
+            ..NOTHING
+        },
+    ]
 }
 
 #[test]
 fn requests_are_decoded_as_they_were_encoded() {
-    let asks = Request {
-        position: StreamPosition {
-            asks: true,
-            ..POSITION
-        },
-        ..NOTHING
-    };
-    for request in updates().chain([NOTHING, asks]) {
+    for request in requests() {
         assert_eq!(Request::decode(&request.encode()), Ok(request));
     }
 }
 
 #[test]
+fn a_word_of_results_is_in_the_reply_and_more_follow_it() {
+    let [nothing, asks, _, fetches, _] = requests();
+    let reply = |request: &Request, results: &[u8]| {
+        let mut follow = results.to_vec();
+        let reply = request.reply(Pe(3), 7, &mut follow);
+        (reply.map(|reply| reply.answer), follow)
+    };
+    let answer = |short| {
+        Some(Answer {
+            slot: u32::MAX - 1,
+            short,
+        })
+    };
+    assert_eq!(reply(&nothing, &[]), (None, Vec::new()));
+    assert_eq!(reply(&asks, &[]), (Some(None), Vec::new()));
+    assert_eq!(reply(&asks, &[1; 9]), (Some(None), Vec::new()), "unasked");
+    for nbytes in [0, 4, 8] {
+        let mut short = [0; SHORT];
+        short[..nbytes].fill(1);
+        let replied = reply(&fetches, &vec![1; nbytes]);
+        assert_eq!(replied, (Some(answer(short)), Vec::new()));
+    }
+    let replied = reply(&fetches, &[1; 9]);
+    assert_eq!(replied, (Some(answer([0; SHORT])), vec![1; 9]));
+}
+
+#[test]
 fn replies_are_decoded_as_they_were_encoded() {
-    for old in [None, Some((3, 1 << 63))] {
+    let answer = Answer {
+        slot: 3,
+        short: [1, 2, 3, 4, 5, 6, 7, 8],
+    };
+    for answer in [None, Some(answer)] {
         let reply = Reply {
             pe: Pe(3),
             ack: ACK,
-            old,
+            answer,
         };
         assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
     }
@@ -85,10 +108,14 @@ fn replies_are_decoded_as_they_were_encoded() {
 
 #[test]
 fn what_no_pe_wrote_is_refused() {
-    for request in updates() {
-        for at in 0..4 {
+    for request in requests() {
+        // The flags, and the byte after them; and long results without a slot.
+        for (at, byte) in [(2, 4), (3, 1), (2, 2)] {
             let mut damaged = request.encode();
-            damaged[at] = 99;
+            if request.slot.is_some() && byte == 2 {
+                continue;
+            }
+            damaged[at] |= byte;
             let refused = Request::decode(&damaged).expect_err("damaged");
             assert_eq!(
                 (refused.from, &*refused.why),
@@ -123,8 +150,8 @@ fn any_bytes_are_refused_or_mean_one_thing() {
             .0
             .iter_mut()
             .for_each(|word| *word = next());
-        // Few random heads are valid, so most of their bits are cleared.
-        let head = bytes.iter_mut().zip([0x0F, 0x8C, 0x03, 0x03]);
+        // Few random flags are valid, so most of their bits are cleared.
+        let head = bytes.iter_mut().zip([0xFF, 0xFF, 0x07, 0x01]);
         head.for_each(|(byte, mask)| *byte &= mask);
         if let Ok(request) = Request::decode(&bytes) {
             decoded += 1;

@@ -1,8 +1,8 @@
-//! Unit tests of `batch`.
+//! Unit tests of `entries`.
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::{Buffer, DestBuf, LocalBuf};
+use crate::{Dest, DestBuf, LocalBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The node of a PE. If it has a `heap`, that is the heap of the PE with place 2, and `woken`
@@ -54,11 +54,11 @@ fn update(op: AmoOp, width: AmoWidth, offset: u64) -> AmoRequest {
 /// The bytes of three blocks.
 const DATA: [u8; 24] = *b"block 1.block 2.block 3.";
 
-/// Returns blocks of 8 bytes of the heap, from or to the successive blocks of `local`.
-fn blocks<Way>(offset: u64, stride: usize, n: usize, local: Buffer<Way>) -> StridedBlocks<Way> {
+/// Returns blocks of 8 bytes of the heap, without local memory.
+fn blocks(offset: u64, stride: usize, n: usize) -> StridedBlocks<Dest> {
     StridedBlocks {
         remote: heap(offset),
-        local,
+        local: DestBuf::EMPTY,
         nbytes: 8,
         remote_stride: stride,
         local_stride: 8,
@@ -66,22 +66,36 @@ fn blocks<Way>(offset: u64, stride: usize, n: usize, local: Buffer<Way>) -> Stri
     }
 }
 
-/// Returns a put of at most three blocks.
-fn puts(offset: u64, stride: usize, n: usize) -> StridedBlocks<Source> {
-    // SAFETY: a constant, which the put reads.
-    let source = unsafe { SourceBuf::new(const { &DATA }.as_ptr(), 8 * n) };
-    blocks(offset, stride, n, source)
+fn append_bytes(entries: &mut Vec<u8>, (at, place): (RemoteAddr, u8), bytes: &[u8]) {
+    append_transfer(entries, true, at, place, bytes.len());
+    entries.extend_from_slice(bytes);
 }
 
-/// Returns a get of blocks, whose destination is not used.
-fn gets(offset: u64, stride: usize, n: usize) -> StridedBlocks<Dest> {
-    blocks(offset, stride, n, DestBuf::EMPTY)
+fn append_get(entries: &mut Vec<u8>, (at, place): (RemoteAddr, u8), nbytes: usize) {
+    append_transfer(entries, false, at, place, nbytes);
 }
 
-fn append_bytes(batch: &mut Vec<u8>, at: (RemoteAddr, u8), bytes: &[u8]) {
-    // SAFETY: the bytes are borrowed during the call, which copies them.
-    let source = unsafe { SourceBuf::new(bytes.as_ptr(), bytes.len()) };
-    append_put(batch, at, &source);
+/// Appends a put of at most three blocks.
+fn append_put_strided(entries: &mut Vec<u8>, blocks: &StridedBlocks<Dest>) {
+    append_strided(entries, true, 0, blocks);
+    entries.extend_from_slice(&DATA[..8 * blocks.n]);
+}
+
+fn append_get_strided(entries: &mut Vec<u8>, place: u8, blocks: &StridedBlocks<Dest>) {
+    append_strided(entries, false, place, blocks);
+}
+
+fn amo<'a>(request: AmoRequest, fetches: bool) -> Entry<'a> {
+    Entry::Amo { request, fetches }
+}
+
+/// Carries out entries without attached data, on the memory of a PE that is alone on its node.
+fn carry_out_here(
+    entries: &[u8],
+    segments: &Segments,
+    results: &mut Vec<u8>,
+) -> Result<(), Violation> {
+    carry_out(entries, &[], segments, &ALONE, results)
 }
 
 /// Returns a batch with operations of each kind.
@@ -94,16 +108,19 @@ fn each() -> Vec<u8> {
     append_bytes(&mut batch, (at, 0), &[]);
     append_bytes(&mut batch, (heap(8), 0), &[7; MAX_NBYTES]);
     append_get(&mut batch, (heap(16), 0), MAX_NBYTES);
-    append_put_strided(&mut batch, 0, &puts(8, 16, 2));
-    append_get_strided(&mut batch, 3, &gets(24, 4, 3));
+    append_put_strided(&mut batch, &blocks(8, 16, 2));
+    append_attached(&mut batch, heap(8));
+    append_get_strided(&mut batch, 3, &blocks(24, 4, 3));
     append_amo(
         &mut batch,
-        (&update(AmoOp::CompareSwap, AmoWidth::Four, 4), 0),
+        &update(AmoOp::CompareSwap, AmoWidth::Four, 4),
+        0,
         true,
     );
     append_amo(
         &mut batch,
-        (&update(AmoOp::Add, AmoWidth::Eight, 8), 0),
+        &update(AmoOp::Add, AmoWidth::Eight, 8),
+        0,
         false,
     );
     batch
@@ -130,15 +147,12 @@ fn operations_come_as_they_were_sent() {
         segment: Segment::Static,
         offset: u64::MAX,
     };
-    assert_eq!(next(&mut left), Some((BatchEntry::Put(at, &[]), 0)));
+    assert_eq!(next(&mut left), Some((Entry::Put(at, &[]), 0)));
     assert_eq!(
         next(&mut left),
-        Some((BatchEntry::Put(heap(8), &[7; MAX_NBYTES]), 0))
+        Some((Entry::Put(heap(8), &[7; MAX_NBYTES]), 0))
     );
-    assert_eq!(
-        next(&mut left),
-        Some((BatchEntry::Get(heap(16), MAX_NBYTES), 0))
-    );
+    assert_eq!(next(&mut left), Some((Entry::Get(heap(16), MAX_NBYTES), 0)));
     let strides = |offset, stride| BlocksAt {
         first: heap(offset),
         stride,
@@ -146,19 +160,20 @@ fn operations_come_as_they_were_sent() {
     };
     assert_eq!(
         next(&mut left),
-        Some((BatchEntry::PutStrided(strides(8, 16), &DATA[..16]), 0))
+        Some((Entry::PutStrided(strides(8, 16), &DATA[..16]), 0))
     );
+    assert_eq!(next(&mut left), Some((Entry::PutAttached(heap(8)), 0)));
     assert_eq!(
         next(&mut left),
-        Some((BatchEntry::GetStrided(strides(24, 4), 3), 3))
+        Some((Entry::GetStrided(strides(24, 4), 3), 3))
     );
     let swap = update(AmoOp::CompareSwap, AmoWidth::Four, 4);
-    assert_eq!(next(&mut left), Some((BatchEntry::Fetch(swap), 0)));
+    assert_eq!(next(&mut left), Some((amo(swap, true), 0)));
     let add = AmoRequest {
         condition: 0,
         ..update(AmoOp::Add, AmoWidth::Eight, 8)
     };
-    assert_eq!(next(&mut left), Some((BatchEntry::Update(add), 0)));
+    assert_eq!(next(&mut left), Some((amo(add, false), 0)));
     assert!(left.is_empty() && next(&mut left).is_none());
 }
 
@@ -178,29 +193,27 @@ fn a_part_of_an_operation_is_none() {
 #[test]
 fn operations_are_carried_out_in_order() {
     let (memory, segments) = memory::<4>(1);
-    let (mut batch, mut answers) = (Vec::new(), Vec::new());
+    let (mut batch, mut results) = (Vec::new(), Vec::new());
     append_bytes(&mut batch, (heap(8), 0), &40u64.to_ne_bytes());
     append_amo(
         &mut batch,
-        (&update(AmoOp::Add, AmoWidth::Eight, 8), 0),
+        &update(AmoOp::Add, AmoWidth::Eight, 8),
+        0,
         false,
     );
-    append_amo(
-        &mut batch,
-        (&update(AmoOp::Add, AmoWidth::Eight, 8), 0),
-        true,
-    );
+    append_amo(&mut batch, &update(AmoOp::Add, AmoWidth::Eight, 8), 0, true);
     append_get(&mut batch, (heap(0), 0), 16);
     append_amo(
         &mut batch,
-        (&update(AmoOp::Fetch, AmoWidth::Four, 24), 0),
+        &update(AmoOp::Fetch, AmoWidth::Four, 24),
+        0,
         true,
     );
-    assert_eq!(carry_out(&batch, &segments, &ALONE, &mut answers), Ok(()));
+    assert_eq!(carry_out_here(&batch, &segments, &mut results), Ok(()));
     let words = [45u64, 1, 50].map(u64::to_ne_bytes);
     let four = |word: u64| (word as u32).to_ne_bytes();
     assert_eq!(
-        answers,
+        results,
         [words.as_flattened(), &four(u64::from(memory[3] as u32))].concat()
     );
 }
@@ -208,15 +221,15 @@ fn operations_are_carried_out_in_order() {
 #[test]
 fn strided_blocks_are_scattered_and_gathered_in_order() {
     let (memory, segments) = memory::<6>(1);
-    let (mut batch, mut answers) = (Vec::new(), Vec::new());
-    append_put_strided(&mut batch, 0, &puts(8, 24, 2));
+    let (mut batch, mut results) = (Vec::new(), Vec::new());
+    append_put_strided(&mut batch, &blocks(8, 24, 2));
     append_bytes(&mut batch, (heap(32), 0), b"later on");
-    append_get_strided(&mut batch, 0, &gets(0, 16, 3));
-    append_get_strided(&mut batch, 0, &gets(8, 24, 2));
-    assert_eq!(carry_out(&batch, &segments, &ALONE, &mut answers), Ok(()));
+    append_get_strided(&mut batch, 0, &blocks(0, 16, 3));
+    append_get_strided(&mut batch, 0, &blocks(8, 24, 2));
+    assert_eq!(carry_out_here(&batch, &segments, &mut results), Ok(()));
     let ones = [1u64.to_ne_bytes(); 2];
     assert_eq!(
-        answers,
+        results,
         [ones.as_flattened(), b"later on", b"block 1.", b"later on"].concat()
     );
     assert_eq!(
@@ -229,25 +242,25 @@ fn strided_blocks_are_scattered_and_gathered_in_order() {
 fn strided_blocks_that_no_pe_sends_do_no_harm() {
     let (memory, segments) = memory::<4>(1);
     let refused = |batch: &[u8]| {
-        let mut answers = Vec::new();
-        let is_refused = carry_out(batch, &segments, &ALONE, &mut answers) == Err(Violation::Batch);
-        assert!(answers.len() <= MAX_ANSWERS);
+        let mut results = Vec::new();
+        let is_refused = carry_out_here(batch, &segments, &mut results).is_err();
+        assert!(results.len() <= MAX_RESULTS);
         is_refused
     };
     let both = |offset, stride, n| {
         let (mut put, mut get) = (Vec::new(), Vec::new());
-        append_put_strided(&mut put, 0, &puts(offset, stride, n));
-        append_get_strided(&mut get, 0, &gets(offset, stride, n));
+        append_put_strided(&mut put, &blocks(offset, stride, n));
+        append_get_strided(&mut get, 0, &blocks(offset, stride, n));
         refused(&put) && refused(&get)
     };
     assert!(both(8, 16, 3), "the last one is outside");
     assert!(both(8, usize::MAX, 3), "the distance overflows");
     assert!(both(8, usize::MAX - 7, 2), "the address overflows");
     let mut long = Vec::new();
-    append_get_strided(&mut long, 0, &gets(0, 0, MAX_ANSWERS / 8 + 1));
-    assert!(refused(&long), "too many answers");
+    append_get_strided(&mut long, 0, &blocks(0, 0, MAX_RESULTS / 8 + 1));
+    assert!(refused(&long), "too many results");
     let mut empty = Vec::new();
-    append_get_strided(&mut empty, 0, &gets(0, 8, 3));
+    append_get_strided(&mut empty, 0, &blocks(0, 8, 3));
     empty[WORD] = 0;
     assert!(next(&mut &empty[..]).is_none(), "blocks of no bytes");
     assert_ne!(memory[1], 1, "what was within has been stored");
@@ -256,7 +269,7 @@ fn strided_blocks_that_no_pe_sends_do_no_harm() {
 #[test]
 fn what_no_pe_sends_does_no_harm() {
     let (memory, segments) = memory::<4>(1);
-    let refused = |batch: &[u8]| carry_out(batch, &segments, &ALONE, &mut Vec::new()).is_err();
+    let refused = |batch: &[u8]| carry_out_here(batch, &segments, &mut Vec::new()).is_err();
     let one = |append: &dyn Fn(&mut Vec<u8>)| {
         let mut batch = Vec::new();
         append(&mut batch);
@@ -274,14 +287,10 @@ fn what_no_pe_sends_does_no_harm() {
     ))));
     let unaligned = update(AmoOp::Set, AmoWidth::Eight, 4);
     assert!(refused(&one(&|batch| append_amo(
-        batch,
-        (&unaligned, 0),
-        true
+        batch, &unaligned, 0, true
     ))));
     assert!(refused(&one(&|batch| append_amo(
-        batch,
-        (&unaligned, 0),
-        false
+        batch, &unaligned, 0, false
     ))));
     let mut strange = one(&|batch| append_get(batch, (heap(0), 0), 8));
     strange[HEAD - 2] = 9 << KIND_SHIFT;
@@ -294,32 +303,63 @@ fn what_no_pe_sends_does_no_harm() {
 }
 
 #[test]
+fn the_first_entry_alone_has_attached_data() {
+    let (memory, segments) = memory::<4>(1);
+    let carry_out = |entries: &[u8], attached: &[u8]| {
+        super::carry_out(entries, attached, &segments, &ALONE, &mut Vec::new())
+    };
+    let (mut put, mut signal) = (Vec::new(), Vec::new());
+    append_attached(&mut put, heap(8));
+    append_amo(
+        &mut signal,
+        &update(AmoOp::Add, AmoWidth::Eight, 24),
+        0,
+        false,
+    );
+    let both = [&put[..], &signal].concat();
+    assert_eq!(carry_out(&both, &[2; 16]), Ok(()));
+    let twos = u64::from_ne_bytes([2; 8]);
+    assert_eq!(*memory, [1, twos, twos, 6]);
+
+    let damaged = Err(Violation::Entries);
+    assert_eq!(carry_out(&signal, &[2; 16]), damaged, "nobody's data");
+    assert_eq!(carry_out(&[], &[2; 16]), damaged, "no entries");
+    let second = [&signal[..], &put].concat();
+    assert_eq!(carry_out(&second, &[3; 16]), damaged, "the second has none");
+    assert_eq!(carry_out(&put.repeat(2), &[2; 16]), damaged, "twice");
+    assert_eq!(carry_out(&both, &[3; 32]), Err(Violation::Address(8)));
+    put[HEAD - 1] = 2;
+    assert_eq!(carry_out(&put, &[3; 16]), damaged, "for another PE");
+    assert_eq!(memory[1], twos);
+}
+
+#[test]
 fn a_proxy_carries_out_what_is_for_another_pe_there() {
     let ((own, segments), (others, heap_of_other)) = (memory::<2>(1), memory::<2>(7));
     let node = Node::new(Some(heap_of_other));
-    let (mut batch, mut answers) = (Vec::new(), Vec::new());
+    let (mut batch, mut results) = (Vec::new(), Vec::new());
     append_bytes(&mut batch, (heap(0), 2), &3u64.to_ne_bytes());
     append_amo(
         &mut batch,
-        (&update(AmoOp::Add, AmoWidth::Eight, 8), 0),
+        &update(AmoOp::Add, AmoWidth::Eight, 8),
+        0,
         false,
     );
-    append_amo(
-        &mut batch,
-        (&update(AmoOp::Add, AmoWidth::Eight, 8), 2),
-        true,
-    );
-    assert_eq!(carry_out(&batch, &segments, &node, &mut answers), Ok(()));
+    append_amo(&mut batch, &update(AmoOp::Add, AmoWidth::Eight, 8), 2, true);
     assert_eq!(
-        (*own, *others, &answers[..]),
+        carry_out(&batch, &[], &segments, &node, &mut results),
+        Ok(())
+    );
+    assert_eq!(
+        (*own, *others, &results[..]),
         ([1, 6], [3, 12], &7u64.to_ne_bytes()[..])
     );
     assert_eq!(node.woken.load(Relaxed), 1);
     let mut of_nobody = Vec::new();
     append_bytes(&mut of_nobody, (heap(0), 3), &[9; 8]);
     assert_eq!(
-        carry_out(&of_nobody, &segments, &node, &mut answers),
-        Err(Violation::Batch)
+        carry_out(&of_nobody, &[], &segments, &node, &mut results),
+        Err(Violation::Entries)
     );
     assert_eq!((*own, *others), ([1, 6], [3, 12]));
 }
@@ -335,22 +375,23 @@ fn changed_places_are_each_named_once() {
 }
 
 #[test]
-fn answers_are_bounded() {
-    const N: usize = MAX_ANSWERS / 64;
+fn results_are_bounded() {
+    const N: usize = MAX_RESULTS / 64;
     let (_memory, segments) = memory::<N>(1);
-    let (mut batch, mut answers) = (Vec::new(), Vec::new());
+    let (mut batch, mut results) = (Vec::new(), Vec::new());
     for _ in 0..8 {
         append_get(&mut batch, (heap(0), 0), 8 * N);
     }
-    assert_eq!(carry_out(&batch, &segments, &ALONE, &mut answers), Ok(()));
-    assert_eq!(answers.len(), MAX_ANSWERS);
+    assert_eq!(carry_out_here(&batch, &segments, &mut results), Ok(()));
+    assert_eq!(results.len(), MAX_RESULTS);
     append_amo(
         &mut batch,
-        (&update(AmoOp::Fetch, AmoWidth::Four, 0), 0),
+        &update(AmoOp::Fetch, AmoWidth::Four, 0),
+        0,
         true,
     );
     assert_eq!(
-        carry_out(&batch, &segments, &ALONE, &mut Vec::new()),
-        Err(Violation::Batch)
+        carry_out_here(&batch, &segments, &mut Vec::new()),
+        Err(Violation::TooMany)
     );
 }

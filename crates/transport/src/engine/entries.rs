@@ -1,0 +1,379 @@
+//! The entries of a request: the operations that its target carries out, in their order. Each has a
+//! head, followed by its data or operands, all little-endian.
+//!
+//! The target carries them out on its own memory or, as a [`Proxy`](crate::Proxy), on the heaps of
+//! other PEs of its node. The results of the entries are one sequence of bytes, in their order and
+//! in the target's byte order.
+//!
+//! Data that are too long to be copied into a request are attached to it: they are those of its
+//! first entry, and the provider may send them from the memory of the caller.
+
+use crate::peers::loss::Violation;
+use crate::segments::Segments;
+use crate::{AmoOp, AmoRequest, AmoWidth, Host, RemoteAddr, Segment, StridedBlocks};
+
+/// Maximum number of bytes of a put or a get in an entry, or of each block of a strided one.
+pub const MAX_NBYTES: usize = 256;
+/// Maximum number of bytes of the entries of a request, which limits their number, too.
+pub const MAX_ENTRIES: usize = u16::MAX as usize;
+/// Maximum number of bytes that the entries of a request return.
+pub const MAX_RESULTS: usize = 32 << 10;
+/// Bytes of the entries of a put whose data are attached, and of its signal.
+pub const ATTACHED_AND_SIGNAL: usize = HEAD + HEAD + WORD;
+
+/// Bytes of a head: the offset, 8 bytes; the number of bytes, or the operation and its width, 2
+/// bytes; the kind and the segment; the PE of the node ([`Proxy::place`](crate::Proxy::place)).
+pub(super) const HEAD: usize = 12;
+/// Bytes of the head of strided blocks, which also has the distance from block to block and the
+/// number of blocks.
+pub(super) const STRIDED_HEAD: usize = HEAD + WORD + 4;
+/// Bytes of an operand.
+pub(super) const WORD: usize = 8;
+
+const PUT: u8 = 0;
+const GET: u8 = 1;
+const AMO: u8 = 2;
+const FETCHING_AMO: u8 = 3;
+const PUT_STRIDED: u8 = 4;
+const GET_STRIDED: u8 = 5;
+const PUT_ATTACHED: u8 = 6;
+/// The kind is in the upper half of its byte, the segment in the lower one.
+const KIND_SHIFT: u32 = 4;
+
+/// An entry of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry<'a> {
+    /// Stores these bytes.
+    Put(RemoteAddr, &'a [u8]),
+    /// Stores the attached bytes.
+    PutAttached(RemoteAddr),
+    /// Returns this many bytes.
+    Get(RemoteAddr, usize),
+    /// Stores these bytes in blocks.
+    PutStrided(BlocksAt, &'a [u8]),
+    /// Returns this many blocks.
+    GetStrided(BlocksAt, usize),
+    /// Carries out an atomic operation.
+    Amo {
+        /// The operation.
+        request: AmoRequest,
+        /// Returns the old value, as many bytes as the word has.
+        fetches: bool,
+    },
+}
+
+/// The addresses of equally spaced blocks at the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlocksAt {
+    /// The start of the first block.
+    pub first: RemoteAddr,
+    /// Bytes from the start of a block to that of the next.
+    pub stride: u64,
+    /// Bytes of a block, at least 1.
+    pub nbytes: usize,
+}
+
+fn head(at: RemoteAddr, place: u8, [low, high]: [u8; 2], kind: u8) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    let (offset, rest) = head.split_at_mut(WORD);
+    offset.copy_from_slice(&at.offset.to_le_bytes());
+    rest.copy_from_slice(&[low, high, kind << KIND_SHIFT | at.segment as u8, place]);
+    head
+}
+
+/// Appends the head of a put or a get of `nbytes` bytes. The data of a put follow. Here and in the
+/// functions below, `place` is the [place](crate::Proxy::place) of the PE.
+#[inline]
+pub(super) fn append_transfer(
+    entries: &mut Vec<u8>,
+    is_put: bool,
+    at: RemoteAddr,
+    place: u8,
+    nbytes: usize,
+) {
+    let kind = if is_put { PUT } else { GET };
+    entries.extend_from_slice(&head(at, place, (nbytes as u16).to_le_bytes(), kind));
+}
+
+/// Appends a put of the attached data.
+pub fn append_attached(entries: &mut Vec<u8>, at: RemoteAddr) {
+    entries.extend_from_slice(&head(at, 0, [0; 2], PUT_ATTACHED));
+}
+
+/// Appends the head of a put or a get of blocks. The data of a put follow.
+pub(super) fn append_strided<Way>(
+    entries: &mut Vec<u8>,
+    is_put: bool,
+    place: u8,
+    blocks: &StridedBlocks<Way>,
+) {
+    let &StridedBlocks {
+        remote,
+        nbytes,
+        remote_stride,
+        n,
+        ..
+    } = blocks;
+    let kind = if is_put { PUT_STRIDED } else { GET_STRIDED };
+    entries.extend_from_slice(&head(remote, place, (nbytes as u16).to_le_bytes(), kind));
+    entries.extend_from_slice(&(remote_stride as u64).to_le_bytes());
+    entries.extend_from_slice(&(n as u32).to_le_bytes());
+}
+
+/// Appends an atomic operation. It returns the old value if it `fetches`.
+#[inline]
+pub fn append_amo(entries: &mut Vec<u8>, request: &AmoRequest, place: u8, fetches: bool) {
+    let &AmoRequest {
+        op,
+        width,
+        dest,
+        operand,
+        condition,
+    } = request;
+    let kind = if fetches { FETCHING_AMO } else { AMO };
+    entries.extend_from_slice(&head(dest, place, [op as u8, width.nbytes() as u8], kind));
+    entries.extend_from_slice(&operand.to_le_bytes());
+    if op == AmoOp::CompareSwap {
+        entries.extend_from_slice(&condition.to_le_bytes());
+    }
+}
+
+/// Returns the number of bytes of the entry of an atomic operation.
+#[inline]
+pub(super) fn amo_nbytes(op: AmoOp) -> usize {
+    let words = if op == AmoOp::CompareSwap { 2 } else { 1 };
+    HEAD + words * WORD
+}
+
+/// Removes the first entry and returns it with the place of its PE. Returns `None`, and removes
+/// nothing, at the end of the entries or if the bytes are no valid entry.
+#[inline(always)]
+pub fn next<'a>(entries: &mut &'a [u8]) -> Option<(Entry<'a>, u8)> {
+    let (&[offset @ .., low, high, what, place], mut rest) = entries.split_first_chunk::<HEAD>()?;
+    let (kind, segment) = (what >> KIND_SHIFT, what & ((1 << KIND_SHIFT) - 1));
+    let at = RemoteAddr {
+        segment: Segment::from_number(segment)?,
+        offset: u64::from_le_bytes(offset),
+    };
+    let nbytes = usize::from(u16::from_le_bytes([low, high]));
+    let entry = match kind {
+        PUT => {
+            let data;
+            (data, rest) = rest.split_at_checked(nbytes)?;
+            Entry::Put(at, data)
+        }
+        PUT_ATTACHED => Entry::PutAttached(at),
+        GET => Entry::Get(at, nbytes),
+        PUT_STRIDED | GET_STRIDED if nbytes > 0 => {
+            let strides = BlocksAt {
+                first: at,
+                stride: word(&mut rest)?,
+                nbytes,
+            };
+            let (n, after) = rest.split_first_chunk::<4>()?;
+            let n = u32::from_le_bytes(*n) as usize;
+            rest = after;
+            if kind == GET_STRIDED {
+                Entry::GetStrided(strides, n)
+            } else {
+                let data;
+                (data, rest) = rest.split_at_checked(n.checked_mul(nbytes)?)?;
+                Entry::PutStrided(strides, data)
+            }
+        }
+        AMO | FETCHING_AMO => {
+            let (op, width) = (AmoOp::from_number(low)?, AmoWidth::from_nbytes(high)?);
+            let operand = word(&mut rest)?;
+            let condition = if op == AmoOp::CompareSwap {
+                word(&mut rest)?
+            } else {
+                0
+            };
+            let request = AmoRequest {
+                op,
+                width,
+                dest: at,
+                operand,
+                condition,
+            };
+            Entry::Amo {
+                request,
+                fetches: kind == FETCHING_AMO,
+            }
+        }
+        _ => return None,
+    };
+    *entries = rest;
+    Some((entry, place))
+}
+
+#[inline]
+fn word(bytes: &mut &[u8]) -> Option<u64> {
+    let (word, rest) = bytes.split_first_chunk::<WORD>()?;
+    *bytes = rest;
+    Some(u64::from_le_bytes(*word))
+}
+
+/// Carries out the entries of a request, the first of which may have `attached` data, and appends
+/// their results to `results`. Wakes the other PEs of the node whose heaps they access; the caller
+/// wakes this PE.
+///
+/// # Errors
+/// When the entries are malformed. Those before the error have been carried out.
+pub fn carry_out<T>(
+    entries: &[u8],
+    attached: &[u8],
+    own: &Segments<T>,
+    host: &dyn Host,
+    results: &mut Vec<u8>,
+) -> Result<(), Violation> {
+    let mut changed = ChangedPlaces::default();
+    let carried_out = carry_out_each(entries, attached, own, host, results, &mut changed);
+    changed.places().for_each(|place| host.arrived_at(place));
+    carried_out
+}
+
+fn carry_out_each<T>(
+    mut entries: &[u8],
+    attached: &[u8],
+    own: &Segments<T>,
+    host: &dyn Host,
+    results: &mut Vec<u8>,
+    changed: &mut ChangedPlaces,
+) -> Result<(), Violation> {
+    if let Some((dest, rest)) = attached_put(entries) {
+        write(own, dest, attached)?;
+        entries = rest;
+    } else if !attached.is_empty() {
+        return Err(Violation::Entries);
+    }
+
+    while let Some((entry, place)) = next(&mut entries) {
+        match place {
+            0 => entry.carry_out(own, results)?,
+            _ => {
+                let heap = host.node_heap(place).ok_or(Violation::Entries)?;
+                changed.add(place);
+                entry.carry_out(heap, results)?;
+            }
+        }
+    }
+    entries.is_empty().then_some(()).ok_or(Violation::Entries)
+}
+
+/// Returns the destination of the attached data, and the entries after them, if the first entry has
+/// attached data.
+#[inline]
+pub fn attached_put(mut entries: &[u8]) -> Option<(RemoteAddr, &[u8])> {
+    match next(&mut entries)? {
+        (Entry::PutAttached(dest), 0) => Some((dest, entries)),
+        _ => None,
+    }
+}
+
+/// A set of PEs of the node, one bit for each place.
+#[derive(Default)]
+struct ChangedPlaces([u64; 4]);
+
+impl ChangedPlaces {
+    #[inline]
+    fn add(&mut self, place: u8) {
+        self.0[usize::from(place / 64)] |= 1 << (place % 64);
+    }
+
+    fn places(mut self) -> impl Iterator<Item = u8> {
+        std::iter::from_fn(move || {
+            let word = self.0.iter().position(|word| *word != 0)?;
+            let bit = self.0[word].trailing_zeros() as usize;
+            self.0[word] &= self.0[word] - 1;
+            Some((64 * word + bit) as u8)
+        })
+    }
+}
+
+impl Entry<'_> {
+    #[inline(always)]
+    fn carry_out<T>(&self, segments: &Segments<T>, results: &mut Vec<u8>) -> Result<(), Violation> {
+        match *self {
+            Entry::Put(at, data) => write(segments, at, data),
+            // Only the first entry has attached data.
+            Entry::PutAttached(_) => Err(Violation::Entries),
+            Entry::Get(at, nbytes) => {
+                let room = MAX_RESULTS.saturating_sub(results.len());
+                if nbytes > room {
+                    return Err(Violation::TooMany);
+                }
+                append(segments, results, at, nbytes)
+            }
+            Entry::PutStrided(strides, data) => {
+                let mut blocks = strides.addresses().zip(data.chunks_exact(strides.nbytes));
+                blocks.try_for_each(|(at, block)| write(segments, at?, block))
+            }
+            Entry::GetStrided(strides, n) => {
+                let room = MAX_RESULTS.saturating_sub(results.len());
+                if n > room / strides.nbytes {
+                    return Err(Violation::TooMany);
+                }
+                let mut blocks = strides.addresses().take(n);
+                blocks.try_for_each(|at| append(segments, results, at?, strides.nbytes))
+            }
+            Entry::Amo { request, fetches } => {
+                let AmoRequest { dest, width, .. } = request;
+                if fetches && results.len() + width.nbytes() > MAX_RESULTS {
+                    return Err(Violation::TooMany);
+                }
+                let old = segments.apply(&request);
+                let old = old.ok_or(Violation::Address(dest.offset))?;
+                if fetches {
+                    append_word(results, width, old);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[inline]
+fn write<T>(segments: &Segments<T>, at: RemoteAddr, data: &[u8]) -> Result<(), Violation> {
+    match segments.write(at, data) {
+        true => Ok(()),
+        false => Err(Violation::Address(at.offset)),
+    }
+}
+
+#[inline]
+fn append<T>(
+    segments: &Segments<T>,
+    results: &mut Vec<u8>,
+    at: RemoteAddr,
+    nbytes: usize,
+) -> Result<(), Violation> {
+    match segments.append_to(results, at, nbytes) {
+        true => Ok(()),
+        false => Err(Violation::Address(at.offset)),
+    }
+}
+
+impl BlocksAt {
+    /// Returns the addresses of the blocks, without an end; a violation for one that overflows.
+    fn addresses(self) -> impl Iterator<Item = Result<RemoteAddr, Violation>> {
+        let BlocksAt { first, stride, .. } = self;
+        (0..).map(move |i: u64| {
+            let offset = i
+                .checked_mul(stride)
+                .and_then(|from| first.offset.checked_add(from));
+            let offset = offset.ok_or(Violation::Address(first.offset))?;
+            Ok(RemoteAddr { offset, ..first })
+        })
+    }
+}
+
+fn append_word(results: &mut Vec<u8>, width: AmoWidth, word: u64) {
+    match width {
+        AmoWidth::Four => results.extend_from_slice(&(word as u32).to_ne_bytes()),
+        AmoWidth::Eight => results.extend_from_slice(&word.to_ne_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

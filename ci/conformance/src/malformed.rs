@@ -13,7 +13,7 @@ use crate::{Member, Opener, job};
 use rushmem_transport::mem::Amo;
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Endpoint, EndpointUser, Error, Follows,
-    OldValue, Pe, Put, RemoteAddr, Segment, SignalUpdate, SourceBuf, StridedBlocks, Transport,
+    OldValue, Pe, Put, RemoteAddr, Segment, SourceBuf, StridedBlocks, Transport,
 };
 use std::process::exit;
 use std::thread;
@@ -104,13 +104,8 @@ fn signal(
         local: unsafe { SourceBuf::new(data.as_ptr(), nbytes) },
         completion: Completion::AtQuiet,
     };
-    let signal = SignalUpdate {
-        dest: word,
-        op: AmoOp::Add,
-        value: 1,
-        follows: Follows::Data,
-    };
-    endpoint.put_signal(TARGET, put, signal)
+    let signal = AmoRequest::of_word(word, AmoOp::Add, 1);
+    endpoint.put_signal(TARGET, put, signal, Follows::Data)
 }
 
 /// Returns the target's error, once it has one.

@@ -11,7 +11,7 @@ use rushmem_transport::segments::heap_blocks;
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Buffer, Caps, Completion, DestBuf, Directory, Endpoint,
     EndpointUser, Error, Follows, Get, Host, OldValue, Open, Pe, PeRecord, Put, RemoteAddr,
-    Segment, SignalUpdate, SourceBuf, StridedBlocks, Transport,
+    Segment, SourceBuf, StridedBlocks, Transport,
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -465,13 +465,8 @@ impl<'a> TestEndpoint<'a> {
         op: AmoOp,
     ) {
         let put = put(heap(offset), source, Completion::Now);
-        let signal = SignalUpdate {
-            dest: heap(signal_offset),
-            op,
-            value: signal,
-            follows: Follows::Data,
-        };
-        fine(self.endpoint.put_signal(pe(to), put, signal));
+        let signal = AmoRequest::of_word(heap(signal_offset), op, signal);
+        fine(self.endpoint.put_signal(pe(to), put, signal, Follows::Data));
     }
 
     /// Starts a put with a signal on the word at `signal_offset`, which the next quiet completes.
@@ -485,13 +480,8 @@ impl<'a> TestEndpoint<'a> {
         op: AmoOp,
     ) {
         let put = put(heap(offset), source, Completion::AtQuiet);
-        let signal = SignalUpdate {
-            dest: heap(signal_offset),
-            op,
-            value: signal,
-            follows: Follows::Data,
-        };
-        fine(self.endpoint.put_signal(pe(to), put, signal));
+        let signal = AmoRequest::of_word(heap(signal_offset), op, signal);
+        fine(self.endpoint.put_signal(pe(to), put, signal, Follows::Data));
     }
 
     /// Orders the operations before the call before those after it, for each PE.

@@ -6,8 +6,7 @@
 //! network can do better.
 
 use crate::{
-    AmoRequest, Completion, Dest, Error, Get, OldValue, Pe, Put, SignalUpdate, Source,
-    StridedBlocks,
+    AmoRequest, Completion, Dest, Error, Follows, Get, OldValue, Pe, Put, Source, StridedBlocks,
 };
 
 /// The access of a context, or of several that share it, to all PEs.
@@ -76,15 +75,23 @@ pub trait Endpoint: Send {
     /// When the PE cannot be reached.
     fn amo(&mut self, pe: Pe, request: AmoRequest, old: OldValue) -> Result<u64, Error>;
 
-    /// Puts, then updates the word of the signal. The update is not visible before what it
+    /// Puts, then sets or adds to the 8-byte word of the signal. The update is not visible before what it
     /// [follows](crate::Follows).
     ///
     /// # Errors
     /// When the PE cannot be reached.
-    fn put_signal(&mut self, pe: Pe, put: Put, signal: SignalUpdate) -> Result<(), Error> {
+    fn put_signal(
+        &mut self,
+        pe: Pe,
+        put: Put,
+        signal: AmoRequest,
+        follows: Follows,
+    ) -> Result<(), Error> {
+        // The fence orders the signal after all that it may follow.
+        let _ = follows;
         self.put(pe, put)?;
         self.fence()?;
-        self.amo(pe, signal.amo(), OldValue::Ignored).map(|_| ())
+        self.amo(pe, signal, OldValue::Ignored).map(|_| ())
     }
 
     /// Begins or ends a session, in which many small operations follow each other

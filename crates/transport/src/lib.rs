@@ -45,6 +45,6 @@ pub use provider::{
     Open, Provider, Proxy, Transport, Unreported, Verdict, WaitReport,
 };
 pub use verbs::{
-    AmoRequest, Completion, Follows, Get, Key, OldValue, Put, RemoteAddr, Segment, SignalUpdate,
-    StridedBlocks, Transfer,
+    AmoRequest, Completion, Follows, Get, Key, OldValue, Put, RemoteAddr, Segment, StridedBlocks,
+    Transfer,
 };

@@ -136,7 +136,7 @@ impl Endpoint for Nowhere {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AmoOp, Completion, Follows, Open, PeRecord, RemoteAddr, SignalUpdate, SourceBuf};
+    use crate::{AmoOp, Completion, Follows, Open, PeRecord, RemoteAddr, SourceBuf};
     use std::sync::Arc;
 
     #[test]
@@ -164,13 +164,8 @@ mod tests {
             completion: Completion::Now,
         };
         assert_eq!(endpoint.put(Pe(1), put()), Err(Error::Unreachable(Pe(1))));
-        let signal = SignalUpdate {
-            dest: at,
-            op: AmoOp::Set,
-            value: 1,
-            follows: Follows::All,
-        };
-        let with_signal = endpoint.put_signal(Pe(1), put(), signal);
+        let signal = AmoRequest::of_word(at, AmoOp::Set, 1);
+        let with_signal = endpoint.put_signal(Pe(1), put(), signal, Follows::All);
         assert_eq!(with_signal, Err(Error::Unreachable(Pe(1))));
         assert_eq!(endpoint.quiet(), Ok(()));
     }

@@ -138,6 +138,21 @@ pub struct AmoRequest {
     pub condition: u64,
 }
 
+impl AmoRequest {
+    /// Returns an operation on an 8-byte word, such as the update of a signal: any but a
+    /// compare-and-swap.
+    #[inline]
+    pub fn of_word(dest: RemoteAddr, op: AmoOp, operand: u64) -> AmoRequest {
+        AmoRequest {
+            dest,
+            width: AmoWidth::Eight,
+            op,
+            operand,
+            condition: 0,
+        }
+    }
+}
+
 /// The use of the old value of an atomic operation.
 #[derive(Debug)]
 pub enum OldValue {
@@ -158,36 +173,6 @@ pub enum Follows {
     /// Also all puts and signals that the endpoint has issued to the PE. Unlike a fence, this does
     /// not order later operations, and takes less time.
     All,
-}
-
-/// An update of an 8-byte word of a PE that follows the data of a put.
-#[derive(Clone, Copy, Debug)]
-pub struct SignalUpdate {
-    /// The address of the word, which must be aligned to 8 bytes.
-    pub dest: RemoteAddr,
-    /// `Set` or `Add`.
-    pub op: AmoOp,
-    /// The value to set or to add.
-    pub value: u64,
-    /// The operations that the signal follows.
-    pub follows: Follows,
-}
-
-impl SignalUpdate {
-    /// Returns the signal as an atomic operation.
-    #[inline]
-    pub fn amo(self) -> AmoRequest {
-        let SignalUpdate {
-            dest, op, value, ..
-        } = self;
-        AmoRequest {
-            dest,
-            width: AmoWidth::Eight,
-            op,
-            operand: value,
-            condition: 0,
-        }
-    }
 }
 
 /// The data that a peer needs to address a registered segment, opaque to everyone but the provider.

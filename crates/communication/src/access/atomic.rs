@@ -15,8 +15,8 @@ use rushmem_pe::memory::checks;
 use rushmem_pe::memory::visibility::release;
 use rushmem_transport::mem::{AddAmo, Amo};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Follows, LocalBuf, OldValue, Put,
-    SignalUpdate, SourceBuf, mem,
+    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Follows, LocalBuf, OldValue, Put, SourceBuf,
+    mem,
 };
 
 impl Access {
@@ -243,13 +243,10 @@ impl Access {
                 local: unsafe { SourceBuf::new(source, nbytes) },
                 completion,
             };
-            let signal = SignalUpdate {
-                dest: word,
-                op,
-                value: signal,
-                follows: Follows::Data,
-            };
-            let done = access.endpoint().put_signal(network::pe(pe), put, signal);
+            let signal = AmoRequest::of_word(word, op, signal);
+            let done = access
+                .endpoint()
+                .put_signal(network::pe(pe), put, signal, Follows::Data);
             if let Err(error) = done {
                 let source = LocalBuf::source(source, nbytes);
                 network::fail_on_memory(call, &error, LocalAccess::Read, source)

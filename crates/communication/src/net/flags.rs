@@ -19,7 +19,7 @@ use rushmem_pe::memory::address;
 use rushmem_pe::memory::areas::Areas;
 use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::{
-    AmoOp, Completion, Follows, Pe, Put, RemoteAddr, Segment, SignalUpdate, SourceBuf, mem,
+    AmoOp, AmoRequest, Completion, Follows, Pe, Put, RemoteAddr, Segment, SourceBuf, mem,
 };
 use rustix::thread::futex;
 use std::mem::MaybeUninit;
@@ -414,11 +414,7 @@ pub fn wake(word: &AtomicU32) {
 }
 
 #[cold]
-fn put_signal_remote(
-    pe: Pe,
-    (source, dest): (SymmetricRange, SymmetricRange),
-    signal: SignalUpdate,
-) {
+fn put_signal_remote(pe: Pe, (source, dest): (SymmetricRange, SymmetricRange), signal: AmoRequest) {
     let nbytes = source.nbytes();
     assert!(
         nbytes <= dest.nbytes(),
@@ -433,38 +429,33 @@ fn put_signal_remote(
         local: unsafe { SourceBuf::new(source.start(), nbytes) },
         completion: Completion::Now,
     };
-    let done = endpoints::library_endpoint().put_signal(pe, put, signal);
+    let done = endpoints::library_endpoint().put_signal(pe, put, signal, AFTER_ALL);
     network::or_fail(LIBRARY_CALL, done);
 }
 
 #[cold]
-fn signal_remote(pe: Pe, signal: SignalUpdate) {
+fn signal_remote(pe: Pe, signal: AmoRequest) {
     let put = Put {
         remote: signal.dest,
         local: SourceBuf::EMPTY,
         completion: Completion::Now,
     };
-    let done = endpoints::library_endpoint().put_signal(pe, put, signal);
+    let done = endpoints::library_endpoint().put_signal(pe, put, signal, AFTER_ALL);
     network::or_fail(LIBRARY_CALL, done);
 }
 
-/// Returns the signal by which a network stores a flag. It follows all earlier signals, since flags
-/// only grow: a smaller value must not arrive after a larger one.
-fn flag_signal(offset: usize, value: u64) -> SignalUpdate {
-    SignalUpdate {
-        dest: remote(offset),
-        op: AmoOp::Set,
-        value,
-        follows: Follows::All,
-    }
+/// Signals follow all earlier ones, since flags only grow: a smaller value must not arrive after a
+/// larger one.
+const AFTER_ALL: Follows = Follows::All;
+
+/// Returns the signal by which a network stores a flag.
+fn flag_signal(offset: usize, value: u64) -> AmoRequest {
+    AmoRequest::of_word(remote(offset), AmoOp::Set, value)
 }
 
 /// Returns the signal by which a network adds 1 to a counter.
-fn count_signal(offset: usize) -> SignalUpdate {
-    SignalUpdate {
-        op: AmoOp::Add,
-        ..flag_signal(offset, 1)
-    }
+fn count_signal(offset: usize) -> AmoRequest {
+    AmoRequest::of_word(remote(offset), AmoOp::Add, 1)
 }
 
 fn remote(offset: usize) -> RemoteAddr {

@@ -16,7 +16,7 @@ use rushmem_transport::engine::{WireEndpoint, keys};
 use rushmem_transport::peers::PeAddress;
 use rushmem_transport::{
     AmoRequest, AmoWidth, Completion, DestBuf, Directory, Endpoint, EndpointUser, Follows, Get,
-    Host, OldValue, Pe, PeRecord, Put, RemoteAddr, Segment, SignalUpdate, SourceBuf,
+    Host, OldValue, Pe, PeRecord, Put, RemoteAddr, Segment, SourceBuf,
 };
 use std::mem::ManuallyDrop;
 use std::sync::mpsc;
@@ -213,14 +213,9 @@ fn a_signal_that_is_refused_leaves_no_put_in_flight() {
     let mut endpoint = new_endpoint(&ofi).expect("the first");
     for offset in [LONG as u64 + 4, HEAP as u64] {
         let dest = RemoteAddr { offset, ..START };
-        let signal = SignalUpdate {
-            dest,
-            op: AmoOp::Set,
-            value: 1,
-            follows: Follows::Data,
-        };
+        let signal = AmoRequest::of_word(dest, AmoOp::Set, 1);
         // SAFETY: the source is never freed.
-        let refused = endpoint.put_signal(Pe(1), long_put(), signal);
+        let refused = endpoint.put_signal(Pe(1), long_put(), signal, Follows::Data);
         assert!(matches!(refused, Err(Error::Invalid(_))));
         assert_eq!(in_flight(&endpoint), Some(0), "at {offset}");
     }
@@ -431,12 +426,7 @@ fn signals_are_not_answered_before_somebody_waits() {
         return;
     };
     let mut endpoint = new_endpoint(&ofi).expect("the first");
-    let signal = SignalUpdate {
-        dest: START,
-        op: AmoOp::Add,
-        value: 1,
-        follows: Follows::All,
-    };
+    let signal = AmoRequest::of_word(START, AmoOp::Add, 1);
     let put = || Put {
         remote: START,
         local: SourceBuf::EMPTY,
@@ -445,7 +435,7 @@ fn signals_are_not_answered_before_somebody_waits() {
     for _ in 0..SIGNALS {
         endpoint.fence().expect("a fence");
         endpoint
-            .put_signal(Pe(1), put(), signal)
+            .put_signal(Pe(1), put(), signal, Follows::All)
             .expect("a signal that starts");
     }
     // The answers to fetches of another origin acknowledge nothing of this one.
@@ -453,7 +443,7 @@ fn signals_are_not_answered_before_somebody_waits() {
     let count = |end: &mut TestEndpoint| {
         let fetch = AmoRequest {
             op: AmoOp::Fetch,
-            ..signal.amo()
+            ..signal
         };
         end.amo(Pe(1), fetch, OldValue::Returned).expect("a word")
     };
@@ -494,12 +484,7 @@ fn data_and_their_signal_leave_as_one_message() {
         offset: AT,
         ..START
     };
-    let signal = SignalUpdate {
-        dest,
-        op: AmoOp::Add,
-        value: 5,
-        follows: Follows::Data,
-    };
+    let signal = AmoRequest::of_word(dest, AmoOp::Add, 5);
     let count = |ofi: &Ofi| {
         let mut bytes = Vec::new();
         assert!(ofi.network().local.segments.append_to(&mut bytes, dest, 8));
@@ -511,7 +496,7 @@ fn data_and_their_signal_leave_as_one_message() {
         completion: Completion::Now,
     };
     endpoint
-        .put_signal(Pe(1), nothing, signal)
+        .put_signal(Pe(1), nothing, signal, Follows::Data)
         .expect("a signal that starts");
     eventually("it is connected", || {
         ofi.progress().poll().expect("no loss");
@@ -524,7 +509,7 @@ fn data_and_their_signal_leave_as_one_message() {
     eventually("nothing is in flight", || in_flight(&endpoint) == Some(0));
     ofi.network().while_paused(|_| {
         endpoint
-            .put_signal(Pe(1), put, signal)
+            .put_signal(Pe(1), put, signal, Follows::Data)
             .expect("a message that starts");
         assert!(in_flight(&endpoint) <= Some(1), "more than one message");
         eventually("it has left", || {

@@ -8,7 +8,7 @@ use rushmem_system::lock::lock;
 use rushmem_transport::engine::message::Ack;
 use rushmem_transport::engine::service_thread::Driver;
 use rushmem_transport::{
-    AmoOp, Completion, DestBuf, Endpoint, Follows, Get, Put, SignalUpdate, SourceBuf,
+    AmoOp, AmoRequest, Completion, DestBuf, Endpoint, Follows, Get, Put, SourceBuf,
 };
 use std::time::Duration;
 
@@ -24,12 +24,7 @@ impl TestPair {
     /// Sends [`SIGNALS`] signals, each after a fence, and polls until the peer has carried them
     /// out.
     fn signal(&mut self) {
-        let signal = SignalUpdate {
-            dest: HEAP,
-            op: AmoOp::Add,
-            value: 1,
-            follows: Follows::All,
-        };
+        let signal = AmoRequest::of_word(HEAP, AmoOp::Add, 1);
         let put = || Put {
             remote: HEAP,
             local: SourceBuf::EMPTY,
@@ -37,7 +32,7 @@ impl TestPair {
         };
         for _ in 0..SIGNALS {
             self.endpoint.fence().expect("a peer that serves");
-            let signalled = self.endpoint.put_signal(PEER, put(), signal);
+            let signalled = self.endpoint.put_signal(PEER, put(), signal, Follows::All);
             signalled.expect("a peer that serves");
         }
         self.poll_until_idle();

@@ -8,8 +8,7 @@ use rushmem_system::lock::lock;
 use rushmem_transport::engine::WireEndpoint;
 use rushmem_transport::engine::service_thread::Driver;
 use rushmem_transport::{
-    AmoOp, Completion, DestBuf, Endpoint, Error, Follows, Get, LocalBuf, Put, SignalUpdate,
-    SourceBuf,
+    AmoOp, AmoRequest, Completion, DestBuf, Endpoint, Error, Follows, Get, LocalBuf, Put, SourceBuf,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -133,15 +132,10 @@ fn a_get_ends_with_a_loss_whether_or_not_somebody_waits() {
 
 #[test]
 fn a_put_with_a_signal_ends_with_a_loss_whether_or_not_somebody_waits() {
-    let signal = SignalUpdate {
-        dest: HEAP,
-        op: AmoOp::Add,
-        value: 1,
-        follows: Follows::Data,
-    };
+    let signal = AmoRequest::of_word(HEAP, AmoOp::Add, 1);
     for completion in COMPLETIONS {
         loses(|endpoint, memory| {
-            endpoint.put_signal(PEER, put(memory, completion), signal)?;
+            endpoint.put_signal(PEER, put(memory, completion), signal, Follows::Data)?;
             endpoint.quiet()
         });
     }

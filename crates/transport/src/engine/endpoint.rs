@@ -11,8 +11,8 @@ use super::origin::Origin;
 use super::service_thread::{Driver, Progress};
 use crate::peers::check_aligned;
 use crate::{
-    AmoRequest, AmoWidth, Dest, DestBuf, Endpoint, Error, Get, OldValue, Pe, Put, SignalUpdate,
-    Source, StridedBlocks,
+    AmoRequest, AmoWidth, Dest, DestBuf, Endpoint, Error, Follows, Get, OldValue, Pe, Put, Source,
+    StridedBlocks,
 };
 use std::sync::Arc;
 
@@ -113,19 +113,24 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
         self.operate(pe, &request, fetched, false).map(|()| 0)
     }
 
-    fn put_signal(&mut self, pe: Pe, mut put: Put, signal: SignalUpdate) -> Result<(), Error> {
-        let update = signal.amo();
-        check_aligned(pe, update.dest, update.width)?;
+    fn put_signal(
+        &mut self,
+        pe: Pe,
+        mut put: Put,
+        signal: AmoRequest,
+        follows: Follows,
+    ) -> Result<(), Error> {
+        check_aligned(pe, signal.dest, signal.width)?;
         self.with_origin(|origin| {
-            check(&*origin.network, pe, update.dest, update.width.nbytes())?;
-            if origin.caps.amos.are_on(update.dest.segment) {
+            check(&*origin.network, pe, signal.dest, signal.width.nbytes())?;
+            if origin.caps.amos.are_on(signal.dest.segment) {
                 origin.transfer(pe, &mut put)?;
                 // Orders the signal after the data, and after all that was issued before.
                 origin.fence()?;
-                return origin.operate(pe, &update, None, false);
+                return origin.operate(pe, &signal, None, false);
             }
             check(&*origin.network, pe, put.remote, put.local.nbytes())?;
-            origin.put_signal(pe, &mut put, &signal)
+            origin.put_signal(pe, &mut put, &signal, follows)
         })
     }
 

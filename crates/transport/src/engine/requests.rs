@@ -16,8 +16,8 @@ use super::origin::{NumberedRequest, Origin};
 use super::replies::Ticket;
 use super::wire::{PostOutcome, SentMessage, StreamOrder, Wire, WireNetwork, WriteEnd, WriteSent};
 use crate::{
-    AmoOp, AmoRequest, Completion, DestBuf, Error, Follows, Pe, Proxy, Put, Segment, SignalUpdate,
-    Source, SourceBuf, mem,
+    AmoOp, AmoRequest, Completion, DestBuf, Error, Follows, Pe, Proxy, Put, Segment, Source,
+    SourceBuf, mem,
 };
 use std::ptr::from_ref;
 
@@ -276,10 +276,10 @@ impl<W: Wire> Origin<W> {
         &mut self,
         pe: Pe,
         put: &mut Put,
-        signal: &SignalUpdate,
+        signal: &AmoRequest,
+        follows: Follows,
     ) -> Result<(), Error> {
-        let update = signal.amo();
-        let order = match signal.follows {
+        let order = match follows {
             Follows::Data => RequestOrder::AfterFence,
             Follows::All => RequestOrder::AfterAll,
         };
@@ -288,7 +288,7 @@ impl<W: Wire> Origin<W> {
             && signal.dest.segment == Segment::Internal;
         if !is_written && put.local.nbytes() <= self.caps.longest_signaled {
             let put = Some(put).filter(|put| put.local.nbytes() > 0);
-            return self.update(pe, put, &update, None, order);
+            return self.update(pe, put, signal, None, order);
         }
         if is_written {
             // Nothing may delay the flag once the data, which are sent with it, are written.
@@ -314,7 +314,7 @@ impl<W: Wire> Origin<W> {
                 } else {
                     self.order_after_all(pe)
                 };
-                ordered_after.and_then(|()| self.send_amo(pe, &update, None, order).map(|_| ()))
+                ordered_after.and_then(|()| self.send_amo(pe, signal, None, order).map(|_| ()))
             }
         };
         match (sent, posted) {
@@ -328,9 +328,11 @@ impl<W: Wire> Origin<W> {
     fn write_flag(
         &mut self,
         pe: Pe,
-        &SignalUpdate {
-            dest, ref value, ..
-        }: &SignalUpdate,
+        &AmoRequest {
+            dest,
+            operand: ref value,
+            ..
+        }: &AmoRequest,
     ) -> Result<(), Error> {
         // SAFETY: the value is borrowed during the call, which waits until it may be reused.
         let mut source = unsafe { SourceBuf::new(from_ref(value).cast(), size_of_val(value)) };

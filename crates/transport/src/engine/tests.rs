@@ -13,7 +13,7 @@ use crate::progress::state::count_operations_in_flight;
 use crate::segments::heap_blocks::{ENTRY, HeapBlock, Registered, TABLE};
 use crate::{
     AmoOp, AmoRequest, Completion, DestBuf, Directory, EndpointUser, Error, Follows, Get, LocalBuf,
-    Open, Pe, PeRecord, Put, RemoteAddr, Segment, SignalUpdate, SourceBuf,
+    Open, Pe, PeRecord, Put, RemoteAddr, Segment, SourceBuf,
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -388,25 +388,23 @@ fn parts_that_have_started_are_over_when_a_later_one_fails() {
 
 #[test]
 fn a_flag_is_a_write_where_the_wire_keeps_the_order_of_everything() {
-    let signal = |segment| SignalUpdate {
-        dest: RemoteAddr { segment, offset: 0 },
-        op: AmoOp::Set,
-        value: 1,
-        follows: Follows::All,
-    };
-    let calls = |order, signal: SignalUpdate, nbytes| {
+    let signal = |segment, op| AmoRequest::of_word(RemoteAddr { segment, offset: 0 }, op, 1);
+    let calls = |order, signal: AmoRequest, nbytes| {
         let mut origin = origin();
         origin.caps.order = order;
-        let done = origin.put_signal(PEER, &mut put(nbytes, Completion::Now), &signal);
+        let done = origin.put_signal(
+            PEER,
+            &mut put(nbytes, Completion::Now),
+            &signal,
+            Follows::All,
+        );
         assert_eq!(done, Ok(()));
         origin.wire.calls.retain(|call| *call != Called::Poll);
         origin.wire.calls
     };
-    let (flag, users) = (signal(Segment::Internal), signal(Segment::Heap));
-    let counter = SignalUpdate {
-        op: AmoOp::Add,
-        ..flag
-    };
+    let flag = signal(Segment::Internal, AmoOp::Set);
+    let users = signal(Segment::Heap, AmoOp::Set);
+    let counter = signal(Segment::Internal, AmoOp::Add);
     assert_eq!(calls(StreamOrder::Everything, flag, 0), [Called::Write]);
     assert_eq!(
         calls(StreamOrder::Everything, flag, 8),
@@ -469,15 +467,12 @@ fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
 
 /// Issues a put with a signal that follows all operations before it.
 fn signal_after_all(origin: &mut Origin<TestWire>) {
-    let op = AmoOp::Add;
-    let signal = SignalUpdate {
-        dest: at(0),
-        op,
-        value: 1,
-        follows: Follows::All,
-    };
+    let signal = AmoRequest::of_word(at(0), AmoOp::Add, 1);
     let mut put = put(64, Completion::AtQuiet);
-    assert_eq!(origin.put_signal(PEER, &mut put, &signal), Ok(()));
+    assert_eq!(
+        origin.put_signal(PEER, &mut put, &signal, Follows::All),
+        Ok(())
+    );
 }
 
 #[test]

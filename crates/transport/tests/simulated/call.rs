@@ -7,7 +7,7 @@ use crate::model::{Cell, Follows};
 use crate::world::World;
 use fastrand::Rng;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Completion, LocalBuf, Pe, RemoteAddr, Segment, SignalUpdate,
+    AmoOp, AmoRequest, AmoWidth, Amos, Completion, LocalBuf, Pe, RemoteAddr, Segment,
 };
 
 /// The frequencies of the calls of a world, which its seed draws: some calls are never made.
@@ -130,7 +130,8 @@ pub enum Call {
     PutSignal {
         pe: Pe,
         put: Bytes,
-        signal: SignalUpdate,
+        signal: AmoRequest,
+        follows: rushmem_transport::Follows,
     },
     Get {
         pe: Pe,
@@ -368,14 +369,10 @@ impl World {
             true => (AmoOp::Set, new),
             false => (AmoOp::Add, new.wrapping_sub(old)),
         };
-        let signal = SignalUpdate {
-            dest: of.blocks[0],
-            op,
-            value,
-            follows: match all {
-                true => rushmem_transport::Follows::All,
-                false => rushmem_transport::Follows::Data,
-            },
+        let signal = AmoRequest::of_word(of.blocks[0], op, value);
+        let follows = match all {
+            true => rushmem_transport::Follows::All,
+            false => rushmem_transport::Follows::Data,
         };
         let put = Bytes {
             remote: dest,
@@ -386,6 +383,7 @@ impl World {
             pe: to,
             put,
             signal,
+            follows,
         })
     }
 

@@ -77,8 +77,13 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedNetwork>, call: &Call) -> Result<u
             let local = unsafe { SourceBuf::new(blocks.local.base, blocks.local.nbytes) };
             endpoint.put_strided(pe, promised_blocks(blocks, local))?;
         }
-        Call::PutSignal { pe, put, signal } => {
-            endpoint.put_signal(pe, promised_put(put), signal)?;
+        Call::PutSignal {
+            pe,
+            put,
+            signal,
+            follows,
+        } => {
+            endpoint.put_signal(pe, promised_put(put), signal, follows)?;
         }
         Call::Get { pe, get } => {
             // SAFETY: the actor keeps the destination.

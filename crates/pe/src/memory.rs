@@ -1,6 +1,6 @@
 //! The symmetric memory that is mapped in this process: turns an address and a PE into a pointer,
 //! checks ranges, shares static data, and lays out the library's own flags. Nothing here uses a
-//! network; see `net`.
+//! network; the crate `communication` does.
 
 pub mod accessible;
 pub mod address;

@@ -1,5 +1,5 @@
 //! The layout of the library's own flags and buffers in the internal area of a PE, the same on all
-//! PEs. This file only computes offsets; `net::flags` accesses the memory.
+//! PEs. This file only computes offsets; `net::flags` of `communication` accesses the memory.
 //!
 //! ```text
 //! doorbell, exits, finalizes, crashes, long waits, warnings |

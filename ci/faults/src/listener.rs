@@ -22,6 +22,8 @@ pub struct NotifiedCall {
     pub thread: u32,
     /// The address of the instruction after the call.
     pub instruction: u64,
+    /// The arguments. Those of `write` are a descriptor, an address, and a number of bytes.
+    pub arguments: [u64; 6],
 }
 
 /// Installs the filter for the system call number `call` in this thread and in all that it starts,
@@ -93,11 +95,11 @@ impl SeccompListener {
             };
             // If the request fails, the caller was killed meanwhile.
             if status == 0 {
-                let instruction = seen.data.instruction_pointer;
                 return Some(NotifiedCall {
                     id: seen.id,
                     thread: seen.pid,
-                    instruction,
+                    instruction: seen.data.instruction_pointer,
+                    arguments: seen.data.args,
                 });
             }
         }

@@ -27,6 +27,10 @@ const SIGNALS: &[(&str, fn())] = &[
     ("interrupted_oshrun", signals::interrupted_oshrun),
     ("stopped_pe", signals::stopped_pe),
     ("killed_injector", signals::killed_injector),
+    (
+        "killed_in_each_step_of_the_start",
+        signals::killed_in_each_step_of_the_start,
+    ),
 ];
 
 /// The nodes of the PEs, and the program in which a call fails.

@@ -8,6 +8,16 @@ use testkit::Job;
 
 use crate::{N_PES, TCP, program};
 
+/// What the log says at the beginning of each step of crates/runtime/src/start/join.rs.
+const STEPS_OF_START: [&str; 6] = [
+    "start: gets its number from the launcher",
+    "start: exchanges the records of all PEs",
+    "start: compares what the PEs have in common",
+    "start: maps the memory of its machine",
+    "start: publishes the memory of its node",
+    "start: describes the job",
+];
+
 fn job(trouble: &str, environment: &[(&str, &str)]) -> Job {
     let job = Job::new(program()).arg(trouble).n(N_PES);
     environment
@@ -67,4 +77,23 @@ pub fn killed_injector() {
     let injector = Pid::from_raw(running.pid()).expect("a process");
     kill_process(injector, Signal::KILL).expect("it is ours");
     assert!(!running.finish().status.success());
+}
+
+/// A PE that is killed in any step of its start ends the job, and oshrun names it.
+pub fn killed_in_each_step_of_the_start() {
+    for step in STEPS_OF_START {
+        for environment in [&[], TCP] {
+            let report = tempfile::NamedTempFile::new().expect("a file");
+            let report = report.path().to_str().expect("a plain name");
+            let inject = env!("CARGO_BIN_EXE_inject");
+            let outcome = job("exchange", environment)
+                .wrap([inject, "--kill", step, "exchange", report])
+                .env("SHMEM_DEBUG", 2)
+                .run();
+
+            assert!(!outcome.status.success(), "{step}: {outcome}");
+            let killed = outcome.stderr.matches("was killed by SIGKILL").count();
+            assert_eq!(killed, 1, "{step}: {outcome}");
+        }
+    }
 }

@@ -38,7 +38,8 @@ use std::convert::Infallible;
 use std::fmt::{self, Display, Formatter};
 use std::sync::Mutex;
 
-/// Joins the job of the launcher and the environment, or that of a unique id.
+/// Joins the job of the launcher and the environment, or that of a unique id. The log names each
+/// step, so that one can see in which a start hangs or ends.
 pub(super) fn join(
     call: Call,
     providers: &[Provider],
@@ -93,6 +94,8 @@ fn identify(
     {
         rushmem_system::log::print(filter);
     }
+    rushmem_system::log::debug!("start: gets its number from the launcher");
+
     let chosen = settings.as_ref().ok();
     let joining = Joining {
         protocol: chosen.map_or(Protocol::Any, |settings| settings.bootstrap),
@@ -169,6 +172,7 @@ impl Identified {
 
     /// Exchanges the records of all PEs.
     fn exchange(mut self) -> Exchanged {
+        rushmem_system::log::debug!("start: exchanges the records of all PEs");
         let call = self.call;
         let mut secret = [0; 32];
         if let Err(error) = getrandom::fill(&mut secret) {
@@ -323,6 +327,7 @@ impl Exchanged {
     /// Ends the job with an error if a value that must be equal differs between PEs; otherwise
     /// agrees on the address of the heap.
     fn agree(self) -> Compatible {
+        rushmem_system::log::debug!("start: compares what the PEs have in common");
         let Exchanged {
             identified,
             reserved,
@@ -393,6 +398,7 @@ struct Compatible {
 impl Compatible {
     /// Maps the memory of all PEs of the machine.
     fn map(self) -> Mapped {
+        rushmem_system::log::debug!("start: maps the memory of its machine");
         let Compatible {
             identified: mut pe,
             reserved,
@@ -458,6 +464,7 @@ impl Mapped {
     /// Makes the memory of this node's PEs known to accesses and flags, and chooses a NIC if some
     /// memory of peers is not mapped.
     fn publish(self) -> Published {
+        rushmem_system::log::debug!("start: publishes the memory of its node");
         let Mapped {
             identified: pe,
             memory,
@@ -527,6 +534,7 @@ struct Published {
 impl Published {
     /// Creates the description of the job and the predefined teams.
     fn job(self) -> Job {
+        rushmem_system::log::debug!("start: describes the job");
         let Published {
             identified: mut pe,
             memory,

@@ -7,9 +7,9 @@ use std::time::Instant;
 use libfuzzer_sys::fuzz_target;
 use rushmem_bootstrap::time_limit;
 use rushmem_collectives::choice::Table;
+use rushmem_system::devices::NicName;
 use rushmem_system::log::Filter;
 use rushmem_topology::CpuSet;
-use rushmem_system::devices::NicName;
 
 fuzz_target!(|text: &str| {
     if let Some(limit) = time_limit::parse(text) {

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event, Membership};
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_int};
 use libloading::Library;
 use rushmem_explain::process::pid_namespace;
 use rushmem_pe::call::{Call, fail};
@@ -270,7 +270,7 @@ fn load(call: Call) -> &'static Detector {
 
 /// Returns the directory of the file that contains this code.
 fn beside_this_code() -> Option<PathBuf> {
-    let info = statics::object_info(beside_this_code as *const c_void)?;
+    let info = statics::object_info(beside_this_code as *const () as usize)?;
     // SAFETY: `dladdr` returns a string that lives as long as the object.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
     Some(

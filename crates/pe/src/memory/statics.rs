@@ -125,11 +125,11 @@ pub struct ObjectOffset {
 
 /// Returns the object and the offset of an address; `None` if no object contains it.
 pub fn object_holding(address: *const c_void) -> Option<ObjectOffset> {
-    let info = object_info(address)?;
+    let info = object_info(address.addr())?;
     let offset = address.addr() - info.dli_fbase.addr();
     // SAFETY: only reads a value that the kernel has passed to this process.
     let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
-    let program = object_info(std::ptr::without_provenance(headers as usize));
+    let program = object_info(headers as usize);
     if program.is_some_and(|program| program.dli_fbase == info.dli_fbase) {
         return Some(ObjectOffset {
             name: Vec::new(),
@@ -146,7 +146,8 @@ pub fn object_holding(address: *const c_void) -> Option<ObjectOffset> {
 
 /// Returns the linker's name and the load address of the program or library that contains an
 /// address.
-pub fn object_info(address: *const c_void) -> Option<libc::Dl_info> {
+pub fn object_info(address: usize) -> Option<libc::Dl_info> {
+    let address = std::ptr::without_provenance(address);
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: `dladdr` accepts any address and writes only to `info`.
     let found = unsafe { libc::dladdr(address, info.as_mut_ptr()) };

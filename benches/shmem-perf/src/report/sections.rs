@@ -92,8 +92,11 @@ fn section(id: &'static str, measures: &[Measure], runs: &[NamedRun]) -> ReportS
 
 fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[NamedRun]) -> Vec<Figure> {
     let mut charts = Vec::new();
-    let (floors, own): (Vec<(usize, &Series)>, Vec<(usize, &Series)>) =
-        series.iter().partition(|(_, series)| series.is_floor);
+    let mut floors = series.to_vec();
+    floors.retain(|(_, series)| series.is_floor);
+    let mut own = series.to_vec();
+    own.retain(|(_, series)| !series.is_floor);
+
     for (kind, operations) in kinds(&own) {
         let mut of_kind = own.clone();
         of_kind.retain(|(_, series)| kind_of(&series.operation) == kind);

@@ -140,14 +140,15 @@ pub unsafe fn broadcast(
         (true, true) => entry.show_arrays(source, SymmetricRange::EMPTY),
         (false, _) => entry.show_arrays(SymmetricRange::EMPTY, dest),
     }
-    let (root, writes_own) = (root as u32, !is_on_set);
-    entry.check_result(
-        bytes(dest),
-        bytes(dest),
-        ResultWriters::Root { root, writes_own },
-    );
+
+    let root = root as u32;
+    let writers = ResultWriters::Root {
+        root,
+        writes_own: !is_on_set,
+    };
+    entry.check_result(bytes(dest), bytes(dest), writers);
     entry.check_apart(source, dest);
-    executor.limit_lead(root as u32);
+    executor.limit_lead(root);
     let algorithm = match is_on_set {
         false => executor.choose(nbytes),
         // `limit_lead` supports only the senders and receivers of this tree.
@@ -157,9 +158,9 @@ pub unsafe fn broadcast(
         BroadcastAlgorithm::Binomial => (Parts::Whole(nbytes), 1),
         _ => (Parts::Vector, vector_parts(nbytes)),
     };
-    let plan = algorithm.plan(n, me, root as u32, number);
+    let plan = algorithm.plan(n, me, root, number);
     executor.execute(&PlanArrays::of(source, dest, parts), plan);
-    if me == root as u32 && !is_on_set {
+    if me == root && !is_on_set {
         source.copy_here(dest);
     }
     0

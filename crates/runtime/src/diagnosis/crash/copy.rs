@@ -88,11 +88,12 @@ fn cpu_time(process: libc::pid_t) -> Option<(libc::time_t, libc::c_long)> {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: both calls write local variables.
-    let is_read = unsafe {
-        libc::clock_getcpuclockid(process, &raw mut clock) == 0
-            && libc::clock_gettime(clock, &raw mut time) == 0
-    };
+    // SAFETY: the call writes a local variable.
+    if unsafe { libc::clock_getcpuclockid(process, &raw mut clock) } != 0 {
+        return None;
+    }
+    // SAFETY: as above.
+    let is_read = unsafe { libc::clock_gettime(clock, &raw mut time) } == 0;
     is_read.then_some((time.tv_sec, time.tv_nsec))
 }
 

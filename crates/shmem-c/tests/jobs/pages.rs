@@ -198,11 +198,9 @@ fn measuring() {
 #[test]
 fn rust() {
     let text = fs::read_to_string(format!("{ROOT}/docs/rust.md")).expect("a page");
-    let manifest = format!(
-        "[package]\nname = \"program\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+    let manifest = "[package]\nname = \"program\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
          [workspace]\nexclude = [\"rushmem\"]\n\n\
-         [dependencies]\nrushmem = {{ path = \"rushmem/crates/shmem\" }}\n"
-    );
+         [dependencies]\nrushmem = { path = \"rushmem/crates/shmem\" }\n";
     let (program, config) = (&blocks(&text, "rust")[0], &blocks(&text, "toml")[0]);
     let settings = "[net]\noffline = true\n[profile.release]\nopt-level = 0\ndebug = 0\n";
     run(

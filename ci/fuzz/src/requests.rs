@@ -30,7 +30,9 @@ fuzz_target!(|input: &[u8]| {
         };
         assert_eq!(Request::decode(&request.encode()), Ok(request));
         match streams.accept(&acks, &request) {
-            Ok(ArrivalOrder::Next) => drop(streams.mark_carried_out(&acks, &request, &mut vec![1; bytes.len()])),
+            Ok(ArrivalOrder::Next) => {
+                drop(streams.mark_carried_out(&acks, &request, &mut vec![1; bytes.len()]))
+            }
             Ok(ArrivalOrder::Early) => streams.keep(&request, ()),
             Err(_) => continue,
         }

@@ -3,7 +3,6 @@
 //! reads and writes of peers.
 //!
 //! One thread at a time polls; `progress` decides which one.
-#![allow(unsafe_code)]
 
 use crate::ep::{EpFailure, FiEndpoint, PostStatus, ReceiveOutcome};
 use crate::message::Message;

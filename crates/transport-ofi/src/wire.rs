@@ -1,5 +1,4 @@
 //! The wire of an origin over libfabric: an endpoint (ep), and the operations on it.
-#![allow(unsafe_code)]
 
 use crate::ep::{EpFailure, FiEndpoint, PostStatus, Remote};
 use crate::message::Message;

@@ -1,6 +1,6 @@
 //! Accesses off the fast path: the network reaches the bytes, or this CPU does while accesses are
 //! observed or counted. [`put`] and [`get`] show the decisions of each in order: the access is
-//! described ([`Access`]), resolved to the path that reaches its bytes ([`RemoteBytes`]), shown to
+//! described ([`Access`]), resolved to the path that reaches its bytes (`RemoteBytes`), shown to
 //! observers ([`observers::access`]), and issued, by this CPU or on the endpoint of its context.
 //!
 //! [`contexts`] numbers the PEs of a context, [`endpoints`] has its endpoint, [`order`] completes and

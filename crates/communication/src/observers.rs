@@ -26,7 +26,7 @@ use rushmem_pe::call::{Call, call};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// The observers; the value of each is a bit of [`ACTIVE`].
+/// The observers; the value of each is a bit of the mask of those that are active.
 #[derive(Clone, Copy)]
 pub enum Observer {
     /// The counters of `SHMEM_STATS`.

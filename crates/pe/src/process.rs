@@ -95,7 +95,7 @@ pub fn set_identity(me: Pe, aborter: Aborter) {
 }
 
 /// Returns true if this process is the PE: its identity is set, and it is not a child of the
-/// process in which that was done. For children of `vfork` see [`is_marked`].
+/// process in which that was done. For children of `vfork` see `is_marked`.
 #[inline]
 pub fn is_this_process() -> bool {
     is_marked()
@@ -152,7 +152,7 @@ pub fn buffer_by_line() {
 ///
 /// A stream is locked while a thread reads from it, perhaps forever, and the caller itself may have
 /// locked one. Therefore another thread writes, and the caller waits for it at most for
-/// [`FLUSH_LIMIT`]. In a child of the PE nothing is written: its buffers are copies of those of the
+/// `FLUSH_LIMIT`. In a child of the PE nothing is written: its buffers are copies of those of the
 /// PE.
 pub fn flush_output() {
     if is_child() {

@@ -199,7 +199,7 @@ impl Access {
     /// Puts `nbytes` bytes to `dest`, then updates the signal word at `sig_addr` by `op`.
     ///
     /// # Safety
-    /// As [`put`].
+    /// As [`put`](super::put).
     #[cold]
     #[inline(never)]
     #[expect(

@@ -80,7 +80,7 @@ pub(crate) fn wakes_waits() -> bool {
 /// Sleeps until the network may have work or this PE's memory may have changed, for at most
 /// `at_most`, and then works as [`progress`]. If the caller names the `awaited` words, it may sleep
 /// on while other words change. Does not sleep if `is_over` returns true. The caller calls
-/// [`end_wait`] when its wait is over.
+/// `end_wait` when its wait is over.
 pub fn wait(at_most: Duration, awaited: &[AwaitedWord], is_over: &mut dyn FnMut() -> bool) -> bool {
     with(LIBRARY_CALL, |transport| {
         transport.wait(at_most, awaited, is_over)

@@ -58,7 +58,7 @@ pub struct Event {
     pub action: Action,
     /// The context of the action, or the default one.
     pub ctx: ContextHandle,
-    /// The target PE, or [`NO_PE`].
+    /// The target PE, or -1 if the action has none.
     pub pe: c_int,
     /// The bytes of the target that are accessed, by their addresses on this PE. Without a target,
     /// bytes of this PE: awaited words, a lock, a block of the heap, the destination of a

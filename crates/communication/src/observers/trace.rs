@@ -256,7 +256,7 @@ thread_local! {
     static LAST: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Waits until the places of all calls are known, for [`LIMIT`] at most.
+/// Waits until the places of all calls are known, for a limited time.
 pub fn await_places() {
     let until = Instant::now() + LIMIT;
     while LOOKUPS.load(Acquire) > 0 && Instant::now() < until {

@@ -114,8 +114,8 @@ impl<A: Awaited> LongWait<A> {
     }
 
     /// Sleeps while the word has this value, for a limited time: at first until the wait has lasted
-    /// [`LONG`], then for [`PERIOD`], or for [`LONG`] if operations are in flight. Does not sleep
-    /// if the wait must be examined at once. The clock is not read before the first sleep, after
+    /// `LONG`, then for `PERIOD`, or for `LONG` if operations are in flight. Does not sleep if the
+    /// wait must be examined at once. The clock is not read before the first sleep, after
     /// which most waits are over.
     pub fn sleep(&mut self, word: &AtomicU32, value: u32) {
         if std::mem::replace(&mut self.has_slept, true) {

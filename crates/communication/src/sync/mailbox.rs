@@ -35,7 +35,7 @@ pub type MailboxMessage = [u64; MESSAGE];
 const OF_REQUEST: u32 = u32::MAX;
 
 /// Returns the tag of a message of a non-blocking collective: its upper half is the lower half of
-/// `number`, its lower half is [`OF_REQUEST`].
+/// `number`, its lower half is `u32::MAX`.
 pub fn request_tag(number: u64) -> u64 {
     number << 32 | u64::from(OF_REQUEST)
 }

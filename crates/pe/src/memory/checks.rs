@@ -30,7 +30,9 @@ pub(crate) fn require_symmetric(
     require_bytes(call, argument, addr, nbytes, pe)
 }
 
-/// Works as [`require_symmetric`], without a check of the calling thread.
+/// Returns the segment and the offset of `nbytes` bytes at `addr`. Ends the job with an error if
+/// they are not symmetric, if there is no PE `pe`, or if `SHMEM_CHECK` finds a mistake in the
+/// access. Does not check the calling thread.
 #[inline]
 pub fn require_bytes(
     call: Call,

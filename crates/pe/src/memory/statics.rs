@@ -5,7 +5,7 @@
 //! The move keeps all values and addresses, so the process may do anything before `shmem_init`. If
 //! it fails, the static data stay private, and peers reach them through a network.
 //!
-//! [`variable_holding`] bounds accesses for `SHMEM_CHECK`. The sizes of variables are those of the
+//! `variable_holding` bounds accesses for `SHMEM_CHECK`. The sizes of variables are those of the
 //! symbols in the executable file, which is read when the first access to static data is checked.
 //! Nothing is known of the variables of a program without a symbol table (`strip`).
 //!

@@ -506,7 +506,7 @@ fn with_the_places_of_waits() {
 fn with_one_search_for_a_place_of_many_pes() {
     const N: usize = 8;
     for network in [&[] as &NetworkVariables, &[OFF, TCP]] {
-        let log = [network, &[("SHMEM_DEBUG", "runtime::diagnosis=debug")]].concat();
+        let log = [network, &[("SHMEM_DEBUG", "runtime::status=debug")]].concat();
         let mut job = start(scenario!("hangs.c", "-pthread"), &["word"], N, &log);
         let words = [
             "PEs 0 and 2-7 wait for PE 1 in shmem_barrier_all (tests/scenarios/hangs.c:",

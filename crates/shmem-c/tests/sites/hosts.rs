@@ -4,17 +4,17 @@
 //!
 //! If there are no namespaces, the tests are ignored.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::namespaces::{Hosts, ip};
-use testkit::{Job, absent, program};
+use testkit::{Job, absent, program, scenario};
 
 /// A shell script that runs a PE in the namespace of its host. The first half of the PEs is on host
 /// 0.
 const ENTER: &str = "exec ip netns exec \"$HOSTS$((SHMEM_LOCAL_ID * 2 / PES))\" \"$0\" \"$@\"";
 
-fn job(hosts: &Hosts, source: &str, n: usize) -> Job {
-    let program = program!(source);
+fn job(hosts: &Hosts, program: &Path, n: usize) -> Job {
     Job::new("/bin/sh")
         .arg("-c")
         .arg(ENTER)
@@ -36,7 +36,7 @@ fn programs_run_across_two_hosts() {
         (4, "collectives_team.c"),
         (4, "lock.c"),
     ] {
-        job(&hosts, source, n).run().assert_ok(n);
+        job(&hosts, &program!(source), n).run().assert_ok(n);
     }
 }
 
@@ -54,13 +54,13 @@ fn a_link_that_loses_packets_slows_a_job_and_no_more() {
             absent("this kernel has no queue that drops packets");
         }
     }
-    job(&hosts, "rma.c", 2).run().assert_ok(2);
-    job(&hosts, "collectives_team.c", 2).run().assert_ok(2);
+    job(&hosts, &program!("rma.c"), 2).run().assert_ok(2);
+    job(&hosts, &program!("collectives_team.c"), 2).run().assert_ok(2);
 }
 
 fn a_partition_ends_the_job_with_a_message() {
     let hosts = Hosts::new("x", 2);
-    let mut running = job(&hosts, "endless.c", 2).start();
+    let mut running = job(&hosts, &scenario!("endless.c"), 2).start();
     running.wait_for(|lines| lines.contains(&"n_pes 2").then_some(()));
     ip(&["-n", &hosts.host(1), "link", "set", "w", "down"]).expect("a device of ours");
     running.finish().assert_fails(&["was lost", "PE"]);

@@ -21,6 +21,7 @@ use crate::net::polls;
 use crate::observers::{
     self, AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event, WordKind,
 };
+use crate::status::polled_calls;
 use contexts::Context;
 use core::ffi::c_int;
 use endpoints::UsedEndpoint;
@@ -126,7 +127,7 @@ pub unsafe fn get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
         }
     };
     let _observed = observers::access(describe, from.is_mapped());
-    polls::count(call, source, PolledObject::MemoryOf(pe as u32));
+    polled_calls::count(call, source, PolledObject::MemoryOf(pe as u32));
 
     // SAFETY: the caller's promise about `dest`.
     unsafe { access.issue_get(dest, from, nbytes, completion) }

@@ -1,5 +1,5 @@
 //! The means to reach other PEs: the open network, the library's own flags in their memory, copies
-//! between PEs, and the count of calls by which a program polls.
+//! between PEs, and the yield in a loop of calls by which a program polls.
 
 pub mod copy;
 mod doorbell;

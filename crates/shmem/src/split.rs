@@ -157,7 +157,10 @@ impl<'s, C: Threads> Team<'s, C> {
         stride: usize,
         size: usize,
     ) -> Result<Option<Team<'s, C>>, SplitError> {
-        let (call, n_pes) = (call!("Team::split_members"), self.n_pes());
+        let call = call!("Team::split_members");
+        let n_pes = self.n_pes();
+
+        // The number of the last member, or `None` if there is none.
         let last = size
             .checked_sub(1)
             .map(|gaps| start.saturating_add(stride.saturating_mul(gaps)));
@@ -170,6 +173,7 @@ impl<'s, C: Threads> Team<'s, C> {
                 n_pes - 1
             );
         }
+
         let [start, stride, size] = [start, stride, size].map(c_number);
         let made = team::split_strided_by_members(call, self.handle(), start, stride, size);
         made.map(own).map_err(|_| SplitError(()))

@@ -18,7 +18,7 @@ mod rma;
 
 use crate::block::CellBlock;
 use crate::fabric::{Cq, Fabric, Fid};
-pub(crate) use arguments::Remote;
+pub(crate) use arguments::RmaAddress;
 use arguments::WriteArguments;
 use connecting::{CONNECTED, Connections};
 use libfabric_sys as fi;

@@ -86,7 +86,7 @@ impl Service {
     /// Polls the endpoint and serves what has arrived, then posts receives and sends replies for
     /// which there was no room before. Returns true if there was work.
     pub(crate) fn poll(&mut self, shared: &SharedState) -> Result<bool, ServiceFailure> {
-        let (target, mut failure) = (&self.target, None);
+        let target = &self.target;
         let serving = OfiServing {
             local: &shared.local,
             tag: self.tag,
@@ -94,6 +94,10 @@ impl Service {
             replies: &self.replies,
             backlog: RefCell::new(&mut self.backlog),
         };
+
+        // The poll hands on all that it has taken from the completion queue, also after a failure:
+        // each completion returns a buffer.
+        let mut failure = None;
         let worked = self.ep.poll(|end| {
             if let Err(first) = serving.take(target, end) {
                 failure.get_or_insert(first);
@@ -102,6 +106,7 @@ impl Service {
         if let Some(failure) = failure {
             return Err(failure);
         }
+
         self.post_receives().map_err(|code| {
             let why = format!(
                 "a buffer for messages was refused: {}",
@@ -109,6 +114,7 @@ impl Service {
             );
             EpFailure { pe: None, why }
         })?;
+
         if !self.backlog.is_empty() {
             self.flush(shared)?;
         }

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::connect::{Address, OfiKey, OfiPeer};
-use crate::ep::{EpFailure, FiEndpoint, Remote};
+use crate::ep::{EpFailure, FiEndpoint, RmaAddress};
 use crate::fabric::{Cq, Fabric, Fid, RawKey, WaitObject};
 use crate::probe;
 use crate::service::{Service, ServiceFailure};
@@ -253,7 +253,7 @@ impl SharedState {
 
     /// Returns any byte of a peer's memory that can be read; `None` if the peer was not used or has
     /// no segment.
-    pub(crate) fn some_byte(&self, pe: u32) -> Option<Remote> {
+    pub(crate) fn some_byte(&self, pe: u32) -> Option<RmaAddress> {
         let pe = Pe(pe);
         let peer = self.peers.known(pe)?;
         let (_, key) = peer.any_memory()?;
@@ -313,9 +313,9 @@ impl SharedState {
 
 /// Returns an address in the memory of a PE as libfabric's calls take it.
 #[inline(always)]
-pub(crate) fn remote(pe: Pe, peer: &OfiPeer, key: &OfiKey, offset: u64) -> Remote {
+pub(crate) fn remote(pe: Pe, peer: &OfiPeer, key: &OfiKey, offset: u64) -> RmaAddress {
     let (address, key) = key.of(offset);
-    Remote {
+    RmaAddress {
         pe: pe.0,
         fi_addr: peer.fi_addr(),
         address,

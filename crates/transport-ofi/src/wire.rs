@@ -1,12 +1,12 @@
 //! The wire of an origin over libfabric: an endpoint (ep), and the operations on it.
 
-use crate::ep::{EpFailure, FiEndpoint, PostStatus, Remote};
+use crate::ep::{EpFailure, FiEndpoint, PostStatus, RmaAddress};
 use crate::message::Message;
 use crate::shared::{SharedState, remote};
 use rushmem_transport::engine::entries::MAX_NBYTES;
 use rushmem_transport::engine::{
-    NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, Replies, SentMessage, StreamOrder,
-    TakeReply, Wire, WireCaps, WriteEnd, keys, refuse,
+    NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, Remote, Replies, SentMessage,
+    StreamOrder, TakeReply, Wire, WireCaps, WriteEnd, refuse,
 };
 use rushmem_transport::{AmoRequest, Amos, DestBuf, Error, Pe, SourceBuf};
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl OfiWire {
     fn write_uninjected(
         &mut self,
         shared: &SharedState,
-        to: &keys::Remote<'_, SharedState>,
+        to: &Remote<'_, SharedState>,
         source: &SourceBuf,
         copies: bool,
         source_free: bool,
@@ -134,7 +134,7 @@ impl OfiWire {
     fn read_and_forget(
         &mut self,
         shared: &SharedState,
-        from: Remote,
+        from: RmaAddress,
     ) -> Result<PostOutcome<()>, Error> {
         let pe = Pe(from.pe);
         let Some(ep) = &mut self.ep else {
@@ -182,7 +182,7 @@ impl Wire for OfiWire {
     fn write(
         &mut self,
         shared: &SharedState,
-        to: keys::Remote<'_, SharedState>,
+        to: Remote<'_, SharedState>,
         source: &mut SourceBuf,
         end: WriteEnd,
     ) -> Result<PostOutcome<()>, Error> {
@@ -206,7 +206,7 @@ impl Wire for OfiWire {
     fn read(
         &mut self,
         shared: &SharedState,
-        from: keys::Remote<'_, SharedState>,
+        from: Remote<'_, SharedState>,
         dest: &mut DestBuf,
         _: bool,
     ) -> Result<PostOutcome<()>, Error> {
@@ -224,7 +224,7 @@ impl Wire for OfiWire {
     fn amo(
         &mut self,
         shared: &SharedState,
-        word: keys::Remote<'_, SharedState>,
+        word: Remote<'_, SharedState>,
         request: &AmoRequest,
         fetched: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<()>, Error> {

@@ -382,6 +382,7 @@ mod tests {
         let (bound, address) = bound();
         let listener = TcpListener::from(bound);
         let refusals = Cell::new(0);
+
         thread::scope(|scope| {
             // Called after each round of attempts that has failed.
             let after_refusal = || {
@@ -392,6 +393,7 @@ mod tests {
                 }
                 false
             };
+
             let tried = connect(
                 &Secret::from([7; 32]),
                 Pe(1),
@@ -402,6 +404,7 @@ mod tests {
             );
             assert!(matches!(tried, Ok(Some(_))), "{tried:?}");
         });
+
         assert_eq!(refusals.get(), 3);
     }
 

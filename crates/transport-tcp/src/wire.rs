@@ -3,7 +3,7 @@
 
 use crate::proto::MAX_BODY;
 use crate::shared::SharedState;
-use rushmem_transport::engine::keys::Remote;
+use rushmem_transport::engine::Remote;
 use rushmem_transport::engine::{
     NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, Replies, SentMessage, StreamOrder,
     TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent, refuse,

@@ -16,7 +16,7 @@ use crate::ucp::{
     status_string,
 };
 use rushmem_connect::Attempts;
-use rushmem_transport::engine::keys::Remote;
+use rushmem_transport::engine::Remote;
 use rushmem_transport::engine::{
     NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, SentMessage, StreamOrder, TakeReply,
     Wire, WireCaps, WriteEnd, refuse,

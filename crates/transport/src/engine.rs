@@ -16,6 +16,7 @@
 //! | `origin` | the state of the operations that were issued, and how a call waits |
 //! | `order` | fence and quiet, and the order between a put and a signal |
 //! | `rma` | puts and gets, whole, in parts, strided |
+//! | `way` | what differs between a put and a get |
 //! | `requests` | the operations that the target's CPU carries out: atomics, signals, batches |
 //! | `entries` | the operations of a request as bytes, and how a target carries them out |
 //! | `batching` | the choice of entries that are sent together |
@@ -40,6 +41,7 @@ mod requests;
 mod rma;
 pub mod service_thread;
 pub mod target;
+mod way;
 mod wire;
 
 pub use crate::segments::heap_blocks::Registered;
@@ -48,8 +50,8 @@ pub use issuer::{Issuer, Issuers, PollingThread};
 pub use origin::Origin;
 pub use replies::{Replies, ReplyTable};
 pub use wire::{
-    NetworkAmos, NetworkPe, NextEvent, Polled, PolledUntil, PostOutcome, SentMessage, StreamOrder,
-    TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent, refuse,
+    NetworkAmos, NetworkPe, NextEvent, Polled, PolledUntil, PostOutcome, Remote, SentMessage,
+    StreamOrder, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent, refuse,
 };
 
 #[cfg(test)]

@@ -22,6 +22,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the error for malformed data, such as a key, from PE `pe`.
+    pub fn damaged(pe: Pe, what: &str) -> Error {
+        Error::Invalid(format!("the {what} of PE {pe} is damaged"))
+    }
+
     /// Returns the error for memory that a library or its network refused to register: the reason,
     /// the likely cause and the remedy. `limit` is the process's RLIMIT_MEMLOCK in bytes, `None` if
     /// it has none.

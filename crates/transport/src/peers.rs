@@ -66,7 +66,7 @@ impl Published {
         let published = decode(SEGMENT_KEY, bytes).map_err(not_connected(pe))?;
         let (nbytes, covered, key) = published;
         if covered > nbytes {
-            return Err(damaged(pe, "key"));
+            return Err(Error::damaged(pe, "key"));
         }
         Ok(Some(Published {
             nbytes,
@@ -125,7 +125,7 @@ impl<P, K> Peer<P, K> {
         } = segments[Segment::Heap as usize];
         let blocks = match covered == nbytes {
             true => HeapBlocks::default(),
-            false => HeapBlocks::after(covered).ok_or_else(|| damaged(pe, "key"))?,
+            false => HeapBlocks::after(covered).ok_or_else(|| Error::damaged(pe, "key"))?,
         };
         Ok(Peer {
             of_provider,
@@ -316,11 +316,6 @@ fn misaligned(pe: Pe, at: RemoteAddr, width: AmoWidth) -> Error {
     ))
 }
 
-/// Returns the error for malformed data, such as a key, from PE `pe`.
-pub fn damaged(pe: Pe, what: &str) -> Error {
-    Error::Invalid(format!("the {what} of PE {pe} is damaged"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -376,7 +371,7 @@ mod tests {
             .connect(directory([b"a", b"b"]))
             .expect("the first time");
         for _ in 0..2 {
-            let refused = peers.get_or_make(Pe(0), |_| Err(damaged(Pe(0), "key")));
+            let refused = peers.get_or_make(Pe(0), |_| Err(Error::damaged(Pe(0), "key")));
             assert!(matches!(refused, Err(Error::Invalid(_))));
         }
         assert!(peers.known(Pe(0)).is_none());

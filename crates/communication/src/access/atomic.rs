@@ -7,6 +7,7 @@ use crate::access::{Access, RemoteBytes};
 use crate::net::network;
 use crate::net::polls;
 use crate::observers::{self, AccessKind, Argument, Effect, WordKind};
+use crate::status::polled_calls;
 use core::ffi::c_int;
 use rushmem_explain::status::PolledObject;
 use rushmem_pe::call::Call;
@@ -79,7 +80,7 @@ impl Access {
         let word = self.resolve(dest, width.nbytes());
         // A test of a lock is counted as one.
         if self.word != WordKind::Lock {
-            polls::count(self.call, dest, PolledObject::MemoryOf(self.pe as u32));
+            polled_calls::count(self.call, dest, PolledObject::MemoryOf(self.pe as u32));
         }
         let observed = observers::access(describe, word.is_mapped());
         let old = match word {

@@ -43,13 +43,11 @@ impl Access {
         nbytes: usize,
         n: usize,
     ) {
-        let (remote, local) = (dest, source.cast_mut());
-        let (remote_stride, local_stride) = (dst, sst);
         let blocks = Blocks {
-            remote,
-            local,
-            remote_stride,
-            local_stride,
+            remote: dest,
+            local: source.cast_mut(),
+            remote_stride: dst,
+            local_stride: sst,
             nbytes,
             n,
         };
@@ -72,13 +70,11 @@ impl Access {
         nbytes: usize,
         n: usize,
     ) {
-        let (remote, local) = (source, dest);
-        let (remote_stride, local_stride) = (sst, dst);
         let blocks = Blocks {
-            remote,
-            local,
-            remote_stride,
-            local_stride,
+            remote: source,
+            local: dest,
+            remote_stride: sst,
+            local_stride: dst,
             nbytes,
             n,
         };
@@ -91,36 +87,22 @@ impl Access {
     /// # Safety
     /// Every local block is valid, for reads if this is a put, for writes if this is a get.
     unsafe fn transfer_strided<const IS_PUT: bool>(self, blocks: Blocks) {
-        let Blocks {
-            remote,
-            local,
-            remote_stride,
-            local_stride,
-            nbytes,
-            n,
-        } = blocks;
         let describe = move || {
-            let (kind, effect) = match IS_PUT {
-                true => (AccessKind::PutStrided, Effect::Writes),
-                false => (AccessKind::GetStrided, Effect::Reads),
+            let event = if IS_PUT {
+                self.event(AccessKind::PutStrided, Effect::Writes, 0, 0)
+            } else {
+                self.event(AccessKind::GetStrided, Effect::Reads, 0, 0)
             };
-            let [remote, local] =
-                [(remote, remote_stride), (local.addr(), local_stride)].map(|(addr, stride)| {
-                    ByteBlocks {
-                        addr,
-                        nbytes,
-                        stride,
-                        n,
-                    }
-                });
             Event {
-                remote,
-                local,
-                ..self.event(kind, effect, 0, 0)
+                remote: blocks.bytes(blocks.remote, blocks.remote_stride),
+                local: blocks.bytes(blocks.local.addr(), blocks.local_stride),
+                ..event
             }
         };
         let _observed = observers::access(describe, false);
-        if remote_stride == nbytes && is_packed(local_stride, nbytes) {
+
+        let are_contiguous_there = blocks.remote_stride == blocks.nbytes;
+        if are_contiguous_there && is_packed(blocks.local_stride, blocks.nbytes) {
             // SAFETY: the caller's promise about the local blocks.
             unsafe { self.transfer_packed::<IS_PUT>(blocks) }
         } else {
@@ -143,31 +125,33 @@ impl Access {
             nbytes,
             n,
         } = blocks;
-        let remote_span = span(remote_stride, nbytes, n);
-        match self.resolve(remote, remote_span) {
+
+        match self.resolve(remote, span(remote_stride, nbytes, n)) {
             RemoteBytes::Network(remote) => {
                 let pe = network::pe(self.pe);
                 let local_span = span(local_stride, nbytes, n);
                 let mut endpoint = self.endpoint();
-                let mut done = if IS_PUT {
+
+                let done = if IS_PUT {
                     // SAFETY: the caller's promise about the local blocks.
                     let local = unsafe { SourceBuf::new(local, local_span) };
                     endpoint.put_strided(pe, over_network(remote, local, blocks))
                 } else {
-                    // SAFETY: as above; the quiet below completes the gets, or the job ends.
+                    // SAFETY: as above; the quiet completes the gets, or the job ends.
                     let local = unsafe { DestBuf::new(local, local_span) };
-                    endpoint.get_strided_nbi(pe, over_network(remote, local, blocks))
+                    endpoint
+                        .get_strided_nbi(pe, over_network(remote, local, blocks))
+                        .and_then(|()| endpoint.pe_quiet(pe))
                 };
-                if !IS_PUT && done.is_ok() {
-                    done = endpoint.pe_quiet(pe);
-                }
+
+                // A failure ends the job, which must not wait for the lock of this endpoint.
                 drop(endpoint);
                 network::or_fail(self.call, done);
             }
             RemoteBytes::Cpu(mapped) => {
                 for i in 0..n {
-                    let (at, local) = (i * remote_stride, local.wrapping_add(i * local_stride));
-                    let mapped = mapped.wrapping_add(at);
+                    let mapped = mapped.wrapping_add(i * remote_stride);
+                    let local = local.wrapping_add(i * local_stride);
                     if IS_PUT {
                         // SAFETY: a local block, which the caller promises to be valid, and a block
                         // of the span, which `resolve` found mapped.
@@ -194,68 +178,84 @@ impl Access {
             n,
             ..
         } = blocks;
-        let transfer = |remote, local: *mut u8, nbytes| {
-            let remote = self.resolve(remote, nbytes);
-            if IS_PUT {
-                // SAFETY: local blocks, which the caller promises to be valid, or blocks of the
-                // pack.
-                unsafe { self.issue_put(remote, local, nbytes, Completion::Now) }
-            } else {
-                // SAFETY: as above.
-                unsafe { self.issue_get(local, remote, nbytes, Completion::Now) }
-            }
-        };
         let whole = span(nbytes, nbytes, n);
         if local_stride == nbytes {
-            return transfer(remote, local, whole);
+            // SAFETY: the local blocks, which the caller promises to be valid, are contiguous.
+            return unsafe { self.transfer_range::<IS_PUT>(remote, local, whole) };
         }
+
         // Checks the whole range, so that an error ends the job before any piece is transferred.
         self.resolve(remote, whole);
+
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
-        // The pack has room for the blocks of a piece.
-        let each = |first, n| {
-            (0..n).map(move |i| {
-                (
-                    pack.wrapping_add(i * nbytes),
-                    local.wrapping_add((first + i) * local_stride),
-                )
-            })
-        };
         for (first, n) in pieces(nbytes, n) {
+            let local = local.wrapping_add(first * local_stride);
             if IS_PUT {
-                for (packed, local) in each(first, n) {
-                    // SAFETY: a block of the source, and one of the pack.
-                    unsafe { mem::copy_bytes::<mem::VolatileLoads>(packed, local, nbytes) }
+                for i in 0..n {
+                    let packed = pack.wrapping_add(i * nbytes);
+                    let block = local.wrapping_add(i * local_stride);
+                    // SAFETY: a block of the source, and one of the pack, which has room for `n`.
+                    unsafe { mem::copy_bytes::<mem::VolatileLoads>(packed, block, nbytes) }
                 }
             }
-            transfer(remote + first * nbytes, pack, n * nbytes);
+
+            // SAFETY: `n` blocks of the pack, which a put has filled.
+            unsafe { self.transfer_range::<IS_PUT>(remote + first * nbytes, pack, n * nbytes) };
+
             if !IS_PUT {
-                for (packed, local) in each(first, n) {
+                for i in 0..n {
+                    let packed = pack.wrapping_add(i * nbytes);
+                    let block = local.wrapping_add(i * local_stride);
                     // SAFETY: a block of the destination, and one that the get has written.
-                    unsafe { mem::copy_bytes::<mem::VolatileLoads>(local, packed, nbytes) }
+                    unsafe { mem::copy_bytes::<mem::VolatileLoads>(block, packed, nbytes) }
                 }
             }
+        }
+    }
+
+    /// Puts or gets one range, and waits until the local memory is read or written.
+    ///
+    /// # Safety
+    /// The local range is valid, for reads if this is a put, for writes if this is a get.
+    unsafe fn transfer_range<const IS_PUT: bool>(
+        self,
+        remote: usize,
+        local: *mut u8,
+        nbytes: usize,
+    ) {
+        let remote = self.resolve(remote, nbytes);
+        if IS_PUT {
+            // SAFETY: the caller's promise about the local range.
+            unsafe { self.issue_put(remote, local, nbytes, Completion::Now) }
+        } else {
+            // SAFETY: as above.
+            unsafe { self.issue_get(local, remote, nbytes, Completion::Now) }
+        }
+    }
+}
+
+impl Blocks {
+    /// Returns the bytes of the blocks at the PE or here, for observers.
+    fn bytes(&self, addr: usize, stride: usize) -> ByteBlocks {
+        ByteBlocks {
+            addr,
+            nbytes: self.nbytes,
+            stride,
+            n: self.n,
         }
     }
 }
 
 /// Returns blocks as the network transfers them, between `remote` and `local`.
 fn over_network<Way>(remote: RemoteAddr, local: Buffer<Way>, blocks: Blocks) -> StridedBlocks<Way> {
-    let Blocks {
-        remote_stride,
-        local_stride,
-        nbytes,
-        n,
-        ..
-    } = blocks;
     StridedBlocks {
         remote,
         local,
-        nbytes,
-        remote_stride,
-        local_stride,
-        n,
+        nbytes: blocks.nbytes,
+        remote_stride: blocks.remote_stride,
+        local_stride: blocks.local_stride,
+        n: blocks.n,
     }
 }
 

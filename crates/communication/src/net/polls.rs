@@ -1,23 +1,14 @@
-//! Counts the calls by which a program may poll a word.
+//! Yields the CPU in a loop of calls by which a program may poll a word.
 //!
 //! A program may wait without a routine that waits: it tests a word or a lock again and again,
 //! reads a word by a get or an atomic operation, or calls a quiet between loads of a variable. When
 //! PEs outnumber the usable CPUs, such a loop keeps the CPU from the PE that would end it. So a
 //! thread counts these calls, whether they poll or not, and after some microseconds of them makes
 //! the network progress and yields the CPU.
-//!
-//! If a report of a hang asks for it, the calls are also counted by word, and `status::polls`
-//! publishes the one that is repeated. While calls are counted, accesses take the cold path.
 
 use crate::net::network;
-use crate::status;
-use rushmem_explain::status::PolledObject;
-use rushmem_pe::call::Call;
-use rushmem_pe::job;
 use rushmem_pe::memory::address;
 use std::cell::Cell;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The number of reads after which a thread yields. They take about 10 us.
 const READS_PER_YIELD: u32 = 1024;
@@ -68,73 +59,5 @@ fn count_reads(reads: u32) {
             network::progress();
         }
         std::thread::yield_now();
-    }
-}
-
-/// The number of equal calls from which on they count as a loop.
-const REPEATS: u32 = 100;
-/// Maximum number of different calls that are counted. A program that makes more does not poll.
-const DIFFERENT: usize = 64;
-
-/// True while calls are counted.
-static COUNTS: AtomicBool = AtomicBool::new(false);
-
-/// A call by which a program may poll.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) struct PolledCall {
-    pub call: Call,
-    /// The address of the word in this PE.
-    pub word: usize,
-    pub of: PolledObject,
-}
-
-/// The calls since [`COUNTS`] was set, each with their number.
-static CALLS: Mutex<Vec<(PolledCall, u32)>> = Mutex::new(Vec::new());
-
-/// Begins to count. May be called in the handler of a signal.
-pub fn start_counting() {
-    address::set_polls_counted(true);
-    COUNTS.store(true, Relaxed);
-}
-
-fn stop_counting() {
-    COUNTS.store(false, Relaxed);
-    let job = job::known();
-    address::set_polls_counted(job.is_some_and(|job| job.is_oversubscribed));
-}
-
-/// Counts a call by which a program may poll the word at an address of this PE.
-#[inline(always)]
-pub fn count(call: Call, word: usize, of: PolledObject) {
-    if COUNTS.load(Relaxed) {
-        count_word(PolledCall { call, word, of });
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn count_word(polled: PolledCall) {
-    // Another thread may count now, or this is a signal handler that has interrupted it.
-    let Ok(mut calls) = CALLS.try_lock() else {
-        return;
-    };
-    let is_over = match calls.iter().position(|(other, _)| *other == polled) {
-        Some(i) => {
-            calls[i].1 += 1;
-            calls[i].1 >= REPEATS
-        }
-        None => {
-            calls.push((polled, 1));
-            calls.len() > DIFFERENT
-        }
-    };
-    if is_over {
-        let is_loop = calls.iter().any(|(_, n)| *n >= REPEATS);
-        calls.clear();
-        drop(calls);
-        stop_counting();
-        if is_loop {
-            status::polls::publish(polled);
-        }
     }
 }

@@ -29,6 +29,7 @@ use rushmem_communication::access::order;
 use rushmem_communication::net::flags;
 use rushmem_communication::net::polls;
 use rushmem_communication::observers::{self, Action, Event};
+use rushmem_communication::status::polled_calls;
 use rushmem_communication::sync::backoff;
 use rushmem_communication::sync::lock_turns::{self, TurnResult};
 use rushmem_communication::sync::long_wait::{LongWait, WaitDescription};
@@ -275,7 +276,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
     let lock = LockHandle::new(call, lock);
     let is_taken = lock.take_turn(false) == TurnResult::Yours && lock.take_if_free();
     polls::count_test(is_taken);
-    polls::count(call, lock.word.addr(), PolledObject::Lock);
+    polled_calls::count(call, lock.word.addr(), PolledObject::Lock);
     c_int::from(!is_taken)
 }
 

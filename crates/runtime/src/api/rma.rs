@@ -9,6 +9,7 @@ use rushmem_communication::access::contexts::{Context, PeArgument};
 use rushmem_communication::access::{self, Access};
 use rushmem_communication::net::polls;
 use rushmem_communication::observers::Argument;
+use rushmem_communication::status::polled_calls;
 use rushmem_explain::status::PolledObject;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::memory::address::{mapped, mapped_polled, mapped_polled_word, mapped_word};
@@ -220,7 +221,7 @@ fn g_elsewhere<T: Element, C: Context>(
             // SAFETY: `from` is mapped for an element.
             let value = unsafe { mem::load(from) };
             polls::count_read();
-            polls::count(
+            polled_calls::count(
                 call,
                 source.addr(),
                 PolledObject::MemoryOf(pe.number() as u32),

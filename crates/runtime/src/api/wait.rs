@@ -6,8 +6,8 @@
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;
-use rushmem_communication::net::polls;
 use rushmem_communication::observers::{self, Action, Event};
+use rushmem_communication::status::polled_calls;
 use rushmem_communication::sync::backoff;
 pub use rushmem_communication::sync::backoff::Pauses;
 use rushmem_communication::sync::long_wait::WaitDescription;
@@ -137,7 +137,7 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
     if !is_seen || job.settings.checks() {
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
-    polls::count(call, ivar.addr(), PolledObject::MemoryOf(job.me.0));
+    polled_calls::count(call, ivar.addr(), PolledObject::MemoryOf(job.me.0));
     if is_seen {
         report_seen(call, ivar);
     }
@@ -213,7 +213,7 @@ impl<T: WaitWord> WaitSet<T> {
     /// Counts a test of the set, which a program may repeat.
     fn count_poll(&self, job: &Job) {
         let own = PolledObject::MemoryOf(job.me.0);
-        polls::count(self.call, self.ivars.addr(), own);
+        polled_calls::count(self.call, self.ivars.addr(), own);
     }
 
     /// Returns true if word `i` is in the set.

@@ -4,13 +4,13 @@
 //!
 //! A reader of the statuses sends SIGURG to a PE that uses CPU time, as Go's runtime does to its
 //! threads: the signal has no effect by default, and programs that handle it expect it at any time.
-//! From then on, `net::polls` counts the accesses by which a program may poll, until one was
-//! repeated often, which `status::polls` publishes.
+//! From then on, `status::polled_calls` counts the accesses by which a program may poll, until one
+//! was repeated often, which it publishes.
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;
-use rushmem_communication::net::polls;
 use rushmem_communication::status;
+use rushmem_communication::status::polled_calls;
 use rushmem_pe::memory::address;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
@@ -36,5 +36,5 @@ pub(crate) fn begin() {
 }
 
 extern "C" fn start_counting(_: c_int) {
-    polls::start_counting();
+    polled_calls::start_counting();
 }

@@ -10,7 +10,7 @@ use std::ptr::{NonNull, null_mut};
 
 /// An address in a peer's memory, as libfabric's RMA calls take it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Remote {
+pub(crate) struct RmaAddress {
     pub(crate) pe: u32,
     pub(crate) fi_addr: fi::fi_addr_t,
     pub(crate) address: u64,
@@ -68,7 +68,7 @@ impl WriteArguments {
     #[inline(always)]
     pub(super) fn of(
         &mut self,
-        to: Remote,
+        to: RmaAddress,
         from: LocalBuf,
         desc: *mut c_void,
         context: *mut c_void,
@@ -110,7 +110,7 @@ mod tests {
                 base: std::ptr::without_provenance_mut(64),
                 nbytes,
             };
-            let to = Remote {
+            let to = RmaAddress {
                 pe: 1,
                 fi_addr: 2,
                 address: 3,

@@ -1,7 +1,7 @@
 //! Starts atomic operations that the fabric carries out on an ep.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, FiEndpoint, PostStatus, Remote};
+use super::{BufferUse, FiEndpoint, PostStatus, RmaAddress};
 use crate::native;
 use libfabric_sys as fi;
 use rushmem_transport::{AmoOp, AmoRequest, DestBuf};
@@ -17,11 +17,11 @@ impl FiEndpoint {
     #[inline(always)]
     pub(crate) fn atomic(
         &mut self,
-        to: Remote,
+        to: RmaAddress,
         amo: &AmoRequest,
         fetched: Option<&DestBuf>,
     ) -> Result<PostStatus, i32> {
-        let Remote {
+        let RmaAddress {
             pe,
             fi_addr,
             address,

@@ -1,7 +1,7 @@
 //! Starts writes and reads on an ep. Addresses, keys and descriptors are those of libfabric.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, FiEndpoint, PostStatus, Remote};
+use super::{BufferUse, FiEndpoint, PostStatus, RmaAddress};
 use libfabric_sys as fi;
 use rushmem_transport::{DestBuf, LocalBuf, SourceBuf, mem};
 use std::ptr::null_mut;
@@ -18,7 +18,7 @@ impl FiEndpoint {
     #[inline(always)]
     pub(crate) fn write_injected(
         &mut self,
-        to: Remote,
+        to: RmaAddress,
         from: &SourceBuf,
     ) -> Result<PostStatus, i32> {
         let Some(op) = self.begin(to.pe, BufferUse::Plain) else {
@@ -49,7 +49,11 @@ impl FiEndpoint {
 
     /// Starts a write of at most `copy_up_to` bytes from a copy in a cell. Its source may be reused
     /// at once.
-    pub(crate) fn write_staged(&mut self, to: Remote, from: &SourceBuf) -> Result<PostStatus, i32> {
+    pub(crate) fn write_staged(
+        &mut self,
+        to: RmaAddress,
+        from: &SourceBuf,
+    ) -> Result<PostStatus, i32> {
         let Some(op) = self.begin(to.pe, BufferUse::Plain) else {
             return self.defer(to.pe, to.fi_addr);
         };
@@ -68,7 +72,7 @@ impl FiEndpoint {
     /// when the data are in the target's memory, if the provider reports that.
     pub(crate) fn write(
         &mut self,
-        to: Remote,
+        to: RmaAddress,
         from: &SourceBuf,
         known: Option<usize>,
         source_free: bool,
@@ -98,7 +102,7 @@ impl FiEndpoint {
     unsafe fn write_message(
         &mut self,
         op: u32,
-        to: Remote,
+        to: RmaAddress,
         from: LocalBuf,
         desc: *mut core::ffi::c_void,
         flags: u64,
@@ -111,7 +115,7 @@ impl FiEndpoint {
     }
 
     /// Starts a read of a byte whose value is ignored.
-    pub(crate) fn read_and_forget(&mut self, from: Remote) -> Result<PostStatus, i32> {
+    pub(crate) fn read_and_forget(&mut self, from: RmaAddress) -> Result<PostStatus, i32> {
         self.read_staged(from, 1, BufferUse::Plain)
     }
 
@@ -119,7 +123,7 @@ impl FiEndpoint {
     #[inline(always)]
     pub(crate) fn read(
         &mut self,
-        from: Remote,
+        from: RmaAddress,
         dest: &DestBuf,
         known: Option<usize>,
     ) -> Result<PostStatus, i32> {
@@ -139,7 +143,7 @@ impl FiEndpoint {
     #[inline(never)]
     fn read_into_registered(
         &mut self,
-        from: Remote,
+        from: RmaAddress,
         dest: &DestBuf,
         known: Option<usize>,
     ) -> Result<PostStatus, i32> {
@@ -162,7 +166,7 @@ impl FiEndpoint {
     /// Starts a read of at most `copy_up_to` bytes into a cell.
     fn read_staged(
         &mut self,
-        from: Remote,
+        from: RmaAddress,
         nbytes: usize,
         use_: BufferUse,
     ) -> Result<PostStatus, i32> {
@@ -183,13 +187,13 @@ impl FiEndpoint {
     unsafe fn read_into(
         &self,
         op: u32,
-        from: Remote,
+        from: RmaAddress,
         to: LocalBuf,
         desc: *mut core::ffi::c_void,
     ) -> isize {
         let (endpoint, context) = (self.endpoint.raw(), self.context(op));
         let (
-            Remote {
+            RmaAddress {
                 fi_addr,
                 address,
                 key,

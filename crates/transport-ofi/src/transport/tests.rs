@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::ep::connecting::MAX_AT_ONCE;
-use crate::ep::{PostStatus, Remote};
+use crate::ep::{PostStatus, RmaAddress};
 use crate::message::{HEAD, Message};
 use crate::shared::remote;
 use crate::wire::OfiWire;
@@ -121,7 +121,7 @@ fn new_endpoint(ofi: &Ofi) -> Result<TestEndpoint, Error> {
 }
 
 /// Returns a word of a PE that was used, as libfabric's calls take it.
-fn word_of(ofi: &Ofi, pe: Pe) -> Option<Remote> {
+fn word_of(ofi: &Ofi, pe: Pe) -> Option<RmaAddress> {
     let there = keys::covered(ofi.network(), pe, START, 8)?;
     Some(remote(pe, there.peer, there.key, START.offset))
 }
@@ -637,7 +637,7 @@ fn a_loss_that_another_thread_finds_closes_the_ep_at_the_next_call() {
     let shared = ofi.network();
     shared.inserted(Pe(1)).expect("it is connected");
     let right = word_of(&ofi, Pe(1)).expect("memory of this PE");
-    let wrong = Remote {
+    let wrong = RmaAddress {
         key: right.key.wrapping_add(1),
         ..right
     };

@@ -26,9 +26,8 @@
 //! with proxies, the engine does so for all PEs.
 
 use super::entries::{self, HEAD, MAX_ENTRIES, MAX_NBYTES, MAX_RESULTS, STRIDED_HEAD};
-use super::message::SHORT;
-use super::rma::Way;
-use crate::peers::loss::Violation;
+use super::replies::ReplyDestinations;
+use super::way::Way;
 use crate::{
     AmoRequest, Buffer, DestBuf, Host, Pe, PeMap, Proxy, RemoteAddr, Segment, StridedBlocks,
 };
@@ -92,13 +91,6 @@ impl EntrySize {
             results: self.results + other.results,
         }
     }
-}
-
-/// The local memory for the results of a request, in the order of its entries.
-#[derive(Debug, Default)]
-pub(super) struct ReplyDestinations {
-    dests: Vec<DestBuf>,
-    nbytes: usize,
 }
 
 /// The batch for one PE that has not been sent yet.
@@ -326,7 +318,7 @@ impl Batcher {
             return true;
         };
         let nbytes = open.entries.len() + size.entries;
-        let n_results = open.results.nbytes + size.results;
+        let n_results = open.results.nbytes() + size.results;
         nbytes <= self.limit() && n_results <= self.limit().min(MAX_RESULTS)
     }
 
@@ -350,7 +342,7 @@ impl Batcher {
     /// Removes and returns the batch for a PE, which may be empty, and moves the destinations of its
     /// results to `results`, which is empty.
     pub(super) fn take(&mut self, pe: Pe, results: &mut ReplyDestinations) -> Vec<u8> {
-        debug_assert!(results.dests.is_empty(), "they are overwritten");
+        debug_assert!(results.is_empty(), "they are overwritten");
         let open = &mut self.by_pe[pe];
         open.n_entries = 0;
         std::mem::swap(&mut open.results, results);
@@ -374,50 +366,6 @@ impl Batcher {
         for pe in self.pes.drain(..) {
             self.by_pe[pe] = OpenBatch::default();
         }
-    }
-}
-
-impl ReplyDestinations {
-    /// Expects results for this memory after those that are expected already.
-    pub(super) fn expect(&mut self, dest: DestBuf) {
-        self.nbytes += dest.nbytes();
-        self.dests.push(dest);
-    }
-
-    /// Returns true if no results are expected.
-    pub(super) fn is_empty(&self) -> bool {
-        self.dests.is_empty()
-    }
-
-    /// Returns true if the results are longer than the [head](super::message::SHORT) of a reply
-    /// includes.
-    pub(super) fn are_long(&self) -> bool {
-        self.nbytes > SHORT
-    }
-
-    /// Stores the results that have arrived, and expects none afterwards. They are in the head of the
-    /// reply (`short`), or are the bytes that follow it.
-    ///
-    /// # Errors
-    /// When there are more or fewer bytes than expected. Then none is stored.
-    pub(super) fn store(&mut self, short: &[u8; SHORT], follow: &[u8]) -> Result<(), Violation> {
-        let nbytes = std::mem::take(&mut self.nbytes);
-        let (mut bytes, is_right) = match short.get(..nbytes) {
-            Some(results) => (results, follow.is_empty()),
-            None => (follow, follow.len() == nbytes),
-        };
-        for dest in self.dests.drain(..).take_while(|_| is_right) {
-            let (answer, rest) = bytes.split_at(dest.nbytes());
-            dest.store_at(0, answer);
-            bytes = rest;
-        }
-        is_right.then_some(()).ok_or(Violation::Unrequested)
-    }
-
-    /// Forgets all destinations, so that no results are stored any more.
-    pub(super) fn forget(&mut self) {
-        self.dests.clear();
-        self.nbytes = 0;
     }
 }
 

@@ -11,8 +11,8 @@ use super::origin::Origin;
 use super::service_thread::{Driver, Progress};
 use crate::peers::check_aligned;
 use crate::{
-    AmoRequest, AmoWidth, Dest, DestBuf, Endpoint, Error, Follows, Get, OldValue, Pe, Put, Source,
-    StridedBlocks,
+    AmoRequest, AmoWidth, Dest, DestBuf, Endpoint, EndpointUser, Error, Follows, Get, OldValue, Pe,
+    Put, Source, StridedBlocks,
 };
 use std::sync::Arc;
 
@@ -23,16 +23,21 @@ pub struct WireEndpoint<N: Driver> {
     in_session: bool,
 }
 
-impl<N: Driver> WireEndpoint<N> {
-    /// Returns an endpoint over an issuer that counts it among its users already.
-    pub(super) fn new(progress: Arc<Progress<N>>, issuer: Arc<Issuer<N::Wire>>) -> WireEndpoint<N> {
-        WireEndpoint {
-            progress,
-            issuer,
+impl<N: Driver> Progress<N> {
+    /// Returns a new endpoint for a user.
+    ///
+    /// # Errors
+    /// The errors of [`Driver::open_wire`], if there is no wire to share.
+    pub fn endpoint(self: &Arc<Self>, user: EndpointUser) -> Result<WireEndpoint<N>, Error> {
+        Ok(WireEndpoint {
+            progress: Arc::clone(self),
+            issuer: self.issuer(user)?,
             in_session: false,
-        }
+        })
     }
+}
 
+impl<N: Driver> WireEndpoint<N> {
     /// Returns the issuer of the endpoint, which endpoints of other contexts may share.
     pub fn issuer(&self) -> &Arc<Issuer<N::Wire>> {
         &self.issuer

@@ -3,25 +3,11 @@
 //!
 //! Whether a known key covers a range is checked here, once for all networks, before a wire is
 //! called. The key of a block of a peer's heap is read at the first access to the block.
-#![allow(unsafe_code)]
 
-use super::origin::Origin;
-use super::wire::{Wire, WireNetwork};
-use crate::peers::{Peer, PeerSegment, Published, check_range, damaged};
-use crate::segments::heap_blocks::{self, Covered, ENTRY, HeapBlock};
-use crate::{Completion, DestBuf, Error, Get, Pe, PeRecord, RemoteAddr, Segment};
-
-/// A range of the memory of a peer that was used, which one key covers.
-pub struct Remote<'a, N: WireNetwork> {
-    /// The PE.
-    pub pe: Pe,
-    /// The address of the range.
-    pub at: RemoteAddr,
-    /// The provider's data on the PE.
-    pub peer: &'a N::Peer,
-    /// The key.
-    pub key: &'a N::Key,
-}
+use super::wire::{Remote, WireNetwork};
+use crate::peers::{Peer, PeerSegment, Published, check_range};
+use crate::segments::heap_blocks::HeapBlock;
+use crate::{Error, Pe, PeRecord, RemoteAddr, Segment};
 
 /// Returns a range of a PE; `None` if the PE was not used, or no known key covers the whole range.
 #[inline(always)]
@@ -41,14 +27,14 @@ pub fn covered<N: WireNetwork>(
     })
 }
 
-/// Returns a range of a PE whose key was [found](Origin::find_keys).
+/// Returns a range of a PE whose key was found before.
 pub(super) fn found<N: WireNetwork>(
     network: &N,
     pe: Pe,
     at: RemoteAddr,
     nbytes: usize,
 ) -> Result<Remote<'_, N>, Error> {
-    covered(network, pe, at, nbytes).ok_or_else(|| damaged(pe, "key"))
+    covered(network, pe, at, nbytes).ok_or_else(|| Error::damaged(pe, "key"))
 }
 
 /// Returns a peer, which is made of what it has published at its first use.
@@ -129,59 +115,4 @@ pub fn check<N: WireNetwork>(
     nbytes: usize,
 ) -> Result<(), Error> {
     check_range(pe, at, nbytes, peer(network, pe)?.nbytes(at.segment))
-}
-
-impl<W: Wire> Origin<W> {
-    /// Returns how many bytes from the start of a range in a segment of a connected PE one key
-    /// covers. Reads the key from the PE if it is missing.
-    pub(super) fn find_key(
-        &mut self,
-        pe: Pe,
-        at: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<usize, Error> {
-        loop {
-            match peer(&*self.network, pe)?.covered(at) {
-                Covered::Bytes(covered) => return Ok(covered.min(nbytes)),
-                Covered::Unknown(block) => self.read_key(pe, block)?,
-            }
-        }
-    }
-
-    /// Checks a range in a segment of a connected PE and reads all missing keys. So a transfer in
-    /// parts can fail after its start only by a loss, which ends all its parts.
-    pub(super) fn find_keys(
-        &mut self,
-        pe: Pe,
-        mut at: RemoteAddr,
-        mut nbytes: usize,
-    ) -> Result<(), Error> {
-        check(&*self.network, pe, at, nbytes)?;
-        while nbytes > 0 {
-            let covered = self.find_key(pe, at, nbytes)?;
-            at.offset += covered as u64;
-            nbytes -= covered;
-        }
-        Ok(())
-    }
-
-    /// Reads the key of a block from the table of keys of a PE.
-    #[cold]
-    fn read_key(&mut self, pe: Pe, block: HeapBlock) -> Result<(), Error> {
-        let internal_bytes = peer(&*self.network, pe)?.nbytes(Segment::Internal);
-        let remote = heap_blocks::entry(block, internal_bytes);
-        let remote = remote.ok_or_else(|| damaged(pe, "table of keys"))?;
-        // SAFETY: a buffer of the origin, which is freed after the wire.
-        let local = unsafe { DestBuf::new(self.entry.as_mut_ptr(), ENTRY) };
-        let mut get = Get {
-            remote,
-            local,
-            completion: Completion::Now,
-        };
-        self.transfer_by_wire(pe, &mut get)?;
-
-        let network = &*self.network;
-        let key = |bytes: &[u8]| network.key(pe, Segment::Heap, block, bytes);
-        peer(network, pe)?.blocks.learn(pe, block, &self.entry, key)
-    }
 }

@@ -5,15 +5,69 @@
 //! it passes the reply on ([`Replies`], [`ReplyTable`]).
 
 use super::acks::Acks;
-use super::batching::ReplyDestinations;
-use super::message::{Answer, AwaitedSlot, Reply};
+use super::message::{Answer, AwaitedSlot, Reply, SHORT};
 use super::wire::TakeReply;
-use crate::Pe;
 use crate::peers::loss::{RefusedMessage, Violation};
+use crate::{DestBuf, Pe};
 use rushmem_system::lock::lock;
 use rushmem_system::lock::{read, write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
+
+/// The local memory for the results of a request, in the order of its entries.
+#[derive(Debug, Default)]
+pub(super) struct ReplyDestinations {
+    dests: Vec<DestBuf>,
+    nbytes: usize,
+}
+
+impl ReplyDestinations {
+    /// Expects results for this memory after those that are expected already.
+    pub(super) fn expect(&mut self, dest: DestBuf) {
+        self.nbytes += dest.nbytes();
+        self.dests.push(dest);
+    }
+
+    pub(super) fn nbytes(&self) -> usize {
+        self.nbytes
+    }
+
+    /// Returns true if no results are expected.
+    pub(super) fn is_empty(&self) -> bool {
+        self.dests.is_empty()
+    }
+
+    /// Returns true if the results are longer than the [head](super::message::SHORT) of a reply
+    /// includes.
+    pub(super) fn are_long(&self) -> bool {
+        self.nbytes > SHORT
+    }
+
+    /// Stores the results that have arrived, and expects none afterwards. They are in the head of the
+    /// reply (`short`), or are the bytes that follow it.
+    ///
+    /// # Errors
+    /// When there are more or fewer bytes than expected. Then none is stored.
+    pub(super) fn store(&mut self, short: &[u8; SHORT], follow: &[u8]) -> Result<(), Violation> {
+        let nbytes = std::mem::take(&mut self.nbytes);
+        let (mut bytes, is_right) = match short.get(..nbytes) {
+            Some(results) => (results, follow.is_empty()),
+            None => (follow, follow.len() == nbytes),
+        };
+        for dest in self.dests.drain(..).take_while(|_| is_right) {
+            let (answer, rest) = bytes.split_at(dest.nbytes());
+            dest.store_at(0, answer);
+            bytes = rest;
+        }
+        is_right.then_some(()).ok_or(Violation::Unrequested)
+    }
+
+    /// Forgets all destinations, so that no results are stored any more.
+    pub(super) fn forget(&mut self) {
+        self.dests.clear();
+        self.nbytes = 0;
+    }
+}
 
 /// The slots in which answers are awaited.
 #[derive(Default)]

@@ -1,84 +1,17 @@
-//! Remote memory access: transfers, whole, in parts or of strided blocks.
+//! Remote memory access: transfers, whole, in parts or of strided blocks. The keys that they need
+//! are read from the PE by transfers, too.
+#![allow(unsafe_code)]
 
-use super::batching::{EntrySize, ReplyDestinations, is_small};
-use super::keys::{self, Remote};
+use super::batching::{EntrySize, is_small};
+use super::keys;
 use super::origin::Origin;
-use super::wire::{PostOutcome, StreamOrder, Wire, WireCaps, WireNetwork, WriteEnd};
+use super::way::Way;
+use super::wire::{PostOutcome, StreamOrder, Wire, WireNetwork, WriteEnd};
+use crate::segments::heap_blocks::{self, Covered, ENTRY, HeapBlock};
 use crate::{
-    Buffer, Completion, Dest, DestBuf, Error, Pe, Proxy, RemoteAddr, Segment, Source, SourceBuf,
-    StridedBlocks, Transfer, mem,
+    Buffer, Completion, DestBuf, Error, Get, Pe, Proxy, RemoteAddr, Segment, StridedBlocks,
+    Transfer,
 };
-
-/// The way of the bytes of a transfer.
-pub(super) trait Way: Sized {
-    /// The transfer is a put.
-    const IS_PUT: bool;
-
-    /// Returns the maximum number of bytes of a transfer that the wire starts as a whole.
-    fn longest(caps: &WireCaps) -> usize;
-
-    /// Starts the transfer on a wire, which owns the memory from then on unless it has no room.
-    fn post<W: Wire>(
-        wire: &mut W,
-        network: &W::Network,
-        remote: Remote<'_, W::Network>,
-        local: &mut Buffer<Self>,
-        end: WriteEnd,
-    ) -> Result<PostOutcome<W::Token>, Error>;
-
-    /// Copies the data of a put behind the head of its entry, or expects the results of a get.
-    fn add_local(local: Buffer<Self>, entries: &mut Vec<u8>, results: &mut ReplyDestinations);
-}
-
-impl Way for Source {
-    const IS_PUT: bool = true;
-
-    #[inline]
-    fn longest(caps: &WireCaps) -> usize {
-        caps.longest_write
-    }
-
-    #[inline(always)]
-    fn post<W: Wire>(
-        wire: &mut W,
-        network: &W::Network,
-        to: Remote<'_, W::Network>,
-        source: &mut SourceBuf,
-        end: WriteEnd,
-    ) -> Result<PostOutcome<W::Token>, Error> {
-        wire.write(network, to, source, end)
-    }
-
-    #[inline]
-    fn add_local(source: SourceBuf, entries: &mut Vec<u8>, _: &mut ReplyDestinations) {
-        source.append_to::<mem::VolatileLoads>(entries);
-    }
-}
-
-impl Way for Dest {
-    const IS_PUT: bool = false;
-
-    #[inline]
-    fn longest(caps: &WireCaps) -> usize {
-        caps.longest_read
-    }
-
-    #[inline(always)]
-    fn post<W: Wire>(
-        wire: &mut W,
-        network: &W::Network,
-        from: Remote<'_, W::Network>,
-        dest: &mut DestBuf,
-        end: WriteEnd,
-    ) -> Result<PostOutcome<W::Token>, Error> {
-        wire.read(network, from, dest, end.awaited)
-    }
-
-    #[inline]
-    fn add_local(dest: DestBuf, _: &mut Vec<u8>, results: &mut ReplyDestinations) {
-        results.expect(dest);
-    }
-}
 
 impl<W: Wire> Origin<W> {
     /// Transfers bytes. Small ones are batched, unless they are lone or may not be.
@@ -338,5 +271,60 @@ impl<W: Wire> Origin<W> {
         if !std::mem::replace(&mut self.routes[pe].is_dirty, true) {
             self.activate(pe);
         }
+    }
+
+    /// Returns how many bytes from the start of a range in a segment of a connected PE one key
+    /// covers. Reads the key from the PE if it is missing.
+    pub(super) fn find_key(
+        &mut self,
+        pe: Pe,
+        at: RemoteAddr,
+        nbytes: usize,
+    ) -> Result<usize, Error> {
+        loop {
+            match keys::peer(&*self.network, pe)?.covered(at) {
+                Covered::Bytes(covered) => return Ok(covered.min(nbytes)),
+                Covered::Unknown(block) => self.read_key(pe, block)?,
+            }
+        }
+    }
+
+    /// Checks a range in a segment of a connected PE and reads all missing keys. So a transfer in
+    /// parts can fail after its start only by a loss, which ends all its parts.
+    pub(super) fn find_keys(
+        &mut self,
+        pe: Pe,
+        mut at: RemoteAddr,
+        mut nbytes: usize,
+    ) -> Result<(), Error> {
+        keys::check(&*self.network, pe, at, nbytes)?;
+        while nbytes > 0 {
+            let covered = self.find_key(pe, at, nbytes)?;
+            at.offset += covered as u64;
+            nbytes -= covered;
+        }
+        Ok(())
+    }
+
+    /// Reads the key of a block from the table of keys of a PE.
+    #[cold]
+    fn read_key(&mut self, pe: Pe, block: HeapBlock) -> Result<(), Error> {
+        let internal_bytes = keys::peer(&*self.network, pe)?.nbytes(Segment::Internal);
+        let remote = heap_blocks::entry(block, internal_bytes);
+        let remote = remote.ok_or_else(|| Error::damaged(pe, "table of keys"))?;
+        // SAFETY: a buffer of the origin, which is freed after the wire.
+        let local = unsafe { DestBuf::new(self.entry.as_mut_ptr(), ENTRY) };
+        let mut get = Get {
+            remote,
+            local,
+            completion: Completion::Now,
+        };
+        self.transfer_by_wire(pe, &mut get)?;
+
+        let network = &*self.network;
+        let key = |bytes: &[u8]| network.key(pe, Segment::Heap, block, bytes);
+        keys::peer(network, pe)?
+            .blocks
+            .learn(pe, block, &self.entry, key)
     }
 }

@@ -7,8 +7,7 @@
 //! A provider implements [`Driver`] for its network. This module does not interpret what a poll
 //! finds.
 
-use super::endpoint::WireEndpoint;
-use super::issuer::Issuers;
+use super::issuer::{Issuer, Issuers};
 use super::origin::Origin;
 use super::wire::{Wire, WireNetwork};
 use crate::progress::backoff::{FLUSH_DELAY, WaitLimits};
@@ -120,11 +119,11 @@ impl<N: Driver> Progress<N> {
         self.network.poll(&self.issuers)
     }
 
-    /// Returns a new endpoint for a user.
+    /// Returns an issuer for one more endpoint of a user: a new one, or one that others use, too.
     ///
     /// # Errors
     /// The errors of [`Driver::open_wire`], if there is no wire to share.
-    pub fn endpoint(self: &Arc<Self>, user: EndpointUser) -> Result<WireEndpoint<N>, Error> {
+    pub(super) fn issuer(&self, user: EndpointUser) -> Result<Arc<Issuer<N::Wire>>, Error> {
         let open = || {
             // This runs under the lock of the list of issuers, so replies to which the wire adds
             // itself get the same number as the origin.
@@ -132,8 +131,7 @@ impl<N: Driver> Progress<N> {
             Ok(Origin::new(wire, Arc::clone(&self.network)))
         };
         let limit = (self.most_wires, self.wires_limited_by);
-        let issuer = self.issuers.issuer(user, limit, open)?;
-        Ok(WireEndpoint::new(Arc::clone(self), issuer))
+        self.issuers.issuer(user, limit, open)
     }
 
     fn state(&self) -> &ProgressState {

@@ -1,13 +1,13 @@
 //! Unit tests of the order in which an origin calls its wire, with a wire that records its calls.
 #![allow(unsafe_code)]
 
-use super::keys::Remote;
+use super::wire::Remote;
 use super::wire::{
     NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, SentMessage, StreamOrder, TakeReply,
     Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use super::{Issuers, NetworkPe, Origin};
-use crate::peers::{PeAddress, Peers, Published, damaged};
+use crate::peers::{PeAddress, Peers, Published};
 use crate::progress::backoff::WaitLimits;
 use crate::progress::state::count_operations_in_flight;
 use crate::segments::heap_blocks::{ENTRY, HeapBlock, Registered, TABLE};
@@ -88,7 +88,7 @@ impl WireNetwork for TestNetwork {
 
     fn key(&self, pe: Pe, _: Segment, block: HeapBlock, _: &[u8]) -> Result<(), Error> {
         match block.index > 0 && self.is_damaged.load(Ordering::Relaxed) {
-            true => Err(damaged(pe, "key")),
+            true => Err(Error::damaged(pe, "key")),
             false => Ok(()),
         }
     }
@@ -352,7 +352,7 @@ fn no_part_starts_before_all_keys_are_known() {
     };
     damage(&origin, true);
     let done = origin.transfer(PEER, &mut put(200, Completion::AtQuiet));
-    assert_eq!(done, Err(damaged(PEER, "key")));
+    assert_eq!(done, Err(Error::damaged(PEER, "key")));
     assert_eq!(
         origin.wire.calls,
         [Called::Read, Called::Poll],

@@ -5,7 +5,6 @@
 #![allow(unsafe_code)]
 
 use super::acks::Acks;
-use super::keys::Remote;
 use super::message::{Reply, Request};
 use crate::peers::Peers;
 use crate::peers::loss::{Loss, RefusedMessage, Violation};
@@ -14,13 +13,25 @@ use crate::progress::state::ProgressState;
 use crate::segments::Segments;
 use crate::segments::heap_blocks::{HeapBlock, OwnHeap, Registered};
 use crate::{
-    AmoRequest, AmoSet, Amos, Completion, DestBuf, Error, Host, LocalBuf, Open, Pe, Segment,
-    SourceBuf,
+    AmoRequest, AmoSet, Amos, Completion, DestBuf, Error, Host, LocalBuf, Open, Pe, RemoteAddr,
+    Segment, SourceBuf,
 };
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// A range of the memory of a peer that was used, which one key covers.
+pub struct Remote<'a, N: WireNetwork> {
+    /// The PE.
+    pub pe: Pe,
+    /// The address of the range.
+    pub at: RemoteAddr,
+    /// The provider's data on the PE.
+    pub peer: &'a N::Peer,
+    /// The key.
+    pub key: &'a N::Key,
+}
 
 /// The state of a provider that all wires of a PE share.
 pub trait WireNetwork: Send + Sync {

@@ -15,7 +15,6 @@
 #![allow(unsafe_code)]
 
 use super::Segments;
-use crate::peers::damaged;
 use crate::{Error, LocalBuf, Pe, RemoteAddr, Segment};
 use rushmem_system::lock::lock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -205,7 +204,7 @@ impl<T> HeapBlocks<T> {
             )));
         };
         if !(self.first..=NO_LIMIT).contains(&limit) {
-            return Err(damaged(pe, "table of keys"));
+            return Err(Error::damaged(pe, "table of keys"));
         }
         self.limit.fetch_min(limit, Ordering::AcqRel);
         if self.block(block.start) == block {

@@ -8,7 +8,7 @@ use crate::operation::{Fetch, Work};
 use crate::queue::WireState;
 use crate::wire::SimulatedWire;
 use crate::world::{self, Event, World};
-use rushmem_transport::engine::keys::Remote;
+use rushmem_transport::engine::Remote;
 use rushmem_transport::engine::message::{Reply, Request};
 use rushmem_transport::engine::service_thread::{Driver, Progress, Served, Sleeper, Woken};
 use rushmem_transport::engine::target::{Attached, Contents, Incoming, Serving};

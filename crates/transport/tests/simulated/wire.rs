@@ -6,7 +6,7 @@ use crate::network::SimulatedNetwork;
 use crate::operation::Work;
 use crate::queue::{Item, Refusal, WireState};
 use crate::world::{self, Event, Symptom};
-use rushmem_transport::engine::keys::Remote;
+use rushmem_transport::engine::Remote;
 use rushmem_transport::engine::{
     NextEvent, Polled, PostOutcome, Replies, SentMessage, TakeReply, Wire, WireCaps, WireNetwork,
     WriteEnd, WriteSent,

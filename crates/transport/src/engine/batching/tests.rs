@@ -3,6 +3,8 @@
 
 use super::*;
 use crate::engine::entries::{BlocksAt, Entry, MAX_RESULTS};
+use crate::engine::message::SHORT;
+use crate::peers::loss::Violation;
 use crate::segments::Segments;
 use crate::{AmoOp, AmoWidth, Dest, LocalBuf, Segment, Source, SourceBuf};
 
@@ -199,7 +201,8 @@ fn a_target_carries_out_what_a_full_batch_fetches() {
     }
     let (batch, expected) = take(&mut batcher);
     assert_eq!(
-        expected.nbytes, MAX_RESULTS,
+        expected.nbytes(),
+        MAX_RESULTS,
         "no room is left for a word of 8 bytes"
     );
     let mut memory = [1u64; 16];
@@ -215,7 +218,7 @@ fn a_target_carries_out_what_a_full_batch_fetches() {
         entries::carry_out(&batch, &[], &segments, &Nodes, &mut results),
         Ok(())
     );
-    assert_eq!(results.len(), expected.nbytes);
+    assert_eq!(results.len(), expected.nbytes());
 }
 
 #[test]

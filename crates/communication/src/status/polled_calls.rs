@@ -1,0 +1,106 @@
+//! Finds the call by which a program polls a word, and publishes it in the status with its place in
+//! the program.
+//!
+//! Calls are counted by word only while a report of a hang asks for it. Meanwhile accesses take the
+//! cold path.
+
+use crate::status;
+use rushmem_explain::status::{Poll, PolledObject};
+use rushmem_pe::call::Call;
+use rushmem_pe::call::location::{self, CapturedCall};
+use rushmem_pe::job;
+use rushmem_pe::memory::{address, symmetric_location};
+use rushmem_pe::process::time::nanoseconds;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// The number of equal calls from which on they count as a loop.
+const REPEATS: u32 = 100;
+/// Maximum number of different calls that are counted. A program that makes more does not poll.
+const DIFFERENT: usize = 64;
+
+/// True while calls are counted.
+static COUNTS: AtomicBool = AtomicBool::new(false);
+
+/// A call by which a program may poll.
+#[derive(Clone, Copy, PartialEq)]
+struct PolledCall {
+    call: Call,
+    /// The address of the word in this PE.
+    word: usize,
+    of: PolledObject,
+}
+
+/// The calls since [`COUNTS`] was set, each with their number.
+static CALLS: Mutex<Vec<(PolledCall, u32)>> = Mutex::new(Vec::new());
+
+/// Begins to count. May be called in the handler of a signal.
+pub fn start_counting() {
+    address::set_polls_counted(true);
+    COUNTS.store(true, Relaxed);
+}
+
+fn stop_counting() {
+    COUNTS.store(false, Relaxed);
+    let job = job::known();
+    address::set_polls_counted(job.is_some_and(|job| job.is_oversubscribed));
+}
+
+/// Counts a call by which a program may poll the word at an address of this PE.
+#[inline(always)]
+pub fn count(call: Call, word: usize, of: PolledObject) {
+    if COUNTS.load(Relaxed) {
+        count_word(PolledCall { call, word, of });
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn count_word(polled: PolledCall) {
+    // Another thread may count now, or this is a signal handler that has interrupted it.
+    let Ok(mut calls) = CALLS.try_lock() else {
+        return;
+    };
+
+    let is_over = match calls.iter().position(|(other, _)| *other == polled) {
+        Some(i) => {
+            calls[i].1 += 1;
+            calls[i].1 >= REPEATS
+        }
+        None => {
+            calls.push((polled, 1));
+            calls.len() > DIFFERENT
+        }
+    };
+
+    if is_over {
+        let is_loop = calls.iter().any(|(_, n)| *n >= REPEATS);
+        calls.clear();
+        drop(calls);
+        stop_counting();
+        if is_loop {
+            publish(polled);
+        }
+    }
+}
+
+/// Publishes a call that is repeated. Another thread adds its place in the program.
+fn publish(PolledCall { call, word, of }: PolledCall) {
+    let Some(job) = job::known() else { return };
+    let captured = CapturedCall::capture();
+    let at = nanoseconds();
+    let address = std::ptr::with_exposed_provenance::<u8>(word);
+    let poll = Poll {
+        call: call.to_string(),
+        called_at: None,
+        is_searched: false,
+        at,
+        word: symmetric_location::of_word(job, address, 1).0,
+        of,
+    };
+    status::set_poll(poll);
+    location::in_other_thread(move || {
+        let place = captured.locate().map(|place| place.to_string());
+        status::add_place_of_poll(at, place);
+    });
+}

@@ -25,8 +25,8 @@ use task_support::workspace::Workspace;
 mod network;
 
 /// The routines that are counted on a node, which benches/counts.c calls, and the functions of
-/// benches/counts that make the same operation through the Rust interface: on a peer that is made of
-/// a number, and on one that was stored.
+/// benches/counts that make the same operation through the Rust interface: on a peer that is made
+/// of a number, and on one that was stored.
 const ROUTINES: &[(&str, &[&str])] = &[
     ("shmem_putmem", &["rust_put", "rust_put_stored"]),
     ("shmem_getmem", &["rust_get"]),

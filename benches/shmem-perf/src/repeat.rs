@@ -121,7 +121,8 @@ struct WarmedUp {
 }
 
 /// Runs batches until caches, connections and the CPU's frequency are those of a long run, which
-/// began at `start`. This also finds out how long an operation takes, and so the size of the groups.
+/// began at `start`. This also finds out how long an operation takes, and so the size of the
+/// groups.
 fn warm_up(
     start: Instant,
     limits: &RepeatLimits,

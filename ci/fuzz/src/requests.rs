@@ -1,5 +1,5 @@
-//! libFuzzer on the encoding of requests, their entries and replies, and on the order in which a target
-//! carries requests out.
+//! libFuzzer on the encoding of requests, their entries and replies, and on the order in which a
+//! target carries requests out.
 #![no_main]
 #![allow(unsafe_code)]
 

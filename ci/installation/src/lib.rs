@@ -116,8 +116,8 @@ pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
     install_release(workspace, &release, prefix, &Toolchain::of_system())
 }
 
-/// Installs a build for tests under `prefix`. It is not as fast as a release, but takes less time to
-/// build, since it has no optimization across crates.
+/// Installs a build for tests under `prefix`. It is not as fast as a release, but takes less time
+/// to build, since it has no optimization across crates.
 pub fn quickly_into(workspace: &Workspace, prefix: &Path) -> Result<()> {
     let release = Release::build(workspace, &["build", "--profile", "quick"])?;
     install_release(workspace, &release, prefix, &Toolchain::of_system())

@@ -1,7 +1,7 @@
 //! The man pages of section 3: one for each group of routines, and a link to it for each routine.
 //!
-//! Prototypes are made from the tables of the headers, descriptions from crates/shmem-c/spec/manual.txt. A page
-//! in that file has these parts:
+//! Prototypes are made from the tables of the headers, descriptions from
+//! crates/shmem-c/spec/manual.txt. A page in that file has these parts:
 //! - `# NAME: SECTIONS`: the name of the page, the sections of the standard that it describes, and
 //!   the routines or families of routines without a section, such as extensions;
 //! - a line that summarizes the routines;

@@ -53,8 +53,8 @@ fn listed(sources: &Path) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Compiles the programs, as many at once as there are CPUs. Their functions `main` get other names.
-/// Returns the object files.
+/// Compiles the programs, as many at once as there are CPUs. Their functions `main` get other
+/// names. Returns the object files.
 fn compile(
     workspace: &Workspace,
     names: &[String],
@@ -89,8 +89,8 @@ fn compile(
     Ok(objects)
 }
 
-/// Returns the flags for all files. There are no warnings (-w), since the tests of the programs have
-/// them.
+/// Returns the flags for all files. There are no warnings (-w), since the tests of the programs
+/// have them.
 fn flags(prefix: &Prefix) -> Vec<OsString> {
     let mut words: Vec<OsString> = ["-O1", "-w", "-pthread", "-fPIE"]
         .map(OsString::from)

@@ -1,5 +1,5 @@
-//! `cargo xtask check`: what every change must pass besides the tests: format, lints, structure, and
-//! generated files that are up to date.
+//! `cargo xtask check`: what every change must pass besides the tests: format, lints, structure,
+//! and generated files that are up to date.
 
 use anyhow::{Result, bail};
 use task_support::process;

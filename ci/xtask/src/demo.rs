@@ -1,5 +1,5 @@
-//! `cargo xtask demo`: builds the library and oshrun without optimization, and compiles and runs two
-//! programs with them. It needs only Rust and a C compiler.
+//! `cargo xtask demo`: builds the library and oshrun without optimization, and compiles and runs
+//! two programs with them. It needs only Rust and a C compiler.
 
 use std::fs;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! `cargo xtask`: the tasks of this repository beyond compiling it, such as tests, installation and
 //! releases.
 //!
-//! A task calls programs (cargo, compilers, oshrun) and reports; it does not depend on the library's
-//! code. What a new user calls first is here: this program depends on little, so that it is built
-//! in seconds. Other tasks are [programs of their own](programs).
+//! A task calls programs (cargo, compilers, oshrun) and reports; it does not depend on the
+//! library's code. What a new user calls first is here: this program depends on little, so that it
+//! is built in seconds. Other tasks are [programs of their own](programs).
 #![forbid(unsafe_code)]
 
 mod bindings;

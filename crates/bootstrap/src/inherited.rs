@@ -150,7 +150,8 @@ fn kill_at_end_of(pipe: OwnedFd) {
     let own = std::process::id() as libc::c_int;
     let release = rustix::system::uname();
     // The receiver and the signal are set before signals are requested, which otherwise would go to
-    // nobody. If the kernel refuses one of these calls, as in a sandbox, only the launcher ends PEs.
+    // nobody. If the kernel refuses one of these calls, as in a sandbox, only the launcher ends
+    // PEs.
     if reports_last_writers(&release.release().to_string_lossy())
         && set(libc::F_SETOWN, own) == 0
         && set(F_SETSIG, libc::SIGKILL) == 0

@@ -416,8 +416,8 @@ pub fn is_managed() -> bool {
     route.is_ok_and(|route| route != JoinRoute::Alone) || meeting::is_attended()
 }
 
-/// Returns true if the environment shows `oshrun`, another launcher or a meeting, also one that this
-/// process cannot join. Takes nothing from the environment.
+/// Returns true if the environment shows `oshrun`, another launcher or a meeting, also one that
+/// this process cannot join. Takes nothing from the environment.
 pub fn has_launcher() -> bool {
     let route = detect::route(Protocol::Any, &lookup, inherited::is_socket);
     lookup(env::SOCKET).is_some() || !matches!(route, Ok(JoinRoute::Alone))

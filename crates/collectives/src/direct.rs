@@ -1,5 +1,5 @@
-//! Direct plans, best for members that access each other's memory by loads and stores: each combines
-//! data from the sources of the others, without receive buffers in between.
+//! Direct plans, best for members that access each other's memory by loads and stores: each
+//! combines data from the sources of the others, without receive buffers in between.
 //!
 //! R. L. Graham, G. Shipman: MPI support for multi-core architectures: Optimized shared memory
 //! collectives. Recent Advances in Parallel Virtual Machine and Message Passing Interface

@@ -4,8 +4,8 @@
 //! A thread writes its wait into the status once the wait is long (`sync::long_wait`), and removes
 //! it when the wait ends. So calls that end sooner cost nothing. [`machine`] reads the statuses of
 //! all PEs of the machine, [`polled_calls`] publishes a call that the program repeats instead of
-//! waiting. `rushmem_explain::status_slot` has the format of the slot, from which a reader gets a whole
-//! status or none without the help of this PE.
+//! waiting. `rushmem_explain::status_slot` has the format of the slot, from which a reader gets a
+//! whole status or none without the help of this PE.
 
 pub mod machine;
 pub mod polled_calls;

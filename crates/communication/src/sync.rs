@@ -1,7 +1,7 @@
-//! The means by which PEs wait for each other: the wait of a thread ([`backoff`]), what becomes of a
-//! long one ([`long_wait`], [`finalizing`]), signals between the members of a team, mailboxes, and the
-//! turns of threads at a lock. This module knows neither `Team` nor the collectives, which are built
-//! on it.
+//! The means by which PEs wait for each other: the wait of a thread ([`backoff`]), what becomes of
+//! a long one ([`long_wait`], [`finalizing`]), signals between the members of a team, mailboxes,
+//! and the turns of threads at a lock. This module knows neither `Team` nor the collectives, which
+//! are built on it.
 
 pub mod backoff;
 pub mod finalizing;

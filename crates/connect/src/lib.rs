@@ -7,9 +7,9 @@
 //!
 //! **A relay gains nothing.** A process between two others can pass on their handshake, but learns
 //! neither the secret nor the keys of their session, since both are derived from the secret and
-//! are not sent. So it can end or delay a sealed connection, but cannot read or change it. A stream that
-//! is not sealed, as that of the TCP transport, is bound to the address of the end that accepts:
-//! a claim made to the address of a relay is refused at any other address.
+//! are not sent. So it can end or delay a sealed connection, but cannot read or change it. A stream
+//! that is not sealed, as that of the TCP transport, is bound to the address of the end that
+//! accepts: a claim made to the address of a relay is refused at any other address.
 #![forbid(unsafe_code)]
 
 mod attempts;

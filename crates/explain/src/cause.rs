@@ -83,8 +83,8 @@ pub fn stopped(graph: &Graph) -> Vec<Cause> {
 }
 
 /// Finds PEs for which others wait, and that do not just wait in the library: they are before the
-/// end of `shmem_init`, sleep, compute (perhaps while another thread waits), repeat a call, or are on
-/// other hosts.
+/// end of `shmem_init`, sleep, compute (perhaps while another thread waits), repeat a call, or are
+/// on other hosts.
 pub fn outside(graph: &Graph) -> Vec<Cause> {
     use Situation::{Computes, Elsewhere, NoStatus, Polls, Sleeps, Starting, Uninitialized};
     let kind = |of: &Pe| match of.situation {

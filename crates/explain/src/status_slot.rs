@@ -26,8 +26,8 @@ const WORD: usize = size_of::<u64>();
 /// Bytes that an encoded status may have.
 const ROOM: usize = STATUS_BYTES - 2 * WORD;
 
-/// The number of times that a reader copies the slot before it gives up. A PE writes its status when
-/// its stage changes or a wait is long, so few copies overlap a write.
+/// The number of times that a reader copies the slot before it gives up. A PE writes its status
+/// when its stage changes or a wait is long, so few copies overlap a write.
 const COPIES: usize = 100;
 
 /// Returns true if the status fits its slot as it is.

@@ -346,8 +346,8 @@ impl Allocator {
         Ok(block.nbytes)
     }
 
-    /// Returns the block that starts at an address. dlmalloc must not follow what a store beyond the
-    /// end of a block has written, so the heads of the block's chunk and of the next one are
+    /// Returns the block that starts at an address. dlmalloc must not follow what a store beyond
+    /// the end of a block has written, so the heads of the block's chunk and of the next one are
     /// checked.
     fn intact(&self, start: *mut u8) -> Result<Block, Unusable> {
         let block = self

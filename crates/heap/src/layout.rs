@@ -37,8 +37,8 @@ impl Layout {
                 .checked_next_multiple_of(PAGE)?,
         };
 
-        // An unused page separates the parts. The internal area begins at a page of the heap's size,
-        // so that all of the heap's last page can be mapped from another file.
+        // An unused page separates the parts. The internal area begins at a page of the heap's
+        // size, so that all of the heap's last page can be mapped from another file.
         let internal_offset = heap_bytes
             .checked_add(PAGE)?
             .checked_next_multiple_of(page.nbytes())?;

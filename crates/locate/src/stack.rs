@@ -24,8 +24,8 @@ const STOP: c_int = 4;
 /// A frame of the stack of the calling thread.
 #[derive(Clone, Copy, Debug)]
 pub struct VisitedFrame {
-    /// The address of an instruction of the frame: the one behind its call of the next frame, or the
-    /// one that a signal has interrupted.
+    /// The address of an instruction of the frame: the one behind its call of the next frame, or
+    /// the one that a signal has interrupted.
     pub address: usize,
     /// True if a signal has interrupted the frame there.
     pub is_interrupted: bool,

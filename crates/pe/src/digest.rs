@@ -1,5 +1,5 @@
-//! Digests of numbers, texts and stacks (FNV-1a): for tags of messages, for names, and for comparing
-//! values that must be equal on all PEs. Inputs can be constructed that collide.
+//! Digests of numbers, texts and stacks (FNV-1a): for tags of messages, for names, and for
+//! comparing values that must be equal on all PEs. Inputs can be constructed that collide.
 
 /// The digest of the bytes that were added.
 #[derive(Clone, Copy, Debug)]

@@ -15,8 +15,8 @@ pub mod statics;
 pub mod symmetric_location;
 pub mod visibility;
 
-/// The atomics of [`visibility`]. The models in `ci/loom` compile that file with loom's atomics under
-/// this name.
+/// The atomics of [`visibility`]. The models in `ci/loom` compile that file with loom's atomics
+/// under this name.
 mod primitive {
     pub(super) use std::sync::atomic::{Ordering, fence};
 }

@@ -1,6 +1,6 @@
 //! The routines of the standard and of extensions, one module per chapter. Collectives are in
-//! `coll`, fence and quiet in `rushmem_communication`, initialization in `start` and finalization in
-//! `exit`.
+//! `coll`, fence and quiet in `rushmem_communication`, initialization in `start` and finalization
+//! in `exit`.
 
 pub mod amo;
 pub(crate) mod cray;

@@ -1,6 +1,6 @@
 //! The Fortran routines of Rushmem: those of OpenSHMEM 1.4, the last version that specifies them,
-//! and a few of other libraries (crates/shmem-c/spec/fortran.csv). The bodies read their arguments and call the
-//! same functions of the runtime as the C functions do.
+//! and a few of other libraries (crates/shmem-c/spec/fortran.csv). The bodies read their arguments
+//! and call the same functions of the runtime as the C functions do.
 //!
 //! Fortran compilers look for `SHMEM_PUT8` under the symbol `shmem_put8_`: gfortran, flang, ifx,
 //! nvfortran and Cray's do so by default. Every symbol here has exactly one underscore at the end,

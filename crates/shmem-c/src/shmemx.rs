@@ -1,5 +1,6 @@
-//! Extensions of vendors, as `shmemx.h` declares them. crates/shmem-c/spec/extensions.csv lists the extensions
-//! of all vendors with their origins, crates/shmem-c/spec/shmemx.csv those that are implemented.
+//! Extensions of vendors, as `shmemx.h` declares them. crates/shmem-c/spec/extensions.csv lists the
+//! extensions of all vendors with their origins, crates/shmem-c/spec/shmemx.csv those that are
+//! implemented.
 
 mod coll;
 pub(crate) mod counters;

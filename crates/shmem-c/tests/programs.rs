@@ -459,8 +459,8 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     job.run().assert_ok(n);
 }
 
-/// The programs of docs/c.md, in crates/shmem-c/examples. They check their results, and one PE prints
-/// one line that begins with the number of PEs.
+/// The programs of docs/c.md, in crates/shmem-c/examples. They check their results, and one PE
+/// prints one line that begins with the number of PEs.
 const GUIDE: [&str; 5] = [
     "heat.c",
     "histogram.c",

@@ -1,5 +1,5 @@
-//! A hash table into which all PEs insert at the same time: a PE claims a slot by compare-and-exchange,
-//! and adds to its value atomically.
+//! A hash table into which all PEs insert at the same time: a PE claims a slot by
+//! compare-and-exchange, and adds to its value atomically.
 
 use shmem::{Atomic, Peer, Shmem, SymArray};
 

@@ -1,5 +1,6 @@
 //! Two pipelines through all PEs, one in each direction, on one thread: while one waits, the other
-//! continues. A block and the signal that it has come are one put. Each PE has room for a few blocks.
+//! continues. A block and the signal that it has come are one put. Each PE has room for a few
+//! blocks.
 
 use shmem::{Peer, Shmem, Signal, SymArray, SymBox, SymSlice, block_on};
 use std::future::poll_fn;

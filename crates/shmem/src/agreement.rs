@@ -53,9 +53,9 @@ impl EnteredStep {
         EnteredStep { call, number }
     }
 
-    /// Ends the job with a message unless the next PE takes the same step: with `differs` if that PE
-    /// takes a step of this kind with other values, otherwise with `is_elsewhere`. After the barrier
-    /// that the caller enters next, all PEs have compared, so all take the same step.
+    /// Ends the job with a message unless the next PE takes the same step: with `differs` if that
+    /// PE takes a step of this kind with other values, otherwise with `is_elsewhere`. After the
+    /// barrier that the caller enters next, all PEs have compared, so all take the same step.
     pub(crate) fn compare(self, step: AgreementStep, differs: &str, is_elsewhere: &str) {
         let EnteredStep { call, number } = self;
         let own = match step {

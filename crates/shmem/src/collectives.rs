@@ -160,10 +160,10 @@ impl<C: Threads> Team<'_, C> {
         unsafe { collectives::alltoalls(call, team, to, from, dst, sst, nelems, bytes) };
     }
 
-    /// Works as [`all_to_all_into`](Self::all_to_all_into), for blocks whose lengths differ: block `l` of member
-    /// `k` is copied to `dest` of member `l`, from the element `dest_offsets[k]` of member `l` on
-    /// (`shmemx_alltoallv`, an extension). Returns the number of elements received from each
-    /// member.
+    /// Works as [`all_to_all_into`](Self::all_to_all_into), for blocks whose lengths differ: block
+    /// `l` of member `k` is copied to `dest` of member `l`, from the element `dest_offsets[k]` of
+    /// member `l` on (`shmemx_alltoallv`, an extension). Returns the number of elements received
+    /// from each member.
     ///
     /// The job ends with a message if a block does not fit. Blocks received from two members must
     /// not overlap.
@@ -208,10 +208,10 @@ impl<C: Threads> Team<'_, C> {
     }
 
     /// Exchanges adjacent blocks whose lengths differ: the first `counts[0]` elements of `source`
-    /// are for member 0, the next `counts[1]` for member 1, and so on. Stores the blocks received in
-    /// `dest` one after the other, in the order of the members, and returns the number of elements
-    /// received (`shmemx_alltoallv_packed`, an extension). `dest` has the same length on all
-    /// members.
+    /// are for member 0, the next `counts[1]` for member 1, and so on. Stores the blocks received
+    /// in `dest` one after the other, in the order of the members, and returns the number of
+    /// elements received (`shmemx_alltoallv_packed`, an extension). `dest` has the same length on
+    /// all members.
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -348,9 +348,9 @@ impl<C: Threads> Team<'_, C> {
     /// Combines `source` of the members before this one element by element, and stores the results
     /// in `dest` (`shmem_sum_exscan`, §9.10.10). On the first member they are the operator's
     /// identity: zero for [`Sum`](crate::Sum), [`Or`](crate::Or) and [`Xor`](crate::Xor), one for
-    /// [`Prod`](crate::Prod), all bits for [`And`](crate::And), and the least and the greatest value
-    /// of the type for [`Max`](crate::Max) and [`Min`](crate::Min), infinite ones for floating-point
-    /// numbers.
+    /// [`Prod`](crate::Prod), all bits for [`And`](crate::And), and the least and the greatest
+    /// value of the type for [`Max`](crate::Max) and [`Min`](crate::Min), infinite ones for
+    /// floating-point numbers.
     #[doc(alias = "shmem_sum_exscan")]
     #[track_caller]
     pub fn exclusive_scan_into<T: PlainData, O: Operator<T>>(

@@ -12,10 +12,11 @@ use std::marker::PhantomData;
 
 /// A stream of operations on the PEs of one team, numbered as in that team (`shmem_ctx_t`, §9.5).
 ///
-/// A [`Shmem`](crate::Shmem) dereferences to the default context (`SHMEM_CTX_DEFAULT`), which numbers
-/// PEs as the world team does. Others are made by [`Team::context`] and by [`ContextOptions`], and
-/// destroyed when they are dropped, which completes the operations issued on them
-/// (`shmem_ctx_destroy`, §9.5.3). Operations are issued on a context by its [peers](Self::pe).
+/// A [`Shmem`](crate::Shmem) dereferences to the default context (`SHMEM_CTX_DEFAULT`), which
+/// numbers PEs as the world team does. Others are made by [`Team::context`] and by
+/// [`ContextOptions`], and destroyed when they are dropped, which completes the operations issued
+/// on them (`shmem_ctx_destroy`, §9.5.3). Operations are issued on a context by its
+/// [peers](Self::pe).
 #[doc(alias = "shmem_ctx_t")]
 #[doc(alias = "shmem_ctx_destroy")]
 pub struct Context<'t, C: Threads = Local> {
@@ -91,8 +92,8 @@ impl<C: Threads> Context<'_, C> {
     }
 
     /// Completes all operations issued on this context: puts are visible at their targets, and the
-    /// data of gets are in their destinations (`shmem_ctx_quiet`, §9.12.2). [`Peer::quiet`] completes
-    /// those to one PE.
+    /// data of gets are in their destinations (`shmem_ctx_quiet`, §9.12.2). [`Peer::quiet`]
+    /// completes those to one PE.
     ///
     /// [`Peer::quiet`]: crate::Peer::quiet
     #[doc(alias = "shmem_quiet")]
@@ -103,7 +104,8 @@ impl<C: Threads> Context<'_, C> {
     }
 }
 
-/// The expected use of a context (§9.5.1), by which [`create`](Self::create) makes one. It is a hint.
+/// The expected use of a context (§9.5.1), by which [`create`](Self::create) makes one. It is a
+/// hint.
 ///
 /// ```standalone_crate
 /// let shmem = shmem::init();

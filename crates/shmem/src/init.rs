@@ -18,8 +18,8 @@ pub fn init() -> Shmem {
     entered.unwrap_or_else(|error| unreachable!("no level is lower: {error}"))
 }
 
-/// Initializes the library for use by all threads (`shmem_init_thread` with `SHMEM_THREAD_MULTIPLE`,
-/// §9.2.1). Collective over all PEs.
+/// Initializes the library for use by all threads (`shmem_init_thread` with
+/// `SHMEM_THREAD_MULTIPLE`, §9.2.1). Collective over all PEs.
 ///
 /// # Errors
 /// If the library is, or was before, initialized at a lower level.
@@ -59,8 +59,8 @@ impl<'a> Init<'a> {
 
     /// This process is PE `rank` of the job of `n_ranks` PEs that has this id
     /// (`shmemx_init_attr`). Returns to the program when all processes of the job have joined. The
-    /// job ends with a message if one of them does not join in time (`SHMEM_JOIN_LIMIT`), or has the
-    /// rank of another one.
+    /// job ends with a message if one of them does not join in time (`SHMEM_JOIN_LIMIT`), or has
+    /// the rank of another one.
     ///
     /// Under `oshrun`, which starts the job then, the rank and the number of PEs must be those of
     /// `oshrun`.
@@ -72,8 +72,8 @@ impl<'a> Init<'a> {
         self
     }
 
-    /// Initializes the library for use by this thread (`shmem_init_thread`, §9.2.1). Collective over
-    /// all PEs.
+    /// Initializes the library for use by this thread (`shmem_init_thread`, §9.2.1). Collective
+    /// over all PEs.
     ///
     /// # Errors
     /// If the library is, or was before, initialized at a lower level.
@@ -87,8 +87,8 @@ impl<'a> Init<'a> {
         job::enter(call!("Init::start"), level, self.place)
     }
 
-    /// Initializes the library for use by all threads (`shmem_init_thread`, §9.2.1). Collective over
-    /// all PEs.
+    /// Initializes the library for use by all threads (`shmem_init_thread`, §9.2.1). Collective
+    /// over all PEs.
     ///
     /// # Errors
     /// If the library is, or was before, initialized at a lower level.

@@ -232,8 +232,8 @@ impl<C: Threads> Shmem<C> {
         }
     }
 
-    /// Finalizes the library, if this is the last handle (`shmem_finalize`, §9.1.4). Collective over
-    /// all PEs, and completes the operations of all.
+    /// Finalizes the library, if this is the last handle (`shmem_finalize`, §9.1.4). Collective
+    /// over all PEs, and completes the operations of all.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();

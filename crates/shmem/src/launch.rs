@@ -70,8 +70,8 @@ impl Termination for JobStatus {
 /// this machine. Each of these processes calls `main`, comes to this call, initializes the library
 /// and calls `program`, and then exits; so the code after this call runs in this process alone,
 /// which is no PE. Meanwhile this process prints the lines of the PEs, passes SIGINT and SIGTERM on
-/// to them, and waits for them. PE 0 has its standard input. If this process is killed, the PEs are,
-/// too.
+/// to them, and waits for them. PE 0 has its standard input. If this process is killed, the PEs
+/// are, too.
 ///
 /// Started by `oshrun` or another launcher, the process is a PE of that job, and starts no others.
 ///
@@ -85,10 +85,10 @@ impl Termination for JobStatus {
 /// ```
 ///
 /// # Panics
-/// If `n` is 0, if this process has called it before, if the thread is not the one of `main` (a test
-/// is a [`shmem::test!`](crate::test!) instead), if the program's file was deleted or replaced since
-/// the start of this process, or if processes cannot be started. Under a launcher the job ends with
-/// a message if it has another number of PEs.
+/// If `n` is 0, if this process has called it before, if the thread is not the one of `main` (a
+/// test is a [`shmem::test!`](crate::test!) instead), if the program's file was deleted or replaced
+/// since the start of this process, or if processes cannot be started. Under a launcher the job
+/// ends with a message if it has another number of PEs.
 #[track_caller]
 pub fn launch(n: usize, program: impl FnOnce(Shmem)) -> JobStatus {
     static CALLED: AtomicBool = AtomicBool::new(false);
@@ -302,8 +302,8 @@ fn file_of_program() -> io::Result<PathBuf> {
     )))
 }
 
-/// Prints what comes from `pipe` by whole lines, so that lines of PEs are not mixed, in a thread that
-/// has a clone of `sender` until the end.
+/// Prints what comes from `pipe` by whole lines, so that lines of PEs are not mixed, in a thread
+/// that has a clone of `sender` until the end.
 fn print_lines<W: Write + 'static>(
     pipe: Option<impl Read + Send + 'static>,
     output: fn() -> W,

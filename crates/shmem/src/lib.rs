@@ -21,8 +21,8 @@
 //! PE 2 heard from PE 1
 //! ```
 //!
-//! [`launch`] starts the program again as four PEs. A program that calls [`init`] instead is a PE of
-//! the job that `oshrun`, `srun` or `mpirun` starts. Both give it a [`Shmem`], the handle of the
+//! [`launch`] starts the program again as four PEs. A program that calls [`init`] instead is a PE
+//! of the job that `oshrun`, `srun` or `mpirun` starts. Both give it a [`Shmem`], the handle of the
 //! library. After its drop, the exit finalizes the library. All else borrows it: symmetric objects
 //! ([`SymBox`], [`SymArray`], [`SymStatic`]), teams ([`Team`]), contexts ([`Context`]) and peers
 //! ([`Peer`]).
@@ -55,8 +55,8 @@
 //! [epoch](SymArray::epoch), in which no other PE can access the elements, lends them as a
 //! `&mut [T]`.
 //!
-//! **Why this is sound.** A `Sym` is an `UnsafeCell` that hides its cell, has no constructor, and is
-//! accessed by the runtime's local functions alone: by atomic operations, and by copies that are
+//! **Why this is sound.** A `Sym` is an `UnsafeCell` that hides its cell, has no constructor, and
+//! is accessed by the runtime's local functions alone: by atomic operations, and by copies that are
 //! opaque to the compiler. Of a reference to an `UnsafeCell` the compiler assumes its address and
 //! nothing of the bytes, as of a `&AtomicU64` in memory that processes share. Operations of other
 //! PEs, and of the threads of the library that carry them out, are accesses of the same kind. All
@@ -73,8 +73,8 @@
 //! # Collectives
 //!
 //! Collectives are methods of [`Team`]: on values that are passed and returned
-//! ([`Team::all_reduce`], [`Team::all_gather`], [`Team::exclusive_scan`]), and on symmetric memory as
-//! in C ([`Team::all_reduce_into`], [`Team::all_to_all_into`]), source before destination. An
+//! ([`Team::all_reduce`], [`Team::all_gather`], [`Team::exclusive_scan`]), and on symmetric memory
+//! as in C ([`Team::all_reduce_into`], [`Team::all_to_all_into`]), source before destination. An
 //! [`Operator`] is a type, so that a sum of pointers does not compile.
 //!
 //! # Threads
@@ -87,9 +87,9 @@
 //!
 //! - A failure that a program can handle is a [`Result`], which is the same on all members of a
 //!   collective, so `?` leaves no PE waiting.
-//! - A wrong argument that the types cannot exclude (a PE that does not exist, a range out of bounds,
-//!   other lengths) panics at the line of the call, with a message that names the call, the argument
-//!   and the remedy.
+//! - A wrong argument that the types cannot exclude (a PE that does not exist, a range out of
+//!   bounds, other lengths) panics at the line of the call, with a message that names the call, the
+//!   argument and the remedy.
 //! - What is nobody's argument ends the job with one message: a PE that is lost, PEs that disagree
 //!   in a collective.
 //!
@@ -99,10 +99,10 @@
 //!
 //! # Versions
 //!
-//! The crate follows Semantic Versioning. Traits are sealed, and `bytemuck` 1 is the only other crate
-//! in its interface. It needs the Rust version that `Cargo.toml` names, which is at least six months
-//! old; a newer one is asked for in a minor version only. The `oshrun` that starts a program has the
-//! same version as the crate.
+//! The crate follows Semantic Versioning. Traits are sealed, and `bytemuck` 1 is the only other
+//! crate in its interface. It needs the Rust version that `Cargo.toml` names, which is at least six
+//! months old; a newer one is asked for in a minor version only. The `oshrun` that starts a program
+//! has the same version as the crate.
 //!
 //! This crate only forwards calls; the runtime carries them out.
 

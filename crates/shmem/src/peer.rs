@@ -129,8 +129,8 @@ impl ScopePeer<'_> {
 /// | [`SymSlice`] of [`Atomic`](crate::Atomic) | `load_each`, `load_into`, `store_each`, `fill` |
 /// | [`Sym`] of [`Signal`](crate::Signal) | `set`, `add` |
 ///
-/// With a peer of a [scope](Context::scope), `put`, `get`, `put_with` and the atomic operations whose
-/// names end in `_into` are complete at the end of the scope.
+/// With a peer of a [scope](Context::scope), `put`, `get`, `put_with` and the atomic operations
+/// whose names end in `_into` are complete at the end of the scope.
 pub struct Remote<'v, V: ?Sized, P> {
     view: &'v V,
     peer: P,

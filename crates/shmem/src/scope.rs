@@ -156,8 +156,8 @@ impl<'scope, T: AtomicValue> Remote<'scope, Sym<Atomic<T>>, ScopePeer<'scope>> {
         unsafe { amo::fetch_nbi(call!("load_into"), context, value, at, pe) }
     }
 
-    /// Writes `new` if the value is `current`. Stores the old value to `old` by the end of the scope
-    /// (`shmem_atomic_compare_swap_nbi`, §9.7.2.2).
+    /// Writes `new` if the value is `current`. Stores the old value to `old` by the end of the
+    /// scope (`shmem_atomic_compare_swap_nbi`, §9.7.2.2).
     #[doc(alias = "shmem_atomic_compare_swap_nbi")]
     #[inline]
     pub fn compare_exchange_into(self, current: T, new: T, old: &'scope mut T)

@@ -30,8 +30,9 @@ use std::str::FromStr;
 pub struct UniqueId([u8; setup::UNIQUE_ID_BYTES]);
 
 impl UniqueId {
-    /// Makes an id (`shmemx_get_uniqueid`), for [`Init::by_id`](crate::Init::by_id). A thread of this process serves the processes that join
-    /// the job, so this process must live as long as the job; it need not be one of its PEs.
+    /// Makes an id (`shmemx_get_uniqueid`), for [`Init::by_id`](crate::Init::by_id). A thread of
+    /// this process serves the processes that join the job, so this process must live as long as
+    /// the job; it need not be one of its PEs.
     ///
     /// # Errors
     /// If this process cannot listen at any address.

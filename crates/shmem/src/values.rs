@@ -99,8 +99,8 @@ impl<C: Threads> Team<'_, C> {
     }
 
     /// Returns the combined values of the members before this one; on the first member the
-    /// operator's identity, as [`exclusive_scan_into`](Self::exclusive_scan_into) (§9.10.10). If the
-    /// value is a number of elements, the sum is the index of this member's first element.
+    /// operator's identity, as [`exclusive_scan_into`](Self::exclusive_scan_into) (§9.10.10). If
+    /// the value is a number of elements, the sum is the index of this member's first element.
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();

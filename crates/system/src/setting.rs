@@ -163,8 +163,8 @@ pub fn environment(name: &str) -> Option<String> {
     Some(std::env::var_os(name)?.to_string_lossy().into_owned())
 }
 
-/// The environments that [`replace_environment`] has made, each a list of strings. They are never freed,
-/// since a thread may go on reading one that was replaced. The list keeps LeakSanitizer from
+/// The environments that [`replace_environment`] has made, each a list of strings. They are never
+/// freed, since a thread may go on reading one that was replaced. The list keeps LeakSanitizer from
 /// reporting them.
 static OURS: Mutex<Vec<Box<[AtomicPtr<c_char>]>>> = Mutex::new(Vec::new());
 

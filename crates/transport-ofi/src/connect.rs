@@ -1,5 +1,5 @@
-//! The addresses and keys that PEs publish, in the encoding of this provider, and the check that two
-//! PEs fit together.
+//! The addresses and keys that PEs publish, in the encoding of this provider, and the check that
+//! two PEs fit together.
 
 use crate::fabric::{Fabric, RawKey};
 use crate::probe;

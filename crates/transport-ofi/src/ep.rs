@@ -74,8 +74,8 @@ pub(crate) enum PostStatus {
     /// The operation is in flight.
     Started,
     /// Not started; the caller tries again after a poll. libfabric has no room (FI_EAGAIN), no cell
-    /// is free, the PE is not connected yet, or an attempt to reach it was refused and a pause is not
-    /// over.
+    /// is free, the PE is not connected yet, or an attempt to reach it was refused and a pause is
+    /// not over.
     Again,
 }
 
@@ -102,8 +102,8 @@ pub(crate) struct FiEndpoint {
     staging: ManuallyDrop<CellBlock>,
     free: Vec<u32>,
     /// For each PE, the number of operations that may still begin, if it is positive: `CONNECTED`
-    /// minus those in flight. Otherwise none may begin, since the PE is unconnected or an attempt to
-    /// reach it was refused, and the number is minus those in flight.
+    /// minus those in flight. Otherwise none may begin, since the PE is unconnected or an attempt
+    /// to reach it was refused, and the number is minus those in flight.
     room: Vec<i32>,
     connections: Connections,
     /// The number of receives that wait for a message.

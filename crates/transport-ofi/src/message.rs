@@ -1,6 +1,6 @@
 //! The messages between PEs over libfabric: a head of fixed length, which has a request or a reply,
-//! and a body: the entries and the attached data of the request, or long results. The head starts with the tag of the job;
-//! messages with another tag are ignored.
+//! and a body: the entries and the attached data of the request, or long results. The head starts
+//! with the tag of the job; messages with another tag are ignored.
 
 use rushmem_transport::Pe;
 use rushmem_transport::engine::message::{self, Reply, Request};

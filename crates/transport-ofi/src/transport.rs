@@ -19,8 +19,8 @@ use rushmem_transport::{
 use std::io;
 use std::sync::Arc;
 
-/// Returns two words that are derived from the job's secret: the tag of messages, and the random number
-/// from which the keys of registrations start. They are sent, and do not reveal the secret.
+/// Returns two words that are derived from the job's secret: the tag of messages, and the random
+/// number from which the keys of registrations start. They are sent, and do not reveal the secret.
 fn words(secret: &[u8; 32]) -> [u64; 2] {
     let derived = Secret::from(*secret).derive("libfabric", &[]);
     let (words, _) = derived.bytes().as_chunks::<8>();

@@ -101,8 +101,8 @@ impl OfiWire {
     }
 
     /// Works as [`write`](Wire::write), without injection. `copies` says that the data are copied
-    /// to a cell first. Computes the remote address again instead of taking it as an argument: so the
-    /// caller's injected path keeps it in registers.
+    /// to a cell first. Computes the remote address again instead of taking it as an argument: so
+    /// the caller's injected path keeps it in registers.
     #[inline(never)]
     fn write_uninjected(
         &mut self,

@@ -105,12 +105,14 @@ pub(crate) fn by_route(peer: &[SocketAddr]) -> Vec<SocketAddr> {
     in_order(&own, reachable.collect())
 }
 
-/// Returns these addresses of a peer in the order to try them, given the interfaces of this machine.
+/// Returns these addresses of a peer in the order to try them, given the interfaces of this
+/// machine.
 fn in_order(own: &[Interface], mut peer: Vec<SocketAddr>) -> Vec<SocketAddr> {
     peer.sort_by_key(|address| rank(own, address.ip()));
 
     // Many machines give the same address to a bridge for containers. There a process of another
-    // user of this machine may listen, and the proof of a PE is about this address on both machines.
+    // user of this machine may listen, and the proof of a PE is about this address on both
+    // machines.
     let is_elsewhere = peer.first().is_some_and(|near| rank(own, near.ip()) < OWN);
     if is_elsewhere {
         peer.retain(|address| rank(own, address.ip()) < OWN);

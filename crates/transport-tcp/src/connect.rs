@@ -256,8 +256,8 @@ mod tests {
     use std::os::fd::OwnedFd;
     use std::thread;
 
-    /// Connects to a process that greets with this version, perhaps waits for a claim, and closes the
-    /// connection without reading one.
+    /// Connects to a process that greets with this version, perhaps waits for a claim, and closes
+    /// the connection without reading one.
     fn dropped(version: u8, waits_for_a_claim: bool) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let socket = listener.local_addr().expect("its address");

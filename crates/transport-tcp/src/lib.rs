@@ -6,8 +6,8 @@
 //!
 //! - `transport` opens the sockets; `wire` starts the operations of contexts, which the `engine` of
 //!   `rushmem-transport` orders, batches and completes;
-//! - `progress` is the driver of the service thread; `service` serves peers, and `expected` predicts
-//!   which peer sends next;
+//! - `progress` is the driver of the service thread; `service` serves peers, and `expected`
+//!   predicts which peer sends next;
 //! - `shared` is the state that all wires share: the peers and the connections to them; `connect`
 //!   makes connections, and `establishment` ensures that two PEs have only one;
 //! - `receiving` has the segments, replies and buffers that connections need to receive, and writes
@@ -20,10 +20,10 @@
 //! - `addresses` has the addresses of this PE and orders those of a peer; `settings` has the limits
 //!   and variables, `sys` the system calls.
 //!
-//! Limits: connections are not encrypted, and only the handshake is signed (`rushmem-connect`). A connection that
-//! breaks ends the job. The kernel's zero-copy sends are not used. A child of `fork` that executes
-//! no other program inherits the sockets: it must not use the library, and while it lives only the
-//! launcher reports its parent's death to peers.
+//! Limits: connections are not encrypted, and only the handshake is signed (`rushmem-connect`). A
+//! connection that breaks ends the job. The kernel's zero-copy sends are not used. A child of
+//! `fork` that executes no other program inherits the sockets: it must not use the library, and
+//! while it lives only the launcher reports its parent's death to peers.
 
 mod addresses;
 mod connect;

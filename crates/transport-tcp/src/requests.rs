@@ -10,8 +10,8 @@ use rushmem_transport::engine::message::{REPLY, REQUEST, Reply};
 use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::{DestBuf, LocalBuf, Pe, RemoteAddr, SourceBuf, mem};
 
-/// Maximum number of unanswered requests with results that follow the reply. It keeps the bytes of replies that are queued
-/// at the target below the limit at which the target ends the connection.
+/// Maximum number of unanswered requests with results that follow the reply. It keeps the bytes of
+/// replies that are queued at the target below the limit at which the target ends the connection.
 const MAX_ANSWERED: usize = 8;
 
 /// The destination of an answer.

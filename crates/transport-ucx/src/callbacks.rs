@@ -240,8 +240,8 @@ impl CallbackSlot {
 
     /// Stores what UCX reads of a message until it is sent, and returns the header and the data for
     /// UCX. Few entries are in the header, and the data are those that the first one attaches; UCX
-    /// sends a header alone faster than one with data. Many entries are the data; then another buffer
-    /// is left in `entries`.
+    /// sends a header alone faster than one with data. Many entries are the data; then another
+    /// buffer is left in `entries`.
     pub(crate) fn keep_message(
         &self,
         callbacks: &CallbackState,
@@ -307,8 +307,8 @@ impl CallbackSlot {
     }
 }
 
-/// A request of UCX for which a call waits. When this is dropped, the request is freed, and the slot
-/// of its operation is released if UCX does not use it any more.
+/// A request of UCX for which a call waits. When this is dropped, the request is freed, and the
+/// slot of its operation is released if UCX does not use it any more.
 pub(crate) struct AwaitedRequest {
     pub(crate) request: UcpRequest,
     pub(crate) slot: Option<Rc<CallbackSlot>>,

@@ -263,8 +263,8 @@ impl SentReply {
     }
 }
 
-/// Returns the request of a message, and its contents: the entries are the rest of the header, or the
-/// data if the header has none. UCX may keep only attached data at the sender.
+/// Returns the request of a message, and its contents: the entries are the rest of the header, or
+/// the data if the header has none. UCX may keep only attached data at the sender.
 fn decode<'a>(
     header: &'a [u8],
     data: ReceivedData<'a>,

@@ -66,10 +66,10 @@ pub(crate) const BATCH_NBYTES: usize = 4096;
 /// not.
 pub(crate) const SESSION_BATCH_NBYTES: usize = 32 << 10;
 
-/// Every event that may end a wait also ends its sleep. Threads that poll more than 10 times within the shortest sleep of the service thread, or
-/// a quarter as often in longer ones, count as waiting; others compute and rarely call the library.
-/// While threads sleep, calls request no flush by the service thread, since most calls leave
-/// operations unfinished.
+/// Every event that may end a wait also ends its sleep. Threads that poll more than 10 times within
+/// the shortest sleep of the service thread, or a quarter as often in longer ones, count as
+/// waiting; others compute and rarely call the library. While threads sleep, calls request no flush
+/// by the service thread, since most calls leave operations unfinished.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     sleep: UNSIGNALED_SLEEP,
     often: Duration::from_micros(20),

@@ -125,8 +125,8 @@ impl UcxWire {
         move |status| shared.lose_peer(pe, &status_string(ucp, status))
     }
 
-    /// Returns the address of a range of a connected PE in the process of that PE, with the endpoint
-    /// and the key.
+    /// Returns the address of a range of a connected PE in the process of that PE, with the
+    /// endpoint and the key.
     #[inline]
     fn remote(
         &mut self,

@@ -75,8 +75,8 @@ pub trait Endpoint: Send {
     /// When the PE cannot be reached.
     fn amo(&mut self, pe: Pe, request: AmoRequest, old: OldValue) -> Result<u64, Error>;
 
-    /// Puts, then sets or adds to the 8-byte word of the signal. The update is not visible before what it
-    /// [follows](crate::Follows).
+    /// Puts, then sets or adds to the 8-byte word of the signal. The update is not visible before
+    /// what it [follows](crate::Follows).
     ///
     /// # Errors
     /// When the PE cannot be reached.

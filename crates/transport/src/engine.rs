@@ -4,9 +4,9 @@
 //! A provider supplies a [`Wire`], which starts single operations. An [`Origin`] owns a wire and
 //! the state of all operations that were issued over it. Contexts use an origin through an
 //! [`Issuer`], which has its lock. A provider shares one struct among its wires and its service
-//! thread, with a [`NetworkPe`] and [`Peers`](crate::peers::Peers), which implements [`WireNetwork`]
-//! and [`Driver`](service_thread::Driver). `transport-tcp` is an example: see its `shared.rs`,
-//! `progress.rs` and `wire.rs`.
+//! thread, with a [`NetworkPe`] and [`Peers`](crate::peers::Peers), which implements
+//! [`WireNetwork`] and [`Driver`](service_thread::Driver). `transport-tcp` is an example: see its
+//! `shared.rs`, `progress.rs` and `wire.rs`.
 //!
 //! | file | what it has |
 //! |---|---|

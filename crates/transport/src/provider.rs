@@ -258,9 +258,10 @@ impl Caps {
 pub enum EndpointUser {
     /// A context of the program.
     Context,
-    /// The runtime itself. Words of its data may be torn: the runtime announces them by signals, and
-    /// no thread or PE accesses them before. A provider that makes use of this must have an endpoint
-    /// for every context, since a context may share this one where the network has no more.
+    /// The runtime itself. Words of its data may be torn: the runtime announces them by signals,
+    /// and no thread or PE accesses them before. A provider that makes use of this must have an
+    /// endpoint for every context, since a context may share this one where the network has no
+    /// more.
     Runtime,
 }
 

@@ -67,8 +67,8 @@ impl<T> Segments<T> {
         (end <= memory.nbytes as u64).then(|| memory.skip(at.offset as usize).first(nbytes))
     }
 
-    /// Returns the `nbytes` bytes at an address as the source of an operation; `None` if they do not
-    /// lie within the segment.
+    /// Returns the `nbytes` bytes at an address as the source of an operation; `None` if they do
+    /// not lie within the segment.
     #[inline]
     pub fn source(&self, at: RemoteAddr, nbytes: usize) -> Option<SourceBuf> {
         let LocalBuf { base, nbytes } = self.bytes(at, nbytes)?;

@@ -255,8 +255,8 @@ impl Explainer {
 }
 
 impl Collection {
-    /// Returns a snapshot of each PE: completes those that have arrived, and those that are missing,
-    /// by what the messages of the PEs have shown.
+    /// Returns a snapshot of each PE: completes those that have arrived, and those that are
+    /// missing, by what the messages of the PEs have shown.
     fn completed(mut self, server: &Server) -> Vec<PeSnapshot> {
         for pe in 0..server.n_pes() {
             // The snapshots of a loss describe PEs that oshrun has terminated since.

@@ -61,8 +61,8 @@ pub struct InfoFlags {
     #[arg(long, hide = true, value_enum, value_name = "ROLE")]
     pub doctor_pe: Option<Role>,
 
-    /// Print the version, the settings that have a value, and the transports as JSON; with --doctor,
-    /// its findings, without names and addresses of hosts
+    /// Print the version, the settings that have a value, and the transports as JSON; with
+    /// --doctor, its findings, without names and addresses of hosts
     #[arg(long, conflicts_with_all = ["transports", "markdown", "topology"])]
     pub json: bool,
 

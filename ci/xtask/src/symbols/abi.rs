@@ -1,6 +1,6 @@
 //! Compares the binary interface of the installed headers with the one that the repository promises
-//! (crates/shmem-c/spec/abi-1.txt): the prototypes of all C functions, the values of constants, and the sizes
-//! of types.
+//! (crates/shmem-c/spec/abi-1.txt): the prototypes of all C functions, the values of constants, and
+//! the sizes of types.
 //!
 //! A compiler that reads the headers reports all of these. The tables from which the headers were
 //! made are not used.

@@ -271,8 +271,9 @@ impl MeetingServer {
         });
     }
 
-    /// Refuses connections from now on. A listener that a forked child of this process has a copy of
-    /// would be ready all the time although it is closed, and the thread would run without a pause.
+    /// Refuses connections from now on. A listener that a forked child of this process has a copy
+    /// of would be ready all the time although it is closed, and the thread would run without a
+    /// pause.
     fn stop_listening(&self) {
         self.ignore_listeners();
         self.gathering.listeners.close();
@@ -481,7 +482,8 @@ impl MeetingServer {
             ));
             return;
         };
-        // A meeting does not see how a process ends. After the last finalize it may end as it likes.
+        // A meeting does not see how a process ends. After the last finalize it may end as it
+        // likes.
         let exit = match job.progress(pe).1 {
             Stage::Finalized => Exit::Status(0),
             _ => Exit::Unknown,

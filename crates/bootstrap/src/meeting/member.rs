@@ -131,8 +131,8 @@ impl Member {
         }
     }
 
-    /// Waits for the next message of the meeting that is no sign of life. Waits for `first`, and for
-    /// the limit of joining after each sign of life.
+    /// Waits for the next message of the meeting that is no sign of life. Waits for `first`, and
+    /// for the limit of joining after each sign of life.
     fn next_message(&self, first: Duration) -> Result<FromLauncher, Error> {
         let limit = self.limits.join + SLACK;
         let mut left = TimeLeft::new(first);

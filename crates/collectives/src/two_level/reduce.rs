@@ -96,8 +96,8 @@ pub fn all_reduce_piece(
     } = team.levels();
     let is_leader = local == 0;
 
-    // The signals come first and the waits late, so that the messages travel while the node combines
-    // its contributions.
+    // The signals come first and the waits late, so that the messages travel while the node
+    // combines its contributions.
     let entry = (is_leader && are_receive_buffers_shared)
         .then(|| recursive_doubling::entry(nodes, node))
         .into_iter()
@@ -192,8 +192,9 @@ fn combined(team: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = St
             let to = Buffer::Dest.at(first);
             let alone = (members == 1).then_some(Step::Copy { from, to, count });
 
-            // After the own contribution those behind it follow, up to the last one, then those before
-            // it, down to the first: so each is adjacent to the run that is combined already.
+            // After the own contribution those behind it follow, up to the last one, then those
+            // before it, down to the first: so each is adjacent to the run that is combined
+            // already.
             let others = (local + 1..members).chain((0..local).rev()).enumerate();
             let gets = others.map(move |(turn, peer)| {
                 // The first get combines with the own contribution, the next ones with the result.

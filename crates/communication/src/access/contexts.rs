@@ -44,8 +44,8 @@ pub trait Context: Copy {
     fn is_valid(self, call: Call) -> bool;
 }
 
-/// A PE as the argument of an operation: a number on the operation's context, from C, or a PE of the
-/// world that exists, from Rust, so that the operation does not check it again.
+/// A PE as the argument of an operation: a number on the operation's context, from C, or a PE of
+/// the world that exists, from Rust, so that the operation does not check it again.
 pub trait PeArgument: PeNumber {
     /// Returns the PE of the world.
     fn of_world<C: Context>(self, call: Call, ctx: C) -> Self;

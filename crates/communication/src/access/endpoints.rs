@@ -1,5 +1,5 @@
-//! The endpoints: each context that has issued an operation over the network has one, and the library
-//! has one of its own.
+//! The endpoints: each context that has issued an operation over the network has one, and the
+//! library has one of its own.
 //!
 //! One thread at a time uses an endpoint. Every use takes the lock of its entry, with one
 //! exception: below `SHMEM_THREAD_MULTIPLE` no two threads of the program are in the library at
@@ -200,8 +200,8 @@ impl Entry {
         unsafe { self.used(Some(guard)) }
     }
 
-    /// Takes the endpoint from its context. Dropping the endpoint completes its operations, which may
-    /// take long, so the caller drops it after the lock is released.
+    /// Takes the endpoint from its context. Dropping the endpoint completes its operations, which
+    /// may take long, so the caller drops it after the lock is released.
     fn take(&self) -> Option<Box<dyn Endpoint>> {
         let _guard = lock(&self.lock);
         self.context.store(0, Ordering::Release);

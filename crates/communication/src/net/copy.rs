@@ -222,8 +222,8 @@ impl CopyBetweenPes for SymmetricRange {
     }
 }
 
-/// Waits until the copies that [`start_copy_to_image`](CopyBetweenPes::start_copy_to_image) has started are complete,
-/// locally and remotely.
+/// Waits until the copies that [`start_copy_to_image`](CopyBetweenPes::start_copy_to_image) has
+/// started are complete, locally and remotely.
 pub fn complete_copies() {
     if network::is_open() {
         let done = endpoints::library_endpoint().quiet();

@@ -325,9 +325,9 @@ impl FlagArea {
         bytes
     }
 
-    /// Sleeps once on the doorbell of this PE, unless `ready`, which loads flags of this PE, returns
-    /// true. `sleep` is given the word of the doorbell and its value; it returns when the value has
-    /// changed, or earlier.
+    /// Sleeps once on the doorbell of this PE, unless `ready`, which loads flags of this PE,
+    /// returns true. `sleep` is given the word of the doorbell and its value; it returns when the
+    /// value has changed, or earlier.
     pub(crate) fn sleep_unless(
         &self,
         ready: impl FnOnce() -> bool,

@@ -330,8 +330,8 @@ fn recorded_access(kind: AccessKind, word: usize, nbytes: usize) -> Recorded {
 }
 
 /// Maximum number of bytes of a brief access to mapped memory, which takes no longer than reading
-/// the clock. The record of its end would make an 8-byte put take 18 ns more, beside the 4 ns of one
-/// without a trace.
+/// the clock. The record of its end would make an 8-byte put take 18 ns more, beside the 4 ns of
+/// one without a trace.
 pub(super) const BRIEF: usize = 64;
 
 /// Begins the record of an event; returns zeros if the event is not recorded.

@@ -1,5 +1,5 @@
-//! A wait that may last long: it is written to the status of this PE, is reported once it has lasted
-//! for a minute, and ends the job if no PE can end it any more.
+//! A wait that may last long: it is written to the status of this PE, is reported once it has
+//! lasted for a minute, and ends the job if no PE can end it any more.
 //!
 //! A caller passes a closure that describes the wait, which is called only if the wait is written.
 

@@ -65,8 +65,8 @@ struct Header {
 }
 
 impl Header {
-    /// Returns the addresses that it describes in a program that is loaded `load_address` bytes from
-    /// the addresses for which it was linked.
+    /// Returns the addresses that it describes in a program that is loaded `load_address` bytes
+    /// from the addresses for which it was linked.
     fn loaded(&self, load_address: usize) -> Range<usize> {
         let start = load_address.wrapping_add(self.address);
         start..start.wrapping_add(self.nbytes)

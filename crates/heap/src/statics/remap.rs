@@ -223,8 +223,8 @@ impl Statics {
 
         for (i, part) in self.parts.iter().enumerate() {
             if let Err(refused) = self.map(memory, at, part, MapFlags::SHARED) {
-                // Without the handlers of `fork`, no part may stay shared. The file has the contents
-                // of those that are, and no other process uses this place in it.
+                // Without the handlers of `fork`, no part may stay shared. The file has the
+                // contents of those that are, and no other process uses this place in it.
                 for part in &self.parts[..i] {
                     self.map(memory, at, part, MapFlags::PRIVATE)?;
                 }
@@ -248,8 +248,8 @@ impl Statics {
         protection.set(ProtFlags::EXEC, *executable);
 
         let start = std::ptr::with_exposed_provenance_mut(self.start + pages.start);
-        // SAFETY: a range of whole pages of the program. Its contents are in the file, and no thread
-        // has written to it since.
+        // SAFETY: a range of whole pages of the program. Its contents are in the file, and no
+        // thread has written to it since.
         unsafe {
             rustix::mm::mmap(
                 start,

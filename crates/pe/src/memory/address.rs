@@ -181,9 +181,9 @@ impl PeNumber for ExistingPe {
 #[inline(always)]
 fn look_up(table: &AtomicPtr<isize>, pe: impl PeNumber) -> Option<isize> {
     let ExistingPe(pe) = pe.existing()?;
-    // SAFETY: `pe` is below `n_pes`, which never becomes smaller. `publish` sets `deltas` before `n_pes`. The other tables are
-    // set before `open`, and are read only for an address in an open segment. Every table has
-    // `n_pes` entries and is never freed.
+    // SAFETY: `pe` is below `n_pes`, which never becomes smaller. `publish` sets `deltas` before
+    // `n_pes`. The other tables are set before `open`, and are read only for an address in an open
+    // segment. Every table has `n_pes` entries and is never freed.
     let delta = unsafe { table.load(Relaxed).wrapping_add(pe).read() };
     (delta != UNMAPPED).then_some(delta)
 }

@@ -177,9 +177,9 @@ pub fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
 }
 
 /// The start and the end of the last two objects, the newer one first, that a thread has found
-/// while no other thread was in the library. Without them, each access searches the blocks under the
-/// lock of the allocator: an 8-byte put with `SHMEM_CHECK` takes some 80 ns more, beside the 4 ns of
-/// one without.
+/// while no other thread was in the library. Without them, each access searches the blocks under
+/// the lock of the allocator: an 8-byte put with `SHMEM_CHECK` takes some 80 ns more, beside the 4
+/// ns of one without.
 static KNOWN: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2] }; 2];
 
 /// Forgets the last objects, after one was freed or moved, or the allocator was replaced.
@@ -297,9 +297,9 @@ const PAGE: usize = 4096;
 /// The number of pages that are remembered: 64 MiB, if they are contiguous.
 const REMEMBERED: usize = 1 << 14;
 
-/// The accessible pages, in the encoding of [`entry`]. Without them, a put from private memory makes
-/// a system call, which takes 1 us. All entries are zero at first, so the table
-/// takes memory only where it is used.
+/// The accessible pages, in the encoding of [`entry`]. Without them, a put from private memory
+/// makes a system call, which takes 1 us. All entries are zero at first, so the table takes memory
+/// only where it is used.
 static PAGES: [AtomicUsize; REMEMBERED] = [const { AtomicUsize::new(0) }; REMEMBERED];
 
 /// Returns true if the pages of the first and the last byte are remembered as accessible by

@@ -3,8 +3,8 @@
 //! A [`SymmetricRange`] is in this PE's heap, static data or internal area, and its image is in the
 //! same segment of every other PE: segments have the same layout on all PEs and are mapped for the
 //! life of the process. Peers may change the bytes at any time; copies and combinations use the
-//! values that they find. A range may also be private memory, which has no image. The copies to other
-//! PEs are in `net::copy` of `communication`.
+//! values that they find. A range may also be private memory, which has no image. The copies to
+//! other PEs are in `net::copy` of `communication`.
 #![allow(unsafe_code)]
 
 use crate::call::Call;

@@ -32,8 +32,8 @@ pub use time_stamp::fast_nanoseconds;
 #[cfg(target_arch = "x86_64")]
 mod time_stamp {
     //! The time by the time-stamp counter of the processor, which takes a third of the time of
-    //! reading the clock: an 8-byte put in a trace would take 20 ns more with the clock, 50 ns with it
-    //! at both ends of the record.
+    //! reading the clock: an 8-byte put in a trace would take 20 ns more with the clock, 50 ns with
+    //! it at both ends of the record.
     //!
     //! The rate of the counter is computed from the last two reads of the clock by the thread. The
     //! rate is used for as long as the two reads were apart, at most about a millisecond, so that

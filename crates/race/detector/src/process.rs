@@ -369,8 +369,8 @@ impl ProcessDetector {
         });
     }
 
-    /// Calls `f` with the thread that calls the library, as [`with_caller`](Self::with_caller) does,
-    /// but does not check the bits of its epoch: `f` may change the thread's clock only by
+    /// Calls `f` with the thread that calls the library, as [`with_caller`](Self::with_caller)
+    /// does, but does not check the bits of its epoch: `f` may change the thread's clock only by
     /// [`release`](Self::release), which checks them.
     fn with_issuing(&self, f: impl FnOnce(&mut Thread)) {
         if self.reporter.has_full_table() {

@@ -135,8 +135,8 @@ fn take_for_writing(lock: usize, next: impl FnOnce() -> usize) -> usize {
     let result = take_lock(lock, next);
     if result as c_int == 0 {
         acquire(readers_of(lock));
-        // A thread that ends may have dropped the list already. Its locks then count as the writer's
-        // when they are released.
+        // A thread that ends may have dropped the list already. Its locks then count as the
+        // writer's when they are released.
         let _ = HELD_FOR_WRITING.try_with(|held| held.borrow_mut().push(lock));
     }
     result

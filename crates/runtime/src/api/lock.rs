@@ -15,8 +15,9 @@
 //! before it enters the queue. The bits that other PEs set may take effect late, so a PE waits for
 //! each of them before it leaves the queue.
 //!
-//! Threads of one PE share its node: `sync::lock_turns` decides which of them uses it. A PE that would wait
-//! for a lock of its own, or clears one that it does not hold, ends the job with an error.
+//! Threads of one PE share its node: `sync::lock_turns` decides which of them uses it. A PE that
+//! would wait for a lock of its own, or clears one that it does not hold, ends the job with an
+//! error.
 #![allow(unsafe_code)]
 
 mod word;

@@ -80,8 +80,8 @@ pub fn install_at_load() {
     }
 }
 
-/// Gives the handler the facts about the job, and installs it for the signals that have none yet; in
-/// Rust, also for those of the run time's handler. Has no effect in a later init.
+/// Gives the handler the facts about the job, and installs it for the signals that have none yet;
+/// in Rust, also for those of the run time's handler. Has no effect in a later init.
 pub(crate) fn install_for(job: &Job, call: Call) {
     let first = flags::area().first_of_node(job.n_pes);
     if REPORTER

@@ -5,7 +5,8 @@
 //! the job has produced its whole result. Therefore a PE that exits without finalize and with
 //! status 0 waits until all others do the same, for [`LIMIT`] at most, since another PE may wait
 //! for it in the library forever.
-//! [`at_exit`](super::at_exit) is for the exit of a program that leaves the finalize to the library.
+//! [`at_exit`](super::at_exit) is for the exit of a program that leaves the finalize to the
+//! library.
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};

@@ -1,6 +1,6 @@
 //! The guide in C, docs/c.md: its programs are the installed examples, its commands work, and each
-//! mistake that it shows gets the message that it shows. The programs of docs/from-mpi.md print what
-//! it says; `launchers` in tests/sites compares them with their forms for MPI.
+//! mistake that it shows gets the message that it shows. The programs of docs/from-mpi.md print
+//! what it says; `launchers` in tests/sites compares them with their forms for MPI.
 
 use std::fs;
 use std::process::Command;

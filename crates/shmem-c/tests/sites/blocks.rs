@@ -272,7 +272,8 @@ fn address_sanitizer_reports_the_program_s_own_accesses() {
     assert!(outcome.stderr.is_empty(), "{outcome}");
 }
 
-/// The library keeps what it has allocated for the life of the process where LeakSanitizer finds it.
+/// The library keeps what it has allocated for the life of the process where LeakSanitizer finds
+/// it.
 fn leak_sanitizer_reports_nothing_of_the_library() {
     with_address_sanitizer();
     let program = program!("contexts.c", "-fsanitize=address", "-g");

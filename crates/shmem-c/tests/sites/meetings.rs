@@ -92,8 +92,8 @@ struct Piece {
     number: usize,
 }
 
-/// PE 0 on host 0 and others on host 1, where a process of another user listens at an address of the
-/// name of PE 0's host.
+/// PE 0 on host 0 and others on host 1, where a process of another user listens at an address of
+/// the name of PE 0's host.
 struct Relayed {
     hosts: Hosts,
     /// All that has passed the relay.

@@ -12,12 +12,11 @@ use std::fmt;
 use std::ops::Deref;
 use std::slice;
 
-/// Elements in the symmetric heap (§9.3), the same number on each PE: a `Vec` whose elements all PEs
-/// reach. It dereferences to a [`SymSlice`]. All PEs allocate and drop
-/// their arrays in the same order. To allocate is collective; to drop is not. The next allocation
-/// completes the operations on the arrays that were dropped, and frees their memory (`shmem_free`,
-/// §9.3.2). The job ends with a message if another PE allocates something else, finalizes, or has
-/// dropped other arrays.
+/// Elements in the symmetric heap (§9.3), the same number on each PE: a `Vec` whose elements all
+/// PEs reach. It dereferences to a [`SymSlice`]. All PEs allocate and drop their arrays in the same
+/// order. To allocate is collective; to drop is not. The next allocation completes the operations
+/// on the arrays that were dropped, and frees their memory (`shmem_free`, §9.3.2). The job ends
+/// with a message if another PE allocates something else, finalizes, or has dropped other arrays.
 pub struct SymArray<'s, T: Element> {
     pub(crate) block: SymBlock<'s>,
     data: *mut T,

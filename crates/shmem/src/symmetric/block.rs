@@ -3,8 +3,8 @@
 //! All PEs allocate and drop the same blocks in the same order, which `agreement` checks. A drop
 //! waits for no PE: a program may drop its objects when it returns from `main` because of an error,
 //! while the other PEs are in another call. So the next allocation frees the blocks that were
-//! dropped. The header has the flags of the barriers around an epoch. Each object has flags of its own: a PE in
-//! a barrier of another object must not count as one in this barrier.
+//! dropped. The header has the flags of the barriers around an epoch. Each object has flags of its
+//! own: a PE in a barrier of another object must not count as one in this barrier.
 #![allow(unsafe_code)]
 
 use crate::agreement::{AgreementStep, Barrier, EnteredStep};
@@ -27,7 +27,8 @@ const ALLOCATES_ELSE: &str = "allocates something else; all PEs allocate objects
 /// The minimum alignment of elements: a cache line, so that no two objects share one.
 const LINE: usize = 64;
 
-/// A block, which the next allocation after its drop frees. It stays on its thread, which may call the library.
+/// A block, which the next allocation after its drop frees. It stays on its thread, which may call
+/// the library.
 pub(crate) struct SymBlock<'s> {
     /// The flags: one for each round of a dissemination barrier.
     header: *mut u64,

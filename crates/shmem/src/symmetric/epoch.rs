@@ -15,7 +15,8 @@ impl<T: Element> SymArray<'_, T> {
     /// operations that it started before are complete. Other arrays may be used meanwhile. A panic
     /// in `f` ends the job.
     ///
-    /// The job ends with a message if another PE allocates something instead, or finalizes. If another PE calls another collective, this PE waits for it.
+    /// The job ends with a message if another PE allocates something instead, or finalizes. If
+    /// another PE calls another collective, this PE waits for it.
     pub fn epoch<R>(&mut self, f: impl FnOnce(&mut [T]) -> R) -> R
     where
         T: PlainData,

@@ -9,8 +9,8 @@
 //! is a reference to an `UnsafeCell`, of which the compiler assumes nothing but its address, as it
 //! does of a `&AtomicU64`. `Sym` hides its cell and has no constructor, so no program comes to a
 //! reference to the element itself; its values are read and written by the runtime's local
-//! functions alone, which are atomic, or copies that are opaque to the compiler; and any bytes are a
-//! value of it.
+//! functions alone, which are atomic, or copies that are opaque to the compiler; and any bytes are
+//! a value of it.
 #![allow(unsafe_code)]
 
 use crate::element::{Element, Plain, PlainData};

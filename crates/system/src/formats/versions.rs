@@ -23,17 +23,17 @@ pub const STATUS: Format = format("status of a PE", 10);
 /// What a PE has found of each transport, before one is selected.
 pub const OFFER: Format = format("offer of transports", 3);
 /// The parts of a transport that fit on a PE.
-pub const PARTS: Format = format("parts of a transport", 1);
+pub const PARTS: Format = format("list of the parts of a transport", 1);
 /// The result of a step of opening a transport on a PE.
 pub const STEP: Format = format("step of opening a transport", 4);
 /// The address and keys of a PE, sent to the first PE of each node.
-pub const ANNOUNCED: Format = format("address and keys of a PE", 2);
+pub const ANNOUNCED: Format = format("record of the address and keys of a PE", 2);
 /// The host of a PE, and its address over a transport.
 pub const PEER_ADDRESS: Format = format("address of a PE", 1);
 /// The extent of a segment of a PE, and its key over a transport.
 pub const SEGMENT_KEY: Format = format("key of a segment", 1);
 /// The counters of a PE, sent to PE 0.
-pub const STATISTICS: Format = format("statistics of a PE", 2);
+pub const STATISTICS: Format = format("record of the statistics of a PE", 2);
 /// The greeting of a connection over TCP, and the messages between PEs.
 pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 8);
 /// The address on which a PE listens.

@@ -8,8 +8,8 @@ use rushmem_transport::{LocalBuf, SourceBuf, mem};
 use std::ptr::null_mut;
 
 impl FiEndpoint {
-    /// Returns true if a message with `nbytes` bytes after its head is copied to a cell, so that the
-    /// source of its data may be reused at once.
+    /// Returns true if a message with `nbytes` bytes after its head is copied to a cell, so that
+    /// the source of its data may be reused at once.
     pub(crate) fn copies_data(&self, nbytes: usize) -> bool {
         HEAD + nbytes <= self.cell
     }

@@ -317,8 +317,9 @@ fn message(pe: Pe, number: u32, after: u32, entries: &[u8]) -> Vec<u8> {
 }
 
 /// Messages that no PE would send, such as one whose entries end early, one for a PE of another
-/// node, one with data that no entry attaches, a message of another PE's stream, and one whose number
-/// is too high. Operations before the damage may be carried out. The last case is a valid message.
+/// node, one with data that no entry attaches, a message of another PE's stream, and one whose
+/// number is too high. Operations before the damage may be carried out. The last case is a valid
+/// message.
 #[test]
 fn a_damaged_message_ends_the_connection() {
     let mut heap = vec![0u64; 8];

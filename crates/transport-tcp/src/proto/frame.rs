@@ -27,8 +27,9 @@ pub(crate) enum RequestFrame {
         nbytes: u32,
         in_parts: bool,
     },
-    /// Carry out the request at the start of the body (`engine::message`), whose entries and attached
-    /// data are the rest of the body. Reply if it asks for an acknowledgment or returns anything.
+    /// Carry out the request at the start of the body (`engine::message`), whose entries and
+    /// attached data are the rest of the body. Reply if it asks for an acknowledgment or returns
+    /// anything.
     Message { nbytes: u32 },
     /// Acknowledge all earlier requests.
     Sync,

@@ -271,8 +271,8 @@ impl Batcher {
         self.pes.iter().map(n).sum()
     }
 
-    /// Returns true if the small operation that is being issued to a PE is lone. The caller sends it
-    /// at once, and then calls [`mark_busy`](Batcher::mark_busy).
+    /// Returns true if the small operation that is being issued to a PE is lone. The caller sends
+    /// it at once, and then calls [`mark_busy`](Batcher::mark_busy).
     #[inline]
     pub(super) fn is_lone(&self, pe: Pe) -> bool {
         !self.in_session()
@@ -339,8 +339,8 @@ impl Batcher {
         EntryWriter { open, place }
     }
 
-    /// Removes and returns the batch for a PE, which may be empty, and moves the destinations of its
-    /// results to `results`, which is empty.
+    /// Removes and returns the batch for a PE, which may be empty, and moves the destinations of
+    /// its results to `results`, which is empty.
     pub(super) fn take(&mut self, pe: Pe, results: &mut ReplyDestinations) -> Vec<u8> {
         debug_assert!(results.is_empty(), "they are overwritten");
         let open = &mut self.by_pe[pe];

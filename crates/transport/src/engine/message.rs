@@ -1,9 +1,10 @@
 //! The heads of requests, which a target's CPU carries out, and of replies, and their encoding:
-//! little-endian numbers of fixed length. A provider adds what only its network needs, such as a tag
-//! of the job.
+//! little-endian numbers of fixed length. A provider adds what only its network needs, such as a
+//! tag of the job.
 //!
-//! A message is the head of a request, its [entries](super::entries) and, at most, the data that its
-//! first entry attaches; or the head of a reply and the results of the entries that do not fit it.
+//! A message is the head of a request, its [entries](super::entries) and, at most, the data that
+//! its first entry attaches; or the head of a reply and the results of the entries that do not fit
+//! it.
 
 use crate::Pe;
 use crate::peers::loss::{RefusedMessage, Violation};

@@ -11,10 +11,10 @@
 //! - a write that follows a write waits only where the wire's fence does not order them. Then its
 //!   fence is not called.
 //!
-//! **Signal.** A signal is an entry after the data of its put, in the same request, or is sent after
-//! the data as after a fence. A signal that follows all operations issued to its PE is in a request
-//! that does so. Over a
-//! wire that orders everything, a signal that sets a flag of the library is a write.
+//! **Signal.** A signal is an entry after the data of its put, in the same request, or is sent
+//! after the data as after a fence. A signal that follows all operations issued to its PE is in a
+//! request that does so. Over a wire that orders everything, a signal that sets a flag of the
+//! library is a write.
 //!
 //! **Quiet.** A quiet sends all batches, asks for the acknowledgment of requests, flushes the wire,
 //! and waits for the acknowledgments, the flushes and all answers.
@@ -192,8 +192,8 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Returns true if all operations are complete. Begins to complete those that are not, unless
-    /// the window of requests to a PE is full: a program may repeat the test between operations that
-    /// are batched. Acknowledgments that make room in the window were requested before.
+    /// the window of requests to a PE is full: a program may repeat the test between operations
+    /// that are batched. Acknowledgments that make room in the window were requested before.
     pub(super) fn is_quiet(&mut self) -> Result<bool, Error> {
         for i in 0..self.active.len() {
             let pe = self.active[i];

@@ -35,7 +35,8 @@ pub struct Origin<W: Wire> {
     /// Small operations are batched at present, unless they are lone.
     pub(super) batches: bool,
     pub(super) slots: AnswerSlots,
-    /// Requests that were numbered by a thread that may not wait, and that the wire has not taken yet.
+    /// Requests that were numbered by a thread that may not wait, and that the wire has not taken
+    /// yet.
     pub(super) unsent: VecDeque<NumberedRequest>,
     pub(super) routes: PeMap<Route>,
     /// The PEs to which operations may be in flight, or whose answers are awaited.

@@ -43,8 +43,8 @@ impl ReplyDestinations {
         self.nbytes > SHORT
     }
 
-    /// Stores the results that have arrived, and expects none afterwards. They are in the head of the
-    /// reply (`short`), or are the bytes that follow it.
+    /// Stores the results that have arrived, and expects none afterwards. They are in the head of
+    /// the reply (`short`), or are the bytes that follow it.
     ///
     /// # Errors
     /// When there are more or fewer bytes than expected. Then none is stored.
@@ -141,8 +141,8 @@ impl AnswerSlots {
         self.slots[slot.number as usize].generation != generation
     }
 
-    /// Stores the results of an answer that has arrived, of which long ones `follow` it. Returns the
-    /// PE of the request.
+    /// Stores the results of an answer that has arrived, of which long ones `follow` it. Returns
+    /// the PE of the request.
     ///
     /// # Errors
     /// If the slot awaits no answer, or one of another length.

@@ -2,9 +2,9 @@
 //!
 //! A request is a list of entries, the batch for its PE (`batching`). Where CPUs move the data,
 //! small operations wait in the batch for others. A NIC carries out a single operation faster than
-//! the target's CPU, so over a NIC they do so only in sessions, where throughput counts: a CPU takes
-//! entries out of a request at a higher rate than a NIC takes requests. An operation that may not
-//! wait, or need not, is sent at once, with what the batch has.
+//! the target's CPU, so over a NIC they do so only in sessions, where throughput counts: a CPU
+//! takes entries out of a request at a higher rate than a NIC takes requests. An operation that may
+//! not wait, or need not, is sent at once, with what the batch has.
 #![allow(unsafe_code)]
 
 use super::acks::RequestOrder;
@@ -153,9 +153,9 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Waits until a request may be sent to a PE, or be added to its batch. It must follow the writes
-    /// before the last fence; one that follows all must follow all earlier writes. If proxies may
-    /// have earlier operations, the latter waits until all operations are complete.
+    /// Waits until a request may be sent to a PE, or be added to its batch. It must follow the
+    /// writes before the last fence; one that follows all must follow all earlier writes. If
+    /// proxies may have earlier operations, the latter waits until all operations are complete.
     fn order_request(&mut self, pe: Pe, order: RequestOrder) -> Result<(), Error> {
         let follows_all = order != RequestOrder::AfterFence;
         if follows_all && self.batcher.uses_proxies(&*self.network.local().host) {

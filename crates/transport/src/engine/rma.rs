@@ -83,8 +83,8 @@ impl<W: Wire> Origin<W> {
         is_small(segment, nbytes) && self.batches && !is_write()
     }
 
-    /// Makes room for an entry of this size in the batch for a PE, or for its proxy. A put follows the
-    /// writes before the last fence. Returns the PE that will carry the entry out.
+    /// Makes room for an entry of this size in the batch for a PE, or for its proxy. A put follows
+    /// the writes before the last fence. Returns the PE that will carry the entry out.
     #[inline]
     fn room_for<A: Way>(
         &mut self,
@@ -155,10 +155,10 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Starts a transfer that found no room at first, exceeds the longest one of the wire, or is not
-    /// covered by one known key: in parts that one key covers, if it has to be divided. A part ends at the end of an 8-byte word of
-    /// the target, so that no word is torn. If the call waits or fails, the parts that were started
-    /// are over on return.
+    /// Starts a transfer that found no room at first, exceeds the longest one of the wire, or is
+    /// not covered by one known key: in parts that one key covers, if it has to be divided. A part
+    /// ends at the end of an 8-byte word of the target, so that no word is torn. If the call waits
+    /// or fails, the parts that were started are over on return.
     #[cold]
     #[inline(never)]
     fn begin_later<A: Way>(

@@ -90,8 +90,8 @@ pub struct Progress<N: Driver> {
 }
 
 impl<N: Driver> Progress<N> {
-    /// Returns a network without issuers. Endpoints share wires once there are `most_wires` of them;
-    /// `wires_limited_by` names what limits this number, such as a variable.
+    /// Returns a network without issuers. Endpoints share wires once there are `most_wires` of
+    /// them; `wires_limited_by` names what limits this number, such as a variable.
     pub fn new(network: N, most_wires: usize, wires_limited_by: &'static str) -> Progress<N> {
         Progress {
             issuers: Issuers::default(),

@@ -130,8 +130,8 @@ impl<T: Copy, R> RequestTarget<T, R> {
     }
 
     /// Handles a request that has arrived. Keeps it if it must follow requests that are not carried
-    /// out yet. Otherwise carries it out, and then the kept requests that waited for it; or begins to
-    /// fetch its attached data if these have not arrived.
+    /// out yet. Otherwise carries it out, and then the kept requests that waited for it; or begins
+    /// to fetch its attached data if these have not arrived.
     ///
     /// # Errors
     /// When the request, or a kept one, violates the protocol.
@@ -156,8 +156,8 @@ impl<T: Copy, R> RequestTarget<T, R> {
         self.carry_out_early(serving, request.stream)
     }
 
-    /// Carries out the `rest` of the entries of a request whose attached data were fetched, and then
-    /// the kept requests that waited for it.
+    /// Carries out the `rest` of the entries of a request whose attached data were fetched, and
+    /// then the kept requests that waited for it.
     ///
     /// # Errors
     /// When one of the requests violates the protocol.

@@ -192,8 +192,8 @@ pub struct SentMessage<'a> {
     pub request: &'a Request,
     /// The entries of the request. The wire may keep the buffer and leave another one in its place.
     pub entries: &'a mut Vec<u8>,
-    /// The data that the first entry attaches; empty if it attaches none. A wire that starts to send
-    /// them may take the buffer.
+    /// The data that the first entry attaches; empty if it attaches none. A wire that starts to
+    /// send them may take the buffer.
     pub attached: &'a mut SourceBuf,
     /// The call waits until the attached data may be reused.
     pub awaited: bool,
@@ -273,8 +273,9 @@ pub trait Wire: Send + Sized {
     /// Returns the capabilities and limits of the wire.
     fn caps(&self) -> WireCaps;
 
-    /// Begins to connect to a PE that was used, or continues to. Returns true once operations can be started to
-    /// the PE. A wire may block while it connects itself, but not to wait until the PE connects.
+    /// Begins to connect to a PE that was used, or continues to. Returns true once operations can
+    /// be started to the PE. A wire may block while it connects itself, but not to wait until the
+    /// PE connects.
     fn reach(&mut self, network: &Self::Network, pe: Pe) -> Result<bool, Error>;
 
     /// Starts a write from local memory, of 1 to [`longest_write`](WireCaps::longest_write) bytes.

@@ -246,7 +246,8 @@ pub(crate) fn of_table(table: &[u8]) -> (usize, Option<u64>) {
     )
 }
 
-/// What a provider has registered: a segment, or a block of a heap. `T` is the provider's data on it.
+/// What a provider has registered: a segment, or a block of a heap. `T` is the provider's data on
+/// it.
 pub struct Registered<T> {
     /// The provider's data.
     pub extra: T,

@@ -1,5 +1,5 @@
-//! An actor: a context of a PE, the memory of the operations that it has issued, and the results that
-//! it expects. Also the counters that all actors share.
+//! An actor: a context of a PE, the memory of the operations that it has issued, and the results
+//! that it expects. Also the counters that all actors share.
 
 use crate::network::SimulatedNetwork;
 use rushmem_transport::engine::WireEndpoint;
@@ -48,7 +48,8 @@ pub struct Dest {
 /// The result of an operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Expected {
-    /// The bytes of constant memory at this offset of the heap, in blocks of a length at a distance.
+    /// The bytes of constant memory at this offset of the heap, in blocks of a length at a
+    /// distance.
     Constant {
         offset: u64,
         block: usize,

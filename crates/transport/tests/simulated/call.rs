@@ -1,5 +1,5 @@
-//! The calls of the programs: what they are, how often they are made, and their arguments, which the
-//! seed draws.
+//! The calls of the programs: what they are, how often they are made, and their arguments, which
+//! the seed draws.
 
 use crate::actor::Expected;
 use crate::memory::{CONSTANT, at};
@@ -199,8 +199,8 @@ pub fn amo(dest: RemoteAddr, op: AmoOp, operand: u64) -> AmoRequest {
 }
 
 impl World {
-    /// Draws the next call of an actor, and records what it will change. Returns `None` if the actor
-    /// must wait, or makes no more calls.
+    /// Draws the next call of an actor, and records what it will change. Returns `None` if the
+    /// actor must wait, or makes no more calls.
     pub fn draw_call(&mut self, actor: usize) -> Option<(&'static str, Call)> {
         let (pe, wire) = (self.actors[actor].pe, self.actors[actor].wire);
         if self.dead == Some(pe) {

@@ -1,5 +1,5 @@
-//! Runs the engine in a simulated world: several PEs over simulated wires, in one thread and without
-//! a real clock. docs/testing.md describes what is simulated and how to repeat a run.
+//! Runs the engine in a simulated world: several PEs over simulated wires, in one thread and
+//! without a real clock. docs/testing.md describes what is simulated and how to repeat a run.
 
 mod actor;
 mod call;

@@ -1,5 +1,5 @@
-//! The symmetric memory of a PE. Code of the engine and of the simulated network writes to it by its
-//! address; checks read it between two such accesses.
+//! The symmetric memory of a PE. Code of the engine and of the simulated network writes to it by
+//! its address; checks read it between two such accesses.
 #![allow(unsafe_code)]
 
 use rushmem_transport::segments::heap_blocks::{ENTRY, TABLE};

@@ -165,8 +165,8 @@ impl World {
         }
     }
 
-    /// Schedules the parts of a transfer, which end between words of the target. Returns the time of
-    /// the last one, and their number.
+    /// Schedules the parts of a transfer, which end between words of the target. Returns the time
+    /// of the last one, and their number.
     pub fn send_pieces(
         &mut self,
         offset: u64,

@@ -1,5 +1,5 @@
-//! The state of the wires: the queues of operations to each PE, what is in flight, and what the next
-//! poll of a wire finds.
+//! The state of the wires: the queues of operations to each PE, what is in flight, and what the
+//! next poll of a wire finds.
 #![allow(unsafe_code)]
 
 use crate::clock;
@@ -37,8 +37,8 @@ pub struct Link {
     pub fenced_until: u64,
     pub all_until: u64,
     pub replies_until: u64,
-    /// The number of operations, except requests, that were started, that the last flush covers that
-    /// has begun, and that are known to have arrived.
+    /// The number of operations, except requests, that were started, that the last flush covers
+    /// that has begun, and that are known to have arrived.
     pub started: u64,
     pub flushing: u64,
     pub flushed: u64,
@@ -307,8 +307,8 @@ impl World {
         any
     }
 
-    /// Processes some of the completions that have arrived, in any order. Returns true if there were
-    /// any.
+    /// Processes some of the completions that have arrived, in any order. Returns true if there
+    /// were any.
     pub fn poll_completions(&mut self, wire: usize) -> bool {
         let state = &mut self.wires[wire];
         let any_flush = !state.ended_flushes.is_empty();

@@ -1,9 +1,9 @@
-//! The simulated world: its events, in the order of their times, and the state of all PEs. It is one
-//! per thread, since the wires that the engine owns, and the code that it calls, share it.
+//! The simulated world: its events, in the order of their times, and the state of all PEs. It is
+//! one per thread, since the wires that the engine owns, and the code that it calls, share it.
 //!
 //! A wait of a call runs the next events, among them calls of other PEs, which may wait as well. So
-//! a call can end only after those that began during its last wait. No wait of the engine depends on
-//! the program of another PE, so this cannot block.
+//! a call can end only after those that began during its last wait. No wait of the engine depends
+//! on the program of another PE, so this cannot block.
 
 use crate::actor::{Actor, SharedCounter};
 use crate::call::Habits;
@@ -194,8 +194,8 @@ pub fn end() -> Vec<Entry> {
     ManuallyDrop::into_inner(world).log
 }
 
-/// Gives up a world in which a check has failed, and returns its log. Nothing of it is dropped, since
-/// its endpoints would complete their operations.
+/// Gives up a world in which a check has failed, and returns its log. Nothing of it is dropped,
+/// since its endpoints would complete their operations.
 pub fn give_up() -> Vec<Entry> {
     let mut world = WORLD.take().expect("a world was begun");
     std::mem::take(&mut world.log)

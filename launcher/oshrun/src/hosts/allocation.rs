@@ -175,8 +175,8 @@ fn batch() -> Result<Option<Allocation>, StartFailure> {
     Ok(None)
 }
 
-/// Returns what to do about a variable that gives no list of hosts, or hosts that cannot be used: it
-/// may be left over from an allocation that has ended.
+/// Returns what to do about a variable that gives no list of hosts, or hosts that cannot be used:
+/// it may be left over from an allocation that has ended.
 pub fn remedy(variable: &str) -> String {
     format!("name the hosts with -H or --hostfile, or unset {variable} outside of an allocation")
 }

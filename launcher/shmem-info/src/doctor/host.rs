@@ -146,8 +146,8 @@ fn nics(topology: &Topology) -> Vec<Finding> {
     findings
 }
 
-/// Reports the drivers of NICs below `sys`, with their versions and those of the firmware, as far as
-/// they have one: the version of a driver that is part of the kernel is the kernel's.
+/// Reports the drivers of NICs below `sys`, with their versions and those of the firmware, as far
+/// as they have one: the version of a driver that is part of the kernel is the kernel's.
 fn drivers(sys: &Path) -> Option<Finding> {
     let mut found: Vec<String> = ["infiniband", "cxi", "net"]
         .iter()

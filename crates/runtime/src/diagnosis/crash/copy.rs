@@ -28,8 +28,8 @@ pub(super) struct CopyTask<'a> {
     pub(super) handler: Handler,
     /// The copy is ended when it has used this much CPU time. On a busy machine that takes longer.
     pub(super) cpu_limit: Duration,
-    /// The copy is ended when it has used no CPU time for so long: it waits for a lock that was held
-    /// at the crash.
+    /// The copy is ended when it has used no CPU time for so long: it waits for a lock that was
+    /// held at the crash.
     pub(super) idle_limit: Duration,
     /// The copy is ended after this time, also if this process has ended before.
     pub(super) limit: Duration,

@@ -36,7 +36,8 @@ pub(super) fn replace(handler: Handler) {
     }
 }
 
-/// Sets the action that a signal had before [`replace`]; the default action, if it was not replaced.
+/// Sets the action that a signal had before [`replace`]; the default action, if it was not
+/// replaced.
 pub(super) fn restore(signal: c_int) {
     match REPLACED.get().filter(|_| SIGNALS.contains(&signal)) {
         // SAFETY: an action that was in force.

@@ -69,6 +69,40 @@ pub enum Source {}
 #[derive(Debug)]
 pub enum Dest {}
 
+/// The way of the bytes of a transfer: to a PE by a put, from it by a get. Transfers, strided
+/// blocks and batches are written once for both.
+pub(crate) trait Way: Sized {
+    /// The transfer is a put.
+    const IS_PUT: bool;
+
+    /// Returns the memory as what it is, where a put and a get differ.
+    fn local(buffer: &mut Buffer<Self>) -> Local<'_>;
+}
+
+/// The local memory of a put or a get.
+pub(crate) enum Local<'a> {
+    Source(&'a mut SourceBuf),
+    Dest(&'a mut DestBuf),
+}
+
+impl Way for Source {
+    const IS_PUT: bool = true;
+
+    #[inline(always)]
+    fn local(buffer: &mut SourceBuf) -> Local<'_> {
+        Local::Source(buffer)
+    }
+}
+
+impl Way for Dest {
+    const IS_PUT: bool = false;
+
+    #[inline(always)]
+    fn local(buffer: &mut DestBuf) -> Local<'_> {
+        Local::Dest(buffer)
+    }
+}
+
 /// Memory that an operation owns until it is over: a [`SourceBuf`] or a [`DestBuf`]. Whoever made
 /// it has promised that it is valid for so long.
 #[derive(Debug)]

@@ -16,7 +16,6 @@
 //! | `origin` | the state of the operations that were issued, and how a call waits |
 //! | `order` | fence and quiet, and the order between a put and a signal |
 //! | `rma` | puts and gets, whole, in parts, strided |
-//! | `way` | what differs between a put and a get |
 //! | `requests` | the operations that the target's CPU carries out: atomics, signals, batches |
 //! | `entries` | the operations of a request as bytes, and how a target carries them out |
 //! | `batching` | the choice of entries that are sent together |
@@ -41,7 +40,6 @@ mod requests;
 mod rma;
 pub mod service_thread;
 pub mod target;
-mod way;
 mod wire;
 
 pub use crate::segments::heap_blocks::Registered;

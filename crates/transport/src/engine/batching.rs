@@ -27,9 +27,9 @@
 
 use super::entries::{self, HEAD, MAX_ENTRIES, MAX_NBYTES, MAX_RESULTS, STRIDED_HEAD};
 use super::replies::ReplyDestinations;
-use super::way::Way;
+use crate::buffer::{Local, Way};
 use crate::{
-    AmoRequest, Buffer, DestBuf, Host, Pe, PeMap, Proxy, RemoteAddr, Segment, StridedBlocks,
+    AmoRequest, Buffer, DestBuf, Host, Pe, PeMap, Proxy, RemoteAddr, Segment, StridedBlocks, mem,
 };
 use std::time::{Duration, Instant};
 
@@ -112,27 +112,29 @@ impl EntryWriter<'_> {
     /// Adds a transfer.
     #[inline]
     pub(super) fn transfer<A: Way>(&mut self, remote: RemoteAddr, local: Buffer<A>) {
-        let OpenBatch {
-            entries,
-            results,
-            n_entries,
-        } = self.open;
-        *n_entries += 1;
+        self.open.n_entries += 1;
+        let entries = &mut self.open.entries;
         entries::append_transfer(entries, A::IS_PUT, remote, self.place, local.nbytes());
-        A::add_local(local, entries, results);
+        self.add_local(local);
     }
 
     /// Adds a transfer of blocks.
     pub(super) fn strided<A: Way>(&mut self, blocks: &mut StridedBlocks<A>) {
-        let OpenBatch {
-            entries,
-            results,
-            n_entries,
-        } = self.open;
-        *n_entries += 1;
-        entries::append_strided(entries, A::IS_PUT, self.place, blocks);
+        self.open.n_entries += 1;
+        entries::append_strided(&mut self.open.entries, A::IS_PUT, self.place, blocks);
         for (_, local) in blocks.each() {
-            A::add_local(local, entries, results);
+            self.add_local(local);
+        }
+    }
+
+    /// Copies the data of a put behind the head of its entry, or expects the results of a get.
+    #[inline]
+    fn add_local<A: Way>(&mut self, mut local: Buffer<A>) {
+        match A::local(&mut local) {
+            Local::Source(source) => {
+                source.append_to::<mem::VolatileLoads>(&mut self.open.entries);
+            }
+            Local::Dest(dest) => self.open.results.expect(std::mem::take(dest)),
         }
     }
 

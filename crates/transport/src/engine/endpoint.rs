@@ -1,20 +1,18 @@
-//! The endpoint of one context: it implements the verbs by the operations of an origin.
+//! The endpoint of one context. A verb takes the lock of its origin, has the origin carry it out,
+//! and releases the lock.
 //!
 //! The runtime accesses a PE's own memory by the CPU, so that no operation comes here, unless the
 //! network carries out the atomic operations.
 #![allow(unsafe_code)]
 
-use super::acks::RequestOrder;
 use super::issuer::Issuer;
-use super::keys::check;
 use super::origin::Origin;
 use super::service_thread::{Driver, Progress};
-use crate::peers::check_aligned;
 use crate::{
     AmoRequest, AmoWidth, Dest, DestBuf, Endpoint, EndpointUser, Error, Follows, Get, OldValue, Pe,
     Put, Source, StridedBlocks,
 };
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 /// One context's endpoint.
 pub struct WireEndpoint<N: Driver> {
@@ -43,34 +41,14 @@ impl<N: Driver> WireEndpoint<N> {
         &self.issuer
     }
 
-    /// Calls `work` with the endpoint's origin, under the lock of that origin.
-    fn with_origin<T: Send>(
+    /// Ends a verb whose result is `done`: see [`Issuers::release`](super::Issuers).
+    #[inline]
+    fn release<T>(
         &self,
-        work: impl FnOnce(&mut Origin<N::Wire>) -> Result<T, Error>,
+        origin: MutexGuard<'_, Origin<N::Wire>>,
+        done: Result<T, Error>,
     ) -> Result<T, Error> {
-        self.progress.issuers.with_origin(&self.issuer, work)
-    }
-
-    /// Starts an atomic operation, and waits for its end if it is `awaited`. Stores the old value
-    /// at `fetched`, if that is there.
-    fn operate(
-        &mut self,
-        pe: Pe,
-        request: &AmoRequest,
-        fetched: Option<DestBuf>,
-        awaited: bool,
-    ) -> Result<(), Error> {
-        check_aligned(pe, request.dest, request.width)?;
-        self.with_origin(|origin| {
-            if origin.caps.amos.are_on(request.dest.segment) {
-                return origin.operate(pe, request, fetched, awaited);
-            }
-            check(&*origin.network, pe, request.dest, request.width.nbytes())?;
-            match fetched {
-                Some(fetched) if awaited => origin.fetch(pe, request, fetched),
-                fetched => origin.update(pe, None, request, fetched, RequestOrder::AfterFence),
-            }
-        })
+        self.progress.issuers.release(&self.issuer, origin, done)
     }
 
     /// Carries out an atomic operation. Returns the old value, zero-extended.
@@ -79,7 +57,10 @@ impl<N: Driver> WireEndpoint<N> {
         // SAFETY: the local outlives the operation: the call returns when that has ended or, after
         // a loss, when the wire was abandoned and no answer is stored any more.
         let fetched = unsafe { DestBuf::new(old.as_mut_ptr().cast(), request.width.nbytes()) };
-        self.operate(pe, request, Some(fetched), true)?;
+        let mut origin = self.issuer.lock();
+        let done = origin.amo(pe, request, Some(fetched), true);
+        self.release(origin, done)?;
+
         let [old] = old;
         Ok(match request.width {
             // The bytes of the word are the first ones.
@@ -94,19 +75,27 @@ impl<N: Driver> WireEndpoint<N> {
 
 impl<N: Driver> Endpoint for WireEndpoint<N> {
     fn put(&mut self, pe: Pe, mut put: Put) -> Result<(), Error> {
-        self.with_origin(|origin| origin.transfer(pe, &mut put))
+        let mut origin = self.issuer.lock();
+        let done = origin.transfer(pe, &mut put);
+        self.release(origin, done)
     }
 
     fn get(&mut self, pe: Pe, mut get: Get) -> Result<(), Error> {
-        self.with_origin(|origin| origin.transfer(pe, &mut get))
+        let mut origin = self.issuer.lock();
+        let done = origin.transfer(pe, &mut get);
+        self.release(origin, done)
     }
 
     fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks<Source>) -> Result<(), Error> {
-        self.with_origin(|origin| origin.transfer_strided(pe, blocks))
+        let mut origin = self.issuer.lock();
+        let done = origin.transfer_strided(pe, blocks);
+        self.release(origin, done)
     }
 
     fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks<Dest>) -> Result<(), Error> {
-        self.with_origin(|origin| origin.transfer_strided(pe, blocks))
+        let mut origin = self.issuer.lock();
+        let done = origin.transfer_strided(pe, blocks);
+        self.release(origin, done)
     }
 
     fn amo(&mut self, pe: Pe, request: AmoRequest, old: OldValue) -> Result<u64, Error> {
@@ -115,7 +104,9 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
             OldValue::AtQuiet(to) => Some(to),
             OldValue::Ignored => None,
         };
-        self.operate(pe, &request, fetched, false).map(|()| 0)
+        let mut origin = self.issuer.lock();
+        let done = origin.amo(pe, &request, fetched, false);
+        self.release(origin, done).map(|()| 0)
     }
 
     fn put_signal(
@@ -125,18 +116,9 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
         signal: AmoRequest,
         follows: Follows,
     ) -> Result<(), Error> {
-        check_aligned(pe, signal.dest, signal.width)?;
-        self.with_origin(|origin| {
-            check(&*origin.network, pe, signal.dest, signal.width.nbytes())?;
-            if origin.caps.amos.are_on(signal.dest.segment) {
-                origin.transfer(pe, &mut put)?;
-                // Orders the signal after the data, and after all that was issued before.
-                origin.fence()?;
-                return origin.operate(pe, &signal, None, false);
-            }
-            check(&*origin.network, pe, put.remote, put.local.nbytes())?;
-            origin.put_signal(pe, &mut put, &signal, follows)
-        })
+        let mut origin = self.issuer.lock();
+        let done = origin.put_signal(pe, &mut put, &signal, follows);
+        self.release(origin, done)
     }
 
     fn session(&mut self, is_open: bool) -> Result<(), Error> {
@@ -144,35 +126,41 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
             return Ok(());
         }
         self.in_session = is_open;
-        self.with_origin(|origin| origin.session(is_open))
+        let mut origin = self.issuer.lock();
+        let done = origin.session(is_open);
+        self.release(origin, done)
     }
 
     fn fence(&mut self) -> Result<(), Error> {
-        self.with_origin(|origin| origin.fence())
+        let mut origin = self.issuer.lock();
+        let done = origin.fence();
+        self.release(origin, done)
     }
 
     fn quiet(&mut self) -> Result<(), Error> {
-        self.with_origin(|origin| origin.quiet())
+        let mut origin = self.issuer.lock();
+        let done = origin.quiet();
+        self.release(origin, done)
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
         let polled = self.progress.poll();
-        self.with_origin(|origin| {
-            polled?;
-            origin.is_quiet()
-        })
+        let mut origin = self.issuer.lock();
+        let done = polled.and_then(|_| origin.is_quiet());
+        self.release(origin, done)
     }
 
     fn in_flight(&mut self) -> Result<Option<Vec<(Pe, u64)>>, Error> {
         let polled = self.progress.poll();
-        self.with_origin(|origin| {
-            polled?;
-            origin.in_flight_by_pe().map(Some)
-        })
+        let mut origin = self.issuer.lock();
+        let done = polled.and_then(|_| origin.in_flight_by_pe());
+        self.release(origin, done).map(Some)
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
-        self.with_origin(|origin| origin.pe_quiet(pe))
+        let mut origin = self.issuer.lock();
+        let done = origin.pe_quiet(pe);
+        self.release(origin, done)
     }
 }
 

@@ -59,10 +59,14 @@ impl<W: Wire> Issuer<W> {
         }
     }
 
-    /// Waits for the lock. The service thread releases it after its current poll.
+    /// Takes the lock for a verb, and counts the verb. The service thread releases the lock after
+    /// its current poll. The verb ends with [`Issuers::release`].
     #[inline]
-    fn lock(&self) -> MutexGuard<'_, Origin<W>> {
-        try_lock(&self.origin).unwrap_or_else(|| self.lock_later())
+    pub(super) fn lock(&self) -> MutexGuard<'_, Origin<W>> {
+        let origin = try_lock(&self.origin).unwrap_or_else(|| self.lock_later());
+        let uses = self.uses.load(Ordering::Relaxed);
+        self.uses.store(uses.wrapping_add(1), Ordering::Relaxed);
+        origin
     }
 
     #[cold]
@@ -84,14 +88,6 @@ impl<W: Wire> Issuer<W> {
     /// Records that an endpoint no longer uses the origin.
     pub(super) fn remove_user(&self) {
         self.users.fetch_sub(1, Ordering::Release);
-    }
-
-    /// Counts a verb. The caller holds the lock.
-    fn count_use(&self) {
-        self.uses.store(
-            self.uses.load(Ordering::Relaxed).wrapping_add(1),
-            Ordering::Relaxed,
-        );
     }
 
     fn state(&self) -> u8 {
@@ -210,31 +206,30 @@ impl<W: Wire> Issuers<W> {
         lock(&self.all).iter().for_each(each);
     }
 
-    /// Calls `work` with the origin of an issuer under its lock, and lists the issuer if operations
-    /// are unfinished afterwards. If `work` returns a loss, all operations are canceled, so that
-    /// the network accesses no memory of callers any more. The result of `work` outlives the lock,
-    /// so it must not share data with the origin, hence `Send`.
-    pub(super) fn with_origin<T: Send>(
+    /// Ends a verb whose result is `done`: releases the lock, and lists the issuer if operations are
+    /// unfinished. After a loss, first cancels all operations, so that the network accesses no
+    /// memory of callers any more.
+    #[inline]
+    pub(super) fn release<T>(
         &self,
         issuer: &Arc<Issuer<W>>,
-        work: impl FnOnce(&mut Origin<W>) -> Result<T, Error>,
+        mut origin: MutexGuard<'_, Origin<W>>,
+        done: Result<T, Error>,
     ) -> Result<T, Error> {
-        let mut origin = issuer.lock();
-        issuer.count_use();
-        let done = work(&mut origin);
         if let Err(error @ Error::Lost(..)) = &done {
             if let Err(why) = origin.abandon() {
                 origin.network.local().host.cannot_go_on(error, &why);
             }
-        } else {
-            let before = issuer.state();
-            let after = flags_after(before, origin.is_unfinished(), origin.awaits_acks());
-            if after != before {
-                issuer.set_state(after);
-                let is_new = after & !before & LISTED != 0;
-                if is_new || before & !after & ARMED != 0 {
-                    self.list(issuer, origin, is_new);
-                }
+            return done;
+        }
+
+        let before = issuer.state();
+        let after = flags_after(before, origin.is_unfinished(), origin.awaits_acks());
+        if after != before {
+            issuer.set_state(after);
+            let is_new = after & !before & LISTED != 0;
+            if is_new || before & !after & ARMED != 0 {
+                self.list(issuer, origin, is_new);
             }
         }
         done
@@ -380,7 +375,8 @@ mod tests {
                 while polls.load(Ordering::SeqCst) == 0 {
                     thread::yield_now();
                 }
-                issuers.with_origin(&issuer, |_| Ok(())).expect("no loss");
+                let released = issuers.release(&issuer, issuer.lock(), Ok(()));
+                released.expect("no loss");
             });
             scope.spawn(|| {
                 while issuer.wanted.load(Ordering::Relaxed) == 0 {

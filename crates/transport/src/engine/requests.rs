@@ -15,6 +15,7 @@ use super::message::Request;
 use super::origin::{NumberedRequest, Origin};
 use super::replies::Ticket;
 use super::wire::{PostOutcome, SentMessage, StreamOrder, Wire, WireNetwork, WriteEnd, WriteSent};
+use crate::peers::check_aligned;
 use crate::{
     AmoOp, AmoRequest, Completion, DestBuf, Error, Follows, Pe, Proxy, Put, Segment, Source,
     SourceBuf, mem,
@@ -270,9 +271,53 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Puts, and updates the word of the signal. The target's CPU carries the update out. But if
-    /// the wire orders everything, a signal that sets a flag of the library is a write.
+    /// Carries out an atomic operation: the network does if it can on this segment, otherwise the
+    /// target's CPU. Waits for its end if it is `awaited`. Stores the old value at `fetched`, if
+    /// that is there.
+    pub(super) fn amo(
+        &mut self,
+        pe: Pe,
+        request: &AmoRequest,
+        fetched: Option<DestBuf>,
+        awaited: bool,
+    ) -> Result<(), Error> {
+        check_aligned(pe, request.dest, request.width)?;
+        if self.caps.amos.are_on(request.dest.segment) {
+            return self.operate(pe, request, fetched, awaited);
+        }
+
+        keys::check(&*self.network, pe, request.dest, request.width.nbytes())?;
+        match fetched {
+            Some(fetched) if awaited => self.fetch(pe, request, fetched),
+            fetched => self.update(pe, None, request, fetched, RequestOrder::AfterFence),
+        }
+    }
+
+    /// Puts, and updates the word of the signal: the network does if it can on this segment,
+    /// otherwise the target's CPU.
     pub(super) fn put_signal(
+        &mut self,
+        pe: Pe,
+        put: &mut Put,
+        signal: &AmoRequest,
+        follows: Follows,
+    ) -> Result<(), Error> {
+        check_aligned(pe, signal.dest, signal.width)?;
+        keys::check(&*self.network, pe, signal.dest, signal.width.nbytes())?;
+        if self.caps.amos.are_on(signal.dest.segment) {
+            self.transfer(pe, put)?;
+            // Orders the signal after the data, and after all that was issued before.
+            self.fence()?;
+            return self.operate(pe, signal, None, false);
+        }
+
+        keys::check(&*self.network, pe, put.remote, put.local.nbytes())?;
+        self.put_and_request(pe, put, signal, follows)
+    }
+
+    /// Puts, and has the target's CPU update the word of the signal. But if the wire orders
+    /// everything, a signal that sets a flag of the library is a write.
+    fn put_and_request(
         &mut self,
         pe: Pe,
         put: &mut Put,

@@ -5,8 +5,8 @@
 use super::batching::{EntrySize, is_small};
 use super::keys;
 use super::origin::Origin;
-use super::way::Way;
-use super::wire::{PostOutcome, StreamOrder, Wire, WireNetwork, WriteEnd};
+use super::wire::{PostOutcome, Remote, StreamOrder, Wire, WireNetwork, WriteEnd};
+use crate::buffer::{Local, Way};
 use crate::segments::heap_blocks::{self, Covered, ENTRY, HeapBlock};
 use crate::{
     Buffer, Completion, DestBuf, Error, Get, Pe, Proxy, RemoteAddr, Segment, StridedBlocks,
@@ -101,6 +101,16 @@ impl<W: Wire> Origin<W> {
         Ok(proxy)
     }
 
+    /// Returns the maximum number of bytes of a transfer that the wire starts as a whole.
+    #[inline]
+    fn longest<A: Way>(&self) -> usize {
+        if A::IS_PUT {
+            self.caps.longest_write
+        } else {
+            self.caps.longest_read
+        }
+    }
+
     /// Transfers bytes, without batching.
     #[inline(always)]
     pub(super) fn transfer_by_wire<A: Way>(
@@ -138,10 +148,10 @@ impl<W: Wire> Origin<W> {
         }
 
         let mut posted = PostOutcome::Full;
-        if nbytes <= A::longest(&self.caps)
+        if nbytes <= self.longest::<A>()
             && let Some(range) = keys::covered(&*self.network, pe, remote, nbytes)
         {
-            posted = A::post(&mut self.wire, &self.network, range, local, end)?;
+            posted = start(&mut self.wire, &self.network, range, local, end)?;
         }
         if A::IS_PUT {
             self.mark_dirty(pe);
@@ -170,11 +180,11 @@ impl<W: Wire> Origin<W> {
     ) -> Result<PostOutcome<W::Token>, Error> {
         let nbytes = local.nbytes();
         self.find_keys(pe, remote, nbytes)?;
-        let longest = A::longest(&self.caps);
+        let longest = self.longest::<A>();
         if nbytes <= longest && self.find_key(pe, remote, nbytes)? == nbytes {
             return self.post(pe, |wire, network| {
                 let range = keys::found(network, pe, remote, nbytes)?;
-                A::post(wire, network, range, &mut *local, end)
+                start(wire, network, range, &mut *local, end)
             });
         }
 
@@ -186,7 +196,7 @@ impl<W: Wire> Origin<W> {
                 let mut part = local.take_first(nbytes);
                 self.post(pe, |wire, network| {
                     let range = keys::found(network, pe, remote, nbytes)?;
-                    A::post(wire, network, range, &mut part, end)
+                    start(wire, network, range, &mut part, end)
                 })
                 .inspect(|_| remote.offset += nbytes as u64)
             });
@@ -326,5 +336,20 @@ impl<W: Wire> Origin<W> {
         keys::peer(network, pe)?
             .blocks
             .learn(pe, block, &self.entry, key)
+    }
+}
+
+/// Starts a transfer on a wire, which owns the memory from then on unless it has no room.
+#[inline(always)]
+fn start<W: Wire, A: Way>(
+    wire: &mut W,
+    network: &W::Network,
+    remote: Remote<'_, W::Network>,
+    local: &mut Buffer<A>,
+    end: WriteEnd,
+) -> Result<PostOutcome<W::Token>, Error> {
+    match A::local(local) {
+        Local::Source(source) => wire.write(network, remote, source, end),
+        Local::Dest(dest) => wire.read(network, remote, dest, end.awaited),
     }
 }

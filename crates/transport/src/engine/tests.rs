@@ -625,9 +625,8 @@ pub(super) fn left_unfinished(
     let issuer = issuers
         .issuer(EndpointUser::Context, (1, "SHMEM_TEST"), || Ok(origin))
         .expect("an issuer");
-    let done = issuers.with_origin(&issuer, |origin| {
-        origin.transfer(PEER, &mut put(8, Completion::AtQuiet))
-    });
-    assert_eq!(done, Ok(()));
+    let mut origin = issuer.lock();
+    let done = origin.transfer(PEER, &mut put(8, Completion::AtQuiet));
+    assert_eq!(issuers.release(&issuer, origin, done), Ok(()));
     (issuers, issuer)
 }

@@ -6,18 +6,20 @@
 //! since two PEs that wait for each other to receive would deadlock.
 #![allow(unsafe_code)]
 
+use crate::answers::Answers;
 use crate::low_water::LowWater;
 use crate::proto::{Frame, Piece, Reader, ReplyFrame, RequestFrame};
 use crate::receiving::ReceivingPe;
-use crate::requests::Requests;
-use crate::send_queue::UpTo;
+use crate::send_queue::{SendQueue, UpTo};
 use crate::settings::{DESCRIPTORS, Tuning};
 use crate::socket::is_of_peer;
 use crate::sys;
 use crate::target::{Target, range};
+use rushmem_transport::engine::message::REQUEST;
+use rushmem_transport::engine::{SentMessage, WriteSent};
 use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::segments::Segments;
-use rushmem_transport::{LocalBuf, Pe};
+use rushmem_transport::{DestBuf, LocalBuf, Pe, RemoteAddr, SourceBuf, mem};
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
@@ -77,11 +79,24 @@ fn end(error: &io::Error) -> ConnectionEnd {
     ConnectionEnd::Own(format!("the kernel refused to send or receive: {why}"))
 }
 
+/// A put that is queued or sent.
+pub(crate) struct QueuedPut {
+    /// The number of the request.
+    pub(crate) number: u64,
+    /// Some requests are not sent yet.
+    pub(crate) is_unsent: bool,
+    /// The position up to which the kernel must take the queue before the source is free; `None` if
+    /// it is free.
+    pub(crate) read_until: Option<u64>,
+}
+
 /// An established connection.
 pub(crate) struct Connection {
     pub(crate) socket: TcpStream,
     peer: Pe,
-    pub(crate) requests: Requests,
+    /// The requests of this PE that are to be sent.
+    pub(crate) requests: SendQueue,
+    pub(crate) answers: Answers,
     target: Target,
     reader: Reader,
     low_water: LowWater,
@@ -108,7 +123,8 @@ impl Connection {
         Connection {
             socket,
             peer,
-            requests: Requests::new(),
+            requests: SendQueue::new(),
+            answers: Answers::new(),
             target: Target::new(peer),
             reader: Reader::new(),
             low_water: LowWater::default(),
@@ -125,16 +141,148 @@ impl Connection {
 
     /// Returns true if data are queued.
     pub(crate) fn has_unsent(&self) -> bool {
-        !self.requests.queue.is_empty() || !self.target.replies.is_empty()
+        !self.requests.is_empty() || !self.target.replies.is_empty()
+    }
+
+    /// Queues a put, and sends what is queued when `sent` says. A short source is copied, a long one
+    /// taken; the words of a long put may be torn if `in_parts`. Returns `None` if there is no room
+    /// for the put.
+    pub(crate) fn put(
+        &mut self,
+        tuning: &Tuning,
+        dest: RemoteAddr,
+        source: &mut SourceBuf,
+        in_parts: bool,
+        sent: WriteSent,
+    ) -> Result<Option<QueuedPut>, ConnectionEnd> {
+        if !self.make_room(tuning)? {
+            return Ok(None);
+        }
+
+        let nbytes = source.nbytes();
+        let is_copied = nbytes <= tuning.copy_up_to;
+        let head = RequestFrame::Put {
+            dest,
+            nbytes: nbytes as u32,
+            in_parts: in_parts && !is_copied,
+        };
+        self.requests.push(&head.encode());
+        if is_copied {
+            self.requests.push_copy::<mem::VolatileLoads>(source);
+        } else {
+            self.requests.push_memory(std::mem::take(source));
+        }
+        let number = self.answers.expect_none();
+
+        let sends_now = match sent {
+            WriteSent::Now => true,
+            WriteSent::WithNext => {
+                self.sends_next = true;
+                false
+            }
+            WriteSent::WithOthers => !is_copied || self.is_full(tuning),
+        };
+        if sends_now {
+            self.flush()?;
+        }
+        let is_unsent = !self.requests.is_empty();
+        Ok(Some(QueuedPut {
+            number,
+            is_unsent,
+            read_until: (is_unsent && !is_copied).then_some(self.requests.appended()),
+        }))
+    }
+
+    /// Queues a get, and sends what is queued if the get `is_awaited` or enough is queued. Its words
+    /// may be torn if `in_parts`. Others may read `dest` meanwhile if it `is_shared`. Returns the
+    /// number of the get, or `None` if there is no room for it.
+    pub(crate) fn get(
+        &mut self,
+        tuning: &Tuning,
+        source: RemoteAddr,
+        dest: &mut DestBuf,
+        (is_shared, in_parts): (bool, bool),
+        is_awaited: bool,
+    ) -> Result<Option<u64>, ConnectionEnd> {
+        if !self.make_room(tuning)? {
+            return Ok(None);
+        }
+
+        let head = RequestFrame::Get {
+            source,
+            nbytes: dest.nbytes() as u32,
+            in_parts,
+        };
+        self.requests.push(&head.encode());
+        let number = self.answers.expect_data(std::mem::take(dest), is_shared);
+
+        if is_awaited || self.is_full(tuning) {
+            self.flush()?;
+        }
+        Ok(Some(number))
+    }
+
+    /// Queues a copy of a message. One with attached data of a call that does not wait is sent
+    /// together with later operations, or at once if enough is queued. Others are sent at once.
+    /// Returns false if there is no room for the message.
+    pub(crate) fn message(
+        &mut self,
+        tuning: &Tuning,
+        message: SentMessage<'_>,
+    ) -> Result<bool, ConnectionEnd> {
+        if !self.make_room(tuning)? {
+            return Ok(false);
+        }
+
+        let SentMessage {
+            request,
+            entries,
+            attached,
+            awaited,
+        } = message;
+        let nbytes = (REQUEST + entries.len() + attached.nbytes()) as u32;
+        self.requests
+            .push(&RequestFrame::Message { nbytes }.encode());
+        self.requests.push(&request.encode());
+        self.requests.push_all(entries);
+        if attached.nbytes() > 0 {
+            self.requests.push_copy::<mem::VolatileLoads>(attached);
+        }
+        self.answers.expect_reply(request);
+
+        if awaited || attached.nbytes() == 0 || self.is_full(tuning) {
+            self.flush()?;
+        }
+        Ok(true)
+    }
+
+    /// Sends what is queued, and a request for an acknowledgment that covers request `seq`, unless
+    /// an expected answer does.
+    pub(crate) fn ask_for_ack(&mut self, seq: u64) -> Result<(), ConnectionEnd> {
+        if self.answers.expect_ack(seq) {
+            self.requests.push(&RequestFrame::Sync.encode());
+        }
+        self.flush()
     }
 
     /// Returns true if there is room for one more request. If there is none at first, sends what
     /// the kernel takes.
-    pub(crate) fn make_room(&mut self, tuning: &Tuning) -> Result<bool, ConnectionEnd> {
-        if !self.requests.has_room(tuning) {
+    fn make_room(&mut self, tuning: &Tuning) -> Result<bool, ConnectionEnd> {
+        if !self.has_room(tuning) {
             self.flush()?;
         }
-        Ok(self.requests.has_room(tuning))
+        Ok(self.has_room(tuning))
+    }
+
+    fn has_room(&self, tuning: &Tuning) -> bool {
+        self.requests.own_bytes() < tuning.max_waiting_bytes
+            && self.requests.n_unsent() < 2 * tuning.max_waiting_transfers
+            && self.answers.have_room(tuning)
+    }
+
+    /// Returns true if enough bytes are queued to be sent at once.
+    fn is_full(&self, tuning: &Tuning) -> bool {
+        self.requests.own_bytes() >= tuning.send_at
     }
 
     /// Returns true if the kernel had no room for the queued data.
@@ -156,7 +304,7 @@ impl Connection {
     pub(crate) fn flush(&mut self) -> Result<(), ConnectionEnd> {
         (self.is_blocked, self.sends_next) = (false, false);
         while self.has_unsent() {
-            let (requests, replies) = (&mut self.requests.queue, &mut self.target.replies);
+            let (requests, replies) = (&mut self.requests, &mut self.target.replies);
             let both = !requests.is_empty() && !replies.is_empty();
             let next = if self.replies_turn { replies } else { requests };
             let up_to = if both {
@@ -227,7 +375,7 @@ impl Connection {
                 _,
             )) => range(segments, dest, nbytes as usize)?,
             Some((Frame::Reply(ReplyFrame::Data { seq, nbytes }), _)) => self
-                .requests
+                .answers
                 .private_destination(seq, nbytes)?
                 .unwrap_or(LocalBuf::EMPTY),
             _ => LocalBuf::EMPTY,
@@ -279,19 +427,18 @@ impl Connection {
             let is_last = to_place == direct.nbytes;
             match head {
                 Frame::Request(_) => self.target.mark_placed(is_last),
-                Frame::Reply(reply) if is_last => self.requests.complete(reply)?,
+                Frame::Reply(reply) if is_last => self.answers.complete(reply)?,
                 Frame::Reply(_) => {}
             }
         }
         // SAFETY: the kernel has written the range first, then this many bytes of the buffer.
         let bytes = unsafe { from_raw_parts(buffer.as_ptr().cast(), nbytes - to_place) };
         let answers_all = self.target.replies.is_empty();
-        let (requests, target, bye) =
-            (&mut self.requests, &mut self.target, &mut self.has_said_bye);
+        let (answers, target, bye) = (&mut self.answers, &mut self.target, &mut self.has_said_bye);
         let from = (receiving, self.peer);
         self.reader
             .feed(bytes, |Piece { head, done, bytes }| match head {
-                Frame::Reply(reply) => requests.take(from, reply, done, bytes),
+                Frame::Reply(reply) => answers.take(from, reply, done, bytes),
                 Frame::Request(_) if *bye => Err(AFTER_FAREWELL),
                 Frame::Request(RequestFrame::Bye) => {
                     *bye = true;
@@ -315,7 +462,7 @@ impl Connection {
 
     /// Says goodbye to the peer.
     pub(crate) fn leave(&mut self) {
-        self.requests.queue.push(&RequestFrame::Bye.encode());
+        self.requests.push(&RequestFrame::Bye.encode());
         // A peer that does not receive the goodbye finds the connection closed.
         let _ = self.flush();
     }

@@ -12,9 +12,9 @@
 //!   makes connections, and `establishment` ensures that two PEs have only one;
 //! - `receiving` has the segments, replies and buffers that connections need to receive, and writes
 //!   received bytes in whole words;
-//! - `connection` is one end of a connection: `requests` has the requests of this PE, `target`
-//!   carries out those of the peer, `send_queue` has the data to send, and `low_water` sets how
-//!   much must arrive before a sleeping thread wakes;
+//! - `connection` is one end of a connection, which queues and sends the requests of this PE:
+//!   `answers` has what answers them, `target` carries out those of the peer, `send_queue` has the
+//!   data to send, and `low_water` sets how much must arrive before a sleeping thread wakes;
 //! - `socket` sets the options of connections after their handshake;
 //! - `proto` is the wire format and its state machines, without I/O;
 //! - `addresses` has the addresses of this PE and orders those of a peer; `settings` has the limits
@@ -26,6 +26,7 @@
 //! while it lives only the launcher reports its parent's death to peers.
 
 mod addresses;
+mod answers;
 mod connect;
 mod connection;
 mod establishment;
@@ -36,7 +37,6 @@ mod low_water;
 mod progress;
 mod proto;
 mod receiving;
-mod requests;
 mod send_queue;
 mod service;
 mod settings;

@@ -1,12 +1,13 @@
 //! The wire of one origin over the PE's connections, which all origins share. A connection keeps
 //! the order of all operations, and any thread may receive from it.
 
+use crate::connection::Connection;
 use crate::proto::MAX_BODY;
 use crate::shared::SharedState;
 use rushmem_transport::engine::Remote;
 use rushmem_transport::engine::{
     NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, Replies, SentMessage, StreamOrder,
-    TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent, refuse,
+    TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, refuse,
 };
 use rushmem_transport::{AmoRequest, DestBuf, EndpointUser, Error, Pe, PeMap, SourceBuf};
 use std::sync::Arc;
@@ -128,37 +129,21 @@ impl Wire for TcpWire {
         source: &mut SourceBuf,
         WriteEnd { awaited, sent, .. }: WriteEnd,
     ) -> Result<PostOutcome<TcpToken>, Error> {
-        let copy = source.nbytes() <= shared.tuning.copy_up_to;
-        let in_parts = self.in_parts && !copy;
-        let written = shared.with_link(pe, |connection| {
-            if !connection.make_room(&shared.tuning)? {
-                return Ok(None);
-            }
-            let number = connection.requests.put(to, source, (copy, in_parts));
-            let sends_now = match sent {
-                WriteSent::Now => true,
-                WriteSent::WithNext => {
-                    connection.sends_next = true;
-                    false
-                }
-                WriteSent::WithOthers => !copy || connection.requests.is_full(&shared.tuning),
-            };
-            if sends_now {
-                connection.flush()?;
-            }
-            let position = connection.requests.queue.appended();
-            let is_sent = connection.requests.queue.sent() == position;
-            Ok(Some((number, position, is_sent)))
+        let put = shared.with_link(pe, |connection| {
+            connection.put(&shared.tuning, to, source, self.in_parts, sent)
         })?;
-        let Some((number, position, is_sent)) = written else {
+        let Some(put) = put else {
             return Ok(self.full(pe));
         };
-        self.record_started(pe, number, false, !is_sent);
-        if copy || is_sent || !awaited {
-            return Ok(PostOutcome::Done);
+
+        self.record_started(pe, put.number, false, put.is_unsent);
+        match put.read_until {
+            Some(position) if awaited => {
+                self.expected = Some(pe);
+                Ok(PostOutcome::Pending(TcpToken::Sent(position)))
+            }
+            _ => Ok(PostOutcome::Done),
         }
-        self.expected = Some(pe);
-        Ok(PostOutcome::Pending(TcpToken::Sent(position)))
     }
 
     fn read(
@@ -171,18 +156,12 @@ impl Wire for TcpWire {
         let in_parts = self.in_parts && dest.nbytes() > shared.tuning.copy_up_to;
         let segments = &shared.local().segments;
         let is_shared = !in_parts && segments.holding(dest.range()).is_some();
-        let read = shared.with_link(pe, |connection| {
-            if !connection.make_room(&shared.tuning)? {
-                return Ok(None);
-            }
-            let dest = std::mem::take(dest);
-            let number = connection.requests.get(from, dest, (is_shared, in_parts));
-            if awaited || connection.requests.is_full(&shared.tuning) {
-                connection.flush()?;
-            }
-            Ok(Some((number, connection.has_unsent())))
+        let get = shared.with_link(pe, |connection| {
+            let form = (is_shared, in_parts);
+            let number = connection.get(&shared.tuning, from, dest, form, awaited)?;
+            Ok(number.map(|number| (number, connection.has_unsent())))
         })?;
-        let Some((number, is_unsent)) = read else {
+        let Some((number, is_unsent)) = get else {
             return Ok(self.full(pe));
         };
         self.record_started(pe, number, awaited, is_unsent);
@@ -203,25 +182,16 @@ impl Wire for TcpWire {
         unreachable!("the target's CPU carries out all of them")
     }
 
-    /// Queues a message. One with attached data of a call that does not wait is sent together with
-    /// later operations, or at once if enough bytes are queued. Others are sent at once.
     fn send(
         &mut self,
         shared: &SharedState,
         pe: Pe,
         message: SentMessage<'_>,
     ) -> Result<PostOutcome<TcpToken>, Error> {
-        let sends_now = message.awaited || message.attached.nbytes() == 0;
         let is_answered = message.request.slot.is_some() || message.request.position.asks;
         let is_unsent = shared.with_link(pe, |connection| {
-            if !connection.make_room(&shared.tuning)? {
-                return Ok(None);
-            }
-            connection.requests.message(message);
-            if sends_now || connection.requests.is_full(&shared.tuning) {
-                connection.flush()?;
-            }
-            Ok(Some(connection.has_unsent()))
+            let is_queued = connection.message(&shared.tuning, message)?;
+            Ok(is_queued.then(|| connection.has_unsent()))
         })?;
         let Some(is_unsent) = is_unsent else {
             return Ok(self.full(pe));
@@ -236,8 +206,8 @@ impl Wire for TcpWire {
     fn is_over(&mut self, shared: &SharedState, pe: Pe, token: &TcpToken) -> Result<bool, Error> {
         shared.with_link(pe, |connection| {
             Ok(match *token {
-                TcpToken::Sent(position) => connection.requests.queue.sent() >= position,
-                TcpToken::Done(number) => connection.requests.acked() >= number,
+                TcpToken::Sent(position) => connection.requests.sent() >= position,
+                TcpToken::Done(number) => connection.answers.acked() >= number,
             })
         })
     }
@@ -245,10 +215,7 @@ impl Wire for TcpWire {
     fn fence(&mut self, shared: &SharedState) -> Result<bool, Error> {
         while let Some(pe) = self.held.pop() {
             self.routes[pe].is_held = false;
-            shared.with_link(pe, |connection| match connection.has_unsent() {
-                true => connection.flush(),
-                false => Ok(()),
-            })?;
+            shared.with_link(pe, Connection::flush)?;
         }
         Ok(true)
     }
@@ -261,10 +228,7 @@ impl Wire for TcpWire {
             return Ok(());
         }
         self.expected = Some(pe);
-        shared.with_link(pe, |connection| {
-            connection.requests.ask_for_ack(last);
-            connection.flush()
-        })
+        shared.with_link(pe, |connection| connection.ask_for_ack(last))
     }
 
     fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
@@ -273,8 +237,8 @@ impl Wire for TcpWire {
         };
         let last = route.last;
         let is_flushed = shared.with_link(pe, |connection| {
-            let is_acked = connection.requests.acked() >= last;
-            if !is_acked && connection.has_unsent() {
+            let is_acked = connection.answers.acked() >= last;
+            if !is_acked {
                 connection.flush()?;
             }
             Ok(is_acked)
@@ -318,9 +282,7 @@ impl Wire for TcpWire {
         };
         for _ in 0..polls {
             let received = shared.try_link(pe, |connection| {
-                if connection.has_unsent() {
-                    connection.flush()?;
-                }
+                connection.flush()?;
                 connection.receive(&shared.receiving)
             });
             if received == Some(true) {

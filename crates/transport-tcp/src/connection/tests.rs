@@ -39,7 +39,14 @@ fn an_answer_leaves_between_the_data() {
     for _ in 0..8 {
         // SAFETY: the vector is valid until the connection is dropped.
         let mut source = unsafe { SourceBuf::new(data.as_ptr(), BYTES) };
-        connection.requests.put(at, &mut source, (false, false));
+        let put = connection.put(
+            &Tuning::default(),
+            at,
+            &mut source,
+            false,
+            WriteSent::WithNext,
+        );
+        assert!(put.expect("it is connected").is_some(), "room for it");
     }
     connection.flush().expect("it is connected");
     assert!(connection.is_blocked(), "more than the kernel has room for");
@@ -181,9 +188,9 @@ fn a_long_answer_leaves_after_the_next_request() {
             connection.receive(&receiving).expect("it is connected");
         }
         // SAFETY: the vector is valid until the connection is dropped.
-        let dest = unsafe { DestBuf::new(private.as_mut_ptr(), BYTES) };
-        connection.requests.get(source, dest, (false, false));
-        connection.flush().expect("it is connected");
+        let mut dest = unsafe { DestBuf::new(private.as_mut_ptr(), BYTES) };
+        let get = connection.get(&Tuning::default(), source, &mut dest, (false, false), true);
+        assert!(get.expect("it is connected").is_some(), "room for it");
         let mut head = [0; HEAD];
         peer.read_exact(&mut head).expect("it is connected");
         let is_answer = matches!(Frame::decode(&head), Ok(Frame::Reply(_)));
@@ -428,7 +435,14 @@ fn a_source_that_cannot_be_read_is_not_the_loss_of_the_peer() {
     };
     // SAFETY: the mapping is never undone, and the kernel finds what it cannot read.
     let mut source = unsafe { SourceBuf::new(source.base, source.nbytes) };
-    connection.requests.put(at, &mut source, (false, false));
+    let put = connection.put(
+        &Tuning::default(),
+        at,
+        &mut source,
+        false,
+        WriteSent::WithNext,
+    );
+    assert!(put.expect("it is connected").is_some(), "room for it");
     let mut buffer = vec![0; ACCESSIBLE];
     let end = loop {
         match connection.flush() {
@@ -436,10 +450,7 @@ fn a_source_that_cannot_be_read_is_not_the_loss_of_the_peer() {
             Err(end) => break end,
         };
     };
-    assert!(
-        connection.requests.queue.sent() > PAGE as u64,
-        "a part has left"
-    );
+    assert!(connection.requests.sent() > PAGE as u64, "a part has left");
     assert!(
         matches!(&end, ConnectionEnd::Own(why) if why.contains("local memory")),
         "{end}"
@@ -456,8 +467,9 @@ fn a_destination_that_cannot_be_written_is_not_the_loss_of_the_peer() {
         offset: 0,
     };
     // SAFETY: the mapping is never undone, and the kernel finds what it cannot write.
-    let to = unsafe { DestBuf::new(dest.base, dest.nbytes) };
-    let seq = connection.requests.get(source, to, (false, false));
+    let mut to = unsafe { DestBuf::new(dest.base, dest.nbytes) };
+    let get = connection.get(&Tuning::default(), source, &mut to, (false, false), true);
+    let seq = get.expect("it is connected").expect("room for it");
     let answer = ReplyFrame::Data {
         seq,
         nbytes: dest.nbytes as u32,

@@ -1,14 +1,12 @@
-//! The requests of all origins of this PE to one peer, and the destinations of the answers.
+//! The answers of one peer to the requests of all origins of this PE, and their destinations.
 #![allow(unsafe_code)]
 
-use crate::proto::{ExpectedReply, Ledger, ReplyFrame, RequestFrame};
+use crate::proto::{ExpectedReply, Ledger, ReplyFrame};
 use crate::receiving::{ReceivingPe, WholeBody, WholeWords};
-use crate::send_queue::SendQueue;
 use crate::settings::Tuning;
-use rushmem_transport::engine::SentMessage;
-use rushmem_transport::engine::message::{REPLY, REQUEST, Reply};
+use rushmem_transport::engine::message::{REPLY, Reply, Request};
 use rushmem_transport::peers::loss::Violation;
-use rushmem_transport::{DestBuf, LocalBuf, Pe, RemoteAddr, SourceBuf, mem};
+use rushmem_transport::{DestBuf, LocalBuf, Pe};
 
 /// Maximum number of unanswered requests with results that follow the reply. It keeps the bytes of
 /// replies that are queued at the target below the limit at which the target ends the connection.
@@ -27,9 +25,8 @@ enum AnswerDest {
     Nowhere,
 }
 
-/// The state of this PE's requests to the peer.
-pub(crate) struct Requests {
-    pub(crate) queue: SendQueue,
+/// The requests of this PE to the peer by their numbers, and the answers that are awaited.
+pub(crate) struct Answers {
     ledger: Ledger<AnswerDest>,
     /// The number of unanswered requests with results that follow the reply.
     n_long: usize,
@@ -39,10 +36,9 @@ pub(crate) struct Requests {
     reply: WholeBody,
 }
 
-impl Requests {
-    pub(crate) fn new() -> Requests {
-        Requests {
-            queue: SendQueue::new(),
+impl Answers {
+    pub(crate) fn new() -> Answers {
+        Answers {
             ledger: Ledger::new(),
             n_long: 0,
             words: WholeWords::default(),
@@ -51,16 +47,8 @@ impl Requests {
     }
 
     /// Returns true if another request may be issued.
-    pub(crate) fn has_room(&self, tuning: &Tuning) -> bool {
-        self.queue.own_bytes() < tuning.max_waiting_bytes
-            && self.queue.n_unsent() < 2 * tuning.max_waiting_transfers
-            && self.ledger.n_unanswered() < tuning.max_unanswered
-            && self.n_long < MAX_ANSWERED
-    }
-
-    /// Returns true if enough bytes are queued to be sent at once.
-    pub(crate) fn is_full(&self, tuning: &Tuning) -> bool {
-        self.queue.own_bytes() >= tuning.send_at
+    pub(crate) fn have_room(&self, tuning: &Tuning) -> bool {
+        self.ledger.n_unanswered() < tuning.max_unanswered && self.n_long < MAX_ANSWERED
     }
 
     /// Returns the number of the last acknowledged request.
@@ -68,72 +56,25 @@ impl Requests {
         self.ledger.acked()
     }
 
-    /// Queues a put, and returns its number. Copies the source during the call (`copy`), or takes
-    /// it. The words of the put may be torn if `in_parts`.
-    pub(crate) fn put(
-        &mut self,
-        dest: RemoteAddr,
-        source: &mut SourceBuf,
-        (copy, in_parts): (bool, bool),
-    ) -> u64 {
-        let nbytes = source.nbytes() as u32;
-        self.queue.push(
-            &RequestFrame::Put {
-                dest,
-                nbytes,
-                in_parts,
-            }
-            .encode(),
-        );
-        if copy {
-            self.queue.push_copy::<mem::VolatileLoads>(source);
-        } else {
-            self.queue.push_memory(std::mem::take(source));
-        }
+    /// Numbers a request that has no answer.
+    pub(crate) fn expect_none(&mut self) -> u64 {
         self.ledger.issue()
     }
 
-    /// Queues a get, and returns its number. Its words may be torn if `in_parts`. Others may read
-    /// `dest` meanwhile if it `is_shared`.
-    pub(crate) fn get(
-        &mut self,
-        source: RemoteAddr,
-        dest: DestBuf,
-        (is_shared, in_parts): (bool, bool),
-    ) -> u64 {
-        let nbytes = dest.nbytes() as u32;
-        self.queue.push(
-            &RequestFrame::Get {
-                source,
-                nbytes,
-                in_parts,
-            }
-            .encode(),
-        );
+    /// Numbers a get, and expects its data. Others may read `dest` meanwhile if it
+    /// `is_shared`.
+    pub(crate) fn expect_data(&mut self, dest: DestBuf, is_shared: bool) -> u64 {
+        let expected = ExpectedReply::Data(dest.nbytes() as u32);
         let to = if is_shared {
             AnswerDest::Shared(dest)
         } else {
             AnswerDest::Private(dest)
         };
-        self.ledger.expect(ExpectedReply::Data(nbytes), to)
+        self.ledger.expect(expected, to)
     }
 
-    /// Queues a copy of a message.
-    pub(crate) fn message(&mut self, message: SentMessage<'_>) {
-        let SentMessage {
-            request,
-            entries,
-            attached,
-            ..
-        } = message;
-        let nbytes = (REQUEST + entries.len() + attached.nbytes()) as u32;
-        self.queue.push(&RequestFrame::Message { nbytes }.encode());
-        self.queue.push(&request.encode());
-        self.queue.push_all(entries);
-        if attached.nbytes() > 0 {
-            self.queue.push_copy::<mem::VolatileLoads>(attached);
-        }
-
+    /// Numbers a message, and expects a reply if its request asks for one.
+    pub(crate) fn expect_reply(&mut self, request: &Request) {
         let to = match request.slot {
             Some(slot) if slot.is_long => {
                 self.n_long += 1;
@@ -149,12 +90,14 @@ impl Requests {
         self.ledger.expect(ExpectedReply::Message, to);
     }
 
-    /// Requests an acknowledgment that covers request `seq`, unless an expected answer does.
-    pub(crate) fn ask_for_ack(&mut self, seq: u64) {
-        if !self.ledger.will_ack(seq) {
-            self.queue.push(&RequestFrame::Sync.encode());
-            self.ledger.expect(ExpectedReply::Ack, AnswerDest::Nowhere);
+    /// Expects an acknowledgment that covers request `seq`. Returns true if it is to be requested,
+    /// since no expected answer covers the request.
+    pub(crate) fn expect_ack(&mut self, seq: u64) -> bool {
+        if self.ledger.will_ack(seq) {
+            return false;
         }
+        self.ledger.expect(ExpectedReply::Ack, AnswerDest::Nowhere);
+        true
     }
 
     /// Returns the destination of the body of a `Data` reply, if the kernel may write to it. Fails

@@ -10,8 +10,9 @@ use std::time::Duration;
 use rushmem_runtime::setup;
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{
-    AmoRequest, Amos, Caps, Directory, Endpoint, EndpointUser, Error, Found, Get, Host, Key,
-    NetworkActivity, OldValue, Open, Pe, Provider, Put, Segment, Transport, null,
+    AmoRequest, Amos, Caps, Dest, Directory, Endpoint, EndpointUser, Error, Follows, Found, Get,
+    Host, Key, NetworkActivity, OldValue, Open, Pe, Provider, Put, Segment, Source, StridedBlocks,
+    Transport, null,
 };
 use testkit::{Job, Outcome};
 
@@ -140,6 +141,34 @@ impl Endpoint for Silent {
 
     fn amo(&mut self, _: Pe, _: AmoRequest, _: OldValue) -> Result<u64, Error> {
         Err(self.wait())
+    }
+
+    fn put_strided(&mut self, _: Pe, _: StridedBlocks<Source>) -> Result<(), Error> {
+        Err(self.wait())
+    }
+
+    fn get_strided_nbi(&mut self, _: Pe, _: StridedBlocks<Dest>) -> Result<(), Error> {
+        Err(self.wait())
+    }
+
+    fn put_signal(&mut self, _: Pe, _: Put, _: AmoRequest, _: Follows) -> Result<(), Error> {
+        Err(self.wait())
+    }
+
+    fn session(&mut self, _: bool) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn pe_quiet(&mut self, _: Pe) -> Result<(), Error> {
+        Err(self.wait())
+    }
+
+    fn is_quiet(&mut self) -> Result<bool, Error> {
+        Err(self.wait())
+    }
+
+    fn in_flight(&mut self) -> Result<Vec<(Pe, u64)>, Error> {
+        Ok(Vec::new())
     }
 
     fn fence(&mut self) -> Result<(), Error> {

@@ -1,13 +1,9 @@
 //! The verbs of a context over a network.
 //!
-//! The verbs are few, and take an operation as data.
-//!
-//! The default body of a verb calls other verbs or does nothing; a provider overrides it if its
-//! network can do better.
+//! The verbs are few, and take an operation as data. The engine implements them once for all
+//! networks ([`WireEndpoint`](crate::engine::WireEndpoint)).
 
-use crate::{
-    AmoRequest, Completion, Dest, Error, Follows, Get, OldValue, Pe, Put, Source, StridedBlocks,
-};
+use crate::{AmoRequest, Dest, Error, Follows, Get, OldValue, Pe, Put, Source, StridedBlocks};
 
 /// The access of a context, or of several that share it, to all PEs.
 ///
@@ -34,37 +30,13 @@ pub trait Endpoint: Send {
     ///
     /// # Errors
     /// When the PE cannot be reached.
-    fn put_strided(&mut self, pe: Pe, mut blocks: StridedBlocks<Source>) -> Result<(), Error> {
-        let completion = Completion::Now;
-        blocks.each().try_for_each(|(remote, local)| {
-            self.put(
-                pe,
-                Put {
-                    remote,
-                    local,
-                    completion,
-                },
-            )
-        })
-    }
+    fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks<Source>) -> Result<(), Error>;
 
     /// Starts to get blocks. The data have arrived when the next quiet returns.
     ///
     /// # Errors
     /// When the PE cannot be reached.
-    fn get_strided_nbi(&mut self, pe: Pe, mut blocks: StridedBlocks<Dest>) -> Result<(), Error> {
-        let completion = Completion::AtQuiet;
-        blocks.each().try_for_each(|(remote, local)| {
-            self.get(
-                pe,
-                Get {
-                    remote,
-                    local,
-                    completion,
-                },
-            )
-        })
-    }
+    fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks<Dest>) -> Result<(), Error>;
 
     /// Carries out an atomic operation on a word of a PE. With
     /// [`OldValue::Returned`](crate::OldValue::Returned), waits for the word's old value and
@@ -86,25 +58,15 @@ pub trait Endpoint: Send {
         put: Put,
         signal: AmoRequest,
         follows: Follows,
-    ) -> Result<(), Error> {
-        // The fence orders the signal after all that it may follow.
-        let _ = follows;
-        self.put(pe, put)?;
-        self.fence()?;
-        self.amo(pe, signal, OldValue::Ignored).map(|_| ())
-    }
+    ) -> Result<(), Error>;
 
     /// Begins or ends a session, in which many small operations follow each other
     /// (`SHMEM_CTX_SESSION_BATCH`), so that their throughput counts and the latency of one does
-    /// not. May complete the operations issued before. Does nothing by default, for providers that
-    /// send small operations as fast without a session.
+    /// not. Completes the operations issued before, unless nothing changes.
     ///
     /// # Errors
     /// When a PE was lost.
-    fn session(&mut self, is_open: bool) -> Result<(), Error> {
-        let _ = is_open;
-        Ok(())
-    }
+    fn session(&mut self, is_open: bool) -> Result<(), Error>;
 
     /// Orders puts, atomic operations and signals to each PE: those issued before take effect
     /// before those that follow.
@@ -119,31 +81,24 @@ pub trait Endpoint: Send {
     /// When a PE was lost.
     fn quiet(&mut self) -> Result<(), Error>;
 
-    /// Returns true if all operations that were issued are complete, here and at the targets, as
-    /// after a [`quiet`](Endpoint::quiet). The default completes them.
-    ///
-    /// # Errors
-    /// When a PE was lost.
-    fn is_quiet(&mut self) -> Result<bool, Error> {
-        self.quiet().map(|()| true)
-    }
-
-    /// Returns the PEs with operations that are not known to be complete at the target, each with
-    /// an estimate of their number, at least 1. Begins to complete them if there is room to do so,
-    /// but waits for no PE. Returns `None` if the provider does not know.
-    ///
-    /// # Errors
-    /// When a PE was lost.
-    fn in_flight(&mut self) -> Result<Option<Vec<(Pe, u64)>>, Error> {
-        Ok(None)
-    }
-
     /// Completes all operations that were issued to `pe`, and perhaps others.
     ///
     /// # Errors
     /// When a PE was lost.
-    fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
-        let _ = pe;
-        self.quiet()
-    }
+    fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error>;
+
+    /// Returns true if all operations that were issued are complete, here and at the targets, as
+    /// after a [`quiet`](Endpoint::quiet). Begins to complete them, but waits for no PE.
+    ///
+    /// # Errors
+    /// When a PE was lost.
+    fn is_quiet(&mut self) -> Result<bool, Error>;
+
+    /// Returns the PEs with operations that are not known to be complete at the target, each with
+    /// an estimate of their number, at least 1. Begins to complete them if there is room to do so,
+    /// but waits for no PE.
+    ///
+    /// # Errors
+    /// When a PE was lost.
+    fn in_flight(&mut self) -> Result<Vec<(Pe, u64)>, Error>;
 }

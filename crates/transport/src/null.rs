@@ -6,8 +6,8 @@
 
 use crate::progress::events::AwaitedWord;
 use crate::{
-    AmoRequest, Caps, Directory, Endpoint, EndpointUser, Error, Found, Get, Key, NetworkActivity,
-    OldValue, Pe, Provider, Put, Segment, Transport,
+    AmoRequest, Caps, Dest, Directory, Endpoint, EndpointUser, Error, Follows, Found, Get, Key,
+    NetworkActivity, OldValue, Pe, Provider, Put, Segment, Source, StridedBlocks, Transport,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -120,8 +120,24 @@ impl Endpoint for Nowhere {
         Err(Error::Unreachable(pe))
     }
 
+    fn put_strided(&mut self, pe: Pe, _: StridedBlocks<Source>) -> Result<(), Error> {
+        Err(Error::Unreachable(pe))
+    }
+
+    fn get_strided_nbi(&mut self, pe: Pe, _: StridedBlocks<Dest>) -> Result<(), Error> {
+        Err(Error::Unreachable(pe))
+    }
+
     fn amo(&mut self, pe: Pe, _: AmoRequest, _: OldValue) -> Result<u64, Error> {
         Err(Error::Unreachable(pe))
+    }
+
+    fn put_signal(&mut self, pe: Pe, _: Put, _: AmoRequest, _: Follows) -> Result<(), Error> {
+        Err(Error::Unreachable(pe))
+    }
+
+    fn session(&mut self, _: bool) -> Result<(), Error> {
+        Ok(())
     }
 
     fn fence(&mut self) -> Result<(), Error> {
@@ -131,12 +147,24 @@ impl Endpoint for Nowhere {
     fn quiet(&mut self) -> Result<(), Error> {
         Ok(())
     }
+
+    fn pe_quiet(&mut self, _: Pe) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn is_quiet(&mut self) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    fn in_flight(&mut self) -> Result<Vec<(Pe, u64)>, Error> {
+        Ok(Vec::new())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AmoOp, Completion, Follows, Open, PeRecord, RemoteAddr, SourceBuf};
+    use crate::{AmoOp, Completion, Open, PeRecord, RemoteAddr, SourceBuf};
     use std::sync::Arc;
 
     #[test]

@@ -224,8 +224,7 @@ pub fn complete(call: Call) {
 
 /// Returns, for each PE with operations that are not known to be complete, their number on the
 /// endpoint that has most of them. Begins to complete them, but waits for no PE. Returns `None` if
-/// the provider does not know the numbers, if an endpoint has failed, or if other threads may issue
-/// operations meanwhile.
+/// an endpoint has failed, or if other threads may issue operations meanwhile.
 pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
     if thread::are_at_once() || thread::request_call().is_some() {
         return None;
@@ -237,7 +236,7 @@ pub(crate) fn in_flight() -> Option<BTreeMap<Pe, u64>> {
             continue;
         };
         // An error is left to the next verb, which reports it.
-        for (pe, n) in endpoint.in_flight().ok()?? {
+        for (pe, n) in endpoint.in_flight().ok()? {
             // Endpoints may share a counter of the provider, so the numbers are not added.
             let known = most.entry(pe).or_insert(0);
             *known = n.max(*known);

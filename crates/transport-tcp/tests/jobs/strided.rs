@@ -36,7 +36,7 @@ fn few_requests(member: &Member) {
                 n: BLOCKS,
             };
             endpoint.put_strided(Pe(1), blocks).expect("no loss");
-            let in_flight = endpoint.in_flight().expect("no loss").expect("it is known");
+            let in_flight = endpoint.in_flight().expect("no loss");
             assert!(in_flight.iter().all(|(_, n)| *n <= 2), "{in_flight:?}");
             endpoint.quiet().expect("no loss");
         }

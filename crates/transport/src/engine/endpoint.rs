@@ -143,6 +143,12 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
         self.release(origin, done)
     }
 
+    fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
+        let mut origin = self.issuer.lock();
+        let done = origin.pe_quiet(pe);
+        self.release(origin, done)
+    }
+
     fn is_quiet(&mut self) -> Result<bool, Error> {
         let polled = self.progress.poll();
         let mut origin = self.issuer.lock();
@@ -150,16 +156,10 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
         self.release(origin, done)
     }
 
-    fn in_flight(&mut self) -> Result<Option<Vec<(Pe, u64)>>, Error> {
+    fn in_flight(&mut self) -> Result<Vec<(Pe, u64)>, Error> {
         let polled = self.progress.poll();
         let mut origin = self.issuer.lock();
         let done = polled.and_then(|_| origin.in_flight_by_pe());
-        self.release(origin, done).map(Some)
-    }
-
-    fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
-        let mut origin = self.issuer.lock();
-        let done = origin.pe_quiet(pe);
         self.release(origin, done)
     }
 }

@@ -122,7 +122,7 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedNetwork>, call: &Call) -> Result<u
         Call::QuietOfPe { pe } => endpoint.pe_quiet(pe)?,
         Call::IsQuiet => return endpoint.is_quiet().map(u64::from),
         Call::InFlight => {
-            let in_flight = endpoint.in_flight()?.expect("the engine knows");
+            let in_flight = endpoint.in_flight()?;
             assert!(in_flight.iter().all(|(_, n)| *n > 0), "{in_flight:?}");
             let bits = in_flight.iter().map(|(pe, _)| 1 << pe.0);
             return Ok(bits.sum());

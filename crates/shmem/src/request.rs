@@ -2,7 +2,8 @@
 //!
 //! All members of a team start its collectives in the same order, blocking and non-blocking ones;
 //! collectives of different teams have no order. Members may read `source` and write to `dest`
-//! until the request is complete. A request that is leaked is still carried out; an epoch and the
+//! until the request is complete. A thread of the library carries the request out and wakes the
+//! task that awaits it. A request that is dropped or leaked is still carried out; an epoch and the
 //! drop of an array wait for the requests on the array.
 #![allow(unsafe_code)]
 
@@ -13,7 +14,6 @@ use crate::rma::require_same_length;
 use crate::symmetric::view::{AsSymSlice, SymSlice};
 use crate::team::Team;
 use crate::threads::Threads;
-use crate::waiting::ready;
 use rushmem_runtime::nonblocking::{self, NonblockingCollective};
 use rushmem_runtime::requests;
 use rushmem_runtime::{Call, RequestHandle};
@@ -22,7 +22,10 @@ use std::pin::Pin;
 use std::task::{self, Poll};
 
 /// A collective that was started: a future of the result of the blocking form.
-#[must_use = "a request that is dropped is waited for"]
+///
+/// Its poll neither blocks nor requests another one: the library wakes the task when the collective
+/// is complete. The drop does not block, either: the collective goes on.
+#[must_use = "a collective goes on when its request is dropped, but nothing tells when it is complete"]
 pub struct CollectiveRequest<'a, R = ()> {
     handle: RequestHandle,
     result: fn(usize) -> R,
@@ -35,12 +38,8 @@ impl<R> CollectiveRequest<'_, R> {
     #[doc(alias = "shmemx_req_wait")]
     #[track_caller]
     pub fn wait(mut self) -> R {
-        (self.result)(self.complete())
-    }
-
-    fn complete(&mut self) -> usize {
         let handle = std::mem::replace(&mut self.handle, RequestHandle::NULL);
-        requests::wait(call!("CollectiveRequest::wait"), handle)
+        (self.result)(requests::wait(call!("CollectiveRequest::wait"), handle))
     }
 }
 
@@ -54,20 +53,18 @@ impl<R> Future for CollectiveRequest<'_, R> {
             RequestHandle::NULL,
             "a request was polled after its end"
         );
-        let test = || requests::test(call!("CollectiveRequest::poll"), request.handle);
-        let done = ready(context, test).map(request.result);
-        if done.is_ready() {
-            request.handle = RequestHandle::NULL;
-        }
-        done
+        let call = call!("CollectiveRequest::poll");
+        let Some(result) = requests::poll(call, request.handle, context.waker()) else {
+            return Poll::Pending;
+        };
+        request.handle = RequestHandle::NULL;
+        Poll::Ready((request.result)(result))
     }
 }
 
 impl<R> Drop for CollectiveRequest<'_, R> {
     fn drop(&mut self) {
-        if self.handle != RequestHandle::NULL {
-            self.complete();
-        }
+        requests::detach(call!("CollectiveRequest::drop"), self.handle);
     }
 }
 

@@ -31,6 +31,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::task::Waker;
 use std::time::Duration;
 
 /// The time after which a thread without requests ends.
@@ -38,6 +39,8 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// A non-blocking collective that the program has called.
 struct Request {
+    /// Its number in [`Requests::held`].
+    number: usize,
     call: Call,
     team: HeldTeam,
     /// Its number among the collectives of this PE on the team.
@@ -48,9 +51,20 @@ struct Request {
     done: AtomicU32,
     /// The value that the blocking routine has returned.
     result: AtomicUsize,
+    holder: Mutex<Holder>,
     /// The event for observers, which ends when the program or the library has found the collective
     /// complete and forgets the request.
     observed: Mutex<ObservedCall>,
+}
+
+/// What the program does with a request.
+enum Holder {
+    /// It tests the request or waits for it.
+    Program,
+    /// It has a task that is woken when the collective is complete.
+    Task(Waker),
+    /// It has dropped the request, which is forgotten when the collective is complete.
+    Nobody,
 }
 
 /// A request, and the closure that carries it out and returns its result.
@@ -100,18 +114,20 @@ pub(crate) fn queue(
         in_request: true,
     }
     .observe(Action::Request);
-    let observed = Mutex::new(observed);
+    let (holder, observed) = (Mutex::new(Holder::Program), Mutex::new(observed));
+    requests.count += 1;
+    let number = requests.count;
     let request = Arc::new(Request {
+        number,
         call,
         team,
         nth,
         vectors,
         done,
         result,
+        holder,
         observed,
     });
-    requests.count += 1;
-    let number = requests.count;
     requests.held.insert(number, request.clone());
     let queue = requests.by_team.entry(handle).or_insert_with(|| {
         let (tasks, queued) = channel();
@@ -175,12 +191,56 @@ fn serve(handle: TeamHandle, queued: &Receiver<Task>) {
         request.result.store(result, Ordering::Relaxed);
         request.done.store(1, Ordering::Release);
         flags::wake(&request.done);
+        request.tell_holder();
     }
 }
 
 impl Request {
     fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire) != 0
+    }
+
+    /// Returns true if the collective is complete; otherwise wakes this task when it is.
+    fn is_done_or_wakes(&self, waker: &Waker) -> bool {
+        let mut holder = lock(&self.holder);
+        // The thread that completes the collective sets `done` before it takes the lock. So it finds
+        // the waker if `done` is not set here.
+        if self.is_done() {
+            return true;
+        }
+        let awaits = matches!(&*holder, Holder::Task(known) if known.will_wake(waker));
+        if !awaits {
+            let previous = std::mem::replace(&mut *holder, Holder::Task(waker.clone()));
+            drop(holder);
+            // The drop of a waker may call anything, so it is not under the lock.
+            drop(previous);
+        }
+        false
+    }
+
+    /// Tells the holder that the collective is complete.
+    fn tell_holder(&self) {
+        let mut holder = lock(&self.holder);
+        if matches!(*holder, Holder::Nobody) {
+            drop(holder);
+            return self.forget();
+        }
+
+        let told = std::mem::replace(&mut *holder, Holder::Program);
+        drop(holder);
+        if let Holder::Task(waker) = told {
+            waker.wake();
+        }
+    }
+
+    /// Forgets the request, which is complete.
+    fn forget(&self) {
+        lock(&REQUESTS).held.remove(&self.number);
+        self.end_event();
+    }
+
+    fn is_dropped(&self) -> bool {
+        matches!(*lock(&self.holder), Holder::Nobody)
     }
 
     /// Ends the event of the request: the program knows that it is complete.
@@ -236,9 +296,37 @@ pub fn test(call: Call, handle: RequestHandle) -> Option<usize> {
         std::thread::yield_now();
         return None;
     }
-    lock(&REQUESTS).held.remove(&handle.0);
-    request.end_event();
+    request.forget();
     Some(request.result.load(Ordering::Relaxed))
+}
+
+/// Works as [`test`], for a task: if the request is not complete, the thread that completes it
+/// wakes the task of the last call. Does not block or yield.
+pub fn poll(call: Call, handle: RequestHandle, waker: &Waker) -> Option<usize> {
+    let Some(request) = find(call, handle) else {
+        return Some(0);
+    };
+    if !request.is_done_or_wakes(waker) {
+        return None;
+    }
+    request.forget();
+    Some(request.result.load(Ordering::Relaxed))
+}
+
+/// Gives up a request without waiting for it. The collective goes on, and is forgotten when it is
+/// complete. Does nothing for `SHMEMX_REQ_NULL`.
+pub fn detach(call: Call, handle: RequestHandle) {
+    let Some(request) = find(call, handle) else {
+        return;
+    };
+    let mut holder = lock(&request.holder);
+    let is_done = request.is_done();
+    let previous = std::mem::replace(&mut *holder, Holder::Nobody);
+    drop(holder);
+    drop(previous);
+    if is_done {
+        request.forget();
+    }
 }
 
 /// `shmemx_req_wait`: waits until a request is complete, forgets it and returns its result. Returns
@@ -248,8 +336,7 @@ pub fn wait(call: Call, handle: RequestHandle) -> usize {
         return 0;
     };
     let result = request.wait();
-    lock(&REQUESTS).held.remove(&handle.0);
-    request.end_event();
+    request.forget();
     result
 }
 
@@ -300,8 +387,12 @@ pub(crate) fn complete_all(call: Call, job: &Job) {
     for request in held.values() {
         request.wait();
     }
-    if let Some(first) = held.values().next().filter(|_| job.settings.checks()) {
-        let (n, first) = (held.len(), first.call);
+    if !job.settings.checks() {
+        return;
+    }
+    let untested = || held.values().filter(|request| !request.is_dropped());
+    if let Some(first) = untested().next() {
+        let (n, first) = (untested().count(), first.call);
         warning!(
             each: "{call}: neither a wait nor a test has found {n} non-blocking collectives done; the first is {first}; \
              call shmemx_req_wait for each"

@@ -171,7 +171,7 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     let collected = world.start_all_gather_varying_into(&own[..1 + me % 2], &all);
     let equal = world.start_all_gather_into(&own, &some);
     let swapped = world.start_all_to_all_into(&there, &back);
-    // A blocking collective is carried out after them, and a request that is dropped is waited for.
+    // A blocking collective is carried out after them, and after one whose request was dropped.
     drop(world.start_sync());
     world.all_reduce_into(&own, &to[4], Sum);
     assert_eq!(to[4].to_vec(), to[0].to_vec());

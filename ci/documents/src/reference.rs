@@ -45,7 +45,10 @@ pub fn file(chapter: &str) -> String {
 
 /// Returns the page with the routines of a chapter.
 pub fn index(chapter: &str, routines: &[ManPage]) -> String {
-    let mut text = format!("# {}\n\n| page | |\n|---|---|\n", title(chapter));
+    let mut text = format!(
+        "# {}\n\n| page | what the routines do |\n|---|---|\n",
+        title(chapter)
+    );
     for page in routines.iter().filter(|page| page.chapter == chapter) {
         let _ = writeln!(text, "| [{0}]({0}.md) | {1} |", page.name, page.summary);
     }

@@ -14,10 +14,13 @@ use crate::files::Prefix;
 
 /// The name of the program.
 pub const NAME: &str = "shmem-verify";
-/// Its own sources: a list of programs, and the function that runs them.
+/// Its own sources: a list of programs, the function that runs them, and the table of times.
 const SOURCES: &str = "crates/shmem-c/verify";
 /// The directory of the programs.
 const PROGRAMS: &str = "crates/shmem-c/tests/programs";
+/// The C half of shmem-perf, and its files with the operations that the program times.
+const LOOPS: &str = "benches/shmem-perf/c";
+const LOOP_FILES: [&str; 4] = ["alone.c", "buffers.c", "collective.c", "round_trip.c"];
 /// A directory in the prefix for object files, which is removed at the end.
 const OBJECTS: &str = "verify-objects";
 
@@ -32,7 +35,11 @@ pub fn install(workspace: &Workspace, prefix: &Prefix, tools: &Toolchain) -> Res
     let version = format!("-DVERSION=\"{}\"", env!("CARGO_PKG_VERSION"));
     let mut words = flags(prefix);
     words.extend([version.into(), "-pie".into(), "-o".into(), program.into()]);
-    words.push(sources.join("verify.c").into());
+    // The loops that are timed are compiled as shmem-perf compiles them.
+    let loops = workspace.root.join(LOOPS);
+    words.extend(["-O2".into(), "-I".into(), loops.clone().into()]);
+    words.extend(["verify.c", "performance.c"].map(|file| sources.join(file).into()));
+    words.extend(LOOP_FILES.map(|file| loops.join(file).into()));
     words.extend(compiled.into_iter().map(OsString::from));
     words.extend(["-Wl,-rpath,$ORIGIN/../lib", "-lrushmem", "-lm"].map(OsString::from));
     process::run(&mut tools.compiling(words.iter().map(OsString::as_os_str)))?;

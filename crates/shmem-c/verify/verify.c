@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "performance.h"
+
 #define PROGRAM(family, name, level, quick) int verify_##name(int argc, char **argv);
 #include "programs.h"
 #undef PROGRAM
@@ -139,7 +141,7 @@ static void print_help(void) {
          "      --single              Initialize the library by shmem_init, as most programs do, and leave out\n"
          "                            the programs that need SHMEM_THREAD_MULTIPLE\n"
          "      --limit SECONDS       The time after which a program counts as hanging (120)\n"
-         "  -o, --output FILE         Write a record in JSON\n"
+         "  -o, --output FILE         Write a record in JSON, and measure the job for it\n"
          "      --hosts               Name the hosts in the record\n"
          "  -h, --help                Print help\n"
          "  -V, --version             Print the version\n");
@@ -361,15 +363,20 @@ static void write_programs(FILE *to, const struct sum *sums) {
     fprintf(to, "\n  ]");
 }
 
-/* Returns the text of the record, or null. */
-static char *record_text(const struct options *options, const struct sum *sums, int is_right, int n, int nodes,
-                         size_t *nbytes) {
+/* Returns the text of the record, or null. `timings` is null if the job was not measured. */
+static char *record_text(const struct options *options, const struct sum *sums, const struct timing *timings, int is_right,
+                         int n, int nodes, size_t *nbytes) {
     char *text = NULL;
     FILE *to = open_memstream(&text, nbytes);
     if (to == NULL)
         return NULL;
     write_job(to, options, is_right, n, nodes);
     write_programs(to, sums);
+    fputs(",\n  \"performance\": ", to);
+    if (timings != NULL)
+        write_timings(to, timings);
+    else
+        fputs("null", to);
     write_doctor(to);
     fclose(to);
     return text;
@@ -421,6 +428,19 @@ static void print_families_found(const struct sum *sums) {
     }
 }
 
+/* Measures the job for a record. All PEs call it. Returns null, on all PEs, if there is no record,
+ * no peer or no room in the heap. */
+static const struct timing *measured(const struct options *options) {
+    static struct timing rows[TIMINGS];
+    if (options->output == NULL || shmem_n_pes() == 1)
+        return NULL;
+    snprintf(hang, TEXT, "shmem-verify: this PE measures for the record since %d s\n", options->limit);
+    alarm(options->limit);
+    const int status = measure_job(rows);
+    alarm(0);
+    return status == 0 ? rows : NULL;
+}
+
 /* PE 0 prints and writes what all PEs have found. Returns 0 if it is all right. */
 static int report(const struct options *options) {
     shmem_init();
@@ -428,6 +448,7 @@ static int report(const struct options *options) {
     own.node_leader = shmem_team_my_pe(SHMEM_TEAM_SHARED) == 0;
     gethostname(own.host, TEXT - 1);
     shmem_barrier_all();
+    const struct timing *timings = measured(options);
     int is_right = 1;
     for (int i = 0; i < PROGRAMS; i++)
         is_right &= own.findings[i].failures == 0;
@@ -448,6 +469,8 @@ static int report(const struct options *options) {
                place.system.machine);
         printf("%d PEs on %d node%s, %s\n\n", n, nodes, nodes == 1 ? "" : "s", place.path);
         print_families_found(sums);
+        if (timings != NULL)
+            print_timings(timings);
         for (int i = 0; i < PROGRAMS; i++)
             is_right &= sums[i].failures == 0;
         puts(is_right ? "Everything that was verified is right." : "Something is wrong.");
@@ -455,7 +478,7 @@ static int report(const struct options *options) {
             puts("One PE verifies little: start several, on several nodes.");
         if (options->output != NULL) {
             size_t nbytes = 0;
-            char *text = record_text(options, sums, is_right, n, nodes, &nbytes);
+            char *text = record_text(options, sums, timings, is_right, n, nodes, &nbytes);
             is_right &= write_record(options->output, text, nbytes);
             free(text);
         }

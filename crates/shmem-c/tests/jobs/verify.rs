@@ -93,6 +93,10 @@ fn the_library_is_right_on_a_node() {
         programs.iter().all(|row| row["verdict"] == "right"),
         "{text}"
     );
+    let timings = record["performance"].as_array().expect("a list");
+    assert_eq!(timings.len(), 10, "{text}");
+    let is_measured = |row: &serde_json::Value| row["nanoseconds"].as_f64() > Some(0.0);
+    assert!(timings.iter().all(is_measured), "{text}");
     // Nothing else is left beside the record.
     assert_eq!(std::fs::read_dir(dir.path()).expect("it").count(), 1);
 }
@@ -174,6 +178,37 @@ fn two_runs_in_one_directory_do_not_mix_their_records() {
     let record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert!(record["pes"] == 2 || record["pes"] == 3, "{text}");
     assert_eq!(std::fs::read_dir(dir.path()).expect("it").count(), 1);
+}
+
+/// PE 0 measures with the first PE whose memory it cannot map.
+#[test]
+fn a_record_has_the_times_of_the_network() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let record = dir.path().join("record.json");
+    let job = job()
+        .env("SHMEM_TRANSPORT", "tcp")
+        .env("SHMEM_VIRTUAL_NODES", 2);
+    let job = job
+        .arg("--only")
+        .arg("setup")
+        .arg("-o")
+        .arg(record.display());
+    let outcome = job.run();
+    assert_right(&outcome);
+    assert!(
+        outcome.stdout.contains("put_signal round trip"),
+        "{outcome}"
+    );
+
+    let text = std::fs::read_to_string(&record).expect("a record");
+    let record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let timings = record["performance"].as_array().expect("a list");
+    let put = timings
+        .iter()
+        .find(|row| row["operation"] == "put")
+        .expect("a put");
+    assert_eq!(put["peer"], 2, "{text}");
+    assert!(put["nanoseconds"].as_f64() > Some(0.0), "{text}");
 }
 
 #[test]

@@ -90,24 +90,17 @@ impl Host for ProcessHost {
         self.host_limit
     }
 
-    fn arrived(&self) {
-        flags::ring_own();
-    }
-
-    fn arrived_at(&self, place: u8) {
-        if let Some((pe, _)) = member(place) {
+    fn arrived(&self, place: u8) {
+        if place == 0 {
+            flags::ring_own();
+        } else if let Some((pe, _)) = member(place) {
             flags::area().ring(*pe);
         }
     }
 
-    fn has_proxies(&self) -> bool {
-        job::known().is_some_and(|job| job.n_pes > job.nodes.n_nodes())
-    }
-
-    fn proxy(&self, pe: Pe) -> Proxy {
-        let proxies = job::known().map(proxies);
-        let proxy = proxies.and_then(|proxies| proxies.get(pe.index()));
-        proxy.copied().unwrap_or(Proxy::itself(pe))
+    fn proxies(&self) -> &[Proxy] {
+        let job = job::known().filter(|job| job.n_pes > job.nodes.n_nodes());
+        job.map_or(&[], proxies)
     }
 
     fn node_heap(&self, place: u8) -> Option<&Segments> {

@@ -120,7 +120,7 @@ impl SharedState {
         let worked = service.poll(self);
         drop(service);
         // The provider itself may have written to this PE's memory, which is not signaled.
-        self.local.host.arrived();
+        self.local.host.arrived(0);
         match worked {
             Ok(true) => {
                 self.local.state.record_event();

@@ -271,7 +271,7 @@ impl SharedState {
     /// the sending of queued data.
     fn follow_up(&self, pe: Pe, connection: &mut Connection) {
         if connection.take_changed_memory() {
-            self.local().host.arrived();
+            self.local().host.arrived(0);
         }
         if connection.take_received() {
             self.wake_sleepers();

@@ -106,7 +106,7 @@ impl SharedState {
             refuse(self, &message);
         }
         if worked {
-            self.local.host.arrived();
+            self.local.host.arrived(0);
             self.local.state.record_event();
         }
         if worked { Served::Worked } else { Served::Idle }

@@ -151,26 +151,18 @@ pub trait Host: Send + Sync {
         Duration::from_secs(10)
     }
 
-    /// Wakes threads that wait for a change of memory, after a provider has, or may have, changed
-    /// the memory of this PE by its CPU, for a peer or for this PE itself.
-    fn arrived(&self) {}
-
-    /// Wakes threads of another PE of this node that wait for a change of memory, after the CPU of
-    /// this PE has changed that PE's heap for a peer. `place` is the number of that PE in a
-    /// [`Proxy`].
-    fn arrived_at(&self, place: u8) {
+    /// Wakes threads that wait for a change of memory, after the CPU of this PE has, or may have,
+    /// changed memory for a peer or for this PE itself: memory of this PE if `place` is 0, otherwise
+    /// the heap of the PE of this node with this number in a [`Proxy`].
+    fn arrived(&self, place: u8) {
         let _ = place;
     }
 
-    /// Returns true if PEs of other nodes have proxies other than themselves.
-    fn has_proxies(&self) -> bool {
-        false
-    }
-
-    /// Returns the proxy of a PE: it carries out the operations on that PE's heap that this PE
-    /// batches in a session ([`Endpoint::session`]). All PEs of another node have one proxy.
-    fn proxy(&self, pe: Pe) -> Proxy {
-        Proxy::itself(pe)
+    /// Returns the proxy of each PE, which carries out the operations on that PE's heap that this
+    /// PE batches in a session ([`Endpoint::session`]). All PEs of another node have one proxy.
+    /// Empty if every PE is its own.
+    fn proxies(&self) -> &[Proxy] {
+        &[]
     }
 
     /// Returns the heap of a PE of this PE's node, by its number in a [`Proxy`].

@@ -27,33 +27,25 @@ type Heap = &'static [AtomicU64];
 
 /// The host of all PEs, by which `PROXY` is the proxy of `BEHIND`.
 struct Nodes {
+    proxies: Vec<Proxy>,
     behind: Segments,
     woken: AtomicU64,
 }
 
 impl Host for Nodes {
-    fn has_proxies(&self) -> bool {
-        true
-    }
-
-    fn proxy(&self, pe: Pe) -> Proxy {
-        if pe == BEHIND {
-            Proxy {
-                pe: PROXY,
-                place: PLACE,
-            }
-        } else {
-            Proxy::itself(pe)
-        }
+    fn proxies(&self) -> &[Proxy] {
+        &self.proxies
     }
 
     fn node_heap(&self, place: u8) -> Option<&Segments> {
         (place == PLACE).then_some(&self.behind)
     }
 
-    fn arrived_at(&self, place: u8) {
-        assert_eq!(place, PLACE);
-        self.woken.fetch_add(1, Ordering::Relaxed);
+    fn arrived(&self, place: u8) {
+        if place != 0 {
+            assert_eq!(place, PLACE);
+            self.woken.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -75,7 +67,12 @@ fn job() -> ([Box<dyn Transport>; 2], [Heap; 2], Arc<Nodes>) {
     let behind = Segments::default();
     // SAFETY: a heap that is never freed.
     unsafe { behind.register(Segment::Heap, heaps[2].1, ()) }.expect("the first");
+    let proxy = Proxy {
+        pe: PROXY,
+        place: PLACE,
+    };
     let nodes = Arc::new(Nodes {
+        proxies: vec![Proxy::itself(ME), Proxy::itself(PROXY), proxy],
         behind,
         woken: AtomicU64::new(0),
     });

@@ -232,15 +232,17 @@ impl Batcher {
     /// Returns true if proxies may have operations on a PE, so that ordering or completing the
     /// operations on one PE must do so for all PEs.
     pub(super) fn uses_proxies(&self, host: &dyn Host) -> bool {
-        self.in_session() && host.has_proxies()
+        self.in_session() && !host.proxies().is_empty()
     }
 
     /// Returns the PE that carries out an operation on these segments of `pe` if it is batched.
     #[inline]
     pub(super) fn proxy(&self, host: &dyn Host, pe: Pe, segments: &[Segment]) -> Proxy {
-        match self.in_session() && segments.iter().all(|segment| *segment == Segment::Heap) {
-            true => host.proxy(pe),
-            false => Proxy::itself(pe),
+        let itself = Proxy::itself(pe);
+        if self.in_session() && segments.iter().all(|segment| *segment == Segment::Heap) {
+            host.proxies().get(pe.index()).copied().unwrap_or(itself)
+        } else {
+            itself
         }
     }
 

@@ -229,7 +229,7 @@ pub fn carry_out<T>(
 ) -> Result<(), Violation> {
     let mut changed = ChangedPlaces::default();
     let carried_out = carry_out_each(entries, attached, own, host, results, &mut changed);
-    changed.places().for_each(|place| host.arrived_at(place));
+    changed.places().for_each(|place| host.arrived(place));
     carried_out
 }
 

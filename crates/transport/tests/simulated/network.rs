@@ -44,8 +44,8 @@ static LIMITS: WaitLimits = WaitLimits {
 /// The runtime of a PE.
 pub struct SimulatedHost {
     pe: Pe,
-    /// PEs share a node with one other, and the first one is the proxy of both.
-    has_proxies: bool,
+    /// The proxies of all PEs; empty without proxies.
+    proxies: Vec<Proxy>,
     /// The heaps of the PEs of this node, by their numbers.
     heaps: Vec<Segments>,
     pub losses: AtomicU32,
@@ -55,26 +55,27 @@ impl SimulatedHost {
     fn is_near(&self, pe: Pe) -> bool {
         self.pe.0 / 2 == pe.0 / 2
     }
+
+    /// Returns the proxy of a PE: PEs share a node with one other, and the first one is the proxy
+    /// of both.
+    fn proxy(&self, pe: Pe) -> Proxy {
+        if self.is_near(pe) || pe.0.is_multiple_of(2) {
+            return Proxy::itself(pe);
+        }
+        Proxy {
+            pe: Pe(pe.0 - 1),
+            place: pe.0 as u8,
+        }
+    }
 }
 
 impl Host for SimulatedHost {
-    fn arrived_at(&self, place: u8) {
+    fn arrived(&self, place: u8) {
         assert!(self.is_near(Pe(place.into())), "place {place}");
     }
 
-    fn has_proxies(&self) -> bool {
-        self.has_proxies
-    }
-
-    fn proxy(&self, pe: Pe) -> Proxy {
-        let place = pe.0 as u8;
-        match self.has_proxies && !self.is_near(pe) && !pe.0.is_multiple_of(2) {
-            true => Proxy {
-                pe: Pe(pe.0 - 1),
-                place,
-            },
-            false => Proxy::itself(pe),
-        }
+    fn proxies(&self) -> &[Proxy] {
+        &self.proxies
     }
 
     fn node_heap(&self, place: u8) -> Option<&Segments> {
@@ -236,21 +237,18 @@ impl Driver for SimulatedNetwork {
 /// Returns a PE of `memories.len()` PEs, whose contexts share at most `n_wires` wires.
 pub fn pe(pe: Pe, kind: WireKind, n_wires: usize, memories: &[Memory]) -> SimulatedPe {
     let n_pes = memories.len() as u32;
-    let has_proxies = kind.proxies && n_pes > 2;
-    let heaps = memories
-        .iter()
-        .map(|memory| registered(memory, &[Segment::Heap]));
-    let heaps = if has_proxies {
-        heaps.collect()
-    } else {
-        Vec::new()
-    };
-    let host = Arc::new(SimulatedHost {
+    let mut host = SimulatedHost {
         pe,
-        has_proxies,
-        heaps,
+        proxies: Vec::new(),
+        heaps: Vec::new(),
         losses: AtomicU32::new(0),
-    });
+    };
+    if kind.proxies && n_pes > 2 {
+        host.proxies = (0..n_pes).map(|pe| host.proxy(Pe(pe))).collect();
+        let heap = |memory| registered(memory, &[Segment::Heap]);
+        host.heaps = memories.iter().map(heap).collect();
+    }
+    let host = Arc::new(host);
     let open = Open {
         pe,
         n_pes,

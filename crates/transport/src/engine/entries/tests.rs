@@ -26,7 +26,7 @@ impl Host for Node {
         self.heap.as_ref().filter(|_| place == 2)
     }
 
-    fn arrived_at(&self, place: u8) {
+    fn arrived(&self, place: u8) {
         assert_eq!(place, 2);
         self.woken.fetch_add(1, Relaxed);
     }

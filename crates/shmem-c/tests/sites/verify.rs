@@ -119,7 +119,11 @@ fn as_a_static_program() {
     let program = Path::new(TMP).join("shmem-verify-static");
     let mut link = oshcc();
     link.args(["-static", "-o"]).arg(&program);
-    link.arg(sources.join("verify/verify.c"));
+    let loops = sources.join("../../benches/shmem-perf/c");
+    link.arg("-I").arg(&loops);
+    link.args(["verify.c", "performance.c"].map(|file| sources.join("verify").join(file)));
+    let files = ["alone.c", "buffers.c", "collective.c", "round_trip.c"];
+    link.args(files.map(|file| loops.join(file)));
     for row in rows {
         let name = row.split(',').nth(1).expect("a name").trim();
         let object = Path::new(TMP).join(format!("verify-{name}.o"));

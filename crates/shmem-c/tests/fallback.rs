@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
+use std::task::Waker;
 use std::time::Duration;
 
 use rushmem_runtime::setup;
@@ -164,6 +165,10 @@ impl Endpoint for Silent {
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
+        Err(self.wait())
+    }
+
+    fn when_quiet(&mut self, _: &Waker) -> Result<bool, Error> {
         Err(self.wait())
     }
 

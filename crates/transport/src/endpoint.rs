@@ -4,6 +4,7 @@
 //! networks ([`WireEndpoint`](crate::engine::WireEndpoint)).
 
 use crate::{AmoRequest, Dest, Error, Follows, Get, OldValue, Pe, Put, Source, StridedBlocks};
+use std::task::Waker;
 
 /// The access of a context, or of several that share it, to all PEs.
 ///
@@ -93,6 +94,14 @@ pub trait Endpoint: Send {
     /// # Errors
     /// When a PE was lost.
     fn is_quiet(&mut self) -> Result<bool, Error>;
+
+    /// Works as [`is_quiet`](Endpoint::is_quiet). If it returns false, wakes the task once when the
+    /// operations are complete or a PE was lost. The waker is dropped when the operations are
+    /// complete, or when a call has reported the loss, so it may own local memory that they use.
+    ///
+    /// # Errors
+    /// When a PE was lost.
+    fn when_quiet(&mut self, task: &Waker) -> Result<bool, Error>;
 
     /// Returns the PEs with operations that are not known to be complete at the target, each with
     /// an estimate of their number, at least 1. Begins to complete them if there is room to do so,

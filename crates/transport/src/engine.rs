@@ -20,6 +20,7 @@
 //! | `entries` | the operations of a request as bytes, and how a target carries them out |
 //! | `batching` | the choice of entries that are sent together |
 //! | `replies` | the slots and destinations of the answers to requests |
+//! | `tasks` | the tasks that await the completion of operations |
 //! | `acks` | the numbers of requests, and the acknowledgments of their targets |
 //! | `message` | the heads of requests and replies as bytes |
 //! | `target` | how a target carries out requests in their order |
@@ -40,6 +41,7 @@ mod requests;
 mod rma;
 pub mod service_thread;
 pub mod target;
+mod tasks;
 mod wire;
 
 pub use crate::segments::heap_blocks::Registered;

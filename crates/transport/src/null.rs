@@ -12,6 +12,7 @@ use crate::{
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::Waker;
 use std::time::Duration;
 
 /// The template's entry for a list of providers.
@@ -153,6 +154,10 @@ impl Endpoint for Nowhere {
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    fn when_quiet(&mut self, _: &Waker) -> Result<bool, Error> {
         Ok(true)
     }
 

@@ -17,6 +17,8 @@ use rushmem_pe::job;
 use rushmem_pe::job::handle::ContextHandle;
 use rushmem_pe::memory::address::{self, ExistingPe, PeNumber as _};
 use rushmem_pe::memory::visibility::{complete, release};
+use rushmem_transport::{Endpoint, Error};
+use std::task::Waker;
 
 /// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the earlier puts, AMOs and stores on the
 /// context before its later ones, at each PE separately.
@@ -96,6 +98,24 @@ pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
 /// as after a quiet, and 0 if some are not.
 #[inline]
 pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
+    c_int::from(is_quiet(call, ctx, |endpoint| endpoint.is_quiet()))
+}
+
+/// Works as [`quiet_test`], for a task, and never waits. If it returns false, a thread of the
+/// library, or one that calls it, wakes the task once when the operations are complete. The waker
+/// is dropped only then, so it may own memory that the operations use.
+#[inline]
+pub fn when_quiet<C: Context>(call: Call, ctx: C, task: &Waker) -> bool {
+    is_quiet(call, ctx, |endpoint| endpoint.when_quiet(task))
+}
+
+/// Returns what `test` returns for the endpoint of a context; true if it has none.
+#[inline]
+fn is_quiet<C: Context>(
+    call: Call,
+    ctx: C,
+    test: impl FnOnce(&mut dyn Endpoint) -> Result<bool, Error>,
+) -> bool {
     polls::count_call();
     let mut is_quiet = true;
     let observed = observers::call(|| event(call, ctx, Action::QuietTest));
@@ -103,13 +123,13 @@ pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
         && network::is_open()
         && let Some(mut endpoint) = endpoints::used_endpoint(call, ctx.handle())
     {
-        is_quiet = network::or_fail(call, endpoint.is_quiet());
+        is_quiet = network::or_fail(call, test(&mut *endpoint));
     }
     complete();
     if let Some(observed) = observed.filter(|_| !is_quiet) {
         observed.cancel();
     }
-    c_int::from(is_quiet)
+    is_quiet
 }
 
 /// `shmemx_local_complete`: waits until the sources of all nonblocking puts of this PE, on any

@@ -13,6 +13,7 @@ use crate::{
     Put, Source, StridedBlocks,
 };
 use std::sync::{Arc, MutexGuard};
+use std::task::Waker;
 
 /// One context's endpoint.
 pub struct WireEndpoint<N: Driver> {
@@ -153,6 +154,13 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
         let polled = self.progress.poll();
         let mut origin = self.issuer.lock();
         let done = polled.and_then(|_| origin.is_quiet());
+        self.release(origin, done)
+    }
+
+    fn when_quiet(&mut self, task: &Waker) -> Result<bool, Error> {
+        let polled = self.progress.poll();
+        let mut origin = self.issuer.lock();
+        let done = polled.and_then(|_| origin.when_quiet(task));
         self.release(origin, done)
     }
 

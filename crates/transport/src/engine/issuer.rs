@@ -13,6 +13,7 @@ use rushmem_system::lock::{lock, try_lock};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
+use std::task::Waker;
 
 /// Maximum number of polls in a row of an origin by the service thread. A call that waits for the
 /// lock ends them.
@@ -206,9 +207,10 @@ impl<W: Wire> Issuers<W> {
         lock(&self.all).iter().for_each(each);
     }
 
-    /// Ends a verb whose result is `done`: releases the lock, and lists the issuer if operations are
-    /// unfinished. After a loss, first cancels all operations, so that the network accesses no
-    /// memory of callers any more.
+    /// Ends a verb whose result is `done`: releases the lock, lists the issuer if operations are
+    /// unfinished, and wakes the tasks that await their completion if they are complete. After a
+    /// loss, first cancels all operations, so that the network accesses no memory of callers any
+    /// more.
     #[inline]
     pub(super) fn release<T>(
         &self,
@@ -220,18 +222,25 @@ impl<W: Wire> Issuers<W> {
             if let Err(why) = origin.abandon() {
                 origin.network.local().host.cannot_go_on(error, &why);
             }
+            let tasks = origin.take_tasks();
+            drop(origin);
+            wake(tasks);
             return done;
         }
 
+        let tasks = origin.tasks_to_wake(false);
         let before = issuer.state();
         let after = flags_after(before, origin.is_unfinished(), origin.awaits_acks());
         if after != before {
             issuer.set_state(after);
-            let is_new = after & !before & LISTED != 0;
-            if is_new || before & !after & ARMED != 0 {
-                self.list(issuer, origin, is_new);
-            }
         }
+        let is_new = after & !before & LISTED != 0;
+        if is_new || before & !after & ARMED != 0 {
+            self.list(issuer, origin, is_new);
+        } else {
+            drop(origin);
+        }
+        wake(tasks);
         done
     }
 
@@ -260,7 +269,7 @@ impl<W: Wire> Issuers<W> {
             return false;
         }
         let by_service = thread == PollingThread::Service;
-        let (mut is_busy, mut n_kept) = (false, 0);
+        let (mut is_busy, mut n_kept, mut tasks) = (false, 0, Vec::new());
         let looks_at_all = by_service
             || self
                 .polls
@@ -294,6 +303,7 @@ impl<W: Wire> Issuers<W> {
             {
                 polls -= 1;
             }
+            tasks.append(&mut origin.tasks_to_wake(by_service));
             let mut state = flags_after(0, origin.is_unfinished(), origin.awaits_acks());
             let stays = state & LISTED != 0;
             if by_service {
@@ -318,6 +328,7 @@ impl<W: Wire> Issuers<W> {
             n_kept += usize::from(stays);
             stays
         });
+        wake(tasks);
         match thread {
             PollingThread::Waiter => n > 0,
             // Nothing is known of issuers that another thread is polling.
@@ -344,6 +355,11 @@ impl<W: Wire> Issuers<W> {
         let events = self.unfinished.map(|unfinished| unfinished.event.clone());
         events.map(|events| events.into_iter().flatten().collect())
     }
+}
+
+/// Wakes tasks. The caller has no lock.
+fn wake(tasks: Vec<Waker>) {
+    tasks.into_iter().for_each(Waker::wake);
 }
 
 #[cfg(test)]

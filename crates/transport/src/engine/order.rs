@@ -208,20 +208,22 @@ impl<W: Wire> Origin<W> {
             }
         }
         self.advance(true)?;
-        let is_acked = self
-            .issued
-            .awaiting_ack()
-            .iter()
-            .all(|&pe| self.issued.unacked(pe) == 0);
-        // `is_unfinished` does not tell this: a wire that other threads poll may have operations in
-        // flight although the origin has nothing unfinished.
-        if !is_acked || !self.active.is_empty() || self.waits_to_send() {
+        if !self.is_complete() {
             return Ok(false);
         }
         while let Some(&pe) = self.issued.awaiting_ack().last() {
             self.issued.mark_acked(pe);
         }
         Ok(true)
+    }
+
+    /// Returns true if all operations are complete, as far as this origin was polled.
+    pub(super) fn is_complete(&self) -> bool {
+        let mut awaiting_ack = self.issued.awaiting_ack().iter();
+        let is_acked = awaiting_ack.all(|&pe| self.issued.unacked(pe) == 0);
+        // `is_unfinished` does not tell this: a wire that other threads poll may have operations in
+        // flight although the origin has nothing unfinished.
+        is_acked && self.active.is_empty() && !self.waits_to_send()
     }
 
     /// Returns the PEs with incomplete operations, each with an estimate of their number. Begins to

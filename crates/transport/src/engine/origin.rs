@@ -15,6 +15,7 @@ use crate::segments::heap_blocks::ENTRY;
 use crate::{Error, Host, Pe, PeMap};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 /// A request that the wire has not taken yet.
@@ -41,6 +42,8 @@ pub struct Origin<W: Wire> {
     pub(super) routes: PeMap<Route>,
     /// The PEs to which operations may be in flight, or whose answers are awaited.
     pub(super) active: Vec<Pe>,
+    /// The tasks to wake when all operations are complete.
+    pub(super) tasks: Vec<Waker>,
     /// The number of polls by calls that wait.
     pub(super) polls: u32,
     /// The buffer into which the entry of a block is read. It outlives a call that fails while the
@@ -88,6 +91,7 @@ impl<W: Wire> Origin<W> {
             unsent: VecDeque::new(),
             routes: PeMap::new(n_pes),
             active: Vec::new(),
+            tasks: Vec::new(),
             polls: 0,
             entry: Box::new([0; ENTRY]),
             swapped: Box::new(0),
@@ -106,8 +110,12 @@ impl<W: Wire> Origin<W> {
         (self.issued.stream(pe).origin, self.issued.acked(pe))
     }
 
-    /// Returns true if some operation may complete only if the origin is polled.
+    /// Returns true if some operation may complete only if the origin is polled, or if tasks are to
+    /// be woken by the poll that finds the operations complete.
     pub(super) fn is_unfinished(&self) -> bool {
+        if !self.tasks.is_empty() {
+            return true;
+        }
         match self.caps.polled {
             PolledUntil::Started => self.waits_to_send(),
             _ => !self.active.is_empty() || !self.unsent.is_empty(),
@@ -294,6 +302,11 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
         let is_unacked = self.towards.is_some_and(|pe| origin.issued.unacked(pe) > 0);
         let expects = is_unacked || origin.slots.n_unanswered() > 0;
         let served = origin.wire.serve(&origin.network, origin.polls, expects)?;
+        let state = &origin.network.local().state;
+        if served && state.any_tasks() {
+            // What this thread has received may be what tasks of other origins await.
+            state.request_flush();
+        }
         if worked || served {
             self.silent_since = None;
         }

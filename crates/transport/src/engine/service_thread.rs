@@ -7,7 +7,7 @@
 //! A provider implements [`Driver`] for its network. This module does not interpret what a poll
 //! finds.
 
-use super::issuer::{Issuer, Issuers};
+use super::issuer::{Issuer, Issuers, PollingThread};
 use super::origin::Origin;
 use super::wire::{Wire, WireNetwork};
 use crate::progress::backoff::{FLUSH_DELAY, WaitLimits};
@@ -111,12 +111,17 @@ impl<N: Driver> Progress<N> {
         &self.issuers
     }
 
-    /// Works as [`Driver::poll`].
+    /// Works as [`Driver::poll`], and wakes the tasks whose operations are complete then.
     ///
     /// # Errors
     /// When a PE was lost.
     pub fn poll(&self) -> Result<bool, Error> {
-        self.network.poll(&self.issuers)
+        let worked = self.network.poll(&self.issuers)?;
+        if worked && self.state().any_tasks() {
+            // The calling thread may not poll again.
+            self.issuers.finish(PollingThread::Waiter);
+        }
+        Ok(worked)
     }
 
     /// Returns an issuer for one more endpoint of a user: a new one, or one that others use, too.

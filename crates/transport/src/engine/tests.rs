@@ -123,7 +123,7 @@ pub(super) struct TestWire<N = TestNetwork> {
     /// The number of the write that fails; the first is 1.
     failing_write: usize,
     /// Polls complete nothing.
-    is_slow: bool,
+    pub(super) is_slow: bool,
     /// Called by each poll; returns whether there was work.
     pub(super) polled: Option<Box<dyn FnMut() -> bool + Send>>,
     network: PhantomData<fn(N)>,

@@ -11,7 +11,7 @@ use super::wakeup::Wakeup;
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The state of the threads that make progress on a PE's network.
@@ -28,6 +28,8 @@ pub struct ProgressState {
     /// The number of waits that have begun and not ended.
     waits: AtomicU32,
     events: Events,
+    /// The number of tasks that await the completion of operations.
+    tasks: AtomicUsize,
     /// A thread stopped polling and sleeps elsewhere, perhaps on a word whose change wakes no
     /// thread.
     sleeps_elsewhere: AtomicBool,
@@ -56,6 +58,7 @@ impl ProgressState {
             waiters: AtomicU32::new(0),
             waits: AtomicU32::new(0),
             events: Events::new()?,
+            tasks: AtomicUsize::new(0),
             sleeps_elsewhere: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             sleeps: AtomicU64::new(0),
@@ -201,6 +204,22 @@ impl ProgressState {
     /// The caller has already added its unfinished operations to a list that the flush reads.
     pub fn request_flush(&self) {
         self.wakeup.request(|| self.timer.ring_after(FLUSH_DELAY));
+    }
+
+    /// Counts a task that awaits the completion of operations.
+    pub(crate) fn add_task(&self) {
+        self.tasks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records that `n` tasks do not await the completion of operations any more.
+    pub(crate) fn remove_tasks(&self, n: usize) {
+        self.tasks.fetch_sub(n, Ordering::Relaxed);
+    }
+
+    /// Returns true if a task awaits the completion of operations.
+    #[inline]
+    pub(crate) fn any_tasks(&self) -> bool {
+        self.tasks.load(Ordering::Relaxed) > 0
     }
 
     /// Wakes the service thread.

@@ -2,77 +2,26 @@
 //!
 //! All members of a team start its collectives in the same order, blocking and non-blocking ones;
 //! collectives of different teams have no order. Members may read `source` and write to `dest`
-//! until the request is complete. A thread of the library carries the request out and wakes the
-//! task that awaits it. A request that is dropped or leaked is still carried out; an epoch and the
-//! drop of an array wait for the requests on the array.
+//! until the collective is complete. A thread of the library carries it out, also if its future was
+//! dropped or leaked; an epoch and the drop of an array wait for the collectives on the array.
 #![allow(unsafe_code)]
 
 use crate::collectives::{bytes_of, elements_of, require_apart, wrong_length};
 use crate::element::PlainData;
 use crate::operator::Operator;
+use crate::pending::Pending;
 use crate::rma::require_same_length;
 use crate::symmetric::view::{AsSymSlice, SymSlice};
 use crate::team::Team;
 use crate::threads::Threads;
+use rushmem_runtime::Call;
 use rushmem_runtime::nonblocking::{self, NonblockingCollective};
-use rushmem_runtime::requests;
-use rushmem_runtime::{Call, RequestHandle};
-use std::marker::PhantomData;
-use std::pin::Pin;
-use std::task::{self, Poll};
-
-/// A collective that was started: a future of the result of the blocking form.
-///
-/// Its poll neither blocks nor requests another one: the library wakes the task when the collective
-/// is complete. The drop does not block, either: the collective goes on.
-#[must_use = "a collective goes on when its request is dropped, but nothing tells when it is complete"]
-pub struct CollectiveRequest<'a, R = ()> {
-    handle: RequestHandle,
-    result: fn(usize) -> R,
-    /// Borrows the arrays, and keeps the request on its thread, which may call the library.
-    arrays: PhantomData<(&'a (), *const ())>,
-}
-
-impl<R> CollectiveRequest<'_, R> {
-    /// Waits until the collective is complete, and returns its result (`shmemx_req_wait`).
-    #[doc(alias = "shmemx_req_wait")]
-    #[track_caller]
-    pub fn wait(mut self) -> R {
-        let handle = std::mem::replace(&mut self.handle, RequestHandle::NULL);
-        (self.result)(requests::wait(call!("CollectiveRequest::wait"), handle))
-    }
-}
-
-impl<R> Future for CollectiveRequest<'_, R> {
-    type Output = R;
-
-    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<R> {
-        let request = self.get_mut();
-        assert_ne!(
-            request.handle,
-            RequestHandle::NULL,
-            "a request was polled after its end"
-        );
-        let call = call!("CollectiveRequest::poll");
-        let Some(result) = requests::poll(call, request.handle, context.waker()) else {
-            return Poll::Pending;
-        };
-        request.handle = RequestHandle::NULL;
-        Poll::Ready((request.result)(result))
-    }
-}
-
-impl<R> Drop for CollectiveRequest<'_, R> {
-    fn drop(&mut self) {
-        requests::detach(call!("CollectiveRequest::drop"), self.handle);
-    }
-}
 
 impl<C: Threads> Team<'_, C> {
     /// Starts a sync of the members (`shmemx_team_sync_nb`).
     #[doc(alias = "shmemx_team_sync_nb")]
     #[track_caller]
-    pub fn start_sync(&self) -> CollectiveRequest<'_> {
+    pub fn start_sync(&self) -> Pending<'_, (), C> {
         let nothing = (std::ptr::null_mut(), std::ptr::null(), 0);
         self.start(
             call!("Team::start_sync"),
@@ -90,7 +39,7 @@ impl<C: Threads> Team<'_, C> {
         source: &'a (impl AsSymSlice<T> + ?Sized),
         dest: &'a (impl AsSymSlice<T> + ?Sized),
         root: usize,
-    ) -> CollectiveRequest<'a> {
+    ) -> Pending<'a, (), C> {
         let (call, dest, source) = (
             call!("Team::start_broadcast_into"),
             dest.as_sym_slice(),
@@ -114,7 +63,7 @@ impl<C: Threads> Team<'_, C> {
         &self,
         source: &'a (impl AsSymSlice<T> + ?Sized),
         dest: &'a (impl AsSymSlice<T> + ?Sized),
-    ) -> CollectiveRequest<'a, usize> {
+    ) -> Pending<'a, usize, C> {
         let (call, dest, source) = (
             call!("Team::start_all_gather_varying_into"),
             dest.as_sym_slice(),
@@ -133,7 +82,7 @@ impl<C: Threads> Team<'_, C> {
         &self,
         source: &'a (impl AsSymSlice<T> + ?Sized),
         dest: &'a (impl AsSymSlice<T> + ?Sized),
-    ) -> CollectiveRequest<'a> {
+    ) -> Pending<'a, (), C> {
         let (call, dest, source) = (
             call!("Team::start_all_gather_into"),
             dest.as_sym_slice(),
@@ -154,7 +103,7 @@ impl<C: Threads> Team<'_, C> {
         &self,
         source: &'a (impl AsSymSlice<T> + ?Sized),
         dest: &'a (impl AsSymSlice<T> + ?Sized),
-    ) -> CollectiveRequest<'a> {
+    ) -> Pending<'a, (), C> {
         let (call, dest, source) = (
             call!("Team::start_all_to_all_into"),
             dest.as_sym_slice(),
@@ -191,7 +140,7 @@ impl<C: Threads> Team<'_, C> {
         source: &'a (impl AsSymSlice<T> + ?Sized),
         dest: &'a (impl AsSymSlice<T> + ?Sized),
         _op: O,
-    ) -> CollectiveRequest<'a> {
+    ) -> Pending<'a, (), C> {
         let collective = NonblockingCollective::Reduce(O::COMBINE);
         self.combine(
             call!("Team::start_all_reduce_into"),
@@ -209,7 +158,7 @@ impl<C: Threads> Team<'_, C> {
         source: &'a (impl AsSymSlice<T> + ?Sized),
         dest: &'a (impl AsSymSlice<T> + ?Sized),
         _op: O,
-    ) -> CollectiveRequest<'a> {
+    ) -> Pending<'a, (), C> {
         let collective = NonblockingCollective::Inscan(O::COMBINE);
         self.combine(
             call!("Team::start_inclusive_scan_into"),
@@ -227,7 +176,7 @@ impl<C: Threads> Team<'_, C> {
         source: &'a (impl AsSymSlice<T> + ?Sized),
         dest: &'a (impl AsSymSlice<T> + ?Sized),
         _op: O,
-    ) -> CollectiveRequest<'a> {
+    ) -> Pending<'a, (), C> {
         let collective = NonblockingCollective::Exscan(O::COMBINE);
         self.combine(
             call!("Team::start_exclusive_scan_into"),
@@ -244,7 +193,7 @@ impl<C: Threads> Team<'_, C> {
         collective: NonblockingCollective,
         dest: &'a SymSlice<T>,
         source: &'a SymSlice<T>,
-    ) -> CollectiveRequest<'a> {
+    ) -> Pending<'a, (), C> {
         require_same_length(call, dest.len(), source.len());
         self.start(
             call,
@@ -260,16 +209,12 @@ impl<C: Threads> Team<'_, C> {
         collective: NonblockingCollective,
         (dest, source, n): (*mut u8, *const u8, usize),
         result: fn(usize) -> R,
-    ) -> CollectiveRequest<'a, R> {
+    ) -> Pending<'a, R, C> {
         // SAFETY: symmetric objects, whose lengths the callers have checked. The result borrows
-        // them; if it is leaked, the drop of the objects completes the request.
+        // them; if it is dropped or leaked, the drop of the objects completes the request.
         let handle =
             unsafe { nonblocking::start(call, self.handle(), collective, dest, source, n) };
-        CollectiveRequest {
-            handle,
-            result,
-            arrays: PhantomData,
-        }
+        Pending::collective(handle, result)
     }
 }
 

@@ -3,9 +3,9 @@
 
 use crate::context::Context;
 use crate::job::Shmem;
+use crate::pending::Pending;
 use crate::threads::Threads;
 use crate::wait::{Awaited, Condition};
-use rushmem_runtime::order;
 use rushmem_runtime::wait::Pauses;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -31,16 +31,12 @@ impl<C: Threads> Context<'_, C> {
     /// §9.12.2).
     #[doc(alias = "shmemx_quiet_test")]
     #[doc(alias = "shmemx_ctx_quiet_test")]
-    pub fn until_quiet(&self) -> impl Future<Output = ()> {
-        let is_quiet = || order::quiet_test(call!("Context::until_quiet"), self.handle()) != 0;
-        poll_fn(move |context| ready(context, || is_quiet().then_some(())))
+    pub fn until_quiet(&self) -> Pending<'_, (), C> {
+        Pending::quiet(self.handle())
     }
 }
 
-pub(crate) fn ready<R>(
-    context: &mut task::Context<'_>,
-    test: impl FnOnce() -> Option<R>,
-) -> Poll<R> {
+fn ready<R>(context: &mut task::Context<'_>, test: impl FnOnce() -> Option<R>) -> Poll<R> {
     match test() {
         Some(result) => Poll::Ready(result),
         None => {

@@ -1,8 +1,9 @@
 //! Futures whose tasks the library wakes: a pending one takes no CPU, its task is woken once, and a
 //! drop neither blocks nor loses anything.
 
+use rustix::process::{Pid, Signal as KillSignal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
-use shmem::{Signal, Sum};
+use shmem::{Shmem, Signal, Sum, SymArray};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,13 +29,13 @@ fn run<F: Future>(future: F) -> F::Output {
     runtime.expect("a runtime").block_on(future)
 }
 
-/// Works as [`run`], and checks that the future takes almost no CPU.
-fn run_idly<F: Future>(future: F) -> F::Output {
+/// Works as [`run`], and checks that the PE takes less CPU time than this meanwhile.
+fn run_within<F: Future>(allowed: Duration, future: F) -> F::Output {
     let before = cpu_time();
     let output = run(future);
     let taken = cpu_time() - before;
     assert!(
-        taken < ALLOWED,
+        taken < allowed,
         "{taken:?} of CPU while a future was pending"
     );
     output
@@ -63,7 +64,7 @@ shmem::test!(a_pending_collective_takes_no_cpu, pes = 2, |shmem| {
     if shmem.my_pe() == 1 {
         thread::sleep(PENDING);
     }
-    run_idly(world.start_sync());
+    run_within(ALLOWED, world.start_sync());
     shmem.barrier_all();
 });
 
@@ -120,4 +121,134 @@ fn collectives_over_networks() {
     crate::over_tcp::passes_over_all("futures::a_pending_collective_takes_no_cpu");
     crate::over_tcp::passes("futures::the_last_task_of_a_collective_is_woken_once");
     crate::over_tcp::passes("futures::a_collective_that_is_dropped_goes_on");
+}
+
+/// Returns true if the PEs of this job reach each other over a network only.
+fn is_over_network() -> bool {
+    std::env::var("SHMEM_ONNODE").is_ok_and(|value| value == "off")
+}
+
+/// The process of another PE, which is stopped and answers nothing until this is dropped.
+struct Stopped(Pid);
+
+impl Stopped {
+    fn new(pid: u32) -> Stopped {
+        let pid = Pid::from_raw(pid as i32).expect("a process number");
+        kill_process(pid, KillSignal::STOP).expect("a process of this user");
+        let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
+        let is_stopped = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            stat.rsplit(')')
+                .next()
+                .is_some_and(|rest| rest.starts_with(" T"))
+        };
+        // The signal arrives at each thread later than the call returns.
+        while !std::fs::read_dir(&tasks)
+            .expect("a process of this node")
+            .all(|task| task.is_ok_and(is_stopped))
+        {
+            thread::yield_now();
+        }
+        Stopped(pid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        kill_process(self.0, KillSignal::CONT).expect("a process of this user");
+    }
+}
+
+/// The number of elements of the arrays of transfers.
+const LEN: usize = 1000;
+
+/// What a test of transfers has: an array whose elements are the number of their PE, and the
+/// processes of both PEs.
+struct Arrays<'s> {
+    numbers: SymArray<'s, u64>,
+    pids: Vec<u32>,
+}
+
+fn arrays(shmem: &Shmem) -> Arrays<'_> {
+    let numbers = shmem.array::<u64>(LEN);
+    numbers.fill(shmem.my_pe() as u64);
+    let pids = shmem.world().all_gather(std::process::id());
+    // Connects the PEs.
+    numbers[0].on(shmem.next()).read();
+    shmem.barrier_all();
+    Arrays { numbers, pids }
+}
+
+shmem::test!(a_pending_transfer_takes_no_cpu, pes = 2, |shmem| {
+    let Arrays { numbers, pids } = arrays(&shmem);
+    if shmem.my_pe() == 0 && is_over_network() {
+        let stopped = Stopped::new(pids[1]);
+        let waker = thread::spawn(move || {
+            thread::sleep(PENDING);
+            drop(stopped);
+        });
+        // While operations are in flight over libfabric, the service thread polls every 200 us.
+        let polls = std::env::var("SHMEM_TRANSPORT").is_ok_and(|transport| transport == "ofi");
+        let allowed = if polls { PENDING / 3 } else { ALLOWED };
+        let got = run_within(allowed, numbers.on(shmem.next()).get_owned(vec![9; LEN]));
+        waker.join().expect("it does not panic");
+        assert_eq!(got, [1; LEN]);
+    }
+    shmem.barrier_all();
+});
+
+shmem::test!(the_task_of_a_transfer_is_woken_once, pes = 2, |shmem| {
+    let Arrays { numbers, pids } = arrays(&shmem);
+    if shmem.my_pe() == 0 {
+        let count = Arc::<Count>::default();
+        let waker = Waker::from(Arc::clone(&count));
+        let mut context = Context::from_waker(&waker);
+        let stopped = is_over_network().then(|| Stopped::new(pids[1]));
+        let mut transfer = pin!(numbers.on(shmem.next()).get_owned(vec![9; LEN]));
+        if let Some(stopped) = stopped {
+            let mut quiet = pin!(shmem.until_quiet());
+            for _ in 0..3 {
+                assert_eq!(transfer.as_mut().poll(&mut context), Poll::Pending);
+                assert_eq!(quiet.as_mut().poll(&mut context), Poll::Pending);
+            }
+            assert_eq!(count.get(), 0);
+            drop(stopped);
+            while count.get() == 0 {
+                thread::yield_now();
+            }
+            assert_eq!(quiet.as_mut().poll(&mut context), Poll::Ready(()));
+        }
+        // On the node it is complete when it has started.
+        let poll = transfer.as_mut().poll(&mut context);
+        assert_eq!(poll, Poll::Ready(vec![1; LEN]));
+        assert_eq!(count.get(), usize::from(is_over_network()));
+    }
+    shmem.barrier_all();
+});
+
+shmem::test!(a_transfer_that_is_dropped_goes_on, pes = 2, |shmem| {
+    let Arrays { numbers, pids } = arrays(&shmem);
+    let dest = shmem.array::<u64>(LEN);
+    if shmem.my_pe() == 0 {
+        let next = shmem.next();
+        // If the drop waited, PE 1 would be stopped for ever.
+        let stopped = is_over_network().then(|| Stopped::new(pids[1]));
+        drop(numbers.on(next).get_owned(vec![9; LEN]));
+        drop(dest.on(next).put_owned(vec![5; LEN]));
+        // They may have the memory of the transfers if that was freed.
+        let others = [(); 8].map(|()| vec![7u64; LEN]);
+        drop(stopped);
+        shmem.quiet();
+        assert!(others.iter().all(|other| *other == [7; LEN]));
+    }
+    shmem.barrier_all();
+    assert_eq!(dest.to_vec(), [5 * shmem.my_pe() as u64; LEN]);
+    shmem.barrier_all();
+});
+
+#[test]
+fn transfers_over_networks() {
+    crate::over_tcp::passes_over_all("futures::a_pending_transfer_takes_no_cpu");
+    crate::over_tcp::passes_over_all("futures::the_task_of_a_transfer_is_woken_once");
+    crate::over_tcp::passes_over_all("futures::a_transfer_that_is_dropped_goes_on");
 }

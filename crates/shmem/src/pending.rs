@@ -1,0 +1,293 @@
+//! What completes later, as a future for any executor or for [`block_on`](crate::block_on):
+//! transfers that own their vector, non-blocking collectives, and the quiet of a context.
+//!
+//! One that is dropped goes on: a collective is forgotten when it is complete, and a vector is kept
+//! until the network does not access it any more. One that is leaked keeps its vector forever. So no
+//! transfer accesses memory that was freed.
+#![allow(unsafe_code)]
+
+use crate::threads::{Local, Threads, UsedByThreads};
+use rushmem_runtime::{Call, ContextHandle, RequestHandle, order, requests};
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{self, Poll, Wake, Waker};
+
+/// An operation that was started and completes later: a future of its result.
+///
+/// A poll neither blocks nor requests another one: a thread of the library, or one that waits in
+/// it, wakes the task when the operation is complete. The drop does not block, either: the
+/// operation goes on, and the library keeps the vector of a transfer until then.
+///
+/// A transfer is complete when all operations on its context are, also those issued after it. While
+/// a program issues operations on the context without a pause, its transfers do not end; one on a
+/// [context](crate::Team::context) of its own does not depend on them.
+#[must_use = "the operation goes on if this is dropped, but nothing tells when it is complete"]
+pub struct Pending<'a, R = (), C: Threads = Local> {
+    operation: Operation<R>,
+    /// Borrows the arrays or the context, and may be on the threads that may use the context.
+    owner: PhantomData<(&'a UsedByThreads<C>, R)>,
+}
+
+/// What is pending, and the function that makes the result when it is complete.
+enum Operation<R> {
+    Collective {
+        handle: RequestHandle,
+        result: fn(usize) -> R,
+    },
+    /// All operations on a context. One of them may be on a vector.
+    Issued {
+        context: ContextHandle,
+        vector: Option<OwnedVector>,
+        result: fn(Option<OwnedVector>) -> R,
+    },
+    /// The result was taken.
+    Over,
+}
+
+impl<'a, R, C: Threads> Pending<'a, R, C> {
+    pub(crate) fn collective(handle: RequestHandle, result: fn(usize) -> R) -> Self {
+        Self::new(Operation::Collective { handle, result })
+    }
+
+    fn new(operation: Operation<R>) -> Self {
+        Pending {
+            operation,
+            owner: PhantomData,
+        }
+    }
+
+    /// Waits until the operation is complete, and returns its result (`shmem_quiet`, or
+    /// `shmemx_req_wait` for a collective).
+    #[doc(alias = "shmemx_req_wait")]
+    #[track_caller]
+    pub fn wait(mut self) -> R {
+        let call = call!("Pending::wait");
+        let mut of_collective = 0;
+        match self.operation {
+            Operation::Collective { handle, .. } => of_collective = requests::wait(call, handle),
+            Operation::Issued { context, .. } => order::quiet(call, context),
+            Operation::Over => over(),
+        }
+        self.operation.end(of_collective)
+    }
+
+    /// Returns the result if the operation is complete, otherwise this (`shmemx_quiet_test`, or
+    /// `shmemx_req_test` for a collective).
+    ///
+    /// # Errors
+    /// If the operation is not complete.
+    #[doc(alias = "shmemx_req_test")]
+    #[track_caller]
+    pub fn try_wait(mut self) -> Result<R, Self> {
+        self.operation
+            .test(call!("Pending::try_wait"), None)
+            .ok_or(self)
+    }
+}
+
+impl<C: Threads> Pending<'_, (), C> {
+    pub(crate) fn quiet(context: ContextHandle) -> Self {
+        Self::new(Operation::Issued {
+            context,
+            vector: None,
+            result: |_| (),
+        })
+    }
+}
+
+impl<T: Copy, C: Threads> Pending<'_, Vec<T>, C> {
+    /// Returns the transfer of a vector, which the caller starts with the address that is returned,
+    /// too.
+    pub(crate) fn transfer(context: ContextHandle, vector: Vec<T>) -> (Self, *mut T) {
+        let vector = OwnedVector::new(vector);
+        let start = vector.start.cast();
+        let operation = Operation::Issued {
+            context,
+            vector: Some(vector),
+            result: |vector| {
+                let vector = vector.expect("a transfer has a vector");
+                // SAFETY: made of a vector of this type above, and the operations are complete.
+                unsafe { vector.into_vector() }
+            },
+        };
+        (Self::new(operation), start)
+    }
+}
+
+impl<R> Operation<R> {
+    /// Returns the result if the operation is complete. Otherwise wakes the `task` when it is.
+    fn test(&mut self, call: Call, task: Option<&Waker>) -> Option<R> {
+        let of_collective = match (&*self, task) {
+            (Operation::Collective { handle, .. }, Some(task)) => {
+                requests::poll(call, *handle, task)
+            }
+            (Operation::Collective { handle, .. }, None) => requests::test(call, *handle),
+            (Operation::Issued { context, .. }, Some(task)) => {
+                order::when_quiet(call, *context, task).then_some(0)
+            }
+            (Operation::Issued { context, .. }, None) => {
+                (order::quiet_test(call, *context) != 0).then_some(0)
+            }
+            (Operation::Over, _) => over(),
+        };
+        of_collective.map(|of_collective| self.end(of_collective))
+    }
+
+    /// Returns the result of the complete operation. `of_collective` is the value of the blocking
+    /// routine.
+    fn end(&mut self, of_collective: usize) -> R {
+        match std::mem::replace(self, Operation::Over) {
+            Operation::Collective { result, .. } => result(of_collective),
+            Operation::Issued { vector, result, .. } => result(vector),
+            Operation::Over => over(),
+        }
+    }
+}
+
+#[track_caller]
+fn over() -> ! {
+    panic!("a future was polled after its end")
+}
+
+impl<R, C: Threads> Future for Pending<'_, R, C> {
+    type Output = R;
+
+    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<R> {
+        let operation = &mut self.get_mut().operation;
+        match operation.test(call!("Pending::poll"), Some(context.waker())) {
+            Some(result) => Poll::Ready(result),
+            None => Poll::Pending,
+        }
+    }
+}
+
+// No reference points into it.
+impl<R, C: Threads> Unpin for Pending<'_, R, C> {}
+
+impl<R, C: Threads> Drop for Pending<'_, R, C> {
+    fn drop(&mut self) {
+        let call = call!("Pending::drop");
+        match std::mem::replace(&mut self.operation, Operation::Over) {
+            Operation::Collective { handle, .. } => requests::detach(call, handle),
+            Operation::Issued {
+                context,
+                vector: Some(vector),
+                ..
+            } => detach(call, context, vector),
+            Operation::Issued { vector: None, .. } | Operation::Over => {}
+        }
+    }
+}
+
+/// Frees a vector when the operations on a context are complete: at once if they are.
+fn detach(call: Call, context: ContextHandle, vector: OwnedVector) {
+    if order::quiet_test(call, context) == 0 {
+        order::when_quiet(call, context, &Waker::from(Arc::new(vector)));
+    }
+}
+
+impl<R, C: Threads> fmt::Debug for Pending<'_, R, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.operation {
+            Operation::Collective { .. } => "Pending(collective)",
+            Operation::Issued {
+                vector: Some(_), ..
+            } => "Pending(transfer)",
+            Operation::Issued { vector: None, .. } => "Pending(quiet)",
+            Operation::Over => "Pending(over)",
+        })
+    }
+}
+
+/// A vector of plain data to whose elements no reference exists. It is also a waker that wakes
+/// nobody: who keeps the waker keeps the vector.
+struct OwnedVector {
+    start: *mut u8,
+    len: usize,
+    capacity: usize,
+    /// Frees the vector with these parts.
+    free: unsafe fn(*mut u8, usize, usize),
+}
+
+// SAFETY: it gives no access to the elements, which need no drop. What returns the vector, a
+// `Pending`, is `Send` only if the vector is.
+unsafe impl Send for OwnedVector {}
+// SAFETY: as above.
+unsafe impl Sync for OwnedVector {}
+
+impl OwnedVector {
+    fn new<T: Copy>(vector: Vec<T>) -> OwnedVector {
+        /// Frees a vector.
+        ///
+        /// # Safety
+        /// The parts are those of a vector of `T` that was forgotten.
+        unsafe fn free<T>(start: *mut u8, len: usize, capacity: usize) {
+            // SAFETY: the caller promises it.
+            drop(unsafe { Vec::<T>::from_raw_parts(start.cast(), len, capacity) });
+        }
+
+        let mut vector = ManuallyDrop::new(vector);
+        OwnedVector {
+            start: vector.as_mut_ptr().cast(),
+            len: vector.len(),
+            capacity: vector.capacity(),
+            free: free::<T>,
+        }
+    }
+
+    /// Returns the vector.
+    ///
+    /// # Safety
+    /// It is a vector of `T`, and nothing else accesses its elements any more.
+    unsafe fn into_vector<T>(self) -> Vec<T> {
+        let parts = ManuallyDrop::new(self);
+        // SAFETY: the parts of a vector of `T` that `new` has forgotten, and which is not freed.
+        unsafe { Vec::from_raw_parts(parts.start.cast(), parts.len, parts.capacity) }
+    }
+}
+
+impl Drop for OwnedVector {
+    fn drop(&mut self) {
+        // SAFETY: the parts and the function are those of one vector, which `new` has forgotten.
+        unsafe { (self.free)(self.start, self.len, self.capacity) };
+    }
+}
+
+impl Wake for OwnedVector {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vector_comes_back_as_it_was() {
+        let mut vector = Vec::with_capacity(10);
+        vector.extend([1u64, 2, 3]);
+        let owned = OwnedVector::new(vector);
+        // SAFETY: the first element, as a transfer writes it.
+        unsafe { owned.start.cast::<u64>().write(17) };
+        // SAFETY: a vector of this type, to which nothing writes any more.
+        let vector = unsafe { owned.into_vector::<u64>() };
+        assert_eq!(
+            (vector.as_slice(), vector.capacity()),
+            (&[17, 2, 3][..], 10)
+        );
+    }
+
+    #[test]
+    fn a_waker_keeps_a_vector() {
+        let owned = OwnedVector::new(vec![0u32; 3]);
+        let last = owned.start.cast::<u32>().wrapping_add(2);
+        let waker = Waker::from(Arc::new(owned));
+        let other = waker.clone();
+        waker.wake();
+        // SAFETY: the last element, as a transfer writes it.
+        unsafe { last.write(17) };
+        drop(other);
+    }
+}

@@ -1,5 +1,5 @@
 //! `cargo xtask symbols PREFIX`: compares the exports of an installed library with the tables of
-//! the standard (crates/shmem-c/spec/openshmem-1.6.csv), of the extensions (shmemx.csv) and of
+//! the standard (crates/shmem-c/spec/symbols-1.6.csv), of the extensions (shmemx.csv) and of
 //! Fortran (fortran.csv).
 //!
 //! The library must export each function and its twin for profiling tools, and no other symbol.

@@ -1,6 +1,6 @@
 //! The names of the environment variables by which a launcher passes information to a PE.
 //!
-//! `inherited` reads the descriptors of oshrun, `detect` the variables of other launchers, and
+//! `inherited` reads the descriptors of oshrun, `launchers` the variables of other launchers, and
 //! `meeting` those of a job without a launcher.
 
 use crate::meeting::UniqueId;
@@ -76,18 +76,6 @@ pub const OMPI_SIZE: &str = "OMPI_COMM_WORLD_SIZE";
 
 /// The rank of this process in a job started by Open MPI's launcher.
 pub const OMPI_RANK: &str = "OMPI_COMM_WORLD_RANK";
-
-/// Other launchers, whose jobs are joined by PMI or PMIx if they provide it: the name, and the
-/// variables with the rank of this process and the number of processes.
-pub(crate) const OTHERS: [(&str, &str, &str); 3] = [
-    ("Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
-    ("jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"),
-    (
-        "MVAPICH2's mpirun_rsh",
-        "MV2_COMM_WORLD_RANK",
-        "MV2_COMM_WORLD_SIZE",
-    ),
-];
 
 /// Rank in a Slurm step. It is not set in a shell that only has an allocation.
 pub const SLURM_PROCID: &str = "SLURM_PROCID";

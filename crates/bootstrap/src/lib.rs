@@ -14,10 +14,10 @@
 
 mod base64;
 pub mod config;
-mod detect;
 pub mod env;
 mod error;
 mod inherited;
+mod launchers;
 mod link;
 mod managed;
 pub mod meeting;
@@ -30,9 +30,9 @@ mod session;
 pub mod time_limit;
 mod unix_socket;
 
-pub use detect::Protocol;
 pub use error::Error;
 pub use inherited::node_memory;
+pub use launchers::Protocol;
 pub use managed::{MpiWorld, is_open_mpi_shut_out, mpi_world};
 pub use nodes::NodeMap;
 pub use records::{MAX_RECORD, Records};

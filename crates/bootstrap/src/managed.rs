@@ -20,10 +20,10 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::detect::{JoinRoute, Protocol};
 use crate::env;
 use crate::error::Error;
 use crate::inherited;
+use crate::launchers::{JoinRoute, Protocol};
 use crate::nodes::NodeMap;
 use crate::proto::Receivers;
 use crate::records::Records;

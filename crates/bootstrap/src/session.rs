@@ -8,10 +8,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::detect::{self, JoinRoute, Protocol};
 use crate::env;
 use crate::error::Error;
 use crate::inherited::{self, Inherited};
+use crate::launchers::{self, JoinRoute, Protocol};
 use crate::link::{Link, Sender};
 use crate::managed::{self, Ender, Managed, Manager};
 use crate::meeting::{self, Attendance, MeetingLimits};
@@ -389,7 +389,7 @@ fn find_manager(joining: &Joining<'_>) -> Result<Option<Box<dyn Manager>>, Error
     let protocol = joining.protocol;
     let route = match &joining.meeting {
         Some(attendance) => JoinRoute::Meeting(attendance.clone()),
-        None => detect::route(protocol, &lookup, inherited::is_socket)?,
+        None => launchers::route(protocol, &lookup, inherited::is_socket)?,
     };
     rushmem_system::log::debug!(?protocol, "the program or the environment shows {route}");
     if let JoinRoute::Meeting(attendance) = &route {
@@ -400,7 +400,7 @@ fn find_manager(joining: &Joining<'_>) -> Result<Option<Box<dyn Manager>>, Error
     match managed::manager(route, protocol, joining.opens_libraries) {
         // A job of one process does not need libpmix.
         Err(Error::PmixMissing { .. } | Error::PmixStatic)
-            if detect::refuse_single(protocol, &lookup).is_none() =>
+            if launchers::refuse_single(protocol, &lookup).is_none() =>
         {
             Ok(None)
         }
@@ -412,14 +412,14 @@ fn find_manager(joining: &Joining<'_>) -> Result<Option<Box<dyn Manager>>, Error
 /// to join a meeting. Returns false if the variables are invalid. Takes nothing from the
 /// environment.
 pub fn is_managed() -> bool {
-    let route = detect::route(Protocol::Any, &lookup, inherited::is_socket);
+    let route = launchers::route(Protocol::Any, &lookup, inherited::is_socket);
     route.is_ok_and(|route| route != JoinRoute::Alone) || meeting::is_attended()
 }
 
 /// Returns true if the environment shows `oshrun`, another launcher or a meeting, also one that
 /// this process cannot join. Takes nothing from the environment.
 pub fn has_launcher() -> bool {
-    let route = detect::route(Protocol::Any, &lookup, inherited::is_socket);
+    let route = launchers::route(Protocol::Any, &lookup, inherited::is_socket);
     lookup(env::SOCKET).is_some() || !matches!(route, Ok(JoinRoute::Alone))
 }
 

@@ -300,39 +300,6 @@ impl<'a> Situation<'a> {
             Elsewhere | HostSilent(_) | Ended(_) | Stopped | Traced | WaitsForDisk
         )
     }
-
-    /// Returns the predicate of a sentence about `n` PEs in this situation.
-    pub fn predicate(&self, n: usize) -> String {
-        let verb = |one: &str, many: &str| if n == 1 { one } else { many }.to_owned();
-        let is = verb("is", "are");
-        let has = verb("has", "have");
-
-        match self {
-            Situation::Elsewhere => {
-                let hosts = verb("another host", "other hosts");
-                format!("{is} on {hosts}, of which nothing is known here")
-            }
-            Situation::HostSilent(host) => format!("{is} on host {host}, which does not answer"),
-            Situation::Ended(how) => format!("{has} ended ({how})"),
-            Situation::Finalized => format!("{has} finalized"),
-            Situation::Leaving => format!("{has} reached the exit without shmem_finalize"),
-            Situation::Stopped => format!("{is} stopped by a signal"),
-            Situation::Traced => format!("{is} stopped by a debugger"),
-            Situation::WaitsForDisk => verb("waits", "wait") + " for a disk or for swapped memory",
-            Situation::NoStatus => {
-                let they = verb("it has", "they have");
-                format!("{has} no status that can be read; perhaps {they} not passed shmem_init")
-            }
-            Situation::Uninitialized => format!("{has} not called shmem_init"),
-            Situation::Starting => format!("{is} in shmem_init"),
-            Situation::Sleeps => verb("sleeps", "sleep") + " outside the library",
-            Situation::Computes => verb("computes", "compute"),
-            Situation::Polls(poll) => {
-                format!("{} {} again and again", verb("calls", "call"), poll.call)
-            }
-            Situation::Waits(_) => verb("waits", "wait"),
-        }
-    }
 }
 
 /// Returns the holder of each lock. It is the PE whose status lists the lock. Otherwise it is the

@@ -2,7 +2,7 @@
 //! two PEs fit together.
 
 use crate::fabric::{Fabric, RawKey};
-use crate::probe;
+use crate::silent_peer;
 use libfabric_sys as fi;
 use rushmem_system::formats::{OFI_ADDRESS, OFI_KEY, decode, encode};
 use rushmem_transport::peers::not_connected;
@@ -48,7 +48,7 @@ impl Address {
     /// bytes in hexadecimal.
     pub(crate) fn shown(&self) -> String {
         let text = self.name.strip_suffix(&[0]).unwrap_or(&self.name);
-        match probe::socket(&self.name) {
+        match silent_peer::socket(&self.name) {
             Some(socket) => socket.to_string(),
             None if text.iter().all(u8::is_ascii_graphic) => text.escape_ascii().to_string(),
             None => self.name.iter().map(|byte| format!("{byte:02x}")).collect(),

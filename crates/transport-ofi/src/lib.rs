@@ -11,7 +11,7 @@
 //! - `transport` opens a provider and endpoints; `wire` starts the operations of contexts;
 //! - `progress` is the driver of the service thread; `service` serves peers;
 //! - `shared` is the state that all wires share, `connect` has the addresses and keys that PEs
-//!   exchange, and `probe` checks whether a silent peer still listens;
+//!   exchange, and `silent_peer` checks whether a silent peer still listens;
 //! - `ep` is an endpoint of libfabric with its connections and its operations in flight; `message`
 //!   has the messages to the target's CPU, `native` the atomic operations of the fabric;
 //! - `info` compares what libfabric offers with what a job requires, `quirks` has known faults of
@@ -32,12 +32,12 @@ mod fabric;
 mod info;
 mod message;
 mod native;
-mod probe;
 mod progress;
 mod quirks;
 mod service;
 mod settings;
 mod shared;
+mod silent_peer;
 mod transport;
 mod wire;
 

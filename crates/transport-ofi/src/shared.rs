@@ -8,9 +8,9 @@
 use crate::connect::{Address, OfiKey, OfiPeer};
 use crate::ep::{EpFailure, FiEndpoint, RmaAddress};
 use crate::fabric::{Cq, Fabric, Fid, RawKey, WaitObject};
-use crate::probe;
 use crate::service::{Service, ServiceFailure};
 use crate::settings::{self, LIMITS, Tuning};
+use crate::silent_peer;
 use libfabric_sys as fi;
 use rushmem_system::descriptors::is_exhausted;
 use rushmem_system::host::host_name;
@@ -86,7 +86,7 @@ impl SharedState {
             cq: Arc::clone(&service.ep.cq),
             fabric,
             local: NetworkPe::new(open, host_name(), &LIMITS)?,
-            socket: probe::socket(&address.name),
+            socket: silent_peer::socket(&address.name),
             tag: service.tag,
             amos,
             tuning,
@@ -238,13 +238,13 @@ impl SharedState {
         let there = self
             .address_of(Pe(pe))
             .ok()
-            .and_then(|address| probe::socket(&address.name));
+            .and_then(|address| silent_peer::socket(&address.name));
         let (Some(own), Some(there)) = (self.socket, there) else {
             return Ok(());
         };
         // The same check of this PE's own address shows whether a process listens at the addresses
         // that this provider publishes at all.
-        if probe::listens(there) == Some(false) && probe::listens(own) == Some(true) {
+        if silent_peer::listens(there) == Some(false) && silent_peer::listens(own) == Some(true) {
             let why = format!("nothing, but nobody listens at {there} any more");
             return Err(EpFailure { pe: Some(pe), why });
         }

@@ -14,7 +14,7 @@
 //! - `shared` is the state that all wires share; `connect` has the addresses and keys that PEs
 //!   exchange;
 //! - `ucp` owns UCX's objects and has most of the unsafe code;
-//! - `found` reports whether UCX has an RDMA device here, and configures UCX for a job; `probe`
+//! - `found` reports whether UCX has an RDMA device here, and configures UCX for a job; `amo_probe`
 //!   tests UCX's atomic operations; `diagnosis` reports each of UCX's transports to users;
 //! - `ports` gives UCX's sockets free ports of the user's range;
 //! - `settings` has the limits and variables, also UCX's own;
@@ -27,12 +27,12 @@
 //! there.
 
 mod abort;
+mod amo_probe;
 mod callbacks;
 mod connect;
 mod diagnosis;
 mod found;
 mod ports;
-mod probe;
 mod progress;
 mod service;
 mod settings;

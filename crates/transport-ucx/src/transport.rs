@@ -1,6 +1,6 @@
 //! Opens UCX for this PE.
 
-use crate::probe::probe;
+use crate::amo_probe::probe;
 use crate::service::Service;
 use crate::settings::{DESCRIPTORS, LIMITS, MIN_DESCRIPTORS, OF_WORKER, Tuning, WORKERS};
 use crate::shared::SharedState;

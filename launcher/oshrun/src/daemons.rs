@@ -22,7 +22,7 @@ use self::connection::{DaemonOrder, HostEvent, HostJob, HostPes, JobSpec};
 pub use self::remote::DaemonEvent;
 use self::remote::{AgentStreams, DaemonEvents, DaemonStage, RemoteDaemon};
 use crate::ends::processes::{Child, Processes};
-use crate::failure::{StartFailure, reason};
+use crate::errors::{StartFailure, reason};
 use crate::hosts::allocation;
 use crate::output::Output;
 use crate::spawn;

@@ -12,7 +12,7 @@ use self::allocation::Allocation;
 use self::list::HostSlots;
 use crate::daemons::agent::Agent;
 use crate::daemons::connection::HostPes;
-use crate::failure::{StartFailure, cannot};
+use crate::errors::{StartFailure, cannot};
 use crate::options::Options;
 
 /// The hosts of a job.

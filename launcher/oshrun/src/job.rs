@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until};
 use self::plan::JobPlan;
 use self::signals::{Interrupts, SignalRequest, Signals};
 use crate::daemons::connection::HostEvent;
-use crate::failure::{StartFailure, StartLimit, cannot, complain};
+use crate::errors::{StartFailure, StartLimit, cannot, complain};
 use crate::hang_report::{Explainer, Purpose};
 use crate::input::JobInput;
 use crate::options::Options;

@@ -15,7 +15,7 @@
 
 mod daemons;
 mod ends;
-mod failure;
+mod errors;
 mod hang_report;
 mod hosts;
 mod input;
@@ -31,7 +31,7 @@ mod supervisor;
 use std::process::ExitCode;
 
 use ends::guard;
-use failure::{StartFailure, complain};
+use errors::{StartFailure, complain};
 
 fn main() -> ExitCode {
     if guard::is_guard() {
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     if daemons::daemon::is_daemon() {
         return daemons::daemon::serve();
     }
-    failure::report_panics();
+    errors::report_panics();
     let status = match start() {
         Ok(status) => status,
         Err(StartFailure { status, sentence }) => {

@@ -21,7 +21,7 @@ use rushmem_topology::{BindTo, MapBy};
 
 use self::foreign::ForeignOptions;
 use self::split::{CommandLine, refuse_second_program, split};
-use crate::failure::{StartFailure, cannot};
+use crate::errors::{StartFailure, cannot};
 use crate::spawn::placement::PlacementRequest;
 use crate::spawn::program::{self, Debugged};
 

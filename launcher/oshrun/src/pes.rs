@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use self::socket::PeSocket;
 use crate::daemons::connection::HostEvent;
 use crate::ends::processes::{Child, Processes};
-use crate::failure::{StartFailure, reason};
+use crate::errors::{StartFailure, reason};
 use crate::hang_report::snapshots::{NodeCollector, NodeMemfd};
 use crate::input::{self, InputPipe};
 use crate::output::Output;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rushmem_bootstrap::config;
 
-use crate::failure::complain;
+use crate::errors::complain;
 use crate::spawn::program;
 
 /// Puts the settings among the variables of `-x`, and those in files, into the environment of this

@@ -26,7 +26,7 @@ use crate::daemons::connection::JobSpec;
 use crate::ends::EndMechanisms;
 use crate::ends::guard::{self, GuardProcess, pid_of};
 use crate::ends::mark;
-use crate::failure::{StartFailure, cannot, reason};
+use crate::errors::{StartFailure, cannot, reason};
 use crate::output::Files;
 
 /// The variable with the directories that the loader searches for libraries.

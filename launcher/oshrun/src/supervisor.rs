@@ -19,7 +19,7 @@ use tokio::time::Interval;
 use crate::daemons::connection::{self, DaemonOrder, HostEvent};
 use crate::daemons::{DaemonEvent, Daemons};
 use crate::ends::processes::{Child, Processes};
-use crate::failure::{StartFailure, cannot};
+use crate::errors::{StartFailure, cannot};
 use crate::hang_report::snapshots::{SnapshotBatch, SnapshotRequest, SnapshotTask, Watch};
 use crate::job::plan::JobPlan;
 use crate::output::Output;

@@ -5,8 +5,8 @@
 //! sender waits until the receiver has taken its last message.
 
 use crate::net::flags::{self, FlagArea};
-use crate::sync::backoff;
 use crate::sync::long_wait::WaitDescription;
+use crate::sync::waits;
 use rushmem_explain::status::Subject;
 use rushmem_pe::call::Call;
 use rushmem_pe::job::Job;
@@ -82,7 +82,7 @@ impl Mailboxes {
             drop(state);
             // While it waits, a sender takes the messages that others have sent to this PE:
             // otherwise PEs that each wait to send to the next one would wait forever.
-            backoff::until_rung(
+            waits::until_rung(
                 job,
                 &[],
                 || describe(dest),
@@ -109,7 +109,7 @@ impl Mailboxes {
         tag: u64,
     ) -> Option<MailboxMessage> {
         let mut found = None;
-        backoff::until_rung(
+        waits::until_rung(
             job,
             &[],
             || describe(source),

@@ -14,8 +14,8 @@
 //! [`Edge::Line`] follow the same rule.
 
 use crate::net::flags::{self, FlagArea};
-use crate::sync::backoff;
 use crate::sync::long_wait::WaitDescription;
+use crate::sync::waits;
 use rushmem_collectives::{Edge, LINE_BYTES, Partner};
 use rushmem_explain::status::Subject;
 use rushmem_pe::call::{Call, fail};
@@ -234,7 +234,7 @@ impl TeamSignals {
         );
         let value = self.mark() + self.releases;
         let is_released = || area.flag_of(owner, counter + 8) >= value;
-        backoff::until_rung(job, &[], || collective.describe(None), is_released);
+        waits::until_rung(job, &[], || collective.describe(None), is_released);
     }
 
     /// Returns the generation in the high bits of a counter.
@@ -420,7 +420,7 @@ impl TeamSignals {
         let area = flags::area();
         let describe = || collective.describe(None);
         let ready = || area.flag(at) + area.flag(by_network) >= expected;
-        backoff::until_rung(job, &[at, by_network], describe, ready);
+        waits::until_rung(job, &[at, by_network], describe, ready);
     }
 
     /// Counts the next signal to a peer. Returns the offset and the value of its flag; `None`, and
@@ -488,12 +488,12 @@ fn until(
     mut ready: impl FnMut() -> bool,
 ) -> Option<Pe> {
     if let Some(pe) = unnotified {
-        if backoff::is_soon(job, &mut ready) {
+        if waits::is_soon(job, &mut ready) {
             return unnotified;
         }
         flags::area().ring(pe);
     }
-    backoff::until_rung(job, &[at], describe, ready);
+    waits::until_rung(job, &[at], describe, ready);
     None
 }
 

@@ -31,9 +31,9 @@ use rushmem_communication::net::flags;
 use rushmem_communication::net::polls;
 use rushmem_communication::observers::{self, Action, Event};
 use rushmem_communication::status::polled_calls;
-use rushmem_communication::sync::backoff;
 use rushmem_communication::sync::lock_turns::{self, TurnResult};
 use rushmem_communication::sync::long_wait::{LongWait, WaitDescription};
+use rushmem_communication::sync::waits;
 use rushmem_explain::status::{PolledObject, Subject};
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, fail};
@@ -206,9 +206,9 @@ impl<T: LockWord> LockHandle<T> {
         let describe = || self.describe(behind);
         if address::are_atomics_by_network() {
             // The network sets the bits at any time and rings no doorbell.
-            backoff::until_seen(self.job, describe, ready);
+            waits::until_seen(self.job, describe, ready);
         } else {
-            backoff::until_rung(self.job, &[], describe, ready);
+            waits::until_rung(self.job, &[], describe, ready);
         }
     }
 

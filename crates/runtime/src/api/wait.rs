@@ -8,9 +8,9 @@
 use core::ffi::c_int;
 use rushmem_communication::observers::{self, Action, Event};
 use rushmem_communication::status::polled_calls;
-use rushmem_communication::sync::backoff;
-pub use rushmem_communication::sync::backoff::Pauses;
 use rushmem_communication::sync::long_wait::WaitDescription;
+use rushmem_communication::sync::waits;
+pub use rushmem_communication::sync::waits::Pauses;
 use rushmem_explain::status::{self, MAX_LISTED, PolledObject, Subject, Words};
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::{
@@ -97,7 +97,7 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
         let words = vec![status_word(job, ivar, cmp_value)];
         (call, words_subject(words, 0, true, cmp))
     };
-    backoff::until_seen(job, describe, || {
+    waits::until_seen(job, describe, || {
         // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
         value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
@@ -129,7 +129,7 @@ pub unsafe fn wait_until<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cm
 pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) -> c_int {
     let job = job::require(call);
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
-    let is_seen = backoff::test(|| {
+    let is_seen = waits::test(|| {
         // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
         let value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
@@ -393,7 +393,7 @@ sets! {
     fn wait_until_all() -> () = |job, set| {
         let _observed = observers::call(|| set.event());
         // SAFETY: the caller promises that the arrays are valid.
-        backoff::until_seen(job, || unsafe { set.describe(job, true) }, || unsafe { set.all() });
+        waits::until_seen(job, || unsafe { set.describe(job, true) }, || unsafe { set.all() });
         // SAFETY: the caller promises that the arrays are valid.
         unsafe { set.report_all() };
     };
@@ -409,7 +409,7 @@ sets! {
         let mut found = None;
         // SAFETY: the caller promises that the arrays are valid.
         let describe = || unsafe { set.describe(job, false) };
-        backoff::until_seen(job, describe, || {
+        waits::until_seen(job, describe, || {
             // SAFETY: the caller promises that the arrays are valid.
             found = unsafe { set.any() };
             found.is_some()
@@ -430,7 +430,7 @@ sets! {
         let mut found = 0;
         // SAFETY: the caller promises that the arrays are valid.
         let describe = || unsafe { set.describe(job, false) };
-        backoff::until_seen(job, describe, || {
+        waits::until_seen(job, describe, || {
             // SAFETY: the caller promises that the arrays are valid.
             found = unsafe { set.some(indices) };
             found > 0
@@ -444,7 +444,7 @@ sets! {
     /// comparison, or the set is empty; else 0.
     fn test_all() -> c_int = |job, set| {
         // SAFETY: the caller promises that the arrays are valid.
-        let is_seen = backoff::test(|| unsafe { set.all() });
+        let is_seen = waits::test(|| unsafe { set.all() });
         set.count_poll(job);
         if is_seen {
             // SAFETY: the caller promises that the arrays are valid.
@@ -457,7 +457,7 @@ sets! {
     /// comparison, or `SIZE_MAX` if there is none.
     fn test_any() -> usize = |job, set| {
         let mut found = None;
-        backoff::test(|| {
+        waits::test(|| {
             // SAFETY: the caller promises that the arrays are valid.
             found = unsafe { set.any() };
             found.is_some()
@@ -471,7 +471,7 @@ sets! {
     /// satisfy the comparison and returns their number.
     fn test_some(indices: *mut usize) -> usize = |job, set| {
         let mut found = 0;
-        backoff::test(|| {
+        waits::test(|| {
             // SAFETY: the caller promises that the arrays are valid.
             found = unsafe { set.some(indices) };
             found > 0

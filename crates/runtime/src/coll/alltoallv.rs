@@ -9,9 +9,9 @@ use crate::coll::entry::{CollectiveEntry, TeamOrActiveSet};
 use crate::coll::executor::Executor;
 use rushmem_collectives::{Step, pairwise};
 use rushmem_communication::net::copy::CopyBetweenPes;
-use rushmem_communication::sync::backoff;
 use rushmem_communication::sync::mailbox::{MailboxMessage, mailboxes, message_wait};
 use rushmem_communication::sync::team_signals::OngoingCollective;
+use rushmem_communication::sync::waits;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
 use rushmem_pe::memory::range::{symmetric, symmetric_source};
@@ -161,7 +161,7 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
     let mut received = columns.map(<[u64]>::to_vec);
     for (member, pe) in others() {
         let mut message = None;
-        backoff::until_rung(
+        waits::until_rung(
             job,
             &[],
             || executor.collective.describe(Some(pe)),

@@ -16,8 +16,8 @@ use crate::teams::registry::HeldTeam;
 use crate::teams::team::Team;
 use rushmem_communication::net::flags;
 use rushmem_communication::observers::{Action, ObservedCall};
-use rushmem_communication::sync::backoff;
 use rushmem_communication::sync::team_signals::OngoingCollective;
+use rushmem_communication::sync::waits;
 use rushmem_pe::call::thread;
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, fail};
@@ -262,7 +262,7 @@ impl Request {
             };
             entry.describe(None)
         };
-        backoff::until_set(job::require(self.call), &self.done, describe);
+        waits::until_set(job::require(self.call), &self.done, describe);
         self.result.load(Ordering::Relaxed)
     }
 }

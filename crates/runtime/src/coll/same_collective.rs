@@ -7,9 +7,9 @@
 //! the collective does not block, the tag of the messages includes the team, and only members that
 //! are in different calls on one team notice each other.
 
-use rushmem_communication::sync::backoff;
 use rushmem_communication::sync::mailbox::{self, MailboxMessage, mailboxes, message_wait};
 use rushmem_communication::sync::team_signals::OngoingCollective;
+use rushmem_communication::sync::waits;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
 use rushmem_pe::job::Job;
@@ -95,7 +95,7 @@ pub(crate) fn require(
             .all(|o| o.digest.is_none_or(|digest| digest == own))
     };
     let mut unlike = None;
-    backoff::until_rung(
+    waits::until_rung(
         job,
         &[],
         || entry.describe(None),
@@ -121,7 +121,7 @@ pub(crate) fn require(
     }
     let announced = Instant::now();
     while !complete(&others) && announced.elapsed() < GRACE {
-        backoff::test(|| {
+        waits::test(|| {
             receive_digests(job, &mut others, tag);
             complete(&others)
         });

@@ -8,7 +8,7 @@
 
 use crate::coll::collectives::barrier_all;
 use rushmem_communication::net::flags;
-use rushmem_communication::sync::backoff;
+use rushmem_communication::sync::waits;
 use rushmem_explain::status::{Collective, Subject};
 use rushmem_pe::call::Call;
 use rushmem_pe::job::members::Members;
@@ -99,7 +99,7 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
         };
         (call, Subject::Collective(collective))
     };
-    backoff::until_seen(job, describe, || {
+    waits::until_seen(job, describe, || {
         // SAFETY: the caller promises an aligned word of symmetric memory.
         has_passed = unsafe { u64::load_acquire(flag) } >= value;
         has_passed || StepPosition::of_word(area.flag(before)).has_left_out(own)

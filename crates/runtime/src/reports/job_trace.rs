@@ -8,7 +8,7 @@ use rushmem_communication::net::copy::CopyBetweenPes;
 use rushmem_communication::net::flags;
 use rushmem_communication::observers::trace::{self, Ring};
 use rushmem_communication::observers::{self, Observer};
-use rushmem_communication::sync::backoff;
+use rushmem_communication::sync::waits;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::Job;
 use rushmem_pe::memory::areas::MIN_RECEIVE_BUFFER;
@@ -194,7 +194,7 @@ fn answer(mut askers: Vec<usize>) {
         });
         askers.is_empty()
     };
-    while !backoff::test(&mut answer) {}
+    while !waits::test(&mut answer) {}
 }
 
 /// Asks PE 0 for its time, by the words at offset `at` of its internal area. Returns the number of

@@ -5,7 +5,7 @@
 use super::by_id::{ById, UNIQUE_ID_BYTES};
 use super::{connect, join};
 use crate::coll::collectives::barrier_all;
-use crate::diagnosis::{crash, polls, watchdog};
+use crate::diagnosis::{crash, polling_calls, watchdog};
 use crate::exit::{at_exit, finalize, threads};
 use crate::reports::{job_trace, statistics};
 use core::ffi::c_int;
@@ -142,7 +142,7 @@ fn open(
             }
             let job = job::set(join::join(call, providers, thread_level, by_id));
             machine::begin(job);
-            polls::begin();
+            polling_calls::begin();
             watchdog::start(job);
             job
         }

@@ -1,6 +1,6 @@
 //! Reads the symbols and prototypes of the standard and of the extensions from the tables.
 //!
-//! `openshmem-1.6.csv` lists every symbol; `families-1.6.csv` has the prototype of each family of
+//! `symbols-1.6.csv` lists every symbol; `families-1.6.csv` has the prototype of each family of
 //! functions, in which TYPE stands for the element type. `shmemx.csv` lists families of extensions.
 //! If such a family is `like` one of the standard, it has the prototype of that family, followed by
 //! the further parameters `args`, and its types, unless the record lists others. Otherwise the
@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-const SYMBOLS: &str = include_str!("../openshmem-1.6.csv");
+const SYMBOLS: &str = include_str!("../symbols-1.6.csv");
 const FAMILIES: &str = include_str!("../families-1.6.csv");
 const EXTENSIONS: &str = include_str!("../shmemx.csv");
 

@@ -22,7 +22,7 @@ use tokio::net::unix::pipe::Sender;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::failure::{cannot, complain};
+use crate::errors::{cannot, complain};
 use crate::hang_report::snapshots::{SnapshotBatch, SnapshotRequest};
 use crate::spawn::placement::PlacementRequest;
 use crate::spawn::program::Debugged;

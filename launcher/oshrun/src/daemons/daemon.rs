@@ -20,7 +20,7 @@ use super::connection::{
     self, DaemonOrder, EventSender, HeartbeatAnswerer, HostEvent, HostHeartbeat, HostJob,
     MAX_ORDER, StdStream, WINDOW,
 };
-use crate::failure::{StartFailure, StartLimit, cannot, complain};
+use crate::errors::{StartFailure, StartLimit, cannot, complain};
 use crate::output::Output;
 use crate::spawn::prepare;
 use crate::supervisor::{Supervisor, block_on};

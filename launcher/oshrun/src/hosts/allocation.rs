@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::list::HostSlots;
 use crate::daemons::agent::Agent;
-use crate::failure::{StartFailure, cannot, reason};
+use crate::errors::{StartFailure, cannot, reason};
 
 /// The variable that shows an allocation of Slurm.
 const SLURM: &str = "SLURM_JOB_ID";

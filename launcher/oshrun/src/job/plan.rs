@@ -9,7 +9,7 @@ use rushmem_bootstrap::{NodeMap, env};
 
 use crate::daemons::agent::{DaemonCommand, quoted};
 use crate::daemons::connection::{HostPes, JobSpec};
-use crate::failure::{StartFailure, cannot};
+use crate::errors::{StartFailure, cannot};
 use crate::hosts;
 use crate::options::Options;
 use crate::spawn::{PreparedStart, limits, prepare, program};

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use crate::failure::StartFailure;
+use crate::errors::StartFailure;
 use crate::spawn::program;
 
 /// The parts of a command line.

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::failure::{StartFailure, reason};
+use crate::errors::{StartFailure, reason};
 
 /// Capacity of a writer's queue in chunks. PEs wait while it is full.
 const QUEUE: usize = 8;

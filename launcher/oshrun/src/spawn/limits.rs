@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use rushmem_topology::GroupLimit;
 use rustix::process::{Resource as Rlimited, Rlimit, getrlimit, setrlimit};
 
-use crate::failure::StartFailure;
+use crate::errors::StartFailure;
 
 /// The lowest number of an inherited descriptor, above those that scripts use explicitly.
 pub const INHERITED_FROM: i32 = 100;

@@ -11,7 +11,7 @@ use rushmem_topology::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::failure::StartFailure;
+use crate::errors::StartFailure;
 
 /// The variable that selects the NICs of UCX.
 const UCX_VARIABLE: &str = "UCX_NET_DEVICES";

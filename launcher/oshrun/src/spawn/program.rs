@@ -14,7 +14,7 @@ use object::{Endianness, ReadCache};
 use rustix::fs::{Access, StatVfsMountFlags, statvfs};
 use serde::{Deserialize, Serialize};
 
-use crate::failure::{StartFailure, reason};
+use crate::errors::{StartFailure, reason};
 
 /// The soname of Rushmem's library.
 const LIBRARY: &str = "librushmem.so.1";

@@ -13,6 +13,18 @@ use crate::error::Error;
 use crate::meeting::attendance::Attendance;
 use crate::meeting::variables;
 
+/// Other launchers, whose jobs are joined by PMI or PMIx if they provide it: the name, and the
+/// variables with the rank of this process and the number of processes.
+const OTHERS: [(&str, &str, &str); 3] = [
+    ("Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
+    ("jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"),
+    (
+        "MVAPICH2's mpirun_rsh",
+        "MV2_COMM_WORLD_RANK",
+        "MV2_COMM_WORLD_SIZE",
+    ),
+];
+
 /// How this process joins its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JoinRoute {
@@ -165,7 +177,7 @@ pub(crate) fn refuse_single(protocol: Protocol, lookup: Lookup<'_>) -> Option<Er
             remedy: NO_PMI.to_owned(),
         });
     }
-    for (name, rank, size) in env::OTHERS {
+    for (name, rank, size) in OTHERS {
         if lookup(rank).is_some() {
             sizes.push(LauncherVariables {
                 name,

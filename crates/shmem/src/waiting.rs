@@ -6,13 +6,11 @@ use crate::job::Shmem;
 use crate::pending::Pending;
 use crate::threads::Threads;
 use crate::wait::{Awaited, Condition};
-use rushmem_runtime::wait::Pauses;
+use rushmem_runtime::wait::{Pauses, Woken};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{self, Poll, Wake, Waker};
-use std::thread::{self, Thread};
 
 impl<C: Threads> Shmem<C> {
     /// Works as [`wait`](Self::wait), as a future: each poll is a `shmem_test` (§9.11.8).
@@ -48,14 +46,12 @@ fn ready<R>(context: &mut task::Context<'_>, test: impl FnOnce() -> Option<R>) -
 
 /// Waits for a future on this thread, without an executor. The standard has no such routine.
 ///
-/// After the future has requested another poll, it is polled immediately at first, later at longer
-/// intervals.
+/// While the future is pending, the thread makes progress on the network as in a blocking wait, and
+/// later sleeps until its waker is called. A future that requests another poll at once, as one of
+/// [`Shmem::until`] does, is polled immediately at first, later at longer intervals.
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
     let mut future = pin!(future.into_future());
-    let woken = Arc::new(Woken {
-        thread: thread::current(),
-        woken: AtomicBool::new(false),
-    });
+    let woken = Arc::<ThisThread>::default();
     let waker = Waker::from(Arc::clone(&woken));
     let mut context = task::Context::from_waker(&waker);
     let mut pauses = Pauses::begin();
@@ -63,32 +59,34 @@ pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
         if let Poll::Ready(result) = future.as_mut().poll(&mut context) {
             return result;
         }
-        while !woken.woken.swap(false, Ordering::Acquire) {
-            thread::park();
+        if woken.0.take() {
+            pauses.pause();
+        } else {
+            woken.0.wait();
+            pauses = Pauses::begin();
         }
-        pauses.pause();
     }
 }
 
-struct Woken {
-    thread: Thread,
-    woken: AtomicBool,
-}
+/// The waker of a thread that waits for a future.
+#[derive(Default)]
+struct ThisThread(Woken);
 
-impl Wake for Woken {
+impl Wake for ThisThread {
     fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
+        self.0.wake();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.woken.store(true, Ordering::Release);
-        self.thread.unpark();
+        self.0.wake();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
 
     #[test]
     fn a_future_is_polled_until_it_is_ready() {

@@ -72,6 +72,11 @@ pub fn progress() -> bool {
     with(LIBRARY_CALL, |transport| transport.progress())
 }
 
+/// Works as [`progress`] if a transport is open, for a thread that may outlive it.
+pub(crate) fn progress_if_open() -> bool {
+    if_open(|transport| transport.progress()).unwrap_or(false)
+}
+
 /// Returns true if every change that a peer makes to this PE's memory ends a [`wait`].
 pub(crate) fn wakes_waits() -> bool {
     WAKES_WAITS.load(Ordering::Relaxed)
@@ -121,6 +126,14 @@ pub(crate) fn stop_polling() {
     });
 }
 
+/// Works as [`stop_polling`] if a transport is open, for a thread that may outlive it.
+pub(crate) fn stop_polling_if_open() {
+    if_open(|transport| {
+        transport.stop_polling();
+        Ok(())
+    });
+}
+
 /// The call that messages name for operations of the library itself.
 pub(crate) const LIBRARY_CALL: Call = call!("transport");
 
@@ -130,6 +143,16 @@ fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> 
         refuse(call)
     };
     or_fail(call, act(&**transport))
+}
+
+/// Calls `act` with the transport, if one is open.
+fn if_open<R>(act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> Option<R> {
+    if !is_open() {
+        return None;
+    }
+    let transport = read(&TRANSPORT);
+    let transport = transport.as_deref()?;
+    Some(or_fail(LIBRARY_CALL, act(transport)))
 }
 
 /// Returns the time that the launcher has to report why a PE is gone, before this PE reports its

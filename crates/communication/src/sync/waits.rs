@@ -177,7 +177,7 @@ fn is_in_background() -> bool {
 }
 
 /// Returns what a waiting thread polls.
-fn polled() -> Polled {
+pub(super) fn polled() -> Polled {
     if network::is_open() {
         Polled::Network
     } else {

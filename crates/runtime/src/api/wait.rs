@@ -11,6 +11,7 @@ use rushmem_communication::status::polled_calls;
 use rushmem_communication::sync::long_wait::WaitDescription;
 use rushmem_communication::sync::waits;
 pub use rushmem_communication::sync::waits::Pauses;
+pub use rushmem_communication::sync::woken::Woken;
 use rushmem_explain::status::{self, MAX_LISTED, PolledObject, Subject, Words};
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::{

@@ -1,0 +1,94 @@
+//! How a thread waits for the waker that it has given to a future.
+
+use crate::net::{flags, network};
+use crate::sync::waits::polled;
+use rushmem_pe::call::thread;
+use rushmem_pe::job;
+use rushmem_transport::progress::backoff::{Backoff, Pause};
+use rustix::thread::futex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The waker was not called since the last wait.
+const UNWOKEN: u32 = 0;
+/// The waker was called.
+const WOKEN: u32 = 1;
+/// The thread sleeps, or is about to.
+const SLEEPS: u32 = 2;
+
+/// Whether the waker of one thread was called.
+#[derive(Debug, Default)]
+pub struct Woken(AtomicU32);
+
+impl Woken {
+    /// Records that the waker was called, and wakes the thread if it sleeps. Any thread calls this.
+    pub fn wake(&self) {
+        // Release: the thread sees what the caller has done before.
+        if self.0.swap(WOKEN, Ordering::Release) == SLEEPS {
+            flags::wake(&self.0);
+        }
+    }
+
+    /// Returns true if the waker was called since this function has last returned true.
+    pub fn take(&self) -> bool {
+        self.0.swap(UNWOKEN, Ordering::Acquire) == WOKEN
+    }
+
+    /// Waits until [`take`](Self::take) returns true. Makes progress on the network at first, if one
+    /// is open, since what the future awaits may come from there; later sleeps, while threads of the
+    /// library do that.
+    pub fn wait(&self) {
+        // A thread that carries out a collective needs the CPU.
+        let another_needs_cpu =
+            thread::has_requests() || job::known().is_some_and(|job| job.is_oversubscribed);
+        let mut backoff = Backoff::new(polled(), another_needs_cpu);
+        let mut worked = false;
+        while !self.take() {
+            worked = match backoff.pause(worked) {
+                Pause::Spin | Pause::Yield => network::progress_if_open(),
+                Pause::Sleep => {
+                    network::stop_polling_if_open();
+                    self.sleep();
+                    false
+                }
+            };
+        }
+    }
+
+    fn sleep(&self) {
+        let order = Ordering::Relaxed;
+        if self
+            .0
+            .compare_exchange(UNWOKEN, SLEEPS, order, order)
+            .is_ok()
+        {
+            // The caller looks again after any end of the sleep.
+            let _ = futex::wait(&self.0, futex::Flags::empty(), SLEEPS, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[test]
+    fn a_call_before_or_during_the_wait_ends_it_and_no_other() {
+        let woken = Arc::new(Woken::default());
+        woken.wake();
+        woken.wait();
+        assert!(!woken.take());
+
+        let other = Arc::clone(&woken);
+        let waker = std::thread::spawn(move || {
+            while other.0.load(Ordering::Relaxed) != SLEEPS {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            other.wake();
+        });
+        woken.wait();
+        assert!(!woken.take());
+        waker.join().expect("it does not panic");
+    }
+}

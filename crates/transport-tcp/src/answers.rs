@@ -74,7 +74,7 @@ impl Answers {
     }
 
     /// Numbers a message, and expects a reply if its request asks for one.
-    pub(crate) fn expect_reply(&mut self, request: &Request) {
+    pub(crate) fn expect_reply(&mut self, request: &Request) -> u64 {
         let to = match request.slot {
             Some(slot) if slot.is_long => {
                 self.n_long += 1;
@@ -82,12 +82,9 @@ impl Answers {
             }
             Some(_) => AnswerDest::Origin,
             None if request.position.asks => AnswerDest::Origin,
-            None => {
-                self.ledger.issue();
-                return;
-            }
+            None => return self.ledger.issue(),
         };
-        self.ledger.expect(ExpectedReply::Message, to);
+        self.ledger.expect(ExpectedReply::Message, to)
     }
 
     /// Expects an acknowledgment that covers request `seq`. Returns true if it is to be requested,

@@ -79,15 +79,15 @@ fn end(error: &io::Error) -> ConnectionEnd {
     ConnectionEnd::Own(format!("the kernel refused to send or receive: {why}"))
 }
 
-/// A put that is queued or sent.
-pub(crate) struct QueuedPut {
+/// A request that is queued or sent.
+pub(crate) struct QueuedRequest {
     /// The number of the request.
     pub(crate) number: u64,
-    /// Some requests are not sent yet.
+    /// The request, or others, are not sent yet.
     pub(crate) is_unsent: bool,
-    /// The position up to which the kernel must take the queue before the source is free; `None` if
-    /// it is free.
-    pub(crate) read_until: Option<u64>,
+    /// The position up to which the kernel must take the queue before the source of a put is free;
+    /// `None` if it is free.
+    pub(crate) reads_until: Option<u64>,
 }
 
 /// An established connection.
@@ -154,7 +154,7 @@ impl Connection {
         source: &mut SourceBuf,
         in_parts: bool,
         sent: WriteSent,
-    ) -> Result<Option<QueuedPut>, ConnectionEnd> {
+    ) -> Result<Option<QueuedRequest>, ConnectionEnd> {
         if !self.make_room(tuning)? {
             return Ok(None);
         }
@@ -185,25 +185,25 @@ impl Connection {
         if sends_now {
             self.flush()?;
         }
-        let is_unsent = !self.requests.is_empty();
-        Ok(Some(QueuedPut {
-            number,
-            is_unsent,
-            read_until: (is_unsent && !is_copied).then_some(self.requests.appended()),
-        }))
+        let mut queued = self.queued(number);
+        if queued.is_unsent && !is_copied {
+            queued.reads_until = Some(self.requests.appended());
+        }
+        Ok(Some(queued))
     }
 
     /// Queues a get, and sends what is queued if the get `is_awaited` or enough is queued. Its words
-    /// may be torn if `in_parts`. Others may read `dest` meanwhile if it `is_shared`. Returns the
-    /// number of the get, or `None` if there is no room for it.
+    /// may be torn if `in_parts`. Others may read `dest` meanwhile if it `is_shared`. Returns
+    /// `None` if there is no room for the get.
     pub(crate) fn get(
         &mut self,
         tuning: &Tuning,
         source: RemoteAddr,
         dest: &mut DestBuf,
-        (is_shared, in_parts): (bool, bool),
+        in_parts: bool,
+        is_shared: bool,
         is_awaited: bool,
-    ) -> Result<Option<u64>, ConnectionEnd> {
+    ) -> Result<Option<QueuedRequest>, ConnectionEnd> {
         if !self.make_room(tuning)? {
             return Ok(None);
         }
@@ -219,19 +219,19 @@ impl Connection {
         if is_awaited || self.is_full(tuning) {
             self.flush()?;
         }
-        Ok(Some(number))
+        Ok(Some(self.queued(number)))
     }
 
     /// Queues a copy of a message. One with attached data of a call that does not wait is sent
     /// together with later operations, or at once if enough is queued. Others are sent at once.
-    /// Returns false if there is no room for the message.
+    /// Returns `None` if there is no room for the message.
     pub(crate) fn message(
         &mut self,
         tuning: &Tuning,
         message: SentMessage<'_>,
-    ) -> Result<bool, ConnectionEnd> {
+    ) -> Result<Option<QueuedRequest>, ConnectionEnd> {
         if !self.make_room(tuning)? {
-            return Ok(false);
+            return Ok(None);
         }
 
         let SentMessage {
@@ -248,12 +248,21 @@ impl Connection {
         if attached.nbytes() > 0 {
             self.requests.push_copy::<mem::VolatileLoads>(attached);
         }
-        self.answers.expect_reply(request);
+        let number = self.answers.expect_reply(request);
 
         if awaited || attached.nbytes() == 0 || self.is_full(tuning) {
             self.flush()?;
         }
-        Ok(true)
+        Ok(Some(self.queued(number)))
+    }
+
+    /// Describes the last request. Its source, if it has one, is free.
+    fn queued(&self, number: u64) -> QueuedRequest {
+        QueuedRequest {
+            number,
+            is_unsent: !self.requests.is_empty(),
+            reads_until: None,
+        }
     }
 
     /// Sends what is queued, and a request for an acknowledgment that covers request `seq`, unless

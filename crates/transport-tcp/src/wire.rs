@@ -137,7 +137,7 @@ impl Wire for TcpWire {
         };
 
         self.record_started(pe, put.number, false, put.is_unsent);
-        match put.read_until {
+        match put.reads_until {
             Some(position) if awaited => {
                 self.expected = Some(pe);
                 Ok(PostOutcome::Pending(TcpToken::Sent(position)))
@@ -157,19 +157,18 @@ impl Wire for TcpWire {
         let segments = &shared.local().segments;
         let is_shared = !in_parts && segments.holding(dest.range()).is_some();
         let get = shared.with_link(pe, |connection| {
-            let form = (is_shared, in_parts);
-            let number = connection.get(&shared.tuning, from, dest, form, awaited)?;
-            Ok(number.map(|number| (number, connection.has_unsent())))
+            connection.get(&shared.tuning, from, dest, in_parts, is_shared, awaited)
         })?;
-        let Some((number, is_unsent)) = get else {
+        let Some(get) = get else {
             return Ok(self.full(pe));
         };
-        self.record_started(pe, number, awaited, is_unsent);
+
+        self.record_started(pe, get.number, awaited, get.is_unsent);
         if !awaited {
             return Ok(PostOutcome::Done);
         }
         self.expected = Some(pe);
-        Ok(PostOutcome::Pending(TcpToken::Done(number)))
+        Ok(PostOutcome::Pending(TcpToken::Done(get.number)))
     }
 
     fn amo(
@@ -189,14 +188,13 @@ impl Wire for TcpWire {
         message: SentMessage<'_>,
     ) -> Result<PostOutcome<TcpToken>, Error> {
         let is_answered = message.request.slot.is_some() || message.request.position.asks;
-        let is_unsent = shared.with_link(pe, |connection| {
-            let is_queued = connection.message(&shared.tuning, message)?;
-            Ok(is_queued.then(|| connection.has_unsent()))
-        })?;
-        let Some(is_unsent) = is_unsent else {
+        let queued =
+            shared.with_link(pe, |connection| connection.message(&shared.tuning, message))?;
+        let Some(queued) = queued else {
             return Ok(self.full(pe));
         };
-        self.hold(pe, is_unsent);
+
+        self.hold(pe, queued.is_unsent);
         if is_answered {
             self.expected = Some(pe);
         }

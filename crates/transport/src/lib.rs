@@ -1,7 +1,7 @@
 //! The boundary between the runtime and the networks that move bytes between PEs.
 //!
 //! - The traits [`Transport`] and [`Endpoint`], and the plain data that they take and return:
-//!   `provider`, `endpoint`, `verbs`, `amo`, `buffer`, `pe`, `error`.
+//!   `provider`, `verbs`, `amo`, `buffer`, `pe`, `error`.
 //! - [`mem`]: accesses to symmetric memory that is mapped into the calling process. The runtime
 //!   calls these functions directly, since a virtual call would cost more than the access itself.
 //! - [`engine`]: the operations of contexts over any network: their order, batches,
@@ -19,7 +19,6 @@
 
 mod amo;
 mod buffer;
-mod endpoint;
 pub mod engine;
 mod error;
 pub mod mem;
@@ -34,7 +33,6 @@ mod verbs;
 
 pub use amo::{AmoOp, AmoSet, AmoWidth};
 pub use buffer::{Buffer, Dest, DestBuf, LocalBuf, Source, SourceBuf};
-pub use endpoint::Endpoint;
 pub use error::Error;
 pub use network::{NetworkTransport, OpenedNetwork};
 pub use pe::{Pe, PeMap, SharedPeMap, TeamPe};
@@ -45,6 +43,6 @@ pub use provider::{
     Open, Provider, Proxy, Transport, Unreported, Verdict, WaitReport,
 };
 pub use verbs::{
-    AmoRequest, Completion, Follows, Get, Key, OldValue, Put, RemoteAddr, Segment, StridedBlocks,
-    Transfer,
+    AmoRequest, Completion, Endpoint, Follows, Get, Key, OldValue, Put, RemoteAddr, Segment,
+    StridedBlocks, Transfer,
 };

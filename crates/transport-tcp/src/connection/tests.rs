@@ -189,7 +189,7 @@ fn a_long_answer_leaves_after_the_next_request() {
         }
         // SAFETY: the vector is valid until the connection is dropped.
         let mut dest = unsafe { DestBuf::new(private.as_mut_ptr(), BYTES) };
-        let get = connection.get(&Tuning::default(), source, &mut dest, (false, false), true);
+        let get = connection.get(&Tuning::default(), source, &mut dest, false, false, true);
         assert!(get.expect("it is connected").is_some(), "room for it");
         let mut head = [0; HEAD];
         peer.read_exact(&mut head).expect("it is connected");
@@ -468,8 +468,8 @@ fn a_destination_that_cannot_be_written_is_not_the_loss_of_the_peer() {
     };
     // SAFETY: the mapping is never undone, and the kernel finds what it cannot write.
     let mut to = unsafe { DestBuf::new(dest.base, dest.nbytes) };
-    let get = connection.get(&Tuning::default(), source, &mut to, (false, false), true);
-    let seq = get.expect("it is connected").expect("room for it");
+    let get = connection.get(&Tuning::default(), source, &mut to, false, false, true);
+    let seq = get.expect("it is connected").expect("room for it").number;
     let answer = ReplyFrame::Data {
         seq,
         nbytes: dest.nbytes as u32,

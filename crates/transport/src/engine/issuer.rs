@@ -144,6 +144,77 @@ pub enum PollingThread {
     Service,
 }
 
+/// What a poll of an unfinished issuer leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeftBehind {
+    Nothing,
+    /// Operations whose next event a descriptor signals, or only missing acknowledgments.
+    Awaited,
+    /// Operations that must be polled again: no descriptor signals their next event, or another
+    /// thread is using the origin.
+    Unsignaled,
+}
+
+impl<W: Wire> UnfinishedIssuer<W> {
+    /// Makes progress on the operations that calls have left unfinished. Adds the tasks to wake to
+    /// `tasks`.
+    fn poll(&mut self, thread: PollingThread, tasks: &mut Vec<Waker>) -> LeftBehind {
+        let by_service = thread == PollingThread::Service;
+        let issuer = &*self.issuer;
+        let uses = issuer.uses.load(Ordering::Relaxed);
+        let in_use = by_service && std::mem::replace(&mut self.uses, uses) != uses;
+        let Some(mut origin) = try_lock(&issuer.origin) else {
+            return LeftBehind::Unsignaled;
+        };
+        if in_use {
+            // The owner polls the origin itself, but may be busy with other PEs for long.
+            origin.send_old_batches();
+            return LeftBehind::Unsignaled;
+        }
+
+        let mut polls = if by_service { MAX_POLLS } else { 1 };
+        // A flush may cost messages, so only the service thread begins one then.
+        let flush = by_service || origin.caps.flushes_free;
+        // The next call that meets a loss reports it.
+        while polls > 0
+            && issuer.wanted.load(Ordering::Relaxed) == 0
+            && origin.advance(flush).unwrap_or(false)
+        {
+            polls -= 1;
+        }
+        tasks.append(&mut origin.tasks_to_wake(by_service));
+
+        let mut state = flags_after(0, origin.is_unfinished(), origin.awaits_acks());
+        let mut left = if state & LISTED != 0 {
+            LeftBehind::Awaited
+        } else {
+            LeftBehind::Nothing
+        };
+        if by_service {
+            self.event = None;
+        }
+        if left == LeftBehind::Awaited && by_service {
+            match origin.next_event() {
+                NextEvent::Unsignaled => left = LeftBehind::Unsignaled,
+                NextEvent::OfNetwork => state |= ARMED,
+                NextEvent::On(event) => {
+                    self.event = Some(event);
+                    state |= ARMED;
+                }
+            }
+        } else if left == LeftBehind::Awaited {
+            state |= issuer.state() & ARMED;
+        }
+        issuer.set_state(state);
+
+        match origin.network.local().loss.check() {
+            Ok(()) => left,
+            // Nothing is carried out any more.
+            Err(_) => LeftBehind::Nothing,
+        }
+    }
+}
+
 impl<W: Wire> Default for Issuers<W> {
     fn default() -> Issuers<W> {
         Issuers {
@@ -268,63 +339,21 @@ impl<W: Wire> Issuers<W> {
         if self.unfinished.is_empty() {
             return false;
         }
-        let by_service = thread == PollingThread::Service;
-        let (mut is_busy, mut n_kept, mut tasks) = (false, 0, Vec::new());
-        let looks_at_all = by_service
+        let looks_at_all = thread == PollingThread::Service
             || self
                 .polls
                 .fetch_add(1, Ordering::Relaxed)
                 .is_multiple_of(POLLS_PER_LOOK);
-        let mut finish = |unfinished: &mut UnfinishedIssuer<W>| {
-            let issuer = &unfinished.issuer;
-            // The issuer only awaits acknowledgments, which peers send on request.
-            if !looks_at_all && issuer.state() & BUSY == 0 {
-                return true;
-            }
-            let uses = issuer.uses.load(Ordering::Relaxed);
-            let in_use = by_service && std::mem::replace(&mut unfinished.uses, uses) != uses;
-            let Some(mut origin) = try_lock(&issuer.origin) else {
-                is_busy = true;
-                return true;
-            };
-            if in_use {
-                // The owner polls the origin itself, but may be busy with other PEs for long.
-                origin.send_old_batches();
-                is_busy = true;
-                return true;
-            }
-            let mut polls = if by_service { MAX_POLLS } else { 1 };
-            // A flush may cost messages, so only the service thread begins one then.
-            let flush = by_service || origin.caps.flushes_free;
-            // The next call that meets a loss reports it.
-            while polls > 0
-                && issuer.wanted.load(Ordering::Relaxed) == 0
-                && origin.advance(flush).unwrap_or(false)
-            {
-                polls -= 1;
-            }
-            tasks.append(&mut origin.tasks_to_wake(by_service));
-            let mut state = flags_after(0, origin.is_unfinished(), origin.awaits_acks());
-            let stays = state & LISTED != 0;
-            if by_service {
-                unfinished.event = None;
-                match stays.then(|| origin.next_event()) {
-                    None => {}
-                    Some(NextEvent::Unsignaled) => is_busy = true,
-                    Some(NextEvent::OfNetwork) => state |= ARMED,
-                    Some(NextEvent::On(event)) => {
-                        unfinished.event = Some(event);
-                        state |= ARMED;
-                    }
-                }
-            } else if stays {
-                state |= issuer.state() & ARMED;
-            }
-            issuer.set_state(state);
-            stays && origin.network.local().loss.check().is_ok()
-        };
+        let (mut must_repeat, mut n_kept, mut tasks) = (false, 0, Vec::new());
         let n = self.unfinished.finish(|unfinished| {
-            let stays = finish(unfinished);
+            // An issuer that is not busy only awaits acknowledgments, which peers send on request.
+            let left = if looks_at_all || unfinished.issuer.state() & BUSY != 0 {
+                unfinished.poll(thread, &mut tasks)
+            } else {
+                LeftBehind::Awaited
+            };
+            must_repeat |= left == LeftBehind::Unsignaled;
+            let stays = left != LeftBehind::Nothing;
             n_kept += usize::from(stays);
             stays
         });
@@ -332,7 +361,7 @@ impl<W: Wire> Issuers<W> {
         match thread {
             PollingThread::Waiter => n > 0,
             // Nothing is known of issuers that another thread is polling.
-            PollingThread::Service => is_busy || n > n_kept,
+            PollingThread::Service => must_repeat || n > n_kept,
         }
     }
 

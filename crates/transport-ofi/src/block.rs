@@ -21,15 +21,18 @@ impl CellBlock {
     /// is not 0.
     pub(crate) fn new(n: usize, cell: usize) -> CellBlock {
         let cell = cell.next_power_of_two().max(64);
+
         // The default alignment of the system's allocator. For a larger one, `alloc_zeroed` would
         // write zeros and so touch all pages.
         let layout = Layout::from_size_align(n * cell, 16).expect("cells that fit in memory");
         assert!(layout.size() > 0, "cells that are not empty");
+
         // SAFETY: the size is not 0.
         let base = unsafe { alloc_zeroed(layout) };
         if base.is_null() {
             handle_alloc_error(layout);
         }
+
         CellBlock {
             base,
             layout,

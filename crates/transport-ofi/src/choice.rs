@@ -26,12 +26,19 @@ struct Request {
     amos: Amos,
     /// All PEs run on this machine.
     one_machine: bool,
-    /// The interfaces that sockets may use, and the user's list of them; `None` stands for any.
-    interfaces: Option<(Vec<String>, String)>,
+    /// The interfaces that sockets may use; `None` stands for any.
+    interfaces: Option<AllowedInterfaces>,
     /// The NIC that this PE should prefer.
     near: Option<NicName>,
     /// The number of pairs of PEs that the busiest node would connect.
     pairs_of_node: u64,
+}
+/// The interfaces that sockets may use.
+#[derive(Clone, Debug)]
+struct AllowedInterfaces {
+    names: Vec<String>,
+    /// The user's list, for messages.
+    list: String,
 }
 
 impl Request {
@@ -39,14 +46,19 @@ impl Request {
     /// variables, since no field of `fi_info` has it.
     fn of(host: &dyn Host, amos: Amos, one_machine: bool) -> Result<Request, String> {
         let variable = |name| host.variable(name).unwrap_or_default();
+
         if let Some((first, last)) = PortRange::parse(host.variable(PORTS).as_deref())?.bounds() {
             setting::set_default(PORT_RANGE.0, &first.to_string());
             setting::set_default(PORT_RANGE.1, &last.to_string());
         }
         let interfaces = match Selection::parse(&variable(INTERFACES))? {
-            Some(selection) => Some((interface_names(&selection)?, selection.text().to_owned())),
+            Some(selection) => Some(AllowedInterfaces {
+                names: interface_names(&selection)?,
+                list: selection.text().to_owned(),
+            }),
             None => None,
         };
+
         Ok(Request {
             provider: variable(PROVIDER),
             domain: variable(DOMAIN),
@@ -69,6 +81,7 @@ impl Request {
         if !self.one_machine {
             caps |= fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM;
         }
+
         FiInfo {
             provider: self.provider.clone(),
             domain: self.domain.clone(),
@@ -106,17 +119,24 @@ impl Request {
                 return Some(format!("its {what} is {own}, but {variable} is {named}"));
             }
         }
+
         if info.sockets
-            && let Some((names, list)) = &self.interfaces
-            && !names.contains(&info.domain)
+            && let Some(allowed) = &self.interfaces
+            && !allowed.names.contains(&info.domain)
         {
             return Some(format!(
-                "its interface is {}, but {INTERFACES} is {list}",
-                info.domain
+                "its interface is {}, but {INTERFACES} is {}",
+                info.domain, allowed.list
             ));
         }
-        let short = || (info.key_bytes < 4).then(|| "its keys have less than 4 bytes".to_owned());
-        quirks::defect(&info.provider, self.amos).or_else(short)
+
+        if let Some(defect) = quirks::defect(&info.provider, self.amos) {
+            return Some(defect);
+        }
+        if info.key_bytes < 4 {
+            return Some("its keys have less than 4 bytes".to_owned());
+        }
+        None
     }
 
     /// Returns true if a node would connect too many pairs of PEs.
@@ -128,39 +148,49 @@ impl Request {
     /// too many pairs of PEs. Among the domains of a provider, loopback comes first if all PEs are
     /// on this machine, then the preferred NIC.
     fn sort<T>(&self, fitting: &mut [(T, FiInfo)]) {
-        let first =
-            |fitting: &[(T, FiInfo)]| fitting.first().map(|(_, info)| info.provider.clone());
         if self.avoids_connections() {
-            let before = first(fitting);
-            fitting.sort_by_key(|(_, info)| !info.scales());
-            if let (Some(before), Some(provider)) = (before, first(fitting))
-                && before != provider
-            {
-                let n = self.pairs_of_node;
-                rushmem_system::log::info!(
-                    "provider {provider} goes ahead of {before}, since a node would connect {n} pairs of PEs"
-                );
-            }
+            self.sort_scaling_first(fitting);
         }
         if !self.one_machine && self.near.is_none() {
             return;
         }
-        let is_near = |domain: &str| {
-            let near = self.near.as_ref();
-            near.is_some_and(|nic| nic.name == domain || nic.interface.as_deref() == Some(domain))
-        };
+
         let providers: Vec<String> = fitting
             .iter()
             .map(|(_, info)| info.provider.clone())
             .collect();
         fitting.sort_by_key(|(_, info)| {
+            // The providers stay in their order: only the domains of each are sorted.
             let rank = providers.iter().position(|name| *name == info.provider);
             (
                 rank,
                 self.one_machine && !info.loopback,
-                !is_near(&info.domain),
+                !self.is_near(&info.domain),
             )
         });
+    }
+
+    /// Puts the providers that scale first, and logs it if another provider would be first.
+    fn sort_scaling_first<T>(&self, fitting: &mut [(T, FiInfo)]) {
+        let Some((_, info)) = fitting.first() else {
+            return;
+        };
+        let before = info.provider.clone();
+
+        fitting.sort_by_key(|(_, info)| !info.scales());
+
+        let provider = &fitting[0].1.provider;
+        if *provider != before {
+            let n = self.pairs_of_node;
+            rushmem_system::log::info!(
+                "provider {provider} goes ahead of {before}, since a node would connect {n} pairs of PEs"
+            );
+        }
+    }
+
+    fn is_near(&self, domain: &str) -> bool {
+        let near = self.near.as_ref();
+        near.is_some_and(|nic| nic.name == domain || nic.interface.as_deref() == Some(domain))
     }
 }
 
@@ -180,10 +210,12 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let version = library.version();
     let version = format!("libfabric {}.{}", version >> 16, version & 0xFFFF);
     let devices = devices::active();
-    let fitting = match devices.is_empty() {
-        true => Vec::new(),
-        false => some_fitting(library, &Request::of(host, Amos::Software, false)?)?,
+    let fitting = if devices.is_empty() {
+        Vec::new()
+    } else {
+        some_fitting(library, &Request::of(host, Amos::Software, false)?)?
     };
+
     let infos: Vec<FiInfo> = fitting.into_iter().map(|(_, info)| info).collect();
     Ok(device_of(&version, &infos, &devices))
 }
@@ -203,67 +235,90 @@ pub(crate) fn diagnose(
         Ok(request) => request,
         Err(why) => return vec![Diagnosis::new("libfabric", Verdict::Refused, why)],
     };
+
     let mut all: Vec<Diagnosis> = Vec::new();
+    // A diagnosis has no error: where libfabric lists nothing, the refusals below say why.
     let fitting = fitting(library, &request).unwrap_or_default();
     let used = fitting.first().map(|(_, info)| info.provider.clone());
     for (list, info) in fitting {
-        let (name, domain) = (info.provider.clone(), info.domain.clone());
+        let name = info.provider.clone();
+        let domain = info.domain.clone();
         if args.part.as_ref().is_some_and(|part| *part != name) {
             continue;
         }
-        let known = |one: &&mut Diagnosis| one.name == name && one.verdict == Verdict::Usable;
-        if let Some(known) = all.iter_mut().find(known) {
+
+        // A provider has one diagnosis, which names all of its domains that fit.
+        let known = all
+            .iter_mut()
+            .find(|one| one.name == name && one.verdict == Verdict::Usable);
+        if let Some(known) = known {
             known.reason += &format!(", {domain}");
             continue;
         }
-        let peers = match (info.connects, info.scales() && request.avoids_connections()) {
-            (true, _) => "connects each pair of PEs".to_owned(),
-            (false, false) => "connectionless".to_owned(),
-            (false, true) => format!(
-                "connectionless: preferred, since a node would connect {} pairs of PEs",
-                request.pairs_of_node
-            ),
-        };
-        let registrations = match info.registrations {
-            few @ 1.. if info.heap_in_blocks() => format!(", at most {few} registrations"),
-            _ => String::new(),
-        };
+
+        let properties = properties(&info, &request);
         let is_for_many_pairs = info.scales();
         let opened = if args.part.is_some() {
             open(args, list, info)
         } else {
             Ok(())
         };
-        all.push(match opened {
-            Ok(()) => {
-                let reason = format!("{peers}{registrations}; {domain}");
-                let is_used = used.as_ref() == Some(&name);
-                let remedy = is_used.then(|| upgrade(library.version(), &name)).flatten();
-                let usable = Diagnosis::new(name, Verdict::Usable, reason);
-                Diagnosis {
-                    is_for_many_pairs,
-                    remedy,
-                    ..usable
-                }
-            }
-            Err(why) => Diagnosis::new(name, Verdict::Refused, format!("on {domain}, {why}"))
-                .remedy(fabric::LOG),
+        if let Err(why) = opened {
+            let why = format!("on {domain}, {why}");
+            all.push(Diagnosis::new(name, Verdict::Refused, why).remedy(fabric::LOG));
+            continue;
+        }
+
+        let remedy = if used.as_ref() == Some(&name) {
+            upgrade(library.version(), &name)
+        } else {
+            None
+        };
+        let reason = format!("{properties}; {domain}");
+        all.push(Diagnosis {
+            is_for_many_pairs,
+            remedy,
+            ..Diagnosis::new(name, Verdict::Usable, reason)
         });
     }
+
     if args.part.is_none() {
         let fits: Vec<String> = all.iter().map(|one| one.name.clone()).collect();
         all.extend(refusals(library, &request, &fits));
     }
     all
 }
+/// Returns what a user should know about a provider that fits.
+fn properties(info: &FiInfo, request: &Request) -> String {
+    let peers = if info.connects {
+        "connects each pair of PEs".to_owned()
+    } else if info.scales() && request.avoids_connections() {
+        format!(
+            "connectionless: preferred, since a node would connect {} pairs of PEs",
+            request.pairs_of_node
+        )
+    } else {
+        "connectionless".to_owned()
+    };
+
+    // Each block of a heap is one registration, so the heap is limited if few are allowed.
+    if info.registrations > 0 && info.heap_in_blocks() {
+        format!("{peers}, at most {} registrations", info.registrations)
+    } else {
+        peers
+    }
+}
 
 /// Returns advice if a newer libfabric than this `version` is faster with a provider. With 2.5.1, a
 /// barrier, a broadcast and a maximum reduction of 8 B of two PEs take 0.74 to 0.76 of the time
 /// that they take with 1.17.
 fn upgrade(version: u32, provider: &str) -> Option<String> {
+    if provider != "tcp;ofi_rxm" || version >= 2 << 16 {
+        return None;
+    }
     let text =
         "with SHMEM_TRANSPORT=ofi, small collectives take a quarter less time with libfabric 2.x";
-    (provider == "tcp;ofi_rxm" && version < 2 << 16).then(|| text.to_owned())
+    Some(text.to_owned())
 }
 
 /// Returns the entries that fit, one for each domain of a provider, best first; there may be none.
@@ -292,100 +347,60 @@ fn fitting(
     Ok(fitting)
 }
 
-/// Works as [`fitting`], but fails if nothing fits.
+/// Returns the entries that fit, as [`fitting`].
+///
+/// # Errors
+/// If nothing fits; the text says why.
 fn some_fitting(
     library: &'static Libfabric,
     request: &Request,
 ) -> Result<Vec<(InfoList, FiInfo)>, String> {
-    match fitting(library, request)? {
-        none if none.is_empty() => Err(nothing_fits(library, request)),
-        some => Ok(some),
+    let fitting = fitting(library, request)?;
+    if fitting.is_empty() {
+        return Err(nothing_fits(library, request));
     }
+    Ok(fitting)
 }
 
 /// Describes the first of `infos`, which a job would open, and says whether it is a NIC on a PCI
 /// bus or one of the RDMA `devices`.
 fn device_of(version: &str, infos: &[FiInfo], devices: &[String]) -> Found {
-    let is_device = |name: &String| devices.contains(name);
-    let has_device = |info: &&FiInfo| {
-        let nic = info.nic.as_ref();
-        is_device(&info.domain) || nic.is_some_and(|nic| nic.on_pci || is_device(&nic.name))
+    let Some(first) = infos.first() else {
+        return Found {
+            rdma: false,
+            hardware_amos: false,
+            description: format!("{version}: no RDMA device"),
+        };
     };
-    let device = infos.first().filter(has_device);
-    let description = match (infos.first(), device) {
-        (None, _) => format!("{version}: no RDMA device"),
-        (
-            _,
-            Some(FiInfo {
-                provider, domain, ..
-            }),
-        ) => format!("{version}: {provider} on {domain}"),
-        (Some(_), None) => {
-            let mut others: Vec<&str> = infos.iter().map(|info| info.provider.as_str()).collect();
-            others.dedup();
-            format!("{version}: no RDMA device for it; {}", others.join(", "))
-        }
-    };
-    let hardware_amos = device.is_some_and(|info| info.has(Quirk::HardwareAmos));
+
+    // The domain of some providers is named after the device, that of others is not.
+    let nic = first.nic.as_ref();
+    let is_device = devices.contains(&first.domain)
+        || nic.is_some_and(|nic| nic.on_pci || devices.contains(&nic.name));
+    if !is_device {
+        let mut others: Vec<&str> = infos.iter().map(|info| info.provider.as_str()).collect();
+        others.dedup();
+        let others = others.join(", ");
+        return Found {
+            rdma: false,
+            hardware_amos: false,
+            description: format!("{version}: no RDMA device for it; {others}"),
+        };
+    }
+
     Found {
-        rdma: device.is_some(),
-        hardware_amos,
-        description,
+        rdma: true,
+        hardware_amos: first.has(Quirk::HardwareAmos),
+        description: format!("{version}: {} on {}", first.provider, first.domain),
     }
 }
 
 /// Returns the reason why nothing fits, the variables that restrict the choice, and the commands
 /// that show more.
 fn nothing_fits(library: &'static Libfabric, request: &Request) -> String {
-    let provider = &request.provider;
-    let refused = refusals(library, request, &[]);
-    let is_said = |one: &&Diagnosis| match provider.is_empty() {
-        true => one.verdict == Verdict::Refused,
-        false => one.name == *provider,
-    };
-    let reasons: Vec<String> = refused
-        .iter()
-        .filter(is_said)
-        .map(Diagnosis::to_string)
-        .collect();
-    let why = if !reasons.is_empty() {
-        reasons.join("; ")
-    } else if provider.is_empty() {
-        "no provider of it has a device here".to_owned()
-    } else if let Some(owner) = provider_of_fabric(library, provider) {
-        format!(
-            "{PROVIDER} is {provider}, which is a fabric of the provider {owner}: set {FABRIC} instead"
-        )
-    } else {
-        let here = refused.iter().filter(|one| one.verdict != Verdict::Absent);
-        let names: Vec<&str> = here.map(|one| one.name.as_str()).collect();
-        let names = names.join(", ");
-        format!("{PROVIDER} is {provider}, and there is no such provider: there are {names}")
-    };
-    let amos = if request.amos == Amos::Network {
-        request.amos.to_string()
-    } else {
-        String::new()
-    };
-    let restrictions = [
-        (
-            "FI_PROVIDER",
-            std::env::var("FI_PROVIDER").unwrap_or_default(),
-        ),
-        (PROVIDER, provider.clone()),
-        (DOMAIN, request.domain.clone()),
-        (FABRIC, request.fabric.clone()),
-        (
-            INTERFACES,
-            request
-                .interfaces
-                .as_ref()
-                .map_or(String::new(), |(_, list)| list.clone()),
-        ),
-        ("SHMEM_AMOS", amos),
-    ];
-    let set = restrictions.iter().filter(|(_, value)| !value.is_empty());
-    let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
+    let why = why_nothing_fits(library, request);
+
+    let set = restrictions(request);
     let set = if set.is_empty() {
         String::new()
     } else {
@@ -397,9 +412,70 @@ fn nothing_fits(library: &'static Libfabric, request: &Request) -> String {
     )
 }
 
+fn why_nothing_fits(library: &'static Libfabric, request: &Request) -> String {
+    let provider = &request.provider;
+    let refused = refusals(library, request, &[]);
+
+    // Of a provider that the user names, the diagnosis is the reason, whatever its verdict is.
+    let mut reasons: Vec<String> = Vec::new();
+    for one in &refused {
+        let is_reason = if provider.is_empty() {
+            one.verdict == Verdict::Refused
+        } else {
+            one.name == *provider
+        };
+        if is_reason {
+            reasons.push(one.to_string());
+        }
+    }
+    if !reasons.is_empty() {
+        return reasons.join("; ");
+    }
+
+    if provider.is_empty() {
+        return "no provider of it has a device here".to_owned();
+    }
+    if let Some(owner) = provider_of_fabric(library, provider) {
+        return format!(
+            "{PROVIDER} is {provider}, which is a fabric of the provider {owner}: set {FABRIC} instead"
+        );
+    }
+    let here = refused.iter().filter(|one| one.verdict != Verdict::Absent);
+    let names: Vec<&str> = here.map(|one| one.name.as_str()).collect();
+    let names = names.join(", ");
+    format!("{PROVIDER} is {provider}, and there is no such provider: there are {names}")
+}
+
+/// Returns the variables that restrict the choice, as `NAME=value`.
+fn restrictions(request: &Request) -> Vec<String> {
+    let of_libfabric = std::env::var("FI_PROVIDER").unwrap_or_default();
+    let interfaces = request.interfaces.as_ref();
+    let interfaces = interfaces.map_or(String::new(), |allowed| allowed.list.clone());
+    let amos = if request.amos == Amos::Network {
+        request.amos.to_string()
+    } else {
+        String::new()
+    };
+    let variables = [
+        ("FI_PROVIDER", &of_libfabric),
+        (PROVIDER, &request.provider),
+        (DOMAIN, &request.domain),
+        (FABRIC, &request.fabric),
+        (INTERFACES, &interfaces),
+        ("SHMEM_AMOS", &amos),
+    ];
+
+    variables
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect()
+}
+
 /// Returns the provider that has a fabric of this name.
 fn provider_of_fabric(library: &'static Libfabric, name: &str) -> Option<String> {
     let all = InfoList::of(library, &FiInfo::any()).ok()?;
+
     let found = all
         .iter()
         .map(|entry| FiInfo::of(entry, false))
@@ -418,18 +494,24 @@ fn refusals(library: &'static Libfabric, request: &Request, fits: &[String]) -> 
             }
         }
     }
-    let refused = names.iter().filter(|name| !fits.contains(name));
-    let mut all: Vec<Diagnosis> = refused
-        .map(|name| refusal(library, request, name))
-        .collect();
-    let is_part = |part: &String| {
-        names
+
+    let mut all: Vec<Diagnosis> = Vec::new();
+    for name in &names {
+        if !fits.contains(name) {
+            all.push(refusal(library, request, name));
+        }
+    }
+
+    // The installed providers are listed by single layers, of which the names above are composed.
+    for name in installed(library) {
+        let is_layer_of_another = names
             .iter()
-            .any(|name| name.split(';').any(|layer| layer == part))
-    };
-    let idle = installed(library).into_iter();
-    let idle = idle.filter(|name| !name.starts_with(LAYERS) && !is_part(name));
-    all.extend(idle.map(|name| Diagnosis::new(name, Verdict::Absent, "no device of this kind")));
+            .any(|known| known.split(';').any(|layer| layer == name));
+        if !name.starts_with(LAYERS) && !is_layer_of_another {
+            let reason = "no device of this kind";
+            all.push(Diagnosis::new(name, Verdict::Absent, reason));
+        }
+    }
     all
 }
 
@@ -439,6 +521,7 @@ fn refusal(library: &'static Libfabric, request: &Request, name: &str) -> Diagno
     if !requested.is_empty() && requested != name {
         return Diagnosis::new(name, Verdict::Unused, format!("{PROVIDER} is {requested}"));
     }
+
     let hints = FiInfo {
         provider: name.to_owned(),
         ..request.hints(false)
@@ -450,89 +533,91 @@ fn refusal(library: &'static Libfabric, request: &Request, name: &str) -> Diagno
             .map(|entry| FiInfo::of(entry, false))
             .find(|offer| offer.provider == name)
     };
+
     let why = offer(&hints).and_then(|info| request.mismatch(&info));
     let why = why.or_else(|| refused_hints(&hints, offer));
     let why = why.unwrap_or_else(|| "offers nothing, whatever is required of it".to_owned());
     Diagnosis::new(name, Verdict::Refused, why)
 }
 
-/// A requirement that can be dropped: its name, in the words of libfabric's manual where it has
-/// any; the function that drops it from hints; and the function that names what the provider has
-/// instead. The latter takes the hints and the entry that the provider offers without this
-/// requirement, and may return an empty text.
-type Relaxation = (
-    &'static str,
-    fn(&mut FiInfo),
-    fn(&FiInfo, &FiInfo) -> String,
-);
+/// A requirement that can be dropped.
+struct Relaxation {
+    /// The name of the requirement, in the words of libfabric's manual where it has any.
+    requirement: &'static str,
+    /// Drops the requirement from hints.
+    drop: fn(&mut FiInfo),
+    /// Names what the provider has instead, from the hints and the entry that the provider offers
+    /// without this requirement. May return an empty text.
+    instead: fn(&FiInfo, &FiInfo) -> String,
+}
 
 /// All requirements that can be dropped, in the order in which they are named.
 const RELAXATIONS: &[Relaxation] = &[
-    (
-        "FI_EP_RDM (reliable datagrams)",
-        |hints| hints.type_ = fi::FI_EP_UNSPEC,
-        |_, offer| named(ENDPOINTS, offer.type_),
-    ),
-    (
-        "FI_REMOTE_COMM (peers on other machines)",
-        |hints| hints.caps &= !(fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM),
-        nothing,
-    ),
-    (
-        "FI_RMA (remote memory access)",
-        |hints| hints.caps &= !fi::FI_RMA,
-        nothing,
-    ),
-    (
-        "FI_ATOMIC (atomic operations, for SHMEM_AMOS=network)",
-        |hints| hints.caps &= !fi::FI_ATOMIC,
-        nothing,
-    ),
-    (
-        "FI_MSG (messages)",
-        |hints| hints.caps &= !fi::FI_MSG,
-        nothing,
-    ),
-    (
-        "FI_THREAD_SAFE",
-        |hints| hints.threading = fi::FI_THREAD_UNSPEC,
-        |_, offer| named(THREADING, offer.threading),
-    ),
-    (
-        "FI_PROGRESS_MANUAL of control operations",
-        |hints| hints.control_progress = fi::FI_PROGRESS_UNSPEC,
-        |_, offer| named(PROGRESS, offer.control_progress),
-    ),
-    (
-        "FI_PROGRESS_MANUAL of data transfers",
-        |hints| hints.data_progress = fi::FI_PROGRESS_UNSPEC,
-        |_, offer| named(PROGRESS, offer.data_progress),
-    ),
-    (
-        "FI_RM_ENABLED (queues that do not overrun)",
-        |hints| hints.resource_mgmt = fi::FI_RM_UNSPEC,
-        |_, offer| named(RESOURCES, offer.resource_mgmt),
-    ),
-    (
-        "registration as Rushmem knows it",
-        |hints| hints.mr_mode = ANY_REGISTRATION,
-        |hints, offer| flags(REGISTRATION, offer.mr_mode & !hints.mr_mode),
-    ),
-    (
-        "contexts as the only mode",
-        |hints| hints.mode = u64::MAX,
-        |hints, offer| flags(MODES, offer.mode & !hints.mode),
-    ),
-    (
-        "the domain of SHMEM_OFI_DOMAIN",
-        |hints| hints.domain.clear(),
-        |_, offer| offer.domain.clone(),
-    ),
-    (
-        "the fabric of SHMEM_OFI_FABRIC",
-        |hints| hints.fabric.clear(),
-        |_, offer| offer.fabric.clone(),
-    ),
+    Relaxation {
+        requirement: "FI_EP_RDM (reliable datagrams)",
+        drop: |hints| hints.type_ = fi::FI_EP_UNSPEC,
+        instead: |_, offer| named(ENDPOINTS, offer.type_),
+    },
+    Relaxation {
+        requirement: "FI_REMOTE_COMM (peers on other machines)",
+        drop: |hints| hints.caps &= !(fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM),
+        instead: nothing,
+    },
+    Relaxation {
+        requirement: "FI_RMA (remote memory access)",
+        drop: |hints| hints.caps &= !fi::FI_RMA,
+        instead: nothing,
+    },
+    Relaxation {
+        requirement: "FI_ATOMIC (atomic operations, for SHMEM_AMOS=network)",
+        drop: |hints| hints.caps &= !fi::FI_ATOMIC,
+        instead: nothing,
+    },
+    Relaxation {
+        requirement: "FI_MSG (messages)",
+        drop: |hints| hints.caps &= !fi::FI_MSG,
+        instead: nothing,
+    },
+    Relaxation {
+        requirement: "FI_THREAD_SAFE",
+        drop: |hints| hints.threading = fi::FI_THREAD_UNSPEC,
+        instead: |_, offer| named(THREADING, offer.threading),
+    },
+    Relaxation {
+        requirement: "FI_PROGRESS_MANUAL of control operations",
+        drop: |hints| hints.control_progress = fi::FI_PROGRESS_UNSPEC,
+        instead: |_, offer| named(PROGRESS, offer.control_progress),
+    },
+    Relaxation {
+        requirement: "FI_PROGRESS_MANUAL of data transfers",
+        drop: |hints| hints.data_progress = fi::FI_PROGRESS_UNSPEC,
+        instead: |_, offer| named(PROGRESS, offer.data_progress),
+    },
+    Relaxation {
+        requirement: "FI_RM_ENABLED (queues that do not overrun)",
+        drop: |hints| hints.resource_mgmt = fi::FI_RM_UNSPEC,
+        instead: |_, offer| named(RESOURCES, offer.resource_mgmt),
+    },
+    Relaxation {
+        requirement: "registration as Rushmem knows it",
+        drop: |hints| hints.mr_mode = ANY_REGISTRATION,
+        instead: |hints, offer| flags(REGISTRATION, offer.mr_mode & !hints.mr_mode),
+    },
+    Relaxation {
+        requirement: "contexts as the only mode",
+        drop: |hints| hints.mode = u64::MAX,
+        instead: |hints, offer| flags(MODES, offer.mode & !hints.mode),
+    },
+    Relaxation {
+        requirement: "the domain of SHMEM_OFI_DOMAIN",
+        drop: |hints| hints.domain.clear(),
+        instead: |_, offer| offer.domain.clone(),
+    },
+    Relaxation {
+        requirement: "the fabric of SHMEM_OFI_FABRIC",
+        drop: |hints| hints.fabric.clear(),
+        instead: |_, offer| offer.fabric.clone(),
+    },
 ];
 
 const ENDPOINTS: &[(&str, u32)] = &[
@@ -585,35 +670,43 @@ fn flags(names: &[(&str, u64)], value: u64) -> String {
 /// set of requirements without which it makes an offer. `offer` queries the provider with other
 /// hints. Returns `None` if it offers nothing even without all [`RELAXATIONS`].
 fn refused_hints(hints: &FiInfo, offer: impl Fn(&FiInfo) -> Option<FiInfo>) -> Option<String> {
-    let without = |dropped: &[&Relaxation]| {
-        let mut left = hints.clone();
-        dropped.iter().for_each(|(_, drop, _)| drop(&mut left));
-        left
-    };
     // Requirements that `hints` does not contain cannot be the reason.
     let mut dropped: Vec<&Relaxation> = RELAXATIONS
         .iter()
-        .filter(|one| without(&[one]) != *hints)
+        .filter(|one| without(hints, &[one]) != *hints)
         .collect();
-    let mut offered = offer(&without(&dropped))?;
+    let mut offered = offer(&without(hints, &dropped))?;
+
     // If the provider still makes an offer with a requirement put back, this one is not the reason.
+    // Backwards, so that the indices of those that are still to be tried stay the same.
     for i in (0..dropped.len()).rev() {
         let mut fewer = dropped.clone();
         fewer.remove(i);
-        if let Some(offer) = offer(&without(&fewer)) {
-            (dropped, offered) = (fewer, offer);
+        if let Some(offer) = offer(&without(hints, &fewer)) {
+            dropped = fewer;
+            offered = offer;
         }
     }
-    let reasons = dropped
-        .iter()
-        .map(|(name, _, instead)| match instead(hints, &offered) {
-            none if none.is_empty() => (*name).to_owned(),
-            instead => format!("{name}: with {instead} it would do"),
+
+    let mut reasons: Vec<String> = Vec::new();
+    for one in dropped {
+        let requirement = one.requirement;
+        let instead = (one.instead)(hints, &offered);
+        reasons.push(if instead.is_empty() {
+            requirement.to_owned()
+        } else {
+            format!("{requirement}: with {instead} it would do")
         });
-    Some(format!(
-        "refuses {}",
-        reasons.collect::<Vec<_>>().join("; and ")
-    ))
+    }
+    Some(format!("refuses {}", reasons.join("; and ")))
+}
+
+fn without(hints: &FiInfo, dropped: &[&Relaxation]) -> FiInfo {
+    let mut left = hints.clone();
+    for one in dropped {
+        (one.drop)(&mut left);
+    }
+    left
 }
 
 #[cfg(test)]

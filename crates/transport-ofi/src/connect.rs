@@ -68,6 +68,8 @@ impl OfiPeer {
     /// Returns the number; libfabric refuses it before the PE is inserted.
     #[inline(always)]
     pub(crate) fn fi_addr(&self) -> fi::fi_addr_t {
+        // Relaxed: the number is all that this publishes. libfabric, opened with FI_THREAD_SAFE,
+        // orders the accesses to its own table.
         self.0.load(Ordering::Relaxed)
     }
 
@@ -113,6 +115,7 @@ impl OfiKey {
             None => key,
             Some(raw) => fabric.map(&raw).map_err(refused(fabric, "a key", pe))?,
         };
+
         Ok(OfiKey {
             base: base.wrapping_sub(block.start),
             key,
@@ -139,9 +142,10 @@ fn published(pe: Pe, bytes: &[u8]) -> Result<(u64, u64, Option<RawKey>), Error> 
 /// of a PE, named by `what`.
 fn refused(fabric: &Fabric, what: &'static str, pe: Pe) -> impl Fn(i32) -> Error {
     move |code| {
-        let (own, why) = (&fabric.info.provider, fabric.library.strerror(code));
+        let provider = &fabric.info.provider;
+        let why = fabric.library.strerror(code);
         Error::Unavailable(format!(
-            "libfabric ({own}) refused {what} of PE {pe}: {why}"
+            "libfabric ({provider}) refused {what} of PE {pe}: {why}"
         ))
     }
 }
@@ -177,6 +181,7 @@ mod tests {
         let bytes = address.encode();
         assert_eq!(Address::decode(PE, &bytes), Ok(address));
         assert!(Address::decode(PE, &bytes[..bytes.len() - 1]).is_err());
+
         let raw_key = RawKey {
             base: 7,
             bytes: vec![1; 32],

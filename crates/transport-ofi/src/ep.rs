@@ -158,11 +158,13 @@ impl FiEndpoint {
     fn begin(&mut self, pe: u32, use_: BufferUse) -> Option<u32> {
         let left = self.free.len().wrapping_sub(1);
         let op = *self.free.get(left)?;
+
         let room = &mut self.room[pe as usize];
         if *room <= 0 {
             return None;
         }
         *room -= 1;
+
         // SAFETY: shorter by one than the vector, which is not empty.
         unsafe { self.free.set_len(left) };
         // A free cell has `BufferUse::None`, so there is nothing to drop.
@@ -179,6 +181,7 @@ impl FiEndpoint {
     fn end(&mut self, op: u32) -> BufferUse {
         let Op { pe, use_ } = &mut self.ops[op as usize];
         self.room[*pe as usize] += 1;
+
         self.free.push(op);
         std::mem::replace(use_, BufferUse::None)
     }
@@ -194,16 +197,22 @@ impl FiEndpoint {
         }
     }
 
+    /// Ends an operation that libfabric refused. The caller tries it again later if there was no
+    /// room, or if the PE could not be reached and the attempts have not taken too long.
     #[cold]
     #[inline(never)]
     fn end_refused(&mut self, code: isize, op: u32) -> Result<PostStatus, i32> {
         let pe = self.ops[op as usize].pe;
         self.end(op);
         refused(code).or_else(|code| {
-            let (why, now) = (self.strerror(code), Instant::now());
-            if !self.connections.refuse_operation(pe, code, &why, now) {
+            let why = self.strerror(code);
+            let is_tried_again = self
+                .connections
+                .refuse_operation(pe, code, &why, Instant::now());
+            if !is_tried_again {
                 return Err(code);
             }
+
             // None begins before the pause is over. `defer` then reverses this.
             self.room[pe as usize] -= CONNECTED;
             Ok(PostStatus::Again)

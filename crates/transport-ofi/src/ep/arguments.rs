@@ -48,8 +48,10 @@ impl WriteArguments {
                 key: 0,
             }),
         })));
+
         // SAFETY: a live allocation, to which no other code has a pointer.
         let Lists { iov, desc, rma } = unsafe { lists.as_ref() };
+
         let message = fi::fi_msg_rma {
             msg_iov: iov.as_ptr(),
             desc: desc.as_ptr(),
@@ -60,6 +62,7 @@ impl WriteArguments {
             context: null_mut(),
             data: 0,
         };
+
         WriteArguments { message, lists }
     }
 
@@ -75,16 +78,19 @@ impl WriteArguments {
     ) -> &fi::fi_msg_rma {
         // SAFETY: freed only when this is dropped.
         let lists = unsafe { self.lists.as_ref() };
+
         lists.iov.set(fi::iovec {
             iov_base: from.base.cast(),
             iov_len: from.nbytes,
         });
         lists.desc.set(desc);
+
         lists.rma.set(fi::fi_rma_iov {
             addr: to.address,
             len: from.nbytes,
             key: to.key,
         });
+
         self.message.addr = to.fi_addr;
         self.message.context = context;
         &self.message

@@ -33,17 +33,23 @@ impl FiEndpoint {
         let Some(op) = self.begin(pe, use_) else {
             return self.defer(pe, fi_addr);
         };
+
         let cell = self.staging.cell(op).base;
-        // SAFETY: a cell is aligned and longer, and is this operation's.
+        // SAFETY: a cell is aligned to 16 bytes and has at least 64, and no other operation uses
+        // the cell of one that has begun.
         unsafe {
             cell.cast::<[u64; 3]>()
                 .write([0, amo.operand, amo.condition])
         };
-        let word = |i: usize| cell.wrapping_add(i * WORD).cast::<core::ffi::c_void>();
-        let (old, operand, condition) = (word(0), word(1), word(2));
-        let (endpoint, desc, context) =
-            (self.endpoint.raw(), self.staging_desc(), self.context(op));
-        let (datatype, name) = (native::datatype(amo.op, amo.width), native::name(amo.op));
+        let old = word(cell, 0);
+        let operand = word(cell, 1);
+        let condition = word(cell, 2);
+
+        let endpoint = self.endpoint.raw();
+        let desc = self.staging_desc();
+        let context = self.context(op);
+        let datatype = native::datatype(amo.op, amo.width);
+        let name = native::name(amo.op);
         let code = match amo.op {
             // SAFETY: an open endpoint with atomic operations, a context that is the operation's,
             // and words that are this operation's.
@@ -63,4 +69,9 @@ impl FiEndpoint {
         };
         self.begun(code, op)
     }
+}
+
+/// Returns the address of a word of a cell, as libfabric's calls take it.
+fn word(cell: *mut u8, i: usize) -> *mut core::ffi::c_void {
+    cell.wrapping_add(i * WORD).cast()
 }

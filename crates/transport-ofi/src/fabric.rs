@@ -27,22 +27,24 @@ const EXPECTED_PEERS: usize = 64;
 /// Returns the library, which the first call opens.
 pub(crate) fn library() -> Result<&'static Libfabric, String> {
     static LIBRARY: OnceLock<Result<Libfabric, String>> = OnceLock::new();
-    let open = || {
+    let opened = LIBRARY.get_or_init(|| {
+        // libfabric reads its variables when it is opened.
         quirks::set_variables();
         open_library()
-    };
-    let library = LIBRARY.get_or_init(open).as_ref().map_err(Clone::clone)?;
+    });
+    let library = opened.as_ref().map_err(Clone::clone)?;
+
     let version = library.version();
-    match version >= fi::OLDEST {
-        true => Ok(library),
-        false => Err(format!(
+    if version < fi::OLDEST {
+        return Err(format!(
             "libfabric is {}.{}, too old: at least {}.{} is needed",
             version >> 16,
             version & 0xFFFF,
             fi::OLDEST >> 16,
             fi::OLDEST & 0xFFFF
-        )),
+        ));
     }
+    Ok(library)
 }
 
 /// Opens the library and makes a query, at which libfabric reads its variables and loads its
@@ -103,10 +105,10 @@ impl Fabric {
         n_pes: usize,
     ) -> Result<Fabric, String> {
         let library = library()?;
-        let refused = |step: &str| {
-            let step = step.to_owned();
+        let refused = |step: &'static str| {
             move |error| format!("{step} was refused: {}", library.strerror(error))
         };
+
         // SAFETY: an entry that is owned here, with all its parts.
         let entry = unsafe { &mut *list.first() };
         // SAFETY: a part of the entry, referred to only here.
@@ -114,19 +116,25 @@ impl Fabric {
         // SAFETY: a part of the entry, referred to only here.
         let rx = unsafe { &mut *entry.rx_attr };
         // Each write passes the flags of the completion that it needs.
-        (tx.op_flags, rx.op_flags) = (0, 0);
+        tx.op_flags = 0;
+        rx.op_flags = 0;
         // Some providers allocate the whole queue when they open an endpoint.
-        (tx.size, rx.size) = (tx.size.min(QUEUE), rx.size.min(QUEUE));
+        tx.size = tx.size.min(QUEUE);
+        rx.size = rx.size.min(QUEUE);
+
         let mut fabric = null_mut();
         // SAFETY: the part of an entry that libfabric made.
         let code = unsafe { library.fabric(entry.fabric_attr, &mut fabric) };
         // SAFETY: the call that returned `code` has stored `fabric`.
         let fabric = unsafe { Fid::opened(code, fabric) }.map_err(refused("the fabric"))?;
+
         let mut domain = null_mut();
         // SAFETY: an open fabric and the entry that it was opened with.
         let code = unsafe { fi::fi_domain(fabric.raw(), entry, &mut domain) };
         // SAFETY: the call that returned `code` has stored `domain`.
         let domain = unsafe { Fid::opened(code, domain) }.map_err(refused("the domain"))?;
+
+        // The type of the address table is that which the provider offers.
         // SAFETY: a part of the entry, which libfabric filled in.
         let av_type = match unsafe { &*entry.domain_attr }.av_type {
             fi::FI_AV_UNSPEC => fi::FI_AV_TABLE,
@@ -147,18 +155,17 @@ impl Fabric {
         let code = unsafe { fi::fi_av_open(domain.raw(), &mut attr, &mut av) };
         // SAFETY: the call that returned `code` has stored `av`.
         let av = unsafe { Fid::opened(code, av) }.map_err(refused("the address table"))?;
-        let (list, keys) = (Mutex::new(list), AtomicU64::new(first_key));
-        let (mapped, permits) = (MappedKeys::default(), Arc::default());
+
         Ok(Fabric {
             av,
             domain,
             fabric,
-            list,
+            list: Mutex::new(list),
             library,
             info,
-            keys,
-            mapped,
-            permits,
+            keys: AtomicU64::new(first_key),
+            mapped: MappedKeys::default(),
+            permits: Arc::default(),
         })
     }
 
@@ -180,15 +187,15 @@ impl Fabric {
             // SAFETY: the call that returned `code` has stored `cq`.
             unsafe { Fid::opened(code, cq) }
         };
+
         if sleep && let Ok(cq) = open(fi::FI_WAIT_FD) {
             let mut fd = -1;
             // SAFETY: an open queue that was opened with a descriptor.
             let code = unsafe { fi::fi_getwait(cq.fid(), &mut fd) };
-            return Ok(Cq {
-                cq,
-                wait: (code == 0 && fd >= 0).then_some(fd),
-            });
+            let wait = if code == 0 && fd >= 0 { Some(fd) } else { None };
+            return Ok(Cq { cq, wait });
         }
+        // Some providers have no wait object, and refuse a queue with one.
         Ok(Cq {
             cq: open(fi::FI_WAIT_NONE)?,
             wait: None,
@@ -199,12 +206,14 @@ impl Fabric {
     pub(crate) fn open_endpoint(&self, cq: &Cq, receives: usize) -> Result<Fid<fi::fid_ep>, i32> {
         let mut endpoint = null_mut();
         let list = lock(&self.list);
+
         // SAFETY: an entry that is owned here, with all its parts, and that nobody else uses
         // meanwhile.
         let entry = unsafe { &mut *list.first() };
         // SAFETY: a part of the entry, which libfabric allocates with it; nobody else refers to it.
         let rx = unsafe { &mut *entry.rx_attr };
         rx.size = receives.min(self.info.receives);
+
         // libfabric reads some variables for each endpoint; the program may have removed them.
         quirks::set_variables();
         // SAFETY: an open domain and the entry that it was opened with, which nobody else uses
@@ -212,12 +221,14 @@ impl Fabric {
         let code = unsafe { fi::fi_endpoint(self.domain.raw(), list.first(), &mut endpoint) };
         // SAFETY: the call that returned `code` has stored `endpoint`.
         let endpoint = unsafe { Fid::opened(code, endpoint) }?;
+
         // SAFETY: both are open, and the queue is dropped after the endpoint.
         let code =
             unsafe { fi::fi_bind(endpoint.fid(), cq.cq.fid(), fi::FI_TRANSMIT | fi::FI_RECV) };
         succeeded(code)?;
         // SAFETY: both are open, and the table is dropped with the domain.
         succeeded(unsafe { fi::fi_bind(endpoint.fid(), self.av.fid(), 0) })?;
+
         if let Some(name) = quirks::unused_name(&self.info.provider) {
             let bytes = name.as_bytes_with_nul();
             let address = bytes.as_ptr().cast_mut().cast();
@@ -225,6 +236,7 @@ impl Fabric {
             // copies.
             succeeded(unsafe { fi::fi_setname(endpoint.raw(), address, bytes.len()) })?;
         }
+
         // SAFETY: an endpoint that is bound to all it needs.
         succeeded(unsafe { fi::fi_enable(endpoint.fid()) })?;
         Ok(endpoint)
@@ -244,6 +256,7 @@ impl Fabric {
     /// Inserts the name of a peer into the address vector.
     pub(crate) fn insert(&self, name: &[u8]) -> Result<fi::fi_addr_t, i32> {
         let mut fi_addr = fi::ADDR_NOTAVAIL;
+
         // A name may be a structure, which libfabric reads in place, so it is passed with the
         // alignment of one.
         let words: Vec<u64> = name
@@ -254,6 +267,7 @@ impl Fabric {
                 u64::from_ne_bytes(word)
             })
             .collect();
+
         let _nobody_opens = lock(&self.list);
         // SAFETY: an open address vector, and a name that an endpoint of the same provider has
         // returned.
@@ -277,20 +291,26 @@ impl Fabric {
         access: u64,
         endpoint: &Fid<fi::fid_ep>,
     ) -> Result<Fid<fi::fid_mr>, i32> {
-        let key = match self.info.asks(fi::FI_MR_PROV_KEY) {
-            true => 0,
-            false => self.keys.fetch_add(1, Ordering::Relaxed),
+        let key = if self.info.asks(fi::FI_MR_PROV_KEY) {
+            // The provider chooses the key, and ignores this one.
+            0
+        } else {
+            // Relaxed: the keys only have to differ.
+            self.keys.fetch_add(1, Ordering::Relaxed)
         };
+
         let mut mr = null_mut();
         // SAFETY: an open domain, and memory that is valid for these accesses by contract.
         let code =
             unsafe { fi::fi_mr_reg(self.domain.raw(), base.cast(), nbytes, access, key, &mut mr) };
         // SAFETY: the call that returned `code` has stored `mr`.
         let mr = unsafe { Fid::opened(code, mr) }?;
+
         if self.info.asks(fi::FI_MR_ENDPOINT) {
             // SAFETY: both are open, and the registration is dropped before the endpoint.
             succeeded(unsafe { fi::fi_bind(mr.fid(), endpoint.fid(), 0) })?;
         }
+
         if self.info.needs_enabling() {
             // SAFETY: an open registration.
             succeeded(unsafe { fi::fi_enable(mr.fid()) })?;
@@ -308,10 +328,12 @@ impl Fabric {
         let Some(fd) = cq.wait else {
             return WaitObject::Absent;
         };
+
         // SAFETY: an open fabric and an open queue with a descriptor.
         if unsafe { fi::fi_trywait(self.fabric.raw(), cq.cq.fid()) } != 0 {
             return WaitObject::Ready;
         }
+
         // SAFETY: the queue's descriptor, which stays open until the queue is closed.
         WaitObject::Descriptor(unsafe { BorrowedFd::borrow_raw(fd) })
     }
@@ -393,13 +415,16 @@ pub(crate) struct RawKey {
 impl RawKey {
     /// Returns the raw key of a registration.
     pub(crate) fn of(mr: &Fid<fi::fid_mr>) -> Result<RawKey, i32> {
-        let (mut base, mut nbytes) = (0, 0);
+        let mut base = 0;
+        let mut nbytes = 0;
         // SAFETY: an open registration, and room for no bytes: it says how many there are.
         match unsafe { fi::fi_raw_key(mr.raw(), &mut base, null_mut(), &mut nbytes) } {
             code if code == -(fi::FI_ETOOSMALL as i32) => {}
+            // A key of no bytes could not be mapped.
             0 => return Err(-fi::FI_EINVAL),
             code => return Err(code),
         }
+
         let mut bytes = vec![0; nbytes];
         // SAFETY: an open registration, and room for `nbytes` bytes.
         let code = unsafe { fi::fi_raw_key(mr.raw(), &mut base, bytes.as_mut_ptr(), &mut nbytes) };
@@ -417,9 +442,11 @@ impl MappedKeys {
     /// Maps a raw key. Returns the key for operations.
     pub(crate) fn add(&self, domain: &Fid<fi::fid_domain>, raw: &RawKey) -> Result<u64, i32> {
         let mut key = fi::KEY_NOTAVAIL;
-        let (bytes, nbytes) = (raw.bytes.as_ptr(), raw.bytes.len());
+        let bytes = raw.bytes.as_ptr();
+        let nbytes = raw.bytes.len();
         // SAFETY: an open domain and as many bytes as `nbytes` says.
         succeeded(unsafe { fi::fi_map_raw_key(domain.raw(), raw.base, bytes, nbytes, &mut key) })?;
+
         lock(&self.0).push(key);
         Ok(key)
     }

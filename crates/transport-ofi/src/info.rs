@@ -108,11 +108,13 @@ impl FiInfo {
         let domain = unsafe { &*entry.domain_attr };
         // SAFETY: an entry has this part.
         let fabric = unsafe { &*entry.fabric_attr };
+
         let sockets = matches!(
             entry.addr_format,
             fi::FI_SOCKADDR | fi::FI_SOCKADDR_IN | fi::FI_SOCKADDR_IN6
         );
         let provider = text(fabric.prov_name);
+
         FiInfo {
             domain: text(domain.name),
             fabric: text(fabric.name),
@@ -147,9 +149,11 @@ impl FiInfo {
 
     /// Writes the requirements into an empty `fi_info` that libfabric has allocated.
     fn fill(&self, hints: &mut fi::fi_info) -> Result<(), String> {
-        (hints.caps, hints.mode) = (self.caps, self.mode);
+        hints.caps = self.caps;
+        hints.mode = self.mode;
         // SAFETY: a part of an entry that libfabric made.
         unsafe { &mut *hints.ep_attr }.type_ = self.type_;
+
         // SAFETY: a part of an entry that libfabric made.
         let domain = unsafe { &mut *hints.domain_attr };
         domain.threading = self.threading;
@@ -158,10 +162,12 @@ impl FiInfo {
         domain.resource_mgmt = self.resource_mgmt;
         domain.mr_mode = self.mr_mode as i32;
         domain.name = copy(&self.domain)?;
+
         // SAFETY: a part of an entry that libfabric made.
         let fabric = unsafe { &mut *hints.fabric_attr };
         fabric.name = copy(&self.fabric)?;
         fabric.prov_name = copy(&self.provider)?;
+
         let op_flags = if self.delivery {
             fi::FI_DELIVERY_COMPLETE
         } else {
@@ -227,10 +233,12 @@ impl FiInfo {
     /// page for a batch where CPUs move the data, and a signal with a word of data elsewhere. Over
     /// streams, long data are sent with their signal, too.
     pub(crate) fn longest_message(&self) -> usize {
-        match (self.streams(), self.copies()) {
-            (true, _) => 64 << 10,
-            (false, true) => 4096,
-            (false, false) => 128,
+        if self.streams() {
+            64 << 10
+        } else if self.copies() {
+            4096
+        } else {
+            128
         }
     }
 
@@ -268,9 +276,11 @@ impl InfoList {
             // SAFETY: null asks for an empty entry.
             first: unsafe { library.dupinfo(std::ptr::null()) },
         };
+
         // SAFETY: the pointer is null, or to an entry that is owned here.
         let empty = unsafe { filled.first.as_mut() };
         hints.fill(empty.ok_or("libfabric has no memory for a query")?)?;
+
         let mut first = null_mut();
         // SAFETY: the hints are an entry that libfabric made and `fill` completed.
         match unsafe { library.getinfo(filled.first, &mut first) } {
@@ -290,7 +300,10 @@ impl InfoList {
     pub(crate) fn copy(library: &'static Libfabric, entry: &fi::fi_info) -> Option<InfoList> {
         // SAFETY: an entry of a list that lives.
         let first = unsafe { library.dupinfo(entry) };
-        (!first.is_null()).then_some(InfoList { library, first })
+        if first.is_null() {
+            return None;
+        }
+        Some(InfoList { library, first })
     }
 
     pub(crate) fn first(&self) -> *mut fi::fi_info {
@@ -311,10 +324,15 @@ pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
     if unsafe { library.installed(&mut first) } != 0 {
         return Vec::new();
     }
+
     let list = InfoList { library, first };
-    // SAFETY: these entries have this part.
+
     list.iter()
-        .map(|info| text(unsafe { &*info.fabric_attr }.prov_name))
+        .map(|info| {
+            // SAFETY: an entry has this part, which lives as long as the list.
+            let fabric = unsafe { &*info.fabric_attr };
+            text(fabric.prov_name)
+        })
         .collect()
 }
 
@@ -326,6 +344,7 @@ fn nic(info: &fi::fi_info) -> Option<FabricNic> {
     let bus = unsafe { nic.bus_attr.as_ref() };
     // SAFETY: the pointer is null, or to a part of an entry that lives.
     let device = unsafe { nic.device_attr.as_ref() };
+
     Some(FabricNic {
         on_pci: bus.is_some_and(|bus| bus.bus_type == fi::FI_BUS_PCI),
         name: device.map(|device| text(device.name)).unwrap_or_default(),
@@ -336,6 +355,7 @@ fn is_loopback(info: &fi::fi_info) -> bool {
     if info.src_addr.is_null() || info.src_addrlen < size_of::<libc::sockaddr_in>() {
         return false;
     }
+
     // SAFETY: a live source address of at least this size, by the check above.
     let address = unsafe { info.src_addr.cast::<libc::sockaddr_in>().read_unaligned() };
     i32::from(address.sin_family) == libc::AF_INET

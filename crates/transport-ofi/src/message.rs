@@ -50,6 +50,7 @@ impl Message {
         if head.get(..KIND) != Some(&tag.to_le_bytes()[..]) {
             return Ok(None);
         }
+
         let content = head.get(START..).unwrap_or_default();
         let message = match head.get(KIND) {
             Some(&REQUEST) => Message::Request(Request::decode(content)?),
@@ -58,6 +59,7 @@ impl Message {
             )?),
             _ => return Err(RefusedMessage::of_nobody(Violation::Unknown("message"))),
         };
+
         Ok(Some((message, body)))
     }
 

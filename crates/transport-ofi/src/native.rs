@@ -33,7 +33,9 @@ pub(crate) fn datatype(op: AmoOp, width: AmoWidth) -> fi::fi_datatype {
 /// lacks a compare-and-swap, of which all others can be composed.
 pub(crate) fn supported(endpoint: &Fid<fi::fid_ep>) -> Result<AmoSet, String> {
     let supported = AmoSet::of(|op, width| {
-        let (ep, datatype, name) = (endpoint.raw(), datatype(op, width), name(op));
+        let ep = endpoint.raw();
+        let datatype = datatype(op, width);
+        let name = name(op);
         let mut most = 0;
         let code = match op {
             // SAFETY: an open endpoint with atomic operations.
@@ -45,13 +47,14 @@ pub(crate) fn supported(endpoint: &Fid<fi::fid_ep>) -> Result<AmoSet, String> {
         };
         code == 0 && most > 0
     });
-    let swaps = |width| supported.has(AmoOp::CompareSwap, width);
-    match AmoWidth::ALL.into_iter().all(swaps) {
-        true => Ok(supported),
-        false => Err(
-            "it has no compare-and-swap of 4 and 8 bytes; with SHMEM_AMOS=software \
-                      the targets' CPUs carry atomic operations out"
-                .to_owned(),
-        ),
+
+    let has_swaps = AmoWidth::ALL
+        .into_iter()
+        .all(|width| supported.has(AmoOp::CompareSwap, width));
+    if !has_swaps {
+        let why = "it has no compare-and-swap of 4 and 8 bytes; with SHMEM_AMOS=software \
+                   the targets' CPUs carry atomic operations out";
+        return Err(why.to_owned());
     }
+    Ok(supported)
 }

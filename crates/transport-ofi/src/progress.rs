@@ -51,6 +51,7 @@ impl Driver for SharedState {
         if issuers.finish(PollingThread::Waiter) {
             state.request_flush();
         }
+
         let worked = self.poll_service();
         state.leave_wait();
         worked
@@ -76,11 +77,13 @@ impl Driver for SharedState {
         let object = self.fabric.wait_object(&self.cq);
         // `wait_object` may have made progress, as a poll does.
         self.wake_sleepers();
+
         let queue = match object {
             WaitObject::Ready => return,
             WaitObject::Absent => None,
             WaitObject::Descriptor(queue) => Some(queue),
         };
+
         if is_left || self.has_backlog() {
             sleeper.briefly(queue.as_slice(), MAX_SLEEP_IN_FLIGHT);
         } else if queue.is_none() {
@@ -108,14 +111,17 @@ impl Driver for SharedState {
         // Long if an event ends the sleep; the service thread polls operations in flight meanwhile.
         // Short if the network carries out atomic operations, since nothing signals a word that a
         // NIC writes. Shortest without a wait object, where this thread has to poll.
-        let at_most = match (self.cq.can_sleep(), self.local.amos) {
-            (true, Amos::Software) => at_most.min(self.tuning.max_sleep),
-            (true, Amos::Network) => at_most.min(MAX_SLEEP_WITHOUT_WAIT_OBJECT),
-            (false, _) => at_most.min(LIMITS.sleep),
+        let longest = if !self.cq.can_sleep() {
+            LIMITS.sleep
+        } else if self.local.amos == Amos::Network {
+            MAX_SLEEP_WITHOUT_WAIT_OBJECT
+        } else {
+            self.tuning.max_sleep
         };
-        match self.sleep_until_event(Some(awaited), at_most, is_over) {
-            true => Woken::ByEvent,
-            false => Woken::ToPoll,
+        if self.sleep_until_event(Some(awaited), at_most.min(longest), is_over) {
+            Woken::ByEvent
+        } else {
+            Woken::ToPoll
         }
     }
 
@@ -138,6 +144,8 @@ impl Driver for SharedState {
     fn leave(progress: &Arc<Progress<SharedState>>) {
         let shared = progress.network();
         if shared.fabric.info.has(Quirk::FailsAtClose) {
+            // Registrations can be closed, and must be: their memory is freed after this call. The
+            // leaked reference keeps everything else open until the process ends.
             lock(&shared.registrations).clear();
             std::mem::forget(Arc::clone(progress));
         }

@@ -144,21 +144,24 @@ pub(crate) fn has(provider: &str, quirk: Quirk) -> bool {
 
 /// Returns why a provider must not be used, and the remedy; `None` if it may be used.
 pub(crate) fn defect(provider: &str, amos: Amos) -> Option<String> {
-    let amo_defect = |quirk| match quirk {
-        AmoDefect(defect) if amos == Amos::Network => Some(format!(
-            "known to {defect}; with SHMEM_AMOS=software the targets' CPUs carry them out"
-        )),
-        _ => None,
-    };
-    let defect = |quirk| match quirk {
-        Defect(defect) => Some(format!(
-            "known to {defect}; use another, such as tcp;ofi_rxm, or SHMEM_TRANSPORT=tcp"
-        )),
-        _ => None,
-    };
-    quirks(provider)
-        .find_map(amo_defect)
-        .or_else(|| quirks(provider).find_map(defect))
+    for quirk in quirks(provider) {
+        if let AmoDefect(defect) = quirk
+            && amos == Amos::Network
+        {
+            return Some(format!(
+                "known to {defect}; with SHMEM_AMOS=software the targets' CPUs carry them out"
+            ));
+        }
+    }
+
+    for quirk in quirks(provider) {
+        if let Defect(defect) = quirk {
+            return Some(format!(
+                "known to {defect}; use another, such as tcp;ofi_rxm, or SHMEM_TRANSPORT=tcp"
+            ));
+        }
+    }
+    None
 }
 
 /// Returns true if a provider sends messages of many kilobytes in one piece, provided that it need
@@ -175,10 +178,12 @@ pub(crate) fn unused_name(provider: &str) -> Option<CString> {
     if !has(provider, ReusesNames) {
         return None;
     }
+
     let mut random = [0; 4];
     getrandom::fill(&mut random).ok()?;
     let number = u32::from_ne_bytes(random);
-    let (process, user) = (std::process::id(), rustix::process::getuid().as_raw());
+    let process = std::process::id();
+    let user = rustix::process::getuid().as_raw();
     CString::new(format!("{process}:{user}:{number}")).ok()
 }
 

@@ -36,8 +36,16 @@ pub(crate) struct Service {
     backlog: Backlog,
 }
 
-/// Replies that were not sent yet: the PE, the reply, and the results that follow it.
-type Backlog = VecDeque<(u32, Reply, Vec<u8>)>;
+/// Replies that were not sent yet.
+type Backlog = VecDeque<WaitingReply>;
+
+/// A reply that waits to be sent.
+struct WaitingReply {
+    to: Pe,
+    reply: Reply,
+    /// The results that follow the reply.
+    results: Vec<u8>,
+}
 
 /// The reason why peers cannot be served any more.
 pub(crate) enum ServiceFailure {
@@ -126,30 +134,33 @@ impl Service {
     fn flush(&mut self, shared: &SharedState) -> Result<(), EpFailure> {
         let backlog = &mut self.backlog;
         for _ in 0..backlog.len() {
-            let Some((pe, reply, bytes)) = backlog.pop_front() else {
+            let Some(waiting) = backlog.pop_front() else {
                 break;
             };
-            let head = Message::Reply(reply).encode(self.tag);
-            // The request of a faster peer may arrive before this PE is connected.
-            let posted = match shared.inserted(Pe(pe)) {
+
+            let WaitingReply { to, reply, results } = &waiting;
+            let head = Message::Reply(*reply).encode(self.tag);
+            let posted = match shared.inserted(*to) {
                 Ok(peer) => self
                     .ep
-                    .send(pe, peer.fi_addr(), &head, &bytes, &SourceBuf::EMPTY),
+                    .send(to.0, peer.fi_addr(), &head, results, &SourceBuf::EMPTY),
+                // The request of a faster peer may arrive before this PE is connected.
                 Err(Error::Unreachable(_)) => Ok(PostStatus::Again),
                 Err(error) => {
                     return Err(EpFailure {
-                        pe: Some(pe),
+                        pe: Some(to.0),
                         why: error.to_string(),
                     });
                 }
             };
+
             match posted {
                 Ok(PostStatus::Started) => {}
-                Ok(PostStatus::Again) => backlog.push_back((pe, reply, bytes)),
+                Ok(PostStatus::Again) => backlog.push_back(waiting),
                 Err(code) => {
                     return Err(EpFailure {
-                        pe: Some(pe),
-                        why: self.ep.why_refused(pe, code),
+                        pe: Some(to.0),
+                        why: self.ep.why_refused(to.0, code),
                     });
                 }
             }
@@ -197,7 +208,8 @@ impl OfiServing<'_> {
         let Some((message, body)) = Message::decode(bytes, self.tag)? else {
             return ignore(bytes.len());
         };
-        match message {
+
+        let handled = match message {
             Message::Request(request) => Contents::of(&request, body).and_then(|contents| {
                 let incoming = Incoming {
                     request,
@@ -206,8 +218,8 @@ impl OfiServing<'_> {
                 target.take(self, incoming, contents)
             }),
             Message::Reply(reply) => self.replies.deliver(&self.local.acks, reply, body),
-        }
-        .map_err(|violation| RefusedMessage::of(message.sender(), violation))
+        };
+        handled.map_err(|violation| RefusedMessage::of(message.sender(), violation))
     }
 }
 
@@ -229,13 +241,19 @@ impl Serving for OfiServing<'_> {
         if results.len() > self.longest_batch {
             return Err(Violation::TooMany);
         }
-        let follow = match results.is_empty() {
-            true => Vec::new(),
-            false => std::mem::take(results),
+
+        // Replies are sent after the poll: meanwhile the ep is borrowed.
+        // An empty buffer stays with the caller, with its capacity.
+        let results = if results.is_empty() {
+            Vec::new()
+        } else {
+            std::mem::take(results)
         };
-        self.backlog
-            .borrow_mut()
-            .push_back((request.stream.pe.0, reply, follow));
+        self.backlog.borrow_mut().push_back(WaitingReply {
+            to: request.stream.pe,
+            reply,
+            results,
+        });
         Ok(())
     }
 

@@ -158,7 +158,7 @@ impl Tuning {
             Some(value) => setting::positive(ENDPOINTS, &value).map_err(Error::Unavailable)?,
             None => usual.endpoints,
         };
-        // Three fifths: the rest is for ending the job, as for the loss of a silent PE.
+        // The rest of the time is for ending the job, as for the loss of a silent PE.
         let connect_limit = host.host_limit() * 3 / 5;
         Ok(Tuning {
             endpoints,
@@ -170,18 +170,19 @@ impl Tuning {
     /// Returns the limits reduced to those of a provider.
     pub(crate) fn limited_to(&self, info: &FiInfo) -> Tuning {
         let longest_batch_message = self.longest_batch_message.min(info.longest_message());
-        let longest_message = match info.streams() {
-            true => self.longest_message.min(info.longest_message()),
+        let longest_message = if info.streams() {
+            self.longest_message.min(info.longest_message())
+        } else {
             // No message is longer than a batch, so each fits a cell.
-            false => longest_batch_message,
+            longest_batch_message
         };
+
+        let most_receives = MIN_RECEIVES.max(RECEIVE_BYTES / longest_message);
         Tuning {
             max_bytes: self.max_bytes.min(info.max_message),
             longest_message,
             longest_batch_message,
-            receives: self
-                .receives
-                .min(MIN_RECEIVES.max(RECEIVE_BYTES / longest_message)),
+            receives: self.receives.min(most_receives),
             ..*self
         }
     }

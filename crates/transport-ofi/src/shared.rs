@@ -74,12 +74,13 @@ impl SharedState {
             ..
         } = tuning;
         let fabric = Arc::clone(&service.ep.fabric);
-        let pins_copies = fabric.info.asks(fi::FI_MR_LOCAL);
-        let before_waiting = if pins_copies {
+        // The cells of such a provider are registered memory, so they stay short.
+        let copy_before_waiting_up_to = if fabric.info.asks(fi::FI_MR_LOCAL) {
             copy_up_to
         } else {
             copy_before_waiting_up_to
         };
+
         Ok(SharedState {
             registrations: Mutex::default(),
             replies: Arc::clone(&service.replies),
@@ -91,7 +92,7 @@ impl SharedState {
             amos,
             tuning,
             copies_up_to: max_bytes.min(copy_up_to),
-            copies_before_waiting_up_to: max_bytes.min(before_waiting),
+            copies_before_waiting_up_to: max_bytes.min(copy_before_waiting_up_to),
             peers: Peers::new(open.n_pes),
             inserting: Mutex::default(),
             service: Mutex::new(service),
@@ -109,7 +110,8 @@ impl SharedState {
     pub(crate) fn poll_service(&self) -> Result<bool, Error> {
         self.local.state.return_to_polling();
         let served = self.try_serve()?;
-        self.local.loss.check().map(|()| served == Served::Worked)
+        self.local.loss.check()?;
+        Ok(served == Served::Worked)
     }
 
     /// Serves peers, if no other thread does.
@@ -117,9 +119,10 @@ impl SharedState {
         let Some(mut service) = try_lock(&self.service) else {
             return Ok(Served::Contended);
         };
+
         let worked = service.poll(self);
         drop(service);
-        // The provider itself may have written to this PE's memory, which is not signaled.
+
         self.local.host.arrived(0);
         match worked {
             Ok(true) => {
@@ -143,19 +146,15 @@ impl SharedState {
     /// Reports a failure as a loss: of this PE if it has no descriptor left or the failure names no
     /// PE. Returns the first loss, which may be another one.
     pub(crate) fn fail(&self, failure: &EpFailure) -> Error {
-        let provider = &self.address.provider;
+        // Whichever PE the failure names, a lack of descriptors of this PE may be its cause.
+        if self.fabric.info.sockets && is_exhausted(self.local.state.timer()) {
+            return self.local.loss.of_self(&settings::no_descriptors());
+        }
+
+        let why = format!("libfabric ({}) says {}", self.address.provider, failure.why);
         match failure.pe {
-            _ if self.fabric.info.sockets && is_exhausted(self.local.state.timer()) => {
-                self.local.loss.of_self(&settings::no_descriptors())
-            }
-            Some(pe) => self.lose(
-                Pe(pe),
-                &format!("libfabric ({provider}) says {}", failure.why),
-            ),
-            None => self
-                .local
-                .loss
-                .of_self(&format!("libfabric ({provider}) says {}", failure.why)),
+            Some(pe) => self.lose(Pe(pe), &why),
+            None => self.local.loss.of_self(&why),
         }
     }
 
@@ -187,6 +186,7 @@ impl SharedState {
             "has its address, {}",
             address.shown()
         );
+
         Ok(())
     }
 
@@ -211,8 +211,10 @@ impl SharedState {
     /// the fabric requires descriptors.
     #[inline]
     pub(crate) fn descriptor_of(&self, memory: LocalBuf) -> Option<usize> {
-        let asks = self.fabric.info.asks(fi::FI_MR_LOCAL);
-        asks.then(|| self.known_descriptor(memory))?
+        if !self.fabric.info.asks(fi::FI_MR_LOCAL) {
+            return None;
+        }
+        self.known_descriptor(memory)
     }
 
     fn known_descriptor(&self, memory: LocalBuf) -> Option<usize> {
@@ -220,16 +222,17 @@ impl SharedState {
         if at.segment != Segment::Heap || !self.fabric.info.heap_in_blocks() {
             return Some(*descriptor);
         }
+
         let own_heap = &self.local.own_heap;
         let block = own_heap.blocks.block(at.offset);
-        let descriptor = if block.index == 0 {
-            Some(descriptor)
-        } else {
-            own_heap.blocks.get(block)
-        };
-        descriptor
-            .filter(|_| at.offset + memory.nbytes as u64 <= block.end)
-            .copied()
+        // A range that goes on in the next block is in no one registration.
+        if at.offset + memory.nbytes as u64 > block.end {
+            return None;
+        }
+        if block.index == 0 {
+            return Some(*descriptor);
+        }
+        own_heap.blocks.get(block).copied()
     }
 
     /// Checks that the process of a PE that has been silent for long exists. Returns a failure if
@@ -242,6 +245,7 @@ impl SharedState {
         let (Some(own), Some(there)) = (self.socket, there) else {
             return Ok(());
         };
+
         // The same check of this PE's own address shows whether a process listens at the addresses
         // that this provider publishes at all.
         if silent_peer::listens(there) == Some(false) && silent_peer::listens(own) == Some(true) {
@@ -276,9 +280,11 @@ impl SharedState {
         // Software providers make progress in `wait_object`, which may have written words for which
         // this thread or others wait.
         self.local.state.wake_for_words();
+
         if is_over() {
             return false;
         }
+
         match object {
             // Another thread holds the service and will take the event, but may have no CPU at
             // present. To poll on would keep the CPU from it.
@@ -344,27 +350,32 @@ impl WireNetwork for SharedState {
         segment: Segment,
         memory: LocalBuf,
     ) -> Result<Registered<usize>, Error> {
-        let (fabric, LocalBuf { base, nbytes }) = (&self.fabric, memory);
+        let LocalBuf { base, nbytes } = memory;
+        let fabric = &self.fabric;
+        let refused = |code| {
+            let library = format!("libfabric ({})", fabric.info.provider);
+            let why = fabric.library.strerror(code);
+            let limit = getrlimit(Resource::Memlock).current;
+            Error::refused_memory(&library, segment, nbytes, &why, limit)
+        };
+
         let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE | fi::FI_READ | fi::FI_WRITE;
-        let mr = self.while_paused(|ep| {
+        let registered = self.while_paused(|ep| {
             // SAFETY: the memory is valid by contract until this network is dropped, and with it
             // the registration.
             unsafe { fabric.register(base, nbytes, access, &ep.endpoint) }
         });
-        let refused = |code| {
-            let library = format!("libfabric ({})", fabric.info.provider);
-            let (why, limit) = (
-                fabric.library.strerror(code),
-                getrlimit(Resource::Memlock).current,
-            );
-            Error::refused_memory(&library, segment, nbytes, &why, limit)
-        };
-        let mr = mr.map_err(refused)?;
+        let mr = registered.map_err(refused)?;
         // SAFETY: an open registration.
         let fi::fid_mr { mem_desc, key, .. } = unsafe { *mr.raw() };
-        let raw = fabric.info.asks(fi::FI_MR_RAW).then(|| RawKey::of(&mr));
-        let raw = raw.transpose().map_err(refused)?;
+        let raw = if fabric.info.asks(fi::FI_MR_RAW) {
+            Some(RawKey::of(&mr).map_err(refused)?)
+        } else {
+            None
+        };
         lock(&self.registrations).push(mr);
+
+        // Operations address the memory by its virtual address, or by the offset in it.
         let base = if fabric.info.asks(fi::FI_MR_VIRT_ADDR) {
             base.addr() as u64
         } else {
@@ -387,14 +398,18 @@ impl WireNetwork for SharedState {
     }
 
     fn lose(&self, pe: Pe, why: &str) -> Error {
-        let (own, there) = (&self.address, self.address_of(pe));
-        let shown = there.map_or("an unknown address".to_owned(), |there| there.shown());
+        let own = &self.address;
+        let shown = match self.address_of(pe) {
+            Ok(there) => there.shown(),
+            Err(_) => "an unknown address".to_owned(),
+        };
         let why = format!(
             "{why} (provider {}, from {} to {shown}); see what PE {pe} said last, and whether both hosts let such \
              connections through (firewall, SHMEM_TCP_INTERFACE, SHMEM_OFI_PROVIDER)",
             own.provider,
             own.shown()
         );
+
         let host = self.peers.host_of(pe);
         self.local.loss.of_peer(pe, host.as_deref(), &why)
     }

@@ -21,6 +21,7 @@ pub(crate) fn socket(name: &[u8]) -> Option<SocketAddr> {
         libc::AF_INET6 => IpAddr::from(<[u8; 16]>::try_from(name.get(8..24)?).ok()?),
         _ => return None,
     };
+
     // An unspecified address is that of a listener on all interfaces, which its own host reaches by
     // the loopback address.
     let ip = match ip {

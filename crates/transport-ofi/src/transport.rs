@@ -16,7 +16,6 @@ use rushmem_system::setting::environment;
 use rushmem_transport::{
     AmoOp, AmoSet, Amos, Caps, Error, NetworkTransport, Open, OpenedNetwork, Transport,
 };
-use std::io;
 use std::sync::Arc;
 
 /// Returns two words that are derived from the job's secret: the tag of messages, and the random
@@ -67,30 +66,19 @@ fn open_entry(
     info: FiInfo,
 ) -> Result<OpenedProvider, String> {
     let [_, random] = words(&args.secret);
-    let first_key = match info.has_random_keys() {
-        true => random.wrapping_add(u64::from(args.pe.0) << 20),
-        false => 1,
+    let first_key = if info.has_random_keys() {
+        // The PEs of a job have different keys, up to a million of each.
+        random.wrapping_add(u64::from(args.pe.0) << 20)
+    } else {
+        1
     };
-    let read_back = info.has(Quirk::ReadsFollow);
-    let info = match tuning.trust && !read_back {
-        true => info,
-        // Uses as little of what the provider promises as possible: completions for the target's
-        // memory only where no read can show that writes have arrived.
-        false => {
-            let reads_follow = info.reads_follow || read_back;
-            let delivery = info.delivery && !reads_follow;
-            FiInfo {
-                delivery,
-                reads_follow,
-                ordered: false,
-                ..info
-            }
-        }
-    };
+
+    let info = with_used_promises(info, tuning);
     if !info.delivery && !info.reads_follow {
         let why = "it does not report when a write has reached the target's memory, and orders no reads after writes";
         return Err(why.to_owned());
     }
+
     let n_pes = args.n_pes as usize;
     let fabric = Arc::new(Fabric::open(list, info, first_key, n_pes)?);
     let refused = |code| {
@@ -99,20 +87,20 @@ fn open_entry(
             refused_endpoint(fabric.library, code)
         )
     };
+
     let Tuning {
         receives,
         longest_message,
         connect_limit,
         ..
     } = tuning.limited_to(&fabric.info);
-    let (depth, cells) = (
-        receives + SENDS,
-        BufferSizes {
-            cell: longest_message,
-            copy_up_to: 1,
-            longest_message,
-        },
-    );
+    let depth = receives + SENDS;
+    let cells = BufferSizes {
+        cell: longest_message,
+        // The service starts no writes: its cells hold messages.
+        copy_up_to: 1,
+        longest_message,
+    };
     let ep = FiEndpoint::open(
         Arc::clone(&fabric),
         n_pes,
@@ -122,6 +110,7 @@ fn open_entry(
         true,
     );
     let ep = ep.map_err(refused)?;
+
     let supported = match args.amos {
         Amos::Software => AmoSet::default(),
         Amos::Network => native::supported(&ep.endpoint)?,
@@ -129,10 +118,31 @@ fn open_entry(
     let amos = AmoSet::of(|op, width| {
         supported.has(op, width) && (tuning.trust || op == AmoOp::CompareSwap)
     });
+
     let name = fabric.name(&ep.endpoint).map_err(refused)?;
     let provider = fabric.info.provider.clone();
     let address = Address { provider, name };
     Ok(OpenedProvider { ep, amos, address })
+}
+
+/// Returns an entry with the promises of its provider that are used: all of them, unless `tuning`
+/// or a quirk forbids that.
+fn with_used_promises(info: FiInfo, tuning: &Tuning) -> FiInfo {
+    let read_back = info.has(Quirk::ReadsFollow);
+    if tuning.trust && !read_back {
+        return info;
+    }
+
+    // Completions for the target's memory are used only where no read can show that writes have
+    // arrived.
+    let reads_follow = info.reads_follow || read_back;
+    let delivery = info.delivery && !reads_follow;
+    FiInfo {
+        delivery,
+        reads_follow,
+        ordered: false,
+        ..info
+    }
 }
 
 /// Opens the transport with these limits.
@@ -162,28 +172,8 @@ fn open_network(args: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState
     DESCRIPTORS
         .require(args.n_pes, MIN_DESCRIPTORS)
         .map_err(Error::Unavailable)?;
-    let mut refusals = Vec::new();
-    let mut found = None;
-    for (list, info) in choice::candidates(args).map_err(Error::Unavailable)? {
-        let (provider, domain) = (info.provider.clone(), info.domain.clone());
-        match open_entry(args, &tuning, list, info) {
-            Ok(opened) => {
-                found = Some(opened);
-                break;
-            }
-            Err(why) => {
-                rushmem_system::log::debug!("provider {provider} ({domain}) is refused: {why}");
-                refusals.push(format!("provider {provider}, domain {domain}: {why}"));
-            }
-        }
-    }
-    let Some(OpenedProvider { ep, amos, address }) = found else {
-        return Err(Error::Unavailable(format!(
-            "libfabric offers nothing that can be opened: {}; {}",
-            refusals.join("; "),
-            fabric::LOG
-        )));
-    };
+
+    let OpenedProvider { ep, amos, address } = open_first(args, &tuning)?;
     let info = &ep.fabric.info;
     rushmem_system::log::debug!(
         mr_mode = format_args!("{:#x}", info.mr_mode),
@@ -196,17 +186,19 @@ fn open_network(args: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState
         info.domain,
         address.shown()
     );
-    let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a timer: {e}"));
-    let tuning = tuning.limited_to(&ep.fabric.info);
+
+    let tuning = tuning.limited_to(info);
     // Only connections over sockets take file descriptors.
-    let endpoints = match ep.fabric.info.sockets {
-        true => OF_ENDPOINT.fitting(args.n_pes, tuning.endpoints),
-        false => tuning.endpoints,
+    let endpoints = if info.sockets {
+        OF_ENDPOINT.fitting(args.n_pes, tuning.endpoints)
+    } else {
+        tuning.endpoints
     };
     let tuning = Tuning {
         endpoints,
         ..tuning
     };
+
     let [tag, _] = words(&args.secret);
     let library = ep.fabric.library;
     let mut service = Service::new(args.pe, ep, &tuning, tag);
@@ -214,8 +206,10 @@ fn open_network(args: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState
         let why = library.strerror(code);
         Error::Unavailable(format!("libfabric refused a buffer for messages: {why}"))
     })?;
+
     let published = address.encode();
-    let network = SharedState::new(args, tuning, amos, service, address).map_err(refused)?;
+    let network = SharedState::new(args, tuning, amos, service, address)
+        .map_err(|error| Error::Unavailable(format!("the kernel refused a timer: {error}")))?;
     let info = &network.fabric.info;
     let caps = Caps {
         amos_compose_with_cpu: args.amos == Amos::Software,
@@ -235,9 +229,32 @@ fn open_network(args: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState
     })
 }
 
+/// Opens the first of the entries that fit the job and can be opened.
+fn open_first(args: &Open, tuning: &Tuning) -> Result<OpenedProvider, Error> {
+    let mut refusals = Vec::new();
+    for (list, info) in choice::candidates(args).map_err(Error::Unavailable)? {
+        let provider = info.provider.clone();
+        let domain = info.domain.clone();
+        match open_entry(args, tuning, list, info) {
+            Ok(opened) => return Ok(opened),
+            Err(why) => {
+                rushmem_system::log::debug!("provider {provider} ({domain}) is refused: {why}");
+                refusals.push(format!("provider {provider}, domain {domain}: {why}"));
+            }
+        }
+    }
+
+    Err(Error::Unavailable(format!(
+        "libfabric offers nothing that can be opened: {}; {}",
+        refusals.join("; "),
+        fabric::LOG
+    )))
+}
+
 /// Opens an ep for a new wire.
 pub(crate) fn open_ep(shared: &SharedState) -> Result<FiEndpoint, Error> {
     let depth = shared.tuning.depth.min(shared.fabric.info.depth.max(1));
+
     let Tuning {
         longest_message,
         longest_batch_message,
@@ -250,9 +267,11 @@ pub(crate) fn open_ep(shared: &SharedState) -> Result<FiEndpoint, Error> {
         copy_up_to,
         longest_message,
     };
+
     // shm of libfabric 2.5 cannot open an endpoint while another one is polled.
     let ep = shared.while_paused(|_| {
-        let (fabric, n_pes) = (Arc::clone(&shared.fabric), shared.peers.n_pes());
+        let fabric = Arc::clone(&shared.fabric);
+        let n_pes = shared.peers.n_pes();
         FiEndpoint::open(fabric, n_pes, depth, cells, connect_limit, false)
     });
     ep.map_err(|code| {

@@ -31,35 +31,42 @@ pub(crate) struct OfiWire {
 
 impl OfiWire {
     pub(crate) fn new(shared: &SharedState, ep: FiEndpoint, replies: Arc<Replies>) -> OfiWire {
-        let (info, tuning) = (&shared.fabric.info, &shared.tuning);
+        let info = &shared.fabric.info;
+        let tuning = &shared.tuning;
         // Over a NIC nothing is batched: it writes and reads a word faster than the target's CPU
         // carries out a request, and the buffers for messages are short.
         let batches = info.copies() && shared.local.amos == Amos::Software;
         let longest_batch = tuning.longest_batch();
+
         let caps = WireCaps {
             batches,
             sessions: batches,
-            order: match shared.keeps_order() {
-                true => StreamOrder::WritesBeforeMessages,
-                false => StreamOrder::Unordered,
+            order: if shared.keeps_order() {
+                StreamOrder::WritesBeforeMessages
+            } else {
+                StreamOrder::Unordered
             },
             // Over sockets, a message is complete when the kernel has taken it. Other providers may
             // report the completion before they have sent the message.
-            polled: match info.sockets {
-                true => PolledUntil::Over,
-                false => PolledUntil::Acknowledged,
+            polled: if info.sockets {
+                PolledUntil::Over
+            } else {
+                PolledUntil::Acknowledged
             },
             flushes_free: info.delivery,
             amos: NetworkAmos {
                 operations: shared.amos,
                 on_flags: true,
             },
-            // Over a NIC, only a word is sent with its signal. Where a long message costs more than
-            // a write, as many bytes as an operation of a batch may have.
-            longest_signaled: match (batches, info.takes_data()) {
-                (true, true) => tuning.longest_data().max(MAX_NBYTES),
-                (true, false) => MAX_NBYTES,
-                (false, _) => 8,
+            longest_signaled: if !batches {
+                // Over a NIC, only a word is sent with its signal.
+                8
+            } else if info.takes_data() {
+                tuning.longest_data().max(MAX_NBYTES)
+            } else {
+                // A long message costs more than a write, so it has no more bytes than an operation
+                // of a batch.
+                MAX_NBYTES
             },
             longest_write: tuning.max_bytes,
             longest_read: tuning.max_bytes,
@@ -100,9 +107,9 @@ impl OfiWire {
         }
     }
 
-    /// Works as [`write`](Wire::write), without injection. `copies` says that the data are copied
-    /// to a cell first. Computes the remote address again instead of taking it as an argument: so
-    /// the caller's injected path keeps it in registers.
+    /// Starts a write without injection. `copies` says that the data are copied to a cell first.
+    /// Computes the remote address again instead of taking it as an argument: so the caller's
+    /// injected path keeps it in registers.
     #[inline(never)]
     fn write_uninjected(
         &mut self,
@@ -112,7 +119,8 @@ impl OfiWire {
         copies: bool,
         source_free: bool,
     ) -> Result<PostOutcome<()>, Error> {
-        let (pe, remote) = (to.pe, remote(to.pe, to.peer, to.key, to.at.offset));
+        let pe = to.pe;
+        let remote = remote(pe, to.peer, to.key, to.at.offset);
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
@@ -120,6 +128,7 @@ impl OfiWire {
             let attempt = ep.write_staged(remote, source);
             return self.posted(shared, pe, true, attempt);
         }
+
         let known = shared.descriptor_of(source.range());
         // This call of libfabric may take long: a provider over sockets sends up to a megabyte in
         // it. Counting as a waiter makes the service thread leave the CPU to this thread meanwhile,
@@ -148,11 +157,14 @@ impl OfiWire {
     /// because the ep is closed. Returns the first loss, which may be another one.
     #[cold]
     fn report_refusal(&self, shared: &SharedState, pe: Pe, code: Option<i32>) -> Error {
-        let refused = self.ep.as_ref().zip(code);
-        shared.fail(&refused.map_or_else(given_up, |(ep, code)| EpFailure {
-            pe: Some(pe.0),
-            why: ep.why_refused(pe.0, code),
-        }))
+        let failure = match (&self.ep, code) {
+            (Some(ep), Some(code)) => EpFailure {
+                pe: Some(pe.0),
+                why: ep.why_refused(pe.0, code),
+            },
+            _ => given_up(),
+        };
+        shared.fail(&failure)
     }
 }
 
@@ -190,9 +202,11 @@ impl Wire for OfiWire {
         if !self.caps.flushes_free && !self.unflushed.contains(&pe) {
             self.unflushed.push(pe);
         }
+
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
+
         let copies = source.nbytes() <= shared.copy_up_to(end.awaited);
         if copies && ep.injects(source.nbytes()) {
             let there = remote(pe, to.peer, to.key, to.at.offset);
@@ -253,6 +267,7 @@ impl Wire for OfiWire {
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
+
         let head = Message::Request(*request).encode(shared.tag);
         let is_copied = ep.copies_data(entries.len() + attached.nbytes());
         let attempt = ep.send(pe.0, to, &head, entries, attached);
@@ -287,6 +302,8 @@ impl Wire for OfiWire {
         let Some(from) = shared.some_byte(pe.0) else {
             return Ok(false);
         };
+
+        // From now on the read is what is in flight. If it did not start, the next call tries again.
         if self.read_and_forget(shared, from)? == PostOutcome::Done {
             self.unflushed.swap_remove(index);
         }
@@ -307,18 +324,15 @@ impl Wire for OfiWire {
     fn poll(&mut self, shared: &SharedState, take: TakeReply<'_>) -> Result<Polled, Error> {
         // Replies first: taking one is cheaper than polling the ep, which can wait for the next
         // poll.
-        if self
-            .replies
-            .take(take)
-            .map_err(|message| refuse(shared, &message))?
-            > 0
-        {
+        let taken = self.replies.take(take);
+        if taken.map_err(|message| refuse(shared, &message))? > 0 {
             return Ok(Polled::Worked);
         }
-        let polled = self
-            .ep
-            .as_mut()
-            .map_or_else(|| Err(given_up()), |ep| ep.poll(|_| ()));
+
+        let polled = match &mut self.ep {
+            Some(ep) => ep.poll(|_| ()),
+            None => Err(given_up()),
+        };
         match polled {
             Ok(0) => Ok(Polled::Idle),
             Ok(_) => Ok(Polled::Worked),
@@ -330,10 +344,10 @@ impl Wire for OfiWire {
         let state = &shared.local.state;
         state.count_poll();
         let in_turn = polls.is_multiple_of(POLLS_PER_SERVICE);
-        match expects || in_turn || state.oversubscribed() {
-            true => shared.poll_service(),
-            false => Ok(false),
+        if !expects && !in_turn && !state.oversubscribed() {
+            return Ok(false);
         }
+        shared.poll_service()
     }
 
     /// If the PE is connected and nothing is in flight to it, also starts a read, which fails if
@@ -342,14 +356,15 @@ impl Wire for OfiWire {
         shared
             .confirm(pe.0)
             .map_err(|failure| shared.fail(&failure))?;
-        let is_idle = |ep: &FiEndpoint| ep.pending(pe.0) == 0 && ep.is_connected(pe.0);
-        match shared
-            .some_byte(pe.0)
-            .filter(|_| self.ep.as_ref().is_some_and(is_idle))
-        {
-            Some(from) => self.read_and_forget(shared, from).map(|_| ()),
-            None => Ok(()),
+
+        let is_idle = self
+            .ep
+            .as_ref()
+            .is_some_and(|ep| ep.pending(pe.0) == 0 && ep.is_connected(pe.0));
+        if is_idle && let Some(from) = shared.some_byte(pe.0) {
+            self.read_and_forget(shared, from)?;
         }
+        Ok(())
     }
 
     /// Does not sleep if preparing the sleep has completed operations of the ep.
@@ -368,9 +383,10 @@ impl Wire for OfiWire {
     /// No descriptor signals the completion of an operation, so a thread must not sleep while any
     /// is in flight, unflushed or unacknowledged.
     fn arm(&self, are_unacked: bool) -> NextEvent {
-        match self.in_flight() == 0 && self.unflushed.is_empty() && !are_unacked {
-            true => NextEvent::OfNetwork,
-            false => NextEvent::Unsignaled,
+        if self.in_flight() == 0 && self.unflushed.is_empty() && !are_unacked {
+            NextEvent::OfNetwork
+        } else {
+            NextEvent::Unsignaled
         }
     }
 

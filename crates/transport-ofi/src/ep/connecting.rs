@@ -146,6 +146,7 @@ impl Connections {
         {
             return NextStep::Wait;
         }
+
         match &mut entry.state {
             State::Connected => NextStep::Begin,
             State::Asked { .. } => NextStep::Wait,
@@ -199,20 +200,29 @@ impl Connections {
         let limit = self.limit;
         let entry = self.entry(pe, State::Unconnected);
         entry.state = State::Unconnected;
-        means_not_connected(code) && entry.refuse(why, now, limit)
+        if !means_not_connected(code) {
+            return false;
+        }
+        entry.refuse(why, now, limit)
     }
 
     /// Records that an operation on a PE was refused with this code, for the reason `why`. Returns
+
     /// true if it is to be tried again.
     pub(super) fn refuse_operation(&mut self, pe: u32, code: i32, why: &str, now: Instant) -> bool {
+        if !NOT_CONNECTED.contains(&-code) {
+            return false;
+        }
         let limit = self.limit;
-        NOT_CONNECTED.contains(&-code) && self.entry(pe, State::Connected).refuse(why, now, limit)
+        self.entry(pe, State::Connected).refuse(why, now, limit)
     }
 
     /// Returns the refused attempts to reach a PE, if this code means that there is no connection.
     pub(super) fn refused(&self, pe: u32, code: i32) -> Option<&Attempts> {
-        let refused = self.of(pe)?.refused.as_ref();
-        refused.filter(|_| means_not_connected(code))
+        if !means_not_connected(code) {
+            return None;
+        }
+        self.of(pe)?.refused.as_ref()
     }
 }
 
@@ -227,6 +237,7 @@ impl Connection {
         let attempts = self
             .refused
             .insert(recent.unwrap_or_else(|| Attempts::new(now)));
+
         let again = attempts.record_refusal(now, limit);
         if again {
             report(self.pe, why, "connects once more");
@@ -260,11 +271,14 @@ impl ConnectionPermits {
     /// Takes a permit. Returns `None` if all are taken.
     pub(crate) fn take(self: &Arc<Self>) -> Option<ConnectionPermit> {
         let one_more = |taken| (taken < MAX_AT_ONCE).then_some(taken + 1);
-        let order = Ordering::Relaxed;
-        self.taken
-            .fetch_update(order, order, one_more)
-            .ok()
-            .map(|_| ConnectionPermit(Arc::clone(self)))
+        // Relaxed: a permit limits the load of the network and protects no data.
+        let taken = self
+            .taken
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        match taken {
+            Ok(_) => Some(ConnectionPermit(Arc::clone(self))),
+            Err(_) => None,
+        }
     }
 
     /// Counts a connection that was made. Returns the number of connections made so far.
@@ -288,6 +302,7 @@ impl FiEndpoint {
         if self.room[pe as usize] > 0 || self.free.is_empty() {
             return Ok(PostStatus::Again);
         }
+
         match self.connections.next(pe, Instant::now()) {
             NextStep::Begin => self.room[pe as usize] += CONNECTED,
             NextStep::Ask => self.ask(pe, fi_addr)?,
@@ -301,8 +316,10 @@ impl FiEndpoint {
         let Some(op) = self.free.pop() else {
             return Ok(());
         };
-        let (endpoint, desc, context) =
-            (self.endpoint.raw(), self.staging_desc(), self.context(op));
+
+        let endpoint = self.endpoint.raw();
+        let desc = self.staging_desc();
+        let context = self.context(op);
         let nothing = self.staging.cell(op).base.cast();
         // SAFETY: an open endpoint, and a context and a cell that no operation uses.
         let code = unsafe { fi::fi_send(endpoint, nothing, 0, desc, fi_addr, context) };
@@ -320,14 +337,12 @@ impl FiEndpoint {
         if code == -fi::FI_EAGAIN {
             return Ok(());
         }
+
         let why = self.strerror(code);
-        match self
+        let is_tried_again = self
             .connections
-            .refuse_connection(pe, code, &why, Instant::now())
-        {
-            true => Ok(()),
-            false => Err(code),
-        }
+            .refuse_connection(pe, code, &why, Instant::now());
+        if is_tried_again { Ok(()) } else { Err(code) }
     }
 
     /// Lets operations on a PE begin, since the message that connects is complete, which the ended
@@ -353,16 +368,17 @@ impl FiEndpoint {
         let pe = self.ops[op as usize].pe;
         self.end(op);
         self.room[pe as usize] = 0;
-        match self
+
+        let is_tried_again = self
             .connections
-            .refuse_connection(pe, code, &why, Instant::now())
-        {
-            true => Ok(()),
-            false => Err(EpFailure {
-                pe: Some(pe),
-                why: self.after_attempts(pe, code, why),
-            }),
+            .refuse_connection(pe, code, &why, Instant::now());
+        if is_tried_again {
+            return Ok(());
         }
+        Err(EpFailure {
+            pe: Some(pe),
+            why: self.after_attempts(pe, code, why),
+        })
     }
 }
 

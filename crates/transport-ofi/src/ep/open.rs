@@ -39,18 +39,24 @@ impl FiEndpoint {
         sleep: bool,
     ) -> Result<FiEndpoint, i32> {
         let cq = Arc::new(fabric.open_cq(depth + ENTRIES, sleep)?);
-        // Only the service receives messages.
-        let endpoint = fabric.open_endpoint(&cq, if sleep { depth } else { NO_RECEIVES })?;
+        let receives = if sleep { depth } else { NO_RECEIVES };
+        let endpoint = fabric.open_endpoint(&cq, receives)?;
+
         let staging = CellBlock::new(depth, cell);
-        let staging_mr = match fabric.info.asks(fi::FI_MR_LOCAL) {
-            false => None,
-            true => {
-                let access = fi::FI_READ | fi::FI_WRITE | fi::FI_SEND | fi::FI_RECV;
-                let LocalBuf { base, nbytes } = staging.whole();
-                // SAFETY: the block is valid for reads and writes, and is freed after the
-                // registration was closed.
-                Some(unsafe { fabric.register(base, nbytes, access, &endpoint) }?)
-            }
+        let staging_mr = if fabric.info.asks(fi::FI_MR_LOCAL) {
+            let access = fi::FI_READ | fi::FI_WRITE | fi::FI_SEND | fi::FI_RECV;
+            let LocalBuf { base, nbytes } = staging.whole();
+            // SAFETY: the block is valid for reads and writes, and is freed after the registration
+            // was closed.
+            Some(unsafe { fabric.register(base, nbytes, access, &endpoint) }?)
+        } else {
+            None
+        };
+
+        let completion = if fabric.info.delivery {
+            fi::FI_COMPLETION | fi::FI_DELIVERY_COMPLETE
+        } else {
+            fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE
         };
         Ok(FiEndpoint {
             ops: (0..depth)
@@ -77,10 +83,7 @@ impl FiEndpoint {
             longest_message,
             inject_up_to: fabric.info.inject,
             write_arguments: WriteArguments::new(),
-            completion: match fabric.info.delivery {
-                true => fi::FI_COMPLETION | fi::FI_DELIVERY_COMPLETE,
-                false => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,
-            },
+            completion,
             fabric,
         })
     }
@@ -109,6 +112,7 @@ impl FiEndpoint {
         if let Some(known) = known.filter(|_| !self.fabric.info.asks(fi::FI_MR_ENDPOINT)) {
             return Ok((without_provenance_mut(known), BufferUse::Plain));
         }
+
         // SAFETY: the range is valid for these accesses until the registration is dropped, by
         // contract.
         let mr = unsafe {
@@ -127,8 +131,10 @@ impl Drop for FiEndpoint {
             self.ops.clear();
             self.staging_mr = None;
         }
+
         // SAFETY: it is not used afterwards.
         let endpoint = unsafe { ManuallyDrop::take(&mut self.endpoint) };
+
         // If the endpoint cannot be closed, libfabric may still access the memory of its
         // operations, so this memory is leaked.
         if endpoint.close() {

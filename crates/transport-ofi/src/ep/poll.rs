@@ -15,6 +15,7 @@ const OF_THIS_PE: [i32; 3] = [libc::EFAULT, libc::ENOBUFS, libc::ENOMEM];
 /// Maximum number of times that a poll fails to read an error that the queue reports and tries
 /// again. After one more failure the queue counts as broken.
 const READS: u32 = 100;
+
 /// Maximum number of completions taken at once.
 pub(super) const ENTRIES: usize = 32;
 
@@ -26,13 +27,15 @@ impl FiEndpoint {
         &mut self,
         mut arrived: impl FnMut(ReceiveOutcome<'_>),
     ) -> Result<usize, EpFailure> {
-        let (mut taken, mut unread) = (0, 0);
+        let mut taken = 0;
+        let mut unread = 0;
         loop {
             let mut entries = [const { MaybeUninit::<fi::fi_cq_msg_entry>::uninit() }; ENTRIES];
-            let (cq, to) = (self.cq.cq.raw(), entries.as_mut_ptr().cast());
+            let to = entries.as_mut_ptr().cast();
             // SAFETY: an open queue whose entries are of this kind, and room for the number
             // passed.
-            let n = unsafe { fi::fi_cq_read(cq, to, ENTRIES) };
+            let n = unsafe { fi::fi_cq_read(self.cq.cq.raw(), to, ENTRIES) };
+
             match n {
                 1.. => {
                     let n = (n as usize).min(ENTRIES);
@@ -41,6 +44,9 @@ impl FiEndpoint {
                         let entry = unsafe { entry.assume_init() };
                         self.complete(entry.op_context.cast(), entry.len, &mut arrived);
                     }
+
+                    // With fewer than there is room for, the queue was empty a moment ago. To look
+                    // once more would cost each poll a second call.
                     taken += n;
                     if n < ENTRIES {
                         return Ok(taken);
@@ -72,16 +78,17 @@ impl FiEndpoint {
         let Some(op) = self.contexts.index(context) else {
             return;
         };
+
         if matches!(self.ops[op as usize].use_, BufferUse::Receive) {
             let cell = self.staging.cell(op);
             let nbytes = nbytes.min(cell.nbytes);
             // SAFETY: initialized memory of this ep's own. The receive is over, and the cell is not
             // used again before this call has returned.
-            arrived(ReceiveOutcome::Whole(unsafe {
-                slice::from_raw_parts(cell.base, nbytes)
-            }));
+            let message = unsafe { slice::from_raw_parts(cell.base, nbytes) };
+            arrived(ReceiveOutcome::Whole(message));
             return self.end_receive(op);
         }
+
         match self.end(op) {
             BufferUse::Landing(to) => {
                 let from = self.staging.cell(op).base;
@@ -112,20 +119,21 @@ impl FiEndpoint {
         let mut entry: fi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
         // SAFETY: an open queue.
         let n = unsafe { fi::fi_cq_readerr(self.cq.cq.raw(), &mut entry) };
-        let is_absent = n == 0 || n == -(fi::FI_EAGAIN as isize);
-        match n {
-            1.. => Ok(Some(entry)),
-            _ if is_absent && unread < READS => Ok(None),
-            _ => {
-                let why = if is_absent {
-                    "nothing".to_owned()
-                } else {
-                    self.strerror(n as i32)
-                };
-                let why = format!("{why} where its queue reports an error");
-                Err(EpFailure { pe: None, why })
-            }
+        if n > 0 {
+            return Ok(Some(entry));
         }
+
+        let is_absent = n == 0 || n == -(fi::FI_EAGAIN as isize);
+        if is_absent && unread < READS {
+            return Ok(None);
+        }
+        let why = if is_absent {
+            "nothing".to_owned()
+        } else {
+            self.strerror(n as i32)
+        };
+        let why = format!("{why} where its queue reports an error");
+        Err(EpFailure { pe: None, why })
     }
 
     /// Handles a failed operation. A failed receive is passed to `arrived`, a failed connection is
@@ -138,6 +146,7 @@ impl FiEndpoint {
     ) -> Result<(), EpFailure> {
         let op = self.contexts.index(entry.op_context.cast());
         let why = self.why_failed(entry);
+
         if let Some(op) = op
             && matches!(self.ops[op as usize].use_, BufferUse::Receive)
         {
@@ -162,20 +171,22 @@ impl FiEndpoint {
             self.end_receive(op);
             return Ok(());
         }
+
         if let Some(op) = op
             && matches!(self.ops[op as usize].use_, BufferUse::Connect)
         {
             return self.fail_connect(op, -entry.err, why);
         }
+
         let pe = op.map(|op| self.ops[op as usize].pe);
-        Err(match pe {
+        if let Some(pe) = pe
+            && OF_THIS_PE.contains(&entry.err)
+        {
             // This PE's own failure, although the operation is with another one.
-            Some(pe) if OF_THIS_PE.contains(&entry.err) => {
-                let why = format!("{why}, of local memory of an operation with PE {pe}");
-                EpFailure { pe: None, why }
-            }
-            pe => EpFailure { pe, why },
-        })
+            let why = format!("{why}, of local memory of an operation with PE {pe}");
+            return Err(EpFailure { pe: None, why });
+        }
+        Err(EpFailure { pe, why })
     }
 
     /// Returns the texts of libfabric and of the provider for a failed operation.
@@ -184,6 +195,7 @@ impl FiEndpoint {
         // SAFETY: an open queue, its entry, and room for the number of bytes passed.
         let detail =
             unsafe { fi::fi_cq_strerror(self.cq.cq.raw(), entry, text.as_mut_ptr(), text.len()) };
+
         let mut why = self.strerror(entry.err);
         if !detail.is_null() {
             // SAFETY: a string that ends with a zero, libfabric's own or the one above.

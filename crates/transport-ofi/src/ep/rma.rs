@@ -24,10 +24,12 @@ impl FiEndpoint {
         let Some(op) = self.begin(to.pe, BufferUse::Plain) else {
             return self.defer(to.pe, to.fi_addr);
         };
+
         let flags = self.completion | fi::FI_INJECT;
         // SAFETY: the source of this write; libfabric does not access injected memory after the
         // call.
         let code = unsafe { self.write_message(op, to, from.range(), null_mut(), flags) };
+
         match self.begun(code, op) {
             Err(code) => self.stop_injecting(code),
             posted => posted,
@@ -57,10 +59,12 @@ impl FiEndpoint {
         let Some(op) = self.begin(to.pe, BufferUse::Plain) else {
             return self.defer(to.pe, to.fi_addr);
         };
+
         let LocalBuf { base, nbytes } = from.range();
         let cell = self.staging.cell(op).first(nbytes);
         // SAFETY: the source of this write, and a cell that has as many bytes.
         unsafe { mem::copy_bytes::<mem::VolatileLoads>(cell.base, base, nbytes) };
+
         let desc = self.staging_desc();
         // SAFETY: the cell is this operation's until it completes.
         let code = unsafe { self.write_message(op, to, cell, desc, self.completion) };
@@ -80,15 +84,19 @@ impl FiEndpoint {
         if !self.may_begin(to.pe) {
             return self.defer(to.pe, to.fi_addr);
         }
+
         // SAFETY: the source of this write, which owns it until completion.
         let (desc, use_) = unsafe { self.describe(from.range(), known, fi::FI_WRITE) }?;
         let Some(op) = self.begin(to.pe, use_) else {
             return self.defer(to.pe, to.fi_addr);
         };
-        let completion = match source_free {
-            false => self.completion,
-            true => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,
+
+        let completion = if source_free {
+            fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE
+        } else {
+            self.completion
         };
+
         // SAFETY: the source of this write, which owns it until completion.
         let code = unsafe { self.write_message(op, to, from.range(), desc, completion) };
         self.begun(code, op)
@@ -133,13 +141,14 @@ impl FiEndpoint {
         let Some(op) = self.begin(from.pe, BufferUse::Plain) else {
             return self.defer(from.pe, from.fi_addr);
         };
+
         // SAFETY: the destination of this read, which owns it until completion.
         let code = unsafe { self.read_into(op, from, dest.range(), null_mut()) };
         self.begun(code, op)
     }
 
-    /// Works as [`read`](Self::read), for a provider that needs registered memory: short data for
-    /// unregistered memory are read into a cell and copied at completion.
+    /// Starts a read for a provider that needs registered memory. Short data for unregistered
+    /// memory are read into a cell and copied at completion.
     #[inline(never)]
     fn read_into_registered(
         &mut self,
@@ -153,11 +162,13 @@ impl FiEndpoint {
         if !self.may_begin(from.pe) {
             return self.defer(from.pe, from.fi_addr);
         }
+
         // SAFETY: the destination of this read, which owns it until completion.
         let (desc, use_) = unsafe { self.describe(dest.range(), known, fi::FI_READ) }?;
         let Some(op) = self.begin(from.pe, use_) else {
             return self.defer(from.pe, from.fi_addr);
         };
+
         // SAFETY: the destination of this read, which owns it until completion.
         let code = unsafe { self.read_into(op, from, dest.range(), desc) };
         self.begun(code, op)
@@ -173,6 +184,7 @@ impl FiEndpoint {
         let Some(op) = self.begin(from.pe, use_) else {
             return self.defer(from.pe, from.fi_addr);
         };
+
         let cell = self.staging.cell(op).first(nbytes);
         // SAFETY: the cell is this operation's until it completes.
         let code = unsafe { self.read_into(op, from, cell, self.staging_desc()) };
@@ -191,27 +203,18 @@ impl FiEndpoint {
         to: LocalBuf,
         desc: *mut core::ffi::c_void,
     ) -> isize {
-        let (endpoint, context) = (self.endpoint.raw(), self.context(op));
-        let (
-            RmaAddress {
-                fi_addr,
-                address,
-                key,
-                ..
-            },
-            LocalBuf { base, nbytes },
-        ) = (from, to);
+        let context = self.context(op);
         // SAFETY: an open endpoint, a context that is the operation's, and memory that is valid by
         // contract.
         unsafe {
             fi::fi_read(
-                endpoint,
-                base.cast(),
-                nbytes,
+                self.endpoint.raw(),
+                to.base.cast(),
+                to.nbytes,
                 desc,
-                fi_addr,
-                address,
-                key,
+                from.fi_addr,
+                from.address,
+                from.key,
                 context,
             )
         }

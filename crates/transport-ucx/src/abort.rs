@@ -47,15 +47,18 @@ pub(crate) fn guard(me: Pe, wait: Duration) {
         "PE {me}: UCX ended this process, as it may when another PE has ended; see what UCX printed, and what other PEs \
          said last\n"
     );
+
     let wait = libc::timespec {
         tv_sec: wait.as_secs() as libc::time_t,
         tv_nsec: wait.subsec_nanos().into(),
     };
+
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: room for what the call writes.
     let known = unsafe { libc::sigaction(libc::SIGABRT, std::ptr::null(), before.as_mut_ptr()) };
     // SAFETY: written by the call, or zeros, which is a valid value of this structure.
     let before = unsafe { before.assume_init() };
+
     let last = Last {
         wait,
         words,
@@ -64,6 +67,7 @@ pub(crate) fn guard(me: Pe, wait: Duration) {
     if LAST.set(last).is_err() || known != 0 || before.sa_sigaction == libc::SIG_IGN {
         return;
     }
+
     let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = aborted;
     let mut action = before;
     action.sa_sigaction = handler as usize;
@@ -89,6 +93,7 @@ extern "C" fn aborted(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
         Some(last) if unsafe { call(&last.before, signal, info, context) } => return,
         _ => {}
     }
+
     // SAFETY: the arguments are numbers, and a handler may call this function.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     // SAFETY: the argument is a number, and a handler may call this function. The signal is blocked

@@ -5,13 +5,14 @@
 #![allow(unsafe_code)]
 
 use crate::ucp::{
-    UcpAtomic, UcpContext, UcpEndpoint, UcpMemory, Worker, plain_params, started, status_string,
+    UcpAtomic, UcpContext, UcpEndpoint, UcpMemory, UcpRequest, Worker, plain_params, started,
+    status_string,
 };
 use rushmem_transport::{AmoOp, AmoWidth, mem};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use ucx_sys::ucp_rkey_h;
+use ucx_sys::{ucp_rkey_h, ucs_status_t};
 
 /// The maximum duration of an operation. The first one connects the workers, which may take seconds
 /// over a NIC.
@@ -20,17 +21,37 @@ const LIMIT: Duration = Duration::from_secs(30);
 const OLD: u64 = 0x8765_4321_0FED_CBA9;
 const OPERAND: u64 = 0x1357_9BDF_0246_8ACE;
 
+/// The two workers between which operations are tested, and the word that they change.
+struct Pair<'a> {
+    from: &'a Worker,
+    to: &'a Worker,
+    endpoint: &'a UcpEndpoint,
+    key: ucp_rkey_h,
+    /// The first of three words, which are never freed. The other two are the operands.
+    word: *mut u64,
+}
+
 /// Tests every operation that UCX has, on 4 and on 8 bytes. Returns the reason if one fails.
 pub(crate) fn probe(context: &Arc<UcpContext>) -> Result<(), String> {
     // Leaked, since an operation that does not end in time may still write to this memory.
     let word = Box::into_raw(Box::new([0u64; 3])).cast::<u64>();
     // SAFETY: the three words are never freed.
     let memory = unsafe { UcpMemory::register(context, word.cast(), 24) }?;
-    let (from, to) = (Worker::new(context)?, Worker::new(context)?);
+
+    let from = Worker::new(context)?;
+    let to = Worker::new(context)?;
     // SAFETY: there is no handler.
     let mut endpoint = unsafe { from.connect(&to.address()?, None, null_mut()) }?;
     let key = endpoint.unpack(context.ucp, 0, &memory.key()?)?;
-    match try_all(context, (&from, &to), (&endpoint, key), word) {
+
+    let pair = Pair {
+        from: &from,
+        to: &to,
+        endpoint: &endpoint,
+        key,
+        word,
+    };
+    match try_all(context, &pair) {
         Err(ProbeFault::Endless(why)) => {
             // UCX aborts if a worker is destroyed before its operations have ended.
             std::mem::forget((from, to, endpoint, memory));
@@ -52,91 +73,101 @@ enum ProbeFault {
     Endless(String),
 }
 
-/// Tests every operation on the first of three words, which are never freed. The other two are its
-/// operands.
-fn try_all(
-    context: &UcpContext,
-    (from, to): (&Worker, &Worker),
-    (endpoint, key): (&UcpEndpoint, ucp_rkey_h),
-    word: *mut u64,
-) -> Result<(), ProbeFault> {
-    let (first, second) = (word.wrapping_add(1), word.wrapping_add(2));
-    let ops = AmoOp::ALL.into_iter().filter(|&op| UcpAtomic::has(op));
-    for (op, width) in ops.flat_map(|op| [(op, AmoWidth::Four), (op, AmoWidth::Eight)]) {
-        let until = Instant::now() + LIMIT;
-        let mut expected = OLD;
-        // SAFETY: an aligned local.
-        let old = unsafe { mem::apply(op, width, (&raw mut expected).cast(), OPERAND, OLD) };
-        let atomic = UcpAtomic::new(op, OPERAND, OLD);
-        // SAFETY: the first of three words that are never freed.
-        unsafe { word.write_volatile(OLD) };
-        // SAFETY: room for a word of this width.
-        unsafe { width.write(first.cast(), atomic.first) };
-        // SAFETY: room for a word of this width.
-        unsafe { width.write(second.cast(), atomic.second) };
-        let remote = word.addr() as u64;
-        // SAFETY: a live endpoint and its key; the words are never freed.
-        let begun = unsafe {
-            atomic.begin(
-                context.ucp,
-                (endpoint.handle, key),
-                remote,
-                width,
-                (first.cast(), second.cast()),
-                plain_params(),
-            )
-        };
-        let wrong = |why: &str| {
-            format!(
-                "UCX's atomic operation {op:?} on {} bytes is wrong: {why}",
-                width.nbytes()
-            )
-        };
-        if let Some(request) = started(begun)
-            .map_err(|status| ProbeFault::Wrong(wrong(&status_string(context.ucp, status))))?
-        {
-            let ended = loop {
-                if !from.progress() && !to.progress() {
-                    // UCX's own thread, which connects the workers, needs the same locks.
-                    std::thread::yield_now();
-                }
-                match request.status(context.ucp) {
-                    None if Instant::now() < until => {}
-                    ended => break ended,
-                }
-            };
-            request.free(context.ucp);
-            match ended {
-                Some(Ok(())) => {}
-                Some(Err(status)) => {
-                    return Err(ProbeFault::Wrong(wrong(&status_string(
-                        context.ucp,
-                        status,
-                    ))));
-                }
-                None => {
-                    return Err(ProbeFault::Endless(wrong(&format!(
-                        "it has not ended after {} s",
-                        LIMIT.as_secs()
-                    ))));
-                }
-            }
-        }
-        // SAFETY: the word is never freed, and the operation has ended.
-        let now = unsafe { word.read_volatile() };
-        // SAFETY: the word is never freed, and the operation has ended.
-        let fetched = unsafe { second.read_volatile() };
-        let fetched = match width {
-            AmoWidth::Four => u64::from(u32::from_ne_bytes(
-                fetched.to_ne_bytes()[..4].try_into().expect("4 bytes"),
-            )),
-            AmoWidth::Eight => fetched,
-        };
-        if (now, fetched) != (expected, old) {
-            return Err(ProbeFault::Wrong(wrong(&format!(
-                "of {OLD:#x} it makes {now:#x} and not {expected:#x}, and fetches {fetched:#x}"
-            ))));
+fn try_all(context: &UcpContext, pair: &Pair<'_>) -> Result<(), ProbeFault> {
+    for op in AmoOp::ALL.into_iter().filter(|&op| UcpAtomic::has(op)) {
+        for width in [AmoWidth::Four, AmoWidth::Eight] {
+            try_one(context, pair, op, width)?;
         }
     }
     Ok(())
+}
+
+/// Carries out an operation by UCX and by this CPU, and compares the results.
+fn try_one(
+    context: &UcpContext,
+    pair: &Pair<'_>,
+    op: AmoOp,
+    width: AmoWidth,
+) -> Result<(), ProbeFault> {
+    let wrong = |why: &str| {
+        let nbytes = width.nbytes();
+        format!("UCX's atomic operation {op:?} on {nbytes} bytes is wrong: {why}")
+    };
+
+    let mut expected = OLD;
+    // SAFETY: an aligned local.
+    let old = unsafe { mem::apply(op, width, (&raw mut expected).cast(), OPERAND, OLD) };
+
+    let atomic = UcpAtomic::new(op, OPERAND, OLD);
+    let word = pair.word;
+    let first = word.wrapping_add(1);
+    let second = word.wrapping_add(2);
+    // SAFETY: the first of three words that are never freed.
+    unsafe { word.write_volatile(OLD) };
+    // SAFETY: room for a word of this width.
+    unsafe { width.write(first.cast(), atomic.first) };
+    // SAFETY: room for a word of this width.
+    unsafe { width.write(second.cast(), atomic.second) };
+
+    let until = Instant::now() + LIMIT;
+    // SAFETY: a live endpoint and its key; the words are never freed.
+    let begun = unsafe {
+        atomic.begin(
+            context.ucp,
+            (pair.endpoint.handle, pair.key),
+            word.addr() as u64,
+            width,
+            (first.cast(), second.cast()),
+            plain_params(),
+        )
+    };
+    let refused = |status| ProbeFault::Wrong(wrong(&status_string(context.ucp, status)));
+    if let Some(request) = started(begun).map_err(refused)? {
+        let ended = wait_for(context, pair, request, until);
+        request.free(context.ucp);
+        match ended {
+            Some(result) => result.map_err(refused)?,
+            None => {
+                let why = format!("it has not ended after {} s", LIMIT.as_secs());
+                return Err(ProbeFault::Endless(wrong(&why)));
+            }
+        }
+    }
+
+    // SAFETY: the word is never freed, and the operation has ended.
+    let now = unsafe { word.read_volatile() };
+    let fetched = match width {
+        // SAFETY: the word is never freed, and the operation has ended.
+        AmoWidth::Four => u64::from(unsafe { second.cast::<u32>().read_volatile() }),
+        // SAFETY: the word is never freed, and the operation has ended.
+        AmoWidth::Eight => unsafe { second.read_volatile() },
+    };
+    if now != expected || fetched != old {
+        let why = format!(
+            "of {OLD:#x} it makes {now:#x} and not {expected:#x}, and fetches {fetched:#x}"
+        );
+        return Err(ProbeFault::Wrong(wrong(&why)));
+    }
+    Ok(())
+}
+
+/// Makes progress on both workers until a request has ended. Returns its result; `None` if it has
+/// not ended in time.
+fn wait_for(
+    context: &UcpContext,
+    pair: &Pair<'_>,
+    request: UcpRequest,
+    until: Instant,
+) -> Option<Result<(), ucs_status_t>> {
+    loop {
+        if !pair.from.progress() && !pair.to.progress() {
+            // UCX's own thread, which connects the workers, needs the same locks.
+            std::thread::yield_now();
+        }
+
+        let status = request.status(context.ucp);
+        if status.is_some() || Instant::now() >= until {
+            return status;
+        }
+    }
 }

@@ -98,6 +98,7 @@ impl CallbackState {
         if free.is_none() {
             slots.push(Rc::new(CallbackSlot::new(number)));
         }
+
         let slot = &slots[number as usize];
         slot.connection.set(Rc::as_ptr(connection));
         Rc::clone(slot)
@@ -107,10 +108,12 @@ impl CallbackState {
     pub(crate) fn release(&self, slot: &CallbackSlot) {
         slot.connection.set(null());
         slot.fetched.set(None);
+
         let sent = slot.entries.take();
         if sent.capacity() > 0 {
             self.spare.borrow_mut().push(sent);
         }
+
         slot.generation.set(slot.generation.get().wrapping_add(1));
         self.free.borrow_mut().push(slot.number);
     }
@@ -120,6 +123,7 @@ impl CallbackState {
         for (reply, answers) in self.early.take() {
             self.answer(reply, &answers, &mut take);
         }
+
         self.take.set(Some(NonNull::from(&mut take).cast()));
         let worked = work();
         self.take.set(None);
@@ -163,10 +167,9 @@ impl CallbackState {
     /// Forgets the destinations of old values after a loss, so that no callback writes to memory of
     /// callers. UCX itself may still do so until its operations have ended.
     pub(crate) fn forget_fetched(&self) {
-        self.slots
-            .borrow()
-            .iter()
-            .for_each(|slot| slot.fetched.set(None));
+        for slot in self.slots.borrow().iter() {
+            slot.fetched.set(None);
+        }
     }
 }
 
@@ -256,6 +259,7 @@ impl CallbackSlot {
         };
         // SAFETY: the header that UCX read before was sent, so nothing else accesses this memory.
         let (head, rest) = unsafe { &mut *header }.split_at_mut(REQUEST);
+
         head.copy_from_slice(&request.encode());
         if let Some(few) = rest.get_mut(..entries.len()) {
             few.copy_from_slice(entries);
@@ -284,6 +288,7 @@ impl CallbackSlot {
         let words = self.words.get().cast::<u64>();
         // SAFETY: room for eight bytes that nothing else uses until the operation begins.
         unsafe { width.write(words.cast(), first) };
+
         let reply = words.wrapping_add(1);
         // SAFETY: the second of two words; nothing else uses it until the operation begins.
         unsafe { width.write(reply.cast(), second) };
@@ -300,6 +305,7 @@ impl CallbackSlot {
             // SAFETY: the second of the words, which UCX does not use after the operation.
             AmoWidth::Eight => unsafe { reply.read() },
         };
+
         if let Some(fetched) = self.fetched.take() {
             fetched.store_word(self.width.get(), old);
         }
@@ -355,6 +361,7 @@ pub(crate) unsafe extern "C" fn operated(
     let slot = unsafe { &*user_data.cast_const().cast::<CallbackSlot>() };
     // SAFETY: a busy slot has a connection.
     let connection = unsafe { &*slot.connection.get() };
+    // After an error there is no old value, so none may be stored.
     if status != UCS_OK {
         slot.fetched.set(None);
     }
@@ -371,9 +378,11 @@ fn end_operation(connection: &ConnectionState, request: *mut c_void, status: ucs
             .borrow_mut()
             .truncate(SPARE_BUFFERS);
     }
+
     if status != UCS_OK {
         connection.record_break(status);
     }
+
     if let Ok(Some(request)) = started(request) {
         UcpRequest::free(request, connection.ucp);
     }
@@ -421,9 +430,10 @@ pub(crate) unsafe extern "C" fn replied(
 ) -> ucs_status_t {
     // SAFETY: UCX has passed these arguments, by contract, and the message is not used after this
     // call.
-    let message = unsafe { ReceivedMessage::new((header, header_length), (data, length), param) };
+    let message = unsafe { ReceivedMessage::new(header, header_length, data, length, param) };
     // SAFETY: the state lives as long as the worker that calls.
     let callbacks = unsafe { &*arg.cast_const().cast::<CallbackState>() };
+
     match (Reply::decode(message.header), message.data) {
         (Err(message), _) => callbacks.refuse(message),
         (Ok(reply), ReceivedData::There(..)) => {

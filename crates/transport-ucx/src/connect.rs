@@ -40,12 +40,16 @@ impl UcxKey {
         bytes: &[u8],
     ) -> Result<UcxKey, Error> {
         let (base, packed): (u64, Vec<u8>) = decode(UCX_KEY, bytes).map_err(not_connected(pe))?;
+        // The first blocks are numbered by their segments, the further blocks of the heap after
+        // these.
+        let number = match block.index {
+            0 => segment as usize,
+            further => Segment::COUNT + further - 1,
+        };
+
         Ok(UcxKey {
             base: base.wrapping_sub(block.start),
-            number: match block.index {
-                0 => segment as usize,
-                further => Segment::COUNT + further - 1,
-            },
+            number,
             packed,
         })
     }

@@ -1,7 +1,7 @@
 //! Opens UCX for a job, and explains to users which transports UCX can use on this machine, or
 //! which restriction keeps it from using any.
 
-use crate::found::{changes, is_one_sided};
+use crate::found::{Change, changes, is_one_sided};
 use crate::ports::set_ports;
 use crate::settings::{TLS, library};
 use crate::ucp::{UcpContext, Worker};
@@ -28,31 +28,35 @@ pub(crate) const ITSELF: &str = "self";
 /// Describes each transport that UCX may use here; or UCX alone, with the reason, if it is absent
 /// or cannot be used.
 pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
-    let version = match library() {
-        Ok(ucp) => ucx_sys::version(ucp),
+    let ucp = match library() {
+        Ok(ucp) => ucp,
         Err(why) => return vec![Diagnosis::new("UCX", Verdict::Absent, why)],
     };
-    let (major, minor, release) = version;
+    let (major, minor, release) = ucx_sys::version(ucp);
     let name = format!("UCX {major}.{minor}.{release}");
+
     let opened = open(args.n_pes, &*args.host, args.one_machine).map(Arc::new);
+    // A context may open although no worker can be made, for example without a free port.
     let context = match opened.and_then(|context| Worker::new(&context).map(|_| context)) {
         Ok(context) => context,
         Err(why) => return vec![Diagnosis::new(name, Verdict::Refused, why)],
     };
+
     let mut found: Vec<Diagnosis> = Vec::new();
-    let to_others = context
-        .resources()
-        .into_iter()
-        .filter(|(transport, _)| transport != ITSELF);
-    for (transport, device) in to_others {
+    for (transport, device) in context.resources() {
+        if transport == ITSELF {
+            continue;
+        }
         if let Some(known) = found.iter_mut().find(|known| known.name == transport) {
             known.reason += &format!(", {device}");
             continue;
         }
+
         let family = transport.split('_').next().unwrap_or(&transport);
-        let peers = match CONNECTIONLESS.contains(&family) {
-            true => "connectionless",
-            false => "connects each pair of PEs",
+        let peers = if CONNECTIONLESS.contains(&family) {
+            "connectionless"
+        } else {
+            "connects each pair of PEs"
         };
         let rdma = if is_one_sided(&transport) {
             ", by the NIC alone"
@@ -73,30 +77,14 @@ pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<Ucp
     library()?;
     set_ports(host)?;
     let changes = changes(host, one_machine)?;
-    let reaches = |context: &UcpContext| context.resources().iter().any(|(name, _)| name != ITSELF);
+
     let refused = match UcpContext::open(n_pes, &changes) {
-        Ok(context) if reaches(&context) => return Ok(context),
+        Ok(context) if reaches_others(&context) => return Ok(context),
         Ok(_) => "UCX has no transport to another process".to_owned(),
         Err(refused) => refused,
     };
-    let culprit = RESTRICTIONS.iter().find_map(|(name, variables)| {
-        let all = [changes.as_slice(), &[(*name, "all".to_owned())]].concat();
-        let context = UcpContext::open(n_pes, &all).ok().filter(reaches)?;
-        let variable = variables
-            .iter()
-            .find_map(|name| Some((name, host.variable(name)?)));
-        let ours = || changes.iter().rev().find(|(changed, _)| changed == name);
-        let restriction = match variable {
-            Some((variable, value)) => format!("{variable} is {value}"),
-            None => format!("Rushmem asks for {name}={}", ours()?.1),
-        };
-        Some(format!(
-            "{restriction}, but UCX has {}",
-            names_of(name, &context)
-        ))
-    });
-    let remedy = match culprit {
-        Some(culprit) => format!("{culprit}: change or unset that"),
+    let remedy = match restriction_to_lift(n_pes, host, &changes) {
+        Some(restriction) => format!("{restriction}: change or unset that"),
         None => {
             "UCX_LOG_LEVEL=info shows UCX's own reasons, and `ucx_info -d` what it has".to_owned()
         }
@@ -104,14 +92,48 @@ pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<Ucp
     Err(format!("{refused}; {remedy}"))
 }
 
+fn reaches_others(context: &UcpContext) -> bool {
+    context.resources().iter().any(|(name, _)| name != ITSELF)
+}
+
+/// Returns the first restriction without which UCX can be used, and what it would have then.
+fn restriction_to_lift(n_pes: u32, host: &dyn Host, changes: &[Change]) -> Option<String> {
+    for (name, variables) in RESTRICTIONS {
+        // UCX takes the last change of a name.
+        let unrestricted = [changes, &[(*name, "all".to_owned())]].concat();
+        let Ok(context) = UcpContext::open(n_pes, &unrestricted) else {
+            continue;
+        };
+        if !reaches_others(&context) {
+            continue;
+        }
+
+        let set = variables
+            .iter()
+            .find_map(|variable| Some((variable, host.variable(variable)?)));
+        let restriction = if let Some((variable, value)) = set {
+            format!("{variable} is {value}")
+        } else if let Some((_, value)) = changes.iter().rev().find(|(changed, _)| changed == name) {
+            format!("Rushmem asks for {name}={value}")
+        } else {
+            continue;
+        };
+        let others = names_of(name, &context);
+        return Some(format!("{restriction}, but UCX has {others}"));
+    }
+    None
+}
+
 /// Returns what UCX has where the restriction `name` applies: transports if it is `TLS`, otherwise
 /// devices, separated by commas.
 fn names_of(name: &str, context: &UcpContext) -> String {
-    let resources = context.resources().into_iter();
-    let mut names: Vec<String> = resources
-        .filter(|(transport, _)| transport != ITSELF)
-        .map(|(transport, device)| if name == "TLS" { transport } else { device })
-        .collect();
+    let is_transport = name == "TLS";
+    let mut names: Vec<String> = Vec::new();
+    for (transport, device) in context.resources() {
+        if transport != ITSELF {
+            names.push(if is_transport { transport } else { device });
+        }
+    }
     names.sort_unstable();
     names.dedup();
     names.join(", ")

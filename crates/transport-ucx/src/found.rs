@@ -32,6 +32,7 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     if devices.is_empty() {
         return Ok(decide(&version, &[], &[], &devices));
     }
+
     set_ports(host)?;
     let context = Arc::new(UcpContext::open(1, &changes(host, false)?)?);
     let atomics = Worker::new(&context)?.atomics();
@@ -49,7 +50,10 @@ const WITHOUT_SHARED_MEMORY: &str = "^sm";
 /// The oldest version that accepts [`WITHOUT_SHARED_MEMORY`].
 const EXCLUDES: (u32, u32) = (1, 12);
 
-/// Returns the changes of UCX's configuration, as names and values, that the variables of Rushmem,
+/// A change of UCX's configuration: a name in it, and the value.
+pub(crate) type Change = (&'static str, String);
+
+/// Returns the changes of UCX's configuration that the variables of Rushmem,
 /// the preferred NIC of this PE, or a job on one machine require. UCX's own variables have
 /// precedence.
 ///
@@ -59,39 +63,42 @@ const EXCLUDES: (u32, u32) = (1, 12);
 ///
 /// # Errors
 /// If no interface fits the list of the user.
-pub(crate) fn changes(
-    host: &dyn Host,
-    one_machine: bool,
-) -> Result<Vec<(&'static str, String)>, String> {
+pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Result<Vec<Change>, String> {
     let (major, minor, _) = library().map_or((0, 0, 0), ucx_sys::version);
-    let unless_set = |name, value: Option<String>| value.filter(|_| host.variable(name).is_none());
-    let others = ((major, minor) >= EXCLUDES).then(|| WITHOUT_SHARED_MEMORY.to_owned());
-    let transports = unless_set("UCX_TLS", host.variable(TLS).or(others));
-    let loopback = one_machine && (major, minor) != LOOPBACK_UNREACHED;
+    let mut changes = Vec::new();
+
+    if host.variable("UCX_TLS").is_none() {
+        if let Some(transports) = host.variable(TLS) {
+            changes.push(("TLS", transports));
+        } else if (major, minor) >= EXCLUDES {
+            changes.push(("TLS", WITHOUT_SHARED_MEMORY.to_owned()));
+        }
+    }
+
+    // An invalid list of interfaces is an error also where UCX's own variable is set.
     let selection = Selection::parse(&host.variable(INTERFACES).unwrap_or_default())?;
-    let chosen = selection
-        .map(|selection| interface_names(&selection))
-        .transpose()?;
-    let sockets = chosen
-        .map(|names| names.join(","))
-        .or_else(|| loopback.then(|| "lo".to_owned()));
-    let with_ports = |sockets| {
-        let mut devices = devices::active_ports();
-        devices.push(sockets);
-        devices.join(",")
+    let sockets = match selection {
+        Some(selection) => Some(interface_names(&selection)?.join(",")),
+        None if one_machine && (major, minor) != LOOPBACK_UNREACHED => Some("lo".to_owned()),
+        None => None,
     };
+    if host.variable("UCX_NET_DEVICES").is_some() {
+        return Ok(changes);
+    }
+
     // A NIC whose port is unknown is no device name of UCX, which then chooses by itself.
     let preferred = host
         .nic()
         .and_then(|nic| Some(format!("{}:{}", nic.name, nic.port?)));
-    let devices = unless_set(
-        "UCX_NET_DEVICES",
-        preferred.or_else(|| sockets.map(with_ports)),
-    );
-    let changes = [("TLS", transports), ("NET_DEVICES", devices)].into_iter();
-    Ok(changes
-        .filter_map(|(name, value)| Some((name, value?)))
-        .collect())
+    if let Some(preferred) = preferred {
+        changes.push(("NET_DEVICES", preferred));
+    } else if let Some(sockets) = sockets {
+        // The list restricts NICs, too, so it names all of them.
+        let mut devices = devices::active_ports();
+        devices.push(sockets);
+        changes.push(("NET_DEVICES", devices.join(",")));
+    }
+    Ok(changes)
 }
 
 /// Describes UCX from the transports that it may use, in pairs with their devices, such as
@@ -111,18 +118,26 @@ fn decide(
                 .iter()
                 .any(|imitation| device.starts_with(imitation))
     };
-    let is_rdma = |(t, device): &&(String, String)| is_one_sided(t) && is_active(device);
-    let rdma = resources.iter().filter(is_rdma);
-    let rdma: Vec<String> = rdma.map(|(t, device)| format!("{t} on {device}")).collect();
-    let hardware_amos = !atomics.is_empty() && atomics.iter().all(|resource| is_rdma(&resource));
-    let description = match (rdma.is_empty(), resources.is_empty()) {
-        (false, _) => format!("{version}: {}", rdma.join(", ")),
-        (true, true) => format!("{version}: no RDMA device"),
-        (true, false) => {
-            let mut others: Vec<&str> = resources.iter().map(|(t, _)| t.as_str()).collect();
-            others.dedup();
-            format!("{version}: no RDMA device for it; {}", others.join(", "))
-        }
+    let is_rdma = |resource: &(String, String)| {
+        let (transport, device) = resource;
+        is_one_sided(transport) && is_active(device)
+    };
+
+    let rdma: Vec<String> = resources
+        .iter()
+        .filter(|resource| is_rdma(resource))
+        .map(|(transport, device)| format!("{transport} on {device}"))
+        .collect();
+    let hardware_amos = !atomics.is_empty() && atomics.iter().all(is_rdma);
+
+    let description = if !rdma.is_empty() {
+        format!("{version}: {}", rdma.join(", "))
+    } else if resources.is_empty() {
+        format!("{version}: no RDMA device")
+    } else {
+        let mut others: Vec<&str> = resources.iter().map(|(t, _)| t.as_str()).collect();
+        others.dedup();
+        format!("{version}: no RDMA device for it; {}", others.join(", "))
     };
     Found {
         rdma: !rdma.is_empty(),

@@ -44,7 +44,7 @@ pub(crate) fn at_free_port(
         set(PORT_RANGE, &format!("{port}-{port}"));
         Some(create()).filter(|&status| status != UCS_ERR_BUSY)
     });
-    // Children of the process inherit the variable.
+    // Set again to the whole range, since children of the process inherit the variable.
     set(PORT_RANGE, &range);
     created.ok_or_else(|| {
         format!(

@@ -25,7 +25,8 @@ impl Driver for SharedState {
     fn poll(&self, issuers: &Issuers<UcxWire>) -> Result<bool, Error> {
         issuers.finish(PollingThread::Waiter);
         let worked = self.serve_for_waiter();
-        self.local.loss.check().map(|()| worked)
+        self.local.loss.check()?;
+        Ok(worked)
     }
 
     fn flush(&self, issuers: &Issuers<UcxWire>) -> bool {

@@ -53,6 +53,7 @@ impl Service {
             worked: Cell::new(false),
             refused: RefCell::default(),
         });
+
         let arg = Rc::as_ptr(&target).cast_mut().cast();
         // SAFETY: the callback takes a `UcxTarget`, which is dropped after the worker.
         unsafe { worker.on_message(REQUEST_KIND, Some(requested), arg) }?;
@@ -133,6 +134,7 @@ impl UcxTarget {
                 None => rushmem_system::log::debug!("an acknowledgment was not sent: {why}"),
             }
         }
+        // Results may be long, so only the box is kept.
         answer.results = Vec::new();
         self.spare.borrow_mut().push(answer);
     }
@@ -155,39 +157,37 @@ impl Serving for UcxTarget {
         results: &mut Vec<u8>,
     ) -> Result<(), Violation> {
         let spare = self.spare.borrow_mut().pop();
-        let awaited_by = reply.answer.map(|_| request.stream.pe);
         let mut answer = spare.unwrap_or_else(|| Box::new(SentReply::new(self)));
         answer.bytes = reply.encode();
+        answer.awaited_by = reply.answer.map(|_| request.stream.pe);
         if !results.is_empty() {
             answer.results = std::mem::take(results);
         }
-        answer.awaited_by = awaited_by;
-        let (base, nbytes) = (answer.results.as_ptr(), answer.results.len());
+
+        // UCX reads the answer and its results until it calls `answered`, which takes the box back.
+        let base = answer.results.as_ptr().cast();
+        let nbytes = answer.results.len();
         let answer = Box::into_raw(answer);
         // SAFETY: the answer lives until it is sent.
-        let header = unsafe { &raw const (*answer).bytes };
+        let header = unsafe { &raw const (*answer).bytes }.cast();
+
         let mut params = callback_params(Some(answered), answer.cast_const().cast());
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_AM_SEND_FLAG_EAGER;
+        let params = &raw const params;
         // SAFETY: the endpoint that UCX passed with the request, and an answer that lives until it
         // is sent.
         let sent = unsafe {
-            let (header, params) = (header.cast(), &raw const params);
-            self.ucp.ucp_am_send_nbx(
-                reply_to,
-                REPLY_KIND,
-                header,
-                REPLY,
-                base.cast(),
-                nbytes,
-                params,
-            )
+            self.ucp
+                .ucp_am_send_nbx(reply_to, REPLY_KIND, header, REPLY, base, nbytes, params)
         };
         let status = match started(sent) {
             Ok(Some(_)) => return Ok(()),
             Ok(None) => UCS_OK,
             Err(status) => status,
         };
+
+        // UCX calls back only for a request in flight.
         // SAFETY: made by `into_raw` above, and UCX does not know it.
         self.record_sent(unsafe { Box::from_raw(answer) }, status);
         Ok(())
@@ -205,17 +205,20 @@ impl Serving for UcxTarget {
             rest,
             target: self,
         }));
+
         let mut params = plain_params();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
         params.cb.recv_am = Some(fetched);
         params.user_data = deferred.cast();
-        let (to, nbytes) = (dest.base.cast(), dest.nbytes);
+        let to = dest.base.cast();
+        let nbytes = dest.nbytes;
         // SAFETY: the descriptor of the message, whose data are fetched once, and room for `nbytes`
         // bytes in a segment.
         let begun = unsafe {
             self.ucp
                 .ucp_am_recv_data_nbx(self.worker, descriptor, to, nbytes, &raw const params)
         };
+
         match started(begun) {
             Ok(Some(_)) => {}
             // SAFETY: made by `into_raw` above; UCX has not called back.
@@ -237,6 +240,7 @@ impl Deferred {
         let this = unsafe { Box::from_raw(this) };
         // SAFETY: the target is dropped after the worker that calls this.
         let target = unsafe { &*this.target };
+
         let stream = this.incoming.request.stream;
         if status != UCS_OK {
             let why = format!(
@@ -245,6 +249,7 @@ impl Deferred {
             );
             return target.refuse(RefusedMessage::of(stream.pe, why));
         }
+
         target.worked.set(true);
         if let Err(violation) = target.target.finish(target, this.incoming, &this.rest) {
             target.refuse(RefusedMessage::of(stream.pe, violation));
@@ -271,6 +276,7 @@ fn decode<'a>(
 ) -> Result<(Request, Contents<'a, *mut c_void>), RefusedMessage> {
     let (head, entries) = header.split_at(header.len().min(REQUEST));
     let request = Request::decode(head)?;
+
     let contents = match data {
         ReceivedData::Here(bytes) if entries.is_empty() => Contents::of(&request, bytes),
         _ if entries.len() != usize::from(request.nbytes) => Err(Violation::Entries),
@@ -283,8 +289,10 @@ fn decode<'a>(
             attached: Attached::There(descriptor, nbytes),
         }),
     };
-    let refused = |violation| RefusedMessage::of(request.stream.pe, violation);
-    Ok((request, contents.map_err(refused)?))
+    match contents {
+        Ok(contents) => Ok((request, contents)),
+        Err(violation) => Err(RefusedMessage::of(request.stream.pe, violation)),
+    }
 }
 
 /// The callback for a request.
@@ -303,7 +311,8 @@ unsafe extern "C" fn requested(
     let target = unsafe { &*arg.cast_const().cast::<UcxTarget>() };
     // SAFETY: UCX has passed these arguments, by contract, and the message is not used after this
     // call.
-    let message = unsafe { ReceivedMessage::new((header, header_length), (data, length), param) };
+    let message = unsafe { ReceivedMessage::new(header, header_length, data, length, param) };
+
     let is_there = matches!(message.data, ReceivedData::There(..));
     let taken = match (decode(message.header, message.data), message.reply_to) {
         (Err(message), _) => Err(message),
@@ -318,18 +327,16 @@ unsafe extern "C" fn requested(
             Violation::Unknown("kind of message"),
         )),
     };
-    match taken {
-        Ok(()) if is_there => UCS_INPROGRESS,
-        Ok(()) => UCS_OK,
-        Err(message) => {
-            target.refuse(message);
-            if is_there {
-                UCS_ERR_INVALID_PARAM
-            } else {
-                UCS_OK
-            }
-        }
+
+    if let Err(message) = taken {
+        target.refuse(message);
+        return if is_there {
+            UCS_ERR_INVALID_PARAM
+        } else {
+            UCS_OK
+        };
     }
+    if is_there { UCS_INPROGRESS } else { UCS_OK }
 }
 
 /// The callback at the end of fetching the data of a request.
@@ -350,6 +357,7 @@ unsafe extern "C" fn fetched(
     let ucp = unsafe { &*target }.ucp;
     // SAFETY: `into_raw` made the pointer, and UCX calls this once for each fetch.
     unsafe { Deferred::end(deferred, status) };
+
     if let Ok(Some(request)) = started(request) {
         request.free(ucp);
     }
@@ -365,6 +373,7 @@ unsafe extern "C" fn answered(request: *mut c_void, status: ucs_status_t, user_d
     // SAFETY: the target is dropped after the worker that calls this.
     let target = unsafe { &*answer.target };
     target.record_sent(answer, status);
+
     if let Ok(Some(request)) = started(request) {
         request.free(target.ucp);
     }

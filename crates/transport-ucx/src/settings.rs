@@ -157,9 +157,9 @@ const DEFAULTS: [&CStr; 2] = [c"UCX_DEBUG_SIGNO=0", c"UCX_HANDLE_ERRORS=none"];
 /// Returns UCX, which the first call opens. UCX reads [`DEFAULTS`] when it is loaded.
 pub(crate) fn library() -> Result<&'static Ucp, String> {
     static LIBRARY: OnceLock<Result<&'static Ucp, String>> = OnceLock::new();
-    let open = || {
+    let library = LIBRARY.get_or_init(|| {
         setting::set_defaults(&DEFAULTS);
         ucx_sys::open()
-    };
-    LIBRARY.get_or_init(open).clone()
+    });
+    library.clone()
 }

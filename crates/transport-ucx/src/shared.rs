@@ -76,9 +76,10 @@ impl SharedState {
             .filter(|(t, _)| t != ITSELF)
             .map(|(t, device)| format!("{t} on {device}"))
             .collect();
-        let interfaces = match self.context.uses_sockets() {
-            true => "interfaces, devices or transports (SHMEM_TCP_INTERFACE, ",
-            false => "devices or transports (",
+        let interfaces = if self.context.uses_sockets() {
+            "interfaces, devices or transports (SHMEM_TCP_INTERFACE, "
+        } else {
+            "devices or transports ("
         };
         format!(
             "(UCX with {}); see whether both hosts let such connections through, or name other \
@@ -99,17 +100,20 @@ impl SharedState {
         let Some(service) = try_lock(&self.service) else {
             return Served::Contended;
         };
+
         let worked = service.poll();
         let refused = service.target.take_refused();
         drop(service);
+
         if let Some(message) = refused {
             refuse(self, &message);
         }
-        if worked {
-            self.local.host.arrived(0);
-            self.local.state.record_event();
+        if !worked {
+            return Served::Idle;
         }
-        if worked { Served::Worked } else { Served::Idle }
+        self.local.host.arrived(0);
+        self.local.state.record_event();
+        Served::Worked
     }
 
     /// Prepares the service worker to signal its next event by its descriptor. Returns false if
@@ -138,14 +142,16 @@ impl SharedState {
         if armed == Some(false) || worker.is_some_and(|worker| !worker.arm()) || is_over() {
             return;
         }
+
         // If another thread holds the service, it takes the events, but may have no CPU at present.
         // To wake for its events would keep the CPU from it.
-        let service = armed.is_some().then(|| self.service_efd());
-        let at_most = if service.is_some() {
+        let at_most = if armed.is_some() {
             at_most
         } else {
             at_most.min(FLUSH_DELAY)
         };
+        let service = armed.map(|_| self.service_efd());
+
         let fds = service.into_iter().chain(worker.map(Worker::efd));
         let fds: Vec<BorrowedFd<'_>> = fds.collect();
         let on = if worker.is_some() {
@@ -178,11 +184,13 @@ impl WireNetwork for SharedState {
             let limit = getrlimit(Resource::Memlock).current;
             Error::refused_memory("UCX", segment, nbytes, &why, limit)
         };
+
         // SAFETY: the memory is valid by contract until this network is dropped, and with it the
         // registration.
         let memory = unsafe { UcpMemory::register(&self.context, base, nbytes) };
         let memory = memory.map_err(refused)?;
         let packed = memory.key().map_err(refused)?;
+
         lock(&self.memory).push(memory);
         Ok(Registered {
             extra: (),

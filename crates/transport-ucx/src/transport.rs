@@ -26,6 +26,7 @@ fn open_network(open: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState
     DESCRIPTORS.require(open.n_pes, MIN_DESCRIPTORS)?;
     abort::guard(open.pe, open.host.host_limit() / 2);
     let context = Arc::new(diagnosis::open(open.n_pes, &*open.host, open.one_machine)?);
+
     rushmem_system::log::debug!(
         copies = context.copies,
         notices_failures = context.notices_failures,
@@ -37,18 +38,22 @@ fn open_network(open: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState
             .collect::<Vec<_>>()
             .join(", ")
     );
+
     if open.amos == Amos::Network {
         probe(&context)
             .map_err(|why| format!("{why}. With SHMEM_AMOS=software the targets' CPUs do them"))?;
     }
+
     let refused = |error: io::Error| format!("the kernel refused a descriptor: {error}");
     let local = Arc::new(NetworkPe::new(open, host_name(), &LIMITS).map_err(refused)?);
     let service = Service::new(&context, Arc::clone(&local))?;
     let address = connect::encode_address(&service.worker.address()?);
+
     // Only connections over sockets take file descriptors.
-    let max_workers = match context.copies {
-        true => OF_WORKER.fitting(open.n_pes, tuning.max_workers),
-        false => tuning.max_workers,
+    let max_workers = if context.copies {
+        OF_WORKER.fitting(open.n_pes, tuning.max_workers)
+    } else {
+        tuning.max_workers
     };
     let heap_in_blocks = !context.copies || tuning.heap_in_blocks;
     let caps = Caps {

@@ -89,10 +89,12 @@ struct Connecting {
 impl UcxWire {
     pub(crate) fn new(shared: &SharedState) -> Result<UcxWire, String> {
         let worker = Worker::new(&shared.context)?;
+
         let callbacks = Rc::new(CallbackState::default());
         let arg = Rc::as_ptr(&callbacks).cast_mut().cast();
         // SAFETY: the callback takes a `CallbackState`, which is dropped after the worker.
         unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
+
         let efd = worker.efd().try_clone_to_owned();
         let efd = efd.map_err(|error| format!("the kernel refused: {error}"))?;
         Ok(UcxWire {
@@ -140,12 +142,14 @@ impl UcxWire {
         if let Some(status) = connection.broken() {
             return Err(self.loss_reporter(shared, range.pe)(status));
         }
+
         let handle = endpoint.handle;
         let key = match endpoint.key(range.key.number) {
             Some(key) => key,
             None => self.unpack(shared, range.pe, range.key)?,
         };
-        Ok((range.key.address(range.at.offset), (handle, key)))
+        let address = range.key.address(range.at.offset);
+        Ok((address, (handle, key)))
     }
 
     /// Returns true if the maximum number of operations is in flight.
@@ -176,20 +180,22 @@ impl UcxWire {
         if self.is_full() {
             return Ok(PostOutcome::Full);
         }
-        let (pe, remote) = (range.pe, self.remote(shared, range)?);
-        if !awaited {
-            let connection = &self.open_route(pe)?.connection;
-            let params = tracked_params(connection);
+
+        let pe = range.pe;
+        let remote = self.remote(shared, range)?;
+        if awaited {
+            let params = plain_params();
             let begun = start(self.ucp(), remote, &raw const params);
-            let began = connection.count_started(begun);
-            return began
-                .map(|()| PostOutcome::Done)
-                .map_err(self.loss_reporter(shared, pe));
+            let request = started(begun).map_err(self.loss_reporter(shared, pe))?;
+            return Ok(request.map_or(PostOutcome::Done, |request| self.pending(request, None)));
         }
-        let params = plain_params();
+
+        let connection = &self.open_route(pe)?.connection;
+        let params = tracked_params(connection);
         let begun = start(self.ucp(), remote, &raw const params);
-        let request = started(begun).map_err(self.loss_reporter(shared, pe))?;
-        Ok(request.map_or(PostOutcome::Done, |request| self.pending(request, None)))
+        let counted = connection.count_started(begun);
+        counted.map_err(self.loss_reporter(shared, pe))?;
+        Ok(PostOutcome::Done)
     }
 
     /// Returns the outcome of starting an operation for which a call waits, with the slot, if any,
@@ -215,8 +221,8 @@ impl UcxWire {
 
     /// Closes an endpoint by force, and keeps it for callbacks that UCX may still call.
     fn close(&mut self, open: OpenRoute) {
-        self.callbacks
-            .give_up(self.worker.close_by_force(&open.endpoint));
+        let closing = self.worker.close_by_force(&open.endpoint);
+        self.callbacks.give_up(closing);
         self.closed.push(open);
     }
 
@@ -226,7 +232,9 @@ impl UcxWire {
         self.free_ended();
         let ucp = self.ucp();
         for route in self.routes.iter_mut() {
-            route.flush.take().inspect(|flush| flush.free(ucp));
+            if let Some(flush) = route.flush.take() {
+                flush.free(ucp);
+            }
             if let Some(open) = &mut route.open {
                 open.endpoint.forget_keys(ucp);
             }
@@ -235,13 +243,15 @@ impl UcxWire {
 }
 
 fn caps(shared: &SharedState) -> WireCaps {
-    let (context, tuning) = (&shared.context, &shared.tuning);
+    let context = &shared.context;
+    let tuning = &shared.tuning;
     WireCaps {
         batches: context.copies,
         sessions: true,
-        order: match context.orders {
-            true => StreamOrder::WritesByFence,
-            false => StreamOrder::Unordered,
+        order: if context.orders {
+            StreamOrder::WritesByFence
+        } else {
+            StreamOrder::Unordered
         },
         polled: PolledUntil::Acknowledged,
         flushes_free: !context.copies,
@@ -273,10 +283,10 @@ impl Wire for UcxWire {
 
     #[inline]
     fn reach(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
-        match self.open_route(pe) {
-            Ok(_) => Ok(true),
-            Err(_) => self.connect(shared, pe),
+        if self.open_route(pe).is_ok() {
+            return Ok(true);
         }
+        self.connect(shared, pe)
     }
 
     #[inline]
@@ -336,16 +346,21 @@ impl Wire for UcxWire {
         if self.is_full() {
             return Ok(PostOutcome::Full);
         }
-        let (pe, (remote, address)) = (word.pe, self.remote(shared, &word)?);
+
+        let pe = word.pe;
+        let (remote, address) = self.remote(shared, &word)?;
         let connection = &self.open_route(pe)?.connection;
         let slot = self.callbacks.slot(connection);
+        // Before the operation starts, since its end changes the generation.
         let generation = slot.generation();
+
         let atomic = UcpAtomic::new(op, operand, condition);
         let arguments = slot.keep_words(atomic.first, atomic.second, width, fetched.take());
         let params = callback_params(Some(operated), Rc::as_ptr(&slot).cast());
         let ucp = self.ucp();
         // SAFETY: a live endpoint and its key; the slot keeps the words until the operation ends.
         let begun = unsafe { atomic.begin(ucp, address, remote, width, arguments, params) };
+
         let posted = match started(begun) {
             Ok(None) => {
                 slot.end_atomic(&self.callbacks);
@@ -353,14 +368,14 @@ impl Wire for UcxWire {
             }
             Ok(Some(_)) => PostOutcome::Pending(UcxToken::Slot(Rc::clone(&slot), generation)),
             Err(_) => {
+                // The count below returns the error.
                 self.callbacks.release(&slot);
                 PostOutcome::Done
             }
         };
-        connection
-            .count_started(begun)
-            .map(|()| posted)
-            .map_err(self.loss_reporter(shared, pe))
+        let counted = connection.count_started(begun);
+        counted.map_err(self.loss_reporter(shared, pe))?;
+        Ok(posted)
     }
 
     #[inline]
@@ -385,6 +400,7 @@ impl Wire for UcxWire {
         if let Some(status) = connection.broken() {
             return Err(self.loss_reporter(shared, pe)(status));
         }
+
         let slot = self.callbacks.slot(connection);
         let (header, data) = slot.keep_message(&self.callbacks, request, entries, attached);
         let mut params = if awaited {
@@ -392,25 +408,26 @@ impl Wire for UcxWire {
         } else {
             callback_params(Some(sent), Rc::as_ptr(&slot).cast())
         };
+
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_AM_SEND_FLAG_REPLY;
         // The target accepts attached data that it has to fetch, but no such entries.
         if attached.nbytes() == 0 {
             params.flags |= UCP_AM_SEND_FLAG_EAGER;
         }
-        let base = data.base.cast_const().cast();
+
+        let params = &raw const params;
+        let header_base = header.base.cast_const().cast();
+        let data_base = data.base.cast_const().cast();
         // SAFETY: a live endpoint, a header that is kept until it is sent, and the data of this
         // request.
         let begun = unsafe {
-            let (ucp, params) = (self.ucp(), &raw const params);
-            let endpoint = endpoint.handle;
-            let (header, header_length) = (header.base.cast_const().cast(), header.nbytes);
-            ucp.ucp_am_send_nbx(
-                endpoint,
+            self.ucp().ucp_am_send_nbx(
+                endpoint.handle,
                 REQUEST_KIND,
-                header,
-                header_length,
-                base,
+                header_base,
+                header.nbytes,
+                data_base,
                 data.nbytes,
                 params,
             )
@@ -455,11 +472,10 @@ impl Wire for UcxWire {
         if self.callbacks.transfers() > 0 {
             return Ok(false);
         }
-        let fenced = self
-            .worker
-            .fence()
-            .map_err(|why| shared.local.loss.of_self(&why));
-        fenced.map(|()| true)
+        match self.worker.fence() {
+            Ok(()) => Ok(true),
+            Err(why) => Err(shared.local.loss.of_self(&why)),
+        }
     }
 
     fn begin_flush(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
@@ -468,9 +484,12 @@ impl Wire for UcxWire {
         let Some(open) = &route.open else {
             return Ok(());
         };
+        // The new flush also covers the operations of the older one. Freeing that one's request
+        // does not end it.
         if let Some(older) = route.flush.take() {
             older.free(ucp);
         }
+
         let flush = open.endpoint.flush(ucp);
         route.flush = flush.map_err(|status| shared.lose_peer(pe, &status_string(ucp, status)))?;
         Ok(())
@@ -481,24 +500,25 @@ impl Wire for UcxWire {
     fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
         let ucp = self.ucp();
         let route = &mut self.routes[pe];
-        if route
-            .open
-            .as_ref()
-            .is_some_and(|open| open.connection.transfers() > 0)
+        if let Some(open) = &route.open
+            && open.connection.transfers() > 0
         {
             return Ok(false);
         }
+
         let Some(flush) = route.flush else {
             return Ok(true);
         };
         let Some(status) = flush.status(ucp) else {
             return Ok(false);
         };
+
         flush.free(ucp);
         route.flush = None;
-        status
-            .map(|()| true)
-            .map_err(|status| shared.lose_peer(pe, &status_string(ucp, status)))
+        match status {
+            Ok(()) => Ok(true),
+            Err(status) => Err(shared.lose_peer(pe, &status_string(ucp, status))),
+        }
     }
 
     #[inline]
@@ -544,9 +564,10 @@ impl Wire for UcxWire {
     }
 
     fn arm(&self, _: bool) -> NextEvent {
-        match self.worker.arm() {
-            true => NextEvent::On(Arc::clone(&self.efd)),
-            false => NextEvent::Unsignaled,
+        if self.worker.arm() {
+            NextEvent::On(Arc::clone(&self.efd))
+        } else {
+            NextEvent::Unsignaled
         }
     }
 
@@ -555,20 +576,8 @@ impl Wire for UcxWire {
     /// and fails if they take longer than the limit.
     fn abandon(&mut self, shared: &SharedState) -> Result<(), String> {
         self.callbacks.forget_fetched();
-        let mut opened = Vec::new();
-        for route in self.routes.iter_mut() {
-            self.callbacks.give_up(route.flush.take());
-            if self.worker.context.notices_failures {
-                let tried = route
-                    .connecting
-                    .take()
-                    .and_then(|connecting| connecting.tried);
-                let (connecting, flush) = tried.unzip();
-                self.callbacks.give_up(flush);
-                opened.extend(route.open.take().into_iter().chain(connecting));
-            }
-        }
-        opened.into_iter().for_each(|open| self.close(open));
+        self.give_up_routes();
+
         let limit = shared.tuning.abandon_limit;
         let until = Instant::now() + limit;
         while self.free_ended() > 0 {
@@ -584,11 +593,38 @@ impl Wire for UcxWire {
                 thread::yield_now();
             }
         }
+
         let ucp = self.ucp();
         for closed in &mut self.closed {
             closed.endpoint.forget_keys(ucp);
         }
         Ok(())
+    }
+}
+
+impl UcxWire {
+    /// Gives up the flushes of all connections, and closes their endpoints by force if the context
+    /// [can](UcpContext::notices_failures).
+    fn give_up_routes(&mut self) {
+        let mut opened = Vec::new();
+        for route in self.routes.iter_mut() {
+            self.callbacks.give_up(route.flush.take());
+            if !self.worker.context.notices_failures {
+                continue;
+            }
+
+            opened.extend(route.open.take());
+            if let Some(connecting) = route.connecting.take()
+                && let Some((open, flush)) = connecting.tried
+            {
+                self.callbacks.give_up([flush]);
+                opened.push(open);
+            }
+        }
+
+        for open in opened {
+            self.close(open);
+        }
     }
 }
 

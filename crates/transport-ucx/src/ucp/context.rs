@@ -60,10 +60,14 @@ const INSIDE_A_NODE: &[&str] = &["self", "posix", "sysv", "cma", "knem", "xpmem"
 /// Returns the transports and their devices from what UCX prints of a context, in lines that end as
 /// `resource 1  :  md 1  dev 1  flags -- tcp/lo`.
 fn resources_of(printed: &str) -> Vec<(String, String)> {
-    let resources = printed.lines().filter(|line| line.contains(" resource "));
-    let last = resources.filter_map(|line| line.split_whitespace().next_back()?.split_once('/'));
-    last.map(|(transport, device)| (transport.to_owned(), device.to_owned()))
-        .collect()
+    let mut resources = Vec::new();
+    for line in printed.lines().filter(|line| line.contains(" resource ")) {
+        let last = line.split_whitespace().next_back().unwrap_or_default();
+        if let Some((transport, device)) = last.split_once('/') {
+            resources.push((transport.to_owned(), device.to_owned()));
+        }
+    }
+    resources
 }
 
 // SAFETY: `open` checks that any thread may use the context.
@@ -88,7 +92,8 @@ impl UcpConfig {
 
     fn set(&self, name: &str, value: &str) -> Result<(), String> {
         let text = |text| CString::new(text).map_err(|_| "a zero byte in a variable".to_owned());
-        let (c_name, c_value) = (text(name)?, text(value)?);
+        let c_name = text(name)?;
+        let c_value = text(value)?;
         // SAFETY: a live configuration and two C strings.
         let status = unsafe {
             self.ucp
@@ -113,6 +118,7 @@ impl UcpContext {
         for (name, value) in changes {
             config.set(name, value)?;
         }
+
         let mask = UCP_PARAM_FIELD_FEATURES
             | UCP_PARAM_FIELD_MT_WORKERS_SHARED
             | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
@@ -128,6 +134,7 @@ impl UcpContext {
             estimated_num_eps: n_pes as usize,
             ..ucp_params_t::default()
         };
+
         let mut handle = null_mut();
         // The oldest version that has all features. A UCX older than the version passed here prints
         // a warning.
@@ -143,6 +150,7 @@ impl UcpContext {
             )
         };
         check_status(ucp, status).map_err(|why| format!("UCX cannot be initialized: {why}"))?;
+
         let mut context = UcpContext {
             ucp,
             handle,
@@ -152,21 +160,25 @@ impl UcpContext {
             longest_put: usize::MAX,
             orders: false,
         };
+        if !context.is_thread_safe() {
+            let why = "this UCX was built without support for threads (--enable-mt)";
+            return Err(why.to_owned());
+        }
+
         let resources = context.resources();
-        let inside = |name: &str| INSIDE_A_NODE.contains(&name);
-        context.notices_failures = resources.iter().any(|(name, _)| !inside(name));
-        context.worker_variables = worker_variables(&resources);
-        setting::set_defaults(&context.worker_variables);
+        let is_inside = |name: &str| INSIDE_A_NODE.contains(&name);
+        context.notices_failures = resources.iter().any(|(name, _)| !is_inside(name));
         context.copies = resources
             .iter()
-            .all(|(name, _)| inside(name) || name == "tcp");
+            .all(|(name, _)| is_inside(name) || name == "tcp");
+        context.orders = ucx_sys::version(ucp) < FENCE_WAITS && (SHOWS_ORDER || !context.copies);
+
+        context.worker_variables = worker_variables(&resources);
+        setting::set_defaults(&context.worker_variables);
         if context.copies && context.worker_variables.contains(&SOCKETS[0]) {
             context.longest_put = PIECE;
         }
-        context.orders = ucx_sys::version(ucp) < FENCE_WAITS && (SHOWS_ORDER || !context.copies);
-        context.is_thread_safe().then_some(context).ok_or_else(|| {
-            "this UCX was built without support for threads (--enable-mt)".to_owned()
-        })
+        Ok(context)
     }
 
     /// Returns the transports that UCX may use here, each with its device.
@@ -229,7 +241,8 @@ impl UcpMemory {
             length: nbytes,
             ..ucp_mem_map_params_t::default()
         };
-        let (ucp, mut handle) = (context.ucp, null_mut());
+        let ucp = context.ucp;
+        let mut handle = null_mut();
         // SAFETY: a live context and memory that is valid by contract.
         let status = unsafe { ucp.ucp_mem_map(context.handle, &raw const params, &raw mut handle) };
         check_status(ucp, status)?;
@@ -241,8 +254,9 @@ impl UcpMemory {
 
     /// Returns the packed key, which a peer unpacks to access the memory.
     pub(crate) fn key(&self) -> Result<Vec<u8>, String> {
-        let (mut buffer, mut nbytes) = (null_mut(), 0);
         let ucp = self.context.ucp;
+        let mut buffer = null_mut();
+        let mut nbytes = 0;
         // SAFETY: live handles; it writes a buffer and its size when it succeeds.
         let status = unsafe {
             ucp.ucp_rkey_pack(
@@ -253,6 +267,7 @@ impl UcpMemory {
             )
         };
         check_status(ucp, status)?;
+
         // SAFETY: the buffer that was just made, of that size.
         let key = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), nbytes) }.to_vec();
         // SAFETY: made by `ucp_rkey_pack` and released once.
@@ -280,18 +295,20 @@ fn worker_variables(resources: &[(String, String)]) -> Vec<&'static CStr> {
             .iter()
             .any(|(name, _)| transports.contains(&&**name))
     };
-    // Both sizes are set, or neither if the user has set one of them to another value.
     let is_ours = |ours: &CStr| {
         let parts = ours.to_str().ok().and_then(|ours| ours.split_once('='));
         parts.is_some_and(|(name, value)| environment(name).is_none_or(|set| set == value))
     };
-    let sockets = has(&["tcp"]) && SOCKETS.into_iter().all(is_ours);
-    let shared_memory = has(&["posix", "sysv"]).then_some(SHARED_MEMORY);
-    SOCKETS
-        .into_iter()
-        .filter(|_| sockets)
-        .chain(shared_memory)
-        .collect()
+
+    let mut variables = Vec::new();
+    // Both sizes are set, or neither if the user has set one of them to another value.
+    if has(&["tcp"]) && SOCKETS.into_iter().all(is_ours) {
+        variables.extend(SOCKETS);
+    }
+    if has(&["posix", "sysv"]) {
+        variables.push(SHARED_MEMORY);
+    }
+    variables
 }
 
 #[cfg(test)]

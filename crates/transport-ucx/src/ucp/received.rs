@@ -31,22 +31,33 @@ impl ReceivedMessage<'_> {
     /// UCX has passed these parameters to a callback, and the result is not used after the
     /// callback.
     pub(crate) unsafe fn new<'a>(
-        (header, header_length): (*const c_void, usize),
-        (data, length): (*mut c_void, usize),
+        header: *const c_void,
+        header_length: usize,
+        data: *mut c_void,
+        length: usize,
         param: *const ucp_am_recv_param_t,
     ) -> ReceivedMessage<'a> {
         // SAFETY: UCX passes a valid pointer to a callback.
         let param = unsafe { &*param };
         let has = |attribute: u32| param.recv_attr & u64::from(attribute) != 0;
-        // SAFETY: UCX passes valid ranges, which the callback may use until it returns.
-        let here = |base, nbytes| unsafe { bytes(base, nbytes) };
+
+        // SAFETY: UCX passes a valid range, which the callback may use until it returns.
+        let header = unsafe { bytes(header, header_length) };
+        let data = if has(UCP_AM_RECV_ATTR_FLAG_RNDV) {
+            ReceivedData::There(data, length)
+        } else {
+            // SAFETY: without the flag, `data` is a valid range as the header is.
+            ReceivedData::Here(unsafe { bytes(data.cast_const(), length) })
+        };
+        let reply_to = if has(UCP_AM_RECV_ATTR_FIELD_REPLY_EP) {
+            Some(param.reply_ep)
+        } else {
+            None
+        };
         ReceivedMessage {
-            header: here(header, header_length),
-            data: match has(UCP_AM_RECV_ATTR_FLAG_RNDV) {
-                true => ReceivedData::There(data, length),
-                false => ReceivedData::Here(here(data.cast_const(), length)),
-            },
-            reply_to: has(UCP_AM_RECV_ATTR_FIELD_REPLY_EP).then_some(param.reply_ep),
+            header,
+            data,
+            reply_to,
         }
     }
 }
@@ -56,9 +67,9 @@ impl ReceivedMessage<'_> {
 /// # Safety
 /// `base` is valid for `nbytes` bytes as long as the result is used, unless there are none.
 unsafe fn bytes<'a>(base: *const c_void, nbytes: usize) -> &'a [u8] {
-    match nbytes {
-        0 => &[],
-        // SAFETY: `base` is valid for `nbytes` bytes while the result is used, by contract.
-        _ => unsafe { std::slice::from_raw_parts(base.cast(), nbytes) },
+    if nbytes == 0 {
+        return &[];
     }
+    // SAFETY: `base` is valid for `nbytes` bytes while the result is used, by contract.
+    unsafe { std::slice::from_raw_parts(base.cast(), nbytes) }
 }

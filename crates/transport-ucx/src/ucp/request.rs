@@ -37,6 +37,7 @@ impl UcpRequest {
 /// Converts the return value of a call that starts an operation. Returns `None` if the operation is
 /// complete.
 pub(crate) fn started(result: ucs_status_ptr_t) -> Result<Option<UcpRequest>, ucs_status_t> {
+    // UCX encodes an error as a small negative number in place of a pointer, as the kernel does.
     let error = result.addr() as isize;
     match NonNull::new(result) {
         Some(_) if (isize::from(UCS_ERR_LAST)..0).contains(&error) => Err(error as ucs_status_t),
@@ -86,15 +87,18 @@ pub(crate) fn check_status(ucp: &Ucp, status: ucs_status_t) -> Result<(), String
 /// Returns the text that `print` writes to a stream of the C library. Returns an empty text if
 /// there is no memory for a stream. No safe crate has `open_memstream`.
 pub(super) fn printed(print: impl FnOnce(*mut libc::FILE)) -> String {
-    let (mut text, mut nbytes): (*mut c_char, usize) = (null_mut(), 0);
+    let mut text: *mut c_char = null_mut();
+    let mut nbytes = 0;
     // SAFETY: both live until the stream is closed.
     let stream = unsafe { libc::open_memstream(&raw mut text, &raw mut nbytes) };
     if stream.is_null() {
         return String::new();
     }
+
     print(stream);
     // SAFETY: opened above and closed once.
     unsafe { libc::fclose(stream) };
+
     // SAFETY: the closed stream left that many bytes there.
     let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), nbytes) };
     let printed = String::from_utf8_lossy(bytes).into_owned();

@@ -28,11 +28,18 @@ fn atomics_of(printed: &str) -> Vec<(String, String)> {
     let line = printed
         .lines()
         .find_map(|line| line.split_once(" atomics: "));
-    let listed = line.map_or("", |(_, listed)| listed).split(", ");
-    let pairs = listed.filter_map(|entry| entry.trim().split_once(':')?.1.split_once('/'));
-    pairs
-        .map(|(transport, device)| (transport.to_owned(), device.to_owned()))
-        .collect()
+    let Some((_, listed)) = line else {
+        return Vec::new();
+    };
+
+    let mut atomics = Vec::new();
+    for entry in listed.split(", ") {
+        let resource = entry.trim().split_once(':').map(|(_, resource)| resource);
+        if let Some((transport, device)) = resource.and_then(|name| name.split_once('/')) {
+            atomics.push((transport.to_owned(), device.to_owned()));
+        }
+    }
+    atomics
 }
 
 /// A worker, used by one thread at a time.
@@ -58,7 +65,9 @@ impl Worker {
             thread_mode: UCS_THREAD_MODE_SERIALIZED,
             ..ucp_worker_params_t::default()
         };
-        let (ucp, mut handle) = (context.ucp, null_mut());
+
+        let ucp = context.ucp;
+        let mut handle = null_mut();
         // Each worker reads the variables; the program may have removed them.
         setting::set_defaults(&context.worker_variables);
         let status = at_free_port(context, || {
@@ -68,6 +77,7 @@ impl Worker {
         check_status(ucp, status).map_err(|why| {
             format!("UCX cannot make a worker: {why}; UCX_LOG_LEVEL=info shows its reasons")
         })?;
+
         let mut worker = Worker {
             context: Arc::clone(context),
             handle,
@@ -96,12 +106,14 @@ impl Worker {
 
     /// Returns the worker's address, which peers pass to [`connect`](Self::connect).
     pub(crate) fn address(&self) -> Result<Vec<u8>, String> {
-        let (mut address, mut nbytes) = (null_mut(), 0);
         let ucp = self.ucp();
+        let mut address = null_mut();
+        let mut nbytes = 0;
         // SAFETY: a live worker; it writes an address and its size when it succeeds.
         let status =
             unsafe { ucp.ucp_worker_get_address(self.handle, &raw mut address, &raw mut nbytes) };
         check_status(ucp, status)?;
+
         // SAFETY: the address that was just made, of that size.
         let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), nbytes) }.to_vec();
         // SAFETY: made by this worker and released once.
@@ -135,9 +147,8 @@ impl Worker {
     /// before those after it. UCX must have sent the earlier ones completely.
     pub(crate) fn fence(&self) -> Result<(), String> {
         // SAFETY: a live worker.
-        check_status(self.ucp(), unsafe {
-            self.ucp().ucp_worker_fence(self.handle)
-        })
+        let status = unsafe { self.ucp().ucp_worker_fence(self.handle) };
+        check_status(self.ucp(), status)
     }
 
     /// Registers `callback`, which UCX calls with `arg` for each message of a kind.
@@ -182,9 +193,10 @@ impl Worker {
         let mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS
             | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE
             | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-        let err_mode = match self.context.notices_failures {
-            true => UCP_ERR_HANDLING_MODE_PEER,
-            false => UCP_ERR_HANDLING_MODE_NONE,
+        let err_mode = if self.context.notices_failures {
+            UCP_ERR_HANDLING_MODE_PEER
+        } else {
+            UCP_ERR_HANDLING_MODE_NONE
         };
         let params = ucp_ep_params_t {
             field_mask: mask.into(),
@@ -193,6 +205,7 @@ impl Worker {
             err_handler: ucp_err_handler_t { cb: handler, arg },
             ..ucp_ep_params_t::default()
         };
+
         let mut handle = null_mut();
         // SAFETY: a live worker and an address that UCX made; the handler may be called with its
         // argument by contract.

@@ -29,6 +29,7 @@ impl UcxWire {
             attempts: Attempts::new(Instant::now()),
             tried: None,
         });
+
         let attempted = match connecting.tried.take() {
             Some((open, flush)) => self.check_attempt(open, flush),
             None if Instant::now() < connecting.attempts.next() => {
@@ -37,6 +38,7 @@ impl UcxWire {
             }
             None => self.attempt(shared, pe)?,
         };
+
         match attempted {
             Attempted::Connected(open) => {
                 let host = shared.peers.host_of(pe).unwrap_or_default();
@@ -59,6 +61,7 @@ impl UcxWire {
                 rushmem_system::log::debug!(peer = pe.0, "{why}: connects once more");
             }
         }
+
         self.routes[pe].connecting = Some(connecting);
         Ok(false)
     }
@@ -67,6 +70,7 @@ impl UcxWire {
     fn attempt(&mut self, shared: &SharedState, pe: Pe) -> Result<Attempted, Error> {
         let address = shared.peers.address(pe)?;
         let worker = connect::decode_address(pe, &address.of_provider)?;
+
         let open = match self.open_endpoint(&worker) {
             Ok(open) => open,
             Err(why) => return Ok(Attempted::Failed(why)),
@@ -75,6 +79,7 @@ impl UcxWire {
             // UCX would not report a failure, so there is nothing to wait for.
             return Ok(Attempted::Connected(open));
         }
+
         Ok(match open.endpoint.flush(self.ucp()) {
             Ok(Some(flush)) => self.check_attempt(open, flush),
             Ok(None) => Attempted::Connected(open),
@@ -105,6 +110,7 @@ impl UcxWire {
         let Some(status) = flush.status(ucp) else {
             return Attempted::Pending(open, flush);
         };
+
         flush.free(ucp);
         // If the flush was canceled, the connection has the cause, which UCX passed to its handler.
         match open.connection.broken().or(status.err()) {

@@ -55,6 +55,17 @@ impl LocalBuf {
             ..self
         }
     }
+
+    /// Returns the offset of the range in a range that contains it.
+    #[inline]
+    pub(crate) fn offset_in(self, whole: LocalBuf) -> Option<usize> {
+        let offset = self.base.addr().checked_sub(whole.base.addr())?;
+        let end = offset.checked_add(self.nbytes)?;
+        if end > whole.nbytes {
+            return None;
+        }
+        Some(offset)
+    }
 }
 
 /// Memory that an operation reads.
@@ -127,8 +138,10 @@ impl<Way> Buffer<Way> {
 
     #[inline]
     const fn of(range: LocalBuf) -> Buffer<Way> {
-        let way = PhantomData;
-        Buffer { range, way }
+        Buffer {
+            range,
+            way: PhantomData,
+        }
     }
 
     /// Returns the number of bytes.
@@ -183,6 +196,7 @@ impl Buffer<Source> {
         let LocalBuf { base, nbytes } = self.range.first(max_bytes);
         let start = bytes.len();
         bytes.reserve(nbytes);
+
         let to = bytes.as_mut_ptr().wrapping_add(start);
         // SAFETY: the operation, which is not over, may read its source; room for as many bytes was
         // reserved.

@@ -49,8 +49,10 @@ impl<N: Driver> NetworkTransport<N> {
             host: host_name(),
             of_provider: opened.address,
         };
+
         let progress = Progress::new(opened.network, opened.most_wires, opened.wires_limited_by);
         let progress = Arc::new(progress);
+
         Ok(NetworkTransport {
             thread: ServiceThread::start(opened.name, &progress)?,
             progress,
@@ -84,11 +86,14 @@ impl<N: Driver> Transport for NetworkTransport<N> {
         if nbytes == 0 {
             return Ok(Key(Vec::new()));
         }
-        let (network, memory) = (self.network(), LocalBuf { base, nbytes });
+
+        let network = self.network();
         let local = network.local();
-        let covered = match segment == Segment::Heap && self.caps.heap_in_blocks {
-            true => local.own_heap.begin(nbytes),
-            false => nbytes,
+        let memory = LocalBuf { base, nbytes };
+        let covered = if segment == Segment::Heap && self.caps.heap_in_blocks {
+            local.own_heap.begin(nbytes)
+        } else {
+            nbytes
         };
         // SAFETY: the memory is valid by contract until this transport is dropped, and with it the
         // network.
@@ -97,6 +102,7 @@ impl<N: Driver> Transport for NetworkTransport<N> {
         // SAFETY: the memory is valid by contract until this transport is dropped, which then
         // serves no peer.
         unsafe { local.segments.register(segment, memory, extra) }?;
+
         let published = Published {
             nbytes: nbytes as u64,
             covered: covered as u64,
@@ -149,9 +155,15 @@ impl<N: Driver> Transport for NetworkTransport<N> {
     ) -> Result<bool, Error> {
         let network = self.network();
         match network.sleep_in_wait(at_most, awaited, is_over) {
-            Woken::ByOthers => network.local().loss.check().map(|()| false),
+            Woken::ByOthers => {
+                network.local().loss.check()?;
+                Ok(false)
+            }
             Woken::ToPoll => self.progress.poll(),
-            Woken::ByEvent => self.progress.poll().map(|_| true),
+            Woken::ByEvent => {
+                self.progress.poll()?;
+                Ok(true)
+            }
         }
     }
 

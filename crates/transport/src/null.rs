@@ -74,15 +74,14 @@ impl Transport for Null {
     }
 
     fn endpoint(&self, _: EndpointUser) -> Result<Box<dyn Endpoint>, Error> {
-        match self
+        let left = self
             .endpoints
-            .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1))
-        {
-            Ok(_) => Ok(Box::new(Nowhere)),
-            Err(_) => Err(Error::Unavailable(
-                "the network has no more endpoints".into(),
-            )),
+            .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        if left.is_err() {
+            let why = "the network has no more endpoints";
+            return Err(Error::Unavailable(why.to_owned()));
         }
+        Ok(Box::new(Nowhere))
     }
 
     fn progress(&self) -> Result<bool, Error> {

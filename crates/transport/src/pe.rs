@@ -69,14 +69,20 @@ impl<T: Default> PeMap<T> {
     #[inline]
     pub fn get(&self, pe: Pe) -> Option<&T> {
         let index = *self.indices.get(pe.index())?;
-        (index != 0).then(|| &self.entries[index as usize].1)
+        if index == 0 {
+            return None;
+        }
+        Some(&self.entries[index as usize].1)
     }
 
     /// Returns the mutable entry of a PE, if there is one.
     #[inline]
     pub fn get_mut(&mut self, pe: Pe) -> Option<&mut T> {
         let index = *self.indices.get(pe.index())?;
-        (index != 0).then(|| &mut self.entries[index as usize].1)
+        if index == 0 {
+            return None;
+        }
+        Some(&mut self.entries[index as usize].1)
     }
 
     /// Returns the entry of a PE. Calls `make` for it if there is none.

@@ -63,6 +63,7 @@ impl Published {
         if bytes.is_empty() {
             return Ok(None);
         }
+
         let published = decode(SEGMENT_KEY, bytes).map_err(not_connected(pe))?;
         let (nbytes, covered, key) = published;
         if covered > nbytes {
@@ -120,12 +121,12 @@ impl<P, K> Peer<P, K> {
         of_provider: P,
         segments: [PeerSegment<K>; Segment::COUNT],
     ) -> Result<Peer<P, K>, Error> {
-        let PeerSegment {
-            nbytes, covered, ..
-        } = segments[Segment::Heap as usize];
-        let blocks = match covered == nbytes {
-            true => HeapBlocks::default(),
-            false => HeapBlocks::after(covered).ok_or_else(|| Error::damaged(pe, "key"))?,
+        let heap = &segments[Segment::Heap as usize];
+        // A key that does not cover the whole heap is that of its first block.
+        let blocks = if heap.covered == heap.nbytes {
+            HeapBlocks::default()
+        } else {
+            HeapBlocks::after(heap.covered).ok_or_else(|| Error::damaged(pe, "key"))?
         };
         Ok(Peer {
             of_provider,
@@ -157,10 +158,17 @@ impl<P, K> Peer<P, K> {
     #[cold]
     #[inline(never)]
     fn key_of_block(&self, at: RemoteAddr, end: u64) -> Option<&K> {
+        if at.segment != Segment::Heap {
+            return None;
+        }
+
         let block = self.blocks.block(at.offset);
+        // The last block may end beyond the heap.
         let last = block.end.min(self.nbytes(Segment::Heap));
-        let is_covered = at.segment == Segment::Heap && end <= last;
-        self.blocks.get(block).filter(|_| is_covered)
+        if end > last {
+            return None;
+        }
+        self.blocks.get(block)
     }
 
     /// Returns how many bytes from an address within a segment on one key covers, or the block of
@@ -176,13 +184,15 @@ impl<P, K> Peer<P, K> {
 
     /// Returns a segment that has a byte, and its key, if there is one.
     pub fn any_memory(&self) -> Option<(Segment, &K)> {
-        Segment::ALL.into_iter().find_map(|segment| {
+        for segment in Segment::ALL {
             let of = &self.segments[segment as usize];
-            of.key
-                .as_ref()
-                .filter(|_| of.covered > 0)
-                .map(|key| (segment, key))
-        })
+            if let Some(key) = &of.key
+                && of.covered > 0
+            {
+                return Some((segment, key));
+            }
+        }
+        None
     }
 }
 
@@ -260,6 +270,8 @@ impl<P: Send + Sync, K: Send + Sync> Peers<P, K> {
         if let Some(peer) = self.known(pe) {
             return Ok(peer);
         }
+
+        // Two steps, so that a PE whose record is damaged is tried again at the next call.
         let made = make(self.record(pe)?)?;
         rushmem_system::log::debug!(peer = pe.0, "a peer is used for the first time");
         let entry = self.entries.get_or_insert_with(pe, || made);
@@ -300,10 +312,10 @@ fn beyond(pe: Pe, at: RemoteAddr, nbytes: usize, segment_bytes: u64) -> Error {
 /// [`Error::Invalid`] when it is not.
 #[inline]
 pub fn check_aligned(pe: Pe, at: RemoteAddr, width: AmoWidth) -> Result<(), Error> {
-    match at.offset.is_multiple_of(width.nbytes() as u64) {
-        true => Ok(()),
-        false => Err(misaligned(pe, at, width)),
+    if !at.offset.is_multiple_of(width.nbytes() as u64) {
+        return Err(misaligned(pe, at, width));
     }
+    Ok(())
 }
 
 #[cold]

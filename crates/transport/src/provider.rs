@@ -430,11 +430,10 @@ pub struct Diagnosis {
 impl Diagnosis {
     /// Returns a diagnosis without a remedy.
     pub fn new(name: impl Into<String>, verdict: Verdict, reason: impl Into<String>) -> Diagnosis {
-        let (name, reason) = (name.into(), reason.into());
         Diagnosis {
-            name,
+            name: name.into(),
             verdict,
-            reason,
+            reason: reason.into(),
             remedy: None,
             is_for_many_pairs: false,
         }
@@ -463,9 +462,10 @@ impl fmt::Display for Verdict {
 impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.reason)?;
-        self.remedy
-            .as_ref()
-            .map_or(Ok(()), |remedy| write!(f, "; {remedy}"))
+        if let Some(remedy) = &self.remedy {
+            write!(f, "; {remedy}")?;
+        }
+        Ok(())
     }
 }
 

@@ -64,7 +64,10 @@ impl<T> Segments<T> {
     pub fn bytes(&self, at: RemoteAddr, nbytes: usize) -> Option<LocalBuf> {
         let memory = self.0[at.segment as usize].get()?.memory;
         let end = at.offset.checked_add(nbytes as u64)?;
-        (end <= memory.nbytes as u64).then(|| memory.skip(at.offset as usize).first(nbytes))
+        if end > memory.nbytes as u64 {
+            return None;
+        }
+        Some(memory.skip(at.offset as usize).first(nbytes))
     }
 
     /// Returns the `nbytes` bytes at an address as the source of an operation; `None` if they do
@@ -82,22 +85,25 @@ impl<T> Segments<T> {
     #[inline]
     pub fn word(&self, at: RemoteAddr, width: AmoWidth) -> Option<*mut u8> {
         let word = self.bytes(at, width.nbytes())?.base;
-        word.addr().is_multiple_of(width.nbytes()).then_some(word)
+        if !word.addr().is_multiple_of(width.nbytes()) {
+            return None;
+        }
+        Some(word)
     }
 
     /// Returns the symmetric address of local memory and the provider's data on its segment, if the
     /// memory is part of a segment.
     pub fn holding(&self, memory: LocalBuf) -> Option<(RemoteAddr, &T)> {
-        Segment::ALL.into_iter().find_map(|segment| {
-            let of = self.0[segment as usize].get()?;
-            let offset = memory.base.addr().checked_sub(of.memory.base.addr())?;
-            let end = offset.checked_add(memory.nbytes)?;
-            let at = RemoteAddr {
-                segment,
-                offset: offset as u64,
+        for segment in Segment::ALL {
+            let Some(of) = self.0[segment as usize].get() else {
+                continue;
             };
-            (end <= of.memory.nbytes).then_some((at, &of.extra))
-        })
+            if let Some(offset) = memory.offset_in(of.memory) {
+                let offset = offset as u64;
+                return Some((RemoteAddr { segment, offset }, &of.extra));
+            }
+        }
+        None
     }
 
     /// Writes bytes with release order, that is, after all earlier writes of this thread. Returns
@@ -107,6 +113,7 @@ impl<T> Segments<T> {
         let Some(to) = self.bytes(dest, bytes.len()) else {
             return false;
         };
+
         fence(Ordering::Release);
         // SAFETY: a slice is valid for reads, and the destination lies within a segment.
         unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, bytes.as_ptr(), bytes.len()) };
@@ -117,9 +124,13 @@ impl<T> Segments<T> {
     /// segment.
     #[inline]
     pub fn append_to(&self, bytes: &mut Vec<u8>, source: RemoteAddr, nbytes: usize) -> bool {
-        let from = self.source(source, nbytes);
-        from.inspect(|from| from.append_to::<mem::AtomicLoads>(bytes))
-            .is_some()
+        match self.source(source, nbytes) {
+            Some(from) => {
+                from.append_to::<mem::AtomicLoads>(bytes);
+                true
+            }
+            None => false,
+        }
     }
 
     /// Carries out an atomic operation by this CPU, after all earlier writes of this thread.
@@ -135,6 +146,7 @@ impl<T> Segments<T> {
             condition,
         } = request;
         let word = self.word(dest, width)?;
+
         fence(Ordering::Release);
         // SAFETY: within a segment, and aligned.
         Some(unsafe { mem::apply(op, width, word, operand, condition) })

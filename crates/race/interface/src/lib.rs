@@ -172,6 +172,7 @@ impl ByteBlocks {
         if self.total() == 0 || other.total() == 0 {
             return false;
         }
+
         let mut i = 0;
         while i < self.n {
             let addr = self.addr + i * self.stride;
@@ -186,12 +187,16 @@ impl ByteBlocks {
     /// Returns true if a byte of the blocks is one of the `nbytes` bytes at `addr`.
     const fn overlaps_range(self, addr: usize, nbytes: usize) -> bool {
         let end_of_first = self.addr + self.nbytes;
-        let before = match addr < end_of_first {
-            true => 0,
-            // The blocks that end at `addr` or before.
-            false => (addr - end_of_first) / self.stride + 1,
+        // The number of blocks that end at `addr` or before.
+        let before = if addr < end_of_first {
+            0
+        } else {
+            (addr - end_of_first) / self.stride + 1
         };
-        before < self.n && self.addr + before * self.stride < addr + nbytes
+        if before >= self.n {
+            return false;
+        }
+        self.addr + before * self.stride < addr + nbytes
     }
 }
 

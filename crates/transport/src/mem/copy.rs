@@ -44,7 +44,8 @@ unsafe fn copy_word<L: Loads, W: Element + Opaque>(dest: *mut u8, source: *const
 /// As [`copy_elements`] with one element; [`is_by_words`] holds for both addresses.
 #[inline(always)]
 unsafe fn copy_by_words<L: Loads, T: Element>(dest: *mut T, source: *const T) {
-    let (dest, source) = (dest.cast::<u8>(), source.cast::<u8>());
+    let dest = dest.cast::<u8>();
+    let source = source.cast::<u8>();
     match size_of::<T>() {
         // SAFETY: one element of this size, valid by contract.
         1 => unsafe { copy_word::<L, u8>(dest, source) },
@@ -139,11 +140,12 @@ pub unsafe fn copy_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usi
 unsafe fn copy_released<L: Loads>(dest: *mut u8, source: *const u8) {
     let mut word = 0u64;
     let copied = (&raw mut word).cast();
-    match is_by_words::<u64>(source.addr()) {
+    if is_by_words::<u64>(source.addr()) {
         // SAFETY: an aligned word, valid for reads by contract; the variable is another one.
-        true => unsafe { copy_word::<L, u64>(copied, source) },
+        unsafe { copy_word::<L, u64>(copied, source) }
+    } else {
         // SAFETY: the same for a word that is not aligned.
-        false => unsafe { foreign_copy(copied, source, WORD) },
+        unsafe { foreign_copy(copied, source, WORD) }
     }
     // SAFETY: an aligned word, valid for writes by contract, which peers access atomically.
     unsafe { AtomicU64::from_ptr(dest.cast()) }.store(word, Release);
@@ -192,14 +194,15 @@ unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
         // SAFETY: both sides are valid for `nbytes` bytes, by contract.
         return unsafe { foreign_copy(dest, source, nbytes) };
     }
-    let (before, after) = cut(
-        if L::ATOMIC {
-            source.addr()
-        } else {
-            dest.addr()
-        },
-        nbytes,
-    );
+
+    // Where the two sides are aligned differently, the words of one of them are copied whole.
+    let aligned = if L::ATOMIC {
+        source.addr()
+    } else {
+        dest.addr()
+    };
+    let (before, after) = cut(aligned, nbytes);
+
     let mut at = 0;
     macro_rules! word_of {
         ($bytes:ident, $word:ty) => {
@@ -210,16 +213,20 @@ unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
             }
         };
     }
+
     word_of!(before, u8);
     word_of!(before, u16);
     word_of!(before, u32);
     debug_assert_eq!(at, before, "the start of the long part");
+
     at = nbytes - after;
     word_of!(after, u32);
     word_of!(after, u16);
     word_of!(after, u8);
     debug_assert_eq!(at, nbytes, "the end of the run");
-    let (to, from) = (dest.wrapping_add(before), source.wrapping_add(before));
+
+    let to = dest.wrapping_add(before);
+    let from = source.wrapping_add(before);
     let nbytes = nbytes - before - after;
     if nbytes > WORDWISE {
         // SAFETY: within the run, valid by contract.
@@ -245,8 +252,10 @@ pub unsafe fn copy_strided<L: Loads, T: Element>(
     bsize: usize,
     nblocks: usize,
 ) {
-    let (mut to, mut from) = (dest, source);
+    let mut to = dest;
+    let mut from = source;
     let by_words = bsize == 1 && is_by_words::<T>(dest.addr() | source.addr());
+    // Two words at a time take one block of instructions: see `copy_pair_opaque`.
     let pairs = if by_words { nblocks / 2 } else { 0 };
     for _ in 0..pairs {
         // SAFETY: two blocks, valid by contract.
@@ -254,6 +263,8 @@ pub unsafe fn copy_strided<L: Loads, T: Element>(
         to = to.wrapping_offset(dst.wrapping_mul(2));
         from = from.wrapping_offset(sst.wrapping_mul(2));
     }
+
+    // What is left: one word at most, or all blocks.
     for _ in 2 * pairs..nblocks {
         // SAFETY: a block on each side, valid by contract.
         unsafe { copy_elements::<L, T>(to, from, bsize) }
@@ -271,7 +282,8 @@ unsafe fn copy_pair<L: Loads, T: Element>(dest: *mut T, source: *const T, dst: i
     let bytes = |elements: isize| elements * size_of::<T>() as isize;
     macro_rules! words {
         ($word:ty) => {{
-            let (dest, source) = (dest.cast::<$word>(), source.cast::<$word>());
+            let dest = dest.cast::<$word>();
+            let source = source.cast::<$word>();
             // SAFETY: elements of this size, valid by contract.
             unsafe { <$word>::copy_pair_opaque(dest, source, bytes(dst), bytes(sst)) }
         }};
@@ -284,7 +296,9 @@ unsafe fn copy_pair<L: Loads, T: Element>(dest: *mut T, source: *const T, dst: i
         _ => {
             // SAFETY: the first block on each side, valid and accessed by words, by contract.
             unsafe { copy_by_words::<L, T>(dest, source) };
-            let (to, from) = (dest.wrapping_offset(dst), source.wrapping_offset(sst));
+
+            let to = dest.wrapping_offset(dst);
+            let from = source.wrapping_offset(sst);
             // SAFETY: the same contract; elements are as far aligned as the first one.
             unsafe { copy_by_words::<L, T>(to, from) }
         }

@@ -67,7 +67,7 @@ pub unsafe fn load<T: Element>(source: *const T) -> T {
     unsafe { load_by::<AtomicLoads, T>(source) }
 }
 
-/// Works as [`load`], by the loads of `L`.
+/// Reads one element by the loads of `L`; untorn as by [`load`].
 ///
 /// # Safety
 /// `source` is valid for reads of a `T`, as `L` says; a peer may have written it.
@@ -86,6 +86,7 @@ pub(super) unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
             unsafe { std::mem::transmute_copy(&word) }
         }};
     }
+
     match size_of::<T>() {
         1 => word!(u8, AtomicU8),
         2 if source.addr().is_multiple_of(2) => word!(u16, AtomicU16),
@@ -157,6 +158,7 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
             unsafe { <$atomic>::from_ptr(dest.cast()) }.store(word, Relaxed);
         }};
     }
+
     match size_of::<T>() {
         1 => word!(AtomicU8),
         2 if dest.addr().is_multiple_of(2) => word!(AtomicU16),
@@ -197,6 +199,7 @@ pub(super) unsafe fn load_opaque<T: Element>(source: *const T) -> T {
             unsafe { std::mem::transmute_copy(&word) }
         }};
     }
+
     match size_of::<T>() {
         1 if ANY_ALIGNMENT => word!(u8),
         2 if ANY_ALIGNMENT => word!(u16),
@@ -222,6 +225,7 @@ pub(super) unsafe fn store_opaque<T: Element>(dest: *mut T, value: T) {
             unsafe { <$word>::store_opaque(dest.cast(), word) }
         }};
     }
+
     match size_of::<T>() {
         1 if ANY_ALIGNMENT => word!(u8),
         2 if ANY_ALIGNMENT => word!(u16),

@@ -33,19 +33,22 @@ impl Directory {
     /// # Panics
     /// When they would exceed 4 GiB.
     pub fn encode<'a>(all: impl ExactSizeIterator<Item = PeRecord<'a>>) -> Vec<u8> {
-        let number = |n: usize| {
-            u32::try_from(n)
-                .expect("records are below 4 GiB")
-                .to_le_bytes()
-        };
         let records = (1 + all.len()) * NUMBER;
-        let mut bytes = number(all.len()).to_vec();
+        let mut bytes = encode_number(all.len()).to_vec();
         bytes.resize(records, 0);
-        for (pe, PeRecord { address, keys }) in all.enumerate() {
-            let parts = || [address].into_iter().chain(keys);
-            parts().for_each(|part| bytes.extend(number(part.len())));
-            parts().for_each(|part| bytes.extend(part));
-            let end = number(bytes.len() - records);
+
+        for (pe, record) in all.enumerate() {
+            bytes.extend(encode_number(record.address.len()));
+            for key in record.keys {
+                bytes.extend(encode_number(key.len()));
+            }
+
+            bytes.extend(record.address);
+            for key in record.keys {
+                bytes.extend(key);
+            }
+
+            let end = encode_number(bytes.len() - records);
             bytes[(1 + pe) * NUMBER..][..NUMBER].copy_from_slice(&end);
         }
         bytes
@@ -70,6 +73,8 @@ impl Directory {
         if pe.index() >= n_pes {
             return None;
         }
+
+        // A record begins where the one before it ends.
         let start = if pe.index() == 0 {
             0
         } else {
@@ -77,12 +82,14 @@ impl Directory {
         };
         let end = number(bytes, 1 + pe.index())?;
         let record = bytes.get((1 + n_pes) * NUMBER..)?.get(start..end)?;
+
         let mut at = PARTS * NUMBER;
         let mut part = |which| {
             let part = record.get(at..)?.get(..number(record, which)?)?;
             at += part.len();
             Some(part)
         };
+
         let mut parts = PeRecord {
             address: part(0)?,
             ..PeRecord::default()
@@ -92,6 +99,12 @@ impl Directory {
         }
         Some(parts)
     }
+}
+
+fn encode_number(n: usize) -> [u8; NUMBER] {
+    u32::try_from(n)
+        .expect("records are below 4 GiB")
+        .to_le_bytes()
 }
 
 /// Returns the number at index `which` of the numbers at the start of these bytes.

@@ -47,15 +47,20 @@ impl Loss {
     #[cold]
     #[inline(never)]
     fn check_again(&self) -> Result<(), Error> {
-        self.first.get().map_or(Ok(()), |error| Err(error.clone()))
+        match self.first.get() {
+            None => Ok(()),
+            Some(error) => Err(error.clone()),
+        }
     }
 
     /// Reports the loss of a PE, to which the connection broke for the reason `why`. `host` is the
     /// host of that PE, if it is known. Returns the first loss, which may be another one.
     pub fn of_peer(&self, pe: Pe, host: Option<&str>, why: &str) -> Error {
-        let (me, own, host) = (self.me, &self.own_host, host.unwrap_or("an unknown host"));
+        let me = self.me;
+        let own_host = &self.own_host;
+        let host = host.unwrap_or("an unknown host");
         let text = format!(
-            "PE {pe} was lost: the connection from PE {me} on {own} to PE {pe} on {host} broke: {why}"
+            "PE {pe} was lost: the connection from PE {me} on {own_host} to PE {pe} on {host} broke: {why}"
         );
         self.end(Error::Lost(pe, text))
     }
@@ -69,26 +74,24 @@ impl Loss {
         host_of: impl FnOnce(Pe) -> Option<String>,
     ) -> Error {
         let RefusedMessage { from, why } = message;
-        match from.and_then(|pe| host_of(pe).map(|host| (pe, host))) {
-            Some((pe, host)) => self.of_peer(
-                pe,
-                Some(&host),
-                &format!("{why}; see what PE {pe} said last"),
-            ),
-            None => self.of_self(&format!(
-                "a message came that names no PE of this job: {why}"
-            )),
+        if let Some(pe) = *from
+            && let Some(host) = host_of(pe)
+        {
+            let why = format!("{why}; see what PE {pe} said last");
+            return self.of_peer(pe, Some(&host), &why);
         }
+        self.of_self(&format!(
+            "a message came that names no PE of this job: {why}"
+        ))
     }
 
     /// Reports that this PE cannot use its network. Returns the first loss, which may be another
     /// one.
     pub fn of_self(&self, why: &str) -> Error {
-        let (me, own) = (self.me, &self.own_host);
-        self.end(Error::Lost(
-            me,
-            format!("PE {me} on {own} cannot use its network: {why}"),
-        ))
+        let me = self.me;
+        let own_host = &self.own_host;
+        let text = format!("PE {me} on {own_host} cannot use its network: {why}");
+        self.end(Error::Lost(me, text))
     }
 
     /// Records that this PE leaves the job. No loss is reported to the host from now on. A
@@ -103,11 +106,12 @@ impl Loss {
             is_first = true;
             error
         });
+
         if is_first {
             rushmem_system::log::debug!("the network fails from now on: {first}");
-        }
-        if is_first && !self.leaving.load(Ordering::Acquire) {
-            self.host.lost(first);
+            if !self.leaving.load(Ordering::Acquire) {
+                self.host.lost(first);
+            }
         }
         first.clone()
     }

@@ -178,6 +178,7 @@ impl Backoff {
             self.renew();
             return Pause::Spin;
         }
+
         self.polls += 1;
         if self.polls < self.polls_per_yield && self.spins() {
             std::hint::spin_loop();
@@ -199,9 +200,11 @@ impl Backoff {
             });
             return Pause::Sleep;
         }
+
         let since = *self.since.get_or_insert_with(Instant::now);
         let stays = self.is_oversubscribed || self.sharing == CpuSharing::Waiting;
         self.share_cpu(cpu_sharing::yield_now(stays));
+
         self.polls = 0;
         self.yields += 1;
         self.sleeps = if self.is_oversubscribed {

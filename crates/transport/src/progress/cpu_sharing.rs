@@ -77,6 +77,8 @@ impl Memory {
         let is_again = now < self.until.load(Ordering::Relaxed) + last;
         let lasting = Duration::from_nanos(if is_again { 2 * last } else { 0 });
         let lasting = lasting.clamp(MEMORY, longest).as_nanos() as u64;
+
+        // Threads may do this at once, each with a valid period; either may stay.
         self.lasting.store(lasting, Ordering::Relaxed);
         self.until.store(now + lasting, Ordering::Relaxed);
     }
@@ -119,7 +121,8 @@ pub fn set_pes_per_cpu(n: u32) {
 
 /// Returns the shortest time of a yield that shows a thread that computes.
 fn long_yield() -> Duration {
-    let [threads, pes] = [&N_WAITING, &PES_PER_CPU].map(|n| n.load(Ordering::Relaxed).max(1));
+    let threads = N_WAITING.load(Ordering::Relaxed).max(1);
+    let pes = PES_PER_CPU.load(Ordering::Relaxed).max(1);
     LONG_YIELD * threads.saturating_mul(pes)
 }
 
@@ -147,6 +150,7 @@ pub fn yield_now(oversubscribed: bool) -> CpuSharing {
     let after = now();
     // The results of unit tests must not depend on the load of the machine.
     let took = Duration::from_nanos(if cfg!(test) { 0 } else { after - before });
+
     let is_to_another = took > YIELD_TO_ANOTHER;
     let was_to_another = WAS_TO_ANOTHER.swap(is_to_another, Ordering::Relaxed);
     if took > long_yield() {
@@ -154,6 +158,7 @@ pub fn yield_now(oversubscribed: bool) -> CpuSharing {
         CpuSharing::Computing
     } else if !oversubscribed && took > PEER_POLLED && after > STAYS_UNTIL.load(Ordering::Relaxed) {
         STAYS_UNTIL.store(after + MOVE_INTERVAL.as_nanos() as u64, Ordering::Relaxed);
+        // The shortest sleep: the kernel chooses a CPU when the thread wakes.
         thread::sleep(Duration::from_nanos(1));
         CpuSharing::Alone
     } else if is_to_another && was_to_another {

@@ -77,6 +77,7 @@ impl Sleeper {
 
     fn wake(&self) {
         self.woken.store(1, Ordering::Release);
+        // This fails only for an invalid address. Without a thread that waits, it does nothing.
         let _ = futex::wake(&self.woken, futex::Flags::PRIVATE, 1);
     }
 }
@@ -102,14 +103,12 @@ pub(super) struct Events {
 
 impl Events {
     pub(super) fn new() -> io::Result<Events> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         Ok(Events {
             count: AtomicU64::new(0),
             n_sleepers: AtomicUsize::new(0),
             sleepers: Mutex::default(),
-            bell: made_by(
-                "eventfd2",
-                eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK),
-            )?,
+            bell: made_by("eventfd2", bell)?,
         })
     }
 
@@ -122,18 +121,23 @@ impl Events {
     /// Wakes the threads whose awaited words have changed, and those without words if there was an
     /// event since they began to sleep.
     pub(super) fn wake_concerned(&self) {
-        // Either this thread sees that another one sleeps, or that one sees what has changed.
+        // The change that the caller makes visible comes before the fence. A thread that sleeps
+        // counts itself before it looks at its words. So either this thread sees that one, or that
+        // one sees the change, and does not sleep.
         fence(Ordering::SeqCst);
         if !self.any_sleeping() {
             return;
         }
+
         let mut sleepers = lock(&self.sleepers);
         let count = self.count.load(Ordering::SeqCst);
         let watcher = sleepers.watcher.as_ref();
         if !sleepers.is_rung && watcher.is_some_and(|watcher| watcher.is_concerned(count)) {
             sleepers.is_rung = true;
+            // The bell can be full only if it rings already.
             let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
         }
+
         sleepers.followers.retain(|follower| {
             let is_concerned = follower.is_concerned(count);
             if is_concerned {
@@ -170,15 +174,20 @@ impl Events {
         awaited: &[AwaitedWord],
         at_most: Duration,
     ) -> bool {
+        // An event since this thread last returned from here ends the sleep at once: the thread has
+        // not looked since then. Others are past.
         let seen = SEEN.replace(self.count.load(Ordering::SeqCst));
         let own = Sleeper {
             awaited: awaited.to_vec(),
             seen,
             woken: Arc::default(),
         };
+
+        // Counted before `sleep_as` looks for changes: see `wake_concerned`.
         self.n_sleepers.fetch_add(1, Ordering::SeqCst);
         let is_ready = self.sleep_as(&own, on, Instant::now() + at_most);
         self.n_sleepers.fetch_sub(1, Ordering::SeqCst);
+
         SEEN.set(self.count.load(Ordering::SeqCst));
         is_ready
     }
@@ -187,9 +196,12 @@ impl Events {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let mut sleepers = lock(&self.sleepers);
+            // Under the lock, under which other threads wake sleepers: a change after this look
+            // finds this thread in the list.
             if left.is_zero() || own.is_concerned(self.count.load(Ordering::SeqCst)) {
                 return false;
             }
+
             match on {
                 SleepOn::Shared(fds) | SleepOn::Own(fds) if sleepers.watcher.is_none() => {
                     sleepers.watcher = Some(own.clone());
@@ -202,12 +214,15 @@ impl Events {
                     return sleep_on(fds, None, left.min(SLEEP_AMONG_THREADS));
                 }
                 SleepOn::Shared(_) => {
+                    // Relaxed: only a thread that finds it in the list, under the lock, wakes it.
                     own.woken.store(0, Ordering::Relaxed);
                     sleepers.followers.push(own.clone());
                     drop(sleepers);
                     // The wait may end early; then the thread follows again, or watches.
                     let flags = futex::Flags::PRIVATE;
                     let _ = futex::wait(&own.woken, flags, 0, Some(&timespec(left)));
+                    // The thread that has woken this one has also taken it from the list; a
+                    // timeout or a signal has not.
                     let followers = &mut lock(&self.sleepers).followers;
                     followers.retain(|other| !Arc::ptr_eq(&other.woken, &own.woken));
                 }
@@ -218,9 +233,11 @@ impl Events {
     /// Sleeps until a descriptor is ready or the bell was rung.
     fn watch(&self, fds: &[BorrowedFd<'_>], at_most: Duration) -> bool {
         let is_ready = sleep_on(fds, Some(&self.bell), at_most);
+
         let mut sleepers = lock(&self.sleepers);
         sleepers.watcher = None;
         if std::mem::take(&mut sleepers.is_rung) {
+            // The bell is read under the lock, so that it rings for one watcher only.
             let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         }
         is_ready
@@ -230,15 +247,19 @@ impl Events {
 /// Sleeps until a descriptor or the bell is ready, for `at_most` at the longest. Returns true if a
 /// descriptor is ready.
 fn sleep_on(fds: &[BorrowedFd<'_>], bell: Option<&OwnedFd>, at_most: Duration) -> bool {
-    let fds = fds
-        .iter()
-        .map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-    let bell = bell.map(|bell| PollFd::new(bell, PollFlags::IN));
-    let is_bell_first = bell.is_some();
-    let mut all: Vec<PollFd<'_>> = bell.into_iter().chain(fds).collect();
-    // A signal also ends the sleep.
-    let n = poll(&mut all, Some(&timespec(at_most))).unwrap_or(0);
-    n > usize::from(is_bell_first && n > 0 && !all[0].revents().is_empty())
+    let mut all: Vec<PollFd<'_>> = Vec::with_capacity(fds.len() + 1);
+    for &fd in fds {
+        all.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    }
+    if let Some(bell) = bell {
+        all.push(PollFd::new(bell, PollFlags::IN));
+    }
+
+    // A signal also ends the sleep; then nothing is ready.
+    if poll(&mut all, Some(&timespec(at_most))).is_err() {
+        return false;
+    }
+    all[..fds.len()].iter().any(|fd| !fd.revents().is_empty())
 }
 
 #[cfg(test)]

@@ -34,8 +34,10 @@ impl<T> FlushList<T> {
     pub fn add(&self, entry: T) {
         let mut list = lock(&self.list);
         list.push(entry);
-        self.n
-            .store(self.n.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        // Relaxed, as all accesses to the number: the lock orders the entries. A thread that misses
+        // an entry just added leaves it to the flush that the call then requests.
+        let n = self.n.load(Ordering::Relaxed);
+        self.n.store(n + 1, Ordering::Relaxed);
     }
 
     /// Returns true if there are no entries, and no thread is finishing one.
@@ -51,12 +53,15 @@ impl<T> FlushList<T> {
         if self.is_empty() {
             return 0;
         }
+
         let mut entries = std::mem::take(&mut *lock(&self.list));
         let n_taken = entries.len();
         entries.retain_mut(keep);
         let n_finished = n_taken - entries.len();
+
         let mut list = lock(&self.list);
-        // The older list has the room that was needed so far.
+        // The list that was taken has room for as many entries as there were, so it is the one that
+        // stays.
         entries.append(&mut list);
         *list = entries;
         let n = self.n.load(Ordering::Relaxed) - n_finished;
@@ -75,7 +80,10 @@ impl<T> FlushList<T> {
     /// them. Calls `what` under the lock.
     pub fn map<U>(&self, what: impl FnMut(&T) -> U) -> Option<Vec<U>> {
         let list = lock(&self.list);
-        (!self.is_partial(&list)).then(|| list.iter().map(what).collect())
+        if self.is_partial(&list) {
+            return None;
+        }
+        Some(list.iter().map(what).collect())
     }
 
     /// Returns true if another thread is finishing some entries, which the locked list lacks.

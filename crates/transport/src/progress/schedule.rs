@@ -61,11 +61,13 @@ impl Schedule {
         let WaitingThreads {
             polls, sleep, wait, ..
         } = others;
+
         self.unpolled_turns = if polls > 0 {
             0
         } else {
             self.unpolled_turns + 1
         };
+
         // Other threads count as polling if they polled since the last turn, or sleep on the
         // network. A thread in a wait or a long call also counts as polling until it has not polled
         // for `max_unpolled` turns.
@@ -78,12 +80,14 @@ impl Schedule {
             self.unpolled_turns = 0;
             return Step::Poll;
         }
+
         // A thread that transfers much data polls rarely, so count it as polling often.
         let polls = if wait && !sleep { u64::MAX } else { polls };
         self.lengthen(WaitingThreads { polls, ..others });
         self.time = self.time.min(longest());
-        let flushes = sleep && self.limits.flushes_beside_sleepers;
-        if flushes {
+
+        // Beside threads that poll, nothing needs a flush: they poll what calls left unfinished.
+        if sleep && self.limits.flushes_beside_sleepers {
             Step::Flush(self.time)
         } else {
             Step::Sleep(self.time)
@@ -102,23 +106,23 @@ impl Schedule {
             sleep,
             ..
         } = others;
-        let &WaitLimits {
-            often,
-            often_oversubscribed,
-            min_polls,
-            ..
-        } = self.limits;
+        let limits = self.limits;
         let (often, min_polls) = if self.oversubscribed {
-            (often_oversubscribed, 1)
+            (limits.often_oversubscribed, 1)
         } else {
-            (often, min_polls)
+            (limits.often, limits.min_polls)
         };
+
+        // The polls would have lasted for this time at the lowest frequency that counts as often.
         let polled = often.saturating_mul(u32::try_from(polls).unwrap_or(u32::MAX));
         let polls_often = polls >= min_polls && polled >= self.time;
-        self.time = match sleep {
-            true if polls == 0 => unpolled.max(WaitLimits::LONGEST).min(self.time * 2),
-            false if !polls_often => FLUSH_DELAY,
-            _ => WaitLimits::LONGEST.min(self.time * 2),
+        let longer = self.time * 2;
+        self.time = if sleep && polls == 0 {
+            unpolled.max(WaitLimits::LONGEST).min(longer)
+        } else if sleep || polls_often {
+            WaitLimits::LONGEST.min(longer)
+        } else {
+            FLUSH_DELAY
         };
     }
 }

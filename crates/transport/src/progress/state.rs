@@ -116,6 +116,7 @@ impl ProgressState {
         self.stop_watching();
         self.waits.fetch_sub(1, Ordering::Relaxed);
         self.leave_wait();
+
         if backoff.has_slept_for_long() {
             self.stop_polling();
         }
@@ -273,6 +274,7 @@ impl ProgressState {
             .map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let timer = PollFd::new(&self.timer, PollFlags::IN);
         let mut fds: Vec<PollFd<'_>> = [timer].into_iter().chain(descriptors).collect();
+
         sleep_on(&mut fds, at_most);
         if !fds[0].revents().is_empty() {
             self.timer.silence();

@@ -54,6 +54,7 @@ impl AsFd for Timer {
 /// Sleeps until one of the descriptors is ready, for `at_most` at the longest. A signal also ends
 /// the sleep; the caller checks afterwards what there is to do.
 pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Duration) {
+    // An error, such as that of a signal, is a sleep that has ended early.
     let _ = poll(fds, Some(&timespec(at_most)));
 }
 

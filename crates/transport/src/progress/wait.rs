@@ -56,6 +56,7 @@ pub fn wait<W: Waiter, T>(
     if counts_in_flight() {
         waiter.state().count_in_flight(waiter.in_flight());
     }
+
     let mut wait = None;
     let mut report = None;
     let result = loop {
@@ -65,17 +66,20 @@ pub fn wait<W: Waiter, T>(
             Ok(Attempt::Idle) => false,
             Err(error) => break Err(error),
         };
+
         let backoff = wait.get_or_insert_with(|| waiter.state().begin_wait());
         let worked = match waiter.serve(worked) {
             Ok(worked) => worked,
             Err(error) => break Err(error),
         };
+
         if backoff.pause(worked) == Pause::Sleep {
             let at_most = waiter.state().limits().sleep;
             waiter.sleep(at_most);
             report_sleep(&mut report, waiter);
         }
     };
+
     if let Some(backoff) = wait {
         waiter.state().end_wait(&backoff);
     }

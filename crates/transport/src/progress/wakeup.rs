@@ -35,11 +35,11 @@ impl Wakeup {
     pub fn back_off(&self) -> bool {
         self.backed_off.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let may = !self.stopped_polling.swap(false, Ordering::Relaxed);
-        if !may {
+        let has_stopped = self.stopped_polling.swap(false, Ordering::Relaxed);
+        if has_stopped {
             self.end_back_off();
         }
-        may
+        !has_stopped
     }
 
     /// Records that the service thread, the caller, does not sleep on its timer alone any more.

@@ -61,10 +61,16 @@ impl BlockSizes {
         let Some(doubling) = offset.checked_ilog2().filter(|log| *log >= self.first) else {
             return HeapBlock::first(1 << self.first);
         };
+
+        // Within a doubling all blocks have the same size; beyond the limit, there is one doubling
+        // without end.
         let doubling = doubling.min(self.limit);
         let shift = doubling - PART_SHIFT;
-        let before = (doubling - self.first) << PART_SHIFT;
         let position = offset >> shift;
+
+        // Each doubling has `1 << PART_SHIFT` blocks. The positions in this one begin with the same
+        // number, since the doubling begins at that many times the size of its blocks.
+        let before = (doubling - self.first) << PART_SHIFT;
         let index = 1 + u64::from(before) + position - (1 << PART_SHIFT);
         HeapBlock {
             index: index as usize,
@@ -128,8 +134,10 @@ impl<T> HeapBlocks<T> {
     /// Returns the blocks of a heap whose first one has this many bytes; `None` if no first block
     /// can have them.
     pub(crate) fn after(first: u64) -> Option<HeapBlocks<T>> {
-        let is_possible = first.is_power_of_two() && first >= 1 << PART_SHIFT;
-        is_possible.then(|| HeapBlocks {
+        if !first.is_power_of_two() || first < 1 << PART_SHIFT {
+            return None;
+        }
+        Some(HeapBlocks {
             first: first.ilog2(),
             ..HeapBlocks::default()
         })
@@ -146,7 +154,8 @@ impl<T> HeapBlocks<T> {
 
     /// Returns the data on a further block, if it is known.
     pub fn get(&self, block: HeapBlock) -> Option<&T> {
-        self.known.get()?.get(block.index.checked_sub(1)?)?.get()
+        let index = block.index.checked_sub(1)?;
+        self.known.get()?.get(index)?.get()
     }
 
     /// Returns the data on all known blocks.
@@ -163,11 +172,13 @@ impl<T> HeapBlocks<T> {
         let known = self
             .known
             .get_or_init(|| (0..MOST).map(|_| OnceLock::new()).collect());
-        if let Some(slot) = block
+        let slot = block
             .index
             .checked_sub(1)
-            .and_then(|index| known.get(index))
-        {
+            .and_then(|index| known.get(index));
+        if let Some(slot) = slot {
+            // Threads that look the same key up at the same time find the same data, so the first
+            // to record them wins.
             let _ = slot.set(data);
         }
     }
@@ -176,9 +187,10 @@ impl<T> HeapBlocks<T> {
     #[cold]
     pub(crate) fn covered(&self, offset: u64) -> Covered {
         let block = self.block(offset);
-        match block.index == 0 || self.get(block).is_some() {
-            true => Covered::Bytes((block.end - offset) as usize),
-            false => Covered::Unknown(block),
+        if block.index == 0 || self.get(block).is_some() {
+            Covered::Bytes((block.end - offset) as usize)
+        } else {
+            Covered::Unknown(block)
         }
     }
 
@@ -203,10 +215,15 @@ impl<T> HeapBlocks<T> {
                 "offset {start} of the heap of PE {pe} and those beyond are not allocated"
             )));
         };
+
         if !(self.first..=NO_LIMIT).contains(&limit) {
             return Err(Error::damaged(pe, "table of keys"));
         }
+
+        // Entries that were written before the network refused a block have a larger limit, so only
+        // a smaller one is news.
         self.limit.fetch_min(limit, Ordering::AcqRel);
+        // Under a limit that is news, the key may be that of another block than the caller meant.
         if self.block(block.start) == block {
             self.set(block, made(key)?);
         }
@@ -233,17 +250,22 @@ pub(crate) fn next_end(nbytes: usize) -> usize {
 /// Returns the number of keys in a table, and the size of the largest further block in bytes if the
 /// network refused a larger one.
 pub(crate) fn of_table(table: &[u8]) -> (usize, Option<u64>) {
-    let entries = || {
-        table
-            .chunks(ENTRY)
-            .filter(|entry| entry[LENGTH..KEY] != [0, 0])
+    let mut n_keys = 0;
+    let mut doubling = NO_LIMIT;
+    for entry in table.chunks(ENTRY) {
+        // An entry without a key has length 0.
+        if entry[LENGTH..KEY] != [0, 0] {
+            n_keys += 1;
+            doubling = doubling.min(u32::from(entry[0]));
+        }
+    }
+
+    let largest = if doubling < NO_LIMIT {
+        Some(1 << (doubling - PART_SHIFT))
+    } else {
+        None
     };
-    let doubling = entries().map(|entry| u32::from(entry[0])).min();
-    let limit = doubling.filter(|doubling| *doubling < NO_LIMIT);
-    (
-        entries().count(),
-        limit.map(|doubling| 1 << (doubling - PART_SHIFT)),
-    )
+    (n_keys, largest)
 }
 
 /// What a provider has registered: a segment, or a block of a heap. `T` is the provider's data on
@@ -307,38 +329,37 @@ impl<T> OwnHeap<T> {
         if nbytes <= extent.registered {
             return Ok(());
         }
-        let reach = self
-            .blocks
-            .block(nbytes as u64 - 1)
-            .end
-            .min(extent.nbytes as u64);
+
+        let last = self.blocks.block(nbytes as u64 - 1);
+        let reach = last.end.min(extent.nbytes as u64);
         prepare(reach as usize)?;
+
         while extent.registered < nbytes {
             let start = extent.registered as u64;
             let block = self.blocks.block(start);
             let end = block.end.min(extent.nbytes as u64);
-            let at = RemoteAddr {
-                segment: Segment::Heap,
-                offset: start,
-            };
-            let missing = || Error::Invalid("a segment is not registered".to_owned());
             let memory = segments
-                .bytes(at, (end - start) as usize)
-                .ok_or_else(missing)?;
+                .bytes(heap_address(start), (end - start) as usize)
+                .ok_or_else(not_registered)?;
+
             let Registered { extra, key } = match register(memory) {
+                Ok(registered) => registered,
+                // The same bytes are tried again as smaller blocks.
                 Err(_) if self.limit_sizes(start) => continue,
-                registered => registered?,
+                Err(refused) => return Err(refused),
             };
-            let table = entry(block, segments.nbytes(Segment::Internal)).ok_or_else(|| {
-                Error::Unavailable(format!(
+
+            let Some(table) = entry(block, segments.nbytes(Segment::Internal)) else {
+                return Err(Error::Unavailable(format!(
                     "the network refuses registrations of more than {} bytes, and {MOST} of them do not reach \
                      {nbytes} bytes of the symmetric heap: allocate less",
                     block.end - start
-                ))
-            })?;
+                )));
+            };
             if !segments.write(table, &self.entry(&key)?) {
-                return Err(missing());
+                return Err(not_registered());
             }
+
             self.blocks.set(block, extra);
             extent.registered = end as usize;
             rushmem_system::log::debug!(
@@ -354,8 +375,13 @@ impl<T> OwnHeap<T> {
     /// block is not larger than the one before, so that its size is not the reason.
     fn limit_sizes(&self, start: u64) -> bool {
         let doubling = start.ilog2();
-        let grows = start > FIRST as u64 && start.is_power_of_two();
-        grows && self.blocks.limit.fetch_min(doubling - 1, Ordering::AcqRel) >= doubling
+        let is_first_of_doubling = start > FIRST as u64 && start.is_power_of_two();
+        if !is_first_of_doubling {
+            return false;
+        }
+        // False if the sizes were limited to the same before: then they do not grow here.
+        let before = self.blocks.limit.fetch_min(doubling - 1, Ordering::AcqRel);
+        before >= doubling
     }
 
     /// Returns the entry of a block with this key.
@@ -363,15 +389,28 @@ impl<T> OwnHeap<T> {
         let mut entry = [0; ENTRY];
         entry[0] = self.blocks.limit.load(Ordering::Acquire) as u8;
         entry[LENGTH..KEY].copy_from_slice(&(key.len() as u16).to_le_bytes());
+
         let room = entry[KEY..].get_mut(..key.len()).ok_or_else(|| {
             Error::Unavailable(format!(
                 "the network's keys have {} bytes, too many",
                 key.len()
             ))
         })?;
+
         room.copy_from_slice(key);
         Ok(entry)
     }
+}
+
+fn heap_address(offset: u64) -> RemoteAddr {
+    RemoteAddr {
+        segment: Segment::Heap,
+        offset,
+    }
+}
+
+fn not_registered() -> Error {
+    Error::Invalid("a segment is not registered".to_owned())
 }
 
 #[cfg(test)]

@@ -30,22 +30,25 @@ pub fn probe(
     most: usize,
     limit: Duration,
 ) -> Result<Option<RegisteredBlocks>, Error> {
-    let (mut heap, mut table) = (Vec::<u8>::new(), vec![0u8; TABLE]);
-    if !transport.caps().heap_in_blocks || heap.try_reserve_exact(most).is_err() {
+    if !transport.caps().heap_in_blocks {
         return Ok(None);
     }
-    // Dropped before the vectors, whatever happens.
+    let mut heap = Vec::<u8>::new();
+    if heap.try_reserve_exact(most).is_err() {
+        return Ok(None);
+    }
+    let mut table = vec![0u8; TABLE];
+
+    // Moved here so that it is dropped before the vectors, also when a call fails below.
     let mut transport = transport;
     let start = Instant::now();
-    let segments = [
-        (Segment::Heap, &mut heap, most),
-        (Segment::Internal, &mut table, TABLE),
-    ];
-    for (segment, memory, nbytes) in segments {
-        // SAFETY: the vectors have allocated that many bytes, and live longer than the transport.
-        unsafe { transport.register(segment, memory.as_mut_ptr(), nbytes) }?;
-    }
-    let (mut nbytes, mut refusal) = (most.min(FIRST), None);
+    // SAFETY: the vector has allocated that many bytes, and lives longer than the transport.
+    unsafe { transport.register(Segment::Heap, heap.as_mut_ptr(), most) }?;
+    // SAFETY: the vector has that many bytes, and lives longer than the transport.
+    unsafe { transport.register(Segment::Internal, table.as_mut_ptr(), TABLE) }?;
+
+    let mut nbytes = most.min(FIRST);
+    let mut refusal = None;
     while nbytes < most && refusal.is_none() && start.elapsed() < limit {
         let end = next_end(nbytes).min(most);
         match transport.extend_heap(end, &mut |_| Ok(())) {
@@ -53,13 +56,14 @@ pub fn probe(
             Err(why) => refusal = Some(why),
         }
     }
+
     let time = start.elapsed();
+    // Nothing else uses the table from now on.
     drop(transport);
     let (further, largest) = of_table(&table);
-    let blocks = 1 + further;
     Ok(Some(RegisteredBlocks {
         nbytes,
-        blocks,
+        blocks: 1 + further,
         time,
         largest,
         refusal,
@@ -87,8 +91,9 @@ impl fmt::Display for RegisteredBlocks {
                 largest >> 20
             )?;
         }
-        self.refusal
-            .as_ref()
-            .map_or(Ok(()), |why| write!(f, "; the next one fails: {why}"))
+        if let Some(why) = &self.refusal {
+            write!(f, "; the next one fails: {why}")?;
+        }
+        Ok(())
     }
 }

@@ -264,10 +264,12 @@ fn run_loop(
             alignment,
         );
     }
-    let reductions = match flags & HAS_REDUCTION {
-        0 => 0,
+
+    let reductions = if flags & HAS_REDUCTION == 0 {
+        0
+    } else {
         // SAFETY: with this flag, the data have the word of the reductions behind the two bounds.
-        _ => unsafe { code.data.cast::<usize>().wrapping_add(2).read() },
+        unsafe { code.data.cast::<usize>().wrapping_add(2).read() }
     };
     let mut arguments = LoopArguments {
         bounds: [0; 2],
@@ -275,15 +277,15 @@ fn run_loop(
         code: &raw const code,
         task: std::ptr::null_mut(),
     };
-    let (nbytes, alignment) = (size_of::<LoopArguments>(), align_of::<LoopArguments>());
-    let data = (&raw mut arguments).cast();
     next(
         run_loop_task,
-        data,
+        (&raw mut arguments).cast(),
         Some(make_loop_task),
-        nbytes as c_long,
-        alignment as c_long,
+        size_of::<LoopArguments>() as c_long,
+        align_of::<LoopArguments>() as c_long,
     );
+
+    // Without deferral or with a group, libgomp has waited for the tasks before it returned.
     if flags & HAS_NO_GROUP == 0 || flags & IS_DEFERRED == 0 {
         acquire(own(Tag::Tasks));
     }

@@ -335,14 +335,17 @@ fn fitting(
             let is_known = fitting
                 .iter()
                 .any(|(_, other)| other.provider == info.provider && other.domain == info.domain);
-            if !is_known
-                && request.mismatch(&info).is_none()
-                && let Some(entry) = InfoList::copy(library, entry)
-            {
+            if is_known || request.mismatch(&info).is_some() {
+                continue;
+            }
+
+            // Without memory for a copy, the entry is left out.
+            if let Some(entry) = InfoList::copy(library, entry) {
                 fitting.push((entry, info));
             }
         }
     }
+
     request.sort(&mut fitting);
     Ok(fitting)
 }

@@ -109,18 +109,9 @@ impl Fabric {
             move |error| format!("{step} was refused: {}", library.strerror(error))
         };
 
+        limit_entry(&list);
         // SAFETY: an entry that is owned here, with all its parts.
         let entry = unsafe { &mut *list.first() };
-        // SAFETY: a part of the entry, referred to only here.
-        let tx = unsafe { &mut *entry.tx_attr };
-        // SAFETY: a part of the entry, referred to only here.
-        let rx = unsafe { &mut *entry.rx_attr };
-        // Each write passes the flags of the completion that it needs.
-        tx.op_flags = 0;
-        rx.op_flags = 0;
-        // Some providers allocate the whole queue when they open an endpoint.
-        tx.size = tx.size.min(QUEUE);
-        rx.size = rx.size.min(QUEUE);
 
         let mut fabric = null_mut();
         // SAFETY: the part of an entry that libfabric made.
@@ -134,27 +125,9 @@ impl Fabric {
         // SAFETY: the call that returned `code` has stored `domain`.
         let domain = unsafe { Fid::opened(code, domain) }.map_err(refused("the domain"))?;
 
-        // The type of the address table is that which the provider offers.
         // SAFETY: a part of the entry, which libfabric filled in.
-        let av_type = match unsafe { &*entry.domain_attr }.av_type {
-            fi::FI_AV_UNSPEC => fi::FI_AV_TABLE,
-            offered => offered,
-        };
-        let mut attr = fi::fi_av_attr {
-            type_: av_type,
-            rx_ctx_bits: 0,
-            // Providers may allocate this many entries at once, and most peers are never used.
-            count: n_pes.min(EXPECTED_PEERS),
-            ep_per_node: 0,
-            name: std::ptr::null(),
-            map_addr: null_mut(),
-            flags: 0,
-        };
-        let mut av = null_mut();
-        // SAFETY: an open domain.
-        let code = unsafe { fi::fi_av_open(domain.raw(), &mut attr, &mut av) };
-        // SAFETY: the call that returned `code` has stored `av`.
-        let av = unsafe { Fid::opened(code, av) }.map_err(refused("the address table"))?;
+        let offered = unsafe { &*entry.domain_attr }.av_type;
+        let av = open_av(&domain, offered, n_pes).map_err(refused("the address table"))?;
 
         Ok(Fabric {
             av,
@@ -396,6 +369,52 @@ impl<T> Drop for Fid<T> {
         // SAFETY: the object is open and not used any more. If closing fails, nothing can be done.
         unsafe { fi::fi_close(self.fid()) };
     }
+}
+
+/// Sets what an entry asks of endpoints that are opened with it.
+fn limit_entry(list: &InfoList) {
+    // SAFETY: an entry that is owned by the list, with all its parts.
+    let entry = unsafe { &mut *list.first() };
+    // SAFETY: a part of the entry, referred to only here.
+    let tx = unsafe { &mut *entry.tx_attr };
+    // SAFETY: a part of the entry, referred to only here.
+    let rx = unsafe { &mut *entry.rx_attr };
+
+    // Each write passes the flags of the completion that it needs.
+    tx.op_flags = 0;
+    rx.op_flags = 0;
+
+    // Some providers allocate the whole queue when they open an endpoint.
+    tx.size = tx.size.min(QUEUE);
+    rx.size = rx.size.min(QUEUE);
+}
+
+/// Opens the address vector of a domain, of the type that the provider has offered.
+fn open_av(
+    domain: &Fid<fi::fid_domain>,
+    offered: fi::fi_av_type,
+    n_pes: usize,
+) -> Result<Fid<fi::fid_av>, i32> {
+    let av_type = match offered {
+        fi::FI_AV_UNSPEC => fi::FI_AV_TABLE,
+        offered => offered,
+    };
+    let mut attr = fi::fi_av_attr {
+        type_: av_type,
+        rx_ctx_bits: 0,
+        // Providers may allocate this many entries at once, and most peers are never used.
+        count: n_pes.min(EXPECTED_PEERS),
+        ep_per_node: 0,
+        name: std::ptr::null(),
+        map_addr: null_mut(),
+        flags: 0,
+    };
+
+    let mut av = null_mut();
+    // SAFETY: an open domain.
+    let code = unsafe { fi::fi_av_open(domain.raw(), &mut attr, &mut av) };
+    // SAFETY: the call that returned `code` has stored `av`.
+    unsafe { Fid::opened(code, av) }
 }
 
 /// Returns the return code of a function of libfabric as an error, unless it is 0.

@@ -118,6 +118,7 @@ impl Driver for SharedState {
         } else {
             self.tuning.max_sleep
         };
+
         if self.sleep_until_event(Some(awaited), at_most.min(longest), is_over) {
             Woken::ByEvent
         } else {

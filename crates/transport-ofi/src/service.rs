@@ -181,22 +181,20 @@ impl OfiServing<'_> {
         target: &RequestTarget<(), Infallible>,
         end: ReceiveOutcome<'_>,
     ) -> Result<(), ServiceFailure> {
-        let tag = self.tag;
-        let taken = match end {
+        let handled = match end {
             // An empty message, which only connects.
             ReceiveOutcome::Whole([]) => Ok(()),
             ReceiveOutcome::Whole(bytes) => self.take_whole(target, bytes),
-            ReceiveOutcome::Truncated { start, nbytes } => handle_truncated(start, nbytes, tag),
+            ReceiveOutcome::Truncated { start, nbytes } => {
+                handle_truncated(start, nbytes, self.tag)
+            }
             ReceiveOutcome::Failed { start, why } => {
-                let pe = sender(start, tag).unwrap_or_else(|message| message.from);
-                return Err(EpFailure {
-                    pe: pe.map(|pe| pe.0),
-                    why,
-                }
-                .into());
+                let pe = sender(start, self.tag).unwrap_or_else(|message| message.from);
+                let pe = pe.map(|pe| pe.0);
+                return Err(ServiceFailure::Ep(EpFailure { pe, why }));
             }
         };
-        taken.map_err(ServiceFailure::Message)
+        handled.map_err(ServiceFailure::Message)
     }
 
     /// Handles a message: a request of a peer, or a reply.

@@ -46,6 +46,7 @@ impl Driver for SharedState {
 
     fn sleep(&self, issuers: &Issuers<UcxWire>, is_left: bool, sleeper: &mut Sleeper<'_>) {
         let service = self.service_efd();
+
         if self.arm() != Some(true) {
             // There is an event already, or another thread is serving.
         } else if is_left {
@@ -57,9 +58,9 @@ impl Driver for SharedState {
             let Some(events) = issuers.events() else {
                 return sleeper.briefly(&[service], FLUSH_DELAY);
             };
-            let events = events.iter().map(AsFd::as_fd);
-            let events: Vec<BorrowedFd<'_>> = [service].into_iter().chain(events).collect();
-            sleeper.until(&events, MAX_SLEEP);
+            let mut descriptors: Vec<BorrowedFd<'_>> = vec![service];
+            descriptors.extend(events.iter().map(AsFd::as_fd));
+            sleeper.until(&descriptors, MAX_SLEEP);
         }
     }
 

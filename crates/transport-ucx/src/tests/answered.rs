@@ -60,9 +60,11 @@ fn connected() -> Option<TestPair> {
 #[test]
 fn signals_are_not_acknowledged_before_a_call_waits() {
     let Some(mut pair) = connected() else { return };
+
     let before = pair.acked();
     pair.signal();
     assert_eq!(pair.acked(), before, "nobody requested an acknowledgment");
+
     while !pair.endpoint.is_quiet().expect("a peer that serves") {
         pair.peer.poll();
     }
@@ -77,8 +79,10 @@ fn signals_are_not_acknowledged_before_a_call_waits() {
 #[test]
 fn what_rides_on_a_message_is_not_requested() {
     let Some(mut pair) = connected() else { return };
+
     let before = pair.acked();
     pair.signal();
+
     // The acknowledgment that the next message of the peer would contain.
     let ack = pair.peer.target.local.acks.for_message_to(ME);
     assert_eq!(
@@ -88,6 +92,7 @@ fn what_rides_on_a_message_is_not_requested() {
             count: before + SIGNALS
         })
     );
+
     let acknowledged = pair
         .progress
         .network()
@@ -95,11 +100,13 @@ fn what_rides_on_a_message_is_not_requested() {
         .acks
         .acknowledge(PEER, ack.expect("just seen"));
     assert_eq!(acknowledged, Ok(()));
+
     assert_eq!(
         pair.endpoint.is_quiet(),
         Ok(true),
         "there is nothing to wait for"
     );
+
     pair.poll_until_idle();
     assert_eq!(pair.acked(), before + SIGNALS, "no message was sent");
     pair.end();
@@ -112,6 +119,7 @@ fn answers_that_were_sent_are_not_kept() {
     const GETS: usize = 200;
     let Some(mut pair) = connected() else { return };
     pair.endpoint.session(true).expect("nothing to wait for");
+
     let mut dests = vec![0u8; GETS * 256];
     for dest in dests.chunks_exact_mut(256) {
         let get = Get {
@@ -122,8 +130,10 @@ fn answers_that_were_sent_are_not_kept() {
         };
         pair.endpoint.get(PEER, get).expect("a peer that serves");
     }
+
     pair.poll_until_idle();
     assert_eq!(pair.peer.target.kept_bytes(), 0);
+
     while !pair.endpoint.is_quiet().expect("a peer that serves") {
         pair.peer.poll();
     }

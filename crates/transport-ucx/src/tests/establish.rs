@@ -44,11 +44,13 @@ fn a_peer_that_refuses_is_tried_again_and_the_message_says_how_often() {
         peer,
         ..
     } = pair;
+
     let before = listens_at();
     drop(peer);
     // Nobody can listen at its addresses from now on, not even a process to which the kernel gives
     // a free port.
     let _taken: Vec<_> = before.difference(&listens_at()).map(taken).collect();
+
     let word = 7u64.to_ne_bytes();
     let put = Put {
         remote: HEAP,
@@ -56,10 +58,12 @@ fn a_peer_that_refuses_is_tried_again_and_the_message_says_how_often() {
         local: unsafe { SourceBuf::new(word.as_ptr(), word.len()) },
         completion: Completion::AtQuiet,
     };
+
     let tried = endpoint.put(PEER, put);
     let Err(Error::Lost(PEER, why)) = tried else {
         panic!("{tried:?}")
     };
+
     let found = why.split_once("PE 0 has tried ").expect(&why).1;
     let n: u32 = found
         .split(' ')
@@ -67,6 +71,7 @@ fn a_peer_that_refuses_is_tried_again_and_the_message_says_how_often() {
         .and_then(|n| n.parse().ok())
         .expect(&why);
     assert!(n > 1, "{why}");
+
     for words in [
         "from PE 0 on here to PE 1 on here",
         " times within 1.",

@@ -51,27 +51,33 @@ fn loses(work: impl Fn(&mut WireEndpoint<SharedState>, LocalBuf) -> Result<(), E
             base: memory.as_mut_ptr(),
             nbytes: NBYTES,
         };
+
         if connected {
             pair.connect();
         }
+
         let error = pair.lose(|endpoint| work(endpoint, local));
         let how = "the connection from PE 0 on here to PE 1 on here broke: it serves nobody";
         assert_eq!(error, Error::Lost(PEER, format!("PE 1 was lost: {how}")));
         assert_eq!(lock(&pair.issuer.origin).wire().free_ended(), 0);
+
         memory.fill(2);
         pair.poll_until_idle();
         assert!(
             memory.iter().all(|&byte| byte == 2),
             "memory was written after the loss was reported"
         );
+
         // SAFETY: never freed, and nobody puts there any more.
         let heap = unsafe { std::slice::from_raw_parts(pair.heap.base, NBYTES) };
         assert!(
             !heap.contains(&2),
             "memory was read after the loss was reported"
         );
+
         // Every later call returns the same error, and no operation is left to end.
         assert_eq!(pair.endpoint.is_quiet(), Err(error));
+
         let TestPair {
             endpoint,
             issuer,
@@ -156,12 +162,15 @@ fn what_cannot_be_ended_ends_the_process() {
     let Some(mut pair) = pair("posix,self", Duration::ZERO) else {
         return;
     };
+
     let never_freed = LocalBuf {
         base: vec![1u8; NBYTES].leak().as_mut_ptr(),
         nbytes: NBYTES,
     };
+
     let lose = || pair.lose(|endpoint| endpoint.get(PEER, get(never_freed, Completion::Now)));
     let ended = catch_unwind(AssertUnwindSafe(lose)).expect_err("the process ends");
+
     let text = ended.downcast_ref::<String>().expect("a message");
     for word in [
         "PE 0",
@@ -172,6 +181,7 @@ fn what_cannot_be_ended_ends_the_process() {
     ] {
         assert!(text.contains(word), "{text}");
     }
+
     // UCX cannot destroy a worker with an operation in flight.
     std::mem::forget(pair);
 }

@@ -55,7 +55,7 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<TestPair
     pair_on(1, transports, abandon_limit)
 }
 
-/// Works as [`pair`], with this many CPUs for each PE.
+/// Returns a pair as [`pair`] does, of PEs with this many CPUs each.
 pub(crate) fn pair_on(
     cpus_per_pe: u32,
     transports: &str,
@@ -67,6 +67,7 @@ pub(crate) fn pair_on(
     ];
     let context = UcpContext::open(2, &changes).map_err(|why| println!("skipped: {why}"));
     let context = Arc::new(context.ok()?);
+
     let open = Open {
         pe: ME,
         n_pes: 2,
@@ -81,14 +82,17 @@ pub(crate) fn pair_on(
         base: vec![7u8; NBYTES].leak().as_mut_ptr(),
         nbytes: NBYTES,
     };
+
     let local = |pe| {
         let open = Open { pe, ..open.clone() };
         Arc::new(NetworkPe::new(&open, "here".to_owned(), &LIMITS).expect("a timer"))
     };
+
     let theirs = local(PEER);
     // SAFETY: never freed.
     unsafe { theirs.segments.register(Segment::Heap, heap, ()) }.expect("a segment");
     // SAFETY: never freed.
+
     let memory = unsafe { UcpMemory::register(&context, heap.base, NBYTES) }.expect("memory");
     let packed = memory.key().expect("a key");
     std::mem::forget(memory);
@@ -101,6 +105,7 @@ pub(crate) fn pair_on(
 
     let ours = local(ME);
     let service = Service::new(&context, Arc::clone(&ours)).expect("a worker");
+
     let tuning = Tuning {
         abandon_limit,
         connect_limit: CONNECT_LIMIT,
@@ -108,12 +113,14 @@ pub(crate) fn pair_on(
     };
     let shared = SharedState::new(&open, tuning, ours, context, service);
     let shared = shared.expect("descriptors");
+
     let worker = peer.worker.address().expect("an address");
     let address = PeAddress {
         host: "here".to_owned(),
         of_provider: encode_address(&worker),
     };
     let address = address.encode();
+
     let records = [
         PeRecord::default(),
         PeRecord {
@@ -126,6 +133,7 @@ pub(crate) fn pair_on(
         .peers
         .connect(Arc::new(directory))
         .expect("the first time");
+
     let progress = Arc::new(Progress::new(shared, tuning.max_workers, WORKERS));
     let endpoint = progress.endpoint(EndpointUser::Context).expect("a worker");
     let issuer = Arc::clone(endpoint.issuer());
@@ -148,7 +156,8 @@ impl TestPair {
             local: unsafe { SourceBuf::new(word.as_ptr(), word.len()) },
             completion: Completion::AtQuiet,
         };
-        let (endpoint, peer) = (&mut self.endpoint, &mut self.peer);
+        let endpoint = &mut self.endpoint;
+        let peer = &mut self.peer;
         let connected = AtomicBool::new(false);
         thread::scope(|scope| {
             // The first put waits for the connection, for which the peer must be polled, too.
@@ -162,6 +171,7 @@ impl TestPair {
             connected.store(true, Ordering::Release);
             put.expect("a peer that serves");
         });
+
         while !self.endpoint.is_quiet().expect("a peer that serves") {
             self.peer.poll();
         }

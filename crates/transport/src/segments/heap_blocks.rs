@@ -452,27 +452,30 @@ mod tests {
     /// reads the keys from its table.
     #[test]
     fn a_peer_finds_each_key_although_the_network_refuses_large_blocks() {
-        let reserve = |nbytes| vec![0u8; nbytes].leak().as_mut_ptr();
         let heap_bytes = 700 * MIB as usize;
         let segments = Segments::<()>::default();
         for (segment, nbytes) in [(Heap, heap_bytes), (Internal, TABLE + 64)] {
             let memory = LocalBuf {
-                base: reserve(nbytes),
+                base: vec![0u8; nbytes].leak().as_mut_ptr(),
                 nbytes,
             };
             // SAFETY: never freed.
             unsafe { segments.register(segment, memory, ()) }.expect("a segment");
         }
+
         let own = OwnHeap::default();
         assert_eq!(own.begin(heap_bytes), FIRST);
-        let (mut largest, mut prepared) = (1 << 40, Vec::new());
+
+        let mut prepared = Vec::new();
         let mut extend = |nbytes, largest: u64| {
-            let register = |memory: LocalBuf| match memory.nbytes as u64 <= largest {
-                true => Ok(Registered {
+            let register = |memory: LocalBuf| {
+                if memory.nbytes as u64 > largest {
+                    return Err(Error::Unavailable("too long".to_owned()));
+                }
+                Ok(Registered {
                     extra: (),
                     key: memory.nbytes.to_le_bytes().to_vec(),
-                }),
-                false => Err(Error::Unavailable("too long".to_owned())),
+                })
             };
             let mut prepare = |reach| {
                 prepared.push(reach as u64 / MIB);
@@ -480,6 +483,7 @@ mod tests {
             };
             own.extend(nbytes, &segments, &mut prepare, register)
         };
+
         let peer = HeapBlocks::<u64>::default();
         let read = |offset: u64| -> Result<(HeapBlock, u64), Error> {
             loop {
@@ -487,6 +491,7 @@ mod tests {
                 if let Some(nbytes) = peer.get(block) {
                     return Ok((block, *nbytes));
                 }
+
                 let mut bytes = Vec::new();
                 let at = entry(block, (TABLE + 64) as u64).expect("a further block");
                 assert!(segments.append_to(&mut bytes, at, ENTRY));
@@ -495,13 +500,15 @@ mod tests {
                 peer.learn(Pe(1), block, &bytes, made)?;
             }
         };
-        extend(10, largest).expect("registered before");
-        extend(100 * MIB as usize, largest).expect("small");
+
+        let any = 1 << 40;
+        extend(10, any).expect("registered before");
+        extend(100 * MIB as usize, any).expect("small");
         assert_eq!(read(70 * MIB).expect("allocated").1, 16 * MIB);
         let why = read(200 * MIB).expect_err("not allocated").to_string();
         assert!(why.contains("heap of PE 1"), "{why}");
-        largest = 64 * MIB;
-        extend(usize::MAX, largest).expect("a limit that blocks can keep");
+
+        extend(usize::MAX, 64 * MIB).expect("a limit that blocks can keep");
         for offset in [
             70 * MIB,
             300 * MIB,
@@ -514,11 +521,9 @@ mod tests {
             assert!(block.start <= offset && offset < block.end);
             assert_eq!(nbytes, block.end - block.start);
         }
-        assert_eq!(
-            read(700 * MIB - 1).expect("allocated").1,
-            60 * MIB,
-            "the end of the heap"
-        );
+
+        let (_, last) = read(700 * MIB - 1).expect("allocated");
+        assert_eq!(last, 60 * MIB, "the end of the heap");
         assert_eq!(prepared, [112, 700]);
     }
 
@@ -531,6 +536,7 @@ mod tests {
         };
         // SAFETY: never freed.
         unsafe { segments.register(Heap, memory, ()) }.expect("a segment");
+
         let own = OwnHeap::<()>::default();
         own.begin(2 * FIRST);
         let refused = || Error::Unavailable("no more".to_owned());
@@ -538,6 +544,7 @@ mod tests {
             own.extend(2 * FIRST, &segments, &mut |_| Ok(()), |_| register())
         };
         assert_eq!(extend(&|| Err(refused())), Err(refused()));
+
         let why = own.extend(
             2 * FIRST,
             &segments,

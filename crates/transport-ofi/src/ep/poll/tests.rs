@@ -37,7 +37,10 @@ unsafe extern "C" fn readerr(_: *mut fi::fid_cq, to: *mut fi::fi_cq_err_entry, _
             NEXT.with_borrow_mut(|next| next.remove(0));
             // SAFETY: `to` is valid for writes, by the contract of libfabric.
             let to = unsafe { &mut *to };
-            (to.op_context, to.err, to.len, to.olen) = (context, error, 100, 20);
+            to.op_context = context;
+            to.err = error;
+            to.len = 100;
+            to.olen = 20;
             1
         }
     }
@@ -51,8 +54,10 @@ fn poll(
 ) -> Result<usize, EpFailure> {
     NEXT.set(reports.to_vec());
     READS_OF_ERRORS.set(0);
+
     let cq = ep.cq.cq.raw();
     // SAFETY: an open queue, which only this thread uses.
+
     let real = unsafe { (*cq).ops };
     // SAFETY: the functions of an open queue.
     let mut ops = fi::fi_ops_cq {
@@ -62,6 +67,7 @@ fn poll(
     };
     // SAFETY: an open queue, and functions that live until they are replaced.
     unsafe { (*cq).ops = &raw mut ops };
+
     let polled = ep.poll(arrived);
     // SAFETY: an open queue and its functions.
     unsafe { (*cq).ops = real };
@@ -71,7 +77,8 @@ fn poll(
 #[test]
 fn an_error_that_cannot_be_read_ends_the_poll() {
     with_ep(|ep| {
-        let (again, other) = (-(fi::FI_EAGAIN as isize), -(fi::FI_EIO as isize));
+        let again = -(fi::FI_EAGAIN as isize);
+        let other = -(fi::FI_EIO as isize);
         for (code, reads) in [(0, READS + 1), (again, READS + 1), (other, 1)] {
             let polled = poll(ep, &[QueueReport::Unreadable(code)], |_| ());
             let failure = polled.expect_err("an error");
@@ -91,8 +98,11 @@ fn a_receive_that_fails_is_reported_unless_it_was_canceled() {
         let mut what_comes_of = |error| {
             let op = *ep.free.last().expect("a free cell");
             ep.free.pop();
-            (ep.ops[op as usize].use_, ep.receiving) = (BufferUse::Receive, 1);
-            let (context, mut came) = (ep.context(op), Vec::new());
+            ep.ops[op as usize].use_ = BufferUse::Receive;
+            ep.receiving = 1;
+
+            let context = ep.context(op);
+            let mut came = Vec::new();
             let polled = poll(ep, &[QueueReport::Failed(context, error)], |end| {
                 came.push(match end {
                     ReceiveOutcome::Whole(_) => "a message".to_owned(),
@@ -102,18 +112,18 @@ fn a_receive_that_fails_is_reported_unless_it_was_canceled() {
                     ReceiveOutcome::Failed { why, .. } => why,
                 });
             });
-            assert_eq!(
-                (polled.ok(), ep.receiving),
-                (Some(0), 0),
-                "the buffer is free again"
-            );
+
+            assert_eq!(polled.ok(), Some(0));
+            assert_eq!(ep.receiving, 0, "the buffer is free again");
             came
         };
+
         assert_eq!(what_comes_of(libc::ECANCELED), [""; 0]);
         assert_eq!(
             what_comes_of(fi::FI_ETRUNC as i32),
             [format!("{HEAD} of 120 bytes")]
         );
+
         let failed = what_comes_of(libc::ECONNRESET);
         assert!(
             failed.len() == 1 && failed[0].ends_with(", of a message"),

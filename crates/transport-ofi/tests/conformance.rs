@@ -67,6 +67,7 @@ fn needs(provider: &'static str) {
     if provider != FIRST && std::env::var("RUSHMEM_PROVIDERS").as_deref() != Ok("all") {
         absent("part of `cargo xtask test --full`");
     }
+
     let alone = alone(provider);
     let opened = (PROVIDER.available)(&*alone.host).and_then(|_| open(&alone, Tuning::default()));
     if let Err(error) = opened {
@@ -133,9 +134,11 @@ fn faulty_providers_are_refused_by_name() {
         if let Err(error) = (PROVIDER.available)(&*alone.host) {
             absent(error);
         }
+
         let Err(Error::Unavailable(why)) = open(&alone, Tuning::default()) else {
             panic!("{provider} was opened")
         };
+
         // libfabric may offer it with a layer above it, without a device, or not at all.
         let refused =
             why.contains(provider) && why.contains("known to ") && why.contains("tcp;ofi_rxm");
@@ -153,10 +156,12 @@ fn too_few_atomic_operations_are_refused() {
     if let Err(error) = open(&few, Tuning::default()) {
         absent(error);
     }
+
     let network = Open {
         amos: Amos::Network,
         ..few
     };
+
     let Err(Error::Unavailable(why)) = open(&network, Tuning::default()) else {
         panic!("it was opened")
     };
@@ -186,18 +191,17 @@ fn connections_are_avoided_where_there_would_be_too_many() {
     if let Err(error) = open(&few, Tuning::default()) {
         absent(error);
     }
+
     let reason = |with: &Open| {
-        let found = (PROVIDER.diagnose)(with).into_iter();
-        found
-            .map(|one| one.reason)
-            .next()
-            .expect("a provider that can be used")
+        let first = (PROVIDER.diagnose)(with).into_iter().next();
+        first.expect("a provider that can be used").reason
     };
     let usual = reason(&few);
     assert!(
         usual.starts_with("connects each pair of PEs; few-connections, "),
         "{usual}"
     );
+
     let many = reason(&Open {
         host: Arc::new(ManyPesPerNode),
         ..few

@@ -37,13 +37,11 @@ const FEW: Asks = Asks("few-connections");
 const NONE: Asks = Asks("no-connections");
 
 fn over_few(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    open(
-        &Open {
-            host: Arc::new(FEW),
-            ..with.clone()
-        },
-        Tuning::default(),
-    )
+    let over_few = Open {
+        host: Arc::new(FEW),
+        ..with.clone()
+    };
+    open(&over_few, Tuning::default())
 }
 
 fn needs() {
@@ -64,6 +62,7 @@ fn uses_all(member: &Member) {
     let mut endpoint = member.endpoint();
     let words: Vec<[u8; 8]> = (1..=ROUNDS).map(u64::to_ne_bytes).collect();
     let others = (1..n).map(|distance| (member.me() + distance) % n);
+
     for to in others {
         for word in &words {
             endpoint.put(to, 8 + 8 * member.me(), word);
@@ -73,6 +72,7 @@ fn uses_all(member: &Member) {
     }
     endpoint.quiet();
     member.barrier();
+
     assert_eq!(member.fetch::<u64>(COUNTER), ROUNDS * (n as u64 - 1));
     for from in (0..n).filter(|from| *from != member.me()) {
         assert_eq!(member.fetch::<u64>(8 + 8 * from), ROUNDS, "of PE {from}");
@@ -82,7 +82,8 @@ fn uses_all(member: &Member) {
 /// Threads with an endpoint each connect at the same time, and each PE answers all others.
 fn connects_by_many_threads(member: &Member) {
     const THREADS: usize = 8;
-    let (n, together) = (member.n_pes(), Barrier::new(THREADS));
+    let n = member.n_pes();
+    let together = Barrier::new(THREADS);
     thread::scope(|scope| {
         for i in 0..THREADS {
             let together = &together;
@@ -96,6 +97,7 @@ fn connects_by_many_threads(member: &Member) {
             });
         }
     });
+
     member.barrier();
     assert_eq!(member.fetch::<u64>(COUNTER), (THREADS * (n - 1)) as u64);
 }
@@ -121,20 +123,21 @@ fn pair() -> [Box<dyn Transport>; 2] {
         };
         open(&open_with, Tuning::default()).expect("the provider opens")
     });
+
     let published = pair.each_mut().map(|transport| {
         let heap = vec![0u64; HEAP / 8].leak();
         // SAFETY: it is never freed.
         let key = unsafe { transport.register(Segment::Heap, heap.as_mut_ptr().cast(), HEAP) };
-        (
-            transport.address(),
-            key.expect("memory that can be registered"),
-        )
+        let key = key.expect("memory that can be registered");
+        (transport.address(), key)
     });
+
     let records = published.iter().map(|(address, key)| PeRecord {
         address,
         keys: [key.0.as_slice(), &[], &[]],
     });
     let directory = Arc::new(Directory::new(Directory::encode(records)));
+
     for transport in &mut pair {
         transport
             .connect(Arc::clone(&directory))
@@ -146,10 +149,12 @@ fn pair() -> [Box<dyn Transport>; 2] {
 /// The text of the loss names both PEs, the number of attempts, and the settings that may help.
 fn a_pe_that_refuses_is_tried_again_before_it_is_lost() {
     needs();
+
     let [transport, _peer] = pair();
     let mut endpoint: Box<dyn Endpoint> = transport
         .endpoint(EndpointUser::Context)
         .expect("an endpoint");
+
     let word = 7u64.to_ne_bytes();
     let put = Put {
         remote: START,
@@ -157,10 +162,12 @@ fn a_pe_that_refuses_is_tried_again_before_it_is_lost() {
         local: unsafe { SourceBuf::new(word.as_ptr(), word.len()) },
         completion: Completion::AtQuiet,
     };
+
     let tried = endpoint.put(Pe(1), put);
     let Err(Error::Lost(Pe(1), why)) = tried else {
         panic!("{tried:?}")
     };
+
     let found = why.split_once("(attempt ").expect(&why).1;
     let n: u32 = found
         .split(',')
@@ -168,6 +175,7 @@ fn a_pe_that_refuses_is_tried_again_before_it_is_lost() {
         .and_then(|n| n.parse().ok())
         .expect(&why);
     assert!(n > 1, "{why}");
+
     for words in [
         "from PE 0 on ",
         " to PE 1 on ",

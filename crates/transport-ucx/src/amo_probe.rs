@@ -5,14 +5,14 @@
 #![allow(unsafe_code)]
 
 use crate::ucp::{
-    UcpAtomic, UcpContext, UcpEndpoint, UcpMemory, UcpRequest, Worker, plain_params, started,
-    status_string,
+    AtomicArguments, UcpAtomic, UcpContext, UcpMemory, UcpRemote, UcpRequest, Worker, plain_params,
+    started, status_string,
 };
 use rushmem_transport::{AmoOp, AmoWidth, mem};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use ucx_sys::{ucp_rkey_h, ucs_status_t};
+use ucx_sys::ucs_status_t;
 
 /// The maximum duration of an operation. The first one connects the workers, which may take seconds
 /// over a NIC.
@@ -25,8 +25,8 @@ const OPERAND: u64 = 0x1357_9BDF_0246_8ACE;
 struct Pair<'a> {
     from: &'a Worker,
     to: &'a Worker,
-    endpoint: &'a UcpEndpoint,
-    key: ucp_rkey_h,
+    /// The word as `from` accesses it.
+    remote: UcpRemote,
     /// The first of three words, which are never freed. The other two are the operands.
     word: *mut u64,
 }
@@ -47,8 +47,11 @@ pub(crate) fn probe(context: &Arc<UcpContext>) -> Result<(), String> {
     let pair = Pair {
         from: &from,
         to: &to,
-        endpoint: &endpoint,
-        key,
+        remote: UcpRemote {
+            endpoint: endpoint.handle,
+            key,
+            address: word.addr() as u64,
+        },
         word,
     };
     match try_all(context, &pair) {
@@ -114,10 +117,12 @@ fn try_one(
     let begun = unsafe {
         atomic.begin(
             context.ucp,
-            (pair.endpoint.handle, pair.key),
-            word.addr() as u64,
+            pair.remote,
             width,
-            (first.cast(), second.cast()),
+            AtomicArguments {
+                first: first.cast_const().cast(),
+                second: second.cast(),
+            },
             plain_params(),
         )
     };

@@ -6,7 +6,7 @@
 //! of UCX, so no two threads access the state at once.
 #![allow(unsafe_code)]
 
-use crate::ucp::{ReceivedData, ReceivedMessage, UcpRequest, started};
+use crate::ucp::{AtomicArguments, ReceivedData, ReceivedMessage, UcpRequest, started};
 use rushmem_transport::engine::TakeReply;
 use rushmem_transport::engine::entries::ATTACHED_AND_SIGNAL;
 use rushmem_transport::engine::message::{REQUEST, Reply, Request};
@@ -282,7 +282,7 @@ impl CallbackSlot {
         second: u64,
         width: AmoWidth,
         fetched: Option<DestBuf>,
-    ) -> (*const c_void, *mut c_void) {
+    ) -> AtomicArguments {
         self.fetched.set(fetched);
         self.width.set(width);
         let words = self.words.get().cast::<u64>();
@@ -292,7 +292,10 @@ impl CallbackSlot {
         let reply = words.wrapping_add(1);
         // SAFETY: the second of two words; nothing else uses it until the operation begins.
         unsafe { width.write(reply.cast(), second) };
-        (words.cast_const().cast(), reply.cast())
+        AtomicArguments {
+            first: words.cast_const().cast(),
+            second: reply.cast(),
+        }
     }
 
     /// Stores the old value of an atomic operation that UCX has carried out at its destination, and

@@ -9,8 +9,8 @@ mod received;
 mod request;
 mod worker;
 
-pub(crate) use atomic::UcpAtomic;
+pub(crate) use atomic::{AtomicArguments, UcpAtomic};
 pub(crate) use context::{UcpContext, UcpMemory};
 pub(crate) use received::{ReceivedData, ReceivedMessage};
 pub(crate) use request::{UcpRequest, callback_params, plain_params, started, status_string};
-pub(crate) use worker::{UcpEndpoint, Worker};
+pub(crate) use worker::{UcpEndpoint, UcpRemote, Worker};

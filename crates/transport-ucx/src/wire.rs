@@ -12,7 +12,7 @@ use crate::service::{REPLY_KIND, REQUEST_KIND};
 use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
 use crate::shared::SharedState;
 use crate::ucp::{
-    UcpAtomic, UcpEndpoint, UcpRequest, Worker, callback_params, plain_params, started,
+    UcpAtomic, UcpEndpoint, UcpRemote, UcpRequest, Worker, callback_params, plain_params, started,
     status_string,
 };
 use rushmem_connect::Attempts;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use ucx_sys::{
-    UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_REPLY, UCP_OP_ATTR_FIELD_FLAGS, Ucp, ucp_ep_h,
+    UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_REPLY, UCP_OP_ATTR_FIELD_FLAGS, Ucp,
     ucp_request_param_t, ucp_rkey_h, ucs_status_ptr_t, ucs_status_t,
 };
 
@@ -53,9 +53,6 @@ pub(crate) struct UcxWire {
 // the callbacks of its worker use raw pointers. The lock of the origin lets one thread at a time
 // use all of these.
 unsafe impl Send for UcxWire {}
-
-/// An address in the process of a PE, and the endpoint and the key by which it is accessed.
-type UcxRemote = (u64, (ucp_ep_h, ucp_rkey_h));
 
 /// An operation that a call waits for.
 pub(crate) enum UcxToken {
@@ -134,7 +131,7 @@ impl UcxWire {
         &mut self,
         shared: &SharedState,
         range: &Remote<'_, SharedState>,
-    ) -> Result<UcxRemote, Error> {
+    ) -> Result<UcpRemote, Error> {
         let OpenRoute {
             endpoint,
             connection,
@@ -148,8 +145,11 @@ impl UcxWire {
             Some(key) => key,
             None => self.unpack(shared, range.pe, range.key)?,
         };
-        let address = range.key.address(range.at.offset);
-        Ok((address, (handle, key)))
+        Ok(UcpRemote {
+            endpoint: handle,
+            key,
+            address: range.key.address(range.at.offset),
+        })
     }
 
     /// Returns true if the maximum number of operations is in flight.
@@ -175,7 +175,7 @@ impl UcxWire {
         shared: &SharedState,
         range: &Remote<'_, SharedState>,
         awaited: bool,
-        start: impl FnOnce(&Ucp, UcxRemote, *const ucp_request_param_t) -> ucs_status_ptr_t,
+        start: impl FnOnce(&Ucp, UcpRemote, *const ucp_request_param_t) -> ucs_status_ptr_t,
     ) -> Result<PostOutcome<UcxToken>, Error> {
         if self.is_full() {
             return Ok(PostOutcome::Full);
@@ -298,15 +298,10 @@ impl Wire for UcxWire {
         WriteEnd { awaited, .. }: WriteEnd,
     ) -> Result<PostOutcome<UcxToken>, Error> {
         let LocalBuf { base, nbytes } = source.range();
-        self.transfer(
-            shared,
-            &to,
-            awaited,
-            |ucp, (remote, (endpoint, key)), params| {
-                // SAFETY: a live endpoint and its key, and the source of this write.
-                unsafe { ucp.ucp_put_nbx(endpoint, base.cast(), nbytes, remote, key, params) }
-            },
-        )
+        self.transfer(shared, &to, awaited, |ucp, to, params| {
+            // SAFETY: a live endpoint and its key, and the source of this write.
+            unsafe { ucp.ucp_put_nbx(to.endpoint, base.cast(), nbytes, to.address, to.key, params) }
+        })
     }
 
     #[inline]
@@ -318,15 +313,19 @@ impl Wire for UcxWire {
         awaited: bool,
     ) -> Result<PostOutcome<UcxToken>, Error> {
         let LocalBuf { base, nbytes } = dest.range();
-        self.transfer(
-            shared,
-            &from,
-            awaited,
-            |ucp, (remote, (endpoint, key)), params| {
-                // SAFETY: a live endpoint and its key, and the destination of this read.
-                unsafe { ucp.ucp_get_nbx(endpoint, base.cast(), nbytes, remote, key, params) }
-            },
-        )
+        self.transfer(shared, &from, awaited, |ucp, from, params| {
+            // SAFETY: a live endpoint and its key, and the destination of this read.
+            unsafe {
+                ucp.ucp_get_nbx(
+                    from.endpoint,
+                    base.cast(),
+                    nbytes,
+                    from.address,
+                    from.key,
+                    params,
+                )
+            }
+        })
     }
 
     fn amo(
@@ -348,7 +347,7 @@ impl Wire for UcxWire {
         }
 
         let pe = word.pe;
-        let (remote, address) = self.remote(shared, &word)?;
+        let remote = self.remote(shared, &word)?;
         let connection = &self.open_route(pe)?.connection;
         let slot = self.callbacks.slot(connection);
         // Before the operation starts, since its end changes the generation.
@@ -359,7 +358,7 @@ impl Wire for UcxWire {
         let params = callback_params(Some(operated), Rc::as_ptr(&slot).cast());
         let ucp = self.ucp();
         // SAFETY: a live endpoint and its key; the slot keeps the words until the operation ends.
-        let begun = unsafe { atomic.begin(ucp, address, remote, width, arguments, params) };
+        let begun = unsafe { atomic.begin(ucp, remote, width, arguments, params) };
 
         let posted = match started(begun) {
             Ok(None) => {

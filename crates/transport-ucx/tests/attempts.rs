@@ -19,13 +19,11 @@ impl Host for Asks {
 }
 
 fn over_tcp(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    open(
-        &Open {
-            host: Arc::new(Asks),
-            ..with.clone()
-        },
-        Tuning::default(),
-    )
+    let over_tcp = Open {
+        host: Arc::new(Asks),
+        ..with.clone()
+    };
+    open(&over_tcp, Tuning::default())
 }
 
 fn needs() {
@@ -45,17 +43,20 @@ fn has_no_descriptors_at_first(member: &Member) {
     if member.me() == 0 {
         let usual = getrlimit(Resource::Nofile);
         let lowest_free = File::open("/dev/null").expect("a descriptor").as_raw_fd();
+
         let none = Rlimit {
             current: Some(lowest_free as u64),
             ..usual
         };
         setrlimit(Resource::Nofile, none).expect("it is lower");
         File::open("/dev/null").expect_err("there is no descriptor");
+
         let raise = thread::spawn(move || {
             // Long enough for several attempts, and much shorter than the limit of all attempts.
             thread::sleep(Duration::from_millis(500));
             setrlimit(Resource::Nofile, usual)
         });
+
         endpoint.put_word(1, 0, 7);
         endpoint.quiet();
         raise
@@ -63,6 +64,7 @@ fn has_no_descriptors_at_first(member: &Member) {
             .expect("no panic")
             .expect("it is as high as before");
     }
+
     member.barrier();
     assert!(member.me() == 0 || member.fetch::<u64>(0) == 7);
 }

@@ -25,14 +25,12 @@ fn with(
     with: &Open,
     tuning: Tuning,
 ) -> Result<Box<dyn Transport>, Error> {
-    open(
-        &Open {
-            host: Arc::new(Asks(transports)),
-            amos,
-            ..with.clone()
-        },
-        tuning,
-    )
+    let with = Open {
+        host: Arc::new(Asks(transports)),
+        amos,
+        ..with.clone()
+    };
+    open(&with, tuning)
 }
 
 /// Ignores the test if UCX is absent.
@@ -56,6 +54,7 @@ fn needs_verbs(amos: Amos) {
     if std::fs::read_dir("/sys/class/infiniband").map_or(0, Iterator::count) == 0 {
         absent("no NIC speaks verbs");
     }
+
     let alone = Open {
         pe: rushmem_transport::Pe(0),
         n_pes: 1,

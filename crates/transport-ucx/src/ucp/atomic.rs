@@ -1,13 +1,13 @@
 //! The encoding of atomic operations for UCX.
 #![allow(unsafe_code)]
 
+use super::UcpRemote;
 use rushmem_transport::{AmoOp, AmoWidth};
 use std::ffi::c_void;
 use ucx_sys::{
     UCP_ATOMIC_OP_ADD, UCP_ATOMIC_OP_AND, UCP_ATOMIC_OP_CSWAP, UCP_ATOMIC_OP_OR,
     UCP_ATOMIC_OP_SWAP, UCP_ATOMIC_OP_XOR, UCP_DATATYPE_SHIFT, UCP_OP_ATTR_FIELD_DATATYPE,
-    UCP_OP_ATTR_FIELD_REPLY_BUFFER, Ucp, ucp_atomic_op_t, ucp_ep_h, ucp_request_param_t,
-    ucp_rkey_h, ucs_status_ptr_t,
+    UCP_OP_ATTR_FIELD_REPLY_BUFFER, Ucp, ucp_atomic_op_t, ucp_request_param_t, ucs_status_ptr_t,
 };
 
 /// An atomic operation in UCX's encoding. All of them fetch the old value.
@@ -17,6 +17,14 @@ pub(crate) struct UcpAtomic {
     pub(crate) first: u64,
     /// The value of the second argument, which UCX replaces by the old value.
     pub(crate) second: u64,
+}
+
+/// The words that UCX reads as the arguments of an atomic operation.
+#[derive(Clone, Copy)]
+pub(crate) struct AtomicArguments {
+    pub(crate) first: *const c_void,
+    /// The second argument, which UCX replaces by the old value.
+    pub(crate) second: *mut c_void,
 }
 
 impl UcpAtomic {
@@ -44,7 +52,7 @@ impl UcpAtomic {
         }
     }
 
-    /// Starts the operation on the address `remote`. `params` has the callback at its end, if any.
+    /// Starts the operation on the word at `remote`. `params` has the callback at its end, if any.
     ///
     /// # Safety
     /// The endpoint is live, and the key was unpacked for it. The arguments point to words of this
@@ -52,17 +60,26 @@ impl UcpAtomic {
     pub(crate) unsafe fn begin(
         &self,
         ucp: &Ucp,
-        (endpoint, key): (ucp_ep_h, ucp_rkey_h),
-        remote: u64,
+        remote: UcpRemote,
         width: AmoWidth,
-        (first, second): (*const c_void, *mut c_void),
+        arguments: AtomicArguments,
         mut params: ucp_request_param_t,
     ) -> ucs_status_ptr_t {
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
         params.datatype = (width.nbytes() as u64) << UCP_DATATYPE_SHIFT;
-        params.reply_buffer = second;
+        params.reply_buffer = arguments.second;
         let params = &raw const params;
         // SAFETY: a live endpoint, its key and valid words, by contract.
-        unsafe { ucp.ucp_atomic_op_nbx(endpoint, self.code, first, 1, remote, key, params) }
+        unsafe {
+            ucp.ucp_atomic_op_nbx(
+                remote.endpoint,
+                self.code,
+                arguments.first,
+                1,
+                remote.address,
+                remote.key,
+                params,
+            )
+        }
     }
 }

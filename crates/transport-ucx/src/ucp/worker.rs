@@ -253,6 +253,15 @@ pub(crate) struct UcpEndpoint {
     keys: Vec<ucp_rkey_h>,
 }
 
+/// An address in the process of a PE, and the endpoint and the key by which it is accessed.
+#[derive(Clone, Copy)]
+pub(crate) struct UcpRemote {
+    pub(crate) endpoint: ucp_ep_h,
+    /// The key of the memory, unpacked for this endpoint.
+    pub(crate) key: ucp_rkey_h,
+    pub(crate) address: u64,
+}
+
 // SAFETY: used by the thread that uses its worker, one at a time.
 unsafe impl Send for UcpEndpoint {}
 

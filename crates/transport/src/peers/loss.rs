@@ -221,6 +221,7 @@ mod tests {
             let host_of = |pe| (pe == Pe(3)).then(|| "there".to_owned());
             loss.of_message(&message, host_of).to_string()
         };
+
         let wrong = Violation::Address(99);
         let of_peer = text(RefusedMessage::of(Pe(3), wrong));
         assert_eq!(
@@ -228,6 +229,7 @@ mod tests {
             "PE 3 was lost: the connection from PE 0 on here to PE 3 on there broke: it used an invalid offset 99; see what \
              PE 3 said last"
         );
+
         for message in [
             RefusedMessage::of(Pe(7), wrong),
             RefusedMessage::of_nobody(wrong),

@@ -103,7 +103,10 @@ mod tests {
             unfinished.finish(|_: &mut u32| unreachable!("there is nothing")),
             0
         );
-        (0..4).for_each(|entry| unfinished.add(entry));
+
+        for entry in 0..4 {
+            unfinished.add(entry);
+        }
         let even = |entry: &mut u32| {
             unfinished.add(10 + *entry);
             entry.is_multiple_of(2)
@@ -113,6 +116,7 @@ mod tests {
             unfinished.map(|&entry| entry),
             Some(vec![0, 2, 10, 11, 12, 13])
         );
+
         let mut seen = 0;
         let none = unfinished.finish(|_| {
             seen += 1;

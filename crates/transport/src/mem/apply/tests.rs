@@ -8,10 +8,13 @@ fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
     match op {
         AmoOp::Fetch => old,
         AmoOp::Set | AmoOp::Swap => operand,
-        AmoOp::CompareSwap => match old == condition {
-            true => operand,
-            false => old,
-        },
+        AmoOp::CompareSwap => {
+            if old == condition {
+                operand
+            } else {
+                old
+            }
+        }
         AmoOp::Add => old.wrapping_add(operand),
         AmoOp::And => old & operand,
         AmoOp::Or => old | operand,
@@ -58,6 +61,7 @@ fn every_operation_of_four_bytes_is_its_model_and_leaves_its_neighbors() {
                     let at = (&raw mut words[1]).cast();
                     // SAFETY: a live, aligned local of 4 bytes.
                     let was = unsafe { apply(op, AmoWidth::Four, at, operand, condition) };
+
                     let low = |x: u64| x & 0xFFFF_FFFF;
                     let new = low(model(op, low(old), low(operand), low(condition)));
                     assert_eq!(was, low(old), "{op:?}");
@@ -76,8 +80,10 @@ fn floating_point_numbers_add() {
         // SAFETY: a live, aligned local of 8 bytes.
         let was = unsafe { apply(AmoOp::AddFloat, AmoWidth::Eight, at, operand.to_bits(), 0) };
         assert_eq!((f64::from_bits(was), word), (old, old + operand));
+
         let mut words = [7.0, old as f32, 9.0];
-        let (at, bits) = ((&raw mut words[1]).cast(), (operand as f32).to_bits());
+        let at = (&raw mut words[1]).cast();
+        let bits = (operand as f32).to_bits();
         // SAFETY: a live, aligned local of 4 bytes.
         let was = unsafe { apply(AmoOp::AddFloat, AmoWidth::Four, at, u64::from(bits), 0) };
         assert_eq!(was, u64::from((old as f32).to_bits()));

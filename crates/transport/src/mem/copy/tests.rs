@@ -34,7 +34,8 @@ fn runs_of_every_length_and_alignment_arrive() {
             (7, 0),
         ] {
             let mut dest = vec![0xAAu8; nbytes + 16];
-            let (d, s) = (dest[to..].as_mut_ptr(), source[from..].as_ptr());
+            let d = dest[to..].as_mut_ptr();
+            let s = source[from..].as_ptr();
             // SAFETY: both vectors hold 16 bytes more than are copied, and offsets stay below that.
             unsafe { copy_bytes::<VolatileLoads>(d, s, nbytes) };
             assert_eq!(dest[to..to + nbytes], source[from..from + nbytes]);
@@ -44,11 +45,14 @@ fn runs_of_every_length_and_alignment_arrive() {
                     .chain(&dest[to + nbytes..])
                     .all(|&b| b == 0xAA)
             );
+
             let mut owned = source.clone();
-            let (d, s) = (dest[to..].as_mut_ptr(), owned[from + 9..].as_mut_ptr());
+            let d = dest[to..].as_mut_ptr();
+            let s = owned[from + 9..].as_mut_ptr();
             // SAFETY: both vectors hold 16 bytes more than are copied, and offsets stay below that.
             unsafe { copy_bytes::<AtomicLoads>(d, s, nbytes) };
             assert_eq!(dest[to..to + nbytes], source[from + 9..from + 9 + nbytes]);
+
             // SAFETY: both are the same bytes of a vector.
             unsafe { copy_bytes::<AtomicLoads>(s, s, nbytes) };
             assert_eq!(owned, source);
@@ -64,6 +68,7 @@ fn cuts(addr: usize, nbytes: usize) -> Vec<usize> {
     let sizes = bits(before)
         .chain([nbytes - before - after])
         .chain(bits(after).rev());
+
     let mut at = addr;
     let ends = sizes.map(|size| {
         at += size;
@@ -77,7 +82,8 @@ fn cuts(addr: usize, nbytes: usize) -> Vec<usize> {
 fn no_aligned_word_is_cut() {
     for addr in 64..64 + WORD {
         for nbytes in 0..200 {
-            let (end, cuts) = (addr + nbytes, cuts(addr, nbytes));
+            let end = addr + nbytes;
+            let cuts = cuts(addr, nbytes);
             assert_eq!(cuts.last(), Some(&end));
             for (size, at) in [2, 4, 8]
                 .into_iter()
@@ -128,8 +134,12 @@ fn strided_elements_of_every_size_arrive() {
         for nelems in 0..5 {
             let mut dest: Vec<T> = (0..10).map(|_| make(99)).collect();
             let mut expected: Vec<T> = (0..10).map(|_| make(99)).collect();
-            (0..nelems).for_each(|i| expected[2 * i] = source[12 - 3 * i]);
-            let (to, from) = (dest.as_mut_ptr(), source.as_ptr().wrapping_add(12));
+            for i in 0..nelems {
+                expected[2 * i] = source[12 - 3 * i];
+            }
+
+            let to = dest.as_mut_ptr();
+            let from = source.as_ptr().wrapping_add(12);
             // SAFETY: 4 elements, 2 and -3 apart, end at elements 6 and 3.
             unsafe { copy_strided::<VolatileLoads, T>(to, from, 2, -3, 1, nelems) };
             assert_eq!(dest, expected);
@@ -151,6 +161,7 @@ fn a_borrowed_source_is_not_written() {
         unsafe { copy_elements::<VolatileLoads, T>(dest.as_mut_ptr(), source.as_ptr(), N) };
         dest
     }
+
     assert_eq!(copied(&[17u8], [0]), [17]);
     assert_eq!(copied(&[1u16, 2], [0; 2]), [1, 2]);
     assert_eq!(copied(&[1.5f32, 2.5], [0.0; 2]), [1.5, 2.5]);
@@ -166,12 +177,13 @@ fn words_of_symmetric_memory_are_untorn_while_another_thread_writes_them() {
     std::thread::scope(|s| {
         s.spawn(|| {
             for round in 1..20u64 {
-                // SAFETY: a word.
-                words
-                    .iter()
-                    .for_each(|word| unsafe { store(word.as_ptr(), round << 32 | round) });
+                for word in &words {
+                    // SAFETY: a word.
+                    unsafe { store(word.as_ptr(), round << 32 | round) };
+                }
             }
         });
+
         for _ in 0..20 {
             let mut seen = [0u64; 8];
             // SAFETY: as many words each.

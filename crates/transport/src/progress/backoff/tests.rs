@@ -32,6 +32,7 @@ fn a_waiter_yields_once_in_many_polls_and_sleeps_after_a_time() {
 fn a_waiter_that_keeps_its_peer_from_running_yields_after_each_poll() {
     let mut backoff = Backoff::new(Polled::Words, true);
     assert_eq!(polls_before_sleep(&mut backoff), [0, YIELDS]);
+
     let mut backoff = Backoff::new(Polled::Network, false);
     assert_eq!(backoff.pause(false), Pause::Spin);
     backoff.share_cpu(CpuSharing::Waiting);
@@ -63,6 +64,7 @@ fn a_waiter_sleeps_again_until_it_finds_work() {
     assert_eq!(backoff.pause(false), Pause::Sleep);
     assert_eq!(backoff.pause(true), Pause::Spin);
     assert_eq!(polls_before_sleep(&mut backoff), [0, YIELDS]);
+
     assert!(!backoff.has_slept_for_long() || backoff.since_first_sleep() > WaitLimits::LONGEST);
     std::thread::sleep(WaitLimits::LONGEST);
     assert!(backoff.has_slept_for_long(), "since its first sleep");

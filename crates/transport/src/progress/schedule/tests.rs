@@ -46,7 +46,8 @@ fn first(
 
 #[test]
 fn it_polls_unless_others_do() {
-    let (max, short) = (Duration::MAX, FLUSH_DELAY / 2);
+    let max = Duration::MAX;
+    let short = FLUSH_DELAY / 2;
     let table = [
         (&LIMITS, NOBODY, false, max, Step::Poll),
         (&LIMITS, POLL_OFTEN, false, max, Step::Sleep(TWICE)),
@@ -78,6 +79,7 @@ fn it_polls_unless_others_do() {
             Step::Sleep(TWICE),
         ),
     ];
+
     for (row, (limits, others, stops_polling, longest, step)) in table.into_iter().enumerate() {
         assert_eq!(
             first(limits, others, stops_polling, longest),
@@ -99,10 +101,8 @@ fn a_thread_that_stops_polling_counts_only_if_others_poll() {
 #[test]
 fn the_steps_follow_from_each_other() {
     let longest = WaitLimits::LONGEST;
-    let (often, wait) = (
-        (POLL_OFTEN, Step::Sleep(longest)),
-        (WAIT, Step::Sleep(longest)),
-    );
+    let often = (POLL_OFTEN, Step::Sleep(longest));
+    let wait = (WAIT, Step::Sleep(longest));
     let turns: &[(WaitingThreads, Step)] = &[
         often,
         often,
@@ -117,10 +117,12 @@ fn the_steps_follow_from_each_other() {
         (POLL_OFTEN, Step::Sleep(2 * TWICE)),
         (POLL_RARELY, Step::Sleep(FLUSH_DELAY)),
     ];
+
     let mut schedule = Schedule::new(&LIMITS, false);
     for _ in 0..10 {
         schedule.next(POLL_OFTEN, || true, || Duration::MAX);
     }
+
     for (turn, &(others, step)) in turns.iter().enumerate() {
         let next = schedule.next(others, || true, || Duration::MAX);
         assert_eq!(next, step, "turn {turn}: {others:?}");
@@ -141,16 +143,19 @@ fn sleeps_grow_beside_threads_that_wait() {
         });
         schedule.time
     };
+
     assert_eq!(sleep_beside(7, false), FLUSH_DELAY, "they pass by");
     assert_eq!(sleep_beside(8, false), us(100));
     assert_eq!(sleep_beside(10, false), us(200));
     assert_eq!(sleep_beside(10, false), FLUSH_DELAY, "they poll less often");
+
     for _ in 0..9 {
         sleep_beside(u64::MAX, false);
     }
     assert_eq!(sleep_beside(u64::MAX, false), WaitLimits::LONGEST);
     assert_eq!(sleep_beside(0, true), ms(3), "as long as nobody has polled");
     assert_eq!(sleep_beside(1, true), ms(2));
+
     let mut schedule = Schedule::new(&LIMITS, true);
     schedule.lengthen(POLL_RARELY);
     assert_eq!(schedule.time, us(100), "a poll in 100 us is enough");

@@ -125,8 +125,7 @@ impl FiEndpoint {
 
 impl Drop for FiEndpoint {
     fn drop(&mut self) {
-        // Registrations that belong to an endpoint must be closed before it. Others are closed
-        // after it, when no operation uses them any more.
+        // Registrations that belong to an endpoint must be closed before it.
         if self.fabric.info.asks(fi::FI_MR_ENDPOINT) {
             self.ops.clear();
             self.staging_mr = None;
@@ -135,9 +134,16 @@ impl Drop for FiEndpoint {
         // SAFETY: it is not used afterwards.
         let endpoint = unsafe { ManuallyDrop::take(&mut self.endpoint) };
 
+        let is_closed = endpoint.close();
+
+        // Other registrations are closed after it, when no operation uses them any more, and before
+        // the memory of the cells is freed.
+        self.ops.clear();
+        self.staging_mr = None;
+
         // If the endpoint cannot be closed, libfabric may still access the memory of its
         // operations, so this memory is leaked.
-        if endpoint.close() {
+        if is_closed {
             // SAFETY: it is not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.contexts) };
             // SAFETY: it is not used afterwards.

@@ -59,11 +59,13 @@ pub(crate) fn heap_barrier(call: Call, arguments: &[CheckedArgument]) {
 fn barrier_with(call: Call, arguments: &[CheckedArgument], sync: impl FnOnce(&mut Executor<'_>)) {
     let job = job::require(call);
     order::complete_on(call, DefaultContext);
+
     let (mut entry, mut executor) = CollectiveEntry::of(call, job, teams().world());
     if job.settings.checks() {
         checks::require_guards(call, job, checks::GUARDS_PER_BARRIER);
         entry.require_same(arguments);
     }
+
     sync(&mut executor);
 }
 
@@ -122,26 +124,30 @@ pub unsafe fn broadcast(
 ) -> c_int {
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
-    let (n, me) = (executor.n(), executor.me());
+    let n = executor.n();
+    let me = executor.me();
+
     if root < 0 || root as u32 >= n {
-        let (root, last) = (call.written(root), n - 1);
+        let root = call.written(root);
+        let last = n - 1;
         fail!(
             call,
             "argument PE_root is {root}, but the members are numbered 0 to {last}"
         );
     }
+    let root = root as u32;
     let dest = symmetric(call, "dest", dest, nbytes);
     let source = symmetric_source(call, source, nbytes);
-    entry.require_same_arrays(dest, source, nbytes, &[("PE_root", root as u64)]);
-    entry.show_followed(FollowedMembers::Member, root as u32);
-    let is_on_set = executor.collective.team.is_active_set();
-    match (me == root as u32, is_on_set) {
-        (true, false) => {}
-        (true, true) => entry.show_arrays(source, SymmetricRange::EMPTY),
-        (false, _) => entry.show_arrays(SymmetricRange::EMPTY, dest),
-    }
+    entry.require_same_arrays(dest, source, nbytes, &[("PE_root", root.into())]);
+    entry.show_followed(FollowedMembers::Member, root);
 
-    let root = root as u32;
+    // Only the root reads, and on an active set only the others write.
+    let is_on_set = executor.collective.team.is_active_set();
+    if me != root {
+        entry.show_arrays(SymmetricRange::EMPTY, dest);
+    } else if is_on_set {
+        entry.show_arrays(source, SymmetricRange::EMPTY);
+    }
     let writers = ResultWriters::Root {
         root,
         writes_own: !is_on_set,
@@ -149,17 +155,20 @@ pub unsafe fn broadcast(
     entry.check_result(bytes(dest), bytes(dest), writers);
     entry.check_apart(source, dest);
     executor.limit_lead(root);
-    let algorithm = match is_on_set {
-        false => executor.choose(nbytes),
+
+    let algorithm = if is_on_set {
         // `limit_lead` supports only the senders and receivers of this tree.
-        true => BroadcastAlgorithm::Binomial,
+        BroadcastAlgorithm::Binomial
+    } else {
+        executor.choose(nbytes)
     };
-    let (parts, number) = match algorithm {
+    let (parts, n_parts) = match algorithm {
         BroadcastAlgorithm::Binomial => (Parts::Whole(nbytes), 1),
         _ => (Parts::Vector, vector_parts(nbytes)),
     };
-    let plan = algorithm.plan(n, me, root, number);
+    let plan = algorithm.plan(n, me, root, n_parts);
     executor.execute(&PlanArrays::of(source, dest, parts), plan);
+
     if me == root && !is_on_set {
         source.copy_here(dest);
     }
@@ -183,8 +192,8 @@ pub unsafe fn collect(
     0
 }
 
-/// Works as [`collect`], but ends the job with an error if the blocks of all members have more than
-/// `max_bytes` bytes together. Returns that number of bytes.
+/// [`collect`] into a `dest` of `max_bytes` bytes: ends the job with an error if the blocks of all
+/// members have more bytes together. Returns that number of bytes.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
@@ -201,6 +210,8 @@ pub unsafe fn collect_within(
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric_source(call, source, nbytes);
     entry.require_same(&[]);
+
+    // The sizes of all blocks, and which members collect in place.
     let own = nbytes as u64 | if in_place { IN_PLACE } else { 0 };
     let short = executor.gather_slots(own, source);
     let words = match &short {
@@ -210,6 +221,7 @@ pub unsafe fn collect_within(
     let in_place = words.iter().any(|word| word & IN_PLACE != 0);
     let table = offsets(words.iter().map(|word| word & !IN_PLACE));
     let total = table[table.len() - 1];
+
     if total > max_bytes {
         fail!(
             call,
@@ -218,10 +230,13 @@ pub unsafe fn collect_within(
     }
     let dest = symmetric(call, "dest", dest, total);
     entry.show_arrays(source, dest);
+
     let me = executor.me() as usize;
     let own_block = dest.part(table[me], table[me + 1] - table[me]);
     entry.check_result(bytes(dest), bytes(own_block), ResultWriters::Each);
     entry.check_apart(source, dest);
+
+    // If all blocks came with their sizes, nothing is left to exchange.
     let blocks = || {
         table
             .windows(2)
@@ -236,17 +251,15 @@ pub unsafe fn collect_within(
         }
         return total;
     }
+
     let facts = || ChoiceFacts {
         lines: false,
         ..executor.facts()
     };
     let algorithm: AllGatherAlgorithm = executor.job.algorithms.table().choose(total, facts);
     let plan = algorithm.plan(executor.n(), executor.me());
-    executor.exchange(
-        PlanArrays::of(source, dest, Parts::Table(&table)),
-        in_place,
-        plan,
-    );
+    let arrays = PlanArrays::of(source, dest, Parts::Table(&table));
+    executor.exchange(arrays, in_place, plan);
     total
 }
 
@@ -291,20 +304,23 @@ pub unsafe fn fcollect(
 ) -> c_int {
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
-    let total = nbytes.saturating_mul(executor.n() as usize);
+    let n = executor.n();
+    let me = executor.me();
+    let total = nbytes.saturating_mul(n as usize);
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric_source(call, source, nbytes);
     let dest = symmetric(call, "dest", dest, total);
     entry.require_same_arrays(dest, source, nbytes, &[]);
-    let (n, me) = (executor.n(), executor.me());
+
     let own_block = dest.part(me as usize * nbytes, nbytes);
     entry.check_result(bytes(dest), bytes(own_block), ResultWriters::Each);
     entry.check_apart(source, dest);
+
     let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
     match executor.choose(total) {
         AllGatherAlgorithm::Lines => {
             let plan = pairwise::all_gather_in_lines(n, me);
-            executor.exchange_in_lines((source, dest), nbytes, plan);
+            executor.exchange_in_lines(source, dest, nbytes, plan);
         }
         algorithm => executor.exchange(arrays, in_place, algorithm.plan(n, me)),
     }
@@ -325,20 +341,23 @@ pub unsafe fn alltoall(
 ) -> c_int {
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
-    let total = nbytes.saturating_mul(executor.n() as usize);
+    let n = executor.n();
+    let me = executor.me();
+    let total = nbytes.saturating_mul(n as usize);
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric_source(call, source, total);
     let dest = symmetric(call, "dest", dest, total);
     entry.require_same_arrays(dest, source, nbytes, &[]);
-    let (n, me) = (executor.n(), executor.me());
+
     let own_block = dest.part(me as usize * nbytes, nbytes);
     entry.check_result(bytes(dest), bytes(own_block), ResultWriters::Each);
     entry.check_apart(source, dest);
+
     let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
     match executor.choose(nbytes) {
         AllToAllAlgorithm::Lines => {
             let plan = pairwise::all_to_all_in_lines(n, me);
-            executor.exchange_in_lines((source, dest), nbytes, plan);
+            executor.exchange_in_lines(source, dest, nbytes, plan);
         }
         AllToAllAlgorithm::Pairwise => {
             executor.exchange(arrays, in_place, pairwise::all_to_all(n, me));
@@ -370,6 +389,8 @@ pub unsafe fn alltoalls(
 ) -> c_int {
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+
+    // The bytes from the first element to the last one, of all blocks.
     let span = |argument: &str, stride: isize| {
         if stride < 1 {
             fail!(
@@ -377,24 +398,21 @@ pub unsafe fn alltoalls(
                 "argument {argument} is {stride}, but a stride is at least 1"
             );
         }
+
         let elements = nelems.saturating_mul(executor.n() as usize);
-        let gaps = elements.saturating_sub(1).saturating_mul(stride as usize);
         if elements == 0 {
-            0
-        } else {
-            (gaps.saturating_add(1)).saturating_mul(elem_bytes)
+            return 0;
         }
+        let gaps = (elements - 1).saturating_mul(stride as usize);
+        gaps.saturating_add(1).saturating_mul(elem_bytes)
     };
     let in_place = is_in_place(dest, source, nelems);
     let dest = symmetric(call, "dest", dest, span("dst", dst));
     let source = symmetric_source(call, source, span("sst", sst));
     let nbytes = nelems.saturating_mul(elem_bytes);
-    entry.require_same_arrays(
-        dest,
-        source,
-        nbytes,
-        &[("dst", dst as u64), ("sst", sst as u64)],
-    );
+    let strides = [("dst", dst as u64), ("sst", sst as u64)];
+    entry.require_same_arrays(dest, source, nbytes, &strides);
+
     let elements = ByteBlocks {
         nbytes: elem_bytes,
         stride: elem_bytes.saturating_mul(dst as usize),
@@ -408,6 +426,7 @@ pub unsafe fn alltoalls(
     };
     entry.check_result(elements, own_block, ResultWriters::Each);
     entry.check_apart(source, dest);
+
     let parts = Parts::Strided {
         dst: dst as usize,
         sst: sst as usize,
@@ -456,8 +475,7 @@ pub unsafe fn inscan(
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
-    let me = executor.me();
-    entry.show_followed(FollowedMembers::Below, me + 1);
+    entry.show_followed(FollowedMembers::Below, executor.me() + 1);
     executor.scan(vectors, false);
     0
 }
@@ -478,9 +496,10 @@ pub unsafe fn exscan(
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::Below);
-    let me = executor.me();
-    entry.show_followed(FollowedMembers::Below, me);
+    entry.show_followed(FollowedMembers::Below, executor.me());
     executor.scan(vectors, true);
+
+    // The plan leaves the vector of the first member unspecified.
     if executor.me() == 0 {
         op.fill_with_identity(vectors.dest);
     }
@@ -490,9 +509,9 @@ pub unsafe fn exscan(
 /// Returns the facts by which algorithms are chosen for a team, for a program that measures them.
 /// Counts as a collective of the team, so all members call it.
 pub fn choice_facts(call: Call, team: TeamHandle) -> ChoiceFacts {
-    CollectiveEntry::new(call, &registry::find(call, "team", team))
-        .1
-        .facts()
+    let team = registry::find(call, "team", team);
+    let (_, executor) = CollectiveEntry::new(call, &team);
+    executor.facts()
 }
 
 /// Chooses the algorithms of all further collectives from `table`. All PEs must call this between

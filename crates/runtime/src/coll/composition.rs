@@ -42,15 +42,18 @@ impl<'a> Executor<'a> {
         // buffers and pair flags. A non-blocking collective must not use them, since a blocking
         // collective may use them at the same time.
         let is_beside_others = self.collective.in_request && !self.job.has_threads_somewhere;
+
+        let receive_buffer_bytes = if is_beside_others {
+            0
+        } else {
+            team.receive_buffer_bytes(self.job)
+        };
+
         ChoiceFacts {
             members: self.n(),
             per_node: team.per_node(),
             oversubscribed: self.job.is_oversubscribed_somewhere,
-            receive_buffer_bytes: if is_beside_others {
-                0
-            } else {
-                team.receive_buffer_bytes(self.job)
-            },
+            receive_buffer_bytes,
             pair_flags: team.has_pair_flags(self.job) && !is_beside_others,
             lines: team.has_lines(self.job) && !is_beside_others,
         }
@@ -74,23 +77,28 @@ impl<'a> Executor<'a> {
         if self.collective.team.per_node() == self.n() || !self.facts().pair_flags {
             return self.gather_published(word);
         }
-        let (n, me) = (self.n(), self.me());
+
+        let n = self.n();
+        let me = self.me();
         let internal = flags::area();
         let at = internal.areas().table();
+
+        // Peers write to the table of this PE, which it may still read for the collective before,
+        // so they wait until it has entered.
         self.execute(&PlanArrays::NONE, bruck::entry(n, me));
-        internal.write_own(at + me as usize * 8, &[word]);
-        let table = internal.range(at, n as usize * 8);
-        let own = table.part(me as usize * 8, 8);
-        self.execute(
-            &PlanArrays::of(own, table, Parts::Equal(8)),
-            bruck::all_gather(n, me),
-        );
+        internal.write_own(at + me as usize * WORD, &[word]);
+
+        let table = internal.range(at, n as usize * WORD);
+        let own = table.part(me as usize * WORD, WORD);
+        let arrays = PlanArrays::of(own, table, Parts::Equal(WORD));
+        self.execute(&arrays, bruck::all_gather(n, me));
+
         let mut words = vec![0; n as usize];
         internal.read(at, &mut words);
         words
     }
 
-    /// Works as [`gather`](Executor::gather): each member publishes its word, syncs, and reads the
+    /// Gathers without the flags of pairs: each member publishes its word, syncs, and reads the
     /// words of the others.
     fn gather_published(&mut self, word: u64) -> Vec<u64> {
         let internal = flags::area();
@@ -106,16 +114,21 @@ impl<'a> Executor<'a> {
     /// value differs; `None` also if no other member shares memory with this one.
     pub(crate) fn sync_comparing(&mut self, value: u64) -> Option<(Pe, u64)> {
         const BITS: u32 = 48;
+
+        // The upper bits tell in which collective the member has published its value.
         let internal = flags::area();
-        let (at, entered) = (self.signals.next_shown(), self.signals.entered());
-        let word = entered << BITS | value & ((1 << BITS) - 1);
+        let at = self.signals.next_shown();
+        let word = self.signals.entered() << BITS | value & ((1 << BITS) - 1);
         internal.write_own(at, &[word]);
         self.sync();
-        let (n, me) = (self.n(), self.me());
+
+        let n = self.n();
+        let me = self.me();
         let mut others = (me + 1..n)
             .chain(0..me)
             .map(|member| self.members().world_pe(member));
         let next = others.find(|pe| internal.is_mapped(*pe))?;
+
         let unlike = internal.words_of(std::iter::once(next), at)[0] ^ word;
         // A member that is in another collective has not published this word.
         (unlike != 0 && unlike >> BITS == 0).then_some((next, value ^ unlike))
@@ -128,14 +141,17 @@ impl<'a> Executor<'a> {
     pub(crate) fn limit_lead(&mut self, root: u32) {
         /// A digest of the set and the root of this PE's last broadcast on an active set.
         static LAST: AtomicU64 = AtomicU64::new(0);
+
         if !self.collective.team.is_active_set() {
             return;
         }
+
         for step in binomial::arrivals(self.n(), self.me(), root) {
             if let Step::Signal { peer } = step {
                 self.signal(peer);
             }
         }
+
         let this = digest(&[self.collective.team.handle().0 as u64, root.into()]);
         self.signals.unconfirmed_root = Some(root);
         if LAST.swap(this, Relaxed) != this {
@@ -149,6 +165,7 @@ impl<'a> Executor<'a> {
         let Some(root) = self.signals.unconfirmed_root.take() else {
             return;
         };
+
         for step in binomial::arrivals(self.n(), self.me(), root) {
             if let Step::Wait { peer } = step {
                 self.wait(peer);
@@ -158,7 +175,10 @@ impl<'a> Executor<'a> {
 
     /// Combines the vectors of all members element by element. All members get the result.
     pub(crate) fn all_reduce(&mut self, vectors: Vectors) {
-        let (n, me, parts) = (self.n(), self.me(), vector_parts(vectors.nbytes()));
+        let n = self.n();
+        let me = self.me();
+        let parts = vector_parts(vectors.nbytes());
+
         match self.choose(vectors.nbytes()) {
             AllReduceAlgorithm::Direct => {
                 self.run_vector(vectors, direct::all_reduce(n, me, parts, self.choose(0)));
@@ -177,15 +197,18 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Works as [`all_reduce`](Executor::all_reduce), by recursive doubling through receive
-    /// buffers.
+    /// All-reduce by recursive doubling through receive buffers.
     pub(crate) fn all_reduce_by_doubling(&mut self, vectors: Vectors) {
-        let (n, me) = (self.n(), self.me());
-        let receive_buffers = match vectors.nbytes() <= SHORT {
-            true => ReceiveBuffers::BesideFlags,
-            false if n == self.job.n_pes => ReceiveBuffers::OfJob,
-            false => ReceiveBuffers::Shared,
+        let n = self.n();
+        let me = self.me();
+        let receive_buffers = if vectors.nbytes() <= SHORT {
+            ReceiveBuffers::BesideFlags
+        } else if n == self.job.n_pes {
+            ReceiveBuffers::OfJob
+        } else {
+            ReceiveBuffers::Shared
         };
+
         if receive_buffers == ReceiveBuffers::Shared {
             self.execute(&PlanArrays::NONE, recursive_doubling::entry(n, me));
         }
@@ -204,6 +227,7 @@ impl<'a> Executor<'a> {
         if !in_place {
             return self.execute(&arrays, plan);
         }
+
         arrays.source.with_copy(|source| {
             self.sync();
             self.execute(&PlanArrays { source, ..arrays }, plan);
@@ -216,40 +240,32 @@ impl<'a> Executor<'a> {
     pub(crate) fn scan(&mut self, vectors: Vectors, exclusive: bool) {
         match self.choose(vectors.nbytes()) {
             ScanAlgorithm::Direct => {
-                let (n, me, parts) = (self.n(), self.me(), vector_parts(vectors.nbytes()));
-                let plan = direct::scan(n, me, parts, self.choose(0), exclusive);
+                let parts = vector_parts(vectors.nbytes());
+                let sync = self.choose(0);
+                let plan = direct::scan(self.n(), self.me(), parts, sync, exclusive);
                 self.run_vector(vectors, plan);
             }
             ScanAlgorithm::RecursiveDoubling => self.scan_by_doubling(vectors, exclusive),
         }
     }
 
-    /// Works as [`scan`](Executor::scan), by recursive doubling through receive buffers.
+    /// A scan by recursive doubling through receive buffers.
     pub(crate) fn scan_by_doubling(&mut self, vectors: Vectors, exclusive: bool) {
-        match exclusive {
-            true => self.run_pieces(
-                vectors,
-                ReceiveBuffers::Shared,
-                recursive_doubling::exclusive_scan,
-            ),
-            false => self.run_pieces(
-                vectors,
-                ReceiveBuffers::Shared,
-                recursive_doubling::inclusive_scan,
-            ),
+        let buffers = ReceiveBuffers::Shared;
+        if exclusive {
+            self.run_pieces(vectors, buffers, recursive_doubling::exclusive_scan);
+        } else {
+            self.run_pieces(vectors, buffers, recursive_doubling::inclusive_scan);
         }
     }
 
     /// Carries out a plan that combines parts of vectors directly in the arrays of the program.
     fn run_vector(&mut self, vectors: Vectors, plan: impl Iterator<Item = Step>) {
-        let Vectors { source, dest, op } = vectors;
-        self.execute(
-            &PlanArrays {
-                combine: Some(op),
-                ..PlanArrays::of(source, dest, Parts::Vector)
-            },
-            plan,
-        );
+        let arrays = PlanArrays {
+            combine: Some(vectors.op),
+            ..PlanArrays::of(vectors.source, vectors.dest, Parts::Vector)
+        };
+        self.execute(&arrays, plan);
     }
 
     /// Carries out a plan once for each piece of the vectors that fits a receive buffer. The piece
@@ -261,37 +277,42 @@ impl<'a> Executor<'a> {
         plan: impl Fn(u32, u32) -> P,
     ) {
         let Vectors { source, dest, op } = vectors;
+
+        // A piece has whole elements.
         let room = flags::area().areas().receive_buffer_bytes();
         let max_bytes = if dest.nbytes() <= room {
             room
         } else {
             room / op.elem_bytes() * op.elem_bytes()
         };
-        let (mut at, mut turn) = (0, 0);
+
+        let mut at = 0;
+        let mut turn = 0;
         while at < dest.nbytes() {
             let nbytes = max_bytes.min(dest.nbytes() - at);
             let accumulator = dest.part(at, nbytes);
             if !dest.starts_with(source) {
                 source.part(at, nbytes).copy_here(accumulator);
             }
+
             let parity = match receive_buffers {
                 ReceiveBuffers::Shared => turn % 2,
                 ReceiveBuffers::OfJob => self.next_collective_of_job(),
                 ReceiveBuffers::BesideFlags => self.signals.next_short_reduction(),
             };
-            let (none, parts) = (SymmetricRange::EMPTY, Parts::Whole(nbytes));
-            let (source, dest, combine) = (none, none, Some(op));
             let piece = PlanArrays {
-                source,
-                dest,
-                parts,
+                source: SymmetricRange::EMPTY,
+                dest: SymmetricRange::EMPTY,
+                parts: Parts::Whole(nbytes),
                 accumulator,
-                combine,
+                combine: Some(op),
                 receive_buffers,
                 parity,
             };
             self.execute(&piece, plan(self.n(), self.me()));
-            (at, turn) = (at + nbytes, turn + 1);
+
+            at += nbytes;
+            turn += 1;
         }
     }
 
@@ -333,12 +354,15 @@ impl<'a> Executor<'a> {
     /// `plan` without `execute`, whose overhead exceeds the time of such a message.
     pub(crate) fn exchange_in_lines(
         &mut self,
-        (source, dest): (SymmetricRange, SymmetricRange),
+        source: SymmetricRange,
+        dest: SymmetricRange,
         nbytes: usize,
         plan: impl Iterator<Item = Step>,
     ) {
         let block =
             |array: SymmetricRange, span: Span| array.part(span.first as usize * nbytes, nbytes);
+
+        // The message that the last wait has received.
         let mut line = SymmetricRange::EMPTY;
         plan.for_each(|step| match step {
             Step::Put { peer, from, .. } => self.signals.put_line(peer.index, block(source, from)),
@@ -366,28 +390,38 @@ impl Executor<'_> {
         dest: SymmetricRange,
         nbytes: usize,
     ) {
-        let (n, me) = (self.n(), self.me());
-        let (receive_buffers, parity) = match n == self.job.n_pes {
-            true => (ReceiveBuffers::OfJob, self.next_collective_of_job()),
-            false => (ReceiveBuffers::Shared, 0),
-        };
-        if receive_buffers == ReceiveBuffers::Shared {
+        let n = self.n();
+        let me = self.me();
+
+        let internal = flags::area();
+        let set = self.collective.team.receive_buffers(self.job);
+        let set = set.expect("rounds are chosen where there are receive buffers");
+        let arrays = self.with_receive_buffers(PlanArrays {
+            accumulator: internal.range(internal.areas().packed(set), MIN_RECEIVE_BUFFER),
+            ..PlanArrays::of(source, dest, Parts::Equal(nbytes))
+        });
+
+        if arrays.receive_buffers == ReceiveBuffers::Shared {
             self.execute(&PlanArrays::NONE, bruck::all_to_all_entry(n, me));
         }
-        let (internal, set) = (
-            flags::area(),
-            self.collective.team.receive_buffers(self.job),
-        );
-        let set = set.expect("rounds are chosen where there are receive buffers");
-        let accumulator = internal.range(internal.areas().packed(set), MIN_RECEIVE_BUFFER);
-        let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
-        let arrays = PlanArrays {
-            accumulator,
-            receive_buffers,
-            parity,
-            ..arrays
-        };
         self.execute(&arrays, bruck::all_to_all(n, me));
+    }
+
+    /// Returns the arrays with the receive buffers of the job, which need no entry, if all PEs are
+    /// members; otherwise with those that other teams may use, too.
+    fn with_receive_buffers<'p>(&self, arrays: PlanArrays<'p>) -> PlanArrays<'p> {
+        if self.n() != self.job.n_pes {
+            return PlanArrays {
+                receive_buffers: ReceiveBuffers::Shared,
+                parity: 0,
+                ..arrays
+            };
+        }
+        PlanArrays {
+            receive_buffers: ReceiveBuffers::OfJob,
+            parity: self.next_collective_of_job(),
+            ..arrays
+        }
     }
 }
 
@@ -404,53 +438,38 @@ impl<'a> Executor<'a> {
             .expect("two levels are chosen where there are two")
     }
 
-    /// Works as [`all_reduce`](Executor::all_reduce), by plans of two levels.
+    /// All-reduce by plans of two levels.
     pub(in crate::coll) fn all_reduce_over_nodes(&mut self, vectors: Vectors) {
-        let (levels, nbytes) = (self.levels(), vectors.nbytes());
         let Vectors { source, dest, op } = vectors;
-        let whole = PlanArrays::of(source, dest, Parts::Whole(nbytes));
+        let levels = self.levels();
+        let nbytes = dest.nbytes();
         let whole = PlanArrays {
             accumulator: dest,
             combine: Some(op),
-            ..whole
+            ..PlanArrays::of(source, dest, Parts::Whole(nbytes))
         };
+
         if nbytes <= SHORT {
             if !dest.starts_with(source) {
                 source.copy_here(dest);
             }
-            let plan = two_level::all_reduce_short(levels);
-            self.execute(
-                &PlanArrays {
-                    receive_buffers: ReceiveBuffers::BesideFlags,
-                    ..whole
-                },
-                plan,
-            );
-        } else if nbytes <= flags::area().areas().receive_buffer_bytes() {
-            let (receive_buffers, parity) = match self.n() == self.job.n_pes {
-                true => (ReceiveBuffers::OfJob, self.next_collective_of_job()),
-                false => (ReceiveBuffers::Shared, 0),
+            let arrays = PlanArrays {
+                receive_buffers: ReceiveBuffers::BesideFlags,
+                ..whole
             };
-            let plan =
-                two_level::all_reduce_piece(levels, receive_buffers == ReceiveBuffers::Shared);
-            self.execute(
-                &PlanArrays {
-                    receive_buffers,
-                    parity,
-                    ..whole
-                },
-                plan,
-            );
+            self.execute(&arrays, two_level::all_reduce_short(levels));
+        } else if nbytes <= flags::area().areas().receive_buffer_bytes() {
+            let arrays = self.with_receive_buffers(whole);
+            let needs_entry = arrays.receive_buffers == ReceiveBuffers::Shared;
+            self.execute(&arrays, two_level::all_reduce_piece(levels, needs_entry));
         } else {
             let parts = vector_parts(nbytes);
-            let plan = two_level::all_reduce(levels, parts, two_level::lanes(levels, parts));
-            self.execute(
-                &PlanArrays {
-                    parts: Parts::Vector,
-                    ..whole
-                },
-                plan,
-            );
+            let lanes = two_level::lanes(levels, parts);
+            let arrays = PlanArrays {
+                parts: Parts::Vector,
+                ..whole
+            };
+            self.execute(&arrays, two_level::all_reduce(levels, parts, lanes));
         }
     }
 }
@@ -501,34 +520,38 @@ impl Executor<'_> {
         source: SymmetricRange,
     ) -> Option<GatheredSlots> {
         static UNION: Combine = Combine::or::<u64>();
-        let (n, me) = (self.n() as usize, self.me() as usize);
+
+        let n = self.n() as usize;
+        let me = self.me() as usize;
         let facts = self.facts();
-        let slot = match facts.lines {
-            true => LINE_BYTES,
-            false => SLOT.min(MIN_RECEIVE_BUFFER / n) / WORD * WORD,
+        let slot = if facts.lines {
+            LINE_BYTES
+        } else {
+            SLOT.min(MIN_RECEIVE_BUFFER / n) / WORD * WORD
         };
         if facts.one_node() && !facts.lines || !facts.has_receive_buffers() || slot <= WORD {
             return None;
         }
+
         let internal = flags::area();
-        let set = self
-            .collective
-            .team
-            .receive_buffers(self.job)
-            .expect("there are receive buffers");
+        let set = self.collective.team.receive_buffers(self.job);
+        let set = set.expect("there are receive buffers");
         let slots = internal.range(internal.areas().packed(set), n * slot);
         if !facts.lines {
+            // A bitwise OR adds the slots of the others to zeros.
             slots.clear();
         }
+
         let own = slots.part(me * slot, slot);
         own.part(0, WORD).write(&size.to_ne_bytes());
         let gathered = GatheredSlots { slots, slot };
         if source.nbytes() <= gathered.max_block() {
             source.copy_here(gathered.block(me, source.nbytes()));
         }
+
         if facts.lines {
             let plan = pairwise::all_gather_in_lines(self.n(), self.me());
-            self.exchange_in_lines((own, slots), slot, plan);
+            self.exchange_in_lines(own, slots, slot, plan);
         } else {
             self.all_reduce_by_doubling(Vectors {
                 source: slots,

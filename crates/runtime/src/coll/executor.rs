@@ -101,14 +101,13 @@ impl<'a> PlanArrays<'a> {
         dest: SymmetricRange,
         parts: Parts<'a>,
     ) -> PlanArrays<'a> {
-        let (accumulator, receive_buffers) = (SymmetricRange::EMPTY, ReceiveBuffers::Shared);
         PlanArrays {
             source,
             dest,
             parts,
-            accumulator,
+            accumulator: SymmetricRange::EMPTY,
             combine: None,
-            receive_buffers,
+            receive_buffers: ReceiveBuffers::Shared,
             parity: 0,
         }
     }
@@ -144,21 +143,16 @@ impl CollectiveCall<'_> {
     /// this PE's membership.
     pub(crate) fn observe(&self, action: impl FnOnce(Membership) -> Action) -> ObservedCall {
         observers::call(|| {
-            let (me, n, nth) = (self.team.me().0, self.team.members().n, self.nth);
             // The first member distinguishes the teams of one split, which have the same number.
             let first = self.team.members().world_pe(0);
-            let team = digest(&[self.team.number(), u64::from(first.0)]);
-            let follows = (FollowedMembers::All, 0);
-            Event::new(
-                self.call,
-                action(Membership {
-                    team,
-                    nth,
-                    n,
-                    me,
-                    follows,
-                }),
-            )
+            let membership = Membership {
+                team: digest(&[self.team.number(), u64::from(first.0)]),
+                nth: self.nth,
+                n: self.team.members().n,
+                me: self.team.me().0,
+                follows: (FollowedMembers::All, 0),
+            };
+            Event::new(self.call, action(membership))
         })
     }
 }
@@ -208,10 +202,12 @@ impl Executor<'_> {
         // The peer of the last wait. A step that reads a receive buffer beside a flag reads this
         // peer's message.
         let mut awaited = None;
+
         plan.for_each(|step| {
             if !arrays.is_brief(step) {
                 self.signals.ring();
             }
+
             match step {
                 Step::Put {
                     peer,
@@ -226,6 +222,7 @@ impl Executor<'_> {
                         }
                         buffer => arrays.own_range(buffer),
                     };
+
                     match arrays.contiguous((source, from), (dest, to), count) {
                         Some((source, dest)) => self.signals.put_signal(peer, source, dest),
                         None => {
@@ -279,6 +276,7 @@ impl Executor<'_> {
                         buffer => arrays.own_range(buffer),
                     };
                     let dest = arrays.own_range(to.buffer);
+
                     match arrays.contiguous((source, from), (dest, to), count) {
                         Some((source, dest)) => source.copy_here(dest),
                         None => {
@@ -293,12 +291,11 @@ impl Executor<'_> {
                 } => {
                     let received = self.own_receive_buffer(arrays, awaited, receive_buffer);
                     let own = arrays.accumulator;
-                    let (left, right) = if receive_buffer_is_left {
-                        (received, own)
+                    if receive_buffer_is_left {
+                        arrays.operator().apply(own, received, own);
                     } else {
-                        (own, received)
-                    };
-                    arrays.operator().apply(own, left, right);
+                        arrays.operator().apply(own, own, received);
+                    }
                 }
             }
         });
@@ -307,14 +304,17 @@ impl Executor<'_> {
     /// Copies the accumulator to a member and arrives at the counter of that member. The last
     /// member to arrive combines the contributions of all, and stores the result on each.
     fn contribute(&mut self, arrays: &PlanArrays<'_>, member: u32) {
-        let (slot, areas) = (self.signals.slot(), flags::area().areas());
+        let slot = self.signals.slot();
+        let areas = flags::area().areas();
         let nbytes = arrays.accumulator.nbytes();
         let members = self.collective.team.members();
         let owner = members.world_pe(member);
+        let op = arrays.operator();
         let range = |at: usize| flags::area().range(at, nbytes);
-        arrays
-            .accumulator
-            .copy_to(owner, range(areas.contribution(self.job.me)));
+
+        let own = range(areas.contribution(self.job.me));
+        arrays.accumulator.copy_to(owner, own);
+
         let contribution = |member| {
             let contribution = range(areas.contribution(members.world_pe(member)));
             contribution
@@ -328,7 +328,6 @@ impl Executor<'_> {
                 .world_pes()
                 .for_each(|pe| result.copy_to(pe, range(areas.combined(slot))));
         };
-        let op = arrays.operator();
         self.signals.arrive(member, || {
             direct::combine(members.n, nbytes, op, None, contribution, store)
         });
@@ -368,12 +367,15 @@ impl Executor<'_> {
         beside_flag: impl FnOnce(&TeamSignals, usize) -> SymmetricRange,
     ) -> SymmetricRange {
         let internal = flags::area();
-        let (team, job, parity) = (self.collective.team, self.job, arrays.parity);
+        let areas = internal.areas();
+        let parity = arrays.parity;
         let set = || {
-            team.receive_buffers(job)
+            self.collective
+                .team
+                .receive_buffers(self.job)
                 .expect("it was chosen for having receive buffers")
         };
-        let areas = internal.areas();
+
         let at = match arrays.receive_buffers {
             ReceiveBuffers::Shared => areas.receive_buffer(set(), receive_buffer, parity),
             ReceiveBuffers::OfJob => areas.receive_buffer_of_job(set(), receive_buffer, parity),
@@ -409,9 +411,9 @@ impl PlanArrays<'_> {
         let Some(Operand { buffer, is_left }) = operand else {
             return dest.copy_from(pe, source);
         };
-        let own = self
-            .own_range(buffer)
-            .part(self.offset(buffer.at(to.first)), dest.nbytes());
+
+        let at = self.offset(buffer.at(to.first));
+        let own = self.own_range(buffer).part(at, dest.nbytes());
         direct::combine_with(pe, source, (own, is_left), dest, self.operator());
     }
 
@@ -444,8 +446,10 @@ impl PlanArrays<'_> {
             Parts::Table(table) => table[to.first as usize + count] - table[to.first as usize],
             Parts::Strided { .. } => return None,
         };
-        let (source_at, dest_at) = (self.offset(from), self.offset(to));
-        Some((source.part(source_at, nbytes), dest.part(dest_at, nbytes)))
+
+        let source = source.part(self.offset(from), nbytes);
+        let dest = dest.part(self.offset(to), nbytes);
+        Some((source, dest))
     }
 
     /// Copies `count` strided parts of an array of this PE to an array on `pe`.
@@ -465,9 +469,11 @@ impl PlanArrays<'_> {
         else {
             unreachable!("other parts follow each other")
         };
+
         let nelems = nelems * count as usize;
         if nelems > 0 {
-            let (source, dest) = (source.from(self.offset(from)), dest.from(self.offset(to)));
+            let source = source.from(self.offset(from));
+            let dest = dest.from(self.offset(to));
             source.copy_strided_to(pe, dest, dst, sst, nelems, elem_bytes);
         }
     }

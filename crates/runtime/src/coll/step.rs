@@ -56,11 +56,8 @@ impl StepPosition {
 /// Sends the progress of this PE to the next PE. Called before this PE waits for others in a step.
 pub fn announce(call: Call, position: StepPosition) {
     let area = flags::area();
-    area.raise(
-        next_pe(job::require(call)),
-        area.areas().progress(),
-        position.word(),
-    );
+    let next = next_pe(job::require(call));
+    area.raise(next, area.areas().progress(), position.word());
 }
 
 fn next_pe(job: &Job) -> Pe {
@@ -81,21 +78,15 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
     let area = flags::area();
     let before = area.areas().progress();
     let mut has_passed = false;
+
     let describe = || {
-        let (team, members) = (
-            "the epochs of all PEs".to_owned(),
-            Members::world(job.n_pes),
-        );
-        let (number, nth) = (EPOCHS, own.barriers.into());
-        let members = members.for_status();
-        let (is_active_set, awaited) = (false, None);
         let collective = Collective {
-            team,
-            is_active_set,
-            number,
-            members,
-            nth,
-            awaited,
+            team: "the epochs of all PEs".to_owned(),
+            is_active_set: false,
+            number: EPOCHS,
+            members: Members::world(job.n_pes).for_status(),
+            nth: own.barriers.into(),
+            awaited: None,
         };
         (call, Subject::Collective(collective))
     };
@@ -104,6 +95,7 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
         has_passed = unsafe { u64::load_acquire(flag) } >= value;
         has_passed || StepPosition::of_word(area.flag(before)).has_left_out(own)
     });
+
     if has_passed {
         Ok(())
     } else {
@@ -118,8 +110,10 @@ pub fn exchange(call: Call, number: u64, own: &StepWords) -> (u32, StepWords) {
     let job = job::require(call);
     let area = flags::area();
     let at = area.areas().step((number % 2) as usize);
+
     area.write_own(at, own);
     barrier_all(call);
+
     let next = next_pe(job);
     let word = |i: usize| area.words_of(std::iter::once(next), at + i * size_of::<u64>())[0];
     (next.0, std::array::from_fn(word))

@@ -63,14 +63,12 @@ pub unsafe fn alltoallv(
     // SAFETY: the caller promises an entry for each member.
     let sizes = unsafe { read(blocks.sizes, n) };
     let [dest_offsets, received] = exchange(&mut executor, [&offsets, &sizes]);
+
     // SAFETY: the caller promises an entry for each member.
     let from = unsafe { read(blocks.offsets, n) };
-    deliver(
-        &mut executor,
-        (target, &dest_offsets),
-        (blocks.source, &from),
-        &sizes,
-    );
+    let to = (target, &dest_offsets[..]);
+    deliver(&mut executor, to, (blocks.source, &from), &sizes);
+
     for (member, &size) in received.iter().enumerate() {
         // SAFETY: the caller promises that `t_sizes` has an entry for each member.
         unsafe { t_sizes.wrapping_add(member).write(size as usize) };
@@ -96,13 +94,14 @@ pub unsafe fn alltoallv_packed(
     let n = executor.n();
     // SAFETY: the caller promises an entry for each member.
     let sizes = unsafe { read(blocks.sizes, n) };
-    let mut total = 0u64;
     let [received] = exchange(&mut executor, [&sizes]);
-    let starts = received.into_iter().map(|size| {
+
+    let mut total = 0u64;
+    let mut starts = Vec::with_capacity(received.len());
+    for size in received {
+        starts.push(total);
         total = total.saturating_add(size);
-        total.saturating_sub(size)
-    });
-    let starts: Vec<u64> = starts.collect();
+    }
     if total > target_len as u64 {
         fail!(
             call,
@@ -110,15 +109,12 @@ pub unsafe fn alltoallv_packed(
              larger, or s_sizes smaller"
         );
     }
+
     let [dest_offsets] = exchange(&mut executor, [&starts]);
     // SAFETY: the caller promises an entry for each member.
     let from = unsafe { read(blocks.offsets, n) };
-    deliver(
-        &mut executor,
-        (target, &dest_offsets),
-        (blocks.source, &from),
-        &sizes,
-    );
+    let to = (target, &dest_offsets[..]);
+    deliver(&mut executor, to, (blocks.source, &from), &sizes);
     total as usize
 }
 
@@ -136,7 +132,9 @@ unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
 /// Sends each member its entry of each column. Returns the columns of entries that the members have
 /// sent to this one.
 fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -> [Vec<u64>; W] {
-    let (job, members, me) = (executor.job, executor.members(), executor.me());
+    let job = executor.job;
+    let members = executor.members();
+    let me = executor.me();
     let tag = digest(&[OFFSETS, executor.collective.team.number()]);
     let others = || {
         members
@@ -144,20 +142,17 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
             .enumerate()
             .filter(|&(member, _)| member != me as usize)
     };
+
+    let wait = message_wait(executor.collective.call);
     for (member, pe) in others() {
         let mut message = MailboxMessage::default();
-        message
-            .iter_mut()
-            .zip(columns)
-            .for_each(|(word, column)| *word = column[member]);
-        mailboxes().send(
-            &message_wait(executor.collective.call),
-            job,
-            pe,
-            tag,
-            &message,
-        );
+        for (word, column) in message.iter_mut().zip(columns) {
+            *word = column[member];
+        }
+        mailboxes().send(&wait, job, pe, tag, &message);
     }
+
+    // This member's own entries stay where they are.
     let mut received = columns.map(<[u64]>::to_vec);
     for (member, pe) in others() {
         let mut message = None;
@@ -170,11 +165,9 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
                 message.is_some()
             },
         );
-        let words = message.into_iter().flatten();
-        received
-            .iter_mut()
-            .zip(words)
-            .for_each(|(column, word)| column[member] = word);
+        for (column, word) in received.iter_mut().zip(message.into_iter().flatten()) {
+            column[member] = word;
+        }
     }
     received
 }
@@ -187,15 +180,16 @@ fn deliver(
     (source, from): (*const u8, &[u64]),
     sizes: &[u64],
 ) {
-    let (call, job, members) = (executor.collective.call, executor.job, executor.members());
+    let call = executor.collective.call;
+    let job = executor.job;
+    let members = executor.members();
+
     let copy = |member: usize, pe| {
         let nbytes = sizes[member] as usize;
         let from = source.wrapping_add(from[member] as usize);
         let offset = dest_offsets[member] as usize;
-        if offset
-            .checked_add(nbytes)
-            .is_none_or(|end| end > target.nbytes)
-        {
+        let end = offset.checked_add(nbytes);
+        if end.is_none_or(|end| end > target.nbytes) {
             let len = target.nbytes;
             fail!(
                 call,
@@ -203,10 +197,10 @@ fn deliver(
                  larger, or the offsets smaller"
             );
         }
-        let to = target.target.wrapping_add(offset);
-        let to = symmetric(call, "target", to, nbytes);
+        let to = symmetric(call, "target", target.target.wrapping_add(offset), nbytes);
         symmetric_source(call, from, nbytes).copy_to(pe, to);
     };
+
     for step in pairwise::all_to_all(executor.n(), executor.me()) {
         match step {
             Step::Put { peer, .. } => {

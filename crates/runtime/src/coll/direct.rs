@@ -41,12 +41,14 @@ pub(crate) fn reduce(
         };
         let store = |at: usize, result: SymmetricRange| {
             let dest = dest.part(at, result.nbytes());
-            let is_there = |pe: &Pe| *pe == me && result.starts_with(dest);
-            members
-                .world_pes()
-                .filter(|pe| !is_there(pe))
-                .for_each(|pe| result.copy_to(pe, dest));
+            for pe in members.world_pes() {
+                // The result may have been computed in this PE's destination.
+                if pe != me || !result.starts_with(dest) {
+                    result.copy_to(pe, dest);
+                }
+            }
         };
+
         // No other PE accesses this share of the two arrays of this PE.
         let accumulator = (!dest.overlaps(source)).then_some(dest);
         combine(members.n, source.nbytes(), op, accumulator, operand, store);
@@ -55,7 +57,7 @@ pub(crate) fn reduce(
     }
 }
 
-/// Works as [`reduce`], where the memory of some members is not mapped here.
+/// A direct reduction where the memory of some members is not mapped here.
 #[cold]
 fn reduce_unmapped(members: &Members, source: SymmetricRange, dest: SymmetricRange, op: &Combine) {
     // Each PE begins with the unmapped members behind the first mapped one, which differs from node
@@ -70,14 +72,20 @@ fn reduce_unmapped(members: &Members, source: SymmetricRange, dest: SymmetricRan
         pes.rotate_left(n_before(range));
         pes
     };
-    let (sources, dests) = (unmapped(source), unmapped(dest));
+    let sources = unmapped(source);
+    let dests = unmapped(dest);
     let n_after = sources.len() - n_before(source);
-    let max_bytes =
-        (FETCHED / sources.len().max(1)).clamp(SCRATCH, FETCHED_BLOCK) / SCRATCH * SCRATCH;
+
+    let share = FETCHED / sources.len().max(1);
+    let max_bytes = share.clamp(SCRATCH, FETCHED_BLOCK) / SCRATCH * SCRATCH;
     let mut room = vec![MaybeUninit::uninit(); sources.len() * max_bytes.min(source.nbytes())];
+
     for at in (0..source.nbytes()).step_by(max_bytes) {
         let nbytes = max_bytes.min(source.nbytes() - at);
-        let (source, dest) = (source.part(at, nbytes), dest.part(at, nbytes));
+        let source = source.part(at, nbytes);
+        let dest = dest.part(at, nbytes);
+
+        // The operands are combined in the order of the team, so the rotation is undone.
         source.fetch(&sources, &mut room);
         let room = SymmetricRange::of_private(&mut room);
         let in_order = (n_after..sources.len()).chain(0..n_after);
@@ -91,19 +99,15 @@ fn reduce_unmapped(members: &Members, source: SymmetricRange, dest: SymmetricRan
                     .expect("one for each PE")
             })
             .collect();
+
+        // The result is stored in the own destination, too, from where the network takes it.
+        let operand = |member| operands[member as usize];
         let store = |at: usize, result: SymmetricRange| {
             let dest = dest.part(at, result.nbytes());
             let mapped = members.world_pes().filter(|&pe| dest.image(pe).is_some());
             mapped.for_each(|pe| result.copy_to(pe, dest));
         };
-        combine(
-            members.n,
-            nbytes,
-            op,
-            None,
-            |member| operands[member as usize],
-            store,
-        );
+        combine(members.n, nbytes, op, None, operand, store);
         dests.iter().for_each(|&pe| dest.start_copy_to_image(pe));
     }
     complete_copies();
@@ -121,9 +125,12 @@ pub(crate) fn scan(
     let is_mapped = members
         .world_pes()
         .all(|pe| source.image(pe).is_some() && dest.image(pe).is_some());
+
     for at in (0..source.nbytes()).step_by(SCRATCH) {
         let nbytes = SCRATCH.min(source.nbytes() - at);
-        let (source, dest) = (source.part(at, nbytes), dest.part(at, nbytes));
+        let source = source.part(at, nbytes);
+        let dest = dest.part(at, nbytes);
+
         SymmetricRange::with_scratch(nbytes, |prefix| {
             SymmetricRange::with_scratch(nbytes, |operand| {
                 let mut fetched = vec![MaybeUninit::uninit(); if is_mapped { 0 } else { nbytes }];
@@ -137,12 +144,14 @@ pub(crate) fn scan(
                     };
                     // `dest` may be the source, so the source is copied before it is overwritten.
                     theirs.copy_here(operand);
+
                     if exclusive && member > 0 {
                         prefix.copy_to(pe, dest);
                     }
-                    match member {
-                        0 => operand.copy_here(prefix),
-                        _ => op.apply(prefix, prefix, operand),
+                    if member == 0 {
+                        operand.copy_here(prefix);
+                    } else {
+                        op.apply(prefix, prefix, operand);
                     }
                     if !exclusive {
                         prefix.copy_to(pe, dest);
@@ -151,6 +160,7 @@ pub(crate) fn scan(
             });
         });
     }
+
     if !is_mapped {
         // The signal by which a member learns that its result is complete may be another PE's, and
         // so is not ordered after the copies of this one.
@@ -168,16 +178,17 @@ pub(crate) fn combine_with(
     op: &Combine,
 ) {
     let apply = |own, theirs, dest| {
-        let (left, right) = if own_is_left {
-            (own, theirs)
+        if own_is_left {
+            op.apply(dest, own, theirs);
         } else {
-            (theirs, own)
-        };
-        op.apply(dest, left, right);
+            op.apply(dest, theirs, own);
+        }
     };
+
     if let Some(image) = source.image(pe) {
         return apply(own, image, dest);
     }
+
     let mut room = vec![MaybeUninit::uninit(); FETCHED_BLOCK.min(source.nbytes())];
     for at in (0..source.nbytes()).step_by(FETCHED_BLOCK) {
         let nbytes = FETCHED_BLOCK.min(source.nbytes() - at);
@@ -209,6 +220,7 @@ pub(crate) fn combine(
             }
             store(at, left);
         };
+
         match accumulator {
             Some(accumulator) => combine_into(accumulator.part(at, block)),
             None => SymmetricRange::with_scratch(block, combine_into),

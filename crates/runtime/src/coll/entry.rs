@@ -54,7 +54,7 @@ impl TeamOrActiveSet {
         self.find_for(call, PsyncPurpose::Data)
     }
 
-    /// Works as [`find`](TeamOrActiveSet::find), for a call that uses pSync for this purpose.
+    /// Returns the participants of a call that uses pSync for this purpose.
     pub(crate) fn find_for(self, call: Call, use_of_psync: PsyncPurpose) -> Participants {
         match self {
             TeamOrActiveSet::Team(handle) => Participants::of(registry::find(call, "team", handle)),
@@ -110,10 +110,12 @@ impl<'a> CollectiveEntry<'a> {
     /// Enters a collective of these participants. Returns the entry, and the executor of the plans.
     #[inline(always)]
     pub(crate) fn on(call: Call, group: &'a Participants) -> (CollectiveEntry<'a>, Executor<'a>) {
-        let (job, team) = (job::require(call), &*group.team);
+        let job = job::require(call);
+        let team = &*group.team;
         if !group.in_request {
             CollectiveEntry::complete_requests(call, team);
         }
+
         let (entry, mut executor) = CollectiveEntry::enter(call, job, team, group.in_request);
         if executor.signals.unconfirmed_root.is_some() {
             executor.await_receivers();
@@ -125,7 +127,7 @@ impl<'a> CollectiveEntry<'a> {
         CollectiveEntry::of(call, job::require(call), team)
     }
 
-    /// Works as [`new`](CollectiveEntry::new), for a caller that has the job.
+    /// Enters a collective of a team, for a caller that has the job.
     #[inline(always)]
     pub(crate) fn of(
         call: Call,
@@ -170,6 +172,7 @@ impl<'a> CollectiveEntry<'a> {
                 )
             }
         };
+
         let collective = CollectiveCall {
             call,
             team,
@@ -181,19 +184,18 @@ impl<'a> CollectiveEntry<'a> {
         } else {
             Action::Collective
         });
+
         let entry = CollectiveEntry {
             collective,
             job,
             observed,
         };
-        (
-            entry,
-            Executor {
-                collective,
-                job,
-                signals,
-            },
-        )
+        let executor = Executor {
+            collective,
+            job,
+            signals,
+        };
+        (entry, executor)
     }
 
     /// With `SHMEM_CHECK`, ends the job with an error unless all members are in this call with the
@@ -201,24 +203,20 @@ impl<'a> CollectiveEntry<'a> {
     pub(crate) fn require_same(&mut self, arguments: &[CheckedArgument]) {
         if self.job.settings.checks() {
             let team = self.collective.team;
-            let (members, number, group) = (
-                team.members(),
-                team.handle().0 as u64,
-                registry::checked_group(team),
-            );
+            let group = registry::checked_group(team);
             same_collective::require(
                 &self.collective,
                 self.job,
-                members,
-                number,
+                team.members(),
+                team.handle().0 as u64,
                 group,
                 arguments,
             );
         }
     }
 
-    /// Shows the arrays to observers, then works as
-    /// [`require_same`](CollectiveEntry::require_same), for the arrays and the arguments `more`.
+    /// Shows the arrays to observers. With `SHMEM_CHECK`, ends the job with an error unless all
+    /// members are in this call with the same arrays and the same arguments `more`.
     pub(crate) fn require_same_arrays(
         &mut self,
         dest: SymmetricRange,
@@ -228,10 +226,9 @@ impl<'a> CollectiveEntry<'a> {
     ) {
         self.show_arrays(source, dest);
         if self.job.settings.checks() {
-            let (dest, source) = (dest.offset() as u64, source.offset() as u64);
             let arrays = [
-                ("dest at", dest),
-                ("source at", source),
+                ("dest at", dest.offset() as u64),
+                ("source at", source.offset() as u64),
                 ("bytes", nbytes as u64),
             ];
             self.require_same(&[&arrays, more].concat());
@@ -256,11 +253,9 @@ impl<'a> CollectiveEntry<'a> {
         written: ByteBlocks,
         writers: ResultWriters,
     ) {
-        let CollectiveCall {
-            team, in_request, ..
-        } = self.collective;
+        let team = self.collective.team;
         if let Some(observed) = &mut self.observed
-            && !in_request
+            && !self.collective.in_request
         {
             let members = (team.members(), team.me().0);
             let ranges = (dest, written);
@@ -287,9 +282,11 @@ impl<'a> CollectiveEntry<'a> {
         op: &'static Combine,
         writers: ResultWriters,
     ) -> Vectors {
-        let (call, nbytes) = (self.collective.call, nelems.saturating_mul(op.elem_bytes()));
+        let call = self.collective.call;
+        let nbytes = nelems.saturating_mul(op.elem_bytes());
         let dest = symmetric(call, "dest", dest, nbytes);
         let source = symmetric_source(call, source, nbytes);
+
         self.require_same_arrays(dest, source, nbytes, &[]);
         self.check_result(bytes(dest), bytes(dest), writers);
         require_disjoint(call, self.job, source, dest);
@@ -300,9 +297,10 @@ impl<'a> CollectiveEntry<'a> {
     /// If they are the same, the first member warns: the collective works in place here, but
     /// OpenSHMEM leaves it undefined.
     pub(crate) fn check_apart(&self, source: SymmetricRange, dest: SymmetricRange) {
-        let (CollectiveCall { call, team, .. }, job) = (self.collective, self.job);
-        require_disjoint(call, job, source, dest);
-        if job.settings.checks() && source.overlaps(dest) && team.me().0 == 0 {
+        let CollectiveCall { call, team, .. } = self.collective;
+        require_disjoint(call, self.job, source, dest);
+
+        if self.job.settings.checks() && source.overlaps(dest) && team.me().0 == 0 {
             warn_once(
                 call,
                 "source and dest are the same array, which OpenSHMEM leaves undefined; it works in place here, \

@@ -80,6 +80,7 @@ pub unsafe fn start(
 ) -> RequestHandle {
     let team = registry::find(call, "team", handle);
     caller::check(call, job::require(call));
+
     // The thread of the library checks all arguments. The beginnings of the arrays are also checked
     // here, since only a message of the calling thread can name the place of the call. How many
     // bytes a collect stores in `dest` is not known yet.
@@ -87,19 +88,16 @@ pub unsafe fn start(
     let is_known = !matches!(collective, NonblockingCollective::Collect { .. });
     symmetric(call, "dest", dest, if is_known { nbytes } else { 0 });
     symmetric_source(call, source, nbytes);
+
+    let vectors = [dest.addr(), source.addr()];
     let work = Work {
         collective,
         dest,
         source,
         n,
     };
-    let vectors = [dest.addr(), source.addr()];
-    requests::queue(
-        call,
-        team,
-        vectors,
-        Box::new(move || work.run(call, handle)),
-    )
+    let run = Box::new(move || work.run(call, handle));
+    requests::queue(call, team, vectors, run)
 }
 
 impl Work {
@@ -110,6 +108,7 @@ impl Work {
             dest, source, n, ..
         } = self;
         let team = TeamOrActiveSet::OfRequest(team);
+
         let status = match self.collective {
             Is::Sync => collectives::sync(call, team),
             Is::Broadcast { root } => {

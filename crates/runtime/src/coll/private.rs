@@ -49,9 +49,9 @@ pub fn combine(
     let team = registry::find(call, "team", team);
     let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
     entry.require_same(&[("bytes", memory.len() as u64), ("over", kind as u64)]);
-    let is_first = executor.me() == 0;
+
     executor.combine_private(private(memory), op, kind);
-    if is_first && kind == ReductionKind::ExclusiveScan {
+    if executor.me() == 0 && kind == ReductionKind::ExclusiveScan {
         op.fill_with_identity(private(memory));
     }
 }
@@ -61,10 +61,12 @@ pub fn gather(call: Call, team: TeamHandle, own: &[u8], all: &mut [u8]) {
     let team = registry::find(call, "team", team);
     let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
     entry.require_same(&[("bytes", own.len() as u64)]);
+
     for (index, bytes) in own.chunks(WORD).enumerate() {
         let mut word = [0; WORD];
         word[..bytes.len()].copy_from_slice(bytes);
         let words = executor.gather(u64::from_ne_bytes(word));
+
         for (member, theirs) in words.into_iter().enumerate() {
             let start = member * own.len() + index * WORD;
             let place = &mut all[start..start + bytes.len()];
@@ -77,7 +79,7 @@ pub fn gather(call: Call, team: TeamHandle, own: &[u8], all: &mut [u8]) {
 pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
     let team = registry::find(call, "team", team);
     let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
-    let (n, me) = (executor.n(), executor.me());
+    let n = executor.n();
     if root >= n {
         fail!(
             call,
@@ -86,7 +88,8 @@ pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
         );
     }
     entry.require_same(&[("bytes", memory.len() as u64), ("root", u64::from(root))]);
-    if me != root {
+
+    if executor.me() != root {
         memory.fill(0);
     }
     executor.combine_private(private(memory), &OR, ReductionKind::AllReduce);
@@ -109,13 +112,16 @@ impl Executor<'_> {
         if memory.nbytes() == 0 || self.n() == 1 {
             return;
         }
+        if !self.facts().has_receive_buffers() {
+            return self.combine_published(memory, op, kind);
+        }
+
         let vectors = Vectors {
             source: memory,
             dest: memory,
             op,
         };
         match kind {
-            _ if !self.facts().has_receive_buffers() => self.combine_published(memory, op, kind),
             ReductionKind::AllReduce => match self.choose(vectors.nbytes()) {
                 AllReduceAlgorithm::Central => {
                     self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| {
@@ -127,9 +133,8 @@ impl Executor<'_> {
                 }
                 _ => self.all_reduce_by_doubling(vectors),
             },
-            ReductionKind::InclusiveScan | ReductionKind::ExclusiveScan => {
-                self.scan_by_doubling(vectors, kind == ReductionKind::ExclusiveScan)
-            }
+            ReductionKind::InclusiveScan => self.scan_by_doubling(vectors, false),
+            ReductionKind::ExclusiveScan => self.scan_by_doubling(vectors, true),
         }
     }
 
@@ -145,6 +150,7 @@ impl Executor<'_> {
         };
         let at_once = op.elem_bytes().max(WORD);
         assert!(at_once <= LARGEST, "elements of {at_once} bytes");
+
         for at in (0..memory.nbytes()).step_by(at_once) {
             let own = memory.part(at, at_once.min(memory.nbytes() - at));
             let mut words = [0; LARGEST / WORD];
@@ -153,15 +159,16 @@ impl Executor<'_> {
                 .iter()
                 .map(|&word| self.gather(word))
                 .collect();
+
             for (turn, member) in members.clone().enumerate() {
-                published
-                    .iter()
-                    .zip(&mut words)
-                    .for_each(|(of_members, word)| *word = of_members[member]);
+                for (word, of_members) in words.iter_mut().zip(&published) {
+                    *word = of_members[member];
+                }
                 let theirs = range_of(&mut words).part(0, own.nbytes());
-                match turn {
-                    0 => theirs.copy_here(own),
-                    _ => op.apply(own, own, theirs),
+                if turn == 0 {
+                    theirs.copy_here(own);
+                } else {
+                    op.apply(own, own, theirs);
                 }
             }
         }

@@ -112,11 +112,19 @@ impl CollectiveResult {
     pub fn check(&self) {
         let results = lock(&RESULTS);
         // Those before a collective that is alike were compared with that one.
-        let unlike = results.iter().rev().take_while(|one| !one.is_alike(self));
-        let overlapping = unlike.filter(|earlier| self.written.overlaps(earlier.dest));
+        let last_alike = results.iter().rposition(|earlier| earlier.is_alike(self));
+        let overlapping = results[last_alike.unwrap_or(0)..]
+            .iter()
+            .filter(|earlier| self.written.overlaps(earlier.dest));
+
         let Some(detector) = races::detector() else {
-            let mut found = overlapping.filter(|earlier| self.targets(earlier).next().is_some());
-            return found.next().map_or((), |earlier| self.warn(earlier));
+            let found = overlapping
+                .rev()
+                .find(|earlier| self.targets(earlier).next().is_some());
+            if let Some(earlier) = found {
+                self.warn(earlier);
+            }
+            return;
         };
         let targets: BTreeSet<Pe> = overlapping
             .flat_map(|earlier| self.targets(earlier))
@@ -126,8 +134,7 @@ impl CollectiveResult {
         }
     }
 
-    /// Returns true if the same members write the same bytes in the later collective. What a member
-    /// writes in the two then arrives in the order of the calls.
+    /// Returns true if the same members write the same bytes in the later collective.
     fn is_alike(&self, later: &CollectiveResult) -> bool {
         self.writers == later.writers && self.dest == later.dest && self.members == later.members
     }
@@ -152,6 +159,7 @@ impl CollectiveResult {
         if !is_new {
             return;
         }
+
         let place = |stack: &Stack| {
             let place = location::line_on_stack(stack);
             place.map_or_else(String::new, |place| format!(" (called at {place})"))
@@ -178,6 +186,7 @@ pub(super) fn leave(call: Call, membership: Membership, result: Option<&Collecti
         (FollowedMembers::Below, _) => me > 0,
     };
     let is_of_all = matches!(follows, (FollowedMembers::All, _)) && n == job::require(call).n_pes;
+
     match races::detector() {
         Some(_) if is_of_all => lock(&RESULTS).clear(),
         None if receives => lock(&RESULTS).clear(),
@@ -186,6 +195,7 @@ pub(super) fn leave(call: Call, membership: Membership, result: Option<&Collecti
     let Some(result) = result.filter(|_| n > 1) else {
         return;
     };
+
     let mut results = lock(&RESULTS);
     if results.len() == REMEMBERED {
         results.remove(0);

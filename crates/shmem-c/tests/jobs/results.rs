@@ -10,7 +10,7 @@ const SOURCE: &str = include_str!("../scenarios/results.c");
 
 /// Pairs of the program: both routines, and the PEs of three that may write another PE's result
 /// before that PE has left the first call.
-const PAIRS: [(&str, [&str; 2], &[u32]); 8] = [
+const PAIRS: [(&str, [&str; 2], &[u32]); 10] = [
     (
         "old_routines",
         ["shmem_long_sum_to_all", "shmem_broadcast64"],
@@ -45,6 +45,16 @@ const PAIRS: [(&str, [&str; 2], &[u32]); 8] = [
         "exscan",
         ["shmem_long_fcollect", "shmem_long_sum_exscan"],
         &[0, 1],
+    ),
+    (
+        "the_same_root",
+        ["shmem_long_broadcast", "shmem_long_broadcast"],
+        &[0],
+    ),
+    (
+        "the_same_again",
+        ["shmem_long_alltoall", "shmem_long_alltoall"],
+        &[0, 1, 2],
     ),
     (
         "team",

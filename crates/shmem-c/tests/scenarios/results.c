@@ -39,6 +39,12 @@ static void pairs(int me, int n) {
     } else if (is("exscan")) {
         shmem_long_fcollect(world, dest, source, 4);       /* exscan */
         shmem_long_sum_exscan(world, dest, source, WORDS); /* exscan */
+    } else if (is("the_same_root")) {
+        shmem_long_broadcast(world, dest, source, WORDS, 0); /* the_same_root */
+        shmem_long_broadcast(world, dest, source, WORDS, 0); /* the_same_root */
+    } else if (is("the_same_again")) {
+        shmem_long_alltoall(world, dest, source, 2); /* the_same_again */
+        shmem_long_alltoall(world, dest, source, 2); /* the_same_again */
     } else if (is("team")) {
         shmem_team_t pair;
         shmem_team_split_strided(world, 0, 1, 2, NULL, 0, &pair);
@@ -86,12 +92,10 @@ static void correct(int me, int n) {
     for (int column = 0; column < 3; column++)
         shmem_long_alltoalls(world, &dest[column], source, 3, 1, 2);
     shmem_barrier_all();
-    /* The same members write the same bytes, in the order of the calls. */
-    for (int i = 0; i < 3; i++)
-        shmem_long_broadcast(world, dest, source, WORDS, 0);
+    /* Two arrays in turn: a PE that calls again knows that all have left the call before the last. */
+    for (int i = 0; i < 4; i++)
+        shmem_long_fcollect(world, i % 2 ? dest : other, source, 3);
     shmem_barrier_all();
-    for (int i = 0; i < 3; i++)
-        shmem_long_fcollect(world, dest, source, 3);
     /* A reduction has no result before each PE has contributed. */
     shmem_long_sum_reduce(world, dest, source, 1);
     shmem_long_max_reduce(world, dest, source, 2);

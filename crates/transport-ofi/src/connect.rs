@@ -73,7 +73,6 @@ impl OfiPeer {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the PE is in the address vector.
     pub(crate) fn is_inserted(&self) -> bool {
         self.fi_addr() != fi::ADDR_NOTAVAIL
     }

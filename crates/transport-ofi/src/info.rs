@@ -182,7 +182,6 @@ impl FiInfo {
         self.mr_mode & mode != 0
     }
 
-    /// Returns true if the provider has this quirk.
     pub(crate) fn has(&self, quirk: Quirk) -> bool {
         quirks::has(&self.provider, quirk)
     }

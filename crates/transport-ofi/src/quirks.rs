@@ -137,7 +137,6 @@ fn quirks(provider: &str) -> impl Iterator<Item = Quirk> {
         .flat_map(|(_, quirks)| quirks.iter().copied())
 }
 
-/// Returns true if a provider has a quirk.
 pub(crate) fn has(provider: &str, quirk: Quirk) -> bool {
     quirks(provider).any(|one| one == quirk)
 }

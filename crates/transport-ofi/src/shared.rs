@@ -175,9 +175,11 @@ impl SharedState {
     #[cold]
     fn insert(&self, pe: Pe, peer: &OfiPeer) -> Result<(), Error> {
         let _inserting = lock(&self.inserting);
+        // Another thread may have inserted it since the caller looked.
         if peer.is_inserted() {
             return Ok(());
         }
+
         let address = self.address_of(pe)?;
         peer.insert(&self.fabric, pe, &address)?;
         rushmem_system::log::debug!(
@@ -186,7 +188,6 @@ impl SharedState {
             "has its address, {}",
             address.shown()
         );
-
         Ok(())
     }
 

@@ -442,6 +442,7 @@ pub(crate) unsafe extern "C" fn replied(
         (Ok(reply), ReceivedData::There(..)) => {
             callbacks.refuse(RefusedMessage::of(reply.pe, Violation::Unrequested));
         }
+        // Replies arrive during a poll, which takes them, or during another call of UCX.
         (Ok(reply), ReceivedData::Here(follow)) => match callbacks.take.get() {
             // SAFETY: set by `while_taking`, which has not returned and does not use it meanwhile.
             Some(take) => unsafe {

@@ -37,18 +37,18 @@ impl Error {
         why: &str,
         limit: Option<u64>,
     ) -> Error {
-        let cause = match limit {
-            None => {
-                "it may lock all memory (RLIMIT_MEMLOCK is unlimited), so perhaps the node has no \
-                     more: ask for a smaller heap with SHMEM_SYMMETRIC_SIZE"
-                    .to_owned()
-            }
-            Some(limit) => format!(
+        let cause = if let Some(limit) = limit {
+            format!(
                 "it may lock {limit} bytes of memory (RLIMIT_MEMLOCK): raise that with `ulimit -l \
                  unlimited` or the limits of the resource manager, or ask for a smaller heap with \
                  SHMEM_SYMMETRIC_SIZE"
-            ),
+            )
+        } else {
+            "it may lock all memory (RLIMIT_MEMLOCK is unlimited), so perhaps the node has no more: \
+             ask for a smaller heap with SHMEM_SYMMETRIC_SIZE"
+                .to_owned()
         };
+
         Error::Unavailable(format!(
             "{library} refused to register the {nbytes} bytes of the segment {segment:?} of this \
              process: {why}; {cause}"

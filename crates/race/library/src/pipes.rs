@@ -106,7 +106,11 @@ fn is_eventfd(fd: c_int) -> bool {
         )
     };
 
-    usize::try_from(nbytes).map_or(true, |n| &target[..n] == b"anon_inode:[eventfd]")
+    match usize::try_from(nbytes) {
+        Ok(n) => &target[..n] == b"anon_inode:[eventfd]",
+        // There is no /proc.
+        Err(_) => true,
+    }
 }
 
 /// Returns true unless Rushmem, UCX or libfabric makes the call, or code that is of no loaded file.

@@ -133,7 +133,6 @@ impl Drop for FiEndpoint {
 
         // SAFETY: it is not used afterwards.
         let endpoint = unsafe { ManuallyDrop::take(&mut self.endpoint) };
-
         let is_closed = endpoint.close();
 
         // Other registrations are closed after it, when no operation uses them any more, and before

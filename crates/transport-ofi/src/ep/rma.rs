@@ -7,7 +7,6 @@ use rushmem_transport::{DestBuf, LocalBuf, SourceBuf, mem};
 use std::ptr::null_mut;
 
 impl FiEndpoint {
-    /// Returns true if a write of `nbytes` bytes can be injected.
     #[inline(always)]
     pub(crate) fn injects(&self, nbytes: usize) -> bool {
         nbytes <= self.inject_up_to

@@ -118,38 +118,7 @@ impl UcpContext {
         for (name, value) in changes {
             config.set(name, value)?;
         }
-
-        let mask = UCP_PARAM_FIELD_FEATURES
-            | UCP_PARAM_FIELD_MT_WORKERS_SHARED
-            | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
-        let features = UCP_FEATURE_RMA
-            | UCP_FEATURE_AMO32
-            | UCP_FEATURE_AMO64
-            | UCP_FEATURE_AM
-            | UCP_FEATURE_WAKEUP;
-        let params = ucp_params_t {
-            field_mask: mask.into(),
-            features: features.into(),
-            mt_workers_shared: 1,
-            estimated_num_eps: n_pes as usize,
-            ..ucp_params_t::default()
-        };
-
-        let mut handle = null_mut();
-        // The oldest version that has all features. A UCX older than the version passed here prints
-        // a warning.
-        let (major, minor) = ucx_sys::OLDEST;
-        // SAFETY: parameters and a configuration that live; it writes a handle when it succeeds.
-        let status = unsafe {
-            ucp.ucp_init_version(
-                major,
-                minor,
-                &raw const params,
-                config.handle,
-                &raw mut handle,
-            )
-        };
-        check_status(ucp, status).map_err(|why| format!("UCX cannot be initialized: {why}"))?;
+        let handle = init(ucp, &config, n_pes)?;
 
         let mut context = UcpContext {
             ucp,
@@ -210,6 +179,41 @@ impl Drop for UcpContext {
         // SAFETY: workers and registrations own a reference to the context, so none is left.
         unsafe { self.ucp.ucp_cleanup(self.handle) };
     }
+}
+
+fn init(ucp: &'static Ucp, config: &UcpConfig, n_pes: u32) -> Result<ucp_context_h, String> {
+    let mask = UCP_PARAM_FIELD_FEATURES
+        | UCP_PARAM_FIELD_MT_WORKERS_SHARED
+        | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
+    let features = UCP_FEATURE_RMA
+        | UCP_FEATURE_AMO32
+        | UCP_FEATURE_AMO64
+        | UCP_FEATURE_AM
+        | UCP_FEATURE_WAKEUP;
+    let params = ucp_params_t {
+        field_mask: mask.into(),
+        features: features.into(),
+        mt_workers_shared: 1,
+        estimated_num_eps: n_pes as usize,
+        ..ucp_params_t::default()
+    };
+
+    let mut handle = null_mut();
+    // The oldest version that has all features. A UCX older than the version passed here prints
+    // a warning.
+    let (major, minor) = ucx_sys::OLDEST;
+    // SAFETY: parameters and a configuration that live; it writes a handle when it succeeds.
+    let status = unsafe {
+        ucp.ucp_init_version(
+            major,
+            minor,
+            &raw const params,
+            config.handle,
+            &raw mut handle,
+        )
+    };
+    check_status(ucp, status).map_err(|why| format!("UCX cannot be initialized: {why}"))?;
+    Ok(handle)
 }
 
 /// Registered memory, which is deregistered when this is dropped.

@@ -66,7 +66,6 @@ pub(crate) fn callback_params(
     params
 }
 
-/// Returns UCX's text for a status.
 pub(crate) fn status_string(ucp: &Ucp, status: ucs_status_t) -> String {
     // SAFETY: it takes any number and returns a text that is never freed.
     let text = unsafe { ucp.ucs_status_string(status) };

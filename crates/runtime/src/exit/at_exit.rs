@@ -104,11 +104,14 @@ fn reach_exit(status: c_int) -> bool {
         return false;
     };
     count_end();
+
     // The part of the status that a launcher sees.
     let status = status & 0xff;
     if status == 0 || await_all_ends(job) {
         return true;
     }
+
+    // This PE has failed.
     let me = job.me.0;
     let message = format!(
         "PE {me}: exited with status {status} while other PEs go on; a PE that has not failed must exit with \
@@ -124,23 +127,27 @@ fn reach_exit(status: c_int) -> bool {
 
 /// Returns true if every PE reaches its exit or finalize within [`grace`].
 fn await_all_ends(job: &Job) -> bool {
-    let area = flags::area();
-    let ended = || {
-        area.areas()
-            .exits()
-            .iter()
-            .flat_map(|at| area.words_of(std::iter::once(Pe(0)), *at))
-            .sum::<u64>()
-    };
     let _waits = leave::show_exit();
+
     // Each PE is counted once for each end. Every earlier end was a barrier, so all were counted.
     let all = u64::from(job.n_pes) * COUNTED.load(Relaxed);
     let end = Instant::now() + grace(job);
-    while ended() < all {
+    while ends_of_all() < all {
         if Instant::now() > end {
             return false;
         }
         thread::sleep(PAUSE);
     }
     true
+}
+
+/// Returns the number of ends that PE 0 has counted, of all PEs.
+fn ends_of_all() -> u64 {
+    let area = flags::area();
+    let mut ends = 0;
+    for at in area.areas().exits() {
+        let words = area.words_of(std::iter::once(Pe(0)), at);
+        ends += words.iter().sum::<u64>();
+    }
+    ends
 }

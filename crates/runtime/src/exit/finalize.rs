@@ -52,8 +52,11 @@ pub fn finalize(call: Call) {
 pub(crate) fn close(call: Call) {
     let job = job::require(call);
     let is_last = process::inits() == 1;
-    let counted = statistics::encode(job).filter(|_| is_last);
+    let mut counted = None;
     if is_last {
+        // Encoded here, so that the counters do not include what finalize itself does.
+        counted = statistics::encode(job);
+
         at_exit::count_end();
         at_exit::forget_due();
         mpi::warn_if_alone(job);
@@ -61,9 +64,11 @@ pub(crate) fn close(call: Call) {
         lock::finalize(call);
         checks::check_all_guards(call, job);
     }
+
     // PEs that wait for this one elsewhere see that it is in finalize.
     status::set_finalizing(Some(registry::entered_collectives()));
     finalizing::enter(job);
+
     // With `SHMEM_CHECK`, the members of a collective compare the names of their calls. Other PEs
     // may finalize by another routine, so all use this name.
     collectives::finalize(call!("shmem_finalize"));
@@ -72,6 +77,7 @@ pub(crate) fn close(call: Call) {
         process::decrement_inits();
         return;
     }
+
     races::close();
     if let Some(counted) = counted {
         statistics::report(call, job, counted);
@@ -79,6 +85,7 @@ pub(crate) fn close(call: Call) {
     job_trace::finish(call, job);
     ctx::destroy_of(call, None);
     rushmem_system::log::debug!("every PE finalizes");
+
     if network::is_open() {
         // A PE must not close its network while others still have operations on its memory, for
         // example on the flags of the barrier.
@@ -90,12 +97,14 @@ pub(crate) fn close(call: Call) {
         drop(waits);
         endpoints::close();
     }
+
     active_set::clear();
     registry::teams().clear();
     address::close();
     *job.allocator() = None;
     checks::forget_blocks();
     rushmem_system::log::debug!("the library is closed");
+
     process::decrement_inits();
     status::enter(Stage::Finalized);
     if let Err(error) = job.session().report_finalize() {
@@ -116,6 +125,7 @@ pub fn global_exit(call: Call, status: c_int) -> ! {
     let status = exit_status(status);
     leave::begin_exit();
     process::flush_output();
+
     let launched = process::aborter().is_some_and(|aborter| aborter.global_exit(status));
     if !launched {
         // Runs the exit handlers of the program, as the standard requires. SAFETY: the program asks

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::path::Path;
 
 /// Starts counting, in the first init, if `SHMEM_STATS` is set. PE 0 creates the JSON file, if one
@@ -55,15 +56,18 @@ pub(crate) fn encode(job: &Job) -> Option<Vec<u8>> {
 
 /// Gathers the counters of all PEs and prints or writes them on PE 0. All PEs call this.
 pub(crate) fn report(call: Call, job: &Job, own: Vec<u8>) {
-    let pes = gather(call, job, own);
+    let encoded = gather(call, job, own);
     if job.me != Pe(0) {
         return;
     }
-    let pes = pes
-        .iter()
-        .map(|bytes| rushmem_system::formats::decode(STATISTICS, bytes))
-        .collect::<Result<Vec<PeStatistics>, _>>()
-        .unwrap_or_else(|error| fail!(call, "{error}"));
+    let mut pes: Vec<PeStatistics> = Vec::new();
+    for bytes in &encoded {
+        match rushmem_system::formats::decode(STATISTICS, bytes) {
+            Ok(pe) => pes.push(pe),
+            Err(error) => fail!(call, "{error}"),
+        }
+    }
+
     // The program has produced its result, so a failure is only a warning.
     let written = match &job.settings.statistics {
         Statistics::Json(file) => {
@@ -87,29 +91,37 @@ fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
     if job.n_pes == 1 {
         return vec![own];
     }
+
     let lengths = collectives::gather_words(call, registry::teams().world(), own.len() as u64);
     let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
     let area = flags::area();
     let receive_buffer = area.range(area.areas().packed(0), MIN_RECEIVE_BUFFER);
     let mut all = vec![Vec::new(); lengths.len()];
-    for at in (0..longest).step_by(MIN_RECEIVE_BUFFER) {
-        let part = |nbytes: usize| at.min(nbytes)..nbytes.min(at + MIN_RECEIVE_BUFFER);
-        let shown = part(own.len());
+
+    // Every PE takes part in all rounds, also one whose bytes have ended, since a round has two
+    // barriers.
+    for start in (0..longest).step_by(MIN_RECEIVE_BUFFER) {
+        let shown = round_of(own.len(), start);
         receive_buffer.part(0, shown.len()).write(&own[shown]);
         collectives::barrier_all(call);
+
         if job.me == Pe(0) {
-            for (pe, (bytes, &nbytes)) in (0..).zip(all.iter_mut().zip(&lengths)) {
-                bytes.extend(
-                    receive_buffer
-                        .part(0, part(nbytes as usize).len())
-                        .read(Pe(pe)),
-                );
+            for (pe, &length) in lengths.iter().enumerate() {
+                let nbytes = round_of(length as usize, start).len();
+                all[pe].extend(receive_buffer.part(0, nbytes).read(Pe(pe as u32)));
             }
         }
+
         // The next part overwrites this one, which PE 0 must have read.
         collectives::barrier_all(call);
     }
     all
+}
+
+/// Returns which of a PE's `nbytes` bytes are in the round that begins at `start`; an empty range
+/// if these bytes end before it.
+fn round_of(nbytes: usize, start: usize) -> Range<usize> {
+    start.min(nbytes)..nbytes.min(start + MIN_RECEIVE_BUFFER)
 }
 
 /// A number of operations, and their bytes.
@@ -170,37 +182,51 @@ const VERSION: u32 = 1;
 
 impl PeStatistics {
     fn new(job: &Job, counters: &Counters) -> PeStatistics {
-        let calls = CallKind::NAMES
-            .iter()
-            .zip(&counters.calls)
-            .map(|(name, tally)| {
-                let (calls, nanoseconds) = tally.read();
-                ((*name).to_owned(), CallTime { calls, nanoseconds })
-            });
-        let peers = (0..).zip(&counters.peers).map(|(pe, peer)| {
-            let Traffic { operations, bytes } = Traffic::of(&peer.traffic);
-            PeerStatistics {
-                pe,
-                operations,
-                bytes,
+        let mut calls = BTreeMap::new();
+        for (name, tally) in CallKind::NAMES.iter().zip(&counters.calls) {
+            let (n_calls, nanoseconds) = tally.read();
+            if n_calls > 0 {
+                let time = CallTime {
+                    calls: n_calls,
+                    nanoseconds,
+                };
+                calls.insert((*name).to_owned(), time);
             }
-        });
-        let contexts = counters.contexts().into_iter();
-        let network = network::activity()
-            .into_iter()
-            .flat_map(NetworkActivity::by_name);
+        }
+
+        let mut contexts = Vec::new();
+        for (index, of_context) in counters.contexts() {
+            contexts.push(ContextStatistics::new(index, of_context));
+        }
+
+        let mut peers = Vec::new();
+        for (pe, peer) in (0..).zip(&counters.peers) {
+            let Traffic { operations, bytes } = Traffic::of(&peer.traffic);
+            if operations > 0 {
+                peers.push(PeerStatistics {
+                    pe,
+                    operations,
+                    bytes,
+                });
+            }
+        }
+
+        let mut network = BTreeMap::new();
+        if let Some(activity) = network::activity() {
+            for (name, n) in activity.by_name() {
+                if n > 0 {
+                    network.insert(name.to_owned(), n);
+                }
+            }
+        }
+
         PeStatistics {
             pe: job.me.0,
             node: job.nodes.node_of(job.me.0),
-            calls: calls.filter(|(_, time)| time.calls > 0).collect(),
-            contexts: contexts
-                .map(|(index, of_context)| ContextStatistics::new(index, of_context))
-                .collect(),
-            peers: peers.filter(|peer| peer.operations > 0).collect(),
-            network: network
-                .map(|(name, n)| (name.to_owned(), n))
-                .filter(|(_, n)| *n > 0)
-                .collect(),
+            calls,
+            contexts,
+            peers,
+            network,
         }
     }
 }
@@ -256,37 +282,66 @@ const MAX_IN_MATRIX: usize = 7;
 fn table(pes: &[PeStatistics]) -> String {
     let n_pes = pes.len();
     let mut text = format!("SHMEM_STATS: what {n_pes} PEs sent, by the PE that called\n");
-    type Side = fn(&ContextStatistics) -> &TrafficByKind;
-    let sides: [(&str, Side); 2] = [
-        ("on the node", |context| &context.on_node),
-        ("off the node", |context| &context.off_node),
-    ];
-    for (title, side) in sides {
-        let rows = AccessKind::NAMES.iter().map(|kind| {
-            let of_pe = |pe: &PeStatistics| {
-                pe.contexts
-                    .iter()
-                    .filter_map(|context| side(context).get(*kind))
-                    .fold((0, 0), |(n, sum), traffic| {
-                        (n + traffic.operations, sum + traffic.bytes)
-                    })
-            };
-            (*kind, pes.iter().map(of_pe).collect())
-        });
-        section(&mut text, title, ["operations", "bytes"], size, rows);
-    }
-    let rows = CallKind::NAMES.iter().map(|kind| {
-        let of_pe = |pe: &PeStatistics| {
-            pe.calls
-                .get(*kind)
-                .map_or((0, 0), |time| (time.calls, time.nanoseconds))
-        };
-        (*kind, pes.iter().map(of_pe).collect())
-    });
-    section(&mut text, "calls", ["calls", "time"], time, rows);
+
+    let on_node = traffic_rows(pes, |context| &context.on_node);
+    section(
+        &mut text,
+        "on the node",
+        ["operations", "bytes"],
+        size,
+        on_node,
+    );
+    let off_node = traffic_rows(pes, |context| &context.off_node);
+    section(
+        &mut text,
+        "off the node",
+        ["operations", "bytes"],
+        size,
+        off_node,
+    );
+    section(&mut text, "calls", ["calls", "time"], time, call_rows(pes));
+
     network(&mut text, pes);
     matrix(&mut text, pes);
     text
+}
+
+/// A row of a section: two counters of each PE.
+struct Row {
+    kind: &'static str,
+    of_pes: Vec<(u64, u64)>,
+}
+
+/// Returns the operations and bytes of each kind of access, over all contexts of a PE.
+fn traffic_rows(pes: &[PeStatistics], side: fn(&ContextStatistics) -> &TrafficByKind) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for &kind in AccessKind::NAMES {
+        let mut of_pes = Vec::new();
+        for pe in pes {
+            let mut sum = Traffic::default();
+            for traffic in pe.contexts.iter().filter_map(|of| side(of).get(kind)) {
+                sum.operations += traffic.operations;
+                sum.bytes += traffic.bytes;
+            }
+            of_pes.push((sum.operations, sum.bytes));
+        }
+        rows.push(Row { kind, of_pes });
+    }
+    rows
+}
+
+/// Returns the calls of each kind, and the time in them.
+fn call_rows(pes: &[PeStatistics]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for &kind in CallKind::NAMES {
+        let mut of_pes = Vec::new();
+        for pe in pes {
+            let time = pe.calls.get(kind).copied().unwrap_or_default();
+            of_pes.push((time.calls, time.nanoseconds));
+        }
+        rows.push(Row { kind, of_pes });
+    }
+    rows
 }
 
 /// Appends a row for each counter of the activity of threads on the network that some PE has
@@ -297,19 +352,22 @@ fn network(text: &mut String, pes: &[PeStatistics]) {
         "network", "min", "median", "max", "PE"
     ));
     for (name, _) in NetworkActivity::default().by_name() {
-        let of_pes = pes
-            .iter()
-            .map(|pe| pe.network.get(name).copied().unwrap_or(0));
-        let n = Spread::of(&of_pes.collect::<Vec<u64>>());
-        if n.max > 0 {
-            text.push_str(&head.take().unwrap_or_default());
-            // Writing to a string does not fail.
-            let _ = writeln!(
-                text,
-                "  {name:<14} {:>10} {:>10} {:>10} {:>6}",
-                n.min, n.median, n.max, n.max_pe
-            );
+        let mut of_pes = Vec::new();
+        for pe in pes {
+            of_pes.push(pe.network.get(name).copied().unwrap_or(0));
         }
+
+        let n = Spread::of(&of_pes);
+        if n.max == 0 {
+            continue;
+        }
+        text.push_str(&head.take().unwrap_or_default());
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "  {name:<14} {:>10} {:>10} {:>10} {:>6}",
+            n.min, n.median, n.max, n.max_pe
+        );
     }
 }
 
@@ -319,25 +377,33 @@ fn matrix(text: &mut String, pes: &[PeStatistics]) {
     if pes.len() > MAX_IN_MATRIX {
         return;
     }
+
     text.push_str("bytes by PE     ");
-    let columns = (0..pes.len()).map(|to| format!(" {:>10}", format!("to {to}")));
-    text.extend(columns.chain(["\n".to_owned()]));
+    for to in 0..pes.len() {
+        text.push_str(&format!(" {:>10}", format!("to {to}")));
+    }
+    text.push('\n');
+
     for pe in pes {
-        let sent = |to: usize| pe.peers.iter().find(|peer| peer.pe as usize == to);
-        let bytes = (0..pes.len()).map(|to| sent(to).map_or(0, |peer| peer.bytes));
-        let row: String = bytes.map(|bytes| format!(" {:>10}", size(bytes))).collect();
-        let _ = writeln!(text, "  from {:<9}{row}", pe.pe);
+        text.push_str(&format!("  from {:<9}", pe.pe));
+        for to in 0..pes.len() {
+            // A peer without traffic has no entry.
+            let peer = pe.peers.iter().find(|peer| peer.pe as usize == to);
+            let bytes = peer.map_or(0, |peer| peer.bytes);
+            text.push_str(&format!(" {:>10}", size(bytes)));
+        }
+        text.push('\n');
     }
 }
 
 /// Appends a section with a row for each kind that some PE has counted. A row has two counters, of
 /// which `shown` formats the second one.
-fn section<'a>(
+fn section(
     text: &mut String,
     title: &str,
     [first, second]: [&str; 2],
     shown: fn(u64) -> String,
-    rows: impl Iterator<Item = (&'a str, Vec<(u64, u64)>)>,
+    rows: Vec<Row>,
 ) {
     let mut head = Some(format!(
         "{title:<12} {:>14} {:>10} {:>10} {:>6} {:>11} {:>10} {:>10} {:>6}\n",
@@ -350,9 +416,14 @@ fn section<'a>(
         "max",
         "PE"
     ));
-    for (kind, of_pes) in rows.filter(|(_, of_pes)| of_pes.iter().any(|(n, _)| *n > 0)) {
-        let (n, sum): (Vec<u64>, Vec<u64>) = of_pes.into_iter().unzip();
-        let (n, sum) = (Spread::of(&n), Spread::of(&sum));
+    for Row { kind, of_pes } in rows {
+        let (firsts, seconds): (Vec<u64>, Vec<u64>) = of_pes.into_iter().unzip();
+        let n = Spread::of(&firsts);
+        let sum = Spread::of(&seconds);
+        if n.max == 0 {
+            continue;
+        }
+
         text.push_str(&head.take().unwrap_or_default());
         // Writing to a string does not fail.
         let _ = writeln!(
@@ -421,19 +492,21 @@ mod tests {
     #[test]
     fn rows_of_zeros_are_left_out() {
         let mut text = String::new();
-        let rows = || {
-            [
-                ("put", vec![(0, 0), (2, 16)]),
-                ("get", vec![(0, 0), (0, 0)]),
-            ]
-            .into_iter()
+        let put = Row {
+            kind: "put",
+            of_pes: vec![(0, 0), (2, 16)],
         };
+        let get = || Row {
+            kind: "get",
+            of_pes: vec![(0, 0), (0, 0)],
+        };
+
         section(
             &mut text,
             "on the node",
             ["operations", "bytes"],
             size,
-            rows(),
+            vec![put, get()],
         );
         assert!(text.contains("\n  put ") && !text.contains("get"), "{text}");
         section(
@@ -441,10 +514,13 @@ mod tests {
             "off the node",
             ["operations", "bytes"],
             size,
-            rows().skip(1),
+            vec![get()],
         );
         assert!(!text.contains("off the node"), "{text}");
-        let long = [("put_signal_nbi", vec![(1 << 33, 3 << 40)])].into_iter();
+        let long = vec![Row {
+            kind: "put_signal_nbi",
+            of_pes: vec![(1 << 33, 3 << 40)],
+        }];
         section(
             &mut text,
             "off the node",

@@ -33,10 +33,10 @@ pub fn init(call: Call, providers: &[Provider]) {
 /// `shmem_init_thread` (§9.2.1): works as [`init`]. Returns the provided thread level, which is the
 /// one that the first init has requested; `None` if `requested` is not a level.
 pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Option<c_int> {
-    let levels = SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE;
-    levels
-        .contains(&requested)
-        .then(|| enter(call, providers, requested, None).thread_level)
+    if !is_thread_level(requested) {
+        return None;
+    }
+    Some(enter(call, providers, requested, None).thread_level)
 }
 
 /// `shmemx_init_attr`: works as [`init_thread`], as PE `rank` of `n_ranks` of the job that the
@@ -51,9 +51,15 @@ pub fn init_by_id(
 ) -> Option<c_int> {
     let by_id = ById::new(call, rank, n_ranks, id);
     by_id.require_same(call);
-    (SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE)
-        .contains(&requested)
-        .then(|| enter(call, providers, requested, Some(&by_id)).thread_level)
+
+    if !is_thread_level(requested) {
+        return None;
+    }
+    Some(enter(call, providers, requested, Some(&by_id)).thread_level)
+}
+
+fn is_thread_level(level: c_int) -> bool {
+    (SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE).contains(&level)
 }
 
 /// `start_pes` (§9.1.13): an init that is finalized when the program exits. Has no effect while the
@@ -78,46 +84,60 @@ fn enter(
     if process::is_child() {
         job::refuse_child(call);
     }
+
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _entering = lock(&ONE_AT_A_TIME);
     if process::inits() > 0 {
         process::increment_inits();
         return job::require(call);
     }
+
     process::set_starting(true);
     let job = threads::record_threads(|| open(call, providers, thread_level, by_id));
     thread::set_at_once(job.thread_level >= SHMEM_THREAD_MULTIPLE);
-    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
-    let counted = job.settings.statistics != Statistics::No;
-    if job.settings.checks() {
-        observers::add(Observer::Checks);
-    }
-    if job.settings.check == Checks::Races {
-        races::open(call, job);
-        observers::add(Observer::Races);
-    }
-    let traced = job.settings.trace.is_some();
-    if writes::are_wanted(&job.settings) {
-        writes::start(flags::area().writes());
-        observers::add(Observer::Writes);
-    }
-    let observed = counted || traced || writes::are_wanted(&job.settings);
-    if observed {
+
+    let is_recorded = add_observers(call, job);
+    if is_recorded {
         status::locate_waits();
     }
     address::set_polls_counted(job.is_oversubscribed);
-    address::open(heap, heap_bytes, observed);
+    let heap_bytes = job.memory.layout().heap_bytes();
+    address::open(job.memory.heap(), heap_bytes, is_recorded);
     caller::record_initializer();
     process::increment_inits();
+
     // With `SHMEM_CHECK`, the members of a collective compare the names of their calls. Other PEs
     // may initialize by another routine, so all use this name.
     barrier_all(call!("shmem_init"));
     mpi::warn_if_alone(job);
     status::enter(Stage::Initialized);
+
     statistics::start(call, job);
     job_trace::start(call, job);
     process::set_starting(false);
     job
+}
+
+/// Adds the observers that the settings request, except those of the statistics and the trace,
+/// which start later. Returns true if accesses are recorded by any of these or by the writes.
+fn add_observers(call: Call, job: &Job) -> bool {
+    let settings = &job.settings;
+    if settings.checks() {
+        observers::add(Observer::Checks);
+    }
+    if settings.check == Checks::Races {
+        races::open(call, job);
+        observers::add(Observer::Races);
+    }
+
+    let records_writes = writes::are_wanted(settings);
+    if records_writes {
+        writes::start(flags::area().writes());
+        observers::add(Observer::Writes);
+    }
+
+    let is_counted = settings.statistics != Statistics::No;
+    is_counted || settings.trace.is_some() || records_writes
 }
 
 /// Joins the job, or returns to it, and connects to its PEs.
@@ -147,15 +167,17 @@ fn open(
             job
         }
     };
-    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
+
+    let layout = job.memory.layout();
     // SAFETY: the heap is mapped for the life of the process. Its last allocator is gone, and no PE
     // uses the blocks of that one any more.
-    let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride()) };
-    *job.allocator() = Some(if job.settings.checks() {
-        allocator.guarded()
-    } else {
-        allocator
-    });
+    let mut allocator =
+        unsafe { Allocator::new(job.memory.heap(), layout.heap_bytes(), layout.stride()) };
+    if job.settings.checks() {
+        allocator = allocator.guarded();
+    }
+    *job.allocator() = Some(allocator);
+
     connect::connect(call, job, providers);
     // After the libraries of transports have installed their handlers.
     crash::install_for(job, call);

@@ -180,20 +180,23 @@ fn heap_of(job: &Job, pe: Pe) -> Segments {
 fn proxies(job: &'static Job) -> &'static [Proxy] {
     static PROXIES: OnceLock<Vec<Proxy>> = OnceLock::new();
     PROXIES.get_or_init(|| {
-        let (nodes, me) = (&job.nodes, job.me.0);
-        let (own, place) = (nodes.node_of(me), nodes.local_index(me));
+        let nodes = &job.nodes;
+        let own_node = nodes.node_of(job.me.0);
+        let own_place = nodes.local_index(job.me.0) as usize;
         let mut proxies: Vec<Proxy> = (0..job.n_pes).map(|pe| Proxy::itself(Pe(pe))).collect();
-        let others =
-            (0..nodes.n_nodes()).filter(|&node| node != own && nodes.size(node) <= MAX_NODE_PES);
-        for node in others {
+
+        for node in 0..nodes.n_nodes() {
+            if node == own_node || nodes.size(node) > MAX_NODE_PES {
+                continue;
+            }
+
             let members: Vec<u32> = nodes.members(node).collect();
-            let proxy = Pe(members[place as usize % members.len()]);
-            for (pe, place) in members
-                .into_iter()
-                .zip(1..)
-                .filter(|(pe, _)| *pe != proxy.0)
-            {
-                proxies[pe as usize] = Proxy { pe: proxy, place };
+            let proxy = Pe(members[own_place % members.len()]);
+            // Places are counted from 1, since 0 denotes the proxy itself.
+            for (pe, place) in members.into_iter().zip(1..) {
+                if pe != proxy.0 {
+                    proxies[pe as usize] = Proxy { pe: proxy, place };
+                }
             }
         }
         proxies

@@ -83,28 +83,28 @@ pub fn install_at_load() {
 /// Gives the handler the facts about the job, and installs it for the signals that have none yet;
 /// in Rust, also for those of the run time's handler. Has no effect in a later init.
 pub(crate) fn install_for(job: &Job, call: Call) {
-    let first = flags::area().first_of_node(job.n_pes);
-    if REPORTER
-        .set(Reporter {
-            first,
-            has_checks: job.settings.checks(),
-        })
-        .is_ok()
-    {
-        if call.is_rust() {
-            run_time::replace(crashed);
-        }
-        install();
+    let reporter = Reporter {
+        first: flags::area().first_of_node(job.n_pes),
+        has_checks: job.settings.checks(),
+    };
+    if REPORTER.set(reporter).is_err() {
+        return;
     }
+
+    if call.is_rust() {
+        run_time::replace(crashed);
+    }
+    install();
 }
 
 /// Installs the handler for the signals that have none, and a stack for handlers in this thread.
 fn install() {
     set_stack();
-    let signals = SIGNALS.into_iter().map(|(signal, _)| signal);
-    signals
-        .filter(|signal| has_no_handler(*signal))
-        .for_each(|signal| handle(signal, crashed));
+    for (signal, _) in SIGNALS {
+        if has_no_handler(signal) {
+            handle(signal, crashed);
+        }
+    }
 }
 
 fn has_no_handler(signal: c_int) -> bool {
@@ -140,6 +140,7 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
         // The report itself has crashed.
         Err(_) => {}
     }
+
     run_time::restore(signal);
     // A faulting instruction is executed again after the return. A signal that a process has sent
     // must be sent again.
@@ -173,11 +174,14 @@ unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
     let Some(reporter) = REPORTER.get() else {
         return print();
     };
-    let (area, word) = (flags::area(), flags::area().areas().crashes());
+
+    let area = flags::area();
+    let word = area.areas().crashes();
     if area.claim(reporter.first, word) {
         print();
         area.release(reporter.first, word, PRINTED);
     }
+
     let end = Instant::now() + LIMIT;
     while area.flag_of(reporter.first, word) < PRINTED && Instant::now() < end {
         sleep(Duration::from_millis(10));
@@ -195,27 +199,36 @@ extern "C" fn describe(signal: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
         // SAFETY: `_exit` has no preconditions.
         unsafe { libc::_exit(0) }
     }
-    let place = CrashPlace::find();
-    let checks = REPORTER.get().is_some_and(|reporter| reporter.has_checks);
-    let what = match touched::describe(crash) {
-        Some(Touched {
-            what,
-            remedy: Some(remedy),
-        }) => format!(": {what}; {remedy}"),
-        Some(Touched { what, remedy: None }) => format!(": {what}; {}", place.remedy(checks)),
-        None => format!("; {}", place.remedy(checks)),
-    };
-    let message = format!("{} {place}{what}", crash.name());
-    let is_first = REPORTER.get().is_some() || warning::claim_by_socket(crash.launcher, &message);
-    if is_first {
-        warning::print(format_args!("{}{message}", process::pe_for_messages()));
-        if REPORTER.get().is_none() {
-            // Other PEs find the claim meanwhile.
-            sleep(CLAIM);
-        }
+
+    let message = message_of(crash);
+    let pe = process::pe_for_messages();
+    if REPORTER.get().is_some() {
+        // `report` has claimed the message before it made this copy.
+        warning::print(format_args!("{pe}{message}"));
+    } else if warning::claim_by_socket(crash.launcher, &message) {
+        warning::print(format_args!("{pe}{message}"));
+        // Other PEs find the claim meanwhile.
+        sleep(CLAIM);
     }
+
     // SAFETY: `_exit` has no preconditions.
     unsafe { libc::_exit(0) }
+}
+
+/// Returns the message about a crash, without the number of the PE.
+fn message_of(crash: &Crash) -> String {
+    let name = crash.name();
+    let place = CrashPlace::find();
+    let checks = REPORTER.get().is_some_and(|reporter| reporter.has_checks);
+    let remedy_of_place = place.remedy(checks);
+
+    match touched::describe(crash) {
+        None => format!("{name} {place}; {remedy_of_place}"),
+        Some(Touched { what, remedy }) => {
+            let remedy = remedy.as_deref().unwrap_or(remedy_of_place);
+            format!("{name} {place}: {what}; {remedy}")
+        }
+    }
 }
 
 /// Prints the signal without its place, by calls that are allowed in handlers.
@@ -230,7 +243,9 @@ fn print_short(crash: &Crash) {
         "{}: its place in the program cannot be found; to find the cause, run oshrun --gdb",
         crash.name()
     );
-    let (nbytes, message) = (message.position() as usize, message.into_inner());
+
+    let nbytes = message.position() as usize;
+    let message = message.into_inner();
     // SAFETY: the message is a local array with at least that many bytes.
     unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), nbytes) };
 }

@@ -109,16 +109,21 @@ pub(super) fn cpus_of_machine<'a>(pes: impl Iterator<Item = &'a Cpus>) -> usize 
     let mut quota = usize::MAX;
     for cpus in pes {
         all.resize(all.len().max(cpus.mask.len()), 0);
-        all.iter_mut()
-            .zip(&cpus.mask)
-            .for_each(|(all, mask)| *all |= mask);
+        for (all, mask) in all.iter_mut().zip(&cpus.mask) {
+            *all |= mask;
+        }
+
         if cpus.at_once < count(&cpus.mask) || cpus.mask.is_empty() {
             quota = quota.min(cpus.at_once);
         }
     }
-    match count(&all) {
-        0 => quota,
-        bound => bound.min(quota),
+
+    let n_cpus = count(&all);
+    if n_cpus == 0 {
+        // The affinity of no PE could be read.
+        quota
+    } else {
+        n_cpus.min(quota)
     }
 }
 

@@ -69,10 +69,10 @@ fn kept() -> RwLockWriteGuard<'static, BTreeMap<ActiveSetKey, Arc<Team>>> {
 
 /// Agrees with the other members on a team, and keeps it if all of them can.
 fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldTeam {
-    let (name, members) = (
-        Name::ActiveSet(key.triplet),
-        members(call, job, key.triplet),
-    );
+    let name = Name::ActiveSet(key.triplet);
+    let members = members(call, job, key.triplet);
+
+    // Without threads, the order of the calls distinguishes them, and pSync does not count.
     let psync = key.psync.map_or(0, |_| psync_digest(call, psync));
     let [start, log_stride, size] = key.triplet.map(|number| number as u64);
     let tag = digest(&[ACTIVE_SET, start, log_stride, size, psync]);
@@ -82,6 +82,7 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
         members: &members,
         tag,
     };
+
     if job.settings.checks() {
         same_collective::require(
             &new,
@@ -92,6 +93,7 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
             &[],
         );
     }
+
     let keeps = kept().len() < MAX_KEPT;
     let request = AgreementRequest {
         tag,
@@ -103,8 +105,11 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
     let describe = |pe| new.describe(Some(pe));
     match agree_in(call, &describe, job, &members, request) {
         Agreed::Slots(slots, generation, all_keep) => {
-            let (slot, config) = (slots[0], TeamConfig::default());
+            let slot = slots[0];
+            let config = TeamConfig::default();
             let team = Team::new(name, slot, generation, members, job.me, &job.nodes, config);
+
+            // All members decide alike: none keeps a team that another one ends with the call.
             if !all_keep {
                 return HeldTeam::OfCall(Box::new(team));
             }

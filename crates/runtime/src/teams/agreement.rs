@@ -248,14 +248,21 @@ impl Slots {
         count: usize,
     ) -> Option<Vec<Slot>> {
         let mut state = self.state();
+
+        // Takes back what `offer` has withheld from other agreements. If this agreement has not
+        // offered the window, another one has, and still withholds it.
         if own.offered {
             state.offered[window] = false;
         }
         state.receive_buffers |= own.receive_buffers;
+
+        // Recorded even if the agreement fails, so that the generation only grows.
         state.generation = state.generation.max(agreed.generation);
         if !(agreed.able && agreed.alike) {
             return None;
         }
+
+        // All members have the same bits, so they choose the same slots and sets.
         let bits = |word: u64| (0..u64::BITS).filter(move |bit| word >> bit & 1 == 1);
         let mut sets = bits(agreed.receive_buffers).map(|set| set as u8);
         let slot = |bit| Slot {
@@ -266,6 +273,7 @@ impl Slots {
         if slots.len() < count {
             return None;
         }
+
         for slot in &slots {
             state.free[window] &= !(1 << (slot.number as usize % WINDOW));
             state.receive_buffers &= !slot.receive_buffers.map_or(0, |set| 1 << set);
@@ -293,15 +301,20 @@ pub(crate) fn agree_in(
     request: AgreementRequest,
 ) -> Agreed {
     let AgreementRequest { tag, count, .. } = request;
+    // The tag is the same on all members, so they propose the same windows in the same order.
     let first = (tag % WINDOWS as u64) as usize;
     let mut all_offered = true;
+
     for attempt in 0.. {
         let window = (first + attempt) % WINDOWS;
         let proposal = slots().offer(window, request);
+
         let agreed = match all_reduce(call, describe, job, members, tag, proposal) {
             Ok(agreed) => agreed,
             Err(peer) => return Agreed::Elsewhere(peer),
         };
+
+        // Called before the result is examined, since it also ends the offer.
         let slots = slots().take_slots(window, proposal, agreed, count);
         if !agreed.alike {
             return Agreed::Unlike;
@@ -312,6 +325,9 @@ pub(crate) fn agree_in(
         if let Some(slots) = slots {
             return Agreed::Slots(slots, agreed.generation, agreed.keeps);
         }
+
+        // A round over all windows has failed. If every member has offered each of them, the slots
+        // are used up; otherwise an agreement that withheld a window may have left slots free.
         all_offered &= agreed.offered;
         if attempt % WINDOWS == WINDOWS - 1 {
             if all_offered {
@@ -341,15 +357,8 @@ fn all_reduce(
     let mut accumulator = own;
     // The proposals that this PE has received and not combined yet, by the receive buffer to which
     // the plan puts them.
-    let mut received: Vec<(u64, Proposal)> = Vec::new();
-    let take = |received: &mut Vec<(u64, Proposal)>, receive_buffer: u8| {
-        let i = received
-            .iter()
-            .position(|(buffer, _)| *buffer == u64::from(receive_buffer));
-        received
-            .swap_remove(i.expect("a plan waits before it reads"))
-            .1
-    };
+    let mut received: Vec<Received> = Vec::new();
+
     for step in recursive_doubling::all_reduce(members.n, me) {
         match step {
             Step::Put { peer, to, .. } => {
@@ -359,7 +368,10 @@ fn all_reduce(
             Step::Wait { peer } => {
                 let peer = members.world_pe(peer.index);
                 let message = mailboxes().receive(describe, job, peer, tag).ok_or(peer)?;
-                received.push((message[0], Proposal::from_message(&message)));
+                received.push(Received {
+                    receive_buffer: message[0],
+                    proposal: Proposal::from_message(&message),
+                });
             }
             Step::Reduce { receive_buffer, .. } => {
                 accumulator = accumulator.combine(take(&mut received, receive_buffer));
@@ -371,6 +383,20 @@ fn all_reduce(
         }
     }
     Ok(accumulator)
+}
+
+/// A proposal that a PE has received, and the receive buffer to which the plan puts it.
+struct Received {
+    receive_buffer: u64,
+    proposal: Proposal,
+}
+
+fn take(received: &mut Vec<Received>, receive_buffer: u8) -> Proposal {
+    let index = received
+        .iter()
+        .position(|received| received.receive_buffer == u64::from(receive_buffer))
+        .expect("a plan waits before it reads");
+    received.swap_remove(index).proposal
 }
 
 fn receive_buffer_of(span: Span) -> u8 {

@@ -86,39 +86,23 @@ pub(super) fn agree<'a>(
     providers: &[&'a Provider],
     findings: &[Findings],
 ) -> Result<Vec<Candidate<'a>>, String> {
-    let shown = |requested: &str| {
-        if requested.is_empty() {
-            "auto"
-        } else {
-            requested
-        }
-        .to_owned()
-    };
-    let settings = |found: &Findings| {
-        [
-            ("SHMEM_TRANSPORT", found.requested.clone()),
-            ("SHMEM_AMOS", found.amos.clone()),
-        ]
-    };
+    let first = &findings[0];
     for (pe, found) in findings.iter().enumerate() {
-        for ((name, first), (_, other)) in settings(&findings[0]).into_iter().zip(settings(found)) {
-            if other != first {
-                return Err(format!(
-                    "{name} is {} on PE 0 and {} on PE {pe}; it must be the same on all PEs",
-                    shown(&first),
-                    shown(&other)
-                ));
-            }
-        }
+        require_equal("SHMEM_TRANSPORT", &first.requested, pe, &found.requested)?;
+        require_equal("SHMEM_AMOS", &first.amos, pe, &found.amos)?;
     }
-    let requested = &findings[0].requested;
-    let (mut excluded, mut rdma, mut others) = (Vec::new(), Vec::new(), Vec::new());
+
+    let requested = &first.requested;
+    let mut excluded = Vec::new();
+    let mut rdma = Vec::new();
+    let mut others = Vec::new();
     for (rank, &provider) in providers.iter().enumerate() {
         let candidate = |verdict| Candidate {
             provider,
             rank,
             verdict,
         };
+
         if provider.name == requested {
             rdma.push(candidate(Verdict::Untried));
         } else if !requested.is_empty() {
@@ -144,6 +128,26 @@ pub(super) fn agree<'a>(
     Ok(excluded.into_iter().chain(rdma).chain(others).collect())
 }
 
+/// Returns an error if PE `pe` requests another value of a setting than PE 0.
+fn require_equal(setting: &str, first: &str, pe: usize, other: &str) -> Result<(), String> {
+    if other == first {
+        return Ok(());
+    }
+    let first = requested_or_auto(first);
+    let other = requested_or_auto(other);
+    Err(format!(
+        "{setting} is {first} on PE 0 and {other} on PE {pe}; it must be the same on all PEs"
+    ))
+}
+
+fn requested_or_auto(requested: &str) -> &str {
+    if requested.is_empty() {
+        "auto"
+    } else {
+        requested
+    }
+}
+
 /// Returns why `auto` does not try a provider with this availability on the PEs; `None` if it does.
 fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
     let absent: Vec<Result<(), String>> = seen
@@ -156,11 +160,16 @@ fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
     if let Some(said) = complaint(&absent) {
         return Some(said);
     }
+
     let plain: Vec<u32> = pes(seen.iter().map(|seen| **seen == Availability::Plain));
-    (!provider.without_rdma && !plain.is_empty()).then(|| match plain.len() == seen.len() {
-        true => "no PE has an RDMA device for it".to_owned(),
-        false => format!("{} no RDMA device for it", list_pes(&plain, "has", "have")),
-    })
+    if provider.without_rdma || plain.is_empty() {
+        None
+    } else if plain.len() == seen.len() {
+        Some("no PE has an RDMA device for it".to_owned())
+    } else {
+        let pes = list_pes(&plain, "has", "have");
+        Some(format!("{pes} no RDMA device for it"))
+    }
 }
 
 /// An executor of the atomic operations of the job, and the reason for the choice.

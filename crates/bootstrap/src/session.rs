@@ -128,7 +128,8 @@ impl JobSession {
         rushmem_system::log::debug!(n_pes, n_nodes, "joins by {protocol}");
     }
 
-    fn alone() -> JobSession {
+    /// Returns the session of a job of one PE, which no launcher has started.
+    pub fn alone() -> JobSession {
         let nodes = NodeMap::one_node(1).expect("one PE is a job");
         JobSession {
             pe: 0,

@@ -28,6 +28,8 @@ mod exit;
 mod reports;
 mod start;
 mod teams;
+#[cfg(test)]
+mod two_jobs;
 
 pub use api::{amo, ctx, heap, local, lock, rma, signal, team, wait};
 pub use coll::combine::Combine;

@@ -15,7 +15,7 @@ use rushmem_explain::writes::RING_BYTES;
 use rushmem_heap::NodeMemory;
 use rushmem_pe::call::warning;
 use rushmem_pe::digest::digest_of_text;
-use rushmem_pe::memory::address;
+use rushmem_pe::memory::address::Deltas;
 use rushmem_pe::memory::areas::Areas;
 use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::{
@@ -76,6 +76,7 @@ pub struct FlagArea {
     areas: Areas,
     base: *mut u8,
     nbytes: usize,
+    deltas: Deltas,
 }
 
 // SAFETY: the pointer is to a range that stays mapped, and all accesses to it are atomic operations
@@ -85,14 +86,17 @@ unsafe impl Send for FlagArea {}
 unsafe impl Sync for FlagArea {}
 
 impl FlagArea {
-    /// Returns the areas in `memory`, which stays mapped for the life of the process.
-    pub fn new(memory: &'static NodeMemory, areas: Areas) -> Self {
+    /// Returns the areas in `memory`, which stays mapped for the life of the process. `deltas` are
+    /// those of the heap: the heap and the internal area of a PE are contiguous and have the same
+    /// delta.
+    pub fn new(memory: &'static NodeMemory, areas: Areas, deltas: Deltas) -> Self {
         let nbytes = memory.layout().internal_bytes();
         assert!(areas.nbytes() <= nbytes, "the internal area is too small");
         FlagArea {
             areas,
             base: memory.internal(),
             nbytes,
+            deltas,
         }
     }
 
@@ -376,8 +380,9 @@ impl FlagArea {
         self.base.wrapping_add(offset)
     }
 
+    #[inline]
     fn delta(&self, pe: Pe) -> Option<isize> {
-        address::delta(Segment::Internal, pe.0 as i32)
+        self.deltas.of(pe)
     }
 
     fn own_word(&self, offset: usize) -> &AtomicU64 {

@@ -17,7 +17,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
-static MAILBOXES: LazyLock<Mailboxes> = LazyLock::new(Mailboxes::default);
+static MAILBOXES: LazyLock<Mailboxes> = LazyLock::new(|| Mailboxes::new(flags::area()));
 
 /// Returns the mailboxes of this PE.
 pub fn mailboxes() -> &'static Mailboxes {
@@ -40,9 +40,12 @@ pub fn request_tag(number: u64) -> u64 {
     number << 32 | u64::from(OF_REQUEST)
 }
 
-/// The mailboxes of this PE, and the state of its messages to other PEs.
-#[derive(Default)]
-pub struct Mailboxes(Mutex<State>);
+/// The mailboxes of a PE, and the state of its messages to other PEs.
+pub struct Mailboxes {
+    /// The internal areas, as this PE sees them.
+    area: &'static FlagArea,
+    state: Mutex<State>,
+}
 
 #[derive(Default)]
 struct State {
@@ -55,6 +58,14 @@ struct State {
 }
 
 impl Mailboxes {
+    /// Returns the mailboxes in the area of a PE, before any message.
+    pub fn new(area: &'static FlagArea) -> Mailboxes {
+        Mailboxes {
+            area,
+            state: Mutex::default(),
+        }
+    }
+
     /// Sends `message` to `dest`, after `dest` has taken the last message of this PE from the
     /// mailbox.
     pub fn send(
@@ -65,7 +76,7 @@ impl Mailboxes {
         tag: u64,
         message: &MailboxMessage,
     ) {
-        let internal = flags::area();
+        let internal = self.area;
         let acknowledged = internal.areas().acknowledged(dest);
         loop {
             let mut state = self.state();
@@ -82,9 +93,9 @@ impl Mailboxes {
             drop(state);
             // While it waits, a sender takes the messages that others have sent to this PE:
             // otherwise PEs that each wait to send to the next one would wait forever.
-            waits::until_rung(
+            waits::until_rung_in(
                 job,
-                &[],
+                self.area,
                 || describe(dest),
                 || {
                     let is_free = internal.flag(acknowledged) >= waited_for;
@@ -109,13 +120,13 @@ impl Mailboxes {
         tag: u64,
     ) -> Option<MailboxMessage> {
         let mut found = None;
-        waits::until_rung(
+        waits::until_rung_in(
             job,
-            &[],
+            self.area,
             || describe(source),
             || {
                 let mut state = self.state();
-                state.take(flags::area(), job.me, source);
+                state.take(self.area, job.me, source);
                 found = state.next(source, tag);
                 found.is_some() || !job.has_threads_somewhere && state.has_other_message(source)
             },
@@ -126,19 +137,19 @@ impl Mailboxes {
     /// Returns the next message of `source` with this tag, if it has arrived.
     pub fn take(&self, job: &Job, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let mut state = self.state();
-        state.take(flags::area(), job.me, source);
+        state.take(self.area, job.me, source);
         state.next(source, tag)
     }
 
     /// Returns a copy of the next message of `source` with this tag, if it has arrived.
     pub fn peek(&self, job: &Job, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let mut state = self.state();
-        state.take(flags::area(), job.me, source);
+        state.take(self.area, job.me, source);
         state.kept.get(&(source, tag))?.front().copied()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.0)
+        lock(&self.state)
     }
 }
 

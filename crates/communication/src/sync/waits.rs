@@ -8,7 +8,7 @@
 //! so the waiter polls the word after each nap. If only the network can write the word, an event of
 //! the network ends the sleep.
 
-use crate::net::flags;
+use crate::net::flags::{self, FlagArea};
 use crate::net::{network, polls};
 use crate::sync::long_wait::{LongWait, WaitDescription};
 use rushmem_pe::call::thread;
@@ -35,7 +35,19 @@ pub fn until_rung(
     mut ready: impl FnMut() -> bool,
 ) {
     if !ready() {
-        wait(job, rung_sleep(job, flags), describe, ready);
+        wait(job, rung_sleep(job, flags::area(), flags), describe, ready);
+    }
+}
+
+/// Works as [`until_rung`] for the PE that has the doorbell of `area`, and names no flags.
+pub fn until_rung_in(
+    job: &Job,
+    area: &FlagArea,
+    describe: impl Fn() -> WaitDescription,
+    mut ready: impl FnMut() -> bool,
+) {
+    if !ready() {
+        wait(job, rung_sleep(job, area, &[]), describe, ready);
     }
 }
 
@@ -96,8 +108,8 @@ fn test_after_progress(ready: &mut impl FnMut() -> bool) -> bool {
 
 /// How a thread sleeps while it waits.
 enum Sleep<'a> {
-    /// On the doorbell of this PE, which the library rings after each change.
-    OnDoorbell,
+    /// On the doorbell in the area of this PE, which the library rings after each change.
+    OnDoorbell(&'a FlagArea),
     /// In the network, for `at_most` at the longest, and on while other words than those of `flags`
     /// change, if there are any.
     InNetwork {
@@ -111,11 +123,11 @@ enum Sleep<'a> {
 }
 
 /// Returns how a thread sleeps that waits for words of the library.
-fn rung_sleep<'a>(job: &Job, flags: &'a [usize]) -> Sleep<'a> {
+fn rung_sleep<'a>(job: &Job, area: &'a FlagArea, flags: &'a [usize]) -> Sleep<'a> {
     // Otherwise a peer of the node may change the awaited words, too, which ends no sleep in the
     // network.
     if !network::is_open() || !job.is_alone_on_node {
-        return Sleep::OnDoorbell;
+        return Sleep::OnDoorbell(area);
     }
 
     let at_most = if !flags.is_empty() && network::wakes_waits() {
@@ -247,11 +259,11 @@ impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
         let is_first = !std::mem::replace(&mut self.has_slept, true);
         let wait = &mut self.wait;
         match self.sleep {
-            Sleep::OnDoorbell => {
+            Sleep::OnDoorbell(area) => {
                 if is_first && network::is_open() {
                     network::stop_polling();
                 }
-                flags::area().sleep_unless(ready, |word, heard| wait.sleep(word, heard));
+                area.sleep_unless(ready, |word, heard| wait.sleep(word, heard));
                 false
             }
             Sleep::InNetwork { at_most, flags } => {

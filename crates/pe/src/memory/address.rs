@@ -10,7 +10,7 @@
 
 use crate::memory::statics;
 use core::ffi::c_int;
-use rushmem_transport::{RemoteAddr, Segment};
+use rushmem_transport::{Pe, RemoteAddr, Segment};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
@@ -188,20 +188,37 @@ fn look_up(table: &AtomicPtr<isize>, pe: impl PeNumber) -> Option<isize> {
     (delta != UNMAPPED).then_some(delta)
 }
 
-/// Publishes the deltas of all PEs; `None` for a PE whose memory is not mapped here.
-pub fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isize>]) {
-    // The tables are never freed, so that a thread that overlaps finalize reads valid memory.
-    let table = |deltas: &[Option<isize>]| {
-        let table: Vec<isize> = deltas.iter().map(|d| d.unwrap_or(UNMAPPED)).collect();
-        Box::leak(table.into_boxed_slice()).as_mut_ptr()
-    };
-    MAP.heap.deltas.store(table(heap_deltas), Relaxed);
-    MAP.statics.deltas.store(table(static_deltas), Relaxed);
-    MAP.n_pes.store(heap_deltas.len(), Relaxed);
-    let apart = heap_deltas
+/// The deltas of all PEs for one segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Deltas(&'static [isize]);
+
+impl Deltas {
+    /// Makes the table of these deltas; `None` for a PE whose memory is not mapped here.
+    pub fn new(deltas: impl Iterator<Item = Option<isize>>) -> Deltas {
+        let table: Vec<isize> = deltas.map(|delta| delta.unwrap_or(UNMAPPED)).collect();
+        // It is never freed, so that a thread that overlaps finalize reads valid memory.
+        Deltas(Box::leak(table.into_boxed_slice()))
+    }
+
+    /// Returns the delta of a PE; `None` if there is no such PE or it is not mapped.
+    #[inline]
+    pub fn of(self, pe: Pe) -> Option<isize> {
+        let delta = *self.0.get(pe.index())?;
+        (delta != UNMAPPED).then_some(delta)
+    }
+}
+
+/// Publishes the deltas of all PEs.
+pub fn publish(heap: Deltas, statics: Deltas) {
+    let table = |deltas: Deltas| deltas.0.as_ptr().cast_mut();
+    MAP.heap.deltas.store(table(heap), Relaxed);
+    MAP.statics.deltas.store(table(statics), Relaxed);
+    MAP.n_pes.store(heap.0.len(), Relaxed);
+    let apart = heap
+        .0
         .iter()
-        .zip(static_deltas)
-        .any(|(h, s)| h.is_some() && s.is_none());
+        .zip(statics.0)
+        .any(|(heap, statics)| *heap != UNMAPPED && *statics == UNMAPPED);
     SOME_STATICS_ARE_APART.store(apart, Relaxed);
 }
 

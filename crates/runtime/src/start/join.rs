@@ -27,7 +27,7 @@ use rushmem_pe::digest::{digest, digest_of_bytes};
 use rushmem_pe::job::CurrentTable;
 use rushmem_pe::job::Job;
 use rushmem_pe::job::members::Members;
-use rushmem_pe::memory::address;
+use rushmem_pe::memory::address::{self, Deltas};
 use rushmem_pe::memory::areas::{Areas, RECEIVE_BUFFER_SETS};
 use rushmem_pe::memory::{huge_pages, shortage, statics};
 use rushmem_pe::process;
@@ -473,14 +473,14 @@ impl Mapped {
         } = self;
         let (me, nodes, machines) = (pe.me, &pe.nodes, &pe.machines);
         let node = nodes.node_of(me.0);
-        let deltas = |delta: &dyn Fn(u32) -> Option<isize>| -> Vec<Option<isize>> {
+        let deltas = |delta: &dyn Fn(u32) -> Option<isize>| {
             let mapped = |pe| nodes.node_of(pe) == node;
-            (0..pe.n_pes)
-                .map(|pe| delta(machines.local_index(pe)).filter(|_| mapped(pe)))
-                .collect()
+            Deltas::new(
+                (0..pe.n_pes).map(|pe| delta(machines.local_index(pe)).filter(|_| mapped(pe))),
+            )
         };
         let heap_deltas = deltas(&|local| Some(memory.delta(local)));
-        address::publish(&heap_deltas, &deltas(&|local| memory.statics_delta(local)));
+        address::publish(heap_deltas, deltas(&|local| memory.statics_delta(local)));
         let has_statics_apart = has_statics_apart(nodes, &records);
         if nodes.n_nodes() > 1 || has_statics_apart {
             let beside = machines.members(pe.machine).map(|pe| &records[pe].cpus);
@@ -507,7 +507,7 @@ impl Mapped {
             "joined the job"
         );
         let areas = pe.areas;
-        flags::set(FlagArea::new(memory, areas));
+        flags::set(FlagArea::new(memory, areas, heap_deltas));
         status::begin();
         let in_slice = memory.internal().addr() - memory.heap().addr() + areas.status();
         let stride = memory.layout().stride() as u64;

@@ -23,7 +23,9 @@
 use rushmem_collectives::{Buffer, Span, Step, recursive_doubling};
 use rushmem_communication::access::endpoints;
 use rushmem_communication::net::flags;
-use rushmem_communication::sync::mailbox::{self, DescribeWait, MailboxMessage, mailboxes};
+use rushmem_communication::sync::mailbox::{
+    self, DescribeWait, MailboxMessage, Mailboxes, mailboxes,
+};
 use rushmem_communication::sync::team_signals::GENERATIONS;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::Job;
@@ -300,89 +302,110 @@ pub(crate) fn agree_in(
     members: &Members,
     request: AgreementRequest,
 ) -> Agreed {
-    let AgreementRequest { tag, count, .. } = request;
-    // The tag is the same on all members, so they propose the same windows in the same order.
-    let first = (tag % WINDOWS as u64) as usize;
-    let mut all_offered = true;
-
-    for attempt in 0.. {
-        let window = (first + attempt) % WINDOWS;
-        let proposal = slots().offer(window, request);
-
-        let agreed = match all_reduce(call, describe, job, members, tag, proposal) {
-            Ok(agreed) => agreed,
-            Err(peer) => return Agreed::Elsewhere(peer),
-        };
-
-        // Called before the result is examined, since it also ends the offer.
-        let slots = slots().take_slots(window, proposal, agreed, count);
-        if !agreed.alike {
-            return Agreed::Unlike;
-        }
-        if !agreed.able {
-            return Agreed::Refused;
-        }
-        if let Some(slots) = slots {
-            return Agreed::Slots(slots, agreed.generation, agreed.keeps);
-        }
-
-        // A round over all windows has failed. If every member has offered each of them, the slots
-        // are used up; otherwise an agreement that withheld a window may have left slots free.
-        all_offered &= agreed.offered;
-        if attempt % WINDOWS == WINDOWS - 1 {
-            if all_offered {
-                break;
-            }
-            all_offered = true;
-        }
-    }
-    Agreed::Refused
+    endpoints::set_call(call);
+    let member = AgreeingMember {
+        job,
+        mailboxes: mailboxes(),
+        slots: slots(),
+        describe,
+    };
+    member.agree(members, request)
 }
 
-/// Combines the proposals of all members, by the plan of an all-reduce with messages in place of
-/// puts.
-///
-/// # Errors
-/// The PE that waits for this one in another agreement.
-fn all_reduce(
-    call: Call,
-    describe: DescribeWait<'_>,
-    job: &Job,
-    members: &Members,
-    tag: u64,
-    own: Proposal,
-) -> Result<Proposal, Pe> {
-    endpoints::set_call(call);
-    let me = members.team_pe(job.me).expect("only members agree").0;
-    let mut accumulator = own;
-    // The proposals that this PE has received and not combined yet, by the receive buffer to which
-    // the plan puts them.
-    let mut received: Vec<Received> = Vec::new();
+/// A PE that makes an agreement.
+struct AgreeingMember<'a> {
+    job: &'a Job,
+    mailboxes: &'a Mailboxes,
+    slots: &'a Slots,
+    describe: DescribeWait<'a>,
+}
 
-    for step in recursive_doubling::all_reduce(members.n, me) {
-        match step {
-            Step::Put { peer, to, .. } => {
-                let message = accumulator.message(u64::from(receive_buffer_of(to)));
-                mailboxes().send(describe, job, members.world_pe(peer.index), tag, &message);
+impl AgreeingMember<'_> {
+    /// Works as [`agree`].
+    fn agree(&self, members: &Members, request: AgreementRequest) -> Agreed {
+        let AgreementRequest { tag, count, .. } = request;
+        // The tag is the same on all members, so they propose the same windows in the same order.
+        let first = (tag % WINDOWS as u64) as usize;
+        let mut all_offered = true;
+
+        for attempt in 0.. {
+            let window = (first + attempt) % WINDOWS;
+            let proposal = self.slots.offer(window, request);
+
+            let agreed = match self.all_reduce(members, tag, proposal) {
+                Ok(agreed) => agreed,
+                Err(peer) => return Agreed::Elsewhere(peer),
+            };
+
+            // Called before the result is examined, since it also ends the offer.
+            let slots = self.slots.take_slots(window, proposal, agreed, count);
+            if !agreed.alike {
+                return Agreed::Unlike;
             }
-            Step::Wait { peer } => {
-                let peer = members.world_pe(peer.index);
-                let message = mailboxes().receive(describe, job, peer, tag).ok_or(peer)?;
-                received.push(Received {
-                    receive_buffer: message[0],
-                    proposal: Proposal::from_message(&message),
-                });
+            if !agreed.able {
+                return Agreed::Refused;
             }
-            Step::Reduce { receive_buffer, .. } => {
-                accumulator = accumulator.combine(take(&mut received, receive_buffer));
+            if let Some(slots) = slots {
+                return Agreed::Slots(slots, agreed.generation, agreed.keeps);
             }
-            Step::Copy { from, .. } => {
-                accumulator = take(&mut received, receive_buffer_of(from));
+
+            // A round over all windows has failed. If every member has offered each of them, the
+            // slots are used up; otherwise an agreement that withheld a window may have left slots
+            // free.
+            all_offered &= agreed.offered;
+            if attempt % WINDOWS == WINDOWS - 1 {
+                if all_offered {
+                    break;
+                }
+                all_offered = true;
             }
-            step => unreachable!("recursive doubling has no {step:?}"),
         }
+        Agreed::Refused
     }
-    Ok(accumulator)
+
+    /// Combines the proposals of all members, by the plan of an all-reduce with messages in place
+    /// of puts.
+    ///
+    /// # Errors
+    /// The PE that waits for this one in another agreement.
+    fn all_reduce(&self, members: &Members, tag: u64, own: Proposal) -> Result<Proposal, Pe> {
+        let AgreeingMember {
+            job,
+            mailboxes,
+            describe,
+            ..
+        } = *self;
+        let me = members.team_pe(job.me).expect("only members agree").0;
+        let mut accumulator = own;
+        // The proposals that this PE has received and not combined yet, by the receive buffer to
+        // which the plan puts them.
+        let mut received: Vec<Received> = Vec::new();
+
+        for step in recursive_doubling::all_reduce(members.n, me) {
+            match step {
+                Step::Put { peer, to, .. } => {
+                    let message = accumulator.message(u64::from(receive_buffer_of(to)));
+                    mailboxes.send(describe, job, members.world_pe(peer.index), tag, &message);
+                }
+                Step::Wait { peer } => {
+                    let peer = members.world_pe(peer.index);
+                    let message = mailboxes.receive(describe, job, peer, tag).ok_or(peer)?;
+                    received.push(Received {
+                        receive_buffer: message[0],
+                        proposal: Proposal::from_message(&message),
+                    });
+                }
+                Step::Reduce { receive_buffer, .. } => {
+                    accumulator = accumulator.combine(take(&mut received, receive_buffer));
+                }
+                Step::Copy { from, .. } => {
+                    accumulator = take(&mut received, receive_buffer_of(from));
+                }
+                step => unreachable!("recursive doubling has no {step:?}"),
+            }
+        }
+        Ok(accumulator)
+    }
 }
 
 /// A proposal that a PE has received, and the receive buffer to which the plan puts it.

@@ -1,6 +1,7 @@
 //! Unit tests of `agreement`.
 
 use super::*;
+use crate::two_jobs::{self, TestPe};
 
 const REQUEST: AgreementRequest = AgreementRequest {
     tag: 0,
@@ -161,4 +162,85 @@ fn generations_end() {
     assert!(slots.offer(0, REQUEST).able);
     slots.record_generation(GENERATIONS - 1);
     assert!(!slots.offer(1, REQUEST).able);
+}
+
+/// Makes an agreement with the other PE.
+fn agreed_with_other(pe: &TestPe, request: AgreementRequest) -> Agreed {
+    let describe = mailbox::message_wait(two_jobs::CALL);
+    let member = AgreeingMember {
+        job: &pe.job,
+        mailboxes: &pe.mailboxes,
+        slots: &pe.slots,
+        describe: &describe,
+    };
+    member.agree(&Members::world(2), request)
+}
+
+#[test]
+fn two_pes_agree_on_a_slot_that_is_free_on_both() {
+    let agreed = two_jobs::run(false, |pe| {
+        let me = pe.job.me.0;
+        // PE 0 has taken the slots 0 and 1, PE 1 only slot 2.
+        let taken = settled(&pe.slots, 0, 2 + me as usize).expect("all are free");
+        if me == 1 {
+            taken[..2].iter().for_each(|&number| {
+                pe.slots.release(Slot {
+                    number,
+                    receive_buffers: None,
+                });
+            });
+        }
+        pe.slots.record_generation(40 + u64::from(me));
+        agreed_with_other(pe, REQUEST)
+    });
+    let slot = Slot {
+        number: 3,
+        receive_buffers: None,
+    };
+    let expected = Agreed::Slots(vec![slot], 42, false);
+    assert_eq!(agreed, [expected.clone(), expected]);
+}
+
+#[test]
+fn two_pes_go_on_to_the_next_window() {
+    let agreed = two_jobs::run(false, |pe| {
+        // Together they have no slot of the first window free, but each has half of them.
+        let taken = settled(&pe.slots, 0, WINDOW).expect("all are free");
+        let half = &taken[pe.job.me.index() * WINDOW / 2..][..WINDOW / 2];
+        half.iter().for_each(|&number| {
+            pe.slots.release(Slot {
+                number,
+                receive_buffers: None,
+            });
+        });
+        agreed_with_other(pe, REQUEST)
+    });
+    let is_first_of_next = |agreed: &Agreed| matches!(agreed, Agreed::Slots(slots, ..) if slots[0].number == WINDOW as u16);
+    assert!(agreed.iter().all(is_first_of_next), "{agreed:?}");
+}
+
+#[test]
+fn different_arguments_are_found_on_both_pes() {
+    let agreed = two_jobs::run(false, |pe| {
+        let arguments = u64::from(pe.job.me.0);
+        let unlike = AgreementRequest {
+            arguments,
+            ..REQUEST
+        };
+        [unlike, REQUEST].map(|request| agreed_with_other(pe, request))
+    });
+    for [unlike, next] in agreed {
+        assert_eq!(unlike, Agreed::Unlike);
+        // The refused agreement has taken nothing.
+        assert!(matches!(next, Agreed::Slots(slots, ..) if slots[0].number == 0));
+    }
+}
+
+#[test]
+fn two_pes_in_different_agreements_do_not_wait_for_each_other() {
+    let agreed = two_jobs::run(false, |pe| {
+        let tag = u64::from(pe.job.me.0);
+        agreed_with_other(pe, AgreementRequest { tag, ..REQUEST })
+    });
+    assert_eq!(agreed, [Agreed::Elsewhere(Pe(1)), Agreed::Elsewhere(Pe(0))]);
 }

@@ -98,6 +98,7 @@ pub(crate) fn finish(call: Call, job: &Job) {
     if job.me != Pe(0) {
         return;
     }
+
     // The program has produced its result, so a failure is only a warning. It is lost if standard
     // error is closed.
     let warn = |warning: &str| drop(writeln!(io::stderr(), "warning: SHMEM_TRACE: {warning}"));
@@ -107,6 +108,7 @@ pub(crate) fn finish(call: Call, job: &Job) {
             job.settings.trace_size
         ));
     }
+
     let file = Path::new(directory).join(FILE);
     if n_records > MAX_RECORDS {
         warn(&format!(
@@ -114,6 +116,7 @@ pub(crate) fn finish(call: Call, job: &Job) {
         ));
         return;
     }
+
     match write(Path::new(directory), &file, ring) {
         Ok(0) => {}
         Ok(n) => warn(&format!(
@@ -157,26 +160,32 @@ fn clock_offset(call: Call, job: &Job) -> i64 {
     // number of the question, the number of the answer, and the answer. If there are more askers
     // than room, they ask in several turns.
     let words_of = |asker: usize| area.areas().packed(0) + asker % MAX_ASKERS * 3 * WORD;
-    let machine = machines.node_of(job.me.0);
+
+    // The askers are the first PEs of the machines other than that of PE 0.
     let first = |machine| machines.members(machine).next();
     let others = (0..machines.n_nodes()).filter(|&machine| machine != machines.node_of(0));
     let own_asker = others.map(first).position(|pe| pe == Some(job.me.0));
+
     let mut offset = 0;
     for turn in (0..n_askers).step_by(MAX_ASKERS) {
         let askers = turn..n_askers.min(turn + MAX_ASKERS);
-        askers
-            .clone()
-            .for_each(|asker| area.write_own(words_of(asker), &[0; 3]));
+        for asker in askers.clone() {
+            area.write_own(words_of(asker), &[0; 3]);
+        }
+        // No PE asks before the words are cleared.
         barrier_all(call);
+
         if job.me == Pe(0) {
             answer(askers.map(words_of).collect());
         } else if let Some(asker) = own_asker.filter(|asker| askers.contains(asker)) {
             offset = ask(words_of(asker));
         }
+        // The askers of the next turn use the same words.
         barrier_all(call);
     }
+
     let offsets = gather_words(call, teams().world(), offset.cast_unsigned());
-    first(machine).map_or(0, |pe| offsets[pe as usize].cast_signed())
+    first(machines.node_of(job.me.0)).map_or(0, |pe| offsets[pe as usize].cast_signed())
 }
 
 /// Answers questions with the time of this PE, until each asker has asked its last question.
@@ -200,24 +209,53 @@ fn answer(mut askers: Vec<usize>) {
 /// Asks PE 0 for its time, by the words at offset `at` of its internal area. Returns the number of
 /// nanoseconds to add to this PE's clock for the clock of PE 0.
 fn ask(at: usize) -> i64 {
-    let area = flags::area();
-    let exchange = |question| {
-        let before = nanoseconds();
-        area.raise(Pe(0), at, question);
-        loop {
-            let answer = area.range(at + WORD, 2 * WORD).read(Pe(0));
-            let after = nanoseconds();
-            let word = |i: usize| u64::from_ne_bytes(std::array::from_fn(|k| answer[i * WORD + k]));
-            if word(0) == question {
-                let took = after - before;
-                return (took, word(1).wrapping_sub(before + took / 2).cast_signed());
-            }
+    let mut fastest = u64::MAX;
+    let mut ahead = 0;
+    for question in 1..=QUESTIONS {
+        let Exchange {
+            before,
+            after,
+            answer,
+        } = ask_once(at, question);
+
+        let duration = after - before;
+        if duration < fastest {
+            fastest = duration;
+            ahead = answer.wrapping_sub(before + duration / 2).cast_signed();
         }
-    };
-    (1..=QUESTIONS)
-        .map(exchange)
-        .min()
-        .map_or(0, |(_, ahead)| ahead)
+    }
+    ahead
+}
+
+/// A question for the time of PE 0. The times are in nanoseconds.
+struct Exchange {
+    /// The time of this PE before the question.
+    before: u64,
+    /// The time of this PE after the answer.
+    after: u64,
+    /// The time of PE 0 between them.
+    answer: u64,
+}
+
+fn ask_once(at: usize, question: u64) -> Exchange {
+    let area = flags::area();
+    let before = nanoseconds();
+    area.raise(Pe(0), at, question);
+
+    loop {
+        let words = area.range(at + WORD, 2 * WORD).read(Pe(0));
+        let after = nanoseconds();
+        let word = |i: usize| u64::from_ne_bytes(std::array::from_fn(|k| words[i * WORD + k]));
+
+        // PE 0 stores the answer before it raises the number.
+        if word(0) == question {
+            return Exchange {
+                before,
+                after,
+                answer: word(1),
+            };
+        }
+    }
 }
 
 #[cfg(test)]

@@ -40,9 +40,10 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         && !providers.iter().any(|provider| provider.name == requested)
     {
         let names: Vec<&str> = providers.iter().map(|provider| provider.name).collect();
-        let whose = match is_static {
-            true => "a statically linked program, which cannot open libraries,",
-            false => "this build",
+        let whose = if is_static {
+            "a statically linked program, which cannot open libraries,"
+        } else {
+            "this build"
         };
         fail!(
             call,
@@ -50,11 +51,13 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
             names.join(", ")
         );
     }
+
     address::set_atomics_by_network(false);
     if job.nodes.n_nodes() == 1 && !job.has_statics_apart {
         path::record(job, None);
         return;
     }
+
     let own = own_findings(&job.settings, &providers);
     let findings: Vec<Findings> = exchange(call, job, OFFER, &own).iter().cloned().collect();
     let candidates = agree(&providers, &findings).unwrap_or_else(|why| fail!(call, "{why}"));
@@ -69,10 +72,12 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         transport,
         executor,
     } = negotiation.connect();
+
     address::set_atomics_by_network(!transport.caps().amos_compose_with_cpu);
     endpoints::set_library_endpoint(endpoint);
     network::open(transport);
     path::record(job, Some(negotiation.chosen(&executor)));
+
     if job.me == Pe(0) {
         negotiation.warn_of_failures();
         negotiation.warn_of_unused_devices();
@@ -172,23 +177,30 @@ impl Negotiation<'_> {
         } = self;
         let has = |found: &Findings, rank: usize| found.seen.get(rank) == Some(&Availability::Rdma);
         let winner = self.winner();
-        let is_used = findings
+        // A PE whose settings request a transport has looked for no other.
+        if findings
             .iter()
-            .all(|found| found.seen.is_empty() || has(found, winner.rank));
-        let excluded = || {
-            candidates
-                .iter()
-                .filter(|candidate| candidate.is_excluded())
-        };
-        let is_missed = excluded().any(|other| findings.iter().any(|found| has(found, other.rank)));
-        let is_idle = || excluded().next().is_some() && !devices::active().is_empty();
-        if is_used || !is_missed && !is_idle() {
+            .all(|found| found.seen.is_empty() || has(found, winner.rank))
+        {
             return;
         }
+
+        let excluded: Vec<&Candidate<'_>> = candidates
+            .iter()
+            .filter(|candidate| candidate.is_excluded())
+            .collect();
+        let is_missed = excluded
+            .iter()
+            .any(|other| findings.iter().any(|found| has(found, other.rank)));
+        // The devices of this machine are read only if no provider has found one.
+        if !is_missed && (excluded.is_empty() || devices::active().is_empty()) {
+            return;
+        }
+
         warning!(
             "the job uses {}, and no RDMA device, although there are some ({}); `oshrun --doctor` examines all hosts",
             winner.provider.name,
-            refusals(excluded())
+            refusals(excluded.into_iter())
         );
     }
 
@@ -206,13 +218,15 @@ impl Negotiation<'_> {
         } in candidates
         {
             let opened = any_device || !provider.opens_libraries || *verdict == Verdict::Chosen;
-            let found = match opened {
-                false => "not opened, since this machine has no RDMA device".to_owned(),
-                true => match (provider.available)(&host) {
+            let found = if opened {
+                match (provider.available)(&host) {
                     Ok(found) => found.to_string(),
                     Err(why) => why.to_string(),
-                },
+                }
+            } else {
+                "not opened, since this machine has no RDMA device".to_owned()
             };
+
             let fate = match verdict {
                 Verdict::Chosen => "chosen, and every PE moved data over it",
                 Verdict::Untried => "not chosen: a preferred transport works",
@@ -238,15 +252,16 @@ fn own_findings(settings: &Settings, providers: &[&Provider]) -> Findings {
         if !findings.requested.is_empty() && findings.requested != provider.name {
             continue;
         }
+
         // A library that cannot be chosen is not opened, since opening it has side effects.
-        let found = (any_device || !provider.opens_libraries).then(|| (provider.available)(&host));
-        if matches!(
-            found,
-            Some(Ok(Found {
-                hardware_amos: true,
-                ..
-            }))
-        ) {
+        let mut found = None;
+        if any_device || !provider.opens_libraries {
+            found = Some((provider.available)(&host));
+        }
+
+        if let Some(Ok(found)) = &found
+            && found.hardware_amos
+        {
             findings.hardware_amos.push(provider.name.to_owned());
         }
         if findings.requested.is_empty() {

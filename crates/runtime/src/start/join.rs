@@ -126,17 +126,21 @@ fn identify(
         process::buffer_by_line();
         leave::at_exit();
     }
-    let (me, n_pes) = (Pe(session.pe()), session.n_pes());
+
+    let me = Pe(session.pe());
+    let n_pes = session.n_pes();
     if me == Pe(0) {
         mistakes.iter().for_each(|mistake| warning!("{mistake}"));
         mistakes::print_lines(&settings, providers, session.is_launched());
     }
+
     let algorithms =
         algorithm_table::table(&settings).unwrap_or_else(|error| fail!(call, "{error}"));
     let machines = session.nodes().clone();
     let nodes = nodes_of_job(call, &settings, &machines);
     let machine = machines.node_of(me.0);
-    let (n_local, local) = (machines.size(machine), machines.local_index(me.0));
+    let n_local = machines.size(machine);
+    let local = machines.local_index(me.0);
     let mut identified = Identified {
         call,
         session,
@@ -334,8 +338,10 @@ impl Exchanged {
             pages,
             records,
         } = self;
-        let (call, me) = (identified.call, identified.me);
+        let call = identified.call;
+        let me = identified.me;
         let own = &records[me.0];
+
         let here = equal_settings(own);
         if let Some(pe) = records.position(|record| equal_settings(record) != here) {
             let there = equal_settings(&records[pe]);
@@ -346,6 +352,7 @@ impl Exchanged {
                 "{name} is {here} here and {there} on PE {pe}; it must be the same on all"
             );
         }
+
         let differing = |digest: fn(&StartupRecord) -> u64| {
             records.position(|record| digest(record) != digest(own))
         };
@@ -368,6 +375,7 @@ impl Exchanged {
                  start all PEs with the same executable"
             );
         }
+
         let heap_address = record::common_heap_address(&records);
         // The other reservations are released.
         let reserved = reserved
@@ -406,7 +414,9 @@ impl Compatible {
             has_equal_heap_addresses,
             records,
         } = self;
-        let (n_local, symmetric_size) = (pe.n_local, pe.settings.symmetric_size);
+        let n_local = pe.n_local;
+        let symmetric_size = pe.settings.symmetric_size;
+
         let mut files = pe.session.take_node_files().into_iter();
         let peers = pe.machines.members(pe.machine).map(|pe| {
             let file = files.next().flatten();
@@ -415,6 +425,7 @@ impl Compatible {
                 .map(|in_slot| PeerStatics { in_slot, file })
         });
         let peers: Vec<Option<PeerStatics>> = peers.collect();
+
         let directory = Directory::most_bytes(pe.n_pes, rushmem_bootstrap::MAX_RECORD);
         let mapped = match pe.layout {
             Some(layout) => NodeMemory::map(NodeMapping {
@@ -438,6 +449,7 @@ impl Compatible {
                 error.remedy()
             ),
         };
+
         locality::place_memory(memory, &records[pe.me.0].cpus);
         huge_pages::apply_setting(memory, &pe.settings, pe.me);
         if pe.local == 0 && !memory.has_reserved_pages() {
@@ -471,8 +483,10 @@ impl Mapped {
             has_equal_heap_addresses,
             records,
         } = self;
-        let (me, nodes, machines) = (pe.me, &pe.nodes, &pe.machines);
-        let node = nodes.node_of(me.0);
+        let nodes = &pe.nodes;
+        let machines = &pe.machines;
+        let node = nodes.node_of(pe.me.0);
+
         let deltas = |delta: &dyn Fn(u32) -> Option<isize>| {
             let mapped = |pe| nodes.node_of(pe) == node;
             Deltas::new(
@@ -481,11 +495,13 @@ impl Mapped {
         };
         let heap_deltas = deltas(&|local| Some(memory.delta(local)));
         address::publish(heap_deltas, deltas(&|local| memory.statics_delta(local)));
+
         let has_statics_apart = has_statics_apart(nodes, &records);
         if nodes.n_nodes() > 1 || has_statics_apart {
             let beside = machines.members(pe.machine).map(|pe| &records[pe].cpus);
             locality::choose_nic(&pe.settings.nic, beside, pe.local);
         }
+
         if let Some(why) = statics::refusal() {
             rushmem_system::log::debug!(
                 "the static data of this PE are not in shared memory: {why}"
@@ -506,6 +522,7 @@ impl Mapped {
             },
             "joined the job"
         );
+
         let areas = pe.areas;
         flags::set(FlagArea::new(memory, areas, heap_deltas));
         status::begin();
@@ -541,8 +558,10 @@ impl Published {
             has_equal_heap_addresses,
             records,
         } = self;
-        let (me, n_pes) = (pe.me, pe.n_pes);
+        let me = pe.me;
+        let n_pes = pe.n_pes;
         let world = Members::world(n_pes);
+
         let cpus_per_pe = pe.cpus_per_pe(pe.machine, &records);
         let n_cpus = pe.usable_cpus(pe.machine, &records).max(1);
         let pes_per_cpu = (pe.machines.size(pe.machine) as usize).div_ceil(n_cpus);
@@ -552,6 +571,7 @@ impl Published {
         let has_threads_somewhere = records
             .position(|record| record.thread_level >= SHMEM_THREAD_MULTIPLE)
             .is_some();
+
         let facts = ChoiceFacts {
             members: n_pes,
             per_node: world.per_node(&pe.nodes),
@@ -564,12 +584,14 @@ impl Published {
         if me == Pe(0) {
             algorithm_table::show(&pe.algorithms, &facts);
         }
+
         let predefined = [
             world,
             node_members(&pe.nodes, me),
             node_members(&pe.machines, me),
         ];
         registry::set(Teams::new(me, &pe.nodes, predefined));
+
         let StartupRecord {
             stack, constants, ..
         } = records[me.0];
@@ -609,18 +631,22 @@ fn has_statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool 
 /// Returns the nodes of the job: the PEs of each machine, unless a setting splits it.
 fn nodes_of_job(call: Call, settings: &Settings, machines: &NodeMap) -> NodeMap {
     let n_pes = machines.n_pes();
-    let sizes = match settings.onnode {
-        false => vec![1; n_pes as usize],
-        true if settings.virtual_nodes == VirtualNodes::No => return machines.clone(),
-        true => settings.virtual_nodes.sizes(n_pes).unwrap_or_else(|| {
-            fail!(
-                call,
-                "SHMEM_VIRTUAL_NODES does not fit the {n_pes} PEs of the job: no node may be empty, \
-                 and a list must add up to them"
-            )
-        }),
+    if !settings.onnode {
+        // A node for each PE, so that no two PEs share memory.
+        return NodeMap::from_runs((0..n_pes).map(|node| (node, 1))).expect("no node is empty");
+    }
+    if settings.virtual_nodes == VirtualNodes::No {
+        return machines.clone();
+    }
+
+    let Some(sizes) = settings.virtual_nodes.sizes(n_pes) else {
+        fail!(
+            call,
+            "SHMEM_VIRTUAL_NODES does not fit the {n_pes} PEs of the job: no node may be empty, \
+             and a list must add up to them"
+        )
     };
-    if settings.onnode && machines.n_nodes() > 1 {
+    if machines.n_nodes() > 1 {
         fail!(
             call,
             "SHMEM_VIRTUAL_NODES splits one machine, but the job is on several"

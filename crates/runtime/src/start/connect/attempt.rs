@@ -42,7 +42,7 @@ pub(super) fn connect_over(
     provider: &Provider,
     executors: Vec<AmoExecutor>,
 ) -> Result<Connected, String> {
-    let mut failures: Vec<(Vec<String>, String)> = Vec::new();
+    let mut failures: Vec<Failure> = Vec::new();
     for Part {
         name: part,
         executors,
@@ -55,34 +55,56 @@ pub(super) fn connect_over(
             }
             match attempt(call, job, (provider, part.as_deref()), executor) {
                 Ok(connected) => {
-                    for why in failures.iter().filter(|_| job.me == Pe(0)).map(failure) {
-                        warning!(
-                            "of the transport {}, {why}; the next one is used",
-                            provider.name
-                        );
+                    if job.me == Pe(0) {
+                        warn_of_failures(provider, &failures);
                     }
                     return Ok(connected);
                 }
                 Err(why) => whys.push(why),
             }
         }
+
         // A reason that applies to all executors is printed once.
         whys.dedup();
         let why = whys.join("; with atomic operations by the CPU of the target: ");
-        match failures.iter_mut().find(|(_, known)| *known == why) {
-            Some((parts, _)) => parts.extend(part),
-            None => failures.push((part.into_iter().collect(), why)),
+        match failures.iter_mut().find(|failure| failure.why == why) {
+            Some(failure) => failure.parts.extend(part),
+            None => failures.push(Failure {
+                parts: part.into_iter().collect(),
+                why,
+            }),
         }
     }
-    Err(failures.iter().map(failure).collect::<Vec<_>>().join("; "))
+
+    let described: Vec<String> = failures.iter().map(Failure::describe).collect();
+    Err(described.join("; "))
 }
 
-/// Names the parts of a provider that do not work for the same reason, and the reason.
-fn failure((parts, why): &(Vec<String>, String)) -> String {
-    match parts.as_slice() {
-        [] => why.clone(),
-        [part] => format!("{part} does not work here ({why})"),
-        parts => format!("{} do not work here ({why})", parts.join(", ")),
+fn warn_of_failures(provider: &Provider, failures: &[Failure]) {
+    for failure in failures {
+        warning!(
+            "of the transport {}, {}; the next one is used",
+            provider.name,
+            failure.describe()
+        );
+    }
+}
+
+/// The parts of a provider that do not work for the same reason.
+struct Failure {
+    /// Empty for a provider without parts.
+    parts: Vec<String>,
+    why: String,
+}
+
+impl Failure {
+    fn describe(&self) -> String {
+        let why = &self.why;
+        match self.parts.as_slice() {
+            [] => why.clone(),
+            [part] => format!("{part} does not work here ({why})"),
+            parts => format!("{} do not work here ({why})", parts.join(", ")),
+        }
     }
 }
 
@@ -189,6 +211,7 @@ fn attempt(
 ) -> Result<Connected, String> {
     let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit));
     let open = arguments(job, executor.amos, part, &host);
+
     if provider.opens_libraries {
         job.session()
             .report_opening(Some(&described(provider, part)));
@@ -201,6 +224,7 @@ fn attempt(
         mut transport,
         announced,
     } = exchange_results(call, job, prepared)?;
+
     // The first PE of a machine publishes the announcements of all PEs in the machine's memory.
     match job
         .session()
@@ -216,11 +240,14 @@ fn attempt(
         Ok(None) => {}
         Err(error) => fail!(call, "{error}"),
     }
+
     let directory = Arc::new(Directory::new(job.memory.await_published()));
     let connected = transport
         .connect(directory)
         .and_then(|()| transport.endpoint(EndpointUser::Runtime));
     let endpoint = exchange_results(call, job, connected.map_err(|error| error.to_string()))?;
+
+    // Only now have all PEs connected, so that each can answer the probe.
     let endpoint = exchange_results(call, job, run_probe(call, job, &*transport, endpoint))?;
     host.set_chosen();
     Ok(Connected {
@@ -270,6 +297,7 @@ fn arguments(job: &Job, amos: Amos, part: Option<&str>, host: &Arc<ProcessHost>)
 fn prepare(job: &Job, provider: &Provider, open: &Open) -> Result<OpenTransport, Error> {
     let opened = apart(|| (provider.open)(open));
     let mut transport = opened.map_err(|error| Error::Unavailable(refused(&error)))??;
+
     let layout = job.memory.layout();
     let statics = statics::own();
     let start = std::ptr::with_exposed_provenance_mut(statics.start());
@@ -282,11 +310,10 @@ fn prepare(job: &Job, provider: &Provider, open: &Open) -> Result<OpenTransport,
         ),
         (Segment::Static, start, statics.nbytes()),
     ];
+
     let caps = transport.caps();
-    let (locks, at_init) = (
-        caps.locks_memory,
-        caps.registered_at_init(layout.heap_bytes()),
-    );
+    let locks = caps.locks_memory;
+    let at_init = caps.registered_at_init(layout.heap_bytes());
     let registered = RegisteredSizes::new(job, at_init);
     let [heap, own, static_data] = registered.nbytes;
     let of_node = registered.of_node();
@@ -302,6 +329,7 @@ fn prepare(job: &Job, provider: &Provider, open: &Open) -> Result<OpenTransport,
     if locks {
         locked::prepare(job, at_init)?;
     }
+
     let mut announced = Announced {
         address: transport.address(),
         keys: Default::default(),
@@ -327,10 +355,10 @@ fn run_probe(
     mut endpoint: Box<dyn Endpoint>,
 ) -> Result<Box<dyn Endpoint>, String> {
     let node = job.nodes.node_of(job.me.0);
-    let unmapped =
-        |pe: u32| pe != job.me.0 && (job.has_statics_apart || job.nodes.node_of(pe) != node);
-    let after = (1..job.n_pes).map(|distance| (job.me.0 + distance) % job.n_pes);
-    if let Some(pe) = after.into_iter().find(|&pe| unmapped(pe)).map(Pe) {
+    let mut others = (1..job.n_pes).map(|distance| (job.me.0 + distance) % job.n_pes);
+    let unmapped = others.find(|&pe| job.has_statics_apart || job.nodes.node_of(pe) != node);
+
+    if let Some(pe) = unmapped.map(Pe) {
         probe::limited(call, transport, (pe, probe_limit(job)), || {
             probe::transfer(&mut *endpoint, flags::area().areas(), job.me, pe)
         })?;

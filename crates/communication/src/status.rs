@@ -115,10 +115,12 @@ fn change<R>(change: impl FnOnce(&mut StatusContent) -> R) -> R {
 
 fn write(written: &StatusContent) {
     // Without a network nothing is in flight: a call returns after its stores.
-    let in_flight = match network::is_open() {
-        true => written.in_flight.clone(),
-        false => Some(InFlight::default()),
+    let in_flight = if network::is_open() {
+        written.in_flight.clone()
+    } else {
+        Some(InFlight::default())
     };
+
     let status = Status {
         pid: std::process::id(),
         pid_namespace: written.pid_namespace,
@@ -171,21 +173,19 @@ impl Drop for ShownWait {
 #[cold]
 pub fn show(since: u64, call: Call, subject: Subject) -> ShownWait {
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let wait = Wait {
+        thread,
+        call: call.to_string(),
+        called_at: None,
+        search: None,
+        allocated_at: None,
+        since,
+        subject,
+    };
     change(|written| {
         written.count += 1;
         let number = written.count;
-        written.waits.push((
-            number,
-            Wait {
-                thread,
-                call: call.to_string(),
-                called_at: None,
-                search: None,
-                allocated_at: None,
-                since,
-                subject,
-            },
-        ));
+        written.waits.push((number, wait));
         ShownWait(number)
     })
 }

@@ -77,6 +77,7 @@ impl Access {
             };
             self.event(AccessKind::AmoFetch, effect, dest, width.nbytes())
         };
+
         let word = self.resolve(dest, width.nbytes());
         // A test of a lock is counted as one.
         if self.word != WordKind::Lock {

@@ -64,15 +64,21 @@ pub struct ContextCounters {
 impl ContextCounters {
     /// Returns the numbers of writes and of reads that were issued so far.
     pub fn issued(&self) -> [u64; 2] {
-        let count = |kinds: &[AccessKind]| {
-            let each = |kind: &AccessKind| &self.accesses[*kind as usize];
-            kinds
-                .iter()
-                .flat_map(each)
-                .map(|tally| tally.n.load(Relaxed))
-                .sum()
-        };
-        [count(&AccessKind::WRITES), count(&AccessKind::READS)]
+        [
+            self.count(&AccessKind::WRITES),
+            self.count(&AccessKind::READS),
+        ]
+    }
+
+    /// Returns the number of accesses of these kinds, on the node and off it.
+    fn count(&self, kinds: &[AccessKind]) -> u64 {
+        let mut n = 0;
+        for kind in kinds {
+            for tally in &self.accesses[*kind as usize] {
+                n += tally.n.load(Relaxed);
+            }
+        }
+        n
     }
 
     /// Returns the numbers of writes and of reads that are known to be complete.
@@ -161,12 +167,11 @@ impl Counters {
 
     /// Returns the counters of all contexts, by index, the default context first.
     pub fn contexts(&self) -> Vec<(usize, &ContextCounters)> {
-        let others = read(&self.contexts);
-        let others = others.iter().map(|(index, counters)| (*index, *counters));
-        [(0, &self.default_context)]
-            .into_iter()
-            .chain(others)
-            .collect()
+        let mut all = vec![(0, &self.default_context)];
+        for (index, counters) in read(&self.contexts).iter() {
+            all.push((*index, *counters));
+        }
+        all
     }
 }
 

@@ -74,21 +74,26 @@ pub(crate) fn place_found_by_peer(own: Search) -> Option<Option<String>> {
     let job = job::known()?;
     let Statuses { collector, pes } = statuses()?;
     let until = Instant::now() + LIMIT;
+
     loop {
         sleep(PERIOD);
         let mut is_first = true;
+
         for pe in pes.iter().filter(|pe| pe.pe != job.me.0) {
             let waits = collector
                 .status(pe.local)
                 .map_or(Vec::new(), |status| status.waits);
+
             for wait in waits {
                 match wait.search.filter(|search| search.stack == own.stack) {
                     Some(Search { is_over: true, .. }) => return Some(wait.called_at),
+                    // Of searches that began at the same time, the one of the lower PE goes on.
                     Some(other) => is_first &= (own.since, job.me.0) < (other.since, pe.pe),
                     None => {}
                 }
             }
         }
+
         if is_first || Instant::now() >= until {
             return None;
         }

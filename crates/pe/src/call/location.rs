@@ -121,12 +121,16 @@ impl fmt::Display for Location {
 /// Returns the clause of a message that names the place of the call; empty if the place is not
 /// known, or if `message` has it already.
 pub fn clause(message: fmt::Arguments<'_>) -> String {
-    let is_new = |place: &String| {
-        let file = place.rsplit('/').next();
-        file.is_some_and(|file| !message.to_string().contains(file))
+    let Some(place) = locate_caller() else {
+        return String::new();
     };
-    let place = locate_caller().filter(is_new);
-    place.map_or_else(String::new, |place| format!(" (called at {place})"))
+
+    let file = place.rsplit('/').next().unwrap_or_default();
+    if message.to_string().contains(file) {
+        String::new()
+    } else {
+        format!(" (called at {place})")
+    }
 }
 
 /// Returns the location of the innermost function of the program, if it has called the library.

@@ -58,10 +58,12 @@ fn loaded_file(address: usize) -> Option<libc::Dl_info> {
     // SAFETY: the call accepts any address, and writes only to `found`.
     let is_found =
         unsafe { libc::dladdr(std::ptr::without_provenance(address), found.as_mut_ptr()) };
+    if is_found == 0 {
+        return None;
+    }
     // SAFETY: null pointers are valid for all fields.
-    (is_found != 0)
-        .then(|| unsafe { found.assume_init() })
-        .filter(|file| !file.dli_fname.is_null())
+    let file = unsafe { found.assume_init() };
+    Some(file).filter(|file| !file.dli_fname.is_null())
 }
 
 /// A mask of the 64 signals.
@@ -79,6 +81,7 @@ pub(crate) fn refuse_signal_handler(call: Call, me: Pe) {
     if !is_in_signal_handler() {
         return;
     }
+
     let mut message = Cursor::new([0u8; 256]);
     // A text that does not fit is cut.
     let _ = writeln!(
@@ -86,7 +89,9 @@ pub(crate) fn refuse_signal_handler(call: Call, me: Pe) {
         "PE {me}: {call}: called by a signal handler, which may have interrupted another call of the \
          library or malloc; set a flag there, and call where the program sees the flag"
     );
-    let (nbytes, message) = (message.position() as usize, message.into_inner());
+
+    let nbytes = message.position() as usize;
+    let message = message.into_inner();
     // SAFETY: the bytes are those of a local array.
     unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), nbytes) };
     // SAFETY: the call ends the process immediately, without exit handlers.
@@ -109,6 +114,7 @@ fn is_in_signal_handler() -> bool {
     if OUTSIDE.get() == Some(blocked) {
         return false;
     }
+
     let mut is_handler = false;
     visit(|frame| {
         is_handler = frame.is_interrupted;

@@ -19,12 +19,12 @@ pub fn warn_if_alone(job: &Job) {
     if job.n_pes == 1 || IS_KNOWN.load(Relaxed) {
         return;
     }
+
     let world = mpi_world();
-    IS_KNOWN.store(
-        !matches!(world, MpiWorld::Absent | MpiWorld::Later),
-        Relaxed,
-    );
+    let is_known = !matches!(world, MpiWorld::Absent | MpiWorld::Later);
+    IS_KNOWN.store(is_known, Relaxed);
     IS_AWAITED.store(world == MpiWorld::Later, Relaxed);
+
     if world == MpiWorld::Size(1) {
         warning!(
             each: "MPI_COMM_WORLD has one process, but the job has {} PEs: this launcher does not start MPI; start the program by \

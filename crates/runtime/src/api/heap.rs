@@ -347,9 +347,9 @@ fn fail_unusable(call: Call, job: &Job, ptr: *const c_void, why: Unusable) -> ! 
 }
 
 fn fail_not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
-    let is_static = || matches!(address::locate(ptr.addr(), 1), Some((Segment::Static, _)));
     if !is_in_heap(ptr) {
-        let what = if is_static() {
+        let location = address::locate(ptr.addr(), 1);
+        let what = if matches!(location, Some((Segment::Static, _))) {
             "is static data of the program"
         } else {
             "is not in the symmetric heap"
@@ -360,6 +360,7 @@ fn fail_not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
              be freed or reallocated"
         );
     }
+
     if let AddressKind::Inside(block) = with_allocator(job, |a| a.kind(ptr.cast())) {
         fail!(
             call,

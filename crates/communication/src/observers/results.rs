@@ -197,6 +197,20 @@ pub(super) fn leave(call: Call, membership: Membership, result: Option<&Collecti
     };
 
     let mut results = lock(&RESULTS);
+    if let ResultWriters::Root {
+        writes_own: false, ..
+    } = result.writers
+    {
+        // On an active set, the root has waited until its receivers had entered the broadcast
+        // before, so they have left those before that.
+        let is_of_set =
+            |one: &CollectiveResult| one.writers == result.writers && one.members == result.members;
+        if let Some(before) = results.iter().rposition(is_of_set) {
+            let last = results[before].clone();
+            results.retain(|one| !is_of_set(one));
+            results.push(last);
+        }
+    }
     if results.len() == REMEMBERED {
         results.remove(0);
     }

@@ -56,12 +56,15 @@ static void pairs(int me, int n) {
 
 /* Synchronizes the PEs in one of several ways. */
 static void synchronize(int way, int me, int n) {
+    /* One of two arrays in turn. */
+    static int turn;
+    long *result = &other[turn++ % 2 * WORDS];
     switch (way) {
     case 0: shmem_barrier_all(); break;
     case 1: shmem_sync_all(); break;
     case 2: shmem_team_sync(SHMEM_TEAM_WORLD); break;
-    case 3: shmem_long_max_reduce(SHMEM_TEAM_WORLD, other, source, 1); break;
-    case 4: shmem_long_alltoall(SHMEM_TEAM_WORLD, other, source, 1); break;
+    case 3: shmem_long_max_reduce(SHMEM_TEAM_WORLD, result, source, 1); break;
+    case 4: shmem_long_alltoall(SHMEM_TEAM_WORLD, result, source, 1); break;
     case 5:
         for (int pe = 0; pe < n; pe++)
             shmem_long_atomic_inc(&flag, pe);
@@ -95,6 +98,10 @@ static void correct(int me, int n) {
     /* Two arrays in turn: a PE that calls again knows that all have left the call before the last. */
     for (int i = 0; i < 4; i++)
         shmem_long_fcollect(world, i % 2 ? dest : other, source, 3);
+    shmem_barrier_all();
+    /* On an active set, two arrays in turn are enough: the root waits for those who lag behind. */
+    for (int i = 0; i < 4; i++)
+        shmem_broadcast64(i % 2 ? dest : other, source, WORDS, 0, 0, 0, n, i % 2 ? sync_a : sync_b);
     shmem_barrier_all();
     /* A reduction has no result before each PE has contributed. */
     shmem_long_sum_reduce(world, dest, source, 1);

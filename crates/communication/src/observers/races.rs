@@ -164,13 +164,15 @@ pub fn open(call: Call, job: &Job) {
         );
     }
     let detector = detector().unwrap_or_else(|| load(call));
-    let (heap, n) = (job.memory.heap().addr(), job.n_pes);
+    let heap = job.memory.heap().addr();
+    let n = job.n_pes;
     let on_all = |segment, own: usize| -> Vec<usize> {
         let delta = move |pe: u32| address::delta(segment, pe as c_int);
         (0..n)
             .map(|pe| delta(pe).map_or(0, |delta| own.wrapping_add_signed(delta)))
             .collect()
     };
+
     let heaps = on_all(Segment::Heap, heap);
     let statics = on_all(Segment::Static, statics::own().start());
     let suppressions = job.settings.races_suppressions.as_ref().map_or_else(String::new, |path| {
@@ -178,6 +180,7 @@ pub fn open(call: Call, job: &Job) {
             fail!(call, "SHMEM_RACES_SUPPRESSIONS: {path} cannot be read: {error}; name a file that this host has")
         })
     });
+
     let json = job.settings.races_json.clone().unwrap_or_default();
     let opening = DetectorOpening {
         pe: job.me.0,

@@ -68,14 +68,17 @@ fn watch_the_end() {
 unsafe extern "C" fn initializer_ends(_: *mut c_void) {
     static WAITS: AtomicBool = AtomicBool::new(false);
     let needed = process::is_this_process() && !lock(&LIBRARY_THREADS).is_empty();
+    // One thread that waits is enough, whichever initializer ends first.
     if !needed || WAITS.swap(true, Ordering::Relaxed) {
         return;
     }
+
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     // If a transport needs the first thread, this thread stays here until the last finalize.
     if own == std::process::id() {
         exit_after_the_last(network::needs_first_thread);
     }
+
     let waiter = std::thread::Builder::new().name("rushmem-end".to_owned());
     // If no thread can be started, the process stays until it is ended from outside.
     let _ = without_signals(|| waiter.spawn(|| exit_after_the_last(|| true)));
@@ -101,12 +104,22 @@ fn has_only_library_threads(own: u32) -> bool {
     if first != own && inspect(first).is_none_or(|(state, _)| state != 'Z') {
         return false;
     }
+
     let recorded = lock(&LIBRARY_THREADS).clone();
-    let is_recorded =
-        |number| inspect(number).is_some_and(|(_, thread)| recorded.contains(&thread));
-    numbers()
-        .into_iter()
-        .all(|number| [first, own].contains(&number) || is_recorded(number))
+    for number in numbers() {
+        if number == first || number == own {
+            continue;
+        }
+        // A thread that has ended since the list was read counts as one of the program: the next
+        // list is without it.
+        let Some((_, thread)) = inspect(number) else {
+            return false;
+        };
+        if !recorded.contains(&thread) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Returns the numbers of all threads of this process.
@@ -135,15 +148,18 @@ fn state_and_start(stat: &str) -> Option<(char, u64)> {
 
 fn blocks_signals(number: u32) -> bool {
     let status = read_to_string(format!("/proc/self/task/{number}/status")).unwrap_or_default();
-    let mut lines = status.lines();
-    let blocked = lines
-        .find_map(|line| line.strip_prefix("SigBlk:"))
-        .map(str::trim)
-        .and_then(|mask| u64::from_str_radix(mask, 16).ok());
-    let permitted = OF_FAULTS
-        .iter()
-        .fold(NEVER_BLOCKED, |mask, signal| mask | 1 << (signal - 1));
-    blocked.is_some_and(|mask| mask | permitted == u64::MAX)
+    let Some(mask) = status.lines().find_map(|line| line.strip_prefix("SigBlk:")) else {
+        return false;
+    };
+    let Ok(blocked) = u64::from_str_radix(mask.trim(), 16) else {
+        return false;
+    };
+
+    let mut permitted = NEVER_BLOCKED;
+    for signal in OF_FAULTS {
+        permitted |= 1 << (signal - 1);
+    }
+    blocked | permitted == u64::MAX
 }
 
 #[cfg(test)]

@@ -61,25 +61,21 @@ pub(super) fn print_lines(chosen: &Settings, providers: &[Provider], is_launched
 /// Returns a warning for each mistake among the settings that the user has made by variables and
 /// files.
 fn warnings_of_variables<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<String> {
-    let (runtime, providers) = (settings::ALL.iter(), of_providers.collect::<Vec<_>>());
-    let rows = || runtime.clone().chain(providers.iter().copied());
+    let providers: Vec<&Setting> = of_providers.collect();
+    let rows = || settings::ALL.iter().chain(providers.iter().copied());
     let mut warnings = names::warnings(rows());
-    let of_user = |row: &Setting| match settings::current(row) {
-        Some((value, ValueSource::Environment(name) | ValueSource::File(name, _))) => {
-            Some((name, value))
+
+    for row in &providers {
+        if let Some(UserValue { name, value }) = value_of_user(row)
+            && is_blank(&value)
+        {
+            warnings.push(format!("{name} is empty, which is as if it were not set"));
         }
-        _ => None,
-    };
-    let blank = providers
-        .iter()
-        .filter_map(|row| of_user(row))
-        .filter(|(_, value)| is_blank(value));
-    warnings
-        .extend(blank.map(|(name, _)| format!("{name} is empty, which is as if it were not set")));
-    let class = |class: &str| entries(&Path::new("/sys/class").join(class));
-    for (name, value) in rows().filter_map(of_user) {
+    }
+
+    for UserValue { name, value } in rows().filter_map(value_of_user) {
         if name == INTERFACES {
-            let interfaces = class("net");
+            let interfaces = devices_of_class("net");
             // The transport that uses an invalid list reports it.
             if let Ok(Some(selection)) = Selection::parse(&value) {
                 let names = selection.requested_names();
@@ -88,14 +84,33 @@ fn warnings_of_variables<'a>(of_providers: impl Iterator<Item = &'a Setting>) ->
         } else if name == rushmem_topology::NIC_VARIABLE
             && let Some(nic) = NicName::parse(&value).filter(|_| value != "any")
         {
-            let interfaces = class("net");
-            let devices = [class("infiniband"), class("cxi"), interfaces.clone()].concat();
+            let interfaces = devices_of_class("net");
+            let mut devices = devices_of_class("infiniband");
+            devices.extend(devices_of_class("cxi"));
+            devices.extend(interfaces.iter().cloned());
             warnings.extend(absent(name, &nic.name, &devices));
             let interface = nic.interface.as_deref();
             warnings.extend(interface.and_then(|named| absent(name, named, &interfaces)));
         }
     }
     warnings
+}
+
+/// A value that the user has set, and the variable that has it.
+struct UserValue {
+    name: &'static str,
+    value: String,
+}
+
+/// Returns the value of a setting, if a variable or a file of the user has set it.
+fn value_of_user(row: &Setting) -> Option<UserValue> {
+    let (value, source) = settings::current(row)?;
+    match source {
+        ValueSource::Environment(name) | ValueSource::File(name, _) => {
+            Some(UserValue { name, value })
+        }
+        _ => None,
+    }
 }
 
 /// Returns a warning if the value `named` of a variable is not in the list `there`, unless that is
@@ -112,8 +127,9 @@ fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
     ))
 }
 
-fn entries(dir: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+fn devices_of_class(class: &str) -> Vec<String> {
+    let directory = Path::new("/sys/class").join(class);
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();

@@ -101,12 +101,14 @@ fn cpu_time(process: libc::pid_t) -> Option<(libc::time_t, libc::c_long)> {
 extern "C" fn repeat(task: *mut c_void) -> c_int {
     // SAFETY: the task is on the stack of `run`, which the copy has, too.
     let task = unsafe { &*task.cast::<CopyTask>() };
+
     end_after(libc::ITIMER_PROF, task.cpu_limit);
     end_after(libc::ITIMER_REAL, task.limit);
     if touched::is_call(task.crash) {
         // SAFETY: the context is from the kernel, and the copy does not resume the function.
         unsafe { leave_call(task.context) };
     }
+
     let Some(stack) = new_stack(STACK) else {
         return 1;
     };
@@ -115,6 +117,7 @@ extern "C" fn repeat(task: *mut c_void) -> c_int {
     // The kernel restores the stack of handlers from the context.
     // SAFETY: the context is from the kernel, and only this thread uses it.
     unsafe { (*task.context).uc_stack = stack };
+
     // SAFETY: the context is from the kernel, and only this thread uses it.
     let blocked = unsafe { &raw mut (*task.context).uc_sigmask };
     for signal in [task.crash.signal, libc::SIGPROF, libc::SIGALRM] {
@@ -122,6 +125,7 @@ extern "C" fn repeat(task: *mut c_void) -> c_int {
         unsafe { libc::sigdelset(blocked, signal) };
     }
     handle(task.crash.signal, task.handler);
+
     // Asks the kernel, since the C library has cached the thread number of the original process.
     let thread = rustix::thread::gettid().as_raw_nonzero().get();
     // The signal is blocked until the context is restored.
@@ -187,14 +191,14 @@ unsafe fn restore(context: *mut libc::ucontext_t) -> ! {
 
 /// Maps memory for a stack of handlers.
 pub(super) fn new_stack(nbytes: usize) -> Option<libc::stack_t> {
-    let (access, kind) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-    );
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: creates a mapping at an address that the kernel chooses.
     let memory = unsafe { libc::mmap(null_mut(), nbytes, access, kind, -1, 0) };
-    let is_mapped = memory != libc::MAP_FAILED;
-    is_mapped.then_some(libc::stack_t {
+    if memory == libc::MAP_FAILED {
+        return None;
+    }
+    Some(libc::stack_t {
         ss_sp: memory,
         ss_flags: 0,
         ss_size: nbytes,

@@ -75,11 +75,8 @@ fn new(layout: Layout) -> *mut u8 {
     let mut before = next.align_offset(layout.align());
     if LEFT.load(Relaxed) < before.saturating_add(layout.size()) {
         let nbytes = CHUNK.max(layout.size().saturating_add(layout.align()));
-        let (access, kind) = (
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-        );
-        let kind = kind | libc::MAP_NORESERVE;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: creates a mapping at an address that the kernel chooses.
         let memory = unsafe { libc::mmap(null_mut(), nbytes, access, kind, -1, 0) };
         if memory == libc::MAP_FAILED {
@@ -89,6 +86,7 @@ fn new(layout: Layout) -> *mut u8 {
         before = next.align_offset(layout.align());
         LEFT.store(nbytes, Relaxed);
     }
+
     let used = before + layout.size();
     NEXT.store(next.wrapping_add(used), Relaxed);
     LEFT.fetch_sub(used, Relaxed);

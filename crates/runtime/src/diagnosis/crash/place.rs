@@ -80,10 +80,10 @@ impl CrashPlace {
             });
         };
 
-        let is_of_heap = below.iter().filter_map(|frame| frame.name.as_deref());
-        let is_of_heap = is_of_heap
-            .map(public_name)
-            .any(|name| HEAP_FUNCTIONS.contains(&name));
+        let is_of_heap = below
+            .iter()
+            .filter_map(|frame| frame.name.as_deref())
+            .any(|name| HEAP_FUNCTIONS.contains(&public_name(name)));
         let name = called.function().map(|name| public_name(&name).to_owned());
         let callee = match name {
             name if called.owner == Owner::Library => {

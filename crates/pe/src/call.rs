@@ -91,6 +91,7 @@ impl Call {
             std::thread::sleep(location::LIMIT);
             leave(true, 1);
         }
+
         // The reason why the library cannot start is not in the program, and all PEs of a large job
         // would read the debug information at once. It may be in a file of settings.
         let place = if process::is_starting() {
@@ -100,6 +101,7 @@ impl Call {
         };
         let message = format!("{}{self}: {why}{place}", process::pe_for_messages());
         process::flush_output();
+
         let aborter = process::aborter().cloned();
         if let Some(aborter) = &aborter
             && !aborter.is_oshrun()
@@ -109,6 +111,7 @@ impl Call {
             std::thread::sleep(OTHER_PRINTS);
             leave(aborter.global_exit(1), 1);
         }
+
         match aborter.or_else(rushmem_bootstrap::aborter_without_session) {
             Some(aborter) => leave(aborter.abort(1, &message), 1),
             None => {

@@ -235,13 +235,15 @@ fn find_object(
         Segment::Static => statics::variable_holding(addr, nbytes),
         Segment::Internal => None,
     };
-    let Some(held) = held else { return false };
-    let object = held.unwrap_or_else(|why| {
-        fail!(
+    let object = match held {
+        None => return false,
+        Some(Ok(object)) => object,
+        Some(Err(why)) => fail!(
             call,
             "argument {argument}: {nbytes} bytes at {addr:#x} {why}"
-        );
-    });
+        ),
+    };
+
     // Other threads could free the block while this one records it.
     if thread::is_alone() {
         for (older, newer) in KNOWN[1].iter().zip(&KNOWN[0]) {

@@ -10,7 +10,7 @@ use crate::call::warning::warning;
 use crate::job::Job;
 use crate::memory::{shortage, statics};
 use crate::settings::{HugePages, Settings};
-use rushmem_heap::huge_pages::{self, Collapsed, HUGE, PageSize};
+use rushmem_heap::huge_pages::{self, HUGE, PageSize};
 use rushmem_heap::{Layout, NodeMapping, NodeMemory, ReservedPages, Statics};
 use rushmem_transport::Pe;
 use std::ops::Range;
@@ -106,21 +106,26 @@ fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
     if pages.is_empty() {
         return;
     }
+
     let is_auto = settings.huge_pages == HugePages::Auto;
-    let (limit, part) = if is_auto { (LIMIT, 2) } else { (LIMIT_ON, 1) };
+    let limit = if is_auto { LIMIT } else { LIMIT_ON };
+    let part = if is_auto { 2 } else { 1 };
     // All PEs of the node make huge pages at the same time and share the memory that is available.
     let most = shortage::available().map(|bytes| bytes / part / u64::from(memory.n_local()));
+
     let nbytes = pages.len();
-    let (obtained, why) = match most {
-        Some(most) if nbytes as u64 > most => {
-            (0, Some("the node has too little memory".to_owned()))
+    let mut obtained = 0;
+    let mut why = String::new();
+    if most.is_some_and(|most| nbytes as u64 > most) {
+        why.push_str("the node has too little memory");
+    } else {
+        let collapsed = huge_pages::collapse(pages, limit);
+        obtained = collapsed.nbytes;
+        if let Some(error) = collapsed.why {
+            why = error.to_string();
         }
-        _ => {
-            let Collapsed { nbytes, why } = huge_pages::collapse(pages, limit);
-            (nbytes, why.map(|why| why.to_string()))
-        }
-    };
-    let why = why.unwrap_or_default();
+    }
+
     rushmem_system::log::debug!(nbytes, obtained, why, "huge pages for symmetric memory");
     if obtained < nbytes && settings.huge_pages == HugePages::On && me == Pe(0) {
         static ONCE: Once = Once::new();

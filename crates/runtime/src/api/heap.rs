@@ -129,19 +129,22 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
         unsafe { free(call, ptr) };
         return null_mut();
     }
+
     let arguments = [("size", nbytes as u64), checked_offset(call, job, ptr)];
     heap_barrier(call, &arguments);
     require_intact(call, job, ptr);
+
     let old = with_allocator(job, |a| a.block_around(ptr.addr()));
     let moved = allocating(call, job, |a| a.reallocate(call.name(), ptr.cast(), nbytes));
     checks::forget_blocks();
     let moved = moved.unwrap_or_else(|why| fail_unusable(call, job, ptr, why));
+
     match moved {
         Some(block) => {
-            if let Some((_, nbytes)) = old {
-                report_block(call, ptr, nbytes, false);
+            if let Some((_, old_nbytes)) = old {
+                report_block(call, ptr, old_nbytes, false);
                 if ptr != block.cast() {
-                    lock::forget(ptr.addr()..ptr.addr() + nbytes);
+                    lock::forget(ptr.addr()..ptr.addr() + old_nbytes);
                 }
             }
             prepare_block(call, job, block, nbytes, false);
@@ -149,6 +152,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
         }
         None => record_refusal(call, job, nbytes, ALIGNMENT),
     }
+
     heap_barrier(call, &arguments);
     moved.map_or(null_mut(), |block| block.cast())
 }

@@ -178,6 +178,7 @@ impl Identified {
     fn exchange(mut self) -> Exchanged {
         rushmem_system::log::debug!("start: exchanges the records of all PEs");
         let call = self.call;
+
         let mut secret = [0; 32];
         if let Err(error) = getrandom::fill(&mut secret) {
             fail!(
@@ -185,6 +186,7 @@ impl Identified {
                 "the kernel gives no random bytes for the job's secret: {error}"
             );
         }
+
         let place = (self.n_local, self.local);
         let reserved = self
             .layout
@@ -192,6 +194,7 @@ impl Identified {
         let pages = self
             .layout
             .and_then(|layout| huge_pages::reserve(&self.settings, &layout, place));
+
         let own = StartupRecord {
             symmetric_size: self.settings.symmetric_size,
             huge_pages: self.settings.huge_pages.to_string(),
@@ -211,6 +214,7 @@ impl Identified {
             reserved: reserved.iter().map(Reservation::slice).collect(),
             reserved_pages: pages.as_ref().and_then(|pages| pages.location().ok()),
         };
+
         let records = match self.session.exchange(&own.encode()) {
             Ok(records) => records,
             Err(error) => fail!(call, "{error}"),
@@ -219,6 +223,7 @@ impl Identified {
             Ok(records) => records,
             Err((pe, error)) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
         };
+
         let threads = |record: &StartupRecord| record.thread_level >= SHMEM_THREAD_MULTIPLE;
         if records
             .position(|record| threads(record) != threads(&own))
@@ -240,6 +245,7 @@ impl Identified {
                 records,
             };
         }
+
         let pages = self.share_pages(pages, &records);
         Exchanged {
             identified: self,

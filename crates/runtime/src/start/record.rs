@@ -103,6 +103,7 @@ pub(super) fn report_addresses(me: Pe, records: &Records<StartupRecord>, heap: O
             obstacle(records)
         ),
     }
+
     let Some(statics) = records[0].statics_start else {
         return;
     };

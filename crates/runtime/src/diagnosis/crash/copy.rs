@@ -213,17 +213,21 @@ pub(super) fn new_stack(nbytes: usize) -> Option<libc::stack_t> {
 pub(super) unsafe fn leave_call(context: *mut libc::ucontext_t) {
     // SAFETY: the caller promises that the context is from the kernel.
     let registers = unsafe { Registers::of(context) };
+
+    // On x86-64 the call has pushed its return address, which a return would remove.
     #[cfg(target_arch = "x86_64")]
-    let (stack, next) = (
-        registers.stack + size_of::<usize>(),
-        // SAFETY: the call has stored its return address there.
-        unsafe { std::ptr::with_exposed_provenance::<usize>(registers.stack).read() },
-    );
+    let stack = registers.stack + size_of::<usize>();
+    // SAFETY: the call has stored its return address there.
+    #[cfg(target_arch = "x86_64")]
+    let next = unsafe { std::ptr::with_exposed_provenance::<usize>(registers.stack).read() };
+
+    // On AArch64 it has stored it in the link register.
     #[cfg(target_arch = "aarch64")]
+    let stack = registers.stack;
     // SAFETY: the caller promises that the context is from the kernel.
-    let (stack, next) = (registers.stack, unsafe {
-        (*context).uc_mcontext.regs[30] as usize
-    });
+    #[cfg(target_arch = "aarch64")]
+    let next = unsafe { (*context).uc_mcontext.regs[30] as usize };
+
     // An address within the call instruction, not after it.
     let caller = Registers {
         instruction: next - 1,

@@ -134,8 +134,8 @@ fn messages_of_other_tags_are_kept_in_their_order() {
     let received = run(true, |pe| match pe.job.me {
         Pe(0) => {
             pe.send(7, 70);
-            pe.send(8, 80);
             pe.send(7, 71);
+            pe.send(8, 80);
             Vec::new()
         }
         _ => [8, 7, 7].map(|tag| pe.receive(tag)).to_vec(),

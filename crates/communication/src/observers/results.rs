@@ -110,7 +110,17 @@ impl CollectiveResult {
     /// Shows the race detector, or else warns, if other members may still be in an earlier
     /// collective that writes bytes which this PE writes now.
     pub fn check(&self) {
-        let results = lock(&RESULTS);
+        let mut results = lock(&RESULTS);
+        if self.is_on_active_set() {
+            // At its entry, the root has waited until its receivers had entered the last broadcast
+            // on the set. So they have left those before it.
+            let is_of_set =
+                |one: &CollectiveResult| one.writers == self.writers && one.members == self.members;
+            let last = results.iter().rposition(is_of_set);
+            let mut index = 0..;
+            results.retain(|one| index.next() == last || !is_of_set(one));
+        }
+
         // Those before a collective that is alike were compared with that one.
         let last_alike = results.iter().rposition(|earlier| earlier.is_alike(self));
         let overlapping = results[last_alike.unwrap_or(0)..]
@@ -132,6 +142,16 @@ impl CollectiveResult {
         for pe in targets {
             races::report_writes(detector, self.call, self.written, pe);
         }
+    }
+
+    fn is_on_active_set(&self) -> bool {
+        matches!(
+            self.writers,
+            ResultWriters::Root {
+                writes_own: false,
+                ..
+            }
+        )
     }
 
     /// Returns true if the same members write the same bytes in the later collective.
@@ -197,20 +217,6 @@ pub(super) fn leave(call: Call, membership: Membership, result: Option<&Collecti
     };
 
     let mut results = lock(&RESULTS);
-    if let ResultWriters::Root {
-        writes_own: false, ..
-    } = result.writers
-    {
-        // On an active set, the root has waited until its receivers had entered the broadcast
-        // before, so they have left those before that.
-        let is_of_set =
-            |one: &CollectiveResult| one.writers == result.writers && one.members == result.members;
-        if let Some(before) = results.iter().rposition(is_of_set) {
-            let last = results[before].clone();
-            results.retain(|one| !is_of_set(one));
-            results.push(last);
-        }
-    }
     if results.len() == REMEMBERED {
         results.remove(0);
     }

@@ -4,7 +4,6 @@
 
 use crate::coll::collectives::{barrier_all, gather_words};
 use crate::teams::registry::teams;
-use rushmem_communication::net::copy::CopyBetweenPes;
 use rushmem_communication::net::flags;
 use rushmem_communication::observers::trace::{self, Ring};
 use rushmem_communication::observers::{self, Observer};
@@ -243,16 +242,17 @@ fn ask_once(at: usize, question: u64) -> Exchange {
     area.raise(Pe(0), at, question);
 
     loop {
-        let words = area.range(at + WORD, 2 * WORD).read(Pe(0));
+        let answered = area.words_of(std::iter::once(Pe(0)), at + WORD)[0];
         let after = nanoseconds();
-        let word = |i: usize| u64::from_ne_bytes(std::array::from_fn(|k| words[i * WORD + k]));
 
-        // PE 0 stores the answer before it raises the number.
-        if word(0) == question {
+        // PE 0 stores the answer before it raises the number. One get of both words might read
+        // them in another order, so the answer is read after the number.
+        if answered == question {
+            let answer = area.words_of(std::iter::once(Pe(0)), at + 2 * WORD)[0];
             return Exchange {
                 before,
                 after,
-                answer: word(1),
+                answer,
             };
         }
     }

@@ -1,7 +1,7 @@
 //! The means by which PEs wait for each other: the wait of a thread ([`waits`]), what becomes of
 //! a long one ([`long_wait`], [`finalizing`]), signals between the members of a team, mailboxes,
-//! the turns of threads at a lock, and the wait for a waker. This module knows neither `Team` nor
-//! the collectives, which are built on it.
+//! the turns of threads at a lock, tasks that wait for words, and the wait for a waker. This module
+//! knows neither `Team` nor the collectives, which are built on it.
 
 pub mod finalizing;
 pub mod lock_turns;
@@ -10,3 +10,4 @@ pub mod mailbox;
 pub mod team_signals;
 pub mod waits;
 pub mod woken;
+pub mod word_tasks;

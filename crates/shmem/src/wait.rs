@@ -9,9 +9,10 @@ use core::ffi::c_int;
 use rushmem_runtime::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
-use rushmem_runtime::wait::{self, WaitWord};
+use rushmem_runtime::wait::{self, WaitWord, WordWait};
 use rushmem_runtime::{Call, local, signal};
 use std::fmt;
+use std::task::Waker;
 
 /// The comparison of an element with a value (the constants `SHMEM_CMP_`, §9.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ mod sealed {
     )]
     pub trait Waits: Sized {
         /// The value with which it is compared.
-        type Value: super::WaitWord + bytemuck::Pod + PartialOrd + std::fmt::Debug;
+        type Value: super::WaitWord + bytemuck::Pod + PartialOrd + Send + std::fmt::Debug;
 
         /// Waits until the element satisfies the comparison, and returns a value that does.
         ///
@@ -239,6 +240,16 @@ impl<T: Awaited> Condition<'_, T> {
     pub(crate) fn test(self, call: Call) -> Option<T::Value> {
         // SAFETY: an aligned element of a symmetric object.
         unsafe { T::test(call, self.element.as_ptr(), self.cmp, self.value) }
+    }
+}
+
+impl<T: Awaited> Condition<'_, T> {
+    /// Wakes a task once when the condition holds, until `wait` is dropped. The caller then tests
+    /// the condition once more.
+    pub(crate) fn wake(self, call: Call, wait: &mut WordWait, task: &Waker) {
+        let (at, cmp) = (self.element.as_ptr().cast(), self.cmp.constant());
+        // SAFETY: an element of a symmetric object, which is memory until the library is finalized.
+        unsafe { wait::wake_when(call, wait, task, at, cmp, self.value) };
     }
 }
 

@@ -1,25 +1,39 @@
-//! Waits as futures, whose polls test and at once request the next poll; and [`block_on`], which
-//! waits for a future without an executor.
+//! Waits as futures, whose tasks the library wakes, and [`block_on`], which waits for a future
+//! without an executor.
 
 use crate::context::Context;
 use crate::job::Shmem;
 use crate::pending::Pending;
 use crate::threads::Threads;
 use crate::wait::{Awaited, Condition};
-use rushmem_runtime::wait::{Pauses, Woken};
+use rushmem_runtime::wait::{self, Pauses, Woken, WordWait};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{self, Poll, Wake, Waker};
 
 impl<C: Threads> Shmem<C> {
-    /// Works as [`wait`](Self::wait), as a future: each poll is a `shmem_test` (§9.11.8).
+    /// Works as [`wait`](Self::wait), as a future (`shmem_test`, §9.11.8). Its task is woken when the
+    /// condition holds: at once if PEs of other nodes alone can write the element, and up to a
+    /// millisecond later if a PE of the node can.
     #[doc(alias = "shmem_test")]
     pub fn until<'a, T: Awaited>(
         &'a self,
         condition: Condition<'a, T>,
     ) -> impl Future<Output = T::Value> {
-        poll_fn(move |context| ready(context, || self.test(condition)))
+        let mut registered = WordWait::default();
+        poll_fn(move |context| {
+            let seen = self.test(condition).or_else(|| {
+                condition.wake(call!("until"), &mut registered, context.waker());
+                // It may have changed before the library has looked at it.
+                self.test(condition)
+            });
+            let Some(value) = seen else {
+                return Poll::Pending;
+            };
+            registered = WordWait::default();
+            Poll::Ready(value)
+        })
     }
 }
 
@@ -34,38 +48,30 @@ impl<C: Threads> Context<'_, C> {
     }
 }
 
-fn ready<R>(context: &mut task::Context<'_>, test: impl FnOnce() -> Option<R>) -> Poll<R> {
-    match test() {
-        Some(result) => Poll::Ready(result),
-        None => {
-            context.waker().wake_by_ref();
-            Poll::Pending
-        }
-    }
-}
-
 /// Waits for a future on this thread, without an executor. The standard has no such routine.
 ///
-/// While the future is pending, the thread makes progress on the network as in a blocking wait, and
-/// later sleeps until its waker is called. A future that requests another poll at once, as one of
-/// [`Shmem::until`] does, is polled immediately at first, later at longer intervals.
+/// While the future is pending, the thread polls the network and awaited elements as a blocking wait
+/// does, and later sleeps until its waker is called. A future that requests another poll at once is
+/// polled immediately at first, later at longer intervals.
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
     let mut future = pin!(future.into_future());
     let woken = Arc::<ThisThread>::default();
     let waker = Waker::from(Arc::clone(&woken));
     let mut context = task::Context::from_waker(&waker);
     let mut pauses = Pauses::begin();
-    loop {
-        if let Poll::Ready(result) = future.as_mut().poll(&mut context) {
-            return result;
+    wait::looking(|| {
+        loop {
+            if let Poll::Ready(result) = future.as_mut().poll(&mut context) {
+                return result;
+            }
+            if woken.0.take() {
+                pauses.pause();
+            } else {
+                woken.0.wait();
+                pauses = Pauses::begin();
+            }
         }
-        if woken.0.take() {
-            pauses.pause();
-        } else {
-            woken.0.wait();
-            pauses = Pauses::begin();
-        }
-    }
+    })
 }
 
 /// The waker of a thread that waits for a future.
@@ -93,7 +99,12 @@ mod tests {
         let mut left = 40;
         let counts = poll_fn(|context| {
             left -= 1;
-            ready(context, || (left == 0).then_some(17))
+            context.waker().wake_by_ref();
+            if left == 0 {
+                Poll::Ready(17)
+            } else {
+                Poll::Pending
+            }
         });
         assert_eq!(block_on(counts), 17);
     }

@@ -82,6 +82,12 @@ pub(crate) fn wakes_waits() -> bool {
     WAKES_WAITS.load(Ordering::Relaxed)
 }
 
+/// Returns true if every change that a peer makes to this PE's memory rings the doorbell: a network
+/// is open that does so, and no other PE is on the node.
+pub(crate) fn rings_always() -> bool {
+    is_open() && wakes_waits() && job::known().is_some_and(|job| job.is_alone_on_node)
+}
+
 /// Sleeps until the network may have work or this PE's memory may have changed, for at most
 /// `at_most`, and then works as [`progress`]. If the caller names the `awaited` words, it may sleep
 /// on while other words change. Does not sleep if `is_over` returns true. The caller calls

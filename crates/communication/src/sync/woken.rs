@@ -2,6 +2,7 @@
 
 use crate::net::{flags, network};
 use crate::sync::waits::polled;
+use crate::sync::word_tasks;
 use rushmem_pe::call::thread;
 use rushmem_pe::job;
 use rushmem_transport::progress::backoff::{Backoff, Pause};
@@ -33,9 +34,9 @@ impl Woken {
         self.0.swap(UNWOKEN, Ordering::Acquire) == WOKEN
     }
 
-    /// Waits until [`take`](Self::take) returns true. Makes progress on the network at first, if one
-    /// is open, since what the future awaits may come from there; later sleeps, while threads of the
-    /// library do that.
+    /// Waits until [`take`](Self::take) returns true. At first makes progress on the network, if one
+    /// is open, and looks at the words for which tasks wait, since the future may await these; later
+    /// sleeps, while threads of the library do that.
     pub fn wait(&self) {
         // A thread that carries out a collective needs the CPU.
         let another_needs_cpu =
@@ -44,8 +45,12 @@ impl Woken {
         let mut worked = false;
         while !self.take() {
             worked = match backoff.pause(worked) {
-                Pause::Spin | Pause::Yield => network::progress_if_open(),
+                Pause::Spin | Pause::Yield => {
+                    word_tasks::look();
+                    network::progress_if_open()
+                }
                 Pause::Sleep => {
+                    word_tasks::leave_to_thread();
                     network::stop_polling_if_open();
                     self.sleep();
                     false

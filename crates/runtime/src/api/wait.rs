@@ -12,17 +12,19 @@ use rushmem_communication::sync::long_wait::WaitDescription;
 use rushmem_communication::sync::waits;
 pub use rushmem_communication::sync::waits::Pauses;
 pub use rushmem_communication::sync::woken::Woken;
+pub use rushmem_communication::sync::word_tasks::{WordWait, looking};
 use rushmem_explain::status::{self, MAX_LISTED, PolledObject, Subject, Words};
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
-use rushmem_pe::job::{self, Job};
+use rushmem_pe::job::{self, Job, caller};
 use rushmem_pe::memory::checks::require_aligned;
 use rushmem_pe::memory::range::symmetric;
 use rushmem_pe::memory::symmetric_location;
 pub use rushmem_transport::mem::WaitWord;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::Waker;
 
 /// The values with which the words are compared.
 #[derive(Clone, Copy, Debug)]
@@ -143,6 +145,34 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
         report_seen(call, ivar);
     }
     c_int::from(is_seen)
+}
+
+/// Wakes a task once when a word satisfies a comparison, until `task` is dropped (an extension).
+/// The caller then tests the word once more.
+///
+/// # Safety
+/// `ivar` is valid for reads until the library is finalized.
+pub unsafe fn wake_when<T: WaitWord + Send>(
+    call: Call,
+    task: &mut WordWait,
+    waker: &Waker,
+    ivar: *const T,
+    cmp: c_int,
+    cmp_value: T,
+) {
+    let job = job::require(call);
+    require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
+    // If the word is not symmetric, no other PE can write it.
+    symmetric(call, "ivar", ivar.cast(), size_of::<T>());
+    caller::check(call, job);
+
+    let address = ivar.expose_provenance();
+    task.wake_when(waker, move || {
+        let ivar = std::ptr::with_exposed_provenance::<T>(address);
+        // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
+        let value = unsafe { T::load_acquire(ivar) };
+        holds(call, cmp, value, cmp_value)
+    });
 }
 
 /// Returns an awaited word as a status shows it.

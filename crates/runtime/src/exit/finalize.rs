@@ -19,7 +19,7 @@ use core::ffi::c_int;
 use rushmem_communication::net::network;
 use rushmem_communication::observers::races;
 use rushmem_communication::status;
-use rushmem_communication::sync::finalizing;
+use rushmem_communication::sync::{finalizing, word_tasks};
 use rushmem_explain::status::{Stage, Subject};
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::memory::{address, checks};
@@ -61,6 +61,7 @@ pub(crate) fn close(call: Call) {
         at_exit::forget_due();
         mpi::warn_if_alone(job);
         requests::complete_all(call, job);
+        word_tasks::forget();
         lock::finalize(call);
         checks::check_all_guards(call, job);
     }

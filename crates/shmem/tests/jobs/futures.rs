@@ -252,3 +252,75 @@ fn transfers_over_networks() {
     crate::over_tcp::passes_over_all("futures::the_task_of_a_transfer_is_woken_once");
     crate::over_tcp::passes_over_all("futures::a_transfer_that_is_dropped_goes_on");
 }
+
+shmem::test!(a_pending_wait_takes_no_cpu, pes = 2, |shmem| {
+    let (signal, word) = (shmem.zeroed::<Signal>(), shmem.boxed(0u64));
+    signal.on(shmem.next()).add(1);
+    run(shmem.until(signal.ne(0)));
+    shmem.barrier_all();
+    if shmem.my_pe() == 1 {
+        thread::sleep(PENDING);
+        signal.on(shmem.next()).add(1);
+        shmem.wait(signal.eq(2));
+        thread::sleep(PENDING);
+        word.on(shmem.next()).write(7);
+    } else {
+        // A thread of the library looks at the words every millisecond.
+        assert_eq!(run_within(2 * ALLOWED, shmem.until(signal.eq(2))), 2);
+        signal.on(shmem.next()).add(1);
+        assert_eq!(run_within(2 * ALLOWED, shmem.until(word.eq(7))), 7);
+    }
+    shmem.barrier_all();
+});
+
+shmem::test!(the_last_task_of_a_wait_is_woken_once, pes = 2, |shmem| {
+    let signals = [(); 2].map(|()| shmem.zeroed::<Signal>());
+    let words = [(); 2].map(|()| shmem.boxed(0u32));
+    let counts = [(); 4].map(|()| Arc::<Count>::default());
+    let [first, of_signal, of_word, dropped] = counts.each_ref().map(|it| Waker::from(it.clone()));
+    let n_woken = || counts.each_ref().map(|count| count.get());
+    if shmem.my_pe() == 0 {
+        let mut by_signal = pin!(shmem.until(signals[0].eq(3)));
+        let mut by_word = pin!(shmem.until(words[0].eq(3)));
+        for waker in [&first, &of_signal] {
+            let mut context = Context::from_waker(waker);
+            assert_eq!(by_signal.as_mut().poll(&mut context), Poll::Pending);
+        }
+        let mut context = Context::from_waker(&of_word);
+        assert_eq!(by_word.as_mut().poll(&mut context), Poll::Pending);
+        {
+            let mut context = Context::from_waker(&dropped);
+            let short = pin!(shmem.until(words[1].eq(3)));
+            assert_eq!(short.poll(&mut context), Poll::Pending);
+        }
+        assert_eq!(n_woken(), [0; 4]);
+        signals[1].on(shmem.next()).set(1);
+        while n_woken() != [0, 1, 1, 0] {
+            thread::yield_now();
+        }
+        let mut context = Context::from_waker(Waker::noop());
+        assert_eq!(by_signal.as_mut().poll(&mut context), Poll::Ready(3));
+        assert_eq!(by_word.as_mut().poll(&mut context), Poll::Ready(3));
+    } else {
+        shmem.wait(signals[1].eq(1));
+        words[1].on(shmem.next()).write(3);
+        words[0].on(shmem.next()).write(3);
+        signals[0].on(shmem.next()).set(3);
+    }
+    shmem.barrier_all();
+    drop([first, of_signal, of_word, dropped]);
+    assert!(counts.iter().all(|count| Arc::strong_count(count) == 1));
+    let expected = if shmem.my_pe() == 0 {
+        [0, 1, 1, 0]
+    } else {
+        [0; 4]
+    };
+    assert_eq!(n_woken(), expected);
+});
+
+#[test]
+fn waits_over_networks() {
+    crate::over_tcp::passes_over_all("futures::a_pending_wait_takes_no_cpu");
+    crate::over_tcp::passes_over_all("futures::the_last_task_of_a_wait_is_woken_once");
+    crate::over_tcp::passes_over_all("nonblocking::waits_are_futures");
+}

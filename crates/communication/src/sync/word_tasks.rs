@@ -19,8 +19,8 @@ use std::time::Duration;
 const IDLE: Duration = Duration::from_secs(1);
 /// The first interval between two looks at words that are changed without a ring. It doubles.
 const SHORTEST: Duration = Duration::from_micros(50);
-/// The longest of these intervals: 1,000 looks a second take about 1 % of a CPU.
-const LONGEST: Duration = Duration::from_millis(1);
+/// The longest of these intervals: 500 looks a second take less than 1 % of a CPU.
+const LONGEST: Duration = Duration::from_millis(2);
 /// The longest sleep where a ring ends it after each change by a peer. Another thread of this PE may
 /// change a word without a ring.
 const RUNG: Duration = Duration::from_millis(10);

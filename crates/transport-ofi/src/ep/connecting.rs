@@ -207,7 +207,6 @@ impl Connections {
     }
 
     /// Records that an operation on a PE was refused with this code, for the reason `why`. Returns
-
     /// true if it is to be tried again.
     pub(super) fn refuse_operation(&mut self, pe: u32, code: i32, why: &str, now: Instant) -> bool {
         if !NOT_CONNECTED.contains(&-code) {

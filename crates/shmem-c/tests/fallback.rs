@@ -202,11 +202,13 @@ const CARDS: Provider = Provider {
         if by_network && is_named(&*with.host, "BAD_CARD") {
             return Err(Error::Unavailable("its card cannot add".to_owned()));
         }
+
         let sockets = sockets(with)?;
         let caps = Caps {
             amos_compose_with_cpu: !by_network,
             ..sockets.caps()
         };
+
         Ok(Box::new(Altered {
             caps,
             has_paths: true,
@@ -239,6 +241,7 @@ const LOCKING: Provider = Provider {
             locks_memory: true,
             ..sockets.caps()
         };
+
         Ok(Box::new(Altered {
             caps,
             has_paths: true,
@@ -318,9 +321,10 @@ impl Transport for Altered {
     }
 
     fn connect(&mut self, directory: Arc<Directory>) -> Result<(), Error> {
-        match self.has_paths {
-            true => self.sockets.connect(directory),
-            false => Err(Error::Unreachable(Pe(0))),
+        if self.has_paths {
+            self.sockets.connect(directory)
+        } else {
+            Err(Error::Unreachable(Pe(0)))
         }
     }
 
@@ -379,6 +383,7 @@ fn a_pe() {
         Ok("that wait") => vec![SILENT, SOCKETS],
         _ => vec![REFUSING, FLAWED, SOCKETS],
     };
+
     setup::init(rushmem_runtime::call!("shmem_init"), &providers);
     setup::finalize(rushmem_runtime::call!("shmem_finalize"));
 }
@@ -391,6 +396,7 @@ fn job(variables: &[(&str, &str)]) -> Outcome {
         .arg("--exact")
         .arg("--nocapture");
     let job = job.env("SHMEM_ONNODE", "off");
+
     variables
         .iter()
         .fold(job, |job, (name, value)| job.env(name, value))
@@ -401,6 +407,7 @@ fn job(variables: &[(&str, &str)]) -> Outcome {
 fn the_next_one_is_tried_and_the_reason_is_kept() {
     let outcome = job(&[("SHMEM_DEBUG", "2")]);
     assert!(outcome.status.success(), "{outcome}");
+
     for line in [
         "transport refusing: a claim; not chosen: PE 1: its NIC is broken",
         "transport flawed: a claim; not chosen: PE 2: there is no path to PE 0",
@@ -420,6 +427,7 @@ fn the_next_part_is_tried_by_all_pes() {
     let parts = [("PROVIDERS", "of parts"), ("SHMEM_TRANSPORT", "composed")];
     let outcome = job(&parts);
     assert!(outcome.status.success(), "{outcome}");
+
     let warnings: Vec<&str> = outcome.stderr.lines().collect();
     let passed_over =
         |what: &str| format!("warning: of the transport composed, {what}; the next one is used");
@@ -428,6 +436,7 @@ fn the_next_part_is_tried_by_all_pes() {
         "crashing does not work here (all PEs: it does not crash here)",
     ];
     assert_eq!(warnings, expected.map(passed_over), "{outcome}");
+
     let crashes = [&parts[..], &[("CRASH", "1")]].concat();
     job(&crashes).assert_fails(&[
         "was killed by SIGABRT; it was opening the transport composed (crashing): select",
@@ -439,6 +448,7 @@ fn a_device_that_only_some_pes_have_is_missed() {
     let warning = "warning: the job uses sockets, and no RDMA device, although there are some (scarce: PE 1 \
                    has no RDMA device for it); `oshrun --doctor` examines all hosts";
     let scarce = ("PROVIDERS", "that are scarce");
+
     let outcome = job(&[scarce, ("NO_CARD", "1")]);
     assert!(outcome.status.success(), "{outcome}");
     assert_eq!(
@@ -450,6 +460,7 @@ fn a_device_that_only_some_pes_have_is_missed() {
         1,
         "{outcome}"
     );
+
     for other in [
         &[scarce][..],
         &[scarce, ("NO_CARD", "1"), ("SHMEM_TRANSPORT", "sockets")],
@@ -466,8 +477,10 @@ fn a_device_that_only_some_pes_have_is_missed() {
 fn one_that_answers_nothing_is_given_up() {
     let waits = ("PROVIDERS", "that wait");
     let silence = "a put to PE 1 to try it out failed: a transfer to try it out is not over after";
+
     let outcome = job(&[waits, ("SHMEM_HOST_LIMIT", "0.2"), ("SHMEM_DEBUG", "2")]);
     assert!(outcome.status.success(), "{outcome}");
+
     let warned = format!(
         "warning: the transport silent does not work here and is passed over: PE 0: {silence}"
     );
@@ -479,6 +492,7 @@ fn one_that_answers_nothing_is_given_up() {
             .count();
         assert_eq!(lines, 1, "{line}\n{outcome}");
     }
+
     let forced = [
         waits,
         ("SHMEM_HOST_LIMIT", "0.2"),
@@ -495,6 +509,7 @@ fn one_that_was_requested_or_the_last_one_ends_the_job() {
         "SHMEM_TRANSPORT to",
     ];
     job(&[("SHMEM_TRANSPORT", "flawed")]).assert_fails(&words);
+
     let words = [
         "none works",
         "refusing: PE 1: its NIC",
@@ -507,6 +522,7 @@ fn one_that_was_requested_or_the_last_one_ends_the_job() {
 fn locking(limit: &str) -> Outcome {
     let this: PathBuf = std::env::current_exe().expect("a test program knows its path");
     let limited = format!("ulimit -l {limit} && exec \"$0\" a_pe --exact --nocapture");
+
     let mut words = vec!["sh".to_owned(), "-c".to_owned(), limited];
     if rustix::process::geteuid().is_root() {
         let dropped = [
@@ -516,6 +532,7 @@ fn locking(limit: &str) -> Outcome {
         ];
         words.splice(0..0, dropped.map(str::to_owned));
     }
+
     let job = Job::new(&words[0]).n(2);
     let job = words[1..]
         .iter()
@@ -546,13 +563,16 @@ fn atomics_line(variables: &[(&str, &str)]) -> String {
     ]
     .concat());
     assert!(outcome.status.success(), "{outcome}");
+
     let is_one = |line: &&str| line.contains("atomic operations are carried out");
     let lines: Vec<&str> = outcome.stderr.lines().filter(is_one).collect();
     assert_eq!(lines.len(), 1, "{outcome}");
+
     assert!(
         outcome.stderr.contains("transport cards: a claim; chosen"),
         "{outcome}"
     );
+
     lines[0].to_owned()
 }
 
@@ -565,6 +585,7 @@ fn the_network_carries_out_atomic_operations_where_all_pes_have_the_hardware() {
             "{words:?}: {line}"
         );
     };
+
     says(&[], &["by the network", "(the hardware of every PE"]);
     says(
         &[("SHMEM_AMOS", "auto")],
@@ -586,6 +607,7 @@ fn the_network_carries_out_atomic_operations_where_all_pes_have_the_hardware() {
         &[("SHMEM_TRANSPORT", "cards")],
         &["by the network", "(the hardware of every PE"],
     );
+
     let forced = [("SHMEM_TRANSPORT", "cards"), ("NO_CARD", "2")];
     says(&forced, &["by the CPU", "(not every PE has hardware"]);
 }
@@ -597,6 +619,7 @@ fn hardware_that_does_not_work_is_passed_over_unless_it_was_requested() {
         line.contains("by the CPU") && line.contains("do not work: PE 1: its card"),
         "{line}"
     );
+
     let settings = [
         ("PROVIDERS", "with cards"),
         ("BAD_CARD", "1"),
@@ -604,6 +627,7 @@ fn hardware_that_does_not_work_is_passed_over_unless_it_was_requested() {
         ("SHMEM_TRANSPORT", "cards"),
     ];
     job(&settings).assert_fails(&["SHMEM_TRANSPORT is cards", "PE 1: its card cannot add"]);
+
     // No other provider has atomic operations of its own.
     let words = [
         "none works",

@@ -354,17 +354,21 @@ fn explained(job: &mut Running, words: &[&str], n: usize) -> String {
         .iter()
         .map(|word| word.replace("{rest}", &rest).replace("{last}", &last))
         .collect();
+
     let oshrun = Pid::from_raw(job.pid()).expect("a process");
     let next = Cell::new((Instant::now() + PAUSE, 2 * PAUSE));
+
     job.wait_for(|lines| {
         let text = unwrapped(lines);
         // On a busy machine, waits may last so long that their places are added.
         let short = without_places(&text);
+
         let (at, pause) = next.get();
         if Instant::now() >= at {
             kill_process(oshrun, Signal::QUIT).expect("own");
             next.set((Instant::now() + pause, 2 * pause));
         }
+
         words
             .iter()
             .all(|word| text.contains(word) || short.contains(word))
@@ -403,17 +407,21 @@ fn hangs<'a>(
     let hang = |way: &str, words: &[&str], network: &NetworkVariables| {
         let mut job = start(scenario!("hangs.c", "-pthread"), &[way], n, network);
         explained(&mut job, words, n);
+
         kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
         let outcome = job.finish();
         assert_eq!(outcome.code(), 143, "{way}: {outcome}");
     };
+
     let over_each = |way| networks.iter().map(move |network| (way, *network));
     let jobs: Vec<(&(&str, &[&str]), &NetworkVariables)> =
         ways.into_iter().flat_map(over_each).collect();
+
     for jobs in jobs.chunks((PES_AT_ONCE / n).max(1)) {
         thread::scope(|scope| {
             let hang = &hang;
             let start = |&(&(way, words), network)| scope.spawn(move || hang(way, words, network));
+
             for job in jobs.iter().map(start).collect::<Vec<_>>() {
                 job.join().unwrap_or_else(|panic| resume_unwind(panic));
             }
@@ -478,6 +486,7 @@ fn with_the_last_write_of_a_word() {
     let networks: [&NetworkVariables; 3] =
         [&[CHECKED], &[CHECKED, OFF, TCP], &[CHECKED, TWO_NODES, TCP]];
     hangs(WRITTEN, 4, &networks);
+
     hangs(
         &[("writer", &["to learn who wrote words last"] as &[_])],
         4,
@@ -495,7 +504,9 @@ fn with_the_places_of_waits() {
             " in of_pe_1) on flag[2]",
         ],
     )];
+
     hangs(PLACED, 4, &[&[], &[OFF, TCP]]);
+
     ["libucp.so.0", "libfabric.so.1"]
         .into_iter()
         .for_each(needs_library);
@@ -505,16 +516,20 @@ fn with_the_places_of_waits() {
 /// Of the PEs that wait in the same call, only one searches for its place.
 fn with_one_search_for_a_place_of_many_pes() {
     const N: usize = 8;
+
     for network in [&[] as &NetworkVariables, &[OFF, TCP]] {
         let log = [network, &[("SHMEM_DEBUG", "runtime::status=debug")]].concat();
         let mut job = start(scenario!("hangs.c", "-pthread"), &["word"], N, &log);
+
         let words = [
             "PEs 0 and 2-7 wait for PE 1 in shmem_barrier_all (tests/scenarios/hangs.c:",
             " in of_pe_1) on",
         ];
         let text = explained(&mut job, &words, N);
+
         kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
         job.finish();
+
         let searches = text.matches("searches for the place").count();
         assert!((2..N).contains(&searches), "{searches} searches\n{text}");
     }
@@ -526,8 +541,10 @@ fn with_the_names_of_a_program_in_cxx() {
         "overloads.cpp:19 in wait_for",
         ") on ns::flag == 3",
     ];
+
     let mut job = start(scenario!("overloads.cpp", "-O0"), &["wait"], 2, &[]);
     explained(&mut job, &words, 2);
+
     kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
     job.finish();
 }
@@ -536,11 +553,13 @@ fn with_the_names_of_a_program_in_cxx() {
 fn with_the_last_write_on_explain_after() {
     let job = explaining(scenario!("hangs.c", "-pthread"), 4).arg("adder");
     let mut job = job.launcher_options(["--explain-after", "2s"]).start();
+
     job.wait_for(|lines| {
         unwrapped(lines)
             .contains("PE 2 wrote it last, ")
             .then_some(())
     });
+
     kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
     let outcome = job.finish();
     assert_eq!(outcome.code(), 143, "{outcome}");
@@ -560,6 +579,7 @@ fn with_the_functions_outside_the_library() {
     if Command::new("gdb").arg("--version").output().is_err() {
         absent("gdb is not here");
     }
+
     hangs(
         &[("computes", &["PE 1 is in compute_row at hangs.c"] as &[_])],
         4,
@@ -577,6 +597,7 @@ fn with_a_debugger_that_takes_too_long() {
     create_dir_all(&dir).expect("a directory");
     write(&gdb, script).expect("a file");
     set_permissions(&gdb, PermissionsExt::from_mode(0o755)).expect("it is ours");
+
     let path = format!(
         "{}:{}",
         dir.display(),
@@ -587,6 +608,7 @@ fn with_a_debugger_that_takes_too_long() {
         .env("PATH", path)
         .start();
     explained(&mut job, &["PE 1 computes ("], 4);
+
     kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
     let outcome = job.finish();
     assert_eq!(outcome.code(), 143, "{outcome}");
@@ -597,6 +619,7 @@ fn with_many_waiting_threads() {
     let job = explaining(scenario!("many_waits.c", "-pthread"), 2).arg("200");
     let mut job = job.launcher_options(["--explain-after", "2s"]).start();
     let oshrun = Pid::from_raw(job.pid()).expect("a process");
+
     let mut n_before = 0;
     for _ in 0..2 {
         n_before = job.wait_for(|lines| {
@@ -606,13 +629,16 @@ fn with_many_waiting_threads() {
                 !lines.iter().any(|line| line.contains("does not answer")),
                 "{lines:?}"
             );
+
             // After some seconds, the place of a call follows its name.
             let text = unwrapped(lines);
             let rows = text.split(" in shmem_long_wait_until ").skip(1);
             Some(rows.filter(|row| row.contains(" more.")).count()).filter(|n| *n > n_before)
         });
+
         kill_process(oshrun, Signal::QUIT).expect("own");
     }
+
     kill_process(oshrun, Signal::TERM).expect("own");
     assert_eq!(job.finish().code(), 143);
 }
@@ -621,14 +647,18 @@ fn jobs_that_take_long_are_not_blamed() {
     for (way, words) in HEALTHY {
         let name = format!("over-{way}-{}", std::process::id());
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+
         let n = if *way == "rounds" { 16 } else { 4 };
         let network: &NetworkVariables = if *way == "nbi" { &[OFF, TCP] } else { &[] };
         let arguments = [way, file.to_str().expect("a path in UTF-8")];
+
         let mut job = start(scenario!("healthy.c"), &arguments, n, network);
         let text = explained(&mut job, words, n);
+
         File::create(&file).expect("a file");
         let outcome = job.finish();
         remove_file(file).expect("it is there");
+
         assert_eq!(outcome.code(), 0, "{way}: {outcome}");
         let is_blamed = VERDICTS.iter().any(|verdict| text.contains(verdict));
         assert!(!is_blamed, "{way}: {text}");

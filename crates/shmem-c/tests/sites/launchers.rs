@@ -57,6 +57,7 @@ impl Launcher {
             Path::new(&program).exists(),
             "{variable} names a directory without {program}"
         );
+
         Some((
             Launcher::of(&[&[program.as_str()], &words[1..]].concat()),
             dir,
@@ -72,6 +73,7 @@ impl Launcher {
     pub fn job(&self, program: impl AsRef<Path>, n: usize) -> Job {
         let words = self.words.iter().map(String::as_str);
         let n = n.to_string();
+
         let job = Job::direct(program)
             .wrap(words)
             .wrap(["-n", &n])
@@ -88,6 +90,7 @@ impl Launcher {
             !outcome.stdout.contains("a barrier ended"),
             "a barrier without PE 1\n{outcome}"
         );
+
         outcome
     }
 }
@@ -118,6 +121,7 @@ fn require_any(launchers: impl Iterator<Item = Launcher>) -> Vec<Launcher> {
     if launchers.is_empty() {
         absent("neither the system nor a directory has this launcher");
     }
+
     launchers
 }
 
@@ -132,6 +136,7 @@ fn prteruns() -> Vec<Launcher> {
         let launcher = ["OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX"]
             .into_iter()
             .fold(launcher, |launcher, name| launcher.env(name, &dir));
+
         // The program must not use the launcher's own libraries.
         Launcher {
             before: &["env", "-u", "LD_LIBRARY_PATH"],
@@ -139,6 +144,7 @@ fn prteruns() -> Vec<Launcher> {
         }
         .env("LD_LIBRARY_PATH", libraries)
     });
+
     require_any(Launcher::find(PRTERUN).into_iter().chain(other))
 }
 
@@ -155,10 +161,12 @@ pub fn runs_programs(launcher: &Launcher) {
     ] {
         launcher.job(program!(source), n).run().assert_ok(n);
     }
+
     launcher
         .job(scenario!("child_exits.c"), 2)
         .run()
         .assert_ok(2);
+
     shares_static_data(launcher, program!("statics.c"));
 }
 
@@ -166,6 +174,7 @@ pub fn runs_programs(launcher: &Launcher) {
 fn shares_static_data(launcher: &Launcher, program: PathBuf) {
     let outcome = launcher.job(program, 3).env("SHMEM_DEBUG", "2").run();
     outcome.assert_ok(3);
+
     assert_eq!(
         outcome
             .stderr
@@ -181,15 +190,18 @@ pub fn ends_with_its_pes(launcher: &Launcher) {
     for how in ["kill", "segv", "exit3", "_exit3"] {
         assert_ne!(launcher.death(how).code(), 0, "{how}");
     }
+
     for how in ["exit0", "exit3"] {
         let outcome = launcher.death(how);
         let words = format!(
             "PE 1: exited with status {} without shmem_finalize",
             &how[4..]
         );
+
         assert!(outcome.stderr.contains(&words), "{how}\n{outcome}");
         assert_ne!(outcome.code(), 0, "{how}\n{outcome}");
     }
+
     let outcome = launcher
         .job(scenario!("leaves_early.c"), 4)
         .arg("barrier")
@@ -197,6 +209,7 @@ pub fn ends_with_its_pes(launcher: &Launcher) {
     let words = "PE 0 in shmem_barrier_all; PEs 1-3 in shmem_finalize";
     assert!(outcome.stderr.contains(words), "{outcome}");
     assert_ne!(outcome.code(), 0, "{outcome}");
+
     // A PE ends with its own last thread, although the library and the manager's library have
     // threads.
     let outcome = launcher
@@ -205,6 +218,7 @@ pub fn ends_with_its_pes(launcher: &Launcher) {
         .run();
     let words = "PE 1: exited with status 0 without shmem_finalize";
     assert!(outcome.stderr.contains(words), "{outcome}");
+
     let outcome = launcher.job(scenario!("misuse.c"), 2).arg("put_pe_n").run();
     assert_ne!(outcome.code(), 0, "{outcome}");
     assert!(
@@ -218,6 +232,7 @@ pub fn warns_of_pes_without_finalize(launcher: &Launcher) {
     for how in ["all_exit0", "late_exit0"] {
         let outcome = launcher.death(how);
         assert_eq!(outcome.code(), 0, "{how}\n{outcome}");
+
         let warning = "warning: no PE called shmem_finalize";
         assert_eq!(
             outcome.stderr.matches(warning).count(),
@@ -234,6 +249,7 @@ fn joins_messages_before_init(launcher: &Launcher) {
         .job(scenario!("misuse.c"), 4)
         .arg("before_init")
         .run();
+
     assert_ne!(outcome.code(), 0, "{outcome}");
     let lines = outcome.stderr.matches("called before shmem_init").count();
     assert!((1..4).contains(&lines), "{outcome}");
@@ -244,12 +260,14 @@ fn joins_messages_before_init(launcher: &Launcher) {
 fn ends_with_its_manager(launcher: &Launcher) {
     const N: usize = 3;
     let program = scenario!("soak.c").display().to_string();
+
     for script in ["exec \"$0\" forever", "\"$0\" forever; exit $?"] {
         let job = launcher
             .job("/bin/sh", N)
             .arg("-c")
             .arg(format!("echo shell $$; {script}"));
         let mut running = job.arg(&program).start();
+
         let numbers = |lines: &[&str], what: &str| -> Vec<i32> {
             let number = |line: &&str| line.rsplit_once(what)?.1.parse().ok();
             lines.iter().filter_map(number).collect()
@@ -258,8 +276,11 @@ fn ends_with_its_manager(launcher: &Launcher) {
             let pes = numbers(lines, " pid ");
             (pes.len() == N).then(|| (numbers(lines, "shell "), pes))
         });
+
         testkit::kill(status_of(shells[0]).expect("it runs").1);
-        let (start, within) = (Instant::now(), testkit::patient(Duration::from_secs(15)));
+
+        let start = Instant::now();
+        let within = testkit::patient(Duration::from_secs(15));
         let runs = |pe: &i32| status_of(*pe).is_some_and(|(state, _)| state != 'Z');
         while pes.iter().any(runs) {
             assert!(
@@ -297,26 +318,31 @@ fn starts_among_attackers(launcher: &Launcher) {
                           case ${PMI_RANK:-$OMPI_COMM_WORLD_RANK} in \
                           2) while ! [ -e \"$GO\" ]; do sleep 0.02; done;; \
                           esac; exec \"$0\"";
+
     let dir = tempfile::tempdir().expect("a directory");
     let go = dir.path().join("go");
+
     let job = launcher
         .job("/bin/sh", N)
         .arg("-c")
         .arg(SCRIPT)
         .arg(program!("rma.c").display());
     let mut running = job.env("GO", go.display()).start();
+
     let pids = running.wait_for(|lines| {
         let pids = lines
             .iter()
             .filter_map(|line| line.strip_prefix("pid ")?.parse().ok());
         Some(pids.collect::<Vec<i32>>()).filter(|pids| pids.len() == N)
     });
+
     let attackers = Attackers::start(pids);
     // The PEs may have nothing that can be attacked, so the wait is short.
     let end = Instant::now() + Duration::from_secs(3);
     while attackers.n_filled() < N - 1 && Instant::now() < end {
         sleep(Duration::from_millis(10));
     }
+
     std::fs::write(&go, "").expect("a file");
     running.finish().assert_ok(N);
 }
@@ -332,6 +358,7 @@ pub fn mpi_program(mpi: &str) -> PathBuf {
     if !status.success() {
         absent(format!("pkg-config knows no {mpi}"));
     }
+
     let flags = String::from_utf8(stdout).expect("plain flags");
     mpi_program_with(&flags)
 }
@@ -349,6 +376,7 @@ fn mpi_program_with(flags: &str) -> PathBuf {
     let flags: Vec<&str> = std::iter::once("-Wl,--no-as-needed")
         .chain(flags.split_whitespace())
         .collect();
+
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/mpi.c");
     testkit::compile(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &flags)
 }
@@ -383,10 +411,12 @@ mod hydra {
             launcher.words.push("-pmi-port".to_owned());
             runs_programs(&launcher);
         }
+
         let mut launcher = hydra();
         launcher.words.push("-pmi-port".to_owned());
         let program = mpi_program("mpich");
         launcher.job(&program, 2).arg("shmem").run().assert_ok(2);
+
         let outcome = launcher.job(&program, 2).arg("mpi").run();
         assert_ne!(outcome.code(), 0, "{outcome}");
         assert!(
@@ -399,17 +429,20 @@ mod hydra {
     pub fn with_a_file_of_settings() {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hydra.conf");
         std::fs::write(&file, "SHMEM_SYMMETRIC_SIZE=2m\nSHMEM_NOSUCH=1\n").expect("a file");
+
         let program = scenario!("heap_size.c");
         let job = Job::direct(&program)
             .wrap(HYDRA.iter().copied())
             .wrap(["-n", "3"]);
         drop(hydra());
+
         let outcome = job
             .arg(1 << 20)
             .arg(8 << 20)
             .env("SHMEM_CONFIG", file.display())
             .run();
         outcome.assert_ok(3);
+
         let said = outcome
             .stderr
             .matches("hydra.conf:2: there is no setting SHMEM_NOSUCH")
@@ -423,6 +456,7 @@ mod hydra {
             warns_of_pes_without_finalize(&launcher);
             joins_messages_before_init(&launcher);
             assert_eq!(launcher.death("finalize5").code(), 5);
+
             for launcher in [launcher.clone(), launcher.env("SHMEM_BOOTSTRAP", "pmi2")] {
                 exits_as_a_whole(&launcher, 7);
                 assert_eq!(launcher.death("global_exit0").code(), 0);
@@ -448,6 +482,7 @@ mod hydra {
             .job(program!("rma.c"), 2)
             .env("SHMEM_DEBUG", "bootstrap=trace");
         let outcome = job.run();
+
         let has = |words: &str, pe: &str| {
             let holds = |line: &str| line.contains(words) && line.contains(pe);
             assert!(
@@ -455,11 +490,13 @@ mod hydra {
                 "{words} {pe} in\n{outcome}"
             );
         };
+
         for pe in 0..2 {
             has(
                 "the environment shows PMI over descriptor ",
                 &format!("for PE {pe} of 2"),
             );
+
             for words in [
                 "the process manager answers",
                 "all processes of the job have called shmem_init",
@@ -469,6 +506,7 @@ mod hydra {
                 has(words, &format!("pe={pe}"));
             }
         }
+
         outcome.assert_ok(2);
     }
 
@@ -481,7 +519,9 @@ mod hydra {
             let job = launcher.job("/bin/sh", 24).arg("-c").arg(script);
             job.arg(program!("init_finalize.c").display()).run()
         };
+
         limited("-Sn").assert_ok(24);
+
         let outcome = limited("-n");
         assert_ne!(outcome.code(), 0, "{outcome}");
         assert!(
@@ -494,6 +534,7 @@ mod hydra {
     /// Each PE is in a PID namespace of its own, where it sees no other process.
     pub fn in_pid_namespaces() {
         const ENTER: &[&str] = &["unshare", "-rpf"];
+
         let namespaces = Command::new(ENTER[0])
             .args(&ENTER[1..])
             .arg("true")
@@ -501,11 +542,13 @@ mod hydra {
         if !namespaces.is_ok_and(|made| made.status.success()) {
             absent("there are no PID namespaces");
         }
+
         for launcher in hydras() {
             let launcher = Launcher {
                 before: ENTER,
                 ..launcher
             };
+
             runs_programs(&launcher);
             let outcome = launcher.death("exit3");
             assert_ne!(outcome.code(), 0, "{outcome}");
@@ -517,6 +560,7 @@ mod hydra {
         let Some((launcher, dir)) = Launcher::from_dir("RUSHMEM_HYDRA_DIR", HYDRA) else {
             absent("RUSHMEM_HYDRA_DIR names no other MPICH");
         };
+
         runs_beside_mpi(&launcher, &mpi_program_of(&dir));
     }
 
@@ -533,6 +577,7 @@ mod hydra {
     /// than one value of the manager.
     pub fn on_two_hosts() {
         let hosts = Hosts::new("y", 2);
+
         // Both protocols are tested at the start; later messages do not depend on the protocol.
         let jobs = [
             ("pmi1", "rma.c"),
@@ -541,12 +586,15 @@ mod hydra {
             ("pmi1", "init_finalize.c"),
             ("pmi2", "init_finalize.c"),
         ];
+
         // The hosts share processors without knowing it. With fewer PEs than this, PEs would poll
         // without yielding on processors that their peers need.
         let n = 6;
+
         for launcher in hydras() {
             for place in ["PMI_RANK * 2 / PES", "PMI_RANK % 2"] {
                 let enter = format!("exec ip netns exec \"$HOSTS$(({place}))\" \"$0\" \"$@\"");
+
                 for (protocol, source) in jobs {
                     let job = launcher.job("/bin/sh", n).arg("-c").arg(&enter);
                     let job = job
@@ -570,6 +618,7 @@ fn names_a_lost_server(uri: &str, cause: &str) {
         .env("PMIX_NAMESPACE", "a")
         .env("PMIX_RANK", "3")
         .env("PMIX_SERVER_URI41", uri);
+
     job.run().assert_fails(&[
         "PE 3",
         "PMIX_NAMESPACE=a PMIX_RANK=3",
@@ -583,6 +632,7 @@ fn names_a_lost_server(uri: &str, cause: &str) {
 
 fn a_silent_pmix_server_is_named() {
     mpirun();
+
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let uri = format!("a.0;tcp4://{}", silent.local_addr().expect("an address"));
     names_a_lost_server(&uri, "no answer");
@@ -623,11 +673,13 @@ mod mpirun {
     pub fn a_static_program_is_refused() {
         let launcher = mpirun();
         let outcome = launcher.job(program!("rma.c", "-static"), 2).run();
+
         // mpirun may end the second process before it prints the same.
         assert_eq!(outcome.code(), 1, "{outcome}");
         for word in ["PMIx", "statically linked", "link it dynamically", "oshrun"] {
             assert!(outcome.stderr.contains(word), "{word}\n{outcome}");
         }
+
         launcher
             .job(program!("init_finalize.c", "-static"), 1)
             .run()
@@ -641,6 +693,7 @@ mod mpirun {
         sees_a_loaded_mpi(&mpi_program("ompi-c"), |program, n| {
             launcher.job(program, n)
         });
+
         let mpirun = "mpirun.openmpi --allow-run-as-root --oversubscribe";
         runs_its_page("mpicc.openmpi", mpirun);
         prints_what_openshmem_prints("mpicc.openmpi", mpirun);
@@ -652,12 +705,14 @@ fn another_open_mpi_starts_first_or_says_so() {
     let Ok(dir) = std::env::var("RUSHMEM_PRRTE_DIR") else {
         absent("RUSHMEM_PRRTE_DIR names no other Open MPI");
     };
+
     let launcher = prteruns().pop().expect("that of the directory is the last");
     let launcher = Launcher {
         before: &[],
         ..launcher
     };
     let program = mpi_program_of(&dir);
+
     launcher
         .job(&program, 3)
         .arg("mpi")
@@ -670,6 +725,7 @@ fn another_open_mpi_starts_first_or_says_so() {
         .arg("mpi")
         .run()
         .assert_ok(3);
+
     let outcome = launcher.job(&program, 3).arg("shmem").run();
     assert_ne!(outcome.code(), 0, "{outcome}");
     let warning = "warning: this program has Open MPI 5, whose MPI_Init fails after shmem_init";

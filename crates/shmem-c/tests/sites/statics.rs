@@ -39,6 +39,7 @@ fn lld() -> Option<String> {
         .args(["--print", "target-libdir"])
         .output()
         .ok()?;
+
     let libraries = PathBuf::from(String::from_utf8(rustc.stdout).ok()?.trim());
     let dir = libraries.parent()?.join("bin/gcc-ld");
     dir.join("ld.lld")
@@ -55,10 +56,12 @@ fn build(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
     } else {
         ("oshcc", "OSHCC_CC")
     };
+
     let letters = flags
         .concat()
         .replace(|c: char| !c.is_ascii_alphanumeric(), "");
     let program = tmpdir().join(format!("statics-{name}-{compiler}{letters}"));
+
     let oshcc = prefix().join("bin").join(wrapper);
     let common = ["-O1", "-g", "-Wall", "-Wextra", "-pthread"];
     let mut command = Command::new(oshcc);
@@ -69,15 +72,18 @@ fn build(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
         .arg(source(name))
         .arg("-o")
         .arg(&program);
+
     let made = command.output().expect("oshcc can be started");
     if made.status.success() {
         return Some(program);
     }
+
     let text = String::from_utf8_lossy(&made.stderr);
     assert!(
         flags.iter().any(|flag| flag.starts_with("-fsanitize")) && text.contains("cannot find"),
         "{command:?}\n{text}"
     );
+
     println!("left out: {compiler} has no library for {flags:?}");
     None
 }
@@ -106,10 +112,12 @@ const KINDS: [&[&str]; 9] = [
 fn every_kind(name: &str, compiler: &str) {
     needs(compiler);
     let lld = lld().map(|dir| format!("-B{dir}"));
+
     for kind in KINDS {
         if kind.contains(&"-mcmodel=medium") && !cfg!(target_arch = "x86_64") {
             continue;
         }
+
         let mut flags = kind.to_vec();
         if kind.contains(&"-fuse-ld=lld") {
             match &lld {
@@ -120,6 +128,7 @@ fn every_kind(name: &str, compiler: &str) {
                 }
             }
         }
+
         if let Some(program) = build(name, compiler, &flags) {
             on_node_and_off(&program);
         }
@@ -194,10 +203,12 @@ fn rust() {
             }
         }
     "#;
+
     let file = tmpdir().join("statics_rust.rs");
     std::fs::write(&file, text).expect("a file");
     let lib = prefix().join("lib");
     let program = file.with_extension("out");
+
     for flags in [
         &[][..],
         &["-C", "relocation-model=static"],
@@ -217,11 +228,13 @@ fn rust() {
             .arg(&program)
             .output()
             .expect("rustc is here");
+
         assert!(
             made.status.success(),
             "{}",
             String::from_utf8_lossy(&made.stderr)
         );
+
         on_node_and_off(&program);
     }
 }
@@ -231,9 +244,11 @@ fn rust() {
 fn library(name: &str, text: &str, flags: &[&str]) -> String {
     static N_LIBRARIES: AtomicU32 = AtomicU32::new(0);
     let number = N_LIBRARIES.fetch_add(1, Ordering::Relaxed);
+
     let file = tmpdir().join(format!("statics_{name}{number}.c"));
     std::fs::write(&file, text).expect("a file");
     let library = file.with_extension("so");
+
     let mut gcc = Command::new("gcc");
     gcc.args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-pthread"])
         .args(flags);
@@ -243,11 +258,13 @@ fn library(name: &str, text: &str, flags: &[&str]) -> String {
         .arg(&library)
         .output()
         .expect("gcc is here");
+
     assert!(
         made.status.success(),
         "{}",
         String::from_utf8_lossy(&made.stderr)
     );
+
     library.display().to_string()
 }
 
@@ -266,6 +283,7 @@ fn busy_tool() -> String {
             pthread_create(&thread, 0, idle, 0);
         }
     ";
+
     library("busy", text, &["-Wl,-z,initfirst"])
 }
 
@@ -291,6 +309,7 @@ fn assert_static_data(outcome: &Outcome, n: usize, way: &str) {
 
 fn threads_that_are_there_first_leave_the_transport() {
     let first = format!("export LD_PRELOAD={};", busy_tool());
+
     for n in [1, 2, 3, 8] {
         let outcome = job_after(&first, n).env("SHMEM_DEBUG", "2").run();
         assert_static_data(
@@ -307,10 +326,12 @@ fn threads_that_are_there_first_leave_the_transport() {
             "no reason\n{outcome}"
         );
     }
+
     job_after(&first, 6)
         .env("SHMEM_VIRTUAL_NODES", "1+2+3")
         .run()
         .assert_ok(6);
+
     job_after(&first, 3)
         .env("SHMEM_ONNODE", "off")
         .run()
@@ -322,6 +343,7 @@ fn a_pe_whose_static_data_are_not_shared_may_be_the_only_one() {
         "[ $SHMEM_LOCAL_ID = 1 ] && export LD_PRELOAD={};",
         busy_tool()
     );
+
     for n in [2, 3] {
         assert_static_data(
             &job_after(&first, n).env("SHMEM_DEBUG", "2").run(),
@@ -362,6 +384,7 @@ fn children_that_load_the_library_first_leave_the_parent_its_place() {
             shmem_finalize();
         }
     ";
+
     let program = compile_text("early_children.c", text, tmpdir(), &[]);
     let library = prefix().join("lib/librushmem.so.1");
     let command = format!(
@@ -369,6 +392,7 @@ fn children_that_load_the_library_first_leave_the_parent_its_place() {
         library.display(),
         program.display()
     );
+
     for wrapped in [command.clone(), format!("{command} || exit 1")] {
         Job::new("/bin/sh")
             .n(3)
@@ -377,6 +401,7 @@ fn children_that_load_the_library_first_leave_the_parent_its_place() {
             .run()
             .assert_ok(3);
     }
+
     Job::new(&program)
         .n(3)
         .env("LD_PRELOAD", library.display())
@@ -416,6 +441,7 @@ fn a_child_may_be_the_pe() {
             return 0;
         }
     ";
+
     Job::new(compile_text("child.c", text, tmpdir(), &[]))
         .n(3)
         .run()
@@ -453,6 +479,7 @@ fn the_programs_threads_may_run_before_init() {
             shmem_finalize();
         }
     ";
+
     Job::new(compile_text("early_threads.c", text, tmpdir(), &[]))
         .n(3)
         .run()
@@ -465,6 +492,7 @@ fn four_gib_of_variables() {
     if !cfg!(target_arch = "x86_64") {
         absent("variables of this size need x86-64's medium code model");
     }
+
     let text = "
         #include <stdio.h>
         #include <sys/resource.h>
@@ -500,12 +528,14 @@ fn four_gib_of_variables() {
             shmem_finalize();
         }
     ";
+
     let program = compile_text("four_gib.c", text, tmpdir(), &["-mcmodel=medium"]);
     on_node_and_off(&program);
 }
 
 fn under_a_debugger() {
     needs("gdb");
+
     let words = [
         "-batch",
         "-nx",
@@ -525,10 +555,12 @@ fn under_a_debugger() {
         "continue",
         "--args",
     ];
+
     let mut job = Job::new("gdb").n(2);
     for word in words.iter().chain(&then) {
         job = job.arg(word);
     }
+
     let outcome = job.arg(program!("statics.c").display()).run();
     outcome.assert_ok(2);
     assert!(
@@ -542,12 +574,14 @@ fn under_a_debugger() {
 }
 
 fn pes_of_different_programs_are_distinguished() {
-    let (one, other) = (program!("statics.c"), program!("rma.c"));
+    let one = program!("statics.c");
+    let other = program!("rma.c");
     let command = format!(
         "[ $SHMEM_LOCAL_ID = 0 ] && exec {}; exec {}",
         one.display(),
         other.display()
     );
+
     let outcome = Job::new("/bin/sh").n(2).arg("-c").arg(command).run();
     outcome.assert_fails(&["PE 0", "PE 1", "shmem_init", "another program"]);
 }
@@ -560,6 +594,7 @@ fn a_static_program_names_the_transports_that_it_has() {
         .env("SHMEM_VIRTUAL_NODES", "3")
         .run()
         .assert_ok(3);
+
     let outcome = Job::new(&program).n(2).env("SHMEM_TRANSPORT", "ucx").run();
     outcome.assert_fails(&["SHMEM_TRANSPORT", "ucx", "statically", "tcp"]);
 }

@@ -53,6 +53,7 @@ fn differing(name: &str, variable: &str, variables: &[(&str, &str)]) -> Outcome 
         .arg(scenario!("heap_size.c").display())
         .arg(1 << 20)
         .arg(0);
+
     variables
         .iter()
         .fold(job, |job, (name, value)| job.env(name, value))
@@ -64,16 +65,20 @@ fn who_saw_what_is_said_when_pes_differ() {
         if has_library(library) {
             let path = format!("LD_LIBRARY_PATH={}", unloadable_library(library).display());
             let outcome = differing(&format!("lacks-{transport}"), &path, &forced(transport));
+
             let said = outcome.assert_fails(&["PE 1: ", library, transport]);
             assert!(!said.contains("all PEs: "), "{said}");
         }
     }
+
     let outcome = differing("asks-another", "SHMEM_TRANSPORT=ofi", &forced("tcp"));
     outcome.assert_fails(&["tcp on PE 0", "ofi on PE 1"]);
+
     if has_library(LIBFABRIC) {
         let outcome = differing("asks-other-amos", "SHMEM_AMOS=network", &forced("ofi"));
         outcome.assert_fails(&["SHMEM_AMOS is auto on PE 0 and network on PE 1", "all PEs"]);
     }
+
     // A difference that does not matter for the choice is ignored.
     let path = format!("LD_LIBRARY_PATH={}", unloadable_library(UCX).display());
     differing("lacks-what-it-needs-not", &path, &[OFF]).assert_ok(3);
@@ -85,6 +90,7 @@ fn a_static_program_has_no_transport_that_opens_libraries() {
         "/tests/scenarios/heap_size.c"
     ));
     let program = compile(source, Path::new(env!("CARGO_TARGET_TMPDIR")), &["-static"]);
+
     let run = |transport: &str| {
         let job = Job::new(&program).n(2).arg(1 << 20).arg(0);
         forced(transport)
@@ -92,6 +98,7 @@ fn a_static_program_has_no_transport_that_opens_libraries() {
             .fold(job, |job, (name, value)| job.env(name, value))
             .run()
     };
+
     run("tcp").assert_ok(2);
     run("auto").assert_ok(2);
     run("ucx").assert_fails(&["SHMEM_TRANSPORT is ucx", "statically linked", "auto, tcp"]);
@@ -100,8 +107,10 @@ fn a_static_program_has_no_transport_that_opens_libraries() {
 fn variables_of_ucx_and_ours_are_heard() {
     needs_library(UCX);
     let with = |name, value| job(2, &forced("ucx")).env(name, value).run();
+
     with("SHMEM_UCX_TLS", "tcp,self").assert_ok(2);
     with("UCX_TLS", "tcp,self").assert_ok(2);
+
     // UCX's own variable takes precedence.
     job(2, &forced("ucx"))
         .env("SHMEM_UCX_TLS", "pigeon")
@@ -113,8 +122,10 @@ fn variables_of_ucx_and_ours_are_heard() {
 fn variables_of_libfabric_and_ours_are_heard() {
     needs_library(LIBFABRIC);
     let with = |name, value| job(2, &forced("ofi")).env(name, value).run();
+
     with("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm").assert_ok(2);
     with("FI_PROVIDER", "tcp").assert_ok(2);
+
     let tcp = [
         ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"),
         ("SHMEM_OFI_DOMAIN", "lo"),
@@ -122,6 +133,7 @@ fn variables_of_libfabric_and_ours_are_heard() {
     job(2, &[&forced("ofi")[..], &tcp].concat())
         .run()
         .assert_ok(2);
+
     with("SHMEM_OFI_PROVIDER", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
     with("SHMEM_OFI_DOMAIN", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
 }
@@ -130,6 +142,7 @@ fn variables_of_libfabric_and_ours_are_heard() {
 /// value is an error even in a job on one node.
 fn who_carries_out_atomic_operations_is_one_setting() {
     let values = "it must be auto, software or network";
+
     for name in ["SHMEM_AMOS", "SHMEM_UCX_AMOS", "SHMEM_OFI_AMOS"] {
         job(2, &[(name, "pigeon")])
             .run()
@@ -138,25 +151,30 @@ fn who_carries_out_atomic_operations_is_one_setting() {
             .run()
             .assert_fails(&[name, "empty", values]);
     }
+
     for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
         if transport != "tcp" && !has_library(library) {
             continue;
         }
+
         let set = |name: &str, value: &str| {
             let job = || {
                 let job = job(2, &forced(transport)).env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm");
                 job.env("UCX_TLS", "tcp,self").env(name, value)
             };
+
             let outcome = job().run();
             if value == "network" && transport == "tcp" {
                 outcome.assert_fails(&["SHMEM_AMOS is network, but tcp has no"]);
                 return;
             }
+
             // Some versions of UCX have wrong atomic operations, which are refused.
             if value == "network" && transport == "ucx" && !outcome.status.success() {
                 outcome.assert_fails(&["SHMEM_AMOS=software", "UCX's atomic operation"]);
                 return;
             }
+
             outcome.assert_ok(2);
             let said = match value {
                 "network" => "out by the network",
@@ -164,6 +182,7 @@ fn who_carries_out_atomic_operations_is_one_setting() {
                 // The machines of the tests have no such hardware.
                 _ => "target, on-node and off-node alike (not every PE has hardware",
             };
+
             let stderr = job().env("SHMEM_DEBUG", 2).run().stderr;
             let lines = stderr
                 .lines()
@@ -174,6 +193,7 @@ fn who_carries_out_atomic_operations_is_one_setting() {
                 "{said}: {stderr}"
             );
         };
+
         for value in ["auto", "software", "network"] {
             set("SHMEM_AMOS", value);
         }
@@ -190,23 +210,27 @@ fn what_is_found_here_names_who_carries_out_atomic_operations() {
             .env("SHMEM_AMOS", value)
             .output()
             .expect("it runs");
+
         (
             output.status.success(),
             String::from_utf8_lossy(&output.stdout).into_owned(),
             output.stderr,
         )
     };
+
     let (_, auto, _) = info("auto");
     assert!(auto.contains("tcp: available"), "{auto}");
     assert!(
         auto.contains("atomic operations: by the CPU of the target"),
         "{auto}"
     );
+
     let (_, network, _) = info("network");
     assert!(
         network.contains("SHMEM_AMOS is network, but tcp has no"),
         "{network}"
     );
+
     let (succeeded, _, said) = info("pigeon");
     let said = String::from_utf8_lossy(&said);
     assert!(
@@ -221,6 +245,7 @@ fn what_is_found_and_chosen_is_reported_on_request() {
         outcome.assert_ok(4);
         outcome.stderr
     };
+
     let line = |text: &str, words: &[&str]| {
         let holds = |line: &&str| words.iter().all(|word| line.contains(word));
         assert_eq!(
@@ -229,6 +254,7 @@ fn what_is_found_and_chosen_is_reported_on_request() {
             "{words:?} in\n{text}"
         );
     };
+
     let auto = report(&[OFF]);
     line(&auto, &["transport ucx:"]);
     line(&auto, &["transport ofi:"]);
@@ -237,22 +263,27 @@ fn what_is_found_and_chosen_is_reported_on_request() {
         &["transport tcp:", "chosen, and every PE moved data"],
     );
     line(&auto, &["atomic operations", "CPU of the target"]);
+
     let tcp = report(&forced("tcp"));
     line(
         &tcp,
         &["transport ucx:", "not chosen: SHMEM_TRANSPORT is tcp"],
     );
+
     // A job on one node has no transport.
     assert!(!report(&[]).contains("transport "));
+
     let chosen = |variables: &[(&str, &str)], path: &str| {
         let outcome = job(4, variables).env("SHMEM_DEBUG", 1).run();
         outcome.assert_ok(4);
+
         let lines: Vec<&str> = outcome.stderr.lines().collect();
         assert!(
             lines.len() == 1 && lines[0].contains(path),
             "{path} alone in\n{outcome}"
         );
     };
+
     chosen(
         &[],
         "shared memory: all PEs are on one node; atomic operations",
@@ -261,11 +292,13 @@ fn what_is_found_and_chosen_is_reported_on_request() {
         &forced("tcp"),
         " tcp: SHMEM_TRANSPORT is tcp; atomic operations",
     );
+
     let split = ("SHMEM_VIRTUAL_NODES", "2");
     chosen(
         &[split],
         "shared memory on a node, tcp between nodes: ucx is not chosen: ",
     );
+
     let info = job(2, &[("SHMEM_INFO", "1")]).run();
     line(
         &info.stdout,
@@ -311,12 +344,14 @@ fn atomics_compose_over_libfabric() {
 /// are used from end to end.
 fn contexts_and_teams_over_libfabric_leave_nothing() {
     needs_library(LIBFABRIC);
+
     for nodes in [OFF, ("SHMEM_VIRTUAL_NODES", "2")] {
         let network = [
             ("SHMEM_TRANSPORT", "ofi"),
             ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"),
             nodes,
         ];
+
         let job = Job::new(scenario!("growth.c")).n(4).arg(2000);
         let job = network
             .into_iter()
@@ -331,6 +366,7 @@ fn atomics_of_the_network_are_the_nodes_too() {
         ("ucx", UCX, ("UCX_TLS", "tcp,self")),
         ("ofi", LIBFABRIC, ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")),
     ];
+
     for (transport, _, (name, value)) in networks.into_iter().filter(|n| has_library(n.1)) {
         for (nodes, n) in NODES {
             let job = Job::new(scenario!("hammer.c"))
@@ -340,6 +376,7 @@ fn atomics_of_the_network_are_the_nodes_too() {
                 .env("SHMEM_TRANSPORT", transport)
                 .env("SHMEM_AMOS", "network");
             let outcome = job.env(name, value).env("SHMEM_DEBUG", 2).run();
+
             // Some versions of UCX have wrong atomic operations, or lack some.
             if transport == "ucx" && !outcome.status.success() {
                 assert!(outcome.stderr.contains("SHMEM_AMOS=software"), "{outcome}");
@@ -365,6 +402,7 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
         ("ofi", LIBFABRIC, "kill", "SIGKILL", 137),
         ("ofi", LIBFABRIC, "abort", "SIGABRT", 134),
     ];
+
     for (transport, library, way, signal, code) in DEATHS {
         if transport == "tcp" || has_library(library) {
             let job = Job::new(scenario!("death.c")).n(4).arg(way);
@@ -372,6 +410,7 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
                 .iter()
                 .fold(job, |job, (name, value)| job.env(name, value));
             let outcome = job.env("UCX_TLS", "tcp,self").run();
+
             let words = ["PE 1", "pid ", "killed by", signal];
             match way {
                 "abort" => {
@@ -379,6 +418,7 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
                 }
                 _ => drop(outcome.assert_fails(&words)),
             }
+
             assert_eq!(outcome.code(), code, "{outcome}");
         }
     }
@@ -388,21 +428,25 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
 /// of its library, and a process whose own threads run does not end.
 fn a_process_ends_with_its_own_last_thread() {
     let job = |how: &str| Job::new(scenario!("first_thread.c")).n(3).arg(how);
+
     let mut ways = vec![vec![]];
     for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
         if transport == "tcp" || has_library(library) {
             ways.push(forced(transport).to_vec());
         }
     }
+
     for way in ways {
         let with = |job: Job| {
             way.iter()
                 .fold(job, |job, (name, value)| job.env(name, value))
                 .run()
         };
+
         let alone = with(job("alone"));
         alone.assert_fails(&["PE 1", "exited with status 0", "shmem_finalize"]);
         assert!(!alone.stdout.contains("a barrier ended"), "{alone}");
+
         with(job("others")).assert_ok(3);
     }
 }
@@ -417,13 +461,16 @@ fn a_job_on_one_machine_listens_on_loopback_alone() {
             .fold(job, |job, (name, value)| job.env(name, value))
             .run();
         outcome.assert_ok(3);
+
         outcome
             .lines()
             .filter(|line| line.starts_with("listens "))
             .count()
     };
+
     assert_eq!(listeners(&[]), 0, "a job that shares its memory");
     assert_eq!(listeners(&forced("tcp")), 3, "one for each PE");
+
     let known = Command::new(prefix().join("bin/shmem-info"))
         .arg("--transports")
         .output();
@@ -433,6 +480,7 @@ fn a_job_on_one_machine_listens_on_loopback_alone() {
         listeners(&forced("ucx"));
         listeners(&[&forced("ucx")[..], &[("UCX_TLS", "tcp,self")]].concat());
     }
+
     if has_library(LIBFABRIC) {
         for provider in ["tcp;ofi_rxm", "tcp", "sockets", "shm"] {
             listeners(&[&forced("ofi")[..], &[("SHMEM_OFI_PROVIDER", provider)]].concat());
@@ -444,18 +492,21 @@ fn a_job_on_one_machine_listens_on_loopback_alone() {
 /// PE, as a killed process leaves them.
 fn files_of_a_killed_process_do_not_matter() {
     needs_library(LIBFABRIC);
+
     let script = "file=/dev/shm/$$:$(id -u):0; echo left $file; : > $file; exec \"$@\"";
     let job = Job::new("/bin/sh").n(2).arg("-c").arg(script).arg("sh");
     let job = job
         .arg(scenario!("heap_size.c").display())
         .arg(1 << 20)
         .arg(0);
+
     let [off, transport] = forced("ofi");
     let variables = [off, transport, ("SHMEM_OFI_PROVIDER", "shm")];
     let outcome = variables
         .iter()
         .fold(job, |job, (name, value)| job.env(name, value))
         .run();
+
     let left: Vec<&str> = outcome
         .lines()
         .filter_map(|line| line.strip_prefix("left "))
@@ -464,6 +515,7 @@ fn files_of_a_killed_process_do_not_matter() {
         // oshrun may have removed the files of a job that failed.
         let _ = std::fs::remove_file(file);
     }
+
     outcome.assert_ok(2);
     assert_eq!(left.len(), 2, "{left:?}");
 }
@@ -475,6 +527,7 @@ fn flags_follow_their_data(n: usize, rounds: u32, limit: Duration) {
         if transport != "tcp" && !has_library(library) {
             continue;
         }
+
         for nodes in [OFF, ("SHMEM_VIRTUAL_NODES", "2")] {
             let job = Job::new(scenario!("order_spin.c"))
                 .n(n)
@@ -494,6 +547,7 @@ fn no_flag_overtakes_its_data() {
         .arg(72)
         .run()
         .assert_ok(3);
+
     flags_follow_their_data(3, 72, Duration::from_secs(60));
 }
 
@@ -504,6 +558,7 @@ fn words_arrive_as_a_whole() {
             .iter()
             .fold(job, |job, (name, value)| job.env(name, value))
     };
+
     Job::new(scenario!("words.c")).n(2).run().assert_ok(2);
     job("tcp").run().assert_ok(2);
 }
@@ -518,6 +573,7 @@ impl Busy {
                 .args(["-c", "while :; do :; done"])
                 .spawn()
         };
+
         Busy((0..n).map(|_| spin().expect("a shell")).collect())
     }
 }
@@ -553,11 +609,13 @@ fn a_pe_with_too_few_descriptors_says_so() {
             .n(6)
             .arg(with_few_files(files).display());
         let job = job.arg(program!("contexts.c").display());
+
         forced(transport)
             .iter()
             .fold(job, |job, (name, value)| job.env(name, value))
             .run()
     };
+
     // Which limits let PE 1 lack its first descriptor, one for a peer, or none depends on the
     // descriptors that it has inherited.
     let outcomes = thread::scope(|scope| {
@@ -567,10 +625,12 @@ fn a_pe_with_too_few_descriptors_says_so() {
             .map(|job| job.join().expect("an outcome"))
             .collect::<Vec<_>>()
     });
+
     let (complete, refused): (Vec<_>, Vec<_>) = outcomes.iter().partition(|it| it.status.success());
     complete
         .into_iter()
         .for_each(|outcome| outcome.assert_ok(6));
+
     assert!(
         refused.len() > 3,
         "PE 1 seldom lacked a descriptor: {refused:?}"
@@ -578,6 +638,7 @@ fn a_pe_with_too_few_descriptors_says_so() {
     for outcome in refused {
         outcome.assert_fails(&["PE 1", "cannot", "files"]);
     }
+
     with("tcp", 32).assert_ok(6);
     for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
         if has_library(library) {
@@ -597,11 +658,13 @@ fn more_contexts_than_endpoints() {
         let job = job
             .wrap(["sh", "-c", &script, "sh"])
             .env(setting.0, setting.1);
+
         forced(transport)
             .iter()
             .fold(job, |job, (name, value)| job.env(name, value))
             .run()
     };
+
     let few = "ulimit -n 150";
     for (transport, library, setting) in [
         ("ucx", UCX, "SHMEM_UCX_WORKERS"),
@@ -612,6 +675,7 @@ fn more_contexts_than_endpoints() {
             with(transport, (setting, "32"), few).assert_ok(4);
         }
     }
+
     with("tcp", ("SHMEM_STATS", "0"), few).assert_ok(4);
 }
 
@@ -624,6 +688,7 @@ fn peers_do_not_wait_for_ever_for_a_pe_without_descriptors() {
             .fold(job, |job, (name, value)| job.env(name, value))
             .run()
     };
+
     let says_so = ["PE 1 on ", "cannot use its network", "`ulimit -n`"];
     with("tcp").assert_fails(&says_so);
     if has_library(LIBFABRIC) {

@@ -38,12 +38,14 @@ fn address(outcome: &Outcome, before: &str) -> Option<String> {
 /// instead, and so on.
 fn heaps_differ_only_where_no_address_is_free_on_all_pes() {
     const BEGINS: &str = "the symmetric heap begins at";
+
     let mut taken = Vec::new();
     while taken.len() < 10 {
         let outcome = with_taken(&taken, "").env("SHMEM_DEBUG", 2).run();
         let Some(at) = address(&outcome, BEGINS) else {
             break;
         };
+
         outcome.assert_ok(2);
         assert!(
             outcome
@@ -55,6 +57,7 @@ fn heaps_differ_only_where_no_address_is_free_on_all_pes() {
         taken.push(at);
     }
     assert!((2..10).contains(&taken.len()), "{taken:?}");
+
     let outcome = with_taken(&taken, "differ").env("SHMEM_DEBUG", 2).run();
     outcome.assert_ok(2);
     assert!(
@@ -63,6 +66,7 @@ fn heaps_differ_only_where_no_address_is_free_on_all_pes() {
             .contains(&format!("{BEGINS} different addresses")),
         "{outcome}"
     );
+
     with_taken(&taken, "")
         .run()
         .assert_fails(&["has another address on other PEs"]);
@@ -72,6 +76,7 @@ fn heaps_differ_only_where_no_address_is_free_on_all_pes() {
 fn heaps_are_equal_where_the_address_space_is_limited() {
     const LIMITED: [&str; 2] = ["prlimit", "--as=1500000000"];
     needs(&LIMITED);
+
     let job = Job::new(program!("pointers.c"))
         .n(3)
         .env("SHMEM_SYMMETRIC_SIZE", "200m");
@@ -81,6 +86,7 @@ fn heaps_are_equal_where_the_address_space_is_limited() {
 fn heaps_are_equal_where_memory_is_mapped_upwards() {
     const UPWARDS: [&str; 2] = ["setarch", "--addr-compat-layout"];
     needs(&UPWARDS);
+
     Job::new(program!("pointers.c"))
         .n(3)
         .wrap(UPWARDS)
@@ -108,6 +114,7 @@ fn static_data_are_equal_without_aslr() {
     if outcome.stderr.contains("--no-aslr is refused") {
         absent("the kernel refuses --no-aslr");
     }
+
     outcome.assert_ok(3);
     assert!(
         address(&outcome, "the static data begin at").is_some(),

@@ -180,6 +180,7 @@ fn stores_of_the_program() {
         let sentence = outcome.assert_fails(&["were overwritten", &format!("{place}{block}")]);
         assert!(sentence.starts_with(start), "{outcome}");
     }
+
     let outcome = job(&scenario!("blocks.c"), "store_after_and_free").run();
     outcome.assert_fails(&[
         "shmem_free: 1 bytes at 0x",
@@ -198,6 +199,7 @@ fn correct_programs() {
             .env("SHMEM_CHECK", 1);
         job.env("SHMEM_ONNODE", nodes).run().assert_ok(n);
     }
+
     Job::new(scenario!("blocks.c"))
         .n(2)
         .arg("get_beyond")
@@ -209,6 +211,7 @@ fn correct_programs() {
 fn stripped_programs() {
     let dir = tempfile::tempdir().expect("a directory");
     let stripped = dir.path().join("stripped");
+
     let done = Command::new("strip")
         .arg("-o")
         .arg(&stripped)
@@ -217,6 +220,7 @@ fn stripped_programs() {
     if !done.is_ok_and(|status| status.success()) {
         absent("strip is not here");
     }
+
     job(&stripped, "get_static_beyond").run().assert_ok(2);
     job(&stripped, "none").run().assert_ok(2);
 }
@@ -225,13 +229,15 @@ fn stripped_programs() {
 fn all_pes_check() {
     let dir = tempfile::tempdir().expect("a directory");
     let script = r#"mkdir "$0" 2> /dev/null && export SHMEM_CHECK=1; exec "$@""#;
-    let (first, program) = (dir.path().join("first"), scenario!("blocks.c"));
+    let first = dir.path().join("first");
+    let program = scenario!("blocks.c");
     let words = [
         "-c",
         script,
         first.to_str().expect("ASCII"),
         program.to_str().expect("ASCII"),
     ];
+
     let job = words.into_iter().fold(Job::new("sh").n(2), Job::arg);
     job.run()
         .assert_fails(&["SHMEM_CHECK is ", "must be the same on all"]);
@@ -250,6 +256,7 @@ fn with_address_sanitizer() -> PathBuf {
     if !made.is_ok_and(|status| status.success()) {
         absent("the C compiler has no AddressSanitizer");
     }
+
     scenario!("blocks.c", "-fsanitize=address", "-g")
 }
 
@@ -267,6 +274,7 @@ fn address_sanitizer_reports_the_program_s_own_accesses() {
             assert!(outcome.stderr.contains(word), "{word}\n{outcome}");
         }
     }
+
     let outcome = asan("none");
     outcome.assert_ok(2);
     assert!(outcome.stderr.is_empty(), "{outcome}");
@@ -277,11 +285,13 @@ fn address_sanitizer_reports_the_program_s_own_accesses() {
 fn leak_sanitizer_reports_nothing_of_the_library() {
     with_address_sanitizer();
     let program = program!("contexts.c", "-fsanitize=address", "-g");
+
     for (transport, library) in [("ucx", "libucp.so.0"), ("ofi", "libfabric.so.1")] {
         if !has_library(library) {
             println!("left out: {library} is not here");
             continue;
         }
+
         let outcome = Job::new(&program)
             .n(2)
             .env("SHMEM_ONNODE", "off")
@@ -296,6 +306,7 @@ fn valgrind(how: &str) -> Outcome {
     if Command::new("valgrind").arg("--version").output().is_err() {
         absent("valgrind is not here");
     }
+
     let program = scenario!("blocks.c", "-g", "-O0");
     job(&program, how)
         .launcher_options(["valgrind", "-q"])
@@ -308,6 +319,7 @@ fn valgrind_reports_the_program_s_own_accesses() {
         ("load_after", "Invalid read of size 1"),
         ("store_after", "Invalid write of size 1"),
     ];
+
     for (how, report) in if every_size() {
         &accesses[..]
     } else {
@@ -318,6 +330,7 @@ fn valgrind_reports_the_program_s_own_accesses() {
             assert!(outcome.stderr.contains(word), "{word}\n{outcome}");
         }
     }
+
     let outcome = valgrind("none");
     outcome.assert_ok(2);
     assert!(outcome.stderr.is_empty(), "{outcome}");

@@ -13,6 +13,7 @@ fn job(transport: &str, debug: Option<&str>) -> Outcome {
     let job = job
         .env("SHMEM_ONNODE", "off")
         .env("SHMEM_TRANSPORT", transport);
+
     let outcome = debug
         .into_iter()
         .fold(job, |job, value| job.env("SHMEM_DEBUG", value))
@@ -62,6 +63,7 @@ fn reports(transport: &str, provider: &[&[&str]]) {
         ],
     );
     has(&outcome, provider);
+
     for pe in 0..3 {
         assert!(outcome.stderr.contains(&format!("pe={pe}")), "{outcome}");
     }
@@ -133,6 +135,7 @@ fn a_filter_shows_its_modules_alone() {
     let only = |value: &str, expected: &[&str]| {
         let outcome = job("tcp", Some(value));
         let found = modules(&outcome);
+
         for module in expected {
             assert!(found.contains(module), "{module} in\n{outcome}");
         }
@@ -140,10 +143,13 @@ fn a_filter_shows_its_modules_alone() {
             found.iter().all(|module| expected.contains(module)),
             "{expected:?}: {outcome}"
         );
+
         outcome
     };
+
     only("transport=debug", &["transport", "transport_tcp"]);
     only("transport-tcp", &["transport_tcp"]);
+
     let outcome = only("bootstrap=trace,runtime=info", &["bootstrap", "runtime"]);
     has(
         &outcome,
@@ -178,8 +184,10 @@ fn what_handlers_of_exit_do_is_reported() {
             return 0;
         }
     "#;
+
     let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let program = testkit::compile_text("finalizes_at_exit.c", text, dir, &[]);
+
     let outcome = Job::new(program).n(2).env("SHMEM_DEBUG", "debug").run();
     assert!(outcome.status.success(), "{outcome}");
     let finalize = |pe| format!("runtime::exit::finalize: the library is closed pe={pe}");
@@ -198,6 +206,7 @@ fn contexts_that_share_endpoints_are_reported_once() {
             .env(setting, number)
             .run()
     };
+
     for (transport, library, setting) in [
         ("ucx", UCX, "SHMEM_UCX_WORKERS"),
         ("ofi", LIBFABRIC, "SHMEM_OFI_ENDPOINTS"),
@@ -205,6 +214,7 @@ fn contexts_that_share_endpoints_are_reported_once() {
         needs_library(library);
         let outcome = over(transport, setting, "3");
         outcome.assert_ok(3);
+
         for pe in 0..3 {
             let of_pe = |line: &&str| line.contains(&format!("pe={pe}"));
             let lines = outcome.stderr.lines().filter(of_pe);
@@ -212,6 +222,7 @@ fn contexts_that_share_endpoints_are_reported_once() {
                 lines.filter(|line| line.contains("contexts share") && line.contains(setting));
             assert_eq!(shared.count(), 1, "PE {pe}: {outcome}");
         }
+
         let outcome = over(transport, setting, "none");
         let refused = format!("{setting} is none, but it must be a number above 0");
         outcome.assert_fails(&[&refused]);

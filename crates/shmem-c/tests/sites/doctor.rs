@@ -55,11 +55,13 @@ fn a_job_of_this_machine_is_examined() {
         "  oshrun -n 3 ./program",
     ];
     assert_lines(&outcome, 0, &words);
+
     let over_tcp = outcome
         .stdout
         .split("\ntransport tcp, as between hosts\n")
         .nth(1);
     let over_tcp = over_tcp.unwrap_or_else(|| panic!("{outcome}"));
+
     assert!(
         over_tcp.contains("path: tcp: SHMEM_TRANSPORT is tcp"),
         "{outcome}"
@@ -78,6 +80,7 @@ fn several_hosts_are_examined() {
     let agent = agent("doctor-agent", "");
     let agent = agent.to_str().expect("a plain path");
     let outcome = doctor(&["-H", "a,b,c", "--launch-agent", agent, "-n", "6"], &[]);
+
     let used = format!("  oshrun -n 6 -H a,b,c --launch-agent {agent} ./program");
     let words = [
         "ok      start: 6 PEs, ",
@@ -91,6 +94,7 @@ fn several_hosts_are_examined() {
         &used,
     ];
     assert_lines(&outcome, 0, &words);
+
     let pairs = outcome
         .stdout
         .lines()
@@ -109,6 +113,7 @@ fn hosts_of_different_builds_are_examined() {
     {
         absent("no namespaces for mounts can be made here");
     }
+
     let hosts = Hosts::new("d", 4);
     let this = prefix().join("bin/shmem-info");
     let other = tmpdir().join("shmem-info-of-another-build");
@@ -116,6 +121,7 @@ fn hosts_of_different_builds_are_examined() {
     bytes.extend(b"another build");
     std::fs::write(&other, bytes).expect("a file");
     std::fs::set_permissions(&other, PermissionsExt::from_mode(0o755)).expect("a file of ours");
+
     let first = format!(
         "host=$1; shift; [ $host = n3 ] && other='mount --bind {} {}'\n\
          set -- x \"hostname uts-$host; ${{other:-:}}; $*\"\n\
@@ -126,6 +132,7 @@ fn hosts_of_different_builds_are_examined() {
     );
     let agent = agent("doctor-agent-of-namespaces", &first);
     let agent = agent.to_str().expect("a plain path");
+
     let outcome = doctor(
         &["-H", "n0,n1,n2,n3", "--launch-agent", agent, "--ppn", "2"],
         &[],
@@ -148,6 +155,7 @@ fn a_host_that_cannot_be_reached_is_named() {
         "[ \"$1\" = a ] || { echo no route >&2; exit 1; }",
     );
     let agent = agent.to_str().expect("a plain path");
+
     let outcome = doctor(&["-H", "a,b", "--launch-agent", agent], &[]);
     assert_lines(&outcome, 1, &["verdict: not ok: repair first: oshrun: "]);
     let verdict = outcome.stdout.lines().next().expect("a verdict");
@@ -161,6 +169,7 @@ fn a_job_that_cannot_start_is_not_recommended() {
         &options,
         &[&network[..], &[("SHMEM_TCP_INTERFACE", "nosuch0")]].concat(),
     );
+
     assert_lines(
         &outcome,
         1,

@@ -44,6 +44,7 @@ fn refusing() -> PathBuf {
             return 127;
         }
     "#;
+
     compile_text("refusing.c", text, tmpdir(), &[])
 }
 
@@ -58,6 +59,7 @@ fn a_refused_connection_over_libfabric_ends_init() {
     let job = over("ofi", job)
         .env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")
         .env("SHMEM_HOST_LIMIT", 1);
+
     job.run().assert_fails(&[
         "SHMEM_TRANSPORT is ofi, which cannot be used here",
         "the connection from PE 1 on ",
@@ -82,9 +84,11 @@ fn lingering() -> (Running, Vec<i32>) {
                 .parse()
                 .ok()
         };
+
         let pids: Vec<i32> = lines.iter().filter_map(pid).collect();
         (pids.len() == 2).then_some(pids)
     });
+
     (running, pids)
 }
 
@@ -95,6 +99,7 @@ fn a_hangup_ends_a_job_over_ucx() {
         .args(["-s", "HUP", &pids[1].to_string()])
         .status();
     assert!(sent.is_ok_and(|status| status.success()));
+
     running
         .finish()
         .assert_fails(&["PE ", "was killed by SIGHUP"]);
@@ -112,6 +117,7 @@ fn a_job_over_ucx_has_no_files_of_ucxs_shared_memory() {
         let files: Vec<_> = files.filter(|file| file.starts_with("/dev/shm")).collect();
         assert!(files.is_empty(), "{files:?}");
     }
+
     testkit::kill(running.pid());
     assert_eq!(running.finish().code(), 137);
 }
@@ -141,10 +147,12 @@ fn the_pe_that_died_first_is_named_over_ucx() {
         }
     "#;
     let streams = compile_text("streams.c", text, tmpdir(), &[]);
+
     for round in 0..12 {
         let job = over("ucx", Job::new(&streams).n(4).arg(13 * round));
         let outcome = job.env("UCX_TLS", "tcp,self").run();
         assert_eq!(outcome.code(), 137, "{outcome}");
+
         let said = outcome
             .stderr
             .lines()
@@ -191,6 +199,7 @@ fn words_of_a_long_put_arrive_whole_over_ucx() {
             return torn != 0;
         }
     "#;
+
     let job = Job::new(compile_text("whole_words.c", text, tmpdir(), &[])).n(2);
     let outcome = over("ucx", job).env("UCX_TLS", "tcp,self").run();
     assert!(outcome.status.success(), "{outcome}");

@@ -25,6 +25,7 @@ fn text(name: &str, text: &str) -> PathBuf {
 /// without compiler extensions.
 fn the_include_files_are_read_in_fixed_and_in_free_form() {
     needs_fortran();
+
     for (form, extension) in [("-ffixed-form", "f"), ("-ffree-form", "f90")] {
         for place in ["", "mpp/"] {
             let name = format!("include_{}.{extension}", place.len());
@@ -38,6 +39,7 @@ fn the_include_files_are_read_in_fixed_and_in_free_form() {
             );
             let source = tmpdir().join(name);
             std::fs::write(&source, program).expect("a source can be written");
+
             let output = Command::new(prefix().join("bin/oshfort"))
                 .args([form, "-std=f2018", "-Wall", "-Werror", "-fsyntax-only"])
                 .arg(&source)
@@ -63,6 +65,7 @@ fn the_include_file_declares_what_that_of_others_does() {
             IF (.NOT. OWN()) STOP 2\n      CALL SHMEM_FINALIZE()\n      CALL SHMEM_FINALIZE()\n      \
             CONTAINS\n      LOGICAL FUNCTION OWN()\n      LOGICAL SHMEM_PE_ACCESSIBLE\n      \
             EXTERNAL SHMEM_PE_ACCESSIBLE\n      OWN = SHMEM_PE_ACCESSIBLE(0)\n      END FUNCTION\n      END PROGRAM\n";
+
     for (name, implicit) in [
         ("declared.f90", "NONE"),
         ("declared.f", "NONE"),
@@ -73,6 +76,7 @@ fn the_include_file_declares_what_that_of_others_does() {
         );
         let program = text(name, &source);
         let outcome = Job::new(program).n(1).run();
+
         assert!(outcome.status.success(), "{outcome}");
         let warning = "warning: PE 0: SHMEM_FINALIZE: called more often than shmem_init";
         assert!(outcome.one_message().starts_with(warning), "{outcome}");
@@ -87,6 +91,7 @@ fn a_global_exit_writes_what_units_hold_back() {
             .arg(file.display())
             .run();
         assert_eq!(outcome.code(), 7, "{outcome}");
+
         let written = std::fs::read_to_string(&file).expect("the last PE wrote a file");
         assert_eq!(written, "last words\n", "{outcome}");
     }
@@ -99,11 +104,13 @@ fn a_misuse_writes_what_units_hold_back() {
         open (unit=10, file=name)\nwrite (10, '(a)') 'last words'\ncall shmem_int4_inc(a, 7)\nend\n";
     let program = text("misuse_unit.f90", program);
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("misuse_unit.txt");
+
     Job::new(program)
         .n(1)
         .arg(file.display())
         .run()
         .assert_fails(&["PE 0", "SHMEM_INT4_INC"]);
+
     let written = std::fs::read_to_string(&file).expect("the PE wrote a file");
     assert_eq!(written, "last words\n");
 }
@@ -116,6 +123,7 @@ fn lines_leave_as_they_are_printed() {
         if (shmem_my_pe() == 0) print '(a)', 'before'\ncall shmem_barrier_all()\n\
         if (shmem_my_pe() == 1) call shmem_int4_inc(a, 7)\ncall shmem_int4_wait(a, 0)\nend\n";
     let program = text("before.f90", program);
+
     let outcome = Job::new(program).n(2).run();
     outcome.assert_fails(&["PE 1", "SHMEM_INT4_INC"]);
     assert_eq!(outcome.stdout, "before\n", "{outcome}");
@@ -151,12 +159,14 @@ fn misuse_is_reported_in_the_words_of_fortran() {
             &["not symmetric", "or give it the attribute SAVE"],
         ),
     ];
+
     for (at, (statement, words)) in cases.into_iter().enumerate() {
         let program = format!(
             "integer :: a(4), code\ninteger(kind=8) :: at\npointer (at, a)\ncall shmem_init()\n\
              call shpalloc(at, 4, code, 1)\n{statement}\nend\n"
         );
         let program = text(&format!("misuse_{at}.f90"), &program);
+
         let outcome = Job::new(program).n(1).run();
         let message = outcome.assert_fails(words);
         assert!(
@@ -172,6 +182,7 @@ fn a_tool_can_take_the_place_of_a_routine() {
         call shmem_init()\ncall shmem_fence()\ncall shmem_finalize()\nend\n\
         subroutine shmem_fence()\ncall pshmem_fence()\nprint '(a)', 'fenced'\nend\n";
     let program = text("tool.f90", program);
+
     let outcome = Job::new(program).n(2).run();
     assert!(outcome.status.success(), "{outcome}");
     assert_eq!(outcome.stdout, "fenced\nfenced\n");
@@ -199,6 +210,7 @@ fn the_examples_find_the_maximum_of_the_even_pes() {
         let source = package_dir().join("examples").join(name);
         let outcome = Job::new(compile(&source, tmpdir(), flags)).n(8).run();
         assert!(outcome.status.success(), "{outcome}");
+
         let results: BTreeSet<&str> = outcome.lines().map(|line| line.trim_end()).collect();
         assert_eq!(results.len(), 4, "{outcome}");
         for (pe, line) in [0, 2, 4, 6].into_iter().zip(&results) {
@@ -208,6 +220,7 @@ fn the_examples_find_the_maximum_of_the_even_pes() {
                 ["Result", "on", "PE", &pe.to_string(), "is"],
                 "{outcome}"
             );
+
             let found: f64 = words[5].parse().expect("a number");
             assert!((found - 2f64.sin()).abs() < 1e-12, "{outcome}");
         }
@@ -223,6 +236,7 @@ fn flang_compiles_programs() {
     let Some(flang) = names.into_iter().find(is_here).filter(|_| has_module) else {
         absent("flang is not here, or has made no module");
     };
+
     for source in ["fortran_module.f90", "fortran_teams.f90"] {
         let program = tmpdir().join(format!("by-flang-{source}"));
         let mut oshfort = Command::new(prefix().join("bin/oshfort"));
@@ -235,6 +249,7 @@ fn flang_compiles_programs() {
             .output()
             .expect("oshfort can be started");
         assert!(compiled.status.success(), "{compiled:?}");
+
         Job::new(program).n(3).run().assert_ok(3);
     }
 }
@@ -244,6 +259,7 @@ fn the_page_quotes_what_the_compiler_says() {
     needs_fortran();
     let page = std::fs::read_to_string(package_dir().join("../../docs/fortran.md"));
     let page = page.expect("the page of Fortran");
+
     for (call, says) in [
         (
             "call shmem_put(y, x, 4, 0)",
@@ -272,12 +288,14 @@ fn the_page_quotes_what_the_compiler_says() {
              real(c_float), save :: z(4)\ninteger :: n\n{call}\nend program\n"
         );
         std::fs::write(&source, program).expect("a source can be written");
+
         let output = Command::new(prefix().join("bin/oshfort"))
             .env("LC_ALL", "C")
             .arg("-fsyntax-only")
             .arg(&source)
             .output()
             .expect("oshfort can be started");
+
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(said.contains(says), "{call}: {said}");
         assert!(page.contains(says), "docs/fortran.md lacks: {says}");

@@ -42,6 +42,7 @@ fn programs_run_across_two_hosts() {
 
 fn a_link_that_loses_packets_slows_a_job_and_no_more() {
     let hosts = Hosts::new("l", 2);
+
     // With this low rate, the queue of the interface overflows, so packets are lost as on a busy
     // network.
     let narrow = ["tbf", "rate", "40mbit", "burst", "16kb", "limit", "24kb"];
@@ -54,6 +55,7 @@ fn a_link_that_loses_packets_slows_a_job_and_no_more() {
             absent("this kernel has no queue that drops packets");
         }
     }
+
     job(&hosts, &program!("rma.c"), 2).run().assert_ok(2);
     job(&hosts, &program!("collectives_team.c"), 2).run().assert_ok(2);
 }
@@ -62,6 +64,7 @@ fn a_partition_ends_the_job_with_a_message() {
     let hosts = Hosts::new("x", 2);
     let mut running = job(&hosts, &scenario!("endless.c"), 2).start();
     running.wait_for(|lines| lines.contains(&"n_pes 2").then_some(()));
+
     ip(&["-n", &hosts.host(1), "link", "set", "w", "down"]).expect("a device of ours");
     running.finish().assert_fails(&["was lost", "PE"]);
 }

@@ -27,6 +27,7 @@ fn run_with_huge_pages(job: Job) -> Outcome {
             absent(format!("huge pages on request: {why}"));
         }
     }
+
     outcome.assert_ok(2);
     outcome
 }
@@ -61,6 +62,7 @@ fn auto_is_for_large_blocks() {
     if reserved() > 0 || everywhere() {
         absent("this machine has huge pages for everything");
     }
+
     let outcome = run_with_huge_pages(job("auto"));
     assert_eq!(kib(&outcome, "static"), 0, "{outcome}");
     assert_eq!(kib(&outcome, "small"), 0, "{outcome}");
@@ -68,6 +70,7 @@ fn auto_is_for_large_blocks() {
         (2048..5120).contains(&kib(&outcome, "for_amos")),
         "{outcome}"
     );
+
     let large = kib(&outcome, "large");
     assert!((32 << 10..134 << 10).contains(&large), "{outcome}");
 }
@@ -84,6 +87,7 @@ fn reserved_pages_are_all_of_the_heap() {
     if reserved() < 2 * 257 {
         absent("fewer than 514 pages of 2 MiB are reserved and free");
     }
+
     for value in ["2m", "auto"] {
         let outcome = job(value).run();
         outcome.assert_ok(2);
@@ -99,12 +103,14 @@ fn pages_that_nobody_reserved_are_warned_of_once() {
         .arg("static")
         .run();
     outcome.assert_ok(2);
+
     let warnings: Vec<&str> = outcome
         .stderr
         .lines()
         .filter(|it| it.contains("1g"))
         .collect();
     assert!(warnings.len() == 1, "{outcome}");
+
     for part in [
         "warning: SHMEM_HUGE_PAGES=1g: ",
         "hugepages-1048576kB/nr_hugepages",
@@ -130,6 +136,7 @@ fn a_small_heap_is_no_obstacle() {
 fn other_values_are_refused() {
     let words = ["SHMEM_HUGE_PAGES is 3m", "auto, on, off, 2m or 1g"];
     job("3m").run().assert_fails(&words);
+
     let differ = "SHMEM_HUGE_PAGES=$([ $SHMEM_LOCAL_ID = 0 ] && echo on || echo off) exec \"$0\"";
     let program = scenario!("huge_pages.c").display().to_string();
     let outcome = Job::new("/bin/sh")

@@ -59,6 +59,7 @@ fn check_misuses_over(transport: Transport) {
         "local memory of an operation",
         "SIGSEGV in ",
     ];
+
     for how in MISUSES {
         let job = over(transport, how);
         let job = if transport == UCX {
@@ -67,11 +68,13 @@ fn check_misuses_over(transport: Transport) {
             job
         };
         let outcome = job.run();
+
         let said = outcome
             .stderr
             .lines()
             .find(|line| line.starts_with("PE 1: "));
         let said = said.unwrap_or_else(|| panic!("PE 1 says nothing of {how}\n{outcome}"));
+
         assert!(
             outcome.code() != 0 && WORDS.iter().any(|words| said.contains(words)),
             "{outcome}"
@@ -86,6 +89,7 @@ fn check_misuses_over(transport: Transport) {
 
 fn over_tcp() {
     check_misuses_over(TCP);
+
     assert_says(
         over(TCP, "local_put"),
         "shmem_putmem: argument source (0x1000, 100000 bytes) is not",

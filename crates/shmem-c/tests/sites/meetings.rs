@@ -50,14 +50,17 @@ const THREE: &str = "exec 2>&1; s=0; p=; for r in 0 1 2; do SHMEM_SIZE=3 SHMEM_R
 fn a_place_of_another_user_is_refused() {
     let hosts = Hosts::new("h", 1);
     let held = as_another_user(&hosts, 0, || TcpListener::bind(PLACE).expect("it is free"));
+
     let job = |limit| {
         let job = script(&hosts, THREE, &scenario!("slow_after_finalize.c"));
         job.env("SHMEM_JOIN_LIMIT", limit)
     };
+
     let outcome = job("2s").run();
     assert!(!outcome.status.success(), "{outcome}");
     let words = format!("a process of uid {OTHER_UID} listens at {PLACE} already, and has for 2 s");
     assert!(outcome.stdout.contains(&words), "{outcome}");
+
     // A job whose place is freed while it waits goes on.
     let mut waits = job("10s").start();
     waits.wait_for(|lines| {
@@ -113,12 +116,15 @@ impl Relayed {
             let names = format!("127.0.0.1 localhost\n{address} {}\n", Relayed::NAME);
             std::fs::write(directory.join("hosts"), names).expect("root may");
         }
+
         let copy = Arc::new(Mutex::new(Vec::new()));
-        let (own_copy, deed) = (copy.clone(), Arc::new(deed));
+        let own_copy = copy.clone();
+        let deed = Arc::new(deed);
         as_another_user(&hosts, 1, || {
             let listener = TcpListener::bind("127.0.0.1:5000").expect("it is free");
             thread::spawn(move || relay(&listener, &own_copy, deed));
         });
+
         Relayed { hosts, copy }
     }
 
@@ -132,6 +138,7 @@ impl Relayed {
         const THROUGH: &str = "export SHMEM_SIZE=3; SHMEM_RANK=0 ip netns exec $HOST0 \"$0\" & a=$!; \
             for r in 1 2; do SHMEM_RANK=$r ip netns exec $HOST1 \"$0\" & p=\"$p $!\"; done; \
             s=0; for i in $a $p; do wait $i || s=$?; done; exit $s";
+
         let [host0, host1] = [0, 1].map(|number| self.hosts.host(number));
         Job::direct(program)
             .wrap(["sh", "-c", THROUGH])
@@ -164,10 +171,12 @@ fn relay(listener: &TcpListener, copy: &Arc<Mutex<Vec<u8>>>, deed: Deeds) {
         let Ok(there) = TcpStream::connect(place) else {
             continue;
         };
+
         let both = [&here, &there].map(|socket| socket.try_clone().expect("a descriptor"));
         let [here_again, there_again] = both;
         for (from, to, is_of_pe_0) in [(here, there, false), (there_again, here_again, true)] {
-            let (copy, deed) = (copy.clone(), deed.clone());
+            let copy = copy.clone();
+            let deed = deed.clone();
             thread::spawn(move || {
                 // The processes may have ended.
                 let _ = pass(&from, &to, &copy, |number| {
@@ -189,6 +198,7 @@ fn pass(
     deed: impl Fn(usize) -> Deed,
 ) -> io::Result<()> {
     let keep = |bytes: &[u8]| copy.lock().expect("no panic").extend(bytes);
+
     // The end that connects waits for the first part.
     let mut left = HANDSHAKE;
     while left > 0 {
@@ -197,6 +207,7 @@ fn pass(
         if nbytes == 0 {
             return Ok(());
         }
+
         keep(&bytes[..nbytes]);
         to.write_all(&bytes[..nbytes])?;
         left -= nbytes;
@@ -210,6 +221,7 @@ fn pass(
         from.read_exact(&mut sealed)?;
         keep(&sealed);
         let mut piece = [&size[..], &sealed].concat();
+
         match deed(number) {
             Deed::Pass => {
                 piece.append(&mut delayed);
@@ -230,6 +242,7 @@ fn pass(
             }
         }
     }
+
     Ok(())
 }
 
@@ -239,6 +252,7 @@ fn a_relay_sees_no_record() {
     let job = relayed.job(&program!("statics.c"));
     let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
     job.run().assert_ok(3);
+
     let seen = relayed.copy.lock().expect("no panic");
     assert!(seen.len() > 500, "{} bytes", seen.len());
     // The name under which PE 0 passes on the secret of the sockets of the node.
@@ -250,11 +264,13 @@ fn a_relay_sees_no_record() {
 fn jobs_with_one_secret_are_not_led_into_each_other() {
     const LED: &str = "export SHMEM_SIZE=2; SHMEM_RANK=0 \"$0\" & a=$!; export SHMEM_JOB=10.77.0.1:6000; \
         SHMEM_RANK=1 \"$0\"; s=$?; wait $a; exit $s";
+
     let hosts = Hosts::new("l", 1);
     as_another_user(&hosts, 0, || {
         let listener = TcpListener::bind("10.77.0.1:6000").expect("it is free");
         thread::spawn(move || relay(&listener, &Arc::default(), Arc::new(|_| Deed::Pass)));
     });
+
     let job = script(&hosts, LED, &program!("statics.c")).env("SHMEM_JOIN_LIMIT", "3s");
     let outcome = job.run();
     assert!(!outcome.status.success(), "{outcome}");
@@ -268,6 +284,7 @@ fn start_fails(test: &str, n: usize, deed: Deed, messages: &[&str]) {
     let pieces = [true, false]
         .into_iter()
         .flat_map(|is_of_pe_0| (0..n).map(move |number| Piece { is_of_pe_0, number }));
+
     let relayed: Vec<Relayed> = pieces
         .enumerate()
         .map(|(at, chosen)| {
@@ -275,10 +292,12 @@ fn start_fails(test: &str, n: usize, deed: Deed, messages: &[&str]) {
             Relayed::new(&format!("{test}{at}"), deeds)
         })
         .collect();
+
     let jobs = relayed.iter().map(|relayed| {
         let job = relayed.job(&program!("statics.c"));
         job.env("SHMEM_JOIN_LIMIT", "2s")
     });
+
     for outcome in Job::run_sleepers(jobs) {
         assert!(!outcome.status.success(), "{outcome}");
         let is_named = messages.iter().any(|words| outcome.stderr.contains(words));
@@ -310,10 +329,14 @@ fn a_relay_that_changes_a_piece_is_noticed() {
 /// PE 1 has not learnt yet who serves the meeting.
 fn a_pe_that_loses_the_meeting_at_its_start_names_pe_0() {
     let is_first = |piece: Piece| piece.is_of_pe_0 && piece.number == 1;
-    let relayed = Relayed::new("z", move |piece| match is_first(piece) {
-        true => Deed::Cut,
-        false => Deed::Pass,
+    let relayed = Relayed::new("z", move |piece| {
+        if is_first(piece) {
+            Deed::Cut
+        } else {
+            Deed::Pass
+        }
     });
+
     let outcome = relayed.job(&program!("statics.c")).run();
     assert!(!outcome.status.success(), "{outcome}");
     let words = "PE 1: PE 0, whose process serves the meeting of this job, ended";
@@ -325,6 +348,7 @@ fn the_next_job_may_have_the_same_place() {
     const TWICE: &str = "export SHMEM_SIZE=3; SHMEM_RANK=0 \"$0\" & a=$!; SHMEM_RANK=1 \"$0\" & b=$!; \
         SHMEM_RANK=2 \"$0\" && wait $b || exit; SHMEM_RANK=0 \"$0\" & c=$!; SHMEM_RANK=1 \"$0\" & d=$!; \
         SHMEM_RANK=2 \"$0\" && wait $a && wait $d && wait $c";
+
     let hosts = Hosts::new("a", 1);
     let outcome = script(&hosts, TWICE, &scenario!("slow_after_finalize.c")).run();
     assert!(outcome.status.success(), "{outcome}");
@@ -362,6 +386,7 @@ fn a_driver_of_many_jobs_keeps_no_descriptor() {
 
 fn a_mistaken_number_of_pes_takes_no_memory() {
     const ALONE: &str = "ulimit -v 4000000; SHMEM_RANK=0 SHMEM_SIZE=4294967295 exec \"$0\"";
+
     let hosts = Hosts::new("e", 1);
     let job = script(&hosts, ALONE, &program!("statics.c")).env("SHMEM_JOIN_LIMIT", "1s");
     let outcome = job.run();
@@ -374,9 +399,11 @@ fn a_mistaken_number_of_pes_takes_no_memory() {
 fn each_host_says_why_the_job_ended() {
     const TWO: &str = "export SHMEM_SIZE=4; for r in 0 1 2; do SHMEM_RANK=$r unshare --uts sh -c \
         'hostname host$((SHMEM_RANK / 2)) && exec \"$0\"' \"$0\" & done; wait; exit 1";
+
     let hosts = Hosts::new("o", 1);
     let job = script(&hosts, TWO, &program!("statics.c")).env("SHMEM_JOIN_LIMIT", "2s");
     let outcome = job.run();
+
     let mut said: VecDeque<&str> = outcome.stderr.lines().collect();
     said.retain(|line| line.contains("PE 3 has not joined within 2 s"));
     assert_eq!(said.len(), 2, "{outcome}");

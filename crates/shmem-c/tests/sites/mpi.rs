@@ -16,6 +16,7 @@ pub fn warns_under_oshrun(program: &Path) {
         let warning = ": MPI_COMM_WORLD has one process, but the job has 3 PEs: this launcher";
         assert!(outcome.stderr.contains(warning), "{outcome}");
     }
+
     let outcome = Job::new(program).n(1).run();
     assert!(!outcome.stderr.contains("MPI_COMM_WORLD"), "{outcome}");
 }
@@ -37,6 +38,7 @@ pub fn sees_a_loaded_mpi(linked: &Path, launched: impl Fn(&Path, usize) -> Job) 
     let path = of_mpi
         .find_map(|line| line.split(' ').nth(2))
         .expect("a library of MPI");
+
     let program = scenario!("mpi_loaded.c", "-ldl");
     for first in ["mpi", "shmem"] {
         for (n, job) in [(1, Job::new(&program).n(1)), (3, launched(&program, 3))] {
@@ -47,6 +49,7 @@ pub fn sees_a_loaded_mpi(linked: &Path, launched: impl Fn(&Path, usize) -> Job) 
                 "{first}\n{outcome}"
             );
         }
+
         let outcome = Job::new(&program).n(3).arg(path).arg(first).run();
         outcome.assert_ok(3);
         let warning = ": MPI_COMM_WORLD has one process, but the job has 3 PEs: this launcher";
@@ -59,11 +62,13 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
     let page = Page::open("mpi", env!("CARGO_TARGET_TMPDIR"));
     page.stand_in("mpicc", &format!("exec {compiler} \"$@\""));
     page.stand_in("mpirun", &format!("exec {launcher} \"$@\""));
+
     let [hybrid, by_id] = &page.blocks("c")[..] else {
         panic!("two programs")
     };
     page.write("hybrid.c", hybrid);
     page.write("by_id.c", by_id);
+
     for block in page.blocks("sh") {
         let output = page.shell(&block);
         if block.contains("mpirun") {
@@ -73,6 +78,7 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
             );
         }
     }
+
     // A launcher may mix the lines of its processes, so each has a file.
     let output = page.shell(
         "OSHCC_CC=mpicc oshcc by_id.c -o by_id\n\
@@ -85,6 +91,7 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
             "{output:?}"
         );
     }
+
     let oshrun = page.shell("oshrun -n 4 ./hybrid");
     let said = String::from_utf8_lossy(&oshrun.stderr).into_owned();
     for line in page.blocks("text")[0].lines() {
@@ -92,6 +99,7 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
         let words = line.trim_start_matches("warning: all 4 PEs: ");
         assert!(said.contains(words), "{words:?} is not in {said:?}");
     }
+
     if Command::new("cmake").arg("--version").output().is_ok() {
         let head = "cmake_minimum_required(VERSION 3.18)\nproject(hybrid C)\n\
                     add_executable(hybrid hybrid.c)\n";
@@ -105,6 +113,7 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
              mpirun -n 2 build/hybrid",
         );
     }
+
     page.end();
 }
 
@@ -113,10 +122,12 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
 pub fn prints_what_openshmem_prints(compiler: &str, launcher: &str) {
     let dir = format!("{}/{compiler}", env!("CARGO_TARGET_TMPDIR"));
     let page = Page::open("from-mpi", &dir);
+
     let programs = page.blocks("c");
     let of_mpi = programs.iter().filter(|text| text.contains("<mpi.h>"));
     let said = page.blocks("sh").concat();
     assert_eq!(said.lines().count(), of_mpi.clone().count());
+
     for (program, line) in of_mpi.zip(said.lines()) {
         let (_, prints) = line.split_once('#').expect("what it prints");
         page.write("program.c", program);
@@ -125,5 +136,6 @@ pub fn prints_what_openshmem_prints(compiler: &str, launcher: &str) {
         let printed = String::from_utf8_lossy(&output.stdout);
         assert_eq!(printed.trim(), prints.trim());
     }
+
     page.end();
 }

@@ -30,10 +30,12 @@ pub fn page(test: &str) -> Page {
         "unlaunched",
         &format!("{}/recipes-{test}", env!("CARGO_TARGET_TMPDIR")),
     );
+
     let first_hour = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/first-hour.md");
     let text = std::fs::read_to_string(first_hour).expect("a page");
     page.write("ring.c", &blocks(&text, "c")[0]);
     page.shell("oshcc ring.c -o program");
+
     page
 }
 
@@ -89,7 +91,9 @@ fn every_block_of_commands_is_known() {
 }
 
 fn by_a_shell() {
-    let (hosts, page) = (Hosts::new("s", 1), page("shell"));
+    let hosts = Hosts::new("s", 1);
+    let page = page("shell");
+
     assert_rings(&run(&page, &hosts, "SHMEM_RANK=$rank ./program"), 4);
     page.end();
 }
@@ -100,19 +104,23 @@ for r in 0 1 2 3; do RANK=$r python3 \"$3\" & p=\"$p $!\"; done
 for i in $p; do wait $i || s=$?; done; exit $s";
 
 fn torchrun() {
-    let (hosts, page) = (Hosts::new("t", 1), page("torchrun"));
+    let hosts = Hosts::new("t", 1);
+    let page = page("torchrun");
     page.write("train.py", &page.block("python", "MASTER_ADDR"));
     if !is_installed("torchrun") {
         page.stand_in("torchrun", TORCHRUN);
     }
+
     let output = run(&page, &hosts, "torchrun");
     assert_prints(&output, (0..4).map(|pe| format!("PE {pe} of 4")));
     page.end();
 }
 
 fn multiprocessing() {
-    let (hosts, page) = (Hosts::new("m", 1), page("multiprocessing"));
+    let hosts = Hosts::new("m", 1);
+    let page = page("multiprocessing");
     page.write("test_ring.py", &page.block("python", "multiprocessing"));
+
     run(&page, &hosts, "python3 test_ring.py");
     page.end();
 }
@@ -121,8 +129,11 @@ fn pytest() {
     if !is_installed("pytest") {
         absent("pytest is not here");
     }
-    let (hosts, page) = (Hosts::new("p", 1), page("pytest"));
+
+    let hosts = Hosts::new("p", 1);
+    let page = page("pytest");
     page.write("test_ring.py", &page.block("python", "multiprocessing"));
+
     let output = run(&page, &hosts, "pytest test_ring.py");
     assert!(
         String::from_utf8_lossy(&output.stdout).contains(" 1 passed"),
@@ -142,8 +153,10 @@ for r in $(seq 0 7); do FLUX_TASK_RANK=$r FLUX_TASK_LOCAL_ID=$r ./program & p=\"
 for i in $p; do wait $i || s=$?; done; exit $s";
 
 fn flux() {
-    let (hosts, page) = (Hosts::new("f", 1), page("flux"));
+    let hosts = Hosts::new("f", 1);
+    let page = page("flux");
     page.stand_in("flux", FLUX);
+
     run(&page, &hosts, "> ~/secret");
     assert_rings(&run(&page, &hosts, "flux run"), 8);
     page.end();
@@ -179,25 +192,32 @@ fn one_container_for_each_pe() {
     if !is_installed("podman") {
         absent("podman is not here");
     }
-    let (hosts, page) = (Hosts::new("c", 1), page("podman"));
+
+    let hosts = Hosts::new("c", 1);
+    let page = page("podman");
     let run_dir = tempfile::tempdir().expect("a directory");
     page.stand_in(
         "podman",
         &format!("RUN={}\n{PODMAN}", run_dir.path().display()),
     );
+
     let why = String::from_utf8_lossy(&page.shell(BASES).stdout).into_owned();
     if !why.is_empty() {
         page.shell("podman system reset --force");
         page.end();
         absent(format!("podman runs no containers here: {}", why.trim()));
     }
+
     page.write("Dockerfile", &page.block("dockerfile", "FROM rushmem"));
     page.shell("podman build -t ring .");
+
     let commands = "export SHMEM_DEBUG=2\n".to_owned() + &page.block("sh", "podman run");
     let output = run_on_host(&page, &hosts, &commands);
     assert_rings(&output, 4);
+
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(said.matches(" n_pes=4 n_local=4 ").count(), 4, "{said}");
+
     page.shell("podman system reset --force");
     page.end();
 }
@@ -241,11 +261,14 @@ fn kubernetes() {
     if !import.is_ok_and(|status| status.success()) {
         absent("there is no python3 with the module yaml");
     }
-    let (hosts, page) = (Hosts::new("k", 4), page("kubernetes"));
+
+    let hosts = Hosts::new("k", 4);
+    let page = page("kubernetes");
     page.write("job.yaml", &page.blocks("yaml")[0]);
     if is_installed("kubernetes-validate") {
         page.shell("kubernetes-validate --strict job.yaml");
     }
+
     page.write("pods.py", KUBERNETES);
     let names: Vec<String> = (0..4).map(|number| hosts.host(number)).collect();
     let pods = format!("python3 pods.py ./program {} < job.yaml", names.join(" "));

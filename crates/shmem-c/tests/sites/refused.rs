@@ -19,10 +19,8 @@ fn needs_strace() {
 /// Returns words to put before a command. In each of its threads, the call number `when` of this
 /// kind fails with `error`.
 fn refusing(call: &str, error: &str, when: u32) -> Vec<String> {
-    let (trace, inject) = (
-        format!("trace={call}"),
-        format!("inject={call}:error={error}:when={when}"),
-    );
+    let trace = format!("trace={call}");
+    let inject = format!("inject={call}:error={error}:when={when}");
     let words = [
         "strace",
         "-f",
@@ -44,9 +42,11 @@ fn succeeds_or_says_why(job: Job) {
         .env("SHMEM_ONNODE", "off")
         .env("SHMEM_TRANSPORT", "tcp")
         .run();
-    match outcome.status.success() {
-        true => outcome.assert_ok(2),
-        false => assert!(!outcome.one_message().contains("panicked"), "{outcome}"),
+
+    if outcome.status.success() {
+        outcome.assert_ok(2);
+    } else {
+        assert!(!outcome.one_message().contains("panicked"), "{outcome}");
     }
 }
 
@@ -62,6 +62,7 @@ fn on_pe_1() -> PathBuf {
 fn a_call_of_a_pe_that_is_refused() {
     needs_strace();
     let script = on_pe_1();
+
     for (call, error, times) in [
         ("setsockopt", "ENOBUFS", 1..=6),
         ("ioctl", "ENOMEM", 1..=4),
@@ -80,6 +81,7 @@ fn a_call_of_a_pe_that_is_refused() {
 
 fn a_call_of_oshrun_that_is_refused() {
     needs_strace();
+
     for (call, error, times) in [
         ("sendto", "ENOBUFS", 1..=7),
         // The first calls are for the start of processes, which has a limit of half a minute.

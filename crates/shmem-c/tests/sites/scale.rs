@@ -22,9 +22,12 @@ fn split_3d() -> PathBuf {
 /// Returns the expected output of the example, where PE x + xdim (y + ydim z) is at (x, y, z).
 fn box_of([xdim, ydim, zdim]: [usize; 3]) -> BTreeSet<String> {
     let places = (0..xdim * ydim * zdim).map(|pe| {
-        let (x, y, z) = (pe % xdim, pe / xdim % ydim, pe / xdim / ydim);
+        let x = pe % xdim;
+        let y = pe / xdim % ydim;
+        let z = pe / xdim / ydim;
         format!("({x}, {y}, {z}) is mype = {pe}")
     });
+
     std::iter::once(format!("xdim = {xdim}, ydim = {ydim}, zdim = {zdim}"))
         .chain(places)
         .collect()
@@ -61,6 +64,7 @@ fn the_example_of_the_strided_split() {
     for (n, sum) in [(1, 0), (2, 0), (7, 12), (8, 12)] {
         let outcome = Job::new(example("team_split_strided.c")).n(n).run();
         assert!(outcome.status.success(), "{outcome}");
+
         let mut lines: Vec<&str> = outcome.lines().collect();
         lines.sort_unstable();
         let even = format!("the {} even PEs add up to {sum}", n.div_ceil(2));
@@ -82,6 +86,7 @@ fn as_an_ordinary_user(program: &Path, n: usize) -> Outcome {
     copy_all(&prefix(), &copy);
     let readable = place.path().join("program");
     copy_all(program, &readable);
+
     let is_root = rustix::process::geteuid().is_root();
     let nobody = [
         "setpriv",
@@ -95,6 +100,7 @@ fn as_an_ordinary_user(program: &Path, n: usize) -> Outcome {
         "ulimit -Sn 1024 && ulimit -l 64 && exec \"$@\"",
         "sh",
     ];
+
     Job::new(&readable)
         .launcher(copy.join("bin/oshrun"))
         .n(n)
@@ -123,6 +129,7 @@ fn the_library_registers_little_memory_of_its_own() {
             .env("SHMEM_TRANSPORT", "tcp");
         let outcome = job.env("SHMEM_DEBUG", 2).run();
         outcome.assert_ok(n);
+
         let registered = outcome
             .stderr
             .lines()
@@ -138,6 +145,7 @@ fn the_library_registers_little_memory_of_its_own() {
         let number = |line: &str, name| field(line, name).parse().expect("a number");
         let nbytes: Vec<usize> = registered.map(|line| number(line, "own=")).collect();
         assert_eq!(nbytes.len(), n, "one for each PE: {outcome}");
+
         let allowed = (1 << 20) + 200 * n;
         assert!(
             nbytes.iter().all(|&nbytes| 0 < nbytes && nbytes <= allowed),
@@ -158,6 +166,7 @@ fn received_at_start(n: usize, transport: &str) -> Vec<usize> {
         .env("SHMEM_DEBUG", "bootstrap=trace");
     let outcome = job.timeout(Duration::from_secs(180)).run();
     outcome.assert_ok(n);
+
     let mut received = vec![0; n];
     for line in outcome
         .stderr
@@ -172,9 +181,11 @@ fn received_at_start(n: usize, transport: &str) -> Vec<usize> {
                 .and_then(|number| number.parse().ok())
                 .unwrap_or_else(|| panic!("{name}: {line}"))
         };
+
         let pe = &mut received[number("pe=")];
         *pe = number("received=").max(*pe);
     }
+
     received
 }
 
@@ -189,6 +200,7 @@ fn what_a_pe_receives_at_its_start_does_not_grow_with_the_job() {
         library.into_iter().for_each(needs_library);
         let [few, many] = sizes.map(|n| received_at_start(n, transport));
         let most = |received: &[usize]| *received[1..].iter().max().expect("several PEs");
+
         assert!(
             many.iter().all(|&nbytes| nbytes > 0),
             "{transport}: {many:?}"

@@ -84,6 +84,7 @@ fn python() -> String {
     let Some(found) = found.ok().filter(|found| found.status.success()) else {
         absent(format!("{python} has no shmem4py"));
     };
+
     let extension = String::from_utf8(found.stdout).expect("a plain name");
     let linked = std::fs::read(extension.trim_end()).expect("it can be read");
     let name = b"librushmem";
@@ -92,10 +93,10 @@ fn python() -> String {
             "the shmem4py of {python} was built with another library"
         ));
     }
+
     python
 }
 
-/// Returns the programs of the page.
 fn programs_of_page() -> Vec<&'static str> {
     let blocks = PAGE.split("```python\n").skip(1);
     blocks
@@ -108,6 +109,7 @@ fn outcomes(name: &str, text: &str) -> Vec<Outcome> {
     let python = python();
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&program, text).expect("a file");
+
     let outcome = |onnode| {
         let job = Job::new(&python).n(3).arg(program.display());
         let job = job.env("SHMEM_ONNODE", onnode);
@@ -142,10 +144,12 @@ fn a_job_forms_by_a_unique_id() {
         .expect("a program");
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shmem4py_by_id.py");
     std::fs::write(&file, program).expect("a file");
+
     let job = Job::direct(&python).arg(file.display());
     let outcome = job
         .env("LD_LIBRARY_PATH", prefix().join("lib").display())
         .run();
+
     assert_eq!(
         (outcome.code(), outcome.stderr.as_str()),
         (0, ""),
@@ -158,9 +162,11 @@ fn a_message_names_the_line_of_the_program() {
     if Command::new(&python).arg("--version").output().is_err() {
         absent(format!("there is no {python}"));
     }
+
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong_pe.py");
     std::fs::write(&program, WRONG_PE).expect("a file");
     let library = prefix().join("lib/librushmem.so");
+
     let job = Job::new(&python)
         .n(2)
         .arg(program.display())
@@ -183,6 +189,7 @@ fn an_exception_ends_the_job() {
             "{outcome}"
         );
     }
+
     for outcome in outcomes(
         "shmem4py_hooked.py",
         &[programs_of_page()[1], RAISES].concat(),

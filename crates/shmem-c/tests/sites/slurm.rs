@@ -27,6 +27,7 @@ impl Slurm {
         if !rustix::process::geteuid().is_root() {
             absent("a private Slurm needs root");
         }
+
         let dir = format!("rm{}", std::process::id());
         let slurm = Slurm {
             dir: std::env::temp_dir().join(dir),
@@ -67,6 +68,7 @@ fn over_each_of_its_protocols() {
         let one = slurm.launcher(&[protocol, "-N1", "--overcommit"]);
         let four = slurm.launcher(&[protocol, "-N4", "--overcommit"]);
         let turns = slurm.launcher(&[protocol, "-N4", "--overcommit", "-m", "cyclic"]);
+
         runs_programs(&one);
         four.job(program!("rma.c"), 4).run().assert_ok(4);
         four.job(program!("split_2d.c"), 6).run().assert_ok(6);
@@ -77,6 +79,7 @@ fn over_each_of_its_protocols() {
         warns_of_pes_without_finalize(&four);
         exits_as_a_whole(&one, status);
     }
+
     let two = slurm
         .launcher(&["--mpi=pmi2", "-N4"])
         .env("SHMEM_BOOTSTRAP", "pmi2");
@@ -85,6 +88,7 @@ fn over_each_of_its_protocols() {
     // On both machines.
     let launcher = slurm.launcher(&["--mpi=pmix", "-N3", "--overcommit"]);
     runs_beside_mpi(&launcher, &mpi_program("ompi-c"));
+
     let outcome = slurm.launcher(&["-N2"]).job(program!("rma.c"), 2).run();
     assert_ne!(outcome.code(), 0, "{outcome}");
     assert!(outcome.stderr.contains("srun --mpi=pmix"), "{outcome}");
@@ -99,6 +103,7 @@ fn over_each_of_its_protocols() {
     let program = mpi_program("mpich");
     let launcher = slurm.launcher(&["--mpi=pmi2", "-N1"]);
     launcher.job(&program, 3).arg("mpi").run().assert_ok(3);
+
     let outcome = launcher.job(&program, 3).arg("shmem").run();
     assert_ne!(outcome.code(), 0, "{outcome}");
     assert!(
@@ -107,7 +112,7 @@ fn over_each_of_its_protocols() {
     );
 }
 
-/// Runs oshrun in an allocation. It starts its daemons by srun on the nodes of the allocation.
+/// Checks that oshrun starts its daemons by srun on the nodes of an allocation.
 fn oshrun_in_an_allocation(slurm: &Slurm) {
     let salloc = slurm.dir.join("salloc").display().to_string();
     let oshrun = prefix().join("bin/oshrun").display().to_string();
@@ -117,11 +122,13 @@ fn oshrun_in_an_allocation(slurm: &Slurm) {
             .wrap(words)
             .env("SHMEM_SYMMETRIC_SIZE", "64m")
     };
+
     job(program!("rma.c"), &[]).run().assert_ok(4);
     job(program!("split_2d.c"), &["-n", "8"]).run().assert_ok(8);
     job(program!("collectives_team.c"), &["--ppn", "2"])
         .run()
         .assert_ok(8);
+
     let outcome = job(scenario!("death.c"), &["-n", "3"]).arg("kill").run();
     outcome.assert_fails(&["PE 1 (pid ", "host n2", "SIGKILL"]);
 }
@@ -135,6 +142,7 @@ fn recipes_in_an_allocation(slurm: &Slurm) {
     let page = recipes::page("slurm");
     page.stand_in("apptainer", APPTAINER);
     page.shell(&page.block("sh", "> ~/secret"));
+
     for words in ["srun --mpi=none", "apptainer"] {
         page.write("block.sh", &page.block("sh", words));
         let salloc = slurm.dir.join("salloc");
@@ -144,6 +152,7 @@ fn recipes_in_an_allocation(slurm: &Slurm) {
         );
         assert_rings(&page.shell(&command), 8);
     }
+
     page.end();
 }
 

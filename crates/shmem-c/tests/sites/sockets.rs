@@ -30,6 +30,7 @@ fn with_docker0(hosts: &Hosts, n: u32, addresses: &[&str]) {
             let words: Vec<&str> = ["-n", &host].into_iter().chain(words.split(' ')).collect();
             ip(&words).expect("a device of ours");
         };
+
         run("link add docker0 type veth peer name unused");
         run(&format!(
             "addr add {}/16 dev docker0",
@@ -47,6 +48,7 @@ fn across(hosts: &Hosts, list: &str) -> Job {
         hosts.prefix()
     );
     let program = scenario!("heap_size.c");
+
     let job = Job::new("/bin/sh")
         .arg("-c")
         .arg(script)
@@ -63,6 +65,7 @@ fn across(hosts: &Hosts, list: &str) -> Job {
 fn at_ports(hosts: &Hosts, n: usize, (first, last): (u16, u16), least: u32) -> Job {
     let script = format!("exec ip netns exec {} \"$0\" \"$@\"", hosts.host(0));
     let program = scenario!("ports.c");
+
     let job = Job::new("/bin/sh")
         .arg("-c")
         .arg(script)
@@ -87,6 +90,7 @@ fn words_of_failure(outcome: &Outcome, words: &[&str]) {
 fn lists_select_interfaces() {
     let hosts = Hosts::new("l", 2);
     with_docker0(&hosts, 2, &["172.17.0.1", "172.17.0.1"]);
+
     for (list, is_docker_used) in [
         ("w", false),
         ("10.77.0.0/16", false),
@@ -98,11 +102,13 @@ fn lists_select_interfaces() {
     ] {
         let outcome = across(&hosts, list).env("SHMEM_DEBUG", "2").run();
         outcome.assert_ok(2);
+
         let listens = outcome
             .stderr
             .lines()
             .filter(|line| line.contains("listens on ["));
         let listens: Vec<&str> = listens.collect();
+
         assert_eq!(listens.len(), 2, "{outcome}");
         for line in listens {
             assert!(line.contains("10.77.0."), "{list}: {line}");
@@ -114,6 +120,7 @@ fn lists_select_interfaces() {
 fn lists_that_select_nothing_are_explained() {
     let hosts = Hosts::new("n", 2);
     let there = ["; there are lo (127.0.0.1", "), w (10.77.0."];
+
     for (list, words) in [
         ("10.78.0.0/16", "but no address here is in 10.78.0.0/16"),
         (
@@ -132,6 +139,7 @@ fn lists_that_select_nothing_are_explained() {
         );
         words_of_failure(&outcome, &there);
     }
+
     for (list, words) in [
         (
             "10.77.0.0/40",
@@ -153,6 +161,7 @@ fn lists_that_select_nothing_are_explained() {
 fn sockets_listen_at_the_ports_of_the_range() {
     let hosts = Hosts::new("r", 2);
     let range = (50000, 50099);
+
     for transport in transports() {
         for n in [1, 3] {
             let job = at_ports(&hosts, n, range, u32::from(n > 1) * n as u32);
@@ -164,10 +173,12 @@ fn sockets_listen_at_the_ports_of_the_range() {
 
 fn taken_ports_are_one_message() {
     let hosts = Hosts::new("t", 2);
+
     let job = at_ports(&hosts, 3, (50000, 50001), 0).env("SHMEM_TRANSPORT", "tcp");
     let outcome = job.env("SHMEM_TCP_PORTS", "50000-50001").run();
     let taken = "all ports of SHMEM_TCP_PORTS (50000-50001) are taken on 127.0.0.1: give a wider";
     words_of_failure(&outcome, &[taken]);
+
     let job = at_ports(&hosts, 2, (1, 1), 0).env("SHMEM_TRANSPORT", "tcp");
     let outcome = job.env("SHMEM_TCP_PORTS", "50000-").run();
     words_of_failure(
@@ -181,10 +192,12 @@ fn ucx_is_given_no_range_without_a_free_port() {
     if !has_library("libucp.so.0") {
         absent("UCX is not installed");
     }
+
     let hosts = Hosts::new("u", 1);
     // A PE takes three ports.
     let job = at_ports(&hosts, 2, (50000, 50005), 6).env("SHMEM_TRANSPORT", "ucx");
     job.env("SHMEM_TCP_PORTS", "50000-50005").run().assert_ok(2);
+
     let taken = " are taken: give a wider one, or end what listens there (`ss -tlnp`)";
     for (variable, range) in [
         ("SHMEM_TCP_PORTS", "50000-50001"),
@@ -201,6 +214,7 @@ fn libfabric_without_a_free_port_names_the_range() {
     if !has_library("libfabric.so.1") {
         absent("libfabric is not installed");
     }
+
     let hosts = Hosts::new("f", 1);
     // Each PE listens at an address of the host, of which there are two: at most four could.
     let job = at_ports(&hosts, 5, (50000, 50001), 0).env("SHMEM_TRANSPORT", "ofi");
@@ -228,14 +242,17 @@ fn by_id(host: &str, variables: &[(&str, &str)]) -> Outcome {
 
 fn a_meeting_listens_as_the_settings_say() {
     let hosts = Hosts::new("m", 2);
-    let (first, second) = (hosts.host(0), hosts.host(1));
+    let first = hosts.host(0);
+    let second = hosts.host(1);
     with_docker0(&hosts, 2, &["172.17.0.1", "172.17.0.2"]);
+
     let debug = ("SHMEM_DEBUG", "2");
     let across = [
         ("TEST_NETNS", second.as_str()),
         ("SHMEM_TRANSPORT", "tcp"),
         debug,
     ];
+
     for (list, ports, words) in [
         ("w", "50000", "at=[10.77.0.1:50000]"),
         ("^docker0,lo", "50000-50000", "at=[10.77.0.1:50000]"),
@@ -247,9 +264,11 @@ fn a_meeting_listens_as_the_settings_say() {
         outcome.assert_ok(4);
         assert!(outcome.stderr.contains(words), "{words}\n{outcome}");
     }
+
     // The address of docker0 does not answer from the other host.
     let outcome = by_id(&first, &across);
     outcome.assert_ok(4);
+
     let outcome = by_id(&first, &[("SHMEM_TCP_INTERFACE", "10.78.0.0/16")]);
     words_of_failure(
         &outcome,
@@ -264,6 +283,7 @@ fn a_machine_may_have_only_the_loopback_of_ipv6() {
     if ip(&["-n", &host, "addr", "del", "127.0.0.1/8", "dev", "lo"]).is_err() {
         testkit::absent("the loopback interface keeps its address");
     }
+
     // UCX 1.13 and libfabric 1.17 need an address of IPv4 for their sockets.
     at_ports(&hosts, 2, (1, 65535), 2)
         .env("SHMEM_TRANSPORT", "tcp")
@@ -281,9 +301,11 @@ fn a_machine_may_have_only_the_loopback_of_ipv6() {
 fn addresses_that_do_not_answer_are_passed_over_or_all_named() {
     let hosts = Hosts::new("d", 2);
     with_docker0(&hosts, 2, &["172.17.0.1", "172.17.0.2"]);
+
     // The interface of the PE's NIC is tried first.
     let job = || across(&hosts, "").env("SHMEM_NIC", "docker0,docker0");
     job().run().assert_ok(2);
+
     let second = hosts.host(1);
     ip(&["-n", &second, "route", "add", "blackhole", "10.77.0.1/32"]).expect("a route of ours");
     let outcome = job().run();
@@ -296,6 +318,7 @@ fn addresses_that_do_not_answer_are_passed_over_or_all_named() {
 fn sockets_that_do_not_reach_the_other_host_name_the_variable() {
     let hosts = Hosts::new("v", 2);
     with_docker0(&hosts, 2, &["172.17.0.1", "172.17.0.2"]);
+
     for transport in transports().filter(|transport| *transport != "tcp") {
         let job = across(&hosts, "docker0").env("SHMEM_TRANSPORT", transport);
         let job = job.env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm");

@@ -26,6 +26,7 @@ impl SshHosts {
         if !rustix::process::geteuid().is_root() {
             absent("hosts in namespaces need root");
         }
+
         let sshd = std::env::var_os("SSHD").map(PathBuf::from);
         let system = ["/usr/sbin/sshd", "/sbin/sshd"]
             .into_iter()
@@ -33,6 +34,7 @@ impl SshHosts {
         if !sshd.into_iter().chain(system).any(|file| file.exists()) {
             absent("there is no sshd");
         }
+
         let dir = std::env::temp_dir().join(format!("rm{}{test}", std::process::id()));
         let hosts = SshHosts { dir };
         let up = hosts.script(&["up"]);
@@ -41,6 +43,7 @@ impl SshHosts {
             "{}",
             String::from_utf8_lossy(&up.stderr)
         );
+
         hosts
     }
 
@@ -52,6 +55,7 @@ impl SshHosts {
             .arg(script)
             .arg(words[0])
             .arg(&self.dir);
+
         // A daemon must not keep the test's output open.
         let output = command.args(&words[1..]).stdin(Stdio::null());
         match words[0] {
@@ -70,9 +74,11 @@ impl SshHosts {
     /// Returns a job that oshrun starts on h1.
     fn job(&self, source: &Path, options: &[&str]) -> Job {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/scripts/hosts.sh");
-        let (script, dir) = (script.display().to_string(), self.dir.display().to_string());
+        let script = script.display().to_string();
+        let dir = self.dir.display().to_string();
         let oshrun = prefix().join("bin/oshrun").display().to_string();
         let agent = format!("ssh -F {dir}/ssh_config -T -x -o BatchMode=yes");
+
         Job::direct(source)
             .wrap([
                 script.as_str(),
@@ -92,12 +98,15 @@ impl SshHosts {
     fn processes(&self) -> Vec<(String, u32, String)> {
         let output = self.script(&["left"]);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
+
         let line = |line: &str| {
             let mut words = line.splitn(3, ' ');
-            let (host, pid) = (words.next()?.to_owned(), words.next()?.parse().ok()?);
+            let host = words.next()?.to_owned();
+            let pid = words.next()?.parse().ok()?;
             let command = words.next()?.trim().to_owned();
             (!command.is_empty() && !command.starts_with("sshd: ")).then_some((host, pid, command))
         };
+
         text.lines().filter_map(line).collect()
     }
 
@@ -108,6 +117,7 @@ impl SshHosts {
         let found = all
             .iter()
             .filter(|(at, _, command)| at == host && is(command));
+
         // A shell or `timeout` that has started it has a lower number.
         found
             .map(|(_, pid, _)| *pid)
@@ -149,6 +159,7 @@ impl SshHosts {
             "{trouble}: ended after {:.1} s",
             since.elapsed().as_secs_f64()
         );
+
         let messages: Vec<&str> = outcome.stderr.lines().collect();
         assert_eq!(messages.len(), 1, "{trouble}: {outcome}");
         assert!(
@@ -194,12 +205,14 @@ fn over_ssh_programs_run_on_four_hosts() {
             .run()
             .assert_ok(6);
     }
+
     hosts.assert_nothing_left();
 }
 
 fn over_ssh_what_dies_is_named_and_nothing_is_left() {
     let hosts = SshHosts::up("k");
     let is_pe = |command: &str| command.contains("endless") && !command.contains("oshrun");
+
     let running = hosts.endless(&[]);
     kill(hosts.find("h3", is_pe));
     hosts.assert_lost(
@@ -231,6 +244,7 @@ fn over_ssh_what_dies_is_named_and_nothing_is_left() {
 
 fn over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left() {
     let hosts = SshHosts::up("s");
+
     let running = hosts.endless(&[]);
     hosts.script(&["away", "3"]);
     hosts.assert_lost(running, "a host that is away", &["h3", "lost"]);
@@ -256,6 +270,7 @@ fn over_ssh_hosts_that_cannot_be_reached_are_named() {
     let fails = |options: &[&str], words: &[&str]| {
         hosts.job(&program, options).run().assert_fails(words);
     };
+
     fails(
         &["-H", "h1,h9"],
         &[
@@ -272,6 +287,7 @@ fn over_ssh_hosts_that_cannot_be_reached_are_named() {
         &["-H", "h2,h3", "/no/such/program"],
         &["cannot run /no/such/program"],
     );
+
     hosts.assert_nothing_left();
 }
 

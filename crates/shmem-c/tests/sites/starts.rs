@@ -38,6 +38,7 @@ fn fails(job: Job, words: &[&str]) {
         .lines()
         .find(|line| line.contains("shmem_init: "));
     let message = message.unwrap_or_else(|| panic!("no message\n{outcome}"));
+
     assert!(!outcome.status.success(), "{outcome}");
     for word in words {
         assert!(message.contains(word), "{word}\n{outcome}");
@@ -51,9 +52,11 @@ fn without_the_library_of_a_transport() {
         fs::write(dir.join(library), "").expect("a file");
         let dir = dir.to_str().expect("a plain path");
         let hidden = [("SHMEM_TRANSPORT", transport), ("LD_LIBRARY_PATH", dir)];
+
         let named = format!("SHMEM_TRANSPORT is {transport}, which cannot be used here");
         let remedy = "set SHMEM_TRANSPORT to another transport or to auto";
         fails(job(&hidden), &[&named, library, "install ", remedy]);
+
         job(&hidden[1..]).run().assert_ok(2);
     }
 }
@@ -63,21 +66,26 @@ fn with_a_provider_of_libfabric_that_refuses() {
     let ofi = ("SHMEM_TRANSPORT", "ofi");
     let udp = "udp: refuses FI_EP_RDM (reliable datagrams): with FI_EP_DGRAM it would do";
     let provider = |name| job(&[ofi, ("SHMEM_OFI_PROVIDER", name)]);
+
     fails(
         provider("udp"),
         &["SHMEM_OFI_PROVIDER=udp", udp, "--doctor"],
     );
+
     let none = "SHMEM_OFI_PROVIDER is nosuch, and there is no such provider: there are ";
     fails(provider("nosuch"), &[none, "tcp;ofi_rxm"]);
+
     fails(
         job(&[ofi, ("FI_PROVIDER", "nosuch")]),
         &["with FI_PROVIDER=nosuch"],
     );
+
     let over_tcp = provider("tcp;ofi_rxm").env("SHMEM_TCP_INTERFACE", "nosuch0");
     fails(
         over_tcp,
         &["its interface is ", ", but SHMEM_TCP_INTERFACE is nosuch0"],
     );
+
     let dir = strict_fabric::dir(tmpdir()).expect("it is built");
     let strict = provider("strict")
         .env("FI_PROVIDER_PATH", dir.display())
@@ -95,6 +103,7 @@ fn with_a_provider_of_libfabric_that_refuses() {
 
 fn with_a_variable_in_the_way_of_ucx() {
     needs_library(UCX);
+
     for (variable, value) in [
         ("UCX_TLS", "nosuch"),
         ("SHMEM_UCX_TLS", "nosuch"),
@@ -111,6 +120,7 @@ fn with_a_variable_in_the_way_of_ucx() {
 fn over_w(hosts: &Hosts) -> Job {
     let script = format!("exec ip netns exec {} \"$0\" \"$@\"", hosts.host(0));
     let program = scenario!("heap_size.c");
+
     let job = Job::new("/bin/sh")
         .arg("-c")
         .arg(script)
@@ -134,13 +144,16 @@ fn over_an_interface_without_a_usable_address() {
 
     let hosts = Hosts::new("i", 2);
     let host = hosts.host(0);
+
     ip(&["-n", &host, "addr", "flush", "dev", "w"]).expect("a device of ours");
     let none = "SHMEM_TCP_INTERFACE is w, but w has no address; there are lo (127.0.0.1";
     fails(over_w(&hosts), &[none]);
+
     let local = ["-n", &host, "addr", "add", "169.254.3.1/16", "dev", "w"];
     ip(&local).expect("a device of ours");
     let only = "SHMEM_TCP_INTERFACE is w, but w has only the link-local 169.254.3.1";
     fails(over_w(&hosts), &[only, ": give it another address"]);
+
     ip(&["-n", &host, "addr", "flush", "dev", "w"]).expect("a device of ours");
     ip(&["-n", &host, "link", "set", "w", "down"]).expect("a device of ours");
     let down = "SHMEM_TCP_INTERFACE is w, but w is down (`ip link set w up`)";
@@ -155,6 +168,7 @@ fn without_a_loopback_interface() {
     if !entered.is_ok_and(|output| output.status.success()) {
         absent("there are no network namespaces");
     }
+
     let tcp = [("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "tcp")];
     let words = [
         "no route leads there",
@@ -171,6 +185,7 @@ fn across(hosts: &Hosts) -> Job {
         hosts.prefix()
     );
     let program = scenario!("heap_size.c");
+
     let job = Job::new("/bin/sh")
         .arg("-c")
         .arg(script)
@@ -192,6 +207,7 @@ fn between_hosts_of_which_one_cannot_be_reached() {
     if let Err(why) = filtered("add") {
         absent(format!("this kernel has no rules by port: {why}"));
     }
+
     let silent = "nothing answers there: its host is down, or a firewall drops what is sent";
     fails(
         across(&hosts),
@@ -218,6 +234,7 @@ fn between_hosts_of_which_one_cannot_be_reached() {
         across(&hosts),
         &[down, "of this host's interfaces w is down", "PE 0", "PE 1"],
     );
+
     ip(&["-n", &first, "link", "set", "w", "down"]).expect("a device of ours");
     fails(
         across(&hosts),
@@ -229,6 +246,7 @@ fn on_a_host_that_does_not_answer() {
     if Command::new("ssh").arg("-V").output().is_err() {
         absent("ssh is not here");
     }
+
     let hosts = Hosts::new("s", 2);
     let host = hosts.host(0);
     let words = [
@@ -241,6 +259,7 @@ fn on_a_host_that_does_not_answer() {
         "w",
     ];
     ip(&[&["-n", &host][..], &words, &["nud", "permanent"]].concat()).expect("a device of ours");
+
     for (address, said) in [
         ("10.77.0.9", "Connection timed out"),
         ("10.77.0.7", "No route to host"),
@@ -251,6 +270,7 @@ fn on_a_host_that_does_not_answer() {
             .wrap(["ip", "netns", "exec", &host])
             .timeout(patient(SOON))
             .run();
+
         let start = format!("oshrun: cannot start the PEs of host {address}: ");
         let check = format!("check that ssh {address} true works");
         assert!(
@@ -280,6 +300,7 @@ fn with_too_few_descriptors() {
         "raise `ulimit -n`",
     ];
     of_pes.assert_fails(&words);
+
     let script = "ulimit -n 20; exec \"$@\"";
     let of_oshrun = job(&[])
         .wrap(["sh", "-c", script, "sh"])
@@ -305,6 +326,7 @@ fn with_a_full_dev_shm_jobs_run() {
     {
         absent("no file system can be mounted here");
     }
+
     let over = |transport| {
         job(&[("SHMEM_TRANSPORT", transport)])
             .wrap(words)
@@ -312,6 +334,7 @@ fn with_a_full_dev_shm_jobs_run() {
             .run()
             .assert_ok(2);
     };
+
     over("tcp");
     for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
         needs_library(library);
@@ -331,6 +354,7 @@ impl Group {
             "memory.max",
             "unified/memory.max",
         ];
+
         let made = files.iter().find_map(|file| {
             let (dir, file) = file.rsplit_once('/').unwrap_or(("", file));
             let group = Group(Path::new("/sys/fs/cgroup").join(dir).join(&name));
@@ -339,6 +363,7 @@ impl Group {
                 .is_ok()
                 .then_some(group)
         });
+
         made.unwrap_or_else(|| absent("no control group for memory can be made here"))
     }
 }
@@ -362,12 +387,14 @@ fn in_a_control_group_with_too_little_memory() {
             shmem_finalize();
         }
     ";
+
     let program = testkit::compile_text("touches.c", text, tmpdir(), &[]);
     let enter = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", group.0.display());
     let outcome = Job::new(program)
         .n(2)
         .wrap(["sh", "-c", &enter, "sh"])
         .run();
+
     assert_eq!(outcome.code(), 137, "{outcome}");
     let mut lines = outcome.stderr.lines();
     let warns = lines
@@ -386,6 +413,7 @@ fn in_a_control_group_with_too_little_memory() {
     ] {
         assert!(first.contains(word), "{word}\n{outcome}");
     }
+
     // A heap that is larger than the memory takes only what the program touches.
     let with_little = Job::new(scenario!("heap_size.c")).n(2).arg(1 << 20).arg(0);
     let job = with_little

@@ -39,6 +39,7 @@ fn a_pe_with_threads_among_pes_without() {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mixed-{n}"));
         // An earlier run may have left the file.
         let _ = std::fs::remove_file(&file);
+
         Job::new(scenario!("mixed_levels.c"))
             .n(n)
             .arg(file.display())
@@ -58,6 +59,7 @@ fn the_stress_draws_anew() {
             .map_or(0, |time| time.as_nanos() as u64)
     });
     println!("RUSHMEM_SEED={seed}");
+
     for (name, value) in SETTINGS {
         Job::new(program!("stress.c"))
             .n(4)
@@ -77,6 +79,7 @@ fn contexts_and_teams_that_come_and_go_leave_nothing() {
             .run()
             .assert_ok(2);
     }
+
     Job::new(scenario!("growth.c"))
         .n(4)
         .arg(10_000)
@@ -97,6 +100,7 @@ fn ten_thousand_contexts_and_teams_leave_nothing() {
             job.timeout(Duration::from_secs(900)).run().assert_ok(n);
         }
     }
+
     // transports.rs does this over libfabric, where fewer turns suffice.
     for n in [2, 4] {
         let job = Job::new(scenario!("growth.c"))
@@ -124,6 +128,7 @@ fn the_stress_under_thread_sanitizer() {
     if !probe.status.success() {
         testkit::absent("the C compiler has no ThreadSanitizer");
     }
+
     let dir = tempfile::tempdir().expect("a directory");
     let suppressions = dir.path().join("suppressions");
     fs::write(&suppressions, "called_from_lib:librushmem.so\n").expect("the file");
@@ -131,6 +136,7 @@ fn the_stress_under_thread_sanitizer() {
         "halt_on_error=1 exitcode=66 suppressions={}",
         suppressions.display()
     );
+
     let job = Job::new(program!("stress.c", "-fsanitize=thread"))
         .n(3)
         .env("TSAN_OPTIONS", &options);

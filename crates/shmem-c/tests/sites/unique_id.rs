@@ -46,10 +46,12 @@ fn over_every_transport() {
         ("ucx", "libucp.so.0"),
         ("ofi", "libfabric.so.1"),
     ];
+
     for (transport, library) in here {
         if !library.is_empty() && !has_library(library) {
             continue;
         }
+
         for (name, value) in [("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "1+2")] {
             let job = job(3, "ok")
                 .env(name, value)
@@ -83,18 +85,22 @@ fn of_processes_that_come_late_or_were_forked_or_come_back() {
 fn on_several_hosts() {
     let hosts = Hosts::new("u", 2);
     let first = hosts.host(0);
+
     let across = |n: usize, how: &str| {
         let job = job(n, how).wrap(["ip", "netns", "exec", first.as_str()]);
         job.env("TEST_NETNS", hosts.host(1))
             .env("SHMEM_TRANSPORT", "tcp")
     };
     let on_hosts = |how: &str| across(4, how);
+
     for n in [2, 64] {
         across(n, "ok").run().assert_ok(n);
     }
+
     for how in ["ok", "again", "late"] {
         on_hosts(how).run().assert_ok(4);
     }
+
     for how in ["dies-0", "dies-1", "dies-3"] {
         let outcome = on_hosts(how).timeout(patient(SOON)).run();
         assert!(!outcome.status.success(), "{outcome}");
@@ -109,6 +115,7 @@ fn on_several_hosts() {
 fn leaves_nothing_behind_after_kills_at_any_time() {
     let hosts = Hosts::new("z", 2);
     let first = hosts.host(0);
+
     for turn in 0..100 {
         // There is no PE 99, so only the kill ends the job.
         let job = job(2 + turn % 7, "dies-99").timeout(patient(SOON));
@@ -116,9 +123,11 @@ fn leaves_nothing_behind_after_kills_at_any_time() {
             .wrap(["ip", "netns", "exec", first.as_str()])
             .env("SHMEM_JOIN_LIMIT", "2s");
         let running = job.env("TEST_NETNS", hosts.host(1)).start();
+
         sleep(Duration::from_millis(turn as u64 * 61 % 400));
         let processes = running.processes();
         testkit::kill(processes[turn * 7 % processes.len()].pid);
+
         let outcome = running.finish();
         assert!(!outcome.status.success(), "{outcome}");
     }
@@ -149,6 +158,7 @@ fn ends_as_a_whole() {
     ] {
         fails(4, how).assert_fails(words);
     }
+
     for how in ["global-0", "global-2"] {
         let outcome = fails(4, how);
         assert_eq!(
@@ -175,6 +185,7 @@ fn says_who_is_wrong_or_missing() {
     ] {
         fails(4, how).assert_fails(words);
     }
+
     for (how, words) in [
         // A process that joins after the mistake reports the same.
         ("second", "two processes are PE 0: pid "),
@@ -191,18 +202,21 @@ fn says_who_is_wrong_or_missing() {
         let outcome = fails(2, how);
         assert!(outcome.stderr.contains(words), "{how}\n{outcome}");
     }
+
     assert_eq!(fails(1, "level").code(), 91);
 }
 
 fn under_oshrun_it_is_the_job_of_oshrun() {
     let ranks = "exec env TEST_ID=$(cat \"$0.id\") \"$0\" $SHMEM_LOCAL_ID $1 ok";
     let program = by_id();
+
     // The id is not used, since oshrun has formed the job.
     std::fs::write(
         format!("{}.id", program.display()),
         "rushmem1-AAAAAAAAAAAAAAAAAAAAAAR_AAABE4g",
     )
     .expect("a file");
+
     let job = |n: usize| {
         Job::new("sh")
             .n(2)
@@ -211,7 +225,9 @@ fn under_oshrun_it_is_the_job_of_oshrun() {
             .arg(program.display())
             .arg(n)
     };
+
     job(2).run().assert_ok(2);
+
     let outcome = job(3).timeout(patient(SOON)).run();
     assert!(
         outcome
@@ -261,12 +277,14 @@ fn by_the_variables_of_schedulers() {
             .env("SHMEM_DEBUG", "2")
             .run();
         outcome.assert_ok(3);
+
         let shared = outcome
             .stderr
             .matches("static_data=\"like the heap\"")
             .count();
         assert_eq!(shared, 3, "{variables}\n{outcome}");
     }
+
     for n in [2, 64] {
         let job = by_variables(&hosts, n, "SHMEM_RANK=$r").env("SHMEM_SIZE", n);
         job.env("SHMEM_SYMMETRIC_SIZE", "16m").run().assert_ok(n);
@@ -281,6 +299,7 @@ fn variables_that_are_wrong_are_named() {
         assert!(!outcome.status.success(), "{outcome}");
         outcome
     };
+
     for (variables, words) in [
         (
             "SHMEM_RANK=$r",
@@ -313,6 +332,7 @@ fn variables_that_are_wrong_are_named() {
             "{variables}: {words}\n{outcome}"
         );
     }
+
     let alone = Job::direct(program!("statics.c"))
         .env("SHMEM_RANK", 1)
         .run();
@@ -327,11 +347,11 @@ fn who_waits_for_a_late_pe_0_says_so_once() {
     const SCRIPT: &str = "log=$1; for r in 1 2; do SHMEM_RANK=$r \"$0\" 2>>\"$log\" & done; \
         until grep -q 'has waited' \"$log\"; do sleep 0.1; done; \
         SHMEM_RANK=0 \"$0\"; s=$?; wait; cat \"$log\" >&2; exit $s";
-    let (hosts, dir) = (
-        Hosts::new("x", 1),
-        tempfile::tempdir().expect("a directory"),
-    );
+
+    let hosts = Hosts::new("x", 1);
+    let dir = tempfile::tempdir().expect("a directory");
     let host = hosts.host(0);
+
     let job = Job::direct(program!("statics.c"));
     let job = job.wrap(["ip", "netns", "exec", host.as_str(), "sh", "-c", SCRIPT]);
     let job = job
@@ -342,6 +362,7 @@ fn who_waits_for_a_late_pe_0_says_so_once() {
         .env("SHMEM_SIZE", 3);
     let outcome = job.env("SHMEM_JOIN_LIMIT", "6s").run();
     outcome.assert_ok(3);
+
     let words = " has waited 3 s for PE 0 to serve the job at SHMEM_JOB=10.77.0.1:5000 (10.77.0.1:5000: \
                  nobody listens there), and tries again until SHMEM_JOIN_LIMIT (6 s)\n";
     let said = &outcome.stderr;
@@ -375,6 +396,7 @@ fn from_python() {
     if Command::new("python3").arg("--version").output().is_err() {
         absent("there is no python3");
     }
+
     let library = prefix().join("lib/librushmem.so");
     let job = Job::direct("python3")
         .arg("-c")

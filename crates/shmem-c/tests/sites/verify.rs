@@ -24,6 +24,7 @@ fn installed() -> PathBuf {
 pub fn is_right(job: Job, path: &str) {
     let dir = tempfile::tempdir().expect("a directory");
     let record = dir.path().join("record.json");
+
     let job = job.timeout(LIMIT).arg("--quick").arg("--limit").arg(500);
     let outcome = job.arg("-o").arg(record.display()).run();
     assert!(outcome.status.success(), "{outcome}");
@@ -33,6 +34,7 @@ pub fn is_right(job: Job, path: &str) {
             .contains("Everything that was verified is right.\n"),
         "{outcome}"
     );
+
     let text = fs::read_to_string(&record).expect("a record");
     let record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let transport = record["transport"].as_str().expect("a path");
@@ -96,6 +98,7 @@ fn a_fence_that_does_nothing_is_found_over_a_strict_fabric() {
         .arg(installed().display());
     let job = job.arg("--only").arg("order").arg("--limit").arg(60);
     let outcome: Outcome = strict(job).timeout(LIMIT).run();
+
     assert!(!outcome.status.success(), "{outcome}");
     let is_wrong = |line: &str| line.starts_with("order") && line.contains(" wrong ");
     assert!(
@@ -111,11 +114,13 @@ fn as_a_static_program() {
     let rows = list
         .lines()
         .filter_map(|line| line.strip_prefix("PROGRAM("));
+
     let oshcc = || {
         let mut oshcc = Command::new(prefix().join("bin/oshcc"));
         oshcc.args(["-w", "-DSHMEM_VERIFY", "-DVERSION=\"static\""]);
         oshcc
     };
+
     let program = Path::new(TMP).join("shmem-verify-static");
     let mut link = oshcc();
     link.args(["-static", "-o"]).arg(&program);
@@ -124,9 +129,11 @@ fn as_a_static_program() {
     link.args(["verify.c", "performance.c"].map(|file| sources.join("verify").join(file)));
     let files = ["alone.c", "buffers.c", "collective.c", "round_trip.c"];
     link.args(files.map(|file| loops.join(file)));
+
     for row in rows {
         let name = row.split(',').nth(1).expect("a name").trim();
         let object = Path::new(TMP).join(format!("verify-{name}.o"));
+
         let mut compile = oshcc();
         compile.args(["-c", &format!("-Dmain=verify_{name}"), "-o"]);
         compile.arg(&object);
@@ -134,6 +141,7 @@ fn as_a_static_program() {
         assert!(compile.status().expect("oshcc").success(), "{name}");
         link.arg(object);
     }
+
     link.arg("-lm");
     assert!(link.status().expect("oshcc").success());
 

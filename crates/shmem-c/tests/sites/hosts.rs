@@ -57,7 +57,9 @@ fn a_link_that_loses_packets_slows_a_job_and_no_more() {
     }
 
     job(&hosts, &program!("rma.c"), 2).run().assert_ok(2);
-    job(&hosts, &program!("collectives_team.c"), 2).run().assert_ok(2);
+    job(&hosts, &program!("collectives_team.c"), 2)
+        .run()
+        .assert_ok(2);
 }
 
 fn a_partition_ends_the_job_with_a_message() {

@@ -122,7 +122,10 @@ fn an_ordinary_user_starts_512_pes() {
 /// A fabric pins registered memory. Besides the user's memory, a PE registers at most 1 MiB and 200
 /// bytes for each PE of the job, also with 1,000 teams.
 fn the_library_registers_little_memory_of_its_own() {
-    for (program, n) in [(scenario!("teams_thousand.c"), 3), (scenario!("grid.c"), 48)] {
+    for (program, n) in [
+        (scenario!("teams_thousand.c"), 3),
+        (scenario!("grid.c"), 48),
+    ] {
         let job = Job::new(program)
             .n(n)
             .env("SHMEM_ONNODE", "off")

@@ -594,6 +594,7 @@ fn with_a_debugger_that_takes_too_long() {
     let gdb = dir.join("gdb");
     let script = "#!/bin/sh\nwhile [ \"$1\" != -p ]; do shift; done\n\
                   trap 'kill -INT $2; exit' HUP INT TERM\nsleep 300 &\nwait\n";
+
     create_dir_all(&dir).expect("a directory");
     write(&gdb, script).expect("a file");
     set_permissions(&gdb, PermissionsExt::from_mode(0o755)).expect("it is ours");

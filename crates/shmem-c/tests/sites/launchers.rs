@@ -282,6 +282,7 @@ fn ends_with_its_manager(launcher: &Launcher) {
         let start = Instant::now();
         let within = testkit::patient(Duration::from_secs(15));
         let runs = |pe: &i32| status_of(*pe).is_some_and(|(state, _)| state != 'Z');
+
         while pes.iter().any(runs) {
             assert!(
                 start.elapsed() < within,
@@ -569,6 +570,7 @@ mod hydra {
         runs_beside_mpi(&launcher, &mpi_program("mpich"));
         warns_under_oshrun(&mpi_program("mpich"));
         sees_a_loaded_mpi(&mpi_program("mpich"), |program, n| launcher.job(program, n));
+
         runs_its_page("mpicc.mpich", "mpiexec.hydra");
         prints_what_openshmem_prints("mpicc.mpich", "mpiexec.hydra");
     }

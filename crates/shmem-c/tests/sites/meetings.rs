@@ -177,6 +177,7 @@ fn relay(listener: &TcpListener, copy: &Arc<Mutex<Vec<u8>>>, deed: Deeds) {
         for (from, to, is_of_pe_0) in [(here, there, false), (there_again, here_again, true)] {
             let copy = copy.clone();
             let deed = deed.clone();
+
             thread::spawn(move || {
                 // The processes may have ended.
                 let _ = pass(&from, &to, &copy, |number| {
@@ -390,6 +391,7 @@ fn a_mistaken_number_of_pes_takes_no_memory() {
     let hosts = Hosts::new("e", 1);
     let job = script(&hosts, ALONE, &program!("statics.c")).env("SHMEM_JOIN_LIMIT", "1s");
     let outcome = job.run();
+
     assert!(!outcome.status.success(), "{outcome}");
     let words = "PEs 1-10000 and 4294957294 more have not joined within 1 s";
     assert!(outcome.stderr.contains(words), "{outcome}");

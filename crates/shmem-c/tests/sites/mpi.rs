@@ -133,6 +133,7 @@ pub fn prints_what_openshmem_prints(compiler: &str, launcher: &str) {
         page.write("program.c", program);
         let build_and_run = format!("{compiler} program.c -o program && {launcher} -n 4 ./program");
         let output = page.shell(&build_and_run);
+
         let printed = String::from_utf8_lossy(&output.stdout);
         assert_eq!(printed.trim(), prints.trim());
     }

@@ -137,6 +137,7 @@ fn the_library_registers_little_memory_of_its_own() {
             .stderr
             .lines()
             .filter(|line| line.contains("registers memory"));
+
         let field = |line: &str, name: &str| {
             let found = line
                 .split([' ', ','])

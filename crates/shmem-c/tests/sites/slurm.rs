@@ -70,10 +70,12 @@ fn over_each_of_its_protocols() {
         let turns = slurm.launcher(&[protocol, "-N4", "--overcommit", "-m", "cyclic"]);
 
         runs_programs(&one);
+
         four.job(program!("rma.c"), 4).run().assert_ok(4);
         four.job(program!("split_2d.c"), 6).run().assert_ok(6);
         four.job(program!("init_finalize.c"), 4).run().assert_ok(4);
         turns.job(program!("rma.c"), 6).run().assert_ok(6);
+
         ends_with_its_pes(&one);
         warns_of_pes_without_finalize(&one);
         warns_of_pes_without_finalize(&four);

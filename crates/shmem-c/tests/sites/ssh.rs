@@ -166,6 +166,7 @@ impl SshHosts {
             words.iter().all(|word| messages[0].contains(word)),
             "{trouble}: {outcome}"
         );
+
         assert!(since.elapsed() < patient(WITHIN), "{trouble}: {outcome}");
         self.assert_nothing_left();
     }
@@ -236,6 +237,7 @@ fn over_ssh_what_dies_is_named_and_nothing_is_left() {
     let since = Instant::now();
     running.finish();
     hosts.assert_nothing_left();
+
     println!(
         "a killed oshrun: nothing left after {:.1} s",
         since.elapsed().as_secs_f64()

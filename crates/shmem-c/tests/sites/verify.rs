@@ -124,6 +124,7 @@ fn as_a_static_program() {
     let program = Path::new(TMP).join("shmem-verify-static");
     let mut link = oshcc();
     link.args(["-static", "-o"]).arg(&program);
+
     let loops = sources.join("../../benches/shmem-perf/c");
     link.arg("-I").arg(&loops);
     link.args(["verify.c", "performance.c"].map(|file| sources.join("verify").join(file)));

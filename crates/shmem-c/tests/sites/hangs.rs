@@ -314,7 +314,6 @@ const VERDICTS: &[&str] = &["Deadlock", "Mismatch", "No PE is left", " ended"];
 /// this and doubles, since gdb stops PEs that are not in the library.
 const PAUSE: Duration = Duration::from_millis(1500);
 
-/// The variables of a network.
 type NetworkVariables = [(&'static str, &'static str)];
 
 const CHECKED: (&str, &str) = ("SHMEM_CHECK", "1");

@@ -657,6 +657,7 @@ mod mpirun {
         ends_with_its_pes(&launcher);
         warns_of_pes_without_finalize(&launcher);
         joins_messages_before_init(&launcher);
+
         exits_as_a_whole(&launcher, 7);
         assert_eq!(launcher.death("global_exit0").code(), 0);
     }

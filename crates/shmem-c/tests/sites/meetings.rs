@@ -374,6 +374,7 @@ fn more_pes_than_descriptors_meet() {
 fn too_few_descriptors_are_named() {
     let job = limited("-n 32", &scenario!("by_id.c"));
     let outcome = job.arg(75).arg("driver").run();
+
     assert!(!outcome.status.success(), "{outcome}");
     let words = "may have 32 files open, but needs one for each of the 75 PEs";
     assert!(outcome.stderr.contains(words), "{outcome}");

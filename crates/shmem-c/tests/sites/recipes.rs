@@ -52,6 +52,7 @@ fn assert_prints(output: &Output, expected: impl Iterator<Item = String>) {
     let text = String::from_utf8_lossy(&output.stdout);
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
+
     assert_eq!(
         lines,
         expected.collect::<Vec<_>>(),

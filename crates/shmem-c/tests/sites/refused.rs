@@ -33,6 +33,7 @@ fn refusing(call: &str, error: &str, when: u32) -> Vec<String> {
         "-e",
         &inject,
     ];
+
     words.map(str::to_owned).to_vec()
 }
 

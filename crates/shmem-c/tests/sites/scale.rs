@@ -35,6 +35,7 @@ fn box_of([xdim, ydim, zdim]: [usize; 3]) -> BTreeSet<String> {
 
 fn assert_prints_box(outcome: &Outcome, dimensions: [usize; 3]) {
     let expected = box_of(dimensions);
+
     assert!(outcome.status.success(), "{outcome}");
     assert_eq!(outcome.lines().count(), expected.len(), "{outcome}");
     assert_eq!(

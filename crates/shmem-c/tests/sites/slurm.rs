@@ -114,7 +114,7 @@ fn over_each_of_its_protocols() {
     );
 }
 
-/// Checks that oshrun starts its daemons by srun on the nodes of an allocation.
+/// oshrun starts its daemons by srun on the nodes of the allocation.
 fn oshrun_in_an_allocation(slurm: &Slurm) {
     let salloc = slurm.dir.join("salloc").display().to_string();
     let oshrun = prefix().join("bin/oshrun").display().to_string();

@@ -37,12 +37,14 @@ impl Address {
 pub(crate) fn own_addresses(open: &Open) -> Result<(Option<Selection>, Vec<IpAddr>), Error> {
     let list = open.host.variable(INTERFACES).unwrap_or_default();
     let selection = Selection::parse(&list).map_err(Error::Unavailable)?;
+
     let near = open.host.nic().and_then(|nic| nic.interface);
     let need = if open.one_machine {
         Need::ThisMachine
     } else {
         Need::Others
     };
+
     let mut own = rushmem_system::interfaces::addresses(need, selection.as_ref(), near.as_deref())
         .map_err(Error::Unavailable)?;
     own.truncate(MAX_ADDRESSES);
@@ -56,6 +58,7 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
         Ok(own) => own,
         Err(why) => return vec![Diagnosis::new("tcp", Verdict::Refused, why.to_string())],
     };
+
     let rank = |ip| {
         used.iter()
             .position(|used| *used == ip)
@@ -63,6 +66,7 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
     };
     let mut all = get_if_addrs().unwrap_or_default();
     all.sort_by_key(|interface| rank(interface.ip()));
+
     let diagnose = |interface: &Interface| {
         let ip = interface.ip();
         let (verdict, why) = if used.contains(&ip) {
@@ -87,8 +91,10 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
         } else {
             (Verdict::Unused, "others go first")
         };
+
         Diagnosis::new(interface.name.clone(), verdict, format!("{ip}, {why}"))
     };
+
     all.iter().map(diagnose).collect()
 }
 
@@ -100,6 +106,7 @@ pub(crate) fn by_route(peer: &[SocketAddr]) -> Vec<SocketAddr> {
     if let [only] = peer {
         return vec![*only];
     }
+
     let own = get_if_addrs().unwrap_or_default();
     let reachable = peer.iter().copied().filter(|address| routed(*address));
     in_order(&own, reachable.collect())
@@ -203,6 +210,7 @@ mod tests {
     fn addresses_without_a_route_are_left_out_and_near_ones_come_first() {
         let near = SocketAddr::from(([127, 0, 0, 1], 9));
         let nowhere = SocketAddr::from(([255, 255, 255, 255], 9));
+
         let order = by_route(&[nowhere, near]);
         assert_eq!(order.first(), Some(&near), "{order:?}");
     }

@@ -70,6 +70,7 @@ impl Answers {
         } else {
             AnswerDest::Private(dest)
         };
+
         self.ledger.expect(expected, to)
     }
 
@@ -84,6 +85,7 @@ impl Answers {
             None if request.position.asks => AnswerDest::Origin,
             None => return self.ledger.issue(),
         };
+
         self.ledger.expect(ExpectedReply::Message, to)
     }
 
@@ -136,6 +138,7 @@ impl Answers {
                     }
                     _ => return Err(Violation::Unrequested),
                 }
+
                 if done + bytes.len() < nbytes as usize {
                     return Ok(());
                 }
@@ -150,6 +153,7 @@ impl Answers {
             }
             ReplyFrame::Ack { .. } => {}
         }
+
         self.complete(reply)
     }
 }
@@ -159,10 +163,12 @@ fn take_reply(receiving: &ReceivingPe, pe: Pe, body: &[u8]) -> Result<(), Violat
     let (head, follow) = body
         .split_at_checked(REPLY)
         .ok_or(Violation::Unknown("reply"))?;
+
     let reply = Reply::decode(head).map_err(|_| Violation::Unknown("reply"))?;
     if reply.pe != pe {
         return Err(Violation::Unrequested);
     }
+
     receiving
         .replies
         .deliver(&receiving.local.acks, reply, follow)

@@ -66,6 +66,7 @@ fn refusal(mut round: Vec<(SocketAddr, ConnectFailure)>, all: &[SocketAddr]) -> 
         .map(|at| (*at, without_route()))
         .collect();
     round.extend(untried);
+
     let mut answers: Vec<(String, String)> = Vec::new();
     for (at, failure) in &round {
         match failure {
@@ -80,6 +81,7 @@ fn refusal(mut round: Vec<(SocketAddr, ConnectFailure)>, all: &[SocketAddr]) -> 
             None => answers.push((at.to_string(), answer)),
         }
     }
+
     let answers = answers
         .into_iter()
         .map(|(addresses, answer)| format!("{addresses}: {answer}"));
@@ -149,6 +151,7 @@ pub(crate) fn connect(
     } else {
         ATTEMPT
     };
+
     let mut attempts = Attempts::new(Instant::now());
     loop {
         let (mut silent, mut hung_up) = (false, false);
@@ -177,14 +180,17 @@ pub(crate) fn connect(
                 }
             }
         }
+
         if may_stop() {
             return Ok(None);
         }
+
         if silent {
             // A stopped PE may be continued at any time, so there is no deadline.
             limit = LONGEST_ATTEMPT.min(limit * 2);
             continue;
         }
+
         // A PE that hangs up exists. It may lack descriptors, and reports that itself if this
         // lasts.
         let longest = if hung_up {
@@ -192,6 +198,7 @@ pub(crate) fn connect(
         } else {
             tuning.refusal_limit
         };
+
         let now = Instant::now();
         if !attempts.record_refusal(now, longest) {
             return Err(match refusal(round, &address.sockets) {
@@ -205,6 +212,7 @@ pub(crate) fn connect(
                 own => own,
             });
         }
+
         limit = limit.max(ATTEMPT);
         std::thread::sleep(attempts.next() - now);
     }
@@ -221,18 +229,22 @@ fn attempt(
     let stream = TcpStream::connect_timeout(&socket, limit)?;
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(limit))?;
+
     let mut reads = TimedReads::new(&stream, limit);
     let connector = Connector::new(HANDSHAKE, secret, me.0, target.0, nonce()?);
     let mut connector = connector.bound_to(socket);
+
     let mut greeting = [0; GREETING];
     reads.read_exact(&mut greeting).map_err(or_silent)?;
     let claim: [u8; CLAIM] = connector.claim(&greeting)?;
     (&stream).write_all(&claim)?;
+
     let mut answer = [0; ANSWER];
     reads.read_exact(&mut answer).map_err(or_silent)?;
     if connector.check(&answer)? == Answer::Deferral {
         return Ok(None);
     }
+
     prepare(&stream, tuning)?;
     Ok(Some(stream))
 }
@@ -272,6 +284,7 @@ mod tests {
                     stream.peek(&mut [0; CLAIM]).expect("a claim");
                 }
             });
+
             let tried = attempt(
                 &Secret::from([7; 32]),
                 Pe(1),
@@ -317,6 +330,7 @@ mod tests {
             };
             why
         };
+
         let why = refused(&tuning(1, 30), &|| false);
         for words in [
             "refused",
@@ -326,10 +340,12 @@ mod tests {
         ] {
             assert!(why.contains(words), "{words}: {why}");
         }
+
         let elsewhere = SocketAddr::from(([127, 0, 0, 2], address.sockets[0].port()));
         let several = Address {
             sockets: vec![address.sockets[0], elsewhere],
         };
+
         let tried = connect(
             &Secret::from([7; 32]),
             Pe(1),
@@ -349,6 +365,7 @@ mod tests {
             "{why}"
         );
         assert_eq!(why.matches("refused").count(), 1, "{why}");
+
         let rounds = Cell::new(0);
         let stops_late = || rounds.replace(rounds.get() + 1) == 10;
         let late = connect(
@@ -368,10 +385,12 @@ mod tests {
         let (mut stream, _) = listener.accept().expect("a connection");
         let mut acceptor = Acceptor::new(HANDSHAKE, &Secret::from([7; 32]), 0, [1; 32])
             .bound_to(listener.local_addr().expect("bound"));
+
         stream.write_all(&acceptor.greeting()).expect("room for it");
         let mut claim = [0; CLAIM];
         stream.read_exact(&mut claim).expect("a claim");
         assert_eq!(acceptor.check(&claim).expect("the secret of the job"), 1);
+
         stream
             .write_all(&acceptor.answer(Answer::Welcome))
             .expect("room for it");

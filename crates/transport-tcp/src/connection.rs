@@ -185,6 +185,7 @@ impl Connection {
         if sends_now {
             self.flush()?;
         }
+
         let mut queued = self.queued(number);
         if queued.is_unsent && !is_copied {
             queued.reads_until = Some(self.requests.appended());
@@ -321,6 +322,7 @@ impl Connection {
             } else {
                 UpTo::Everything
             };
+
             match next.flush(&self.socket, up_to) {
                 Ok(true) => {}
                 Ok(false) => {
@@ -359,6 +361,7 @@ impl Connection {
                 Received::MoreToCome => has_arrived = true,
             }
         }
+
         self.has_received |= has_arrived;
         let rest = self
             .reader
@@ -404,6 +407,7 @@ impl Connection {
             Some((_, done)) if whole.nbytes > 0 => whole.skip(done),
             _ => LocalBuf::EMPTY,
         };
+
         let received = if direct.nbytes == 0 {
             sys::receive_own(&self.socket, buffer)
         } else {
@@ -413,6 +417,7 @@ impl Connection {
             // is answered.
             unsafe { sys::receive(&self.socket, direct, buffer) }
         };
+
         let nbytes = match received {
             Ok(0) if self.has_said_bye => return Err(ConnectionEnd::Bye),
             Ok(0) => {
@@ -428,6 +433,7 @@ impl Connection {
             Err(_) if self.has_said_bye => return Err(ConnectionEnd::Bye),
             Err(e) => return Err(end(&e)),
         };
+
         let to_place = nbytes.min(direct.nbytes);
         if let Some((head, _)) = body
             && to_place > 0
@@ -440,8 +446,10 @@ impl Connection {
                 Frame::Reply(_) => {}
             }
         }
+
         // SAFETY: the kernel has written the range first, then this many bytes of the buffer.
         let bytes = unsafe { from_raw_parts(buffer.as_ptr().cast(), nbytes - to_place) };
+
         let answers_all = self.target.replies.is_empty();
         let (answers, target, bye) = (&mut self.answers, &mut self.target, &mut self.has_said_bye);
         let from = (receiving, self.peer);
@@ -455,12 +463,15 @@ impl Connection {
                 }
                 Frame::Request(request) => target.take(&receiving.local, request, done, bytes),
             })?;
+
         if answers_all && self.target.replies.unsent() >= LONG {
             self.replies_turn = false;
         } else if !self.target.replies.is_empty() {
             self.flush()?;
         }
+
         self.target.check_waiting()?;
+
         let is_all = nbytes < direct.nbytes + buffer.len() && self.reader.body().is_none();
         Ok(if is_all {
             Received::All

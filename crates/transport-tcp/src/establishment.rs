@@ -29,6 +29,7 @@ impl Establishment {
         let should = !self.is_reserved()
             && !self.is_connecting
             && self.deferred_until.is_none_or(|until| now >= until);
+
         self.is_connecting |= should;
         should
     }
@@ -44,6 +45,7 @@ impl Establishment {
         if self.is_connecting && me < peer {
             return Answer::Deferral;
         }
+
         self.is_reserved = true;
         Answer::Welcome
     }

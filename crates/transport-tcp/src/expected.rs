@@ -34,10 +34,12 @@ impl Expected {
         } else {
             0
         };
+
         // Predicts the peer that sent next after `pe` the last time, if the ring still has that.
         let before = (0..REMEMBERED - 1)
             .map(|back| (self.last + REMEMBERED - back) % REMEMBERED)
             .find(|&at| self.peers[at] == Some(pe));
+
         self.last = (self.last + 1) % REMEMBERED;
         self.peers[self.last] = Some(pe);
         self.next = before.and_then(|at| self.peers[(at + 1) % REMEMBERED]);

@@ -44,11 +44,13 @@ fn requests(input: &[u8]) -> bool {
     let Some((cuts, stream)) = input.split_first_chunk::<CUTS>() else {
         return false;
     };
+
     let cut = target(cuts, stream);
     assert!(
         cut == target(&[u8::MAX; CUTS], stream),
         "a cut changed what was done"
     );
+
     cut.0.is_ok()
 }
 
@@ -56,6 +58,7 @@ fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>)
     let mut memory = vec![0u64; GUARD + WORDS + GUARD];
     let local = ReceivingPe::for_tests().local;
     let base = memory.as_mut_ptr().wrapping_add(GUARD).cast();
+
     // SAFETY: the vector outlives the segments, and nothing else uses it meanwhile.
     unsafe {
         local.segments.register(
@@ -68,11 +71,13 @@ fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>)
         )
     }
     .expect("the first");
+
     let mut served = Target::new(Pe(1));
     let fed = feed(cuts, stream, |Piece { head, done, bytes }| match head {
         Frame::Request(RequestFrame::Bye) | Frame::Reply(_) => Ok(()),
         Frame::Request(request) => served.take(&local, request, done, bytes),
     });
+
     drop((served, local));
     let guards = memory[..GUARD].iter().chain(&memory[GUARD + WORDS..]);
     assert!(
@@ -91,6 +96,7 @@ fn replies(input: &[u8]) -> bool {
     let Some((requested, stream)) = input.split_first_chunk::<REQUESTED>() else {
         return false;
     };
+
     let mut ledger = Ledger::new();
     for &byte in requested {
         let nbytes = usize::from(byte) * 8;
@@ -101,6 +107,7 @@ fn replies(input: &[u8]) -> bool {
             _ => ledger.issue(),
         };
     }
+
     let mut answered = 0;
     // A piece that is refused ends a connection.
     let fed = feed(cuts, stream, |Piece { head, done, bytes }| {
@@ -124,9 +131,11 @@ fn replies(input: &[u8]) -> bool {
             ReplyFrame::Message { .. } => ledger.message()?,
             ReplyFrame::Ack { .. } => {}
         }
+
         if is_whole && !matches!(reply, ReplyFrame::Data { .. }) {
             ledger.complete(reply)?;
         }
+
         answered += before - ledger.n_unanswered();
         assert!(ledger.acked() <= REQUESTED as u64 && answered <= REQUESTED);
         Ok(())
@@ -152,6 +161,7 @@ fn feed(
         } else {
             1 + usize::from(cut)
         };
+
         let (now, later) = rest.split_at(length.min(rest.len()));
         reader.feed(now, &mut take)?;
         rest = later;
@@ -162,6 +172,7 @@ fn feed(
 /// Checks that forged messages of a handshake are refused, and that addresses decode as encoded.
 fn unauthenticated(input: &[u8]) {
     let (secret, nonce) = (Secret::from([1; 32]), [2; 32]);
+
     if let Some(claim) = input.first_chunk::<CLAIM>() {
         assert!(
             Acceptor::new(HANDSHAKE, &secret, 0, nonce)
@@ -170,6 +181,7 @@ fn unauthenticated(input: &[u8]) {
             "a forged claim"
         );
     }
+
     if let Some((greeting, rest)) = input.split_first_chunk::<GREETING>() {
         let mut connector = Connector::new(HANDSHAKE, &secret, 1, 0, nonce);
         if connector.claim(greeting).is_ok()
@@ -178,6 +190,7 @@ fn unauthenticated(input: &[u8]) {
             assert!(connector.check(welcome).is_err(), "a forged welcome");
         }
     }
+
     if let Ok(address) = Address::decode(input) {
         assert!(address.sockets.len() <= MAX_ADDRESSES);
         let again = Address::decode(&address.encode()).expect("what was encoded");

@@ -42,6 +42,7 @@ impl LowWater {
         } else {
             self.0
         };
+
         rest.min(most).max(1)
     }
 }
@@ -53,6 +54,7 @@ mod tests {
     #[test]
     fn no_more_is_awaited_than_comes() {
         let (low, high) = (LowWater(1), LowWater(AT_ONCE));
+
         assert_eq!(low.next(AT_ONCE, true), AT_ONCE);
         assert_eq!(
             low.next(AT_ONCE - 1, true),
@@ -64,6 +66,7 @@ mod tests {
             1,
             "a thread that polls asks by itself"
         );
+
         for sleeps in [false, true] {
             assert_eq!(high.next(10 * AT_ONCE, sleeps), AT_ONCE);
             assert_eq!(high.next(100, sleeps), 100, "the end of a body");

@@ -27,10 +27,12 @@ impl SharedState {
         if self.send_held_back() {
             state.request_flush();
         }
+
         let worked = try_lock(&self.service).is_some_and(|mut service| service.poll(self));
         if worked && !state.oversubscribed() {
             state.add_polls(POLLS_PER_MESSAGE);
         }
+
         self.local().loss.check().map(|()| worked)
     }
 }

@@ -122,22 +122,26 @@ impl WholeWords {
             let (word, after) = bytes.split_at(bytes.len().min(WORD - offset));
             self.hold(offset, word);
             (rest, bytes) = (rest.skip(word.len()), after);
+
             let is_whole = offset + word.len() == WORD;
             if !is_whole && !is_last {
                 return;
             }
+
             let n_held = std::mem::take(&mut self.n_held);
             let from = &self.held[offset + word.len() - n_held..][..n_held];
             let to = rest.base.wrapping_sub(n_held);
             // SAFETY: the bytes before `rest`, valid by contract; a slice is valid for reads.
             unsafe { mem::copy_bytes::<VolatileLoads>(to, from.as_ptr(), n_held) };
         }
+
         let end = rest.base.addr().wrapping_add(bytes.len());
         let cut = if is_last {
             0
         } else {
             bytes.len().min(end % WORD)
         };
+
         let (whole, cut) = bytes.split_at(bytes.len() - cut);
         // SAFETY: the start of `rest`, valid by contract; a slice is valid for reads.
         unsafe { mem::copy_bytes::<VolatileLoads>(rest.base, whole.as_ptr(), whole.len()) };

@@ -115,6 +115,7 @@ impl SendQueue {
         } else {
             source.append_to::<L>(&mut self.own);
         }
+
         self.record_own(nbytes);
     }
 
@@ -152,6 +153,7 @@ impl SendQueue {
                 }
                 _ => self.send_ranges(&socket, up_to),
             };
+
             match result {
                 Ok(nbytes) => reached = self.advance(nbytes) && up_to == UpTo::EndOfMemory,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
@@ -171,6 +173,7 @@ impl SendQueue {
         };
         let end = self.unsent.iter().take(VECTORS).position(is_end);
         let n_parts = end.map_or(VECTORS, |at| at + 1);
+
         if let Some(Unsent::Shared(source)) = end.and_then(|at| self.unsent.get(at))
             && self.copy.is_empty()
         {
@@ -181,9 +184,11 @@ impl SendQueue {
             self.copy.resize(self.copy_sent, 0);
             source.append_first_to::<mem::AtomicLoads>(COPY - end, &mut self.copy);
         }
+
         let copy = LocalBuf::source(self.copy.as_ptr(), self.copy.len()).skip(self.copy_sent);
         let unsent = &self.own[self.own_sent..];
         let mut own = LocalBuf::source(unsent.as_ptr(), unsent.len());
+
         let ranges = self.unsent.iter().map(|part| match part {
             &Unsent::Own(nbytes) => {
                 let range = own.first(nbytes);
@@ -193,6 +198,7 @@ impl SendQueue {
             Unsent::Memory(source) => source.range(),
             Unsent::Shared(_) => copy,
         });
+
         // SAFETY: `own` and `copy` hold bytes; a source is valid until it is sent.
         unsafe { sys::send(&socket, ranges.take(n_parts)) }
     }
@@ -201,6 +207,7 @@ impl SendQueue {
     fn advance(&mut self, mut nbytes: usize) -> bool {
         let mut ended = false;
         self.sent += nbytes as u64;
+
         while nbytes > 0 {
             let Some(first) = self.unsent.front_mut() else {
                 break;
@@ -209,9 +216,11 @@ impl SendQueue {
                 Unsent::Own(left) => *left,
                 Unsent::Memory(source) | Unsent::Shared(source) => source.nbytes(),
             };
+
             let taken = nbytes.min(left);
             nbytes -= taken;
             let gone = taken == left;
+
             match first {
                 Unsent::Own(left) => {
                     *left -= taken;
@@ -235,10 +244,12 @@ impl SendQueue {
                     ended |= gone;
                 }
             }
+
             if gone {
                 self.unsent.pop_front();
             }
         }
+
         if self.own_sent == self.own.len() {
             self.own.clear();
             self.own_sent = 0;

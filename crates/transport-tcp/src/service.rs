@@ -52,6 +52,7 @@ impl Service {
             time: tuning.handshake_limit,
             n: tuning.max_unauthenticated,
         };
+
         Service {
             listeners,
             is_muted: true,
@@ -82,8 +83,10 @@ impl Service {
             data: EventData::new_u64(0),
         };
         let mut events = [none; EVENTS];
+
         let now = timespec(Duration::ZERO);
         let n = epoll::wait(&shared.epoll, &mut events, Some(&now)).unwrap_or(0);
+
         let mut worked = false;
         for event in &events[..n] {
             worked |= match Token::from(event.data.u64()) {
@@ -102,6 +105,7 @@ impl Service {
                 Token::Link(pe) => self.serve(shared, Pe(pe)),
             }
         }
+
         match n {
             0 => Served::Idle,
             _ if worked => Served::Worked,
@@ -117,6 +121,7 @@ impl Service {
             }
             Ok(connection.receive(&shared.receiving)? || was_blocked)
         });
+
         if worked == Some(true) {
             self.expected.record(pe);
         }
@@ -128,13 +133,16 @@ impl Service {
             let acceptor = Acceptor::new(HANDSHAKE, &shared.secret, shared.local().me.0, nonce()?);
             Ok(acceptor.bound_to(socket.local_addr()?))
         };
+
         let watch = |socket: &TcpStream| {
             let token = EventData::new_u64(Token::Stranger(number_of(socket)).into());
             epoll::add(&shared.epoll, socket, token, EventFlags::IN).is_ok()
         };
         let accept = |listener: &TcpListener| listener.accept().map(|(socket, _)| socket);
+
         let listener = &self.listeners[number as usize];
         let accepted = self.strangers.accept(listener, accept, acceptor, watch);
+
         if let Err(Shortage { error, lasts }) = accepted {
             self.mute(shared);
             if lasts > shared.tuning.refuse_limit {
@@ -161,15 +169,18 @@ impl Service {
         let Some(answer) = shared.answer(pe) else {
             return;
         };
+
         let is_reserved = answer == Answer::Welcome;
         if is_reserved {
             // A peer that claims again has given up its last connection.
             self.reserved.retain(|_, reserved| reserved.pe != pe);
         }
+
         let answered = proven.answer(answer).and_then(|socket| {
             prepare(&socket, &shared.tuning)?;
             Ok(socket)
         });
+
         match answered {
             Ok(socket) if is_reserved => {
                 let number = number_of(&socket);
@@ -194,6 +205,7 @@ impl Service {
         if matches!(peeked, Ok(None)) {
             return;
         }
+
         if let Some(Reserved { socket, pe }) = self.reserved.remove(&number) {
             let is_used = matches!(peeked, Ok(Some(true)));
             shared.end_reservation(pe, is_used.then_some(socket));

@@ -116,6 +116,7 @@ impl Tuning {
         let most = limit * 3 / 5;
         let (silence_limit, refusal_limit) = (most, most);
         let (connect_limit, round) = (limit, limit / 20);
+
         Tuning {
             silence_limit,
             refusal_limit,

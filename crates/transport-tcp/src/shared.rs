@@ -122,6 +122,7 @@ impl SharedState {
                 PeerLink::Open(_) | PeerLink::Closed { .. } => return Ok(true),
             }
         }
+
         let may_stop = || {
             let is_awaited = match &*lock(&peer.link) {
                 PeerLink::Unconnected(establishment) => !establishment.is_reserved(),
@@ -129,6 +130,7 @@ impl SharedState {
             };
             !is_awaited || self.local().loss.check().is_err()
         };
+
         let connected = connect::connect(
             &self.secret,
             self.local().me,
@@ -137,11 +139,13 @@ impl SharedState {
             &self.tuning,
             may_stop,
         );
+
         let mut link = lock(&peer.link);
         let PeerLink::Unconnected(establishment) = &mut *link else {
             return Ok(true);
         };
         establishment.defer(Instant::now() + DEFERRED);
+
         match connected {
             Ok(Some(socket)) => {
                 let token = epoll::EventData::new_u64(Token::Link(pe.0).into());
@@ -188,10 +192,12 @@ impl SharedState {
         let Some(peer) = self.known(pe) else {
             return;
         };
+
         let mut link = lock(&peer.link);
         let PeerLink::Unconnected(establishment) = &mut *link else {
             return;
         };
+
         match socket {
             Some(socket) => {
                 self.watch(&socket, Token::Link(pe.0), false);
@@ -218,6 +224,7 @@ impl SharedState {
         let peer = self.used(pe)?;
         let mut link = lock(&peer.link);
         self.local().loss.check()?;
+
         let done = match &mut *link {
             PeerLink::Open(connection) => {
                 work(connection).inspect(|_| self.follow_up(pe, connection))
@@ -225,6 +232,7 @@ impl SharedState {
             PeerLink::Closed { why, .. } => Err(ConnectionEnd::Broken(why.clone())),
             PeerLink::Unconnected(_) => unreachable!("a link is used once the PE was reached"),
         };
+
         done.map_err(|end| self.close(pe, &mut link, &end))
     }
 
@@ -233,6 +241,7 @@ impl SharedState {
     pub(crate) fn confirm(&self, pe: Pe) -> Result<(), Error> {
         // A temporary guard: the lock is released before `with_link` waits for it.
         let is_unconnected = matches!(*lock(&self.used(pe)?.link), PeerLink::Unconnected(_));
+
         if is_unconnected {
             Ok(())
         } else {
@@ -245,6 +254,7 @@ impl SharedState {
     fn close(&self, pe: Pe, link: &mut PeerLink, end: &ConnectionEnd) -> Error {
         let why = end.to_string();
         rushmem_system::log::debug!(peer = pe.0, "the connection ends: {why}");
+
         let error = match end {
             ConnectionEnd::Bye | ConnectionEnd::Broken(_) => self.lose(pe, &why),
             ConnectionEnd::Own(why) => self
@@ -252,6 +262,7 @@ impl SharedState {
                 .loss
                 .of_self(&format!("at the connection to PE {pe} {why}")),
         };
+
         *link = match (std::mem::take(link), end) {
             // This PE is the cause, and reports it. The socket stays open, so that the peer does
             // not report the loss of this PE.
@@ -264,6 +275,7 @@ impl SharedState {
             }
             _ => PeerLink::closed(why),
         };
+
         error
     }
 
@@ -273,9 +285,11 @@ impl SharedState {
         if connection.take_changed_memory() {
             self.local().host.arrived(0);
         }
+
         if connection.take_received() {
             self.wake_sleepers();
         }
+
         if connection.is_blocked() != connection.watches_room {
             connection.watches_room = connection.is_blocked();
             self.watch(
@@ -284,6 +298,7 @@ impl SharedState {
                 connection.watches_room,
             );
         }
+
         let is_sent_later = connection.is_blocked() || connection.sends_next;
         if connection.has_unsent() && !is_sent_later && !connection.is_listed {
             connection.is_listed = true;
@@ -296,6 +311,7 @@ impl SharedState {
     pub(crate) fn watch(&self, socket: &TcpStream, token: Token, room: bool) {
         let mut flags = EventFlags::IN;
         flags.set(EventFlags::OUT, room);
+
         let data = epoll::EventData::new_u64(token.into());
         if let Err(error) = epoll::modify(&self.epoll, socket, data, flags) {
             // No thread would serve the connection.
@@ -323,8 +339,10 @@ impl SharedState {
         let Some(peer) = self.known(pe) else {
             return;
         };
+
         let mut link = lock(&peer.link);
         let why = "it was given up after another loss".to_owned();
+
         *link = match std::mem::take(&mut *link) {
             PeerLink::Open(connection) => {
                 self.unwatch(&connection.socket);
@@ -367,10 +385,12 @@ impl SharedState {
         let Some(peer) = self.known(pe) else {
             return Some(false);
         };
+
         let mut link = try_lock(&peer.link)?;
         let PeerLink::Open(connection) = &mut *link else {
             return Some(false);
         };
+
         match work(connection) {
             Ok(worked) => {
                 self.follow_up(pe, connection);

@@ -11,9 +11,11 @@ use std::time::Duration;
 pub(crate) fn prepare(stream: &TcpStream, tuning: &Tuning) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
+
     if !is_within_host(stream)? {
         keep_alive(stream, tuning.silence_limit)?;
     }
+
     if let Some(nbytes) = tuning.socket_buffers {
         sockopt::set_socket_send_buffer_size(stream, nbytes)?;
         sockopt::set_socket_recv_buffer_size(stream, nbytes)?;
@@ -76,6 +78,7 @@ mod tests {
         let socket =
             rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("one");
         rustix::net::bind(&socket, &SocketAddr::from((from, 0))).expect("a port");
+
         let there = listener.local_addr().expect("its address");
         rustix::net::connect(&socket, &there).expect("room to wait");
         (listener, socket.into())

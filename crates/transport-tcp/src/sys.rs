@@ -37,6 +37,7 @@ fn message<const N: usize>(
         };
         n += 1;
     }
+
     // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = vectors.as_mut_ptr();
@@ -66,8 +67,10 @@ pub(crate) unsafe fn send(
     let mut vectors = [NONE; VECTORS];
     let message = message(ranges, &mut vectors);
     let fd = socket.as_fd().as_raw_fd();
+
     SENDS.fetch_add(1, Ordering::Release);
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+
     // SAFETY: an open descriptor and vectors that live; the ranges are valid by contract.
     let nbytes = unsafe { libc::syscall(libc::SYS_sendmsg, fd, &raw const message, flags) };
     count(nbytes as isize)
@@ -87,11 +90,13 @@ pub(crate) unsafe fn receive(
         base: buffer.as_mut_ptr().cast(),
         nbytes: buffer.len(),
     };
+
     let mut vectors = [NONE; 2];
     let mut message = message([memory, buffer].into_iter(), &mut vectors);
     let fd = socket.as_fd().as_raw_fd();
     // SAFETY: an open descriptor and live vectors; memory valid by contract, the buffer as a slice.
     let nbytes = count(unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) })?;
+
     SENDS.load(Ordering::Acquire);
     Ok(nbytes)
 }
@@ -139,6 +144,7 @@ pub(crate) fn set_low_water(socket: impl AsFd, nbytes: usize) -> io::Result<()> 
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
+
     if result == 0 {
         Ok(())
     } else {
@@ -162,9 +168,11 @@ pub(crate) fn silence(socket: impl AsFd) -> Option<Duration> {
             &raw mut nbytes,
         )
     };
+
     if result != 0 {
         return None;
     }
+
     // SAFETY: zeroed or written by the kernel; every field is a number.
     let info = unsafe { info.assume_init() };
     let awaited = info.tcpi_unacked > 0 || info.tcpi_probes > 0;

@@ -139,6 +139,7 @@ impl Target {
             }
             .encode(),
         );
+
         let few = self.replies.own_bytes() < MAX_COPIED;
         if nbytes <= COPY_ALWAYS || nbytes <= COPY_UP_TO && few {
             self.replies.push_copy::<AtomicLoads>(&from);
@@ -159,6 +160,7 @@ impl Target {
     ) -> Result<(), Violation> {
         let mut message = std::mem::take(&mut self.message);
         let done = message.take(nbytes, bytes, |message| self.carry_out(local, message));
+
         self.message = message;
         done.unwrap_or(Ok(()))
     }
@@ -168,29 +170,35 @@ impl Target {
         let unknown = Violation::Unknown("request");
         let (head, body) = message.split_at_checked(REQUEST).ok_or(unknown)?;
         let request = Request::decode(head).map_err(|_| unknown)?;
+
         let (entries, attached) = body
             .split_at_checked(request.nbytes.into())
             .ok_or(Violation::Entries)?;
         let Request {
             stream, position, ..
         } = request;
+
         if stream.pe != self.peer || stream.origin >= MAX_ORIGINS {
             return Err(Violation::Unknown("stream of requests"));
         }
+
         let origin = stream.origin as usize;
         if origin >= self.carried_out.len() {
             self.carried_out.resize(origin + 1, 0);
         }
+
         if position.number != self.carried_out[origin].wrapping_add(1) {
             return Err(Violation::Number(position.number));
         }
         self.carried_out[origin] = position.number;
+
         if let Some(ack) = request.ack {
             local.acks.acknowledge(self.peer, ack)?;
         }
 
         self.done += 1;
         self.has_changed_memory |= !entries.is_empty();
+
         let NetworkPe { segments, host, .. } = local;
         entries::carry_out(entries, attached, segments, &**host, &mut self.results)?;
         match request.reply(local.me, position.number, &mut self.results) {
@@ -232,11 +240,13 @@ mod tests {
             base: words.as_mut_ptr().cast(),
             nbytes: 4096,
         };
+
         assert_eq!(
             // SAFETY: the vector outlives the segments.
             unsafe { local.segments.register(Segment::Heap, memory, ()) },
             Ok(())
         );
+
         let get = |nbytes| RequestFrame::Get {
             source: RemoteAddr {
                 segment: Segment::Heap,
@@ -245,16 +255,19 @@ mod tests {
             nbytes,
             in_parts: false,
         };
+
         let mut target = Target::new(Pe(1));
         for _ in 0..10_000 {
             target
                 .take(&local, get(8), 0, &[])
                 .expect("within the segment");
         }
+
         assert_eq!(
             (target.replies.n_unsent(), target.replies.own_bytes()),
             (1, 10_000 * 24)
         );
+
         target
             .take(&local, get(4096), 0, &[])
             .expect("within the segment");

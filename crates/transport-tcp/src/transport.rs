@@ -19,12 +19,15 @@ use std::net::SocketAddr;
 pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     DESCRIPTORS.raise_limit(open.n_pes);
     let (_, ips) = own_addresses(open)?;
+
     let ports =
         PortRange::parse(open.host.variable(PORTS).as_deref()).map_err(Error::Unavailable)?;
+
     let refused = |error: io::Error| {
         let why = DESCRIPTORS.explain(&error);
         Error::Unavailable(format!("the kernel refused what a socket needs: {why}"))
     };
+
     let (mut listeners, mut failed) = (Vec::new(), None);
     let mut sockets: Vec<SocketAddr> = Vec::new();
     for ip in &ips {
@@ -38,17 +41,20 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
             Err(error) => failed = Some(error),
         }
     }
+
     if let ([], Some(error)) = (&listeners[..], failed) {
         let why = DESCRIPTORS.explain(&error);
         return Err(Error::Unavailable(format!(
             "no socket can listen on any of {ips:?}: {why}"
         )));
     }
+
     rushmem_system::log::debug!("listens on {sockets:?}");
     let service = Service::new(listeners, &tuning);
     let network = SharedState::new(open, tuning, service).map_err(refused)?;
     let unmuted = lock(&network.service).unmute(&network);
     unmuted.map_err(|e| refused(e.into()))?;
+
     let transport = NetworkTransport::start(OpenedNetwork {
         name: "rushmem-tcp",
         network,
@@ -61,5 +67,6 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
         most_wires: MAX_ORIGINS as usize,
         wires_limited_by: "streams of requests",
     })?;
+
     Ok(Box::new(transport))
 }

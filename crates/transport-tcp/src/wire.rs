@@ -72,6 +72,7 @@ impl TcpWire {
             max_unanswered: tuning.max_unanswered,
             max_in_flight: usize::MAX,
         };
+
         TcpWire {
             replies: shared.receiving.replies.add(),
             caps,
@@ -92,6 +93,7 @@ impl TcpWire {
             route.in_flight += 1;
             self.in_flight += 1;
         }
+
         self.hold(pe, is_unsent);
     }
 
@@ -156,6 +158,7 @@ impl Wire for TcpWire {
         let in_parts = self.in_parts && dest.nbytes() > shared.tuning.copy_up_to;
         let segments = &shared.local().segments;
         let is_shared = !in_parts && segments.holding(dest.range()).is_some();
+
         let get = shared.with_link(pe, |connection| {
             connection.get(&shared.tuning, from, dest, in_parts, is_shared, awaited)
         })?;
@@ -167,6 +170,7 @@ impl Wire for TcpWire {
         if !awaited {
             return Ok(PostOutcome::Done);
         }
+
         self.expected = Some(pe);
         Ok(PostOutcome::Pending(TcpToken::Done(get.number)))
     }
@@ -195,6 +199,7 @@ impl Wire for TcpWire {
         };
 
         self.hold(pe, queued.is_unsent);
+
         if is_answered {
             self.expected = Some(pe);
         }
@@ -234,6 +239,7 @@ impl Wire for TcpWire {
             return Ok(true);
         };
         let last = route.last;
+
         let is_flushed = shared.with_link(pe, |connection| {
             let is_acked = connection.answers.acked() >= last;
             if !is_acked {
@@ -241,6 +247,7 @@ impl Wire for TcpWire {
             }
             Ok(is_acked)
         })?;
+
         if is_flushed {
             self.in_flight -= std::mem::take(&mut route.in_flight);
             route.last = 0;
@@ -266,18 +273,22 @@ impl Wire for TcpWire {
                 .take(take)
                 .map_err(|reply| refuse(shared, &reply))
         };
+
         if take_replies(&mut *take)? > 0 {
             return Ok(Polled::Worked);
         }
+
         let Some(pe) = self.expected else {
             return Ok(Polled::Idle);
         };
+
         // When PEs outnumber the CPUs, the peer may need this CPU to answer.
         let polls = if shared.local().state.oversubscribed() {
             1
         } else {
             POLLS
         };
+
         for _ in 0..polls {
             let received = shared.try_link(pe, |connection| {
                 connection.flush()?;

@@ -36,6 +36,7 @@ fn an_answer_leaves_between_the_data() {
             offset: 0,
         },
     );
+
     for _ in 0..8 {
         // SAFETY: the vector is valid until the connection is dropped.
         let mut source = unsafe { SourceBuf::new(data.as_ptr(), BYTES) };
@@ -48,12 +49,15 @@ fn an_answer_leaves_between_the_data() {
         );
         assert!(put.expect("it is connected").is_some(), "room for it");
     }
+
     connection.flush().expect("it is connected");
     assert!(connection.is_blocked(), "more than the kernel has room for");
+
     let requested = connection
         .target
         .take(&receiving.local, RequestFrame::Sync, 0, &[]);
     requested.expect("it asks for an answer");
+
     let (mut reader, mut buffer) = (Reader::new(), vec![0; 1 << 16]);
     let (mut puts, mut answered_after) = (0, None);
     while puts < 8 {
@@ -68,12 +72,14 @@ fn an_answer_leaves_between_the_data() {
         });
         fed.expect("frames");
     }
+
     let answered_after = answered_after.expect("the answer was sent");
     // The kernel's buffers had room for some of the puts before the answer was queued.
     assert!(
         (1..8).contains(&answered_after),
         "after {answered_after} of 8"
     );
+
     drop(connection);
     drop(data);
 }
@@ -101,19 +107,23 @@ fn a_get_reads_whole_words() {
     };
     // SAFETY: the vector outlives the segments.
     unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
+
     let (mut connection, mut peer) = connected();
     sockopt::set_socket_send_buffer_size(&connection.socket, 16 << 10).expect("a socket");
     sockopt::set_socket_recv_buffer_size(&peer, 16 << 10).expect("a socket");
+
     for round in 0..8u32 {
         let fill = |value: u8| {
             // SAFETY: all of the vector, which nobody else uses now.
             unsafe { base.write_bytes(value, WORDS) };
         };
         fill(0);
+
         let source = RemoteAddr {
             segment: Segment::Heap,
             offset: 0,
         };
+
         // An answer of a few bytes is first, so that the kernel's buffers end within words.
         let odd = RequestFrame::Get {
             source,
@@ -124,6 +134,7 @@ fn a_get_reads_whole_words() {
             .target
             .take(&receiving.local, odd, 0, &[])
             .expect("within the segment");
+
         // The get begins within the first word and ends within the last one.
         let nbytes = 8 * (WORDS - 1) - round as usize % 5;
         let source = RemoteAddr {
@@ -139,6 +150,7 @@ fn a_get_reads_whole_words() {
             .target
             .take(&receiving.local, get, 0, &[])
             .expect("within the segment");
+
         let before = 2 * HEAD + 1 + round as usize % 7;
         let (mut received, mut buffer) = (Vec::new(), vec![0; 10_003]);
         while received.len() < before + nbytes {
@@ -147,6 +159,7 @@ fn a_get_reads_whole_words() {
             let nbytes = peer.read(&mut buffer).expect("it is connected");
             received.extend_from_slice(&buffer[..nbytes]);
         }
+
         let first = (8 - round as usize) % 8;
         let mut bytes = received[before + first..].chunks_exact(8);
         assert!(
@@ -154,6 +167,7 @@ fn a_get_reads_whole_words() {
             "round {round}"
         );
     }
+
     drop((connection, receiving, heap));
 }
 
@@ -169,15 +183,18 @@ fn a_long_answer_leaves_after_the_next_request() {
     let segments = &receiving.local.segments;
     // SAFETY: the vector outlives the segments.
     unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
+
     let source = RemoteAddr {
         segment: Segment::Heap,
         offset: 0,
     };
     let mut private = vec![0u8; BYTES];
+
     for (nbytes, answer_is_first) in [(8, true), (BYTES as u32, false)] {
         let (mut connection, mut peer) = connected();
         // As after an earlier answer: replies would be sent next.
         connection.replies_turn = true;
+
         let request = RequestFrame::Get {
             source,
             nbytes,
@@ -187,15 +204,18 @@ fn a_long_answer_leaves_after_the_next_request() {
         while connection.target.done == 0 {
             connection.receive(&receiving).expect("it is connected");
         }
+
         // SAFETY: the vector is valid until the connection is dropped.
         let mut dest = unsafe { DestBuf::new(private.as_mut_ptr(), BYTES) };
         let get = connection.get(&Tuning::default(), source, &mut dest, false, false, true);
         assert!(get.expect("it is connected").is_some(), "room for it");
+
         let mut head = [0; HEAD];
         peer.read_exact(&mut head).expect("it is connected");
         let is_answer = matches!(Frame::decode(&head), Ok(Frame::Reply(_)));
         assert_eq!(is_answer, answer_is_first, "{nbytes} bytes");
     }
+
     drop((receiving, heap, private));
 }
 
@@ -213,7 +233,9 @@ fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
     let segments = &receiving.local.segments;
     // SAFETY: the vector outlives the segments.
     unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
+
     let (mut connection, mut peer) = connected();
+
     let receiver = move || {
         while connection.target.done < 2 {
             let mut fds = [PollFd::new(&connection.socket, PollFlags::IN)];
@@ -226,10 +248,12 @@ fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
         }
     };
     let receiver = spawn_service("receiver", receiver).expect("a thread");
+
     let dest = RemoteAddr {
         segment: Segment::Heap,
         offset: 0,
     };
+
     for nbytes in [NBYTES - 8, 8] {
         let put = RequestFrame::Put {
             dest,
@@ -242,6 +266,7 @@ fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
             .chunks(1009)
             .for_each(|part| peer.write_all(part).expect("it is connected"));
     }
+
     assert!(receiver.join().is_ok());
     assert_eq!(heap[..NBYTES - 8], vec![1; NBYTES - 8]);
 }
@@ -262,6 +287,7 @@ fn a_request_after_the_farewell_is_refused() {
         }
         .encode()
     };
+
     for (nbytes, head) in [
         (8, put(8, false)),
         (NBYTES, put(NBYTES, false)),
@@ -284,10 +310,12 @@ fn a_request_after_the_farewell_is_refused() {
         let segments = &receiving.local.segments;
         // SAFETY: the vector outlives the segments.
         unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
+
         let (mut connection, mut peer) = connected();
         peer.write_all(&RequestFrame::Bye.encode())
             .expect("room for it");
         peer.write_all(&head).expect("room for it");
+
         let mut body = vec![1u8; nbytes].into_iter();
         let end = loop {
             match connection.receive(&receiving) {
@@ -298,10 +326,12 @@ fn a_request_after_the_farewell_is_refused() {
                 Err(end) => break end,
             }
         };
+
         assert!(
             end.to_string().contains("request after its farewell"),
             "{end}"
         );
+
         drop((connection, receiving));
         assert_eq!(heap, vec![0; NBYTES]);
     }
@@ -337,6 +367,7 @@ fn a_damaged_message_ends_the_connection() {
     let receiving = ReceivingPe::for_tests();
     // SAFETY: the vector outlives the segments.
     unsafe { receiving.local.segments.register(Segment::Heap, memory, ()) }.expect("the first");
+
     let add = |offset, place| {
         let dest = RemoteAddr {
             segment: Segment::Heap,
@@ -354,9 +385,11 @@ fn a_damaged_message_ends_the_connection() {
         append_amo(&mut entries, &request, place, false);
         entries
     };
+
     let first = |entries: &[u8]| message(PEER, 1, 0, entries);
     let long = [&add(0, 0)[..], &[0; 50], &add(0, 0)].concat();
     let whole = first(&add(8, 0));
+
     let cases = [
         (first(&add(0, 0)[..19]), Some("damaged batch")),
         (first(&add(64, 0)), Some("invalid offset 64")),
@@ -379,6 +412,7 @@ fn a_damaged_message_ends_the_connection() {
         ),
         (first(&add(8, 0).repeat(100)), None),
     ];
+
     for (body, why) in cases {
         let (mut connection, mut peer) = connected();
         let head = RequestFrame::Message {
@@ -387,17 +421,20 @@ fn a_damaged_message_ends_the_connection() {
         peer.write_all(&head.encode()).expect("room for it");
         peer.write_all(&body).expect("room for it");
         peer.shutdown(Shutdown::Write).expect("a socket");
+
         let end = loop {
             match connection.receive(&receiving) {
                 Ok(_) => {}
                 Err(end) => break end.to_string(),
             }
         };
+
         assert!(
             end.contains(why.unwrap_or("its connection was closed")),
             "{end}"
         );
     }
+
     drop(receiving);
     assert_eq!(heap, [1, 100, 0, 0, 0, 0, 0, 0]);
 }
@@ -415,9 +452,11 @@ fn with_a_bad_page() -> LocalBuf {
     // SAFETY: a new mapping.
     let base = unsafe { libc::mmap(none, nbytes, access, private, -1, 0) };
     assert_ne!(base, libc::MAP_FAILED);
+
     // SAFETY: the last page of the mapping.
     let code = unsafe { libc::mprotect(base.wrapping_byte_add(ACCESSIBLE), PAGE, libc::PROT_NONE) };
     assert_eq!(code, 0);
+
     LocalBuf {
         base: base.cast(),
         nbytes,
@@ -435,6 +474,7 @@ fn a_source_that_cannot_be_read_is_not_the_loss_of_the_peer() {
     };
     // SAFETY: the mapping is never undone, and the kernel finds what it cannot read.
     let mut source = unsafe { SourceBuf::new(source.base, source.nbytes) };
+
     let put = connection.put(
         &Tuning::default(),
         at,
@@ -443,6 +483,7 @@ fn a_source_that_cannot_be_read_is_not_the_loss_of_the_peer() {
         WriteSent::WithNext,
     );
     assert!(put.expect("it is connected").is_some(), "room for it");
+
     let mut buffer = vec![0; ACCESSIBLE];
     let end = loop {
         match connection.flush() {
@@ -450,6 +491,7 @@ fn a_source_that_cannot_be_read_is_not_the_loss_of_the_peer() {
             Err(end) => break end,
         };
     };
+
     assert!(connection.requests.sent() > PAGE as u64, "a part has left");
     assert!(
         matches!(&end, ConnectionEnd::Own(why) if why.contains("local memory")),
@@ -468,8 +510,10 @@ fn a_destination_that_cannot_be_written_is_not_the_loss_of_the_peer() {
     };
     // SAFETY: the mapping is never undone, and the kernel finds what it cannot write.
     let mut to = unsafe { DestBuf::new(dest.base, dest.nbytes) };
+
     let get = connection.get(&Tuning::default(), source, &mut to, false, false, true);
     let seq = get.expect("it is connected").expect("room for it").number;
+
     let answer = ReplyFrame::Data {
         seq,
         nbytes: dest.nbytes as u32,
@@ -477,12 +521,14 @@ fn a_destination_that_cannot_be_written_is_not_the_loss_of_the_peer() {
     peer.write_all(&answer.encode()).expect("room for it");
     let receiving = ReceivingPe::for_tests();
     let part = [1; PAGE];
+
     let end = loop {
         match connection.receive(&receiving) {
             Ok(_) => peer.write_all(&part).expect("room for it"),
             Err(end) => break end,
         }
     };
+
     // SAFETY: its first byte can be read, and nobody writes it any more.
     assert_eq!(unsafe { dest.base.read() }, 1, "a part has come");
     assert!(
@@ -495,6 +541,7 @@ fn a_destination_that_cannot_be_written_is_not_the_loss_of_the_peer() {
 fn only_silence_that_was_seen_counts() {
     let second = Duration::from_secs(1);
     let (mut heartbeat, start) = (PeerHeartbeat::default(), Instant::now());
+
     assert_eq!(
         heartbeat.add_sample(Some(60 * second), start),
         Duration::ZERO,

@@ -41,6 +41,7 @@ impl Pair {
             .made
             .iter()
             .rposition(|&(by, stage)| by == side && stage.is_some());
+
         match (what / 2 % 8, own) {
             (0, _) => {
                 let Side {
@@ -71,6 +72,7 @@ impl Pair {
         let (by, Some(stage)) = self.made[at] else {
             return;
         };
+
         let [maker, other] = [by, 1 - by];
         self.made[at].1 = match stage {
             Stage::Claimed => {
@@ -82,6 +84,7 @@ impl Pair {
                     None => establishment.answer(Pe(other as u32), Pe(maker as u32)),
                     Some(_) => Answer::Deferral,
                 };
+
                 if answer == Answer::Welcome {
                     // An older connection of this side was reserved, and is dropped.
                     for (_, stage) in self.made.iter_mut().filter(|(by, _)| *by == maker) {
@@ -96,6 +99,7 @@ impl Pair {
                     open,
                 } = &mut self.sides[maker];
                 establishment.defer(now);
+
                 match answer {
                     Answer::Welcome => {
                         assert_eq!(open.replace(at), None, "{self:?}");
@@ -125,6 +129,7 @@ proptest! {
             pair.step(step, now);
             now += Duration::from_millis(1);
         }
+
         // Both sides connect until they have a connection, and no handshake takes too long.
         for round in 0..100 {
             pair.step(round % 2, now);
@@ -132,6 +137,7 @@ proptest! {
                 pair.deliver(at, now);
             }
         }
+
         let [a, b] = pair.sides.map(|side| side.open);
         prop_assert!(a.is_some() && a == b, "{a:?} {b:?}");
     }

@@ -13,11 +13,13 @@ use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, RemoteAddr};
 /// requests is damaged.
 fn entries(random: &mut Random) -> (Vec<u8>, Vec<u8>) {
     let (mut entries, mut attached) = (Vec::new(), Vec::new());
+
     if random.below(3) == 0 {
         append_attached(&mut entries, address(random));
         let nbytes = [0, 8, 100][random.below(3)];
         attached = random.bytes(nbytes);
     }
+
     for _ in 0..random.below(8) {
         let (op, width) = (AmoOp::ALL[random.below(8)], AmoWidth::Eight);
         let (operand, condition) = (random.next_u64(), random.next_u64());
@@ -30,6 +32,7 @@ fn entries(random: &mut Random) -> (Vec<u8>, Vec<u8>) {
         };
         append_amo(&mut entries, &request, 0, random.below(2) == 0);
     }
+
     if !entries.is_empty() && random.below(8) == 0 {
         let at = random.below(entries.len());
         entries[at] ^= 1 << random.below(8);
@@ -66,6 +69,7 @@ fn message(random: &mut Random, number: &mut u32) -> (RequestFrame, Vec<u8>) {
         }),
         nbytes: entries.len() as u16,
     };
+
     let body = [&request.encode()[..], &entries, &attached].concat();
     (
         RequestFrame::Message {
@@ -122,6 +126,7 @@ fn reply(random: &mut Random, seq: u64, byte: u8) -> Vec<u8> {
                     count: 1,
                 },
             );
+
             let reply = Reply {
                 pe,
                 ack,
@@ -130,6 +135,7 @@ fn reply(random: &mut Random, seq: u64, byte: u8) -> Vec<u8> {
                     short: random.next_u64().to_le_bytes(),
                 }),
             };
+
             let body = [&reply.encode()[..], &random.bytes(nbytes)].concat();
             (
                 ReplyFrame::Message {
@@ -160,6 +166,7 @@ fn run(streams: u32) {
         let stream = (0..n).flat_map(|_| request(&mut random, &mut number));
         let stream: Vec<u8> = stream.collect();
         done[0] += u32::from(requests(&[&random.bytes(CUTS), &stream[..]].concat()));
+
         let requested = random.bytes(REQUESTED);
         let answers = requested.iter().zip(1..);
         let stream = answers.flat_map(|(byte, seq)| reply(&mut random, seq, *byte));
@@ -168,12 +175,14 @@ fn run(streams: u32) {
             &[&random.bytes(CUTS), &requested, &stream[..]].concat(),
         ));
     }
+
     for done in done {
         assert!(
             (streams / 20..streams - streams / 20).contains(&done),
             "{done} of {streams}"
         );
     }
+
     assert!(size_of::<Reader>() < 250, "all that a reader ever holds");
 }
 

@@ -96,6 +96,7 @@ impl<T> Ledger<T> {
             ReplyFrame::Message { .. } => next.expected == ExpectedReply::Message,
             ReplyFrame::Ack { seq } => next.expected == ExpectedReply::Ack && next.seq == seq,
         };
+
         if !fits {
             return Err(Violation::Unrequested);
         }

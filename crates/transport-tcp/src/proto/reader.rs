@@ -48,6 +48,7 @@ impl Reader {
                 input = &input[bytes.len()..];
                 continue;
             }
+
             if self.have == 0
                 && let Some((bytes, rest)) = input.split_first_chunk()
             {
@@ -67,6 +68,7 @@ impl Reader {
                     continue;
                 }
             }
+
             input = self.carry_on(input, &mut sink)?;
         }
         Ok(())
@@ -80,17 +82,21 @@ impl Reader {
         sink: &mut impl FnMut(Piece<'_>) -> Result<(), Violation>,
     ) -> Result<&'a [u8], Violation> {
         let input = self.fill(input, HEAD);
+
         let Some(bytes) = self.carry[..self.have].first_chunk() else {
             return Ok(input);
         };
+
         let head = Frame::decode(bytes)?;
         if head.body() > SMALL {
             self.body = Some((head, 0));
             self.have = 0;
             return Ok(input);
         }
+
         let whole = HEAD + head.body();
         let input = self.fill(input, whole);
+
         if self.have == whole {
             self.have = 0;
             sink(Piece {

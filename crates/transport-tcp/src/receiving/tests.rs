@@ -25,12 +25,14 @@ fn assert_whole_words(memory: &[u8], start: usize, nbytes: usize) {
 fn write(start: usize, nbytes: usize, cuts: [usize; 2]) {
     #[repr(align(8))]
     struct Memory([u8; BYTES]);
+
     let mut memory = Memory([OLD; BYTES]);
     let base = (&raw mut memory.0).cast::<u8>();
     let dest = LocalBuf {
         base: base.wrapping_add(start),
         nbytes,
     };
+
     let body = [NEW; BYTES];
     let mut words = WholeWords::default();
     let mut done = 0;
@@ -38,6 +40,7 @@ fn write(start: usize, nbytes: usize, cuts: [usize; 2]) {
         // SAFETY: the destination is a part of the memory.
         unsafe { words.write(dest.skip(done), &body[done..end]) };
         done = end;
+
         // SAFETY: the memory is initialized, and nobody writes it now.
         let memory = unsafe { std::slice::from_raw_parts(base, BYTES) };
         assert_whole_words(memory, start, nbytes);
@@ -47,6 +50,7 @@ fn write(start: usize, nbytes: usize, cuts: [usize; 2]) {
             "{written} of {done} are there"
         );
     }
+
     assert_eq!(words.n_held, 0);
     let expected = std::array::from_fn(|at| u8::from((start..start + nbytes).contains(&at)));
     assert_eq!(memory.0, expected);

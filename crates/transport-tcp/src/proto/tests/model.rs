@@ -82,6 +82,7 @@ proptest! {
                         prop_assert_eq!(ledger.complete(ReplyFrame::Ack { seq: 1 }), Err(Violation::Unrequested));
                         continue;
                     }
+
                     let (want, seq) = unanswered.remove(0);
                     if let ExpectedReply::Data(nbytes) = want {
                         prop_assert_eq!(ledger.data(seq, nbytes), Ok(&seq));
@@ -95,6 +96,7 @@ proptest! {
                         Some(&(want, seq)) => lie(want, seq),
                         None => ReplyFrame::Ack { seq: 1 },
                     };
+
                     if let ReplyFrame::Data { seq, nbytes } = reply {
                         prop_assert_eq!(ledger.data(seq, nbytes), Err(Violation::Unrequested));
                     }
@@ -103,6 +105,7 @@ proptest! {
                     return Ok(());
                 }
             }
+
             prop_assert_eq!(ledger.acked(), answered);
             prop_assert_eq!(ledger.n_unanswered(), unanswered.len());
         }

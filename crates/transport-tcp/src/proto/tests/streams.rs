@@ -78,6 +78,7 @@ fn frames(stream: &[u8], cuts: &[usize]) -> Result<Vec<(Frame, Vec<u8>)>, Violat
         if rest.is_empty() {
             break;
         }
+
         let (now, later) = rest.split_at(cut.min(rest.len()));
         rest = later;
         reader.feed(now, |Piece { head, done, bytes }| {
@@ -94,6 +95,7 @@ fn frames(stream: &[u8], cuts: &[usize]) -> Result<Vec<(Frame, Vec<u8>)>, Violat
             Ok(())
         })?;
     }
+
     assert!(reader.body().is_none());
     Ok(frames)
 }
@@ -112,6 +114,7 @@ proptest! {
             });
             stream.extend_from_slice(body);
         }
+
         prop_assert_eq!(frames(&stream, &cuts), Ok(sent.clone()));
         prop_assert_eq!(frames(&stream, &[1]), Ok(sent.clone()));
         prop_assert_eq!(frames(&stream, &[stream.len()]), Ok(sent));
@@ -133,6 +136,7 @@ fn a_frame_that_is_too_long_is_refused() {
         segment: Segment::Heap,
         offset: 0,
     };
+
     let (nbytes, longest) = (MAX_BODY as u32 + 1, (REQUEST + MAX_DATA) as u32 + 1);
     for (head, nbytes) in [
         (
@@ -173,16 +177,19 @@ fn the_format_is_little_endian_and_does_not_change() {
     }
     .encode();
     assert_eq!(put, [1, 1, 1, 0, 0x0B, 0x0A, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
+
     let message = RequestFrame::Message { nbytes: 0x0A0B }.encode();
     assert_eq!(
         message,
         [3, 0, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     );
+
     let reply = ReplyFrame::Message { nbytes: 0x0A0B }.encode();
     assert_eq!(
         reply,
         [0x82, 0, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     );
+
     let ack = ReplyFrame::Ack { seq: 258 }.encode();
     assert_eq!(ack, [0x83, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(ack.len(), HEAD);

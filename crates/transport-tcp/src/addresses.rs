@@ -142,9 +142,10 @@ fn rank(own: &[Interface], peer: IpAddr) -> u8 {
 /// Returns true if the kernel knows a route to an address, or if no descriptor is left to find out.
 /// To connect a datagram socket queries the route, and sends nothing.
 fn routed(address: SocketAddr) -> bool {
-    let any: IpAddr = match address.is_ipv4() {
-        true => Ipv4Addr::UNSPECIFIED.into(),
-        false => Ipv6Addr::UNSPECIFIED.into(),
+    let any: IpAddr = if address.is_ipv4() {
+        Ipv4Addr::UNSPECIFIED.into()
+    } else {
+        Ipv6Addr::UNSPECIFIED.into()
     };
     match UdpSocket::bind((any, 0)) {
         Ok(socket) => socket.connect(address).is_ok(),

@@ -117,13 +117,14 @@ fn explained(error: &io::Error) -> String {
         // `InvalidInput` stands for a route that the administrator has blocked.
         ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable | ErrorKind::InvalidInput => {
             let down = rushmem_system::interfaces::down();
-            let of_own = match down.is_empty() {
-                true => String::new(),
-                false => format!(
+            let of_own = if down.is_empty() {
+                String::new()
+            } else {
+                format!(
                     ", and of this host's interfaces {} is down (`ip link set {} up`)",
                     down.join(", "),
                     down[0]
-                ),
+                )
             };
             format!("no route leads there ({error}){of_own}")
         }
@@ -154,7 +155,8 @@ pub(crate) fn connect(
 
     let mut attempts = Attempts::new(Instant::now());
     loop {
-        let (mut silent, mut hung_up) = (false, false);
+        let mut silent = false;
+        let mut hung_up = false;
         let mut round = Vec::new();
         for &socket in &order {
             match attempt(secret, me, target, socket, limit, tuning) {
@@ -213,6 +215,7 @@ pub(crate) fn connect(
             });
         }
 
+        // Only the first round has short attempts.
         limit = limit.max(ATTEMPT);
         std::thread::sleep(attempts.next() - now);
     }

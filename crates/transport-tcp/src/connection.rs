@@ -118,7 +118,6 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Returns a new connection to a peer.
     pub(crate) fn new(socket: TcpStream, peer: Pe) -> Connection {
         Connection {
             socket,
@@ -312,9 +311,12 @@ impl Connection {
 
     /// Sends as much queued data as the kernel takes.
     pub(crate) fn flush(&mut self) -> Result<(), ConnectionEnd> {
-        (self.is_blocked, self.sends_next) = (false, false);
+        self.is_blocked = false;
+        self.sends_next = false;
+
         while self.has_unsent() {
-            let (requests, replies) = (&mut self.requests, &mut self.target.replies);
+            let requests = &mut self.requests;
+            let replies = &mut self.target.replies;
             let both = !requests.is_empty() && !replies.is_empty();
             let next = if self.replies_turn { replies } else { requests };
             let up_to = if both {
@@ -339,19 +341,21 @@ impl Connection {
     /// Receives what has arrived, by at most [`READS`] reads: carries out requests and delivers
     /// replies. Returns true if anything has arrived.
     pub(crate) fn receive(&mut self, receiving: &ReceivingPe) -> Result<bool, ConnectionEnd> {
-        let (mut small, mut large) = ([MaybeUninit::uninit(); BUFFER], None);
+        let mut small = [MaybeUninit::uninit(); BUFFER];
+        let mut large = None;
         let mut has_arrived = false;
+
         for _ in 0..READS {
             let whole = self.direct(&receiving.local.segments)?;
             let is_bounced = self.reader.body().is_some() && whole.nbytes == 0;
-            let buffer = match is_bounced {
-                true => {
-                    &mut *large
-                        .get_or_insert_with(|| receiving.buffers.borrow())
-                        .bytes
-                }
-                false => &mut small,
+            let buffer = if is_bounced {
+                &mut *large
+                    .get_or_insert_with(|| receiving.buffers.borrow())
+                    .bytes
+            } else {
+                &mut small
             };
+
             match self.receive_once(receiving, whole, buffer)? {
                 Received::Nothing => break,
                 Received::All => {
@@ -451,7 +455,9 @@ impl Connection {
         let bytes = unsafe { from_raw_parts(buffer.as_ptr().cast(), nbytes - to_place) };
 
         let answers_all = self.target.replies.is_empty();
-        let (answers, target, bye) = (&mut self.answers, &mut self.target, &mut self.has_said_bye);
+        let answers = &mut self.answers;
+        let target = &mut self.target;
+        let bye = &mut self.has_said_bye;
         let from = (receiving, self.peer);
         self.reader
             .feed(bytes, |Piece { head, done, bytes }| match head {

@@ -171,7 +171,8 @@ fn feed(
 
 /// Checks that forged messages of a handshake are refused, and that addresses decode as encoded.
 fn unauthenticated(input: &[u8]) {
-    let (secret, nonce) = (Secret::from([1; 32]), [2; 32]);
+    let secret = Secret::from([1; 32]);
+    let nonce = [2; 32];
 
     if let Some(claim) = input.first_chunk::<CLAIM>() {
         assert!(

@@ -53,7 +53,8 @@ mod tests {
 
     #[test]
     fn no_more_is_awaited_than_comes() {
-        let (low, high) = (LowWater(1), LowWater(AT_ONCE));
+        let low = LowWater(1);
+        let high = LowWater(AT_ONCE);
 
         assert_eq!(low.next(AT_ONCE, true), AT_ONCE);
         assert_eq!(

@@ -63,15 +63,16 @@ impl Driver for SharedState {
 
     fn sleep(&self, _: &Issuers<TcpWire>, is_left: bool, sleeper: &mut Sleeper<'_>) {
         let sockets = [self.epoll.as_fd()];
-        match is_left {
-            true if self.has_unsent() => sleeper.briefly(&sockets, FLUSH_DELAY),
+        if !is_left {
+            sleeper.until(&sockets, self.tuning.round);
+        } else if self.has_unsent() {
+            sleeper.briefly(&sockets, FLUSH_DELAY);
+        } else if self.local().state.oversubscribed() {
             // The batches of a thread that is in a call, or has just been in one, are left. That
             // thread needs the CPU, perhaps to connect.
-            true if self.local().state.oversubscribed() => {
-                sleeper.briefly(&sockets, WaitLimits::LONGEST);
-            }
-            true => sleeper.briefly(&sockets, MAX_SLEEP_IN_FLIGHT),
-            false => sleeper.until(&sockets, self.tuning.round),
+            sleeper.briefly(&sockets, WaitLimits::LONGEST);
+        } else {
+            sleeper.briefly(&sockets, MAX_SLEEP_IN_FLIGHT);
         }
     }
 
@@ -81,9 +82,10 @@ impl Driver for SharedState {
         awaited: &[AwaitedWord],
         is_over: &mut dyn FnMut() -> bool,
     ) -> Woken {
-        match is_over() || self.sleep_until_data(awaited, at_most) {
-            true => Woken::ToPoll,
-            false => Woken::ByOthers,
+        if is_over() || self.sleep_until_data(awaited, at_most) {
+            Woken::ToPoll
+        } else {
+            Woken::ByOthers
         }
     }
 

@@ -116,12 +116,15 @@ impl WholeWords {
             "a body is no longer than its destination"
         );
         let is_last = bytes.len() == rest.nbytes;
-        let (mut rest, mut bytes) = (rest, bytes);
+
+        let mut rest = rest;
+        let mut bytes = bytes;
         if self.n_held > 0 {
             let offset = rest.base.addr() % WORD;
             let (word, after) = bytes.split_at(bytes.len().min(WORD - offset));
             self.hold(offset, word);
-            (rest, bytes) = (rest.skip(word.len()), after);
+            rest = rest.skip(word.len());
+            bytes = after;
 
             let is_whole = offset + word.len() == WORD;
             if !is_whole && !is_last {

@@ -98,7 +98,6 @@ impl SendQueue {
         self.record_own(N);
     }
 
-    /// Appends bytes.
     pub(crate) fn push_all(&mut self, bytes: &[u8]) {
         self.own.extend_from_slice(bytes);
         self.record_own(bytes.len());

@@ -114,14 +114,11 @@ impl Tuning {
     /// Returns the limits for a job that must end within `limit` after a host has become silent.
     pub fn within(limit: Duration) -> Tuning {
         let most = limit * 3 / 5;
-        let (silence_limit, refusal_limit) = (most, most);
-        let (connect_limit, round) = (limit, limit / 20);
-
         Tuning {
-            silence_limit,
-            refusal_limit,
-            connect_limit,
-            round,
+            silence_limit: most,
+            refusal_limit: most,
+            connect_limit: limit,
+            round: limit / 20,
             ..Tuning::default()
         }
     }

@@ -328,7 +328,6 @@ impl SharedState {
             .of_self(&format!("the kernel refused to watch a connection: {why}"))
     }
 
-    /// Ends the watch of a socket.
     fn unwatch(&self, socket: &TcpStream) {
         // This fails only for a socket that is not watched.
         let _ = epoll::delete(&self.epoll, socket);

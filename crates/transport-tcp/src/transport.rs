@@ -28,7 +28,8 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
         Error::Unavailable(format!("the kernel refused what a socket needs: {why}"))
     };
 
-    let (mut listeners, mut failed) = (Vec::new(), None);
+    let mut listeners = Vec::new();
+    let mut failed = None;
     let mut sockets: Vec<SocketAddr> = Vec::new();
     for ip in &ips {
         // An address may have disappeared since it was listed. One that works is enough.

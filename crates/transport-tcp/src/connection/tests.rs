@@ -28,14 +28,14 @@ fn an_answer_leaves_between_the_data() {
     let socket = TcpStream::connect(listener.local_addr().expect("a port")).expect("it listens");
     let (mut peer, _) = listener.accept().expect("it is connected");
     socket.set_nonblocking(true).expect("a socket");
-    let (receiving, mut connection) = (ReceivingPe::for_tests(), Connection::new(socket, PEER));
-    let (data, at) = (
-        vec![1u8; BYTES],
-        RemoteAddr {
-            segment: Segment::Heap,
-            offset: 0,
-        },
-    );
+    let receiving = ReceivingPe::for_tests();
+    let mut connection = Connection::new(socket, PEER);
+
+    let data = vec![1u8; BYTES];
+    let at = RemoteAddr {
+        segment: Segment::Heap,
+        offset: 0,
+    };
 
     for _ in 0..8 {
         // SAFETY: the vector is valid until the connection is dropped.
@@ -58,8 +58,10 @@ fn an_answer_leaves_between_the_data() {
         .take(&receiving.local, RequestFrame::Sync, 0, &[]);
     requested.expect("it asks for an answer");
 
-    let (mut reader, mut buffer) = (Reader::new(), vec![0; 1 << 16]);
-    let (mut puts, mut answered_after) = (0, None);
+    let mut reader = Reader::new();
+    let mut buffer = vec![0; 1 << 16];
+    let mut puts = 0;
+    let mut answered_after = None;
     while puts < 8 {
         connection.flush().expect("it is connected");
         let nbytes = peer.read(&mut buffer).expect("it is connected");
@@ -152,7 +154,8 @@ fn a_get_reads_whole_words() {
             .expect("within the segment");
 
         let before = 2 * HEAD + 1 + round as usize % 7;
-        let (mut received, mut buffer) = (Vec::new(), vec![0; 10_003]);
+        let mut received = Vec::new();
+        let mut buffer = vec![0; 10_003];
         while received.len() < before + nbytes {
             connection.flush().expect("it is connected");
             fill(received.len() as u8);
@@ -373,10 +376,9 @@ fn a_damaged_message_ends_the_connection() {
             segment: Segment::Heap,
             offset,
         };
-        let (op, width) = (AmoOp::Add, AmoWidth::Eight);
         let request = AmoRequest {
-            op,
-            width,
+            op: AmoOp::Add,
+            width: AmoWidth::Eight,
             dest,
             operand: 1,
             condition: 0,
@@ -444,11 +446,10 @@ const PAGE: usize = 4096;
 
 /// Returns memory whose last page cannot be accessed. The mapping is never undone.
 fn with_a_bad_page() -> LocalBuf {
-    let (none, private) = (
-        std::ptr::null_mut(),
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-    );
-    let (nbytes, access) = (ACCESSIBLE + PAGE, libc::PROT_READ | libc::PROT_WRITE);
+    let none = std::ptr::null_mut();
+    let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let nbytes = ACCESSIBLE + PAGE;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping.
     let base = unsafe { libc::mmap(none, nbytes, access, private, -1, 0) };
     assert_ne!(base, libc::MAP_FAILED);
@@ -540,7 +541,8 @@ fn a_destination_that_cannot_be_written_is_not_the_loss_of_the_peer() {
 #[test]
 fn only_silence_that_was_seen_counts() {
     let second = Duration::from_secs(1);
-    let (mut heartbeat, start) = (PeerHeartbeat::default(), Instant::now());
+    let mut heartbeat = PeerHeartbeat::default();
+    let start = Instant::now();
 
     assert_eq!(
         heartbeat.add_sample(Some(60 * second), start),

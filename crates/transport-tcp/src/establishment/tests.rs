@@ -124,7 +124,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
     #[test]
     fn two_pes_end_with_one_connection(steps in prop::collection::vec(any::<usize>(), 0..60)) {
-        let (mut pair, mut now) = (Pair::default(), Instant::now());
+        let mut pair = Pair::default();
+        let mut now = Instant::now();
         for step in steps {
             pair.step(step, now);
             now += Duration::from_millis(1);

@@ -12,7 +12,8 @@ use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, RemoteAddr};
 /// Returns the entries of a request and the data that the first attaches, if it does. One of 8
 /// requests is damaged.
 fn entries(random: &mut Random) -> (Vec<u8>, Vec<u8>) {
-    let (mut entries, mut attached) = (Vec::new(), Vec::new());
+    let mut entries = Vec::new();
+    let mut attached = Vec::new();
 
     if random.below(3) == 0 {
         append_attached(&mut entries, address(random));
@@ -21,11 +22,12 @@ fn entries(random: &mut Random) -> (Vec<u8>, Vec<u8>) {
     }
 
     for _ in 0..random.below(8) {
-        let (op, width) = (AmoOp::ALL[random.below(8)], AmoWidth::Eight);
-        let (operand, condition) = (random.next_u64(), random.next_u64());
+        let op = AmoOp::ALL[random.below(8)];
+        let operand = random.next_u64();
+        let condition = random.next_u64();
         let request = AmoRequest {
             op,
-            width,
+            width: AmoWidth::Eight,
             dest: address(random),
             operand,
             condition,
@@ -81,7 +83,8 @@ fn message(random: &mut Random, number: &mut u32) -> (RequestFrame, Vec<u8>) {
 
 /// Returns the bytes of a random request with its body.
 fn request(random: &mut Random, number: &mut u32) -> Vec<u8> {
-    let (at, flag) = (address(random), random.below(2) == 0);
+    let at = address(random);
+    let flag = random.below(2) == 0;
     let nbytes = [0, 8, 16, 60, 64, 65, 100, 300][random.below(8)];
     let (request, body) = match random.below(6) {
         0 | 1 => (
@@ -119,17 +122,12 @@ fn reply(random: &mut Random, seq: u64, byte: u8) -> Vec<u8> {
             random.bytes(nbytes),
         ),
         1 => {
-            let (pe, ack) = (
-                Pe(1),
-                Ack {
+            let reply = Reply {
+                pe: Pe(1),
+                ack: Ack {
                     origin: 0,
                     count: 1,
                 },
-            );
-
-            let reply = Reply {
-                pe,
-                ack,
                 answer: Some(Answer {
                     slot: 0,
                     short: random.next_u64().to_le_bytes(),
@@ -160,9 +158,11 @@ fn frame(random: &mut Random, mut head: [u8; 16], body: &[u8]) -> Vec<u8> {
 
 /// Checks that at least a twentieth of the streams are carried out, and a twentieth refused.
 fn run(streams: u32) {
-    let (mut random, mut done) = (Random::new(11), [0; 2]);
+    let mut random = Random::new(11);
+    let mut done = [0; 2];
     for _ in 0..streams {
-        let (n, mut number) = (1 + random.below(60), 0);
+        let n = 1 + random.below(60);
+        let mut number = 0;
         let stream = (0..n).flat_map(|_| request(&mut random, &mut number));
         let stream: Vec<u8> = stream.collect();
         done[0] += u32::from(requests(&[&random.bytes(CUTS), &stream[..]].concat()));

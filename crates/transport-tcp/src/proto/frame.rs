@@ -88,9 +88,10 @@ fn fields(bytes: &[u8; HEAD]) -> (u8, [u8; 3], u32, u64) {
 }
 
 fn bounded(nbytes: u32, most: usize) -> Result<u32, Violation> {
-    match nbytes as usize <= most {
-        true => Ok(nbytes),
-        false => Err(Violation::TooLong(nbytes.into())),
+    if nbytes as usize <= most {
+        Ok(nbytes)
+    } else {
+        Err(Violation::TooLong(nbytes.into()))
     }
 }
 
@@ -132,22 +133,16 @@ impl RequestFrame {
     fn decode(bytes: &[u8; HEAD]) -> Result<RequestFrame, Violation> {
         let (kind, [segment, flag, _], nbytes, offset) = fields(bytes);
         Ok(match kind {
-            PUT => {
-                let (dest, nbytes) = (address(segment, offset)?, bounded(nbytes, MAX_BODY)?);
-                RequestFrame::Put {
-                    dest,
-                    nbytes,
-                    in_parts: flag != 0,
-                }
-            }
-            GET => {
-                let (source, nbytes) = (address(segment, offset)?, bounded(nbytes, MAX_BODY)?);
-                RequestFrame::Get {
-                    source,
-                    nbytes,
-                    in_parts: flag != 0,
-                }
-            }
+            PUT => RequestFrame::Put {
+                dest: address(segment, offset)?,
+                nbytes: bounded(nbytes, MAX_BODY)?,
+                in_parts: flag != 0,
+            },
+            GET => RequestFrame::Get {
+                source: address(segment, offset)?,
+                nbytes: bounded(nbytes, MAX_BODY)?,
+                in_parts: flag != 0,
+            },
             MESSAGE => RequestFrame::Message {
                 nbytes: bounded(nbytes, REQUEST + MAX_DATA)?,
             },

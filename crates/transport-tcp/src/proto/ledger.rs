@@ -29,7 +29,6 @@ pub(crate) struct Ledger<T> {
 }
 
 impl<T> Ledger<T> {
-    /// Returns a ledger without requests.
     pub(crate) fn new() -> Ledger<T> {
         Ledger {
             issued: 0,

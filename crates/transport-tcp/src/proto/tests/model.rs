@@ -55,7 +55,9 @@ proptest! {
         let mut ledger = Ledger::new();
         // The model: the unanswered requests, and the number of the last answered one.
         let mut unanswered: Vec<(ExpectedReply, u64)> = Vec::new();
-        let (mut issued, mut answered) = (0, 0);
+        let mut issued = 0;
+        let mut answered = 0;
+
         for step in steps {
             match step {
                 Step::Silent => {

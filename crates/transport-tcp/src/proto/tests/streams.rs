@@ -137,7 +137,8 @@ fn a_frame_that_is_too_long_is_refused() {
         offset: 0,
     };
 
-    let (nbytes, longest) = (MAX_BODY as u32 + 1, (REQUEST + MAX_DATA) as u32 + 1);
+    let nbytes = MAX_BODY as u32 + 1;
+    let longest = (REQUEST + MAX_DATA) as u32 + 1;
     for (head, nbytes) in [
         (
             RequestFrame::Put {

@@ -89,6 +89,7 @@ impl IssuedRequests {
     /// Returns the record of origin number `origin`, without requests, in a job of `n_pes` PEs.
     pub fn new(origin: u32, acks: Arc<AckCounts>, n_pes: usize, window: u32) -> IssuedRequests {
         let (all, by_pe, awaiting_ack) = (acks.all(), PeMap::new(n_pes), Vec::new());
+
         IssuedRequests {
             origin,
             window,
@@ -161,24 +162,31 @@ impl IssuedRequests {
     #[inline]
     pub fn issue(&mut self, pe: Pe, order: RequestOrder) -> StreamPosition {
         let (fences, window) = (self.fences, self.window);
+
         self.all = self.all.wrapping_add(1);
+
         let (issued, acked) = self.issued_to(pe);
         let before = issued.before_fence(fences, acked);
         let previous = issued.count;
         issued.count = previous.wrapping_add(1);
         let number = issued.count;
+
         let is_late =
             number.wrapping_sub(acked) * 2 >= window && has_reached(acked, issued.last_asking);
         let asks = order == RequestOrder::Asking || is_late;
+
         if asks {
             issued.last_asking = number;
         }
+
         let is_new = !std::mem::replace(&mut issued.awaits_ack, true);
         if is_new {
             self.awaiting_ack.push(pe);
         }
+
         let follows_all = asks || order == RequestOrder::AfterAll;
         let after = if follows_all { previous } else { before };
+
         StreamPosition {
             number,
             after,
@@ -251,6 +259,7 @@ impl AckCounts {
             .by_pe
             .get_or_insert_with(pe, Default::default)
             .ok_or(Violation::Unrequested)?;
+
         let later = |old| (!has_reached(old, count)).then_some(count);
         if let Ok(old) = acked.fetch_update(Ordering::AcqRel, Ordering::Acquire, later) {
             self.all
@@ -300,6 +309,7 @@ impl Acks {
             by_pe,
             all: AtomicU32::new(0),
         });
+
         let mut origins = write(&self.origins);
         origins.push(Arc::clone(&counts));
         (origins.len() as u32 - 1, counts)
@@ -322,6 +332,7 @@ impl Acks {
         if unsent.load(Ordering::Relaxed) == 0 {
             return None;
         }
+
         let ack = unsent.swap(0, Ordering::Acquire);
         let origin = ((ack >> 32) as u32).checked_sub(1)?;
         Some(Ack {

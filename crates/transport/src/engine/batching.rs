@@ -152,8 +152,10 @@ impl EntryWriter<'_> {
             results,
             n_entries,
         } = self.open;
+
         *n_entries += 1;
         entries::append_amo(entries, request, self.place, fetched.is_some());
+
         if let Some(fetched) = fetched {
             results.expect(fetched);
         }
@@ -215,6 +217,7 @@ impl Batcher {
         } else {
             self.n_sessions - 1
         };
+
         if !self.in_session() {
             self.by_pe
                 .iter_mut()
@@ -321,6 +324,7 @@ impl Batcher {
         let Some(open) = self.by_pe.get(pe) else {
             return true;
         };
+
         let nbytes = open.entries.len() + size.entries;
         let n_results = open.results.nbytes() + size.results;
         nbytes <= self.limit() && n_results <= self.limit().min(MAX_RESULTS)
@@ -331,6 +335,7 @@ impl Batcher {
     #[inline]
     pub(super) fn open(&mut self, Proxy { pe, place }: Proxy) -> EntryWriter<'_> {
         let nbytes = self.limit();
+
         let open = &mut self.by_pe[pe];
         if open.entries.is_empty() {
             if open.entries.capacity() == 0 {
@@ -339,6 +344,7 @@ impl Batcher {
             open.entries.reserve(nbytes);
             self.pes.push(pe);
         }
+
         self.has_grown = true;
         EntryWriter { open, place }
     }
@@ -351,9 +357,11 @@ impl Batcher {
         open.n_entries = 0;
         std::mem::swap(&mut open.results, results);
         let entries = std::mem::take(&mut open.entries);
+
         if let Some(at) = self.pes.iter().rposition(|other| *other == pe) {
             self.pes.swap_remove(at);
         }
+
         entries
     }
 

@@ -58,6 +58,7 @@ impl<N: Driver> WireEndpoint<N> {
         // SAFETY: the local outlives the operation: the call returns when that has ended or, after
         // a loss, when the wire was abandoned and no answer is stored any more.
         let fetched = unsafe { DestBuf::new(old.as_mut_ptr().cast(), request.width.nbytes()) };
+
         let mut origin = self.issuer.lock();
         let done = origin.amo(pe, request, Some(fetched), true);
         self.release(origin, done)?;
@@ -105,6 +106,7 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
             OldValue::AtQuiet(to) => Some(to),
             OldValue::Ignored => None,
         };
+
         let mut origin = self.issuer.lock();
         let done = origin.amo(pe, &request, fetched, false);
         self.release(origin, done).map(|()| 0)
@@ -127,6 +129,7 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
             return Ok(());
         }
         self.in_session = is_open;
+
         let mut origin = self.issuer.lock();
         let done = origin.session(is_open);
         self.release(origin, done)

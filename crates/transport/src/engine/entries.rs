@@ -75,6 +75,7 @@ pub struct BlocksAt {
 
 fn head(at: RemoteAddr, place: u8, [low, high]: [u8; 2], kind: u8) -> [u8; HEAD] {
     let mut head = [0; HEAD];
+
     let (offset, rest) = head.split_at_mut(WORD);
     offset.copy_from_slice(&at.offset.to_le_bytes());
     rest.copy_from_slice(&[low, high, kind << KIND_SHIFT | at.segment as u8, place]);
@@ -114,6 +115,7 @@ pub(super) fn append_strided<Way>(
         n,
         ..
     } = blocks;
+
     let kind = if is_put { PUT_STRIDED } else { GET_STRIDED };
     entries.extend_from_slice(&head(remote, place, (nbytes as u16).to_le_bytes(), kind));
     entries.extend_from_slice(&(remote_stride as u64).to_le_bytes());
@@ -130,9 +132,11 @@ pub fn append_amo(entries: &mut Vec<u8>, request: &AmoRequest, place: u8, fetche
         operand,
         condition,
     } = request;
+
     let kind = if fetches { FETCHING_AMO } else { AMO };
     entries.extend_from_slice(&head(dest, place, [op as u8, width.nbytes() as u8], kind));
     entries.extend_from_slice(&operand.to_le_bytes());
+
     if op == AmoOp::CompareSwap {
         entries.extend_from_slice(&condition.to_le_bytes());
     }
@@ -151,11 +155,13 @@ pub(super) fn amo_nbytes(op: AmoOp) -> usize {
 pub fn next<'a>(entries: &mut &'a [u8]) -> Option<(Entry<'a>, u8)> {
     let (&[offset @ .., low, high, what, place], mut rest) = entries.split_first_chunk::<HEAD>()?;
     let (kind, segment) = (what >> KIND_SHIFT, what & ((1 << KIND_SHIFT) - 1));
+
     let at = RemoteAddr {
         segment: Segment::from_number(segment)?,
         offset: u64::from_le_bytes(offset),
     };
     let nbytes = usize::from(u16::from_le_bytes([low, high]));
+
     let entry = match kind {
         PUT => {
             let data;
@@ -170,9 +176,11 @@ pub fn next<'a>(entries: &mut &'a [u8]) -> Option<(Entry<'a>, u8)> {
                 stride: word(&mut rest)?,
                 nbytes,
             };
+
             let (n, after) = rest.split_first_chunk::<4>()?;
             let n = u32::from_le_bytes(*n) as usize;
             rest = after;
+
             if kind == GET_STRIDED {
                 Entry::GetStrided(strides, n)
             } else {
@@ -183,12 +191,14 @@ pub fn next<'a>(entries: &mut &'a [u8]) -> Option<(Entry<'a>, u8)> {
         }
         AMO | FETCHING_AMO => {
             let (op, width) = (AmoOp::from_number(low)?, AmoWidth::from_nbytes(high)?);
+
             let operand = word(&mut rest)?;
             let condition = if op == AmoOp::CompareSwap {
                 word(&mut rest)?
             } else {
                 0
             };
+
             let request = AmoRequest {
                 op,
                 width,
@@ -196,6 +206,7 @@ pub fn next<'a>(entries: &mut &'a [u8]) -> Option<(Entry<'a>, u8)> {
                 operand,
                 condition,
             };
+
             Entry::Amo {
                 request,
                 fetches: kind == FETCHING_AMO,
@@ -203,6 +214,7 @@ pub fn next<'a>(entries: &mut &'a [u8]) -> Option<(Entry<'a>, u8)> {
         }
         _ => return None,
     };
+
     *entries = rest;
     Some((entry, place))
 }
@@ -228,6 +240,7 @@ pub fn carry_out<T>(
     results: &mut Vec<u8>,
 ) -> Result<(), Violation> {
     let mut changed = ChangedPlaces::default();
+
     let carried_out = carry_out_each(entries, attached, own, host, results, &mut changed);
     changed.places().for_each(|place| host.arrived(place));
     carried_out
@@ -258,6 +271,7 @@ fn carry_out_each<T>(
             }
         }
     }
+
     entries.is_empty().then_some(()).ok_or(Violation::Entries)
 }
 
@@ -300,9 +314,11 @@ impl Entry<'_> {
             Entry::PutAttached(_) => Err(Violation::Entries),
             Entry::Get(at, nbytes) => {
                 let room = MAX_RESULTS.saturating_sub(results.len());
+
                 if nbytes > room {
                     return Err(Violation::TooMany);
                 }
+
                 append(segments, results, at, nbytes)
             }
             Entry::PutStrided(strides, data) => {
@@ -314,6 +330,7 @@ impl Entry<'_> {
                 if n > room / strides.nbytes {
                     return Err(Violation::TooMany);
                 }
+
                 let mut blocks = strides.addresses().take(n);
                 blocks.try_for_each(|at| append(segments, results, at?, strides.nbytes))
             }
@@ -322,8 +339,10 @@ impl Entry<'_> {
                 if fetches && results.len() + width.nbytes() > MAX_RESULTS {
                     return Err(Violation::TooMany);
                 }
+
                 let old = segments.apply(&request);
                 let old = old.ok_or(Violation::Address(dest.offset))?;
+
                 if fetches {
                     append_word(results, width, old);
                 }

@@ -65,6 +65,7 @@ impl<W: Wire> Issuer<W> {
     #[inline]
     pub(super) fn lock(&self) -> MutexGuard<'_, Origin<W>> {
         let origin = try_lock(&self.origin).unwrap_or_else(|| self.lock_later());
+
         let uses = self.uses.load(Ordering::Relaxed);
         self.uses.store(uses.wrapping_add(1), Ordering::Relaxed);
         origin
@@ -160,9 +161,11 @@ impl<W: Wire> UnfinishedIssuer<W> {
     /// `tasks`.
     fn poll(&mut self, thread: PollingThread, tasks: &mut Vec<Waker>) -> LeftBehind {
         let by_service = thread == PollingThread::Service;
+
         let issuer = &*self.issuer;
         let uses = issuer.uses.load(Ordering::Relaxed);
         let in_use = by_service && std::mem::replace(&mut self.uses, uses) != uses;
+
         let Some(mut origin) = try_lock(&issuer.origin) else {
             return LeftBehind::Unsignaled;
         };
@@ -193,6 +196,7 @@ impl<W: Wire> UnfinishedIssuer<W> {
         if by_service {
             self.event = None;
         }
+
         if left == LeftBehind::Awaited && by_service {
             match origin.next_event() {
                 NextEvent::Unsignaled => left = LeftBehind::Unsignaled,
@@ -240,10 +244,12 @@ impl<W: Wire> Issuers<W> {
         make: impl FnOnce() -> Result<Origin<W>, Error>,
     ) -> Result<Arc<Issuer<W>>, Error> {
         let mut all = lock(&self.all);
+
         let fewest = all
             .iter()
             .min_by_key(|issuer| (issuer.opened_for != user, issuer.users()))
             .map(Arc::clone);
+
         let issuer = match fewest {
             Some(fewest) if fewest.is_free_for(user) || all.len() >= max => fewest,
             fewest => match (make(), fewest) {
@@ -259,6 +265,7 @@ impl<W: Wire> Issuers<W> {
                 (Err(error), None) => return Err(error),
             },
         };
+
         if issuer.users() > 0 {
             static REPORTED: Once = Once::new();
             REPORTED.call_once(|| {
@@ -268,6 +275,7 @@ impl<W: Wire> Issuers<W> {
                 );
             });
         }
+
         let users = issuer.users.fetch_add(1, Ordering::Relaxed) + 1;
         rushmem_system::log::debug!(issuers = all.len(), users, "an endpoint uses an issuer");
         Ok(issuer)
@@ -293,6 +301,7 @@ impl<W: Wire> Issuers<W> {
             if let Err(why) = origin.abandon() {
                 origin.network.local().host.cannot_go_on(error, &why);
             }
+
             let tasks = origin.take_tasks();
             drop(origin);
             wake(tasks);
@@ -305,12 +314,14 @@ impl<W: Wire> Issuers<W> {
         if after != before {
             issuer.set_state(after);
         }
+
         let is_new = after & !before & LISTED != 0;
         if is_new || before & !after & ARMED != 0 {
             self.list(issuer, origin, is_new);
         } else {
             drop(origin);
         }
+
         wake(tasks);
         done
     }
@@ -322,6 +333,7 @@ impl<W: Wire> Issuers<W> {
     fn list(&self, issuer: &Arc<Issuer<W>>, origin: MutexGuard<'_, Origin<W>>, is_new: bool) {
         let network = Arc::clone(&origin.network);
         drop(origin);
+
         if is_new {
             self.unfinished.add(UnfinishedIssuer {
                 issuer: Arc::clone(issuer),
@@ -329,6 +341,7 @@ impl<W: Wire> Issuers<W> {
                 event: None,
             });
         }
+
         network.local().state.request_flush();
     }
 
@@ -339,12 +352,15 @@ impl<W: Wire> Issuers<W> {
         if self.unfinished.is_empty() {
             return false;
         }
+
         let looks_at_all = thread == PollingThread::Service
             || self
                 .polls
                 .fetch_add(1, Ordering::Relaxed)
                 .is_multiple_of(POLLS_PER_LOOK);
+
         let (mut must_repeat, mut n_kept, mut tasks) = (false, 0, Vec::new());
+
         let n = self.unfinished.finish(|unfinished| {
             // An issuer that is not busy only awaits acknowledgments, which peers send on request.
             let left = if looks_at_all || unfinished.issuer.state() & BUSY != 0 {
@@ -358,6 +374,7 @@ impl<W: Wire> Issuers<W> {
             stays
         });
         wake(tasks);
+
         match thread {
             PollingThread::Waiter => n > 0,
             // Nothing is known of issuers that another thread is polling.
@@ -404,6 +421,7 @@ mod tests {
     fn the_service_thread_gives_the_lock_to_a_call_after_one_poll() {
         let mut origin = origin();
         let polls = Arc::new(AtomicU32::new(0));
+
         let (call_waits, n_polls) = (Arc::new(AtomicBool::new(false)), Arc::clone(&polls));
         let waits = Arc::clone(&call_waits);
         // The first poll of the service thread ends once the call waits.
@@ -414,7 +432,9 @@ mod tests {
             }
             true
         }));
+
         let (issuers, issuer) = left_unfinished(origin);
+
         thread::scope(|scope| {
             scope.spawn(|| {
                 while polls.load(Ordering::SeqCst) == 0 {
@@ -423,12 +443,14 @@ mod tests {
                 let released = issuers.release(&issuer, issuer.lock(), Ok(()));
                 released.expect("no loss");
             });
+
             scope.spawn(|| {
                 while issuer.wanted.load(Ordering::Relaxed) == 0 {
                     thread::yield_now();
                 }
                 call_waits.store(true, Ordering::SeqCst);
             });
+
             // The owner has issued a verb since the last look, so the first call does not poll.
             assert!(issuers.finish(PollingThread::Service));
             issuers.finish(PollingThread::Service);
@@ -439,15 +461,19 @@ mod tests {
     #[test]
     fn the_service_thread_polls_a_busy_origin_many_times_if_no_call_waits() {
         let mut origin = origin();
+
         let polls = Arc::new(AtomicU32::new(0));
         let n_polls = Arc::clone(&polls);
+
         origin.wire().polled = Some(Box::new(move || {
             n_polls.fetch_add(1, Ordering::SeqCst) < 10
         }));
         let (issuers, _) = left_unfinished(origin);
+
         for _ in 0..2 {
             issuers.finish(PollingThread::Service);
         }
+
         assert_eq!(polls.load(Ordering::SeqCst), 11);
     }
 }

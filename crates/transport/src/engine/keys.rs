@@ -55,6 +55,7 @@ pub fn peer<N: WireNetwork>(network: &N, pe: Pe) -> Result<&Peer<N::Peer, N::Key
 fn first_used<N: WireNetwork>(network: &N, pe: Pe) -> Result<&Peer<N::Peer, N::Key>, Error> {
     network.peers().get_or_make(pe, |record| {
         let (of_provider, published) = read_record(network, pe, record)?;
+
         let mut segments: [PeerSegment<N::Key>; Segment::COUNT] = Default::default();
         for ((segment, published), number) in segments.iter_mut().zip(published).zip(Segment::ALL) {
             let Some(Published {
@@ -71,6 +72,7 @@ fn first_used<N: WireNetwork>(network: &N, pe: Pe) -> Result<&Peer<N::Peer, N::K
                 key: Some(network.key(pe, number, HeapBlock::first(covered), &key)?),
             };
         }
+
         Peer::new(pe, of_provider, segments)
     })
 }
@@ -96,10 +98,12 @@ fn read_record<N: WireNetwork>(
     record: PeRecord<'_>,
 ) -> Result<(N::Peer, PublishedSegments), Error> {
     let address = record.address(pe)?;
+
     let mut published: PublishedSegments = Default::default();
     for (published, key) in published.iter_mut().zip(record.keys) {
         *published = Published::decode(pe, key)?;
     }
+
     Ok((network.peer(pe, &address.of_provider)?, published))
 }
 

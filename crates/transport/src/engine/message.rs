@@ -92,15 +92,18 @@ impl Request {
             slot,
             nbytes,
         } = *self;
+
         let mut flags = if asks { ASKS } else { 0 };
         if slot.is_some_and(|slot| slot.is_long) {
             flags |= LONG;
         }
+
         let [low, high] = nbytes.to_le_bytes();
         let ack = ack.unwrap_or(Ack {
             origin: NONE,
             count: 0,
         });
+
         bytes([
             u32::from_le_bytes([low, high, flags, 0]),
             pe.0,
@@ -120,6 +123,7 @@ impl Request {
     pub fn decode(bytes: &[u8]) -> Result<Request, RefusedMessage> {
         let sender = bytes.get(4..).and_then(|rest| rest.first_chunk());
         let from = sender.map(|pe| Pe(u32::from_le_bytes(*pe)));
+
         let request = bytes.try_into().ok().and_then(Request::decode_whole);
         request.ok_or_else(|| RefusedMessage {
             from,
@@ -130,10 +134,12 @@ impl Request {
     fn decode_whole(bytes: &[u8; REQUEST]) -> Option<Request> {
         let [first, pe, origin, number, after, slot, acked_origin, count] = fields(bytes);
         let [low, high, flags, zero] = first.to_le_bytes();
+
         let is_long = flags & LONG != 0;
         if flags > ASKS | LONG || zero != 0 || is_long && slot == NONE {
             return None;
         }
+
         Some(Request {
             stream: Stream { pe: Pe(pe), origin },
             position: StreamPosition {
@@ -161,13 +167,16 @@ impl Request {
             results.clear();
             return None;
         }
+
         let mut short = [0; SHORT];
         if results.len() <= SHORT {
             short[..results.len()].copy_from_slice(results);
         }
+
         if results.len() <= SHORT || self.slot.is_none() {
             results.clear();
         }
+
         Some(Reply {
             pe: me,
             ack: Ack {
@@ -190,10 +199,12 @@ impl Reply {
             ack: Ack { origin, count },
             answer,
         } = *self;
+
         let Answer { slot, short } = answer.unwrap_or(Answer {
             slot: NONE,
             short: [0; SHORT],
         });
+
         let word = u64::from_le_bytes(short);
         bytes([pe.0, origin, count, slot, word as u32, (word >> 32) as u32])
     }
@@ -204,13 +215,16 @@ impl Reply {
     /// When the bytes are no valid head of a reply.
     pub fn decode(bytes: &[u8]) -> Result<Reply, RefusedMessage> {
         let from = bytes.first_chunk().map(|pe| Pe(u32::from_le_bytes(*pe)));
+
         let unknown = |_| RefusedMessage {
             from,
             why: Violation::Unknown("reply").to_string(),
         };
         let bytes: &[u8; REPLY] = bytes.try_into().map_err(unknown)?;
+
         let [pe, origin, count, slot, low, high] = fields(bytes);
         let word = u64::from(high) << 32 | u64::from(low);
+
         Ok(Reply {
             pe: Pe(pe),
             ack: Ack { origin, count },
@@ -225,6 +239,7 @@ impl Reply {
 /// Returns numbers as the bytes of a message of exactly that length.
 fn bytes<const NUMBERS: usize, const N: usize>(numbers: [u32; NUMBERS]) -> [u8; N] {
     const { assert!(N == 4 * NUMBERS, "as many bytes as the numbers have") };
+
     let mut bytes = [0; N];
     for (to, number) in bytes.as_chunks_mut().0.iter_mut().zip(numbers) {
         *to = number.to_le_bytes();
@@ -235,6 +250,7 @@ fn bytes<const NUMBERS: usize, const N: usize>(numbers: [u32; NUMBERS]) -> [u8; 
 /// Returns the numbers of a message.
 fn fields<const NUMBERS: usize, const N: usize>(bytes: &[u8; N]) -> [u32; NUMBERS] {
     const { assert!(N == 4 * NUMBERS, "as many bytes as the numbers have") };
+
     let numbers = bytes.as_chunks().0;
     std::array::from_fn(|i| u32::from_le_bytes(numbers[i]))
 }

@@ -63,6 +63,7 @@ impl<W: Wire> Origin<W> {
         if self.caps.order == StreamOrder::Everything {
             return self.order_after_unsent(pe);
         }
+
         match self.issued.is_before_fence_done(pe) {
             true => Ok(()),
             false => {
@@ -101,10 +102,12 @@ impl<W: Wire> Origin<W> {
     /// Sends the batch for a PE, and begins a flush if there were writes since the last one.
     fn begin_flush(&mut self, pe: Pe) -> Result<(), Error> {
         self.send_open_batch(pe)?;
+
         let route = &mut self.routes[pe];
         if !std::mem::take(&mut route.is_dirty) {
             return Ok(());
         }
+
         route.is_flushing = true;
         self.wire.begin_flush(&self.network, pe)
     }
@@ -155,12 +158,15 @@ impl<W: Wire> Origin<W> {
         let flushes_apart = !self.caps.flushes_free && self.caps.order < StreamOrder::Everything;
         let has_own_message =
             self.issued.unacked(pe) > 0 || self.routes[pe].is_flushing && flushes_apart;
+
         self.until(Some(pe), |origin| {
             Ok(origin.issued.unacked(pe) == 0 && origin.is_idle(pe)?)
         })?;
+
         if has_own_message && self.batches {
             self.batcher.mark_busy();
         }
+
         self.deactivate(pe);
         self.issued.mark_acked(pe);
         Ok(())
@@ -169,12 +175,15 @@ impl<W: Wire> Origin<W> {
     /// Completes all operations.
     pub(super) fn quiet(&mut self) -> Result<(), Error> {
         self.network.local().loss.check()?;
+
         // All PEs are asked before the first wait.
         self.begin_quiet_of_all()?;
+
         while let Some(&pe) = self.active.last() {
             self.await_quiet(pe)?;
             self.active.pop();
         }
+
         while let Some(&pe) = self.issued.awaiting_ack().last() {
             self.await_quiet(pe)?;
         }
@@ -201,16 +210,19 @@ impl<W: Wire> Origin<W> {
                 self.begin_quiet(pe)?;
             }
         }
+
         for i in 0..self.issued.awaiting_ack().len() {
             let pe = self.issued.awaiting_ack()[i];
             if !self.issued.is_full(pe) {
                 self.ask_for_ack(pe)?;
             }
         }
+
         self.advance(true)?;
         if !self.is_complete() {
             return Ok(false);
         }
+
         while let Some(&pe) = self.issued.awaiting_ack().last() {
             self.issued.mark_acked(pe);
         }
@@ -233,17 +245,20 @@ impl<W: Wire> Origin<W> {
         let mut pes: Vec<Pe> = self.active.iter().chain(awaiting_ack).copied().collect();
         pes.sort_unstable();
         pes.dedup();
+
         let room = self.caps.max_in_flight.saturating_sub(self.in_flight());
         let has_room = 2 * pes.len() < room && !pes.iter().any(|pe| self.issued.is_full(*pe));
         if has_room && self.is_quiet()? {
             return Ok(Vec::new());
         }
+
         let n = |pe: Pe| {
             let route = &self.routes[pe];
             let of_wire = self.wire.in_flight_to(pe) as u64 + u64::from(route.unanswered);
             let n = u64::from(self.issued.unacked(pe)).max(of_wire);
             if route.is_active { n.max(1) } else { n }
         };
+
         Ok(pes
             .into_iter()
             .map(|pe| (pe, n(pe)))
@@ -257,20 +272,24 @@ impl<W: Wire> Origin<W> {
         if self.batcher.uses_proxies(&*self.network.local().host) {
             return self.quiet();
         }
+
         self.send_open_batches()?;
         self.issued.fence();
+
         let mut any = false;
         for i in 0..self.active.len() {
             let route = &mut self.routes[self.active[i]];
             route.has_writes_before |= route.is_dirty || route.is_flushing;
             any |= route.has_writes_before;
         }
+
         let calls_fence = match self.caps.order {
             StreamOrder::Unordered => false,
             // The wire may hold back requests, which its fence sends.
             StreamOrder::Everything => true,
             StreamOrder::WritesByFence | StreamOrder::WritesBeforeMessages => any,
         };
+
         if calls_fence && !self.wire.fence(&self.network)? {
             self.until(None, |origin| origin.wire.fence(&origin.network))?;
         }
@@ -283,20 +302,24 @@ impl<W: Wire> Origin<W> {
     pub(super) fn advance(&mut self, flush: bool) -> Result<bool, Error> {
         self.try_send_open_batches()?;
         let worked = self.progress()?;
+
         for i in (0..self.active.len()).rev() {
             if self.in_flight() >= self.caps.max_in_flight {
                 break;
             }
+
             let pe = self.active[i];
             if self.batcher.has_any(pe) || !flush && self.routes[pe].is_dirty {
                 continue;
             }
+
             self.begin_flush(pe)?;
             if self.is_idle(pe)? {
                 self.deactivate(pe);
                 self.active.swap_remove(i);
             }
         }
+
         Ok(worked)
     }
 }

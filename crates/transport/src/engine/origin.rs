@@ -79,8 +79,10 @@ impl<W: Wire> Origin<W> {
     /// Returns an origin that has issued nothing over a wire.
     pub fn new(wire: W, network: Arc<W::Network>) -> Origin<W> {
         let NetworkPe { acks, clock, .. } = network.local();
+
         let (caps, n_pes) = (wire.caps(), acks.n_pes());
         let (number, counts) = acks.add_origin();
+
         Origin {
             wire,
             caps,
@@ -116,6 +118,7 @@ impl<W: Wire> Origin<W> {
         if !self.tasks.is_empty() {
             return true;
         }
+
         match self.caps.polled {
             PolledUntil::Started => self.waits_to_send(),
             _ => !self.active.is_empty() || !self.unsent.is_empty(),
@@ -140,6 +143,7 @@ impl<W: Wire> Origin<W> {
         if self.waits_to_send() {
             return NextEvent::Unsignaled;
         }
+
         let is_unacked = self.caps.polled == PolledUntil::Acknowledged && self.issued.any_unacked();
         self.wire.arm(is_unacked)
     }
@@ -170,12 +174,15 @@ impl<W: Wire> Origin<W> {
         if pe.index() >= self.routes.n_pes() {
             return Err(Error::Unreachable(pe));
         }
+
         keys::peer(&*self.network, pe)?;
+
         // The connection may depend on another PE that waits for an operation in an open batch.
         self.send_open_batches()?;
         if !self.wire.reach(&self.network, pe)? {
             self.until(Some(pe), |origin| origin.wire.reach(&origin.network, pe))?;
         }
+
         self.routes[pe].is_reached = true;
         Ok(())
     }
@@ -194,6 +201,7 @@ impl<W: Wire> Origin<W> {
     pub(super) fn forget_idle(&mut self, pe: Pe) {
         let route = &mut self.routes[pe];
         let is_idle = route.unanswered == 0 && !route.is_dirty && !route.is_flushing;
+
         if is_idle
             && self.active.last() == Some(&pe)
             && self.wire.in_flight_to(pe) == 0
@@ -215,6 +223,7 @@ impl<W: Wire> Origin<W> {
             network,
             ..
         } = self;
+
         let acks = &network.local().acks;
         let polled = wire.poll(network, &mut |Reply { pe, ack, answer }, follow| {
             acks.acknowledge(pe, ack)?;
@@ -223,12 +232,15 @@ impl<W: Wire> Origin<W> {
             }
             Ok(())
         })?;
+
         if polled == Polled::Broke {
             self.confirm_used()?;
         }
+
         if !self.unsent.is_empty() {
             self.send_unsent()?;
         }
+
         let worked = polled != Polled::Idle;
         self.network.local().loss.check().map(|()| worked)
     }
@@ -297,16 +309,19 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
                 self.origin.wire.confirm(&self.origin.network, pe)?;
             }
         }
+
         let origin = &mut *self.origin;
         origin.polls = origin.polls.wrapping_add(1);
         let is_unacked = self.towards.is_some_and(|pe| origin.issued.unacked(pe) > 0);
         let expects = is_unacked || origin.slots.n_unanswered() > 0;
         let served = origin.wire.serve(&origin.network, origin.polls, expects)?;
+
         let state = &origin.network.local().state;
         if served && state.any_tasks() {
             // What this thread has received may be what tasks of other origins await.
             state.request_flush();
         }
+
         if worked || served {
             self.silent_since = None;
         }
@@ -349,6 +364,7 @@ impl<W: Wire> Origin<W> {
             towards,
             silent_since: None,
         };
+
         wait(&mut waiting, |Waiting { origin, .. }| {
             // A poll that found work most often found the awaited event. Serving peers first would
             // delay it.

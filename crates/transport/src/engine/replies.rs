@@ -54,11 +54,13 @@ impl ReplyDestinations {
             Some(results) => (results, follow.is_empty()),
             None => (follow, follow.len() == nbytes),
         };
+
         for dest in self.dests.drain(..).take_while(|_| is_right) {
             let (answer, rest) = bytes.split_at(dest.nbytes());
             dest.store_at(0, answer);
             bytes = rest;
         }
+
         is_right.then_some(()).ok_or(Violation::Unrequested)
     }
 
@@ -112,6 +114,7 @@ impl AnswerSlots {
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
         });
+
         let slot = &mut self.slots[number as usize];
         fill(&mut slot.results);
         if slot.results.is_empty() {
@@ -151,6 +154,7 @@ impl AnswerSlots {
             .slots
             .get_mut(answer.slot as usize)
             .ok_or(Violation::Unrequested)?;
+
         let pe = slot.pe.ok_or(Violation::Unrequested)?;
         let stored = slot.results.store(&answer.short, follow);
         self.release(answer.slot);
@@ -194,14 +198,17 @@ impl Replies {
 
     fn take_all(&self, take: TakeReply<'_>) -> Result<usize, RefusedMessage> {
         let mut arrived = lock(&self.arrived);
+
         let n = arrived.len();
         self.n.store(0, Ordering::Relaxed);
+
         let mut taken = Ok(n);
         for (reply, bytes) in arrived.drain(..) {
             if let Err(violation) = take(reply, &bytes) {
                 taken = taken.and(Err(RefusedMessage::of(reply.pe, violation)));
             }
         }
+
         taken
     }
 }
@@ -227,6 +234,7 @@ impl ReplyTable {
         if reply.answer.is_none() {
             return acks.acknowledge(reply.pe, reply.ack);
         }
+
         let all = read(&self.0);
         let replies = all
             .get(reply.ack.origin as usize)
@@ -256,21 +264,25 @@ mod tests {
                 short: [7; 8],
             }),
         };
+
         assert_eq!(
             replies.take(&mut |_, _| unreachable!("none has come")),
             Ok(0)
         );
+
         replies.put(reply, b"abc");
         let mut taken = Vec::new();
         let take = &mut |reply, bytes: &[u8]| {
             taken.push((reply, bytes.to_vec()));
             Ok(())
         };
+
         assert_eq!(
             (replies.take(take), replies.take(&mut |_, _| Ok(()))),
             (Ok(1), Ok(0))
         );
         assert_eq!(taken, [(reply, b"abc".to_vec())]);
+
         replies.put(reply, b"");
         replies.put(Reply { pe: Pe(4), ..reply }, b"");
         let refused = RefusedMessage::of(Pe(3), Violation::Unrequested);

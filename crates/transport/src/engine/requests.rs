@@ -38,6 +38,7 @@ impl<W: Wire> Origin<W> {
             self.network.local().state.count_retry();
             self.until(Some(pe), |origin| Ok(!origin.issued.is_full(pe)))?;
         }
+
         if self.slots.n_unanswered() >= self.caps.max_unanswered {
             let max = self.caps.max_unanswered;
             self.until(None, |origin| Ok(origin.slots.n_unanswered() < max))?;
@@ -49,11 +50,13 @@ impl<W: Wire> Origin<W> {
             ticket,
             ..
         } = self.number(pe, order);
+
         let (mut attached, mut awaited) = (&mut SourceBuf::default(), false);
         if let Some(put) = put {
             awaited = put.completion == Completion::Now && put.local.nbytes() > 0;
             attached = &mut put.local;
         }
+
         let posted = self.post(pe, |wire, network| {
             let message = SentMessage {
                 request: &request,
@@ -63,13 +66,17 @@ impl<W: Wire> Origin<W> {
             };
             wire.send(network, pe, message)
         })?;
+
         self.batcher.give_back(entries);
+
         if ticket.is_some() || self.wire.in_flight_to(pe) > 0 {
             self.activate(pe);
         }
+
         if awaited {
             self.end(pe, posted)?;
         }
+
         Ok(ticket)
     }
 
@@ -81,6 +88,7 @@ impl<W: Wire> Origin<W> {
             .slots
             .take(pe, |results| entries = self.batcher.take(pe, results));
         self.routes[pe].unanswered += u32::from(ticket.is_some());
+
         let local = self.network.local();
         let request = Request {
             stream: self.issued.stream(local.me),
@@ -90,6 +98,7 @@ impl<W: Wire> Origin<W> {
             // No batch is longer than `MAX_ENTRIES`.
             nbytes: entries.len() as u16,
         };
+
         NumberedRequest {
             pe,
             request,
@@ -121,6 +130,7 @@ impl<W: Wire> Origin<W> {
         if is_full || !self.wire.reach(&self.network, pe)? {
             return Ok(());
         }
+
         let request = self.number(pe, RequestOrder::AfterFence);
         self.activate(pe);
         self.unsent.push_back(request);
@@ -147,6 +157,7 @@ impl<W: Wire> Origin<W> {
             if matches!(posted, PostOutcome::Full) {
                 return Ok(());
             }
+
             if let Some(sent) = self.unsent.pop_front() {
                 self.batcher.give_back(sent.entries);
             }
@@ -219,6 +230,7 @@ impl<W: Wire> Origin<W> {
         order: RequestOrder,
     ) -> Result<(), Error> {
         self.order_request(to.pe, order)?;
+
         let mut size = EntrySize::of_amo(amo, fetched.as_ref());
         let mut attaches = false;
         if let Some(put) = &put {
@@ -227,6 +239,7 @@ impl<W: Wire> Origin<W> {
             let copied = if attaches { 0 } else { nbytes };
             size = size.and(EntrySize::of_transfer::<Source>(copied));
         }
+
         if attaches {
             // The attached data are those of the first entry.
             self.send_open_batch(to.pe)?;
@@ -239,6 +252,7 @@ impl<W: Wire> Origin<W> {
             Some(put) => entries.transfer(put.remote, std::mem::take(&mut put.local)),
             None => {}
         }
+
         entries.amo(amo, fetched);
         Ok(())
     }
@@ -265,6 +279,7 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         let ticket = self.send_amo(pe, amo, Some(fetched), RequestOrder::AfterFence)?;
         self.send_open_batches()?;
+
         let Some(ticket) = ticket else { return Ok(()) };
         self.until(Some(pe), |origin| Ok(origin.slots.is_past(ticket)))?;
         self.forget_idle(pe);
@@ -335,6 +350,7 @@ impl<W: Wire> Origin<W> {
             let put = Some(put).filter(|put| put.local.nbytes() > 0);
             return self.update(pe, put, signal, None, order);
         }
+
         if is_written {
             // Nothing may delay the flag once the data, which are sent with it, are written.
             self.send_open_batch(pe)?;
@@ -343,14 +359,18 @@ impl<W: Wire> Origin<W> {
             }
             self.order_after_unsent(pe)?;
         }
+
         // If messages follow writes, the acknowledgment of the signal covers the write.
         let source_free = self.caps.order >= StreamOrder::WritesBeforeMessages && self.caps.batches;
+
         let end = WriteEnd {
             source_free,
             sent: WriteSent::WithNext,
             ..WriteEnd::of(put.completion)
         };
+
         let posted = self.begin(pe, put.remote, &mut put.local, end)?;
+
         let sent = match is_written {
             true => self.write_flag(pe, signal),
             false => {
@@ -362,6 +382,7 @@ impl<W: Wire> Origin<W> {
                 ordered_after.and_then(|()| self.send_amo(pe, signal, None, order).map(|_| ()))
             }
         };
+
         match (sent, posted) {
             (Ok(()), posted) if end.awaited => self.end(pe, posted),
             (sent, _) => sent,
@@ -385,6 +406,7 @@ impl<W: Wire> Origin<W> {
             sent: WriteSent::Now,
             ..WriteEnd::of(Completion::Now)
         };
+
         let posted = self.begin(pe, dest, &mut source, end)?;
         self.end(pe, posted)
     }
@@ -406,10 +428,12 @@ impl<W: Wire> Origin<W> {
                 false => self.send_open_batch(pe)?,
             }
         }
+
         self.order_write(pe)?;
         if !awaited {
             self.mark_dirty(pe);
         }
+
         if !self.caps.amos.operations.has(request.op, request.width) {
             let old = self.swap_until_applied(pe, request)?;
             if let Some(fetched) = fetched {
@@ -417,14 +441,17 @@ impl<W: Wire> Origin<W> {
             }
             return Ok(());
         }
+
         let mut posted = PostOutcome::Full;
         let nbytes = request.width.nbytes();
         if let Some(word) = keys::covered(&*self.network, pe, request.dest, nbytes) {
             posted = self.wire.amo(&self.network, word, request, &mut fetched)?;
         }
+
         if matches!(posted, PostOutcome::Full) {
             posted = self.amo_later(pe, request, fetched)?;
         }
+
         if awaited {
             self.end(pe, posted)
         } else {
@@ -443,6 +470,7 @@ impl<W: Wire> Origin<W> {
         mut fetched: Option<DestBuf>,
     ) -> Result<PostOutcome<W::Token>, Error> {
         let nbytes = request.width.nbytes();
+
         self.find_keys(pe, request.dest, nbytes)?;
         self.post(pe, |wire, network| {
             let word = keys::found(network, pe, request.dest, nbytes)?;
@@ -464,6 +492,7 @@ impl<W: Wire> Origin<W> {
                 let word = (&raw mut operand).cast();
                 mem::apply(op, width, word, request.operand, request.condition)
             };
+
             let op = AmoOp::CompareSwap;
             let swap = AmoRequest {
                 op,
@@ -471,14 +500,18 @@ impl<W: Wire> Origin<W> {
                 condition: guess,
                 ..*request
             };
+
             // The network may write 4 of the 8 bytes.
             *self.swapped = 0;
+
             let word = (&raw mut *self.swapped).cast();
             // SAFETY: a word of this origin, which lives until the wire has been abandoned.
             let fetched = Some(unsafe { DestBuf::new(word, width.nbytes()) });
+
             let posted = self.amo_later(pe, &swap, fetched)?;
             self.end(pe, posted)?;
             let old = *self.swapped;
+
             if old == guess {
                 return Ok(old);
             }

@@ -61,6 +61,7 @@ impl<W: Wire> Origin<W> {
             self.send_open_batches()?;
         }
         self.transfer_by_wire(pe, transfer)?;
+
         // Called after the send, which may take longer than what a loop does between two
         // operations.
         if is_lone {
@@ -94,9 +95,11 @@ impl<W: Wire> Origin<W> {
     ) -> Result<Proxy, Error> {
         let host = &*self.network.local().host;
         let proxy = self.batcher.proxy(host, pe, &[segment]);
+
         if A::IS_PUT {
             self.order_after_writes(proxy.pe, StreamOrder::WritesBeforeMessages)?;
         }
+
         self.make_room(proxy.pe, size)?;
         Ok(proxy)
     }
@@ -200,6 +203,7 @@ impl<W: Wire> Origin<W> {
                 })
                 .inspect(|_| remote.offset += nbytes as u64)
             });
+
             done = posted.map(|part| started.push(part));
         }
 
@@ -322,8 +326,10 @@ impl<W: Wire> Origin<W> {
         let internal_bytes = keys::peer(&*self.network, pe)?.nbytes(Segment::Internal);
         let remote = heap_blocks::entry(block, internal_bytes);
         let remote = remote.ok_or_else(|| Error::damaged(pe, "table of keys"))?;
+
         // SAFETY: a buffer of the origin, which is freed after the wire.
         let local = unsafe { DestBuf::new(self.entry.as_mut_ptr(), ENTRY) };
+
         let mut get = Get {
             remote,
             local,

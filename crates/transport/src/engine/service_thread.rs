@@ -135,6 +135,7 @@ impl<N: Driver> Progress<N> {
             let wire = self.network.open_wire(user)?;
             Ok(Origin::new(wire, Arc::clone(&self.network)))
         };
+
         let limit = (self.most_wires, self.wires_limited_by);
         self.issuers.issuer(user, limit, open)
     }
@@ -195,6 +196,7 @@ impl Sleeper<'_> {
             self.brief = FLUSH_DELAY;
         }
         let time = self.brief.min(at_most);
+
         self.brief = time * 2;
         self.state.sleep(descriptors, time);
     }
@@ -204,6 +206,7 @@ impl Sleeper<'_> {
 fn run<N: Driver>(progress: &Progress<N>) {
     let (driver, issuers) = (&*progress.network, &progress.issuers);
     let state = progress.state();
+
     let wakeup = state.wakeup();
     let schedule = Schedule::new(state.limits(), state.oversubscribed());
     let mut sleeper = Sleeper {
@@ -212,13 +215,16 @@ fn run<N: Driver>(progress: &Progress<N>) {
         brief: FLUSH_DELAY,
         worked: false,
     };
+
     let mut checks = driver.checks();
     let (mut seen, mut polled_at) = (0, Instant::now());
     let mut backs_off = false;
+
     rushmem_system::log::debug!(
         oversubscribed = state.oversubscribed(),
         "the service thread runs"
     );
+
     while !state.is_closing() {
         checks();
         let all = state.polls();
@@ -232,10 +238,12 @@ fn run<N: Driver>(progress: &Progress<N>) {
             sleep: state.any_sleeping(),
             wait: state.any_waiting(),
         };
+
         let back_off = || wakeup.back_off();
         let step = sleeper
             .schedule
             .next(others, back_off, || driver.longest_backoff(issuers));
+
         if let Step::Flush(time) | Step::Sleep(time) = step {
             if !std::mem::replace(&mut backs_off, true) {
                 let sleeping = others.sleep;
@@ -244,6 +252,7 @@ fn run<N: Driver>(progress: &Progress<N>) {
                     "the service thread backs off: other threads poll"
                 );
             }
+
             sleeper.brief = FLUSH_DELAY;
             if matches!(step, Step::Flush(_)) {
                 wakeup.clear_pending();
@@ -251,18 +260,22 @@ fn run<N: Driver>(progress: &Progress<N>) {
             } else {
                 wakeup.set_pending();
             }
+
             state.sleep(&[], time);
             wakeup.end_back_off();
             driver.flush(issuers);
             continue;
         }
+
         if std::mem::take(&mut backs_off) {
             rushmem_system::log::trace!("the service thread takes over: no other thread polls");
         }
+
         let served = driver.serve();
         sleeper.worked = served == Served::Worked;
         wakeup.clear_pending();
         let is_left = driver.flush(issuers);
+
         match served {
             // The thread that serves may have lost its CPU, and needs one to go on.
             Served::Contended if state.oversubscribed() => {
@@ -271,8 +284,10 @@ fn run<N: Driver>(progress: &Progress<N>) {
             Served::Contended => sleeper.briefly(&[], FLUSH_DELAY),
             Served::Idle | Served::Worked => driver.sleep(issuers, is_left, &mut sleeper),
         }
+
         wakeup.set_pending();
     }
+
     rushmem_system::log::debug!("the service thread ends");
 }
 
@@ -298,8 +313,10 @@ impl<N: Driver> ServiceThread<N> {
     pub fn start(name: &str, progress: &Arc<Progress<N>>) -> Result<ServiceThread<N>, Error> {
         let progress = Arc::clone(progress);
         let its = Arc::clone(&progress);
+
         let thread = spawn_service(name, move || run(&*its));
         let thread = thread.map_err(|error| Error::Unavailable(thread::refused(&error)))?;
+
         Ok(ServiceThread {
             progress,
             thread: Some(thread),

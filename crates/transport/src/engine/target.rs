@@ -78,6 +78,7 @@ impl<'a, R> Contents<'a, R> {
     /// When the entries are longer than the message.
     pub fn of(request: &Request, bytes: &'a [u8]) -> Result<Contents<'a, R>, Violation> {
         let split = bytes.split_at_checked(request.nbytes.into());
+
         let (entries, attached) = split.ok_or(Violation::Entries)?;
         Ok(Contents {
             entries,
@@ -102,6 +103,7 @@ impl<T, R> EarlyRequest<T, R> {
             Attached::Here(attached) => (attached, None),
             Attached::There(data, nbytes) => (&[][..], Some((data, nbytes))),
         };
+
         EarlyRequest {
             incoming,
             bytes: [entries, here].concat(),
@@ -144,6 +146,7 @@ impl<T: Copy, R> RequestTarget<T, R> {
         if let Attached::There(_, nbytes) = contents.attached {
             attached_memory(serving, contents.entries, nbytes)?;
         }
+
         let request = &incoming.request;
         let acks = &serving.local().acks;
         let order = self.streams.borrow_mut().accept(acks, request)?;
@@ -152,6 +155,7 @@ impl<T: Copy, R> RequestTarget<T, R> {
             self.streams.borrow_mut().keep(request, early);
             return Ok(());
         }
+
         self.carry_out(serving, incoming, contents)?;
         self.carry_out_early(serving, request.stream)
     }
@@ -191,6 +195,7 @@ impl<T: Copy, R> RequestTarget<T, R> {
             else {
                 return Ok(());
             };
+
             let mut contents = Contents::of(&incoming.request, &bytes)?;
             if let Some((data, nbytes)) = there {
                 contents.attached = Attached::There(data, nbytes);
@@ -214,21 +219,27 @@ impl<T: Copy, R> RequestTarget<T, R> {
                 return Ok(());
             }
         };
+
         let NetworkPe {
             segments,
             host,
             acks,
             ..
         } = serving.local();
+
         // The buffer is kept, so that a word is returned without an allocation.
         let mut results = self.results.take();
         entries::carry_out(entries, attached, segments, &**host, &mut results)?;
+
         let request = &incoming.request;
+
         let reply = self
             .streams
             .borrow_mut()
             .mark_carried_out(acks, request, &mut results);
+
         let replied = reply.map_or(Ok(()), |reply| serving.reply(incoming, reply, &mut results));
+
         results.clear();
         self.results.replace(results);
         replied
@@ -243,6 +254,7 @@ fn attached_memory<'a>(
     nbytes: usize,
 ) -> Result<(LocalBuf, &'a [u8]), Violation> {
     let (dest, rest) = entries::attached_put(entries).ok_or(Violation::Entries)?;
+
     let memory = serving.local().segments.bytes(dest, nbytes);
     Ok((memory.ok_or(Violation::Address(dest.offset))?, rest))
 }
@@ -280,9 +292,11 @@ impl<T> Streams<T> {
         if stream.pe.index() >= acks.n_pes() || stream.origin >= MAX_ORIGINS {
             return Err(Violation::Unknown("stream of requests"));
         }
+
         if let Some(ack) = ack {
             acks.acknowledge(stream.pe, ack)?;
         }
+
         self.carried
             .entry(stream)
             .or_default()
@@ -313,12 +327,16 @@ impl<T> Streams<T> {
     ) -> Option<Reply> {
         let stream = request.stream;
         let carried = self.carried.entry(stream).or_default();
+
         carried.mark_carried_out(request.position.number);
         let count = carried.count();
+
         let reply = request.reply(self.me, count, results);
+
         if reply.is_none() {
             acks.mark_carried_out(stream, count);
         }
+
         reply
     }
 }
@@ -375,10 +393,12 @@ impl<T> CarriedOut<T> {
     #[inline]
     pub fn arrival_order(&self, position: StreamPosition) -> Result<ArrivalOrder, Violation> {
         let StreamPosition { number, after, .. } = position;
+
         let ahead = number.wrapping_sub(self.count);
         let is_new = (1..=MAX_IN_FLIGHT).contains(&ahead)
             && !self.beyond.contains(&number)
             && self.early.iter().all(|(other, _)| other.number != number);
+
         match is_new && has_reached(number.wrapping_sub(1), after) {
             false => Err(Violation::Number(number)),
             true if has_reached(self.count, after) => Ok(ArrivalOrder::Next),
@@ -416,6 +436,7 @@ impl<T> CarriedOut<T> {
             .early
             .iter()
             .position(|(position, _)| has_reached(count, position.after))?;
+
         Some(self.early.swap_remove(next).1)
     }
 }
@@ -443,11 +464,14 @@ mod tests {
     #[test]
     fn requests_wait_for_their_turn_and_are_acknowledged() {
         let (acks, mut streams) = (Acks::new(2), Streams::new(Pe(0)));
+
         let stream = Stream {
             pe: Pe(1),
             origin: 3,
         };
+
         let (first, second) = (request(stream, 1, 0), request(stream, 2, 1));
+
         let fetch = Request {
             slot: Some(AwaitedSlot {
                 number: 7,
@@ -455,13 +479,16 @@ mod tests {
             }),
             ..first
         };
+
         assert_eq!(streams.accept(&acks, &second), Ok(ArrivalOrder::Early));
         streams.keep(&second, "second");
         assert_eq!(streams.take_ready(stream), None);
         assert_eq!(streams.accept(&acks, &fetch), Ok(ArrivalOrder::Next));
+
         let reply = streams
             .mark_carried_out(&acks, &fetch, &mut vec![5, 6])
             .expect("the results are due");
+
         assert_eq!(
             reply,
             Reply {

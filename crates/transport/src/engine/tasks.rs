@@ -84,15 +84,19 @@ mod tests {
     impl Awaited {
         fn new() -> Awaited {
             let mut origin = origin();
+
             (origin.caps.polled, origin.wire().is_slow) = (PolledUntil::Started, true);
+
             let (issuers, issuer) = left_unfinished(origin);
             let count = Arc::<Count>::default();
             let task = Waker::from(Arc::clone(&count));
+
             for _ in 0..2 {
                 let mut origin = issuer.lock();
                 let done = origin.when_quiet(&task);
                 assert_eq!(issuers.release(&issuer, origin, done), Ok(false));
             }
+
             Awaited {
                 issuers,
                 issuer,
@@ -117,6 +121,7 @@ mod tests {
     fn a_thread_that_polls_wakes_a_task_once_when_the_operations_are_complete() {
         for thread in [PollingThread::Service, PollingThread::Waiter] {
             let awaited = Awaited::new();
+
             for is_over in [false, true] {
                 // The service thread does not poll what a call has used since its last look.
                 for _ in 0..3 {
@@ -136,6 +141,7 @@ mod tests {
         awaited.end();
         let mut origin = awaited.issuer.lock();
         let done = origin.quiet();
+
         assert_eq!(
             awaited.issuers.release(&awaited.issuer, origin, done),
             Ok(())
@@ -149,7 +155,9 @@ mod tests {
         awaited.end();
         let other = Arc::<Count>::default();
         let mut origin = awaited.issuer.lock();
+
         let done = origin.when_quiet(&Waker::from(Arc::clone(&other)));
+
         assert_eq!(
             awaited.issuers.release(&awaited.issuer, origin, done),
             Ok(true)

@@ -42,8 +42,10 @@ impl TestNetwork {
             covered,
             key: Vec::new(),
         };
+
         let heap = published(u64::MAX, BLOCK).encode();
         let internal = published(TABLE as u64, TABLE as u64).encode();
+
         let address = PeAddress {
             host: "there".to_owned(),
             of_provider: Vec::new(),
@@ -53,10 +55,12 @@ impl TestNetwork {
             address: &address,
             keys: [&heap, &internal, &[]],
         };
+
         let directory = Directory::new(Directory::encode([record; 2].into_iter()));
         let local = NetworkPe::new(&Open::for_tests(), "here".to_owned(), &LIMITS);
         let peers = Peers::new(2);
         peers.connect(Arc::new(directory)).expect("the first time");
+
         TestNetwork {
             local: local.expect("a timer"),
             peers,
@@ -163,6 +167,7 @@ impl<N: WireNetwork> Wire for TestWire<N> {
             .iter()
             .filter(|call| **call == Called::Write)
             .count();
+
         match n + 1 == self.failing_write {
             true => Err(Error::Invalid("the write that fails".to_owned())),
             false => Ok(self.start(Called::Write)),
@@ -182,6 +187,7 @@ impl<N: WireNetwork> Wire for TestWire<N> {
             // SAFETY: the destination of this read, which has more bytes.
             unsafe { dest.range().base.cast::<[u8; 4]>().write(start) };
         }
+
         Ok(self.start(Called::Read))
     }
 
@@ -230,6 +236,7 @@ impl<N: WireNetwork> Wire for TestWire<N> {
             return Ok(Polled::Idle);
         }
         (self.over, self.in_flight) = (self.started, 0);
+
         let worked = self.polled.as_mut().is_none_or(|polled| polled());
         Ok(if worked { Polled::Worked } else { Polled::Idle })
     }
@@ -271,6 +278,7 @@ pub(super) fn origin() -> Origin<TestWire> {
         max_unanswered: 64,
         max_in_flight: 1024,
     };
+
     let wire = TestWire {
         caps,
         calls: Vec::new(),
@@ -283,6 +291,7 @@ pub(super) fn origin() -> Origin<TestWire> {
         polled: None,
         network: PhantomData,
     };
+
     Origin::new(wire, Arc::new(TestNetwork::new()))
 }
 
@@ -298,6 +307,7 @@ fn at(offset: u64) -> RemoteAddr {
 fn put(nbytes: usize, completion: Completion) -> Put {
     // SAFETY: a static source.
     let local = unsafe { SourceBuf::new(BYTES[..nbytes].as_ptr(), nbytes) };
+
     Put {
         remote: at(0),
         local,
@@ -309,6 +319,7 @@ fn put(nbytes: usize, completion: Completion) -> Put {
 fn get(bytes: &mut [u8], completion: Completion) -> Get {
     // SAFETY: the wire writes nothing.
     let local = unsafe { DestBuf::new(bytes.as_mut_ptr(), bytes.len()) };
+
     Get {
         remote: at(0),
         local,
@@ -320,6 +331,7 @@ fn get(bytes: &mut [u8], completion: Completion) -> Get {
 fn all_parts_of_a_put_start_before_it_waits() {
     let mut origin = origin();
     let done = origin.transfer(PEER, &mut put(100, Completion::Now));
+
     assert_eq!(done, Ok(()));
     assert_eq!(
         origin.wire.calls,
@@ -333,7 +345,9 @@ fn all_parts_of_a_get_start_before_it_waits() {
     origin.caps.longest_read = 64;
     let mut bytes = [0u8; 128];
     let done = origin.transfer(PEER, &mut get(&mut bytes, Completion::Now));
+
     assert_eq!(done, Ok(()));
+
     assert_eq!(
         origin.wire.calls,
         [Called::Read, Called::Read, Called::Poll]
@@ -350,22 +364,27 @@ fn no_part_starts_before_all_keys_are_known() {
             .is_damaged
             .store(is_damaged, Ordering::Relaxed);
     };
+
     damage(&origin, true);
     let done = origin.transfer(PEER, &mut put(200, Completion::AtQuiet));
     assert_eq!(done, Err(Error::damaged(PEER, "key")));
+
     assert_eq!(
         origin.wire.calls,
         [Called::Read, Called::Poll],
         "the entry of the key"
     );
+
     damage(&origin, false);
     let done = origin.transfer(PEER, &mut put(200, Completion::AtQuiet));
+
     let writes = origin
         .wire
         .calls
         .iter()
         .filter(|call| **call == Called::Write)
         .count();
+
     assert_eq!(
         (done, writes),
         (Ok(()), 5),
@@ -377,8 +396,10 @@ fn no_part_starts_before_all_keys_are_known() {
 fn parts_that_have_started_are_over_when_a_later_one_fails() {
     let mut origin = origin();
     origin.wire.failing_write = 3;
+
     let done = origin.transfer(PEER, &mut put(200, Completion::AtQuiet));
     assert!(matches!(done, Err(Error::Invalid(_))), "{done:?}");
+
     assert_eq!(
         (origin.wire.started, origin.wire.over),
         (5, 5),
@@ -402,9 +423,11 @@ fn a_flag_is_a_write_where_the_wire_keeps_the_order_of_everything() {
         origin.wire.calls.retain(|call| *call != Called::Poll);
         origin.wire.calls
     };
+
     let flag = signal(Segment::Internal, AmoOp::Set);
     let users = signal(Segment::Heap, AmoOp::Set);
     let counter = signal(Segment::Internal, AmoOp::Add);
+
     assert_eq!(calls(StreamOrder::Everything, flag, 0), [Called::Write]);
     assert_eq!(
         calls(StreamOrder::Everything, flag, 8),
@@ -426,11 +449,13 @@ fn a_lone_operation_has_left_after_the_wire_has_it() {
     for is_put in [true, false] {
         let mut origin = origin();
         origin.batches = true;
+
         let done = if is_put {
             origin.transfer(PEER, &mut put(8, Completion::AtQuiet))
         } else {
             origin.transfer(PEER, &mut get(&mut bytes, Completion::AtQuiet))
         };
+
         assert_eq!((done, origin.batcher.n_operations()), (Ok(()), 0));
         assert!(
             origin.batcher.last_busy() >= origin.wire.started_at,
@@ -451,12 +476,15 @@ fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
         let mut origin = origin();
         origin.batches = true;
         (origin.caps.order, origin.caps.flushes_free) = (order, flushes_free);
+
         assert_eq!(
             origin.transfer(PEER, &mut put(8, Completion::AtQuiet)),
             Ok(())
         );
+
         let before_quiet = Some(Instant::now());
         assert_eq!(origin.quiet(), Ok(()));
+
         assert_eq!(
             origin.batcher.last_busy() > before_quiet,
             sends,
@@ -469,6 +497,7 @@ fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
 fn signal_after_all(origin: &mut Origin<TestWire>) {
     let signal = AmoRequest::of_word(at(0), AmoOp::Add, 1);
     let mut put = put(64, Completion::AtQuiet);
+
     assert_eq!(
         origin.put_signal(PEER, &mut put, &signal, Follows::All),
         Ok(())
@@ -482,6 +511,7 @@ fn a_put_that_comes_after_a_signal_does_not_wait_for_the_writes_before_it() {
     for _ in 0..2 {
         signal_after_all(&mut origin);
     }
+
     let calls = [Called::Write, Called::Send, Called::Write, Called::Send];
     assert_eq!(origin.wire.calls, calls, "nothing is flushed");
     assert!(!origin.routes[PEER].has_writes_before, "there was no fence");
@@ -495,6 +525,7 @@ fn nothing_waits_after_a_fence_where_the_wire_orders_everything() {
         signal_after_all(&mut origin);
         assert_eq!(origin.fence(), Ok(()));
     }
+
     let calls = [Called::Write, Called::Send, Called::Write, Called::Send];
     assert_eq!(
         origin.wire.calls, calls,
@@ -515,16 +546,19 @@ fn no_request_overtakes_one_that_found_no_room_where_the_wire_orders_everything(
         origin.caps.order = order;
         origin.batches = true;
         origin.batcher.session(true);
+
         assert_eq!(
             origin.transfer(PEER, &mut put(8, Completion::AtQuiet)),
             Ok(())
         );
+
         assert_eq!(origin.try_send_batch(PEER), Ok(()));
         assert_eq!(
             (origin.unsent.len(), &origin.wire.calls[..]),
             (1, &[][..]),
             "it is issued"
         );
+
         assert_eq!(origin.send_question(PEER), Ok(()));
         assert_eq!(origin.wire.calls, calls, "{order:?}");
     }
@@ -535,21 +569,26 @@ fn what_is_batched_leaves_before_another_pe_is_reached() {
     let mut origin = origin();
     origin.batches = true;
     origin.batcher.session(true);
+
     let put = || put(8, Completion::AtQuiet);
     assert_eq!(origin.transfer(PEER, &mut put()), Ok(()));
     assert_eq!(origin.wire.calls, []);
+
     assert_eq!(origin.transfer(Pe(0), &mut put()), Ok(()));
+
     assert_eq!(origin.wire.calls, [Called::Send]);
 }
 
 #[test]
 fn a_wire_that_other_threads_move_leaves_nothing_unfinished() {
     let mut origin = origin();
+
     assert_eq!(
         origin.transfer(PEER, &mut put(8, Completion::AtQuiet)),
         Ok(())
     );
     assert!(origin.is_unfinished(), "it is to be polled");
+
     origin.caps.polled = PolledUntil::Started;
     assert!(!origin.is_unfinished());
 }
@@ -560,13 +599,16 @@ fn operations_in_flight_are_not_quiet_although_other_threads_move_them() {
     for is_put in [true, false] {
         let mut origin = origin();
         (origin.caps.polled, origin.wire.is_slow) = (PolledUntil::Started, true);
+
         let done = if is_put {
             origin.transfer(PEER, &mut put(8, Completion::AtQuiet))
         } else {
             origin.transfer(PEER, &mut get(&mut bytes, Completion::AtQuiet))
         };
+
         assert_eq!(done, Ok(()));
         assert_eq!(origin.is_quiet(), Ok(false), "put: {is_put}");
+
         origin.wire.is_slow = false;
         assert_eq!(origin.is_quiet(), Ok(true), "put: {is_put}");
     }
@@ -577,6 +619,7 @@ fn tests_for_quiet_between_batched_operations_stay_within_the_window() {
     let mut origin = origin();
     origin.batches = true;
     origin.batcher.session(true);
+
     let window = origin.caps.window;
     for _ in 0..window + 20 {
         let done = origin.transfer(PEER, &mut put(1, Completion::AtQuiet));
@@ -590,6 +633,7 @@ fn tests_for_quiet_between_batched_operations_stay_within_the_window() {
 fn the_message_of_a_signal_follows_the_writes_before_it() {
     let mut origin = origin();
     signal_after_all(&mut origin);
+
     let calls = [Called::Write, Called::Flush, Called::Poll, Called::Send];
     assert_eq!(origin.wire.calls, calls, "the wire does not order messages");
 }
@@ -597,9 +641,11 @@ fn the_message_of_a_signal_follows_the_writes_before_it() {
 #[test]
 fn peers_are_not_served_once_what_is_awaited_is_over() {
     let mut origin = origin();
+
     let done = origin.transfer(PEER, &mut put(8, Completion::Now));
     assert_eq!(done, Ok(()));
     assert_eq!(origin.wire.calls, [Called::Write, Called::Poll]);
+
     assert_eq!(
         origin.network.local.state.polls(),
         0,
@@ -613,6 +659,7 @@ fn operations_are_counted_before_the_wait_for_them_polls() {
     count_operations_in_flight();
     let mut origin = origin();
     let done = origin.transfer(PEER, &mut put(100, Completion::Now));
+
     assert_eq!(done, Ok(()));
     assert_eq!(origin.network.local.state.activity().most_in_flight, 2);
 }
@@ -625,6 +672,7 @@ pub(super) fn left_unfinished(
     let issuer = issuers
         .issuer(EndpointUser::Context, (1, "SHMEM_TEST"), || Ok(origin))
         .expect("an issuer");
+
     let mut origin = issuer.lock();
     let done = origin.transfer(PEER, &mut put(8, Completion::AtQuiet));
     assert_eq!(issuers.release(&issuer, origin, done), Ok(()));

@@ -35,6 +35,7 @@ impl Wire {
     fn new(acks: &Acks, start: u32, window: u32) -> Wire {
         let (origin, counts) = acks.add_origin();
         counts.set_acked(THERE, start);
+
         Wire {
             issued: IssuedRequests::new(origin, counts, 2, window),
             carried: CarriedOut::with_count(start),
@@ -47,6 +48,7 @@ impl Wire {
 
     fn ask(&mut self, order: RequestOrder) {
         let position = self.issued.issue(THERE, order);
+
         self.requests.push_back((position, self.issued.fences()));
     }
 
@@ -59,6 +61,7 @@ impl Wire {
             ArrivalOrder::Next => self.carry_out(position, fences),
             ArrivalOrder::Early => self.carried.keep(position, (position, fences)),
         }
+
         while let Some((position, fences)) = self.carried.take_ready() {
             self.carry_out(position, fences);
         }
@@ -99,6 +102,7 @@ fn fences_hold_and_every_wait_ends_whatever_overtakes() {
         for window in [1, 2, 3, 64] {
             let (acks, mut random) = (Acks::new(2), u64::from(window));
             let mut wire = Wire::new(&acks, start, window);
+
             for _ in 0..3000 {
                 while wire.issued.is_full(THERE) {
                     assert!(
@@ -107,22 +111,27 @@ fn fences_hold_and_every_wait_ends_whatever_overtakes() {
                     );
                     wire.deliver(&mut random);
                 }
+
                 if next(&mut random).is_multiple_of(3) {
                     wire.issued.fence();
                 }
+
                 wire.ask(match next(&mut random) % 5 {
                     0 => RequestOrder::AfterAll,
                     _ => RequestOrder::AfterFence,
                 });
+
                 if next(&mut random).is_multiple_of(2) {
                     wire.deliver(&mut random);
                 }
             }
+
             // A quiet.
             if wire.issued.must_ask(THERE) {
                 wire.ask(RequestOrder::Asking);
             }
             assert!(!wire.issued.must_ask(THERE));
+
             while wire.issued.unacked(THERE) > 0 {
                 assert!(
                     !wire.requests.is_empty() || !wire.acks.is_empty(),
@@ -130,10 +139,12 @@ fn fences_hold_and_every_wait_ends_whatever_overtakes() {
                 );
                 wire.deliver(&mut random);
             }
+
             assert!(wire.requests.is_empty() && wire.done.len() >= 3000);
             assert!(wire.issued.awaits_ack_of(THERE) && wire.issued.awaiting_ack() == [THERE]);
             wire.issued.mark_acked(THERE);
             assert!(!wire.issued.awaits_ack_of(THERE) && wire.issued.awaiting_ack().is_empty());
+
             assert!(
                 wire.done.is_sorted(),
                 "what followed a fence was carried out before what came ahead of it"
@@ -146,11 +157,14 @@ fn fences_hold_and_every_wait_ends_whatever_overtakes() {
 fn a_window_takes_two_acknowledgments() {
     let acks = Acks::new(2);
     let mut wire = Wire::new(&acks, 0, 64);
+
     for _ in 0..640 {
         wire.ask(RequestOrder::AfterAll);
         let request = wire.requests.pop_front().expect("just sent");
         wire.arrives(request);
+
         let mut acks = wire.acks.drain(..);
+
         assert!(acks.all(|count| wire.issued.acks.acknowledge(THERE, count).is_ok()));
     }
     assert_eq!(wire.sent_alone, 20);
@@ -160,8 +174,10 @@ fn a_window_takes_two_acknowledgments() {
 fn counts_that_ride_on_messages_need_no_acknowledgments() {
     let (here, there) = (Acks::new(2), Acks::new(2));
     let (mut to, mut back) = (Wire::new(&here, 0, 64), Wire::new(&there, 0, 64));
+
     // A `Wire` numbers its target as PE 1, so `back` has the counts of PE 0 under that number.
     back.issued.acks.acknowledge(THERE, 0).expect("a PE");
+
     for _ in 0..1000 {
         to.ask(RequestOrder::AfterAll);
         let request = to.requests.pop_front().expect("just sent");
@@ -173,9 +189,11 @@ fn counts_that_ride_on_messages_need_no_acknowledgments() {
             },
             to.carried.count(),
         );
+
         // A message in the other direction includes the acknowledgment.
         let ack = there.for_message_to(HERE).expect("an acknowledgment");
         here.acknowledge(THERE, ack).expect("an origin");
+
         back.ask(RequestOrder::AfterAll);
         let request = back.requests.pop_front().expect("just sent");
         back.arrives(request);
@@ -183,9 +201,11 @@ fn counts_that_ride_on_messages_need_no_acknowledgments() {
             .acks
             .acknowledge(THERE, back.carried.count())
             .expect("a PE");
+
         assert_eq!(to.issued.unacked(THERE), 0);
         assert_eq!(there.for_message_to(HERE), None, "it is sent once");
     }
+
     assert_eq!(to.sent_alone + back.sent_alone, 0);
 }
 
@@ -197,12 +217,15 @@ fn what_no_origin_sent_is_refused() {
         after,
         asks: false,
     };
+
     let never = |number| Err(Violation::Number(number));
     assert_eq!(carried.arrival_order(position(0, 0)), never(0));
+
     assert_eq!(
         carried.arrival_order(position(MAX_IN_FLIGHT + 1, 0)),
         never(MAX_IN_FLIGHT + 1)
     );
+
     assert_eq!(
         carried.arrival_order(position(2, 2)),
         never(2),
@@ -212,6 +235,7 @@ fn what_no_origin_sent_is_refused() {
         carried.arrival_order(position(2, 1)),
         Ok(ArrivalOrder::Early)
     );
+
     carried.keep(position(2, 1), 'a');
     assert_eq!(
         carried.arrival_order(position(2, 1)),
@@ -227,22 +251,26 @@ fn what_no_origin_sent_is_refused() {
         carried.arrival_order(position(3, 0)),
         Ok(ArrivalOrder::Next)
     );
+
     carried.mark_carried_out(3);
     assert_eq!(
         carried.arrival_order(position(3, 0)),
         never(3),
         "it was carried out"
     );
+
     carried.mark_carried_out(1);
     assert_eq!(
         (carried.take_ready(), carried.take_ready()),
         (Some('a'), None)
     );
+
     carried.mark_carried_out(2);
     assert_eq!(
         (carried.count(), carried.arrival_order(position(1, 0))),
         (3, never(1))
     );
+
     // Acknowledgments for an origin, and by a PE, that does not exist.
     let acks = Acks::new(1);
     let unrequested = Err(Violation::Unrequested);
@@ -256,6 +284,7 @@ fn what_no_origin_sent_is_refused() {
         ),
         unrequested
     );
+
     acks.mark_carried_out(
         Stream {
             pe: Pe(7000),
@@ -263,6 +292,7 @@ fn what_no_origin_sent_is_refused() {
         },
         1,
     );
+
     let (_, counts) = acks.add_origin();
     assert_eq!(
         acks.acknowledge(
@@ -274,7 +304,9 @@ fn what_no_origin_sent_is_refused() {
         ),
         unrequested
     );
+
     assert_eq!((counts.acked_by(Pe(0)), counts.acked_by(Pe(7000))), (0, 0));
+
     assert_eq!(counts.acknowledge(Pe(0), 9), Ok(()));
     assert_eq!(counts.acknowledge(Pe(0), 8), Ok(()));
     assert_eq!(

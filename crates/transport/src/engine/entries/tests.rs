@@ -105,12 +105,14 @@ fn each() -> Vec<u8> {
         segment: Segment::Static,
         offset: u64::MAX,
     };
+
     append_bytes(&mut batch, (at, 0), &[]);
     append_bytes(&mut batch, (heap(8), 0), &[7; MAX_NBYTES]);
     append_get(&mut batch, (heap(16), 0), MAX_NBYTES);
     append_put_strided(&mut batch, &blocks(8, 16, 2));
     append_attached(&mut batch, heap(8));
     append_get_strided(&mut batch, 3, &blocks(24, 4, 3));
+
     append_amo(
         &mut batch,
         &update(AmoOp::CompareSwap, AmoWidth::Four, 4),
@@ -123,6 +125,7 @@ fn each() -> Vec<u8> {
         0,
         false,
     );
+
     batch
 }
 
@@ -134,6 +137,7 @@ fn memory<const N: usize>(value: u64) -> (Box<[u64; N]>, Segments) {
         base: memory.as_mut_ptr().cast(),
         nbytes: 8 * N,
     };
+
     // SAFETY: callers keep the memory as long as the segments.
     unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
     (memory, segments)
@@ -147,17 +151,20 @@ fn operations_come_as_they_were_sent() {
         segment: Segment::Static,
         offset: u64::MAX,
     };
+
     assert_eq!(next(&mut left), Some((Entry::Put(at, &[]), 0)));
     assert_eq!(
         next(&mut left),
         Some((Entry::Put(heap(8), &[7; MAX_NBYTES]), 0))
     );
     assert_eq!(next(&mut left), Some((Entry::Get(heap(16), MAX_NBYTES), 0)));
+
     let strides = |offset, stride| BlocksAt {
         first: heap(offset),
         stride,
         nbytes: 8,
     };
+
     assert_eq!(
         next(&mut left),
         Some((Entry::PutStrided(strides(8, 16), &DATA[..16]), 0))
@@ -167,13 +174,17 @@ fn operations_come_as_they_were_sent() {
         next(&mut left),
         Some((Entry::GetStrided(strides(24, 4), 3), 3))
     );
+
     let swap = update(AmoOp::CompareSwap, AmoWidth::Four, 4);
     assert_eq!(next(&mut left), Some((amo(swap, true), 0)));
+
     let add = AmoRequest {
         condition: 0,
         ..update(AmoOp::Add, AmoWidth::Eight, 8)
     };
+
     assert_eq!(next(&mut left), Some((amo(add, false), 0)));
+
     assert!(left.is_empty() && next(&mut left).is_none());
 }
 
@@ -194,6 +205,7 @@ fn a_part_of_an_operation_is_none() {
 fn operations_are_carried_out_in_order() {
     let (memory, segments) = memory::<4>(1);
     let (mut batch, mut results) = (Vec::new(), Vec::new());
+
     append_bytes(&mut batch, (heap(8), 0), &40u64.to_ne_bytes());
     append_amo(
         &mut batch,
@@ -209,7 +221,9 @@ fn operations_are_carried_out_in_order() {
         0,
         true,
     );
+
     assert_eq!(carry_out_here(&batch, &segments, &mut results), Ok(()));
+
     let words = [45u64, 1, 50].map(u64::to_ne_bytes);
     let four = |word: u64| (word as u32).to_ne_bytes();
     assert_eq!(
@@ -222,11 +236,14 @@ fn operations_are_carried_out_in_order() {
 fn strided_blocks_are_scattered_and_gathered_in_order() {
     let (memory, segments) = memory::<6>(1);
     let (mut batch, mut results) = (Vec::new(), Vec::new());
+
     append_put_strided(&mut batch, &blocks(8, 24, 2));
     append_bytes(&mut batch, (heap(32), 0), b"later on");
     append_get_strided(&mut batch, 0, &blocks(0, 16, 3));
     append_get_strided(&mut batch, 0, &blocks(8, 24, 2));
+
     assert_eq!(carry_out_here(&batch, &segments, &mut results), Ok(()));
+
     let ones = [1u64.to_ne_bytes(); 2];
     assert_eq!(
         results,
@@ -247,22 +264,27 @@ fn strided_blocks_that_no_pe_sends_do_no_harm() {
         assert!(results.len() <= MAX_RESULTS);
         is_refused
     };
+
     let both = |offset, stride, n| {
         let (mut put, mut get) = (Vec::new(), Vec::new());
         append_put_strided(&mut put, &blocks(offset, stride, n));
         append_get_strided(&mut get, 0, &blocks(offset, stride, n));
         refused(&put) && refused(&get)
     };
+
     assert!(both(8, 16, 3), "the last one is outside");
     assert!(both(8, usize::MAX, 3), "the distance overflows");
     assert!(both(8, usize::MAX - 7, 2), "the address overflows");
+
     let mut long = Vec::new();
     append_get_strided(&mut long, 0, &blocks(0, 0, MAX_RESULTS / 8 + 1));
     assert!(refused(&long), "too many results");
+
     let mut empty = Vec::new();
     append_get_strided(&mut empty, 0, &blocks(0, 8, 3));
     empty[WORD] = 0;
     assert!(next(&mut &empty[..]).is_none(), "blocks of no bytes");
+
     assert_ne!(memory[1], 1, "what was within has been stored");
 }
 
@@ -275,6 +297,7 @@ fn what_no_pe_sends_does_no_harm() {
         append(&mut batch);
         batch
     };
+
     assert!(refused(&one(&|batch| append_bytes(
         batch,
         (heap(25), 0),
@@ -285,6 +308,7 @@ fn what_no_pe_sends_does_no_harm() {
         (heap(u64::MAX), 0),
         8
     ))));
+
     let unaligned = update(AmoOp::Set, AmoWidth::Eight, 4);
     assert!(refused(&one(&|batch| append_amo(
         batch, &unaligned, 0, true
@@ -292,9 +316,11 @@ fn what_no_pe_sends_does_no_harm() {
     assert!(refused(&one(&|batch| append_amo(
         batch, &unaligned, 0, false
     ))));
+
     let mut strange = one(&|batch| append_get(batch, (heap(0), 0), 8));
     strange[HEAD - 2] = 9 << KIND_SHIFT;
     assert!(refused(&strange));
+
     assert!(
         refused(&one(&|batch| append_get(batch, (heap(0), 1), 8))),
         "there is no such PE"
@@ -308,6 +334,7 @@ fn the_first_entry_alone_has_attached_data() {
     let carry_out = |entries: &[u8], attached: &[u8]| {
         super::carry_out(entries, attached, &segments, &ALONE, &mut Vec::new())
     };
+
     let (mut put, mut signal) = (Vec::new(), Vec::new());
     append_attached(&mut put, heap(8));
     append_amo(
@@ -316,6 +343,7 @@ fn the_first_entry_alone_has_attached_data() {
         0,
         false,
     );
+
     let both = [&put[..], &signal].concat();
     assert_eq!(carry_out(&both, &[2; 16]), Ok(()));
     let twos = u64::from_ne_bytes([2; 8]);
@@ -324,10 +352,12 @@ fn the_first_entry_alone_has_attached_data() {
     let damaged = Err(Violation::Entries);
     assert_eq!(carry_out(&signal, &[2; 16]), damaged, "nobody's data");
     assert_eq!(carry_out(&[], &[2; 16]), damaged, "no entries");
+
     let second = [&signal[..], &put].concat();
     assert_eq!(carry_out(&second, &[3; 16]), damaged, "the second has none");
     assert_eq!(carry_out(&put.repeat(2), &[2; 16]), damaged, "twice");
     assert_eq!(carry_out(&both, &[3; 32]), Err(Violation::Address(8)));
+
     put[HEAD - 1] = 2;
     assert_eq!(carry_out(&put, &[3; 16]), damaged, "for another PE");
     assert_eq!(memory[1], twos);
@@ -338,6 +368,7 @@ fn a_proxy_carries_out_what_is_for_another_pe_there() {
     let ((own, segments), (others, heap_of_other)) = (memory::<2>(1), memory::<2>(7));
     let node = Node::new(Some(heap_of_other));
     let (mut batch, mut results) = (Vec::new(), Vec::new());
+
     append_bytes(&mut batch, (heap(0), 2), &3u64.to_ne_bytes());
     append_amo(
         &mut batch,
@@ -346,6 +377,7 @@ fn a_proxy_carries_out_what_is_for_another_pe_there() {
         false,
     );
     append_amo(&mut batch, &update(AmoOp::Add, AmoWidth::Eight, 8), 2, true);
+
     assert_eq!(
         carry_out(&batch, &[], &segments, &node, &mut results),
         Ok(())
@@ -354,7 +386,9 @@ fn a_proxy_carries_out_what_is_for_another_pe_there() {
         (*own, *others, &results[..]),
         ([1, 6], [3, 12], &7u64.to_ne_bytes()[..])
     );
+
     assert_eq!(node.woken.load(Relaxed), 1);
+
     let mut of_nobody = Vec::new();
     append_bytes(&mut of_nobody, (heap(0), 3), &[9; 8]);
     assert_eq!(
@@ -370,6 +404,7 @@ fn changed_places_are_each_named_once() {
     [64, 1, 255, 63, 1, 64]
         .into_iter()
         .for_each(|place| changed.add(place));
+
     assert!(changed.places().eq([1, 63, 64, 255]));
     assert_eq!(ChangedPlaces::default().places().count(), 0);
 }
@@ -379,11 +414,14 @@ fn results_are_bounded() {
     const N: usize = MAX_RESULTS / 64;
     let (_memory, segments) = memory::<N>(1);
     let (mut batch, mut results) = (Vec::new(), Vec::new());
+
     for _ in 0..8 {
         append_get(&mut batch, (heap(0), 0), 8 * N);
     }
+
     assert_eq!(carry_out_here(&batch, &segments, &mut results), Ok(()));
     assert_eq!(results.len(), MAX_RESULTS);
+
     append_amo(
         &mut batch,
         &update(AmoOp::Fetch, AmoWidth::Four, 0),

@@ -30,6 +30,7 @@ fn requests() -> [Request; 5] {
             is_long,
         })
     };
+
     [
         NOTHING,
         Request {
@@ -66,6 +67,7 @@ fn requests_are_decoded_as_they_were_encoded() {
 #[test]
 fn a_word_of_results_is_in_the_reply_and_more_follow_it() {
     let [nothing, asks, _, fetches, _] = requests();
+
     let reply = |request: &Request, results: &[u8]| {
         let mut follow = results.to_vec();
         let reply = request.reply(Pe(3), 7, &mut follow);
@@ -77,15 +79,18 @@ fn a_word_of_results_is_in_the_reply_and_more_follow_it() {
             short,
         })
     };
+
     assert_eq!(reply(&nothing, &[]), (None, Vec::new()));
     assert_eq!(reply(&asks, &[]), (Some(None), Vec::new()));
     assert_eq!(reply(&asks, &[1; 9]), (Some(None), Vec::new()), "unasked");
+
     for nbytes in [0, 4, 8] {
         let mut short = [0; SHORT];
         short[..nbytes].fill(1);
         let replied = reply(&fetches, &vec![1; nbytes]);
         assert_eq!(replied, (Some(answer(short)), Vec::new()));
     }
+
     let replied = reply(&fetches, &[1; 9]);
     assert_eq!(replied, (Some(answer([0; SHORT])), vec![1; 9]));
 }
@@ -115,6 +120,7 @@ fn what_no_pe_wrote_is_refused() {
             if request.slot.is_some() && byte == 2 {
                 continue;
             }
+
             damaged[at] |= byte;
             let refused = Request::decode(&damaged).expect_err("damaged");
             assert_eq!(
@@ -123,11 +129,13 @@ fn what_no_pe_wrote_is_refused() {
             );
         }
     }
+
     let request = NOTHING.encode();
     let sender = |bytes: &[u8]| Request::decode(bytes).expect_err("of another length").from;
     assert_eq!(sender(&request[..REQUEST - 1]), Some(Pe(9)));
     assert_eq!(sender(&[&request[..], &[0]].concat()), Some(Pe(9)));
     assert_eq!((sender(&request[..7]), sender(&[])), (None, None));
+
     let sender = |bytes: &[u8]| Reply::decode(bytes).expect_err("of another length").from;
     assert_eq!(sender(&[0; REPLY + 1]), Some(Pe(0)));
     assert_eq!(sender(&[]), None);
@@ -143,6 +151,7 @@ fn any_bytes_are_refused_or_mean_one_thing() {
         random ^= random << 17;
         random.to_le_bytes()
     };
+
     for _ in 0..100_000 {
         let mut bytes = [0; REQUEST];
         bytes
@@ -153,10 +162,12 @@ fn any_bytes_are_refused_or_mean_one_thing() {
         // Few random flags are valid, so most of their bits are cleared.
         let head = bytes.iter_mut().zip([0xFF, 0xFF, 0x07, 0x01]);
         head.for_each(|(byte, mask)| *byte &= mask);
+
         if let Ok(request) = Request::decode(&bytes) {
             decoded += 1;
             assert_eq!(Request::decode(&request.encode()), Ok(request));
         }
     }
+
     assert!(decoded > 1_000, "{decoded}");
 }

@@ -97,6 +97,7 @@ impl Driver for Network {
         let Some(Busy { descriptor, next }) = &self.busy else {
             return sleeper.until(&[], Duration::from_secs(60));
         };
+
         let times = (sleeper.brief, sleeper.schedule.time);
         next.lock().unwrap().push(times);
         sleeper.briefly(&[descriptor.as_fd()], WaitLimits::LONGEST);
@@ -131,6 +132,7 @@ fn started(
         served: AtomicU32::new(0),
         busy,
     };
+
     prepare(network.state());
     let progress = Arc::new(Progress::new(network, 1, "the test"));
     let thread = ServiceThread::start("test", &progress).expect("a thread");
@@ -152,12 +154,14 @@ fn until(condition: impl Fn() -> bool) {
 #[test]
 fn a_thread_that_sleeps_flushes_on_request_and_is_joined() {
     let (network, thread) = network();
+
     until(|| network.served.load(Ordering::Acquire) > 0);
     for _ in 0..100 {
         network.unfinished.store(1, Ordering::Release);
         network.state().request_flush();
         until(|| network.unfinished.load(Ordering::Acquire) == 0);
     }
+
     drop(thread);
 }
 
@@ -168,14 +172,17 @@ fn it_serves_nobody_beside_a_thread_that_waits_before_that_stops_polling() {
     network.state().wake();
     network.unfinished.store(1, Ordering::Release);
     until(|| network.unfinished.load(Ordering::Acquire) == 0);
+
     let served = network.served.load(Ordering::Acquire);
     network.unfinished.store(1, Ordering::Release);
     until(|| network.unfinished.load(Ordering::Acquire) == 0);
+
     assert_eq!(
         network.served.load(Ordering::Acquire),
         served,
         "it backs off"
     );
+
     network.state().leave_wait();
     network.state().stop_polling();
     until(|| network.served.load(Ordering::Acquire) > served);
@@ -196,10 +203,13 @@ fn next_sleeps(
         descriptor,
         next: Mutex::default(),
     };
+
     let (network, thread) = started(limits, Some(busy), prepare);
+
     let busy = network.busy.as_ref().expect("it was made so");
     until(|| busy.next.lock().unwrap().len() >= 10);
     drop(thread);
+
     busy.next.lock().unwrap().clone()
 }
 

@@ -88,7 +88,7 @@ pub enum RequestOrder {
 impl IssuedRequests {
     /// Returns the record of origin number `origin`, without requests, in a job of `n_pes` PEs.
     pub fn new(origin: u32, acks: Arc<AckCounts>, n_pes: usize, window: u32) -> IssuedRequests {
-        let (all, by_pe, awaiting_ack) = (acks.all(), PeMap::new(n_pes), Vec::new());
+        let all = acks.all();
 
         IssuedRequests {
             origin,
@@ -96,8 +96,8 @@ impl IssuedRequests {
             fences: 1,
             acks,
             all,
-            by_pe,
-            awaiting_ack,
+            by_pe: PeMap::new(n_pes),
+            awaiting_ack: Vec::new(),
         }
     }
 
@@ -161,7 +161,8 @@ impl IssuedRequests {
     /// window is in use and no acknowledgment that was asked for is missing.
     #[inline]
     pub fn issue(&mut self, pe: Pe, order: RequestOrder) -> StreamPosition {
-        let (fences, window) = (self.fences, self.window);
+        let fences = self.fences;
+        let window = self.window;
 
         self.all = self.all.wrapping_add(1);
 

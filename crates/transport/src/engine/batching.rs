@@ -62,15 +62,16 @@ impl EntrySize {
 
     #[inline]
     fn with_head<A: Way>(head: usize, nbytes: usize) -> EntrySize {
-        match A::IS_PUT {
-            true => EntrySize {
+        if A::IS_PUT {
+            EntrySize {
                 entries: head + nbytes,
                 results: 0,
-            },
-            false => EntrySize {
+            }
+        } else {
+            EntrySize {
                 entries: head,
                 results: nbytes,
-            },
+            }
         }
     }
 

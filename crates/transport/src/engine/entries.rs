@@ -154,7 +154,8 @@ pub(super) fn amo_nbytes(op: AmoOp) -> usize {
 #[inline(always)]
 pub fn next<'a>(entries: &mut &'a [u8]) -> Option<(Entry<'a>, u8)> {
     let (&[offset @ .., low, high, what, place], mut rest) = entries.split_first_chunk::<HEAD>()?;
-    let (kind, segment) = (what >> KIND_SHIFT, what & ((1 << KIND_SHIFT) - 1));
+    let kind = what >> KIND_SHIFT;
+    let segment = what & ((1 << KIND_SHIFT) - 1);
 
     let at = RemoteAddr {
         segment: Segment::from_number(segment)?,
@@ -190,7 +191,8 @@ pub fn next<'a>(entries: &mut &'a [u8]) -> Option<(Entry<'a>, u8)> {
             }
         }
         AMO | FETCHING_AMO => {
-            let (op, width) = (AmoOp::from_number(low)?, AmoWidth::from_nbytes(high)?);
+            let op = AmoOp::from_number(low)?;
+            let width = AmoWidth::from_nbytes(high)?;
 
             let operand = word(&mut rest)?;
             let condition = if op == AmoOp::CompareSwap {
@@ -354,9 +356,10 @@ impl Entry<'_> {
 
 #[inline]
 fn write<T>(segments: &Segments<T>, at: RemoteAddr, data: &[u8]) -> Result<(), Violation> {
-    match segments.write(at, data) {
-        true => Ok(()),
-        false => Err(Violation::Address(at.offset)),
+    if segments.write(at, data) {
+        Ok(())
+    } else {
+        Err(Violation::Address(at.offset))
     }
 }
 
@@ -367,9 +370,10 @@ fn append<T>(
     at: RemoteAddr,
     nbytes: usize,
 ) -> Result<(), Violation> {
-    match segments.append_to(results, at, nbytes) {
-        true => Ok(()),
-        false => Err(Violation::Address(at.offset)),
+    if segments.append_to(results, at, nbytes) {
+        Ok(())
+    } else {
+        Err(Violation::Address(at.offset))
     }
 }
 

@@ -359,7 +359,9 @@ impl<W: Wire> Issuers<W> {
                 .fetch_add(1, Ordering::Relaxed)
                 .is_multiple_of(POLLS_PER_LOOK);
 
-        let (mut must_repeat, mut n_kept, mut tasks) = (false, 0, Vec::new());
+        let mut must_repeat = false;
+        let mut n_kept = 0;
+        let mut tasks = Vec::new();
 
         let n = self.unfinished.finish(|unfinished| {
             // An issuer that is not busy only awaits acknowledgments, which peers send on request.
@@ -422,7 +424,8 @@ mod tests {
         let mut origin = origin();
         let polls = Arc::new(AtomicU32::new(0));
 
-        let (call_waits, n_polls) = (Arc::new(AtomicBool::new(false)), Arc::clone(&polls));
+        let call_waits = Arc::new(AtomicBool::new(false));
+        let n_polls = Arc::clone(&polls);
         let waits = Arc::clone(&call_waits);
         // The first poll of the service thread ends once the call waits.
         origin.wire().polled = Some(Box::new(move || {

@@ -64,32 +64,34 @@ impl<W: Wire> Origin<W> {
             return self.order_after_unsent(pe);
         }
 
-        match self.issued.is_before_fence_done(pe) {
-            true => Ok(()),
-            false => {
-                self.ask_for_ack(pe)?;
-                let done = |origin: &mut Origin<W>| Ok(origin.issued.is_before_fence_done(pe));
-                self.until(Some(pe), done)
-            }
+        if self.issued.is_before_fence_done(pe) {
+            return Ok(());
         }
+
+        self.ask_for_ack(pe)?;
+        let done = |origin: &mut Origin<W>| Ok(origin.issued.is_before_fence_done(pe));
+        self.until(Some(pe), done)
     }
 
     /// Waits until the wire has taken all numbered batches, if the wire carries operations out in
     /// the order in which it has taken them.
     #[inline]
     pub(super) fn order_after_unsent(&mut self, pe: Pe) -> Result<(), Error> {
-        match self.unsent.is_empty() || self.caps.order < StreamOrder::Everything {
-            true => Ok(()),
-            false => self.until(Some(pe), |origin| Ok(origin.unsent.is_empty())),
+        if self.unsent.is_empty() || self.caps.order < StreamOrder::Everything {
+            Ok(())
+        } else {
+            self.until(Some(pe), |origin| Ok(origin.unsent.is_empty()))
         }
     }
 
     /// Asks a PE to acknowledge all requests to it, unless it was asked already.
     fn ask_for_ack(&mut self, pe: Pe) -> Result<(), Error> {
-        match self.batcher.has_any(pe) {
-            true => self.send_batch(pe, RequestOrder::Asking),
-            false if self.issued.must_ask(pe) => self.send_question(pe),
-            false => Ok(()),
+        if self.batcher.has_any(pe) {
+            self.send_batch(pe, RequestOrder::Asking)
+        } else if self.issued.must_ask(pe) {
+            self.send_question(pe)
+        } else {
+            Ok(())
         }
     }
 
@@ -130,7 +132,8 @@ impl<W: Wire> Origin<W> {
 
     fn deactivate(&mut self, pe: Pe) {
         let route = &mut self.routes[pe];
-        (route.is_active, route.has_writes_before) = (false, false);
+        route.is_active = false;
+        route.has_writes_before = false;
     }
 
     /// Completes all operations to one PE.

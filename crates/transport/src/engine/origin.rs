@@ -80,7 +80,8 @@ impl<W: Wire> Origin<W> {
     pub fn new(wire: W, network: Arc<W::Network>) -> Origin<W> {
         let NetworkPe { acks, clock, .. } = network.local();
 
-        let (caps, n_pes) = (wire.caps(), acks.n_pes());
+        let caps = wire.caps();
+        let n_pes = acks.n_pes();
         let (number, counts) = acks.add_origin();
 
         Origin {
@@ -208,7 +209,8 @@ impl<W: Wire> Origin<W> {
             && !self.batcher.has_any(pe)
             && self.unsent.is_empty()
         {
-            (route.is_active, route.has_writes_before) = (false, false);
+            route.is_active = false;
+            route.has_writes_before = false;
             self.active.pop();
         }
     }

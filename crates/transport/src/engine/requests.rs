@@ -51,7 +51,8 @@ impl<W: Wire> Origin<W> {
             ..
         } = self.number(pe, order);
 
-        let (mut attached, mut awaited) = (&mut SourceBuf::default(), false);
+        let mut attached = &mut SourceBuf::default();
+        let mut awaited = false;
         if let Some(put) = put {
             awaited = put.completion == Completion::Now && put.local.nbytes() > 0;
             attached = &mut put.local;
@@ -371,16 +372,15 @@ impl<W: Wire> Origin<W> {
 
         let posted = self.begin(pe, put.remote, &mut put.local, end)?;
 
-        let sent = match is_written {
-            true => self.write_flag(pe, signal),
-            false => {
-                let ordered_after = if source_free {
-                    Ok(())
-                } else {
-                    self.order_after_all(pe)
-                };
-                ordered_after.and_then(|()| self.send_amo(pe, signal, None, order).map(|_| ()))
-            }
+        let sent = if is_written {
+            self.write_flag(pe, signal)
+        } else {
+            let ordered_after = if source_free {
+                Ok(())
+            } else {
+                self.order_after_all(pe)
+            };
+            ordered_after.and_then(|()| self.send_amo(pe, signal, None, order).map(|_| ()))
         };
 
         match (sent, posted) {
@@ -423,9 +423,10 @@ impl<W: Wire> Origin<W> {
         awaited: bool,
     ) -> Result<(), Error> {
         if self.batches {
-            match awaited {
-                true => self.send_open_batches()?,
-                false => self.send_open_batch(pe)?,
+            if awaited {
+                self.send_open_batches()?;
+            } else {
+                self.send_open_batch(pe)?;
             }
         }
 
@@ -542,18 +543,20 @@ impl<W: Wire> Origin<W> {
     #[inline]
     pub(super) fn make_room(&mut self, pe: Pe, size: EntrySize) -> Result<(), Error> {
         self.reach(pe)?;
-        match self.batcher.has_room(pe, size) {
-            true => Ok(()),
-            false => self.send_open_batch(pe),
+        if self.batcher.has_room(pe, size) {
+            Ok(())
+        } else {
+            self.send_open_batch(pe)
         }
     }
 
     /// Sends the batch for a PE, if it is not empty.
     #[inline]
     pub(super) fn send_open_batch(&mut self, pe: Pe) -> Result<(), Error> {
-        match self.batcher.has_any(pe) {
-            true => self.send_batch(pe, RequestOrder::AfterFence),
-            false => Ok(()),
+        if self.batcher.has_any(pe) {
+            self.send_batch(pe, RequestOrder::AfterFence)
+        } else {
+            Ok(())
         }
     }
 

@@ -36,7 +36,8 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         transfer: &mut Transfer<A>,
     ) -> Result<(), Error> {
-        let (remote, nbytes) = (transfer.remote, transfer.local.nbytes());
+        let remote = transfer.remote;
+        let nbytes = transfer.local.nbytes();
         keys::check(&*self.network, pe, remote, nbytes)?;
         if nbytes == 0 {
             return Ok(());
@@ -225,7 +226,8 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         mut blocks: StridedBlocks<A>,
     ) -> Result<(), Error> {
-        let (segment, nbytes) = (blocks.remote.segment, blocks.nbytes);
+        let segment = blocks.remote.segment;
+        let nbytes = blocks.nbytes;
         keys::check(&*self.network, pe, blocks.remote, blocks.remote_nbytes())?;
 
         let at_once = self.batcher.most_blocks(nbytes).min(blocks.n);

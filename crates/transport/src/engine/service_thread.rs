@@ -204,7 +204,8 @@ impl Sleeper<'_> {
 
 /// Runs the loop of the service thread until the state is closed.
 fn run<N: Driver>(progress: &Progress<N>) {
-    let (driver, issuers) = (&*progress.network, &progress.issuers);
+    let driver = &*progress.network;
+    let issuers = &progress.issuers;
     let state = progress.state();
 
     let wakeup = state.wakeup();
@@ -217,7 +218,8 @@ fn run<N: Driver>(progress: &Progress<N>) {
     };
 
     let mut checks = driver.checks();
-    let (mut seen, mut polled_at) = (0, Instant::now());
+    let mut seen = 0;
+    let mut polled_at = Instant::now();
     let mut backs_off = false;
 
     rushmem_system::log::debug!(

@@ -463,14 +463,16 @@ mod tests {
 
     #[test]
     fn requests_wait_for_their_turn_and_are_acknowledged() {
-        let (acks, mut streams) = (Acks::new(2), Streams::new(Pe(0)));
+        let acks = Acks::new(2);
+        let mut streams = Streams::new(Pe(0));
 
         let stream = Stream {
             pe: Pe(1),
             origin: 3,
         };
 
-        let (first, second) = (request(stream, 1, 0), request(stream, 2, 1));
+        let first = request(stream, 1, 0);
+        let second = request(stream, 2, 1);
 
         let fetch = Request {
             slot: Some(AwaitedSlot {
@@ -520,7 +522,8 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_streams_that_do_not_exist() {
-        let (acks, mut streams) = (Acks::new(2), Streams::<()>::new(Pe(0)));
+        let acks = Acks::new(2);
+        let mut streams = Streams::<()>::new(Pe(0));
         for stream in [
             Stream {
                 pe: Pe(2),

@@ -85,7 +85,8 @@ mod tests {
         fn new() -> Awaited {
             let mut origin = origin();
 
-            (origin.caps.polled, origin.wire().is_slow) = (PolledUntil::Started, true);
+            origin.caps.polled = PolledUntil::Started;
+            origin.wire().is_slow = true;
 
             let (issuers, issuer) = left_unfinished(origin);
             let count = Arc::<Count>::default();

@@ -91,9 +91,10 @@ impl WireNetwork for TestNetwork {
     }
 
     fn key(&self, pe: Pe, _: Segment, block: HeapBlock, _: &[u8]) -> Result<(), Error> {
-        match block.index > 0 && self.is_damaged.load(Ordering::Relaxed) {
-            true => Err(Error::damaged(pe, "key")),
-            false => Ok(()),
+        if block.index > 0 && self.is_damaged.load(Ordering::Relaxed) {
+            Err(Error::damaged(pe, "key"))
+        } else {
+            Ok(())
         }
     }
 
@@ -168,9 +169,10 @@ impl<N: WireNetwork> Wire for TestWire<N> {
             .filter(|call| **call == Called::Write)
             .count();
 
-        match n + 1 == self.failing_write {
-            true => Err(Error::Invalid("the write that fails".to_owned())),
-            false => Ok(self.start(Called::Write)),
+        if n + 1 == self.failing_write {
+            Err(Error::Invalid("the write that fails".to_owned()))
+        } else {
+            Ok(self.start(Called::Write))
         }
     }
 
@@ -235,7 +237,8 @@ impl<N: WireNetwork> Wire for TestWire<N> {
         if self.is_slow {
             return Ok(Polled::Idle);
         }
-        (self.over, self.in_flight) = (self.started, 0);
+        self.over = self.started;
+        self.in_flight = 0;
 
         let worked = self.polled.as_mut().is_none_or(|polled| polled());
         Ok(if worked { Polled::Worked } else { Polled::Idle })
@@ -475,7 +478,8 @@ fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
     ] {
         let mut origin = origin();
         origin.batches = true;
-        (origin.caps.order, origin.caps.flushes_free) = (order, flushes_free);
+        origin.caps.order = order;
+        origin.caps.flushes_free = flushes_free;
 
         assert_eq!(
             origin.transfer(PEER, &mut put(8, Completion::AtQuiet)),
@@ -598,7 +602,8 @@ fn operations_in_flight_are_not_quiet_although_other_threads_move_them() {
     let mut bytes = [0u8; 8];
     for is_put in [true, false] {
         let mut origin = origin();
-        (origin.caps.polled, origin.wire.is_slow) = (PolledUntil::Started, true);
+        origin.caps.polled = PolledUntil::Started;
+        origin.wire.is_slow = true;
 
         let done = if is_put {
             origin.transfer(PEER, &mut put(8, Completion::AtQuiet))

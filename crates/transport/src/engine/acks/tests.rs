@@ -100,7 +100,8 @@ impl Wire {
 fn fences_hold_and_every_wait_ends_whatever_overtakes() {
     for start in [0, u32::MAX - 100] {
         for window in [1, 2, 3, 64] {
-            let (acks, mut random) = (Acks::new(2), u64::from(window));
+            let acks = Acks::new(2);
+            let mut random = u64::from(window);
             let mut wire = Wire::new(&acks, start, window);
 
             for _ in 0..3000 {
@@ -172,8 +173,10 @@ fn a_window_takes_two_acknowledgments() {
 
 #[test]
 fn counts_that_ride_on_messages_need_no_acknowledgments() {
-    let (here, there) = (Acks::new(2), Acks::new(2));
-    let (mut to, mut back) = (Wire::new(&here, 0, 64), Wire::new(&there, 0, 64));
+    let here = Acks::new(2);
+    let there = Acks::new(2);
+    let mut to = Wire::new(&here, 0, 64);
+    let mut back = Wire::new(&there, 0, 64);
 
     // A `Wire` numbers its target as PE 1, so `back` has the counts of PE 0 under that number.
     back.issued.acks.acknowledge(THERE, 0).expect("a PE");

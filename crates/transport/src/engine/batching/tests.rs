@@ -81,7 +81,9 @@ fn store(results: &mut ReplyDestinations, bytes: &[u8]) -> Result<(), Violation>
 
 #[test]
 fn a_batch_leaves_as_it_was_batched_and_its_results_are_stored() {
-    let (word, mut bytes, mut old) = ([7u8; 8], [0u8; 2], [0u8; 4]);
+    let word = [7u8; 8];
+    let mut bytes = [0u8; 2];
+    let mut old = [0u8; 4];
     let mut batcher = Batcher::new(2, (4096, 4096), Instant::now);
 
     assert!(put(&mut batcher, &word) && get(&mut batcher, &mut bytes));
@@ -133,7 +135,8 @@ fn attached_data_are_the_first_entry() {
 
 #[test]
 fn a_batch_and_its_results_are_bounded() {
-    let (word, mut bytes) = ([7u8; 8], [0u8; LIMIT - 1]);
+    let word = [7u8; 8];
+    let mut bytes = [0u8; LIMIT - 1];
     let mut batcher = Batcher::new(2, (LIMIT, LIMIT), Instant::now);
 
     assert!(put(&mut batcher, &word) && put(&mut batcher, &word));
@@ -157,7 +160,8 @@ fn a_batch_and_its_results_are_bounded() {
 
 #[test]
 fn strided_blocks_take_their_bytes_and_their_results_are_scattered() {
-    let (source, mut dest) = ([1u16, 2, 3, 4, 5, 6], [0u8; 6]);
+    let source = [1u16, 2, 3, 4, 5, 6];
+    let mut dest = [0u8; 6];
     let mut batcher = Batcher::new(2, (STRIDED_HEAD + 8, STRIDED_HEAD + 8), Instant::now);
 
     assert_eq!((batcher.most_blocks(2), batcher.most_blocks(9)), (4, 0));
@@ -208,7 +212,8 @@ fn strided_blocks_take_their_bytes_and_their_results_are_scattered() {
 
 #[test]
 fn a_target_carries_out_what_a_full_batch_fetches() {
-    let (mut bytes, mut old) = ([0u8; 60], [0u8; 4]);
+    let mut bytes = [0u8; 60];
+    let mut old = [0u8; 4];
     let mut batcher = Batcher::new(2, (MAX_RESULTS, MAX_RESULTS), Instant::now);
 
     loop {
@@ -287,7 +292,9 @@ impl Host for Nodes {
 
 #[test]
 fn a_session_batches_more_and_for_proxies() {
-    let (word, heap, mixed) = ([7u8; 8], [Segment::Heap], [Segment::Heap, Segment::Static]);
+    let word = [7u8; 8];
+    let heap = [Segment::Heap];
+    let mixed = [Segment::Heap, Segment::Static];
     let mut batcher = Batcher::new(4, (LIMIT, 2 * LIMIT), Instant::now);
     let itself = Proxy::itself(Pe(3));
 

@@ -204,7 +204,8 @@ fn a_part_of_an_operation_is_none() {
 #[test]
 fn operations_are_carried_out_in_order() {
     let (memory, segments) = memory::<4>(1);
-    let (mut batch, mut results) = (Vec::new(), Vec::new());
+    let mut batch = Vec::new();
+    let mut results = Vec::new();
 
     append_bytes(&mut batch, (heap(8), 0), &40u64.to_ne_bytes());
     append_amo(
@@ -235,7 +236,8 @@ fn operations_are_carried_out_in_order() {
 #[test]
 fn strided_blocks_are_scattered_and_gathered_in_order() {
     let (memory, segments) = memory::<6>(1);
-    let (mut batch, mut results) = (Vec::new(), Vec::new());
+    let mut batch = Vec::new();
+    let mut results = Vec::new();
 
     append_put_strided(&mut batch, &blocks(8, 24, 2));
     append_bytes(&mut batch, (heap(32), 0), b"later on");
@@ -266,7 +268,8 @@ fn strided_blocks_that_no_pe_sends_do_no_harm() {
     };
 
     let both = |offset, stride, n| {
-        let (mut put, mut get) = (Vec::new(), Vec::new());
+        let mut put = Vec::new();
+        let mut get = Vec::new();
         append_put_strided(&mut put, &blocks(offset, stride, n));
         append_get_strided(&mut get, 0, &blocks(offset, stride, n));
         refused(&put) && refused(&get)
@@ -335,7 +338,8 @@ fn the_first_entry_alone_has_attached_data() {
         super::carry_out(entries, attached, &segments, &ALONE, &mut Vec::new())
     };
 
-    let (mut put, mut signal) = (Vec::new(), Vec::new());
+    let mut put = Vec::new();
+    let mut signal = Vec::new();
     append_attached(&mut put, heap(8));
     append_amo(
         &mut signal,
@@ -365,9 +369,11 @@ fn the_first_entry_alone_has_attached_data() {
 
 #[test]
 fn a_proxy_carries_out_what_is_for_another_pe_there() {
-    let ((own, segments), (others, heap_of_other)) = (memory::<2>(1), memory::<2>(7));
+    let (own, segments) = memory::<2>(1);
+    let (others, heap_of_other) = memory::<2>(7);
     let node = Node::new(Some(heap_of_other));
-    let (mut batch, mut results) = (Vec::new(), Vec::new());
+    let mut batch = Vec::new();
+    let mut results = Vec::new();
 
     append_bytes(&mut batch, (heap(0), 2), &3u64.to_ne_bytes());
     append_amo(
@@ -413,7 +419,8 @@ fn changed_places_are_each_named_once() {
 fn results_are_bounded() {
     const N: usize = MAX_RESULTS / 64;
     let (_memory, segments) = memory::<N>(1);
-    let (mut batch, mut results) = (Vec::new(), Vec::new());
+    let mut batch = Vec::new();
+    let mut results = Vec::new();
 
     for _ in 0..8 {
         append_get(&mut batch, (heap(0), 0), 8 * N);

@@ -144,7 +144,8 @@ fn what_no_pe_wrote_is_refused() {
 /// A request that was decoded from random bytes is the same after it is encoded and decoded again.
 #[test]
 fn any_bytes_are_refused_or_mean_one_thing() {
-    let (mut random, mut decoded) = (1u64, 0);
+    let mut random = 1u64;
+    let mut decoded = 0;
     let mut next = || {
         random ^= random << 13;
         random ^= random >> 7;

@@ -93,6 +93,7 @@ impl SharedCounter {
         assert_eq!(self.olds.len(), n, "an old value was returned twice");
     }
 }
+
 impl Actor {
     /// Returns an actor that is to make this number of calls.
     pub fn new(pe: Pe, wire: usize, endpoint: WireEndpoint<SimulatedNetwork>, left: u32) -> Actor {
@@ -118,6 +119,7 @@ impl Actor {
     pub fn source(&mut self, pe: Pe, bytes: Vec<u8>) -> LocalBuf {
         self.sources.push((pe, bytes));
         let bytes = &mut self.sources.last_mut().expect("just added").1;
+
         LocalBuf {
             base: bytes.as_mut_ptr(),
             nbytes: bytes.len(),
@@ -132,6 +134,7 @@ impl Actor {
             pe,
             expected,
         });
+
         let memory = &mut self.dests.last_mut().expect("just added").memory;
         LocalBuf {
             base: memory[GUARD..].as_mut_ptr(),
@@ -151,6 +154,7 @@ impl Actor {
     pub fn retire_all(&mut self) {
         let sources = std::mem::take(&mut self.sources);
         let dests = std::mem::take(&mut self.dests);
+
         self.retire(sources.into_iter().map(|(_, memory)| memory));
         self.retire(dests.into_iter().map(|dest| dest.memory));
     }

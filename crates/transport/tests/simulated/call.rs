@@ -72,6 +72,7 @@ impl Habits {
                 habits[kind as usize] = rng.u32(1..=usual);
             }
         }
+
         habits[Kind::Put as usize] += 1;
         habits[Kind::Fence as usize] += 2;
         Habits(habits)
@@ -79,6 +80,7 @@ impl Habits {
 
     fn kind(&self, rng: &mut Rng) -> Kind {
         let mut left = rng.u32(..self.0.iter().sum::<u32>());
+
         for kind in Kind::ALL {
             match left.checked_sub(self.0[kind as usize]) {
                 None => return kind,
@@ -163,6 +165,7 @@ pub enum Call {
         is_amo: bool,
     },
 }
+
 impl Kind {
     fn name(self) -> &'static str {
         match self {
@@ -202,10 +205,13 @@ impl World {
     /// Draws the next call of an actor, and records what it will change. Returns `None` if the
     /// actor must wait, or makes no more calls.
     pub fn draw_call(&mut self, actor: usize) -> Option<(&'static str, Call)> {
-        let (pe, wire) = (self.actors[actor].pe, self.actors[actor].wire);
+        let pe = self.actors[actor].pe;
+        let wire = self.actors[actor].wire;
+
         if self.dead == Some(pe) {
             return None;
         }
+
         if self
             .actors
             .iter()
@@ -214,12 +220,15 @@ impl World {
             self.actors[actor].is_waiting = true;
             return None;
         }
+
         self.actors[actor].left = self.actors[actor].left.checked_sub(1)?;
+
         let n_pes = self.pes.len() as u32;
         let mut to = Pe(self.rng.u32(..n_pes));
         if to == pe && self.kind.amos == Amos::Software {
             to = Pe((pe.0 + 1) % n_pes);
         }
+
         if self.actors[actor].loss.is_some() {
             return Some(match self.rng.u32(..4) {
                 0 => ("fence", Call::Fence),
@@ -227,11 +236,13 @@ impl World {
                 _ => ("get", self.draw_constant_get(actor, to)),
             });
         }
+
         let is_first = std::mem::take(&mut self.actors[actor].is_new);
         let kind = match is_first && self.rng.u32(..3) == 0 {
             true => Kind::Session,
             false => self.habits.kind(&mut self.rng),
         };
+
         let call = match kind {
             Kind::Put => self.draw_put(actor, to),
             Kind::PutStrided => self.draw_put_strided(actor, to),
@@ -259,6 +270,7 @@ impl World {
                 is_amo: self.rng.bool(),
             }),
         };
+
         Some(match call {
             Some(call) => (kind.name(), call),
             None => ("fence", Call::Fence),
@@ -279,11 +291,14 @@ impl World {
 
     /// Draws a cell for which `is_one` returns true, and that may be changed.
     fn draw_cell(&mut self, actor: usize, to: Pe, is_one: impl Fn(&Cell) -> bool) -> Option<usize> {
-        let (model, epoch) = (self.model(actor, to), self.actors[actor].epoch);
+        let model = self.model(actor, to);
+        let epoch = self.actors[actor].epoch;
+
         let memory = &self.memories[to.index()];
         let model = &mut self.models[model];
         let n = model.cells.len();
         let first = self.rng.usize(..n);
+
         (first..first + n)
             .map(|cell| cell % n)
             .find(|cell| is_one(&model.cells[*cell]) && model.is_free(*cell, epoch, memory))
@@ -292,7 +307,8 @@ impl World {
     fn draw_put(&mut self, actor: usize, to: Pe) -> Option<Call> {
         let completion = self.draw_completion();
         if self.rng.u32(..30) == 0 {
-            let (dest, source) = (at(Segment::Heap, CONSTANT as u64), LocalBuf::EMPTY);
+            let dest = at(Segment::Heap, CONSTANT as u64);
+            let source = LocalBuf::EMPTY;
             let put = Bytes {
                 remote: dest,
                 local: source,
@@ -300,6 +316,7 @@ impl World {
             };
             return Some(Call::Put { pe: to, put });
         }
+
         let cell = self.draw_cell(actor, to, |cell| cell.is_bytes() && cell.blocks.len() == 1)?;
         let (dest, source, _) = self.draw_data(actor, to, cell);
         let put = Bytes {
@@ -312,10 +329,14 @@ impl World {
 
     /// Issues the next version of a cell of bytes. Returns its address, its data and the version.
     fn draw_data(&mut self, actor: usize, to: Pe, cell: usize) -> (RemoteAddr, LocalBuf, u32) {
-        let (model, epoch) = (self.model(actor, to), self.actors[actor].epoch);
+        let model = self.model(actor, to);
+        let epoch = self.actors[actor].epoch;
         let version = self.models[model].issue(cell, epoch, false, None);
+
         let of = &self.models[model].cells[cell];
-        let (dest, bytes) = (of.blocks[0], of.bytes(version));
+        let dest = of.blocks[0];
+        let bytes = of.bytes(version);
+
         self.log("version", [model as u64, cell as u64, version.into()]);
         (dest, self.actors[actor].source(to, bytes), version)
     }
@@ -323,9 +344,11 @@ impl World {
     fn draw_put_strided(&mut self, actor: usize, to: Pe) -> Option<Call> {
         let cell = self.draw_cell(actor, to, |cell| cell.blocks.len() > 1)?;
         let (remote, source, _) = self.draw_data(actor, to, cell);
+
         let model = self.model(actor, to);
         let of = &self.models[model].cells[cell];
         let n = of.blocks.len();
+
         let blocks = Blocks {
             remote,
             local: source,
@@ -347,6 +370,7 @@ impl World {
             data
         };
         let data = data.filter(|_| self.rng.u32(..4) > 0);
+
         let completion = self.draw_completion();
         let (dest, source, follows_data) = match data {
             Some(data) => {
@@ -355,25 +379,32 @@ impl World {
             }
             None => (at(Segment::Heap, 0), LocalBuf::EMPTY, None),
         };
+
         let all = self.rng.bool();
         let follows = Follows {
             data: follows_data,
             all,
         };
-        let (model, epoch) = (self.model(actor, to), self.actors[actor].epoch);
+
+        let model = self.model(actor, to);
+        let epoch = self.actors[actor].epoch;
         let version = self.models[model].issue(signal, epoch, false, Some(follows));
         self.log("signal", [model as u64, signal as u64, version.into()]);
+
         let of = &self.models[model].cells[signal];
-        let (new, old) = (of.word(version), of.word(version - 1));
+        let new = of.word(version);
+        let old = of.word(version - 1);
         let (op, value) = match self.rng.bool() {
             true => (AmoOp::Set, new),
             false => (AmoOp::Add, new.wrapping_sub(old)),
         };
         let signal = AmoRequest::of_word(of.blocks[0], op, value);
+
         let follows = match all {
             true => rushmem_transport::Follows::All,
             false => rushmem_transport::Follows::Data,
         };
+
         let put = Bytes {
             remote: dest,
             local: source,
@@ -389,17 +420,23 @@ impl World {
 
     fn draw_get(&mut self, actor: usize, to: Pe) -> Option<Call> {
         let model = self.model(actor, to);
+
         let memory = &self.memories[to.index()];
         self.models[model].check(memory);
+
         let cells = &self.models[model].cells;
         let cell = self.rng.usize(..cells.len());
+
         if cells[cell].blocks.len() > 1 {
             return None;
         }
-        let (source, nbytes) = (cells[cell].blocks[0], cells[cell].nbytes());
+
+        let source = cells[cell].blocks[0];
+        let nbytes = cells[cell].nbytes();
         let version = cells[cell].oldest;
         let completion = self.draw_completion();
         let dest = self.actors[actor].dest(to, nbytes, Expected::Since { cell, version });
+
         let get = Bytes {
             remote: source,
             local: dest,
@@ -414,16 +451,19 @@ impl World {
             1 => 8,
             _ => self.rng.usize(1..300),
         };
+
         let offset = self.rng.u64(..(CONSTANT - nbytes) as u64);
         let completion = match self.actors[actor].loss {
             Some(_) => Completion::Now,
             None => self.draw_completion(),
         };
+
         let expected = Expected::Constant {
             offset,
             block: nbytes,
             stride: nbytes,
         };
+
         let dest = self.actors[actor].dest(to, nbytes, expected);
         let get = Bytes {
             remote: at(Segment::Heap, offset),
@@ -434,14 +474,17 @@ impl World {
     }
 
     fn draw_get_strided(&mut self, actor: usize, to: Pe) -> Call {
-        let (n, block) = (self.rng.usize(1..12), self.rng.usize(1..60));
+        let n = self.rng.usize(1..12);
+        let block = self.rng.usize(1..60);
         let stride = block + self.rng.usize(..200);
+
         let offset = self.rng.u64(..(CONSTANT - n * stride) as u64);
         let expected = Expected::Constant {
             offset,
             block,
             stride,
         };
+
         let dest = self.actors[actor].dest(to, n * block, expected);
         let blocks = Blocks {
             remote: at(Segment::Heap, offset),
@@ -471,11 +514,17 @@ impl World {
         let widths = [AmoWidth::Four, AmoWidth::Eight];
         let width = widths[self.rng.usize(..2)];
         let cell = self.draw_cell(actor, to, |cell| cell.is_word(width))?;
-        let (model, epoch) = (self.model(actor, to), self.actors[actor].epoch);
+
+        let model = self.model(actor, to);
+        let epoch = self.actors[actor].epoch;
         let version = self.models[model].issue(cell, epoch, true, None);
         self.log("change", [model as u64, cell as u64, version.into()]);
+
         let of = &self.models[model].cells[cell];
-        let (old, new, dest) = (of.word(version - 1), of.word(version), of.blocks[0]);
+        let old = of.word(version - 1);
+        let new = of.word(version);
+        let dest = of.blocks[0];
+
         let (op, operand) = match self.rng.u32(..5) {
             0 => (AmoOp::Set, new),
             1 => (AmoOp::Swap, new),
@@ -483,6 +532,7 @@ impl World {
             3 => (AmoOp::Add, new.wrapping_sub(old)),
             _ => (AmoOp::Xor, new ^ old),
         };
+
         let version = version - 1;
         let expected = Expected::Version { cell, version };
         let request = AmoRequest {
@@ -503,10 +553,15 @@ impl World {
     /// Draws an addition to a counter of the actor.
     fn draw_count(&mut self, actor: usize, to: Pe) -> Option<Call> {
         let cell = self.draw_cell(actor, to, |cell| cell.is_counter())?;
-        let (model, epoch) = (self.model(actor, to), self.actors[actor].epoch);
+        let model = self.model(actor, to);
+        let epoch = self.actors[actor].epoch;
+
         let of = &self.models[model].cells[cell];
-        let (version, dest, nbytes) = (of.oldest, of.blocks[0], of.nbytes() as u8);
+        let version = of.oldest;
+        let dest = of.blocks[0];
+        let nbytes = of.nbytes() as u8;
         let width = AmoWidth::from_nbytes(nbytes).expect("a word");
+
         self.models[model].issue(cell, epoch, true, None);
         let expected = Expected::Since { cell, version };
         let request = AmoRequest {
@@ -526,11 +581,15 @@ impl World {
         let model = self.model(actor, to);
         let memory = &self.memories[to.index()];
         self.models[model].check(memory);
+
         let cells = &self.models[model].cells;
         let cell = self.rng.usize(..cells.len());
+
         let of = &cells[cell];
         let width = AmoWidth::from_nbytes(of.nbytes() as u8).filter(|_| !of.is_bytes())?;
-        let (version, dest) = (of.oldest, of.blocks[0]);
+        let version = of.oldest;
+        let dest = of.blocks[0];
+
         let (op, operand) = match self.rng.u32(..5) {
             0 => (AmoOp::Fetch, 7),
             1 => (AmoOp::And, u64::MAX),
@@ -539,11 +598,13 @@ impl World {
             // No version has this value.
             _ => (AmoOp::CompareSwap, 3),
         };
+
         let expected = Expected::Since { cell, version };
         let old = match self.draw_old(actor, to, width, expected) {
             Old::Ignored if op == AmoOp::Fetch => Old::Returned,
             old => old,
         };
+
         let request = AmoRequest {
             dest,
             width,
@@ -566,8 +627,11 @@ impl World {
         if of.pe == self.actors[actor].pe && self.kind.amos == Amos::Software {
             return Call::Fence;
         }
+
         of.issued += 1;
-        let (pe, dest, width) = (of.pe, of.word, of.width);
+        let pe = of.pe;
+        let dest = of.word;
+        let width = of.width;
         let expected = Expected::Count { counter };
         let request = AmoRequest {
             width,

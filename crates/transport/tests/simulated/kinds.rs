@@ -63,10 +63,12 @@ impl WireKind {
             let is_usual = width == AmoWidth::Eight && !matches!(op, AmoOp::AddFloat | AmoOp::Xor);
             amos == Amos::Network && (op == AmoOp::CompareSwap || all || is_usual)
         });
+
         let amos_of_network = NetworkAmos {
             operations,
             on_flags,
         };
+
         WireKind {
             caps: WireCaps {
                 amos: amos_of_network,

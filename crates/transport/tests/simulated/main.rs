@@ -43,6 +43,7 @@ fn simulate(name: &str, kind: fn(&mut Rng) -> WireKind) {
         None if testkit::every_size() => 0..MORE_SEEDS,
         None => 0..SEEDS,
     };
+
     let begun = limited(name.to_owned());
     for seed in seeds {
         begun.send(seed).expect("the other end lives as long");
@@ -54,6 +55,7 @@ fn simulate(name: &str, kind: fn(&mut Rng) -> WireKind) {
 /// cannot be ended otherwise. The caller sends each seed when its run begins.
 fn limited(name: String) -> Sender<u64> {
     let (begun, seeds) = channel();
+
     thread::spawn(move || {
         let mut running = None;
         loop {
@@ -67,6 +69,7 @@ fn limited(name: String) -> Sender<u64> {
             }
         }
     });
+
     begun
 }
 
@@ -83,6 +86,7 @@ fn run(name: &str, seed: u64, kind: fn(&mut Rng) -> WireKind) -> Vec<Entry> {
             } = entry;
             eprintln!("{time:>12} ns  {what:<24} {numbers:?}");
         }
+
         eprintln!(
             "repeat this with RUSHMEM_SEED={seed} cargo test -p rushmem-transport --test simulated {name}"
         );

@@ -62,13 +62,16 @@ impl Memory {
     pub fn new(pe: Pe) -> Memory {
         let all = Segment::ALL.map(|segment| vec![0u64; nbytes(segment) / 8].into_boxed_slice());
         let memory = Memory(all.into_iter().map(Box::into_raw).collect());
+
         for offset in 0..CONSTANT as u64 {
             memory.set(at(Segment::Heap, offset), &[constant(pe, offset)]);
         }
+
         for index in 1..=FURTHER_BLOCKS {
             let offset = FLAGS + (index - 1) * ENTRY;
             memory.set(at(Segment::Internal, offset as u64), &entry(pe, index));
         }
+
         memory
     }
 
@@ -76,6 +79,7 @@ impl Memory {
     pub fn range(&self, at: RemoteAddr, nbytes: usize) -> LocalBuf {
         let segment = self.0[at.segment as usize];
         assert!(at.offset as usize + nbytes <= 8 * segment.len());
+
         LocalBuf {
             base: segment.cast::<u8>().wrapping_add(at.offset as usize),
             nbytes,
@@ -85,6 +89,7 @@ impl Memory {
     /// Returns the bytes of a range. The caller uses them before any other code runs.
     pub fn bytes(&self, at: RemoteAddr, nbytes: usize) -> &[u8] {
         let range = self.range(at, nbytes);
+
         // SAFETY: within a segment, which lives as long as this; nothing writes to it meanwhile.
         unsafe { std::slice::from_raw_parts(range.base, nbytes) }
     }

@@ -52,10 +52,12 @@ impl Cell {
             oldest: 0,
             newest: 0,
         };
+
         let bytes = cell.bytes(0);
         for (block, bytes) in cell.blocks.iter().zip(bytes.chunks(cell.nbytes())) {
             memory.set(*block, bytes);
         }
+
         cell
     }
 
@@ -89,6 +91,7 @@ impl Cell {
             Content::Counter(width) => (1, width),
             Content::Bytes { .. } => unreachable!("a cell of bytes"),
         };
+
         let word = u64::from(version).wrapping_mul(step);
         match width {
             AmoWidth::Four => word & 0xFFFF_FFFF,
@@ -122,14 +125,19 @@ impl Cell {
             };
             return (version, version);
         }
+
         let start = self.blocks[block].offset as usize;
         let first = block * bytes.len();
-        let (mut oldest, mut newest) = (u32::MAX, 0);
+
+        let mut oldest = u32::MAX;
+        let mut newest = 0;
+
         let mut at = 0;
         while at < bytes.len() {
             let word = word_at(start + at, bytes.len() - at);
             let of = |at: usize| bytes[at].wrapping_sub(mix(self.salt, (first + at) as u64));
             let version = u32::from(of(at));
+
             assert!(
                 (at..at + word).all(|at| u32::from(of(at)) == version),
                 "the word of {word} bytes at byte {at} of block {block} is torn: {:?} of {self:?}",
@@ -139,25 +147,34 @@ impl Cell {
                 version <= self.issued,
                 "nobody issued version {version}: {self:?}"
             );
-            (oldest, newest) = (oldest.min(version), newest.max(version));
+            oldest = oldest.min(version);
+            newest = newest.max(version);
+
             at += word;
         }
+
         (oldest, newest)
     }
 
     /// Updates the versions that memory shows.
     fn observe(&mut self, memory: &Memory) {
-        let (mut oldest, mut newest) = (u32::MAX, 0);
+        let mut oldest = u32::MAX;
+        let mut newest = 0;
+
         for block in 0..self.blocks.len() {
             let bytes = memory.bytes(self.blocks[block], self.nbytes());
             let versions = self.versions_in(block, bytes);
-            (oldest, newest) = (oldest.min(versions.0), newest.max(versions.1));
+            oldest = oldest.min(versions.0);
+            newest = newest.max(versions.1);
         }
+
         assert!(
             oldest >= self.oldest && newest >= self.newest,
             "version {oldest} to {newest} is older than what was there: {self:?}"
         );
-        (self.oldest, self.newest) = (oldest, newest);
+
+        self.oldest = oldest;
+        self.newest = newest;
     }
 }
 
@@ -215,6 +232,7 @@ impl Model {
     /// Returns true if a cell may be changed: its last change is ordered before this epoch.
     pub fn is_free(&mut self, cell: usize, epoch: u32, memory: &Memory) -> bool {
         self.check(memory);
+
         let of = &self.cells[cell];
         let is_counter = matches!(of.content, Content::Counter(_));
         of.issued < 250 && (is_counter || of.epoch < epoch || of.oldest == of.issued)
@@ -230,14 +248,18 @@ impl Model {
     ) -> u32 {
         let of = &mut self.cells[cell];
         if of.epoch != epoch {
-            (of.epoch, of.before) = (epoch, of.issued);
+            of.epoch = epoch;
+            of.before = of.issued;
         }
+
         of.issued += 1;
         let version = of.issued;
+
         let seen_from = match of.content {
             Content::Counter(_) => of.before + 1,
             _ => version,
         };
+
         self.pending.push(Pending {
             cell,
             seen_from,
@@ -246,6 +268,7 @@ impl Model {
             is_amo,
             follows,
         });
+
         version
     }
 
@@ -254,6 +277,7 @@ impl Model {
         if self.pending.is_empty() {
             return;
         }
+
         for at in 0..self.pending.len() {
             let cell = self.pending[at].cell;
             let is_first = self.pending[..at].iter().all(|other| other.cell != cell);
@@ -261,10 +285,13 @@ impl Model {
                 self.cells[cell].observe(memory);
             }
         }
+
         let is_seen = |of: &Pending| self.cells[of.cell].newest >= of.seen_from;
         let is_complete = |of: &Pending| self.cells[of.cell].oldest >= of.version;
+
         let seen = self.pending.iter().filter(|of| is_seen(of));
         let newest = seen.max_by_key(|of| of.epoch);
+
         if let Some(newest) = newest {
             let mut before = self.pending.iter().filter(|of| of.epoch < newest.epoch);
             let missing = before.find(|of| !is_complete(of));
@@ -276,10 +303,12 @@ impl Model {
                 self.cells
             );
         }
+
         for (at, signal) in self.pending.iter().enumerate() {
             let Some(follows) = signal.follows.filter(|_| is_seen(signal)) else {
                 continue;
             };
+
             if let Some((data, version)) = follows.data {
                 let data = &self.cells[data];
                 assert!(
@@ -289,10 +318,12 @@ impl Model {
                     self.actor
                 );
             }
+
             let mut earlier = self.pending[..at]
                 .iter()
                 .filter(|of| follows.all && !of.is_amo);
             let missing = earlier.find(|of| !is_complete(of));
+
             assert!(
                 missing.is_none(),
                 "PE {} shows a signal of actor {} before what precedes it: {signal:?}, {missing:?}",
@@ -300,6 +331,7 @@ impl Model {
                 self.actor
             );
         }
+
         let cells = &self.cells;
         self.pending.retain(|of| cells[of.cell].oldest < of.version);
     }

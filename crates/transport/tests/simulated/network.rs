@@ -62,6 +62,7 @@ impl SimulatedHost {
         if self.is_near(pe) || pe.0.is_multiple_of(2) {
             return Proxy::itself(pe);
         }
+
         Proxy {
             pe: Pe(pe.0 - 1),
             place: pe.0 as u8,
@@ -110,7 +111,8 @@ pub struct SimulatedKey {
 impl SimulatedKey {
     /// Checks that the key covers a range.
     pub fn check(&self, range: &Remote<'_, SimulatedNetwork>, nbytes: usize) {
-        let (start, end) = (range.at.offset, range.at.offset + nbytes as u64);
+        let start = range.at.offset;
+        let end = range.at.offset + nbytes as u64;
         assert_eq!((self.pe, self.segment), (range.pe, range.at.segment));
         assert!(
             self.offsets.start <= start && end <= self.offsets.end,
@@ -194,6 +196,7 @@ impl Driver for SimulatedNetwork {
             world.wires.push(WireState::new(pe, n_pes));
             world.wires.len() - 1
         });
+
         Ok(SimulatedWire {
             number,
             kind: self.kind,
@@ -243,11 +246,13 @@ pub fn pe(pe: Pe, kind: WireKind, n_wires: usize, memories: &[Memory]) -> Simula
         heaps: Vec::new(),
         losses: AtomicU32::new(0),
     };
+
     if kind.proxies && n_pes > 2 {
         host.proxies = (0..n_pes).map(|pe| host.proxy(Pe(pe))).collect();
         let heap = |memory| registered(memory, &[Segment::Heap]);
         host.heaps = memories.iter().map(heap).collect();
     }
+
     let host = Arc::new(host);
     let open = Open {
         pe,
@@ -259,13 +264,16 @@ pub fn pe(pe: Pe, kind: WireKind, n_wires: usize, memories: &[Memory]) -> Simula
         part: None,
         host: host.clone(),
     };
+
     let mut local = NetworkPe::new(&open, host_name(pe), &LIMITS).expect("a timer");
     local.clock = clock::instant;
     local.segments = registered(&memories[pe.index()], &Segment::ALL);
+
     let peers = Peers::new(n_pes);
     peers
         .connect(directory(kind, n_pes))
         .expect("the first time");
+
     let network = SimulatedNetwork {
         local,
         peers,
@@ -288,21 +296,26 @@ fn directory(kind: WireKind, n_pes: u32) -> Arc<Directory> {
             true => FIRST_BLOCK,
             false => nbytes,
         };
+
         let published = Published {
             nbytes: nbytes as u64,
             covered: covered as u64,
             key: memory::key(pe, segment, 0).to_vec(),
         };
+
         published.encode()
     };
+
     let of_pe = |pe: Pe| {
         let address = PeAddress {
             host: host_name(pe),
             of_provider: pe.0.to_le_bytes().to_vec(),
         };
+
         let keys = Segment::ALL.map(|segment| published(pe, segment));
         (address.encode(), keys)
     };
+
     let all: Vec<_> = (0..n_pes).map(|pe| of_pe(Pe(pe))).collect();
     let records = all.iter().map(|(address, keys)| PeRecord {
         address,
@@ -341,13 +354,16 @@ impl Serving for Service {
         results: &mut Vec<u8>,
     ) -> Result<(), Violation> {
         let me = self.local().me;
+
         let announced = request.slot.is_some_and(|slot| slot.is_long);
         assert_eq!(!results.is_empty(), announced, "long results");
+
         world::with(|world| {
             world.log(
                 "reply",
                 [me.0.into(), reply.ack.count.into(), results.len() as u64],
             );
+
             world.check_memory(me);
             let event = Event::Reply {
                 wire: reply_to,
@@ -369,6 +385,7 @@ impl Serving for Service {
                 dest,
                 pieces: 0,
             });
+
             // Segments begin with a word.
             let offset = dest.base.addr() as u64;
             let (_, pieces) =
@@ -377,6 +394,7 @@ impl Serving for Service {
                     from: piece.start,
                     to: piece.end,
                 });
+
             world.fetches[fetch].pieces = pieces;
         });
     }
@@ -390,11 +408,15 @@ pub fn take_request(operation: usize) {
             unreachable!("a request");
         };
         let request = Request::decode(header).expect("it is encoded");
-        let (pe, bytes) = (of.pe, of.bytes.take().unwrap_or_default());
+
+        let pe = of.pe;
+        let bytes = of.bytes.take().unwrap_or_default();
         let entries = std::mem::take(&mut of.entries);
+
         if !world.is_alive(pe) {
             return None;
         }
+
         world.log(
             "request",
             [
@@ -403,12 +425,14 @@ pub fn take_request(operation: usize) {
                 request.position.number.into(),
             ],
         );
+
         if let Some(ack) = request.ack {
             let mut of_target = world.wires.iter_mut().filter(|wire| wire.pe == pe);
             let acked = of_target.nth(ack.origin as usize);
             let link = &mut acked.expect("an origin").links[request.stream.pe.index()];
             link.acked = link.acked.max(ack.count);
         }
+
         if world.kind.caps.order == StreamOrder::Everything {
             let wire = world.operations[operation].wire;
             let received = &mut world.wires[wire].links[pe.index()].received;
@@ -418,6 +442,7 @@ pub fn take_request(operation: usize) {
                 "a request overtakes another one"
             );
         }
+
         let service = Service(Arc::clone(&world.pes[pe.index()]));
         Some((
             service,
@@ -429,10 +454,12 @@ pub fn take_request(operation: usize) {
     }) else {
         return;
     };
+
     let incoming = Incoming {
         request,
         reply_to: world::with(|world| world.operations[operation].wire),
     };
+
     let attached = match world::with(|world| world.operations[operation].work) {
         Work::Request {
             attached,
@@ -441,13 +468,16 @@ pub fn take_request(operation: usize) {
         } => Attached::There(operation, attached.nbytes),
         _ => Attached::Here(&bytes),
     };
+
     let contents = Contents {
         entries: &entries,
         attached,
     };
+
     if let Err(violation) = target.take(&service, incoming, contents) {
         panic!("{request:?} is refused: {violation}");
     }
+
     let me = service.local().me;
     world::with(|world| {
         world.check_memory(me);
@@ -475,7 +505,8 @@ pub fn take_fetched(fetch: usize, piece: Range<usize>) {
             Vec::new()
         };
         let of = &world.operations[operation];
-        let (pe, state) = (of.pe, &world.wires[of.wire]);
+        let pe = of.pe;
+        let state = &world.wires[of.wire];
         let Work::Request { attached, .. } = of.work else {
             unreachable!("a request");
         };
@@ -491,16 +522,20 @@ pub fn take_fetched(fetch: usize, piece: Range<usize>) {
         if !is_last {
             return None;
         }
+
         world.end_later(operation);
         let service = Service(Arc::clone(&world.pes[pe.index()]));
         Some((service, world.targets[pe.index()].clone(), incoming, rest))
     });
+
     let Some((service, target, incoming, rest)) = finished else {
         return;
     };
+
     if let Err(violation) = target.finish(&service, incoming, &rest) {
         panic!("{:?} is refused: {violation}", incoming.request);
     }
+
     let me = service.local().me;
     world::with(|world| world.check_memory(me));
 }
@@ -514,23 +549,28 @@ pub fn take_reply(wire: usize, bytes: &[u8], follow: Vec<u8>) {
         if world.dead == Some(pe) {
             return None;
         }
+
         let (normal, session) = world.kind.caps.longest_batch;
         assert!(
             follow.len() <= normal.max(session),
             "{} bytes of results",
             follow.len()
         );
+
         let slot = reply.answer.map_or(u64::MAX, |answer| answer.slot.into());
         let link = &mut state.links[reply.pe.index()];
         link.acked = link.acked.max(reply.ack.count);
         state.unanswered -= usize::from(reply.answer.is_some());
+
         world.log("answer", [wire as u64, slot, reply.ack.count.into()]);
         if world.kind.passes_replies {
             return Some(Arc::clone(&world.pes[pe.index()]));
         }
+
         world.wires[wire].replies.push((reply, follow.clone()));
         None
     });
+
     if let Some(pe) = passed_to {
         let network = pe.network();
         let delivered = network.replies.deliver(&network.local.acks, reply, &follow);
@@ -538,6 +578,7 @@ pub fn take_reply(wire: usize, bytes: &[u8], follow: Vec<u8>) {
             panic!("{reply:?} is refused: {violation}");
         }
     }
+
     world::with(|world| world.wake_service(world.wires[wire].pe));
 }
 
@@ -554,8 +595,10 @@ pub fn die(pe: Pe) {
             world.schedule(delay, 0, Event::Notice { pe: other });
             world.schedule(4_000_000_000 + delay, 0, Event::Learn { pe: other });
         }
+
         Arc::clone(&world.pes[pe.index()])
     });
+
     // Ends the calls that the dead PE was in.
     dead.network().local.loss.of_self("it died");
 }
@@ -566,6 +609,7 @@ pub fn learn_of_death(pe: Pe) {
         world.log("learn", [pe.0.into(), 0, 0]);
         (Arc::clone(&world.pes[pe.index()]), world.dead)
     });
+
     if let Some(dead) = dead {
         learning.network().lose(dead, "the launcher says so");
     }
@@ -580,6 +624,7 @@ impl World {
             true => pe.0 / 2 * 2..pe.0 / 2 * 2 + 2,
             false => pe.0..pe.0 + 1,
         };
+
         for target in node.map(|pe| pe as usize).filter(|target| *target < n_pes) {
             if self.dead == Some(Pe(target as u32)) {
                 continue;

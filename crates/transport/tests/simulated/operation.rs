@@ -75,6 +75,7 @@ impl World {
         let Some(item) = link.queue.pop_front() else {
             return;
         };
+
         match item {
             Item::Fence => link.fenced_until = link.writes_until,
             Item::Flush(last) => {
@@ -85,11 +86,13 @@ impl World {
             }
             Item::Operation(operation) => {
                 self.log("leave", [wire as u64, pe.0.into(), operation as u64]);
+
                 let after = self.send(operation);
                 let link = &mut self.wires[wire].links[pe.index()];
                 link.all_until = link.all_until.max(after);
             }
         }
+
         let origin = self.wires[wire].pe;
         self.wake_service(origin);
     }
@@ -104,18 +107,23 @@ impl World {
             ..
         } = self.operations[operation];
         self.read_source(operation);
+
         let order = self.kind.caps.order;
         let link = &self.wires[wire].links[pe.index()];
-        let (writes_until, fenced_until) = (link.writes_until, link.fenced_until);
+
+        let writes_until = link.writes_until;
+        let fenced_until = link.fenced_until;
         let is_in_order = order == StreamOrder::Everything;
         let in_order = if is_in_order { link.all_until } else { 0 };
         let flushed_by_end = self.kind.flush == Flush::Unneeded && !ends_at_source;
+
         match work {
             Work::Write { to, source } => {
                 let after = match order >= StreamOrder::WritesByFence {
                     true => in_order.max(fenced_until),
                     false => 0,
                 };
+
                 let until =
                     self.send_pieces(to.offset, source.nbytes, after, is_in_order, |piece| {
                         Event::Piece {
@@ -124,26 +132,34 @@ impl World {
                             to: piece.end,
                         }
                     });
+
                 self.operations[operation].pieces = until.1;
+
                 let link = &mut self.wires[wire].links[pe.index()];
                 link.writes_until = link.writes_until.max(until.0);
+
                 if !flushed_by_end {
                     self.end_later(operation);
                 }
+
                 until.0
             }
             Work::Amo { fetched, .. } => {
                 let delay = self.delay();
+
                 let after = in_order.max(match order >= StreamOrder::WritesByFence {
                     true => fenced_until,
                     false => 0,
                 });
+
                 let until = self.schedule(delay, after, Event::Arrive { operation });
                 let link = &mut self.wires[wire].links[pe.index()];
                 link.writes_until = link.writes_until.max(until);
+
                 if fetched.is_null() && !flushed_by_end && !self.kind.one_token {
                     self.end_later(operation);
                 }
+
                 until
             }
             Work::Read { .. } => {
@@ -155,11 +171,14 @@ impl World {
                     true => in_order.max(writes_until),
                     false => 0,
                 };
+
                 let delay = self.delay();
                 let until = self.schedule(delay, after, Event::Arrive { operation });
+
                 if !is_fetched {
                     self.end_later(operation);
                 }
+
                 until
             }
         }
@@ -175,20 +194,28 @@ impl World {
         in_order: bool,
         event: impl Fn(Range<usize>) -> Event,
     ) -> (u64, usize) {
-        let (mut start, mut until, mut n) = (0, after, 0);
+        let mut start = 0;
+        let mut until = after;
+        let mut n = 0;
+
         while start < nbytes {
             let rest = nbytes - start;
             let words = match self.rng.u32(..4) {
                 0 => 1 + rest / 8,
                 _ => self.rng.usize(1..=1 + rest / 16),
             };
+
             let word = (offset as usize + start) % 8;
             let end = nbytes.min(start + 8 * words - word);
+
             let delay = self.delay();
             let not_before = if in_order { until } else { after };
             until = until.max(self.schedule(delay, not_before, event(start..end)));
-            (start, n) = (end, n + 1);
+
+            start = end;
+            n += 1;
         }
+
         (until, n)
     }
 
@@ -204,6 +231,7 @@ impl World {
             } => attached,
             _ => return,
         };
+
         // SAFETY: valid until the operation is over, by the contract of the wire. An operation that
         // was abandoned is not in the queue any more.
         bytes.get_or_insert_with(|| unsafe { local_bytes(source) }.to_vec());
@@ -222,6 +250,7 @@ impl World {
     pub fn may_end_early(&mut self, operation: usize) {
         let of = &self.operations[operation];
         let may = self.kind.caps.polled == PolledUntil::Acknowledged && of.bytes.is_some();
+
         if may && matches!(of.work, Work::Request { .. }) && self.rng.bool() {
             self.end_later(operation);
         }
@@ -231,13 +260,18 @@ impl World {
     pub fn store_piece(&mut self, operation: usize, piece: Range<usize>) {
         let of = &mut self.operations[operation];
         of.pieces -= 1;
-        let (pe, is_last, ends_at_source) = (of.pe, of.pieces == 0, of.ends_at_source);
+        let pe = of.pe;
+        let is_last = of.pieces == 0;
+        let ends_at_source = of.ends_at_source;
+
         let (Work::Write { to, .. }, Some(bytes)) = (of.work, &of.bytes) else {
             unreachable!("a write that has left");
         };
+
         if self.dead == Some(pe) {
             return;
         }
+
         let offset = to.offset + piece.start as u64;
         let n = piece.len() as u64;
         self.memories[pe.index()].set(RemoteAddr { offset, ..to }, &bytes[piece]);
@@ -245,6 +279,7 @@ impl World {
         if is_last && self.kind.flush == Flush::Unneeded && !ends_at_source {
             self.end_later(operation);
         }
+
         self.check_memory(pe);
     }
 
@@ -254,6 +289,7 @@ impl World {
         if !self.is_alive(pe) {
             return;
         }
+
         self.log("execute", [operation as u64, pe.0.into(), 0]);
         let memory = &self.memories[pe.index()];
         let bytes = match work {
@@ -267,8 +303,10 @@ impl World {
                     ..
                 } = request;
                 let word = memory.range(request.dest, width.nbytes()).base;
+
                 // SAFETY: an aligned word of the memory of a PE.
                 let old = unsafe { mem::apply(op, width, word, operand, condition) };
+
                 self.check_memory(pe);
                 if fetched.is_null() {
                     if self.kind.flush == Flush::Unneeded || self.kind.one_token {
@@ -276,10 +314,12 @@ impl World {
                     }
                     return;
                 }
+
                 old.to_le_bytes()[..width.nbytes()].to_vec()
             }
             _ => unreachable!("other operations arrive otherwise"),
         };
+
         let wire = self.operations[operation].wire;
         self.answer(wire, pe, Event::Return { operation, bytes });
     }
@@ -303,21 +343,26 @@ impl World {
             work,
             ..
         } = self.operations[operation];
+
         let state = &mut self.wires[wire];
         if state.is_abandoned || self.dead == Some(state.pe) {
             return;
         }
+
         let to = match work {
             Work::Read { dest, .. } => dest.base,
             Work::Amo { fetched, .. } => fetched,
             _ => unreachable!("other operations have no result"),
         };
+
         // SAFETY: valid until the operation is over, or was abandoned, by the contract of the wire.
         unsafe { set_local(to, bytes) };
+
         self.log(
             "return",
             [operation as u64, pe.0.into(), bytes.len() as u64],
         );
+
         if self.kind.sending == Sending::Collected {
             let link = &mut self.wires[wire].links[pe.index()];
             link.flushed = link.flushed.max(number);
@@ -333,13 +378,16 @@ impl World {
         let wire = self.operations[operation].wire;
         let state = &mut self.wires[wire];
         let pe = state.pe;
+
         if state.is_abandoned || self.dead == Some(pe) {
             return;
         }
+
         match self.kind.sending {
             Sending::Collected => self.operations[operation].is_over = true,
             _ => state.completed.push(operation),
         }
+
         self.log("over", [wire as u64, operation as u64, 0]);
         self.wake_service(pe);
     }

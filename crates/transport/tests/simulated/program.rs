@@ -20,6 +20,7 @@ const CALLS_AFTER_LOSS: u32 = 3;
 pub fn act(actor: usize) {
     let call = world::with(|world| world.draw_call(actor));
     let Some((name, call)) = call else { return };
+
     perform(actor, name, call);
     world::with(|world| world.plan_next_call(actor));
 }
@@ -30,6 +31,7 @@ pub fn finish(actor: usize) {
         world::with(|world| world.actors[actor].is_in_session = false);
         perform(actor, "end of session", Call::Session { is_open: false });
     }
+
     perform(actor, "last quiet", Call::Quiet);
 }
 
@@ -38,27 +40,37 @@ fn perform(actor: usize, name: &'static str, call: Call) {
     let mut endpoint = world::with(|world| {
         world.log(name, [actor as u64, 0, 0]);
         let of = &mut world.actors[actor];
-        (of.is_in_call, of.call) = (true, name);
+        of.is_in_call = true;
+        of.call = name;
         let endpoint = of.endpoint.take().expect("the actor is in no call");
         // After a failed check, nothing is completed.
         ManuallyDrop::new(endpoint)
     });
+
     let done = issue(&mut endpoint, &call);
+
     world::with(|world| {
         let of = &mut world.actors[actor];
         of.is_in_call = false;
         of.endpoint = Some(ManuallyDrop::into_inner(endpoint));
+
         world.check_sent(actor);
+
         let result = done.as_ref().map_or(u64::MAX, |done| *done);
         world.log("returns", [actor as u64, result, 0]);
+
         match done {
             Ok(value) => world.check_result(actor, name, &call, value),
             Err(Error::Invalid(_)) if matches!(call, Call::Invalid { .. }) => {}
             Err(error) => world.take_loss(actor, error),
         }
-        let (pe, wire) = (world.actors[actor].pe, world.actors[actor].wire);
+
+        let pe = world.actors[actor].pe;
+        let wire = world.actors[actor].wire;
+
         world.make_progress();
         world.wake_service(pe);
+
         for other in 0..world.actors.len() {
             let of = &mut world.actors[other];
             if of.wire == wire && std::mem::take(&mut of.is_waiting) {
@@ -124,12 +136,15 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedNetwork>, call: &Call) -> Result<u
         Call::InFlight => {
             let in_flight = endpoint.in_flight()?;
             assert!(in_flight.iter().all(|(_, n)| *n > 0), "{in_flight:?}");
+
             let bits = in_flight.iter().map(|(pe, _)| 1 << pe.0);
             return Ok(bits.sum());
         }
         Call::Session { is_open } => endpoint.session(is_open)?,
         Call::Invalid { pe, is_amo } => {
-            let (segment, mut byte) = (Segment::Heap, 0u8);
+            let segment = Segment::Heap;
+            let mut byte = 0u8;
+
             let done = if is_amo {
                 let unaligned = amo(at(segment, HEAP as u64 - 12), AmoOp::Add, 1);
                 endpoint.amo(pe, unaligned, OldValue::Ignored)
@@ -144,6 +159,7 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedNetwork>, call: &Call) -> Result<u
                 };
                 endpoint.put(pe, promised_put(beyond)).map(|()| 0)
             };
+
             assert!(done.is_err(), "an invalid address is accepted");
             return done;
         }
@@ -170,6 +186,7 @@ fn promised_blocks<Way>(blocks: Blocks, local: Buffer<Way>) -> StridedBlocks<Way
         n,
         ..
     } = blocks;
+
     StridedBlocks {
         remote,
         local,
@@ -192,6 +209,7 @@ impl World {
             self.schedule(delay, 0, Event::Act { actor });
         }
     }
+
     /// Checks what a call that has succeeded shows.
     fn check_result(&mut self, actor: usize, name: &'static str, call: &Call, value: u64) {
         match *call {
@@ -252,10 +270,12 @@ impl World {
             if pe.is_some_and(|pe| pe != to) {
                 continue;
             }
+
             let model = self.model(actor, to);
             if self.is_alive(to) {
                 self.models[model].check_complete(&self.memories[to.index()], name);
             }
+
             let is_on = |dest: &Dest| dest.pe == to;
             self.actors[actor].dests.sort_by_key(is_on);
             let first = self.actors[actor]
@@ -263,6 +283,7 @@ impl World {
                 .partition_point(|dest| !is_on(dest));
             let n = self.actors[actor].dests.len();
             self.check_dests(actor, first..n);
+
             let of = &mut self.actors[actor];
             let (free, used) = std::mem::take(&mut of.sources)
                 .into_iter()
@@ -271,6 +292,7 @@ impl World {
             let free: Vec<(Pe, Vec<u8>)> = free;
             of.retire(free.into_iter().map(|(_, memory)| memory));
         }
+
         if pe.is_none() {
             self.actors[actor].epoch += 1;
         }
@@ -282,11 +304,13 @@ impl World {
         for dest in dests {
             let end = GUARD + dest.nbytes;
             let guards = dest.memory[..GUARD].iter().chain(&dest.memory[end..]);
+
             assert!(
                 guards.into_iter().all(|byte| *byte == UNUSED),
                 "bytes beside a result changed: {:x?}",
                 dest.memory
             );
+
             self.check_value(actor, dest.pe, dest.expected, &dest.memory[GUARD..end]);
             self.actors[actor].retire([dest.memory]);
         }
@@ -295,6 +319,7 @@ impl World {
     fn check_value(&mut self, actor: usize, pe: Pe, expected: Expected, bytes: &[u8]) {
         let model = self.model(actor, pe);
         let cells = &self.models[model].cells;
+
         match expected {
             Expected::Constant {
                 offset,
@@ -322,7 +347,10 @@ impl World {
             Expected::Count { counter } => {
                 let mut word = [0; 8];
                 word[..bytes.len()].copy_from_slice(bytes);
-                let (old, of) = (u64::from_le_bytes(word), &mut self.counters[counter]);
+
+                let old = u64::from_le_bytes(word);
+                let of = &mut self.counters[counter];
+
                 assert!(old < of.issued, "the old value of a counter is {old}");
                 of.olds.push(old);
             }
@@ -338,12 +366,14 @@ impl World {
             of.call,
             of.pe
         );
+
         let first = self.pes[of.pe.index()].network().first_loss();
         assert_eq!(
             Some(&error),
             first.as_ref(),
             "another loss than the first one"
         );
+
         if of.loss.is_none() {
             of.left = of.left.min(CALLS_AFTER_LOSS);
         }

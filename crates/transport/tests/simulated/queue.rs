@@ -96,6 +96,7 @@ impl WireState {
     pub fn is_idle(&self) -> bool {
         let is_idle = |link: &Link| link.queue.is_empty() && link.in_flight == 0;
         let is_answer = |(reply, _): &(Reply, Vec<u8>)| reply.answer.is_some();
+
         self.in_flight == 0 && !self.replies.iter().any(is_answer) && self.links.iter().all(is_idle)
     }
 
@@ -124,6 +125,7 @@ impl World {
         let now = clock::now();
         let state = &mut self.wires[wire];
         let link = &state.links[pe.index()];
+
         assert!(
             link.is_reached,
             "an operation on PE {pe} before it is reached"
@@ -132,12 +134,14 @@ impl World {
             !state.is_abandoned,
             "an operation of a wire that was abandoned"
         );
+
         if link.is_broken {
             return Some(Refusal::Broken);
         }
         if now < state.full_until || link.queue.len() >= self.kind.room {
             return Some(Refusal::Full);
         }
+
         if self.rng.u32(..24) == 0 {
             let delay = self.delay();
             let until = self.schedule(delay, 0, Event::Room { wire });
@@ -156,12 +160,15 @@ impl World {
             } => source,
             _ => LocalBuf::EMPTY,
         };
+
         // SAFETY: valid now, by the contract of the wire.
         let bytes = copy.then(|| unsafe { local_bytes(source) }.to_vec());
+
         let is_flushed = !matches!(work, Work::Request { .. });
         let link = &mut self.wires[wire].links[pe.index()];
         link.started += u64::from(is_flushed);
         let number = link.started;
+
         let operation = self.operations.len();
         self.operations.push(Operation {
             wire,
@@ -176,14 +183,18 @@ impl World {
             is_ending: false,
             is_over: false,
         });
+
         self.log("post", [wire as u64, pe.0.into(), operation as u64]);
+
         let state = &mut self.wires[wire];
         if is_counted {
             state.count(pe, 1);
         }
+
         if self.kind.flush == Flush::Read && matches!(work, Work::Write { .. }) {
             state.links[pe.index()].is_unflushed = true;
         }
+
         self.enqueue(wire, pe, Item::Operation(operation));
         operation
     }
@@ -192,6 +203,7 @@ impl World {
     pub fn enqueue(&mut self, wire: usize, pe: Pe, item: Item) {
         let link = &mut self.wires[wire].links[pe.index()];
         link.queue.push_back(item);
+
         match self.kind.sending {
             Sending::Collected => link.n_collected += 1,
             Sending::ByItself => {
@@ -206,6 +218,7 @@ impl World {
     pub fn release(&mut self, wire: usize, pe: Pe) {
         let link = &mut self.wires[wire].links[pe.index()];
         link.sends_next = false;
+
         for _ in 0..std::mem::take(&mut link.n_collected) {
             let delay = self.rng.u64(..2_000);
             self.schedule(delay, 0, Event::Leave { wire, pe });
@@ -233,15 +246,18 @@ impl World {
     pub fn check_limits(&mut self, wire: usize, pe: Pe, request: &Request, attached: usize) {
         let caps = &self.kind.caps;
         let (normal, session) = caps.longest_batch;
+
         assert!(
             attached <= caps.longest_signaled,
             "{attached} bytes of data in a message"
         );
+
         let nbytes = usize::from(request.nbytes);
         assert!(
             nbytes <= normal.max(session),
             "{nbytes} bytes of entries in a message"
         );
+
         let state = &self.wires[wire];
         let unacked = request
             .position
@@ -252,6 +268,7 @@ impl World {
             "{unacked} unacknowledged requests in a window of {}",
             caps.window
         );
+
         let unanswered = state.unanswered + usize::from(request.slot.is_some());
         assert!(
             unanswered <= caps.max_unanswered,
@@ -265,6 +282,7 @@ impl World {
         if self.dead == Some(state.pe) || self.dead == Some(pe) {
             return;
         }
+
         match self.kind.sending {
             Sending::Collected => {
                 let link = &mut state.links[pe.index()];
@@ -272,6 +290,7 @@ impl World {
             }
             _ => state.ended_flushes.push((pe, last)),
         }
+
         let origin = state.pe;
         self.log("flushed", [wire as u64, pe.0.into(), last]);
         self.wake_service(origin);
@@ -281,6 +300,7 @@ impl World {
     pub fn notice(&mut self, pe: Pe) {
         let Some(dead) = self.dead else { return };
         self.log("notice", [pe.0.into(), dead.0.into(), 0]);
+
         let symptom = self.symptom;
         for wire in self.wires.iter_mut().filter(|wire| wire.pe == pe) {
             wire.links[dead.index()].is_broken = symptom != Symptom::Silent;
@@ -295,6 +315,7 @@ impl World {
             return false;
         }
         let mut any = false;
+
         for to in 0..self.pes.len() {
             let queued = self.wires[wire].links[to].queue.len();
             if queued > 0 {
@@ -311,21 +332,25 @@ impl World {
     /// were any.
     pub fn poll_completions(&mut self, wire: usize) -> bool {
         let state = &mut self.wires[wire];
+
         let any_flush = !state.ended_flushes.is_empty();
         for (pe, last) in state.ended_flushes.drain(..) {
             let link = &mut state.links[pe.index()];
             link.flushed = link.flushed.max(last);
         }
+
         let n_completed = state.completed.len();
         if n_completed == 0 {
             return any_flush;
         }
+
         self.rng.shuffle(&mut self.wires[wire].completed);
         for _ in 0..self.rng.usize(1..=n_completed) {
             let state = &mut self.wires[wire];
             let Some(operation) = state.completed.pop() else {
                 break;
             };
+
             let of = &mut self.operations[operation];
             of.is_over = true;
             if of.is_counted {

@@ -19,11 +19,14 @@ use std::sync::atomic::Ordering;
 /// Runs the world of a seed. Returns its log.
 pub fn run(seed: u64, kind: fn(&mut Rng) -> WireKind) -> Vec<Entry> {
     let mut rng = Rng::with_seed(seed);
+
     let kind = kind(&mut rng);
     world::begin(World::new(rng, kind));
+
     populate();
     world::run_all();
     check_arrived();
+
     let n_actors = world::with(|world| world.actors.len());
     for actor in 0..n_actors {
         let pe = world::with(|world| world.actors[actor].pe);
@@ -31,14 +34,17 @@ pub fn run(seed: u64, kind: fn(&mut Rng) -> WireKind) -> Vec<Entry> {
             program::finish(actor);
         }
     }
+
     world::run_all();
     check_end();
+
     // Endpoints complete what they have issued when they are dropped.
     let endpoints = world::with(|world| {
         let endpoints = world.actors.iter_mut().map(|actor| actor.endpoint.take());
         endpoints.collect::<Vec<_>>()
     });
     drop(endpoints);
+
     world::end()
 }
 
@@ -47,23 +53,28 @@ fn populate() {
     let kind = world::with(|world| world.kind);
     let fewest = if kind.proxies { 3 } else { 2 };
     let n_pes = world::with(|world| world.rng.u32(fewest..=4));
+
     world::with(|world| {
         let pes = || (0..n_pes).map(Pe);
         world.memories = pes().map(Memory::new).collect();
+
         for pe in pes() {
             let n_wires = world.rng.usize(1..=2);
             let simulated = network::pe(pe, kind, n_wires, &world.memories);
             world.pes.push(Arc::new(simulated));
             world.targets.push(Rc::new(RequestTarget::new(pe)));
         }
+
         world.services = vec![Default::default(); n_pes as usize];
     });
+
     let calls = world::with(|world| world.rng.u32(4..40));
     for pe in (0..n_pes).map(Pe) {
         for _ in 0..world::with(|world| world.rng.u32(1..=2)) {
             add_actor(pe, calls);
         }
     }
+
     world::with(|world| {
         let mut room = vec![Room::default(); n_pes as usize];
         for actor in 0..world.actors.len() {
@@ -74,6 +85,7 @@ fn populate() {
                 world.models.push(Model::new(actor, pe, cells));
             }
         }
+
         for pe in (0..n_pes).map(Pe) {
             for width in [AmoWidth::Four, AmoWidth::Eight] {
                 let room = &mut room[pe.index()];
@@ -81,10 +93,12 @@ fn populate() {
                 world.counters.push(SharedCounter::new(pe, word, width));
             }
         }
+
         for actor in 0..world.actors.len() {
             let delay = world.rng.u64(..5_000);
             world.schedule(delay, 0, Event::Act { actor });
         }
+
         if world.rng.u32(..4) == 0 {
             let pe = Pe(world.rng.u32(..n_pes));
             let delay = world.rng.u64(..100_000);
@@ -121,13 +135,16 @@ impl Room {
         if segment == Segment::Heap {
             *next = (*next).max(CONSTANT);
         }
+
         let start = (*next + gap).next_multiple_of(8) + skew;
         *next = start + nbytes;
+
         let end = match segment {
             Segment::Heap => HEAP,
             Segment::Internal => FLAGS,
             Segment::Static => STATIC,
         };
+
         assert!(*next <= end, "the segment {segment:?} is too short");
         at(segment, start as u64)
     }
@@ -140,6 +157,7 @@ fn cells(rng: &mut Rng, room: &mut Room, salt: u64, memory: &Memory) -> Vec<Cell
         let salt = salt + cells.len() as u64;
         cells.push(Cell::new(content, blocks, salt, memory));
     };
+
     let lengths = [
         (Segment::Heap, 1..20),
         (Segment::Heap, 8..9),
@@ -148,30 +166,38 @@ fn cells(rng: &mut Rng, room: &mut Room, salt: u64, memory: &Memory) -> Vec<Cell
         (Segment::Internal, 1..200),
         (Segment::Static, 1..300),
     ];
+
     for (segment, lengths) in lengths {
         let nbytes = rng.usize(lengths);
         let skew = if rng.bool() { 0 } else { rng.usize(..8) };
         let start = room.take(segment, rng.usize(..64), nbytes, skew);
         add(Content::Bytes { nbytes }, vec![start]);
     }
-    let (n, nbytes) = (rng.usize(2..8), rng.usize(1..40));
+
+    let n = rng.usize(2..8);
+    let nbytes = rng.usize(1..40);
     let stride = nbytes + rng.usize(..60);
     let first = room.take(Segment::Heap, 1, n * stride, rng.usize(..8));
     let block = |i: usize| RemoteAddr {
         offset: first.offset + (i * stride) as u64,
         ..first
     };
+
     add(Content::Bytes { nbytes }, (0..n).map(block).collect());
+
     for segment in Segment::ALL {
         let word = room.take(segment, 1, 8, 0);
         add(Content::Word(AmoWidth::Eight), vec![word]);
     }
+
     let word = room.take(Segment::Heap, 1, 4, 4);
     add(Content::Word(AmoWidth::Four), vec![word]);
+
     for width in [AmoWidth::Four, AmoWidth::Eight] {
         let word = room.take(Segment::Heap, 1, width.nbytes(), 0);
         add(Content::Counter(width), vec![word]);
     }
+
     cells
 }
 
@@ -182,6 +208,7 @@ fn check_arrived() {
         if world.dead.is_some() {
             return;
         }
+
         for model in &mut world.models {
             let memory = &world.memories[model.pe.index()];
             model.check_complete(memory, "the service threads have finished the calls");
@@ -195,29 +222,36 @@ fn check_end() {
         for actor in &world.actors {
             actor.check_retired();
         }
+
         for pe in &world.pes {
             let losses = pe.network().host.losses.load(Ordering::Relaxed);
             let is_lost = world.dead.is_some();
             assert_eq!(losses, u32::from(is_lost), "a loss is reported once");
             assert_eq!(pe.network().first_loss().is_some(), is_lost);
         }
+
         if world.dead.is_some() {
             let dead = world.dead;
             let alive = world.actors.iter().filter(|actor| Some(actor.pe) != dead);
             for actor in alive {
                 assert!(actor.loss.is_some(), "a loss is reported to everybody");
             }
+
             return;
         }
+
         for (pe, memory) in world.memories.iter().enumerate() {
             check_memory_at_end(world, Pe(pe as u32), memory);
         }
+
         for counter in &mut world.counters {
             counter.check_olds();
         }
+
         for wire in &world.wires {
             assert!(wire.is_idle(), "a wire is not idle: {wire:?}");
         }
+
         for target in &world.targets {
             let streams = format!("{target:?}");
             for table in ["beyond: [", "early: ["] {
@@ -226,6 +260,7 @@ fn check_end() {
                 assert_eq!(n_filled, 0, "requests are left: {streams}");
             }
         }
+
         for pe in &world.pes {
             let left = pe.issuers().are_any_unfinished();
             assert!(!left, "an issuer is unfinished: {:?}", world.wires);
@@ -244,16 +279,22 @@ fn check_memory_at_end(world: &World, pe: Pe, memory: &Memory) {
             }
         }
     }
+
     for counter in world.counters.iter().filter(|counter| counter.pe == pe) {
         let bytes = counter.issued.to_le_bytes();
         expected.set(counter.word, &bytes[..counter.width.nbytes()]);
     }
+
     for segment in Segment::ALL {
-        let (start, nbytes) = (at(segment, 0), memory::nbytes(segment));
-        let (found, expected) = (memory.bytes(start, nbytes), expected.bytes(start, nbytes));
+        let start = at(segment, 0);
+        let nbytes = memory::nbytes(segment);
+        let found = memory.bytes(start, nbytes);
+        let expected = expected.bytes(start, nbytes);
+
         if found == expected {
             continue;
         }
+
         let wrong = (0..nbytes).find(|at| found[*at] != expected[*at]);
         panic!("byte {wrong:?} of the segment {segment:?} of PE {pe} has another value");
     }

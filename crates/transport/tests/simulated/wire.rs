@@ -37,6 +37,7 @@ impl SimulatedWire {
             Some(refusal) => Err(refusal),
             None => Ok(world.post(self.number, pe, work, copy, is_counted)),
         });
+
         match posted {
             Ok(operation) => Ok(PostOutcome::Pending(operation)),
             Err(Refusal::Full) => {
@@ -83,6 +84,7 @@ impl Wire for SimulatedWire {
             world.count_call();
             let link = &mut world.wires[self.number].links[pe.index()];
             let is_new = !link.is_reached && !std::mem::replace(&mut link.is_connecting, true);
+
             let of = (link.is_reached, link.is_broken);
             if is_new {
                 let wire = self.number;
@@ -91,6 +93,7 @@ impl Wire for SimulatedWire {
             }
             of
         });
+
         match is_broken {
             true => Err(network.lose(pe, "it refuses the connection")),
             false => Ok(is_reached),
@@ -106,8 +109,11 @@ impl Wire for SimulatedWire {
     ) -> Result<PostOutcome<usize>, Error> {
         let source = source.range();
         let nbytes = source.nbytes;
+
         to.key.check(&to, nbytes);
-        let (pe, to) = (to.pe, to.at);
+        let pe = to.pe;
+        let to = to.at;
+
         assert!(
             (1..=self.kind.caps.longest_write).contains(&nbytes),
             "{nbytes} bytes"
@@ -116,17 +122,21 @@ impl Wire for SimulatedWire {
             to.segment != Segment::Heap || to.offset >= CONSTANT as u64,
             "a write to memory that no program changes"
         );
+
         let copies = nbytes <= self.kind.copies_up_to;
         let is_counted = match () {
             () if self.is_tcp() => false,
             () if self.kind.one_token => !copies || self.kind.flush == Flush::Unneeded,
             () => !end.awaited && (!copies || self.kind.flush == Flush::Unneeded),
         };
+
         let work = Work::Write { to, source };
         let posted = self.post(network, pe, work, (copies, is_counted))?;
+
         let PostOutcome::Pending(operation) = posted else {
             return Ok(posted);
         };
+
         if self.is_tcp() {
             self.in_state(|state| state.count(pe, 1));
             match end.sent {
@@ -137,10 +147,13 @@ impl Wire for SimulatedWire {
                 WriteSent::WithOthers => self.release_if(pe, !copies),
             }
         }
+
         world::with(|world| world.operations[operation].ends_at_source = end.source_free);
+
         if copies || !end.awaited && !self.kind.one_token {
             return Ok(PostOutcome::Done);
         }
+
         self.expect(pe);
         Ok(posted)
     }
@@ -154,27 +167,35 @@ impl Wire for SimulatedWire {
     ) -> Result<PostOutcome<usize>, Error> {
         let dest = dest.range();
         let nbytes = dest.nbytes;
+
         from.key.check(&from, nbytes);
-        let (pe, from) = (from.pe, from.at);
+        let pe = from.pe;
+        let from = from.at;
+
         assert!(
             (1..=self.kind.caps.longest_read).contains(&nbytes),
             "{nbytes} bytes"
         );
+
         let is_counted = !self.is_tcp() && (self.kind.one_token || !awaited);
         let work = Work::Read { from, dest };
+
         let posted = self.post(network, pe, work, (false, is_counted))?;
         if !matches!(posted, PostOutcome::Pending(_)) {
             return Ok(posted);
         }
+
         if self.is_tcp() {
             if !awaited {
                 self.in_state(|state| state.count(pe, 1));
             }
             self.release_if(pe, awaited);
         }
+
         if !awaited && !self.kind.one_token {
             return Ok(PostOutcome::Done);
         }
+
         self.expect(pe);
         Ok(posted)
     }
@@ -195,11 +216,13 @@ impl Wire for SimulatedWire {
         );
         assert_eq!(word.at, request.dest);
         word.key.check(&word, request.width.nbytes());
+
         let request = *request;
         let fetched = fetched
             .as_ref()
             .map_or(LocalBuf::EMPTY, DestBuf::range)
             .base;
+
         let work = Work::Amo { request, fetched };
         self.post(network, word.pe, work, (false, true))
     }
@@ -216,26 +239,32 @@ impl Wire for SimulatedWire {
         }: SentMessage<'_>,
     ) -> Result<PostOutcome<usize>, Error> {
         assert_eq!(entries.len(), usize::from(request.nbytes));
+
         let attached = attached.range();
         let copies = self.is_tcp() || attached.nbytes <= self.kind.copies_up_to;
         let is_fetched = self.kind.fetches && !copies;
         let is_counted = !self.is_tcp() && (self.kind.one_token || !awaited);
+
         let work = Work::Request {
             header: request.encode(),
             attached,
             is_fetched,
         };
+
         let posted = self.post(network, pe, work, (copies, is_counted))?;
         let PostOutcome::Pending(operation) = posted else {
             return Ok(posted);
         };
+
         world::with(|world| {
             world.check_limits(self.number, pe, request, attached.nbytes);
             world.wires[self.number].unanswered += usize::from(request.slot.is_some());
             world.operations[operation].entries.clone_from(entries);
         });
+
         // The buffer of another request.
         *entries = vec![0xEE; entries.len() / 2];
+
         if self.is_tcp() {
             self.release_if(pe, awaited || attached.nbytes == 0);
             if request.slot.is_some() || request.position.asks {
@@ -243,7 +272,9 @@ impl Wire for SimulatedWire {
             }
             return Ok(PostOutcome::Done);
         }
+
         world::with(|world| world.may_end_early(operation));
+
         match copies || !awaited && !self.kind.one_token {
             true => Ok(PostOutcome::Done),
             false => Ok(posted),
@@ -264,15 +295,18 @@ impl Wire for SimulatedWire {
         Ok(world::with(|world| {
             world.count_call();
             let wire = self.number;
+
             if self.kind.fence_waits && world.wires[wire].in_flight > 0 {
                 return false;
             }
+
             for to in 0..world.pes.len() {
                 let pe = Pe(to as u32);
                 if self.kind.sending == Sending::Collected {
                     world.release(wire, pe);
                     continue;
                 }
+
                 let link = &mut world.wires[wire].links[to];
                 match link.queue.is_empty() {
                     true => link.fenced_until = link.writes_until,
@@ -290,9 +324,11 @@ impl Wire for SimulatedWire {
                 let wire = self.number;
                 let link = &mut world.wires[wire].links[pe.index()];
                 let last = link.started;
+
                 if std::mem::replace(&mut link.flushing, last) < last {
                     world.enqueue(wire, pe, Item::Flush(last));
                 }
+
                 if self.kind.sending == Sending::Collected {
                     world.release(wire, pe);
                 }
@@ -305,9 +341,11 @@ impl Wire for SimulatedWire {
     fn is_flushed(&mut self, _: &SimulatedNetwork, pe: Pe) -> Result<bool, Error> {
         Ok(world::with(|world| {
             world.count_call();
+
             let wire = self.number;
             let state = &mut world.wires[wire];
             let link = &mut state.links[pe.index()];
+
             match self.kind.flush {
                 Flush::Unneeded => link.in_flight == 0,
                 Flush::Message => link.in_flight == 0 && link.flushed >= link.flushing,
@@ -318,6 +356,7 @@ impl Wire for SimulatedWire {
                     if !std::mem::take(&mut link.is_unflushed) {
                         return true;
                     }
+
                     let last = link.started;
                     link.flushing = last;
                     world.enqueue(wire, pe, Item::Flush(last));
@@ -329,6 +368,7 @@ impl Wire for SimulatedWire {
                         state.count(pe, -in_flight);
                         return true;
                     }
+
                     world.release(wire, pe);
                     world.wires[wire].expected = Some(pe);
                     false
@@ -357,18 +397,23 @@ impl Wire for SimulatedWire {
                 }
                 _ => None,
             };
+
             if let (Sending::Collected, Some(pe)) = (self.kind.sending, state.expected) {
                 world.release(self.number, pe);
             }
+
             let sent = world.poll_queues(self.number);
             (replies, failed, world.poll_completions(self.number) || sent)
         });
+
         let any_reply = !replies.is_empty();
         for (reply, bytes) in replies {
             take(reply, &bytes).map_err(|violation| refused(network, reply.pe, violation))?;
         }
+
         let taken = self.replies.take(take);
         let n = taken.map_err(|message| network.refuse_reply(&message))?;
+
         match failed {
             Some(dead) => Err(network.lose(dead, "a poll failed")),
             None if self.in_state(|state| std::mem::take(&mut state.broke)) => Ok(Polled::Broke),
@@ -397,6 +442,7 @@ impl Wire for SimulatedWire {
         let is_signaled = world::with(|world| {
             let state = &world.wires[self.number];
             let is_unsent = state.links.iter().any(|link| !link.queue.is_empty());
+
             match self.kind.one_token {
                 true => {
                     let is_unflushed = state.links.iter().any(|link| link.is_unflushed);
@@ -405,6 +451,7 @@ impl Wire for SimulatedWire {
                 false => self.is_tcp() || !is_unsent && state.completed.is_empty(),
             }
         });
+
         match is_signaled {
             true => NextEvent::OfNetwork,
             false => NextEvent::Unsignaled,

@@ -267,6 +267,7 @@ impl World {
     pub fn wake_service(&mut self, pe: Pe) {
         let has_work =
             self.pes[pe.index()].issuers().are_any_unfinished() || self.collects_anything(pe);
+
         let service = &mut self.services[pe.index()];
         if has_work && !std::mem::replace(&mut service.is_scheduled, true) {
             service.sleep = 50_000;
@@ -282,7 +283,8 @@ impl World {
 
     /// Records that a program goes on.
     pub fn make_progress(&mut self) {
-        (self.calls, self.progress) = (0, clock::now());
+        self.calls = 0;
+        self.progress = clock::now();
     }
 
     /// Counts a call of a wire.
@@ -302,6 +304,7 @@ impl World {
         }
         let Reverse(Scheduled { time, event, .. }) = self.events.pop()?;
         clock::advance_to(time);
+
         if !matches!(event, Event::Service { .. }) {
             self.make_progress();
         }
@@ -335,6 +338,7 @@ pub fn sleep(at_most: u64) {
         let next = world.events.peek().map(|next| next.0.time);
         let end = clock::now() + at_most;
         clock::advance_to(next.map_or(end, |next| next.min(end)));
+
         world.calls = 0;
         world.check_deadlock();
     });
@@ -349,6 +353,7 @@ fn run_next(until: u64) -> bool {
     let Some(event) = with(|world| world.pop(until)) else {
         return false;
     };
+
     match event {
         Event::Leave { wire, pe } => with(|world| world.leave(wire, pe)),
         Event::Piece {
@@ -359,6 +364,7 @@ fn run_next(until: u64) -> bool {
         Event::Arrive { operation } => {
             let is_request =
                 with(|world| matches!(world.operations[operation].work, Work::Request { .. }));
+
             match is_request {
                 true => network::take_request(operation),
                 false => with(|world| world.execute(operation)),
@@ -403,12 +409,15 @@ fn run_service(pe: Pe) {
         world.services[pe.index()].is_scheduled = false;
         Arc::clone(&world.pes[pe.index()])
     });
+
     let is_busy = simulated.network().flush(simulated.issuers());
     with(|world| {
         let is_hopeless = clock::now() - world.progress > LAST_LOOK;
         let service = &mut world.services[pe.index()];
+
         service.sleep = (2 * service.sleep).min(LONGEST_SLEEP);
         let sleep = service.sleep;
+
         let polls_again = is_busy && !service.is_scheduled && !is_hopeless;
         if polls_again && world.is_alive(pe) {
             world.services[pe.index()].is_scheduled = true;

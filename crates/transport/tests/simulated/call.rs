@@ -238,9 +238,10 @@ impl World {
         }
 
         let is_first = std::mem::take(&mut self.actors[actor].is_new);
-        let kind = match is_first && self.rng.u32(..3) == 0 {
-            true => Kind::Session,
-            false => self.habits.kind(&mut self.rng),
+        let kind = if is_first && self.rng.u32(..3) == 0 {
+            Kind::Session
+        } else {
+            self.habits.kind(&mut self.rng)
         };
 
         let call = match kind {
@@ -278,9 +279,10 @@ impl World {
     }
 
     fn draw_completion(&mut self) -> Completion {
-        match self.rng.bool() {
-            true => Completion::Now,
-            false => Completion::AtQuiet,
+        if self.rng.bool() {
+            Completion::Now
+        } else {
+            Completion::AtQuiet
         }
     }
 
@@ -394,15 +396,17 @@ impl World {
         let of = &self.models[model].cells[signal];
         let new = of.word(version);
         let old = of.word(version - 1);
-        let (op, value) = match self.rng.bool() {
-            true => (AmoOp::Set, new),
-            false => (AmoOp::Add, new.wrapping_sub(old)),
+        let (op, value) = if self.rng.bool() {
+            (AmoOp::Set, new)
+        } else {
+            (AmoOp::Add, new.wrapping_sub(old))
         };
         let signal = AmoRequest::of_word(of.blocks[0], op, value);
 
-        let follows = match all {
-            true => rushmem_transport::Follows::All,
-            false => rushmem_transport::Follows::Data,
+        let follows = if all {
+            rushmem_transport::Follows::All
+        } else {
+            rushmem_transport::Follows::Data
         };
 
         let put = Bytes {

@@ -292,9 +292,10 @@ fn host_name(pe: Pe) -> String {
 fn directory(kind: WireKind, n_pes: u32) -> Arc<Directory> {
     let published = |pe: Pe, segment: Segment| {
         let nbytes = memory::nbytes(segment);
-        let covered = match kind.has_keys && segment == Segment::Heap {
-            true => FIRST_BLOCK,
-            false => nbytes,
+        let covered = if kind.has_keys && segment == Segment::Heap {
+            FIRST_BLOCK
+        } else {
+            nbytes
         };
 
         let published = Published {
@@ -620,9 +621,10 @@ impl World {
     /// node.
     pub fn check_memory(&mut self, pe: Pe) {
         let n_pes = self.pes.len();
-        let node = match self.kind.proxies {
-            true => pe.0 / 2 * 2..pe.0 / 2 * 2 + 2,
-            false => pe.0..pe.0 + 1,
+        let node = if self.kind.proxies {
+            pe.0 / 2 * 2..pe.0 / 2 * 2 + 2
+        } else {
+            pe.0..pe.0 + 1
         };
 
         for target in node.map(|pe| pe as usize).filter(|target| *target < n_pes) {

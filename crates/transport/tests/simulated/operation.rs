@@ -119,9 +119,10 @@ impl World {
 
         match work {
             Work::Write { to, source } => {
-                let after = match order >= StreamOrder::WritesByFence {
-                    true => in_order.max(fenced_until),
-                    false => 0,
+                let after = if order >= StreamOrder::WritesByFence {
+                    in_order.max(fenced_until)
+                } else {
+                    0
                 };
 
                 let until =
@@ -147,9 +148,10 @@ impl World {
             Work::Amo { fetched, .. } => {
                 let delay = self.delay();
 
-                let after = in_order.max(match order >= StreamOrder::WritesByFence {
-                    true => fenced_until,
-                    false => 0,
+                let after = in_order.max(if order >= StreamOrder::WritesByFence {
+                    fenced_until
+                } else {
+                    0
                 });
 
                 let until = self.schedule(delay, after, Event::Arrive { operation });
@@ -167,9 +169,10 @@ impl World {
                 self.schedule(delay, in_order, Event::Arrive { operation })
             }
             Work::Request { is_fetched, .. } => {
-                let after = match order >= StreamOrder::WritesBeforeMessages {
-                    true => in_order.max(writes_until),
-                    false => 0,
+                let after = if order >= StreamOrder::WritesBeforeMessages {
+                    in_order.max(writes_until)
+                } else {
+                    0
                 };
 
                 let delay = self.delay();

@@ -94,9 +94,10 @@ impl Wire for SimulatedWire {
             of
         });
 
-        match is_broken {
-            true => Err(network.lose(pe, "it refuses the connection")),
-            false => Ok(is_reached),
+        if is_broken {
+            Err(network.lose(pe, "it refuses the connection"))
+        } else {
+            Ok(is_reached)
         }
     }
 
@@ -275,18 +276,20 @@ impl Wire for SimulatedWire {
 
         world::with(|world| world.may_end_early(operation));
 
-        match copies || !awaited && !self.kind.one_token {
-            true => Ok(PostOutcome::Done),
-            false => Ok(posted),
+        if copies || !awaited && !self.kind.one_token {
+            Ok(PostOutcome::Done)
+        } else {
+            Ok(posted)
         }
     }
 
     fn is_over(&mut self, _: &SimulatedNetwork, pe: Pe, token: &usize) -> Result<bool, Error> {
         Ok(world::with(|world| {
             world.count_call();
-            match self.kind.one_token {
-                true => world.wires[self.number].links[pe.index()].in_flight == 0,
-                false => world.operations[*token].is_over,
+            if self.kind.one_token {
+                world.wires[self.number].links[pe.index()].in_flight == 0
+            } else {
+                world.operations[*token].is_over
             }
         }))
     }
@@ -308,9 +311,10 @@ impl Wire for SimulatedWire {
                 }
 
                 let link = &mut world.wires[wire].links[to];
-                match link.queue.is_empty() {
-                    true => link.fenced_until = link.writes_until,
-                    false => world.enqueue(wire, pe, Item::Fence),
+                if link.queue.is_empty() {
+                    link.fenced_until = link.writes_until;
+                } else {
+                    world.enqueue(wire, pe, Item::Fence);
                 }
             }
             true
@@ -428,9 +432,10 @@ impl Wire for SimulatedWire {
     }
 
     fn confirm(&mut self, network: &SimulatedNetwork, pe: Pe) -> Result<(), Error> {
-        match world::with(|world| world.is_alive(pe)) {
-            true => Ok(()),
-            false => Err(network.lose(pe, "it does not answer")),
+        if world::with(|world| world.is_alive(pe)) {
+            Ok(())
+        } else {
+            Err(network.lose(pe, "it does not answer"))
         }
     }
 
@@ -443,18 +448,18 @@ impl Wire for SimulatedWire {
             let state = &world.wires[self.number];
             let is_unsent = state.links.iter().any(|link| !link.queue.is_empty());
 
-            match self.kind.one_token {
-                true => {
-                    let is_unflushed = state.links.iter().any(|link| link.is_unflushed);
-                    state.in_flight == 0 && !is_unflushed && !are_unacked
-                }
-                false => self.is_tcp() || !is_unsent && state.completed.is_empty(),
+            if self.kind.one_token {
+                let is_unflushed = state.links.iter().any(|link| link.is_unflushed);
+                state.in_flight == 0 && !is_unflushed && !are_unacked
+            } else {
+                self.is_tcp() || !is_unsent && state.completed.is_empty()
             }
         });
 
-        match is_signaled {
-            true => NextEvent::OfNetwork,
-            false => NextEvent::Unsignaled,
+        if is_signaled {
+            NextEvent::OfNetwork
+        } else {
+            NextEvent::Unsignaled
         }
     }
 

@@ -365,9 +365,10 @@ fn run_next(until: u64) -> bool {
             let is_request =
                 with(|world| matches!(world.operations[operation].work, Work::Request { .. }));
 
-            match is_request {
-                true => network::take_request(operation),
-                false => with(|world| world.execute(operation)),
+            if is_request {
+                network::take_request(operation)
+            } else {
+                with(|world| world.execute(operation))
             }
         }
         Event::Return { operation, bytes } => with(|world| world.take_result(operation, &bytes)),

@@ -19,6 +19,7 @@ impl Random {
                 .expect("after 1970")
                 .as_nanos() as u64
         };
+
         let seed = std::env::var("OSHRUN_TEST_SEED")
             .map_or_else(|_| clock(), |seed| seed.parse().expect("a seed"));
         println!("OSHRUN_TEST_SEED={seed}");
@@ -46,9 +47,11 @@ fn a_killed_oshrun_leaves_nothing() {
         let mut job = TestJob::new(&["-n", "3", "sh", "-c", &script]).start();
         let mut stdout = job.stdout();
         pids(&mut stdout, 3);
+
         let mark = job.mark();
         // oshrun, its guard, and at least a wrapper and a program for each PE.
         assert!(job.processes().len() >= 2 + 3 * 2, "{:?}", job.processes());
+
         job.signal(Signal::KILL);
         assert_eq!(job.wait().status, 137);
         eventually_nothing_left(&mark);
@@ -77,11 +80,13 @@ fn shared_memory_of_killed_pes_is_removed() {
         for job in [here, agent.job("a:1,b:1", "", &program)] {
             let run = job.run();
             assert_ne!(run.status, 0);
+
             let pids: Vec<u32> = run
                 .sorted()
                 .iter()
                 .map(|pid| pid[4..].parse().expect("a number"))
                 .collect();
+
             assert!(!pids.is_empty());
             assert_eq!(shared(&pids), [] as [PathBuf; 0], "after {end}");
         }
@@ -94,6 +99,7 @@ fn a_killed_oshrun_leaves_no_shared_memory() {
     let mut job = TestJob::new(&["-n", "2", "sh", "-c", &script]).start();
     let pids = pids(&mut job.stdout(), 2);
     assert_eq!(shared(&pids).len(), 2);
+
     job.signal(Signal::KILL);
     job.wait();
     eventually("no shared memory is left", || shared(&pids).is_empty());
@@ -106,9 +112,11 @@ fn an_oshrun_killed_while_it_starts_leaves_nothing() {
         let job = TestJob::new(&["-n", "12", "sh", "-c", "sleep 600; true"]).start();
         // oshrun, its guard, 12 shells and what they start.
         let n_processes = random.below(1 + 1 + 2 * 12) as usize;
+
         eventually("so much of the job is there", || {
             job.processes().len() >= n_processes
         });
+
         job.signal(Signal::KILL);
         let mark = job.mark();
         job.wait();
@@ -121,6 +129,7 @@ fn the_guard_ignores_what_can_be_ignored() {
     let mut job = TestJob::steps(2, &["init", "pid", "barrier", "sleep:600000"]).start();
     let mut stdout = job.stdout();
     pids(&mut stdout, 2);
+
     let guard = job.guard().expect("a guard");
     for signal in [
         Signal::HUP,
@@ -134,6 +143,7 @@ fn the_guard_ignores_what_can_be_ignored() {
     ] {
         kill_process(Pid::from_raw(guard as i32).expect("a process"), signal).expect("it is there");
     }
+
     let mark = job.mark();
     job.signal(Signal::KILL);
     job.wait();
@@ -147,9 +157,11 @@ fn a_killed_guard_does_not_end_the_job() {
         .start();
     let mut stdout = job.stdout();
     pids(&mut stdout, 2);
+
     if let Some(guard) = job.guard() {
         kill(guard);
     }
+
     job.wait().expect(0, "");
 }
 
@@ -192,6 +204,7 @@ fn jobs_with_a_killed_pe_leave_nothing(rounds: usize) {
             "{} pid init exchange:50 pid barrier sleep:600000; exit $?",
             pe()
         );
+
         let wrapped = random.below(2) == 0;
         let steps = [
             pe(),
@@ -202,33 +215,40 @@ fn jobs_with_a_killed_pe_leave_nothing(rounds: usize) {
             "barrier".into(),
             "sleep:600000".into(),
         ];
+
         let program: Vec<&str> = if wrapped {
             vec!["sh", "-c", &script]
         } else {
             steps.iter().map(String::as_str).collect()
         };
+
         let count = n_pes.to_string();
         let mut job = TestJob::new(&[&["-n", &count][..], &program].concat()).start();
         let mut stdout = job.stdout();
         let victims = pids(&mut stdout, n_pes);
+
         // Early, in the exchange, or when all but the barrier is done.
         if random.below(2) == 0 {
             pids(&mut stdout, n_pes);
         }
+
         kill(victims[random.below(n_pes as u64) as usize]);
         let outcome = job.wait();
         assert_eq!(outcome.status, 137, "round {round}: {outcome:?}");
+
         let lines: Vec<&str> = outcome
             .stderr
             .lines()
             .filter(|line| line.starts_with("oshrun: "))
             .collect();
+
         let silent = wrapped && n_pes == 1;
         assert_eq!(
             lines.len(),
             usize::from(!silent),
             "round {round}: {outcome:?}"
         );
+
         outcome.expect_nothing_left();
     }
 }

@@ -24,13 +24,16 @@ fn programs_without_init_end_with_the_first_failure() {
             .count(),
         2
     );
+
     let steps = ["1?pid", "1?exit:7", "0?cat", "0?exit:5", "2?sleep:100"];
     let mut job = TestJob::steps(3, &steps).input_later().start();
     let first = pids(&mut job.stdout(), 1)[0];
     eventually("oshrun has waited for PE 1", || state(first) == 'X');
+
     job.end_input();
     let how = "exited with status 7 without calling shmem_init; 1 other PE failed, too";
     job.wait().expect(7, &format!("{PE_1} {how}\n"));
+
     let how = "exited with status 1 without calling shmem_init; 2 other PEs failed, too";
     let outcome = TestJob::new(&["-n", "3", "false"])
         .run()
@@ -43,11 +46,13 @@ fn programs_without_init_end_with_the_first_failure() {
         (1, 1),
         "{outcome:?}"
     );
+
     // Messages of oshrun itself do not count as an error that the program has printed.
     let outcome = TestJob::new(&["--report-bindings", "-n", "3", "false"])
         .run()
         .expect_nothing_left();
     assert!(outcome.stderr.ends_with(&format!("{how}\n")), "{outcome:?}");
+
     // A program that has printed an error needs no other one.
     TestJob::new(&["-n", "1", "sh", "-c", "echo why >&2; exit 3"])
         .run()
@@ -67,6 +72,7 @@ fn a_killed_pe_ends_the_job() {
             outcome.expect(128 + signal, &format!("{PE_1} was killed by {name}\n"));
         }
     }
+
     let alone = "oshrun: PE 0 (pid PID, host HOST) was killed by SIGSEGV\n";
     TestJob::steps(1, &["init", "kill:11"])
         .run()
@@ -83,6 +89,7 @@ fn an_exit_before_finalize_ends_the_job() {
             &format!("{PE_1} exited with status {own} before shmem_finalize\n"),
         );
     }
+
     TestJob::steps(1, &["init", "exit:3"]).run().expect(3, "");
 }
 
@@ -112,6 +119,7 @@ fn a_crash_after_a_refusal_names_it() {
         "{PE_1} was killed by SIGSEGV; if it used a null pointer, that may be because it was refused 8 bytes\n"
     );
     TestJob::steps(3, &steps).run().expect(139, &message);
+
     let steps = [
         "init",
         "1?refused:8 bytes",
@@ -122,6 +130,7 @@ fn a_crash_after_a_refusal_names_it() {
     TestJob::steps(2, &steps)
         .run()
         .expect(139, &format!("{PE_1} was killed by SIGSEGV\n"));
+
     TestJob::steps(2, &["init", "refused:8 bytes", "finalize"])
         .run()
         .expect(0, "");
@@ -131,8 +140,10 @@ fn a_crash_after_a_refusal_names_it() {
 fn an_exit_without_init_ends_the_job_of_those_who_called_it() {
     let message =
         format!("{PE_1} exited with status 0 without calling shmem_init, which PE 0 has called\n");
+
     let before = TestJob::steps(2, &["1?exit:0", "sleep:300", "init", "barrier"]).run();
     before.expect(1, &message);
+
     let after = TestJob::steps(2, &["1?sleep:300", "1?exit:0", "init", "barrier"]).run();
     after.expect(1, &message);
 }
@@ -155,6 +166,7 @@ fn an_init_after_the_last_finalize_is_collective_too() {
     )
     .run();
     outcome.expect(1, &again);
+
     let resumed = TestJob::steps(
         2,
         &[
@@ -203,8 +215,10 @@ fn an_abort_prints_the_first_message_once() {
     )
     .run();
     outcome.expect(6, "PE 2: no heap\n");
+
     let outcome = TestJob::steps(8, &["init", "barrier", "abort:0:all of us"]).run();
     outcome.expect(1, "all 8 PEs: all of us\n");
+
     let outcome = TestJob::steps(
         2,
         &[
@@ -223,6 +237,7 @@ fn an_abort_prints_the_first_message_once() {
 fn what_a_pe_has_sent_is_handled_before_its_exit() {
     let go = std::env::temp_dir().join(format!("oshrun-ends-{}", std::process::id()));
     let wait = format!("1?run:until [ -e {} ]; do sleep 0.01; done", go.display());
+
     for (last, status, stderr) in [
         (
             &["1?abort_from_thread", "1?join"][..],
@@ -234,16 +249,20 @@ fn what_a_pe_has_sent_is_handled_before_its_exit() {
         // PE 0 finalizes when its input ends.
         let last = [last, &["1?exit:9", "0?cat", "0?finalized"]].concat();
         let steps = [&["init", "barrier", "1?pid", &wait], &last[..]].concat();
+
         let mut job = TestJob::steps(2, &steps).input_later().start();
         let first = pids(&mut job.stdout(), 1)[0];
+
         // PE 1 sends and exits while oshrun is stopped, so that oshrun finds both at once.
         job.signal(Signal::STOP);
         eventually("oshrun has stopped", || {
             state(job.pid().as_raw_nonzero().get() as u32) == 'T'
         });
         std::fs::write(&go, "").expect("a file");
+
         eventually("PE 1 has ended", || ['Z', 'X'].contains(&state(first)));
         std::fs::remove_file(&go).expect("the file");
+
         job.signal(Signal::CONT);
         job.end_input();
         job.wait().expect(status, stderr);
@@ -261,6 +280,7 @@ fn a_global_exit_is_silent() {
             .run()
             .expect(status, "");
     }
+
     TestJob::steps(8, &["init", "global_exit:9"])
         .run()
         .expect(9, "");
@@ -299,6 +319,7 @@ fn what_a_pe_leaves_in_its_group_is_killed() {
     TestJob::steps(2, &["init", leave, "finalize"])
         .run()
         .expect(0, "");
+
     let outcome = TestJob::steps(2, &["init", leave, "barrier", "1?kill:9", "barrier"]).run();
     outcome.expect(137, &format!("{PE_1} was killed by SIGKILL\n"));
 }
@@ -310,6 +331,7 @@ fn a_wrapper_passes_the_failure_on() {
         crate::support::pe()
     );
     let outcome = TestJob::new(&["-n", "2", "sh", "-c", &script]).run();
+
     assert!(
         outcome
             .stderr
@@ -333,8 +355,10 @@ fn a_time_limit_ends_the_job() {
             "print:before",
             "sleep:600000",
         ];
+
         let outcome = TestJob::new(&words).run().expect_nothing_left();
         let sentence = format!("oshrun: the job did not end within {limit} seconds (--timeout)\n");
+
         assert!(outcome.stderr.starts_with(&sentence), "{outcome:?}");
         assert_eq!(outcome.status, 124, "{outcome:?}");
         outcome.stdout == "before\nbefore\n"
@@ -343,6 +367,7 @@ fn a_time_limit_ends_the_job() {
         ["0.5", "4", "20"].iter().any(has_printed),
         "what was printed is lost"
     );
+
     TestJob::new(&[
         "-n",
         "2",

@@ -31,12 +31,14 @@ fn read_to(stderr: &mut BufReader<ChildStderr>, texts: &[&str], other: Option<&s
             "no {texts:?} in {seen}"
         );
         assert!(line.starts_with("oshrun:"), "{line:?} after {seen}");
+
         if texts.iter().all(|text| line.contains(text)) {
             return true;
         }
         if other.is_some_and(|other| line.contains(other)) {
             return false;
         }
+
         seen += &line;
     }
 }
@@ -72,6 +74,7 @@ fn a_request_is_answered_and_the_job_goes_on() {
         for _ in 0..2 {
             request(&job, signal, &mut stderr, &["PE", "is stopped"]);
         }
+
         eventually("they are as before", || {
             pids.iter().map(|&pid| state(pid)).eq("STS".chars())
         });
@@ -89,10 +92,12 @@ fn daemons_report_on_their_pes() {
     ] {
         let steps = ["init", "pid", "barrier", "1?kill:19", "sleep:60000"];
         let (job, pids, mut stderr) = start(agent.steps(hosts, "", &steps), 4);
+
         let n_stopped = if stopped == "PE 2" { 1 } else { 2 };
         eventually("they have stopped", || {
             pids.iter().filter(|&&pid| state(pid) == 'T').count() == n_stopped
         });
+
         request(&job, Signal::QUIT, &mut stderr, &[stopped, "stopped"]);
         end(job, &mut stderr);
     }
@@ -104,17 +109,21 @@ fn a_host_that_does_not_answer_is_named() {
     let name = format!("oshrun-silent-{}", std::process::id());
     let file = std::env::temp_dir().join(name);
     let agent = TestAgent::new(&format!("[ $1 = a ] || echo $$ > {}", file.display()));
+
     let (job, _, mut stderr) = start(agent.steps("a:2,b:2", "", &SLEEP), 4);
     let daemon = std::fs::read_to_string(&file).expect("written before the start");
     let daemon = daemon.trim().parse().expect("a number");
     stop(daemon);
+
     job.signal(Signal::QUIT);
     read_to(&mut stderr, &["PEs 2-3", "host b"], None);
+
     kill_process(
         Pid::from_raw(daemon as i32).expect("a process"),
         Signal::CONT,
     )
     .expect("own");
+
     end(job, &mut stderr);
     let _ = std::fs::remove_file(&file);
 }
@@ -146,6 +155,7 @@ fn the_time_limit_explains() {
     ];
     let outcome = TestJob::new(&words).run().expect_nothing_left();
     assert_eq!(outcome.status, 124, "{outcome:?}");
+
     let mut lines = outcome.stderr.lines();
     let sentence = "oshrun: the job did not end within 0.5 seconds (--timeout)";
     assert_eq!(lines.next(), Some(sentence), "{outcome:?}");
@@ -177,12 +187,14 @@ fn a_long_wait_is_explained_once() {
             .run()
             .expect_nothing_left()
     };
+
     let late = run(&["--timeout", "5"], "sleep:60000");
     assert_eq!(
         (late.status, mentions(&late.stderr) > 0),
         (124, true),
         "{late:?}"
     );
+
     // Later searches find the same waits, which are not explained again.
     let outcome = run(&["--explain-after", "0.1"], "sleep:4000");
     let once = mentions(&late.stderr);
@@ -191,6 +203,7 @@ fn a_long_wait_is_explained_once() {
         (0, once),
         "{outcome:?}"
     );
+
     for options in [&["--explain-after", "1000"][..], &[]] {
         run(options, "sleep:1500").expect(0, "");
     }
@@ -211,12 +224,14 @@ fn a_loss_is_explained_if_others_had_waited_long() {
         ];
         agent.steps("a:1,b:3", "", &steps).run()
     };
+
     let outcome = run("waits:100").expect_nothing_left();
     assert_eq!(
         (outcome.status, mentions(&outcome.stderr)),
         (137, 1),
         "{outcome:?}"
     );
+
     run("waits:2").expect(
         137,
         "oshrun: PE 3 (pid PID, host b) was killed by SIGKILL\n",
@@ -232,11 +247,13 @@ fn a_handler_gets_the_signal_and_others_survive() {
     let mut job = TestJob::new(&["-n", "2", "sh", "-c", script]).start();
     let mut stdout = job.stdout();
     let pids = pids(&mut stdout, 2);
+
     job.signal(Signal::USR1);
     let mut line = String::new();
     stdout.read_line(&mut line).expect("stdout");
     assert_eq!(line, "caught\n");
     assert!(pids.iter().all(|&pid| state(pid) != 'X'));
+
     let mut stderr = BufReader::new(job.stderr());
     end(job, &mut stderr);
 }

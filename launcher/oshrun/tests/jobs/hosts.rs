@@ -32,13 +32,16 @@ fn pes_know_their_place_and_exchange_on_any_hosts() {
             "resume",
             "finalize",
         ];
+
         let outcome = agent.steps(hosts, "", &steps).run().expect(0, "");
         let n_pes: u32 = sizes.iter().sum();
+
         let local = sizes.iter().flat_map(|size| 0..*size);
         let mut expected: Vec<_> = (0..n_pes)
             .zip(local)
             .map(|(pe, local)| format!("PE {pe} of {n_pes}, {local} of its node"))
             .collect();
+
         expected.sort_unstable();
         assert_eq!(outcome.sorted(), expected, "{hosts}");
     }
@@ -47,10 +50,12 @@ fn pes_know_their_place_and_exchange_on_any_hosts() {
 #[test]
 fn lines_stay_whole_and_name_pe_and_host() {
     let agent = agent();
+
     let outcome = agent
         .steps("a:1,b:2,c:1", "--tag-output", &["lines:1500"])
         .run()
         .expect(0, "");
+
     let mut next = [0; 4];
     // The step `lines` prints the number that a PE has on its host.
     let places = ["[0@a] <0:", "[1@b] <0:", "[2@b] <1:", "[3@c] <0:"];
@@ -59,6 +64,7 @@ fn lines_stay_whole_and_name_pe_and_host() {
             .iter()
             .position(|place| line.starts_with(place))
             .expect(line);
+
         let rest = &line[places[pe].len()..];
         let number: usize = rest
             .split(':')
@@ -66,14 +72,17 @@ fn lines_stay_whole_and_name_pe_and_host() {
             .and_then(|n| n.parse().ok())
             .expect(line);
         assert_eq!(number, next[pe], "{line}");
+
         let body = format!(
             "{number}:{}>",
             format!("{number:05}-").repeat(1 + (number * 7) % 40)
         );
         assert_eq!(rest, body);
+
         next[pe] += 1;
     }
     assert_eq!(next, [1500; 4]);
+
     let outcome = agent.steps("a,b", "--tag-output", &["complain:oops"]).run();
     let mut lines: Vec<&str> = outcome.stderr.lines().collect();
     lines.sort_unstable();
@@ -87,6 +96,7 @@ fn giant_lines_stay_whole() {
         .steps("a:2,b:1,c:1", "", &["giant:500000"])
         .run()
         .expect(0, "");
+
     let mut lines = outcome.sorted();
     let line = |pe: u32| format!("<{}>", pe.to_string().repeat(500_000));
     assert_eq!(lines.pop(), Some(line(1).as_str()));
@@ -102,6 +112,7 @@ fn environment_and_directory_are_carried_but_not_the_session() {
         "-c",
         "echo $A,$B,$C,$SSH_CONNECTION,$D,$(pwd),$SHMEM_LOCAL_ID",
     ];
+
     let job = agent.job("a:1,b:2", "-x A=1 -x E", &program);
     let outcome = job
         .env("B", "ours")
@@ -110,10 +121,12 @@ fn environment_and_directory_are_carried_but_not_the_session() {
         .env("SSH_CONNECTION", "ours")
         .run();
     let outcome = outcome.expect(0, "");
+
     let here = std::env::current_dir()
         .expect("a directory")
         .display()
         .to_string();
+
     let line = |host: &str, local| format!("1,ours,c,theirs,{host},{here},{local}");
     assert_eq!(outcome.sorted(), [line("a", 0), line("b", 0), line("b", 1)]);
 }
@@ -131,11 +144,13 @@ fn input_reaches_the_first_pe_wherever_it_is() {
                 std::process::Stdio::piped(),
                 std::process::Stdio::piped(),
             );
+
         let lines: Vec<String> = job
             .stdout()
             .lines()
             .map(|line| line.expect("text"))
             .collect();
+
         assert!(
             lines.iter().map(String::as_str).eq(text.lines()),
             "{hosts}: {}",
@@ -143,6 +158,7 @@ fn input_reaches_the_first_pe_wherever_it_is() {
         );
         job.wait().expect(0, "");
     }
+
     // Endless input without a reader.
     let endless = agent.job("a,b", "", &["true"]);
     let zero = std::fs::File::open("/dev/zero").expect("a device");
@@ -160,17 +176,21 @@ fn pes_that_fail_are_named_with_their_host() {
     let outcome = agent.steps("a:1,b:2,c:1", "", &kill).run();
     let message = "oshrun: PE 2 (pid PID, host b) was killed by SIGSEGV\n";
     outcome.expect(139, message);
+
     let exit = ["init", "barrier", "2?exit:3", "barrier"];
     let message = "oshrun: PE 4 (pid PID, host b) exited with status 3 before shmem_finalize\n";
     agent.steps("a:2,b:3", "", &exit).run().expect(3, message);
+
     agent
         .steps("a:1,b:2", "", &["init", "1?abort:6:no heap", "barrier"])
         .run()
         .expect(6, "PE 2: no heap\n");
+
     agent
         .steps("a:1,b:2", "", &["init", "1?global_exit:4", "barrier"])
         .run()
         .expect(4, "");
+
     let message =
         "oshrun: PE 3 (pid PID, host b) exited with status 7 without calling shmem_init\n";
     agent
@@ -189,14 +209,17 @@ fn a_reader_that_stops_makes_pes_wait_and_no_more() {
         .job("a:2,b:2", "", &["sh", "-c", script])
         .input_later()
         .start();
+
     let reader = job.stdout();
     let waiting = || rustix::io::ioctl_fionread(reader.get_ref()).expect("a pipe");
     eventually("the pipe is nearly full", || waiting() > 32 * 1024);
+
     job.input("go\n");
     let mut errors = std::io::BufReader::new(job.stderr());
     let mut line = String::new();
     errors.read_line(&mut line).expect("stderr");
     assert!(line.starts_with("oshrun: PE 0 (pid "), "{line}");
+
     assert!(reader.lines().count() > 1);
     assert_eq!(job.wait().expect_nothing_left().status, 137);
 }
@@ -208,6 +231,7 @@ fn a_reader_that_leaves_ends_the_writers() {
     let mut reader = job.stdout();
     reader.read_line(&mut String::new()).expect("stdout");
     drop(reader);
+
     let outcome = job.wait().expect_nothing_left();
     assert_eq!(outcome.status, 141, "{outcome:?}");
     assert!(
@@ -221,6 +245,7 @@ fn hosts_are_read_from_a_file_and_pes_distributed() {
     let agent = agent();
     let file = std::env::temp_dir().join(format!("oshrun-hosts-{}", std::process::id()));
     std::fs::write(&file, "# hosts\na:2\nb slots=2\nc\n").expect("a file");
+
     let name = file.to_str().expect("plain names");
     let run = |options: &str| {
         let words = [
@@ -234,6 +259,7 @@ fn hosts_are_read_from_a_file_and_pes_distributed() {
         let program = ["echo", "x"];
         TestJob::new(&[&words[..], &options, &program].concat()).run()
     };
+
     for (options, expected) in [
         ("", "[0@a] x,[1@a] x,[2@b] x,[3@b] x,[4@c] x"),
         ("-n 3", "[0@a] x,[1@a] x,[2@b] x"),
@@ -246,8 +272,10 @@ fn hosts_are_read_from_a_file_and_pes_distributed() {
             "{options}"
         );
     }
+
     let few = "oshrun: 6 PEs do not fit the 5 slots of the hosts; give the hosts more slots, or start fewer PEs\n";
     run("-n 6").expect(2, few);
+
     std::fs::remove_file(&file).expect("own file");
     let gone = format!("oshrun: cannot read the list of hosts {name}: No such file or directory\n");
     run("").expect(1, &gone);
@@ -261,6 +289,7 @@ fn what_cannot_be_started_is_named_once_with_its_host() {
         .job("a", "", &["no-such-program"])
         .run()
         .expect(127, missing);
+
     let outcome = agent
         .job("a,b,c", "", &["no-such-program"])
         .run()
@@ -284,10 +313,12 @@ fn what_cannot_be_started_is_named_once_with_its_host() {
             .steps("a:1,b:2", "", &["init", "barrier"])
             .run()
             .expect_nothing_left();
+
         let file = failing.path().rsplit('/').next().expect("a name");
         let message = format!("oshrun: cannot start the PEs of host b: {file} {status}\n");
         assert_eq!((outcome.status, outcome.stderr), (1, message), "{script}");
     }
+
     let outcome = agent
         .job("a", "--prefix /no/such", &["true"])
         .run()
@@ -330,8 +361,10 @@ fn nothing_listens() {
         .steps("a:2,b:1,localhost:2,c:1", "", &steps)
         .input("")
         .start();
+
     let mut stdout = job.stdout();
     stdout.read_line(&mut String::new()).expect("stdout");
+
     let listening = listening_sockets();
     for pid in job.processes() {
         let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
@@ -343,6 +376,7 @@ fn nothing_listens() {
             let inode = inode
                 .strip_prefix("socket:[")
                 .and_then(|rest| rest.strip_suffix(']'));
+
             assert!(
                 !inode.is_some_and(|inode| listening.contains(inode)),
                 "{pid}: {target:?}"
@@ -356,6 +390,7 @@ fn nothing_listens() {
 fn listening_sockets() -> std::collections::HashSet<String> {
     let read = |name| std::fs::read_to_string(name).unwrap_or_default();
     let mut inodes = std::collections::HashSet::new();
+
     for name in ["/proc/net/tcp", "/proc/net/tcp6"] {
         let text = read(name);
         let lines = text
@@ -367,6 +402,7 @@ fn listening_sockets() -> std::collections::HashSet<String> {
                 .map(|words| words[9].to_string()),
         );
     }
+
     for line in read("/proc/net/unix").lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         // __SO_ACCEPTCON
@@ -374,6 +410,7 @@ fn listening_sockets() -> std::collections::HashSet<String> {
             inodes.insert(words[6].to_string());
         }
     }
+
     inodes
 }
 
@@ -384,10 +421,12 @@ fn a_time_limit_ends_all_hosts() {
         .steps("a,b,c", "--timeout 1", &["init", "sleep:600000"])
         .start();
     let mark = job.mark();
+
     let outcome = job.wait();
     assert_eq!(outcome.status, 124);
     let sentence = "oshrun: the job did not end within 1 seconds (--timeout)\n";
     assert!(outcome.stderr.starts_with(sentence), "{outcome:?}");
+
     // If daemons are still starting, their guards end what they have started.
     eventually_nothing_left(&mark);
 }
@@ -412,8 +451,10 @@ fn the_slots_of_an_allocation_are_the_pes() {
         std::fs::write(&path, text).expect("a file");
         path
     };
+
     let nodes = file("nodes", "localhost\nlocalhost\nlocalhost\n");
     let queues = file("queues", "localhost 3 all.q@localhost UNDEFINED\n");
+
     for (name, value) in [
         ("PBS_NODEFILE", nodes.as_str()),
         ("LSB_DJOB_HOSTFILE", &nodes),
@@ -426,9 +467,11 @@ fn the_slots_of_an_allocation_are_the_pes() {
             .run();
         assert_eq!(outcome.expect(0, "").sorted(), ["0", "1", "2"], "{name}");
     }
+
     let outcome = TestJob::new(&["true"])
         .env("PBS_NODEFILE", "/nowhere/nodes")
         .run();
+
     for words in [
         "/nowhere/nodes, which PBS_NODEFILE names",
         "unset PBS_NODEFILE outside of an allocation",

@@ -50,6 +50,7 @@ fn other_signals_are_passed_on() {
         let number = signal.as_raw();
         let ignoring = format!("ulimit -c 0; [ $SHMEM_LOCAL_ID = 1 ] || trap '' {number}");
         let (job, _) = sleeping(2, &ignoring);
+
         job.signal(signal);
         let message = format!("oshrun: PE 1 (pid PID, host HOST) was killed by {name}\n");
         job.wait().expect(128 + number, &message);
@@ -64,8 +65,10 @@ fn output_beyond_the_limit_of_a_file_ends_the_job_with_a_message() {
         oshrun(),
         file.display()
     );
+
     let outcome = TestJob::by("sh", &["-c", &script]).run();
     std::fs::remove_file(file).expect("own file");
+
     assert_eq!(outcome.status, 1, "{outcome:?}");
     assert!(outcome.stderr.contains("File too large"), "{outcome:?}");
 }
@@ -77,6 +80,7 @@ fn a_second_interrupt_kills() {
     for (signal, name, status) in [(Signal::INT, "SIGINT", 130), (Signal::TERM, "SIGTERM", 143)] {
         let mut job = TestJob::new(&["-n", "2", "sh", "-c", script]).start();
         let mut stdout = job.stdout();
+
         let mut expect_of_both = |expected: &str| {
             for _ in 0..2 {
                 let mut line = String::new();
@@ -84,9 +88,11 @@ fn a_second_interrupt_kills() {
                 assert_eq!(line.trim_end(), expected);
             }
         };
+
         expect_of_both("ready");
         job.signal(signal);
         expect_of_both("caught");
+
         // The second one counts as the same one, if it comes too early.
         thread::sleep(Duration::from_millis(250));
         job.signal(signal);
@@ -118,6 +124,7 @@ fn stop_and_continue_reach_all() {
             pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'S')
         });
     }
+
     job.signal(Signal::TERM);
     job.wait()
         .expect(143, "oshrun: the job was ended by SIGTERM\n");
@@ -130,11 +137,14 @@ fn what_was_ignored_stays_ignored() {
         oshrun(),
         pe()
     );
+
     let mut job = TestJob::by("sh", &["-c", &script]).input_later().start();
     let pids = pids(&mut job.stdout(), 2);
+
     job.signal(Signal::HUP);
     for pid in pids {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("alive");
+
         let ignored = status
             .lines()
             .find_map(|line| line.strip_prefix("SigIgn:\t"))
@@ -145,6 +155,7 @@ fn what_was_ignored_stays_ignored() {
             "{ignored}"
         );
     }
+
     job.end_input();
     job.wait().expect(0, "");
 }
@@ -162,6 +173,7 @@ fn what_was_blocked_is_listened_to() {
         "barrier",
         "sleep:600000",
     ];
+
     let mut job = TestJob::by("env", &words).start();
     pids(&mut job.stdout(), 2);
     job.signal(Signal::TERM);
@@ -180,12 +192,14 @@ fn a_waiting_oshrun_sleeps() {
             .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:\t"));
         line.expect("a count").parse::<u64>().expect("a number")
     };
+
     // After the start has settled, oshrun does not wake up.
     eventually("nothing happens for half a second", || {
         let before = switches();
         thread::sleep(Duration::from_millis(500));
         switches() == before
     });
+
     job.signal(Signal::TERM);
     job.wait()
         .expect(143, "oshrun: the job was ended by SIGTERM\n");
@@ -198,16 +212,20 @@ fn at_terminal(steps: &[&str]) -> (Running, File, BufReader<File>) {
         openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
     grantpt(&keyboard).expect("own terminal");
     unlockpt(&keyboard).expect("own terminal");
+
     let screen = ioctl_tiocgptpeer(
         &keyboard,
         OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC,
     );
     let screen = screen.expect("its other side");
+
     let side = || Stdio::from(screen.try_clone().expect("a descriptor"));
+
     // Opens a session with the terminal, then executes oshrun.
     let pe = pe();
     let words = [&["--ctty", oshrun(), "-n", "2", &pe], steps].concat();
     let job = TestJob::by("setsid", &words).start_with(side(), side(), side());
+
     let keyboard = File::from(keyboard);
     let screen = BufReader::new(keyboard.try_clone().expect("a descriptor"));
     (job, keyboard, screen)
@@ -264,10 +282,12 @@ fn a_terminal_controls_the_job() {
 #[test]
 fn a_question_is_shown_before_it_is_answered() {
     let (job, mut keyboard, mut screen) = at_terminal(&["0?text:name? ", "0?cat"]);
+
     let mut question = Vec::new();
     screen.read_until(b'?', &mut question).expect("the screen");
     // If the start takes some time, the progress line appears first.
     assert!(question.ends_with(b"name?"), "{question:?}");
+
     keyboard.write_all(b"me\n\x04").expect("the keyboard");
     job.wait().expect(0, "");
 }
@@ -280,23 +300,28 @@ fn an_interrupt_ends_a_job_whose_hosts_have_not_all_answered() {
     let (called, go) = ["called", "go"]
         .map(|it| std::env::temp_dir().join(format!("{name}-{it}")))
         .into();
+
     let script = format!(
         "if [ $1 = b ]; then : > {}; while ! [ -e {} ]; do sleep 0.05; done; fi",
         called.display(),
         go.display()
     );
+
     let agent = TestAgent::new(&script);
     for hosts in ["a,b", "b,a", "a:2,b,c", "localhost:2,b"] {
         for goes_on in [false, true] {
             let job = agent
                 .steps(hosts, "", &["init", "barrier", "sleep:600000"])
                 .start();
+
             let mark = job.mark();
             eventually("host b is called", || called.exists());
+
             job.signal(Signal::INT);
             if goes_on {
                 std::fs::write(&go, "").expect("a file");
             }
+
             let outcome = job.wait();
             let message = "oshrun: the job was ended by SIGINT\n";
             assert_eq!(
@@ -304,6 +329,7 @@ fn an_interrupt_ends_a_job_whose_hosts_have_not_all_answered() {
                 (130, message),
                 "{hosts}"
             );
+
             eventually_nothing_left(&mark);
             for file in [&called, &go] {
                 let _ = std::fs::remove_file(file);
@@ -318,15 +344,18 @@ fn an_interrupt_ends_a_job_from_the_first_instruction_on() {
     for n_processes in 0..8 {
         let steps = ["init", "barrier", "sleep:600000"];
         let mut job = agent.steps("a:1,b:2", "", &steps).start();
+
         let mark = job.mark();
         eventually("processes start", || {
             job.processes().len() >= n_processes || job.has_ended()
         });
+
         job.signal(Signal::INT);
         let outcome = job.wait();
         // Before oshrun installs its handler, the signal has the default action.
         assert_eq!(outcome.status, 130, "{outcome:?}");
         assert!(["", "oshrun: the job was ended by SIGINT\n"].contains(&outcome.stderr.as_str()));
+
         eventually_nothing_left(&mark);
     }
 }

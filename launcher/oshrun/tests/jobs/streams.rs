@@ -16,19 +16,22 @@ fn assert_whole<'a>(lines: impl Iterator<Item = &'a str>, n_pes: usize, count: u
             .expect(line)
             .split(':')
             .collect();
+
         let [pe, number, body] = fields[..] else {
             panic!("{line}")
         };
-        let (pe, number): (usize, usize) =
-            (pe.parse().expect("a PE"), number.parse().expect("a line"));
+        let pe: usize = pe.parse().expect("a PE");
+        let number: usize = number.parse().expect("a line");
         assert_eq!(number, next[pe], "{line}");
         assert_eq!(
             body,
             format!("{number:05}-").repeat(1 + (number * 7) % 40),
             "{line}"
         );
+
         next[pe] += 1;
     }
+
     assert_eq!(next, vec![count; n_pes]);
 }
 
@@ -48,16 +51,20 @@ fn lines_stay_whole_where_both_streams_are_one() {
         pe(),
         pe()
     );
+
     let outcome = TestJob::by("sh", &["-c", &run]).run().expect(0, "");
+
     // Each PE writes the same lines twice, once to each stream; both go to one pipe.
     let mut lines = outcome.sorted();
     assert_eq!(lines.len(), 4 * 2 * 2000);
     lines.dedup();
+
     lines.sort_by_key(|line| {
         line.split(':')
             .nth(1)
             .and_then(|number| number.parse::<u32>().ok())
     });
+
     assert_whole(lines.into_iter(), 4, 2000);
 }
 
@@ -66,12 +73,15 @@ fn tags_name_the_pe_of_each_line() {
     let outcome = TestJob::new(&["-n", "3", "--tag-output", &pe(), "lines:300"])
         .run()
         .expect(0, "");
+
     let lines = outcome.stdout.lines().map(|line| {
         let (tag, line) = line.split_once(' ').expect("a tag");
         assert_eq!(tag, format!("[{}]", &line[1..2]));
         line
     });
+
     assert_whole(lines, 3, 300);
+
     let outcome = TestJob::new(&["-n", "2", "--tag-output", &pe(), "complain:oops"]).run();
     let mut lines: Vec<&str> = outcome.stderr.lines().collect();
     lines.sort_unstable();
@@ -106,6 +116,7 @@ fn a_giant_line_without_end_does_not_stop_the_others() {
     )
     .run()
     .expect(0, "");
+
     let lines: Vec<&str> = outcome
         .stdout
         .lines()
@@ -127,6 +138,7 @@ fn a_last_line_without_newline_is_not_lost() {
             .stdout,
         "no newline"
     );
+
     let outcome = TestJob::steps(3, &["text:no newline"]).run().expect(0, "");
     assert_eq!(outcome.stdout, "no newline\nno newline\nno newline");
 }
@@ -138,6 +150,7 @@ fn what_was_written_before_a_crash_is_there() {
         &["init", "lines:500", "barrier", "2?kill:11", "sleep:600000"],
     )
     .run();
+
     assert_eq!(outcome.status, 139);
     assert_whole(outcome.stdout.lines(), 4, 500);
 }
@@ -157,6 +170,7 @@ fn stdin_goes_to_pe_0() {
         .run()
         .expect(0, "");
     assert_eq!(outcome.stdout, "[0] one\n[0] two\n");
+
     let outcome = TestJob::steps(2, &["cat"]).run().expect(0, "");
     assert_eq!(outcome.stdout, "");
 }
@@ -168,6 +182,7 @@ fn output_comes_while_the_job_runs() {
         .start();
     let mut line = String::new();
     job.stdout().read_line(&mut line).expect("stdout");
+
     assert_eq!(line, "early\n");
     job.wait().expect(0, "");
 }
@@ -177,6 +192,7 @@ fn a_reader_that_leaves_ends_the_writers() {
     let mut job = TestJob::new(&["-n", "2", "yes"]).start();
     let mut reader = job.stdout();
     reader.read_exact(&mut [0; 1000]).expect("stdout");
+
     drop(reader);
     let outcome = job.wait().expect_nothing_left();
     assert_eq!(outcome.status, 141);
@@ -206,23 +222,27 @@ fn output_that_cannot_be_written_fails_the_job() {
             TestJob::new(&["-n", "2", "yes"]),
         ]
     };
+
     for job in jobs() {
         job.start_with(Stdio::null(), full(), Stdio::piped())
             .wait()
             .expect(1, LOST);
     }
+
     // There is no place for the message.
     for job in jobs() {
         job.start_with(Stdio::null(), full(), full())
             .wait()
             .expect(1, "");
     }
+
     let job = TestJob::steps(2, &["print:result", "complain:oops"]);
     let outcome = job
         .start_with(Stdio::null(), Stdio::piped(), full())
         .wait()
         .expect(1, "");
     assert!(!outcome.stdout.contains("oops"), "{outcome:?}");
+
     TestJob::new(&["--no-such-option"])
         .start_with(Stdio::null(), Stdio::piped(), full())
         .wait()
@@ -234,9 +254,11 @@ fn files_of_output_that_cannot_be_written_fail_the_job() {
     let agent = TestAgent::new("");
     let dir = std::env::temp_dir().join(format!("oshrun-full-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a directory");
+
     let link = |name| std::os::unix::fs::symlink("/dev/full", dir.join(name)).expect("a link");
     link("1.out");
     let option = format!("--output-files {}", dir.display());
+
     for (hosts, whose) in [("localhost:2", ""), ("localhost,b", "host b: ")] {
         let steps = ["init", "text:result", "finalize"];
         agent.steps(hosts, &option, &steps).run().expect(
@@ -246,9 +268,11 @@ fn files_of_output_that_cannot_be_written_fail_the_job() {
                 dir.display()
             ),
         );
+
         let kept = std::fs::read_to_string(dir.join("0.out")).expect("a file");
         assert_eq!(kept, "result");
     }
+
     // The loss occurs when the job ends: the background process keeps the unfinished line pending.
     let script = "printf result; sleep 600 & test $SHMEM_LOCAL_ID = 0 || exit 3";
     link("2.out");
@@ -256,11 +280,13 @@ fn files_of_output_that_cannot_be_written_fail_the_job() {
         let outcome = agent
             .job("localhost,b,c", &option, &["sh", "-c", script])
             .run();
+
         let first = outcome.stderr.lines().next().unwrap_or_default();
         assert!(first.ends_with(": No space left on device"), "{outcome:?}");
         assert_eq!(outcome.status, 1);
         outcome.expect_nothing_left();
     }
+
     for hosts in ["localhost:2", "localhost,b:2"] {
         let outcome = agent
             .job(hosts, &option, &["sh", "-c", script])
@@ -275,12 +301,14 @@ fn files_of_output_that_cannot_be_written_fail_the_job() {
             "that of the PE that has failed: {outcome:?}"
         );
     }
+
     let script = format!(
         "ulimit -f 1; exec {} -n 1 {option} {} lines:200",
         oshrun(),
         pe()
     );
     let message = format!("the file {}/0.out: File too large\n", dir.display());
+
     let outcome = TestJob::by("sh", &["-c", &script])
         .run()
         .expect_nothing_left();
@@ -288,6 +316,7 @@ fn files_of_output_that_cannot_be_written_fail_the_job() {
         outcome.stderr.ends_with(&message) && outcome.status == 1,
         "{outcome:?}"
     );
+
     std::fs::remove_dir_all(dir).expect("own directory");
 }
 
@@ -300,9 +329,11 @@ fn bytes_of_one_pe_pass_unchanged() {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 24) as u8
     };
+
     // The last line is longer than oshrun holds back, and has no newline.
     let mut bytes: Vec<u8> = (0..500_000).map(&mut byte).collect();
     bytes.extend([b'x'; 200_000]);
+
     let file = |name: &str| dir.join(name);
     std::fs::write(file("sent"), &bytes).expect("a file");
     let send = format!("cat {}", file("sent").display());
@@ -353,9 +384,11 @@ fn a_reader_that_stops_does_not_keep_a_failed_job_alive() {
     )
     .input_later()
     .start();
+
     let mut reader = job.stdout();
     let mut line = String::new();
     reader.read_line(&mut line).expect("stdout");
+
     // Without a reader, oshrun cannot pass on its output, but only oshrun itself is left.
     let oshrun = job.pid().as_raw_nonzero().get() as u32;
     eventually(
@@ -366,10 +399,13 @@ fn a_reader_that_stops_does_not_keep_a_failed_job_alive() {
                 .any(|pid| *pid != oshrun && written(*pid) > 96 * 1024)
         },
     );
+
     job.end_input();
     eventually("only oshrun is left", || job.processes() == [oshrun]);
+
     let rest = reader.lines().count();
     assert!(rest > 1, "{rest} lines");
+
     job.wait().expect(
         3,
         "oshrun: PE 0 (pid PID, host HOST) exited with status 3 before shmem_finalize\n",

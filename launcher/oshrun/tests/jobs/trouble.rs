@@ -27,9 +27,11 @@ fn job(
         "{before} {} init pid barrier sleep:600000 {after}",
         crate::support::pe()
     );
+
     let mut job = agent
         .job("localhost,b,c", options, &["sh", "-c", &script])
         .start();
+
     let mut stdout = job.stdout();
     let pes = pids(&mut stdout, 3);
     (job, pes, stdout)
@@ -56,6 +58,7 @@ fn daemon(job: &Running, host: &str) -> u32 {
                 .split(|byte| *byte == 0)
                 .any(|set| set == at.as_bytes())
     };
+
     let daemons: Vec<u32> = job.processes().into_iter().filter(is_it).collect();
     assert_eq!(daemons.len(), 1, "on host {host}");
     daemons[0]
@@ -76,9 +79,11 @@ fn ancestors(pid: u32) -> impl Iterator<Item = u32> {
 fn expect_lost(job: Running, status: i32, begin: &str) -> String {
     let mark = job.mark();
     let outcome = job.wait();
+
     assert_eq!(outcome.status, status, "{outcome:?}");
     assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
     assert!(outcome.stderr.starts_with(begin), "{outcome:?}");
+
     eventually_nothing_left(&mark);
     outcome.stderr
 }
@@ -88,6 +93,7 @@ fn a_killed_pe_ends_the_job_on_all_hosts() {
     let agent = agent();
     for number in 0..3 {
         let (job, pes, _stdout) = job(&agent, "", PLAIN);
+
         send(pes[number], Signal::KILL);
         let outcome = expect_lost(job, 137, "oshrun: PE ");
         let end = " was killed by SIGKILL\n";
@@ -113,6 +119,7 @@ fn a_killed_daemon_ends_the_job() {
 fn a_killed_oshrun_leaves_nothing_on_any_host() {
     let agent = agent();
     let (job, _, _stdout) = job(&agent, "", WRAPPED);
+
     let mark = job.mark();
     job.signal(Signal::KILL);
     assert_eq!(job.wait().status, 137);
@@ -123,15 +130,18 @@ fn a_killed_oshrun_leaves_nothing_on_any_host() {
 #[ignore = "half a minute and more; part of `cargo xtask test --full`"]
 fn an_oshrun_killed_while_it_starts_leaves_nothing_on_any_host() {
     let agent = agent();
+
     // Kills oshrun at 20 stages of the start of three daemons, four guards and two processes for
     // each PE.
     for n_processes in 0..20 {
         let job = agent
             .job("a:3,b:3,c:3", "", &["sh", "-c", "sleep 600; true"])
             .start();
+
         eventually("so much of the job is there", || {
             job.processes().len() >= n_processes
         });
+
         job.signal(Signal::KILL);
         let mark = job.mark();
         job.wait();
@@ -144,12 +154,15 @@ fn a_killed_agent_ends_the_job() {
     // Like ssh, this agent runs as long as the daemon, and is its parent.
     let agent =
         TestAgent::new("export AT=$1; shift; sh -c \"$*\" <&3 3<&- & exec 3<&-; wait $!; exit");
+
     let (job, _, _stdout) = job(&agent, "", WRAPPED);
+
     let oshrun = job.pid().as_raw_nonzero().get() as u32;
     let way: Vec<u32> = ancestors(daemon(&job, "b"))
         .take_while(|pid| *pid != oshrun)
         .collect();
     assert!(way.len() > 1, "{way:?}");
+
     send(way[way.len() - 1], Signal::KILL);
     expect_lost(job, 1, "oshrun: host b was lost: ");
 }
@@ -158,6 +171,7 @@ fn a_killed_agent_ends_the_job() {
 fn a_silent_host_ends_the_job_within_the_limit() {
     let agent = agent();
     let (job, _, _stdout) = job(&agent, "--host-limit 5", WRAPPED);
+
     send(daemon(&job, "b"), Signal::STOP);
     let begin = "oshrun: host b was lost: it has been silent for 3 s\n";
     expect_lost(job, 1, begin);
@@ -167,21 +181,28 @@ fn a_silent_host_ends_the_job_within_the_limit() {
 fn a_silent_oshrun_ends_the_job_on_other_hosts() {
     let agent = agent();
     let (job, _, _stdout) = job(&agent, "--host-limit 5", WRAPPED);
-    let (mark, daemons) = (job.mark(), ["b", "c"].map(|host| daemon(&job, host)));
+
+    let mark = job.mark();
+    let daemons = ["b", "c"].map(|host| daemon(&job, host));
+
     job.signal(Signal::STOP);
     eventually("its daemons have ended", || {
         daemons.iter().all(|pid| ['X', 'Z'].contains(&state(*pid)))
     });
+
     job.signal(Signal::CONT);
     let outcome = job.wait();
+
     assert_eq!(
         (outcome.status, outcome.stderr.lines().count()),
         (1, 1),
         "{outcome:?}"
     );
+
     let end = ": the host that started this daemon does not answer\n";
     assert!(outcome.stderr.starts_with("oshrun: host "), "{outcome:?}");
     assert!(outcome.stderr.ends_with(end), "{outcome:?}");
+
     eventually_nothing_left(&mark);
 }
 
@@ -195,6 +216,7 @@ fn a_host_that_clears_processes_is_not_silent() {
          until [ -e $f ]; do sleep 0.05; done; rm $f",
         crate::support::pe()
     );
+
     let steps = [&leaves, "init", "barrier", "finalize"];
     let job = agent.steps("localhost,b", "--host-limit 5", &steps).start();
     let mark = job.mark();
@@ -212,17 +234,21 @@ fn a_suspended_job_is_not_lost() {
         .steps("a,b,c", "--host-limit 5", &steps)
         .input_later()
         .start();
+
     let mut stdout = job.stdout();
     let pes = pids(&mut stdout, 3);
+
     job.signal(Signal::TSTP);
     let oshrun = job.pid().as_raw_nonzero().get() as u32;
     eventually("all are stopped", || {
         pes.iter().chain([&oshrun]).all(|pid| state(*pid) == 'T')
     });
+
     // Longer than a host may be silent.
     std::thread::sleep(Duration::from_millis(4000));
     job.signal(Signal::CONT);
     eventually("all go on", || pes.iter().all(|pid| state(*pid) != 'T'));
+
     job.end_input();
     assert_eq!(
         stdout
@@ -231,6 +257,7 @@ fn a_suspended_job_is_not_lost() {
             .collect::<Vec<_>>(),
         ["on"; 3]
     );
+
     job.wait().expect(0, "");
 }
 
@@ -240,9 +267,11 @@ fn signals_reach_all_hosts() {
     let script = "trap 'echo caught; exit 0' USR2; echo ready; sleep 600 & wait";
     let mut job = agent.job("a,b,c", "", &["sh", "-c", script]).start();
     let mut stdout = job.stdout();
+
     for _ in 0..3 {
         stdout.read_line(&mut String::new()).expect("stdout");
     }
+
     job.signal(Signal::USR2);
     let lines: Vec<String> = stdout.lines().map(|line| line.expect("text")).collect();
     assert_eq!(lines, ["caught"; 3]);

@@ -22,6 +22,7 @@ fn new_user() -> String {
 fn with_processes(limit: u32, oshrun: &str, words: &[&str]) -> TestJob {
     let limit = format!("--nproc={limit}");
     let mut command = vec![limit.as_str()];
+
     let user = new_user();
     if rustix::process::getuid().is_root() {
         let as_user = ["--reuid", &user, "--regid", &user, "--clear-groups"];
@@ -35,9 +36,11 @@ fn with_processes(limit: u32, oshrun: &str, words: &[&str]) -> TestJob {
                 "an ordinary user may not run {oshrun}, where this checkout is"
             ));
         }
+
         command.push("setpriv");
         command.extend(as_user);
     }
+
     TestJob::by("prlimit", &[&command[..], &[oshrun], words].concat())
 }
 
@@ -49,9 +52,11 @@ fn expect_refused(outcome: Outcome, words: &[&str]) {
         (1, ""),
         "{outcome:?}"
     );
+
     assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
     let is_there = |word: &&str| outcome.stderr.contains(word);
     assert!(words.iter().all(is_there), "{outcome:?}");
+
     outcome.expect_nothing_left();
 }
 
@@ -60,6 +65,7 @@ fn more_pes_than_the_user_may_have_processes_are_refused() {
                processes (RLIMIT_NPROC) leaves room for ";
     let outcome = with_processes(60, oshrun(), &["-n", "200", "echo", "started"]).run();
     expect_refused(outcome, &[pes, "(limit 60, in use ", "ulimit -u"]);
+
     let agent = TestAgent::new("");
     let words = [
         "--launch-agent",
@@ -78,23 +84,29 @@ fn more_pes_than_the_user_may_have_processes_are_refused() {
 /// Tries limits at which different processes and threads fail to start: a PE, the guard, an agent
 /// or a daemon.
 fn at_the_limit_of_processes_a_job_ends_with_one_message() {
-    let (agent, pe) = (TestAgent::new(""), pe());
+    let agent = TestAgent::new("");
+    let pe = pe();
+
     let steps = [pe.as_str(), "init", "barrier", "finalize"];
     let here = ["-n", "4"];
     let hosts = ["--launch-agent", agent.path(), "-H", "localhost:2,b:2"];
+
     for words in [&here[..], &hosts] {
         let mut n_failed = 0;
         for limit in 1..40 {
             let outcome = with_processes(limit, oshrun(), &[words, &steps].concat()).run();
             if outcome.status != 0 {
                 n_failed += 1;
+
                 let message = &outcome.stderr;
                 assert!(!message.contains("panicked"), "{limit}: {outcome:?}");
                 let from_oshrun = message.lines().filter(|line| line.starts_with("oshrun: "));
                 assert_eq!(from_oshrun.count(), 1, "{limit}: {outcome:?}");
             }
+
             crate::support::eventually_nothing_left(&outcome.mark());
         }
+
         assert!(n_failed > 0);
     }
 }
@@ -112,6 +124,7 @@ impl Group {
             "/sys/fs/cgroup",
             "/sys/fs/cgroup/unified",
         ];
+
         roots.iter().find_map(|root| {
             let group = Group(Path::new(root).join(&name));
             fs::create_dir(&group.0).ok()?;
@@ -138,6 +151,7 @@ fn more_pes_than_a_control_group_holds_are_refused() {
     let Some(group) = Group::with_processes(60) else {
         absent("no control group for processes can be made here");
     };
+
     let outcome = group.job("-n 200 echo started").run();
     let bound = format!("{}/pids.max leaves room for ", group.0.display());
     expect_refused(
@@ -152,11 +166,14 @@ fn more_pes_than_a_control_group_holds_are_refused() {
         group.job("-n 100000 echo started").run(),
         &["oshrun: 100000 PEs on this host need "],
     );
+
     group.job("-n 4 true").run().expect(0, "");
+
     // Enough for the minimum that is checked, but not for what the job needs later.
     let outcome = group
         .job("-n 20 sh -c 'sleep 600 & sleep 600 & sleep 600 & wait'")
         .run();
+
     assert_ne!(outcome.status, 0, "{outcome:?}");
     assert!(!outcome.stderr.contains("panicked"), "{outcome:?}");
     outcome.expect_nothing_left();

@@ -25,12 +25,15 @@ impl Drop for Dir {
 }
 
 fn each_pe_prints_into_files_of_its_own() {
-    let (agent, dir) = (TestAgent::new(""), Dir::new("files"));
+    let agent = TestAgent::new("");
+    let dir = Dir::new("files");
     let name = dir.0.join("below").display().to_string();
     let options = format!("--output-files {name}");
     let steps = ["0?print:first", "1?complain:oops", "1?giant:100000"];
+
     let outcome = agent.steps("a:1,b:2", &options, &steps).run().expect(0, "");
     assert_eq!(outcome.stdout, "");
+
     // `0?` and `1?` select PEs by the number that they have on their host.
     assert_eq!(
         (dir.text("below/0.out"), dir.text("below/1.out")),
@@ -40,6 +43,7 @@ fn each_pe_prints_into_files_of_its_own() {
         (dir.text("below/2.err"), dir.text("below/2.out").len()),
         ("oops\n".into(), 100_003)
     );
+
     let outcome = TestJob::new(&["--output-files", "/proc/no", &pe()])
         .run()
         .expect_nothing_left();
@@ -52,9 +56,11 @@ fn each_pe_prints_into_files_of_its_own() {
 }
 
 fn files_that_cannot_be_made_are_named_before_a_pe_starts() {
-    let (agent, dir) = (TestAgent::new(""), Dir::new("no-files"));
+    let agent = TestAgent::new("");
+    let dir = Dir::new("no-files");
     std::fs::create_dir_all(&dir.0).expect("a directory");
     std::os::unix::fs::symlink("/nowhere/1.out", dir.0.join("1.out")).expect("a link");
+
     let name = dir.0.display();
     let options = format!("--output-files {name}");
     for (hosts, whose) in [("localhost:2", ""), ("localhost,b", "host b: ")] {
@@ -76,28 +82,34 @@ fn phases_are_timed_on_request() {
         let outcome = agent
             .steps(hosts, "--timings", &["init", "barrier", "finalize"])
             .run();
+
         let phase = |line: &str| {
             let (seconds, phase) = line.strip_prefix("oshrun: ")?.split_once(" s  ")?;
             let seconds: f64 = seconds.trim().parse().ok()?;
             Some((seconds, phase.to_string()))
         };
+
         let phases: Vec<_> = outcome
             .stderr
             .lines()
             .map(|line| phase(line).expect(line))
             .collect();
+
         assert!(phases.is_sorted_by(|a, b| a.0 <= b.0), "{outcome:?}");
         let names: Vec<&str> = phases.iter().map(|(_, phase)| phase.as_str()).collect();
+
         let hosts = hosts
             .split(',')
             .map(|host| host.split(':').next().expect("a name"));
         let hosts: Vec<&str> = hosts.collect();
+
         for phase in [
             "last PE started",
             "last shmem_init entered",
             "last PE ended",
         ] {
             let is_it = |name: &&&str| name.strip_prefix(phase).is_some();
+
             let name = names.iter().find(is_it).expect(phase);
             assert!(
                 hosts
@@ -106,8 +118,10 @@ fn phases_are_timed_on_request() {
                 "{name}"
             );
         }
+
         assert!(names.contains(&"exchange 2 complete"), "{names:?}");
         assert_eq!(names.last(), Some(&"nothing left"));
+
         outcome.expect_nothing_left();
     }
 }
@@ -121,12 +135,14 @@ fn a_terminal_shows_which_host_is_behind() {
     {
         absent("script is not here");
     }
+
     let dir = Dir::new("terminal");
     std::fs::create_dir(&dir.0).expect("a directory");
     let log = dir.0.join("log").display().to_string();
     let line = "oshrun: 1 of 3 PEs have started; host b has not answered yet";
     let waits = format!("test $1 = a || until grep -q '{line}' {log}; do sleep 0.1; done");
     let agent = TestAgent::new(&waits);
+
     let words = [
         oshrun(),
         "--launch-agent",
@@ -135,14 +151,18 @@ fn a_terminal_shows_which_host_is_behind() {
         "a:1,b:2",
         &pe(),
     ];
+
     let command = format!("{} init finalize", words.join(" "));
+
     // A dumb terminal would get no such line.
     let job = TestJob::by("script", &["-qefc", &command, &log]).env("TERM", "xterm");
     let outcome = job.run();
+
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let shown = dir.text("log");
     assert!(shown.contains(line), "{shown}");
     assert!(shown.contains("\r\x1b[K"), "{shown}");
+
     outcome.expect_nothing_left();
 }
 
@@ -154,6 +174,7 @@ fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
     if !is_here {
         absent("gdb is not here");
     }
+
     let run = |options: &[&str], script: &str| {
         let words = [options, &["sh", "-c", script]].concat();
         TestJob::new(&words)
@@ -161,6 +182,7 @@ fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
             .run()
             .expect_nothing_left()
     };
+
     let script = "test $SHMEM_LOCAL_ID = 0 || kill -SEGV $$";
     let outcome = run(&["--tag-output", "-n", "2", "--gdb=1"], script);
     assert!(
@@ -171,11 +193,13 @@ fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
     );
     assert!(outcome.stdout.contains("[1] #0 "), "{outcome:?}");
     assert_eq!(outcome.status, 1);
+
     let all = format!("{}{}", outcome.stdout, outcome.stderr);
     assert!(
         !all.contains("Quit anyway") && !all.contains("Python"),
         "{outcome:?}"
     );
+
     // If oshrun ends the PE, gdb prints no traceback of its Python commands.
     let outcome = run(&["--gdb", "--timeout", "5"], "exec sleep 600");
     assert_eq!(
@@ -183,6 +207,7 @@ fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
         (124, false),
         "{outcome:?}"
     );
+
     let outcome = run(&["-n", "2", "--gdb"], "echo there");
     assert_eq!(
         outcome
@@ -195,6 +220,7 @@ fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
     );
     assert_eq!(outcome.status, 0, "{outcome:?}");
     assert_eq!(run(&["--gdb=0"], "exit 7").status, 7);
+
     // A PE under gdb inherits its connection to oshrun.
     let steps = [pe().as_str(), "init", "exchange:1", "finalize"].join(" ");
     assert_eq!(run(&["--gdb"], &format!("exec {steps}")).status, 0);
@@ -208,11 +234,14 @@ fn a_dry_run_shows_what_it_does_not_start() {
         dir.0.display(),
         called.display()
     ));
+
     let dir_option = format!("--output-files {}/below", dir.0.display());
     let secret = "-x SHMEM_JOB_SECRET=hush";
     let options = format!("--dry-run --report-bindings -x A=b {secret} {dir_option}");
+
     let job = agent.job("localhost:2,b:3,c:1", &options, &["sh", "-c", "exit 3"]);
     let outcome = job.run().expect(0, "");
+
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     for expected in [
         "sh -c 'exit 3'",
@@ -229,12 +258,14 @@ fn a_dry_run_shows_what_it_does_not_start() {
             "{expected} in {outcome:?}"
         );
     }
+
     let call = |host: &str| format!(" by {} {host} 'exec {} --daemon'", agent.path(), oshrun());
     let hosts = [
         format!("host b: PE 2 to 4 (3 PEs), started{}", call("b")),
         format!("host c: PE 5, started{}", call("c")),
     ];
     assert_eq!(lines[lines.len() - 2..], hosts);
+
     assert!(!dir.0.exists(), "something was started or made");
     assert!(!outcome.stdout.contains("hush"), "{outcome:?}");
 

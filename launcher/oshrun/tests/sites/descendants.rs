@@ -32,6 +32,7 @@ fn behind_setsid(options: &[&str], steps: &[&str]) -> (Running, Vec<u32>) {
 fn jobs_in_a_pid_namespace_with_the_proc_of_another_one_end_at_once() {
     let enter = ["unshare", "-rpf"];
     needs(&[enter[0], enter[1], "true"]);
+
     let is_quick = |_| {
         let start = Instant::now();
         let words = [
@@ -47,6 +48,7 @@ fn jobs_in_a_pid_namespace_with_the_proc_of_another_one_end_at_once() {
         TestJob::by(enter[0], &words).run().expect(0, "");
         start.elapsed() < Duration::from_secs(5)
     };
+
     assert!((0..5).any(is_quick), "each of five jobs took over 5 s");
 }
 
@@ -56,6 +58,7 @@ const UNJOINED: &[&str] = &["pid", "sleep:600000"];
 fn programs_behind_setsid_end_with_a_killed_oshrun() {
     for steps in [JOINED, UNJOINED] {
         let (job, _) = behind_setsid(&[], steps);
+
         let mark = job.mark();
         job.signal(Signal::KILL);
         assert_eq!(job.wait().status, 137);
@@ -70,6 +73,7 @@ fn programs_behind_setsid_end_with_a_killed_pe() {
         if steps == UNJOINED {
             send(pids[0], Signal::KILL);
         }
+
         let outcome = job.wait();
         assert_ne!(outcome.status, 0, "{outcome:?}");
         outcome.expect_nothing_left();
@@ -87,6 +91,7 @@ fn programs_behind_setsid_end_with_an_interrupted_oshrun() {
 
 fn programs_behind_setsid_end_at_the_time_limit() {
     let (job, _) = behind_setsid(&["--timeout", "5"], UNJOINED);
+
     let outcome = job.wait().expect_nothing_left();
     let sentence = "oshrun: the job did not end within 5 seconds (--timeout)\n";
     assert!(outcome.stderr.starts_with(sentence), "{outcome:?}");
@@ -109,6 +114,7 @@ fn programs_behind_setsid_end_on_all_hosts() {
         let pids = pids(&mut job.stdout(), 4);
         (job, pids)
     };
+
     let (job, _) = start();
     let mark = job.mark();
     job.signal(Signal::KILL);
@@ -137,6 +143,7 @@ fn what_runs_in_the_background_ends_with_the_job() {
         TestJob::new(&["-n", "2", "sh", "-c", script])
             .run()
             .expect(0, "");
+
         let agent = TestAgent::new("");
         agent
             .job("a,localhost", "", &["sh", "-c", script])
@@ -151,6 +158,7 @@ fn a_daemon_without_variables_ends_with_the_job() {
     let mut job = TestJob::new(&["-n", "1", "sh", "-c", daemon])
         .input_later()
         .start();
+
     let daemon = pids(&mut job.stdout(), 1)[0];
     job.end_input();
     assert_eq!(job.wait().stderr, "");
@@ -164,9 +172,11 @@ fn processes_from_before_the_job_outlive_it() {
         "{in_background}; exec {} -n 2 sh -c 'setsid sleep 600 & exit 0'",
         oshrun()
     );
+
     let outcome = TestJob::by("sh", &["-c", &script]).run();
     let left = outcome.left();
     left.iter().for_each(|pid| send(*pid, Signal::KILL));
+
     assert_eq!(
         (outcome.status, outcome.stderr.as_str()),
         (0, ""),
@@ -202,13 +212,16 @@ fn processes_that_start_others_all_the_time_end_with_the_job() {
     let text = "echo on; trap '' TERM HUP; setsid \"$0\" >&- 2>&- <&- & exit 0";
     let script = Script::new("successors", text);
     let first = format!("{}; exec {} pid sleep:600000", script.path(), pe());
+
     for signal in [Signal::TERM, Signal::KILL] {
         let mut job = TestJob::new(&["-n", "2", "sh", "-c", &first]).start();
         pids(&mut job.stdout(), 2);
+
         let mark = job.mark();
         job.signal(signal);
         let outcome = job.wait();
         assert_eq!(outcome.status, 128 + signal.as_raw());
+
         match signal {
             Signal::KILL => eventually_nothing_left(&mark),
             _ => drop(outcome.expect_nothing_left()),
@@ -224,14 +237,17 @@ fn the_guard_outlives_processes_that_left_their_group() {
         let mut job = TestJob::new(&["-n", "1", "sh", "-c", script])
             .input_later()
             .start();
+
         pids(&mut job.stdout(), 1);
         let guard = job.guard().expect("a guard");
         let mark = job.mark();
+
         job.end_input();
         let since = Instant::now();
         while !['X', 'Z'].contains(&state(guard)) {
             assert!(since.elapsed() < patient(LIMIT), "the guard does not end");
         }
+
         job.signal(Signal::KILL);
         job.wait();
         eventually_nothing_left(&mark);
@@ -240,10 +256,13 @@ fn the_guard_outlives_processes_that_left_their_group() {
 
 fn a_pe_that_starts_many_ends_with_all_of_them() {
     let script = "n=0; while [ $n -lt 200 ]; do setsid sleep 600 & n=$((n+1)); echo $n; done; wait";
+
     for signal in [Signal::TERM, Signal::KILL] {
         let mut job = TestJob::new(&["-n", "1", "setsid", "-w", "sh", "-c", script]).start();
+
         let mut lines = job.stdout().lines();
         assert!(lines.any(|line| line.expect("text") == "20"));
+
         let mark = job.mark();
         job.signal(signal);
         let outcome = job.wait();
@@ -267,9 +286,11 @@ fn a_job_that_a_pe_has_started_ends_with_the_outer_one() {
         "barrier",
         "pid",
     ];
+
     for signal in [Signal::TERM, Signal::KILL] {
         let words = [&["-n", "2"][..], &inner, &["sleep:600000"]].concat();
         let mut job = TestJob::new(&words).start();
+
         pids(&mut job.stdout(), 4);
         let mark = job.mark();
         job.signal(signal);
@@ -285,11 +306,13 @@ fn what_an_agent_leaves_on_purpose_stays() {
     let outcome = agent
         .job("a,b", "", &["sh", "-c", "setsid sleep 600 & exit 0"])
         .run();
+
     assert_eq!(
         (outcome.status, outcome.stderr.as_str()),
         (0, ""),
         "{outcome:?}"
     );
+
     let left = outcome.left();
     left.iter().for_each(|pid| send(*pid, Signal::KILL));
     assert_eq!(left.len(), 2, "{left:?}");
@@ -303,6 +326,7 @@ fn pes_end_when_all_of_the_launcher_is_killed_at_once() {
     {
         absent("this kernel cannot end PEs, from 5.6 on it can");
     }
+
     let launcher = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let first = line.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -310,23 +334,29 @@ fn pes_end_when_all_of_the_launcher_is_killed_at_once() {
             .iter()
             .any(|name| first.rsplit(|&byte| byte == b'/').next() == Some(*name))
     };
+
     let wrapped = format!("{} init barrier pid sleep:600000; true", pe());
     let agent = TestAgent::new("");
     let program = ["setsid", "-w", "sh", "-c", &wrapped];
+
     for (job, n_launchers) in [
         (TestJob::new(&[&["-n", "3"][..], &program].concat()), 2),
         (agent.job("localhost,b,c", "", &program), 6),
     ] {
         let mut job = job.start();
         let pes = pids(&mut job.stdout(), 3);
+
         let launchers: Vec<u32> = job.processes().into_iter().filter(launcher).collect();
         assert_eq!(launchers.len(), n_launchers, "{launchers:?}");
+
         for signal in [Signal::STOP, Signal::KILL] {
             launchers.iter().for_each(|pid| send(*pid, signal));
         }
+
         eventually("all PEs have ended", || {
             pes.iter().all(|pid| ['X', 'Z'].contains(&state(*pid)))
         });
+
         let mark = job.mark();
         job.wait();
         eventually_nothing_left(&mark);

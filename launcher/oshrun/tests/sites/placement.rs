@@ -21,6 +21,7 @@ fn allowed(outcome: &Outcome) -> Vec<CpuSet> {
             )
         })
         .collect();
+
     lines.sort_by_key(|(pe, _)| *pe);
     lines.into_iter().map(|(_, cpus)| cpus).collect()
 }
@@ -51,12 +52,12 @@ fn pes_run_where_the_plan_says() {
             "-c",
             SHOW,
         ];
+
         let outcome = TestJob::new(&words).run();
         assert_eq!(outcome.status, 0, "{outcome:?}");
-        let (map_by, bind_to): (MapBy, BindTo) = (
-            map_by.parse().expect("a word"),
-            bind_to.parse().expect("a word"),
-        );
+
+        let map_by: MapBy = map_by.parse().expect("a word");
+        let bind_to: BindTo = bind_to.parse().expect("a word");
         assert_eq!(
             allowed(&outcome),
             bindings(&plan(&machine, 3, map_by, bind_to))
@@ -72,6 +73,7 @@ fn pes_that_are_not_bound_run_where_oshrun_may() {
         allowed(&TestJob::new(&unbound).run().expect(0, "")),
         everywhere
     );
+
     if machine.cpu_sets(Level::Numa).len() == 1 {
         assert_eq!(
             allowed(
@@ -93,14 +95,18 @@ fn no_pe_leaves_what_oshrun_may_use() {
         let last = (0..rustix::thread::CpuSet::MAX_CPU)
             .rfind(|&cpu| own.is_set(cpu))
             .expect("a CPU");
+
         let mut one = rustix::thread::CpuSet::new();
         one.set(last);
         rustix::thread::sched_setaffinity(None, &one).expect("fewer than before");
+
         let words = ["-n", "2", "--bind-to", "core", "sh", "-c", SHOW];
         (last as u32, TestJob::new(&words).run())
     });
+
     let (cpu, outcome) = confined.join().expect("no panic");
     let only = CpuSet::from_iter([cpu]);
+
     assert_eq!(
         outcome.stderr,
         "oshrun: the PEs outnumber the CPUs that they are bound to: 2 on 1\n"
@@ -112,8 +118,10 @@ fn places_are_reported() {
     let outcome =
         TestJob::new(&["-n", "2", "--bind-to", "core", "--report-bindings", "true"]).run();
     assert_eq!(outcome.status, 0, "{outcome:?}");
+
     let machine = Topology::of_this_machine();
     let plan = plan(&machine, 2, MapBy::default(), BindTo::Core);
+
     for (pe, cpus) in bindings(&plan).iter().enumerate() {
         let start = format!("oshrun: PE {pe}: bound to CPUs {cpus}");
         assert!(
@@ -121,6 +129,7 @@ fn places_are_reported() {
             "{outcome:?}"
         );
     }
+
     assert!(
         outcome
             .stderr

@@ -17,7 +17,9 @@ fn pes_know_who_they_are_and_exchange() {
             "barrier",
             "finalize",
         ];
+
         let outcome = TestJob::steps(n_pes, &steps).run().expect(0, "");
+
         let mut expected: Vec<_> = (0..n_pes)
             .map(|pe| format!("PE {pe} of {n_pes}, {pe} of its node"))
             .collect();
@@ -44,6 +46,7 @@ fn np_has_its_customary_spelling() {
             ["PE 0 of 2, 0 of its node", "PE 1 of 2, 1 of its node"]
         );
     }
+
     let outcome = TestJob::new(&[&pe(), "init", "who", "finalize"])
         .run()
         .expect(0, "");
@@ -54,6 +57,7 @@ fn variables_are_set_for_the_pes() {
     let script = "echo $SHMEM_LOCAL_ID $A $B";
     let job = TestJob::new(&["-n", "2", "-x", "A=x=y", "-x", "B", "sh", "-c", script])
         .env("B", "outside");
+
     assert_eq!(
         job.run().expect(0, "").sorted(),
         ["0 x=y outside", "1 x=y outside"]
@@ -98,14 +102,17 @@ fn pes_hold_no_descriptors_but_their_own() {
         .lines()
         .filter_map(|line| line.split(' ').nth(1))
         .collect();
+
     let outcome = TestJob::steps(3, &["init", "descriptors", "finalize"])
         .run()
         .expect(0, "");
     let mut own = Vec::new();
+
     for line in outcome.stdout.lines() {
         let [_, number, target] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
             panic!("{line}")
         };
+
         let kind = target.split([':', '[']).next().expect("a kind");
         match (number.parse().expect("a number"), kind) {
             (0, "/dev/null") | (1 | 2, "pipe") => own.push(kind),
@@ -114,13 +121,16 @@ fn pes_hold_no_descriptors_but_their_own() {
             _ => panic!("{line}"),
         }
     }
+
     own.sort_unstable();
     let each = |kind, count: usize| std::iter::repeat_n(kind, 3 * count);
+
     let expected: Vec<&str> = each("/dev/null", 1)
         .chain(each("/memfd", 1))
         .chain(each("pipe", 3))
         .chain(each("socket", 1))
         .collect();
+
     assert_eq!(own, expected);
 }
 
@@ -135,6 +145,7 @@ fn many_pes_fit_the_usual_descriptor_limit() {
 
 fn a_low_soft_limit_is_raised_and_given_back() {
     let run = format!("ulimit -Sn 64; exec {} -n 30 sh -c 'ulimit -Sn'", oshrun());
+
     let outcome = TestJob::by("sh", &["-c", &run]).run().expect(0, "");
     assert_eq!(outcome.stdout, "64\n".repeat(30));
 }
@@ -142,6 +153,7 @@ fn a_low_soft_limit_is_raised_and_given_back() {
 fn too_few_descriptors_are_named_with_the_pes_that_fit() {
     let run = |n_pes: u32| format!("ulimit -n 256; exec {} -n {n_pes} true", oshrun());
     TestJob::by("sh", &["-c", &run(74)]).run().expect(0, "");
+
     let run = run(128);
     let sentence = "oshrun: a job of 128 PEs needs 416 descriptors and the limit is 256, which suffices for 74; raise it \
                     with ulimit -n 416\n";
@@ -156,12 +168,14 @@ fn a_limit_below_what_the_event_loop_needs_is_named_too() {
             .run()
             .expect(1, &sentence.replace("LIMIT", limit));
     }
+
     let hosts: Vec<String> = (0..60).map(|number| format!("host{number}")).collect();
     let hosts = hosts.join(",");
     let run = format!("ulimit -n 150; exec {} -H {hosts} true", oshrun());
     let sentence = "oshrun: a job on 60 other hosts needs 212 descriptors and the limit is 150, which suffices for 39 hosts; \
                     raise it with ulimit -n 212\n";
     TestJob::by("sh", &["-c", &run]).run().expect(1, sentence);
+
     let run = format!("ulimit -Sn 8; exec {} -n 2 sh -c 'ulimit -Sn'", oshrun());
     assert_eq!(
         TestJob::by("sh", &["-c", &run]).run().expect(0, "").stdout,
@@ -177,6 +191,7 @@ fn oshrun_can_be_run_by_valgrind() {
     {
         absent("valgrind is not here");
     }
+
     let words = [
         "-q",
         oshrun(),
@@ -188,6 +203,7 @@ fn oshrun_can_be_run_by_valgrind() {
         "print:there",
         "finalize",
     ];
+
     let outcome = TestJob::by("valgrind", &words).run().expect_nothing_left();
     assert_eq!(
         (outcome.status, outcome.stdout.as_str()),
@@ -201,13 +217,16 @@ fn what_cannot_be_started_is_named_once() {
     TestJob::new(&["-n", "3", "no-such-program"])
         .run()
         .expect(127, missing);
+
     TestJob::new(&["/no/such"]).run().expect(
         127,
         "oshrun: cannot run /no/such: No such file or directory\n",
     );
+
     TestJob::new(&["/etc"])
         .run()
         .expect(126, "oshrun: /etc is a directory, not a program\n");
+
     let plain =
         "oshrun: /etc/os-release is not executable; chmod +x /etc/os-release if it is a program\n";
     TestJob::new(&["-n", "3", "/etc/os-release"])
@@ -230,6 +249,7 @@ fn a_program_on_a_file_system_without_execution_is_named() {
     needs(&["unshare", "-rm", "true"]);
     let script = "d=$(mktemp -d) && mount -t tmpfs -o noexec none \"$d\" && cp /bin/true \"$d\" && \
                   cd \"$d\" && exec \"$0\" ./true";
+
     let sentence = "oshrun: ./true cannot be executed: its file system is mounted with noexec; copy it to another one\n";
     TestJob::by("unshare", &["-rm", "sh", "-c", script, oshrun()])
         .run()
@@ -258,6 +278,7 @@ fn a_refused_system_call_is_named_with_a_remedy() {
             "1",
             "true",
         ];
+
         let outcome = TestJob::by("strace", &words).run();
         let said =
             format!("oshrun: cannot {what}: Operation not permitted (a sandbox or container");
@@ -276,10 +297,12 @@ fn bad_arguments_are_one_sentence() {
     let help = "; oshrun --help lists the options\n";
     let zero = format!("oshrun: invalid value '0' for '--np <N>': it must be at least 1{help}");
     TestJob::new(&["-n", "0", "true"]).run().expect(2, &zero);
+
     TestJob::new(&["-n", "2"]).run().expect(
         2,
         "oshrun: no program is given; for example: oshrun -n 2 ./program\n",
     );
+
     let unset =
         "oshrun: -x OSHRUN_UNSET: OSHRUN_UNSET is not set; set it or give -x OSHRUN_UNSET=VALUE\n";
     TestJob::new(&["-x", "OSHRUN_UNSET", "true"])
@@ -295,6 +318,7 @@ fn help_and_version_are_printed() {
             .all(|word| help.stdout.contains(word)),
         "{help:?}"
     );
+
     let version = TestJob::new(&["--version"]).run().expect(0, "");
     assert_eq!(
         version.stdout,
@@ -307,9 +331,11 @@ fn a_program_without_a_launcher_is_a_job_of_one_pe() {
         .run()
         .expect(0, "");
     assert_eq!(outcome.stdout, "PE 0 of 1, 0 of its node\n");
+
     TestJob::by(&pe(), &["init", "abort:3:no launcher prints this"])
         .run()
         .expect(3, "no launcher prints this\n");
+
     TestJob::by(&pe(), &["init", "global_exit:4"])
         .run()
         .expect(4, "");
@@ -317,11 +343,13 @@ fn a_program_without_a_launcher_is_a_job_of_one_pe() {
 
 fn other_launchers_are_refused_and_ours_comes_first() {
     let outcome = TestJob::by(&pe(), &["init"]).env("PMI_SIZE", "4").run();
+
     assert_eq!(outcome.status, 9);
     assert!(
         outcome.stderr.contains("PMI_SIZE=4") && outcome.stderr.contains("oshrun"),
         "{outcome:?}"
     );
+
     TestJob::steps(2, &["init", "finalize"])
         .env("PMI_SIZE", "4")
         .run()
@@ -335,6 +363,7 @@ fn variables_that_name_nothing_are_refused() {
             .env("RUSHMEM_MEMORY", memory)
             .run();
         assert_eq!(outcome.status, 9);
+
         let start = format!("RUSHMEM_SOCKET={socket} does not name a connected unix socket");
         assert!(outcome.stderr.starts_with(&start), "{outcome:?}");
     }
@@ -349,10 +378,12 @@ fn a_wrapper_that_closes_descriptors_is_told_how_not_to() {
         );
         TestJob::new(&["-n", "2", "python3", "-c", &code, &pe(), "init", "finalize"]).run()
     };
+
     let closed = run("");
     assert_ne!(closed.status, 0, "{closed:?}");
     let remedy = "closed its descriptors, as Python's subprocess does without close_fds=False";
     assert!(closed.stderr.contains(remedy), "{closed:?}");
+
     run(", close_fds=False").expect(0, "");
 }
 
@@ -360,14 +391,17 @@ fn a_wrapper_that_closes_descriptors_is_told_how_not_to() {
 fn a_program_of_another_library_is_refused() {
     needs(&["gcc", "--version"]);
     let dir = format!("{}/another-library", env!("CARGO_TARGET_TMPDIR"));
+
     std::fs::create_dir_all(&dir).expect("a directory");
     let script = "cd \"$1\" && echo 'int shmem;' > lib.c && echo 'int main(void) { return 0; }' > main.c && \
                   gcc -shared -fPIC -Wl,-soname,liboshmem.so.40 -o liboshmem.so.40 lib.c && \
                   gcc -Wl,--no-as-needed -o program main.c liboshmem.so.40 -Wl,-rpath,\"$1\"";
+
     let made = std::process::Command::new("sh")
         .args(["-c", script, "sh", &dir])
         .status();
     assert!(made.expect("sh").success());
+
     let program = format!("{dir}/program");
     let sentence = format!(
         "oshrun: {program} is linked with liboshmem.so.40 of Open MPI, so that each PE would be a job of its own; \
@@ -383,9 +417,11 @@ fn pes_run_in_the_directory_of_wdir() {
     std::fs::create_dir_all(&dir).expect("a directory");
     let dir = std::fs::canonicalize(dir).expect("it is there");
     executable(&dir.join("program"), "#!/bin/sh\necho \"$PWD\"; pwd -P\n");
+
     let shown = dir.to_str().expect("plain names");
     let outcome = TestJob::new(&["-n", "2", "-wdir", shown, "./program"]).run();
     assert_eq!(outcome.expect(0, "").sorted(), [shown; 4]);
+
     TestJob::new(&["--wdir", "/nowhere", "true"]).run().expect(
         1,
         "oshrun: cannot enter the directory /nowhere of --wdir: No such file or directory\n",

@@ -23,6 +23,7 @@ pub fn pe() -> String {
         .parent()
         .expect("a directory")
         .join("examples/pe");
+
     assert!(
         dir.exists(),
         "{} is not built: run cargo test -p oshrun",
@@ -58,14 +59,17 @@ impl TestJob {
 
     /// Makes a job of `oshrun -n N pe STEPS`.
     pub fn steps(n_pes: u32, steps: &[&str]) -> TestJob {
-        let (n_pes, pe) = (n_pes.to_string(), pe());
+        let n_pes = n_pes.to_string();
+        let pe = pe();
         TestJob::new(&[&["-n", &n_pes, &pe], steps].concat())
     }
 
     /// Makes a job whose PEs are shells that run the command `shell` first, such as `trap`, and
     /// then execute `pe`.
     pub fn steps_after(n_pes: u32, shell: &str, steps: &[&str]) -> TestJob {
-        let (n_pes, pe, script) = (n_pes.to_string(), pe(), format!("{shell}; exec \"$@\""));
+        let n_pes = n_pes.to_string();
+        let pe = pe();
+        let script = format!("{shell}; exec \"$@\"");
         TestJob::new(&[&["-n", &n_pes, "sh", "-c", &script, "sh", &pe], steps].concat())
     }
 
@@ -80,12 +84,14 @@ impl TestJob {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+
         for (name, _) in std::env::vars() {
             if name.starts_with("RUSHMEM_") || name.starts_with("PMI") || name.starts_with("SLURM_")
             {
                 command.env_remove(name);
             }
         }
+
         TestJob {
             command,
             input: None,
@@ -116,6 +122,7 @@ impl TestJob {
             let stdin = started.child().stdin.take();
             stdin.expect("piped").write_all(&input).expect("a reader");
         }
+
         Running(started)
     }
 
@@ -190,18 +197,22 @@ impl Running {
         let out = self.0.child().stdout.take().map(collect);
         let err = self.0.child().stderr.take().map(collect);
         let ended = self.0.wait();
+
         let text = |thread: Option<thread::JoinHandle<Vec<u8>>>| {
             let bytes = thread
                 .map(|thread| thread.join().expect("reader"))
                 .unwrap_or_default();
             String::from_utf8(bytes).expect("text")
         };
+
         let status = match ended {
             Ok(status) => status,
             // The writers of the pipes have been killed.
             Err(overdue) => panic!("{overdue}\nstdout:\n{}\nstderr:\n{}", text(out), text(err)),
         };
-        let (stdout, stderr) = (text(out), text(err));
+
+        let stdout = text(out);
+        let stderr = text(err);
         Outcome {
             status: shell_status(status),
             stdout,
@@ -268,6 +279,7 @@ fn masked(text: &str) -> String {
         .nodename()
         .to_string_lossy()
         .into_owned();
+
     let mut masked = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("(pid ") {
@@ -275,6 +287,7 @@ fn masked(text: &str) -> String {
         masked += "(pid PID";
         rest = after.trim_start_matches(|digit: char| digit.is_ascii_digit());
     }
+
     (masked + rest).replace(&format!("host {host})"), "host HOST)")
 }
 
@@ -289,7 +302,9 @@ fn pids_of(mark: &TestMark) -> Vec<u32> {
 /// processes would end by themselves.
 #[track_caller]
 pub fn eventually_nothing_left(mark: &TestMark) {
-    let (start, within) = (Instant::now(), patient(LIMIT) / 2);
+    let start = Instant::now();
+    let within = patient(LIMIT) / 2;
+
     loop {
         let left = mark.processes();
         if left.is_empty() {
@@ -317,6 +332,7 @@ pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
             reader.read_line(&mut line).expect("stdout") > 0,
             "stdout ended after {pids:?}"
         );
+
         // On a terminal, the progress line may precede it.
         let line = line.trim().rsplit("\x1b[K").next().unwrap_or_default();
         pids.extend(
@@ -324,6 +340,7 @@ pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
                 .map(|pid| pid.parse::<u32>().expect("a number")),
         );
     }
+
     pids
 }
 
@@ -343,6 +360,7 @@ pub fn executable(file: &Path, text: &str) {
         .args(["-c", "cat > \"$0\" && chmod +x \"$0\""])
         .arg(file)
         .stdin(Stdio::piped());
+
     let mut shell = command.spawn().expect("sh");
     shell
         .stdin
@@ -350,6 +368,7 @@ pub fn executable(file: &Path, text: &str) {
         .expect("piped")
         .write_all(text.as_bytes())
         .expect("it reads");
+
     assert!(shell.wait().expect("own child").success());
 }
 
@@ -373,8 +392,10 @@ impl TestAgent {
     pub fn new(script: &str) -> TestAgent {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
+
         let name = format!("oshrun-agent-{}-{number}", std::process::id());
         let file = std::env::temp_dir().join(name);
+
         let text = format!("#!/bin/sh\nexec 3<&0\n{script}\nexec 3<&-\nshift\nexec sh -c \"$*\"\n");
         executable(&file, &text);
         TestAgent { file }

@@ -247,6 +247,7 @@ impl Service {
         self.strangers.expire();
         // If it fails, the next round tries again.
         let _ = self.unmute(shared);
+
         for (pe, peer) in shared.peers.iter() {
             let mut link = try_lock(&peer.of_provider.link);
             if let Some(PeerLink::Open(connection)) = link.as_deref_mut() {
@@ -255,6 +256,7 @@ impl Service {
                 let silence = sys::silence(&connection.socket);
                 let silence = connection.heartbeat.add_sample(silence, now);
                 drop(link);
+
                 if silence > shared.tuning.silence_limit {
                     let seconds = silence.as_secs_f64();
                     shared.lose(pe, &format!("its host has been silent for {seconds:.0} s"));

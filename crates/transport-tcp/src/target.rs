@@ -89,6 +89,7 @@ impl Target {
                 } else {
                     self.write(rest, bytes);
                 }
+
                 self.mark_placed(bytes.len() == rest.nbytes);
             }
             RequestFrame::Message { nbytes } => {
@@ -101,6 +102,7 @@ impl Target {
             } => {
                 let from = local.segments.source(source, nbytes as usize);
                 let from = from.ok_or(Violation::Address(source.offset))?;
+
                 self.done += 1;
                 self.push_data(from, in_parts);
             }

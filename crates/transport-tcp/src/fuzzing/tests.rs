@@ -86,6 +86,7 @@ fn request(random: &mut Random, number: &mut u32) -> Vec<u8> {
     let at = address(random);
     let flag = random.below(2) == 0;
     let nbytes = [0, 8, 16, 60, 64, 65, 100, 300][random.below(8)];
+
     let (request, body) = match random.below(6) {
         0 | 1 => (
             RequestFrame::Put {
@@ -106,6 +107,7 @@ fn request(random: &mut Random, number: &mut u32) -> Vec<u8> {
         3 => (RequestFrame::Sync, Vec::new()),
         _ => message(random, number),
     };
+
     frame(random, request.encode(), &body)
 }
 
@@ -145,6 +147,7 @@ fn reply(random: &mut Random, seq: u64, byte: u8) -> Vec<u8> {
         2 => (ReplyFrame::Ack { seq }, Vec::new()),
         _ => return Vec::new(),
     };
+
     frame(random, reply.encode(), &body)
 }
 

@@ -524,6 +524,7 @@ mod tests {
     fn nothing_is_kept_of_streams_that_do_not_exist() {
         let acks = Acks::new(2);
         let mut streams = Streams::<()>::new(Pe(0));
+
         for stream in [
             Stream {
                 pe: Pe(2),
@@ -537,6 +538,7 @@ mod tests {
             let order = streams.accept(&acks, &request(stream, 2, 1));
             assert_eq!(order, Err(Violation::Unknown("stream of requests")));
         }
+
         assert!(streams.carried.is_empty());
     }
 }

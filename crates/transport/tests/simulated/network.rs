@@ -498,6 +498,7 @@ pub fn take_fetched(fetch: usize, piece: Range<usize>) {
             dest,
             ref mut pieces,
         } = world.fetches[fetch];
+
         *pieces -= 1;
         let is_last = *pieces == 0;
         let rest = if is_last {
@@ -505,6 +506,7 @@ pub fn take_fetched(fetch: usize, piece: Range<usize>) {
         } else {
             Vec::new()
         };
+
         let of = &world.operations[operation];
         let pe = of.pe;
         let state = &world.wires[of.wire];
@@ -514,12 +516,14 @@ pub fn take_fetched(fetch: usize, piece: Range<usize>) {
         if !world.is_alive(pe) || !world.is_alive(state.pe) || state.is_abandoned {
             return None;
         }
+
         let from = attached.skip(piece.start).first(piece.len());
         // SAFETY: valid until the operation is over, by the contract of the wire.
         let bytes = unsafe { local_bytes(from) };
         // SAFETY: a range of the memory of a PE.
         unsafe { set_local(dest.skip(piece.start).base, bytes) };
         world.check_memory(pe);
+
         if !is_last {
             return None;
         }

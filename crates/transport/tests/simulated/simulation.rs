@@ -255,7 +255,8 @@ fn check_end() {
         for target in &world.targets {
             let streams = format!("{target:?}");
             for table in ["beyond: [", "early: ["] {
-                let (all, empty) = (table.to_owned(), format!("{table}]"));
+                let all = table.to_owned();
+                let empty = format!("{table}]");
                 let n_filled = streams.matches(&all).count() - streams.matches(&empty).count();
                 assert_eq!(n_filled, 0, "requests are left: {streams}");
             }

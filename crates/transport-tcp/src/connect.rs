@@ -215,7 +215,6 @@ pub(crate) fn connect(
             });
         }
 
-        // Only the first round has short attempts.
         limit = limit.max(ATTEMPT);
         std::thread::sleep(attempts.next() - now);
     }

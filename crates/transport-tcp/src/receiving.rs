@@ -110,15 +110,13 @@ impl WholeWords {
     ///
     /// # Safety
     /// The destination of the whole body is valid for writes.
-    pub(crate) unsafe fn write(&mut self, rest: LocalBuf, bytes: &[u8]) {
+    pub(crate) unsafe fn write(&mut self, mut rest: LocalBuf, mut bytes: &[u8]) {
         assert!(
             bytes.len() <= rest.nbytes,
             "a body is no longer than its destination"
         );
         let is_last = bytes.len() == rest.nbytes;
 
-        let mut rest = rest;
-        let mut bytes = bytes;
         if self.n_held > 0 {
             let offset = rest.base.addr() % WORD;
             let (word, after) = bytes.split_at(bytes.len().min(WORD - offset));

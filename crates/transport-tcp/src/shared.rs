@@ -144,6 +144,7 @@ impl SharedState {
         let PeerLink::Unconnected(establishment) = &mut *link else {
             return Ok(true);
         };
+        // This also ends the attempt of this thread, so that another may begin after the pause.
         establishment.defer(Instant::now() + DEFERRED);
 
         match connected {

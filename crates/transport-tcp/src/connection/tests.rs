@@ -238,7 +238,6 @@ fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
     unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
 
     let (mut connection, mut peer) = connected();
-
     let receiver = move || {
         while connection.target.done < 2 {
             let mut fds = [PollFd::new(&connection.socket, PollFlags::IN)];

@@ -437,7 +437,6 @@ mod tests {
         }));
 
         let (issuers, issuer) = left_unfinished(origin);
-
         thread::scope(|scope| {
             scope.spawn(|| {
                 while polls.load(Ordering::SeqCst) == 0 {

@@ -371,7 +371,6 @@ impl<W: Wire> Origin<W> {
         };
 
         let posted = self.begin(pe, put.remote, &mut put.local, end)?;
-
         let sent = if is_written {
             self.write_flag(pe, signal)
         } else {

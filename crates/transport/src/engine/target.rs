@@ -232,14 +232,12 @@ impl<T: Copy, R> RequestTarget<T, R> {
         entries::carry_out(entries, attached, segments, &**host, &mut results)?;
 
         let request = &incoming.request;
-
         let reply = self
             .streams
             .borrow_mut()
             .mark_carried_out(acks, request, &mut results);
 
         let replied = reply.map_or(Ok(()), |reply| serving.reply(incoming, reply, &mut results));
-
         results.clear();
         self.results.replace(results);
         replied
@@ -332,7 +330,6 @@ impl<T> Streams<T> {
         let count = carried.count();
 
         let reply = request.reply(self.me, count, results);
-
         if reply.is_none() {
             acks.mark_carried_out(stream, count);
         }

@@ -158,7 +158,6 @@ mod tests {
         let mut origin = awaited.issuer.lock();
 
         let done = origin.when_quiet(&Waker::from(Arc::clone(&other)));
-
         assert_eq!(
             awaited.issuers.release(&awaited.issuer, origin, done),
             Ok(true)

@@ -46,7 +46,6 @@ fn perform(actor: usize, name: &'static str, call: Call) {
         // After a failed check, nothing is completed.
         ManuallyDrop::new(endpoint)
     });
-
     let done = issue(&mut endpoint, &call);
 
     world::with(|world| {

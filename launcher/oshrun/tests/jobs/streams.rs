@@ -51,7 +51,6 @@ fn lines_stay_whole_where_both_streams_are_one() {
         pe(),
         pe()
     );
-
     let outcome = TestJob::by("sh", &["-c", &run]).run().expect(0, "");
 
     // Each PE writes the same lines twice, once to each stream; both go to one pipe.

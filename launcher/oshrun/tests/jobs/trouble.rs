@@ -156,7 +156,6 @@ fn a_killed_agent_ends_the_job() {
         TestAgent::new("export AT=$1; shift; sh -c \"$*\" <&3 3<&- & exec 3<&-; wait $!; exit");
 
     let (job, _, _stdout) = job(&agent, "", WRAPPED);
-
     let oshrun = job.pid().as_raw_nonzero().get() as u32;
     let way: Vec<u32> = ancestors(daemon(&job, "b"))
         .take_while(|pid| *pid != oshrun)

@@ -151,7 +151,6 @@ fn a_terminal_shows_which_host_is_behind() {
         "a:1,b:2",
         &pe(),
     ];
-
     let command = format!("{} init finalize", words.join(" "));
 
     // A dumb terminal would get no such line.

@@ -17,7 +17,6 @@ fn pes_know_who_they_are_and_exchange() {
             "barrier",
             "finalize",
         ];
-
         let outcome = TestJob::steps(n_pes, &steps).run().expect(0, "");
 
         let mut expected: Vec<_> = (0..n_pes)

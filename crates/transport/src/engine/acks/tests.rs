@@ -165,7 +165,6 @@ fn a_window_takes_two_acknowledgments() {
         wire.arrives(request);
 
         let mut acks = wire.acks.drain(..);
-
         assert!(acks.all(|count| wire.issued.acks.acknowledge(THERE, count).is_ok()));
     }
     assert_eq!(wire.sent_alone, 20);

@@ -205,7 +205,6 @@ fn next_sleeps(
     };
 
     let (network, thread) = started(limits, Some(busy), prepare);
-
     let busy = network.busy.as_ref().expect("it was made so");
     until(|| busy.next.lock().unwrap().len() >= 10);
     drop(thread);

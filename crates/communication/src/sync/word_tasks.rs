@@ -3,7 +3,7 @@
 //! What a network brings rings the doorbell of this PE, on which the thread sleeps if no other PE is
 //! on the node. A peer on the node rings nothing when it writes a word of the program, so the thread
 //! then looks at the words at intervals. It begins with the first task, and ends when there has been
-//! none for [`IDLE`]. A thread in `block_on` looks by itself before it sleeps.
+//! none for a second. A thread in `block_on` looks by itself before it sleeps.
 
 use crate::net::{flags, network};
 use rushmem_system::lock::{lock, try_lock};
@@ -112,7 +112,7 @@ pub fn forget() {
     drop(ended);
 }
 
-/// Calls `body`, in which this thread [looks](look) at the words by itself.
+/// Calls `body`, in which this thread looks at the words by itself.
 pub fn looking<R>(body: impl FnOnce() -> R) -> R {
     struct Before(bool);
 

@@ -300,7 +300,7 @@ pub fn test(call: Call, handle: RequestHandle) -> Option<usize> {
     Some(request.result.load(Ordering::Relaxed))
 }
 
-/// Works as [`test`], for a task: if the request is not complete, the thread that completes it
+/// Returns what [`test()`] returns. If the request is not complete, the thread that completes it
 /// wakes the task of the last call. Does not block or yield.
 pub fn poll(call: Call, handle: RequestHandle, waker: &Waker) -> Option<usize> {
     let Some(request) = find(call, handle) else {

@@ -10,10 +10,10 @@
 //!   session is adding operations, only one in `LOOKS` polls of the service thread sends its
 //!   batches.
 //!
-//! A lone operation is sent at once, so that batching does not delay it. An operation is lone if
-//! the batch for its PE is empty, and the origin has sent nothing small to any PE for `IDLE_AFTER`.
-//! The time counts for all PEs together, since operations that are spread over many PEs are rare
-//! for each single PE.
+//! A lone operation is passed to the wire at once, so that batching does not delay it. An operation
+//! is lone if the batch for its PE is empty, and the origin has sent nothing small to any PE for
+//! `IDLE_AFTER`. The time counts for all PEs together, since operations that are spread over many
+//! PEs are rare for each single PE.
 //!
 //! If a quiet had to send a message of its own, the time begins at its end. So in a loop of an
 //! operation and a quiet, the operation is not lone: it is batched, and one message carries the

@@ -1,7 +1,7 @@
 //! Accesses off the fast path: the network reaches the bytes, or this CPU does while accesses are
 //! observed or counted. [`put`] and [`get`] show the decisions of each in order: the access is
 //! described ([`Access`]), resolved to the path that reaches its bytes (`RemoteBytes`), shown to
-//! observers ([`observers::access`]), and issued, by this CPU or on the endpoint of its context.
+//! observers ([`ObservedAccess`]), and issued, by this CPU or on the endpoint of its context.
 //!
 //! [`contexts`] numbers the PEs of a context, [`endpoints`] has its endpoint, [`order`] completes
 //! and orders what was issued on it.
@@ -19,7 +19,7 @@ mod strided;
 use crate::net::network;
 use crate::net::polls;
 use crate::observers::{
-    self, AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event, WordKind,
+    AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event, ObservedAccess, WordKind,
 };
 use crate::status::polled_calls;
 use contexts::Context;
@@ -88,7 +88,8 @@ pub unsafe fn put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
             event.with_buffer(source, nbytes)
         }
     };
-    let _observed = observers::access(describe, to.is_mapped());
+    let mut observed = ObservedAccess::none();
+    observed.begin(describe, to.is_mapped());
 
     // SAFETY: the caller's promise about `source`.
     unsafe { access.issue_put(to, source, nbytes, completion) }
@@ -126,7 +127,8 @@ pub unsafe fn get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
             event.with_buffer(dest, nbytes)
         }
     };
-    let _observed = observers::access(describe, from.is_mapped());
+    let mut observed = ObservedAccess::none();
+    observed.begin(describe, from.is_mapped());
     polled_calls::count(call, source, PolledObject::MemoryOf(pe as u32));
 
     // SAFETY: the caller's promise about `dest`.

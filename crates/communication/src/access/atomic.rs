@@ -6,7 +6,7 @@ use crate::access::contexts::Context;
 use crate::access::{Access, RemoteBytes};
 use crate::net::network;
 use crate::net::polls;
-use crate::observers::{self, AccessKind, Argument, Effect, WordKind};
+use crate::observers::{AccessKind, Argument, Effect, ObservedAccess, WordKind};
 use crate::status::polled_calls;
 use core::ffi::c_int;
 use rushmem_explain::status::PolledObject;
@@ -69,6 +69,12 @@ impl Access {
         condition: u64,
     ) -> u64 {
         self.require_aligned(dest, width);
+        let word = self.resolve(dest, width.nbytes());
+
+        // A test of a lock is counted as one.
+        if self.word != WordKind::Lock {
+            polled_calls::count(self.call, dest, PolledObject::MemoryOf(self.pe as u32));
+        }
         let describe = move || {
             let effect = match op {
                 AmoOp::Fetch => Effect::Reads,
@@ -77,13 +83,8 @@ impl Access {
             };
             self.event(AccessKind::AmoFetch, effect, dest, width.nbytes())
         };
-
-        let word = self.resolve(dest, width.nbytes());
-        // A test of a lock is counted as one.
-        if self.word != WordKind::Lock {
-            polled_calls::count(self.call, dest, PolledObject::MemoryOf(self.pe as u32));
-        }
-        let observed = observers::access(describe, word.is_mapped());
+        let mut observed = ObservedAccess::none();
+        observed.begin(describe, word.is_mapped());
         let old = match word {
             RemoteBytes::Cpu(at) => {
                 polls::count_read();
@@ -123,6 +124,8 @@ impl Access {
         condition: u64,
     ) {
         self.require_aligned(dest, width);
+        let word = self.resolve(dest, width.nbytes());
+
         let describe = move || {
             let effect = if op == AmoOp::Fetch {
                 Effect::Reads
@@ -132,8 +135,9 @@ impl Access {
             let event = self.event(AccessKind::AmoFetchNbi, effect, dest, width.nbytes());
             event.with_buffer(fetched, width.nbytes())
         };
-        let word = self.resolve(dest, width.nbytes());
-        let _observed = observers::access(describe, word.is_mapped());
+        let mut observed = ObservedAccess::none();
+        observed.begin(describe, word.is_mapped());
+
         match word {
             RemoteBytes::Cpu(at) => {
                 polls::count_read();
@@ -162,9 +166,11 @@ impl Access {
     #[inline(never)]
     pub fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
         self.require_aligned(dest, width);
-        let describe = move || self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes());
         let word = self.resolve(dest, width.nbytes());
-        let _observed = observers::access(describe, word.is_mapped());
+
+        let describe = move || self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes());
+        let mut observed = ObservedAccess::none();
+        observed.begin(describe, word.is_mapped());
         self.update_word(word, width, op, operand);
     }
 
@@ -230,7 +236,8 @@ impl Access {
             let event = access.event(kind, Effect::Writes, dest, nbytes);
             event.with_buffer(source, nbytes).with_signal(sig_addr)
         };
-        let _observed = observers::access(describe, false);
+        let mut observed = ObservedAccess::none();
+        observed.begin(describe, false);
 
         let word = signaling.resolve(sig_addr, AmoWidth::Eight.nbytes());
         if nbytes == 0 {

@@ -8,7 +8,7 @@
 
 use crate::access::{Access, Completion, RemoteBytes};
 use crate::net::network;
-use crate::observers::{self, AccessKind, ByteBlocks, Effect, Event};
+use crate::observers::{AccessKind, ByteBlocks, Effect, Event, ObservedAccess};
 use core::mem::MaybeUninit;
 use rushmem_transport::{Buffer, DestBuf, RemoteAddr, SourceBuf, StridedBlocks, mem};
 
@@ -99,7 +99,8 @@ impl Access {
                 ..event
             }
         };
-        let _observed = observers::access(describe, false);
+        let mut observed = ObservedAccess::none();
+        observed.begin(describe, false);
 
         let are_contiguous_there = blocks.remote_stride == blocks.nbytes;
         if are_contiguous_there && is_packed(blocks.local_stride, blocks.nbytes) {

@@ -53,7 +53,8 @@ static ENTRIES: [Entry; MAX_CONTEXTS + 2] = [const {
     }
 }; MAX_CONTEXTS + 2];
 
-const LIBRARY: &Entry = &ENTRIES[MAX_CONTEXTS + 1];
+/// A static item: the oldest compiler refuses a constant that refers to memory that changes.
+static LIBRARY: &Entry = &ENTRIES[MAX_CONTEXTS + 1];
 
 /// The use of an endpoint by one thread, until it is dropped.
 pub struct UsedEndpoint {

@@ -42,6 +42,9 @@
 //!
 //! A PE waits for a condition of one of its own elements, `shmem.wait(flag.ge(3))`.
 //!
+//! An object has all its elements on every PE. The module [`dist`] has arrays each element of which
+//! is on one PE.
+//!
 //! # Memory that others change
 //!
 //! Peers may read and write symmetric memory at any time, so a program has no `&T` or `&mut T` to
@@ -129,6 +132,7 @@ mod atomics;
 mod collectives;
 mod complex;
 mod context;
+pub mod dist;
 mod element;
 mod init;
 mod job;

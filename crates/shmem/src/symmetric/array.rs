@@ -7,7 +7,7 @@ use crate::panics::mistake;
 use crate::symmetric::block::SymBlock;
 use crate::symmetric::view::{Sym, SymSlice};
 use crate::threads::Threads;
-use rushmem_runtime::local;
+use rushmem_runtime::{Call, local};
 use std::fmt;
 use std::ops::Deref;
 use std::slice;
@@ -66,11 +66,7 @@ impl<C: Threads> Shmem<C> {
     /// # Errors
     /// If there is no room, which is so on all PEs.
     pub fn try_array<T: Element>(&self, len: usize) -> Result<SymArray<'_, T>, OutOfMemory> {
-        let block = SymBlock::allocate::<T>(call!("Shmem::array"), len).ok_or(OutOfMemory {
-            nbytes: size_of::<T>().saturating_mul(len),
-        })?;
-        let data = block.data();
-        Ok(SymArray { block, data, len })
+        SymArray::allocate(call!("Shmem::array"), len, len)
     }
 }
 
@@ -94,7 +90,21 @@ impl<'a, T: Element> IntoIterator for &'a SymArray<'_, T> {
     }
 }
 
-impl<T: Element> SymArray<'_, T> {
+impl<'s, T: Element> SymArray<'s, T> {
+    /// Allocates zero elements for an object of `whole_len` elements, of which each PE has `len`.
+    /// Both numbers are the same on all PEs.
+    pub(crate) fn allocate(
+        call: Call,
+        len: usize,
+        whole_len: usize,
+    ) -> Result<SymArray<'s, T>, OutOfMemory> {
+        let block = SymBlock::allocate::<T>(call, len, whole_len).ok_or(OutOfMemory {
+            nbytes: size_of::<T>().saturating_mul(len),
+        })?;
+        let data = block.data();
+        Ok(SymArray { block, data, len })
+    }
+
     /// Changes the number of elements (`shmem_realloc`, §9.3.3). The first ones keep their values,
     /// further ones are zero. Collective; completes the operations that this PE has issued. Both
     /// the old and the new elements need room meanwhile.
@@ -113,16 +123,13 @@ impl<T: Element> SymArray<'_, T> {
     #[doc(alias = "shmem_realloc")]
     pub fn resize(&mut self, len: usize) -> Result<(), OutOfMemory> {
         let call = call!("SymArray::resize");
-        let block = SymBlock::allocate::<T>(call, len).ok_or(OutOfMemory {
-            nbytes: size_of::<T>().saturating_mul(len),
-        })?;
+        let new = Self::allocate(call, len, len)?;
         self.block.barrier(call);
-        let (to, from) = (block.data::<Plain<T>>(), self.data.cast::<Plain<T>>());
+        let (to, from) = (new.data.cast::<Plain<T>>(), self.data.cast::<Plain<T>>());
         // SAFETY: both blocks have at least this number of elements. No PE has a view of either
         // block: each has borrowed the array exclusively, and no view outlives that.
         unsafe { local::copy_elements::<local::AtomicLoads, _>(to, from, len.min(self.len)) };
-        (self.data, self.len) = (block.data(), len);
-        drop(std::mem::replace(&mut self.block, block));
+        *self = new;
         Ok(())
     }
 

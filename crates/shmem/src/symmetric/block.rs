@@ -41,9 +41,13 @@ pub(crate) struct SymBlock<'s> {
 }
 
 impl<'s> SymBlock<'s> {
-    /// Allocates zero elements, the same number on each PE. Returns `None` if there is no room, on
-    /// all PEs.
-    pub(crate) fn allocate<T: Element>(call: Call, len: usize) -> Option<SymBlock<'s>> {
+    /// Allocates zero elements, the same number on each PE, for an object that has `whole_len`, the
+    /// same number on each PE, too. Returns `None` if there is no room, on all PEs.
+    pub(crate) fn allocate<T: Element>(
+        call: Call,
+        len: usize,
+        whole_len: usize,
+    ) -> Option<SymBlock<'s>> {
         let n_pes = setup::n_pes(call) as u32;
         let alignment = align_of::<T>().max(LINE);
         // At least one word, so that an object of no bytes in a job of one PE has a block, too.
@@ -70,7 +74,7 @@ impl<'s> SymBlock<'s> {
             block.offset(),
             block_bytes as u64,
             alignment as u64,
-            digest_of_type::<T>(len),
+            digest_of_type::<T>(whole_len),
         ];
         let step = AgreementStep::Allocate(layout);
         entered.compare(step, ALLOCATES_ELSE, ALLOCATES_ELSE);
@@ -182,7 +186,7 @@ fn rounds(n_pes: u32) -> u32 {
     n_pes.next_power_of_two().trailing_zeros()
 }
 
-/// Returns a digest of the type and the number of a block's elements.
+/// Returns a digest of the type and the number of an object's elements.
 fn digest_of_type<T>(len: usize) -> u64 {
     let numbers = [size_of::<T>(), len]
         .into_iter()

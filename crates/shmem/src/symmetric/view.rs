@@ -205,21 +205,28 @@ impl<T: Element> SymSlice<T> {
     #[inline]
     #[track_caller]
     fn part(&self, range: impl RangeBounds<usize>) -> &SymSlice<T> {
-        let first = match range.start_bound() {
-            Bound::Included(&first) => first,
-            Bound::Excluded(&before) => before.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&last) => last.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => self.len(),
-        };
-        match self.0.get(first..end) {
+        let range = bounds(range, self.len());
+        match self.0.get(range.clone()) {
             Some(cells) => Self::of(cells),
-            None => out_of_bounds(format_args!("range {first}..{end}"), self.len()),
+            None => out_of_bounds(format_args!("range {range:?}"), self.len()),
         }
     }
+}
+
+/// Returns the start and the end of a range of `len` elements, which it may exceed.
+#[inline]
+pub(crate) fn bounds(range: impl RangeBounds<usize>, len: usize) -> Range<usize> {
+    let start = match range.start_bound() {
+        Bound::Included(&first) => first,
+        Bound::Excluded(&before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&last) => last.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => len,
+    };
+    start..end
 }
 
 impl<T: Element> Index<usize> for SymSlice<T> {

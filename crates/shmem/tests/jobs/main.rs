@@ -6,6 +6,7 @@ mod collectives;
 mod compile_fail;
 mod counterparts;
 mod crashes;
+mod dist;
 mod events;
 mod futures;
 mod leaks;

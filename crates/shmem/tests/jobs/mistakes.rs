@@ -15,6 +15,8 @@ macro_rules! mistakes {
 mistakes! {
     pes_allocate_other_lengths, "all PEs must pass the same",
         |shmem| shmem.array::<u64>(8 + shmem.my_pe());
+    pes_allocate_block_arrays_of_other_lengths, "Team::block_array: PE",
+        |shmem| shmem.world().block_array::<u64>(10 - shmem.my_pe());
     pes_allocate_other_types, "allocates something else",
         |shmem| if shmem.my_pe() == 0 { drop(shmem.array::<u64>(1)) } else { drop(shmem.array::<i64>(1)) };
     pes_allocate_other_alignments, "allocates something else",

@@ -1,6 +1,6 @@
 //! Wrong arguments: each panics at the program's call, and a program can catch the panic.
 
-use shmem::{Cmp, Strides, Sum};
+use shmem::{Atomic, Cmp, Strides, Sum};
 use std::panic::{self, AssertUnwindSafe, Location};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -66,6 +66,44 @@ shmem::test!(wrong_arguments_panic_where_they_are_passed, pes = 2, || {
     panics("make SHMEM_SYMMETRIC_SIZE larger", || {
         drop(shmem.array::<u64>(1 << 45))
     });
+
+    let blocks = world.block_array::<u64>(10);
+    panics(
+        "BlockArray::at: argument index is 10; pass one below 10, the number of elements on all",
+        || blocks.at(10).read(),
+    );
+    panics("owner: argument index is 18446744073709551615;", || {
+        blocks.owner(usize::MAX)
+    });
+    panics(
+        "BlockArray::read: argument range is 3..11; pass a part of 0..10, the elements on all PEs",
+        || blocks.read(3..11),
+    );
+    panics("write: argument range is 11..10; pass a part of", || {
+        blocks.write(11.., &[])
+    });
+    // A range that is written by mistake, of which the compiler warns in a literal.
+    let (first, end) = (5, 3);
+    panics(
+        "read_into: argument range is 5..3; pass a part of 0..10",
+        || blocks.read_into(first..end, &mut []),
+    );
+    panics(
+        "write: the destination has 4 elements and the source 2",
+        || blocks.write(3..7, &[1, 2]),
+    );
+    panics(
+        "read_into: the destination has 8 elements and the source 10",
+        || blocks.read_into(.., &mut own),
+    );
+    let counts = world.block_array::<Atomic<u64>>(0);
+    panics("add_each: argument index is 0; pass one below 0", || {
+        counts.add_each([(0, 1)])
+    });
+    panics(
+        "Team::block_array: the symmetric heap has no room for 35184372088832 bytes",
+        || world.block_array::<u64>(1 << 43),
+    );
 
     panics("pe: there is no PE 2; PEs are numbered 0 to 1", || {
         word.on(shmem.pe(2)).write(1)
@@ -149,6 +187,7 @@ shmem::test!(wrong_arguments_panic_where_they_are_passed, pes = 2, || {
     // Nothing was transferred, and the PEs can go on.
     shmem.barrier_all();
     assert_eq!((long.to_vec(), word.load()), (vec![0; 8], 0));
+    assert_eq!(blocks.read(..), [0; 10]);
 });
 
 shmem::test!(

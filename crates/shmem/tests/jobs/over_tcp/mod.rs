@@ -13,10 +13,10 @@ const OTHERS: [(&str, &str, (&str, &str)); 2] = [
     ),
 ];
 
-/// Returns a test of this program as a job of 2 PEs over a network.
-fn job(test: &str, transport: &str) -> Job {
+/// Returns a test of this program as a job of `n` PEs over a network.
+pub fn job(test: &str, n: usize, transport: &str) -> Job {
     let this = std::env::current_exe().expect("a test program knows its path");
-    let job = Job::new(this).n(2).env("SHMEM_TEST", test);
+    let job = Job::new(this).n(n).env("SHMEM_TEST", test);
     let job = job
         .env("SHMEM_ONNODE", "off")
         .env("SHMEM_TRANSPORT", transport);
@@ -28,12 +28,17 @@ fn job(test: &str, transport: &str) -> Job {
 
 /// Runs a test of this program as a job of 2 PEs over TCP.
 pub fn run(test: &str) -> Outcome {
-    job(test, "tcp").run()
+    job(test, 2, "tcp").run()
 }
 
 /// Runs a test of this program as a job of 2 PEs over TCP, and checks that it passes.
 pub fn passes(test: &str) {
-    let outcome = run(test);
+    passes_on(2, test);
+}
+
+/// Works as [`passes`], on `n` PEs.
+pub fn passes_on(n: usize, test: &str) {
+    let outcome = job(test, n, "tcp").run();
     assert!(outcome.status.success(), "{outcome}");
 }
 
@@ -42,7 +47,7 @@ pub fn passes_over_all(test: &str) {
     passes(test);
     for (library, transport, (variable, value)) in OTHERS {
         if has_library(library) {
-            let outcome = job(test, transport).env(variable, value).run();
+            let outcome = job(test, 2, transport).env(variable, value).run();
             assert!(outcome.status.success(), "{outcome}");
         }
     }

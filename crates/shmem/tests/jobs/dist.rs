@@ -1,0 +1,163 @@
+//! Arrays that are distributed over the PEs of a team: who has which elements, transfers of ranges,
+//! and additions.
+
+use serde_json::Value;
+use shmem::{Atomic, Sum};
+use std::thread;
+
+/// With the last one there are more PEs than CPUs of a small machine.
+const PES: [usize; 4] = [1, 2, 3, 7];
+/// No element, fewer than PEs, and numbers that few numbers of PEs divide.
+const LENGTHS: [usize; 5] = [0, 1, 2, 10, 1001];
+
+/// The value of an element in the tests of transfers.
+fn value(index: usize) -> usize {
+    3 * index + 1
+}
+
+shmem::test!(each_element_is_on_one_pe, pes = PES, |shmem| {
+    let (world, n_pes) = (shmem.world(), shmem.n_pes());
+    for len in LENGTHS {
+        let array = world.block_array::<usize>(len);
+        assert_eq!((array.len(), array.is_empty()), (len, len == 0));
+        assert!(array.block_len() * n_pes >= len);
+        let of_next = (0..len).filter(|&index| array.owner(index) == shmem.next().pe());
+        of_next.for_each(|index| array.at(index).write(value(index)));
+        shmem.barrier_all();
+
+        assert_eq!(array.own_range().len(), array.own().len());
+        assert!(array.own_range().all(|i| array.owner(i) == shmem.my_pe()));
+        let mine: Vec<usize> = array.own_range().map(value).collect();
+        assert_eq!(array.own().to_vec(), mine);
+        assert_eq!(world.all_reduce(array.own().len(), Sum), len);
+        assert!((0..len).all(|index| array.at(index).read() == value(index)));
+        shmem.barrier_all();
+    }
+});
+
+shmem::test!(ranges_are_copied, pes = PES, |shmem| {
+    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
+    for len in LENGTHS {
+        let array = shmem.world().block_array::<usize>(len);
+        // Not the elements of a PE: these parts are rounded down, and written in the other order.
+        let part = |pe: usize| (n_pes - 1 - pe) * len / n_pes..(n_pes - pe) * len / n_pes;
+        array.write(part(me), &part(me).map(value).collect::<Vec<_>>());
+        shmem.barrier_all();
+
+        let all: Vec<usize> = (0..len).map(value).collect();
+        assert_eq!(array.read(..), all);
+        for (first, last) in [(0, len / 2), (len / 3, len - len / 4), (len, len)] {
+            assert_eq!(array.read(first..last), all[first..last]);
+        }
+        let mut got = vec![0; len + 1];
+        array.read_into(0.., &mut got[1..]);
+        assert_eq!((got[0], &got[1..]), (0, &all[..]));
+        shmem.barrier_all();
+    }
+});
+
+shmem::test!(additions_reach_each_element, pes = PES, |shmem| {
+    let n_pes = shmem.n_pes() as u64;
+    for len in LENGTHS {
+        let counts = shmem.world().block_array::<Atomic<u64>>(len);
+        // Two for each element, and not in the order of elements.
+        let additions = (0..2 * len).map(|i| (i * 7 % len, 1 + (i % len) as u64));
+        counts.add_each(additions.clone());
+        shmem.barrier_all();
+
+        let mut expected = vec![0; len];
+        additions.for_each(|(index, value)| expected[index] += n_pes * value);
+        let mine = counts.own().on(shmem.me()).load_each();
+        assert_eq!(mine, expected[counts.own_range()]);
+        if len > 0 {
+            assert_eq!(counts.at(len - 1).load(), expected[len - 1]);
+        }
+        shmem.barrier_all();
+    }
+});
+
+shmem::test!(a_team_has_an_array_of_its_own, pes = [1, 4, 6], |shmem| {
+    let (me, n_pes, world) = (shmem.my_pe(), shmem.n_pes(), shmem.world());
+    // The even PEs and the odd ones, or all if there is one, numbered from the last one on.
+    let n_teams = 2.min(n_pes);
+    let team = world.split(Some(me % n_teams), -(me as isize));
+    let team = team
+        .expect("few teams are made")
+        .expect("every PE has a color");
+    let array = team.block_array::<usize>(11);
+    let (number, n) = (team.my_pe(), team.n_pes());
+    // The array does not need its team.
+    drop(team);
+    assert_eq!(
+        array.own_range().start,
+        (number * 11_usize.div_ceil(n)).min(11)
+    );
+    array.own().fill(100 * me);
+    shmem.barrier_all();
+
+    let owners = array.read(..).into_iter().enumerate();
+    for (index, owner) in owners {
+        let last = n_pes - n_teams + me % n_teams;
+        assert_eq!(owner, 100 * (last - n_teams * array.owner(index)));
+    }
+    shmem.barrier_all();
+});
+
+shmem::test!(threads_share_an_array, pes = 3, || {
+    let shmem = shmem::init_shared().expect("it is the first");
+    let counts = shmem.world().block_array::<Atomic<u64>>(10);
+    thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| counts.add_each((0..10).map(|index| (index, 1))));
+        }
+    });
+    shmem.barrier_all();
+    assert!((0..10).all(|index| counts.at(index).load() == 9));
+    shmem.barrier_all();
+});
+
+shmem::test!(a_range_is_read_and_written, pes = 3, |shmem| {
+    let array = shmem.world().block_array::<usize>(1000);
+    if shmem.my_pe() == 0 {
+        array.write(.., &(0..1000).collect::<Vec<_>>());
+        assert_eq!(array.read(100..900), (100..900).collect::<Vec<_>>());
+    }
+    shmem.barrier_all();
+});
+
+/// Returns the number of operations of a kind that all PEs have issued.
+fn operations(statistics: &Value, kind: &str) -> u64 {
+    let pes = statistics["pes"].as_array().expect("PEs").iter();
+    let contexts = pes.flat_map(|pe| pe["contexts"].as_array().expect("contexts"));
+    let places = contexts.flat_map(|context| [&context["on_node"], &context["off_node"]]);
+    places
+        .filter_map(|place| place[kind]["operations"].as_u64())
+        .sum()
+}
+
+#[test]
+fn over_tcp() {
+    for n in [2, 5] {
+        crate::over_tcp::passes_on(n, "dist::each_element_is_on_one_pe");
+        crate::over_tcp::passes_on(n, "dist::ranges_are_copied");
+        crate::over_tcp::passes_on(n, "dist::additions_reach_each_element");
+    }
+    crate::over_tcp::passes_on(3, "dist::threads_share_an_array");
+    crate::over_tcp::passes_on(4, "dist::a_team_has_an_array_of_its_own");
+}
+
+#[test]
+fn a_range_is_one_transfer_for_each_pe() {
+    let file = std::env::temp_dir().join(format!("dist-statistics-{}.json", std::process::id()));
+    let job = crate::over_tcp::job("dist::a_range_is_read_and_written", 3, "tcp");
+    let outcome = job
+        .env("SHMEM_STATS", format!("json:{}", file.display()))
+        .run();
+    assert!(outcome.status.success(), "{outcome}");
+    let text = std::fs::read_to_string(&file).expect("the job has written it");
+    std::fs::remove_file(&file).expect("it is there");
+    let statistics = serde_json::from_str(&text).expect("statistics");
+    let transfers = ["put", "put_nbi", "p", "get", "get_nbi", "g"];
+    let numbers = transfers.map(|kind| operations(&statistics, kind));
+    assert_eq!(numbers, [3, 0, 0, 0, 3, 0], "{text}");
+}

@@ -2,30 +2,27 @@
 
 use shmem::Atomic;
 
-/// The number of bins on each PE.
-const BINS: usize = 16;
+/// The number of bins on all PEs.
+const BINS: usize = 50;
+/// The number of keys of each PE.
 const KEYS: usize = 1000;
 
 /// Returns the bin of the key with this number.
-fn bin(key: usize, n_pes: usize) -> usize {
-    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % (BINS * n_pes)
+fn bin(key: usize) -> usize {
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % BINS
 }
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
-    let counts = shmem.array::<Atomic<u64>>(BINS);
-    for key in me * KEYS..(me + 1) * KEYS {
-        let bin = bin(key, n_pes);
-        counts[bin % BINS].on(shmem.pe(bin / BINS)).add(1);
-    }
+    let me = shmem.my_pe();
+    let counts = shmem.world().block_array::<Atomic<u64>>(BINS);
+    let keys = me * KEYS..(me + 1) * KEYS;
+    counts.add_each(keys.map(|key| (bin(key), 1)));
     shmem.barrier_all();
 
     let mut expected = [0; BINS];
-    let all = (0..n_pes * KEYS).map(|key| bin(key, n_pes));
-    all.filter(|bin| bin / BINS == me)
-        .for_each(|bin| expected[bin % BINS] += 1);
-    let mine = counts.on(shmem.me()).load_each();
-    assert_eq!(mine, expected);
-    println!("PE {me} has the bins {mine:?}");
+    (0..shmem.n_pes() * KEYS).for_each(|key| expected[bin(key)] += 1);
+    let mine = counts.own().on(shmem.me()).load_each();
+    assert_eq!(mine, expected[counts.own_range()]);
+    println!("PE {me} has the bins {:?}: {mine:?}", counts.own_range());
 }

@@ -24,8 +24,10 @@ fn cpu_time() -> Duration {
 }
 
 /// Runs a future by an executor that polls it only when its waker was called.
-fn run<F: Future>(future: F) -> F::Output {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
+pub fn run<F: Future>(future: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
     runtime.expect("a runtime").block_on(future)
 }
 
@@ -124,15 +126,15 @@ fn collectives_over_networks() {
 }
 
 /// Returns true if the PEs of this job reach each other over a network only.
-fn is_over_network() -> bool {
+pub fn is_over_network() -> bool {
     std::env::var("SHMEM_ONNODE").is_ok_and(|value| value == "off")
 }
 
 /// The process of another PE, which is stopped and answers nothing until this is dropped.
-struct Stopped(Pid);
+pub struct Stopped(Pid);
 
 impl Stopped {
-    fn new(pid: u32) -> Stopped {
+    pub fn new(pid: u32) -> Stopped {
         let pid = Pid::from_raw(pid as i32).expect("a process number");
         kill_process(pid, KillSignal::STOP).expect("a process of this user");
         let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
@@ -160,16 +162,16 @@ impl Drop for Stopped {
 }
 
 /// The number of elements of the arrays of transfers.
-const LEN: usize = 1000;
+pub const LEN: usize = 1000;
 
 /// What a test of transfers has: an array whose elements are the number of their PE, and the
 /// processes of both PEs.
-struct Arrays<'s> {
-    numbers: SymArray<'s, u64>,
-    pids: Vec<u32>,
+pub struct Arrays<'s> {
+    pub numbers: SymArray<'s, u64>,
+    pub pids: Vec<u32>,
 }
 
-fn arrays(shmem: &Shmem) -> Arrays<'_> {
+pub fn arrays(shmem: &Shmem) -> Arrays<'_> {
     let numbers = shmem.array::<u64>(LEN);
     numbers.fill(shmem.my_pe() as u64);
     let pids = shmem.world().all_gather(std::process::id());

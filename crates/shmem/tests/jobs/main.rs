@@ -15,6 +15,7 @@ mod nonblocking;
 mod operations;
 mod over_tcp;
 mod panics;
+mod select;
 mod testing;
 mod threads;
 mod unique_id;

@@ -8,8 +8,8 @@ use crate::net::flags;
 use crate::status::{self, ShownWait};
 use crate::sync::finalizing::{PERIOD, PeerCheck};
 use rushmem_explain::status::{InFlight, MAX_LISTED, Subject};
-use rushmem_pe::call::Call;
 use rushmem_pe::call::warning::warning;
+use rushmem_pe::call::{Call, thread};
 use rushmem_pe::job;
 use rushmem_pe::process;
 use rushmem_pe::process::time::nanoseconds;
@@ -86,7 +86,10 @@ impl<A: Awaited> LongWait<A> {
     /// Called before or after each sleep: reads the clock, and updates the status of a long wait.
     pub fn check(&mut self) {
         if let Some(shown) = &self.shown {
-            if !self.is_located && status::begin_locating(self.lasted()) {
+            // The stack of a thread that carries out a non-blocking collective has no line of the
+            // program, for which all debug information would be searched.
+            let is_of_program = thread::request_call().is_none();
+            if is_of_program && !self.is_located && status::begin_locating(self.lasted()) {
                 self.is_located = true;
                 shown.locate();
             }

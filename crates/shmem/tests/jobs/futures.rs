@@ -125,6 +125,34 @@ fn collectives_over_networks() {
     crate::over_tcp::passes("futures::a_collective_that_is_dropped_goes_on");
 }
 
+shmem::test!(a_collective_is_pending_for_seconds, pes = 2, |shmem| {
+    let (me, world) = (shmem.my_pe(), shmem.world());
+    if me == 1 {
+        thread::sleep(Duration::from_secs(2));
+    }
+    let request = world.start_sync();
+    eprintln!("PE {me} awaits it");
+    run(request);
+    eprintln!("PE {me} has awaited it");
+    shmem.barrier_all();
+});
+
+#[test]
+fn no_line_is_searched_of_a_collective_that_the_library_carries_out() {
+    let test = "futures::a_collective_is_pending_for_seconds";
+    // With these settings the line of a wait that has lasted for a second is searched, and an event
+    // says so.
+    let job = crate::over_tcp::job(test, 2, "tcp").env("SHMEM_STATS", "1");
+    let outcome = job.env("SHMEM_DEBUG", "debug").run();
+    assert!(outcome.status.success(), "{outcome}");
+    let after = outcome.stderr.split_once("PE 0 awaits it");
+    let (_, after) = after.expect("it begins");
+    let (meanwhile, _) = after.split_once("PE 0 has awaited it").expect("it ends");
+    let of_pe_0 = meanwhile.lines().filter(|line| line.contains("pe=0"));
+    let searches = of_pe_0.filter(|line| line.contains("searches for the place of a call"));
+    assert_eq!(searches.count(), 0, "{outcome}");
+}
+
 /// Returns true if the PEs of this job reach each other over a network only.
 pub fn is_over_network() -> bool {
     std::env::var("SHMEM_ONNODE").is_ok_and(|value| value == "off")
@@ -267,7 +295,7 @@ shmem::test!(a_pending_wait_takes_no_cpu, pes = 2, |shmem| {
         thread::sleep(PENDING);
         word.on(shmem.next()).write(7);
     } else {
-        // A thread of the library looks at the words every millisecond.
+        // A thread of the library looks at the words every two milliseconds.
         assert_eq!(run_within(2 * ALLOWED, shmem.until(signal.eq(2))), 2);
         signal.on(shmem.next()).add(1);
         assert_eq!(run_within(2 * ALLOWED, shmem.until(word.eq(7))), 7);

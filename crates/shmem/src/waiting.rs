@@ -14,8 +14,8 @@ use std::task::{self, Poll, Wake, Waker};
 
 impl<C: Threads> Shmem<C> {
     /// Works as [`wait`](Self::wait), as a future (`shmem_test`, §9.11.8). Its task is woken when the
-    /// condition holds: at once if PEs of other nodes alone can write the element, and up to a
-    /// millisecond later if a PE of the node can.
+    /// condition holds: at once if PEs of other nodes alone can write the element, and up to two
+    /// milliseconds later if a PE of the node can.
     #[doc(alias = "shmem_test")]
     pub fn until<'a, T: Awaited>(
         &'a self,

@@ -139,13 +139,12 @@ impl Access {
     /// Describes an access of `call` to symmetric bytes of `pe`. Messages name them by `argument`.
     #[inline(always)]
     pub fn of_bytes<C: Context>(call: Call, ctx: C, argument: Argument, pe: c_int) -> Access {
-        let (ctx, word) = (ctx.handle(), WordKind::Integer);
         Access {
             call,
-            ctx,
+            ctx: ctx.handle(),
             pe,
             argument,
-            word,
+            word: WordKind::Integer,
             is_atomic: false,
         }
     }
@@ -159,31 +158,21 @@ impl Access {
         addr: usize,
         nbytes: usize,
     ) -> Event {
-        let Access {
-            call,
-            ctx,
-            pe,
-            argument,
-            word,
-            ..
-        } = self;
-        let of_shared = contexts::is_of_shared(ctx);
         let access = AccessEvent {
             kind,
             effect,
-            argument,
-            word,
+            argument: self.argument,
+            word: self.word,
             signal: 0,
-            of_shared,
+            of_shared: contexts::is_of_shared(self.ctx),
         };
-        let (remote, local) = (ByteBlocks::one(addr, nbytes), ByteBlocks::NONE);
         Event {
-            call,
+            call: self.call,
             action: Action::Access(access),
-            ctx,
-            pe,
-            remote,
-            local,
+            ctx: self.ctx,
+            pe: self.pe,
+            remote: ByteBlocks::one(addr, nbytes),
+            local: ByteBlocks::NONE,
         }
     }
 
@@ -203,16 +192,21 @@ impl Access {
         let Access {
             call, pe, argument, ..
         } = self;
-        let (is_open, is_by_cpu) = (network::is_open(), self.is_by_cpu());
+        let reach = Reach {
+            is_network_open: network::is_open(),
+            is_by_cpu: self.is_by_cpu(),
+        };
+
         match address::remote_in_heap(addr, nbytes, pe) {
-            Some(at) if is_open && !(is_by_cpu && address::is_heap_mapped(pe)) => {
+            Some(at)
+                if reach.is_network_open && !(reach.is_by_cpu && address::is_heap_mapped(pe)) =>
+            {
                 RemoteBytes::Network(at)
             }
-            _ => resolve_others(call, argument, addr, nbytes, pe, (is_open, is_by_cpu)),
+            _ => resolve_others(call, argument, addr, nbytes, pe, reach),
         }
     }
 
-    /// Returns the endpoint of its context.
     #[inline(always)]
     pub(super) fn endpoint(self) -> UsedEndpoint {
         endpoints::endpoint(self.call, self.ctx)
@@ -295,6 +289,14 @@ impl RemoteBytes {
     }
 }
 
+/// What may carry out an access.
+#[derive(Clone, Copy)]
+struct Reach {
+    is_network_open: bool,
+    /// As [`Access::is_by_cpu`] says.
+    is_by_cpu: bool,
+}
+
 /// The cases of [`Access::resolve`] other than an access to a heap over the network. It takes the
 /// fields of the access: a reference would force the access into memory on the path to a network.
 #[cold]
@@ -305,20 +307,22 @@ fn resolve_others(
     addr: usize,
     nbytes: usize,
     pe: c_int,
-    (is_open, is_by_cpu): (bool, bool),
+    reach: Reach,
 ) -> RemoteBytes {
     let argument = argument.name();
-    match address::reachable(addr, nbytes, pe).filter(|_| is_by_cpu) {
-        Some(here) => RemoteBytes::Cpu(here),
-        None if constants::can_read(call, argument, addr, nbytes, pe) => {
-            RemoteBytes::Cpu(std::ptr::with_exposed_provenance_mut(addr))
-        }
-        None => RemoteBytes::Network(checks::require_remote(
-            call,
-            argument,
-            addr,
-            nbytes,
-            (pe, is_open),
-        )),
+
+    if reach.is_by_cpu
+        && let Some(here) = address::reachable(addr, nbytes, pe)
+    {
+        return RemoteBytes::Cpu(here);
     }
+
+    // A constant has the same value on every PE, so this PE reads its own copy.
+    if constants::can_read(call, argument, addr, nbytes, pe) {
+        return RemoteBytes::Cpu(std::ptr::with_exposed_provenance_mut(addr));
+    }
+
+    let is_open = reach.is_network_open;
+    let remote = checks::require_remote(call, argument, addr, nbytes, pe, is_open);
+    RemoteBytes::Network(remote)
 }

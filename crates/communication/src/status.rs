@@ -141,11 +141,12 @@ fn held_locks() -> Vec<SymmetricLocation> {
     let Some(job) = job::known() else {
         return Vec::new();
     };
-    let location = |(address, nbytes)| {
-        symmetric_location::of_word(job, std::ptr::with_exposed_provenance(address), nbytes).0
-    };
     let held = lock_turns::held().into_iter().take(MAX_LISTED);
-    held.map(location).collect()
+    held.map(|lock| {
+        let word = std::ptr::with_exposed_provenance(lock.address);
+        symmetric_location::of_word(job, word, lock.nbytes).0
+    })
+    .collect()
 }
 
 /// A wait in the status, by its number, removed when this is dropped.
@@ -211,8 +212,15 @@ pub(crate) fn begin_locating(lasted: Duration) -> bool {
 /// status, unless the wait has ended by then.
 fn locate(number: u64) {
     let call = CapturedCall::capture();
-    let stack = (!call.may_be_in_python()).then(stack::digest_of_program);
-    let begin = |wait: &mut Wait| {
+    // The native stack does not show the line of a Python program, so equal stacks may be of
+    // different calls.
+    let stack = if call.may_be_in_python() {
+        None
+    } else {
+        Some(stack::digest_of_program())
+    };
+
+    let begun = change_wait(number, |wait| {
         let allocation = wait.subject.block().and_then(symmetric_location::stack_of);
         // Only this PE knows where the block was allocated, so it does not wait for the search of
         // another PE.
@@ -223,10 +231,11 @@ fn locate(number: u64) {
             is_over: false,
         });
         (wait.search, allocation)
-    };
-    let Some((search, allocation)) = change_wait(number, begin) else {
+    });
+    let Some((search, allocation)) = begun else {
         return;
     };
+
     location::in_other_thread(move || {
         let by_peer = search.and_then(machine::place_found_by_peer);
         let called_at = by_peer.unwrap_or_else(|| {
@@ -234,6 +243,7 @@ fn locate(number: u64) {
             call.locate().map(|place| place.to_string())
         });
         let allocated_at = allocation.and_then(|stack| location::locate_on_stack(&stack));
+
         change_wait(number, |wait| {
             wait.called_at = called_at;
             wait.allocated_at = allocated_at.map(|place| place.to_string());
@@ -270,6 +280,7 @@ pub(crate) fn show_in_flight() -> bool {
     if !network::is_open() {
         return false;
     }
+
     let in_flight = endpoints::in_flight().map(|by_pe| InFlight {
         n: by_pe.values().sum(),
         targets: by_pe.keys().take(MAX_LISTED).map(|pe| pe.0).collect(),

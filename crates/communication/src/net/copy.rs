@@ -7,6 +7,7 @@ use crate::observers;
 use core::ffi::c_int;
 use rushmem_pe::memory::address;
 use rushmem_pe::memory::range::SymmetricRange;
+use rushmem_transport::mem::Element;
 use rushmem_transport::{
     Completion, DestBuf, Get, Pe, Put, RemoteAddr, SourceBuf, StridedBlocks, mem,
 };
@@ -35,17 +36,21 @@ pub trait CopyBetweenPes {
     /// `into`, one copy behind the other.
     fn fetch(self, pes: &[Pe], into: &mut [MaybeUninit<u8>]);
 
-    /// Copies `nelems` elements of `elem_bytes` bytes to `dest` on `pe`. Successive elements are
-    /// `sst` elements apart here and `dst` elements apart there.
-    fn copy_strided_to(
-        self,
-        pe: Pe,
-        dest: SymmetricRange,
-        dst: usize,
-        sst: usize,
-        nelems: usize,
-        elem_bytes: usize,
-    );
+    /// Copies `elements` of these bytes to `dest` on `pe`.
+    fn copy_strided_to(self, pe: Pe, dest: SymmetricRange, elements: StridedElements);
+}
+
+/// Elements of an array here, and their places in an array there.
+#[derive(Clone, Copy)]
+pub struct StridedElements {
+    /// The distance of successive elements there, in elements.
+    pub dst: usize,
+    /// The distance of successive elements here, in elements.
+    pub sst: usize,
+    /// The number of elements.
+    pub nelems: usize,
+    /// The size of an element in bytes.
+    pub elem_bytes: usize,
 }
 
 impl CopyBetweenPes for SymmetricRange {
@@ -57,6 +62,7 @@ impl CopyBetweenPes for SymmetricRange {
             dest.nbytes()
         );
         observers::report_copy_to(pe.index(), self.nbytes());
+
         match dest.on(pe) {
             // SAFETY: the source is memory of this process, symmetric or private, and `to` is
             // mapped here. The assertion shows that it is long enough.
@@ -76,11 +82,13 @@ impl CopyBetweenPes for SymmetricRange {
             self.nbytes()
         );
         observers::report_copy_from(pe.index(), nbytes);
+
         if let Some(from) = source.on(pe) {
             // SAFETY: the destination is memory of this process, symmetric or private, and `from`
             // is mapped here. The assertion shows that the destination is long enough.
             return unsafe { mem::copy_bytes::<mem::AtomicLoads>(self.start(), from, nbytes) };
         }
+
         let get = Get {
             remote: source.remote(0),
             // SAFETY: the destination is memory of this process with that many bytes, and the get
@@ -106,6 +114,7 @@ impl CopyBetweenPes for SymmetricRange {
         if self.on(pe).is_some() || address::statics_are_apart(pe.0 as c_int) {
             return self.copy_to(pe, self);
         }
+
         observers::report_copy_to(pe.index(), self.nbytes());
         let put = Put {
             remote: self.remote(0),
@@ -125,12 +134,16 @@ impl CopyBetweenPes for SymmetricRange {
             "too little room for {} blocks",
             pes.len()
         );
-        let several = pes.len() > 1;
-        let completion = if several {
+
+        // Several gets are in flight together, and one quiet completes them. One get completes
+        // itself, without a quiet, which would also complete what else the library has issued.
+        let are_several = pes.len() > 1;
+        let completion = if are_several {
             Completion::AtQuiet
         } else {
             Completion::Now
         };
+
         for (i, &pe) in pes.iter().enumerate() {
             observers::report_copy_from(pe.index(), nbytes);
             let to = into[i * nbytes..].as_mut_ptr().cast();
@@ -144,81 +157,105 @@ impl CopyBetweenPes for SymmetricRange {
             let done = endpoints::library_endpoint().get(pe, get);
             network::or_fail(LIBRARY_CALL, done);
         }
-        if several {
+        if are_several {
             complete_copies();
         }
     }
 
-    fn copy_strided_to(
-        self,
-        pe: Pe,
-        dest: SymmetricRange,
-        dst: usize,
-        sst: usize,
-        nelems: usize,
-        elem_bytes: usize,
-    ) {
-        let needed = |stride: usize| nelems.saturating_sub(1) * stride * elem_bytes + elem_bytes;
-        if nelems == 0 {
+    fn copy_strided_to(self, pe: Pe, dest: SymmetricRange, elements: StridedElements) {
+        if elements.nelems == 0 {
             return;
         }
         assert!(
-            needed(dst) <= dest.nbytes() && needed(sst) <= self.nbytes(),
+            elements.span(elements.dst) <= dest.nbytes()
+                && elements.span(elements.sst) <= self.nbytes(),
             "a stride too far"
         );
-        observers::report_copy_to(pe.index(), nelems * elem_bytes);
-        let from = self.start().cast_const();
-        let Some(start) = dest.on(pe) else {
-            let remote = dest.remote(0);
-            if dst == 1 && sst == 1 {
-                // SAFETY: the assertion above shows that this range has these bytes.
-                return unsafe { put(pe, remote, from, nelems * elem_bytes) };
-            }
-            // SAFETY: the assertion above shows that this range holds every element.
-            let local = unsafe { SourceBuf::new(from, needed(sst)) };
-            let blocks = StridedBlocks {
-                remote,
-                local,
-                nbytes: elem_bytes,
-                remote_stride: dst * elem_bytes,
-                local_stride: sst * elem_bytes,
-                n: nelems,
-            };
-            let done = endpoints::library_endpoint().put_strided(pe, blocks);
-            network::or_fail(LIBRARY_CALL, done);
-            return complete_before_flags(pe);
+        observers::report_copy_to(pe.index(), elements.nelems * elements.elem_bytes);
+
+        match dest.on(pe) {
+            // SAFETY: both ranges are mapped here, and the assertion shows that they hold every
+            // element.
+            Some(to) => unsafe { elements.copy_mapped(to, self.start()) },
+            // SAFETY: the assertion shows that this range holds every element.
+            None => unsafe { elements.put(pe, dest.remote(0), self.start()) },
+        }
+    }
+}
+
+impl StridedElements {
+    /// Returns the number of bytes from the first element to the end of the last one, which are
+    /// `stride` elements apart. There is at least one.
+    fn span(self, stride: usize) -> usize {
+        (self.nelems - 1) * stride * self.elem_bytes + self.elem_bytes
+    }
+
+    /// Copies the elements from `from` to `to`.
+    ///
+    /// # Safety
+    /// Every element is valid for reads at `from` and for writes at `to`.
+    unsafe fn copy_mapped(self, to: *mut u8, from: *const u8) {
+        let copy: unsafe fn(Self, *mut u8, *const u8) = match self.elem_bytes {
+            1 => Self::copy_as::<u8>,
+            2 => Self::copy_as::<u16>,
+            4 => Self::copy_as::<u32>,
+            8 => Self::copy_as::<u64>,
+            16 => Self::copy_as::<u128>,
+            _ => Self::copy_by_bytes,
         };
-        macro_rules! of {
-            ($t:ty) => {
-                // SAFETY: both ranges are mapped here, and the assertion above shows that they hold
-                // every element.
-                unsafe {
-                    let (dst, sst) = (dst as isize, sst as isize);
-                    mem::copy_strided::<mem::AtomicLoads, $t>(
-                        start.cast(),
-                        from.cast(),
-                        dst,
-                        sst,
-                        1,
-                        nelems,
-                    )
-                }
-            };
+        // SAFETY: the caller's promise.
+        unsafe { copy(self, to, from) }
+    }
+
+    /// Copies the elements, which have the size of `T`.
+    ///
+    /// # Safety
+    /// As [`copy_mapped`](Self::copy_mapped).
+    unsafe fn copy_as<T: Element>(self, to: *mut u8, from: *const u8) {
+        let to = to.cast::<T>();
+        let from = from.cast::<T>();
+        let dst = self.dst as isize;
+        let sst = self.sst as isize;
+        // SAFETY: the caller's promise, for blocks of one element.
+        unsafe { mem::copy_strided::<mem::AtomicLoads, T>(to, from, dst, sst, 1, self.nelems) }
+    }
+
+    /// Copies the elements, which have any size.
+    ///
+    /// # Safety
+    /// As [`copy_mapped`](Self::copy_mapped).
+    unsafe fn copy_by_bytes(self, to: *mut u8, from: *const u8) {
+        for i in 0..self.nelems {
+            let to = to.wrapping_add(i * self.dst * self.elem_bytes);
+            let from = from.wrapping_add(i * self.sst * self.elem_bytes);
+            // SAFETY: the caller's promise, for one element.
+            unsafe { mem::copy_bytes::<mem::AtomicLoads>(to, from, self.elem_bytes) }
         }
-        match elem_bytes {
-            1 => of!(u8),
-            2 => of!(u16),
-            4 => of!(u32),
-            8 => of!(u64),
-            16 => of!(u128),
-            _ => (0..nelems).for_each(|i| {
-                let (to, from) = (i * dst * elem_bytes, i * sst * elem_bytes);
-                let from = self.start().wrapping_add(from);
-                let to = start.wrapping_add(to);
-                // SAFETY: as above: an element of each range.
-                unsafe { mem::copy_bytes::<mem::AtomicLoads>(to, from, elem_bytes) }
-            }),
+    }
+
+    /// Puts the elements from `source` to `dest` on `pe`, which is not mapped here.
+    ///
+    /// # Safety
+    /// Every element is valid for reads at `source`.
+    unsafe fn put(self, pe: Pe, dest: RemoteAddr, source: *const u8) {
+        if self.dst == 1 && self.sst == 1 {
+            let nbytes = self.nelems * self.elem_bytes;
+            // SAFETY: the caller's promise, for elements that are contiguous.
+            return unsafe { put(pe, dest, source, nbytes) };
         }
+
+        let blocks = StridedBlocks {
+            remote: dest,
+            // SAFETY: the caller's promise; an operation reads no more of the span than elements.
+            local: unsafe { SourceBuf::new(source, self.span(self.sst)) },
+            nbytes: self.elem_bytes,
+            remote_stride: self.dst * self.elem_bytes,
+            local_stride: self.sst * self.elem_bytes,
+            n: self.nelems,
+        };
+        let done = endpoints::library_endpoint().put_strided(pe, blocks);
+        network::or_fail(LIBRARY_CALL, done);
+        complete_before_flags(pe);
     }
 }
 

@@ -21,8 +21,10 @@ impl Doorbell<'_> {
     /// they may wait. `wake` wakes all threads that sleep on the word that it is given.
     #[inline]
     pub fn ring(&self, wake: impl FnOnce(&AtomicU32)) {
+        // Between the change and the load of `sleepers`: the other fence is in `sleep_unless`.
         fence(Ordering::SeqCst);
         if self.sleepers.load(Ordering::Relaxed) != 0 {
+            // Before the system call: a sleeper that has read the old number does not sleep then.
             self.rings.fetch_add(1, Ordering::Release);
             wake(self.rings);
         }
@@ -35,9 +37,14 @@ impl Doorbell<'_> {
         ready: impl FnOnce() -> bool,
         sleep: impl FnOnce(&AtomicU32, u32),
     ) {
+        // Before `ready`: a ring after this load, which may be for a change that `ready` misses,
+        // changes the number, and the sleep ends at once.
         let seen = self.rings.load(Ordering::Acquire);
+
+        // Between the announcement and the loads of `ready`: the other fence is in `ring`.
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
+
         if !ready() {
             sleep(self.rings, seen);
         }

@@ -45,8 +45,10 @@ pub fn set(area: FlagArea) {
 /// Claims a warning for this PE. Returns false if a PE of this node has claimed the same text. The
 /// node remembers the digests of its first two warnings; PEs may repeat any other.
 fn claim_warning(text: &str) -> bool {
-    let (area, digest) = (area(), digest_of_text(text));
+    let area = area();
+    let digest = digest_of_text(text);
     let first = area.mapped(area.first_of_node(area.areas.n_pes() as u32));
+
     for offset in area.areas.warnings() {
         let word = area.word(first, offset);
         match word.compare_exchange(0, digest, Ordering::AcqRel, Ordering::Acquire) {
@@ -55,6 +57,7 @@ fn claim_warning(text: &str) -> bool {
             Err(_) => {}
         }
     }
+
     true
 }
 
@@ -116,8 +119,9 @@ impl FlagArea {
         }
     }
 
-    /// Works as [`raise`](FlagArea::raise), but wakes no thread. Returns true if the caller must
-    /// [ring](FlagArea::ring) before it waits for long; a network wakes the PE itself.
+    /// Stores `value` in the flag at `offset` of `pe`, in the order of [`raise`](FlagArea::raise),
+    /// and wakes no thread. Returns true if the caller must [ring](FlagArea::ring) before it waits
+    /// for long; a network wakes the PE itself.
     #[inline]
     pub(crate) fn raise_unrung(&self, pe: Pe, offset: usize, value: u64) -> bool {
         match self.delta(pe) {
@@ -149,7 +153,8 @@ impl FlagArea {
     pub(crate) fn put_and_count(
         &self,
         pe: Pe,
-        (source, dest): (SymmetricRange, SymmetricRange),
+        source: SymmetricRange,
+        dest: SymmetricRange,
         offset: usize,
         by_network: usize,
     ) {
@@ -157,7 +162,7 @@ impl FlagArea {
             source.copy_to(pe, dest);
             self.count(pe, offset, by_network);
         } else {
-            put_signal_remote(pe, (source, dest), count_signal(by_network));
+            put_signal_remote(pe, source, dest, count_signal(by_network));
         }
     }
 
@@ -167,7 +172,8 @@ impl FlagArea {
     pub(crate) fn put_and_raise_unrung(
         &self,
         pe: Pe,
-        (source, dest): (SymmetricRange, SymmetricRange),
+        source: SymmetricRange,
+        dest: SymmetricRange,
         offset: usize,
         value: u64,
     ) -> bool {
@@ -175,7 +181,7 @@ impl FlagArea {
             source.copy_to(pe, dest);
             self.raise_unrung(pe, offset, value)
         } else {
-            put_signal_remote(pe, (source, dest), flag_signal(offset, value));
+            put_signal_remote(pe, source, dest, flag_signal(offset, value));
             false
         }
     }
@@ -187,6 +193,7 @@ impl FlagArea {
         // Acquire: the last PE sees all that the others wrote before they counted.
         let is_last = counter.fetch_add(1, Ordering::AcqRel) + 1 == u64::from(n);
         if is_last {
+            // Relaxed: no PE counts again before the last one has released it.
             counter.store(0, Ordering::Relaxed);
         }
         is_last
@@ -285,17 +292,24 @@ impl FlagArea {
             .copied()
             .filter(|pe| self.delta(*pe).is_none())
             .collect();
+
+        // One fetch for all, so that the reads over the network are in flight together.
         let mut fetched = vec![MaybeUninit::uninit(); apart.len() * 8];
         self.range(offset, 8).fetch(&apart, &mut fetched);
         let mut fetched = fetched.chunks_exact(8).map(|bytes| {
             // SAFETY: `fetch` has written all bytes.
             u64::from_ne_bytes(std::array::from_fn(|i| unsafe { bytes[i].assume_init() }))
         });
-        let word = |pe: &Pe| match self.delta(*pe) {
-            Some(delta) => self.word(delta, offset).load(Ordering::Relaxed),
-            None => fetched.next().expect("one for each PE"),
-        };
-        pes.iter().map(word).collect()
+
+        let mut words = Vec::with_capacity(pes.len());
+        for pe in pes {
+            let word = match self.delta(pe) {
+                Some(delta) => self.word(delta, offset).load(Ordering::Relaxed),
+                None => fetched.next().expect("one for each PE that is apart"),
+            };
+            words.push(word);
+        }
+        words
     }
 
     /// Returns true if the area of `pe` is mapped here.
@@ -309,13 +323,10 @@ impl FlagArea {
         let mut bytes = vec![0u8; nbytes];
         match self.delta(pe) {
             Some(delta) => {
-                let (to, from) = (
-                    bytes.as_mut_ptr(),
-                    self.own(offset, nbytes).wrapping_offset(delta),
-                );
+                let from = self.own(offset, nbytes).wrapping_offset(delta);
                 // SAFETY: the source is in the area of a mapped peer, as `own` asserts; the
                 // destination is a vector of `nbytes` bytes.
-                unsafe { mem::copy_bytes::<mem::AtomicLoads>(to, from, nbytes) };
+                unsafe { mem::copy_bytes::<mem::AtomicLoads>(bytes.as_mut_ptr(), from, nbytes) };
             }
             None => {
                 let mut fetched = vec![MaybeUninit::uninit(); nbytes];
@@ -346,9 +357,13 @@ impl FlagArea {
         let offset = self.areas.status();
         let sequence = self.own_word(offset);
         let before = sequence.load(Ordering::Relaxed);
+
+        // The fence keeps the words behind the odd number: a release store orders only what is
+        // before it.
         sequence.store(before + 1, Ordering::Relaxed);
         fence(Ordering::Release);
         self.write_own(offset + 8, words);
+        // Release: a reader that sees the even number sees all the words.
         sequence.store(before + 2, Ordering::Release);
     }
 
@@ -419,7 +434,7 @@ pub fn wake(word: &AtomicU32) {
 }
 
 #[cold]
-fn put_signal_remote(pe: Pe, (source, dest): (SymmetricRange, SymmetricRange), signal: AmoRequest) {
+fn put_signal_remote(pe: Pe, source: SymmetricRange, dest: SymmetricRange, signal: AmoRequest) {
     let nbytes = source.nbytes();
     assert!(
         nbytes <= dest.nbytes(),
@@ -427,6 +442,7 @@ fn put_signal_remote(pe: Pe, (source, dest): (SymmetricRange, SymmetricRange), s
         dest.nbytes()
     );
     observers::report_copy_to(pe.index(), nbytes);
+
     let put = Put {
         remote: dest.remote(0),
         // SAFETY: the source is memory of this process with that many bytes, and the put has read

@@ -35,6 +35,7 @@ pub fn is_open() -> bool {
 pub fn open(transport: Box<dyn Transport>) {
     WAKES_WAITS.store(transport.caps().wakes_waits, Ordering::Relaxed);
     *write(&TRANSPORT) = Some(transport);
+    // Last: a thread that sees it may use the transport at once.
     OPEN.store(true, Ordering::Release);
 }
 
@@ -72,7 +73,8 @@ pub fn progress() -> bool {
     with(LIBRARY_CALL, |transport| transport.progress())
 }
 
-/// Works as [`progress`] if a transport is open, for a thread that may outlive it.
+/// Makes the network progress, without blocking, if a transport is open: for a thread that may
+/// outlive it. Returns true if it has done work for peers.
 pub(crate) fn progress_if_open() -> bool {
     if_open(|transport| transport.progress()).unwrap_or(false)
 }
@@ -89,7 +91,7 @@ pub(crate) fn rings_always() -> bool {
 }
 
 /// Sleeps until the network may have work or this PE's memory may have changed, for at most
-/// `at_most`, and then works as [`progress`]. If the caller names the `awaited` words, it may sleep
+/// `at_most`, and then makes [`progress`]. If the caller names the `awaited` words, it may sleep
 /// on while other words change. Does not sleep if `is_over` returns true. The caller calls
 /// `end_wait` when its wait is over.
 pub fn wait(at_most: Duration, awaited: &[AwaitedWord], is_over: &mut dyn FnMut() -> bool) -> bool {
@@ -132,7 +134,8 @@ pub(crate) fn stop_polling() {
     });
 }
 
-/// Works as [`stop_polling`] if a transport is open, for a thread that may outlive it.
+/// Tells the transport, if one is open, that this thread makes no more progress: for a thread that
+/// may outlive it.
 pub(crate) fn stop_polling_if_open() {
     if_open(|transport| {
         transport.stop_polling();
@@ -196,6 +199,7 @@ fn fail_on(call: Call, error: &Error) -> ! {
         let host_limit = job::known().map_or(Duration::ZERO, |job| job.settings.host_limit);
         std::thread::sleep(launcher_grace(host_limit));
     }
+
     call.fail(format_args!("{error}"))
 }
 

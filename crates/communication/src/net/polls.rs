@@ -42,22 +42,26 @@ pub(crate) fn count_call() {
 #[inline(always)]
 pub fn count_test(is_successful: bool) {
     if address::are_polls_counted() && !is_successful {
-        count_reads(if network::is_open() {
+        let reads = if network::is_open() {
             READS_PER_PROGRESS
         } else {
             READS_PER_CALL
-        });
+        };
+        count_reads(reads);
     }
 }
 
 #[inline(never)]
 fn count_reads(reads: u32) {
     let all = READS.get() + reads;
-    READS.set(if all < READS_PER_YIELD { all } else { 0 });
-    if all >= READS_PER_YIELD {
-        if network::is_open() {
-            network::progress();
-        }
-        std::thread::yield_now();
+    if all < READS_PER_YIELD {
+        READS.set(all);
+        return;
     }
+
+    READS.set(0);
+    if network::is_open() {
+        network::progress();
+    }
+    std::thread::yield_now();
 }

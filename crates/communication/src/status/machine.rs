@@ -36,24 +36,23 @@ pub struct Statuses {
 pub fn begin(job: &'static Job) {
     let memory = job.memory;
     let in_slice = memory.internal().addr() - memory.heap().addr();
-    let at = (in_slice + flags::area().areas().status()) as u64;
-    let stride = memory.layout().stride() as u64;
     let collector = Collector {
         memory: MappedNode(memory),
-        at,
-        stride,
+        at: (in_slice + flags::area().areas().status()) as u64,
+        stride: memory.layout().stride() as u64,
     };
+
     let session = job.session();
     let machines = session.nodes();
-    let local = |pe| LocalPe {
-        pe,
-        local: machines.local_index(pe),
-        pid: None,
-    };
-    let pes = machines
-        .members(machines.node_of(job.me.0))
-        .map(local)
-        .collect();
+    let mut pes = Vec::new();
+    for pe in machines.members(machines.node_of(job.me.0)) {
+        pes.push(LocalPe {
+            pe,
+            local: machines.local_index(pe),
+            pid: None,
+        });
+    }
+
     // They are set once, since only the first init joins the job.
     let _ = STATUSES.set(Statuses { collector, pes });
 }
@@ -113,10 +112,13 @@ impl SharedMemory for MappedNode {
     fn read_static(&self, local: u32, address: u64, bytes: &mut [u8]) -> bool {
         let own = statics::own();
         let here = own.load_address().wrapping_add(address as usize);
-        let is_static = own.contains(here.wrapping_sub(own.start()), bytes.len());
-        let Some(delta) = self.0.statics_delta(local).filter(|_| is_static) else {
+        if !own.contains(here.wrapping_sub(own.start()), bytes.len()) {
+            return false;
+        }
+        let Some(delta) = self.0.statics_delta(local) else {
             return false;
         };
+
         let source = std::ptr::with_exposed_provenance::<u8>(here).wrapping_offset(delta);
         // SAFETY: `contains` shows that the bytes are static data, which are mapped if there is a
         // delta.
@@ -124,7 +126,7 @@ impl SharedMemory for MappedNode {
     }
 }
 
-/// Copies bytes of symmetric memory.
+/// Copies bytes of symmetric memory, and returns true.
 ///
 /// # Safety
 /// `bytes.len()` bytes at `source` are mapped here.

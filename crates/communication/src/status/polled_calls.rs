@@ -31,8 +31,14 @@ struct PolledCall {
     of: PolledObject,
 }
 
-/// The calls since [`COUNTS`] was set, each with their number.
-static CALLS: Mutex<Vec<(PolledCall, u32)>> = Mutex::new(Vec::new());
+/// Equal calls, and their number.
+struct CountedCall {
+    polled: PolledCall,
+    n: u32,
+}
+
+/// The calls since [`COUNTS`] was set.
+static CALLS: Mutex<Vec<CountedCall>> = Mutex::new(Vec::new());
 
 /// Begins to count. May be called in the handler of a signal.
 pub fn start_counting() {
@@ -62,25 +68,21 @@ fn count_word(polled: PolledCall) {
         return;
     };
 
-    let is_over = match calls.iter().position(|(other, _)| *other == polled) {
-        Some(i) => {
-            calls[i].1 += 1;
-            calls[i].1 >= REPEATS
-        }
-        None => {
-            calls.push((polled, 1));
-            calls.len() > DIFFERENT
-        }
-    };
+    let mut is_loop = false;
+    if let Some(known) = calls.iter_mut().find(|known| known.polled == polled) {
+        known.n += 1;
+        is_loop = known.n >= REPEATS;
+    } else {
+        calls.push(CountedCall { polled, n: 1 });
+    }
 
-    if is_over {
-        let is_loop = calls.iter().any(|(_, n)| *n >= REPEATS);
+    if is_loop || calls.len() > DIFFERENT {
         calls.clear();
         drop(calls);
         stop_counting();
-        if is_loop {
-            publish(polled);
-        }
+    }
+    if is_loop {
+        publish(polled);
     }
 }
 

@@ -10,6 +10,7 @@
 
 use crate::net::flags;
 use crate::net::network;
+use crate::sync::long_wait::WaitDescription;
 use rushmem_explain::status::{Collective, Members, Status, Subject};
 use rushmem_explain::{ranges, status_slot};
 use rushmem_pe::call::thread;
@@ -57,7 +58,7 @@ impl PeerCheck {
     /// Checks the PEs for which this thread waits, if a check is due, and ends the job with an
     /// error if none of them can end the wait. The caller has just found that the wait goes on.
     /// Returns true if a check was made, which may have used the network.
-    pub fn check(&mut self, describe: impl Fn() -> (Call, Subject)) -> bool {
+    pub fn check(&mut self, describe: impl Fn() -> WaitDescription) -> bool {
         let now = nanoseconds();
         let next = *self
             .next_check
@@ -66,13 +67,15 @@ impl PeerCheck {
             return false;
         }
         self.next_check = None;
+
         let Some(job) = job::known() else {
             return false;
         };
-        let (call, subject) = describe();
+        let WaitDescription { call, subject } = describe();
         if let Subject::Collective(collective) = &subject {
             self.check_members(call, job, collective);
         }
+
         let is_hopeless = match &subject {
             Subject::Message { from: pe }
             | Subject::Lock {
@@ -84,6 +87,7 @@ impl PeerCheck {
             Subject::Words(_) => nobody_writes(job),
             _ => false,
         };
+        // Twice: before the first time, a PE may have ended the wait by its last store.
         if is_hopeless && self.is_hopeless {
             fail_hopeless(call, job, &subject);
         }
@@ -102,15 +106,15 @@ impl PeerCheck {
             ..
         } = collective;
         let is_missing = |pe: &Pe| {
-            let entered = finalizing(*pe).and_then(|status| {
-                let finalizing = status.finalizing?;
-                // If the PE has no entry for the team, the team was destroyed, which all its
-                // members do after this collective.
-                let of_team = finalizing.entered.iter().find(|(other, _)| other == number);
-                of_team.map(|(_, nth)| *nth)
-            });
-            entered.is_some_and(|entered| entered < *nth)
+            let Some(finalizing) = finalizing(*pe).and_then(|status| status.finalizing) else {
+                return false;
+            };
+            // If the PE has no entry for the team, the team was destroyed, which all its members do
+            // after this collective.
+            let of_team = finalizing.entered.iter().find(|(other, _)| other == number);
+            of_team.is_some_and(|(_, entered)| entered < nth)
         };
+
         let n = size(&collective.members);
         let members: Vec<Pe> = match awaited {
             Some(pe) => vec![Pe(*pe)],
@@ -123,8 +127,10 @@ impl PeerCheck {
         if !members.iter().any(is_missing) {
             return;
         }
-        let all = (0..n.min(MAX_MEMBERS)).filter_map(|index| member(&collective.members, index));
-        let mut missing: Vec<Pe> = all.chain(members).filter(|pe| *pe != job.me).collect();
+
+        // The message lists the first members that are missing, besides those that were found now.
+        let first = (0..n.min(MAX_MEMBERS)).filter_map(|index| member(&collective.members, index));
+        let mut missing: Vec<Pe> = first.chain(members).filter(|pe| *pe != job.me).collect();
         missing.sort_unstable();
         missing.dedup();
         missing.retain(is_missing);
@@ -137,10 +143,12 @@ impl PeerCheck {
 fn finalizing(pe: Pe) -> Option<Status> {
     let area = flags::area();
     let entered = area.words_of(std::iter::once(pe), area.areas().finalizes())[0];
+    // The PE has written its status before it has released this number: see `enter`.
     fence(Ordering::Acquire);
     if entered <= ENTERED.load(Ordering::Relaxed) {
         return None;
     }
+
     let at = area.areas().status();
     let status = status_slot::read(|nbytes| Some(area.bytes_of(pe, at, nbytes)));
     if !area.is_mapped(pe) {
@@ -152,10 +160,10 @@ fn finalizing(pe: Pe) -> Option<Status> {
 
 /// Returns true if a PE is in finalize and has no operations in flight.
 fn is_done(pe: Pe) -> bool {
-    let status = finalizing(pe).filter(|status| status.finalizing.is_some());
-    status
-        .and_then(|status| status.in_flight)
-        .is_some_and(|in_flight| in_flight.n == 0)
+    let Some(status) = finalizing(pe) else {
+        return false;
+    };
+    status.finalizing.is_some() && status.in_flight.is_some_and(|in_flight| in_flight.n == 0)
 }
 
 /// Returns true if no PE can write a word of this PE any more: all others are in finalize and have
@@ -163,20 +171,26 @@ fn is_done(pe: Pe) -> bool {
 /// PE shares no memory with this one: reading its status over the network could block, although the
 /// PE has nothing to do with the wait.
 fn nobody_writes(job: &Job) -> bool {
+    let has_threads = job.thread_level != SHMEM_THREAD_SINGLE || thread::has_requests();
+    // A PE that is alone gets no message about other PEs.
+    if has_threads || job.n_pes == 1 {
+        return false;
+    }
+
     let area = flags::area();
     let mut others = (0..job.n_pes).map(Pe).filter(|pe| *pe != job.me);
-    let has_threads = job.thread_level != SHMEM_THREAD_SINGLE || thread::has_requests();
-    job.n_pes > 1 && !has_threads && others.all(|pe| area.is_mapped(pe) && is_done(pe))
+    others.all(|pe| area.is_mapped(pe) && is_done(pe))
 }
 
 /// Ends the job with an error: these members are in finalize and have not entered the collective.
 fn fail_for_missing(call: Call, job: &Job, collective: &Collective, pes: &[u32]) -> ! {
-    let (me, team) = (job.me, &collective.team);
     fail!(
         call,
-        "the PEs of the team or active set are not all in the same collective: PE {me} in {call}; {} in \
-         shmem_finalize; all members of {team} must call it before shmem_finalize",
-        ranges::pes(pes)
+        "the PEs of the team or active set are not all in the same collective: PE {} in {call}; {} in \
+         shmem_finalize; all members of {} must call it before shmem_finalize",
+        job.me,
+        ranges::pes(pes),
+        collective.team
     )
 }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 /// The number of a thread, which takes less time to get than a `ThreadId`.
 type ThreadNumber = u64;
 
-fn current() -> ThreadNumber {
+fn current_thread() -> ThreadNumber {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     thread_local!(static OWN: ThreadNumber = NEXT.fetch_add(1, Relaxed));
     OWN.with(|own| *own)
@@ -61,7 +61,7 @@ pub fn take(
     wait: bool,
     mut sleep: impl FnMut(&AtomicU32, u32),
 ) -> TurnResult {
-    let me = Some(current());
+    let me = Some(current_thread());
     let mut turns = lock::lock(&TURNS);
     let Some(turn) = turns.iter_mut().find(|turn| turn.lock == lock) else {
         turns.push(LockTurn {
@@ -80,6 +80,7 @@ pub fn take(
     if !wait {
         return TurnResult::Taken;
     }
+
     let mine = turn.next;
     turn.next += 1;
     loop {
@@ -89,6 +90,7 @@ pub fn take(
         drop(turns);
         sleep(&PASSED, passed);
         turns = lock::lock(&TURNS);
+
         let turn = turns.iter_mut().find(|turn| turn.lock == lock);
         let Some(turn) = turn.filter(|turn| turn.serving <= mine) else {
             unreachable!("a turn is kept while threads wait for it");
@@ -117,34 +119,49 @@ pub fn pass(lock: usize) {
     let Some(at) = turns.iter().position(|turn| turn.lock == lock) else {
         return;
     };
+
     turns[at].serving += 1;
     turns[at].owner = None;
     turns[at].held = false;
+
     if turns[at].serving == turns[at].next {
         turns.swap_remove(at);
     } else {
         PASSED.fetch_add(1, Relaxed);
+        // The threads that wake need the mutex.
         drop(turns);
         flags::wake(&PASSED);
     }
 }
 
-/// Returns the address and the size of each lock that this PE holds.
-pub fn held() -> Vec<(usize, usize)> {
+/// A lock that this PE holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldLock {
+    /// The address of the lock in this process.
+    pub address: usize,
+    /// The size of its word in bytes.
+    pub nbytes: usize,
+}
+
+/// Returns the locks that this PE holds.
+pub fn held() -> Vec<HeldLock> {
     let turns = lock::lock(&TURNS);
-    turns
-        .iter()
-        .filter(|turn| turn.held)
-        .map(|turn| (turn.lock, turn.nbytes))
-        .collect()
+    let held = turns.iter().filter(|turn| turn.held);
+    held.map(|turn| HeldLock {
+        address: turn.lock,
+        nbytes: turn.nbytes,
+    })
+    .collect()
 }
 
 /// Forgets the locks in a range of memory, except those for which threads wait.
 pub fn forget(block: Range<usize>) {
-    // A thread waits if more numbers were given than that of the owner. Between two owners, the
-    // next one has not woken yet.
-    let wanted = |turn: &LockTurn| turn.next - turn.serving > u64::from(turn.owner.is_some());
-    lock::lock(&TURNS).retain(|turn| !block.contains(&turn.lock) || wanted(turn));
+    lock::lock(&TURNS).retain(|turn| {
+        // A thread waits if more numbers were given than that of the owner. Between two owners, the
+        // next one has not woken yet.
+        let is_awaited = turn.next - turn.serving > u64::from(turn.owner.is_some());
+        is_awaited || !block.contains(&turn.lock)
+    });
 }
 
 #[cfg(test)]

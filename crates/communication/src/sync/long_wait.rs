@@ -22,8 +22,13 @@ use std::time::Duration;
 /// The duration after which a wait is written to the status.
 const LONG: Duration = Duration::from_millis(10);
 
-/// The call in which a thread waits, and what it waits for.
-pub type WaitDescription = (Call, Subject);
+/// A wait, as the status and messages describe it.
+pub struct WaitDescription {
+    /// The call in which the thread waits.
+    pub call: Call,
+    /// What the thread waits for.
+    pub subject: Subject,
+}
 
 /// A wait of a thread that no longer polls words alone, but begins to sleep or polls the network.
 /// Once the wait is long, it is added to the status.
@@ -103,7 +108,7 @@ impl<A: Awaited> LongWait<A> {
                 self.look_at_network();
             }
             if self.lasted() >= REPORTED {
-                print_remedy(|| self.awaited.describe().0);
+                print_remedy(|| self.awaited.describe().call);
             }
         } else if self.since.is_none() {
             self.since = Some(nanoseconds());
@@ -124,19 +129,27 @@ impl<A: Awaited> LongWait<A> {
         if std::mem::replace(&mut self.has_slept, true) {
             self.check();
         }
-        let rest = match (&self.shown, self.in_flight_at) {
-            (None, _) => LONG.saturating_sub(self.lasted()),
-            (_, Some(_)) => LONG,
-            (_, None) if self.peers.is_hopeless() => return,
-            (_, None) => PERIOD,
+
+        let rest = if self.shown.is_none() {
+            LONG.saturating_sub(self.lasted())
+        } else if self.in_flight_at.is_some() {
+            LONG
+        } else if self.peers.is_hopeless() {
+            return;
+        } else {
+            PERIOD
         };
+        // `LONG` and `PERIOD` are shorter than a second.
         let limit = Timespec {
             tv_sec: 0,
             tv_nsec: rest.subsec_nanos().into(),
         };
+
         // An interrupted sleep is no error: the caller checks again.
         let slept = futex::wait(word, futex::Flags::empty(), value, Some(&limit));
         if slept == Err(Errno::TIMEDOUT) && self.shown.is_none() {
+            // If the clock was not read before the sleep, that was the first one, and has lasted
+            // for `LONG`.
             self.since
                 .get_or_insert_with(|| nanoseconds() - LONG.as_nanos() as u64);
             self.show();
@@ -144,20 +157,18 @@ impl<A: Awaited> LongWait<A> {
     }
 
     fn show(&mut self) {
-        let since = self.since.unwrap_or_else(nanoseconds);
-        let awaited = &self.awaited;
-        self.shown.get_or_insert_with(|| {
-            let (call, subject) = awaited.describe();
-            status::show(since, call, subject)
-        });
+        if self.shown.is_none() {
+            let since = self.since.unwrap_or_else(nanoseconds);
+            let WaitDescription { call, subject } = self.awaited.describe();
+            self.shown = Some(status::show(since, call, subject));
+        }
         self.look_at_network();
     }
 
     /// Writes to the status what the thread waits for now, if the wait is shown.
     fn update(&mut self) {
         if let Some(shown) = &self.shown {
-            let (_, subject) = self.awaited.describe();
-            shown.set_subject(subject);
+            shown.set_subject(self.awaited.describe().subject);
             self.look_at_network();
         }
     }
@@ -170,21 +181,29 @@ const REPORTED: Duration = Duration::from_secs(60);
 /// explains waits.
 fn print_remedy(call: impl FnOnce() -> Call) {
     static PRINTED: AtomicBool = AtomicBool::new(false);
-    let Some(job) = job::known().filter(|_| !PRINTED.swap(true, Relaxed)) else {
-        return;
-    };
-    let area = flags::area();
-    if job.settings.watchdog.is_some()
-        || !area.claim(area.first_of_node(job.n_pes), area.areas().long_waits())
-    {
+    let Some(job) = job::known() else { return };
+    if PRINTED.swap(true, Relaxed) || job.settings.watchdog.is_some() {
         return;
     }
-    let remedy = match process::aborter().is_some_and(|aborter| aborter.is_oshrun()) {
-        true => "press Ctrl-\\ in oshrun, or send it SIGUSR1, to see who waits for whom",
-        false => "set SHMEM_WATCHDOG=30s to see who waits for whom",
+
+    // The first PE of the node to claim the word prints for all of them.
+    let area = flags::area();
+    if !area.claim(area.first_of_node(job.n_pes), area.areas().long_waits()) {
+        return;
+    }
+
+    let has_oshrun = process::aborter().is_some_and(|aborter| aborter.is_oshrun());
+    let remedy = if has_oshrun {
+        "press Ctrl-\\ in oshrun, or send it SIGUSR1, to see who waits for whom"
+    } else {
+        "set SHMEM_WATCHDOG=30s to see who waits for whom"
     };
-    let (me, call, limit) = (job.me, call(), REPORTED.as_secs());
-    warning!("PE {me} has waited {limit} s in {call}; {remedy}");
+    warning!(
+        "PE {} has waited {} s in {}; {remedy}",
+        job.me,
+        REPORTED.as_secs(),
+        call()
+    );
 }
 
 /// The operations for which a thread waits, as the transport last named them.
@@ -203,8 +222,12 @@ impl NamedOperations {
 
 impl Awaited for NamedOperations {
     fn describe(&self) -> WaitDescription {
-        let peers = self.listed();
-        (endpoints::current_call(), Subject::Operations { peers })
+        WaitDescription {
+            call: endpoints::current_call(),
+            subject: Subject::Operations {
+                peers: self.listed(),
+            },
+        }
     }
 
     /// Shows those that the transport has named: the thread holds its endpoint, so the endpoints

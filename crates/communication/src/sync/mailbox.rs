@@ -86,11 +86,14 @@ impl Mailboxes {
                 let at = internal.areas().mailbox(job.me);
                 internal.write(dest, at + 8, &[tag]);
                 internal.write(dest, at + 16, message);
+                // Last: the number tells the receiver that the words are there.
                 internal.raise(dest, at, *sent);
                 return;
             }
+
             let waited_for = *sent;
             drop(state);
+
             // While it waits, a sender takes the messages that others have sent to this PE:
             // otherwise PEs that each wait to send to the next one would wait forever.
             waits::until_rung_in(
@@ -128,6 +131,7 @@ impl Mailboxes {
                 let mut state = self.state();
                 state.take(self.area, job.me, source);
                 found = state.next(source, tag);
+
                 found.is_some() || !job.has_threads_somewhere && state.has_other_message(source)
             },
         );
@@ -155,7 +159,10 @@ impl Mailboxes {
 
 /// Returns the description of a wait of `call` for a message of a PE, outside of a collective.
 pub fn message_wait(call: Call) -> impl Fn(Pe) -> WaitDescription {
-    move |pe| (call, Subject::Message { from: pe.0 })
+    move |pe| WaitDescription {
+        call,
+        subject: Subject::Message { from: pe.0 },
+    }
 }
 
 impl State {
@@ -188,12 +195,16 @@ impl State {
         if internal.flag(at) == *taken {
             return;
         }
+
         let mut tag = [0];
         internal.read(at + 8, &mut tag);
         let mut message = [0; MESSAGE];
         internal.read(at + 16, &mut message);
+
+        // After the reads: from now on the sender may store the next message here.
         *taken += 1;
         internal.raise(source, internal.areas().acknowledged(me), *taken);
+
         self.kept
             .entry((source, tag[0]))
             .or_default()
@@ -208,13 +219,13 @@ mod tests {
     #[test]
     fn messages_of_a_tag_come_in_order_and_leave_nothing() {
         let mut state = State::default();
-        let (source, message) = (Pe(3), [7; MESSAGE]);
+        let source = Pe(3);
         assert_eq!(state.next(source, 1), None);
-        state
-            .kept
-            .insert((source, 1), VecDeque::from([message, [8; MESSAGE]]));
+
+        let messages = VecDeque::from([[7; MESSAGE], [8; MESSAGE]]);
+        state.kept.insert((source, 1), messages);
         assert_eq!(state.next(Pe(2), 1), None);
-        assert_eq!(state.next(source, 1), Some(message));
+        assert_eq!(state.next(source, 1), Some([7; MESSAGE]));
         assert_eq!(state.next(source, 1), Some([8; MESSAGE]));
         assert!(state.kept.is_empty());
     }

@@ -52,7 +52,10 @@ pub trait OngoingCollective {
 
     /// Describes a wait in this collective, as [`subject`](OngoingCollective::subject) does.
     fn describe(&self, awaited: Option<Pe>) -> WaitDescription {
-        (self.call(), self.subject(awaited))
+        WaitDescription {
+            call: self.call(),
+            subject: self.subject(awaited),
+        }
     }
 }
 
@@ -107,11 +110,11 @@ struct PairCounts {
 /// Returns the numbers of messages between this PE and `pe`.
 fn pair_counts(pe: Pe) -> &'static PairCounts {
     static PAIRS: OnceLock<Vec<PairCounts>> = OnceLock::new();
-    let counts = || {
+    let pairs = PAIRS.get_or_init(|| {
         let n_pes = flags::area().areas().n_pes();
         (0..n_pes).map(|_| PairCounts::default()).collect()
-    };
-    &PAIRS.get_or_init(counts)[pe.index()]
+    });
+    &pairs[pe.index()]
 }
 
 /// Adds 1 to a count of a pair and returns the new value. Uses no locked instruction, since one
@@ -126,7 +129,8 @@ fn increment(count: &AtomicU64) -> u64 {
 impl TeamSignals {
     /// Begins with the slot and the generation on which the members of a new team have agreed.
     pub fn new(
-        (slot, flags): (u16, SlotFlags),
+        slot: u16,
+        flags: SlotFlags,
         generation: u64,
         members: Members,
         me: TeamPe,
@@ -135,6 +139,7 @@ impl TeamSignals {
             generation < GENERATIONS,
             "an agreement offers no other generation"
         );
+
         let zeros = vec![0; Edge::count(members.n)];
         TeamSignals {
             slot,
@@ -185,9 +190,12 @@ impl TeamSignals {
     /// Resets the counters that a later team in the same slot expects to be zero. The others may
     /// keep their values, which are below those of any later generation.
     pub fn retire(&self) {
-        let (area, slot) = (flags::area(), self.slot);
-        for (parity, by_network) in [(0, false), (1, false), (0, true), (1, true)] {
-            area.write_own(area.areas().counted(slot, parity, by_network), &[0]);
+        let area = flags::area();
+        for parity in [0, 1] {
+            for by_network in [false, true] {
+                let counter = area.areas().counted(self.slot, parity, by_network);
+                area.write_own(counter, &[0]);
+            }
         }
     }
 
@@ -227,11 +235,10 @@ impl TeamSignals {
     pub fn await_release(&mut self, collective: &impl OngoingCollective, job: &Job, member: u32) {
         self.releases += 1;
         self.ring();
+
         let area = flags::area();
-        let (owner, counter) = (
-            self.members.world_pe(member),
-            area.areas().counter(self.slot),
-        );
+        let owner = self.members.world_pe(member);
+        let counter = area.areas().counter(self.slot);
         let value = self.mark() + self.releases;
         let is_released = || area.flag_of(owner, counter + 8) >= value;
         waits::until_rung(job, &[], || collective.describe(None), is_released);
@@ -248,32 +255,34 @@ impl TeamSignals {
     /// vector before the last one.
     #[inline]
     pub fn short_to(&self, peer: Partner, parity: usize) -> SymmetricRange {
-        let (area, pe) = (flags::area(), self.world_pe(peer));
+        let area = flags::area();
         let areas = area.areas();
-        let at = match peer.edge {
+        let offset = match peer.edge {
             Edge::Pair => {
+                let pe = self.world_pe(peer);
                 let turn = pair_counts(pe).short_sent.fetch_add(1, Relaxed);
                 areas.pair_short(self.own_pe(), turn % 2)
             }
             edge => self.flags.short(edge, parity),
         };
-        area.range(at, SHORT)
+        area.range(offset, SHORT)
     }
 
     /// Returns the memory of this PE that has the next short vector of `peer`, beside its flag; on
     /// [`Edge::Pair`] it counts the vector.
     #[inline]
     pub fn short_from(&self, peer: Partner, parity: usize) -> SymmetricRange {
-        let (area, source) = (flags::area(), self.world_pe(peer));
+        let area = flags::area();
         let areas = area.areas();
-        let at = match peer.edge {
+        let offset = match peer.edge {
             Edge::Pair => {
+                let source = self.world_pe(peer);
                 let turn = pair_counts(source).short_taken.fetch_add(1, Relaxed);
                 areas.pair_short(source, turn % 2)
             }
             edge => self.flags.short(edge, parity),
         };
-        area.range(at, SHORT)
+        area.range(offset, SHORT)
     }
 
     /// Signals a member, after all earlier writes of this PE to it.
@@ -281,7 +290,9 @@ impl TeamSignals {
     pub fn signal(&mut self, peer: Partner) {
         let pe = self.world_pe(peer);
         match self.next_signal(peer) {
-            Some((at, value)) => self.raise(pe, |area| area.raise_unrung(pe, at, value)),
+            Some(Signal { offset, value }) => {
+                self.raise(pe, |area| area.raise_unrung(pe, offset, value));
+            }
             None => {
                 let [at, by_network] = self.next_counted();
                 flags::area().count(pe, at, by_network);
@@ -293,12 +304,12 @@ impl TeamSignals {
     pub fn put_signal(&mut self, peer: Partner, source: SymmetricRange, dest: SymmetricRange) {
         let pe = self.world_pe(peer);
         match self.next_signal(peer) {
-            Some((at, value)) => self.raise(pe, |area| {
-                area.put_and_raise_unrung(pe, (source, dest), at, value)
+            Some(Signal { offset, value }) => self.raise(pe, |area| {
+                area.put_and_raise_unrung(pe, source, dest, offset, value)
             }),
             None => {
                 let [at, by_network] = self.next_counted();
-                flags::area().put_and_count(pe, (source, dest), at, by_network);
+                flags::area().put_and_count(pe, source, dest, at, by_network);
             }
         }
     }
@@ -327,23 +338,25 @@ impl TeamSignals {
     #[inline]
     pub fn wait(&mut self, collective: &impl OngoingCollective, job: &Job, peer: Partner) {
         let source = self.world_pe(peer);
-        let (at, value) = match peer.edge {
+        let edge = match peer.edge {
             Edge::Any => return self.wait_for_any(collective, job),
             Edge::Pair => {
                 let turn = increment(&pair_counts(source).taken);
-                let at = flags::area().areas().pair_flag(source);
-                return self.wait_for_pair(collective, job, source, (at, turn));
+                let flag = flags::area().areas().pair_flag(source);
+                return self.wait_for_pair(collective, job, source, flag, turn);
             }
-            edge => {
-                let taken = &mut self.taken[edge.number(self.members.n)];
-                *taken += 1;
-                (self.flags.flag(edge), *taken + self.mark())
-            }
+            edge => edge,
         };
+
+        let taken = &mut self.taken[edge.number(self.members.n)];
+        *taken += 1;
+        let value = *taken + self.mark();
+        let flag = self.flags.flag(edge);
+
         let describe = || collective.describe(Some(source));
         let unnotified = self.unnotified.take();
-        self.unnotified = until(unnotified, job, at, describe, || {
-            flags::area().flag(at) >= value
+        self.unnotified = until(unnotified, job, flag, describe, || {
+            flags::area().flag(flag) >= value
         });
     }
 
@@ -351,13 +364,15 @@ impl TeamSignals {
     /// line, which only this PE writes.
     #[inline]
     pub fn put_line(&mut self, member: u32, block: SymmetricRange) {
-        let (area, pe) = (flags::area(), self.members.world_pe(member));
+        let area = flags::area();
+        let pe = self.members.world_pe(member);
         let turn = increment(&pair_counts(pe).lines_sent);
-        let at = area.areas().line(self.own_pe(), turn);
-        let line = area.range(at + size_of::<u64>(), LINE_BYTES);
+
+        let flag = area.areas().line(self.own_pe(), turn);
+        let line = area.range(flag + size_of::<u64>(), LINE_BYTES);
         let value = self.pair_mark + turn;
         self.raise(pe, |area| {
-            area.put_and_raise_unrung(pe, (block, line), at, value)
+            area.put_and_raise_unrung(pe, block, line, flag, value)
         });
     }
 
@@ -369,37 +384,44 @@ impl TeamSignals {
         job: &Job,
         member: u32,
     ) -> SymmetricRange {
-        let (area, source) = (flags::area(), self.members.world_pe(member));
+        let area = flags::area();
+        let source = self.members.world_pe(member);
         let turn = increment(&pair_counts(source).lines_taken);
-        let at = area.areas().line(source, turn);
-        self.wait_for_pair(collective, job, source, (at, turn));
-        area.range(at + size_of::<u64>(), LINE_BYTES)
+
+        let flag = area.areas().line(source, turn);
+        self.wait_for_pair(collective, job, source, flag, turn);
+        area.range(flag + size_of::<u64>(), LINE_BYTES)
     }
 
-    /// Waits for signal number `turn` of a PE, in a flag of the two PEs at offset `at`. Ends the
+    /// Waits for signal number `turn` of a PE, in the flag of the two PEs at this offset. Ends the
     /// job with an error if the signal was sent for another team.
     fn wait_for_pair(
         &mut self,
         collective: &impl OngoingCollective,
         job: &Job,
         source: Pe,
-        (at, turn): (usize, u64),
+        flag: usize,
+        turn: u64,
     ) {
-        let value = self.pair_mark + turn;
+        let awaited = self.pair_mark + turn;
+        // The number of the signal alone: another team's mark is in the high bits.
         let count = |value: u64| value << (64 - PAIR_COUNT_BITS);
-        let mut flag = 0;
+
+        let mut found = 0;
         let unnotified = self.unnotified.take();
         self.unnotified = until(
             unnotified,
             job,
-            at,
+            flag,
             || collective.describe(Some(source)),
             || {
-                flag = flags::area().flag(at);
-                count(flag) >= count(value)
+                found = flags::area().flag(flag);
+                count(found) >= count(awaited)
             },
         );
-        if count(flag) == count(value) && flag != value {
+
+        // A later signal may have replaced the mark of this one.
+        if count(found) == count(awaited) && found != awaited {
             fail!(
                 collective.call(),
                 "PE {} is in a collective with this PE on another team: PEs that have several teams in common use \
@@ -411,33 +433,44 @@ impl TeamSignals {
 
     /// Waits for one more message, from any member.
     fn wait_for_any(&mut self, collective: &impl OngoingCollective, job: &Job) {
+        // Each other member sends one message a turn.
         let peers = u64::from(self.members.n - 1);
-        let (turn, before) = (self.taken_of_any / peers, self.taken_of_any % peers);
+        let turn = self.taken_of_any / peers;
+        let taken_in_turn = self.taken_of_any % peers;
         self.taken_of_any += 1;
-        let [at, by_network] = self.counted(turn);
-        let expected = turn / 2 * peers + before + 1;
+
+        // Every second turn uses the same two counters, which only grow.
+        let [by_cpu, by_network] = self.counted(turn);
+        let expected = turn / 2 * peers + taken_in_turn + 1;
+
         self.ring();
         let area = flags::area();
         let describe = || collective.describe(None);
-        let ready = || area.flag(at) + area.flag(by_network) >= expected;
-        waits::until_rung(job, &[at, by_network], describe, ready);
+        let ready = || area.flag(by_cpu) + area.flag(by_network) >= expected;
+        waits::until_rung(job, &[by_cpu, by_network], describe, ready);
     }
 
-    /// Counts the next signal to a peer. Returns the offset and the value of its flag; `None`, and
-    /// counts nothing, on [`Edge::Any`], which has counters instead.
+    /// Counts the next signal to a peer, and returns it. Returns `None` and counts nothing on
+    /// [`Edge::Any`], which has counters instead.
     #[inline]
-    fn next_signal(&mut self, peer: Partner) -> Option<(usize, u64)> {
+    fn next_signal(&mut self, peer: Partner) -> Option<Signal> {
         let areas = flags::area().areas();
         match peer.edge {
             Edge::Any => None,
             Edge::Pair => {
                 let sent = increment(&pair_counts(self.world_pe(peer)).sent);
-                Some((areas.pair_flag(self.own_pe()), self.pair_mark + sent))
+                Some(Signal {
+                    offset: areas.pair_flag(self.own_pe()),
+                    value: self.pair_mark + sent,
+                })
             }
             edge => {
                 let sent = &mut self.sent[edge.number(self.members.n)];
                 *sent += 1;
-                Some((self.flags.flag(edge), *sent + self.mark()))
+                Some(Signal {
+                    offset: self.flags.flag(edge),
+                    value: *sent + self.mark(),
+                })
             }
         }
     }
@@ -466,6 +499,12 @@ impl TeamSignals {
     }
 }
 
+/// The flag at a peer that signals it, and the value that the flag gets.
+struct Signal {
+    offset: usize,
+    value: u64,
+}
+
 /// Counts a reduction or an all-to-all among all PEs of the job. Returns which of the two copies of
 /// a set of receive buffers it uses. All PEs agree on the copy, since they make these calls in the
 /// same order, on whatever team or active set. If each set belongs to one team, all PEs have been
@@ -491,8 +530,10 @@ fn until(
         if waits::is_soon(job, &mut ready) {
             return unnotified;
         }
+        // Before the long wait: the signal that ends it may come from that PE.
         flags::area().ring(pe);
     }
+
     waits::until_rung(job, &[at], describe, ready);
     None
 }
@@ -504,12 +545,8 @@ mod tests {
 
     #[test]
     fn counters_may_outgrow_their_generation() {
-        let mut signals = TeamSignals::new(
-            (7, Areas::new(3, 1).slot_flags(7)),
-            5,
-            Members::world(3),
-            TeamPe(1),
-        );
+        let flags = Areas::new(3, 1).slot_flags(7);
+        let mut signals = TeamSignals::new(7, flags, 5, Members::world(3), TeamPe(1));
         assert_eq!(signals.reached(), 5);
         signals.taken[2] = (1 << COUNT_BITS) - 1;
         assert_eq!(signals.reached(), 5);

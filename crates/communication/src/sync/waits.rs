@@ -39,7 +39,9 @@ pub fn until_rung(
     }
 }
 
-/// Works as [`until_rung`] for the PE that has the doorbell of `area`, and names no flags.
+/// Waits until `ready` returns true, as the PE that has the doorbell of `area`. `ready` reads words
+/// for which the library rings that doorbell after each change. `describe` says what the thread
+/// waits for; it is called if the wait is long.
 pub fn until_rung_in(
     job: &Job,
     area: &FlagArea,
@@ -172,8 +174,10 @@ impl Pauses {
 fn sleep_limit(job: &Job) -> Duration {
     let has_one_thread = job.thread_level == SHMEM_THREAD_SINGLE && !thread::has_requests();
     if !job.is_alone_on_node {
+        // A peer on the node may change the word, which ends no sleep.
         NAP
     } else if !has_one_thread {
+        // Nor does a change by another thread of this PE.
         SLEEP_AMONG_THREADS
     } else if network::wakes_waits() {
         SIGNALED_SLEEP
@@ -261,6 +265,7 @@ impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
         match self.sleep {
             Sleep::OnDoorbell(area) => {
                 if is_first && network::is_open() {
+                    // From now on a thread of the transport makes it progress.
                     network::stop_polling();
                 }
                 area.sleep_unless(ready, |word, heard| wait.sleep(word, heard));
@@ -268,8 +273,14 @@ impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
             }
             Sleep::InNetwork { at_most, flags } => {
                 wait.check();
-                let awaited = |at: &usize| AwaitedWord::new(flags::area().awaited(*at));
-                let awaited: Vec<AwaitedWord> = flags.iter().map(awaited).collect();
+                // Before `ready`: each has the value that the word has now, so that the sleep is
+                // not begun, or ends, if a word changes after `ready` has read it.
+                let area = flags::area();
+                let awaited: Vec<AwaitedWord> = flags
+                    .iter()
+                    .map(|&offset| AwaitedWord::new(area.awaited(offset)))
+                    .collect();
+
                 // A change since the last poll ends no sleep.
                 if ready() {
                     return false;
@@ -293,6 +304,7 @@ impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
         if !self.has_slept || !matches!(self.sleep, Sleep::InNetwork { .. }) {
             return;
         }
+
         network::end_wait();
         if backoff.has_slept_for_long() {
             // The service thread sleeps meanwhile, too, in intervals that grow with the wait.

@@ -42,6 +42,7 @@ impl Woken {
         let another_needs_cpu =
             thread::has_requests() || job::known().is_some_and(|job| job.is_oversubscribed);
         let mut backoff = Backoff::new(polled(), another_needs_cpu);
+
         let mut worked = false;
         while !self.take() {
             worked = match backoff.pause(worked) {
@@ -60,12 +61,11 @@ impl Woken {
     }
 
     fn sleep(&self) {
-        let order = Ordering::Relaxed;
-        if self
-            .0
-            .compare_exchange(UNWOKEN, SLEEPS, order, order)
-            .is_ok()
-        {
+        // Relaxed: the swap in `take` sees what the waker has done.
+        let announced =
+            self.0
+                .compare_exchange(UNWOKEN, SLEEPS, Ordering::Relaxed, Ordering::Relaxed);
+        if announced.is_ok() {
             // The caller looks again after any end of the sleep.
             let _ = futex::wait(&self.0, futex::Flags::empty(), SLEEPS, None);
         }

@@ -68,8 +68,8 @@ impl WordWait {
         let mut tasks = lock(&TASKS);
         if let Some(i) = tasks.index_of(self.number) {
             let previous = replace(&mut tasks.waiting[i].waker, waker.clone());
-            drop(tasks);
             // The drop of a waker may call anything, so it is not under the lock.
+            drop(tasks);
             drop(previous);
         } else {
             tasks.count += 1;
@@ -81,6 +81,7 @@ impl WordWait {
             });
             drop(tasks);
         }
+
         if !LOOKS.get() {
             leave_to_thread();
         }
@@ -92,9 +93,11 @@ impl Drop for WordWait {
         if self.number == 0 {
             return;
         }
+
         let mut tasks = lock(&TASKS);
-        let ended = tasks.index_of(self.number);
-        let ended = ended.map(|i| tasks.waiting.swap_remove(i));
+        let index = tasks.index_of(self.number);
+        let ended = index.map(|i| tasks.waiting.swap_remove(i));
+        // The drop of a waker may call anything, so it is not under the lock.
         drop(tasks);
         drop(ended);
     }
@@ -109,6 +112,7 @@ impl WordTasks {
 /// Forgets all tasks: their words may not be read any more.
 pub fn forget() {
     let ended = take(&mut lock(&TASKS).waiting);
+    // After the end of the statement that has locked: the drop of a waker may call anything.
     drop(ended);
 }
 
@@ -141,6 +145,7 @@ pub(super) fn leave_to_thread() {
     }
     let has_thread = replace(&mut tasks.has_thread, true);
     drop(tasks);
+
     if has_thread {
         // It may sleep for longer than the new task may wait.
         NEXT_TASK.notify_one();
@@ -149,46 +154,74 @@ pub(super) fn leave_to_thread() {
         tasks.has_thread = false;
         let all = take(&mut tasks.waiting);
         drop(tasks);
+
         // Without a thread, tasks look again and again.
-        all.into_iter().for_each(|task| task.waker.wake());
+        for task in all {
+            task.waker.wake();
+        }
     }
 }
 
 /// Wakes tasks until there have been none for [`IDLE`].
 fn serve() {
-    let (mut count, mut interval) = (0, SHORTEST);
-    loop {
-        let has_none = |tasks: &mut WordTasks| tasks.waiting.is_empty();
-        let waited = NEXT_TASK.wait_timeout_while(lock(&TASKS), IDLE, has_none);
-        let (mut tasks, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if tasks.waiting.is_empty() {
-            tasks.has_thread = false;
-            return;
-        }
+    // The number of the last task at whose word this thread has looked.
+    let mut seen = 0;
+    let mut interval = SHORTEST;
 
-        if replace(&mut count, tasks.count) != tasks.count {
+    while let Some(tasks) = tasks_or_end() {
+        if tasks.count != seen {
+            // The wait of a new task may be a short one.
+            seen = tasks.count;
             interval = SHORTEST;
         }
+
         if wake_over(tasks) {
+            // What those tasks do next may change the words of others.
             interval = SHORTEST;
         } else if network::rings_always() {
             sleep_on_doorbell();
         } else {
-            let has_same = |tasks: &mut WordTasks| tasks.count == count;
-            drop(NEXT_TASK.wait_timeout_while(lock(&TASKS), interval, has_same));
+            sleep_until_next_task(seen, interval);
             interval = (interval * 2).min(LONGEST);
         }
     }
 }
 
+/// Waits for [`IDLE`] at the longest until there are tasks. Returns `None` if there are none, and
+/// records that the thread ends.
+fn tasks_or_end() -> Option<MutexGuard<'static, WordTasks>> {
+    let waited = NEXT_TASK.wait_timeout_while(lock(&TASKS), IDLE, |tasks| tasks.waiting.is_empty());
+    let (mut tasks, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    if tasks.waiting.is_empty() {
+        // Under the same lock as the look at the tasks, so that no task is left to a thread that
+        // ends.
+        tasks.has_thread = false;
+        return None;
+    }
+    Some(tasks)
+}
+
+/// Sleeps until there is a task after the one with the number `seen`, for `limit` at the longest.
+fn sleep_until_next_task(seen: u64, limit: Duration) {
+    let waited = NEXT_TASK.wait_timeout_while(lock(&TASKS), limit, |tasks| tasks.count == seen);
+    // The caller takes the lock again, and looks whatever ended the sleep.
+    drop(waited);
+}
+
 /// Wakes the tasks whose conditions hold. Returns true if there are any.
 fn wake_over(mut tasks: MutexGuard<'_, WordTasks>) -> bool {
-    let over = tasks.waiting.extract_if(.., |task| (task.holds)());
-    let over: Vec<WordTask> = over.collect();
+    let over: Vec<WordTask> = tasks
+        .waiting
+        .extract_if(.., |task| (task.holds)())
+        .collect();
     drop(tasks);
-    let any = !over.is_empty();
-    over.into_iter().for_each(|task| task.waker.wake());
-    any
+
+    // A waker may call anything, so it is not called under the lock.
+    let is_any = !over.is_empty();
+    for task in over {
+        task.waker.wake();
+    }
+    is_any
 }
 
 /// Sleeps until the doorbell of this PE rings, for [`RUNG`] at the longest; not at all if the
@@ -198,6 +231,7 @@ fn sleep_on_doorbell() {
         tv_sec: 0,
         tv_nsec: RUNG.subsec_nanos().into(),
     };
+
     let is_any_over = || lock(&TASKS).waiting.iter().any(|task| (task.holds)());
     flags::area().sleep_unless(is_any_over, |rings, heard| {
         // The caller looks again after any end of the sleep.
@@ -230,8 +264,10 @@ mod tests {
             let holds = move || word.load(Ordering::SeqCst);
             wait.wake_when(&Waker::from(Arc::clone(count)), holds);
         };
+
         looking(|| {
-            let (mut kept, mut other) = (WordWait::default(), WordWait::default());
+            let mut kept = WordWait::default();
+            let mut other = WordWait::default();
             wait_for(&mut kept, &first);
             wait_for(&mut other, &dropped);
             wait_for(&mut kept, &last);
@@ -243,6 +279,7 @@ mod tests {
             look();
             look();
         });
+
         let counts = [first, last, dropped].map(|count| {
             assert_eq!(Arc::strong_count(&count), 1, "a waker was kept");
             count.0.load(Ordering::SeqCst)

@@ -52,8 +52,7 @@ pub fn require_bytes(
 
 /// Returns the location of `nbytes` symmetric bytes at `addr` for a transport. Ends the job with an
 /// error if they are not symmetric, if there is no PE `pe`, or if `pe`'s copy is not mapped here
-/// and no network is open. `is_reachable` is true if a network is open. `argument` is the name of
-/// the address in the call.
+/// and no network is open. `argument` is the name of the address in the call.
 #[cold]
 #[inline(never)]
 pub fn require_remote(
@@ -61,11 +60,13 @@ pub fn require_remote(
     argument: &'static str,
     addr: usize,
     nbytes: usize,
-    (pe, is_reachable): (c_int, bool),
+    pe: c_int,
+    is_network_open: bool,
 ) -> RemoteAddr {
     call.require_no_exit();
+
     let found = address::locate_on(addr, nbytes, pe)
-        .filter(|(segment, _)| is_reachable || address::delta(*segment, pe).is_some());
+        .filter(|(segment, _)| is_network_open || address::delta(*segment, pe).is_some());
     let Some((segment, offset)) = found else {
         refuse(call, argument, addr, nbytes, pe)
     };

@@ -31,7 +31,7 @@ use rushmem_communication::net::flags;
 use rushmem_communication::net::polls;
 use rushmem_communication::observers::{self, Action, Event};
 use rushmem_communication::status::polled_calls;
-use rushmem_communication::sync::lock_turns::{self, TurnResult};
+use rushmem_communication::sync::lock_turns::{self, HeldLock, TurnResult};
 use rushmem_communication::sync::long_wait::{LongWait, WaitDescription};
 use rushmem_communication::sync::waits;
 use rushmem_explain::status::{PolledObject, Subject};
@@ -88,10 +88,15 @@ impl<T: LockWord> LockHandle<T> {
     /// Requests the use of this PE's node. If another thread uses the node and `wait` is set, waits
     /// for its turn; threads get their turns in the order of their calls.
     fn take_turn(&self, wait: bool) -> TurnResult {
-        let threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
+        let are_threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
         let mut waiting = LongWait::new(|| self.describe(None));
-        let sleep = |passed: &_, seen| waiting.sleep(passed, seen);
-        lock_turns::take(self.address(), size_of::<T>(), threads, wait, sleep)
+        lock_turns::take(
+            self.address(),
+            size_of::<T>(),
+            are_threads,
+            wait,
+            |passed, seen| waiting.sleep(passed, seen),
+        )
     }
 
     fn word_on(&self, pe: c_int) -> RemoteWord<T> {
@@ -143,12 +148,13 @@ impl<T: LockWord> LockHandle<T> {
     /// Takes the lock if it is free; otherwise lets the next thread use this PE's node.
     fn take_if_free(&self) -> bool {
         self.prepare();
-        let is_free = self
-            .named_pe(self.replace_last(0, self.own_field()), Pe(self.home as u32))
-            .is_none();
-        match is_free {
-            true => self.report_held(true),
-            false => lock_turns::pass(self.address()),
+
+        let last = self.replace_last(0, self.own_field());
+        let is_free = self.named_pe(last, Pe(self.home as u32)).is_none();
+        if is_free {
+            self.report_held(true);
+        } else {
+            lock_turns::pass(self.address());
         }
         is_free
     }
@@ -215,19 +221,20 @@ impl<T: LockWord> LockHandle<T> {
     /// Describes a wait for the lock behind another PE of the queue, if that PE is known.
     fn describe(&self, behind: Option<Pe>) -> WaitDescription {
         let lock = symmetric_location::of_word(self.job, self.word.cast(), size_of::<T>()).0;
-        (
-            self.call,
-            Subject::Lock {
+        WaitDescription {
+            call: self.call,
+            subject: Subject::Lock {
                 lock,
                 behind: behind.map(|pe| pe.0),
             },
-        )
+        }
     }
 
     /// Ends the job with an error if this PE holds the lock at finalization and another PE waits
     /// for it; warns if none does.
     fn report_at_finalize(&self) {
-        let (call, address) = (self.call, self.address());
+        let call = self.call;
+        let address = self.address();
         match self.next() {
             None => warning!(
                 each: "{call}: this PE still holds the lock {}; call shmem_clear_lock first",
@@ -257,8 +264,10 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
              shmem_clear_lock before it is set again"
         );
     }
+
     lock.prepare();
     if let Some(last) = lock.enqueue() {
+        // A turn counts as held from its begin, but this PE only waits.
         lock_turns::set_held(lock.address(), false);
         lock.add_to_node(last, lock.own_field());
         lock.wait(Some(last), || lock.node() & T::GRANTED != 0);
@@ -275,6 +284,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
     let _observed =
         observers::call(|| Event::new(call, Action::Lock).with_bytes(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
+
     let is_taken = lock.take_turn(false) == TurnResult::Yours && lock.take_if_free();
     polls::count_test(is_taken);
     polled_calls::count(call, lock.word.addr(), PolledObject::Lock);
@@ -296,24 +306,29 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
              shmem_test_lock took it, and once"
         );
     }
+
+    // Before the lock is passed on, so that the next PE sees what this one has written.
     order::complete_on(call, DefaultContext);
     lock.report_held(false);
+
     if lock.next().is_some() || !lock.leave_if_last() {
+        // A PE behind this one has entered the queue, but may not have stored its name here yet.
         lock.wait(None, || lock.next().is_some());
-        lock.add_to_node(lock.next().expect("it was just waited for"), T::GRANTED);
+        let next = lock.next().expect("it was just waited for");
+        lock.add_to_node(next, T::GRANTED);
     }
     lock_turns::pass(lock.address());
 }
 
 /// Reports the locks that this PE still holds at finalization, and forgets all locks.
 pub(crate) fn finalize(call: Call) {
-    for (address, nbytes) in lock_turns::held() {
+    for HeldLock { address, nbytes } in lock_turns::held() {
         if nbytes == size_of::<c_int>() {
-            LockHandle::<c_int>::new(call, std::ptr::with_exposed_provenance_mut(address))
-                .report_at_finalize();
+            let word = std::ptr::with_exposed_provenance_mut(address);
+            LockHandle::<c_int>::new(call, word).report_at_finalize();
         } else {
-            LockHandle::<c_long>::new(call, std::ptr::with_exposed_provenance_mut(address))
-                .report_at_finalize();
+            let word = std::ptr::with_exposed_provenance_mut(address);
+            LockHandle::<c_long>::new(call, word).report_at_finalize();
         }
     }
     forget(0..usize::MAX);
@@ -323,8 +338,8 @@ pub(crate) fn finalize(call: Call) {
 pub(crate) fn held_in(range: Range<usize>) -> Option<usize> {
     lock_turns::held()
         .into_iter()
-        .map(|(lock, _)| lock)
-        .find(|lock| range.contains(lock))
+        .map(|lock| lock.address)
+        .find(|address| range.contains(address))
 }
 
 /// Forgets the locks in a block that was freed, except those for which threads wait.

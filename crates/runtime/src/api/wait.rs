@@ -98,7 +98,10 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
 
     let describe = || {
         let words = vec![status_word(job, ivar, cmp_value)];
-        (call, words_subject(words, 0, true, cmp))
+        WaitDescription {
+            call,
+            subject: words_subject(words, 0, true, cmp),
+        }
     };
     waits::until_seen(job, describe, || {
         // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
@@ -132,14 +135,17 @@ pub unsafe fn wait_until<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cm
 pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) -> c_int {
     let job = job::require(call);
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
+
     let is_seen = waits::test(|| {
         // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
         let value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
     if !is_seen || job.settings.checks() {
+        // If the word is not symmetric, no other PE can write it, and the test would stay false.
         symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     }
+
     polled_calls::count(call, ivar.addr(), PolledObject::MemoryOf(job.me.0));
     if is_seen {
         report_seen(call, ivar);
@@ -178,13 +184,12 @@ pub unsafe fn wake_when<T: WaitWord + Send>(
 /// Returns an awaited word as a status shows it.
 fn status_word<T: WaitWord>(job: &Job, ivar: *const T, wanted: T) -> status::Word {
     let (location, in_memfd) = symmetric_location::of_word(job, ivar.cast(), size_of::<T>());
-    let (nbytes, signed, wanted) = (size_of::<T>() as u8, T::SIGNED, wanted.word_bits());
     status::Word {
         location,
         in_memfd,
-        nbytes,
-        signed,
-        wanted,
+        nbytes: size_of::<T>() as u8,
+        signed: T::SIGNED,
+        wanted: wanted.word_bits(),
     }
 }
 
@@ -226,18 +231,22 @@ impl<T: WaitWord> WaitSet<T> {
         if self.nelems == 0 {
             return;
         }
+
         let nbytes = self.nelems.saturating_mul(size_of::<T>());
         symmetric(self.call, "ivars", self.ivars.cast(), nbytes);
+
         let values = match self.values {
             Values::Same(_) => None,
             Values::Each(values) => Some(("cmp_values", values.cast())),
         };
-        if let Some((argument, _)) = others.iter().chain(&values).find(|(_, at)| at.is_null()) {
-            let nelems = self.nelems;
-            fail!(
-                self.call,
-                "argument {argument} is a null pointer, but it must have room for {nelems} elements"
-            );
+        for (argument, array) in others.iter().chain(&values) {
+            if array.is_null() {
+                fail!(
+                    self.call,
+                    "argument {argument} is a null pointer, but it must have room for {} elements",
+                    self.nelems
+                );
+            }
         }
     }
 
@@ -284,14 +293,19 @@ impl<T: WaitWord> WaitSet<T> {
             // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
             included && !unsafe { self.holds(i) }
         });
-        // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
-        let wanted = |i| unsafe { self.values.at(i) };
-        let word = |i| status_word(job, self.ivars.wrapping_add(i), wanted(i));
-        let listed = missing.by_ref().take(MAX_LISTED).map(word).collect();
-        (
-            self.call,
-            words_subject(listed, missing.count() as u64, all, self.cmp),
-        )
+
+        let mut listed = Vec::new();
+        for i in missing.by_ref().take(MAX_LISTED) {
+            // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
+            let wanted = unsafe { self.values.at(i) };
+            listed.push(status_word(job, self.ivars.wrapping_add(i), wanted));
+        }
+        let more = missing.count() as u64;
+
+        WaitDescription {
+            call: self.call,
+            subject: words_subject(listed, more, all, self.cmp),
+        }
     }
 
     /// Returns the event of a wait for words of the array.
@@ -326,11 +340,15 @@ impl<T: WaitWord> WaitSet<T> {
     /// As `is_empty`.
     unsafe fn any(&self) -> Option<usize> {
         static FOUND: AtomicUsize = AtomicUsize::new(0);
+
         let count = FOUND.load(Relaxed);
         let first = start_of_search(count, self.nelems);
         let mut order = (first..self.nelems).chain(0..first);
         // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
         let found = order.find(|&i| unsafe { self.includes(i) } && unsafe { self.holds(i) })?;
+
+        // Threads that search at the same time may count once for both, which only makes the next
+        // searches begin at the same index.
         FOUND.store(count.wrapping_add(1), Relaxed);
         Some(found)
     }
@@ -338,8 +356,9 @@ impl<T: WaitWord> WaitSet<T> {
     /// Tells observers that the words with these indices satisfy the comparison.
     fn report(&self, seen: impl IntoIterator<Item = usize>) {
         if observers::any() {
-            seen.into_iter()
-                .for_each(|i| report_seen(self.call, self.ivars.wrapping_add(i)));
+            for i in seen {
+                report_seen(self.call, self.ivars.wrapping_add(i));
+            }
         }
     }
 
@@ -425,6 +444,7 @@ sets! {
         let _observed = observers::call(|| set.event());
         // SAFETY: the caller promises that the arrays are valid.
         waits::until_seen(job, || unsafe { set.describe(job, true) }, || unsafe { set.all() });
+
         // SAFETY: the caller promises that the arrays are valid.
         unsafe { set.report_all() };
     };
@@ -437,6 +457,7 @@ sets! {
         if unsafe { set.is_empty() } {
             return usize::MAX;
         }
+
         let mut found = None;
         // SAFETY: the caller promises that the arrays are valid.
         let describe = || unsafe { set.describe(job, false) };
@@ -445,6 +466,7 @@ sets! {
             found = unsafe { set.any() };
             found.is_some()
         });
+
         set.report(found);
         found.unwrap_or(usize::MAX)
     };
@@ -458,6 +480,7 @@ sets! {
         if unsafe { set.is_empty() } {
             return 0;
         }
+
         let mut found = 0;
         // SAFETY: the caller promises that the arrays are valid.
         let describe = || unsafe { set.describe(job, false) };
@@ -466,6 +489,7 @@ sets! {
             found = unsafe { set.some(indices) };
             found > 0
         });
+
         // SAFETY: `some` has written `found` indices.
         set.report((0..found).map(|i| unsafe { indices.wrapping_add(i).read() }));
         found

@@ -8,7 +8,7 @@ use crate::coll::combine::Combine;
 use crate::coll::direct;
 use crate::teams::team::Team;
 use rushmem_collectives::{Buffer, Operand, Partner, Span, Step};
-use rushmem_communication::net::copy::CopyBetweenPes;
+use rushmem_communication::net::copy::{CopyBetweenPes, StridedElements};
 use rushmem_communication::net::flags;
 use rushmem_communication::observers::{
     self, Action, Event, FollowedMembers, Membership, ObservedCall,
@@ -474,7 +474,13 @@ impl PlanArrays<'_> {
         if nelems > 0 {
             let source = source.from(self.offset(from));
             let dest = dest.from(self.offset(to));
-            source.copy_strided_to(pe, dest, dst, sst, nelems, elem_bytes);
+            let elements = StridedElements {
+                dst,
+                sst,
+                nelems,
+                elem_bytes,
+            };
+            source.copy_strided_to(pe, dest, elements);
         }
     }
 

@@ -253,11 +253,10 @@ impl Request {
     /// that a hang report sees all members in one collective.
     fn wait(&self) -> usize {
         let describe = || {
-            let (call, nth) = (self.call, self.nth);
             let entry = CollectiveCall {
-                call,
+                call: self.call,
                 team: &self.team,
-                nth,
+                nth: self.nth,
                 in_request: true,
             };
             entry.describe(None)

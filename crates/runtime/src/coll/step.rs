@@ -8,6 +8,7 @@
 
 use crate::coll::collectives::barrier_all;
 use rushmem_communication::net::flags;
+use rushmem_communication::sync::long_wait::WaitDescription;
 use rushmem_communication::sync::waits;
 use rushmem_explain::status::{Collective, Subject};
 use rushmem_pe::call::Call;
@@ -88,7 +89,10 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
             nth: own.barriers.into(),
             awaited: None,
         };
-        (call, Subject::Collective(collective))
+        WaitDescription {
+            call,
+            subject: Subject::Collective(collective),
+        }
     };
     waits::until_seen(job, describe, || {
         // SAFETY: the caller promises an aligned word of symmetric memory.

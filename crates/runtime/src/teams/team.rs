@@ -72,8 +72,7 @@ impl Team {
             && members.world_pes().all(|pe| pe.index() < LINE_PES);
         let me = members.team_pe(me).expect("only members hold a team");
         let flags = flags::area().areas().slot_flags(slot.number);
-        let signals = TeamSignals::new((slot.number, flags), generation, members.clone(), me);
-        let signals = Mutex::new(signals);
+        let signals = TeamSignals::new(slot.number, flags, generation, members.clone(), me);
         let levels = (1 < per_node && per_node < members.n).then(|| {
             NodeLists::of(members.n, me.0, |member| {
                 nodes.node_of(members.world_pe(member).0)
@@ -96,7 +95,7 @@ impl Team {
             has_lines,
             levels,
             config,
-            signals,
+            signals: Mutex::new(signals),
             has_requests: AtomicBool::new(false),
         }
     }

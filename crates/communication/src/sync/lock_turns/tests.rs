@@ -22,7 +22,12 @@ fn a_turn_is_one_thread_s_and_its_own_is_known() {
     };
     assert_eq!(other(true), TurnResult::Taken);
     assert_eq!(other(false), TurnResult::Own);
-    assert!(held().contains(&(8, 8)));
+    let own = HeldLock {
+        address: 8,
+        nbytes: 8,
+    };
+    assert!(held().contains(&own));
+
     assert!(set_held(8, false) && !set_held(8, false));
     pass(8);
     assert_eq!(take(8, 8, true, false, sleep), TurnResult::Yours);

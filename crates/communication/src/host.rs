@@ -53,11 +53,10 @@ impl Default for ProcessHost {
 impl ProcessHost {
     /// Creates the interface for opening a transport.
     pub fn new(me: Pe, host_limit: Duration) -> ProcessHost {
-        let (is_chosen, open) = (AtomicBool::new(false), Arc::default());
         ProcessHost {
             me,
-            is_chosen,
-            open,
+            is_chosen: AtomicBool::new(false),
+            open: Arc::default(),
             host_limit,
         }
     }
@@ -81,9 +80,14 @@ impl Host for ProcessHost {
 
     fn pairs_of_node(&self) -> u64 {
         let Some(job) = job::known() else { return 0 };
-        let sizes = (0..job.nodes.n_nodes()).map(|node| job.nodes.size(node));
-        let pairs = sizes.map(|size| u64::from(size) * u64::from(job.n_pes - size));
-        pairs.max().unwrap_or(0)
+
+        let mut most = 0;
+        for node in 0..job.nodes.n_nodes() {
+            let size = job.nodes.size(node);
+            let pairs = u64::from(size) * u64::from(job.n_pes - size);
+            most = most.max(pairs);
+        }
+        most
     }
 
     fn host_limit(&self) -> Duration {
@@ -93,18 +97,21 @@ impl Host for ProcessHost {
     fn arrived(&self, place: u8) {
         if place == 0 {
             flags::ring_own();
-        } else if let Some((pe, _)) = member(place) {
-            flags::area().ring(*pe);
+        } else if let Some(member) = member(place) {
+            flags::area().ring(member.pe);
         }
     }
 
     fn proxies(&self) -> &[Proxy] {
-        let job = job::known().filter(|job| job.n_pes > job.nodes.n_nodes());
-        job.map_or(&[], proxies)
+        match job::known() {
+            Some(job) if job.n_pes > job.nodes.n_nodes() => proxies(job),
+            // Each node has one PE, its own proxy.
+            _ => &[],
+        }
     }
 
     fn node_heap(&self, place: u8) -> Option<&Segments> {
-        member(place).map(|(_, heap)| heap)
+        member(place).map(|member| &member.heap)
     }
 
     fn report_wait(&self) -> Box<dyn WaitReport> {
@@ -119,27 +126,29 @@ impl Host for ProcessHost {
     fn lost(&self, error: &Error) {
         // A PE that can no longer use its own network ends the job even during a test: otherwise
         // the others would wait for it.
-        let lost_peer = is_loss_of_peer(error, Some(self.me));
-        if lost_peer && !self.is_chosen.load(Ordering::Acquire) {
+        let is_peer_lost = is_loss_of_peer(error, Some(self.me));
+        if is_peer_lost && !self.is_chosen.load(Ordering::Acquire) {
             return;
         }
-        let (error, open) = (error.clone(), Arc::downgrade(&self.open));
+
         // The launcher may report first why a peer was lost, or a call in progress may report the
         // error under its own name.
-        let wait = if lost_peer {
+        let grace = if is_peer_lost {
             launcher_grace(self.host_limit)
         } else {
             CALL_GRACE
         };
-        let end = move || {
-            std::thread::sleep(wait);
+
+        // In another thread, since the calling thread serves the other peers. If no thread can be
+        // started, the next call that needs the network reports the error.
+        let error = error.clone();
+        let open = Arc::downgrade(&self.open);
+        let _ = std::thread::Builder::new().spawn(move || {
+            std::thread::sleep(grace);
             if open.upgrade().is_some() {
                 LIBRARY_CALL.fail(format_args!("{error}"))
             }
-        };
-        // In another thread, since the calling thread serves the other peers. If no thread can be
-        // started, the next call that needs the network reports the error.
-        let _ = std::thread::Builder::new().spawn(end);
+        });
     }
 
     fn cannot_go_on(&self, error: &Error, why: &str) -> ! {
@@ -151,13 +160,23 @@ impl Host for ProcessHost {
 /// as one byte, in which 0 denotes the proxy itself.
 const MAX_NODE_PES: u32 = u8::MAX as u32;
 
-/// Returns the PE of this node with this number on the node, counted from 1, and its heap.
-fn member(place: u8) -> Option<&'static (Pe, Segments)> {
-    static MEMBERS: OnceLock<Vec<(Pe, Segments)>> = OnceLock::new();
+/// A PE of this node, and its heap as this PE sees it.
+struct NodeMember {
+    pe: Pe,
+    heap: Segments,
+}
+
+/// Returns the PE of this node with this number on the node, counted from 1.
+fn member(place: u8) -> Option<&'static NodeMember> {
+    static MEMBERS: OnceLock<Vec<NodeMember>> = OnceLock::new();
     let job = job::known()?;
     let members = MEMBERS.get_or_init(|| {
-        let members = job.nodes.members(job.nodes.node_of(job.me.0)).map(Pe);
-        members.map(|pe| (pe, heap_of(job, pe))).collect()
+        let pes = job.nodes.members(job.nodes.node_of(job.me.0)).map(Pe);
+        pes.map(|pe| NodeMember {
+            pe,
+            heap: heap_of(job, pe),
+        })
+        .collect()
     });
     members.get(usize::from(place).checked_sub(1)?)
 }

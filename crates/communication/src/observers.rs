@@ -65,8 +65,8 @@ pub struct OngoingEvent {
     event: Event,
     /// The observers that were active at the begin, as a sum of their bits.
     active: u32,
-    counted: counters::ObserverState,
-    record: trace::ObserverState,
+    counted: counters::Begun,
+    record: trace::Begun,
     /// The result of a collective, for the checks.
     result: Option<Box<CollectiveResult>>,
     /// True for an access so short that the trace records one time for its begin and its end.
@@ -203,14 +203,11 @@ pub(crate) fn report_copy_from(pe: usize, nbytes: usize) {
 #[inline]
 fn report_copy(pe: usize, nbytes: usize, is_from: bool) {
     if nbytes > 0 {
-        report(|| {
-            let remote = ByteBlocks::one(0, nbytes);
-            let action = Action::Move { is_from };
-            Event {
-                pe: pe as c_int,
-                remote,
-                ..Event::new(call!("move"), action)
-            }
+        report(|| Event {
+            pe: pe as c_int,
+            // Only the number of bytes is known.
+            remote: ByteBlocks::one(0, nbytes),
+            ..Event::new(call!("move"), Action::Move { is_from })
         });
     }
 }
@@ -218,12 +215,11 @@ fn report_copy(pe: usize, nbytes: usize, is_from: bool) {
 impl OngoingEvent {
     #[inline(always)]
     fn new(event: Event) -> OngoingEvent {
-        let active = ACTIVE.load(Relaxed);
         OngoingEvent {
             event,
-            active,
-            counted: [0; 3],
-            record: (0, 0, 0),
+            active: ACTIVE.load(Relaxed),
+            counted: counters::Begun::default(),
+            record: trace::Begun::default(),
             result: None,
             is_brief: false,
         }
@@ -233,8 +229,9 @@ impl OngoingEvent {
         self.active & observer as u32 != 0
     }
 
-    /// Calls the observers at the begin of the event: first the counters and the trace, then the
-    /// checks, which may end the job, last the record of writes.
+    /// Calls the observers at the begin of the event: first those that only record it, so that they
+    /// also have an event which ends the job, then the race detector and the checks, which may end
+    /// it. The record of writes is last, since it names a write that was made.
     #[inline(never)]
     fn begin(&mut self) {
         if self.has(Observer::Counters) {
@@ -277,7 +274,8 @@ impl OngoingEvent {
 
     /// Sets the bytes that a collective reads and writes on this PE.
     pub fn set_arrays(&mut self, source: ByteBlocks, dest: ByteBlocks) {
-        (self.event.local, self.event.remote) = (source, dest);
+        self.event.local = source;
+        self.event.remote = dest;
     }
 
     /// With `SHMEM_CHECK`, checks the result of a collective against those of earlier ones, and
@@ -289,10 +287,12 @@ impl OngoingEvent {
         }
     }
 
-    /// Sets the members on whose arrays the result of a collective depends.
+    /// Sets the members on whose arrays the result of a collective depends: `member` is the root,
+    /// or the number of first members.
     pub fn set_followed(&mut self, members: FollowedMembers, member: u32) {
         if let Action::Collective(membership) = &mut self.event.action {
-            membership.follows = (members, member);
+            membership.follows = members;
+            membership.followed_member = member;
         }
     }
 }

@@ -43,8 +43,7 @@ const LOCATED_OBSERVED: u64 = 1_000_000_000;
 struct StatusContent {
     pid_namespace: u64,
     stage: Stage,
-    /// The waits, each with its number.
-    waits: Vec<(u64, Wait)>,
+    waits: Vec<NumberedWait>,
     /// The number of waits so far, which is the number of the last one.
     count: u64,
     /// The operations in flight over the network, if they are known.
@@ -52,6 +51,11 @@ struct StatusContent {
     finalizing: Option<Finalizing>,
     finds_polls: bool,
     poll: Option<Poll>,
+}
+
+struct NumberedWait {
+    number: u64,
+    wait: Wait,
 }
 
 static WRITTEN: Mutex<StatusContent> = Mutex::new(StatusContent {
@@ -125,7 +129,7 @@ fn write(written: &StatusContent) {
         pid: std::process::id(),
         pid_namespace: written.pid_namespace,
         stage: written.stage,
-        waits: written.waits.iter().map(|(_, wait)| wait.clone()).collect(),
+        waits: written.waits.iter().map(|one| one.wait.clone()).collect(),
         further_waits: Vec::new(),
         held_locks: held_locks(),
         in_flight,
@@ -186,7 +190,7 @@ pub fn show(since: u64, call: Call, subject: Subject) -> ShownWait {
     change(|written| {
         written.count += 1;
         let number = written.count;
-        written.waits.push((number, wait));
+        written.waits.push(NumberedWait { number, wait });
         ShownWait(number)
     })
 }
@@ -258,17 +262,15 @@ fn locate(number: u64) {
 /// Changes a wait in the status, if it has not ended.
 fn change_wait<R>(number: u64, change: impl FnOnce(&mut Wait) -> R) -> Option<R> {
     let mut written = lock(&WRITTEN);
-    let wait = written.waits.iter_mut().find(|(other, _)| *other == number);
-    let result = wait.map(|(_, wait)| change(wait));
-    if result.is_some() {
-        write(&written);
-    }
-    result
+    let found = written.waits.iter_mut().find(|one| one.number == number)?;
+    let result = change(&mut found.wait);
+    write(&written);
+    Some(result)
 }
 
 fn remove(number: u64) {
     change(|written| {
-        written.waits.retain(|(other, _)| *other != number);
+        written.waits.retain(|one| one.number != number);
         // The thread may issue new operations.
         written.in_flight = None;
     });

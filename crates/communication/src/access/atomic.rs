@@ -71,7 +71,7 @@ impl Access {
         self.require_aligned(dest, width);
         let word = self.resolve(dest, width.nbytes());
 
-        // A test of a lock is counted as one.
+        // A test of a lock counts as a poll of the lock, not also of its word.
         if self.word != WordKind::Lock {
             polled_calls::count(self.call, dest, PolledObject::MemoryOf(self.pe as u32));
         }
@@ -85,6 +85,7 @@ impl Access {
         };
         let mut observed = ObservedAccess::none();
         observed.begin(describe, word.is_mapped());
+
         let old = match word {
             RemoteBytes::Cpu(at) => {
                 polls::count_read();
@@ -102,6 +103,7 @@ impl Access {
                 self.amo(request, OldValue::Returned)
             }
         };
+
         if op == AmoOp::CompareSwap && old == condition {
             observed.set_written();
         }
@@ -171,6 +173,7 @@ impl Access {
         let describe = move || self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes());
         let mut observed = ObservedAccess::none();
         observed.begin(describe, word.is_mapped());
+
         self.update_word(word, width, op, operand);
     }
 
@@ -204,7 +207,7 @@ impl Access {
         network::or_fail(self.call, done)
     }
 
-    /// Puts `nbytes` bytes to `dest`, then updates the signal word at `sig_addr` by `op`.
+    /// Puts `nbytes` bytes to `dest`, then updates a signal word.
     ///
     /// # Safety
     /// As [`put`](super::put).
@@ -220,13 +223,19 @@ impl Access {
         dest: usize,
         source: *const u8,
         nbytes: usize,
-        (sig_addr, signal, op): (usize, u64, AmoOp),
+        update: SignalUpdate,
         pe: c_int,
         completion: Completion,
     ) {
+        let SignalUpdate {
+            sig_addr,
+            signal,
+            op,
+        } = update;
         let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
         let signaling = Access::of_signal(call, ctx, pe);
         signaling.require_aligned(sig_addr, AmoWidth::Eight);
+
         // Observers count a put and its signal as one access of `nbytes` bytes.
         let describe = move || {
             let kind = match completion {
@@ -263,6 +272,7 @@ impl Access {
             return;
         }
 
+        // This CPU makes the put, or the update, or both.
         // SAFETY: the caller's promise about `source`.
         unsafe { access.issue_put(dest, source, nbytes, completion) };
         if let RemoteBytes::Network(_) = dest {
@@ -272,6 +282,17 @@ impl Access {
         }
         signaling.update_word(word, AmoWidth::Eight, op, signal);
     }
+}
+
+/// The update of a signal word at a PE.
+#[derive(Clone, Copy)]
+pub struct SignalUpdate {
+    /// The symmetric address of the word.
+    pub sig_addr: usize,
+    /// The value by which the word is updated.
+    pub signal: u64,
+    /// [`AmoOp::Set`] or [`AmoOp::Add`].
+    pub op: AmoOp,
 }
 
 /// Updates the signal word at `at`, which is mapped here, after all earlier stores of this CPU:

@@ -154,9 +154,11 @@ static SLOTS: [ContextSlot; MAX_CONTEXTS] = [const {
 #[inline]
 fn slot_of(handle: ContextHandle) -> Option<&'static ContextSlot> {
     let slot = SLOTS.get(handle.index().wrapping_sub(1))?;
-    handle
-        .is_of_generation(slot.generation.load(Relaxed))
-        .then_some(slot)
+    if handle.is_of_generation(slot.generation.load(Relaxed)) {
+        Some(slot)
+    } else {
+        None
+    }
 }
 
 impl ContextSlot {
@@ -165,10 +167,14 @@ impl ContextSlot {
         if pe as u32 >= self.n.load(Relaxed) {
             return None;
         }
-        let (stride, list) = (self.stride.load(Relaxed), self.list.load(Acquire));
+
+        let stride = self.stride.load(Relaxed);
+        // Acquire: the entries were stored before the list.
+        let list = self.list.load(Acquire);
         if stride != 0 || list.is_null() {
             return Some(self.start.load(Relaxed) as c_int + stride * pe);
         }
+
         // SAFETY: the list has an entry for each PE of the job, and `pe` is below the number of
         // members, which is not larger.
         let entry = unsafe { &*list.wrapping_add(pe as usize) };
@@ -190,6 +196,8 @@ impl ContextSlot {
                 entry.store(members.world_pe(member).0, Relaxed);
             }
         }
+
+        // Relaxed: the program synchronizes with a thread to which it passes the handle.
         self.start.store(start, Relaxed);
         self.stride.store(stride, Relaxed);
         self.n.store(if check { 0 } else { members.n }, Relaxed);
@@ -206,7 +214,8 @@ fn translate(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
     known.unwrap_or_else(|| translate_checked(call, handle, pe))
 }
 
-/// Works as [`translate`], but returns `None` if the context's team has no such PE.
+/// Returns the world PE that `pe` means on a context with a slot, if the context's team has such a
+/// PE.
 #[cold]
 #[inline(never)]
 fn existing_member(call: Call, handle: ContextHandle, pe: usize) -> Option<ExistingPe> {
@@ -214,17 +223,21 @@ fn existing_member(call: Call, handle: ContextHandle, pe: usize) -> Option<Exist
     if let Some(known) = slot_of(handle).and_then(|slot| slot.world_pe(pe)) {
         return ExistingPe::new(known as usize);
     }
+
     let members = require(call, handle);
-    let is_member = (pe as u32) < members.n;
-    is_member.then(|| ExistingPe::new(members.world_pe(pe as u32).index()))?
+    if (pe as u32) < members.n {
+        ExistingPe::new(members.world_pe(pe as u32).index())
+    } else {
+        None
+    }
 }
 
 /// Returns true if there is such a context, otherwise ends the job with an error. The registry is
 /// only searched if no slot translates PEs for the handle, as with `SHMEM_CHECK`.
 #[inline(never)]
 fn is_known(call: Call, handle: ContextHandle) -> bool {
-    let in_use = slot_of(handle).is_some_and(|slot| slot.n.load(Relaxed) > 0);
-    in_use || require(call, handle).n > 0
+    let has_slot = slot_of(handle).is_some_and(|slot| slot.n.load(Relaxed) > 0);
+    has_slot || require(call, handle).n > 0
 }
 
 #[cold]
@@ -276,8 +289,8 @@ impl ContextEntry {
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 
-fn with_registry<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
-    f(lock(&REGISTRY).get_or_insert_default())
+fn with_registry<R>(act: impl FnOnce(&mut Registry) -> R) -> R {
+    act(lock(&REGISTRY).get_or_insert_default())
 }
 
 /// Returns the members of a context's team; ends the job with an error if there is no such context,
@@ -329,9 +342,11 @@ impl Registry {
                 self.used - 1
             }
         };
+
         let slot = &SLOTS[index as usize];
         slot.set(&entry.members, n_pes, check);
         slot.is_of_shared.store(entry.is_of_shared(), Relaxed);
+
         // The CPU must carry out the atomic operations on a context of `SHMEM_TEAM_SHARED`, also if
         // the network carries out those of the world. Then its handle is not one of the world, even
         // if it has the same members.
@@ -346,13 +361,17 @@ impl Registry {
 
     /// Removes a context. Returns true if there was one.
     fn remove(&mut self, handle: ContextHandle) -> bool {
-        let known = self.alive.remove(&handle).is_some();
-        if known && let Some(slot) = slot_of(handle) {
+        if self.alive.remove(&handle).is_none() {
+            return false;
+        }
+
+        if let Some(slot) = slot_of(handle) {
             slot.n.store(0, Relaxed);
+            // From now on the slot is not that of the handle.
             slot.generation.fetch_add(1, Relaxed);
             self.spare.push(handle.index() as u32 - 1);
         }
-        known
+        true
     }
 }
 
@@ -378,9 +397,15 @@ pub fn add(
     root: TeamHandle,
     members: Members,
     options: c_long,
-    (n_pes, check): (u32, bool),
+    n_pes: u32,
+    check: bool,
 ) -> Option<ContextHandle> {
-    let user = (check && options & SHMEM_CTX_PRIVATE != 0).then(thread::current);
+    let is_private = options & SHMEM_CTX_PRIVATE != 0;
+    let user = if check && is_private {
+        Some(thread::current())
+    } else {
+        None
+    };
     let entry = ContextEntry {
         team,
         root,
@@ -388,6 +413,7 @@ pub fn add(
         options,
         user,
     };
+
     with_registry(|registry| {
         let handle = registry.assign_slot(&entry, n_pes, check)?;
         registry.alive.insert(handle, entry);
@@ -405,15 +431,28 @@ pub fn remove(ctx: ContextHandle) {
     with_registry(|registry| registry.remove(ctx));
 }
 
-/// Returns the contexts of a team, or of all teams, and whether each is private. The default
-/// context is not among them.
-pub fn of_team(team: Option<TeamHandle>) -> Vec<(ContextHandle, bool)> {
+/// A context of a team.
+#[derive(Clone, Copy, Debug)]
+pub struct TeamContext {
+    /// The handle of the context.
+    pub handle: ContextHandle,
+    /// True if only the thread that created the context may use it.
+    pub is_private: bool,
+}
+
+/// Returns the contexts of a team, or of all teams. The default context is not among them.
+pub fn of_team(team: Option<TeamHandle>) -> Vec<TeamContext> {
     with_registry(|registry| {
-        let of_team = |entry: &ContextEntry| team.is_none_or(|team| team == entry.team);
-        let alive = registry.alive.iter().filter(|(_, entry)| of_team(entry));
-        alive
-            .map(|(handle, entry)| (*handle, entry.is_private()))
-            .collect()
+        let mut contexts = Vec::new();
+        for (handle, entry) in &registry.alive {
+            if team.is_none_or(|team| team == entry.team) {
+                contexts.push(TeamContext {
+                    handle: *handle,
+                    is_private: entry.is_private(),
+                });
+            }
+        }
+        contexts
     })
 }
 

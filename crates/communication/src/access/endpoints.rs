@@ -93,11 +93,12 @@ pub fn endpoint(call: Call, ctx: ContextHandle) -> UsedEndpoint {
 /// context or the network does not exist any more.
 #[inline(always)]
 pub fn used_endpoint(call: Call, ctx: ContextHandle) -> Option<UsedEndpoint> {
-    debug_assert_ne!(ctx, ContextHandle::INVALID, "callers network::refuse it");
+    debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
     let entry = ENTRIES.get(ctx.index())?;
     if !entry.is_of(ctx) {
         return None;
     }
+
     if thread::are_at_once() {
         return entry.locked();
     }
@@ -139,13 +140,16 @@ fn make(
 ) -> Result<(), Error> {
     let entry = &ENTRIES[ctx.index()];
     let _guard = lock(&entry.lock);
-    if !entry.is_of(ctx) {
-        let endpoint = endpoint()?;
-        // SAFETY: this thread has the lock, and nothing else uses the endpoint of an entry that is
-        // of no context.
-        unsafe { *entry.endpoint.get() = Some(endpoint) };
-        entry.context.store(ctx.0, Ordering::Release);
+    if entry.is_of(ctx) {
+        return Ok(());
     }
+
+    let endpoint = endpoint()?;
+    // SAFETY: this thread has the lock, and nothing else uses the endpoint of an entry that is of no
+    // context.
+    unsafe { *entry.endpoint.get() = Some(endpoint) };
+    // Last, with release order: a thread that sees the handle uses the endpoint without the lock.
+    entry.context.store(ctx.0, Ordering::Release);
     Ok(())
 }
 
@@ -277,8 +281,10 @@ pub(crate) fn current_call() -> Call {
     }
     // SAFETY: the pointer is null or made of a `&'static CallName` in `set_call`.
     let call = unsafe { CALL.load(Relaxed).cast_const().as_ref() };
-    let call = call.filter(|_| !thread::are_at_once());
-    call.map_or(call!("an operation over the network"), Call)
+    match call {
+        Some(call) if !thread::are_at_once() => Call(call),
+        _ => call!("an operation over the network"),
+    }
 }
 
 #[cfg(test)]

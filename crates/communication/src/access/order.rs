@@ -49,15 +49,17 @@ fn order<C: Context>(call: Call, ctx: C) {
 /// this CPU.
 #[cold]
 fn order_network(call: Call, ctx: ContextHandle) {
-    let both = address::are_atomics_by_network() || address::some_statics_are_apart();
-    if let Some(mut endpoint) = endpoints::used_endpoint(call, ctx) {
-        let done = if both {
-            endpoint.quiet()
-        } else {
-            endpoint.fence()
-        };
-        network::or_fail(call, done);
-    }
+    let Some(mut endpoint) = endpoints::used_endpoint(call, ctx) else {
+        return;
+    };
+
+    let has_cpu_stores = address::are_atomics_by_network() || address::some_statics_are_apart();
+    let done = if has_cpu_stores {
+        endpoint.quiet()
+    } else {
+        endpoint.fence()
+    };
+    network::or_fail(call, done);
 }
 
 /// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes all operations on the context, at all PEs.
@@ -101,9 +103,10 @@ pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
     c_int::from(is_quiet(call, ctx, |endpoint| endpoint.is_quiet()))
 }
 
-/// Works as [`quiet_test`], for a task, and never waits. If it returns false, a thread of the
-/// library, or one that calls it, wakes the task once when the operations are complete. The waker
-/// is dropped only then, so it may own memory that the operations use.
+/// Returns true if all operations on the context are complete, as after a quiet; never waits. If it
+/// returns false, a thread of the library, or one that calls it, wakes `task` once when the
+/// operations are complete. The waker is dropped only then, so it may own memory that the
+/// operations use.
 #[inline]
 pub fn when_quiet<C: Context>(call: Call, ctx: C, task: &Waker) -> bool {
     is_quiet(call, ctx, |endpoint| endpoint.when_quiet(task))
@@ -117,8 +120,9 @@ fn is_quiet<C: Context>(
     test: impl FnOnce(&mut dyn Endpoint) -> Result<bool, Error>,
 ) -> bool {
     polls::count_call();
-    let mut is_quiet = true;
     let observed = observers::call(|| event(call, ctx, Action::QuietTest));
+
+    let mut is_quiet = true;
     if ctx.is_valid(call)
         && network::is_open()
         && let Some(mut endpoint) = endpoints::used_endpoint(call, ctx.handle())
@@ -126,7 +130,9 @@ fn is_quiet<C: Context>(
         is_quiet = network::or_fail(call, test(&mut *endpoint));
     }
     complete();
-    if let Some(observed) = observed.filter(|_| !is_quiet) {
+
+    // The end of the event would tell observers of a quiet.
+    if !is_quiet && let Some(observed) = observed {
         observed.cancel();
     }
     is_quiet
@@ -153,6 +159,7 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
         return;
     }
     let _observed = observers::call(|| event(call, ctx, Action::QuietOfPes));
+
     for i in 0..npes {
         // SAFETY: the caller promises that `npes` numbers can be read, and `i` is below that.
         let pe = unsafe { target_pes.wrapping_add(i).read() };
@@ -160,13 +167,14 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
         job::require_pe(call, "target_pes", pe);
         quiet_of_one(call, ctx, pe);
     }
+
     if npes > 0 {
         complete();
     }
     polls::count_call();
 }
 
-/// Works as [`pe_quiet`], for one PE of the world.
+/// Completes the operations on a PE of the world (an extension).
 pub fn quiet_of<C: Context>(call: Call, ctx: C, pe: ExistingPe) {
     quiet_of_one(call, ctx, pe.number());
     complete();

@@ -39,7 +39,8 @@ impl Access {
         self,
         dest: usize,
         source: *const u8,
-        (dst, sst): (usize, usize),
+        dst: usize,
+        sst: usize,
         nbytes: usize,
         n: usize,
     ) {
@@ -66,7 +67,8 @@ impl Access {
         self,
         dest: *mut u8,
         source: usize,
-        (dst, sst): (usize, usize),
+        dst: usize,
+        sst: usize,
         nbytes: usize,
         n: usize,
     ) {
@@ -179,6 +181,7 @@ impl Access {
             n,
             ..
         } = blocks;
+
         let whole = span(nbytes, nbytes, n);
         if local_stride == nbytes {
             // SAFETY: the local blocks, which the caller promises to be valid, are contiguous.
@@ -190,7 +193,7 @@ impl Access {
 
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
-        for (first, n) in pieces(nbytes, n) {
+        for Piece { first, n } in pieces(nbytes, n) {
             let local = local.wrapping_add(first * local_stride);
             if IS_PUT {
                 for i in 0..n {
@@ -266,13 +269,22 @@ fn is_packed(stride: usize, block: usize) -> bool {
     stride == block || block <= PACKED / 4
 }
 
-/// Divides blocks into pieces that fit into the pack. Returns the first block of each piece, and
-/// the number of its blocks.
-fn pieces(block: usize, nblocks: usize) -> impl Iterator<Item = (usize, usize)> {
+/// Blocks that are transferred together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    /// The index of the first block.
+    first: usize,
+    /// The number of blocks.
+    n: usize,
+}
+
+/// Divides blocks into pieces that fit into the pack.
+fn pieces(block: usize, nblocks: usize) -> impl Iterator<Item = Piece> {
     let at_once = PACKED / block;
-    (0..nblocks)
-        .step_by(at_once)
-        .map(move |first| (first, at_once.min(nblocks - first)))
+    (0..nblocks).step_by(at_once).map(move |first| Piece {
+        first,
+        n: at_once.min(nblocks - first),
+    })
 }
 
 /// Returns the number of bytes from the first block to the end of the last one, or `usize::MAX`,
@@ -287,14 +299,21 @@ mod tests {
 
     #[test]
     fn pieces_are_as_long_as_fit() {
-        let blocks = PACKED / 24;
+        let fit = PACKED / 24;
         let of = |nblocks| pieces(24, nblocks).collect::<Vec<_>>();
-        assert_eq!(of(1), [(0, 1)]);
-        assert_eq!(of(blocks), [(0, blocks)]);
+        let piece = |first, n| Piece { first, n };
+        assert_eq!(of(1), [piece(0, 1)]);
+        assert_eq!(of(fit), [piece(0, fit)]);
         assert_eq!(
-            of(2 * blocks + 1),
-            [(0, blocks), (blocks, blocks), (2 * blocks, 1)]
+            of(2 * fit + 1),
+            [piece(0, fit), piece(fit, fit), piece(2 * fit, 1)]
         );
-        assert!(is_packed(PACKED, PACKED) && !is_packed(PACKED + 8, PACKED) && is_packed(99, 24));
+    }
+
+    #[test]
+    fn small_blocks_with_gaps_are_packed_and_long_ones_are_not() {
+        assert!(is_packed(99, 24));
+        assert!(is_packed(PACKED, PACKED), "no gaps");
+        assert!(!is_packed(PACKED + 8, PACKED));
     }
 }

@@ -2,7 +2,7 @@
 //! of the heap or one static variable, its local bytes are accessible, and its signal is not within
 //! its data. An access, a collective and a wait: the calling process and thread ([`caller`]).
 
-use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event};
+use super::event::{AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event};
 use super::results::{self, CollectiveResult};
 use core::ffi::c_int;
 use rushmem_pe::call::{Call, fail};
@@ -86,7 +86,8 @@ fn check_access(event: &Event, access: AccessEvent) {
         local,
         ..
     } = *event;
-    let accessed = match access.effect {
+    // An access that reads the target writes the local buffer.
+    let local_access = match access.effect {
         Effect::Reads => LocalAccess::Write,
         _ => LocalAccess::Read,
     };
@@ -101,19 +102,14 @@ fn check_access(event: &Event, access: AccessEvent) {
         base: std::ptr::without_provenance_mut(local.addr),
         nbytes,
     };
+
     caller::check_access(call);
+
     // In a loop, an earlier iteration has usually checked both ranges.
     if !(checks::is_known_object(remote.addr, remote.span())
-        && checks::is_known_local(accessed, local))
+        && checks::is_known_local(local_access, local))
     {
-        let argument = (access.argument.name(), pe);
-        check_unknown(
-            call,
-            (remote.addr, remote.span()),
-            local,
-            accessed,
-            argument,
-        );
+        check_unknown(call, local_access, local, access.argument, remote, pe);
     }
 }
 
@@ -122,14 +118,19 @@ fn check_access(event: &Event, access: AccessEvent) {
 #[inline(never)]
 fn check_unknown(
     call: Call,
-    (addr, nbytes): (usize, usize),
+    local_access: LocalAccess,
     local: LocalBuf,
-    accessed: LocalAccess,
-    (argument, pe): (&'static str, c_int),
+    argument: Argument,
+    remote: ByteBlocks,
+    pe: c_int,
 ) {
     if local.nbytes > 0 {
-        checks::check_local(call, accessed, local);
+        checks::check_local(call, local_access, local);
     }
+
+    let argument = argument.name();
+    let addr = remote.addr;
+    let nbytes = remote.span();
     // Without bytes there is nothing to check; the access itself checks the PE.
     if nbytes > 0
         && !checks::is_known_object(addr, nbytes)

@@ -143,10 +143,13 @@ impl Counters {
         let Some(peer) = self.peers.get(event.pe as u32 as usize) else {
             return;
         };
-        let (nbytes, is_alone) = (event.remote.total() as u64, thread::is_alone());
+        let nbytes = event.remote.total() as u64;
+        let is_alone = thread::is_alone();
+
         peer.traffic.add(nbytes, is_alone);
-        let of_kind = &self.context(event.ctx).accesses[kind as usize];
-        of_kind[usize::from(!peer.is_on_node)].add(nbytes, is_alone);
+        let [on_node, off_node] = &self.context(event.ctx).accesses[kind as usize];
+        let tally = if peer.is_on_node { on_node } else { off_node };
+        tally.add(nbytes, is_alone);
     }
 
     /// Returns the counters of a context. A context that gets the index of a destroyed one adds to
@@ -156,10 +159,11 @@ impl Counters {
         if index == 0 {
             return &self.default_context;
         }
+
+        // Two statements: the lock for reading is released before the one for writing is taken.
         let known = read(&self.contexts).get(&index).copied();
         known.unwrap_or_else(|| {
-            let mut contexts = write(&self.contexts);
-            contexts
+            write(&self.contexts)
                 .entry(index)
                 .or_insert_with(|| Box::leak(Box::default()))
         })
@@ -175,9 +179,14 @@ impl Counters {
     }
 }
 
-/// The data kept between the begin and the end of an event: the time of its begin, and the numbers
-/// of writes and of reads that were issued on its context before.
-pub(super) type ObserverState = [u64; 3];
+/// What the counters keep of an event between its begin and its end.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Begun {
+    /// The time of the begin in nanoseconds, if the duration is counted.
+    since: u64,
+    /// The numbers of writes and of reads that were issued on its context before a quiet.
+    issued: [u64; 2],
+}
 
 /// Returns the kind of call to which the duration of an event is added.
 fn timed(action: Action) -> Option<CallKind> {
@@ -192,31 +201,36 @@ fn timed(action: Action) -> Option<CallKind> {
 }
 
 /// Counts an event at its begin.
-pub(super) fn begin(event: &Event) -> ObserverState {
+pub(super) fn begin(event: &Event) -> Begun {
+    let mut begun = Begun::default();
     let Some(counters) = get() else {
-        return ObserverState::default();
+        return begun;
     };
+
     match event.action {
         Action::Access(access) => counters.count_access(access.kind, event),
         Action::Move { .. } => counters.count_access(AccessKind::Collective, event),
         Action::Quiet { .. } if event.ctx != ContextHandle::INVALID => {
-            let [writes, reads] = counters.context(event.ctx).issued();
-            return [nanoseconds(), writes, reads];
+            // Before the quiet: it completes these, and not what other threads issue meanwhile.
+            begun.issued = counters.context(event.ctx).issued();
+            begun.since = nanoseconds();
         }
-        action if timed(action).is_some() => return [nanoseconds(), 0, 0],
+        action if timed(action).is_some() => begun.since = nanoseconds(),
         _ => {}
     }
-    ObserverState::default()
+    begun
 }
 
 /// Adds the duration of an event at its end.
-pub(super) fn end(event: &Event, [since, writes, reads]: ObserverState) {
+pub(super) fn end(event: &Event, begun: Begun) {
     let Some(counters) = get() else { return };
+
     if let Some(kind) = timed(event.action) {
-        counters.calls[kind as usize].add(nanoseconds() - since, thread::is_alone());
+        let nanoseconds = nanoseconds() - begun.since;
+        counters.calls[kind as usize].add(nanoseconds, thread::is_alone());
     }
     if matches!(event.action, Action::Quiet { .. }) && event.ctx != ContextHandle::INVALID {
-        counters.context(event.ctx).complete([writes, reads]);
+        counters.context(event.ctx).complete(begun.issued);
     }
 }
 

@@ -179,22 +179,24 @@ pub struct Membership {
     pub n: u32,
     /// The number of this PE among the members.
     pub me: u32,
-    /// The members on whose arrays the result depends: the root, or a number of first members.
-    pub follows: (FollowedMembers, u32),
+    /// The members on whose arrays the result depends.
+    pub follows: FollowedMembers,
+    /// The root of [`FollowedMembers::Member`], or the number of first members of
+    /// [`FollowedMembers::Below`].
+    pub followed_member: u32,
 }
 
 impl Event {
     /// Creates an event on the default context, without a target and without memory.
     #[inline]
     pub fn new(call: Call, action: Action) -> Event {
-        let (ctx, remote, local) = (ContextHandle::DEFAULT, ByteBlocks::NONE, ByteBlocks::NONE);
         Event {
             call,
             action,
-            ctx,
+            ctx: ContextHandle::DEFAULT,
             pe: NO_PE,
-            remote,
-            local,
+            remote: ByteBlocks::NONE,
+            local: ByteBlocks::NONE,
         }
     }
 

@@ -54,7 +54,7 @@ pub(super) fn begin(event: &Event) {
 /// Reports the end of an event to the detector, if there is one.
 pub(super) fn end(event: &Event) {
     let Some(detector) = detector() else { return };
-    let (addr, nbytes) = (event.remote.addr, event.remote.nbytes);
+    let addr = event.remote.addr;
     match event.action {
         Action::Access(access) => {
             if let Some(checked) = checked(event, access) {
@@ -70,7 +70,8 @@ pub(super) fn end(event: &Event) {
         Action::Seen => (detector.seen)(addr),
         Action::LockHeld(is_taken) => (detector.lock)(addr, is_taken),
         Action::Block { is_allocated } => {
-            (detector.block)(Text::new(event.call.name()), addr, nbytes, is_allocated);
+            let call = Text::new(event.call.name());
+            (detector.block)(call, addr, event.remote.nbytes, is_allocated);
         }
         _ => {}
     }
@@ -99,47 +100,32 @@ fn checked(event: &Event, access: AccessEvent) -> Option<CheckedAccess> {
         AmoFetchNbi => AccessOperation::FetchNbi,
         Collective => return None,
     };
-    let Event {
-        call,
-        ctx,
-        pe,
-        remote,
-        local,
-        ..
-    } = *event;
+
     Some(CheckedAccess {
-        call: Text::new(call.name()),
+        call: Text::new(event.call.name()),
         operation,
         reads_only: access.effect == Effect::Reads,
         of_shared: access.of_shared,
         word: access.word,
-        ctx: ctx.index() as u64,
-        pe: u32::try_from(pe).ok()?,
-        remote,
-        local,
+        ctx: event.ctx.index() as u64,
+        pe: u32::try_from(event.pe).ok()?,
+        remote: event.remote,
+        local: event.local,
         signal: access.signal,
     })
 }
 
 fn collective(event: &Event, membership: Membership) -> CollectiveEvent {
-    let Membership {
-        team,
-        nth,
-        n,
-        me,
-        follows: (follows, member),
-    } = membership;
-    let (call, source, dest) = (Text::new(event.call.name()), event.local, event.remote);
     CollectiveEvent {
-        call,
-        team,
-        nth,
-        n,
-        me,
-        follows,
-        member,
-        source,
-        dest,
+        call: Text::new(event.call.name()),
+        team: membership.team,
+        nth: membership.nth,
+        n: membership.n,
+        me: membership.me,
+        follows: membership.follows,
+        member: membership.followed_member,
+        source: event.local,
+        dest: event.remote,
     }
 }
 
@@ -163,71 +149,54 @@ pub fn open(call: Call, job: &Job) {
              program dynamically"
         );
     }
+
     let detector = detector().unwrap_or_else(|| load(call));
-    let heap = job.memory.heap().addr();
-    let n = job.n_pes;
-    let on_all = |segment, own: usize| -> Vec<usize> {
-        let delta = move |pe: u32| address::delta(segment, pe as c_int);
-        (0..n)
-            .map(|pe| delta(pe).map_or(0, |delta| own.wrapping_add_signed(delta)))
-            .collect()
-    };
-
-    let heaps = on_all(Segment::Heap, heap);
-    let statics = on_all(Segment::Static, statics::own().start());
-    let suppressions = job.settings.races_suppressions.as_ref().map_or_else(String::new, |path| {
-        std::fs::read_to_string(path).unwrap_or_else(|error| {
-            fail!(call, "SHMEM_RACES_SUPPRESSIONS: {path} cannot be read: {error}; name a file that this host has")
-        })
-    });
-
+    let heaps = on_all_pes(job, Segment::Heap, job.memory.heap().addr());
+    let statics = on_all_pes(job, Segment::Static, statics::own().start());
     let json = job.settings.races_json.clone().unwrap_or_default();
     let opening = DetectorOpening {
         pe: job.me.0,
-        n_pes: n,
+        n_pes: job.n_pes,
         heap_bytes: job.memory.layout().heap_bytes(),
         static_bytes: statics::own().nbytes(),
         heaps: heaps.as_ptr(),
         statics: statics.as_ptr(),
+        // The detector keeps both texts for the life of the process.
         json: Text::new(json.leak()),
-        suppressions: Text::new(suppressions.leak()),
+        suppressions: Text::new(read_suppressions(call, job).leak()),
         status: job.settings.races_status.into(),
     };
+
     let namespace = pid_namespace().unwrap_or(0);
-    let own = match job.me.0 {
-        0 => [
-            &std::process::id().to_le_bytes()[..],
-            &(detector.create)(&opening).to_le_bytes(),
-            &namespace.to_le_bytes(),
-        ]
-        .concat(),
-        _ => Vec::new(),
-    };
+    let mut own = Vec::new();
+    if job.me.0 == 0 {
+        let created = SharedDetectorMemory {
+            pid: std::process::id(),
+            fd: (detector.create)(&opening),
+            namespace,
+        };
+        own = created.to_bytes();
+    }
     let records = match job.session().exchange(&own) {
         Ok(records) => records,
         Err(error) => fail!(call, "{error}"),
     };
-    if namespace == 0 || records[0].get(8..) != Some(&namespace.to_le_bytes()[..]) {
+
+    // PE 0 has created the memory.
+    let created = SharedDetectorMemory::of_bytes(&records[0])
+        .filter(|created| namespace != 0 && created.namespace == namespace);
+    let Some(created) = created else {
         fail!(
             call,
             "the race detector of SHMEM_CHECK=races finds its memory in PE 0's process, which this PE does not see in /proc; \
              start all PEs in one PID namespace, with its /proc"
         );
-    }
-    let number = |at: usize| {
-        records[0]
-            .get(at..at + 4)
-            .and_then(|bytes| bytes.try_into().ok())
     };
-    let (pid, fd) = (
-        u32::from_le_bytes(number(0).unwrap_or([0; 4])),
-        number(4).unwrap_or([0; 4]),
-    );
-    let fd = c_int::from_le_bytes(fd);
-    let error = if fd < 0 {
-        -fd
+
+    let error = if created.fd < 0 {
+        -created.fd
     } else {
-        (detector.attach)(&opening, pid, fd)
+        (detector.attach)(&opening, created.pid, created.fd)
     };
     if error != 0 {
         let why = std::io::Error::from_raw_os_error(error);
@@ -237,15 +206,72 @@ pub fn open(call: Call, job: &Job) {
              address space of all heaps: set a smaller SHMEM_SYMMETRIC_SIZE"
         );
     }
+
     // A later init of the process has the same detector.
     let _ = DETECTOR.set(detector);
 }
 
+/// Returns the address in this process of each PE's segment, which starts at `own` on this PE; 0
+/// for a PE whose segment is not mapped here.
+fn on_all_pes(job: &Job, segment: Segment, own: usize) -> Vec<usize> {
+    let mut starts = Vec::new();
+    for pe in 0..job.n_pes {
+        let delta = address::delta(segment, pe as c_int);
+        starts.push(delta.map_or(0, |delta| own.wrapping_add_signed(delta)));
+    }
+    starts
+}
+
+/// Returns the contents of the file that `SHMEM_RACES_SUPPRESSIONS` names; empty if it is not set.
+fn read_suppressions(call: Call, job: &Job) -> String {
+    let Some(path) = &job.settings.races_suppressions else {
+        return String::new();
+    };
+    std::fs::read_to_string(path).unwrap_or_else(|error| {
+        fail!(
+            call,
+            "SHMEM_RACES_SUPPRESSIONS: {path} cannot be read: {error}; name a file that this host has"
+        )
+    })
+}
+
+/// The memory of the detectors, as PE 0 names it to the others.
+struct SharedDetectorMemory {
+    /// The process of PE 0.
+    pid: u32,
+    /// The descriptor of the memory in that process, or the negative number of an error.
+    fd: c_int,
+    /// The PID namespace of that process; 0 if it is not known.
+    namespace: u64,
+}
+
+impl SharedDetectorMemory {
+    fn to_bytes(&self) -> Vec<u8> {
+        let pid = self.pid.to_le_bytes();
+        let fd = self.fd.to_le_bytes();
+        let namespace = self.namespace.to_le_bytes();
+        [&pid[..], &fd, &namespace].concat()
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Option<SharedDetectorMemory> {
+        let (pid, rest) = bytes.split_first_chunk()?;
+        let (fd, rest) = rest.split_first_chunk()?;
+        Some(SharedDetectorMemory {
+            pid: u32::from_le_bytes(*pid),
+            fd: c_int::from_le_bytes(*fd),
+            namespace: u64::from_le_bytes(rest.try_into().ok()?),
+        })
+    }
+}
+
 /// Returns the functions of the library, which stays loaded.
 fn load(call: Call) -> &'static Detector {
+    // Without a path, the dynamic linker searches for the library.
     let beside = beside_this_code().map(|dir| dir.join(LIBRARY));
-    let found = beside.filter(|path| path.exists());
-    let name = found.unwrap_or_else(|| PathBuf::from(LIBRARY));
+    let name = beside
+        .filter(|path| path.exists())
+        .unwrap_or_else(|| PathBuf::from(LIBRARY));
+
     // SAFETY: the library is part of Rushmem, and its initialization has no preconditions.
     let library = unsafe { Library::new(&name) };
     let library = match library {
@@ -256,6 +282,7 @@ fn load(call: Call) -> &'static Detector {
              name its directory in LD_LIBRARY_PATH"
         ),
     };
+
     // SAFETY: the library exports a value of this type by this name.
     let detector = unsafe { library.get::<*const Detector>(SYMBOL) };
     // SAFETY: the library stays loaded, and nothing changes the value.
@@ -276,11 +303,7 @@ fn beside_this_code() -> Option<PathBuf> {
     let info = statics::object_info(beside_this_code as *const () as usize)?;
     // SAFETY: `dladdr` returns a string that lives as long as the object.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    Some(
-        Path::new(name.to_str().ok()?)
-            .canonicalize()
-            .ok()?
-            .parent()?
-            .to_owned(),
-    )
+    // The file itself, not a link to it that is elsewhere.
+    let file = Path::new(name.to_str().ok()?).canonicalize().ok()?;
+    Some(file.parent()?.to_owned())
 }

@@ -88,12 +88,14 @@ static RESULTS: Mutex<Vec<CollectiveResult>> = Mutex::new(Vec::new());
 static IS_FETCHING: AtomicBool = AtomicBool::new(false);
 
 impl CollectiveResult {
-    /// Returns the result `dest` of a call that this PE has begun, which writes `written` on other
-    /// members.
+    /// Returns the result `dest` of a call that this PE has begun as member `me`, and which writes
+    /// `written` on other members.
     pub fn new(
         call: Call,
-        (members, me): (&Members, u32),
-        (dest, written): (ByteBlocks, ByteBlocks),
+        members: &Members,
+        me: u32,
+        dest: ByteBlocks,
+        written: ByteBlocks,
         writers: ResultWriters,
     ) -> CollectiveResult {
         CollectiveResult {
@@ -112,13 +114,7 @@ impl CollectiveResult {
     pub fn check(&self) {
         let mut results = lock(&RESULTS);
         if self.is_on_active_set() {
-            // At its entry, the root has waited until its receivers had entered the last broadcast
-            // on the set. So they have left those before it.
-            let is_of_set =
-                |one: &CollectiveResult| one.writers == self.writers && one.members == self.members;
-            let last = results.iter().rposition(is_of_set);
-            let mut index = 0..;
-            results.retain(|one| index.next() == last || !is_of_set(one));
+            self.forget_earlier_of_set(&mut results);
         }
 
         // Those before a collective that is alike were compared with that one.
@@ -136,12 +132,23 @@ impl CollectiveResult {
             }
             return;
         };
+
         let targets: BTreeSet<Pe> = overlapping
             .flat_map(|earlier| self.targets(earlier))
             .collect();
         for pe in targets {
             races::report_writes(detector, self.call, self.written, pe);
         }
+    }
+
+    /// Forgets the broadcasts on the active set of this one that its receivers have left: all but
+    /// the last. At its entry, the root has waited until its receivers had entered that one.
+    fn forget_earlier_of_set(&self, results: &mut Vec<CollectiveResult>) {
+        let is_of_set =
+            |one: &CollectiveResult| one.writers == self.writers && one.members == self.members;
+        let last = results.iter().rposition(is_of_set);
+        let mut index = 0..;
+        results.retain(|one| index.next() == last || !is_of_set(one));
     }
 
     fn is_on_active_set(&self) -> bool {
@@ -174,6 +181,7 @@ impl CollectiveResult {
     /// Warns of this call and an earlier one, once for each pair of places.
     fn warn(&self, earlier: &CollectiveResult) {
         static WARNED: Mutex<Option<HashSet<[Vec<usize>; 2]>>> = Mutex::new(None);
+
         let places = [&earlier.stack, &self.stack].map(|stack| stack.addresses().to_vec());
         let is_new = lock(&WARNED).get_or_insert_default().insert(places);
         if !is_new {
@@ -200,27 +208,30 @@ impl CollectiveResult {
 /// entered it, and so left those before, if the result needs the data of all.
 pub(super) fn leave(call: Call, membership: Membership, result: Option<&CollectiveResult>) {
     let Membership { n, me, follows, .. } = membership;
-    let receives = match follows {
-        (FollowedMembers::All, _) => n > 1,
-        (FollowedMembers::Member, root) => me != root,
-        (FollowedMembers::Below, _) => me > 0,
-    };
-    let is_of_all = matches!(follows, (FollowedMembers::All, _)) && n == job::require(call).n_pes;
-
-    match races::detector() {
-        Some(_) if is_of_all => lock(&RESULTS).clear(),
-        None if receives => lock(&RESULTS).clear(),
-        _ => {}
-    }
-    let Some(result) = result.filter(|_| n > 1) else {
-        return;
+    let is_over = if races::detector().is_some() {
+        // The detector judges what this PE has received. Only after a collective of all PEs there
+        // is nothing left to judge.
+        follows == FollowedMembers::All && n == job::require(call).n_pes
+    } else {
+        match follows {
+            FollowedMembers::All => n > 1,
+            FollowedMembers::Member => me != membership.followed_member,
+            FollowedMembers::Below => me > 0,
+        }
     };
 
     let mut results = lock(&RESULTS);
-    if results.len() == REMEMBERED {
-        results.remove(0);
+    if is_over {
+        results.clear();
     }
-    results.push(result.clone());
+    if n > 1
+        && let Some(result) = result
+    {
+        if results.len() == REMEMBERED {
+            results.remove(0);
+        }
+        results.push(result.clone());
+    }
 }
 
 /// Records that this PE has received something from others, which may have told it that they have

@@ -3,9 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::event::{AccessKind, Action, Event};
-use core::ffi::c_int;
 use rushmem_pe::call::{Call, location, stack, thread};
-use rushmem_pe::job::handle::ContextHandle;
 use rushmem_pe::memory::symmetric_location;
 use rushmem_pe::process::time::{fast_nanoseconds, nanoseconds};
 use rushmem_trace::layout::{
@@ -52,6 +50,7 @@ pub fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&'static
         Err(Errno::OPNOTSUPP) => ftruncate(file, nbytes as u64)?,
         allocated => allocated?,
     }
+
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: creates a mapping at an address that the kernel chooses.
     let start = unsafe { mmap(null_mut(), nbytes, protection, MapFlags::SHARED, file, 0) }?;
@@ -62,10 +61,12 @@ pub fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&'static
         words: all,
         capacity: capacity as u64,
     };
+
     for (at, word) in (header::JOB..).zip(words) {
         ring.words[at].store(*word, Relaxed);
     }
     ring.words[header::CAPACITY].store(capacity as u64, Relaxed);
+    // Last: a reader that sees it takes the header as complete.
     ring.words[header::MAGIC].store(MAGIC, Release);
     Ok(RING.get_or_init(|| ring))
 }
@@ -76,6 +77,7 @@ impl Ring {
     pub fn set_clock(&self, at_end: bool, offset: i64) {
         let at = header::CLOCKS + 2 * usize::from(at_end);
         self.words[at + 1].store(offset.cast_unsigned(), Relaxed);
+        // Last: the offset counts once there is a time of its measurement.
         self.words[at].store(nanoseconds(), Release);
     }
 
@@ -96,56 +98,57 @@ impl Ring {
             .saturating_sub(self.capacity)
     }
 
-    /// Begins a record. Returns its number, the index of its first word, and the time of its begin.
-    /// A brief record ends at the same time.
+    /// Begins a record of an event. A brief record ends at the same time.
     #[inline(always)]
-    fn begin(
-        &self,
-        call: Call,
-        ctx: ContextHandle,
-        pe: c_int,
-        (kind, in_flight, nbytes, subject): Recorded,
-        is_brief: bool,
-    ) -> ObserverState {
+    fn begin(&self, event: &Event, recorded: Recorded, is_brief: bool) -> Begun {
         let begin = fast_nanoseconds();
-        let since = begin.saturating_sub(LAST.replace(begin));
-        let name = self.name(call);
+        let since_last = begin.saturating_sub(LAST.replace(begin));
+        let name = self.name(event.call);
         let number = thread::add(&self.words[header::BEGUN], 1, thread::is_alone()) + 1;
+
         let record = TraceRecord {
-            kind,
-            in_flight,
+            kind: recorded.kind,
+            in_flight: recorded.in_flight,
             name,
-            peer: u32::try_from(pe).ok(),
+            peer: u32::try_from(event.pe).ok(),
             thread: thread_number(),
-            context: ctx.index() as u32,
+            context: event.ctx.index() as u32,
             begin,
             end: is_brief.then_some(begin),
-            nbytes: nbytes as u64,
-            subject,
+            nbytes: recorded.nbytes as u64,
+            subject: recorded.subject,
         };
-        let at = RECORDS + ((number - 1) % self.capacity) as usize * RECORD_WORDS;
-        let slot = self.slot(at);
+        let first_word = RECORDS + ((number - 1) % self.capacity) as usize * RECORD_WORDS;
+        let slot = self.slot(first_word);
         for (word, value) in slot.iter().zip(record.words()) {
             word.store(value, Relaxed);
         }
+        // Last: a reader that sees the number takes the record as complete.
         slot[record::NUMBER].store(number, Release);
+
         // Other PEs may have waited for a call that follows a long computation, so its place is
         // recorded.
-        if since >= LOCATED {
-            self.locate(call, slot, number);
+        if since_last >= LOCATED {
+            self.locate(event.call, slot, number);
         }
-        (number, at, begin)
+        Begun {
+            number,
+            first_word,
+            begin,
+        }
     }
 
     /// Ends a record, unless a newer one has replaced it.
     #[inline(always)]
-    fn end(&self, call: Call, (number, at, begin): ObserverState) {
-        let (slot, end) = (self.slot(at), fast_nanoseconds());
+    fn end(&self, call: Call, begun: Begun) {
+        let slot = self.slot(begun.first_word);
+        let end = fast_nanoseconds();
         LAST.set(end);
-        if slot[record::NUMBER].load(Acquire) == number {
+
+        if slot[record::NUMBER].load(Acquire) == begun.number {
             slot[record::END].store(end, Relaxed);
-            if end - begin >= LOCATED {
-                self.locate(call, slot, number);
+            if end - begun.begin >= LOCATED {
+                self.locate(call, slot, begun.number);
             }
         }
     }
@@ -174,7 +177,7 @@ impl Ring {
         if KEYS[i].load(Acquire) == key {
             i as u16
         } else {
-            self.find_name(key, call).0
+            self.find_name(key, call).index
         }
     }
 
@@ -186,40 +189,52 @@ impl Ring {
         if N_LOCATED.load(Relaxed) >= N_NAMES / 2 {
             return self.name(call);
         }
+
         let key = std::ptr::from_ref(call.0).addr() ^ stack::digest() as usize;
-        let (name, is_new) = self.find_name(key, call);
+        let FoundName { index, is_new } = self.find_name(key, call);
         if is_new {
             N_LOCATED.fetch_add(1, Relaxed);
             LOOKUPS.fetch_add(1, AcqRel);
             location::find(move |found| {
                 let text = found.map(|found| format!("{} ({})", call.name(), found.short()));
-                if let Some(text) = text.filter(|text| text.len() <= NAME_WORDS * WORD) {
-                    self::get().inspect(|ring| ring.write_name(name.into(), &text));
+                if let Some(text) = text.filter(|text| text.len() <= NAME_WORDS * WORD)
+                    && let Some(ring) = self::get()
+                {
+                    ring.write_name(index.into(), &text);
                 }
                 LOOKUPS.fetch_sub(1, AcqRel);
             });
         }
-        name
+        index
     }
 
-    /// Returns the index of a name by its key, and whether the name is new.
+    /// Finds a name by its key. Adds the name of `call` if there is none, or returns the index of
+    /// the last name, which is empty, if there is no room.
     #[inline(never)]
-    fn find_name(&self, key: usize, call: Call) -> (u16, bool) {
+    fn find_name(&self, key: usize, call: Call) -> FoundName {
+        let known = |index: usize| FoundName {
+            index: index as u16,
+            is_new: false,
+        };
         for probe in 0..N_NAMES - 1 {
             let i = (first_index(key) + probe) % (N_NAMES - 1);
             if KEYS[i].load(Acquire) == key {
-                return (i as u16, false);
+                return known(i);
             }
             match KEYS[i].compare_exchange(0, key, AcqRel, Acquire) {
                 Ok(_) => {
                     self.write_name(i, call.name());
-                    return (i as u16, true);
+                    return FoundName {
+                        index: i as u16,
+                        is_new: true,
+                    };
                 }
-                Err(other) if other == key => return (i as u16, false),
+                // Another thread has just added it.
+                Err(other) if other == key => return known(i),
                 Err(_) => {}
             }
         }
-        (N_NAMES as u16 - 1, false)
+        known(N_NAMES - 1)
     }
 
     fn write_name(&self, i: usize, name: &str) {
@@ -230,6 +245,13 @@ impl Ring {
             word.store(u64::from_ne_bytes(letters), Relaxed);
         }
     }
+}
+
+/// A name of the ring, as the search for it has found it.
+struct FoundName {
+    index: u16,
+    /// True if the search has added it.
+    is_new: bool,
 }
 
 /// The keys of the names, by index.
@@ -277,19 +299,45 @@ fn thread_number() -> u32 {
     })
 }
 
-/// The number of the record of an event (0 if it has none), the index of its first word, and the
-/// time of its begin.
-pub(super) type ObserverState = (u64, usize, u64);
+/// What the trace keeps of an event between its begin and its end.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Begun {
+    /// The number of the record; 0 if the event has none.
+    number: u64,
+    /// The index of the first word of the record.
+    first_word: usize,
+    /// The time of the begin in nanoseconds.
+    begin: u64,
+}
 
-/// The part of a record that depends on the kind of event: the kind, whether the access remains in
-/// flight until a quiet, the number of bytes, and two words whose meaning depends on the kind.
-type Recorded = (Kind, bool, usize, [u64; 2]);
+/// The part of a record that depends on the kind of event.
+struct Recorded {
+    kind: Kind,
+    /// True for an access that remains in flight until a quiet.
+    in_flight: bool,
+    nbytes: usize,
+    /// Two words whose meaning depends on the kind.
+    subject: [u64; 2],
+}
+
+impl Recorded {
+    /// Returns the part of a record that is no access.
+    #[inline(always)]
+    fn of_call(kind: Kind, subject: [u64; 2]) -> Recorded {
+        Recorded {
+            kind,
+            in_flight: false,
+            nbytes: 0,
+            subject,
+        }
+    }
+}
 
 #[inline(always)]
 fn recorded(event: &Event) -> Option<Recorded> {
     let remote = event.remote;
     let location = || symmetric_location::in_trace(remote.addr);
-    Some(match event.action {
+    let recorded = match event.action {
         Action::Access(access) => {
             // The target may wait for this word.
             let word = if access.signal == 0 {
@@ -299,16 +347,22 @@ fn recorded(event: &Event) -> Option<Recorded> {
             };
             recorded_access(access.kind, word, remote.total())
         }
-        Action::Move { is_from } => (Kind::Move, false, remote.total(), [u64::from(is_from), 0]),
+        Action::Move { is_from } => Recorded {
+            kind: Kind::Move,
+            in_flight: false,
+            nbytes: remote.total(),
+            subject: [u64::from(is_from), 0],
+        },
         Action::Collective(member) | Action::CarriedOut(member) => {
-            (Kind::Collective, false, 0, [member.team, member.nth])
+            Recorded::of_call(Kind::Collective, [member.team, member.nth])
         }
-        Action::Wait => (Kind::Wait, false, 0, [location(), remote.total() as u64]),
-        Action::Lock => (Kind::Lock, false, 0, [location(), 0]),
-        Action::Fence => (Kind::Fence, false, 0, [0; 2]),
-        Action::Quiet { .. } | Action::PeQuiet => (Kind::Quiet, false, 0, [0; 2]),
+        Action::Wait => Recorded::of_call(Kind::Wait, [location(), remote.total() as u64]),
+        Action::Lock => Recorded::of_call(Kind::Lock, [location(), 0]),
+        Action::Fence => Recorded::of_call(Kind::Fence, [0; 2]),
+        Action::Quiet { .. } | Action::PeQuiet => Recorded::of_call(Kind::Quiet, [0; 2]),
         _ => return None,
-    })
+    };
+    Some(recorded)
 }
 
 #[inline(always)]
@@ -321,12 +375,12 @@ fn recorded_access(kind: AccessKind, word: usize, nbytes: usize) -> Recorded {
         Amo | AmoFetch | AmoFetchNbi => Kind::Amo,
         Collective => Kind::Move,
     };
-    (
+    Recorded {
         kind,
         in_flight,
         nbytes,
-        [symmetric_location::in_trace(word), 0],
-    )
+        subject: [symmetric_location::in_trace(word), 0],
+    }
 }
 
 /// Maximum number of bytes of a brief access to mapped memory, which takes no longer than reading
@@ -334,21 +388,19 @@ fn recorded_access(kind: AccessKind, word: usize, nbytes: usize) -> Recorded {
 /// one without a trace.
 pub(super) const BRIEF: usize = 64;
 
-/// Begins the record of an event; returns zeros if the event is not recorded.
-pub(super) fn begin(event: &Event, is_brief: bool) -> ObserverState {
+/// Begins the record of an event, if the trace has events of this kind.
+pub(super) fn begin(event: &Event, is_brief: bool) -> Begun {
     match (get(), recorded(event)) {
-        (Some(ring), Some(recorded)) => {
-            ring.begin(event.call, event.ctx, event.pe, recorded, is_brief)
-        }
-        _ => (0, 0, 0),
+        (Some(ring), Some(recorded)) => ring.begin(event, recorded, is_brief),
+        _ => Begun::default(),
     }
 }
 
 /// Ends the record of an event.
-pub(super) fn end(event: &Event, state: ObserverState) {
-    if state.0 > 0
+pub(super) fn end(event: &Event, begun: Begun) {
+    if begun.number > 0
         && let Some(ring) = get()
     {
-        ring.end(event.call, state);
+        ring.end(event.call, begun);
     }
 }

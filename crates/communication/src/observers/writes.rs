@@ -61,33 +61,36 @@ pub(super) fn record(call: Call, pe: c_int, bytes: ByteBlocks) {
 
 #[inline(never)]
 fn record_bytes(call: Call, pe: c_int, address: usize, nbytes: usize) {
+    let Some(ring) = RING.get() else { return };
     let place = symmetric_location::of_bytes(address, nbytes);
-    let (at, pe, name) = (coarse_nanoseconds(), pe as u32, call.0.start);
-    let (Some(words), Some(ring)) = (
-        writes::encode(at, pe, &place, nbytes as u64, name),
-        RING.get(),
-    ) else {
+    let now = coarse_nanoseconds();
+    let Some(words) = writes::encode(now, pe as u32, &place, nbytes as u64, call.0.start) else {
         return;
     };
+
     let is_alone = thread::is_alone();
     let number = thread::add(&COUNT, 1, is_alone) + 1;
-    let at = 1 + (number - 1) as usize % ENTRIES * ENTRY_WORDS;
-    let entry = &ring[at..at + ENTRY_WORDS];
+    let first = 1 + (number - 1) as usize % ENTRIES * ENTRY_WORDS;
+    let entry = &ring[first..first + ENTRY_WORDS];
+
+    // An entry whose thread is still storing has the number `BUSY`, above all others.
     let older = entry[0].load(Relaxed);
-    let claim = || match is_alone {
-        true => {
-            entry[0].store(BUSY, Relaxed);
-            true
-        }
-        false => entry[0]
-            .compare_exchange(older, BUSY, Acquire, Relaxed)
-            .is_ok(),
-    };
-    if older < number && claim() {
-        fence(Release);
-        for (word, value) in entry[1..].iter().zip(words) {
-            word.store(value, Relaxed);
-        }
-        entry[0].store(number, Release);
+    if older >= number {
+        return;
     }
+    if is_alone {
+        entry[0].store(BUSY, Relaxed);
+    } else if entry[0]
+        .compare_exchange(older, BUSY, Acquire, Relaxed)
+        .is_err()
+    {
+        return;
+    }
+
+    // A reader that sees a word of this write also sees `BUSY`, or the number of a later write.
+    fence(Release);
+    for (word, value) in entry[1..].iter().zip(words) {
+        word.store(value, Relaxed);
+    }
+    entry[0].store(number, Release);
 }

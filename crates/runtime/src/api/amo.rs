@@ -56,9 +56,9 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
         }
         None => {
             let access = Access::of_word::<T, C>(call, ctx, Argument::Source, pe.number());
-            let (dest, op) = (source.addr(), AmoOp::Fetch);
+            let op = AmoOp::Fetch;
             // SAFETY: the caller promises that `fetch` is valid for a write.
-            unsafe { access.fetch_nbi(fetch.cast(), dest, T::WIDTH, op, 0, 0) }
+            unsafe { access.fetch_nbi(fetch.cast(), source.addr(), T::WIDTH, op, 0, 0) }
         }
     }
 }
@@ -83,8 +83,9 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
         Some(at) => unsafe { T::compare_swap(at, cond, value) },
         None => {
             let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe.number());
-            let (value, cond) = (value.to_bits(), cond.to_bits());
-            T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::CompareSwap, value, cond))
+            let op = AmoOp::CompareSwap;
+            let old = access.fetch(dest.addr(), T::WIDTH, op, value.to_bits(), cond.to_bits());
+            T::from_bits(old)
         }
     }
 }
@@ -114,7 +115,9 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
         }
         None => {
             let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe.number());
-            let (value, cond, op) = (value.to_bits(), cond.to_bits(), AmoOp::CompareSwap);
+            let op = AmoOp::CompareSwap;
+            let value = value.to_bits();
+            let cond = cond.to_bits();
             // SAFETY: the caller promises that `fetch` is valid for a write.
             unsafe { access.fetch_nbi(fetch.cast(), dest.addr(), T::WIDTH, op, value, cond) }
         }
@@ -186,8 +189,8 @@ macro_rules! fetching {
                 Some(at) => unsafe { <T as $bound>::$name(at, value) },
                 None => {
                     let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe.number());
-                    let value = value.to_bits();
-                    T::from_bits(access.fetch(dest.addr(), T::WIDTH, $op, value, 0))
+                    let old = access.fetch(dest.addr(), T::WIDTH, $op, value.to_bits(), 0);
+                    T::from_bits(old)
                 }
             }
         }
@@ -218,9 +221,9 @@ macro_rules! fetching {
                 }
                 None => {
                     let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe.number());
-                    let (dest, value) = (dest.addr(), value.to_bits());
+                    let value = value.to_bits();
                     // SAFETY: the caller promises that `fetch` is valid for a write.
-                    unsafe { access.fetch_nbi(fetch.cast(), dest, T::WIDTH, $op, value, 0) }
+                    unsafe { access.fetch_nbi(fetch.cast(), dest.addr(), T::WIDTH, $op, value, 0) }
                 }
             }
         }

@@ -8,7 +8,7 @@ use crate::coll::collectives;
 use crate::coll::same_collective::{self, CheckedArgument, CheckedGroup};
 use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
 use crate::teams::registry::{HeldTeam, find, teams};
-use crate::teams::team::{NewTeam, Split, Team, TeamConfig};
+use crate::teams::team::{NewTeam, Split, TeamConfig};
 use core::ffi::c_int;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
@@ -39,6 +39,7 @@ pub fn split_strided_by_members(
     if members.team_pe(job::require(call).me).is_none() {
         return Ok(TeamHandle::INVALID);
     }
+
     let [start, stride, size] = [start, stride, size].map(|number| number as u64);
     let arguments = [
         ("PE_start", start),
@@ -46,13 +47,8 @@ pub fn split_strided_by_members(
         ("PE_size", size),
     ];
     let tag = digest(&[BY_MEMBERS, parent.handle().0 as u64, start, stride, size]);
-    make(
-        call,
-        parent.split_by_members(call),
-        members,
-        tag,
-        &arguments,
-    )
+    let split = parent.split_by_members(call);
+    make(call, split, members, tag, &arguments)
 }
 
 fn parent_team(call: Call, handle: TeamHandle) -> HeldTeam {
@@ -117,6 +113,7 @@ fn make(
         };
         same_collective::require(&made, job, &members, tag, CheckedGroup::NONE, arguments);
     }
+
     let request = AgreementRequest {
         tag,
         arguments: 0,
@@ -126,9 +123,8 @@ fn make(
     };
     match agree(call, job, &members, request) {
         Agreed::Slots(slots, generation, _) => {
-            let (name, slot, config) = (split.name(&members), slots[0], TeamConfig::default());
-            let team = Team::new(name, slot, generation, members, job.me, &job.nodes, config);
-            Ok(teams().insert(team))
+            let config = TeamConfig::default();
+            Ok(teams().add_split_team(job, split, slots[0], generation, members, config))
         }
         Agreed::Elsewhere(peer) => fail_elsewhere(call, peer),
         Agreed::Refused | Agreed::Unlike => Err(NoTeamLeft),
@@ -157,14 +153,14 @@ pub fn split_grid<const D: usize>(
         }
     });
     let job = job::require(call);
-    let tag = digest(&[GRID, parent.handle().0 as u64]);
-    let arguments = digest(&sizes.map(u64::from));
     collectives::require_same(call, &parent, &[]);
+
     let split = parent.next_split(call);
     let axes = parent.members().axes(sizes, parent.me());
     let request = AgreementRequest {
-        tag,
-        arguments,
+        tag: digest(&[GRID, parent.handle().0 as u64]),
+        arguments: digest(&sizes.map(u64::from)),
+        // A member beyond the grid is able, too: it takes part, and is in no team.
         able: true,
         keeps: true,
         count: D,
@@ -172,17 +168,17 @@ pub fn split_grid<const D: usize>(
     match agree(call, job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let Some(axes) = axes else {
-                slots
-                    .into_iter()
-                    .for_each(|slot| agreement::slots().release(slot));
+                for slot in slots {
+                    agreement::slots().release(slot);
+                }
                 return Ok([TeamHandle::INVALID; D]);
             };
+
             let mut slots = slots.into_iter();
             Ok(axes.map(|members| {
                 let slot = slots.next().expect("there is one for each");
-                let (name, me, config) = (split.name(&members), job.me, TeamConfig::default());
-                let team = Team::new(name, slot, generation, members, me, &job.nodes, config);
-                teams().insert(team)
+                let config = TeamConfig::default();
+                teams().add_split_team(job, split, slot, generation, members, config)
             }))
         }
         Agreed::Elsewhere(peer) => fail_elsewhere(call, peer),
@@ -212,28 +208,29 @@ pub fn split_color(
         );
     }
     let parent = parent_team(call, parent);
+
+    // The color in the upper half, the key in the lower one.
     let own = u64::from(color as u32) << 32 | u64::from(key as u32);
     let words = collectives::gather_words(call, &parent, own);
     let split = parent.next_split(call);
     if color == SHMEM_COLOR_UNDEFINED {
         return Ok(TeamHandle::INVALID);
     }
-    let alike = (0..).zip(words).filter(|(_, word)| word >> 32 == own >> 32);
-    let mut by_key: Vec<(c_int, u32)> = alike
-        .map(|(member, word)| (word as c_int, member))
-        .collect();
+
+    let mut by_key: Vec<(c_int, u32)> = Vec::new();
+    for (member, word) in (0..).zip(words) {
+        if word >> 32 == own >> 32 {
+            by_key.push((word as c_int, member));
+        }
+    }
     by_key.sort_unstable();
+
     let pes = by_key
         .into_iter()
         .map(|(_, member)| parent.members().world_pe(member).0);
+    let members = Members::listed(pes.collect());
     let tag = digest(&[COLOR, parent.handle().0 as u64, color as u64]);
-    make(
-        call,
-        split,
-        Members::listed(pes.collect()),
-        tag,
-        &[("color", color as u64)],
-    )
+    make(call, split, members, tag, &[("color", color as u64)])
 }
 
 /// The error if some members are in so many teams that another one cannot exist. All members of the

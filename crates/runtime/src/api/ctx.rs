@@ -25,15 +25,11 @@ pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHa
     if team == TeamHandle::INVALID || options & !known != 0 {
         return None;
     }
+
     let found = registry::find(call, "team", team);
-    let (root, members) = (found.root(), found.members().clone());
-    contexts::add(
-        team,
-        root,
-        members,
-        options,
-        (job.n_pes, job.settings.checks()),
-    )
+    let members = found.members().clone();
+    let checks = job.settings.checks();
+    contexts::add(team, found.root(), members, options, job.n_pes, checks)
 }
 
 /// `shmem_ctx_destroy` (§9.5.3): completes the operations on the context first. The invalid context
@@ -49,8 +45,10 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
             "argument ctx is SHMEM_CTX_DEFAULT, which cannot be destroyed"
         );
     }
+
     contexts::require(call, ctx);
     order::complete_on(call, ctx);
+    // Before the endpoint is dropped: otherwise another thread could create a new one.
     contexts::remove(ctx);
     endpoints::drop_endpoint(ctx);
 }
@@ -59,13 +57,15 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
 /// `SHMEM_CHECK`, ends the job with an error if one of them is private, since only its thread may
 /// destroy it.
 pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
-    for (ctx, is_private) in contexts::of_team(team) {
-        if is_private && job::require(call).settings.checks() {
+    for context in contexts::of_team(team) {
+        if context.is_private && job::require(call).settings.checks() {
             fail!(
                 call,
                 "a private context is left, which the thread that created it must destroy first"
             );
         }
+
+        let ctx = context.handle;
         if network::is_open()
             && let Some(mut endpoint) = endpoints::used_endpoint(call, ctx)
         {
@@ -133,20 +133,15 @@ pub fn operations(call: Call, ctx: ContextHandle) -> [Operations; 2] {
     let Some(counters) = counters::get() else {
         return Default::default();
     };
+
     let counters = counters.context(ctx);
     let issued = counters.issued();
     update_completed(call, ctx, counters, issued);
-    let [writes, reads] = counters.completed();
-    [
-        Operations {
-            issued: issued[0],
-            completed: writes,
-        },
-        Operations {
-            issued: issued[1],
-            completed: reads,
-        },
-    ]
+    let completed = counters.completed();
+    [0, 1].map(|direction| Operations {
+        issued: issued[direction],
+        completed: completed[direction],
+    })
 }
 
 /// Records that all operations on the context are complete, if none is in flight.

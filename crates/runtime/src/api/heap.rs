@@ -59,19 +59,14 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
     if nbytes == 0 || !alignment.is_power_of_two() {
         return null_mut();
     }
+
     mpi::warn_if_awaited(job);
-    let block = allocate_block(
-        call,
-        job,
-        nbytes,
-        alignment,
-        hints & SHMEM_MALLOC_ATOMICS_REMOTE != 0,
-    );
+    let for_amos = hints & SHMEM_MALLOC_ATOMICS_REMOTE != 0;
+    let block = allocate_block(call, job, nbytes, alignment, for_amos);
+
     if hints & SHMEMX_MALLOC_NO_BARRIER == 0 {
-        heap_barrier(
-            call,
-            &[("size", nbytes as u64), ("alignment", alignment as u64)],
-        );
+        let arguments = [("size", nbytes as u64), ("alignment", alignment as u64)];
+        heap_barrier(call, &arguments);
     }
     block.map_or(null_mut(), |block| block.cast())
 }
@@ -79,13 +74,10 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
 /// `shmem_calloc` (§9.3.6): allocates `count` elements of `nbytes` zero bytes; returns null without
 /// a barrier if either is 0.
 pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
+    // If the product overflows, no heap has room for it.
     let all = count.saturating_mul(nbytes);
-    zeroed_as(
-        call,
-        ALIGNMENT,
-        all,
-        &[("bytes", all as u64), ("count", count as u64)],
-    )
+    let arguments = [("bytes", all as u64), ("count", count as u64)];
+    zeroed_as(call, ALIGNMENT, all, &arguments)
 }
 
 /// Allocates `nbytes` zero bytes, aligned to a power of two; returns null without a barrier for 0
@@ -94,7 +86,8 @@ pub fn zeroed(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
     zeroed_as(call, alignment, nbytes, &[("bytes", nbytes as u64)])
 }
 
-/// Works as [`zeroed`]. With `SHMEM_CHECK`, all PEs must pass the same `arguments`.
+/// Performs [`zeroed`] for a call with these `arguments`, in which all PEs must agree: with
+/// `SHMEM_CHECK`, ends the job with an error if they do not.
 fn zeroed_as(
     call: Call,
     alignment: usize,
@@ -105,11 +98,13 @@ fn zeroed_as(
     if nbytes == 0 {
         return null_mut();
     }
+
     let block = allocate_block(call, job, nbytes, alignment, false);
     if let Some(block) = block {
         // SAFETY: the block has `nbytes` bytes, and no PE uses it before the barrier.
         unsafe { block.write_bytes(0, nbytes) };
     }
+
     heap_barrier(call, arguments);
     block.map_or(null_mut(), |block| block.cast())
 }
@@ -134,8 +129,10 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     heap_barrier(call, &arguments);
     require_intact(call, job, ptr);
 
-    let old = with_allocator(job, |a| a.block_around(ptr.addr()));
-    let moved = allocating(call, job, |a| a.reallocate(call.name(), ptr.cast(), nbytes));
+    let old = with_allocator(job, |allocator| allocator.block_around(ptr.addr()));
+    let moved = allocating(call, job, |allocator| {
+        allocator.reallocate(call.name(), ptr.cast(), nbytes)
+    });
     checks::forget_blocks();
     let moved = moved.unwrap_or_else(|why| fail_unusable(call, job, ptr, why));
 
@@ -166,11 +163,16 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     if ptr.is_null() {
         return;
     }
+
     heap_barrier(call, &[checked_offset(call, job, ptr)]);
     require_intact(call, job, ptr);
-    let freed = allocating(call, job, |a| a.free(call.name(), ptr.cast()));
+
+    let freed = allocating(call, job, |allocator| {
+        allocator.free(call.name(), ptr.cast())
+    });
     checks::forget_blocks();
     let nbytes = freed.unwrap_or_else(|why| fail_unusable(call, job, ptr, why));
+
     report_block(call, ptr, nbytes, false);
     lock::forget(ptr.addr()..ptr.addr() + nbytes);
 }
@@ -192,10 +194,10 @@ pub struct HeapInfo {
 pub fn info(call: Call) -> HeapInfo {
     let job = job::require(call);
     let total = job.memory.layout().heap_bytes();
-    with_allocator(job, |a| HeapInfo {
+    with_allocator(job, |allocator| HeapInfo {
         total,
-        used: a.in_use(),
-        largest_free: a.largest_free(),
+        used: allocator.in_use(),
+        largest_free: allocator.largest_free(),
     })
 }
 
@@ -208,7 +210,9 @@ fn allocate_block(
     alignment: usize,
     for_amos: bool,
 ) -> Option<*mut u8> {
-    let block = allocating(call, job, |a| a.allocate(call.name(), nbytes, alignment));
+    let block = allocating(call, job, |allocator| {
+        allocator.allocate(call.name(), nbytes, alignment)
+    });
     match block {
         Some(block) => {
             prepare_block(call, job, block, nbytes, for_amos);
@@ -231,24 +235,29 @@ fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: boo
 fn prepare_block(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool) {
     let end = block.addr() + nbytes - job.memory.heap().addr();
     shortage::warn_of_shortage(end, job.memory.n_local());
+    // Before the registration with the network, which would touch the pages.
     huge_pages::make_for_block(job, block, nbytes, for_amos);
-    network::extend_heap(call, end, |reach, locks| match locks {
-        true => locked::prepare(job, reach),
-        false => Ok(()),
+    network::extend_heap(call, end, |reach, is_locked| {
+        if is_locked {
+            locked::prepare(job, reach)
+        } else {
+            Ok(())
+        }
     });
 }
 
 /// Records an allocation for which there was no room.
 #[cold]
 fn record_refusal(call: Call, job: &Job, nbytes: usize, alignment: usize) {
-    let in_use = || with_allocator(job, |a| a.in_use());
-    shortage::record_refusal(call, job, (nbytes, alignment), in_use);
+    shortage::record_refusal(call, job, nbytes, alignment, || {
+        with_allocator(job, |allocator| allocator.in_use())
+    });
 }
 
 /// Returns the offset in bytes of a block from the start of the heap, which is the same on all PEs.
 pub fn offset(call: Call, ptr: *const c_void) -> u64 {
-    ptr.addr()
-        .wrapping_sub(job::require(call).memory.heap().addr()) as u64
+    let heap = job::require(call).memory.heap().addr();
+    ptr.addr().wrapping_sub(heap) as u64
 }
 
 /// Returns the offset of a block as an argument that must be the same on all PEs. Ends the job with
@@ -271,7 +280,8 @@ fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
         return;
     }
     checks::require_guard(call, job, ptr.cast());
-    let block = with_allocator(job, |a| a.block_around(ptr.addr()));
+
+    let block = with_allocator(job, |allocator| allocator.block_around(ptr.addr()));
     let end = ptr.addr() + block.map_or(0, |(_, nbytes)| nbytes);
     if let Some(lock) = lock::held_in(ptr.addr()..end) {
         fail!(
@@ -302,16 +312,16 @@ pub fn check_block(call: Call, ptr: *const c_void) -> Result<(), NotABlock> {
     if !is_in_heap(ptr) {
         return Err(NotABlock::Outside);
     }
-    match with_allocator(job, |a| a.kind(ptr.cast())) {
+    match with_allocator(job, |allocator| allocator.kind(ptr.cast())) {
         AddressKind::Block => Ok(()),
         AddressKind::Free => Err(NotABlock::Free),
         AddressKind::Inside(_) => Err(NotABlock::Inside),
     }
 }
 
-fn with_allocator<R>(job: &Job, f: impl FnOnce(&mut Allocator) -> R) -> R {
-    f(job
-        .allocator()
+fn with_allocator<R>(job: &Job, act: impl FnOnce(&mut Allocator) -> R) -> R {
+    let mut allocator = job.allocator();
+    act(allocator
         .as_mut()
         .expect("there is an allocator between init and finalize"))
 }
@@ -321,11 +331,12 @@ thread_local! {
     static ALLOCATING: Cell<Option<Call>> = const { Cell::new(None) };
 }
 
-/// Works as [`with_allocator`], for a call that allocates or frees. The allocator follows its data
-/// in the heap, so it may crash if a store beyond the end of a block has changed them.
-fn allocating<R>(call: Call, job: &Job, f: impl FnOnce(&mut Allocator) -> R) -> R {
+/// Calls `act`, which allocates or frees, with the allocator. The allocator follows its data in the
+/// heap, so it may crash if a store beyond the end of a block has changed them. The message of the
+/// crash then names the call.
+fn allocating<R>(call: Call, job: &Job, act: impl FnOnce(&mut Allocator) -> R) -> R {
     ALLOCATING.set(Some(call));
-    let result = with_allocator(job, f);
+    let result = with_allocator(job, act);
     ALLOCATING.set(None);
     result
 }
@@ -365,18 +376,22 @@ fn fail_not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
         );
     }
 
-    if let AddressKind::Inside(block) = with_allocator(job, |a| a.kind(ptr.cast())) {
+    let kind = with_allocator(job, |allocator| allocator.kind(ptr.cast()));
+    if let AddressKind::Inside(block) = kind {
         fail!(
             call,
             "argument ptr: {ptr:p} is inside {block}, of which only the start can be freed or reallocated"
         );
     }
-    if let Err(Misplaced::Freed(block, by)) = with_allocator(job, |a| a.holding(ptr.addr(), 1)) {
+
+    let holding = with_allocator(job, |allocator| allocator.holding(ptr.addr(), 1));
+    if let Err(Misplaced::Freed(block, by)) = holding {
         fail!(
             call,
             "argument ptr: {ptr:p} is not allocated: {by} has freed {block} already"
         );
     }
+
     fail!(
         call,
         "argument ptr: {ptr:p} is not an allocated block, or was freed already; SHMEM_CHECK=1 says which"

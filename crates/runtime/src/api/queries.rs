@@ -25,7 +25,10 @@ pub fn n_pes(call: Call) -> c_int {
 pub fn ptr(call: Call, dest: *const c_void, pe: c_int) -> *mut c_void {
     job::require_pe(call, "pe", pe);
     // One byte, since the number of bytes at `dest` is not known.
-    address::reachable(dest.addr(), 1, pe).map_or(std::ptr::null_mut(), <*mut u8>::cast)
+    match address::reachable(dest.addr(), 1, pe) {
+        Some(mapped) => mapped.cast(),
+        None => std::ptr::null_mut(),
+    }
 }
 
 /// `shmem_team_ptr` (§9.1.10): as [`ptr`], for PE `pe` of `team`; null if there is none or the team

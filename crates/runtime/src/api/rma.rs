@@ -158,8 +158,8 @@ pub unsafe fn p<T: Element, C: Context>(
     }
 }
 
-/// Works as [`p`], for an element that is misaligned or not mapped here, or while accesses are
-/// observed. The context is the last argument, so that the others stay in the registers in which
+/// Stores an element that is misaligned or not mapped here, or while accesses are observed. The
+/// context is the last argument, so that the others stay in the registers in which
 /// programs pass them on the default context.
 #[cold]
 #[inline(never)]
@@ -174,7 +174,8 @@ fn p_elsewhere<T: Element, C: Context>(
         // SAFETY: `to` is mapped for an element.
         Some(to) => unsafe { mem::store(to, value) },
         None => {
-            let (source, nbytes) = ((&raw const value).cast(), size_of::<T>());
+            let source = (&raw const value).cast();
+            let nbytes = size_of::<T>();
             // SAFETY: the source is a local element, and the put is complete locally on return.
             unsafe {
                 access::put::<C, false, true>(ctx, dest.addr(), source, nbytes, pe.number(), call)
@@ -206,8 +207,8 @@ pub unsafe fn g<T: Element, C: Context>(
     }
 }
 
-/// Works as [`g`], for an element that is misaligned or not mapped here, or while accesses are
-/// observed or polls are counted.
+/// Loads an element that is misaligned or not mapped here, or while accesses are observed or polls
+/// are counted.
 #[cold]
 #[inline(never)]
 fn g_elsewhere<T: Element, C: Context>(
@@ -230,7 +231,8 @@ fn g_elsewhere<T: Element, C: Context>(
         }
         None => {
             let mut value = MaybeUninit::<T>::uninit();
-            let (dest, nbytes) = (value.as_mut_ptr().cast(), size_of::<T>());
+            let dest = value.as_mut_ptr().cast();
+            let nbytes = size_of::<T>();
             // SAFETY: the destination is a local element, and the get is complete on return.
             unsafe {
                 access::get::<C, false, true>(ctx, dest, source.addr(), nbytes, pe.number(), call)
@@ -263,17 +265,19 @@ pub unsafe fn ibput<T: Element, C: Context>(
     if nblocks == 0 || bsize == 0 {
         return;
     }
-    match mapped(dest, span::<T>(call, dst, sst, bsize, nblocks).0, pe) {
+    let spans = spans::<T>(call, dst, sst, bsize, nblocks);
+    match mapped(dest, spans.dest, pe) {
         // SAFETY: the whole span of `to` is mapped, `source` is valid, as the caller promises.
         Some(to) => unsafe {
             mem::copy_strided::<mem::VolatileLoads, T>(to, source, dst, sst, bsize, nblocks)
         },
         None => {
             let access = Access::of_bytes(call, ctx, Argument::Dest, pe.number());
-            let strides = (bytes_of::<T>(dst as usize), bytes_of::<T>(sst as usize));
+            let dst = bytes_of::<T>(dst as usize);
+            let sst = bytes_of::<T>(sst as usize);
             let block = bytes_of::<T>(bsize);
             // SAFETY: the caller promises that every local block is valid.
-            unsafe { access.put_strided(dest.addr(), source.cast(), strides, block, nblocks) }
+            unsafe { access.put_strided(dest.addr(), source.cast(), dst, sst, block, nblocks) }
         }
     }
 }
@@ -300,17 +304,19 @@ pub unsafe fn ibget<T: Element, C: Context>(
     if nblocks == 0 || bsize == 0 {
         return;
     }
-    match mapped(source, span::<T>(call, dst, sst, bsize, nblocks).1, pe) {
+    let spans = spans::<T>(call, dst, sst, bsize, nblocks);
+    match mapped(source, spans.source, pe) {
         // SAFETY: the whole span of `from` is mapped, `dest` is valid, as the caller promises.
         Some(from) => unsafe {
             mem::copy_strided::<mem::AtomicLoads, T>(dest, from, dst, sst, bsize, nblocks)
         },
         None => {
             let access = Access::of_bytes(call, ctx, Argument::Source, pe.number());
-            let strides = (bytes_of::<T>(dst as usize), bytes_of::<T>(sst as usize));
+            let dst = bytes_of::<T>(dst as usize);
+            let sst = bytes_of::<T>(sst as usize);
             let block = bytes_of::<T>(bsize);
             // SAFETY: the caller promises that every local block is valid.
-            unsafe { access.get_strided(dest.cast(), source.addr(), strides, block, nblocks) }
+            unsafe { access.get_strided(dest.cast(), source.addr(), dst, sst, block, nblocks) }
         }
     }
 }
@@ -383,20 +389,29 @@ pub(crate) unsafe fn copy<L: mem::Loads, T: Element>(
     }
 }
 
-/// Returns the number of bytes from the first block to the end of the last one, at `dest` and at
-/// `source`. Ends the job with an error if a stride is too small.
-fn span<T>(call: Call, dst: isize, sst: isize, bsize: usize, nblocks: usize) -> (usize, usize) {
-    let one = |name: &str, stride: isize| {
+/// The number of bytes from the first block of a transfer to the end of the last one.
+struct Spans {
+    dest: usize,
+    source: usize,
+}
+
+/// Returns the spans of a strided transfer. Ends the job with an error if a stride is too small.
+fn spans<T>(call: Call, dst: isize, sst: isize, bsize: usize, nblocks: usize) -> Spans {
+    let span = |name: &str, stride: isize| {
         if stride < 1 || (stride as usize) < bsize {
             fail!(
                 call,
                 "argument {name} is {stride}, but a stride is at least {bsize} here"
             );
         }
+        // A span that overflows fits no segment.
         (stride as usize)
             .saturating_mul(nblocks - 1)
             .saturating_add(bsize)
             .saturating_mul(size_of::<T>())
     };
-    (one("dst", dst), one("sst", sst))
+    Spans {
+        dest: span("dst", dst),
+        source: span("sst", sst),
+    }
 }

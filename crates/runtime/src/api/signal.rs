@@ -6,7 +6,7 @@
 use crate::api::rma::{bytes_of, copy};
 use crate::api::wait;
 use core::ffi::c_int;
-use rushmem_communication::access::atomic::update_mapped;
+use rushmem_communication::access::atomic::{SignalUpdate, update_mapped};
 use rushmem_communication::access::contexts::{Context, PeArgument};
 use rushmem_communication::access::{Access, Completion};
 use rushmem_communication::net::polls;
@@ -37,9 +37,13 @@ macro_rules! forms {
             sig_op: c_int,
             pe: impl PeArgument,
         ) {
-            let (update, end) = ((sig_addr, signal, sig_op), Completion::$completion);
+            let completion = Completion::$completion;
             // SAFETY: the caller promises that `source` is valid until the completion.
-            unsafe { put_signal_until(call, ctx, dest, source, nelems, update, pe, end) }
+            unsafe {
+                put_signal_until(
+                    call, ctx, dest, source, nelems, sig_addr, signal, sig_op, pe, completion,
+                )
+            }
         }
     )*};
 }
@@ -74,13 +78,17 @@ unsafe fn put_signal_until<T: Element, C: Context>(
     dest: *mut T,
     source: *const T,
     nelems: usize,
-    (sig_addr, signal, sig_op): (*mut u64, u64, c_int),
+    sig_addr: *mut u64,
+    signal: u64,
+    sig_op: c_int,
     pe: impl PeArgument,
     completion: Completion,
 ) {
     let pe = pe.of_world(call, ctx);
     let op = operation(call, sig_op);
     let nbytes = bytes_of::<T>(nelems);
+
+    // Without elements, `dest` may be any address.
     let to = if nelems == 0 {
         Some(dest)
     } else {
@@ -97,15 +105,18 @@ unsafe fn put_signal_until<T: Element, C: Context>(
             unsafe { update_mapped(at, op, signal) }
         }
         _ => {
-            let (dest, source) = (dest.addr(), source.cast());
-            let update = (sig_addr.addr(), signal, op);
+            let update = SignalUpdate {
+                sig_addr: sig_addr.addr(),
+                signal,
+                op,
+            };
             // SAFETY: `source` is valid, as the caller promises.
             unsafe {
                 Access::put_signal(
                     call,
                     ctx,
-                    dest,
-                    source,
+                    dest.addr(),
+                    source.cast(),
                     nbytes,
                     update,
                     pe.number(),
@@ -195,6 +206,7 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     if job.settings.checks() {
         symmetric(call, "sig_addr", sig_addr.cast(), 8);
     }
+
     // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
     let value = unsafe { u64::fetch(sig_addr) };
     polls::count_read();

@@ -7,7 +7,6 @@ use crate::api::ctx;
 use crate::coll::{collectives, requests};
 use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
 use crate::teams::registry::{find, teams};
-use crate::teams::team::Team;
 use core::ffi::c_int;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
@@ -40,7 +39,11 @@ pub fn n_pes(call: Call, team: TeamHandle) -> c_int {
 /// `shmem_team_get_config` (§9.4.4): the configuration of a team; `None` for the invalid team.
 pub fn config(call: Call, team: TeamHandle) -> Option<TeamConfig> {
     job::require(call);
-    (team != TeamHandle::INVALID).then(|| find(call, "team", team).config())
+    if team == TeamHandle::INVALID {
+        None
+    } else {
+        Some(find(call, "team", team).config())
+    }
 }
 
 /// `shmem_team_translate_pe` (§9.4.5): the number in `dest_team` of PE `src_pe` of `src_team`; -1
@@ -55,18 +58,20 @@ pub fn translate_pe(
     if src_team == TeamHandle::INVALID || dest_team == TeamHandle::INVALID {
         return -1;
     }
+
     let source = find(call, "src_team", src_team);
     let dest = find(call, "dest_team", dest_team);
     if src_pe < 0 || src_pe as u32 >= source.members().n {
         return -1;
     }
+
+    let pe = source.members().world_pe(src_pe as u32);
     dest.members()
-        .team_pe(source.members().world_pe(src_pe as u32))
-        .map_or(-1, |pe| pe.0 as c_int)
+        .team_pe(pe)
+        .map_or(-1, |team_pe| team_pe.0 as c_int)
 }
 
-/// `shmem_team_destroy` (§9.4.8): a collective of the team. Ignores the invalid team. Every signal
-/// to this member has ended a wait in a collective, so no PE still writes to the slot.
+/// `shmem_team_destroy` (§9.4.8): a collective of the team. Ignores the invalid team.
 pub fn destroy(call: Call, team: TeamHandle) {
     job::require(call);
     match team {
@@ -79,10 +84,14 @@ pub fn destroy(call: Call, team: TeamHandle) {
         }
         _ => {}
     }
+
     let found = find(call, "team", team);
     requests::end(&found);
     collectives::require_same(call, &found, &[]);
     ctx::destroy_of(call, Some(team));
+
+    // Without a barrier: every signal to this member has ended a wait in a collective, so no PE
+    // still writes to the slot.
     teams().remove(team);
     found.retire();
 }
@@ -118,16 +127,16 @@ pub fn split_strided(
     if parent == TeamHandle::INVALID {
         return None;
     }
+
     let parent = find(call, "parent_team", parent);
     check_contexts(call, "config", config);
     collectives::require_same(call, &parent, &[]);
+
     let split = parent.next_split(call);
     let members = parent.members().subset(start, stride, size);
-    let arguments = digest(&[start as u64, stride as u64, size as u64]);
-    let tag = digest(&[STRIDED, parent.handle().0 as u64]);
     let request = AgreementRequest {
-        tag,
-        arguments,
+        tag: digest(&[STRIDED, parent.handle().0 as u64]),
+        arguments: digest(&[start as u64, stride as u64, size as u64]),
         able: members.is_some(),
         keeps: true,
         count: 1,
@@ -135,13 +144,12 @@ pub fn split_strided(
     match agree(call, job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let members = members.expect("all were able");
+            let slot = slots[0];
             if members.team_pe(job.me).is_none() {
-                agreement::slots().release(slots[0]);
+                agreement::slots().release(slot);
                 return Some(TeamHandle::INVALID);
             }
-            let (name, slot) = (split.name(&members), slots[0]);
-            let team = Team::new(name, slot, generation, members, job.me, &job.nodes, config);
-            Some(teams().insert(team))
+            Some(teams().add_split_team(job, split, slot, generation, members, config))
         }
         Agreed::Refused => None,
         Agreed::Elsewhere(peer) => fail_elsewhere(call, peer),
@@ -178,17 +186,17 @@ pub fn split_2d(
     if parent == TeamHandle::INVALID {
         return None;
     }
+
     let parent = find(call, "parent_team", parent);
     check_contexts(call, "xaxis_config", xaxis);
     check_contexts(call, "yaxis_config", yaxis);
     collectives::require_same(call, &parent, &[]);
+
     let split = parent.next_split(call);
     let axes = parent.members().row_and_column(xrange, parent.me());
-    let tag = digest(&[GRID, parent.handle().0 as u64]);
-    let arguments = digest(&[xrange as u64]);
     let request = AgreementRequest {
-        tag,
-        arguments,
+        tag: digest(&[GRID, parent.handle().0 as u64]),
+        arguments: digest(&[xrange as u64]),
         able: axes.is_some(),
         keeps: true,
         count: 2,
@@ -196,20 +204,15 @@ pub fn split_2d(
     match agree(call, job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let (row, column) = axes.expect("all were able");
-            let team = |slot, members, config| {
-                let (name, me) = (split.name(&members), job.me);
-                let team = Team::new(name, slot, generation, members, me, &job.nodes, config);
-                teams().insert(team)
-            };
-            Some((team(slots[0], row, xaxis), team(slots[1], column, yaxis)))
+            let row = teams().add_split_team(job, split, slots[0], generation, row, xaxis);
+            let column = teams().add_split_team(job, split, slots[1], generation, column, yaxis);
+            Some((row, column))
         }
         Agreed::Refused => None,
         Agreed::Elsewhere(peer) => fail_elsewhere(call, peer),
-        Agreed::Unlike => {
-            fail!(
-                call,
-                "xrange differs between the PEs of the parent team; here it is {xrange}; pass the same on all of them"
-            )
-        }
+        Agreed::Unlike => fail!(
+            call,
+            "xrange differs between the PEs of the parent team; here it is {xrange}; pass the same on all of them"
+        ),
     }
 }

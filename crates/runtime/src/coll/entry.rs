@@ -257,9 +257,10 @@ impl<'a> CollectiveEntry<'a> {
         if let Some(observed) = &mut self.observed
             && !self.collective.in_request
         {
-            let members = (team.members(), team.me().0);
-            let ranges = (dest, written);
-            observed.check_result(|call| CollectiveResult::new(call, members, ranges, writers));
+            let me = team.me().0;
+            observed.check_result(|call| {
+                CollectiveResult::new(call, team.members(), me, dest, written, writers)
+            });
         }
     }
 

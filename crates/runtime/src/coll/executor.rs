@@ -150,7 +150,8 @@ impl CollectiveCall<'_> {
                 nth: self.nth,
                 n: self.team.members().n,
                 me: self.team.me().0,
-                follows: (FollowedMembers::All, 0),
+                follows: FollowedMembers::All,
+                followed_member: 0,
             };
             Event::new(self.call, action(membership))
         })

@@ -3,16 +3,16 @@
 
 use crate::coll::same_collective::CheckedGroup;
 use crate::teams::agreement::{FINALIZE, PREDEFINED, Slot};
-use crate::teams::team::{Name, Team, TeamConfig};
+use crate::teams::team::{Name, Split, Team, TeamConfig};
 use core::ffi::c_int;
 use core::ops::Deref;
 use rushmem_bootstrap::NodeMap;
 use rushmem_communication::net::flags;
 use rushmem_explain::status::{Finalizing, MAX_LISTED};
 use rushmem_pe::call::{Call, fail};
-use rushmem_pe::job;
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::job::members::Members;
+use rushmem_pe::job::{self, Job};
 use rushmem_system::lock::{read, write};
 use rushmem_transport::Pe;
 use std::sync::{Arc, OnceLock, RwLock};
@@ -66,8 +66,9 @@ pub(crate) fn teams() -> &'static Teams {
         .expect("the first init sets them before it communicates")
 }
 
-/// Sets the teams of this PE, in the first init. A later call does nothing.
+/// Sets the teams of this PE, in the first init.
 pub(crate) fn set(teams: Teams) {
+    // They are set once, since only the first init joins the job.
     let _ = TEAMS.set(teams);
 }
 
@@ -79,48 +80,34 @@ impl Teams {
         nodes: &NodeMap,
         predefined: [Members; PREDEFINED as usize],
     ) -> Teams {
+        let make = |name, slot, members| {
+            let config = TeamConfig::default();
+            Team::new(Name::Fixed(name), slot, 0, members, me, nodes, config)
+        };
+
         let names = ["SHMEM_TEAM_WORLD", "SHMEM_TEAM_SHARED", "SHMEMX_TEAM_NODE"];
         let n_sets = flags::area().areas().receive_buffer_sets();
-        let team = |(number, (members, name)): (u8, (Members, &'static str))| {
-            let receive_buffers = (usize::from(number) < n_sets).then_some(number);
+        let mut by_slot = Vec::new();
+        for (number, (name, members)) in (0u8..).zip(names.into_iter().zip(predefined)) {
             let slot = Slot {
                 number: number.into(),
-                receive_buffers,
+                receive_buffers: (usize::from(number) < n_sets).then_some(number),
             };
-            Some(Arc::new(Team::new(
-                Name::Fixed(name),
-                slot,
-                0,
-                members,
-                me,
-                nodes,
-                TeamConfig::default(),
-            )))
-        };
-        let teams: Vec<Option<Arc<Team>>> = (0..)
-            .zip(predefined.into_iter().zip(names))
-            .map(team)
-            .collect();
-        let world = teams[0].clone().expect("the world was just made");
+            by_slot.push(Some(Arc::new(make(name, slot, members))));
+        }
+        let world = by_slot[0].clone().expect("the world was just made");
+
         // A team of its own, so that no other collective of a PE matches its finalize.
         let slot = Slot {
             number: FINALIZE,
             receive_buffers: None,
         };
-        let all = Members::world(nodes.n_pes());
-        let finalize = Team::new(
-            Name::Fixed("finalize"),
-            slot,
-            0,
-            all,
-            me,
-            nodes,
-            TeamConfig::default(),
-        );
+        let finalize = make("finalize", slot, Members::world(nodes.n_pes()));
+
         Teams {
             world,
             finalize,
-            by_slot: RwLock::new(teams),
+            by_slot: RwLock::new(by_slot),
         }
     }
 
@@ -142,19 +129,41 @@ impl Teams {
     pub(crate) fn get(&self, handle: TeamHandle) -> Option<Arc<Team>> {
         let teams = read(&self.by_slot);
         let team = teams.get(handle.slot()?)?.as_ref()?;
-        (team.handle == handle).then(|| team.clone())
+        if team.handle != handle {
+            // A later team in the slot of a destroyed one.
+            return None;
+        }
+        Some(team.clone())
     }
 
     /// Returns the name of a team for messages, or a clause that says that the team was destroyed.
     pub(crate) fn name(&self, handle: TeamHandle) -> String {
-        let team = self.get(handle);
-        team.map_or_else(|| "that was destroyed".into(), |team| team.name.to_string())
+        match self.get(handle) {
+            Some(team) => team.name.to_string(),
+            None => "that was destroyed".to_owned(),
+        }
+    }
+
+    /// Adds the team of these members that a split makes, and returns its handle.
+    pub(crate) fn add_split_team(
+        &self,
+        job: &Job,
+        split: Split,
+        slot: Slot,
+        generation: u64,
+        members: Members,
+        config: TeamConfig,
+    ) -> TeamHandle {
+        let name = split.name(&members);
+        let team = Team::new(name, slot, generation, members, job.me, &job.nodes, config);
+        self.insert(team)
     }
 
     pub(crate) fn insert(&self, team: Team) -> TeamHandle {
         let handle = team.handle;
         let slot = team.slot.number as usize;
         team.log_creation();
+
         let mut teams = write(&self.by_slot);
         if teams.len() <= slot {
             teams.resize_with(slot + 1, || None);
@@ -166,17 +175,15 @@ impl Teams {
     pub(crate) fn remove(&self, handle: TeamHandle) {
         let slot = handle.slot().expect("the handle of a team");
         rushmem_system::log::debug!(team = handle.0, "destroyed a team");
-        let mut teams = write(&self.by_slot);
-        teams[slot] = None;
+        write(&self.by_slot)[slot] = None;
     }
 
     /// Removes and retires all teams but the predefined ones, also those of active sets.
     pub(crate) fn clear(&self) {
         let mut teams = write(&self.by_slot);
-        teams
-            .drain(PREDEFINED as usize..)
-            .flatten()
-            .for_each(|team| team.retire());
+        for team in teams.drain(PREDEFINED as usize..).flatten() {
+            team.retire();
+        }
     }
 }
 
@@ -225,8 +232,8 @@ pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
 /// finalize. Has at most [`MAX_LISTED`] teams.
 pub(crate) fn entered_collectives() -> Finalizing {
     let mut entered = Vec::new();
-    // A team whose signals another thread holds is left out.
     for team in &teams().all() {
+        // A team whose signals another thread holds is left out.
         if let Ok(signals) = team.signals.try_lock() {
             entered.push((team.number(), signals.entered()));
         }

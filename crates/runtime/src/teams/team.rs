@@ -70,14 +70,17 @@ impl Team {
         let has_lines = members.n > 1
             && per_node == members.n
             && members.world_pes().all(|pe| pe.index() < LINE_PES);
+
         let me = members.team_pe(me).expect("only members hold a team");
         let flags = flags::area().areas().slot_flags(slot.number);
         let signals = TeamSignals::new(slot.number, flags, generation, members.clone(), me);
+
         let levels = (1 < per_node && per_node < members.n).then(|| {
             NodeLists::of(members.n, me.0, |member| {
                 nodes.node_of(members.world_pe(member).0)
             })
         });
+
         let handle = TeamHandle::new(slot.number, generation);
         let root = match name {
             Name::Fixed(_) | Name::ActiveSet(_) => handle,
@@ -162,29 +165,22 @@ impl Team {
     /// Logs a new team, and at the level `trace` also the algorithms of its collectives.
     #[cold]
     pub(super) fn log_creation(&self) {
-        let Team {
-            handle,
-            name,
-            members,
-            me,
-            per_node,
-            ..
-        } = self;
-        let team = handle.0;
+        let team = self.handle.0;
         rushmem_system::log::debug!(
             team,
-            members = members.n,
-            team_pe = me.0,
-            "a new team: {name}"
+            members = self.members.n,
+            team_pe = self.me.0,
+            "a new team: {}",
+            self.name
         );
-        let Some(job) =
-            job::known().filter(|_| rushmem_system::log::is_on(rushmem_system::log::Level::TRACE))
-        else {
+
+        let Some(job) = job::known() else { return };
+        if !rushmem_system::log::is_on(rushmem_system::log::Level::TRACE) {
             return;
-        };
+        }
         let facts = ChoiceFacts {
-            members: members.n,
-            per_node: *per_node,
+            members: self.members.n,
+            per_node: self.per_node,
             oversubscribed: job.is_oversubscribed_somewhere,
             receive_buffer_bytes: self.receive_buffer_bytes(job),
             pair_flags: self.has_pair_flags(job),
@@ -223,12 +219,11 @@ impl Team {
     /// Returns the subject of a wait of this member in its `nth` collective: for the PE `awaited`,
     /// or for several members.
     pub(crate) fn subject(&self, nth: u64, awaited: Option<Pe>) -> Subject {
-        match self.slot.number {
-            FINALIZE => Subject::Exit,
-            _ => self
-                .name
-                .subject(self.number(), &self.members, nth, awaited),
+        if self.slot.number == FINALIZE {
+            return Subject::Exit;
         }
+        self.name
+            .subject(self.number(), &self.members, nth, awaited)
     }
 
     /// Returns a number that no other team of the same PEs has.
@@ -245,6 +240,7 @@ impl Team {
     pub(crate) fn retire(&self) {
         let signals = lock(&self.signals);
         signals.retire();
+        // Last: from now on another team may get the slot.
         agreement::slots().record_generation(signals.reached());
         agreement::slots().release(self.slot);
     }
@@ -291,16 +287,13 @@ impl Split {
 impl Name {
     /// Returns the subject of a wait in the `nth` collective of a team with this name.
     fn subject(self, number: u64, members: &Members, nth: u64, awaited: Option<Pe>) -> Subject {
-        let (team, members) = (self.to_string(), members.for_status());
-        let is_active_set = matches!(self, Name::ActiveSet(_));
-        let awaited = awaited.map(|pe| pe.0);
         Subject::Collective(Collective {
-            team,
-            is_active_set,
+            team: self.to_string(),
+            is_active_set: matches!(self, Name::ActiveSet(_)),
             number,
-            members,
+            members: members.for_status(),
             nth,
-            awaited,
+            awaited: awaited.map(|pe| pe.0),
         })
     }
 
@@ -309,43 +302,35 @@ impl Name {
         match self {
             Name::Fixed(name) => SplitParent::Is(name),
             Name::ActiveSet(_) => SplitParent::Is("an active set"),
-            Name::Made(
-                Split {
-                    parent: SplitParent::Is(name) | SplitParent::From(name),
-                    ..
-                },
-                _,
-            ) => SplitParent::From(name),
+            Name::Made(split, _) => match split.parent {
+                SplitParent::Is(name) | SplitParent::From(name) => SplitParent::From(name),
+            },
         }
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (
-            Split {
-                parent,
-                call,
-                number,
-                ..
-            },
-            n,
-        ) = match self {
-            Name::Fixed(name) => return f.write_str(name),
-            Name::ActiveSet([start, log_stride, size]) => {
-                return write!(
-                    f,
-                    "the active set PE_start {start}, logPE_stride {log_stride}, PE_size {size}"
-                );
-            }
-            Name::Made(split, n) => (split, n),
-        };
-        write!(f, "the team of {n} PEs from ")?;
-        match number {
+        match self {
+            Name::Fixed(name) => f.write_str(name),
+            Name::ActiveSet([start, log_stride, size]) => write!(
+                f,
+                "the active set PE_start {start}, logPE_stride {log_stride}, PE_size {size}"
+            ),
+            Name::Made(split, n) => write!(f, "the team of {n} PEs from {split}"),
+        }
+    }
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
             Some(number) => write!(f, "split {number}")?,
             None => f.write_str("a split")?,
         }
-        match parent {
+
+        let call = self.call;
+        match self.parent {
             SplitParent::Is(name) => write!(f, " ({call}) of {name}"),
             SplitParent::From(name) => write!(f, " ({call}) of a team split from {name}"),
         }

@@ -7,10 +7,9 @@ const CALL: Call = call!("test");
 
 /// Returns a context of `SHMEM_TEAM_SHARED` with these members.
 fn entry(members: Members) -> ContextEntry {
-    let (team, root) = (TeamHandle::SHARED, TeamHandle::SHARED);
     ContextEntry {
-        team,
-        root,
+        team: TeamHandle::SHARED,
+        root: TeamHandle::SHARED,
         members,
         options: 0,
         user: None,
@@ -32,6 +31,7 @@ fn a_slot_is_reused_and_its_old_handles_mean_nothing() {
     assert_eq!([first.world_pe(CALL, 0), first.world_pe(CALL, 1)], [3, 2]);
     assert!(registry.remove(first) && !registry.remove(first));
     assert!(slot_of(first).is_none());
+
     let second = registry
         .assign_slot(&pair, 9, false)
         .expect("there are slots");
@@ -39,11 +39,13 @@ fn a_slot_is_reused_and_its_old_handles_mean_nothing() {
     assert!(slot_of(first).is_none() && slot_of(second).is_some());
     registry.alive.insert(second, pair.clone());
     registry.remove(second);
+
     let list = entry(Members::listed(vec![7, 1, 2]));
     let third = registry
         .assign_slot(&list, 9, false)
         .expect("there are slots");
     assert_eq!([0, 1, 2].map(|pe| third.world_pe(CALL, pe)), [7, 1, 2]);
+
     // With checks, the slot of a context translates no PE.
     let checked = registry
         .assign_slot(&pair, 9, true)
@@ -53,7 +55,8 @@ fn a_slot_is_reused_and_its_old_handles_mean_nothing() {
 
 #[test]
 fn handles_of_the_world_and_of_other_teams_differ() {
-    let (world, pair) = (entry(Members::world(9)), entry(Members::listed(vec![3, 2])));
+    let world = entry(Members::world(9));
+    let pair = entry(Members::listed(vec![3, 2]));
     let mut registry = Registry {
         used: MAX_CONTEXTS as u32 - 3,
         ..Registry::default()
@@ -71,8 +74,8 @@ fn handles_of_the_world_and_of_other_teams_differ() {
 
 /// Returns a context of the world that exists, for tests elsewhere.
 pub(crate) fn made(options: c_long) -> ContextHandle {
-    let (team, root) = (TeamHandle::WORLD, TeamHandle::WORLD);
-    add(team, root, Members::world(2), options, (2, false)).expect("there are slots")
+    let team = TeamHandle::WORLD;
+    add(team, team, Members::world(2), options, 2, false).expect("there are slots")
 }
 
 #[test]

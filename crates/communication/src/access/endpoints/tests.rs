@@ -17,7 +17,8 @@ fn quiet(ctx: ContextHandle) -> Option<Result<(), Error>> {
 /// endpoint of `ctx`, it visits only those of the contexts `before`, and afterwards the others.
 fn all_wait_for_the_user_of(ctx: ContextHandle, before: &[ContextHandle]) {
     let done = Mutex::new(Vec::new());
-    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
+    let entered = Barrier::new(2);
+    let leave = Barrier::new(2);
     thread::scope(|scope| {
         scope.spawn(|| {
             let _endpoint = ENTRIES[ctx.index()].locked().expect("it has one");

@@ -77,12 +77,14 @@ static FIRST: OnceLock<String> = OnceLock::new();
 pub fn record_refusal(
     call: Call,
     job: &Job,
-    (nbytes, alignment): (usize, usize),
+    nbytes: usize,
+    alignment: usize,
     in_use: impl FnOnce() -> usize,
 ) {
     if FIRST.get().is_some() {
         return;
     }
+
     let layout = job.memory.layout();
     let what = if alignment > layout.stride() {
         format!(
@@ -97,6 +99,7 @@ pub fn record_refusal(
             job.settings.symmetric_size
         )
     };
+
     if !job.session().report_refusal(&what) && job.me == Pe(0) {
         warning!("PE 0 was refused {what}");
     }

@@ -235,7 +235,7 @@ fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: boo
 fn prepare_block(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool) {
     let end = block.addr() + nbytes - job.memory.heap().addr();
     shortage::warn_of_shortage(end, job.memory.n_local());
-    // Before the registration with the network, which would touch the pages.
+    // Before the network registers the block, since some networks lock its pages then.
     huge_pages::make_for_block(job, block, nbytes, for_amos);
     network::extend_heap(call, end, |reach, is_locked| {
         if is_locked {

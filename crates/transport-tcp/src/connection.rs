@@ -179,6 +179,8 @@ impl Connection {
                 self.sends_next = true;
                 false
             }
+            // One system call for each put of 512 bytes to 4 KiB would divide the rate of a stream of
+            // such puts by 5 to 13. Smaller ones are batched by the engine.
             WriteSent::WithOthers => !is_copied || self.is_full(tuning),
         };
         if sends_now {

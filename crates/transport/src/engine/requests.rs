@@ -365,9 +365,9 @@ impl<W: Wire> Origin<W> {
         let source_free = self.caps.order >= StreamOrder::WritesBeforeMessages && self.caps.batches;
 
         let end = WriteEnd {
+            awaited: put.completion == Completion::Now,
             source_free,
             sent: WriteSent::WithNext,
-            ..WriteEnd::of(put.completion)
         };
 
         let posted = self.begin(pe, put.remote, &mut put.local, end)?;
@@ -402,8 +402,9 @@ impl<W: Wire> Origin<W> {
         // SAFETY: the value is borrowed during the call, which waits until it may be reused.
         let mut source = unsafe { SourceBuf::new(from_ref(value).cast(), size_of_val(value)) };
         let end = WriteEnd {
+            awaited: true,
+            source_free: false,
             sent: WriteSent::Now,
-            ..WriteEnd::of(Completion::Now)
         };
 
         let posted = self.begin(pe, dest, &mut source, end)?;

@@ -5,7 +5,7 @@
 use super::batching::{EntrySize, is_small};
 use super::keys;
 use super::origin::Origin;
-use super::wire::{PostOutcome, Remote, StreamOrder, Wire, WireNetwork, WriteEnd};
+use super::wire::{PostOutcome, Remote, StreamOrder, Wire, WireNetwork, WriteEnd, WriteSent};
 use crate::buffer::{Local, Way};
 use crate::segments::heap_blocks::{self, Covered, ENTRY, HeapBlock};
 use crate::{
@@ -122,7 +122,12 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         transfer: &mut Transfer<A>,
     ) -> Result<(), Error> {
-        let end = WriteEnd::of(transfer.completion);
+        let end = WriteEnd {
+            awaited: transfer.completion == Completion::Now,
+            source_free: false,
+            // More operations usually follow before a fence, and no other one does in this call.
+            sent: WriteSent::WithOthers,
+        };
         let posted = self.begin(pe, transfer.remote, &mut transfer.local, end)?;
         if end.awaited {
             self.end(pe, posted)

@@ -13,8 +13,8 @@ use crate::progress::state::ProgressState;
 use crate::segments::Segments;
 use crate::segments::heap_blocks::{HeapBlock, OwnHeap, Registered};
 use crate::{
-    AmoRequest, AmoSet, Amos, Completion, DestBuf, Error, Host, LocalBuf, Open, Pe, RemoteAddr,
-    Segment, SourceBuf,
+    AmoRequest, AmoSet, Amos, DestBuf, Error, Host, LocalBuf, Open, Pe, RemoteAddr, Segment,
+    SourceBuf,
 };
 use std::io;
 use std::os::fd::OwnedFd;
@@ -220,18 +220,6 @@ pub enum WriteSent {
     WithNext,
     /// When the wire has collected enough, or at the next fence.
     WithOthers,
-}
-
-impl WriteEnd {
-    /// Returns the end of the write of a put.
-    #[inline]
-    pub(super) fn of(completion: Completion) -> WriteEnd {
-        WriteEnd {
-            awaited: completion == Completion::Now,
-            source_free: false,
-            sent: WriteSent::WithOthers,
-        }
-    }
 }
 
 /// The result of a poll of a wire.

@@ -37,6 +37,7 @@ const PROVIDERS: &[TestStep] = &[
     step("install", steps::install),
     beside(installed("counts", steps::counts)),
     beside(installed("samples", steps::samples)),
+    beside(installed("pages", steps::pages)),
     beside(step("miri", steps::miri)),
     beside(installed("launchers", steps::launchers)),
     beside(step("ofi", steps::ofi)),

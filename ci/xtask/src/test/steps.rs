@@ -239,6 +239,19 @@ pub fn samples(session: &TestSession) -> Result<StepOutcome> {
     }
 }
 
+/// Runs the commands and examples of the documentation, except those of its first pages, which are
+/// among the ordinary tests.
+pub fn pages(session: &TestSession) -> Result<StepOutcome> {
+    let mut arguments = vec!["pages::", "manual::", "--ignored"];
+    if session.tier != Tier::Full {
+        // It takes minutes.
+        arguments.extend(["--skip", "pages::measuring"]);
+    }
+    suites(session, |program| program.is(SHMEM_C, "jobs"))?
+        .args(arguments)
+        .run()
+}
+
 /// Runs each program over TCP with all numbers of PEs.
 pub fn tcp_programs(session: &TestSession) -> Result<StepOutcome> {
     programs(session)?
@@ -546,6 +559,8 @@ const STEPS_OF_THEIR_OWN: &[&str] = &[
     "_at_every_",
     "emulated::",
     "files_of_a_release",
+    "pages::",
+    "manual::",
 ];
 
 pub fn soak(session: &TestSession) -> Result<StepOutcome> {

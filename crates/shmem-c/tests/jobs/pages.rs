@@ -160,32 +160,37 @@ fn first_hour() {
 }
 
 #[test]
+#[ignore = "part of `cargo xtask test --providers`"]
 fn installing() {
     run("installing", "");
 }
 
 #[test]
+#[ignore = "part of `cargo xtask test --providers`"]
 fn launching() {
     run("launching", "oshcc program.c -o program");
 }
 
 #[test]
+#[ignore = "part of `cargo xtask test --providers`"]
 fn checking() {
     run("checking", "oshcc program.c -o program");
 }
 
 #[test]
+#[ignore = "part of `cargo xtask test --providers`"]
 fn races() {
     run("races", "");
 }
 
 #[test]
+#[ignore = "part of `cargo xtask test --providers`"]
 fn profiling() {
     run("profiling", "oshcc program.c -o program");
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "part of `cargo xtask test --full`"]
 fn measuring() {
     let runs = "for side in before after; do for i in 1 2 3 4; do \
                 oshrun -n 2 shmem-perf -o $side-$i.json; done; cp $side-1.json $side.json; done";
@@ -196,6 +201,7 @@ fn measuring() {
 /// package of the program is a workspace of its own: otherwise, in a target directory within the
 /// repository, it would be a part of the repository's workspace.
 #[test]
+#[ignore = "part of `cargo xtask test --providers`"]
 fn rust() {
     let text = fs::read_to_string(format!("{ROOT}/docs/rust.md")).expect("a page");
     let manifest = "[package]\nname = \"program\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
@@ -216,6 +222,7 @@ fn rust() {
 /// The C programs that produced figures of the pages compile. Those that no `cargo xtask bench-...`
 /// runs are run here with few operations.
 #[test]
+#[ignore = "part of `cargo xtask test --providers`"]
 fn programs_behind_figures_compile_and_run() {
     let benches = Path::new(ROOT).join("benches");
     let mut command = Command::new(prefix().join("bin/oshcc"));

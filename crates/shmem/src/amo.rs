@@ -59,14 +59,16 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
     }
 
     operations! {
-        /// Writes `value` (`shmem_atomic_set`, §9.7.1.2).
+        /// Writes `value` (`shmem_atomic_set`, §9.7.1.2). It is there after a
+        /// [`quiet`](crate::Context::quiet).
         #[doc(alias = "shmem_atomic_set")]
         store = set: AtomicValue;
         /// Writes `value`, and returns the old value (`shmem_atomic_swap`, §9.7.1.4).
         #[doc(alias = "shmem_atomic_swap")]
         swap = swap: AtomicValue -> T;
         /// Adds `value`; a sum of integers wraps (`shmem_atomic_add`, §9.7.1.8, and
-        /// `shmem_atomic_inc`, §9.7.1.6; for floating-point numbers `shmemx_atomic_add`).
+        /// `shmem_atomic_inc`, §9.7.1.6; for floating-point numbers `shmemx_atomic_add`). It is
+        /// complete after a [`quiet`](crate::Context::quiet).
         ///
         /// ```standalone_crate
         /// let shmem = shmem::init();
@@ -87,14 +89,16 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
         #[doc(alias = "shmemx_atomic_fetch_add")]
         #[doc(alias = "fetch_inc")]
         fetch_add = fetch_add: AtomicNumber -> T;
-        /// Combines the value with `value` by bitwise and (`shmem_atomic_and`, §9.7.1.10).
+        /// Combines the value with `value` by bitwise and (`shmem_atomic_and`, §9.7.1.10). It is
+        /// complete after a [`quiet`](crate::Context::quiet).
         #[doc(alias = "shmem_atomic_and")]
         and = and: AtomicInteger;
         /// Combines the value with `value` by bitwise and; returns the old value
         /// (`shmem_atomic_fetch_and`, §9.7.1.9).
         #[doc(alias = "shmem_atomic_fetch_and")]
         fetch_and = fetch_and: AtomicInteger -> T;
-        /// Combines the value with `value` by bitwise or (`shmem_atomic_or`, §9.7.1.12).
+        /// Combines the value with `value` by bitwise or (`shmem_atomic_or`, §9.7.1.12). It is
+        /// complete after a [`quiet`](crate::Context::quiet).
         #[doc(alias = "shmem_atomic_or")]
         or = or: AtomicInteger;
         /// Combines the value with `value` by bitwise or; returns the old value
@@ -102,6 +106,7 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
         #[doc(alias = "shmem_atomic_fetch_or")]
         fetch_or = fetch_or: AtomicInteger -> T;
         /// Combines the value with `value` by bitwise exclusive or (`shmem_atomic_xor`, §9.7.1.14).
+        /// It is complete after a [`quiet`](crate::Context::quiet).
         #[doc(alias = "shmem_atomic_xor")]
         xor = xor: AtomicInteger;
         /// Combines the value with `value` by bitwise exclusive or; returns the old value

@@ -76,7 +76,7 @@ impl<T: AtomicValue, C: Threads> Remote<'_, SymSlice<Atomic<T>>, Peer<'_, C>> {
     }
 
     /// Writes `values`, one for each element, to the elements (`shmem_atomic_set`, §9.7.1.2, of
-    /// each).
+    /// each). They are there after a [`quiet`](crate::Context::quiet).
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -93,7 +93,8 @@ impl<T: AtomicValue, C: Threads> Remote<'_, SymSlice<Atomic<T>>, Peer<'_, C>> {
         }
     }
 
-    /// Writes `value` to each element (`shmem_atomic_set`, §9.7.1.2, of each).
+    /// Writes `value` to each element (`shmem_atomic_set`, §9.7.1.2, of each). It is there after a
+    /// [`quiet`](crate::Context::quiet).
     #[doc(alias = "shmem_atomic_set")]
     pub fn fill(self, value: T) {
         for element in self.view() {

@@ -68,7 +68,8 @@ impl fmt::Display for ThreadLevelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} is provided instead of {}, since the library was initialized with that before",
+            "{} is provided instead of {}, since the library was initialized with that before; call shmem::init_shared first, \
+             and instead of shmem::launch",
             name(self.provided),
             name(self.requested)
         )

@@ -67,13 +67,17 @@ impl Termination for JobStatus {
 /// runs in each PE, too, and must not print or write anything. The standard has no such routine.
 ///
 /// The program is started again `n` times, with the same arguments, directory and environment, on
-/// this machine. Each of these processes calls `main`, comes to this call, initializes the library
+/// this machine; so `n` may be an argument of the program. Each of these processes calls `main`, comes to this call, initializes the library
 /// and calls `program`, and then exits; so the code after this call runs in this process alone,
 /// which is no PE. Meanwhile this process prints the lines of the PEs, passes SIGINT and SIGTERM on
 /// to them, and waits for them. PE 0 has its standard input. If this process is killed, the PEs
 /// are, too.
 ///
 /// Started by `oshrun` or another launcher, the process is a PE of that job, and starts no others.
+///
+/// The handle is that of [`init`]. A program whose threads call the library, by
+/// [`init_shared`](crate::init_shared), is started by a launcher instead. If a job hangs,
+/// `SHMEM_WATCHDOG=10s` in the environment says who waits for whom.
 ///
 /// ```standalone_crate,no_run
 /// fn main() -> shmem::JobStatus {

@@ -129,8 +129,12 @@ impl ScopePeer<'_> {
 /// | [`SymSlice`] of [`Atomic`](crate::Atomic) | `load_each`, `load_into`, `store_each`, `fill` |
 /// | [`Sym`] of [`Signal`](crate::Signal) | `set`, `add` |
 ///
-/// With a peer of a [scope](Context::scope), `put`, `get`, `put_with` and the atomic operations
-/// whose names end in `_into` are complete at the end of the scope.
+/// One element is a slice by [`as_slice`](crate::Sym::as_slice), for `put_with` and others.
+///
+/// What returns a value or fills a buffer is complete when it returns. The rest is complete after a
+/// [`quiet`](Context::quiet) or a barrier; [`Shmem::sync_all`](crate::Shmem::sync_all) and
+/// reductions complete nothing. With a peer of a [scope](Context::scope), `put`, `get`, `put_with`
+/// and the atomic operations whose names end in `_into` are complete at the end of the scope.
 pub struct Remote<'v, V: ?Sized, P> {
     view: &'v V,
     peer: P,

@@ -56,7 +56,8 @@ impl Sym<Signal> {
 
 impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     /// Performs a [`put`](Self::put), then updates a signal on the same PE. The update is not
-    /// visible before the data (`shmem_put_signal`, §9.8.1).
+    /// visible before the data (`shmem_put_signal`, §9.8.1). Of one element it is
+    /// `x.as_slice().on(peer).put_with(&[value], update)`.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -88,7 +89,9 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
 }
 
 impl<C: Threads> Remote<'_, Sym<Signal>, Peer<'_, C>> {
-    /// Sets the signal to `value` (`shmem_signal_set`, §9.8.5).
+    /// Sets the signal to `value` (`shmem_signal_set`, §9.8.5). It is complete after a
+    /// [`quiet`](crate::Context::quiet), and follows earlier puts to that PE only after a
+    /// [`fence`](crate::Context::fence).
     #[doc(alias = "shmem_signal_set")]
     #[doc(alias = "shmemx_signal_set")]
     #[inline]
@@ -98,7 +101,8 @@ impl<C: Threads> Remote<'_, Sym<Signal>, Peer<'_, C>> {
         unsafe { signal::set(call!("set"), context, at, value, pe) }
     }
 
-    /// Adds `value` to the signal (`shmem_signal_add`, §9.8.3).
+    /// Adds `value` to the signal (`shmem_signal_add`, §9.8.3). What is said of
+    /// [`set`](Self::set) holds here, too.
     #[doc(alias = "shmem_signal_add")]
     #[doc(alias = "shmemx_signal_add")]
     #[inline]

@@ -131,7 +131,10 @@ fn job(name: &str, n: usize) {
     match status {
         None => panic!("{name} on {n} PEs was not over after {limit:?}; it printed\n{printed}"),
         Some(status) if !status.success() => {
-            panic!("{name} on {n} PEs failed with {status}; it printed\n{printed}")
+            panic!(
+                "{name} on {n} PEs, started by {}, failed with {status}; it printed\n{printed}",
+                oshrun.display()
+            )
         }
         Some(_) if passed != n => {
             panic!("{name} was run by {passed} of {n} PEs; the job printed\n{printed}")

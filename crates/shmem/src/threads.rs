@@ -88,8 +88,8 @@ impl<K: Threads> Creates<K> for Shared {}
 /// The kinds that go from one thread to another.
 #[diagnostic::on_unimplemented(
     message = "what is `{Self}` stays on the thread that made it, and so does all that borrows it",
-    note = "`shmem::init_shared()?` returns a handle that threads share by reference, in `std::thread::scope`; each of them \
-            makes a context of its own by `team.context()`"
+    note = "`shmem::init_shared()?`, instead of `init` or `launch`, returns a handle that threads share by reference, in \
+            `std::thread::scope`; each of them makes a context of its own by `team.context()`"
 )]
 pub trait Moves: Threads {}
 
@@ -99,8 +99,8 @@ impl Moves for Shared {}
 /// The kinds that several threads use at the same time.
 #[diagnostic::on_unimplemented(
     message = "what is `{Self}` stays on the thread that has it, and so does all that borrows it",
-    note = "`shmem::init_shared()?` returns a handle that threads share by reference, in `std::thread::scope`; each of them \
-            makes a context of its own by `team.context()`"
+    note = "`shmem::init_shared()?`, instead of `init` or `launch`, returns a handle that threads share by reference, in \
+            `std::thread::scope`; each of them makes a context of its own by `team.context()`"
 )]
 pub trait AnyThread: Threads {}
 

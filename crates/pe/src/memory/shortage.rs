@@ -95,7 +95,7 @@ pub fn record_refusal(
         let in_use = in_use();
         format!(
             "the memory of {call} ({nbytes} bytes): {in_use} of the {} bytes of SHMEM_SYMMETRIC_SIZE are in use; make it \
-             larger, and check the result for null",
+             larger, or handle the refusal, which is null in C and an error of try_array in Rust",
             job.settings.symmetric_size
         )
     };

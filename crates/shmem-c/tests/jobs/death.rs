@@ -308,7 +308,8 @@ fn pes_that_all_exit_without_finalize_are_warned() {
 #[test]
 fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
     const REFUSED: &str = "refused the memory of shmem_malloc (1099511627776 bytes): 1048576 of the 67108864 bytes of \
-                           SHMEM_SYMMETRIC_SIZE are in use; make it larger, and check the result for null";
+                           SHMEM_SYMMETRIC_SIZE are in use; make it larger, or handle the refusal, which is null in \
+                           C and an error of try_array in Rust";
     let refused = |how: &str| {
         let how = format!("refused_{how}");
         Job::new(scenario!("death.c"))

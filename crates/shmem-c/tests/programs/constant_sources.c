@@ -3,17 +3,19 @@
 #include "check.h"
 #include <shmemx.h>
 
-enum { LONG = 20000, MEMBERS = 16 };
+enum { LONG = 20000, MOST_PES = 64 };
 
 #define EIGHT(x) x, (x) + 1, (x) + 2, (x) + 3, (x) + 4, (x) + 5, (x) + 6, (x) + 7
 #define MANY(x) EIGHT(x), EIGHT((x) + 8), EIGHT((x) + 16), EIGHT((x) + 24)
 
 static const long one = 1;
-static const long values[] = {MANY(0), MANY(32), MANY(64), MANY(96)};
+/* As many as an alltoalls of two elements with a stride of two reads. */
+static const long values[MOST_PES * 4] = {MANY(0),   MANY(32),  MANY(64),  MANY(96),
+                                          MANY(128), MANY(160), MANY(192), MANY(224)};
 /* Long enough for the algorithms of long vectors. All but the first element are 0. */
 static const int vector[LONG] = {7};
 
-static long dest[MEMBERS * 8];
+static long dest[MOST_PES * 4];
 static int long_dest[LONG];
 static long fetched;
 

@@ -21,9 +21,16 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 /// The function that writes the output which a language other than C has buffered.
 static FLUSH_MORE: OnceLock<fn()> = OnceLock::new();
 
-/// The number of this PE, the handle that ends the job, and the process ID; set before the process
-/// has joined its job completely.
-static IDENTITY: OnceLock<(Pe, Aborter, u32)> = OnceLock::new();
+/// This process as a PE.
+struct Identity {
+    pe: Pe,
+    /// The handle that ends the job.
+    aborter: Aborter,
+    process_id: u32,
+}
+
+/// Set before the process has joined its job completely.
+static IDENTITY: OnceLock<Identity> = OnceLock::new();
 /// The number of inits that no finalize has matched; 0 in a child process.
 static INITS: AtomicU32 = AtomicU32::new(0);
 /// True in a child of the PE, if its creation has run the handlers of `fork`.
@@ -90,39 +97,47 @@ pub fn decrement_inits() {
 pub fn set_identity(me: Pe, aborter: Aborter) {
     rushmem_system::log::identify(me.0);
     mark_process();
+
+    let identity = Identity {
+        pe: me,
+        aborter,
+        process_id: std::process::id(),
+    };
     // It is set once, since only the first init joins the job.
-    let _ = IDENTITY.set((me, aborter, std::process::id()));
+    let _ = IDENTITY.set(identity);
 }
 
 /// Returns true if this process is the PE: its identity is set, and it is not a child of the
 /// process in which that was done. For children of `vfork` see `is_marked`.
 #[inline]
 pub fn is_this_process() -> bool {
+    // The mark is a load. The system call is made in a child, and where the kernel does not support
+    // the mark.
     is_marked()
         || IDENTITY
             .get()
-            .is_some_and(|&(_, _, process)| process == std::process::id())
+            .is_some_and(|identity| identity.process_id == std::process::id())
 }
 
 /// Returns the handle that ends the job. `None` before the session is open, and in a child process,
 /// whose errors end only the child.
 pub fn aborter() -> Option<&'static Aborter> {
-    IDENTITY
-        .get()
-        .filter(|_| !is_child())
-        .map(|(_, aborter, _)| aborter)
+    if is_child() {
+        return None;
+    }
+    IDENTITY.get().map(|identity| &identity.aborter)
 }
 
 /// Returns the number of this PE, if it is known.
 pub fn pe() -> Option<Pe> {
-    IDENTITY.get().map(|(me, ..)| *me)
+    IDENTITY.get().map(|identity| identity.pe)
 }
 
 /// Returns the prefix of messages that names this PE; empty if it is not known.
 pub fn pe_for_messages() -> String {
-    match IDENTITY.get() {
-        Some((me, ..)) if is_child() => format!("PE {me}'s child process {}: ", std::process::id()),
-        Some((me, ..)) => format!("PE {me}: "),
+    match pe() {
+        Some(me) if is_child() => format!("PE {me}'s child process {}: ", std::process::id()),
+        Some(me) => format!("PE {me}: "),
         None => String::new(),
     }
 }
@@ -158,16 +173,20 @@ pub fn flush_output() {
     if is_child() {
         return;
     }
+
     let (done, flushed) = std::sync::mpsc::channel();
-    let flush = move || {
-        FLUSH_MORE.get().inspect(|flush| flush());
+    let flusher = std::thread::Builder::new().spawn(move || {
+        if let Some(flush) = FLUSH_MORE.get() {
+            flush();
+        }
         // SAFETY: null denotes all streams of the C library.
         unsafe { libc::fflush(std::ptr::null_mut()) };
         // After the limit, the receiver does not exist any more.
         let _ = done.send(());
-    };
-    // If no thread can be started, the output is lost.
-    if std::thread::Builder::new().spawn(flush).is_ok() {
+    });
+
+    // If no thread can be started, the output is lost. So is what is not written by the limit.
+    if flusher.is_ok() {
         let _ = flushed.recv_timeout(FLUSH_LIMIT);
     }
 }
@@ -185,6 +204,7 @@ fn mark_process() {
     // SAFETY: creates a mapping at an address that the kernel chooses.
     let page = unsafe { mmap_anonymous(null_mut(), PAGE, protection, MapFlags::PRIVATE) };
     let Ok(page) = page else { return };
+
     // SAFETY: the page is the new mapping, which nothing else uses.
     if unsafe { madvise(page, PAGE, Advice::LinuxWipeOnFork) }.is_ok() {
         // SAFETY: the page is the new mapping, which nothing else uses.

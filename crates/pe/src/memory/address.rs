@@ -213,7 +213,9 @@ pub fn publish(heap: Deltas, statics: Deltas) {
     let table = |deltas: Deltas| deltas.0.as_ptr().cast_mut();
     MAP.heap.deltas.store(table(heap), Relaxed);
     MAP.statics.deltas.store(table(statics), Relaxed);
+    // After the tables, which have that many entries.
     MAP.n_pes.store(heap.0.len(), Relaxed);
+
     let apart = heap
         .0
         .iter()
@@ -258,13 +260,14 @@ pub fn set_atomics_by_network(by_network: bool) {
 /// counted. So where they are not, counting costs the fast path nothing: no test, no instruction.
 pub fn set_polls_counted(count: bool) {
     for own in [&MAP.heap, &MAP.statics] {
-        let table = |mapped: &AtomicPtr<isize>| match count {
-            true => none_mapped(),
-            false => mapped.load(Relaxed),
-        };
-        own.polled_deltas.store(table(&own.deltas), Relaxed);
-        own.polled_word_deltas
-            .store(table(&own.word_deltas), Relaxed);
+        let mut deltas = own.deltas.load(Relaxed);
+        let mut word_deltas = own.word_deltas.load(Relaxed);
+        if count {
+            deltas = none_mapped();
+            word_deltas = none_mapped();
+        }
+        own.polled_deltas.store(deltas, Relaxed);
+        own.polled_word_deltas.store(word_deltas, Relaxed);
     }
     POLLS_ARE_COUNTED.store(count, Relaxed);
 }
@@ -323,7 +326,7 @@ pub fn mapped<T>(address: *const T, nbytes: usize, pe: impl PeNumber) -> Option<
     bytes(address, nbytes, pe, |own| &own.deltas)
 }
 
-/// Works as [`mapped`] for a get.
+/// Returns what [`mapped`] does, for a get; `None` while polls are counted.
 #[inline(always)]
 pub fn mapped_polled<T>(address: *const T, nbytes: usize, pe: impl PeNumber) -> Option<*mut T> {
     bytes(address, nbytes, pe, |own| &own.polled_deltas)
@@ -353,12 +356,14 @@ pub fn locate(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
         .or_else(|| locate_unobserved(addr, nbytes))
 }
 
-/// Works as [`locate`], but returns `None` while accesses are observed.
+/// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it; `None` while
+/// accesses are observed.
 pub(crate) fn locate_unobserved(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
     MAP.locate(addr, nbytes)
 }
 
-/// Works as [`locate`], and returns `None` if there is no PE `pe`.
+/// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it; `None` if there
+/// is no PE `pe`.
 #[inline(always)]
 pub(super) fn locate_on(addr: usize, nbytes: usize, pe: c_int) -> Option<(Segment, usize)> {
     locate(addr, nbytes).filter(|_| is_pe(pe))
@@ -395,26 +400,28 @@ pub fn delta(segment: Segment, pe: c_int) -> Option<isize> {
     }
 }
 
-/// Works as [`mapped`] for one word; `None` also if it is not aligned to its size.
+/// Returns the copy of a symmetric word on `pe`, if it is mapped here and aligned to its size; `None`
+/// while accesses are observed.
 #[inline(always)]
 pub fn mapped_word<T>(address: *const T, pe: impl PeNumber) -> Option<*mut T> {
     word(address, pe, |own| &own.deltas)
 }
 
-/// Works as [`mapped_word`] for an atomic operation, and returns `None` where the network carries
+/// Returns what [`mapped_word`] does, for an atomic operation; `None` where the network carries
 /// these out.
 #[inline(always)]
 pub fn mapped_atomic<T>(address: *const T, pe: impl PeNumber) -> Option<*mut T> {
     word(address, pe, |own| &own.word_deltas)
 }
 
-/// Works as [`mapped_word`] for a get.
+/// Returns what [`mapped_word`] does, for a get; `None` while polls are counted.
 #[inline(always)]
 pub fn mapped_polled_word<T>(address: *const T, pe: impl PeNumber) -> Option<*mut T> {
     word(address, pe, |own| &own.polled_deltas)
 }
 
-/// Works as [`mapped_atomic`] for an operation that returns the old value.
+/// Returns what [`mapped_atomic`] does, for an operation that returns the old value; `None` while
+/// polls are counted.
 #[inline(always)]
 pub fn mapped_polled_atomic<T>(address: *const T, pe: impl PeNumber) -> Option<*mut T> {
     word(address, pe, |own| &own.polled_word_deltas)

@@ -99,16 +99,17 @@ fn refuse_misaligned(call: Call, argument: &'static str, addr: usize, nbytes: us
 pub fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe: c_int) -> ! {
     call.require_no_exit();
     let job = job::require(call);
-    let n_pes = job.n_pes;
-    if pe < 0 || pe as u32 >= n_pes {
-        let (pe, last) = (call.written(pe), n_pes - 1);
+    if pe < 0 || pe as u32 >= job.n_pes {
         fail!(
             call,
-            "argument pe is {pe}, but PEs are numbered 0 to {last}"
+            "argument pe is {}, but PEs are numbered 0 to {}",
+            call.written(pe),
+            job.n_pes - 1
         );
     }
-    let (heap, heap_bytes) = (job.memory.heap().addr(), job.memory.layout().heap_bytes());
-    let (first, static_bytes) = (statics::own().start(), statics::own().nbytes());
+
+    let heap = job.memory.heap().addr();
+    let heap_bytes = job.memory.layout().heap_bytes();
     if addr.wrapping_sub(heap) < heap_bytes {
         fail!(
             call,
@@ -116,6 +117,9 @@ pub fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe
              ({heap_bytes} bytes at {heap:#x}); check the count and the offset"
         );
     }
+
+    let first = statics::own().start();
+    let static_bytes = statics::own().nbytes();
     if statics::own().contains(addr.wrapping_sub(first), 1) {
         fail!(
             call,
@@ -123,22 +127,25 @@ pub fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe
              program ({static_bytes} bytes at {first:#x}); check the count"
         );
     }
+
     if let Some(why) = constants::refusal(call, job, argument, addr, nbytes) {
         fail!(call, "argument {argument}: {addr:#x} {why}");
     }
-    let declare = match call.is_fortran() {
-        true => "give it the attribute SAVE",
-        false => "declare it static",
+
+    let declare = if call.is_fortran() {
+        "give it the attribute SAVE"
+    } else {
+        "declare it static"
+    };
+    let of_other_pe = if job.has_equal_heap_addresses {
+        ""
+    } else {
+        "; the heap has another address on other PEs, so a pointer from there is not valid here"
     };
     fail!(
         call,
-        "argument {argument}: {addr:#x} is not symmetric; use shmem_malloc, or {declare}{}{}",
-        shortage::before_null(addr),
-        match job.has_equal_heap_addresses {
-            true => "",
-            false =>
-                "; the heap has another address on other PEs, so a pointer from there is not valid here",
-        }
+        "argument {argument}: {addr:#x} is not symmetric; use shmem_malloc, or {declare}{}{of_other_pe}",
+        shortage::before_null(addr)
     );
 }
 
@@ -185,10 +192,9 @@ static KNOWN: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2
 
 /// Forgets the last objects, after one was freed or moved, or the allocator was replaced.
 pub fn forget_blocks() {
-    KNOWN
-        .as_flattened()
-        .iter()
-        .for_each(|bound| bound.store(0, Relaxed));
+    for bound in KNOWN.as_flattened() {
+        bound.store(0, Relaxed);
+    }
 }
 
 /// Returns true if `nbytes` bytes at `addr` are within one of the last two objects that were found,
@@ -217,7 +223,7 @@ fn require_object(
     is_known_object(addr, nbytes) || find_object(call, job, argument, segment, (addr, nbytes))
 }
 
-/// Works as [`require_object`], for an object that is neither of the last two.
+/// Finds the object of [`require_object`] if it is neither of the last two, and remembers it.
 #[cold]
 #[inline(never)]
 fn find_object(
@@ -273,7 +279,7 @@ pub fn require_guards(call: Call, job: &Job, n: usize) {
     refuse_guard(call, overwritten);
 }
 
-/// Works as [`require_guards`], for the block that starts at an address.
+/// Ends the job with an error if the guard of the block at `start` was overwritten.
 pub fn require_guard(call: Call, job: &Job, start: *const u8) {
     let overwritten = job
         .allocator()

@@ -33,12 +33,14 @@ pub fn refusal(
     addr: usize,
     nbytes: usize,
 ) -> Option<String> {
-    let remove = match call.is_fortran() {
-        true => "remove PARAMETER and give it the attribute SAVE",
-        false => "remove const",
-    };
     let Some(memory) = statics::own().constant_at(addr, 1) else {
         return in_library(addr);
+    };
+
+    let remove = if call.is_fortran() {
+        "remove PARAMETER and give it the attribute SAVE"
+    } else {
+        "remove const"
     };
     let why = if argument != SOURCE {
         format!("is constant; {remove}")
@@ -55,14 +57,16 @@ pub fn refusal(
     Some(why)
 }
 
-/// Works as [`refusal`], for an address that is not in read-only memory of the program.
+/// Returns the reason why an access cannot be made, if `addr` is in a shared library.
 fn in_library(addr: usize) -> Option<String> {
     let object = statics::object_holding(std::ptr::without_provenance(addr))?;
     let library = String::from_utf8_lossy(&object.name);
-    (!library.is_empty()).then(|| {
-        format!(
-            "is in the shared library {library}, whose variables are not symmetric; use shmem_malloc, or \
-             define the variable in the program"
-        )
-    })
+    if library.is_empty() {
+        // The program itself.
+        return None;
+    }
+    Some(format!(
+        "is in the shared library {library}, whose variables are not symmetric; use shmem_malloc, or \
+         define the variable in the program"
+    ))
 }

@@ -57,11 +57,13 @@ pub fn apply_setting(memory: &NodeMemory, settings: &Settings, me: Pe) {
 pub fn reserve(
     settings: &Settings,
     layout: &Layout,
-    (n_local, local): (u32, u32),
+    n_local: u32,
+    local: u32,
 ) -> Option<ReservedPages> {
     if local > 0 || layout.heap_bytes() == 0 || settings.huge_pages == HugePages::Off {
         return None;
     }
+
     let reserved = ReservedPages::reserve(layout, n_local);
     let why = reserved.as_ref().err();
     rushmem_system::log::debug!(
@@ -96,6 +98,7 @@ pub fn make_for_block(job: &Job, start: *const u8, nbytes: usize, for_amos: bool
     if nbytes < least || job.memory.has_reserved_pages() {
         return;
     }
+
     let block = start.addr().max(DONE.load(Relaxed))..start.addr() + nbytes;
     let pages = huge_pages::whole(&block);
     DONE.fetch_max(pages.end, Relaxed);
@@ -109,6 +112,7 @@ fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
 
     let is_auto = settings.huge_pages == HugePages::Auto;
     let limit = if is_auto { LIMIT } else { LIMIT_ON };
+    // Unless the user has asked for huge pages, half of the memory is left to others.
     let part = if is_auto { 2 } else { 1 };
     // All PEs of the node make huge pages at the same time and share the memory that is available.
     let most = shortage::available().map(|bytes| bytes / part / u64::from(memory.n_local()));

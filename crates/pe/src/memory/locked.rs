@@ -98,6 +98,7 @@ impl RegisteredSizes {
                  symmetric heap (SHMEM_SYMMETRIC_SIZE limits it)"
             ));
         }
+
         if let Some(memory) = limits.memory.filter(|&memory| memory < self.of_node()) {
             return Err(format!(
                 "the network locks what a PE registers, {self}, for the {} PEs of this node {} bytes, but the node has \

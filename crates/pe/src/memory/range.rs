@@ -150,8 +150,9 @@ impl SymmetricRange {
     /// Returns true if the two ranges have a byte in common, or one is an empty part within the
     /// other.
     pub fn overlaps(self, other: SymmetricRange) -> bool {
-        let (a, b) = (self.start.addr(), other.start.addr());
-        a < b + other.nbytes && b < a + self.nbytes
+        let start = self.start.addr();
+        let other_start = other.start.addr();
+        start < other_start + other.nbytes && other_start < start + self.nbytes
     }
 
     /// Returns the distance in bytes from the start of its segment to the range, the same on every
@@ -267,6 +268,7 @@ pub fn symmetric(
     if nbytes == 0 {
         return SymmetricRange::EMPTY;
     }
+
     let addr = address.addr();
     // Names PE 0, which exists in every job, so the check never fails because of the PE.
     let (segment, offset) = address::locate_unobserved(addr, nbytes)
@@ -275,7 +277,8 @@ pub fn symmetric(
     unsafe { SymmetricRange::new(segment, offset, address.cast_mut(), nbytes) }
 }
 
-/// Works as [`symmetric`] for an argument that the routine only reads, which may be a constant.
+/// Returns the range of the argument `source` of a routine, which only reads it, so that it may be a
+/// constant. Ends the job with an error if the bytes are neither constant nor symmetric.
 pub fn symmetric_source(call: Call, address: *const u8, nbytes: usize) -> SymmetricRange {
     let addr = address.addr();
     let is_constant = nbytes > 0
@@ -284,6 +287,7 @@ pub fn symmetric_source(call: Call, address: *const u8, nbytes: usize) -> Symmet
     if !is_constant {
         return symmetric(call, "source", address, nbytes);
     }
+
     SymmetricRange {
         home: Home::Constant,
         offset: addr - statics::own().load_address(),

@@ -62,10 +62,13 @@ pub fn own() -> &'static Statics {
 /// Returns where the static data are in shared memory; `None` if they are not in shared memory, as
 /// in a child of the process that the launcher has started.
 pub fn remapped() -> Option<&'static Remapped> {
-    let is_reachable = |remapped: &&Remapped| {
-        are_shared() && (remapped.in_node_memory.is_some() || remapped.file().is_some())
-    };
-    OUTCOME.get()?.as_ref().ok().filter(is_reachable)
+    let remapped = OUTCOME.get()?.as_ref().ok()?;
+    let is_reachable = remapped.in_node_memory.is_some() || remapped.file().is_some();
+    if are_shared() && is_reachable {
+        Some(remapped)
+    } else {
+        None
+    }
 }
 
 /// Returns true if `oshrun` has started this process and offered memory for the static data.
@@ -90,28 +93,35 @@ pub(crate) fn variable_holding(addr: usize, nbytes: usize) -> Option<Result<Rang
     let variables = OF_PROGRAM.get_or_init(variables_of_program).as_ref()?;
     let load_address = own().load_address();
     let variable = variables.holding(addr.wrapping_sub(load_address) as u64, nbytes as u64)?;
+
     let start = load_address.wrapping_add(variable.address as usize);
     let end = start + variable.nbytes as usize;
     if nbytes <= end - addr {
         return Some(Ok(start..end));
     }
-    let (excess, variable_bytes) = (nbytes - (end - addr), variable.nbytes);
+
+    let excess = nbytes - (end - addr);
     let name = names::in_source(variable.name);
     Some(Err(format!(
-        "reach {excess} bytes past the end of the static variable {name} ({variable_bytes} bytes at {start:#x}), \
-         which ends at {end:#x}"
+        "reach {excess} bytes past the end of the static variable {name} ({} bytes at {start:#x}), \
+         which ends at {end:#x}",
+        variable.nbytes
     )))
 }
 
 /// Reads the variables of the program that this process runs.
 fn variables_of_program() -> Option<Variables> {
     let variables = Variables::of(File::open("/proc/self/exe").ok()?);
+
     // SAFETY: only reads a value that the kernel has passed to this process.
     let entry = unsafe { libc::getauxval(libc::AT_ENTRY) } as usize;
     // The file is not this program if another one has loaded it: the dynamic linker, when a user
     // starts the linker with the program as an argument.
-    let is_this = entry.wrapping_sub(own().load_address()) as u64 == variables.entry();
-    is_this.then_some(variables)
+    if entry.wrapping_sub(own().load_address()) as u64 == variables.entry() {
+        Some(variables)
+    } else {
+        None
+    }
 }
 
 /// An address in a program or library (an object), as its name and an offset.
@@ -127,6 +137,7 @@ pub struct ObjectOffset {
 pub fn object_holding(address: *const c_void) -> Option<ObjectOffset> {
     let info = object_info(address.addr())?;
     let offset = address.addr() - info.dli_fbase.addr();
+
     // SAFETY: only reads a value that the kernel has passed to this process.
     let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
     let program = object_info(headers as usize);
@@ -136,6 +147,7 @@ pub fn object_holding(address: *const c_void) -> Option<ObjectOffset> {
             offset,
         });
     }
+
     // SAFETY: `dladdr` returns a string that lives as long as the object.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
     Some(ObjectOffset {

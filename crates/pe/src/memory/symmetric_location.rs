@@ -18,23 +18,20 @@ use std::sync::{Arc, Mutex};
 /// Returns the location of a word of `nbytes` bytes, and its offset in the node's shared memory if
 /// the word is in that memory.
 pub fn of_word(job: &Job, address: *const u8, nbytes: usize) -> (SymmetricLocation, Option<u64>) {
-    match (
-        of_bytes(address.addr(), nbytes),
-        address::locate(address.addr(), nbytes),
-    ) {
-        (SymmetricLocation::Heap { offset, .. }, _) => (
-            SymmetricLocation::Heap {
-                offset,
-                block: block(job, address),
-            },
-            job.memory.offset(address),
-        ),
-        (location, Some((_, offset))) => {
+    let mut location = of_bytes(address.addr(), nbytes);
+    let in_memory = match address::locate(address.addr(), nbytes) {
+        Some((Segment::Heap, _)) => job.memory.offset(address),
+        Some((_, offset)) => {
             let start = statics::remapped().and_then(|remapped| remapped.in_node_memory);
-            (location, start.map(|start| start + offset as u64))
+            start.map(|start| start + offset as u64)
         }
-        (location, None) => (location, None),
+        None => None,
+    };
+
+    if let SymmetricLocation::Heap { block, .. } = &mut location {
+        *block = block_around(job, address);
     }
+    (location, in_memory)
 }
 
 /// Returns the location of `nbytes` bytes, without the block around them.
@@ -75,7 +72,7 @@ pub fn in_trace(address: usize) -> u64 {
 
 /// Returns the offset and the size of the block around an address in the heap; `None` if there is
 /// no block, or while another thread uses the allocator.
-fn block(job: &Job, address: *const u8) -> Option<(u64, u64)> {
+fn block_around(job: &Job, address: *const u8) -> Option<(u64, u64)> {
     let allocator = job.allocator.try_lock().ok()?;
     let (offset, nbytes) = allocator.as_ref()?.block_around(address.addr())?;
     Some((offset as u64, nbytes as u64))
@@ -108,12 +105,15 @@ pub fn record_allocation(block: usize, is_allocated: bool) {
         lock(&ALLOCATIONS).blocks.remove(&offset);
         return;
     }
+
     let calls = stack::digest();
     let mut allocations = lock(&ALLOCATIONS);
     let is_known = allocations.stacks.contains_key(&calls);
     if allocations.blocks.len() < BLOCKS && (is_known || allocations.stacks.len() < STACKS) {
-        let stack = || Arc::new(Stack::capture());
-        allocations.stacks.entry(calls).or_insert_with(stack);
+        allocations
+            .stacks
+            .entry(calls)
+            .or_insert_with(|| Arc::new(Stack::capture()));
         allocations.blocks.insert(offset, calls);
     }
 }
@@ -122,8 +122,6 @@ pub fn record_allocation(block: usize, is_allocated: bool) {
 /// known.
 pub fn stack_of(block: u64) -> Option<Arc<Stack>> {
     let allocations = lock(&ALLOCATIONS);
-    allocations
-        .stacks
-        .get(allocations.blocks.get(&block)?)
-        .cloned()
+    let calls = allocations.blocks.get(&block)?;
+    allocations.stacks.get(calls).cloned()
 }

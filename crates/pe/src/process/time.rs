@@ -79,7 +79,8 @@ mod time_stamp {
     /// Returns the time in nanoseconds, computed from the counter and the last read of this thread.
     #[inline]
     pub fn fast_nanoseconds() -> u64 {
-        let (counter, last) = (ticks(), LAST.get());
+        let counter = ticks();
+        let last = LAST.get();
         match counter.wrapping_sub(last.counter) {
             passed if passed < last.ticks => last.after(passed),
             // `read` loads `last` itself: as an argument, it would be stored to memory here.
@@ -98,12 +99,15 @@ mod time_stamp {
     #[inline(never)]
     fn read() -> u64 {
         let last = LAST.get();
-        let (counter, nanoseconds) = (ticks(), nanoseconds());
+        let counter = ticks();
+        let nanoseconds = nanoseconds();
         let took = ticks().wrapping_sub(counter);
         let is_whole = is_steady() && took <= FASTEST_TWICE.load(Relaxed);
         FASTEST_TWICE.fetch_min(took.saturating_mul(2), Relaxed);
+
         let passed = counter.wrapping_sub(last.counter);
         let between = u128::from(nanoseconds - last.nanoseconds) << RATE_BITS;
+        // Not before any time that the last read has led to, so that the time never goes back.
         let earliest = last.after(last.ticks).max(nanoseconds);
         LAST.set(ClockRead {
             // 0 if the read cannot be used for a rate.

@@ -187,13 +187,14 @@ impl Identified {
             );
         }
 
-        let place = (self.n_local, self.local);
-        let reserved = self
-            .layout
-            .map_or_else(Vec::new, |layout| Reservation::all(&layout, place));
+        let n_local = self.n_local;
+        let local = self.local;
+        let reserved = self.layout.map_or_else(Vec::new, |layout| {
+            Reservation::all(&layout, (n_local, local))
+        });
         let pages = self
             .layout
-            .and_then(|layout| huge_pages::reserve(&self.settings, &layout, place));
+            .and_then(|layout| huge_pages::reserve(&self.settings, &layout, n_local, local));
 
         let own = StartupRecord {
             symmetric_size: self.settings.symmetric_size,
@@ -261,24 +262,32 @@ impl Identified {
         own: Option<ReservedPages>,
         records: &Records<StartupRecord>,
     ) -> Option<ReservedPages> {
+        // Without reserved pages on any machine, no PE takes part in the exchange below.
         records.position(|record| record.reserved_pages.is_some())?;
+
+        // The first PE of each machine has reserved them, and the others open them.
         let first = self.machines.members(self.machine).next()?;
-        let at = records[first].reserved_pages;
         let pages = own.or_else(|| {
-            let opened = ReservedPages::open(&self.layout?, at?);
-            opened
-                .inspect_err(|why| rushmem_system::log::debug!(%why, "cannot open reserved pages"))
-                .ok()
+            let reserved = records[first].reserved_pages?;
+            match ReservedPages::open(&self.layout?, reserved) {
+                Ok(pages) => Some(pages),
+                Err(why) => {
+                    rushmem_system::log::debug!(%why, "cannot open reserved pages");
+                    None
+                }
+            }
         });
+
         let opened = match self.session.exchange(&[u8::from(pages.is_some())]) {
             Ok(opened) => opened,
             Err(error) => fail!(self.call, "{error}"),
         };
-        let all = self
-            .machines
-            .members(self.machine)
-            .all(|pe| opened[pe] == [1]);
-        pages.filter(|_| all)
+        let mut members = self.machines.members(self.machine);
+        if members.all(|pe| opened[pe] == [1]) {
+            pages
+        } else {
+            None
+        }
     }
 
     /// Returns the number of CPUs that the PEs of a machine may use together.

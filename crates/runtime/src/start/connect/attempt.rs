@@ -2,7 +2,7 @@
 //! and keys, connect, and transfer data.
 #![allow(unsafe_code)]
 
-use super::candidates::{self, AmoExecutor, complaint};
+use super::candidates::{self, AmoExecutor, CommonPart, complaint};
 use super::probe;
 use rushmem_bootstrap::Records;
 use rushmem_communication::host::ProcessHost;
@@ -131,25 +131,27 @@ fn agreed_parts(
             executors,
         }]);
     };
+
     let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit));
-    let own_parts = |executor: &AmoExecutor| {
+    let find_own = |executor: &AmoExecutor| {
         let open = arguments(job, executor.amos, None, &host);
         let found = apart(|| parts(&open)).map_err(|error| refused(&error))?;
         found.map_err(|error| error.to_string())
     };
     job.session()
         .report_opening(Some(&described(provider, None)));
-    let own: Vec<Result<Vec<String>, String>> = executors.iter().map(own_parts).collect();
+    let own: Vec<Result<Vec<String>, String>> = executors.iter().map(find_own).collect();
     job.session().report_opening(None);
+
     let all: Vec<_> = exchange(call, job, PARTS, &own).iter().cloned().collect();
-    let part = |(name, indices): (String, Vec<usize>)| Part {
-        name: Some(name),
-        executors: indices.into_iter().map(|i| executors[i].clone()).collect(),
-    };
-    Ok(candidates::parts(executors.len(), &all)?
-        .into_iter()
-        .map(part)
-        .collect())
+    let mut agreed = Vec::new();
+    for CommonPart { name, with } in candidates::common_parts(executors.len(), &all)? {
+        agreed.push(Part {
+            name: Some(name),
+            executors: with.into_iter().map(|i| executors[i].clone()).collect(),
+        });
+    }
+    Ok(agreed)
 }
 
 /// Returns a transport and its part, as messages name them.

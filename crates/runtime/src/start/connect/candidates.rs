@@ -229,37 +229,59 @@ impl AmoExecutor {
     }
 }
 
-/// Returns the parts of a provider that all PEs can use, in the order of PE 0, and for each part
-/// the indices of the executors of atomic operations with which they can use it. `offers` has, for
+/// A part of a provider that all PEs can use.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct CommonPart {
+    pub(super) name: String,
+    /// The indices of the executors of atomic operations with which they can use it.
+    pub(super) with: Vec<usize>,
+}
+
+/// Returns the parts of a provider that all PEs can use, in the order of PE 0. `offers` has, for
 /// each PE and executor, the parts that the PE can use, or why it can use none.
 ///
 /// # Errors
 /// If there is no common part; the reason for each executor.
-pub(super) fn parts(
+pub(super) fn common_parts(
     n_executors: usize,
     offers: &[Vec<Result<Vec<String>, String>>],
-) -> Result<Vec<(String, Vec<usize>)>, String> {
-    let mut agreed: Vec<(String, Vec<usize>)> = Vec::new();
+) -> Result<Vec<CommonPart>, String> {
+    let mut common: Vec<CommonPart> = Vec::new();
     let mut whys = Vec::new();
     for executor in 0..n_executors {
-        let of_pes = || offers.iter().filter_map(|offer| offer.get(executor));
-        let absent: Vec<Result<(), String>> = of_pes()
-            .map(|offer| offer.as_ref().map(drop).map_err(Clone::clone))
-            .collect();
-        if let Some(why) = complaint(&absent) {
+        // The parts of each PE, and whether the PE has any.
+        let mut lists: Vec<&[String]> = Vec::new();
+        let mut outcomes: Vec<Result<(), String>> = Vec::new();
+        for offer in offers.iter().filter_map(|offer| offer.get(executor)) {
+            match offer {
+                Ok(list) => {
+                    lists.push(list);
+                    outcomes.push(Ok(()));
+                }
+                Err(why) => outcomes.push(Err(why.clone())),
+            }
+        }
+        if let Some(why) = complaint(&outcomes) {
             whys.push(why);
             continue;
         }
-        let lists: Vec<&Vec<String>> = of_pes().filter_map(|offer| offer.as_ref().ok()).collect();
-        let is_common = |part: &&String| lists.iter().all(|list| list.contains(part));
-        let found: Vec<&String> = lists
-            .iter()
-            .take(1)
-            .copied()
-            .flatten()
-            .filter(is_common)
-            .collect();
-        if found.is_empty() {
+
+        let mut has_any = false;
+        for part in lists.first().copied().unwrap_or_default() {
+            if !lists.iter().all(|list| list.contains(part)) {
+                continue;
+            }
+            has_any = true;
+            match common.iter_mut().find(|known| known.name == *part) {
+                Some(known) => known.with.push(executor),
+                None => common.push(CommonPart {
+                    name: part.clone(),
+                    with: vec![executor],
+                }),
+            }
+        }
+
+        if !has_any {
             let described: Vec<Result<(), String>> = lists
                 .iter()
                 .map(|list| Err(format!("it has {}", list.join(", "))))
@@ -267,18 +289,13 @@ pub(super) fn parts(
             let described = complaint(&described).unwrap_or_default();
             whys.push(format!("the PEs have nothing in common ({described})"));
         }
-        for part in found {
-            match agreed.iter_mut().find(|(known, _)| known == part) {
-                Some((_, with)) => with.push(executor),
-                None => agreed.push((part.clone(), vec![executor])),
-            }
-        }
     }
+
     whys.dedup();
-    if agreed.is_empty() {
+    if common.is_empty() {
         Err(whys.join("; "))
     } else {
-        Ok(agreed)
+        Ok(common)
     }
 }
 
@@ -502,25 +519,25 @@ mod tests {
     #[test]
     fn parts_are_those_that_all_pes_have_in_the_order_of_the_first() {
         let has = |names: &[&str]| Ok(names.iter().map(|&name| name.to_owned()).collect());
-        let agreed = |offers: &[Vec<Result<Vec<String>, String>>]| parts(offers[0].len(), offers);
+        let agreed =
+            |offers: &[Vec<Result<Vec<String>, String>>]| common_parts(offers[0].len(), offers);
+        let part = |name: &str, with: &[usize]| CommonPart {
+            name: name.to_owned(),
+            with: with.to_vec(),
+        };
+
         let found = agreed(&[vec![has(&["a", "b", "c"])], vec![has(&["c", "b"])]]);
-        assert_eq!(
-            found,
-            Ok(vec![("b".to_owned(), vec![0]), ("c".to_owned(), vec![0])])
-        );
+        assert_eq!(found, Ok(vec![part("b", &[0]), part("c", &[0])]));
+
         // Over one part the first candidate is better, but the order of the parts comes first.
         let network = || vec![has(&["a"]), has(&["a", "b"])];
         let found = agreed(&[network(), network()]);
-        assert_eq!(
-            found,
-            Ok(vec![
-                ("a".to_owned(), vec![0, 1]),
-                ("b".to_owned(), vec![1])
-            ])
-        );
+        assert_eq!(found, Ok(vec![part("a", &[0, 1]), part("b", &[1])]));
+
         let found = agreed(&[vec![has(&["a"])], vec![has(&["a"])], vec![has(&["b"])]]);
         let why = "the PEs have nothing in common (PE 0, PE 1: it has a; PE 2: it has b)";
         assert_eq!(found, Err(why.to_owned()));
+
         let found = agreed(&[vec![has(&["a"])], vec![Err("no library".to_owned())]]);
         assert_eq!(found, Err("PE 1: no library".to_owned()));
     }

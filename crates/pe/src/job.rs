@@ -101,8 +101,8 @@ fn not_initialized(call: Call) -> ! {
     }
 }
 
-/// Works as [`require`], but also returns the job in a child process. For calls that only query the
-/// number of this PE or of all PEs.
+/// Returns the job, also in a child process, for calls that only query the number of this PE or of
+/// all PEs. Ends the job with an error before the first init and after the last finalize.
 #[inline]
 pub fn require_or_inherited(call: Call) -> &'static Job {
     match JOB.get() {

@@ -145,8 +145,8 @@ fn make(
     }
 
     let endpoint = endpoint()?;
-    // SAFETY: this thread has the lock, and nothing else uses the endpoint of an entry that is of no
-    // context.
+    // SAFETY: this thread has the lock, and nothing else uses the endpoint of an entry that is of
+    // no context.
     unsafe { *entry.endpoint.get() = Some(endpoint) };
     // Last, with release order: a thread that sees the handle uses the endpoint without the lock.
     entry.context.store(ctx.0, Ordering::Release);

@@ -34,9 +34,9 @@ impl Woken {
         self.0.swap(UNWOKEN, Ordering::Acquire) == WOKEN
     }
 
-    /// Waits until [`take`](Self::take) returns true. At first makes progress on the network, if one
-    /// is open, and looks at the words for which tasks wait, since the future may await these; later
-    /// sleeps, while threads of the library do that.
+    /// Waits until [`take`](Self::take) returns true. At first makes progress on the network, if
+    /// one is open, and looks at the words for which tasks wait, since the future may await these;
+    /// later sleeps, while threads of the library do that.
     pub fn wait(&self) {
         // A thread that carries out a collective needs the CPU.
         let another_needs_cpu =

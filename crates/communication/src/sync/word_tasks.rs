@@ -1,9 +1,9 @@
 //! Tasks that wait for words of this PE, and the thread of the library that wakes them.
 //!
-//! What a network brings rings the doorbell of this PE, on which the thread sleeps if no other PE is
-//! on the node. A peer on the node rings nothing when it writes a word of the program, so the thread
-//! then looks at the words at intervals. It begins with the first task, and ends when there has been
-//! none for a second. A thread in `block_on` looks by itself before it sleeps.
+//! What a network brings rings the doorbell of this PE, on which the thread sleeps if no other PE
+//! is on the node. A peer on the node rings nothing when it writes a word of the program, so the
+//! thread then looks at the words at intervals. It begins with the first task, and ends when there
+//! has been none for a second. A thread in `block_on` looks by itself before it sleeps.
 
 use crate::net::{flags, network};
 use rushmem_system::lock::{lock, try_lock};
@@ -21,8 +21,8 @@ const IDLE: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_micros(50);
 /// The longest of these intervals: 500 looks a second take less than 1 % of a CPU.
 const LONGEST: Duration = Duration::from_millis(2);
-/// The longest sleep where a ring ends it after each change by a peer. Another thread of this PE may
-/// change a word without a ring.
+/// The longest sleep where a ring ends it after each change by a peer. Another thread of this PE
+/// may change a word without a ring.
 const RUNG: Duration = Duration::from_millis(10);
 
 /// A task, and the condition for which it waits.
@@ -62,8 +62,8 @@ pub struct WordWait {
 }
 
 impl WordWait {
-    /// Wakes the task once when the condition `holds`, which reads words of this PE. The caller then
-    /// looks at the words once more, since they may have changed before this call.
+    /// Wakes the task once when the condition `holds`, which reads words of this PE. The caller
+    /// then looks at the words once more, since they may have changed before this call.
     pub fn wake_when(&mut self, waker: &Waker, holds: impl Fn() -> bool + Send + 'static) {
         let mut tasks = lock(&TASKS);
         if let Some(i) = tasks.index_of(self.number) {

@@ -21,9 +21,10 @@ pub fn digest() -> u64 {
     digest.value()
 }
 
-/// Works as [`digest`], but is also equal in different processes that run the same program: an
-/// address in a loaded file counts as the file and the offset in it. The frames of the library do
-/// not count, if it is a file of its own: PEs in the same call wait at different places in it.
+/// Returns a digest of the calls of this thread that is equal in different processes that run the
+/// same program: an address in a loaded file counts as the file and the offset in it. The frames of
+/// the library do not count, if it is a file of its own: PEs in the same call wait at different
+/// places in it.
 pub fn digest_of_program() -> u64 {
     let own = loaded_file(digest_of_program as *const () as usize).map(|file| file.dli_fbase);
     let program = loaded_file(program_headers()).map(|file| file.dli_fbase);

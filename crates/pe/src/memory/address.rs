@@ -400,8 +400,8 @@ pub fn delta(segment: Segment, pe: c_int) -> Option<isize> {
     }
 }
 
-/// Returns the copy of a symmetric word on `pe`, if it is mapped here and aligned to its size; `None`
-/// while accesses are observed.
+/// Returns the copy of a symmetric word on `pe`, if it is mapped here and aligned to its size;
+/// `None` while accesses are observed.
 #[inline(always)]
 pub fn mapped_word<T>(address: *const T, pe: impl PeNumber) -> Option<*mut T> {
     word(address, pe, |own| &own.deltas)

@@ -277,8 +277,8 @@ pub fn symmetric(
     unsafe { SymmetricRange::new(segment, offset, address.cast_mut(), nbytes) }
 }
 
-/// Returns the range of the argument `source` of a routine, which only reads it, so that it may be a
-/// constant. Ends the job with an error if the bytes are neither constant nor symmetric.
+/// Returns the range of the argument `source` of a routine, which only reads it, so that it may be
+/// a constant. Ends the job with an error if the bytes are neither constant nor symmetric.
 pub fn symmetric_source(call: Call, address: *const u8, nbytes: usize) -> SymmetricRange {
     let addr = address.addr();
     let is_constant = nbytes > 0

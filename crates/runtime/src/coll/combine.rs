@@ -380,7 +380,7 @@ unsafe extern "C" fn combine<T: Element, O: Operator<T>>(
 /// if this CPU has AVX2. SSE2, which every x86-64 has, cannot compare integers of 8 bytes.
 const MANY: usize = 128;
 
-/// Works as [`combine_many`] with the vectors of AVX2.
+/// Combines vectors with AVX2 instructions.
 ///
 /// # Safety
 /// As [`CombineFunction`], and the CPU has AVX2.

@@ -203,8 +203,8 @@ impl Request {
     /// Returns true if the collective is complete; otherwise wakes this task when it is.
     fn is_done_or_wakes(&self, waker: &Waker) -> bool {
         let mut holder = lock(&self.holder);
-        // The thread that completes the collective sets `done` before it takes the lock. So it finds
-        // the waker if `done` is not set here.
+        // The thread that completes the collective sets `done` before it takes the lock. So it
+        // finds the waker if `done` is not set here.
         if self.is_done() {
             return true;
         }
@@ -353,7 +353,7 @@ pub(crate) fn complete(team: &Team) {
     }
 }
 
-/// Works as [`complete`], and ends the thread of the team.
+/// Waits until all requests of a team are complete, and ends the thread of the team.
 pub(crate) fn end(team: &Team) {
     complete(team);
     lock(&REQUESTS).by_team.remove(&team.handle());

@@ -294,7 +294,7 @@ pub(crate) fn agree(call: Call, job: &Job, members: &Members, request: Agreement
     agree_in(call, &mailbox::message_wait(call), job, members, request)
 }
 
-/// Works as [`agree`]; `describe` returns the description of a wait for a message.
+/// Agrees as [`agree`] does, in a call whose waits for a message `describe` describes.
 pub(crate) fn agree_in(
     call: Call,
     describe: DescribeWait<'_>,
@@ -321,7 +321,6 @@ struct AgreeingMember<'a> {
 }
 
 impl AgreeingMember<'_> {
-    /// Works as [`agree`].
     fn agree(&self, members: &Members, request: AgreementRequest) -> Agreed {
         let AgreementRequest { tag, count, .. } = request;
         // The tag is the same on all members, so they propose the same windows in the same order.

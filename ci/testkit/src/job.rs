@@ -83,9 +83,25 @@ impl Job {
         self
     }
 
+    /// Adds arguments of the program.
+    pub fn args(mut self, arguments: impl IntoIterator<Item = impl ToString>) -> Self {
+        for argument in arguments {
+            self = self.arg(argument);
+        }
+        self
+    }
+
     /// Sets a variable in the environment of the launcher and the program.
     pub fn env(mut self, name: &str, value: impl ToString) -> Self {
         self.environment.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Sets variables in the environment of the launcher and the program.
+    pub fn envs(mut self, variables: &[(&str, &str)]) -> Self {
+        for (name, value) in variables {
+            self = self.env(name, value);
+        }
         self
     }
 

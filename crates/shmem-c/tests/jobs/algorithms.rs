@@ -19,25 +19,25 @@ fn forced_algorithms_are_right() {
         "central",
         "two_level",
     ];
-    let barriers = ["dissemination", "binomial", "central", "two_level"];
     force(program!("reductions.c"), &[(REDUCE, &reductions)]);
+
+    let barriers = ["dissemination", "binomial", "central", "two_level"];
     force(
         program!("barriers.c"),
         &[("SHMEM_SYNC_ALGORITHM", &barriers)],
     );
+
+    let collects = [
+        "lines",
+        "bruck",
+        "recursive_doubling",
+        "ring",
+        "neighbor_exchange",
+    ];
     force(
         program!("collectives_team.c"),
         &[
-            (
-                COLLECT,
-                &[
-                    "lines",
-                    "bruck",
-                    "recursive_doubling",
-                    "ring",
-                    "neighbor_exchange",
-                ],
-            ),
+            (COLLECT, &collects),
             (
                 "SHMEM_BROADCAST_ALGORITHM",
                 &["binomial", "scatter_all_gather"],
@@ -45,6 +45,7 @@ fn forced_algorithms_are_right() {
             ("SHMEM_ALLTOALL_ALGORITHM", &["lines", "pairwise", "bruck"]),
         ],
     );
+
     force(
         program!("scan.c"),
         &[("SHMEM_SCAN_ALGORITHM", &["recursive_doubling", "direct"])],
@@ -53,6 +54,8 @@ fn forced_algorithms_are_right() {
 
 /// Runs a program repeatedly, each time with one algorithm of each variable, until all were forced.
 fn force(program: PathBuf, variables: &[(&str, &[&str])]) {
+    // Most algorithms go another way if the number of PEs is no power of two, and if not all PEs
+    // share memory.
     let jobs = [
         ("SHMEM_ONNODE", "on", 5),
         ("SHMEM_ONNODE", "off", 4),
@@ -60,22 +63,22 @@ fn force(program: PathBuf, variables: &[(&str, &[&str])]) {
         ("SHMEM_ONNODE", "on", 2),
         ("SHMEM_ONNODE", "off", 3),
     ];
-    let jobs = if every_size() { &jobs } else { &jobs[..3] };
+    let jobs = if every_size() { &jobs[..] } else { &jobs[..3] };
     let most = variables
         .iter()
         .map(|(_, algorithms)| algorithms.len())
         .max()
         .unwrap_or(0);
+
     for round in 0..most {
         for &(setting, value, n) in jobs {
-            let job = Job::new(&program).n(n).env(setting, value);
-            let forced = variables
-                .iter()
-                .filter_map(|(name, all)| Some((name, all.get(round)?)));
-            forced
-                .fold(job, |job, (name, algorithm)| job.env(name, algorithm))
-                .run()
-                .assert_ok(n);
+            let mut job = Job::new(&program).n(n).env(setting, value);
+            for (name, algorithms) in variables {
+                if let Some(algorithm) = algorithms.get(round) {
+                    job = job.env(name, algorithm);
+                }
+            }
+            job.run().assert_ok(n);
         }
     }
 }
@@ -83,10 +86,12 @@ fn force(program: PathBuf, variables: &[(&str, &[&str])]) {
 /// Runs a program whose teams have different numbers of members on each node, consecutive or not.
 fn over_nodes(transport: &str, jobs: &[(&str, usize)]) {
     for &(nodes, n) in jobs {
-        let job = Job::new(program!("over_nodes.c"))
+        Job::new(program!("over_nodes.c"))
             .n(n)
-            .env("SHMEM_VIRTUAL_NODES", nodes);
-        job.env("SHMEM_TRANSPORT", transport).run().assert_ok(n);
+            .env("SHMEM_VIRTUAL_NODES", nodes)
+            .env("SHMEM_TRANSPORT", transport)
+            .run()
+            .assert_ok(n);
     }
 }
 
@@ -113,22 +118,22 @@ fn an_algorithm_that_is_none_is_an_error() {
 }
 
 /// Runs a job in which PE 0 has another value of a variable than the others.
-fn unlike(variable: &str, [own, others]: [&str; 2]) -> Outcome {
+fn unlike(variable: &str, own: &str, others: &str) -> Outcome {
     let script = format!(
         "if [ $SHMEM_LOCAL_ID = 0 ]; then export {variable}={own}; else export {variable}={others}; fi; exec \"$0\""
     );
-    let program = program!("barriers.c");
+
     Job::new("/bin/sh")
         .arg("-c")
         .arg(script)
-        .arg(program.display())
+        .arg(program!("barriers.c").display())
         .n(2)
         .run()
 }
 
 #[test]
 fn algorithms_that_differ_between_pes_are_an_error() {
-    let outcome = unlike(COLLECT, ["ring", "auto"]);
+    let outcome = unlike(COLLECT, "ring", "auto");
     outcome.assert_fails(&[
         "PE 0",
         "PE 1",
@@ -149,6 +154,7 @@ fn a_file_says_which_algorithm_is_used_where() {
     let rows = "# mine\n\nreduce  0-64  any  any  any  any  recursive_doubling  # measured\n\
                 collect 1k+/pe 2-3 one any any ring\n";
     let file = tuning("rows", rows);
+
     for program in [program!("reductions.c"), program!("collectives_team.c")] {
         let outcome = Job::new(program)
             .n(3)
@@ -156,6 +162,8 @@ fn a_file_says_which_algorithm_is_used_where() {
             .env("SHMEM_DEBUG", 2)
             .run();
         outcome.assert_ok(3);
+
+        // The file gives bytes per PE, the log bytes of all: 1 KiB of each of 3 PEs.
         for text in [
             "reduce of all PEs: recursive_doubling from 0 B (line 3 of SHMEM_COLL_TUNING), ",
             "ring from 3072 B (line 4 of SHMEM_COLL_TUNING)",
@@ -170,27 +178,31 @@ fn a_file_says_which_algorithm_is_used_where() {
 #[test]
 fn what_is_forced_goes_before_what_a_file_says() {
     let file = tuning("before", "collect any any any any any ring");
-    let job = Job::new(program!("barriers.c"))
+    let outcome = Job::new(program!("barriers.c"))
         .n(2)
         .env(TUNING, file)
-        .env(COLLECT, "bruck");
-    let outcome = job.env("SHMEM_DEBUG", 2).run();
-    assert!(
-        outcome
-            .stderr
-            .contains("collect of all PEs: bruck from 0 B (forced)")
-    );
+        .env(COLLECT, "bruck")
+        .env("SHMEM_DEBUG", 2)
+        .run();
+
+    let forced = "collect of all PEs: bruck from 0 B (forced)";
+    assert!(outcome.stderr.contains(forced));
+}
+
+/// Runs a job with a tuning file.
+fn with_tuning(file: &str) -> Outcome {
+    Job::new(program!("barriers.c"))
+        .n(2)
+        .env(TUNING, file)
+        .run()
 }
 
 #[test]
-fn a_file_with_a_mistake_or_without_the_same_rows_everywhere_is_an_error() {
-    let run = |file: &str| {
-        Job::new(program!("barriers.c"))
-            .n(2)
-            .env(TUNING, file)
-            .run()
-    };
-    run("/nowhere/tuning").assert_fails(&[TUNING, "/nowhere/tuning", "cannot be read"]);
+fn a_file_that_is_not_regular_or_has_a_mistake_is_an_error() {
+    let absent = "/nowhere/tuning";
+    with_tuning(absent).assert_fails(&[TUNING, absent, "cannot be read"]);
+
+    // To open a FIFO that nobody writes to would wait, and reading this device would never end.
     let fifo = tuning("fifo", "");
     std::fs::remove_file(&fifo).expect("own file");
     let made = std::process::Command::new("mkfifo")
@@ -198,17 +210,23 @@ fn a_file_with_a_mistake_or_without_the_same_rows_everywhere_is_an_error() {
         .status()
         .expect("mkfifo");
     assert!(made.success());
-    run(&fifo).assert_fails(&[TUNING, &fifo, "not a regular file"]);
+    with_tuning(&fifo).assert_fails(&[TUNING, &fifo, "not a regular file"]);
     std::fs::remove_file(&fifo).expect("own file");
-    run("/dev/zero").assert_fails(&[TUNING, "/dev/zero", "not a regular file"]);
-    let file = tuning("mistake", "\nreduce any any any any any bruck\n");
-    run(&file).assert_fails(&[TUNING, &file, "line 2", "no algorithm of reduce", "direct"]);
+    with_tuning("/dev/zero").assert_fails(&[TUNING, "/dev/zero", "not a regular file"]);
 
+    let file = tuning("mistake", "\nreduce any any any any any bruck\n");
+    with_tuning(&file).assert_fails(&[TUNING, &file, "line 2", "no algorithm of reduce", "direct"]);
+}
+
+/// Files may differ in comments and spaces.
+#[test]
+fn files_whose_rows_differ_between_pes_are_an_error() {
     let one = tuning("one", "collect any any any any any ring # a\n");
     let like = tuning("like", "# b\ncollect  any any any any any  ring");
+    unlike(TUNING, &one, &like).assert_ok(2);
+
     let other = tuning("other", "collect any any any any any bruck\n");
-    unlike(TUNING, [&one, &like]).assert_ok(2);
-    unlike(TUNING, [&one, &other]).assert_fails(&["PE 0", "PE 1", "different rows", TUNING]);
+    unlike(TUNING, &one, &other).assert_fails(&["PE 0", "PE 1", "different rows", TUNING]);
 }
 
 /// Checks that the output of `shmem-perf tune` can be used, and has rows for several operations and
@@ -219,47 +237,43 @@ fn a_measured_file_is_used() {
         .join("measured")
         .display()
         .to_string();
-    let program = prefix().join("bin/shmem-perf");
+
     for onnode in ["on", "off"] {
-        let words = ["tune", "-o", &file, "--max-bytes", "512", "--time", "0"];
-        let job = words
-            .iter()
-            .fold(Job::new(&program).n(3), |job, word| job.arg(word));
-        let outcome = job.env("SHMEM_ONNODE", onnode).run();
-        assert!(
-            outcome.status.success() && outcome.stderr.is_empty(),
-            "{outcome}"
-        );
+        // As short as possible: the rows are not judged.
+        let outcome = Job::new(prefix().join("bin/shmem-perf"))
+            .n(3)
+            .args(["tune", "-o", &file, "--max-bytes", "512", "--time", "0"])
+            .env("SHMEM_ONNODE", onnode)
+            .run();
+        assert!(outcome.status.success(), "{outcome}");
+        assert!(outcome.stderr.is_empty(), "{outcome}");
+
         let text = std::fs::read_to_string(&file).expect("it was written");
         for (operation, members) in [("sync", "2-2"), ("reduce", "2-2"), ("collect", "3+")] {
-            let is_row = |line: &&str| {
+            let has_row = text.lines().any(|line| {
                 let columns: Vec<&str> = line.split_whitespace().collect();
                 columns.len() == 7 && columns[0] == operation && columns[2] == members
-            };
-            assert!(
-                text.lines().any(|line| is_row(&line)),
-                "{operation}: {text}"
-            );
+            });
+            assert!(has_row, "{operation}: {text}");
         }
-        let job = Job::new(program!("collectives_team.c"))
+
+        let outcome = Job::new(program!("collectives_team.c"))
             .n(3)
-            .env(TUNING, &file);
-        let outcome = job.env("SHMEM_ONNODE", onnode).env("SHMEM_DEBUG", 2).run();
+            .env(TUNING, &file)
+            .env("SHMEM_ONNODE", onnode)
+            .env("SHMEM_DEBUG", 2)
+            .run();
         outcome.assert_ok(3);
-        assert!(
-            outcome.stderr.contains(" of SHMEM_COLL_TUNING)"),
-            "{outcome}"
-        );
+        let is_used = outcome.stderr.contains(" of SHMEM_COLL_TUNING)");
+        assert!(is_used, "{outcome}");
     }
 }
 
 #[test]
 fn a_file_that_cannot_be_written_is_an_error() {
-    let job = Job::new(prefix().join("bin/shmem-perf"))
+    Job::new(prefix().join("bin/shmem-perf"))
         .n(2)
-        .arg("tune")
-        .arg("-o")
-        .arg("/nowhere/tuning");
-    job.run()
+        .args(["tune", "-o", "/nowhere/tuning"])
+        .run()
         .assert_fails(&["shmem-perf tune", "/nowhere/tuning", "cannot be written"]);
 }

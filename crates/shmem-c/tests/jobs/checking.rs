@@ -10,11 +10,11 @@ const NODES: [&str; 2] = ["1", "1+2"];
 
 #[track_caller]
 fn checked(how: &str, nodes: &str) -> Outcome {
-    let job = Job::new(scenario!("checking.c"))
+    Job::new(scenario!("checking.c"))
         .n(3)
         .arg(how)
-        .env("SHMEM_CHECK", 1);
-    job.env("SHMEM_VIRTUAL_NODES", nodes)
+        .env("SHMEM_CHECK", 1)
+        .env("SHMEM_VIRTUAL_NODES", nodes)
         .env("SHMEM_TRANSPORT", "tcp")
         .run()
 }
@@ -22,39 +22,41 @@ fn checked(how: &str, nodes: &str) -> Outcome {
 /// Returns the end of a message about a call. The call is in the first line of the program after
 /// that of `how` that contains `what`.
 fn called_at(how: &str, what: &str) -> String {
-    let lines = SOURCE.lines().enumerate();
-    let mut after = lines
-        .skip_while(|(_, line)| !line.contains(&format!("is(\"{how}\")")))
+    let branch = format!("is(\"{how}\")");
+    let mut after = (1..)
+        .zip(SOURCE.lines())
+        .skip_while(|(_, line)| !line.contains(&branch))
         .skip(1);
-    let line = after
+
+    let (number, _) = after
         .find(|(_, line)| line.contains(what))
-        .expect("a line of the program")
-        .0
-        + 1;
-    format!("checking.c:{line})")
+        .expect("a line of the program");
+    format!("checking.c:{number})")
 }
 
+/// Checks that the program ends with one message with these words and the place of its call.
 #[track_caller]
 fn ends(how: &str, words: &[&str], call: &str) {
     for nodes in NODES {
         let outcome = checked(how, nodes);
         let message = outcome.assert_fails(words);
         assert!(message.contains(" (called at "), "{outcome}");
-        assert!(
-            message.ends_with(&called_at(how, call)),
-            "not {call} of {how}\n{outcome}"
-        );
+
+        let is_at_call = message.ends_with(&called_at(how, call));
+        assert!(is_at_call, "not {call} of {how}\n{outcome}");
     }
 }
 
 #[test]
 fn a_lock_that_is_held_in_memory_that_is_freed() {
     let remedy = "call shmem_clear_lock before";
+
     let words = [
         "PE 1: shmem_free: argument ptr: this PE holds the lock at 0x",
         remedy,
     ];
     ends("lock_in_freed_block", &words, "shmem_free");
+
     let words = [
         "PE 1: shmem_realloc: argument ptr: this PE holds the lock at 0x",
         remedy,
@@ -65,20 +67,24 @@ fn a_lock_that_is_held_in_memory_that_is_freed() {
 #[test]
 fn memory_that_was_freed() {
     let freed = "shmem_free has freed the block of 64 bytes";
+
     let words = [
         "PE 1: shmem_long_wait_until: argument ivar: 8 bytes at 0x",
         freed,
     ];
     ends("wait_on_freed_block", &words, "/* freed */");
+
     let words = [
         "shmem_long_sum_reduce: argument source: 8 bytes at 0x",
         freed,
     ];
     ends("collective_on_freed_block", &words, "shmem_long_sum_reduce");
-    // The program calls the broadcast in another function.
+
+    // The function that calls the broadcast follows that of the child.
     for nodes in NODES {
         let outcome = checked("psync_in_freed_block", nodes);
         let message = outcome.assert_fails(&["shmem_broadcast32: argument pSync: 8 bytes", freed]);
+
         let place = called_at("child_of_the_kernel", "shmem_broadcast32");
         assert!(message.ends_with(&place), "{outcome}");
     }
@@ -101,14 +107,11 @@ fn signal_handlers_that_call() {
         ("handler_interrupts_wait", "shmem_long_wait_until"),
         ("handler_synchronizes", "shmem_barrier_all"),
     ] {
-        let (outcome, said) = (
-            checked(how, NODES[0]),
-            format!("PE 1: {call}: called by a signal handler"),
-        );
-        assert!(
-            outcome.code() == 1 && outcome.stderr.starts_with(&said),
-            "{outcome}"
-        );
+        let outcome = checked(how, NODES[0]);
+        assert_eq!(outcome.code(), 1, "{outcome}");
+
+        let message = format!("PE 1: {call}: called by a signal handler");
+        assert!(outcome.stderr.starts_with(&message), "{outcome}");
     }
 }
 
@@ -119,11 +122,10 @@ fn a_signal_handler_that_interrupts_malloc() {
         .n(2)
         .env("SHMEM_CHECK", 1)
         .run();
-    let said = "PE 1: shmem_barrier_all: called by a signal handler, which may have";
-    assert!(
-        outcome.code() == 1 && outcome.stderr.starts_with(said),
-        "{outcome}"
-    );
+    assert_eq!(outcome.code(), 1, "{outcome}");
+
+    let message = "PE 1: shmem_barrier_all: called by a signal handler, which may have";
+    assert!(outcome.stderr.starts_with(message), "{outcome}");
 }
 
 #[test]
@@ -183,16 +185,17 @@ fn uses_of_psync_that_are_not_portable() {
             "does not have the value SHMEM_SYNC_VALUE",
         ),
     ] {
+        let warning = format!(": shmem_broadcast32: argument pSync {words}");
+        // The function that calls the broadcast follows that of the child.
+        let place = called_at("child_of_the_kernel", "shmem_broadcast32");
+
         for nodes in NODES {
             let outcome = checked(how, nodes);
             outcome.assert_ok(3);
-            let place = called_at("child_of_the_kernel", "shmem_broadcast32");
-            let warning = format!(": shmem_broadcast32: argument pSync {words}");
             assert_eq!(outcome.warned_pes(&warning), [0, 1, 2], "{outcome}");
-            assert!(
-                outcome.stderr.lines().all(|line| line.ends_with(&place)),
-                "{outcome}"
-            );
+
+            let mut lines = outcome.stderr.lines();
+            assert!(lines.all(|line| line.ends_with(&place)), "{outcome}");
         }
     }
 }

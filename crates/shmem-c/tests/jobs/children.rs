@@ -37,30 +37,23 @@ fn a_child_of_a_dynamic_program_with_the_archive_has_its_own_variables() {
             shmem_finalize();
         }
     ";
-    let (source, program) = (
-        tmpdir().join("dynamic_archive.c"),
-        tmpdir().join("dynamic_archive"),
-    );
+    let source = tmpdir().join("dynamic_archive.c");
     std::fs::write(&source, text).expect("the directory for tests can be written to");
-    let mut compiler = Command::new("cc");
-    compiler
+
+    let program = source.with_extension("");
+    let compiled = Command::new("cc")
         .arg("-I")
         .arg(prefix().join("include"))
         .arg(source)
         .arg("-o")
-        .arg(&program);
-    compiler.args(["-Wl,--wrap=_Fork", "-Wl,--undefined=_Fork"]);
-    compiler.arg(prefix().join("lib/librushmem.a"));
-    compiler.args([
-        "-lgcc_s",
-        "-lutil",
-        "-lrt",
-        "-lpthread",
-        "-lm",
-        "-ldl",
-        "-lc",
-    ]);
-    assert!(compiler.status().expect("cc").success());
+        .arg(&program)
+        .args(["-Wl,--wrap=_Fork", "-Wl,--undefined=_Fork"])
+        .arg(prefix().join("lib/librushmem.a"))
+        .args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"])
+        .arg("-lc")
+        .status();
+    assert!(compiled.expect("cc").success());
+
     Job::new(program).n(1).run().assert_ok(1);
 }
 
@@ -83,10 +76,13 @@ fn a_signal_that_comes_with_fork_finds_the_childs_variables() {
         int main(void) {
             shmem_init();
             signal(SIGUSR1, count);
+
+            /* On one CPU, the parent mostly sends the signal before the child has run. */
             cpu_set_t one;
             CPU_ZERO(&one);
             CPU_SET(sched_getcpu(), &one);
             sched_setaffinity(0, sizeof one, &one);
+
             int good = 1;
             for (int i = 0; good && i < 100; i++) {
                 const pid_t child = fork();
@@ -100,19 +96,17 @@ fn a_signal_that_comes_with_fork_finds_the_childs_variables() {
                 waitpid(child, &status, 0);
                 good = status == 0 && signals == 0;
             }
+
             raise(SIGUSR1);
             puts(good && signals == 1 ? \"n_pes 1\\nPASS\" : \"FAIL: a signal went to the wrong process\");
             shmem_finalize();
         }
     ";
-    Job::new(compile_text("signals.c", text, tmpdir(), &[]))
-        .n(1)
-        .run()
-        .assert_ok(1);
-    Job::new(compile_text("signals.c", text, tmpdir(), &["-static"]))
-        .n(1)
-        .run()
-        .assert_ok(1);
+
+    for flags in [&[][..], &["-static"]] {
+        let program = compile_text("signals.c", text, tmpdir(), flags);
+        Job::new(program).n(1).run().assert_ok(1);
+    }
 }
 
 /// The library allocates no memory between copying the variables for the child and the fork, even
@@ -141,6 +135,7 @@ fn a_child_of_a_static_program_that_forks_before_init_has_an_allocator() {
             shmem_finalize();
         }
     ";
+
     let program = compile_text("forks_first.c", text, tmpdir(), &["-static"]);
     Job::new(program).n(1).run().assert_ok(1);
 }
@@ -174,14 +169,17 @@ fn a_child_gets_an_allocator_that_works() {
             return nothing;
         }
         int main(void) {
+            /* All threads use one arena, whose lock the fork may find held. */
             mallopt(M_ARENA_MAX, 1);
             shmem_init();
             pthread_t thread;
             pthread_create(&thread, 0, work, 0);
+
             int status = 0;
             for (int i = 0; i < 50 && status == 0; i++) {
                 const pid_t child = fork();
                 if (child == 0) {
+                    /* Ends a child that waits for a lock that no thread holds. */
                     alarm(20);
                     churn();
                     _exit(0);
@@ -189,17 +187,17 @@ fn a_child_gets_an_allocator_that_works() {
                 status = 1;
                 waitpid(child, &status, 0);
             }
+
             over = 1;
             pthread_join(thread, 0);
             puts(status ? \"FAIL: a child's allocator\" : \"n_pes 1\\nPASS\");
             shmem_finalize();
         }
     ";
+
     for flags in [&["-static"][..], &[]] {
-        Job::new(compile_text("allocator.c", text, tmpdir(), flags))
-            .n(1)
-            .run()
-            .assert_ok(1);
+        let program = compile_text("allocator.c", text, tmpdir(), flags);
+        Job::new(program).n(1).run().assert_ok(1);
     }
 }
 
@@ -256,12 +254,14 @@ fn a_child_gets_large_and_sparse_variables_in_one_mapping() {
                 bytes[LARGE + i] = (char)(i / 4096 + 1);
             for (long at = 3 * LARGE; at < SIZE - STEP; at += STEP)
                 bytes[at] = 7;
+
             int status = 0;
             for (int i = 0; i < 3 && status == 0; i++) {
                 const pid_t child = fork();
                 if (child == 0) {
                     long resident = 0;
                     const long count = mappings(&resident);
+                    /* 4 MiB are room for two huge pages that are filled in part. */
                     if (count != 1 || resident > (LARGE >> 10) + 4096)
                         printf(\"FAIL %ld mappings with %ld KiB\\n\", count, resident);
                     if (!is_as_it_was())
@@ -273,17 +273,17 @@ fn a_child_gets_large_and_sparse_variables_in_one_mapping() {
                 status = 1;
                 waitpid(child, &status, 0);
             }
+
             if (status || !is_as_it_was())
                 printf(\"FAIL the parent's variables, the child's status is %x\\n\", status);
             puts(\"n_pes 1\\nPASS\");
             shmem_finalize();
         }
     ";
+
     for flags in [&["-O2"][..], &["-O2", "-static"]] {
-        Job::new(compile_text("sparse.c", text, tmpdir(), flags))
-            .n(1)
-            .run()
-            .assert_ok(1);
+        let program = compile_text("sparse.c", text, tmpdir(), flags);
+        Job::new(program).n(1).run().assert_ok(1);
     }
 }
 
@@ -374,41 +374,41 @@ const CALLING_CHILD: &str = "
 
 #[test]
 fn a_child_that_calls_the_library_ends_with_a_message() {
-    let program = |flags: &[&str]| compile_text("calling_child.c", CALLING_CHILD, tmpdir(), flags);
-    let (dynamic, fixed) = (program(&[]), program(&["-static"]));
-    let jobs = [
-        Job::new(&dynamic).n(2),
-        Job::new(&dynamic).n(2).env("SHMEM_CHECK", 1),
-        Job::new(&dynamic)
-            .n(2)
-            .env("SHMEM_ONNODE", "off")
-            .env("SHMEM_TRANSPORT", "tcp"),
-        Job::new(&dynamic)
-            .n(3)
-            .env("SHMEM_VIRTUAL_NODES", "1+2")
-            .env("SHMEM_TRANSPORT", "tcp"),
-        Job::new(&fixed).n(2),
-    ];
-    for (job, n) in jobs.into_iter().zip([2, 2, 2, 3, 2]) {
-        let outcome = CALLS.iter().fold(job, Job::arg).run();
-        outcome.assert_ok(n);
-        let messages: Vec<&str> = outcome.stderr.lines().collect();
-        assert_eq!(messages.len(), CALLS.len(), "{outcome}");
-        for (message, call) in messages.iter().zip(CALLS) {
-            let is_right = message.starts_with("PE 0's child process ")
-                && message.contains(&format!(
-                    ": {call}: only the process that called shmem_init"
-                ));
-            assert!(is_right, "{call}: {message}\n{outcome}");
-        }
-    }
-    let alone = CALLS.iter().fold(Job::direct(&dynamic), Job::arg).run();
+    let dynamic = compile_text("calling_child.c", CALLING_CHILD, tmpdir(), &[]);
+    let fixed = compile_text("calling_child.c", CALLING_CHILD, tmpdir(), &["-static"]);
+
+    assert_messages(Job::new(&dynamic).n(2), 2);
+    assert_messages(Job::new(&dynamic).n(2).env("SHMEM_CHECK", 1), 2);
+    assert_messages(Job::new(&fixed).n(2), 2);
+
+    let over_tcp = Job::new(&dynamic).env("SHMEM_TRANSPORT", "tcp");
+    let off_node = over_tcp.clone().n(2).env("SHMEM_ONNODE", "off");
+    assert_messages(off_node, 2);
+    let on_two_nodes = over_tcp.n(3).env("SHMEM_VIRTUAL_NODES", "1+2");
+    assert_messages(on_two_nodes, 3);
+
+    let alone = Job::direct(&dynamic).args(CALLS).run();
     alone.assert_ok(1);
-    assert_eq!(
-        alone.stderr.matches("PE 0's child process ").count(),
-        CALLS.len(),
-        "{alone}"
-    );
+    let n_messages = alone.stderr.matches("PE 0's child process ").count();
+    assert_eq!(n_messages, CALLS.len(), "{alone}");
+}
+
+/// Runs a job of `n` PEs of the program above, and checks that there is one message for each of
+/// `CALLS`, in their order.
+#[track_caller]
+fn assert_messages(job: Job, n: usize) {
+    let outcome = job.args(CALLS).run();
+    outcome.assert_ok(n);
+
+    let messages: Vec<&str> = outcome.stderr.lines().collect();
+    assert_eq!(messages.len(), CALLS.len(), "{outcome}");
+    for (message, call) in messages.iter().zip(CALLS) {
+        let is_of_child = message.starts_with("PE 0's child process ");
+        assert!(is_of_child, "{call}: {message}\n{outcome}");
+
+        let reason = format!(": {call}: only the process that called shmem_init");
+        assert!(message.contains(&reason), "{call}: {message}\n{outcome}");
+    }
 }
 
 /// A child that was forked before `shmem_init` has the environment of the PE, and may start a
@@ -447,10 +447,9 @@ fn a_program_that_an_early_child_starts_late_leaves_the_parent_its_place() {
             return 0;
         }
     ";
-    Job::new(compile_text("late_child.c", text, tmpdir(), &[]))
-        .n(1)
-        .run()
-        .assert_ok(1);
+
+    let program = compile_text("late_child.c", text, tmpdir(), &[]);
+    Job::new(program).n(1).run().assert_ok(1);
 }
 
 #[test]
@@ -480,6 +479,8 @@ fn the_library_may_be_closed_and_loaded_again() {
             return 0;
         }
     ";
+
+    // The program calls nothing of the library, so it is not linked with it.
     let program = compile_text("reload.c", text, tmpdir(), &["-Wl,--as-needed"]);
     Job::new(program).n(1).arg(library()).run().assert_ok(1);
 }
@@ -504,12 +505,14 @@ fn a_second_copy_of_the_library_leaves_the_first_its_place() {
             shmem_finalize();
         }
     ";
+
     let archive = prefix().join("lib/librushmem.a");
     let flag = format!(
         "-Wl,--whole-archive,{},--no-whole-archive",
         archive.display()
     );
     let program = compile_text("twice.c", text, tmpdir(), &[&flag]);
+
     Job::new(program)
         .n(2)
         .env("LD_PRELOAD", library())

@@ -14,6 +14,21 @@ fn off_node_misuse(how: &str) -> Outcome {
     run(off_node_job(how))
 }
 
+/// Runs the program with SHMEM_CHECK.
+#[track_caller]
+fn checked_misuse(how: &str) -> Outcome {
+    run(Job::new(scenario!("misuse.c"))
+        .n(3)
+        .arg(how)
+        .env("SHMEM_CHECK", "1"))
+}
+
+/// Runs the program with SHMEM_CHECK and PEs that share no memory.
+#[track_caller]
+fn checked_off_node_misuse(how: &str) -> Outcome {
+    run(off_node_job(how).env("SHMEM_CHECK", "1"))
+}
+
 fn off_node_job(how: &str) -> Job {
     Job::new(scenario!("misuse.c"))
         .n(3)
@@ -286,23 +301,23 @@ fn locks_that_are_not_held_as_they_should() {
 /// is.
 #[test]
 fn a_stream_that_is_locked_holds_up_no_message() {
-    let job = Job::new(scenario!("misuse.c")).n(3).arg("stream_locked");
-    job.run().assert_fails(&["PE 1", "shmem_int_p", "-1"]);
+    let outcome = Job::new(scenario!("misuse.c"))
+        .n(3)
+        .arg("stream_locked")
+        .run();
+    outcome.assert_fails(&["PE 1", "shmem_int_p", "-1"]);
 }
 
 /// The message is lost, and the status is the same as with it.
 #[test]
 fn a_standard_error_that_is_full_does_no_harm() {
-    let script = r#"exec "$0" "$1" 2> /dev/full"#;
-    let program = scenario!("misuse.c");
-    for how in ["put_before_init", "finalize_before_init"] {
-        let words = ["-c", script, program.to_str().expect("ASCII"), how];
-        let outcome = words.into_iter().fold(Job::direct("sh"), Job::arg).run();
-        assert_eq!(
-            outcome.code(),
-            i32::from(how == "put_before_init"),
-            "{outcome}"
-        );
+    for (how, status) in [("put_before_init", 1), ("finalize_before_init", 0)] {
+        let outcome = Job::direct("sh")
+            .args(["-c", r#"exec "$0" "$1" 2> /dev/full"#])
+            .arg(scenario!("misuse.c").display())
+            .arg(how)
+            .run();
+        assert_eq!(outcome.code(), status, "{outcome}");
     }
 }
 
@@ -320,12 +335,9 @@ fn words_that_are_not_aligned() {
         ),
         ("wait_unaligned", ["PE 1", "shmem_int_wait_until", "ivar"]),
     ] {
-        assert!(misuse(how).assert_fails(&words).contains("not aligned"));
-        assert!(
-            off_node_misuse(how)
-                .assert_fails(&words)
-                .contains("not aligned")
-        );
+        let words = [&words[..], &["not aligned"]].concat();
+        misuse(how).assert_fails(&words);
+        off_node_misuse(how).assert_fails(&words);
     }
 }
 
@@ -352,18 +364,10 @@ fn contexts_that_are_none() {
         off_node_misuse(how).assert_fails(&words);
         checked_misuse(how).assert_fails(&words);
     }
+
     let words = ["PE 1", "shmem_ctx_int_p", "not a context"];
     off_node_misuse("destroyed_ctx").assert_fails(&words);
     checked_misuse("destroyed_ctx").assert_fails(&words);
-}
-
-/// Runs the program with SHMEM_CHECK.
-#[track_caller]
-fn checked_misuse(how: &str) -> Outcome {
-    run(Job::new(scenario!("misuse.c"))
-        .n(3)
-        .arg(how)
-        .env("SHMEM_CHECK", "1"))
 }
 
 #[test]
@@ -407,15 +411,14 @@ fn who_is_on_which_team() {
         "PE 1 in shmem_team_sync with SHMEM_TEAM_SHARED",
         &format!("PE 2 in shmem_team_sync with {second}"),
     ]);
-    // PE 2 is not a member of the first team, so the message need not name both PE 0 and PE 2.
+
     let outcome = checked_misuse("split_teams_differ");
-    let sentence =
-        outcome.assert_fails(&["in shmem_team_sync with the team of 2 PEs from split 1 ("]);
+    let first = "in shmem_team_sync with the team of 2 PEs from split 1 (";
+    let sentence = outcome.assert_fails(&[first]);
+    // PE 2 is not a member of the first team, so the message need not name both PE 0 and PE 2.
     let row = "from split 1 (shmem_team_split_2d) of a team split from SHMEM_TEAM_WORLD";
-    assert!(
-        sentence.contains(row) || sentence.contains(second),
-        "{outcome}"
-    );
+    let names_other = sentence.contains(row) || sentence.contains(second);
+    assert!(names_other, "{outcome}");
     assert!(!sentence.contains("with team "), "{outcome}");
 }
 
@@ -465,8 +468,9 @@ fn what_is_no_block() {
         ),
     ] {
         checked_misuse(how).assert_fails(&words);
-        run(off_node_job(how).env("SHMEM_CHECK", "1")).assert_fails(&words);
+        checked_off_node_misuse(how).assert_fails(&words);
     }
+
     misuse("realloc_static").assert_fails(&["shmem_realloc", "is static data of the program"]);
 }
 
@@ -528,7 +532,7 @@ fn waits_signals_and_configurations() {
         ),
     ] {
         checked_misuse(how).assert_fails(&words);
-        run(off_node_job(how).env("SHMEM_CHECK", "1")).assert_fails(&words);
+        checked_off_node_misuse(how).assert_fails(&words);
     }
 }
 
@@ -536,18 +540,25 @@ fn waits_signals_and_configurations() {
 /// sets.
 #[test]
 fn who_is_where_when_some_are_in_a_collective_on_an_active_set() {
-    let others = |call| format!("PE 1, PE 2 in {call}");
-    for (how, call) in [
-        ("barrier_all_and_broadcast", "shmem_broadcast32"),
-        ("barrier_all_and_collect", "shmem_collect32"),
-        ("barrier_all_and_to_all", "shmem_int_sum_to_all"),
+    for (how, others) in [
+        (
+            "barrier_all_and_broadcast",
+            "PE 1, PE 2 in shmem_broadcast32",
+        ),
+        ("barrier_all_and_collect", "PE 1, PE 2 in shmem_collect32"),
+        (
+            "barrier_all_and_to_all",
+            "PE 1, PE 2 in shmem_int_sum_to_all",
+        ),
     ] {
-        let words = ["PE 0 in shmem_barrier_all", &others(call)];
+        let words = ["PE 0 in shmem_barrier_all", others];
         checked_misuse(how).assert_fails(&words);
-        run(off_node_job(how).env("SHMEM_CHECK", "1")).assert_fails(&words);
+        checked_off_node_misuse(how).assert_fails(&words);
     }
+
     let words = ["in shmem_barrier_all", "PE 1 in shmem_broadcast32"];
     checked_misuse("barrier_all_and_pair").assert_fails(&words);
+
     let words = [
         "PE 0",
         "logPE_stride 0, PE_size 3",
@@ -568,6 +579,7 @@ fn active_sets_that_differ() {
     ];
     misuse("sets_differ").assert_fails(&words);
     off_node_misuse("sets_differ").assert_fails(&words);
+
     // Here the root waits until the other members have entered the broadcast.
     let words = ["PE", "on another active set", "SHMEM_CHECK"];
     misuse("broadcast_and_barrier").assert_fails(&words);
@@ -584,16 +596,13 @@ fn arrays_that_overlap() {
         let outcome = checked_misuse(how);
         let sentence = outcome.assert_fails(&[call, "overlap", "source is ", "dest is "]);
         let words: Vec<&str> = sentence.split([' ', ',', ';']).collect();
-        let numbers = |word: &&&str| word.starts_with("0x");
-        assert_eq!(
-            words.iter().filter(numbers).count(),
-            4,
-            "not from where to where: {sentence}"
-        );
-        let lengths = words
-            .windows(2)
-            .filter(|pair| pair[1] == "bytes" && pair[0] != "no");
-        assert_eq!(lengths.count(), 2, "not how many bytes: {sentence}");
+
+        // The first and the last address of both arrays.
+        let n_addresses = words.iter().filter(|word| word.starts_with("0x")).count();
+        assert_eq!(n_addresses, 4, "not from where to where: {sentence}");
+
+        let n_lengths = words.iter().filter(|word| **word == "bytes").count();
+        assert_eq!(n_lengths, 2, "not how many bytes: {sentence}");
     }
 }
 
@@ -606,25 +615,27 @@ fn a_source_that_is_the_destination() {
         .env("SHMEM_CHECK", "1")
         .run();
     outcome.assert_ok(3);
+
+    let mut expected = Vec::new();
+    for collective in ["alltoall", "alltoalls", "broadcast", "collect", "fcollect"] {
+        expected.push(format!("shmem_int_{collective}"));
+        expected.push(format!("shmem_{collective}32"));
+    }
+    expected.sort_unstable();
+
     let mut calls: Vec<&str> = outcome.stderr.lines().map(warned_call).collect();
     calls.sort_unstable();
-    let of_teams = ["alltoall", "alltoalls", "broadcast", "collect", "fcollect"];
-    let mut expected: Vec<String> = of_teams.iter().map(|c| format!("shmem_int_{c}")).collect();
-    expected.extend(of_teams.iter().map(|c| format!("shmem_{c}32")));
-    expected.sort_unstable();
     assert_eq!(calls, expected, "{outcome}");
 }
 
 /// Returns the routine that a warning about equal source and destination names.
 fn warned_call(line: &str) -> &str {
-    let call = line
+    let (call, text) = line
         .strip_prefix("warning: PE 0: ")
-        .and_then(|rest| rest.split_once(": "));
-    let (call, text) = call.unwrap_or_else(|| panic!("not such a warning: {line}"));
-    assert!(
-        text.contains("source and dest are the same array"),
-        "{line}"
-    );
+        .and_then(|rest| rest.split_once(": "))
+        .unwrap_or_else(|| panic!("not such a warning: {line}"));
+    let warning = "source and dest are the same array";
+    assert!(text.contains(warning), "{line}");
     call
 }
 
@@ -651,7 +662,9 @@ fn threads_that_may_not_call() {
 #[test]
 fn threads_that_call_in_turn() {
     let outcome = checked_misuse("barriers_by_another_thread");
+    // The status of a program that has come to its end.
     assert_eq!(outcome.code(), 98, "{outcome}");
+
     let warning = ": shmem_barrier_all: called by another thread";
     assert_eq!(outcome.warned_pes(warning), [0, 1, 2], "{outcome}");
 }
@@ -659,12 +672,11 @@ fn threads_that_call_in_turn() {
 /// The same for accesses to the heap and to static data.
 #[test]
 fn threads_that_access_memory() {
-    for nodes in ["on", "off"] {
-        let job = Job::new(scenario!("misuse.c"))
-            .n(3)
-            .arg("accesses_by_other_threads");
-        let outcome = run(job.env("SHMEM_CHECK", "1").env("SHMEM_ONNODE", nodes));
+    let how = "accesses_by_other_threads";
+    for outcome in [checked_misuse(how), checked_off_node_misuse(how)] {
+        // The status of a program that has come to its end.
         assert_eq!(outcome.code(), 98, "{outcome}");
+
         for call in ["shmem_int_g", "shmem_int_p", "shmem_int_atomic_inc"] {
             let warning = format!(": {call}: called by another thread");
             assert_eq!(outcome.warned_pes(&warning), [0, 1, 2], "{outcome}");
@@ -689,29 +701,23 @@ fn calls_outside_of_the_library_s_life() {
 #[test]
 fn a_finalize_too_many_has_no_effect() {
     let warning = "shmem_finalize: called more often than shmem_init; the call has no effect";
+
     let outcome = misuse("finalize_twice");
     outcome.assert_ok(3);
     assert_eq!(outcome.warned_pes(warning), [0, 1, 2], "{outcome}");
+
     let outcome = Job::direct(scenario!("misuse.c"))
         .arg("finalize_twice")
         .run();
     outcome.assert_ok(1);
-    assert_eq!(
-        outcome.one_message(),
-        format!("warning: PE 0: {warning}"),
-        "{outcome}"
-    );
+    let message = format!("warning: PE 0: {warning}");
+    assert_eq!(outcome.one_message(), message, "{outcome}");
+
     // The library can be used afterwards.
     let outcome = misuse("finalize_before_init");
     outcome.assert_ok(3);
-    assert_eq!(
-        outcome
-            .stderr
-            .matches("warning: shmem_finalize: called")
-            .count(),
-        3,
-        "{outcome}"
-    );
+    let message = "warning: shmem_finalize: called";
+    assert_eq!(outcome.stderr.matches(message).count(), 3, "{outcome}");
 }
 
 /// The message for a mistake of all PEs is one line of at most 130 columns, without the place of
@@ -726,8 +732,9 @@ fn a_mistake_of_all_pes_is_one_short_line() {
     ] {
         let outcome = misuse(how);
         let message = outcome.one_message();
-        let place = message.find(" (called at ").unwrap_or(message.len());
-        assert!(place <= 130, "{place} columns\n{outcome}");
+
+        let end = message.find(" (called at ").unwrap_or(message.len());
+        assert!(end <= 130, "{end} columns\n{outcome}");
     }
 }
 

@@ -15,24 +15,67 @@ fn death(how: &str, n: usize) -> Outcome {
 
 #[test]
 fn a_pe_that_is_killed_by_a_signal_ends_the_job() {
-    for (how, n, signal, place, status) in [
-        ("segv", 2, "SIGSEGV", "in crash (", 139),
-        ("overflow", 2, "SIGSEGV", "in overflow (", 139),
-        ("abort", 4, "SIGABRT", "in abort, called by end (", 134),
-        ("kill", 12, "SIGKILL", "", 137),
-    ] {
-        for n in if every_size() {
+    struct Death {
+        how: &'static str,
+        n: usize,
+        signal: &'static str,
+        /// Where the PE says that it was. A PE that is killed cannot say it.
+        place: Option<&'static str>,
+        status: i32,
+    }
+    let deaths = [
+        Death {
+            how: "segv",
+            n: 2,
+            signal: "SIGSEGV",
+            place: Some("in crash ("),
+            status: 139,
+        },
+        Death {
+            how: "overflow",
+            n: 2,
+            signal: "SIGSEGV",
+            place: Some("in overflow ("),
+            status: 139,
+        },
+        Death {
+            how: "abort",
+            n: 4,
+            signal: "SIGABRT",
+            place: Some("in abort, called by end ("),
+            status: 134,
+        },
+        Death {
+            how: "kill",
+            n: 12,
+            signal: "SIGKILL",
+            place: None,
+            status: 137,
+        },
+    ];
+
+    for Death {
+        how,
+        n,
+        signal,
+        place,
+        status,
+    } in deaths
+    {
+        let sizes = if every_size() {
             vec![2, 4, 12]
         } else {
             vec![n]
-        } {
+        };
+        for n in sizes {
             let outcome = death(how, n);
+
             let words = ["PE 1", "pid ", "killed by", signal];
-            if place.is_empty() {
-                outcome.assert_fails(&words);
-            } else {
+            if let Some(place) = place {
                 outcome.assert_crashes(&format!("PE 1: {signal} {place}"), &words);
                 outcome.assert_crashes("death.c:", &words);
+            } else {
+                outcome.assert_fails(&words);
             }
             assert_eq!(outcome.code(), status, "{outcome}");
         }
@@ -44,6 +87,7 @@ fn crash(how: &str) -> Outcome {
     Job::new(scenario!("crashes.c", "-O0")).n(2).arg(how).run()
 }
 
+/// `..` separates the words of a message that are not beside each other.
 #[test]
 fn a_crash_names_what_was_touched_and_who_called() {
     let in_store = "PE 1: SIGSEGV in store (";
@@ -123,51 +167,49 @@ fn a_crash_names_what_was_touched_and_who_called() {
     ] {
         let outcome = crash(how);
         outcome.assert_crashes(place, &["was killed by SIGSEGV"]);
+
         let message = outcome.stderr.lines().next().unwrap_or_default();
-        assert!(
-            words.split("..").all(|words| message.contains(words)),
-            "{how}: {words}\n{outcome}"
-        );
-        assert_eq!(
-            message.contains("SHMEM_CHECK"),
-            place.contains("in shmem_"),
-            "{outcome}"
-        );
+        for part in words.split("..") {
+            assert!(message.contains(part), "{how}: {part}\n{outcome}");
+        }
+
+        // The checks find only wrong arguments of the library's routines.
+        let names_checks = message.contains("SHMEM_CHECK");
+        assert_eq!(names_checks, place.contains("in shmem_"), "{outcome}");
     }
 }
 
 /// The packages of Rust in the library are not the program.
 #[test]
 fn a_signal_in_a_wait_over_a_network_names_the_routine() {
-    let job = Job::new(scenario!("crashes.c", "-O0"))
+    let outcome = Job::new(scenario!("crashes.c", "-O0"))
         .n(2)
         .arg("abort_in_wait")
         .env("SHMEM_ONNODE", "off")
-        .env("SHMEM_TRANSPORT", "tcp");
-    let outcome = job.run();
+        .env("SHMEM_TRANSPORT", "tcp")
+        .run();
+
     outcome.assert_crashes(
         "PE 1: SIGABRT in shmem_long_wait_until, called by abort_in_wait (",
         &["was killed by SIGABRT"],
     );
 }
 
-/// The first line is that of the allocator.
 #[test]
 fn a_damaged_heap_has_a_place() {
     for how in ["heap", "free_twice"] {
         let outcome = crash(how);
         let lines: Vec<&str> = outcome.stderr.lines().collect();
-        assert_eq!(lines.len(), 3, "{outcome}");
-        assert!(
-            lines[1].starts_with("PE 1: SIGABRT in free, called by "),
-            "{outcome}"
-        );
-        assert!(lines[1].contains("crashes.c:"), "{outcome}");
-        assert!(
-            lines[1].ends_with("compile with -fsanitize=address"),
-            "{outcome}"
-        );
-        assert!(lines[2].ends_with("was killed by SIGABRT"), "{outcome}");
+        let [_of_allocator, of_pe, of_oshrun] = lines[..] else {
+            panic!("not three lines\n{outcome}");
+        };
+
+        let names_call = of_pe.starts_with("PE 1: SIGABRT in free, called by ");
+        assert!(names_call, "{outcome}");
+        assert!(of_pe.contains("crashes.c:"), "{outcome}");
+        let has_remedy = of_pe.ends_with("compile with -fsanitize=address");
+        assert!(has_remedy, "{outcome}");
+        assert!(of_oshrun.ends_with("was killed by SIGABRT"), "{outcome}");
     }
 }
 
@@ -186,23 +228,18 @@ fn a_crash_in_a_damaged_symmetric_heap_names_the_check_that_finds_the_store() {
 #[test]
 fn messages_name_the_lines_and_functions_of_a_program_in_cxx() {
     for flag in ["-O0", "-O2"] {
-        let run = |how| {
-            Job::new(scenario!("overloads.cpp", flag))
-                .n(2)
-                .arg(how)
-                .run()
-        };
-        run("wrong_pe").assert_fails(&["shmem_long_put: argument pe is 77", "overloads.cpp:13)"]);
-        let outcome = run("null_source");
-        let place =
-            "SIGSEGV in shmem_long_put, called by ns::Sender<long>::send(long const*, int) (";
-        outcome.assert_crashes(place, &["was killed by SIGSEGV"]);
-        assert!(
-            outcome
-                .stderr
-                .contains("overloads.cpp:13): it accessed address 0x0"),
-            "{outcome}"
+        let job = Job::new(scenario!("overloads.cpp", flag)).n(2);
+
+        let outcome = job.clone().arg("wrong_pe").run();
+        outcome.assert_fails(&["shmem_long_put: argument pe is 77", "overloads.cpp:13)"]);
+
+        let outcome = job.arg("null_source").run();
+        outcome.assert_crashes(
+            "SIGSEGV in shmem_long_put, called by ns::Sender<long>::send(long const*, int) (",
+            &["was killed by SIGSEGV"],
         );
+        let place = "overloads.cpp:13): it accessed address 0x0";
+        assert!(outcome.stderr.contains(place), "{outcome}");
     }
 }
 
@@ -213,6 +250,7 @@ fn a_pe_that_exits_without_finalize_ends_the_job() {
         outcome.assert_fails(&["PE 1", "exited with status 3", "shmem_finalize"]);
         assert_eq!(outcome.code(), 3, "{outcome}");
     }
+
     for how in ["exit0", "_exit0"] {
         death(how, 4).assert_fails(&["PE 1", "exited with status 0", "shmem_finalize"]);
     }
@@ -222,40 +260,42 @@ fn a_pe_that_exits_without_finalize_ends_the_job() {
 /// result.
 #[test]
 fn a_pe_that_fails_after_start_pes_ends_the_job() {
-    let on_node = &["collective", "computing", "again"][..];
-    for (onnode, ways) in [("on", on_node), ("off", &["collective", "again"])] {
+    for (onnode, ways) in [
+        ("on", &["collective", "computing", "again"][..]),
+        ("off", &["collective", "again"]),
+    ] {
+        let mut jobs = Vec::new();
+        for how in ways {
+            let job = Job::new(scenario!("start_pes_exits.c")).n(3).arg(how);
+            jobs.push(job.env("SHMEM_ONNODE", onnode));
+        }
+
         // PE 1 waits for the others before it fails.
-        let job = |how| Job::new(scenario!("start_pes_exits.c")).n(3).arg(how);
-        for outcome in
-            Job::run_sleepers(ways.iter().map(|how| job(how).env("SHMEM_ONNODE", onnode)))
-        {
-            let words = [
+        for outcome in Job::run_sleepers(jobs) {
+            outcome.assert_fails(&[
                 "PE 1: exited with status 3 while other PEs go on",
                 "finalize the library before",
-            ];
-            outcome.assert_fails(&words);
+            ]);
             assert_eq!(outcome.code(), 3, "{outcome}");
             assert!(!outcome.stdout.contains("a barrier ended"), "{outcome}");
         }
     }
 }
 
-/// If all PEs exit, their statuses are results. The high limit keeps a PE waiting for the others on
-/// a busy machine.
+/// If all PEs exit, their statuses are results.
 #[test]
 fn pes_that_all_exit_after_start_pes_are_finalized_whatever_their_status_is() {
     for onnode in ["on", "off"] {
         for how in ["all_fail", "late", "finalize"] {
-            let job = Job::new(scenario!("start_pes_exits.c")).n(3).arg(how);
-            let job = job
+            let outcome = Job::new(scenario!("start_pes_exits.c"))
+                .n(3)
+                .arg(how)
                 .env("SHMEM_ONNODE", onnode)
-                .env("SHMEM_HOST_LIMIT", "200");
-            let outcome = job.run();
-            assert_eq!(
-                (outcome.code(), outcome.stderr.as_str()),
-                (3, ""),
-                "{outcome}"
-            );
+                // So high that no PE stops waiting for the others on a busy machine.
+                .env("SHMEM_HOST_LIMIT", "200")
+                .run();
+            assert_eq!(outcome.code(), 3, "{outcome}");
+            assert_eq!(outcome.stderr, "", "{outcome}");
         }
     }
 }
@@ -275,30 +315,30 @@ fn pes_that_all_exit_without_finalize_are_warned() {
         for onnode in ["on", "off"] {
             let job = Job::new(scenario!("death.c")).n(n).arg(how);
             let outcome = job.env("SHMEM_ONNODE", onnode).run();
-            assert_eq!(
-                (outcome.code(), outcome.one_message()),
-                (0, UNFINALIZED),
-                "{outcome}"
-            );
+            assert_eq!(outcome.code(), 0, "{outcome}");
+            assert_eq!(outcome.one_message(), UNFINALIZED, "{outcome}");
+
             let results = outcome
                 .lines()
                 .filter(|line| line.starts_with("result of PE "));
             assert_eq!(results.count(), n, "{outcome}");
         }
     }
+}
+
+#[test]
+fn an_exit_handler_may_finalize() {
     for onnode in ["on", "off"] {
-        let job = Job::new(scenario!("death.c")).n(4).arg("handler_finalizes");
-        let outcome = job.env("SHMEM_ONNODE", onnode).run();
-        assert_eq!(
-            (outcome.code(), outcome.stderr.as_str()),
-            (0, ""),
-            "{outcome}"
-        );
-        // The other PEs may have ended before, so there may be a message.
         let job = Job::new(scenario!("death.c"))
             .n(4)
-            .arg("handler_finalizes_first");
-        let outcome = job.env("SHMEM_ONNODE", onnode).run();
+            .env("SHMEM_ONNODE", onnode);
+
+        let outcome = job.clone().arg("handler_finalizes").run();
+        assert_eq!(outcome.code(), 0, "{outcome}");
+        assert_eq!(outcome.stderr, "", "{outcome}");
+
+        // The other PEs may have ended before, so there may be a message.
+        let outcome = job.arg("handler_finalizes_first").run();
         assert_eq!(outcome.code(), 0, "{outcome}");
     }
 }
@@ -310,14 +350,7 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
     const REFUSED: &str = "refused the memory of shmem_malloc (1099511627776 bytes): 1048576 of the 67108864 bytes of \
                            SHMEM_SYMMETRIC_SIZE are in use; make it larger, or handle the refusal, which is null in \
                            C and an error of try_array in Rust";
-    let refused = |how: &str| {
-        let how = format!("refused_{how}");
-        Job::new(scenario!("death.c"))
-            .n(2)
-            .arg(how)
-            .env("SHMEM_SYMMETRIC_SIZE", "64m")
-            .run()
-    };
+
     for (how, words) in [
         (
             "exit4",
@@ -327,32 +360,44 @@ fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
     ] {
         refused(how).assert_fails(&["PE", words, REFUSED]);
     }
+
     let killed = "was killed by SIGSEGV; if it used a null pointer, that may be because it was ";
     refused("write").assert_crashes("SIGSEGV in ", &["PE ", killed, REFUSED]);
+}
+
+/// Runs a job of `death.c` that allocates more memory than there is.
+fn refused(how: &str) -> Outcome {
+    Job::new(scenario!("death.c"))
+        .n(2)
+        .arg(format!("refused_{how}"))
+        .env("SHMEM_SYMMETRIC_SIZE", "64m")
+        .run()
+}
+
+#[test]
+fn a_refusal_that_the_program_has_noticed_is_not_named() {
     for (how, status) in [("noticed0", 0), ("noticed5", 5)] {
         let outcome = refused(how);
-        assert_eq!(
-            (outcome.code(), outcome.stderr.as_str()),
-            (status, ""),
-            "{outcome}"
-        );
+        assert_eq!(outcome.code(), status, "{outcome}");
+        assert_eq!(outcome.stderr, "", "{outcome}");
     }
+
     // This program has checked the result, so its later crash is not attributed to it.
     let outcome = refused("crash");
     outcome.assert_crashes("SIGSEGV in crash (", &["was killed by SIGSEGV"]);
-    assert!(
-        outcome.stderr.ends_with("was killed by SIGSEGV\n"),
-        "{outcome}"
-    );
-    // Without oshrun, nothing can be reported later.
+    let end = "was killed by SIGSEGV\n";
+    assert!(outcome.stderr.ends_with(end), "{outcome}");
+}
+
+/// Without oshrun, nothing can be reported later.
+#[test]
+fn a_refusal_is_named_at_once_without_a_launcher() {
     let alone = Job::direct(scenario!("death.c")).arg("refused_noticed0");
     let outcome = alone.env("SHMEM_SYMMETRIC_SIZE", "64m").run();
     assert_eq!(outcome.code(), 0, "{outcome}");
-    let message = outcome.one_message();
-    assert!(
-        message.starts_with("warning: PE 0 was refused the memory of shmem_malloc"),
-        "{outcome}"
-    );
+
+    let warning = "warning: PE 0 was refused the memory of shmem_malloc";
+    assert!(outcome.one_message().starts_with(warning), "{outcome}");
 }
 
 /// Calls in which PE 0 of `leaves_early.c` waits for PEs in finalize, and words of the message.
@@ -397,40 +442,46 @@ const LEFT: [(&str, &str); 12] = [
 
 /// Runs `leaves_early.c` with four PEs on a node, over a network, and on two nodes.
 fn leaving(how: &str) -> Vec<Outcome> {
-    let ways = [
+    let nodes = [
         ("SHMEM_ONNODE", "on"),
         ("SHMEM_ONNODE", "off"),
         ("SHMEM_VIRTUAL_NODES", "1+3"),
     ];
-    Job::run_sleepers(ways.map(|(name, value)| {
-        let job = Job::new(scenario!("leaves_early.c")).n(4).arg(how);
-        job.env("SHMEM_TRANSPORT", "tcp").env(name, value)
+    Job::run_sleepers(nodes.map(|(name, value)| {
+        Job::new(scenario!("leaves_early.c"))
+            .n(4)
+            .arg(how)
+            .env("SHMEM_TRANSPORT", "tcp")
+            .env(name, value)
     }))
 }
 
 #[test]
 fn a_pe_that_waits_for_one_in_finalize_ends_the_job() {
-    let assert_ends = |outcome: &Outcome, words: &str| {
-        assert!(outcome.stderr.contains(words), "{words}\n{outcome}");
-        assert_eq!(outcome.code(), 1, "{outcome}");
-        assert!(!outcome.stdout.contains("the wait ended"), "{outcome}");
-    };
-    let some = ["barrier", "alltoall", "request", "split", "nested"];
-    for (how, words) in LEFT
-        .into_iter()
-        .filter(|(how, _)| every_size() || some.contains(how))
-    {
+    let sample = ["barrier", "alltoall", "request", "split", "nested"];
+    for (how, words) in LEFT {
+        if !every_size() && !sample.contains(&how) {
+            continue;
+        }
+
         for outcome in leaving(how) {
-            assert_ends(&outcome, words);
+            assert_left(&outcome, words);
             assert_eq!(outcome.stdout, "n_pes 4\n", "{outcome}");
         }
     }
+
     // Only on a node: between nodes, PEs do not read each other's status for such a wait.
     let outcome = Job::new(scenario!("leaves_early.c")).n(4).arg("word").run();
-    assert_ends(
-        &outcome,
-        "shmem_long_wait_until: all other PEs are in shmem_finalize",
-    );
+    let words = "shmem_long_wait_until: all other PEs are in shmem_finalize";
+    assert_left(&outcome, words);
+}
+
+/// Checks that the job was ended with this message while PE 0 waited.
+#[track_caller]
+fn assert_left(outcome: &Outcome, words: &str) {
+    assert!(outcome.stderr.contains(words), "{words}\n{outcome}");
+    assert_eq!(outcome.code(), 1, "{outcome}");
+    assert!(!outcome.stdout.contains("the wait ended"), "{outcome}");
 }
 
 /// Finalize waits for a PE that computes, however long that takes, and also if a PE is stopped in a
@@ -460,35 +511,33 @@ fn the_status_of_a_pe_after_finalize_is_the_jobs() {
 /// for a while.
 #[test]
 fn an_exit_handler_waits_for_the_network_like_the_program_before() {
-    let job = Job::new(scenario!("waits_at_exit.c"))
+    Job::new(scenario!("waits_at_exit.c"))
         .n(2)
-        .env("SHMEM_ONNODE", "off");
-    job.env("SHMEM_TRANSPORT", "tcp").run().assert_ok(2);
+        .env("SHMEM_ONNODE", "off")
+        .env("SHMEM_TRANSPORT", "tcp")
+        .run()
+        .assert_ok(2);
 }
 
 /// Point 78: the program's output is not lost, and exit handlers do not run.
 #[test]
 fn global_exit_ends_the_job_with_its_status() {
     let outcome = death("global_exit0", 4);
-    assert_eq!(
-        (outcome.code(), outcome.stderr.as_str()),
-        (0, ""),
-        "{outcome}"
-    );
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    assert_eq!(outcome.stderr, "", "{outcome}");
+
     // The low 8 bits are 0, which would mean success.
     assert_eq!(death("global_exit256", 3).code(), 255);
     assert_eq!(death("global_exit259", 2).code(), 3);
+
     for n in [2, 3, 8] {
         let outcome = death("global_exit7", n);
         assert_eq!(outcome.code(), 7, "{outcome}");
-        assert!(
-            outcome.stdout.contains("last words"),
-            "what was printed is lost\n{outcome}"
-        );
-        assert!(
-            !outcome.stdout.contains("exit handler"),
-            "the manual says so\n{outcome}"
-        );
+
+        let is_printed = outcome.stdout.contains("last words");
+        assert!(is_printed, "what was printed is lost\n{outcome}");
+        let has_handler_run = outcome.stdout.contains("exit handler");
+        assert!(!has_handler_run, "the manual says so\n{outcome}");
         assert!(outcome.stderr.lines().count() <= 1, "{outcome}");
     }
 }
@@ -497,45 +546,47 @@ fn global_exit_ends_the_job_with_its_status() {
 fn lingering(job: Job, n: usize) -> (Running, Vec<i32>) {
     let mut running = job.n(n).arg("forever").start();
     let pids = running.wait_for(|lines| {
-        let pids: Vec<i32> = lines
-            .iter()
-            .filter_map(|line| {
-                line.strip_prefix("pe ")?
-                    .split(" pid ")
-                    .nth(1)?
-                    .parse()
-                    .ok()
-            })
-            .collect();
+        let pids: Vec<i32> = lines.iter().filter_map(|line| pid_of(line)).collect();
         (pids.len() == n).then_some(pids)
     });
     (running, pids)
 }
 
+/// Returns the process number in a line of `soak.c`, such as `pe 1 pid 4711`.
+fn pid_of(line: &str) -> Option<i32> {
+    let (_, pid) = line.strip_prefix("pe ")?.split_once(" pid ")?;
+    pid.parse().ok()
+}
+
+/// Returns a job in which a shell is the parent of each PE.
+fn behind_a_shell() -> Job {
+    // Without `exit`, the shell would become the program instead of waiting for it.
+    let script = format!("{} \"$@\"; exit $?", scenario!("soak.c").display());
+    Job::new("/bin/sh").args(["-c", &script, "sh"])
+}
+
 #[test]
 fn nothing_outlives_oshrun() {
-    let program = scenario!("soak.c");
-    let (running, _) = lingering(Job::new(&program), 3);
+    let (running, _) = lingering(Job::new(scenario!("soak.c")), 3);
+
     kill(running.pid());
     assert_eq!(running.finish().code(), 137);
 }
 
 #[test]
 fn nothing_outlives_oshrun_with_a_shell_between() {
-    let script = format!("{} \"$@\"; exit $?", scenario!("soak.c").display());
-    let (running, pids) = lingering(Job::new("/bin/sh").arg("-c").arg(script).arg("sh"), 3);
-    assert!(
-        running.processes().len() > pids.len() + 3,
-        "no shell is between"
-    );
+    let (running, pids) = lingering(behind_a_shell(), 3);
+    let n_processes = running.processes().len();
+    assert!(n_processes > pids.len() + 3, "no shell is between");
+
     kill(running.pid());
     assert_eq!(running.finish().code(), 137);
 }
 
 #[test]
 fn a_pe_behind_a_shell_is_missed_too() {
-    let script = format!("{} \"$@\"; exit $?", scenario!("soak.c").display());
-    let (running, pids) = lingering(Job::new("/bin/sh").arg("-c").arg(script).arg("sh"), 3);
+    let (running, pids) = lingering(behind_a_shell(), 3);
+
     kill(pids[1]);
     assert_ne!(running.finish().code(), 0);
 }
@@ -544,6 +595,7 @@ fn a_pe_behind_a_shell_is_missed_too() {
 fn a_signal_to_oshrun_ends_the_job() {
     for signal in ["TERM", "INT", "HUP"] {
         let (running, _) = lingering(Job::new(scenario!("soak.c")), 3);
+
         let sent = std::process::Command::new("kill")
             .args(["-s", signal, &running.pid().to_string()])
             .status();

@@ -1,7 +1,8 @@
 //! Jobs one after the other, and jobs in which a PE is killed, leave nothing behind.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread::sleep;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use testkit::{Job, Traces, kill, scenario};
 
@@ -12,14 +13,16 @@ struct Dice(u64);
 
 impl Dice {
     fn new() -> Self {
-        let seed = std::env::var("RUSHMEM_SEED")
+        let requested = std::env::var("RUSHMEM_SEED")
             .ok()
-            .and_then(|text| text.parse().ok())
-            .unwrap_or_else(|| {
-                SystemTime::now()
-                    .duration_since(UNIX_EPOCH)
-                    .map_or(0, |time| time.as_nanos() as u64)
-            });
+            .and_then(|text| text.parse().ok());
+        let seed = requested.unwrap_or_else(|| {
+            SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |time| time.as_nanos() as u64)
+        });
+
+        // Shown if the test fails.
         println!("RUSHMEM_SEED={seed}");
         Self(seed)
     }
@@ -47,15 +50,17 @@ fn assert_nothing_left(temporary: &tempfile::TempDir, before: &Traces) {
         .flatten()
         .collect();
     assert!(files.is_empty(), "files were left behind: {files:?}");
+
     let traces = before.new_since();
     assert!(traces.is_empty(), "something was left behind: {traces:?}");
 }
 
-/// Runs this number of jobs that succeed and of jobs in which a PE is killed. Only one test of this
-/// file runs at a time, since they check the same shared directories.
+/// Runs this number of jobs that succeed and of jobs in which a PE is killed.
 fn leave_nothing_behind(jobs: usize) {
+    // Only one test of this file runs at a time, since they check the same shared directories.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+
     let temporary = tempfile::tempdir().expect("a temporary directory");
     let before = Traces::now();
     for _ in 0..jobs {
@@ -65,21 +70,28 @@ fn leave_nothing_behind(jobs: usize) {
 
     let mut dice = Dice::new();
     for _ in 0..jobs {
-        let mut running = job(&temporary).arg("forever").start();
-        let victim = dice.below(PES as u64);
-        let prefix = format!("pe {victim} pid ");
-        let pid: i32 = running.wait_for(|lines| {
-            lines
-                .iter()
-                .find_map(|line| line.strip_prefix(&prefix)?.parse().ok())
-        });
-        std::thread::sleep(std::time::Duration::from_micros(dice.below(5000)));
-        kill(pid);
-        let outcome = running.finish();
-        outcome.assert_fails(&[&format!("PE {victim}"), &pid.to_string(), "SIGKILL"]);
-        assert_eq!(outcome.code(), 137, "{outcome}");
+        kill_one(job(&temporary), &mut dice);
     }
     assert_nothing_left(&temporary, &before);
+}
+
+/// Runs a job until it has connected its PEs, and kills one of them at a time up to 5 ms later.
+fn kill_one(job: Job, dice: &mut Dice) {
+    let mut running = job.arg("forever").start();
+    let victim = dice.below(PES as u64);
+    let prefix = format!("pe {victim} pid ");
+    let pid: i32 = running.wait_for(|lines| {
+        lines
+            .iter()
+            .find_map(|line| line.strip_prefix(&prefix)?.parse().ok())
+    });
+
+    sleep(Duration::from_micros(dice.below(5000)));
+    kill(pid);
+
+    let outcome = running.finish();
+    outcome.assert_fails(&[&format!("PE {victim}"), &pid.to_string(), "SIGKILL"]);
+    assert_eq!(outcome.code(), 137, "{outcome}");
 }
 
 #[test]

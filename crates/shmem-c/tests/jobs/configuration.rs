@@ -16,6 +16,7 @@ fn dir(name: &str) -> PathBuf {
     dir
 }
 
+/// Writes a file of settings, and returns its path.
 fn file(dir: &Path, text: &str) -> String {
     let file = dir.join("rushmem.conf");
     fs::write(&file, text).expect("a file");
@@ -46,12 +47,8 @@ fn with_home(job: Job, home: &Path) -> Job {
 
 #[track_caller]
 fn says_once(outcome: &Outcome, words: &str) {
-    let count = outcome
-        .stderr
-        .lines()
-        .filter(|line| line.contains(words))
-        .count();
-    assert_eq!(count, 1, "{words}\n{outcome}");
+    let lines = outcome.stderr.lines().filter(|line| line.contains(words));
+    assert_eq!(lines.count(), 1, "{words}\n{outcome}");
 }
 
 #[test]
@@ -61,84 +58,98 @@ fn the_nearest_value_counts() {
     fs::create_dir_all(&user).expect("a directory");
     file(&user, "# mine\n\n SHMEM_SYMMETRIC_SIZE = 2m # enough\n");
     let named = file(&home, "SHMEM_SYMMETRIC_SIZE=8m\n");
-    for (n, job) in [(2, launched as fn() -> Job), (1, alone)] {
-        let outcome = with_heap(with_home(job(), &home), 2 * MIB).run();
+
+    for (n, job) in [(2, launched()), (1, alone())] {
+        let with_user = with_home(job.clone(), &home);
+        let outcome = with_heap(with_user.clone(), 2 * MIB).run();
         outcome.assert_ok(n);
         assert!(!outcome.stderr.contains("rushmem.conf"), "{outcome}");
-        // A variable takes precedence over files. A file that SHMEM_CONFIG names is the only file.
-        let by_variable = with_home(job(), &home).env("SHMEM_SYMMETRIC_SIZE", "32m");
+
+        // A variable takes precedence over files.
+        let by_variable = with_user.env("SHMEM_SYMMETRIC_SIZE", "32m");
         with_heap(by_variable, 32 * MIB).run().assert_ok(n);
-        with_heap(
-            job()
-                .env("SHMEM_CONFIG", &named)
-                .env("HOME", home.display()),
-            8 * MIB,
-        )
-        .run()
-        .assert_ok(n);
-        let xdg = job()
+
+        // A file that SHMEM_CONFIG names is the only file.
+        let by_config = job
+            .clone()
+            .env("SHMEM_CONFIG", &named)
+            .env("HOME", home.display());
+        with_heap(by_config, 8 * MIB).run().assert_ok(n);
+
+        // XDG_CONFIG_HOME stands for the directory .config of HOME.
+        let by_xdg = job
             .wrap(["env", "-u", "SHMEM_CONFIG"])
             .env("XDG_CONFIG_HOME", home.display());
-        with_heap(xdg, 8 * MIB).run().assert_ok(n);
+        with_heap(by_xdg, 8 * MIB).run().assert_ok(n);
     }
+
     let exported = launched().launcher_options(["-x", "SHMEM_SYMMETRIC_SIZE=32m"]);
-    with_heap(with_home(exported, &home), 32 * MIB)
-        .run()
-        .assert_ok(2);
+    let with_user = with_home(exported, &home);
+    with_heap(with_user, 32 * MIB).run().assert_ok(2);
+}
+
+/// Makes an installation of oshrun alone, with a file of a site's settings. Returns its directory.
+fn installation(name: &str, settings: &str) -> PathBuf {
+    let site = dir(name);
+    for part in ["bin", "etc", "home/.config"] {
+        fs::create_dir_all(site.join(part)).expect("a directory");
+    }
+    fs::copy(prefix().join("bin/oshrun"), site.join("bin/oshrun")).expect("a copy");
+    file(&site.join("etc"), settings);
+    site
+}
+
+/// Returns a job of the oshrun of an installation.
+fn launched_by(site: &Path) -> Job {
+    launched().launcher(site.join("bin/oshrun"))
 }
 
 /// The file of a site is in the directory `etc` of the installation.
 #[test]
 fn a_user_overrides_the_site() {
-    let site = dir("site");
-    for part in ["bin", "etc", "home/.config"] {
-        fs::create_dir_all(site.join(part)).expect("a directory");
-    }
-    let oshrun = site.join("bin/oshrun");
-    fs::copy(prefix().join("bin/oshrun"), &oshrun).expect("a copy");
-    file(&site.join("etc"), "SHMEM_SYMMETRIC_SIZE=2m\nSHMEM_INFO=1\n");
-    let job = || with_home(launched().launcher(&oshrun), &site.join("home"));
-    let outcome = with_heap(job(), 2 * MIB).run();
+    let site = installation("site", "SHMEM_SYMMETRIC_SIZE=2m\nSHMEM_INFO=1\n");
+    let job = with_home(launched_by(&site), &site.join("home"));
+
+    let outcome = with_heap(job.clone(), 2 * MIB).run();
     outcome.assert_ok(2);
-    let place = site.join("etc/rushmem.conf:1").display().to_string();
     let shown = outcome
-        .stdout
         .lines()
-        .find(|line| line.starts_with("SHMEM_SYMMETRIC_SIZE"));
-    assert!(
-        shown.is_some_and(|line| line.contains(&format!("now \"2m\" from {place}"))),
-        "{outcome}"
-    );
+        .find(|line| line.starts_with("SHMEM_SYMMETRIC_SIZE"))
+        .unwrap_or_else(|| panic!("the setting is not shown\n{outcome}"));
+    let place = site.join("etc/rushmem.conf:1");
+    let value = format!("now \"2m\" from {}", place.display());
+    assert!(shown.contains(&value), "{outcome}");
+
     file(&site.join("home/.config"), "SHMEM_SYMMETRIC_SIZE=8m\n");
-    with_heap(job(), 8 * MIB).run().assert_ok(2);
+    with_heap(job, 8 * MIB).run().assert_ok(2);
 }
 
 /// A deprecated name counts as much as its source: more than the present name in a file that is
 /// farther away.
 #[test]
 fn an_old_name_has_the_rank_of_its_source() {
-    let site = dir("old_names");
-    for part in ["bin", "etc", "home/.config", "empty"] {
-        fs::create_dir_all(site.join(part)).expect("a directory");
-    }
-    let oshrun = site.join("bin/oshrun");
-    fs::copy(prefix().join("bin/oshrun"), &oshrun).expect("a copy");
-    let of_site = file(&site.join("etc"), "SHMEM_SYMMETRIC_SIZE=2m\n");
-    let job = |home: &str| with_home(launched().launcher(&oshrun), &site.join(home));
-    let old = ("SMA_SYMMETRIC_SIZE", "32m");
-    with_heap(job("empty").env(old.0, old.1), 32 * MIB)
-        .run()
-        .assert_ok(2);
-    let exported = job("empty").launcher_options(["-x", "SMA_SYMMETRIC_SIZE=32m"]);
-    with_heap(exported, 32 * MIB).run().assert_ok(2);
-    let over_variable = job("empty")
-        .launcher_options(["-x", "SMA_SYMMETRIC_SIZE=32m"])
-        .env("SHMEM_SYMMETRIC_SIZE", "8m");
+    let site = installation("old_names", "SHMEM_SYMMETRIC_SIZE=2m\n");
+    let empty = site.join("empty");
+    fs::create_dir(&empty).expect("a directory");
+    let job = with_home(launched_by(&site), &empty);
+
+    let by_variable = job.clone().env("SMA_SYMMETRIC_SIZE", "32m");
+    with_heap(by_variable, 32 * MIB).run().assert_ok(2);
+
+    let exported = job.launcher_options(["-x", "SMA_SYMMETRIC_SIZE=32m"]);
+    with_heap(exported.clone(), 32 * MIB).run().assert_ok(2);
+    let over_variable = exported.env("SHMEM_SYMMETRIC_SIZE", "8m");
     with_heap(over_variable, 32 * MIB).run().assert_ok(2);
-    let without_launcher = alone().env("SHMEM_CONFIG", &of_site).env(old.0, old.1);
+
+    let without_launcher = alone()
+        .env("SHMEM_CONFIG", site.join("etc/rushmem.conf").display())
+        .env("SMA_SYMMETRIC_SIZE", "32m");
     with_heap(without_launcher, 32 * MIB).run().assert_ok(1);
-    file(&site.join("home/.config"), "SMA_SYMMETRIC_SIZE=8m\n");
-    with_heap(job("home"), 8 * MIB).run().assert_ok(2);
+
+    let home = site.join("home");
+    file(&home.join(".config"), "SMA_SYMMETRIC_SIZE=8m\n");
+    let by_file = with_home(launched_by(&site), &home);
+    with_heap(by_file, 8 * MIB).run().assert_ok(2);
 }
 
 #[test]
@@ -181,7 +192,8 @@ fn a_wrong_value_is_named_with_its_line() {
         ),
     ] {
         let bad = file(&dir, &format!("\n{line}\n"));
-        let name = line.split('=').next().expect("a name");
+        let (name, _) = line.split_once('=').expect("a name");
+
         for job in [launched(), alone()] {
             let outcome = job.arg(0).arg(0).env("SHMEM_CONFIG", &bad).run();
             assert!(!outcome.status.success(), "{outcome}");
@@ -198,9 +210,11 @@ fn mistakes_are_named_once() {
         &dir,
         "SHMEM_CHECK\nUCX_TLS=rc\nSHMEM_TRANSPROT=tcp\nSHMEM_NOSUCH=1\nSHMEM_SYMMETRIC_SIZE=2m\n",
     );
-    for (n, job) in [(2, launched as fn() -> Job), (1, alone)] {
-        let outcome = with_heap(job().env("SHMEM_CONFIG", &named), 2 * MIB).run();
+
+    for (n, job) in [(2, launched()), (1, alone())] {
+        let outcome = with_heap(job.env("SHMEM_CONFIG", &named), 2 * MIB).run();
         outcome.assert_ok(n);
+
         for words in [
             "rushmem.conf:1: SHMEM_CHECK is no line of the form NAME=value",
             "rushmem.conf:2: UCX_TLS is no setting: their names begin with SHMEM_",
@@ -209,42 +223,41 @@ fn mistakes_are_named_once() {
         ] {
             says_once(&outcome, words);
         }
-        let said = outcome
-            .stderr
-            .lines()
-            .filter(|line| line.contains("rushmem.conf:"));
-        assert_eq!(said.count(), 4, "{outcome}");
+        let n_messages = outcome.stderr.matches("rushmem.conf:").count();
+        assert_eq!(n_messages, 4, "{outcome}");
     }
 }
 
 #[test]
 fn a_file_that_cannot_be_read_is_named_and_one_that_is_not_there_is_none() {
     let home = dir("unreadable");
-    let absent = home.join("nowhere").display().to_string();
-    let fifo = home.join("fifo").display().to_string();
+    let absent = home.join("nowhere");
+    let fifo = home.join("fifo");
     let made = std::process::Command::new("mkfifo").arg(&fifo).status();
     assert!(made.expect("mkfifo").success());
-    let fifo = fifo.as_str();
+
     for (named, words) in [
         (
-            absent.as_str(),
+            &absent,
             "nowhere, which SHMEM_CONFIG names, cannot be read: No such file",
         ),
+        (&home, "cannot be read: Is a directory"),
         (
-            home.to_str().expect("a plain path"),
-            "cannot be read: Is a directory",
-        ),
-        (
-            fifo,
+            &fifo,
             "fifo, which SHMEM_CONFIG names, cannot be read: it is not a regular file",
         ),
     ] {
-        for (n, job) in [(2, launched as fn() -> Job), (1, alone)] {
-            let outcome = job().arg(KIB).arg(0).env("SHMEM_CONFIG", named).run();
+        for (n, job) in [(2, launched()), (1, alone())] {
+            let outcome = job
+                .arg(KIB)
+                .arg(0)
+                .env("SHMEM_CONFIG", named.display())
+                .run();
             outcome.assert_ok(n);
             says_once(&outcome, words);
         }
     }
+
     for (n, job) in [(2, launched()), (1, alone())] {
         let outcome = with_home(job, &home).arg(KIB).arg(0).run();
         outcome.assert_ok(n);

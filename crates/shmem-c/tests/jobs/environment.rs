@@ -7,13 +7,10 @@ use testkit::{Job, Outcome, compile_text, program, scenario};
 /// Runs a job of 2 PEs that checks that a block of `possible` bytes can be allocated and one of
 /// `impossible` bytes cannot; 0 omits the check.
 fn heap(variables: &[(&str, &str)], possible: u64, impossible: u64) -> Outcome {
-    let job = Job::new(scenario!("heap_size.c"))
+    Job::new(scenario!("heap_size.c"))
         .n(2)
-        .arg(possible)
-        .arg(impossible);
-    variables
-        .iter()
-        .fold(job, |job, (name, value)| job.env(name, value))
+        .args([possible, impossible])
+        .envs(variables)
         .run()
 }
 
@@ -52,25 +49,16 @@ fn a_heap_of_no_bytes_is_allowed() {
 
 #[test]
 fn the_old_name_counts_where_the_new_one_is_not_set() {
-    heap(&[("SMA_SYMMETRIC_SIZE", "2m")], MIB, 10 * MIB).assert_ok(2);
-    heap(
-        &[
-            ("SMA_SYMMETRIC_SIZE", "2m"),
-            ("SHMEM_SYMMETRIC_SIZE", "32m"),
-        ],
-        16 * MIB,
-        40 * MIB,
-    )
-    .assert_ok(2);
-    heap(
-        &[
-            ("SMA_SYMMETRIC_SIZE", "abc"),
-            ("SHMEM_SYMMETRIC_SIZE", "2m"),
-        ],
-        MIB,
-        10 * MIB,
-    )
-    .assert_ok(2);
+    let old = ("SMA_SYMMETRIC_SIZE", "2m");
+    heap(&[old], MIB, 10 * MIB).assert_ok(2);
+
+    let new = ("SHMEM_SYMMETRIC_SIZE", "32m");
+    heap(&[old, new], 16 * MIB, 40 * MIB).assert_ok(2);
+
+    // A wrong value is no error where it does not count.
+    let wrong = ("SMA_SYMMETRIC_SIZE", "abc");
+    let new = ("SHMEM_SYMMETRIC_SIZE", "2m");
+    heap(&[wrong, new], MIB, 10 * MIB).assert_ok(2);
 }
 
 #[test]
@@ -128,14 +116,15 @@ fn a_machine_splits_into_nodes_that_fit_its_pes() {
 /// If a requested transport cannot be used, no other one is used instead.
 #[test]
 fn a_transport_that_is_not_there_ends_the_job() {
-    for (text, runs) in [("auto", true), ("tcp", true), ("pigeon", false)] {
-        let settings = [("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", text)];
-        if runs {
-            heap(&settings, MIB, 0).assert_ok(2);
-        } else {
-            heap(&settings, 0, 0).assert_fails(&["SHMEM_TRANSPORT", text, "tcp"]);
-            heap(&settings[1..], 0, 0).assert_fails(&["SHMEM_TRANSPORT", text, "tcp"]);
-        }
+    let off_node = ("SHMEM_ONNODE", "off");
+    for transport in ["auto", "tcp"] {
+        heap(&[off_node, ("SHMEM_TRANSPORT", transport)], MIB, 0).assert_ok(2);
+    }
+
+    // Also if no PE uses the transport, since all PEs are on one node.
+    let absent = ("SHMEM_TRANSPORT", "pigeon");
+    for variables in [&[off_node, absent][..], &[absent]] {
+        heap(variables, 0, 0).assert_fails(&["SHMEM_TRANSPORT", "pigeon", "tcp"]);
     }
 }
 
@@ -147,6 +136,7 @@ fn variables_with_a_mistake_are_warned_of() {
     let interface =
         "warning: SHMEM_TCP_INTERFACE names loo, which the host of PE 0 does not have: it has ";
     let nic = "warning: SHMEM_NIC names mlx5_77, which the host of PE 0 does not have: it has ";
+
     for (name, value, warning) in [
         ("SHMEM_TRANSPROT", "ucx", typo),
         ("SHMEM_TCP_INTERFACE", "", empty),
@@ -156,14 +146,16 @@ fn variables_with_a_mistake_are_warned_of() {
     ] {
         let outcome = heap(&[(name, value)], 0, 0);
         outcome.assert_ok(2);
+
         let lines: Vec<&str> = outcome.stderr.lines().collect();
-        assert!(
-            lines.len() == 1 && lines[0].starts_with(warning),
-            "{warning}\n{outcome}"
-        );
+        assert_eq!(lines.len(), 1, "{warning}\n{outcome}");
+        assert!(lines[0].starts_with(warning), "{warning}\n{outcome}");
     }
+
     let over_tcp = [("SHMEM_ONNODE", "off"), ("SHMEM_TCP_INTERFACE", "")];
     heap(&over_tcp, MIB, 0).assert_ok(2);
+
+    // Settings of other implementations are no mistakes.
     let of_others = [
         ("SHMEM_USE_HUGEPAGES", "1"),
         ("SHMEM_FCOLLECT_ALGORITHM", "ring"),
@@ -175,14 +167,12 @@ fn variables_with_a_mistake_are_warned_of() {
 /// smaller heap.
 #[test]
 fn a_heap_beyond_the_limit_of_file_sizes_says_which_limit_to_raise() {
-    let script = "ulimit -f 1000; exec \"$0\" 0 0";
-    let program = scenario!("heap_size.c").display().to_string();
     let outcome = Job::new("/bin/sh")
         .n(2)
-        .arg("-c")
-        .arg(script)
-        .arg(program)
+        .args(["-c", "ulimit -f 1000; exec \"$0\" 0 0"])
+        .arg(scenario!("heap_size.c").display())
         .run();
+
     outcome.assert_fails(&[
         "PE",
         "shmem_init",
@@ -219,16 +209,14 @@ fn advice_that_is_refused_is_done_without() {
             return 127;
         }
     ";
-    let refusing = compile_text(
-        "refusing.c",
-        text,
-        Path::new(env!("CARGO_TARGET_TMPDIR")),
-        &[],
-    );
-    let job = Job::new(refusing)
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let refusing = compile_text("refusing.c", text, dir, &[]);
+
+    Job::new(refusing)
         .n(2)
-        .arg(program!("reductions.c").display());
-    job.run().assert_ok(2);
+        .arg(program!("reductions.c").display())
+        .run()
+        .assert_ok(2);
 }
 
 /// The text is printed once per job, on standard output or standard error.
@@ -242,16 +230,13 @@ fn version_and_help_are_printed_on_request() {
     ] {
         let outcome = heap(&[(name, "1")], 0, 0);
         outcome.assert_ok(2);
-        let all = outcome.stdout.clone() + &outcome.stderr;
-        assert_eq!(
-            all.lines().filter(|line| line.contains(word)).count(),
-            1,
-            "{name}\n{outcome}"
-        );
-        assert!(
-            !plain.stdout.contains(word) && !plain.stderr.contains(word),
-            "{plain}"
-        );
+        let both = outcome.stdout.clone() + &outcome.stderr;
+        let lines = both.lines().filter(|line| line.contains(word));
+        assert_eq!(lines.count(), 1, "{name}\n{outcome}");
+
+        assert!(!plain.stdout.contains(word), "{plain}");
+        assert!(!plain.stderr.contains(word), "{plain}");
     }
+
     heap(&[("SHMEM_DEBUG", "2")], 0, 0).assert_ok(2);
 }

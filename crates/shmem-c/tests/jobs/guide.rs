@@ -10,37 +10,59 @@ use testkit::{Job, prefix};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/c.md");
 
+/// A section of the page, with its program.
+struct Section {
+    text: String,
+    program: String,
+    /// The name of the installed file with the same program.
+    file_name: String,
+}
+
 /// Returns the sections of the page that have a program.
-fn sections() -> Vec<String> {
-    let text = fs::read_to_string(PAGE).expect("a page");
-    let mut sections: Vec<String> = text.split("\n## ").map(str::to_owned).collect();
-    sections.retain(|section| !blocks(section, "c").is_empty());
+fn sections() -> Vec<Section> {
+    let page = fs::read_to_string(PAGE).expect("a page");
+
+    let mut sections = Vec::new();
+    for text in page.split("\n## ") {
+        match &blocks(text, "c")[..] {
+            [] => {}
+            [program] => sections.push(Section {
+                text: text.to_owned(),
+                program: program.clone(),
+                file_name: example_with_text(program),
+            }),
+            _ => panic!("more than one program in {text}"),
+        }
+    }
     assert_eq!(sections.len(), 5);
     sections
 }
 
-/// Returns the program of a section, and the name of the installed file with the same text.
-fn program(section: &str) -> (String, String) {
-    let [program] = &blocks(section, "c")[..] else {
-        panic!("one program in {section}");
-    };
+/// Returns the name of the installed example with this text.
+fn example_with_text(program: &str) -> String {
     let examples = prefix().join("share/rushmem/examples");
-    let mut names = fs::read_dir(examples)
-        .expect("the examples are installed")
-        .map(|file| file.expect("a file").path());
-    let found = names.find(|path| fs::read_to_string(path).is_ok_and(|text| text == *program));
-    let path = found.unwrap_or_else(|| panic!("no example is equal to {program}"));
-    let name = path.file_name().expect("a file").to_string_lossy();
-    (program.clone(), name.into_owned())
+    for file in fs::read_dir(examples).expect("the examples are installed") {
+        let file = file.expect("a file");
+        if fs::read_to_string(file.path()).is_ok_and(|text| text == program) {
+            return file.file_name().to_string_lossy().into_owned();
+        }
+    }
+    panic!("no example is equal to {program}");
 }
 
 /// Returns a program with a change in the format of `diff`, whose lines occur once in the program.
 fn changed(program: &str, diff: &str) -> String {
-    let lines_with = |signs: [char; 2]| -> String {
-        let lines = diff.split_inclusive('\n');
-        lines.filter_map(|line| line.strip_prefix(signs)).collect()
-    };
-    let (old, new) = (lines_with(['-', ' ']), lines_with(['+', ' ']));
+    let mut old = String::new();
+    let mut new = String::new();
+    for line in diff.split_inclusive('\n') {
+        if let Some(line) = line.strip_prefix(['-', ' ']) {
+            old += line;
+        }
+        if let Some(line) = line.strip_prefix(['+', ' ']) {
+            new += line;
+        }
+    }
+
     assert_eq!(program.matches(&old).count(), 1, "{old}");
     program.replace(&old, &new)
 }
@@ -49,34 +71,35 @@ fn changed(program: &str, diff: &str) -> String {
 /// numbers but those of lines of the program, which follow a colon.
 fn without_numbers(line: &str) -> String {
     let line = line.trim();
-    let says = match line.split_once(": ") {
-        Some((pes, says)) if pes.starts_with("PE") || pes.starts_with("all ") => says,
+    let message = match line.split_once(": ") {
+        Some((pes, message)) if pes.starts_with("PE") || pes.starts_with("all ") => message,
         _ => line,
     };
+
     let mut result = String::new();
-    let mut last = ' ';
-    for c in says.chars() {
-        let is_in_a_number = c.is_ascii_digit() && last == '#';
-        if c.is_ascii_digit() && last != ':' && !is_in_a_number {
-            last = '#';
-            result.push('#');
-        } else if !is_in_a_number {
-            result.push(c);
-            // Further digits of the number of a line are kept, too.
-            last = if c.is_ascii_digit() { ':' } else { c };
-        }
+    let mut rest = message;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, from_number) = rest.split_at(start);
+        let end = from_number
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(from_number.len());
+        let (number, after) = from_number.split_at(end);
+
+        result += before;
+        result += if before.ends_with(':') { number } else { "#" };
+        rest = after;
     }
-    result
+    result + rest
 }
 
 #[test]
 fn commands() {
     let page = Page::open("c", env!("CARGO_TARGET_TMPDIR"));
-    let has_cmake = Command::new("cmake").arg("--version").output().is_ok();
     for section in sections() {
-        let (text, name) = program(&section);
-        page.write(&name, &text);
+        page.write(&section.file_name, &section.program);
     }
+
+    let has_cmake = Command::new("cmake").arg("--version").output().is_ok();
     for block in page.blocks("sh") {
         if has_cmake || !block.contains("cmake") {
             page.shell(&block);
@@ -93,13 +116,15 @@ fn programs_beside_those_for_mpi() {
     for (name, program) in ["ring.c", "pi.c", "tasks.c"].into_iter().zip(ours) {
         page.write(name, program);
     }
+
+    // A comment behind each command is what it prints.
     let commands = page.blocks("sh").concat();
     assert_eq!(commands.lines().count(), 3);
     for line in commands.lines() {
-        let (command, prints) = line.split_once('#').expect("what it prints");
+        let (command, expected) = line.split_once('#').expect("what it prints");
         let output = page.shell(command);
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(printed.trim(), prints.trim());
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(printed.trim(), expected.trim());
     }
     page.end();
 }
@@ -108,19 +133,27 @@ fn programs_beside_those_for_mpi() {
 fn mistakes_get_the_messages_of_the_page() {
     let page = Page::open("c", &format!("{}/mistakes", env!("CARGO_TARGET_TMPDIR")));
     for section in sections() {
-        let (program, name) = program(&section);
-        let (mistakes, messages) = (blocks(&section, "diff"), blocks(&section, "text"));
-        assert!(!mistakes.is_empty() && mistakes.len() == messages.len());
+        let mistakes = blocks(&section.text, "diff");
+        let messages = blocks(&section.text, "text");
+        assert!(!mistakes.is_empty());
+        assert_eq!(mistakes.len(), messages.len());
+
         for (mistake, message) in mistakes.iter().zip(&messages) {
-            page.write(&name, &changed(&program, mistake));
+            let name = &section.file_name;
+            page.write(name, &changed(&section.program, mistake));
             page.shell(&format!("oshcc --race -g {name} -o wrong -lm"));
-            let job = Job::new(page.dir().join("wrong")).n(4).dir(page.dir());
-            let outcome = job.launcher_options(["--timeout", "20s"]).run();
+
+            let outcome = Job::new(page.dir().join("wrong"))
+                .n(4)
+                .dir(page.dir())
+                // As the page says: a mistake may make the program hang.
+                .launcher_options(["--timeout", "20s"])
+                .run();
             assert!(!outcome.status.success(), "{outcome}");
 
-            let said: Vec<String> = outcome.stderr.lines().map(without_numbers).collect();
+            let printed: Vec<String> = outcome.stderr.lines().map(without_numbers).collect();
             for line in message.lines().map(without_numbers) {
-                assert!(said.contains(&line), "no {line:?} in {said:#?}");
+                assert!(printed.contains(&line), "no {line:?} in {printed:#?}");
             }
         }
     }

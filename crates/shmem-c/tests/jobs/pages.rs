@@ -72,39 +72,49 @@ fn run(name: &'static str, prepare: &str) {
     for (command, script) in STAND_INS {
         page.stand_in(command, script);
     }
+    add_installations(&page);
+    add_files(&page);
+    page.shell(prepare);
+
+    let mut left_out = Vec::new();
+    for (of, begin, why) in LEFT_OUT {
+        if of == name {
+            left_out.push((begin, why));
+        }
+    }
+
+    let blocks = page.blocks("sh");
+    for (begin, why) in &left_out {
+        let is_there = blocks.iter().any(|block| block.starts_with(begin));
+        assert!(is_there, "no {begin}: {why}");
+    }
+    for block in &blocks {
+        let is_left_out = left_out.iter().any(|(begin, _)| block.starts_with(begin));
+        if !is_left_out {
+            page.shell(block);
+        }
+    }
+    page.end();
+}
+
+/// Makes the directories of two installations, which pages compare.
+fn add_installations(page: &Page) {
     for of in ["old/bin", "new/bin"] {
         let bin = page.dir().join(of);
         fs::create_dir_all(&bin).expect("a directory");
         symlink(prefix().join("bin/oshrun"), bin.join("oshrun")).expect("a link");
         symlink(page.dir().join("bin/shmem-perf"), bin.join("shmem-perf")).expect("a link");
     }
+}
+
+/// Writes the files that commands of pages name.
+fn add_files(page: &Page) {
     let first_hour = fs::read_to_string(format!("{ROOT}/docs/first-hour.md")).expect("a page");
     let program = &blocks(&first_hour, "c")[0];
-    page.write("hosts", "a\nb slots=2\n");
     page.write("ring.c", program);
     page.write("program.c", program);
     page.write("ring.f90", &blocks(&first_hour, "fortran")[0]);
-    page.shell(prepare);
-    let left_out: Vec<_> = LEFT_OUT.iter().filter(|(of, _, _)| *of == name).collect();
-    let blocks = page.blocks("sh");
-    for (_, begin, why) in &left_out {
-        assert!(
-            blocks.iter().any(|block| block.starts_with(begin)),
-            "no {begin}: {why}"
-        );
-    }
-    let is_left_out = |block: &str| {
-        left_out
-            .iter()
-            .any(|(_, begin, _)| block.starts_with(begin))
-    };
-    blocks
-        .iter()
-        .filter(|block| !is_left_out(block))
-        .for_each(|block| {
-            page.shell(block);
-        });
-    page.end();
+    page.write("hosts", "a\nb slots=2\n");
 }
 
 /// The README shows the output of its program, and the report of a race in the same program without
@@ -112,46 +122,54 @@ fn run(name: &'static str, prepare: &str) {
 #[test]
 fn readme() {
     let text = fs::read_to_string(format!("{ROOT}/README.md")).expect("a page");
-    let dir = tempfile::tempdir().expect("a directory");
-    let printed = |program: &str, options: &str| {
-        fs::write(dir.path().join("ring.c"), program).expect("a file");
-        let block = format!("oshcc {options} ring.c -o ring && oshrun -n 4 ./ring");
-        let mut bash = Command::new("timeout");
-        bash.args(["60", "bash", "-c", &block])
-            .current_dir(dir.path());
-        let path = std::env::var("PATH").unwrap_or_default();
-        bash.env("PATH", format!("{}:{path}", prefix().join("bin").display()));
-        let output = bash.output().expect("bash");
-        let both = [output.stdout, output.stderr].concat();
-        String::from_utf8(both)
-            .expect("text")
-            .lines()
-            .map(any_pe)
-            .collect::<Vec<_>>()
-    };
     let program = &blocks(&text, "c")[0];
-    let [heard, race] = &blocks(&text, "text")[..] else {
+    let [output, race] = &blocks(&text, "text")[..] else {
         panic!("two outputs are shown")
     };
-    let ring = printed(program, "");
-    assert_eq!(heard.lines().map(any_pe).collect::<Vec<_>>(), ring);
-    let without: String = program
+
+    let output: Vec<String> = output.lines().map(any_pe).collect();
+    assert_eq!(printed(program, ""), output);
+
+    let without_barrier: String = program
         .split_inclusive('\n')
         .filter(|line| !line.contains("barrier"))
         .collect();
-    let report = printed(&without, "--race");
+    let report = printed(&without_barrier, "--race");
     for line in race.lines().map(any_pe) {
         assert!(report.contains(&line), "no {line:?} in {report:#?}");
     }
 }
 
+/// Compiles a program with these options, and runs it on 4 PEs. Returns the lines of its output,
+/// without the numbers of PEs.
+fn printed(program: &str, options: &str) -> Vec<String> {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("ring.c"), program).expect("a file");
+
+    let commands = format!("oshcc {options} ring.c -o ring && oshrun -n 4 ./ring");
+    let bin = prefix().join("bin");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new("timeout")
+        .args(["60", "bash", "-c", &commands])
+        .current_dir(dir.path())
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .output()
+        .expect("bash");
+
+    let both = [output.stdout, output.stderr].concat();
+    let both = String::from_utf8(both).expect("text");
+    both.lines().map(any_pe).collect()
+}
+
 /// Returns a line without the numbers of PEs.
 fn any_pe(line: &str) -> String {
     let mut parts = line.split("PE ");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |line, part| {
-        line + "PE " + part.trim_start_matches(|c: char| c.is_ascii_digit())
-    })
+    let mut result = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        result += "PE ";
+        result += part.trim_start_matches(|c: char| c.is_ascii_digit());
+    }
+    result
 }
 
 #[test]
@@ -204,19 +222,19 @@ fn measuring() {
 #[ignore = "part of `cargo xtask test --providers`"]
 fn rust() {
     let text = fs::read_to_string(format!("{ROOT}/docs/rust.md")).expect("a page");
+    let program = &blocks(&text, "rust")[0];
+    let config = &blocks(&text, "toml")[0];
+
+    let settings = "[net]\noffline = true\n[profile.release]\nopt-level = 0\ndebug = 0\n";
     let manifest = "[package]\nname = \"program\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
          [workspace]\nexclude = [\"rushmem\"]\n\n\
          [dependencies]\nrushmem = { path = \"rushmem/crates/shmem\" }\n";
-    let (program, config) = (&blocks(&text, "rust")[0], &blocks(&text, "toml")[0]);
-    let settings = "[net]\noffline = true\n[profile.release]\nopt-level = 0\ndebug = 0\n";
-    run(
-        "rust",
-        &format!(
-            "ln -s '{ROOT}' rushmem\ncp rushmem/Cargo.lock .\nmkdir -p src .cargo ../pages-target\n\
-             ln -s ../pages-target target\ncat > .cargo/config.toml <<'END'\n{config}{settings}END\n\
-             cat > Cargo.toml <<'END'\n{manifest}END\ncat > src/main.rs <<'END'\n{program}END"
-        ),
+    let prepare = format!(
+        "ln -s '{ROOT}' rushmem\ncp rushmem/Cargo.lock .\nmkdir -p src .cargo ../pages-target\n\
+         ln -s ../pages-target target\ncat > .cargo/config.toml <<'END'\n{config}{settings}END\n\
+         cat > Cargo.toml <<'END'\n{manifest}END\ncat > src/main.rs <<'END'\n{program}END"
     );
+    run("rust", &prepare);
 }
 
 /// The C programs that produced figures of the pages compile. Those that no `cargo xtask bench-...`
@@ -225,41 +243,33 @@ fn rust() {
 #[ignore = "part of `cargo xtask test --providers`"]
 fn programs_behind_figures_compile_and_run() {
     let benches = Path::new(ROOT).join("benches");
-    let mut command = Command::new(prefix().join("bin/oshcc"));
-    command.args([
-        "-fsyntax-only",
-        "-O1",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-pthread",
-    ]);
+    let mut oshcc = Command::new(prefix().join("bin/oshcc"));
+    oshcc
+        .args(["-fsyntax-only", "-O1", "-Wall", "-Wextra", "-Werror"])
+        .arg("-pthread");
     for dir in [benches.clone(), benches.join("kernels")] {
-        let files = fs::read_dir(dir)
-            .expect("a directory")
-            .map(|file| file.expect("a file").path());
-        command.args(files.filter(|path| path.extension().is_some_and(|name| name == "c")));
+        for file in fs::read_dir(dir).expect("a directory") {
+            let path = file.expect("a file").path();
+            if path.extension().is_some_and(|name| name == "c") {
+                oshcc.arg(path);
+            }
+        }
     }
-    assert!(command.status().expect("oshcc starts").success());
+    assert!(oshcc.status().expect("oshcc starts").success());
 
-    for (source, nodes, words) in [
+    let tmpdir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for (source, nodes, arguments) in [
         ("contexts.c", "1", &["2", "p", "own", "100"][..]),
         ("contexts.c", "1", &["2", "inc", "default", "100"]),
         ("sessions.c", "2", &["4"]),
     ] {
-        let flags = ["-pthread"];
-        let program = compile(
-            &benches.join(source),
-            Path::new(env!("CARGO_TARGET_TMPDIR")),
-            &flags,
-        );
-        let job = words
-            .iter()
-            .fold(Job::new(program).n(2), |job, word| job.arg(word));
-        let outcome = job.env("SHMEM_VIRTUAL_NODES", nodes).run();
-        assert!(
-            outcome.status.success() && !outcome.stdout.is_empty(),
-            "{source}: {outcome}"
-        );
+        let program = compile(&benches.join(source), tmpdir, &["-pthread"]);
+        let outcome = Job::new(program)
+            .n(2)
+            .args(arguments)
+            .env("SHMEM_VIRTUAL_NODES", nodes)
+            .run();
+        assert!(outcome.status.success(), "{source}: {outcome}");
+        assert!(!outcome.stdout.is_empty(), "{source}: {outcome}");
     }
 }

@@ -42,6 +42,7 @@ fn include() -> &'static str {
 fn compile(compiler: &str, standard: &str, name: &str, source: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("headers_{name}"));
     std::fs::write(&path, source).expect("the directory for tests can be written to");
+
     let object = path.with_extension(format!("{compiler}-{standard}.o"));
     let output = Command::new(compiler)
         .args([include(), &format!("-std={standard}"), "-c", "-o"])
@@ -63,13 +64,13 @@ fn compile(compiler: &str, standard: &str, name: &str, source: &str) -> PathBuf 
 
 /// Returns gcc, and clang if it is installed.
 fn compilers(gcc: &'static str, clang: &'static str) -> Vec<&'static str> {
-    let installed = Command::new(clang).arg("--version").output().is_ok();
-    if !installed {
+    let is_installed = Command::new(clang).arg("--version").output().is_ok();
+    if is_installed {
+        vec![gcc, clang]
+    } else {
         eprintln!("{clang} is not installed: compiled with {gcc} alone");
+        vec![gcc]
     }
-    std::iter::once(gcc)
-        .chain(installed.then_some(clang))
-        .collect()
 }
 
 const C: [&str; 5] = ["c99", "c11", "c17", "gnu17", "c2x"];
@@ -77,33 +78,28 @@ const CXX: [&str; 3] = ["c++11", "c++17", "c++20"];
 
 #[test]
 fn every_header_stands_alone_and_beside_the_others() {
-    let include = |name: &str| format!("#include <{name}>\n");
     let main = "int main(void) { return sizeof(shmem_team_t) == 0; }\n";
-    let together: String = HEADERS.into_iter().map(include).collect();
+
+    let mut together = String::new();
+    for header in HEADERS {
+        together += &format!("#include <{header}>\n");
+    }
+    together += main;
     for compiler in compilers("gcc", "clang") {
         for standard in C {
-            compile(
-                compiler,
-                standard,
-                "together.c",
-                &format!("{together}{main}"),
-            );
+            compile(compiler, standard, "together.c", &together);
         }
     }
     for compiler in compilers("g++", "clang++") {
         for standard in CXX {
-            compile(
-                compiler,
-                standard,
-                "together.cc",
-                &format!("{together}{main}"),
-            );
+            compile(compiler, standard, "together.cc", &together);
         }
     }
+
     for header in HEADERS {
-        let source = include(header) + main;
-        compile("gcc", "c99", "alone.c", &source);
-        compile("g++", "c++11", "alone.cc", &source);
+        let alone = format!("#include <{header}>\n{main}");
+        compile("gcc", "c99", "alone.c", &alone);
+        compile("g++", "c++11", "alone.cc", &alone);
     }
 }
 
@@ -112,6 +108,7 @@ fn every_function_is_declared_with_its_prototype() {
     let mut source = String::from("#include <pshmemx.h>\n#include <shmemx.h>\n");
     for (i, function) in SpecTable::read().all().enumerate() {
         for name in [&function.symbol, &function.twin()] {
+            // The twin begins with another letter, so both variables have different names.
             let letter = &name[..1];
             let pointer = function.prototype(&format!("(*{letter}{i})"));
             writeln!(source, "extern {pointer};\n{pointer} = {name};").unwrap();
@@ -161,31 +158,28 @@ fn constants_are_what_the_standard_asks_for() {
         long crays[_SHMEM_ALLTOALL_SYNC_SIZE + _SHMEM_ALLTOALLS_SYNC_SIZE];
         ASSERT(_SHMEM_ALLTOALL_SYNC_SIZE == SHMEM_ALLTOALL_SYNC_SIZE, \"\");
         ASSERT(_SHMEM_ALLTOALLS_SYNC_SIZE == SHMEM_ALLTOALLS_SYNC_SIZE, \"\");\n";
+
+    let c = format!("#define ASSERT _Static_assert\n{both}");
+    // C99 has no assertions at compile time.
     for standard in &C[1..] {
-        compile(
-            "gcc",
-            standard,
-            "constants.c",
-            &format!("#define ASSERT _Static_assert\n{both}"),
-        );
+        compile("gcc", standard, "constants.c", &c);
     }
+
+    let cxx = format!("#define ASSERT static_assert\n{both}");
     for standard in CXX {
-        let source = format!("#define ASSERT static_assert\n{both}");
-        compile("g++", standard, "constants.cc", &source);
+        compile("g++", standard, "constants.cc", &cxx);
     }
 }
 
 #[test]
 fn complex_numbers_are_those_of_the_language() {
-    compile(
-        "gcc",
-        "c99",
-        "complex.c",
-        "#include <complex.h>\n#include <shmem.h>\nint sum(float complex *, double complex *);\n\
+    let source = "#include <complex.h>\n#include <shmem.h>\n\
+         int sum(float complex *, double complex *);\n\
          int sum(float complex *f, double complex *d) {\n\
              return shmem_complexf_sum_reduce(SHMEM_TEAM_WORLD, f, f, 1)\n\
-                 + shmem_complexd_sum_reduce(SHMEM_TEAM_WORLD, d, d, 1);\n}\n",
-    );
+                 + shmem_complexd_sum_reduce(SHMEM_TEAM_WORLD, d, d, 1);\n}\n";
+    compile("gcc", "c99", "complex.c", source);
+
     // _Complex is not C++, but the compilers accept it.
     for (complex_float, complex_double) in [
         ("std::complex<float>", "std::complex<double>"),
@@ -210,22 +204,65 @@ fn complex_numbers_are_those_of_the_language() {
 #[test]
 fn type_generic_macros_select_the_function_of_every_type() {
     let table = SpecTable::read();
+    let GenericCalls { source, functions } = calls_of_generics(&table);
+
+    let macros: BTreeSet<&String> = functions.keys().map(|call| call.generic).collect();
+    let extensions = table.extension_generics();
+    assert!(extensions.contains(&&"shmemx_ibput".to_owned()));
+    assert_eq!(
+        macros,
+        table.generics.iter().chain(extensions).collect(),
+        "every macro is called"
+    );
+
+    for compiler in compilers("gcc", "clang") {
+        for standard in ["c11", "c2x"] {
+            let called = undefined(&compile(compiler, standard, "generic.c", &source));
+            for (call, symbols) in &functions {
+                let found: Vec<_> = symbols.intersection(&called).collect();
+                assert_eq!(found.len(), 1, "{call:?}: {found:?} of {symbols:?}");
+            }
+            assert_eq!(called.len(), functions.len(), "something else is called");
+        }
+    }
+}
+
+/// A call of a type-generic macro.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct GenericCall<'a> {
+    generic: &'a String,
+    takes_context: bool,
+    /// The type as the compiler sees it, or the symbol if the function is of no type.
+    key: &'a str,
+}
+
+/// A program with a call of each macro for each type.
+struct GenericCalls<'a> {
+    source: String,
+    /// The functions that a call may select. int32_t is int: if functions have the same types, a
+    /// macro selects one of them.
+    functions: BTreeMap<GenericCall<'a>, BTreeSet<String>>,
+}
+
+fn calls_of_generics(table: &SpecTable) -> GenericCalls<'_> {
     let mut source = String::from("#include <shmemx.h>\n");
-    // int32_t is int: if functions have the same types, a macro selects one of them.
-    let mut alike: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+    let mut functions: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+
     for (i, function) in table.all().filter(|f| !f.generic.is_empty()).enumerate() {
         let CFunction {
             generic, symbol, ..
         } = function;
-        let key = if function.type_name.is_empty() {
-            symbol.as_str()
-        } else {
-            function.base_type()
+        let call = GenericCall {
+            generic,
+            takes_context: function.takes_context(),
+            key: if function.type_name.is_empty() {
+                symbol
+            } else {
+                function.base_type()
+            },
         };
-        alike
-            .entry((generic, function.takes_context(), key))
-            .or_default()
-            .insert(symbol.clone());
+        functions.entry(call).or_default().insert(symbol.clone());
+
         let parameters = function.parameters.join(", ");
         let names: Vec<&str> = function.parameters.iter().map(|p| name_of(p)).collect();
         let names = names.join(", ");
@@ -238,25 +275,7 @@ fn type_generic_macros_select_the_function_of_every_type() {
         )
         .unwrap();
     }
-    let macros: BTreeSet<&String> = alike.keys().map(|(generic, ..)| *generic).collect();
-    let extensions = table.extension_generics();
-    assert!(extensions.contains(&&"shmemx_ibput".to_owned()));
-    assert_eq!(
-        macros,
-        table.generics.iter().chain(extensions).collect(),
-        "every macro is called"
-    );
-
-    for compiler in compilers("gcc", "clang") {
-        for standard in ["c11", "c2x"] {
-            let called = undefined(&compile(compiler, standard, "generic.c", &source));
-            for (what, functions) in &alike {
-                let found: Vec<_> = functions.intersection(&called).collect();
-                assert_eq!(found.len(), 1, "{what:?}: {found:?} of {functions:?}");
-            }
-            assert_eq!(called.len(), alike.len(), "something else is called");
-        }
-    }
+    GenericCalls { source, functions }
 }
 
 #[test]
@@ -292,38 +311,47 @@ fn type_generic_macros_take_what_functions_take() {
 
 #[test]
 fn type_generic_macros_refuse_types_without_a_function() {
-    let errors = |call: &str| {
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("headers_refused.c");
-        std::fs::write(
-            &path,
-            format!("#include <shmem.h>\nvoid f(void *v, char *c) {{ {call}; }}\n"),
-        )
-        .expect("the directory for tests can be written to");
-        let mut gcc = Command::new("gcc");
-        gcc.args([include(), "-std=c11", "-fsyntax-only", "-w"])
-            .arg(&path);
-        let output = gcc.output().expect("gcc is installed");
-        (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned())
-    };
-    let refused = |call: &str| errors(call).is_some();
-    assert!(!refused("shmem_put(c, c, 1, 0)"));
-    assert!(refused("shmem_put(v, v, 1, 0)"));
-    assert!(refused("shmem_atomic_add(c, 1, 0)"));
-    assert!(refused(
-        "(void)v; shmem_and_reduce(SHMEM_TEAM_WORLD, c, c, 1)"
-    ));
+    assert_eq!(errors("shmem_put(c, c, 1, 0)"), None);
+
+    for call in [
+        "shmem_put(v, v, 1, 0)",
+        "shmem_atomic_add(c, 1, 0)",
+        "(void)v; shmem_and_reduce(SHMEM_TEAM_WORLD, c, c, 1)",
+    ] {
+        assert!(errors(call).is_some(), "{call}");
+    }
+
     // The preprocessor splits this argument at its commas; the message has the remedy.
     let split =
         errors("shmem_put(c, (char[]){1, 2}, 2, 0)").expect("a literal without parentheses");
-    assert!(
-        split.contains("put parentheses around a compound literal"),
-        "{split}"
-    );
+    let remedy = "put parentheses around a compound literal";
+    assert!(split.contains(remedy), "{split}");
+}
+
+/// Returns what the compiler says about a call with `void *v` and `char *c`, if it is an error.
+fn errors(call: &str) -> Option<String> {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("headers_refused.c");
+    let source = format!("#include <shmem.h>\nvoid f(void *v, char *c) {{ {call}; }}\n");
+    std::fs::write(&path, source).expect("the directory for tests can be written to");
+
+    let output = Command::new("gcc")
+        .args([include(), "-std=c11", "-fsyntax-only", "-w"])
+        .arg(&path)
+        .output()
+        .expect("gcc is installed");
+    if output.status.success() {
+        None
+    } else {
+        Some(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
 }
 
 /// Returns the name in a parameter such as `const long *source`.
 fn name_of(parameter: &str) -> &str {
-    &parameter[parameter.rfind([' ', '*']).expect("a type and a name") + 1..]
+    let (_, name) = parameter
+        .rsplit_once([' ', '*'])
+        .expect("a type and a name");
+    name
 }
 
 /// Returns the undefined symbols of an object file that contain `shmem`.
@@ -334,6 +362,7 @@ fn undefined(object: &PathBuf) -> BTreeSet<String> {
         .output()
         .expect("nm");
     assert!(output.status.success());
+
     let listing = String::from_utf8(output.stdout).expect("names are ASCII");
     listing
         .lines()

@@ -4,7 +4,7 @@
 //! Each program is a job of one PE, started without a launcher.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use spec::table::SpecTable;
 
@@ -39,11 +39,12 @@ fn file(name: &str, source: &str) -> PathBuf {
     path
 }
 
-/// Compiles and links a program.
+/// Compiles a program and links it with the library.
 fn program(name: &str, library: Library, source: &str) -> PathBuf {
     let lib = prefix().join("lib");
     let path = file(&format!("{name}.c"), source);
     let mut gcc = gcc(&path);
+
     let program = match library {
         Library::Shared => {
             gcc.arg("-L")
@@ -53,18 +54,13 @@ fn program(name: &str, library: Library, source: &str) -> PathBuf {
             path.with_extension("shared")
         }
         Library::Static => {
-            gcc.arg(lib.join("librushmem.a")).args([
-                "-lgcc_s",
-                "-lutil",
-                "-lrt",
-                "-lpthread",
-                "-lm",
-                "-ldl",
-                "-lc",
-            ]);
+            gcc.arg(lib.join("librushmem.a"))
+                .args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"])
+                .arg("-lc");
             path.with_extension("static")
         }
     };
+
     succeed(gcc.arg("-o").arg(&program));
     program
 }
@@ -76,23 +72,19 @@ fn succeed(command: &mut Command) -> String {
         .args(["-k", "5", "60"])
         .arg(command.get_program())
         .args(command.get_args());
-    limited.envs(
-        command
-            .get_envs()
-            .filter_map(|(name, value)| Some((name, value?))),
-    );
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = limited.output().expect("timeout is installed");
+    for (name, value) in command.get_envs() {
+        limited.env(name, value.expect("no test removes a variable"));
+    }
+
+    let output = limited.output().expect("timeout is installed");
     assert!(
-        status.success(),
-        "{command:?}: {status}\n{}{}",
-        String::from_utf8_lossy(&stdout),
-        String::from_utf8_lossy(&stderr)
+        output.status.success(),
+        "{command:?}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
     );
-    String::from_utf8(stdout).expect("the programs print ASCII")
+    String::from_utf8(output.stdout).expect("the programs print ASCII")
 }
 
 #[test]
@@ -120,8 +112,10 @@ fn every_function_can_be_linked() {
         }}
         "
     );
+
     for library in [Library::Shared, Library::Static] {
         let found = succeed(&mut Command::new(program("every", library, &source)));
+        // Each function has a twin.
         assert_eq!(found.trim(), (2 * functions.len()).to_string());
     }
 }
@@ -162,6 +156,7 @@ fn a_tool_in_the_program_gets_between() {
     for library in [Library::Shared, Library::Static] {
         let bare = program("puts", library, PUTS);
         assert_eq!(succeed(&mut Command::new(bare)), "42\n");
+
         let profiled = program("profiled", library, &format!("{TOOL}{PUTS}"));
         assert_eq!(succeed(&mut Command::new(profiled)), "42\n2 calls\n");
     }
@@ -172,11 +167,10 @@ fn a_tool_that_is_preloaded_gets_between() {
     let source = file("tool.c", TOOL);
     let tool = source.with_extension("so");
     succeed(gcc(&source).args(["-shared", "-fPIC", "-o"]).arg(&tool));
+
     let program = program("preloaded", Library::Shared, PUTS);
-    assert_eq!(
-        succeed(Command::new(program).env("LD_PRELOAD", tool)),
-        "42\n2 calls\n"
-    );
+    let printed = succeed(Command::new(program).env("LD_PRELOAD", tool));
+    assert_eq!(printed, "42\n2 calls\n");
 }
 
 #[test]
@@ -220,17 +214,22 @@ fn the_library_has_the_names_of_others() {
             return wrong;
         }
     ";
-    let (lib, path) = (prefix().join("lib"), file("names.c", source));
+    let lib = prefix().join("lib");
+    let path = file("names.c", source);
+
     for name in ["sma", "shmem", "oshmem"] {
         for options in [&[][..], &["-static"]] {
             let program = path.with_extension(format!("{name}{}", options.concat()));
-            let mut gcc = gcc(&path);
-            gcc.args(options)
-                .arg("-L")
-                .arg(&lib)
-                .arg(format!("-l{name}"));
-            gcc.arg(format!("-Wl,-rpath,{}", lib.display()));
-            succeed(gcc.arg("-o").arg(&program));
+            succeed(
+                gcc(&path)
+                    .args(options)
+                    .arg("-L")
+                    .arg(&lib)
+                    .arg(format!("-l{name}"))
+                    .arg(format!("-Wl,-rpath,{}", lib.display()))
+                    .arg("-o")
+                    .arg(&program),
+            );
             succeed(&mut Command::new(program));
         }
     }

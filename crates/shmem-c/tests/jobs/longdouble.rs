@@ -50,6 +50,7 @@ int main(void) {
 fn the_operators_of_long_double() {
     let source = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("longdouble_operators.c");
     std::fs::write(&source, PROGRAM).expect("the directory for tests can be written to");
+
     let program = source.with_extension("out");
     let compiled = Command::new("gcc")
         .args(["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"])
@@ -61,6 +62,7 @@ fn the_operators_of_long_double() {
         .status()
         .expect("this test needs gcc: install the package gcc");
     assert!(compiled.success());
+
     let output = Command::new(&program)
         .output()
         .expect("it was just compiled");

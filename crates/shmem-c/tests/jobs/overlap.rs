@@ -14,14 +14,16 @@ const SETTINGS: [(&str, &str); 3] = [
 
 /// Returns a new seed in every run, or that of RUSHMEM_SEED.
 fn seed() -> u64 {
-    let seed = std::env::var("RUSHMEM_SEED")
+    let requested = std::env::var("RUSHMEM_SEED")
         .ok()
         .and_then(|text| text.parse().ok());
-    let seed = seed.unwrap_or_else(|| {
+    let seed = requested.unwrap_or_else(|| {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |time| time.as_nanos() as u64)
     });
+
+    // Shown if the test fails.
     println!("RUSHMEM_SEED={seed}");
     seed
 }
@@ -30,24 +32,18 @@ fn seed() -> u64 {
 fn programs_drawn_anew() {
     let seed = seed();
     for (name, value) in SETTINGS {
-        Job::new(program!("teams_overlap.c"))
-            .n(4)
-            .arg(seed)
-            .env(name, value)
-            .run()
-            .assert_ok(4);
-        Job::new(program!("threads_overlap.c"))
-            .n(3)
-            .arg(seed)
-            .env(name, value)
-            .run()
-            .assert_ok(3);
-        Job::new(program!("splits_deep.c"))
-            .n(3)
-            .arg(seed)
-            .env(name, value)
-            .run()
-            .assert_ok(3);
+        for (program, n) in [
+            (program!("teams_overlap.c"), 4),
+            (program!("threads_overlap.c"), 3),
+            (program!("splits_deep.c"), 3),
+        ] {
+            Job::new(program)
+                .n(n)
+                .arg(seed)
+                .env(name, value)
+                .run()
+                .assert_ok(n);
+        }
     }
 }
 
@@ -55,12 +51,12 @@ fn programs_drawn_anew() {
 #[test]
 fn teams_and_active_sets_at_the_highest_thread_level() {
     for (name, value) in SETTINGS {
-        let job = Job::new(program!("teams_overlap.c"))
+        Job::new(program!("teams_overlap.c"))
             .n(5)
-            .arg(2)
-            .arg(300)
-            .arg("multiple");
-        job.env(name, value).run().assert_ok(5);
+            .args(["2", "300", "multiple"])
+            .env(name, value)
+            .run()
+            .assert_ok(5);
     }
 }
 
@@ -69,8 +65,12 @@ fn teams_and_active_sets_at_the_highest_thread_level() {
 #[test]
 fn slots_are_used_by_teams_of_one_node_and_of_several() {
     for (nodes, n) in [("2+2", 4), ("1+2+3", 6)] {
-        let job = Job::new(program!("teams_overlap.c")).n(n).arg(21).arg(1000);
-        job.env("SHMEM_VIRTUAL_NODES", nodes).run().assert_ok(n);
+        Job::new(program!("teams_overlap.c"))
+            .n(n)
+            .args([21, 1000])
+            .env("SHMEM_VIRTUAL_NODES", nodes)
+            .run()
+            .assert_ok(n);
     }
 }
 
@@ -85,13 +85,19 @@ fn forced_algorithms_overlap() {
         ("SHMEM_COLLECT_ALGORITHM", "ring"),
     ] {
         for n in [2, 4] {
-            let job = |program| Job::new(program).n(n).env(variable, algorithm);
-            job(program!("teams_overlap.c"))
-                .arg(3)
-                .arg(1000)
+            Job::new(program!("teams_overlap.c"))
+                .n(n)
+                .args([3, 1000])
+                .env(variable, algorithm)
                 .run()
                 .assert_ok(n);
-            job(program!("threads_overlap.c")).arg(3).run().assert_ok(n);
+
+            Job::new(program!("threads_overlap.c"))
+                .n(n)
+                .arg(3)
+                .env(variable, algorithm)
+                .run()
+                .assert_ok(n);
         }
     }
 }
@@ -118,36 +124,26 @@ fn a_thousand_teams_at_once() {
 #[ignore = "minutes; part of `cargo xtask test --full`"]
 fn long_programs_drawn_anew() {
     let seed = seed();
-    let long = Duration::from_secs(300);
     for n in [1, 2, 3, 5, 7, 12] {
-        for (name, value) in SETTINGS
-            .into_iter()
-            .filter(|setting| n > 1 || setting.1 != "2")
-        {
-            let job = |program| {
-                Job::new(program)
-                    .n(n)
-                    .timeout(long)
-                    .arg(seed)
-                    .env(name, value)
+        for (name, value) in SETTINGS {
+            let is_two_nodes = value == "2";
+            if is_two_nodes && n == 1 {
+                continue;
+            }
+
+            let run = |job: Job| {
+                let job = job.n(n).env(name, value);
+                job.timeout(Duration::from_secs(300)).run().assert_ok(n);
             };
-            job(scenario!("teams_thousand.c")).run().assert_ok(n);
-            job(program!("threads_overlap.c"))
-                .arg(400)
-                .run()
-                .assert_ok(n);
-            job(program!("teams_overlap.c"))
-                .arg(3000)
-                .run()
-                .assert_ok(n);
-            job(program!("teams_overlap.c"))
-                .arg(3000)
-                .arg("multiple")
-                .run()
-                .assert_ok(n);
+            run(Job::new(scenario!("teams_thousand.c")).arg(seed));
+            run(Job::new(program!("threads_overlap.c")).args([seed, 400]));
+
+            let teams_overlap = Job::new(program!("teams_overlap.c")).args([seed, 3000]);
+            run(teams_overlap.clone());
+            run(teams_overlap.arg("multiple"));
+
             for turn in 0..5 {
-                let job = Job::new(program!("splits_deep.c")).n(n).arg(seed + turn);
-                job.timeout(long).env(name, value).run().assert_ok(n);
+                run(Job::new(program!("splits_deep.c")).arg(seed + turn));
             }
         }
     }

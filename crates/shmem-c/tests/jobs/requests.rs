@@ -8,11 +8,11 @@ const NODES: [&str; 2] = ["1", "1+2"];
 
 fn outcomes(how: &str) -> impl Iterator<Item = Outcome> {
     NODES.into_iter().map(move |nodes| {
-        let job = Job::new(scenario!("requests.c"))
+        Job::new(scenario!("requests.c"))
             .n(3)
             .arg(how)
-            .env("SHMEM_CHECK", 1);
-        job.env("SHMEM_VIRTUAL_NODES", nodes)
+            .env("SHMEM_CHECK", 1)
+            .env("SHMEM_VIRTUAL_NODES", nodes)
             .env("SHMEM_TRANSPORT", "tcp")
             .run()
     })
@@ -42,15 +42,12 @@ fn a_destination_that_is_not_symmetric() {
 fn a_request_that_is_not_waited_for() {
     for outcome in outcomes("forgotten") {
         outcome.assert_ok(3);
-        let said =
+
+        let warning =
             "warning: PE 0: shmem_finalize: neither a wait nor a test has found 1 non-blocking";
-        assert!(outcome.stderr.starts_with(said), "{outcome}");
-        assert!(
-            outcome
-                .stderr
-                .contains("the first is shmemx_long_sum_reduce_nb"),
-            "{outcome}"
-        );
+        assert!(outcome.stderr.starts_with(warning), "{outcome}");
+        let first = "the first is shmemx_long_sum_reduce_nb";
+        assert!(outcome.stderr.contains(first), "{outcome}");
     }
 }
 
@@ -70,11 +67,8 @@ fn a_blocking_collective_meets_no_non_blocking_one() {
         ("barrier", "shmem_barrier_all"),
     ] {
         for outcome in outcomes(how) {
-            let words = [
-                call,
-                "; PE 0 in shmemx_long_sum_reduce_nb; all members must call",
-            ];
-            outcome.assert_fails(&words);
+            let where_pe_0_is = "; PE 0 in shmemx_long_sum_reduce_nb; all members must call";
+            outcome.assert_fails(&[call, where_pe_0_is]);
         }
     }
 }

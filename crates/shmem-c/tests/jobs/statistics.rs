@@ -215,7 +215,7 @@ fn assert_row(outcome: &Outcome, columns: &[&str]) {
 }
 
 /// Checks the row of a kind. All PEs have the same counters, so the minimum, the median and the
-/// maximum are equal, and no PE is far from the others.
+/// maximum are equal, and PE 0 is named as the first that has the maximum.
 #[track_caller]
 fn assert_row_of(outcome: &Outcome, counted: Count<'_>) {
     let n = counted.operations.to_string();

@@ -1,10 +1,12 @@
 //! shmem-verify: the library passes, and the families of planted faults do not.
 
+use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
 use testkit::{Job, Outcome, prefix};
 
 /// Faults of tests/faults/planted.c, and the family that finds each.
@@ -33,18 +35,17 @@ const FAULTS: [(&str, &str); 22] = [
     ("ALLTOALL_A_BLOCK_SHORT", "collectives"),
 ];
 
-const TMP: &str = env!("CARGO_TARGET_TMPDIR");
-
 fn job() -> Job {
     job_of(4)
 }
 
 fn job_of(n: usize) -> Job {
-    let job = Job::new(prefix().join("bin/shmem-verify")).n(n);
-    // The programs take seconds, and minutes beside many processes that compute.
-    job.timeout(Duration::from_secs(600))
-        .arg("--limit")
-        .arg(500)
+    Job::new(prefix().join("bin/shmem-verify"))
+        .n(n)
+        // The programs take seconds, and minutes beside many processes that compute. The limit of a
+        // family is the smaller one, so that shmem-verify names the family that has reached it.
+        .timeout(Duration::from_secs(600))
+        .args(["--limit", "500"])
 }
 
 /// Makes PEs share no memory and use TCP.
@@ -54,51 +55,69 @@ fn off_node(job: Job) -> Job {
 
 fn assert_right(outcome: &Outcome) {
     assert!(outcome.status.success(), "{outcome}");
-    assert!(
-        outcome
-            .stdout
-            .ends_with("Everything that was verified is right.\n"),
-        "{outcome}"
-    );
+    let verdict = "Everything that was verified is right.\n";
+    assert!(outcome.stdout.ends_with(verdict), "{outcome}");
+}
+
+fn read_record(path: &Path) -> Value {
+    let text = fs::read_to_string(path).expect("a record");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Returns a field that is a list.
+fn list<'a>(record: &'a Value, key: &str) -> &'a [Value] {
+    record[key].as_array().expect("a list")
 }
 
 #[test]
 fn the_library_is_right_on_a_node() {
     let dir = tempfile::tempdir().expect("a directory");
-    let record = dir.path().join("record.json");
-    let outcome = job().arg("--quick").arg("-o").arg(record.display()).run();
+    let path = dir.path().join("record.json");
+    let outcome = job().arg("--quick").arg("-o").arg(path.display()).run();
     assert_right(&outcome);
+    // Nothing else is left beside the record.
+    assert_eq!(fs::read_dir(dir.path()).expect("it").count(), 1);
 
-    let text = std::fs::read_to_string(&record).expect("a record");
-    let record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let record = read_record(&path);
     assert_eq!(record["pes"], 4);
     assert_eq!(record["nodes"], 1);
     assert!(record["hosts"].is_null());
-    assert_eq!(
-        record["transport"],
-        "shared memory: all PEs are on one node"
-    );
-    // What the doctor finds, without names and addresses of hosts.
-    let sections = record["doctor"]["sections"].as_array().expect("a list");
-    let title = |i: usize| sections[i]["title"].as_str().expect("a title");
-    assert!(title(0).starts_with("host HOST: Rushmem "), "{text}");
-    let is_transport = |i: usize| title(i).starts_with("transport ");
-    assert!((1..sections.len()).all(is_transport), "{text}");
-    let is_of_tcp = |i: &usize| title(*i).starts_with("transport tcp: ");
-    let tcp = (1..sections.len()).find(is_of_tcp).expect("TCP");
-    assert!(!sections[tcp].to_string().contains("127.0.0.1"), "{text}");
-    let programs = record["programs"].as_array().expect("a list");
-    assert!(programs.len() > 15, "{text}");
-    assert!(
-        programs.iter().all(|row| row["verdict"] == "right"),
-        "{text}"
-    );
-    let timings = record["performance"].as_array().expect("a list");
-    assert_eq!(timings.len(), 10, "{text}");
-    let is_measured = |row: &serde_json::Value| row["nanoseconds"].as_f64() > Some(0.0);
-    assert!(timings.iter().all(is_measured), "{text}");
-    // Nothing else is left beside the record.
-    assert_eq!(std::fs::read_dir(dir.path()).expect("it").count(), 1);
+    let transport = "shared memory: all PEs are on one node";
+    assert_eq!(record["transport"], transport);
+
+    let programs = list(&record, "programs");
+    assert!(programs.len() > 15, "{record}");
+    let are_right = programs.iter().all(|row| row["verdict"] == "right");
+    assert!(are_right, "{record}");
+
+    let timings = list(&record, "performance");
+    assert_eq!(timings.len(), 10, "{record}");
+    for timing in timings {
+        assert!(timing["nanoseconds"].as_f64() > Some(0.0), "{record}");
+    }
+
+    findings_name_no_host(list(&record["doctor"], "sections"));
+}
+
+/// Checks the sections of what the doctor finds: one of the host and one of each transport, without
+/// names and addresses of hosts.
+fn findings_name_no_host(sections: &[Value]) {
+    let titles: Vec<&str> = sections
+        .iter()
+        .map(|section| section["title"].as_str().expect("a title"))
+        .collect();
+    let (host, transports) = titles.split_first().expect("a section");
+    assert!(host.starts_with("host HOST: Rushmem "), "{titles:?}");
+    for title in transports {
+        assert!(title.starts_with("transport "), "{titles:?}");
+    }
+
+    let tcp = titles
+        .iter()
+        .position(|title| title.starts_with("transport tcp: "))
+        .expect("TCP");
+    let tcp = sections[tcp].to_string();
+    assert!(!tcp.contains("127.0.0.1"), "{tcp}");
 }
 
 #[test]
@@ -108,32 +127,34 @@ fn the_library_is_right_over_tcp() {
 
 #[test]
 fn the_library_is_right_for_programs_without_threads() {
-    let job = job().arg("--single").arg("--only").arg("rma,amo,waits");
+    let job = job().args(["--single", "--only", "rma,amo,waits"]);
     assert_right(&job.run());
 }
 
 #[test]
 fn a_record_names_hosts_on_request() {
     let dir = tempfile::tempdir().expect("a directory");
-    let record = dir.path().join("record.json");
-    let job = job().arg("--only").arg("setup").arg("--hosts");
-    assert_right(&job.arg("-o").arg(record.display()).run());
-    let text = std::fs::read_to_string(&record).expect("a record");
-    let record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(record["hosts"].as_array().expect("a list").len(), 4);
+    let path = dir.path().join("record.json");
+    let job = job().args(["--only", "setup", "--hosts", "-o"]);
+    assert_right(&job.arg(path.display()).run());
+
+    let record = read_record(&path);
+    assert_eq!(list(&record, "hosts").len(), 4);
 }
 
 #[test]
 fn what_cannot_be_done_is_refused() {
-    let only = job().arg("--only").arg("rma,nothing").run();
-    assert_eq!(only.code(), 2, "{only}");
-    only.assert_fails(&[
+    let family = job().args(["--only", "rma,nothing"]).run();
+    assert_eq!(family.code(), 2, "{family}");
+    family.assert_fails(&[
         "no family has the name nothing",
         "setup, heap, statics, rma",
     ]);
+
     let option = job().arg("--fast").run();
     assert_eq!(option.code(), 2, "{option}");
     option.assert_fails(&["not an option: --fast"]);
+
     let heap = job().env("SHMEM_SYMMETRIC_SIZE", "1m").run();
     assert_eq!(heap.code(), 2, "{heap}");
     heap.assert_fails(&["the programs need 32 MiB: set SHMEM_SYMMETRIC_SIZE=64m"]);
@@ -142,73 +163,65 @@ fn what_cannot_be_done_is_refused() {
 /// A device that is full stays what it is.
 #[test]
 fn a_record_on_a_full_disk_is_an_error() {
-    let job = job().arg("--only").arg("setup");
-    let full = job.arg("-o").arg("/dev/full").run();
-    assert_eq!(full.code(), 1, "{full}");
+    let full = "/dev/full";
+    let outcome = job().args(["--only", "setup", "-o", full]).run();
+    assert_eq!(outcome.code(), 1, "{outcome}");
     let words = "the record /dev/full could not be written: No space left on device";
-    assert!(full.stderr.contains(words), "{full}");
-    let kind = std::fs::metadata("/dev/full").expect("it").file_type();
+    assert!(outcome.stderr.contains(words), "{outcome}");
+
+    let kind = fs::metadata(full).expect("it").file_type();
     assert!(kind.is_char_device());
 }
 
 #[test]
 fn a_record_in_no_directory_is_an_error() {
-    let job = job().arg("--only").arg("setup");
-    let outcome = job.arg("-o").arg("/nowhere/record.json").run();
+    let job = job().args(["--only", "setup", "-o", "/nowhere/record.json"]);
+    let outcome = job.run();
     assert_eq!(outcome.code(), 1, "{outcome}");
-    assert!(
-        outcome.stderr.contains("No such file or directory"),
-        "{outcome}"
-    );
+    let reason = "No such file or directory";
+    assert!(outcome.stderr.contains(reason), "{outcome}");
 }
 
 /// Of two runs at once, the last one's record remains, and it is complete.
 #[test]
 fn two_runs_in_one_directory_do_not_mix_their_records() {
     let dir = tempfile::tempdir().expect("a directory");
-    let record = dir.path().join("record.json");
+    let path = dir.path().join("record.json");
     std::thread::scope(|scope| {
         for n in [2, 3] {
-            let job = job_of(n).arg("--only").arg("setup,heap");
-            let job = job.arg("-o").arg(record.display());
+            let job = job_of(n).args(["--only", "setup,heap", "-o"]);
+            let job = job.arg(path.display());
             scope.spawn(move || assert_right(&job.run()));
         }
     });
-    let text = std::fs::read_to_string(&record).expect("a record");
-    let record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    assert!(record["pes"] == 2 || record["pes"] == 3, "{text}");
-    assert_eq!(std::fs::read_dir(dir.path()).expect("it").count(), 1);
+
+    let record = read_record(&path);
+    assert!(record["pes"] == 2 || record["pes"] == 3, "{record}");
+    assert_eq!(fs::read_dir(dir.path()).expect("it").count(), 1);
 }
 
 /// PE 0 measures with the first PE whose memory it cannot map.
 #[test]
 fn a_record_has_the_times_of_the_network() {
     let dir = tempfile::tempdir().expect("a directory");
-    let record = dir.path().join("record.json");
-    let job = job()
+    let path = dir.path().join("record.json");
+    let outcome = job()
         .env("SHMEM_TRANSPORT", "tcp")
-        .env("SHMEM_VIRTUAL_NODES", 2);
-    let job = job
-        .arg("--only")
-        .arg("setup")
-        .arg("-o")
-        .arg(record.display());
-    let outcome = job.run();
+        .env("SHMEM_VIRTUAL_NODES", 2)
+        .args(["--only", "setup", "-o"])
+        .arg(path.display())
+        .run();
     assert_right(&outcome);
-    assert!(
-        outcome.stdout.contains("put_signal round trip"),
-        "{outcome}"
-    );
+    let timing = "put_signal round trip";
+    assert!(outcome.stdout.contains(timing), "{outcome}");
 
-    let text = std::fs::read_to_string(&record).expect("a record");
-    let record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    let timings = record["performance"].as_array().expect("a list");
-    let put = timings
+    let record = read_record(&path);
+    let put = list(&record, "performance")
         .iter()
         .find(|row| row["operation"] == "put")
         .expect("a put");
-    assert_eq!(put["peer"], 2, "{text}");
-    assert!(put["nanoseconds"].as_f64() > Some(0.0), "{text}");
+    assert_eq!(put["peer"], 2, "{record}");
+    assert!(put["nanoseconds"].as_f64() > Some(0.0), "{record}");
 }
 
 #[test]
@@ -219,21 +232,20 @@ fn an_odd_number_of_pes_is_right() {
 /// What needs the refused thread level is not there, and the rest is verified.
 #[test]
 fn a_library_that_refuses_a_thread_level_is_verified_without_it() {
-    let job = with_planted("REFUSES_THREAD_MULTIPLE", job_of_wrapped(2));
-    let outcome = job.arg("--only").arg("locks,amo").run();
+    let job = planted_job("REFUSES_THREAD_MULTIPLE", 2);
+    let outcome = job.args(["--only", "locks,amo"]).run();
     assert_right(&outcome);
+
     let not_there = "lock: not there: it needs the thread level SHMEM_THREAD_MULTIPLE";
     assert!(outcome.stdout.contains(not_there), "{outcome}");
-    assert!(
-        outcome.lines().any(|line| line.starts_with("amo ")),
-        "{outcome}"
-    );
+    let is_verified = outcome.lines().any(|line| line.starts_with("amo "));
+    assert!(is_verified, "{outcome}");
 }
 
 /// The transfers of more than 2 GiB need a heap that the default is not.
 #[test]
 fn what_needs_a_large_heap_is_not_there_without_one() {
-    let outcome = job_of(2).arg("--only").arg("rma").run();
+    let outcome = job_of(2).args(["--only", "rma"]).run();
     assert_right(&outcome);
     let not_there = "beyond_2gib: not there: it needs SHMEM_SYMMETRIC_SIZE=2200m";
     assert!(outcome.stdout.contains(not_there), "{outcome}");
@@ -243,8 +255,10 @@ fn what_needs_a_large_heap_is_not_there_without_one() {
 #[ignore = "takes 5 GiB of memory; part of `cargo xtask test --full`"]
 fn transfers_beyond_2_gib_are_right() {
     for job in [job_of(2), off_node(job_of(3))] {
-        let job = job.env("SHMEM_SYMMETRIC_SIZE", "2200m");
-        let outcome = job.arg("--only").arg("rma").run();
+        let outcome = job
+            .env("SHMEM_SYMMETRIC_SIZE", "2200m")
+            .args(["--only", "rma"])
+            .run();
         assert_right(&outcome);
         assert!(!outcome.stdout.contains("not there"), "{outcome}");
     }
@@ -252,46 +266,43 @@ fn transfers_beyond_2_gib_are_right() {
 
 #[test]
 fn one_pe_is_said_to_verify_little() {
-    let outcome = job_of(1).arg("--only").arg("setup").run();
+    let outcome = job_of(1).args(["--only", "setup"]).run();
     assert!(outcome.status.success(), "{outcome}");
-    assert!(
-        outcome.stdout.contains("One PE verifies little"),
-        "{outcome}"
-    );
+    let note = "One PE verifies little";
+    assert!(outcome.stdout.contains(note), "{outcome}");
 }
 
 /// Compiles a library that replaces routines by wrong ones.
 fn planted(fault: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/planted.c");
-    let library = Path::new(TMP).join(format!("{fault}.so"));
-    let mut oshcc = Command::new(prefix().join("bin/oshcc"));
-    oshcc
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{fault}.so"));
+    let compiled = Command::new(prefix().join("bin/oshcc"))
         .args(["-shared", "-fPIC", "-w", &format!("-D{fault}")])
         .arg(source)
         .arg("-o")
-        .arg(&library);
-    assert!(oshcc.status().expect("oshcc").success(), "{fault}");
+        .arg(&library)
+        .status();
+    assert!(compiled.expect("oshcc").success(), "{fault}");
     library
 }
 
-/// Returns a job of the program that a shell starts, so that oshrun itself does not load what
-/// [`with_planted`] preloads.
-fn job_of_wrapped(n: usize) -> Job {
-    Job::new("/usr/bin/env").n(n)
-}
-
-fn with_planted(fault: &str, job: Job) -> Job {
-    job.arg(format!("LD_PRELOAD={}", planted(fault).display()))
+/// Returns a job of the program with a fault.
+fn planted_job(fault: &str, n: usize) -> Job {
+    // Set by `env`, the variable is not one of oshrun, which would load the library, too.
+    Job::new("/usr/bin/env")
+        .n(n)
+        .arg(format!("LD_PRELOAD={}", planted(fault).display()))
         .arg(prefix().join("bin/shmem-verify").display())
 }
 
 #[test]
 fn planted_faults_are_found_by_their_families() {
     for (fault, family) in FAULTS {
-        let job = with_planted(fault, job_of_wrapped(4));
-        let job = job.arg("--quick").arg("--only").arg(family);
-        // Some faults make their family hang.
-        let outcome = job.arg("--limit").arg(20).run();
+        let outcome = planted_job(fault, 4)
+            .args(["--quick", "--only", family])
+            // Some faults make their family hang.
+            .args(["--limit", "20"])
+            .run();
         assert_found(&outcome, fault, family);
     }
 }
@@ -299,10 +310,15 @@ fn planted_faults_are_found_by_their_families() {
 #[track_caller]
 fn assert_found(outcome: &Outcome, fault: &str, family: &str) {
     assert!(!outcome.status.success(), "{fault}: {outcome}");
-    let is_wrong = |line: &str| line.starts_with(family) && line.contains(" wrong ");
-    let hangs = format!("shmem-verify: {family}: ");
+
+    let is_wrong = outcome
+        .lines()
+        .any(|line| line.starts_with(family) && line.contains(" wrong "));
+    let hangs = outcome
+        .stderr
+        .contains(&format!("shmem-verify: {family}: "));
     assert!(
-        outcome.lines().any(is_wrong) || outcome.stderr.contains(&hangs),
+        is_wrong || hangs,
         "{fault} is not found by {family}: {outcome}"
     );
 }

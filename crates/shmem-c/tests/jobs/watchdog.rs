@@ -6,42 +6,49 @@ use std::time::Duration;
 
 use testkit::{Job, scenario};
 
-/// A job of two PEs, of which PE 0 waits in a call until a file exists.
+/// A job in which PE 0 waits in a call until a file exists.
 struct Waiting {
     job: Job,
     file: PathBuf,
 }
 
 impl Waiting {
-    fn new(how: &str, path: &str) -> Waiting {
-        let name = format!("released-{how}-{path}-{}", std::process::id());
+    /// Describes a job of `n` PEs. `name` tells jobs with the same call apart.
+    fn new(n: usize, how: &str, name: &str) -> Waiting {
+        let name = format!("released-{how}-{name}-{}", std::process::id());
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = remove_file(&file);
-        // The test reads standard output while the job runs, so standard error goes there, too.
+
         let job = Job::new(scenario!("long_waits.c"))
-            .n(2)
+            .n(n)
             .arg(how)
-            .arg(file.display());
-        let job = job
-            .wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"])
-            .env("SHMEM_WATCHDOG", "1s");
+            .arg(file.display())
+            // The test reads standard output while the job runs, so standard error goes there, too.
+            .wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"]);
         Waiting { job, file }
     }
 
-    /// Waits until the explanation has all `words`, and then lets the job go on. Returns the
-    /// output.
+    /// Runs the job with the watchdog until its explanation has all `words`, and then lets it go
+    /// on. Returns the output.
     #[track_caller]
-    fn explanation(self, words: &[&str]) -> String {
+    fn explanation(mut self, words: &[&str]) -> String {
+        self.job = self.job.env("SHMEM_WATCHDOG", "1s");
+        self.released_by(|text| {
+            let Some((_, explanation)) = text.split_once("SHMEM_WATCHDOG") else {
+                return false;
+            };
+            words.iter().all(|word| explanation.contains(word))
+        })
+    }
+
+    /// Runs the job until `is_enough` returns true for its output, and then lets it go on. Returns
+    /// the output.
+    #[track_caller]
+    fn released_by(self, is_enough: impl Fn(&str) -> bool) -> String {
         let Waiting { job, file } = self;
         let mut running = job.start();
-        running.wait_for(|lines| {
-            let text = lines.join("\n");
-            let (_, explanation) = text.split_once("SHMEM_WATCHDOG")?;
-            words
-                .iter()
-                .all(|word| explanation.contains(word))
-                .then_some(())
-        });
+        running.wait_for(|lines| is_enough(&lines.join("\n")).then_some(()));
+
         File::create(&file).expect("a file");
         let outcome = running.finish();
         let _ = remove_file(file);
@@ -54,27 +61,12 @@ impl Waiting {
 #[test]
 #[ignore = "takes a minute"]
 fn a_long_wait_names_the_means_to_explain_it() {
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("released-after-the-line");
-    let _ = remove_file(&file);
-    let job = Job::new(scenario!("long_waits.c"))
-        .n(4)
-        .arg("barrier_all")
-        .arg(file.display());
-    let job = job
-        .wrap(["sh", "-c", "exec \"$@\" 2>&1", "sh"])
-        .timeout(Duration::from_secs(120));
-    let mut running = job.start();
+    let mut waiting = Waiting::new(4, "barrier_all", "long");
+    waiting.job = waiting.job.timeout(Duration::from_secs(120));
+
     let line = "has waited 60 s in shmem_barrier_all; press Ctrl-\\ in oshrun";
-    running.wait_for(|lines| lines.iter().any(|text| text.contains(line)).then_some(()));
-    File::create(&file).expect("a file");
-    let outcome = running.finish();
-    let _ = remove_file(file);
-    assert_eq!(outcome.code(), 0, "{outcome}");
-    assert_eq!(
-        outcome.stdout.matches("has waited 60 s").count(),
-        1,
-        "{outcome}"
-    );
+    let text = waiting.released_by(|text| text.contains(line));
+    assert_eq!(text.matches("has waited 60 s").count(), 1, "{text}");
 }
 
 /// The calls in which a PE can wait over any transport: the argument of the program, and the
@@ -96,17 +88,16 @@ const CALLS: &[(&str, &str)] = &[
 #[test]
 fn each_call_that_waits_on_a_node_is_explained() {
     for (how, call) in CALLS {
-        Waiting::new(how, "on").explanation(&[call, "PE 0", "PE 1"]);
+        Waiting::new(2, how, "on").explanation(&[call, "PE 0", "PE 1"]);
     }
 }
 
 #[test]
 fn each_call_that_waits_over_tcp_is_explained() {
-    for (how, call) in CALLS
-        .iter()
-        .chain(&[("get", "shmem_int_g"), ("quiet", "shmem_quiet")])
-    {
-        let mut waiting = Waiting::new(how, "off");
+    // On a node, these do not wait for another PE.
+    let over_networks = [("get", "shmem_int_g"), ("quiet", "shmem_quiet")];
+    for (how, call) in CALLS.iter().chain(&over_networks) {
+        let mut waiting = Waiting::new(2, how, "off");
         waiting.job = waiting
             .job
             .env("SHMEM_ONNODE", "off")
@@ -118,7 +109,7 @@ fn each_call_that_waits_over_tcp_is_explained() {
 #[test]
 fn a_pe_of_another_virtual_node_is_explained() {
     for (how, call) in [("barrier_all", "shmem_barrier_all"), ("get", "shmem_int_g")] {
-        let mut waiting = Waiting::new(how, "virtual");
+        let mut waiting = Waiting::new(2, how, "virtual");
         waiting.job = waiting.job.env("SHMEM_VIRTUAL_NODES", "2");
         waiting.explanation(&[call, "PE 0", "PE 1"]);
     }
@@ -126,36 +117,33 @@ fn a_pe_of_another_virtual_node_is_explained() {
 
 #[test]
 fn a_pe_that_computes_is_no_deadlock() {
-    let text = Waiting::new("computes", "on").explanation(&["shmem_barrier_all", "PE 1"]);
+    let text = Waiting::new(2, "computes", "on").explanation(&["shmem_barrier_all", "PE 1"]);
     assert!(!text.contains("eadlock"), "{text}");
     assert_eq!(text.matches("SHMEM_WATCHDOG").count(), 1, "{text}");
 }
 
 #[test]
 fn variables_are_named() {
-    Waiting::new("wait_until", "named").explanation(&["shmem_int_wait_until", "flags[2]"]);
+    Waiting::new(2, "wait_until", "named").explanation(&["shmem_int_wait_until", "flags[2]"]);
 }
 
 #[test]
 fn nothing_is_printed_without_the_setting() {
-    let waiting = Waiting::new("barrier_all", "unset");
-    File::create(&waiting.file).expect("a file");
-    let outcome = waiting.job.env("SHMEM_WATCHDOG", "off").run();
-    let _ = remove_file(&waiting.file);
-    assert_eq!(
-        (outcome.code(), outcome.stdout.as_str()),
-        (0, ""),
-        "{outcome}"
-    );
+    let Waiting { job, file } = Waiting::new(2, "barrier_all", "unset");
+    File::create(&file).expect("a file");
+    let outcome = job.env("SHMEM_WATCHDOG", "off").run();
+    let _ = remove_file(&file);
+
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    assert_eq!(outcome.stdout, "", "{outcome}");
 }
 
 #[test]
 fn a_value_that_is_no_time_is_refused() {
-    let job = Job::new(scenario!("long_waits.c"))
+    let outcome = Job::new(scenario!("long_waits.c"))
         .n(2)
-        .arg("finalize")
-        .arg("/dev/null");
-    job.env("SHMEM_WATCHDOG", "soon")
-        .run()
-        .assert_fails(&["SHMEM_WATCHDOG", "soon", "30s"]);
+        .args(["finalize", "/dev/null"])
+        .env("SHMEM_WATCHDOG", "soon")
+        .run();
+    outcome.assert_fails(&["SHMEM_WATCHDOG", "soon", "30s"]);
 }

@@ -3,33 +3,64 @@
 //! its point in crates/shmem-c/spec/semantics.md. The programs of the guide in C run in the same
 //! settings.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::LazyLock;
 
-use testkit::{Job, Outcome, Test, absent, compile, every_size, prefix, program, scenario};
+use testkit::{Job, Outcome, Test, absent, every_size, prefix, program, scenario};
 
+/// The numbers of PEs of jobs whose PEs share memory: one alone, an odd number, and powers of two.
 const PES: [usize; 4] = [1, 3, 4, 8];
 const ALL_PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 const EMULATED: [usize; 2] = [2, 3];
 
 const CHECKED: [usize; 2] = [1, 3];
 const COUNTED: [Nodes; 4] = [
-    (("SHMEM_ONNODE", "on"), 3),
-    (("SHMEM_ONNODE", "off"), 3),
-    (("SHMEM_ONNODE", "on"), 4),
-    (("SHMEM_VIRTUAL_NODES", "2+2"), 4),
+    Nodes::one(3),
+    Nodes::one_for_each_pe(3),
+    Nodes::one(4),
+    Nodes::several("2+2", 4),
 ];
 
-/// The numbers of PEs of jobs whose PEs share no memory, for the settings `.._at_every_size`.
-const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
-/// Jobs in which only some PEs share memory, for these settings: the nodes, and the number of PEs.
-const VIRTUAL_NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
+/// Jobs for the settings `.._at_every_size`.
+const NETWORK_JOBS: [Nodes; 8] = [
+    Nodes::one_for_each_pe(1),
+    Nodes::one_for_each_pe(2),
+    Nodes::one_for_each_pe(3),
+    Nodes::one_for_each_pe(4),
+    Nodes::one_for_each_pe(8),
+    Nodes::one_for_each_pe(12),
+    Nodes::several("2+2", 4),
+    Nodes::several("1+2+3", 6),
+];
 
-/// The nodes of a job: a variable and its value, and the number of PEs.
-type Nodes = ((&'static str, &'static str), usize);
+/// The number of PEs of a job, and the variable that makes them share memory or not.
+#[derive(Clone, Copy)]
+struct Nodes {
+    n: usize,
+    variable: (&'static str, &'static str),
+}
+
+impl Nodes {
+    /// All PEs share memory.
+    const fn one(n: usize) -> Self {
+        let variable = ("SHMEM_ONNODE", "on");
+        Self { n, variable }
+    }
+
+    /// No PEs share memory.
+    const fn one_for_each_pe(n: usize) -> Self {
+        let variable = ("SHMEM_ONNODE", "off");
+        Self { n, variable }
+    }
+
+    /// `nodes` has the number of PEs of each node, as in `1+2+3`. These share memory.
+    const fn several(nodes: &'static str, n: usize) -> Self {
+        let variable = ("SHMEM_VIRTUAL_NODES", nodes);
+        Self { n, variable }
+    }
+}
 
 /// A transport over which the programs are run, and the settings for it.
 struct Network {
@@ -57,11 +88,11 @@ const TCP: Network = Network {
     inside: None,
     small: &[],
     sample: &[
-        ("tcp", (("SHMEM_ONNODE", "off"), 2)),
-        ("tcp", (("SHMEM_VIRTUAL_NODES", "1+2+3"), 6)),
-        ("tcp", (("SHMEM_ONNODE", "off"), 3)),
-        ("tcp", (("SHMEM_VIRTUAL_NODES", "2+2"), 4)),
-        ("tcp", (("SHMEM_ONNODE", "off"), 8)),
+        ("tcp", Nodes::one_for_each_pe(2)),
+        ("tcp", Nodes::several("1+2+3", 6)),
+        ("tcp", Nodes::one_for_each_pe(3)),
+        ("tcp", Nodes::several("2+2", 4)),
+        ("tcp", Nodes::one_for_each_pe(8)),
     ],
 };
 
@@ -72,11 +103,11 @@ const UCX: Network = Network {
     inside: Some("posix,self"),
     small: &[("tcp,self", UCX_SMALL_TCP), ("posix,self", UCX_SMALL_POSIX)],
     sample: &[
-        ("tcp,self", (("SHMEM_ONNODE", "off"), 2)),
-        ("posix,self", (("SHMEM_ONNODE", "off"), 3)),
-        ("tcp,self", (("SHMEM_VIRTUAL_NODES", "1+2+3"), 6)),
-        ("cma,posix,self", (("SHMEM_ONNODE", "off"), 4)),
-        ("sysv,self", (("SHMEM_VIRTUAL_NODES", "2+2"), 4)),
+        ("tcp,self", Nodes::one_for_each_pe(2)),
+        ("posix,self", Nodes::one_for_each_pe(3)),
+        ("tcp,self", Nodes::several("1+2+3", 6)),
+        ("cma,posix,self", Nodes::one_for_each_pe(4)),
+        ("sysv,self", Nodes::several("2+2", 4)),
     ],
 };
 
@@ -109,12 +140,12 @@ const OFI: Network = Network {
     // None, since the strict fabric has short queues.
     small: &[],
     sample: &[
-        ("tcp;ofi_rxm", (("SHMEM_ONNODE", "off"), 2)),
-        ("tcp;ofi_rxm", (("SHMEM_VIRTUAL_NODES", "1+2+3"), 6)),
-        ("shm", (("SHMEM_ONNODE", "off"), 3)),
-        ("tcp;ofi_rxm", (("SHMEM_ONNODE", "off"), 3)),
-        ("tcp;ofi_rxm", (("SHMEM_VIRTUAL_NODES", "2+2"), 4)),
-        ("shm", (("SHMEM_VIRTUAL_NODES", "2+2"), 4)),
+        ("tcp;ofi_rxm", Nodes::one_for_each_pe(2)),
+        ("tcp;ofi_rxm", Nodes::several("1+2+3", 6)),
+        ("shm", Nodes::one_for_each_pe(3)),
+        ("tcp;ofi_rxm", Nodes::one_for_each_pe(3)),
+        ("tcp;ofi_rxm", Nodes::several("2+2", 4)),
+        ("shm", Nodes::several("2+2", 4)),
     ],
 };
 
@@ -123,11 +154,11 @@ const OFI: Network = Network {
 const STRICT: [&str; 5] = ["cxi", "efa", "opx", "psm3", "mrail"];
 /// The jobs in which programs run over these profiles.
 const STRICT_JOBS: [Nodes; 5] = [
-    (("SHMEM_ONNODE", "off"), 2),
-    (("SHMEM_VIRTUAL_NODES", "1+2+3"), 6),
-    (("SHMEM_ONNODE", "off"), 3),
-    (("SHMEM_VIRTUAL_NODES", "2+2"), 4),
-    (("SHMEM_ONNODE", "off"), 4),
+    Nodes::one_for_each_pe(2),
+    Nodes::several("1+2+3", 6),
+    Nodes::one_for_each_pe(3),
+    Nodes::several("2+2", 4),
+    Nodes::one_for_each_pe(4),
 ];
 
 /// The profiles that have the atomic operations that locks need.
@@ -142,15 +173,19 @@ fn strict_dir() -> String {
         .to_owned()
 }
 
-fn runs_strict(source: &str, profile: &str, (nodes, n): Nodes) {
-    let dir = strict_dir();
-    let environment = [
+/// Returns the variables that select a profile of the strict fabric, which is in `dir`.
+fn strict<'a>(profile: &'a str, dir: &'a str) -> [(&'static str, &'a str); 4] {
+    [
         ("SHMEM_TRANSPORT", "ofi"),
         ("SHMEM_OFI_PROVIDER", "strict"),
         ("SHMEM_OFI_DOMAIN", profile),
-        ("FI_PROVIDER_PATH", &dir),
-        nodes,
-    ];
+        ("FI_PROVIDER_PATH", dir),
+    ]
+}
+
+fn runs_strict(source: &str, profile: &str, Nodes { n, variable }: Nodes) {
+    let dir = strict_dir();
+    let environment = [&strict(profile, &dir)[..], &[variable]].concat();
     runs(source, n, &environment);
 }
 
@@ -167,22 +202,20 @@ fn strict_sample(source: &str) {
 fn strict_at_every_profile(source: &str) {
     let place = position(source);
     for (i, profile) in STRICT.into_iter().enumerate() {
-        runs_strict(
-            source,
-            profile,
-            STRICT_JOBS[(place + i + 1) % STRICT_JOBS.len()],
-        );
+        let job = place + i + 1;
+        runs_strict(source, profile, STRICT_JOBS[job % STRICT_JOBS.len()]);
     }
 }
 
 impl Network {
-    fn runs(&self, source: &str, path: &str, (nodes, n): Nodes, others: &[(&str, &str)]) {
-        let network = [
-            ("SHMEM_TRANSPORT", self.transport),
-            (self.variable, path),
-            nodes,
-        ];
-        runs(source, n, &[&network, others].concat());
+    /// Returns the variables that select the network and a value of its variable.
+    fn variables<'a>(&self, path: &'a str) -> [(&'static str, &'a str); 2] {
+        [("SHMEM_TRANSPORT", self.transport), (self.variable, path)]
+    }
+
+    fn runs(&self, source: &str, path: &str, nodes: Nodes, others: &[(&str, &str)]) {
+        let environment = [&self.variables(path)[..], &[nodes.variable], others].concat();
+        runs(source, nodes.n, &environment);
     }
 
     fn runs_sample(&self, source: &str) {
@@ -192,32 +225,29 @@ impl Network {
     }
 
     fn runs_at_every_size(&self, source: &str) {
-        let off_node = OFF_NODE.map(|n| (("SHMEM_ONNODE", "off"), n));
-        let virtual_nodes = VIRTUAL_NODES.map(|(nodes, n)| (("SHMEM_VIRTUAL_NODES", nodes), n));
-        for nodes in off_node.into_iter().chain(virtual_nodes) {
+        for nodes in NETWORK_JOBS {
             self.runs(source, self.usual, nodes, &[]);
         }
-        let some = [
-            (("SHMEM_ONNODE", "off"), 3),
-            (("SHMEM_VIRTUAL_NODES", "2+2"), 4),
-        ];
+
+        let three_nodes = Nodes::one_for_each_pe(3);
+        let two_nodes = Nodes::several("2+2", 4);
         if let Some(inside) = self.inside {
-            some.iter()
-                .for_each(|&nodes| self.runs(source, inside, nodes, &[]));
+            self.runs(source, inside, three_nodes, &[]);
+            self.runs(source, inside, two_nodes, &[]);
         }
         for (path, small) in self.small {
-            self.runs(source, path, some[0], small);
+            self.runs(source, path, three_nodes, small);
         }
-        self.runs(source, self.usual, some[1], &[AGGREGATE]);
+        self.runs(source, self.usual, two_nodes, &[AGGREGATE]);
     }
 
     /// Runs sessions that batch small operations for all PEs of a node together: sessions that the
     /// programs start, and the session of `SHMEM_AGGREGATE`.
     fn sessions_over_nodes(&self) {
         for (source, nodes) in [
-            ("sessions.c", (("SHMEM_VIRTUAL_NODES", "2+3"), 5)),
-            ("ordering.c", (("SHMEM_VIRTUAL_NODES", "2+2"), 4)),
-            ("threads.c", (("SHMEM_VIRTUAL_NODES", "1+3"), 4)),
+            ("sessions.c", Nodes::several("2+3", 5)),
+            ("ordering.c", Nodes::several("2+2", 4)),
+            ("threads.c", Nodes::several("1+3", 4)),
         ] {
             self.runs(source, self.usual, nodes, &[]);
             self.runs(source, self.usual, nodes, &[AGGREGATE]);
@@ -228,62 +258,59 @@ impl Network {
 /// Puts every context into a session.
 const AGGREGATE: (&str, &str) = ("SHMEM_AGGREGATE", "on");
 
-/// Jobs whose PEs contend for locks that are changed by a network's atomic operations.
-const LOCK_JOBS: [Nodes; 4] = [
-    (("SHMEM_ONNODE", "off"), 2),
-    (("SHMEM_ONNODE", "off"), 4),
-    (("SHMEM_ONNODE", "off"), 8),
-    (("SHMEM_VIRTUAL_NODES", "2+2"), 4),
-];
+/// A job whose PEs contend for locks that are changed by a network's atomic operations.
+struct LockJob {
+    n: usize,
+    job: Job,
+}
 
-/// Runs the programs of contended locks of each type in the jobs `LOCK_JOBS`, with the network's
-/// atomic operations. Calls `judge` with each outcome and its number of PEs.
-fn locks_by_network(network: &[(&str, &str)], judge: impl Fn(&Outcome, usize)) {
-    let dir = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs"));
-    let fortran = dir.join("fortran_lock_contended.F90");
+/// Returns jobs of the programs of contended locks of each type, with the network's atomic
+/// operations.
+fn lock_jobs(network: &[(&str, &str)]) -> Vec<LockJob> {
     let programs = [
         program!("lock_contended.c"),
         program!("fortran_lock_contended.F90"),
-        compile(
-            &fortran,
-            Path::new(env!("CARGO_TARGET_TMPDIR")),
-            &["-DLOCK_KIND=8"],
-        ),
+        program!("fortran_lock_contended.F90", "-DLOCK_KIND=8"),
     ];
+    let all_nodes = [
+        Nodes::one_for_each_pe(2),
+        Nodes::one_for_each_pe(4),
+        Nodes::one_for_each_pe(8),
+        Nodes::several("2+2", 4),
+    ];
+
+    let mut jobs = Vec::new();
     for program in programs {
-        for ((name, value), n) in LOCK_JOBS {
+        for Nodes { n, variable } in all_nodes {
             let job = Job::new(&program)
                 .n(n)
-                .env(name, value)
-                .env("SHMEM_AMOS", "network");
-            let job = network
-                .iter()
-                .fold(job, |job, (name, value)| job.env(name, value));
-            judge(&job.run(), n);
+                .envs(&[variable, ("SHMEM_AMOS", "network")])
+                .envs(network);
+            jobs.push(LockJob { n, job });
         }
     }
+    jobs
 }
 
 /// Runs the programs of contended locks over the network's usual path and over `others`. These, and
 /// any path of UCX, may be missing or be refused. Ignores the test if no path can be used.
 fn locks_by(network: &Network, others: &[&str]) {
-    let have_run = Cell::new(false);
+    let mut have_run = false;
     for path in [network.usual].iter().chain(others) {
-        let variables = [
-            ("SHMEM_TRANSPORT", network.transport),
-            (network.variable, path),
-        ];
-        locks_by_network(&variables, |outcome, n| {
-            // Some versions of UCX have wrong operations or none, and say so.
-            let may_be_refused = network.transport == "ucx" || *path != network.usual;
-            let is_refused = outcome.stderr.contains("which cannot be used here");
-            if !(may_be_refused && is_refused) {
-                outcome.assert_ok(n);
-                have_run.set(true);
+        // Some versions of UCX have wrong operations or none, and say so.
+        let may_be_refused = network.transport == "ucx" || *path != network.usual;
+
+        for LockJob { n, job } in lock_jobs(&network.variables(path)) {
+            let outcome = job.run();
+            if may_be_refused && outcome.stderr.contains("which cannot be used here") {
+                continue;
             }
-        });
+            outcome.assert_ok(n);
+            have_run = true;
+        }
     }
-    if !have_run.get() {
+
+    if !have_run {
         absent(format!(
             "no atomic operations over {} can be used here",
             network.transport
@@ -302,107 +329,129 @@ fn locks_by_libfabric() {
 fn locks_by_strict_fabrics() {
     let dir = strict_dir();
     for profile in STRICT_WITH_AMOS {
-        let variables = [
-            ("SHMEM_TRANSPORT", "ofi"),
-            ("SHMEM_OFI_PROVIDER", "strict"),
-            ("SHMEM_OFI_DOMAIN", profile),
-            ("FI_PROVIDER_PATH", &dir),
-        ];
-        locks_by_network(&variables, |outcome, n| outcome.assert_ok(n));
+        for LockJob { n, job } in lock_jobs(&strict(profile, &dir)) {
+            job.run().assert_ok(n);
+        }
     }
 }
 
 /// The atomic operations of this fabric are not atomic with respect to those of CPUs.
 fn the_domain_of_shared_memory_over_a_strict_fabric() {
-    let job = Job::new(program!("shared_domain.c")).n(3);
-    let job = job
+    Job::new(program!("shared_domain.c"))
+        .n(3)
         .env("SHMEM_VIRTUAL_NODES", "1+2")
-        .env("SHMEM_AMOS", "network");
-    let job = job
-        .env("SHMEM_TRANSPORT", "ofi")
-        .env("SHMEM_OFI_PROVIDER", "strict");
-    let job = job
-        .env("SHMEM_OFI_DOMAIN", "cxi")
-        .env("FI_PROVIDER_PATH", strict_dir());
-    job.run().assert_ok(3);
+        .env("SHMEM_AMOS", "network")
+        .envs(&strict("cxi", &strict_dir()))
+        .run()
+        .assert_ok(3);
 }
 
 /// Heaps of 64 GiB, of which the program allocates a part. Only allocated memory is registered. The
 /// first profile permits at most 64 registrations, the second one registrations of at most 256 MiB.
 fn large_heaps_by_strict_fabrics() {
+    struct LargeHeap {
+        profile: &'static str,
+        /// The maximum size of a registration.
+        largest: usize,
+        amos: &'static str,
+        /// What the program allocates, and the distance of the borders that it accesses.
+        mib: usize,
+        distance_mib: usize,
+    }
+    let heaps = [
+        LargeHeap {
+            profile: "few-regions",
+            largest: usize::MAX,
+            amos: "software",
+            mib: 1024,
+            distance_mib: 16,
+        },
+        LargeHeap {
+            profile: "few-regions",
+            largest: usize::MAX,
+            amos: "software",
+            mib: 20 << 10,
+            distance_mib: 512,
+        },
+        LargeHeap {
+            profile: "small-regions",
+            largest: 256 << 20,
+            amos: "software",
+            mib: 192,
+            distance_mib: 16,
+        },
+        LargeHeap {
+            profile: "small-regions",
+            largest: 256 << 20,
+            amos: "network",
+            mib: 8 << 10,
+            distance_mib: 1 << 10,
+        },
+    ];
+
     let dir = strict_dir();
-    for (profile, amos, mib, distance) in [
-        ("few-regions", "software", 1024, 16),
-        ("few-regions", "software", 20 << 10, 512),
-        ("small-regions", "software", 192, 16),
-        ("small-regions", "network", 8 << 10, 1 << 10),
-    ] {
-        let job = Job::new(scenario!("large_heap.c"))
+    for heap in heaps {
+        let outcome = Job::new(scenario!("large_heap.c"))
             .n(3)
-            .arg(mib)
-            .arg(distance);
-        let job = job
-            .env("SHMEM_TRANSPORT", "ofi")
-            .env("SHMEM_OFI_PROVIDER", "strict");
-        let job = job
-            .env("SHMEM_OFI_DOMAIN", profile)
-            .env("FI_PROVIDER_PATH", &dir);
-        let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_AMOS", amos);
-        let job = job
+            .args([heap.mib, heap.distance_mib])
+            .envs(&strict(heap.profile, &dir))
+            .env("SHMEM_ONNODE", "off")
+            .env("SHMEM_AMOS", heap.amos)
             .env("SHMEM_HUGE_PAGES", "off")
-            .env("SHMEM_SYMMETRIC_SIZE", "64g");
-        let outcome = job.env("SHMEM_DEBUG", 2).run();
+            .env("SHMEM_SYMMETRIC_SIZE", "64g")
+            .env("SHMEM_DEBUG", 2)
+            .run();
         outcome.assert_ok(3);
-        let blocks = outcome
-            .stderr
-            .lines()
-            .filter(|line| line.contains("registered a block"));
-        let nbytes = blocks.map(|line| {
-            let word = line
-                .split([' ', ','])
-                .find_map(|word| word.strip_prefix("nbytes="));
-            word.and_then(|word| word.parse().ok())
-                .unwrap_or_else(|| panic!("{line}"))
-        });
-        let nbytes: Vec<usize> = nbytes.collect();
-        let (n_blocks, registered) = (nbytes.len() / 3, nbytes.iter().sum::<usize>() / 3);
-        let allocated = mib << 20;
-        assert!(
-            nbytes.len() == 3 * n_blocks && (4..64).contains(&n_blocks),
-            "{n_blocks} blocks"
-        );
+
+        // All PEs have the same blocks.
+        let blocks = registered_blocks(&outcome);
+        let n_blocks = blocks.len() / 3;
+        assert_eq!(blocks.len(), 3 * n_blocks, "{blocks:?}");
+        assert!((4..64).contains(&n_blocks), "{n_blocks} blocks");
+        let are_small = blocks.iter().all(|nbytes| *nbytes <= heap.largest);
+        assert!(are_small, "{blocks:?}");
+
+        let registered = blocks.iter().sum::<usize>() / 3;
+        let allocated = heap.mib << 20;
         assert!(
             registered < allocated + allocated / 4,
             "{registered} bytes of {allocated}"
         );
-        let largest = if profile == "small-regions" {
-            256 << 20
-        } else {
-            1 << 40
-        };
-        assert!(nbytes.iter().all(|nbytes| *nbytes <= largest), "{nbytes:?}");
     }
+}
+
+/// Returns the number of bytes of each block that PEs have registered, from the lines of
+/// `SHMEM_DEBUG=2`.
+fn registered_blocks(outcome: &Outcome) -> Vec<usize> {
+    let mut blocks = Vec::new();
+    for line in outcome.stderr.lines() {
+        if !line.contains("registered a block") {
+            continue;
+        }
+
+        let nbytes = line
+            .split([' ', ','])
+            .find_map(|word| word.strip_prefix("nbytes="))
+            .and_then(|nbytes| nbytes.parse().ok());
+        blocks.push(nbytes.unwrap_or_else(|| panic!("{line}")));
+    }
+    blocks
 }
 
 /// This profile refuses two of ten attempts to connect, and posts during the others at first fail
 /// with `FI_EAGAIN`.
 fn connections_of_strict_fabrics() {
     let n = if every_size() { 64 } else { 12 };
-    let job = Job::new(scenario!("all_pairs.c"))
+    let outcome = Job::new(scenario!("all_pairs.c"))
         .n(n)
-        .env("SHMEM_ONNODE", "off");
-    let job = job
-        .env("SHMEM_TRANSPORT", "ofi")
-        .env("SHMEM_OFI_PROVIDER", "strict");
-    let job = job
-        .env("SHMEM_OFI_DOMAIN", "few-connections")
-        .env("FI_PROVIDER_PATH", strict_dir());
-    let outcome = job.env("SHMEM_DEBUG", 2).run();
+        .env("SHMEM_ONNODE", "off")
+        .envs(&strict("few-connections", &strict_dir()))
+        .env("SHMEM_DEBUG", 2)
+        .run();
     outcome.assert_ok(n);
-    assert!(
-        outcome.stderr.contains("connects once more"),
-        "none was refused: {outcome}"
-    );
+
+    let is_refused = outcome.stderr.contains("connects once more");
+    assert!(is_refused, "none was refused: {outcome}");
 }
 
 /// `shmem-info --doctor` reports the limits of a fabric.
@@ -416,47 +465,42 @@ fn limits_of_strict_fabrics() {
         ),
         ("efa", " MiB of a heap in "),
     ] {
-        let doctor = Job::direct(prefix().join("bin/shmem-info"))
+        let outcome = Job::direct(prefix().join("bin/shmem-info"))
             .arg("--doctor")
-            .env("COLUMNS", "10000");
-        let doctor = doctor
-            .env("SHMEM_TRANSPORT", "ofi")
-            .env("SHMEM_OFI_PROVIDER", "strict");
-        let outcome = doctor
-            .env("SHMEM_OFI_DOMAIN", profile)
-            .env("FI_PROVIDER_PATH", &dir)
+            // No sentence is broken into lines.
+            .env("COLUMNS", "10000")
+            .envs(&strict(profile, &dir))
             .run();
         assert_eq!(outcome.code(), 0, "{outcome}");
         assert!(outcome.stdout.contains(limit), "{limit}: {outcome}");
     }
 }
 
+/// Runs a program of the list, and checks that it finds no fault.
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
-    let of_guide = GUIDE.contains(&source);
-    let program = if of_guide {
-        program!(Path::new("../../examples").join(source))
-    } else {
-        program!(source)
-    };
-    let mut job = Job::new(program).n(n);
-    for (name, value) in environment {
-        job = job.env(name, value);
-    }
-    if of_guide {
-        let outcome = job.run();
-        let lines: Vec<&str> = outcome.lines().collect();
-        assert!(outcome.status.success(), "{outcome}");
-        assert!(
-            matches!(lines[..], [line] if line.starts_with(&format!("{n} PEs"))),
-            "not one job of {n} PEs: {outcome}"
-        );
+    if GUIDE.contains(&source) {
+        let program = program!(Path::new("../../examples").join(source));
+        let outcome = Job::new(program).n(n).envs(environment).run();
+        assert_prints_one_line(&outcome, n);
         return;
     }
+
+    let mut job = Job::new(program!(source)).n(n).envs(environment);
     if source == "memory.c" {
         // The program allocates the whole heap, so a small one saves time.
         job = job.env("SHMEM_SYMMETRIC_SIZE", "64m");
     }
     job.run().assert_ok(n);
+}
+
+/// Checks the outcome of a program of the guide on `n` PEs.
+fn assert_prints_one_line(outcome: &Outcome, n: usize) {
+    assert!(outcome.status.success(), "{outcome}");
+
+    let lines: Vec<&str> = outcome.lines().collect();
+    assert_eq!(lines.len(), 1, "{outcome}");
+    let is_of_n_pes = lines[0].starts_with(&format!("{n} PEs"));
+    assert!(is_of_n_pes, "not one job of {n} PEs: {outcome}");
 }
 
 /// The programs of docs/c.md, in crates/shmem-c/examples. They check their results, and one PE
@@ -497,92 +541,94 @@ fn position(source: &str) -> usize {
         .expect("a program of the list")
 }
 
-/// A way to run every program, and the reason if it is not always used.
-type Setting = (&'static str, fn(&'static str), Option<&'static str>);
+/// A way to run every program.
+struct Setting {
+    name: &'static str,
+    run: fn(&'static str),
+    /// Why it is not always used.
+    ignored: Option<&'static str>,
+}
+
+impl Setting {
+    const fn usual(name: &'static str, run: fn(&'static str)) -> Self {
+        Self {
+            name,
+            run,
+            ignored: None,
+        }
+    }
+
+    const fn ignored(name: &'static str, run: fn(&'static str), why: &'static str) -> Self {
+        Self {
+            name,
+            run,
+            ignored: Some(why),
+        }
+    }
+}
 
 const PROVIDERS: &str = "part of `cargo xtask test --providers`";
 const FULL: &str = "part of `cargo xtask test --full`";
 
 const SETTINGS: [Setting; 12] = [
-    ("on_node", on_node, None),
-    ("checked", checked, None),
-    ("counted", counted, None),
-    (
-        "tcp_sample",
-        |source| TCP.runs_sample(source),
-        Some(PROVIDERS),
-    ),
-    (
-        "ucx_sample",
-        |source| UCX.runs_sample(source),
-        Some(PROVIDERS),
-    ),
-    (
-        "ofi_sample",
-        |source| OFI.runs_sample(source),
-        Some(PROVIDERS),
-    ),
-    ("strict_sample", strict_sample, Some(PROVIDERS)),
-    (
-        "strict_at_every_profile",
-        strict_at_every_profile,
-        Some(FULL),
-    ),
-    (
+    Setting::usual("on_node", on_node),
+    Setting::usual("checked", checked),
+    Setting::usual("counted", counted),
+    Setting::ignored("tcp_sample", |source| TCP.runs_sample(source), PROVIDERS),
+    Setting::ignored("ucx_sample", |source| UCX.runs_sample(source), PROVIDERS),
+    Setting::ignored("ofi_sample", |source| OFI.runs_sample(source), PROVIDERS),
+    Setting::ignored("strict_sample", strict_sample, PROVIDERS),
+    Setting::ignored("strict_at_every_profile", strict_at_every_profile, FULL),
+    Setting::ignored(
         "tcp_at_every_size",
         |source| TCP.runs_at_every_size(source),
-        Some(FULL),
+        FULL,
     ),
-    (
+    Setting::ignored(
         "ucx_at_every_size",
         |source| UCX.runs_at_every_size(source),
-        Some(FULL),
+        FULL,
     ),
-    (
+    Setting::ignored(
         "ofi_at_every_size",
         |source| OFI.runs_at_every_size(source),
-        Some(FULL),
+        FULL,
     ),
-    ("emulated", emulated, Some(FULL)),
+    Setting::ignored("emulated", emulated, FULL),
 ];
 
 fn on_node(source: &str) {
     let sizes = if every_size() { &ALL_PES[..] } else { &PES };
-    sizes.iter().for_each(|&n| runs(source, n, &[]));
+    for n in sizes {
+        runs(source, *n, &[]);
+    }
 }
 
 /// Runs a program for another processor under an emulator, which is slow.
 fn emulated(source: &str) {
-    EMULATED.iter().for_each(|&n| runs(source, n, &[]));
+    for n in EMULATED {
+        runs(source, n, &[]);
+    }
 }
 
 /// With `SHMEM_CHECK`, correct programs behave as without it.
 fn checked(source: &str) {
-    CHECKED
-        .iter()
-        .for_each(|&n| runs(source, n, &[("SHMEM_CHECK", "1")]));
+    for n in CHECKED {
+        runs(source, n, &[("SHMEM_CHECK", "1")]);
+    }
 }
 
 /// With `SHMEM_STATS`, correct programs behave as without it. A program runs over shared memory,
 /// over a network or over both, and neighbors in the list of programs run differently.
 fn counted(source: &str) {
-    let place = position(source);
-    let (nodes, n) = COUNTED[place % COUNTED.len()];
-    runs(
-        source,
-        n,
-        &[("SHMEM_STATS", "1"), ("SHMEM_TRANSPORT", "tcp"), nodes],
-    );
+    let Nodes { n, variable } = COUNTED[position(source) % COUNTED.len()];
+    let environment = [("SHMEM_STATS", "1"), ("SHMEM_TRANSPORT", "tcp"), variable];
+    runs(source, n, &environment);
 }
 
 /// Runs over TCP, which every machine has.
 fn a_session_over_nodes() {
-    TCP.runs(
-        "sessions.c",
-        TCP.usual,
-        (("SHMEM_VIRTUAL_NODES", "2+3"), 5),
-        &[],
-    );
+    TCP.runs("sessions.c", TCP.usual, Nodes::several("2+3", 5), &[]);
 }
 
 /// The grid of the standard's example: 10 PEs with xrange 3 form 4 rows, the last of which has one
@@ -594,10 +640,14 @@ fn ten_pes_in_two_dimensions() {
 /// At this level, the order of a PE's calls does not identify a collective, since several threads
 /// may make them.
 fn active_sets_at_the_highest_thread_level() {
-    for (n, nodes) in [(1, "on"), (3, "on"), (4, "off")] {
+    for (n, onnode) in [(1, "on"), (3, "on"), (4, "off")] {
         for source in ["active_sets_many.c", "broadcasts_ahead.c"] {
-            let job = Job::new(program!(source)).n(n).arg("multiple");
-            job.env("SHMEM_ONNODE", nodes).run().assert_ok(n);
+            Job::new(program!(source))
+                .n(n)
+                .arg("multiple")
+                .env("SHMEM_ONNODE", onnode)
+                .run()
+                .assert_ok(n);
         }
     }
 }
@@ -616,19 +666,20 @@ fn every_program_on_64_pes() {
 
 /// Returns the routines that crates/shmem-c/spec/fortran.csv marks as offered.
 fn fortran_routines() -> BTreeSet<String> {
-    let table =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("spec/fortran.csv"))
-            .expect("the table is in the repository");
-    let offered = table.lines().filter_map(|line| {
-        let [name, offered, form] = line
-            .splitn(4, ',')
-            .take(3)
-            .collect::<Vec<_>>()
-            .try_into()
-            .expect("columns");
-        (offered == "yes" && form != "parameter").then(|| name.to_owned())
-    });
-    offered.collect()
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("spec/fortran.csv");
+    let table = std::fs::read_to_string(table).expect("the table is in the repository");
+
+    let mut routines = BTreeSet::new();
+    for line in table.lines() {
+        let columns: Vec<&str> = line.split(',').collect();
+        let [name, offered, form, ..] = columns[..] else {
+            panic!("columns are missing in {line}");
+        };
+        if offered == "yes" && form != "parameter" {
+            routines.insert(name.to_owned());
+        }
+    }
+    routines
 }
 
 /// Returns the undefined symbols of a compiled program, without their versions.
@@ -639,25 +690,32 @@ fn undefined_symbols(program: &Path) -> Vec<String> {
         .output()
         .expect("this test needs nm: install the package binutils");
     assert!(output.status.success(), "{output:?}");
+
     let listing = String::from_utf8(output.stdout).expect("names are ASCII");
-    let names = listing
+    listing
         .split_whitespace()
-        .filter_map(|word| word.split('@').next());
-    names.map(str::to_owned).collect()
+        .filter_map(|word| word.split('@').next())
+        .map(str::to_owned)
+        .collect()
 }
 
 fn the_fortran_programs_call_every_routine() {
     let mut missing = fortran_routines();
     assert!(missing.len() > 150, "{missing:?}");
-    let in_every_setting = programs().filter(|source| source.starts_with("fortran_"));
-    let in_scenarios = [
+
+    let mut compiled = vec![
         scenario!("fortran_by_id.f90"),
         scenario!("fortran_exit.f90"),
     ];
+    for source in programs() {
+        if source.starts_with("fortran_") {
+            compiled.push(program!(source));
+        }
+    }
 
-    let compiled = in_every_setting.map(|source| program!(source));
-    for program in compiled.chain(in_scenarios) {
+    for program in compiled {
         for symbol in undefined_symbols(&program) {
+            // Compilers of Fortran write names in small letters and append an underscore.
             if let Some(name) = symbol.strip_suffix('_') {
                 missing.remove(&name.to_uppercase());
             }
@@ -670,25 +728,30 @@ fn the_fortran_programs_call_every_routine() {
 /// the job minutes.
 fn a_pe_that_polls_leaves_the_cpu_to_others() {
     let program = program!("polls.c");
-    let first = "cpu=$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')";
-    let command = format!("{first}; exec taskset -c $cpu {} 1000", program.display());
+    let first_cpu = "cpu=$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')";
+    let run = format!("exec taskset -c $cpu {} 1000", program.display());
+
     Job::new("/bin/sh")
         .n(4)
-        .arg("-c")
-        .arg(command)
+        .args(["-c", &format!("{first_cpu}; {run}")])
         .run()
         .assert_ok(4);
 }
 
 fn main() -> ExitCode {
     let mut tests = Vec::new();
-    for (setting, body, ignored) in SETTINGS {
-        tests.extend(programs().map(|source| {
+    for setting in SETTINGS {
+        for source in programs() {
             let (name, _) = source.split_once('.').expect("a source has an extension");
-            let test = Test::new(format!("{setting}::{name}"), move || body(source));
-            ignored.into_iter().fold(test, Test::ignored)
-        }));
+            let name = format!("{}::{name}", setting.name);
+            let mut test = Test::new(name, move || (setting.run)(source));
+            if let Some(why) = setting.ignored {
+                test = test.ignored(why);
+            }
+            tests.push(test);
+        }
     }
+
     tests.extend([
         Test::new("ten_pes_in_two_dimensions", ten_pes_in_two_dimensions),
         Test::new(

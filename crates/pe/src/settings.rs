@@ -523,13 +523,23 @@ impl VirtualNodes {
     pub fn sizes(&self, n_pes: u32) -> Option<Vec<u32>> {
         match self {
             VirtualNodes::No => Some(vec![n_pes]),
-            VirtualNodes::Blocks(k) => {
-                let (least, more) = (n_pes / k, n_pes % k);
-                (least > 0).then(|| (0..*k).map(|i| least + u32::from(i < more)).collect())
+            VirtualNodes::Blocks(n_nodes) => {
+                let least = n_pes / n_nodes;
+                if least == 0 {
+                    return None;
+                }
+                // The first nodes have one of the remaining PEs each.
+                let remaining = n_pes % n_nodes;
+                let sizes = (0..*n_nodes).map(|node| least + u32::from(node < remaining));
+                Some(sizes.collect())
             }
             VirtualNodes::Sizes(sizes) => {
                 let sum: u64 = sizes.iter().map(|&size| u64::from(size)).sum();
-                (sum == u64::from(n_pes)).then(|| sizes.clone())
+                if sum == u64::from(n_pes) {
+                    Some(sizes.clone())
+                } else {
+                    None
+                }
             }
         }
     }
@@ -563,9 +573,12 @@ fn size(text: &str) -> Option<u64> {
         Some(_) => return None,
     };
     let nbytes = value * (1_u64 << shift) as f64;
-    (0.0..2_f64.powi(64))
-        .contains(&nbytes)
-        .then(|| nbytes.ceil() as u64)
+    // No infinity and no NaN either.
+    if (0.0..2_f64.powi(64)).contains(&nbytes) {
+        Some(nbytes.ceil() as u64)
+    } else {
+        None
+    }
 }
 
 /// Returns the number with which a text starts, if it does, and the text behind it.
@@ -574,11 +587,19 @@ fn leading_number(text: &str) -> Option<(f64, &str)> {
     let hexadecimal = unsigned
         .strip_prefix("0x")
         .or_else(|| unsigned.strip_prefix("0X"));
-    hexadecimal.and_then(hexadecimal_number).or_else(|| {
-        let split = |end| text.split_at_checked(end);
-        let mut splits = (1..=text.len()).rev().filter_map(split);
-        splits.find_map(|(number, rest)| Some((number.parse().ok()?, rest)))
-    })
+    if let Some(found) = hexadecimal.and_then(hexadecimal_number) {
+        return Some(found);
+    }
+
+    // The longest start of the text that is a number.
+    for end in (1..=text.len()).rev() {
+        if let Some((number, rest)) = text.split_at_checked(end)
+            && let Ok(number) = number.parse()
+        {
+            return Some((number, rest));
+        }
+    }
+    None
 }
 
 /// Returns the hexadecimal number with which a text starts, such as `1.8p20`, and the text behind
@@ -590,8 +611,10 @@ fn hexadecimal_number(text: &str) -> Option<(f64, &str)> {
     if let Some(behind) = rest.strip_prefix('.') {
         (fraction, rest) = behind.split_at(digits(behind));
     }
+
     let mut value = u64::from_str_radix(&format!("{whole}{fraction}"), 16).ok()? as f64;
     value *= 16_f64.powi(-(fraction.len() as i32));
+
     if let Some(behind) = rest.strip_prefix(['p', 'P']) {
         let sign = usize::from(behind.starts_with(['+', '-']));
         let n_digits = behind[sign..]

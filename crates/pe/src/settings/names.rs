@@ -29,14 +29,20 @@ pub fn warnings<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<String> 
         .filter_map(|(name, _)| name.into_string().ok())
         .filter(|name| in_files.iter().all(|one| one.name != *name));
     let mut warnings = misspelled(&known, set);
-    let unknown = in_files
-        .iter()
-        .filter(|one| !known.contains(&one.name.as_str()));
-    warnings.extend(unknown.map(|one| {
-        let meant = similar_setting(&one.name, &known)
-            .map_or(String::new(), |meant| format!("; did you mean {meant}?"));
-        format!("{}: there is no setting {}{meant}", one.place, one.name)
-    }));
+
+    for one in &in_files {
+        if known.contains(&one.name.as_str()) {
+            continue;
+        }
+        let meant = match similar_setting(&one.name, &known) {
+            Some(meant) => format!("; did you mean {meant}?"),
+            None => String::new(),
+        };
+        warnings.push(format!(
+            "{}: there is no setting {}{meant}",
+            one.place, one.name
+        ));
+    }
     warnings
 }
 
@@ -46,13 +52,16 @@ fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> 
         .filter(|name| !known.contains(&name.as_str()) && !FOREIGN.contains(&name.as_str()))
         .collect();
     unknown.sort_unstable();
-    let warning = |name: String| {
-        let meant = similar_setting(&name, known)?;
-        Some(format!(
-            "{name} is set, but there is no such setting; did you mean {meant}?"
-        ))
-    };
-    unknown.into_iter().filter_map(warning).collect()
+
+    let mut warnings = Vec::new();
+    for name in unknown {
+        if let Some(meant) = similar_setting(&name, known) {
+            warnings.push(format!(
+                "{name} is set, but there is no such setting; did you mean {meant}?"
+            ));
+        }
+    }
+    warnings
 }
 
 /// Returns the setting whose name is similar to this one, if there is one: by its letters, or
@@ -60,9 +69,14 @@ fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> 
 /// name that has no prefix of settings.
 fn similar_setting<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name = without_prefix(name)?;
-    let lacks_a_word = |known: &&str| without_prefix(known).is_some_and(|it| lacks_word(it, name));
-    most_similar(name, known.iter().copied(), without_prefix)
-        .or_else(|| known.iter().copied().find(lacks_a_word))
+    if let Some(similar) = most_similar(name, known.iter().copied(), without_prefix) {
+        return Some(similar);
+    }
+
+    known.iter().copied().find(|setting| {
+        let setting = without_prefix(setting);
+        setting.is_some_and(|setting| lacks_word(setting, name))
+    })
 }
 
 /// Returns true if `setting`, of several words, is `name` without one of its words.
@@ -88,12 +102,13 @@ pub fn most_similar<'a>(
     known: impl Iterator<Item = &'a str>,
     part: impl Fn(&'a str) -> Option<&'a str>,
 ) -> Option<&'a str> {
-    let distance = |known| Some((strsim::osa_distance(name, part(known)?), known));
-    let (distance, closest) = known
-        .filter_map(distance)
-        .min_by_key(|(distance, _)| *distance)?;
+    // The most letters in which a misspelling differs: a short name is soon similar to another one.
     let most = if name.len() < 8 { 1 } else { 2 };
-    (distance <= most).then_some(closest)
+    known
+        .filter_map(|known| Some((strsim::osa_distance(name, part(known)?), known)))
+        .filter(|(distance, _)| *distance <= most)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, closest)| closest)
 }
 
 /// Returns a name without the prefix of settings; `None` if it has none.

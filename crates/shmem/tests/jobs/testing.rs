@@ -75,7 +75,7 @@ fn a_job_that_passes_shows_nothing() {
 fn a_panic_ends_the_job() {
     let printed = fails(
         &run("panic", &[]),
-        &["does_as_requested on 3 PEs failed", "on request"],
+        &["does_as_requested on 3 PEs, started by ", "on request"],
     );
     assert!(!printed.contains("comes to its end"), "{printed}");
 }
@@ -107,7 +107,10 @@ fn a_job_that_hangs_is_ended_at_its_limit() {
 fn a_pe_that_ends_early_fails_the_test() {
     fails(
         &run("exit", &[]),
-        &["does_as_requested on 3 PEs failed", "exited with status 3"],
+        &[
+            "does_as_requested on 3 PEs, started by ",
+            "exited with status 3",
+        ],
     );
     // It waits for the others to do the same, as in C.
     fails(

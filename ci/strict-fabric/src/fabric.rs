@@ -10,11 +10,12 @@ use libfabric_sys as fi;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
-/// An open fabric.
+/// An open fabric. A pointer to it is one to its `fid`, which is the first field therefore.
 #[repr(C)]
 struct Fabric {
     fid: fi::fid_fabric,
     profile: &'static Profile,
+    /// Each open domain has a clone, which shows whether the fabric is closed too early.
     domains: Arc<()>,
 }
 

@@ -128,7 +128,8 @@ pub fn refuse_child(call: Call) -> ! {
     )
 }
 
-/// Returns the job. Ends it with an error if it has no world PE `pe`, which `argument` names.
+/// Returns the job. Ends it with an error if it has no world PE `pe`. The message calls the number
+/// by `argument`, the name that it has in the call.
 pub fn require_pe(call: Call, argument: &str, pe: c_int) -> &'static Job {
     let job = require(call);
     if pe < 0 || pe as u32 >= job.n_pes {

@@ -273,7 +273,8 @@ settings! {
 }
 
 impl Settings {
-    /// Returns the time limits of a meeting.
+    /// Returns the time limits for PEs that meet without a launcher: `SHMEM_JOIN_LIMIT` and
+    /// `SHMEM_HOST_LIMIT`.
     pub fn meeting_limits(&self) -> MeetingLimits {
         MeetingLimits {
             join: self.join_limit,

@@ -287,7 +287,7 @@ struct DeviceNic {
     interfaces: Vec<String>,
 }
 
-/// A device of a fabric in hwloc.
+/// A device that hwloc lists as one of OpenFabrics, such as `mlx5_0`.
 struct FabricDevice {
     name: String,
     ports: Vec<Port>,

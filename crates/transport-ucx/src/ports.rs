@@ -19,7 +19,7 @@ pub(crate) fn set_ports(host: &dyn Host) -> Result<(), String> {
 }
 
 /// Calls `create`, which makes a worker, so that its sockets listen at a free port of the range of
-/// UCX's variable. Returns what it returns.
+/// UCX's variable. Returns the status that `create` returns.
 ///
 /// UCX (1.13, 1.20) tries random ports of a range until one is free, for ever if none is. At a
 /// range of one port that is taken it returns an error.
@@ -39,10 +39,14 @@ pub(crate) fn at_free_port(
         return Ok(create());
     };
 
+    // UCX reads the variable in `create`, so one thread at a time changes it.
     let _alone = lock(&CHANGES_VARIABLE);
     let created = ports.find(|port| {
         set(PORT_RANGE, &format!("{port}-{port}"));
-        Some(create()).filter(|&status| status != UCS_ERR_BUSY)
+        match create() {
+            UCS_ERR_BUSY => None,
+            status => Some(status),
+        }
     });
     // Set again to the whole range, since children of the process inherit the variable.
     set(PORT_RANGE, &range);

@@ -98,7 +98,7 @@ impl Ring {
             .saturating_sub(self.capacity)
     }
 
-    /// Begins a record of an event. A brief record ends at the same time.
+    /// Begins a record of an event. The end of a brief one is recorded as its begin: see [`BRIEF`].
     #[inline(always)]
     fn begin(&self, event: &Event, recorded: Recorded, is_brief: bool) -> Begun {
         let begin = fast_nanoseconds();

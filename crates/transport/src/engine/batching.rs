@@ -119,7 +119,7 @@ impl EntryWriter<'_> {
         self.add_local(local);
     }
 
-    /// Adds a transfer of blocks.
+    /// Adds a transfer of blocks, as one entry.
     pub(super) fn strided<A: Way>(&mut self, blocks: &mut StridedBlocks<A>) {
         self.open.n_entries += 1;
         entries::append_strided(&mut self.open.entries, A::IS_PUT, self.place, blocks);

@@ -46,10 +46,10 @@ pub struct Origin<W: Wire> {
     pub(super) tasks: Vec<Waker>,
     /// The number of polls by calls that wait.
     pub(super) polls: u32,
-    /// The buffer into which the entry of a block is read. It outlives a call that fails while the
-    /// network writes to it.
+    /// The buffer into which an entry of a peer's table of keys is read. It is not on the stack: the
+    /// network may write to it after a call has failed.
     pub(super) entry: Box<[u8; ENTRY]>,
-    /// The old value of a compare-and-swap. It outlives a call that fails meanwhile, too.
+    /// The old value of a compare-and-swap. It is not on the stack for the same reason.
     pub(super) swapped: Box<u64>,
     /// The state that all wires share. It outlives the wire.
     pub(super) network: Arc<W::Network>,

@@ -20,7 +20,7 @@ const STACK: usize = 1 << 20;
 /// The interval at which this process looks for the end of the copy.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A handler that runs in a copy of this process.
+/// A call of `handler` in a copy of this process, and the limits after which the copy is ended.
 pub(super) struct CopyTask<'a> {
     pub(super) crash: &'a Crash,
     /// The context that the kernel has passed to the handler of this process.

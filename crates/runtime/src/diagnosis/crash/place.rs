@@ -18,7 +18,8 @@ pub(super) enum CrashPlace {
         /// The function of the program that has called it.
         caller: Option<String>,
     },
-    /// A function outside the program, which the program has called.
+    /// Outside the program: its `function` has called `callee`, and the crash is there or in what
+    /// that has called.
     Below { function: String, callee: Callee },
     /// In a service thread of the library, outside any call of the program.
     InService,

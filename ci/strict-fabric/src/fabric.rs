@@ -10,7 +10,7 @@ use libfabric_sys as fi;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
-/// An open fabric. A pointer to it is one to its `fid`, which is the first field therefore.
+/// An open fabric. libfabric passes it as a pointer to its `fid`, so that is the first field.
 #[repr(C)]
 struct Fabric {
     fid: fi::fid_fabric,

@@ -6,7 +6,7 @@
 
 pub mod names;
 
-use rushmem_bootstrap::meeting::{self, GivenVariable, MeetingLimits};
+use rushmem_bootstrap::meeting::{self, MeetingLimits};
 use rushmem_bootstrap::{Protocol, config, env, time_limit};
 use rushmem_collectives::choice::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
@@ -380,25 +380,20 @@ pub fn state(row: &Setting) -> String {
 /// gives each: one of Rushmem or of a scheduler. A value that no variable gives has no line.
 pub fn place_in_job() -> Vec<String> {
     let given = meeting::given(&environment);
-    let line = |what, variable: Option<GivenVariable>| {
-        let GivenVariable {
-            name,
-            value,
-            scheduler,
-        } = variable?;
-        let set_by = scheduler.map(|scheduler| format!(", as {scheduler} sets it"));
-        Some(format!(
-            "{what} {value} from {name}{}",
-            set_by.unwrap_or_default()
-        ))
-    };
-    [
-        line("rank", given.rank),
-        line("number of processes", given.size),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+
+    let mut lines = Vec::new();
+    for (what, variable) in [("rank", given.rank), ("number of processes", given.size)] {
+        let Some(variable) = variable else {
+            continue;
+        };
+
+        let mut line = format!("{what} {} from {}", variable.value, variable.name);
+        if let Some(scheduler) = variable.scheduler {
+            line += &format!(", as {scheduler} sets it");
+        }
+        lines.push(line);
+    }
+    lines
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a parser of the table may fail")]

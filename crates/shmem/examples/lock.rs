@@ -26,8 +26,9 @@ fn main() {
         numbers.on(pe0).put(&[next, next * next]);
     }
 
-    // All PEs have had their turns.
+    // Waits until all PEs have had their turns.
     shmem.barrier_all();
+
     let last = numbers[0].on(pe0).read();
     assert_eq!(last, TIMES * shmem.n_pes() as u64);
     println!("PE {} has seen {last} turns", shmem.my_pe());

@@ -10,7 +10,7 @@
 //! use shmem::Atomic;
 //!
 //! let shmem = shmem::init();
-//! let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
+//! let n_pes = shmem.n_pes() as u64;
 //! let counts = shmem.world().block_array::<Atomic<u64>>(100);
 //! counts.add_each((0..1000).map(|key| (key % 100, 1)));
 //! counts.at(17).add(5);
@@ -18,9 +18,8 @@
 //!
 //! let mine = counts.own().on(shmem.me()).load_each();
 //! for (index, count) in counts.own_range().zip(mine) {
-//!     let of_keys = 10 * n_pes as u64;
-//!     let added = if index == 17 { 5 * n_pes as u64 } else { 0 };
-//!     assert_eq!(count, of_keys + added);
+//!     let added = if index == 17 { 5 * n_pes } else { 0 };
+//!     assert_eq!(count, 10 * n_pes + added);
 //! }
 //!
 //! let squares = shmem.world().block_array::<usize>(100);
@@ -220,6 +219,7 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
         let call = call!("BlockArray::write");
         let range = self.require_range(call, range);
         require_same_length(call, range.len(), source.len());
+
         let mut rest = source;
         for part in self.layout.parts(range) {
             let values;
@@ -241,7 +241,8 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
     /// Panics unless the elements of the range exist.
     #[track_caller]
     fn require_range(&self, call: Call, range: impl RangeBounds<usize>) -> Range<usize> {
-        let (range, len) = (bounds(range, self.len()), self.len());
+        let len = self.len();
+        let range = bounds(range, len);
         if range.start > range.end || range.end > len {
             mistake!(
                 call,
@@ -285,8 +286,7 @@ impl<T: AtomicNumber, C: Threads> BlockArray<'_, Atomic<T>, C> {
 
 impl<T: Element, C: Threads> fmt::Debug for BlockArray<'_, T, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (own, len) = (self.own_range(), self.len());
-        write!(f, "BlockArray({own:?} of {len})")
+        write!(f, "BlockArray({:?} of {})", self.own_range(), self.len())
     }
 }
 
@@ -336,9 +336,12 @@ impl BlockLayout {
             if next == range.end {
                 return None;
             }
-            let (owner, first) = (self.owner(next), self.offset(next));
+
+            let owner = self.owner(next);
+            let first = self.offset(next);
             let len = (self.block_len - first).min(range.end - next);
             next += len;
+
             Some(Part {
                 owner,
                 elements: first..first + len,

@@ -440,9 +440,11 @@ fn word<T>(
         if !is_aligned(address) {
             return None;
         }
+
         MAP.statics.offset(address.addr(), size_of::<T>())?;
         opaque(look_up(table(&MAP.statics), pe)?)
     };
+
     let there = address.wrapping_byte_offset(delta).cast_mut();
     // SAFETY: the address was found aligned to its size, and deltas are multiples of the page size.
     // In the heap it was found aligned relative to the start, which is the start of a page.

@@ -99,6 +99,7 @@ pub(crate) fn queue(
 ) -> RequestHandle {
     let handle = team.handle();
     let mut requests = lock(&REQUESTS);
+
     let queue = requests.by_team.get(&handle);
     // Blocking collectives may have followed the last request if that is complete.
     let nth = 1 + match queue.filter(|queue| !queue.last.is_done()) {
@@ -106,7 +107,7 @@ pub(crate) fn queue(
         None => entered(call, &team),
     };
     team.has_requests.store(true, Ordering::Relaxed);
-    let (done, result) = (AtomicU32::new(0), AtomicUsize::new(0));
+
     let observed = CollectiveCall {
         call,
         team: &team,
@@ -114,7 +115,7 @@ pub(crate) fn queue(
         in_request: true,
     }
     .observe(Action::Request);
-    let (holder, observed) = (Mutex::new(Holder::Program), Mutex::new(observed));
+
     requests.count += 1;
     let number = requests.count;
     let request = Arc::new(Request {
@@ -123,12 +124,13 @@ pub(crate) fn queue(
         team,
         nth,
         vectors,
-        done,
-        result,
-        holder,
-        observed,
+        done: AtomicU32::new(0),
+        result: AtomicUsize::new(0),
+        holder: Mutex::new(Holder::Program),
+        observed: Mutex::new(observed),
     });
     requests.held.insert(number, request.clone());
+
     let queue = requests.by_team.entry(handle).or_insert_with(|| {
         let (tasks, queued) = channel();
         if let Err(error) = spawn_service("rushmem-request", move || serve(handle, &queued)) {
@@ -144,6 +146,7 @@ pub(crate) fn queue(
         }
     });
     queue.last = request.clone();
+
     thread::add_request();
     let task = Task {
         request,

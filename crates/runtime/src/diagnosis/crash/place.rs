@@ -18,8 +18,8 @@ pub(super) enum CrashPlace {
         /// The function of the program that has called it.
         caller: Option<String>,
     },
-    /// Outside the program: its `function` has called `callee`, and the crash is there or in what
-    /// that has called.
+    /// Outside the program: its `function` has called `callee`, and the crash is in `callee` or
+    /// below it.
     Below { function: String, callee: Callee },
     /// In a service thread of the library, outside any call of the program.
     InService,

@@ -114,7 +114,7 @@ fn jobs_over_libfabric_name_its_provider() {
                 "mr_mode=0x",
             ],
             &[
-                "DEBUG transport_ofi::connect: has its address, ",
+                "DEBUG transport_ofi::shared: has its address, ",
                 "pe=0",
                 "peer=1",
             ],

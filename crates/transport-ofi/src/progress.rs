@@ -12,10 +12,10 @@ use crate::transport::open_ep;
 use crate::wire::OfiWire;
 use rushmem_system::descriptors::DescriptorWatch;
 use rushmem_system::lock::lock;
+use rushmem_transport::engine::Issuers;
 use rushmem_transport::engine::service_thread::{
     Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Progress, Served, Sleeper, Woken,
 };
-use rushmem_transport::engine::{Issuers, PollingThread};
 use rushmem_transport::progress::backoff::WaitLimits;
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{Amos, EndpointUser, Error};
@@ -48,7 +48,7 @@ impl Driver for SharedState {
         // A provider over sockets moves hundreds of kilobytes within one poll, which takes long.
         // Counting as a waiter makes the service thread leave the CPU to this thread meanwhile.
         state.enter_wait();
-        if issuers.finish(PollingThread::Waiter) {
+        if issuers.finish_in_wait() {
             state.request_flush();
         }
 
@@ -59,7 +59,7 @@ impl Driver for SharedState {
 
     fn flush(&self, issuers: &Issuers<OfiWire>) -> bool {
         let polls = issuers.are_any_unfinished();
-        let is_left = issuers.finish(PollingThread::Service);
+        let is_left = issuers.finish_in_service();
         if polls {
             self.wake_sleepers();
         }

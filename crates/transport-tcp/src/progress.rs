@@ -7,7 +7,7 @@ use rushmem_system::lock::{lock, try_lock};
 use rushmem_transport::engine::service_thread::{
     Driver, MAX_SLEEP_IN_FLIGHT, Progress, Served, Sleeper, Woken,
 };
-use rushmem_transport::engine::{Issuers, PollingThread, WireNetwork};
+use rushmem_transport::engine::{Issuers, WireNetwork};
 use rushmem_transport::progress::backoff::{FLUSH_DELAY, WaitLimits};
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{EndpointUser, Error};
@@ -45,14 +45,14 @@ impl Driver for SharedState {
     }
 
     fn poll(&self, issuers: &Issuers<TcpWire>) -> Result<bool, Error> {
-        if issuers.finish(PollingThread::Waiter) {
+        if issuers.finish_in_wait() {
             self.local().state.request_flush();
         }
         self.poll_service()
     }
 
     fn flush(&self, issuers: &Issuers<TcpWire>) -> bool {
-        let is_left = issuers.finish(PollingThread::Service);
+        let is_left = issuers.finish_in_service();
         self.send_held_back() || is_left
     }
 

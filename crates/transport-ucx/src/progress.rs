@@ -4,10 +4,10 @@
 use crate::shared::SharedState;
 use crate::wire::UcxWire;
 use rushmem_system::lock::lock;
+use rushmem_transport::engine::Issuers;
 use rushmem_transport::engine::service_thread::{
     Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Progress, Served, Sleeper, Woken,
 };
-use rushmem_transport::engine::{Issuers, PollingThread};
 use rushmem_transport::progress::backoff::{FLUSH_DELAY, UNSIGNALED_SLEEP, WaitLimits};
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{EndpointUser, Error};
@@ -23,14 +23,14 @@ impl Driver for SharedState {
     }
 
     fn poll(&self, issuers: &Issuers<UcxWire>) -> Result<bool, Error> {
-        issuers.finish(PollingThread::Waiter);
+        issuers.finish_in_wait();
         let worked = self.serve_for_waiter();
         self.local.loss.check()?;
         Ok(worked)
     }
 
     fn flush(&self, issuers: &Issuers<UcxWire>) -> bool {
-        issuers.finish(PollingThread::Service)
+        issuers.finish_in_service()
     }
 
     /// Serves until there is no more work, since the worker can be armed only then.

@@ -138,10 +138,8 @@ struct UnfinishedIssuer<W: Wire> {
 
 /// The kind of thread that polls unfinished operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PollingThread {
-    /// A thread that waits for something else.
+enum PollingThread {
     Waiter,
-    /// The service thread, which will sleep until descriptors signal an event.
     Service,
 }
 
@@ -345,43 +343,48 @@ impl<W: Wire> Issuers<W> {
         network.local().state.request_flush();
     }
 
-    /// Makes progress on the unfinished issuers. Returns to a waiter whether any remain, and to the
-    /// service thread whether any must be polled again: because no descriptor signals its next
-    /// event, or another thread is using it.
-    pub fn finish(&self, thread: PollingThread) -> bool {
+    /// Makes progress on the unfinished issuers for a thread that waits for something else. Returns
+    /// true if any remain.
+    pub fn finish_in_wait(&self) -> bool {
         if self.unfinished.is_empty() {
             return false;
         }
 
-        let looks_at_all = thread == PollingThread::Service
-            || self
-                .polls
-                .fetch_add(1, Ordering::Relaxed)
-                .is_multiple_of(POLLS_PER_LOOK);
+        let n_polls = self.polls.fetch_add(1, Ordering::Relaxed);
+        let looks_at_all = n_polls.is_multiple_of(POLLS_PER_LOOK);
 
-        let mut must_repeat = false;
+        let mut tasks = Vec::new();
+        let n = self.unfinished.finish(|unfinished| {
+            // An issuer that is not busy only awaits acknowledgments, which peers send on request.
+            let is_due = looks_at_all || unfinished.issuer.state() & BUSY != 0;
+            !is_due || unfinished.poll(PollingThread::Waiter, &mut tasks) != LeftBehind::Nothing
+        });
+        wake(tasks);
+
+        n > 0
+    }
+
+    /// Makes progress on the unfinished issuers for the service thread, which will sleep until
+    /// descriptors signal an event. Returns true if it must poll again without one: no descriptor
+    /// signals the next event of an issuer, or another thread is using it.
+    pub fn finish_in_service(&self) -> bool {
+        let mut is_any_unsignaled = false;
         let mut n_kept = 0;
         let mut tasks = Vec::new();
 
         let n = self.unfinished.finish(|unfinished| {
-            // An issuer that is not busy only awaits acknowledgments, which peers send on request.
-            let left = if looks_at_all || unfinished.issuer.state() & BUSY != 0 {
-                unfinished.poll(thread, &mut tasks)
-            } else {
-                LeftBehind::Awaited
-            };
-            must_repeat |= left == LeftBehind::Unsignaled;
-            let stays = left != LeftBehind::Nothing;
-            n_kept += usize::from(stays);
-            stays
+            let left = unfinished.poll(PollingThread::Service, &mut tasks);
+            if left == LeftBehind::Nothing {
+                return false;
+            }
+            is_any_unsignaled |= left == LeftBehind::Unsignaled;
+            n_kept += 1;
+            true
         });
         wake(tasks);
 
-        match thread {
-            PollingThread::Waiter => n > 0,
-            // Nothing is known of issuers that another thread is polling.
-            PollingThread::Service => must_repeat || n > n_kept,
-        }
+        // Nothing is known of the other issuers, which another thread is polling.
+        is_any_unsignaled || n > n_kept
     }
 
     /// Returns true if any issuer is in the list of unfinished ones.
@@ -454,8 +457,8 @@ mod tests {
             });
 
             // The owner has issued a verb since the last look, so the first call does not poll.
-            assert!(issuers.finish(PollingThread::Service));
-            issuers.finish(PollingThread::Service);
+            assert!(issuers.finish_in_service());
+            issuers.finish_in_service();
             assert_eq!(polls.load(Ordering::SeqCst), 1);
         });
     }
@@ -473,7 +476,7 @@ mod tests {
         let (issuers, _) = left_unfinished(origin);
 
         for _ in 0..2 {
-            issuers.finish(PollingThread::Service);
+            issuers.finish_in_service();
         }
 
         assert_eq!(polls.load(Ordering::SeqCst), 11);

@@ -7,7 +7,7 @@
 //! A provider implements [`Driver`] for its network. This module does not interpret what a poll
 //! finds.
 
-use super::issuer::{Issuer, Issuers, PollingThread};
+use super::issuer::{Issuer, Issuers};
 use super::origin::Origin;
 use super::wire::{Wire, WireNetwork};
 use crate::progress::backoff::{FLUSH_DELAY, WaitLimits};
@@ -119,7 +119,7 @@ impl<N: Driver> Progress<N> {
         let worked = self.network.poll(&self.issuers)?;
         if worked && self.state().any_tasks() {
             // The calling thread may not poll again.
-            self.issuers.finish(PollingThread::Waiter);
+            self.issuers.finish_in_wait();
         }
         Ok(worked)
     }
@@ -167,8 +167,8 @@ pub enum Served {
     Contended,
 }
 
-/// The sleeps of the service thread. While other threads poll, the loop sleeps by the schedule;
-/// otherwise the driver chooses a method.
+/// The sleeps of the service thread while no other thread polls: the driver calls one of the
+/// methods. While others poll, the loop of the thread sleeps by the schedule.
 pub struct Sleeper<'a> {
     state: &'a ProgressState,
     schedule: Schedule,

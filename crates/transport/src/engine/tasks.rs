@@ -55,7 +55,6 @@ impl<W: Wire> Origin<W> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PollingThread;
     use super::super::tests::{TestWire, left_unfinished, origin};
     use super::super::wire::PolledUntil;
     use super::super::{Issuer, Issuers};
@@ -120,17 +119,20 @@ mod tests {
 
     #[test]
     fn a_thread_that_polls_wakes_a_task_once_when_the_operations_are_complete() {
-        for thread in [PollingThread::Service, PollingThread::Waiter] {
+        for finish in [
+            Issuers::<TestWire>::finish_in_service,
+            Issuers::finish_in_wait,
+        ] {
             let awaited = Awaited::new();
 
             for is_over in [false, true] {
                 // The service thread does not poll what a call has used since its last look.
                 for _ in 0..3 {
-                    awaited.issuers.finish(PollingThread::Service);
-                    awaited.issuers.finish(thread);
+                    awaited.issuers.finish_in_service();
+                    finish(&awaited.issuers);
                 }
-                assert_eq!(awaited.n_woken(), u32::from(is_over), "{thread:?}");
-                assert_eq!(awaited.n_wakers(), usize::from(!is_over), "{thread:?}");
+                assert_eq!(awaited.n_woken(), u32::from(is_over));
+                assert_eq!(awaited.n_wakers(), usize::from(!is_over));
                 awaited.end();
             }
         }

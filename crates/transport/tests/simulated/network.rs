@@ -13,7 +13,7 @@ use rushmem_transport::engine::message::{Reply, Request};
 use rushmem_transport::engine::service_thread::{Driver, Progress, Served, Sleeper, Woken};
 use rushmem_transport::engine::target::{Attached, Contents, Incoming, Serving};
 use rushmem_transport::engine::{
-    Issuers, NetworkPe, PollingThread, Registered, ReplyTable, StreamOrder, WireNetwork,
+    Issuers, NetworkPe, Registered, ReplyTable, StreamOrder, WireNetwork,
 };
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
 use rushmem_transport::peers::{PeAddress, Peers, Published};
@@ -205,13 +205,13 @@ impl Driver for SimulatedNetwork {
     }
 
     fn poll(&self, issuers: &Issuers<SimulatedWire>) -> Result<bool, Error> {
-        issuers.finish(PollingThread::Waiter);
+        issuers.finish_in_wait();
         let worked = world::serve();
         self.local.loss.check().map(|()| worked)
     }
 
     fn flush(&self, issuers: &Issuers<SimulatedWire>) -> bool {
-        issuers.finish(PollingThread::Service)
+        issuers.finish_in_service()
     }
 
     fn serve(&self) -> Served {

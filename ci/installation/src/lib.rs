@@ -127,11 +127,15 @@ pub fn quickly_into(workspace: &Workspace, prefix: &Path) -> Result<()> {
 /// and runs programs. They are not optimized, so they are built in a third of the time, and their
 /// dependencies are those that this program and the tests were built with.
 pub fn core_into(workspace: &Workspace, prefix: &Path) -> Result<()> {
-    let release = Release::build_packages(workspace, &["build"], &[LIBRARY, LAUNCHER])?;
-    let tools = Toolchain::of_system();
-    let prefix = Prefix::new(prefix)?;
-    install_core(workspace, &release, &prefix, &tools)?;
-    prefix.finish()
+    let installer = Installer {
+        workspace,
+        release: &Release::build_packages(workspace, &["build"], &[LIBRARY, LAUNCHER])?,
+        prefix: Prefix::new(prefix)?,
+        tools: &Toolchain::of_system(),
+    };
+
+    installer.install_core()?;
+    installer.prefix.finish()
 }
 
 /// Installs files that were built, with these tools.
@@ -141,215 +145,239 @@ pub fn install_release(
     prefix: &Path,
     tools: &Toolchain,
 ) -> Result<()> {
-    let prefix = Prefix::new(prefix)?;
-    install_core(workspace, release, &prefix, tools)?;
-    install_program(release, &prefix, INFO, tools)?;
-    install_detector(workspace, release, &prefix, tools)?;
-    compile_fortran_module(&prefix)?;
-    install_perf(workspace, release, &prefix, tools)?;
-    verify::install(workspace, &prefix, tools)?;
-    strip(&prefix, &format!("bin/{}", verify::NAME), tools)?;
-    write_build_files(workspace, &prefix)?;
-    write_documents(workspace, &prefix, tools)?;
-    prefix.copy_tree(&workspace.root.join(EXAMPLES), "share/rushmem/examples")?;
-    prefix.finish()
-}
-
-/// Installs the compiler wrappers, the launcher, the library and its headers.
-fn install_core(
-    workspace: &Workspace,
-    release: &Release,
-    prefix: &Prefix,
-    tools: &Toolchain,
-) -> Result<()> {
-    // Links first: where file names do not distinguish case, oshcc then replaces oshCC.
-    for (name, wrapper) in OTHER_NAMES {
-        prefix.link(wrapper, &format!("bin/{name}"))?;
-    }
-    for name in WRAPPERS {
-        prefix.copy_file(&workspace.root.join(WRAPPER), &format!("bin/{name}"))?;
-    }
-    install_program(release, prefix, LAUNCHER, tools)?;
-
-    let built = release.file(LIBRARY_FILE)?;
-    let library = prefix.add("lib/librushmem.so.1")?;
-    libraries::link(built, &library, &tools.compiler)?;
-    strip(prefix, "lib/librushmem.so.1", tools)?;
-    prefix.link("librushmem.so.1", "lib/librushmem.so")?;
-    let archive = prefix.add("lib/librushmem.a")?;
-    libraries::pack(built, &archive, tools)?;
-    for name in OTHER_LIBRARIES {
-        prefix.link("librushmem.so.1", &format!("lib/{name}.so"))?;
-        prefix.link("librushmem.a", &format!("lib/{name}.a"))?;
-    }
-
-    for (name, text) in spec::headers()? {
-        prefix.write(&format!("include/{name}"), &text)?;
-    }
-    Ok(())
-}
-
-/// Installs a program that cargo built.
-fn install_program(
-    release: &Release,
-    prefix: &Prefix,
-    name: &str,
-    tools: &Toolchain,
-) -> Result<()> {
-    prefix.copy_file(release.file(name)?, &format!("bin/{name}"))?;
-    strip(prefix, &format!("bin/{name}"), tools)
-}
-
-/// Installs the race detector, and the file by which the compiler reports accesses to it.
-fn install_detector(
-    workspace: &Workspace,
-    release: &Release,
-    prefix: &Prefix,
-    tools: &Toolchain,
-) -> Result<()> {
-    prefix.copy_file(release.file(DETECTOR_FILE)?, "lib/librushmem-race.so.1")?;
-    strip(prefix, "lib/librushmem-race.so.1", tools)?;
-    prefix.link("librushmem-race.so.1", "lib/librushmem-race.so")?;
-    prefix.copy_file(
-        &workspace.root.join(PACKAGES).join(SPECS),
-        &format!("share/rushmem/{SPECS}"),
-    )
-}
-
-/// Installs shmem-perf and its parts, of which it can be built for other libraries.
-fn install_perf(
-    workspace: &Workspace,
-    release: &Release,
-    prefix: &Prefix,
-    tools: &Toolchain,
-) -> Result<()> {
-    prefix.copy_tree(&workspace.root.join(PERF_SOURCES), PERF_PARTS)?;
-    let archive = prefix.add(&format!("{PERF_PARTS}/{}", perf_parts::ARCHIVE))?;
-    libraries::join(
-        release.file(perf_parts::ARCHIVE)?,
-        &archive,
-        &[PERF_MAIN.to_owned()],
-        &[],
+    let installer = Installer {
+        workspace,
+        release,
+        prefix: Prefix::new(prefix)?,
         tools,
-    )?;
-    build_perf(prefix, tools)
+    };
+
+    installer.install_core()?;
+    installer.install_program(INFO)?;
+    installer.install_detector()?;
+    installer.compile_fortran_module()?;
+    installer.install_perf()?;
+    installer.install_verify()?;
+    installer.write_build_files()?;
+    installer.write_documents()?;
+    installer.copy_examples()?;
+    installer.prefix.finish()
 }
 
-/// Strips a program or a library of the prefix. If `tools` keep debug information, moves it to a
-/// file in the directory `.debug` beside the program, where gdb and valgrind look for it. This
-/// information is larger than all other files, and messages do not need it: they name lines of the
-/// user's program.
-fn strip(prefix: &Prefix, name: &str, tools: &Toolchain) -> Result<()> {
-    let file = prefix.path(name);
-    // objcopy writes another file, so that a running program keeps the one that it has mapped.
-    let new = file.with_extension("stripped");
-    let mut strip = tools.binutil("objcopy");
-    strip.arg("--strip-unneeded");
-    if tools.keeps_debug_information {
-        let (dir, own) = name.rsplit_once('/').unwrap_or((".", name));
-        let debug = prefix.add(&format!("{dir}/.debug/{own}.debug"))?;
-        let mut copy = tools.binutil("objcopy");
-        copy.args(["--only-keep-debug", "--compress-debug-sections"]);
-        process::run(copy.arg(&file).arg(&debug))?;
-        let mut link = std::ffi::OsString::from("--add-gnu-debuglink=");
-        link.push(&debug);
-        strip.arg(link);
+/// Puts built files and files of the workspace into a prefix.
+struct Installer<'a> {
+    workspace: &'a Workspace,
+    release: &'a Release,
+    prefix: Prefix,
+    tools: &'a Toolchain,
+}
+
+impl Installer<'_> {
+    /// Installs the compiler wrappers, the launcher, the library and its headers.
+    fn install_core(&self) -> Result<()> {
+        let prefix = &self.prefix;
+
+        // Links first: where file names do not distinguish case, oshcc then replaces oshCC.
+        for (name, wrapper) in OTHER_NAMES {
+            prefix.link(wrapper, &format!("bin/{name}"))?;
+        }
+        for name in WRAPPERS {
+            prefix.copy_file(&self.workspace.root.join(WRAPPER), &format!("bin/{name}"))?;
+        }
+        self.install_program(LAUNCHER)?;
+
+        let built = self.release.file(LIBRARY_FILE)?;
+        let library = prefix.add("lib/librushmem.so.1")?;
+        libraries::link(built, &library, &self.tools.compiler)?;
+        self.strip("lib/librushmem.so.1")?;
+        prefix.link("librushmem.so.1", "lib/librushmem.so")?;
+
+        let archive = prefix.add("lib/librushmem.a")?;
+        libraries::pack(built, &archive, self.tools)?;
+
+        for name in OTHER_LIBRARIES {
+            prefix.link("librushmem.so.1", &format!("lib/{name}.so"))?;
+            prefix.link("librushmem.a", &format!("lib/{name}.a"))?;
+        }
+
+        for (name, text) in spec::headers()? {
+            prefix.write(&format!("include/{name}"), &text)?;
+        }
+        Ok(())
     }
-    process::run(strip.arg(&file).arg(&new))?;
-    Ok(std::fs::rename(&new, &file)?)
-}
 
-/// Compiles the Fortran module with gfortran and flang, if they are installed. Other compilers have
-/// other formats of modules.
-fn compile_fortran_module(prefix: &Prefix) -> Result<()> {
-    let is_here = |name: &&str| process::on_path(name).is_some();
-    for (names, dir) in [
-        (&["gfortran"][..], "include"),
-        (&FLANG[..], "include/flang"),
-    ] {
-        let Some(compiler) = names.iter().find(|name| is_here(name)) else {
-            continue;
+    /// Installs a program that cargo built.
+    fn install_program(&self, name: &str) -> Result<()> {
+        let installed = format!("bin/{name}");
+        self.prefix
+            .copy_file(self.release.file(name)?, &installed)?;
+        self.strip(&installed)
+    }
+
+    /// Installs the race detector, and the file by which the compiler reports accesses to it.
+    fn install_detector(&self) -> Result<()> {
+        let built = self.release.file(DETECTOR_FILE)?;
+        self.prefix.copy_file(built, "lib/librushmem-race.so.1")?;
+        self.strip("lib/librushmem-race.so.1")?;
+        self.prefix
+            .link("librushmem-race.so.1", "lib/librushmem-race.so")?;
+
+        let specs = self.workspace.root.join(PACKAGES).join(SPECS);
+        self.prefix
+            .copy_file(&specs, &format!("share/rushmem/{SPECS}"))
+    }
+
+    /// Compiles the Fortran module with gfortran and flang, if they are installed. Other compilers
+    /// have other formats of modules.
+    fn compile_fortran_module(&self) -> Result<()> {
+        self.compile_fortran_module_with(&["gfortran"], "include", "shmem.f90")?;
+        self.compile_fortran_module_with(&FLANG, "include/flang", "../shmem.f90")
+    }
+
+    /// Compiles the Fortran module with the first of these compilers that is installed, if any, in
+    /// the directory `dir`, where the source has the path `source`.
+    fn compile_fortran_module_with(
+        &self,
+        compilers: &[&str],
+        dir: &str,
+        source: &str,
+    ) -> Result<()> {
+        let is_here = |name: &&&str| process::on_path(name).is_some();
+        let Some(compiler) = compilers.iter().find(is_here) else {
+            return Ok(());
         };
-        prefix.make_dir(dir)?;
-        let within = prefix.path(dir);
+
+        self.prefix.make_dir(dir)?;
         let mut command = Command::new(compiler);
-        let source = if dir == "include" {
-            "shmem.f90"
-        } else {
-            "../shmem.f90"
-        };
         command
             .args(["-w", "-fsyntax-only", source])
-            .current_dir(&within);
+            .current_dir(self.prefix.path(dir));
         // Old versions of flang cannot compile the module, so a failure is ignored.
         process::succeeds(&mut command);
+        Ok(())
     }
-    Ok(())
-}
 
-/// Builds shmem-perf from its parts, as a program that finds the library relative to itself, so
-/// that the prefix can be moved. The wrapper would write the path of the prefix into the program.
-fn build_perf(prefix: &Prefix, tools: &Toolchain) -> Result<()> {
-    let program = prefix.add(&format!("bin/{PERF}"))?;
-    let (oshcc, parts) = (prefix.path("bin/oshcc"), prefix.path(PERF_PARTS));
-    let new = parts.join(PERF);
-    let by_wrapper = perf_parts::command(&oshcc, &parts, &new).map_err(anyhow::Error::msg)?;
-    let mut command = tools.compiling(by_wrapper.get_args());
-    command
-        .arg("-I")
-        .arg(prefix.path("include"))
-        .arg("-L")
-        .arg(prefix.path("lib"));
-    process::run(command.args(["-fPIE", "-pie", "-Wl,-rpath,$ORIGIN/../lib", "-lrushmem"]))?;
-    std::fs::rename(&new, &program)
-        .with_context(|| format!("could not place {}", program.display()))?;
-    strip(prefix, &format!("bin/{PERF}"), tools)
-}
+    /// Installs the parts of shmem-perf, of which it can be built for other libraries, and builds
+    /// it of them. It finds the library relative to itself, so that the prefix can be moved. The
+    /// wrapper would write the path of the prefix into the program.
+    fn install_perf(&self) -> Result<()> {
+        let prefix = &self.prefix;
 
-/// Writes the files of pkg-config and CMake.
-fn write_build_files(workspace: &Workspace, prefix: &Prefix) -> Result<()> {
-    for (template, dir) in [
-        ("rushmem.pc", "lib/pkgconfig"),
-        ("RushmemConfig.cmake", "lib/cmake/Rushmem"),
-        ("RushmemConfigVersion.cmake", "lib/cmake/Rushmem"),
-    ] {
-        let text = read(workspace, template)?.replace("@VERSION@", VERSION);
-        prefix.write(&format!("{dir}/{template}"), &text)?;
-    }
-    Ok(())
-}
-
-/// Writes man pages and completions.
-fn write_documents(workspace: &Workspace, prefix: &Prefix, tools: &Toolchain) -> Result<()> {
-    for name in [LAUNCHER, INFO, PERF] {
-        man_pages::write_generated(prefix, name, tools)?;
-    }
-    let [wrapper, others @ ..] = WRAPPERS;
-    for (name, section) in [(wrapper, 1), (verify::NAME, 1), ("rushmem", 7)] {
-        let page = format!("{name}.{section}");
-        let template = read(workspace, &page)?;
-        man_pages::write(
-            prefix,
-            &format!("share/man/man{section}/{page}"),
-            &template,
-            tools,
+        prefix.copy_tree(&self.workspace.root.join(PERF_SOURCES), PERF_PARTS)?;
+        let archive = prefix.add(&format!("{PERF_PARTS}/{}", perf_parts::ARCHIVE))?;
+        libraries::join(
+            self.release.file(perf_parts::ARCHIVE)?,
+            &archive,
+            &[PERF_MAIN.to_owned()],
+            &[],
+            self.tools,
         )?;
-    }
-    for name in others.into_iter().chain(OTHER_NAMES.map(|(name, _)| name)) {
-        prefix.link(&format!("{wrapper}.1"), &format!("share/man/man1/{name}.1"))?;
-    }
-    for page in manual::pages() {
-        let file = |name: &str| format!("share/man/man3/{name}.3");
-        man_pages::write(prefix, &file(&page.name), &page.text, tools)?;
-        for routine in page.routines {
-            prefix.link(&format!("{}.3", page.name), &file(&routine))?;
-        }
-    }
-    Ok(())
-}
 
-/// Reads a template of [`PACKAGES`].
-fn read(workspace: &Workspace, template: &str) -> Result<String> {
-    let path = workspace.root.join(PACKAGES).join(template);
-    std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))
+        let parts = prefix.path(PERF_PARTS);
+        let new = parts.join(PERF);
+        let by_wrapper = perf_parts::command(&prefix.path("bin/oshcc"), &parts, &new)
+            .map_err(anyhow::Error::msg)?;
+        let mut command = self.tools.compiling(by_wrapper.get_args());
+        command
+            .arg("-I")
+            .arg(prefix.path("include"))
+            .arg("-L")
+            .arg(prefix.path("lib"))
+            .args(["-fPIE", "-pie", "-Wl,-rpath,$ORIGIN/../lib", "-lrushmem"]);
+        process::run(&mut command)?;
+
+        let installed = format!("bin/{PERF}");
+        let program = prefix.add(&installed)?;
+        std::fs::rename(&new, &program)
+            .with_context(|| format!("could not place {}", program.display()))?;
+        self.strip(&installed)
+    }
+
+    fn install_verify(&self) -> Result<()> {
+        verify::install(self.workspace, &self.prefix, self.tools)?;
+        self.strip(&format!("bin/{}", verify::NAME))
+    }
+
+    /// Strips a program or a library of the prefix. If the tools keep debug information, moves it
+    /// to a file in the directory `.debug` beside the program, where gdb and valgrind look for it.
+    /// This information is larger than all other files, and messages do not need it: they name
+    /// lines of the user's program.
+    fn strip(&self, name: &str) -> Result<()> {
+        let file = self.prefix.path(name);
+        // objcopy writes another file, so that a running program keeps the one that it has mapped.
+        let new = file.with_extension("stripped");
+        let mut strip = self.tools.binutil("objcopy");
+        strip.arg("--strip-unneeded");
+
+        if self.tools.keeps_debug_information {
+            let (dir, own) = name.rsplit_once('/').unwrap_or((".", name));
+            let debug = self.prefix.add(&format!("{dir}/.debug/{own}.debug"))?;
+            let mut copy = self.tools.binutil("objcopy");
+            copy.args(["--only-keep-debug", "--compress-debug-sections"]);
+            process::run(copy.arg(&file).arg(&debug))?;
+
+            let mut link = std::ffi::OsString::from("--add-gnu-debuglink=");
+            link.push(&debug);
+            strip.arg(link);
+        }
+
+        process::run(strip.arg(&file).arg(&new))?;
+        Ok(std::fs::rename(&new, &file)?)
+    }
+
+    /// Writes the files of pkg-config and CMake.
+    fn write_build_files(&self) -> Result<()> {
+        for (template, dir) in [
+            ("rushmem.pc", "lib/pkgconfig"),
+            ("RushmemConfig.cmake", "lib/cmake/Rushmem"),
+            ("RushmemConfigVersion.cmake", "lib/cmake/Rushmem"),
+        ] {
+            let text = self.template(template)?.replace("@VERSION@", VERSION);
+            self.prefix.write(&format!("{dir}/{template}"), &text)?;
+        }
+        Ok(())
+    }
+
+    /// Writes man pages and completions.
+    fn write_documents(&self) -> Result<()> {
+        for name in [LAUNCHER, INFO, PERF] {
+            man_pages::write_generated(&self.prefix, name, self.tools)?;
+        }
+
+        let [wrapper, others @ ..] = WRAPPERS;
+        for (name, section) in [(wrapper, 1), (verify::NAME, 1), ("rushmem", 7)] {
+            let page = format!("{name}.{section}");
+            self.write_man_page(section, &page, &self.template(&page)?)?;
+        }
+        for name in others.into_iter().chain(OTHER_NAMES.map(|(name, _)| name)) {
+            let link = format!("share/man/man1/{name}.1");
+            self.prefix.link(&format!("{wrapper}.1"), &link)?;
+        }
+
+        for page in manual::pages() {
+            let file = format!("{}.3", page.name);
+            self.write_man_page(3, &file, &page.text)?;
+            for routine in page.routines {
+                let link = format!("share/man/man3/{routine}.3");
+                self.prefix.link(&file, &link)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_man_page(&self, section: u32, file: &str, text: &str) -> Result<()> {
+        let path = format!("share/man/man{section}/{file}");
+        man_pages::write(&self.prefix, &path, text, self.tools)
+    }
+
+    fn copy_examples(&self) -> Result<()> {
+        let examples = self.workspace.root.join(EXAMPLES);
+        self.prefix.copy_tree(&examples, "share/rushmem/examples")
+    }
+
+    /// Reads a template of [`PACKAGES`].
+    fn template(&self, name: &str) -> Result<String> {
+        let path = self.workspace.root.join(PACKAGES).join(name);
+        std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))
+    }
 }

@@ -79,6 +79,15 @@ pub(crate) enum PostStatus {
     Again,
 }
 
+/// The owner of an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EpOwner {
+    /// The service, which receives messages, and on whose queue threads sleep.
+    Service,
+    /// An origin, which receives nothing.
+    Origin,
+}
+
 /// The sizes in bytes of the buffers of an endpoint.
 #[derive(Clone, Copy)]
 pub(crate) struct BufferSizes {

@@ -56,8 +56,8 @@ pub(crate) const ALL: &[Setting] = &[
     },
 ];
 
-/// File descriptors for each peer: two endpoints of this PE connect to the peer's service, and two
-/// of the peer's to this PE's service, which connects back to each.
+/// File descriptors for each peer. Two endpoints of this PE are connected to the peer's service, two of
+/// the peer's to the service of this PE, and two connections go from that service back to them.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// File descriptors of an endpoint over sockets: its own, and a connection in each direction for
 /// each peer.

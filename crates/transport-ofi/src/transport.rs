@@ -2,7 +2,7 @@
 
 use crate::choice;
 use crate::connect::Address;
-use crate::ep::{BufferSizes, FiEndpoint};
+use crate::ep::{BufferSizes, EpOwner, FiEndpoint};
 use crate::fabric::{self, Fabric};
 use crate::info::{FiInfo, InfoList};
 use crate::native;
@@ -107,7 +107,7 @@ fn open_entry(
         depth,
         cells,
         connect_limit,
-        true,
+        EpOwner::Service,
     );
     let ep = ep.map_err(refused)?;
 
@@ -272,7 +272,7 @@ pub(crate) fn open_ep(shared: &SharedState) -> Result<FiEndpoint, Error> {
     let ep = shared.while_paused(|_| {
         let fabric = Arc::clone(&shared.fabric);
         let n_pes = shared.peers.n_pes();
-        FiEndpoint::open(fabric, n_pes, depth, cells, connect_limit, false)
+        FiEndpoint::open(fabric, n_pes, depth, cells, connect_limit, EpOwner::Origin)
     });
     ep.map_err(|code| {
         let why = refused_endpoint(shared.fabric.library, code);

@@ -8,7 +8,7 @@
 use super::arguments::WriteArguments;
 use super::connecting::Connections;
 use super::poll::ENTRIES;
-use super::{BufferSizes, BufferUse, FiEndpoint, Op};
+use super::{BufferSizes, BufferUse, EpOwner, FiEndpoint, Op};
 use crate::block::CellBlock;
 use crate::fabric::{Fabric, Fid};
 use libfabric_sys as fi;
@@ -24,8 +24,7 @@ const NO_RECEIVES: usize = 16;
 
 impl FiEndpoint {
     /// Opens an ep for `depth` operations, with a cell for each. Refused attempts to connect to a
-    /// PE are repeated for `connect_limit`. `sleep` marks the ep of the service, which receives
-    /// messages and on whose queue threads sleep.
+    /// PE are repeated for `connect_limit`.
     pub(crate) fn open(
         fabric: Arc<Fabric>,
         n_pes: usize,
@@ -36,10 +35,14 @@ impl FiEndpoint {
             longest_message,
         }: BufferSizes,
         connect_limit: Duration,
-        sleep: bool,
+        owner: EpOwner,
     ) -> Result<FiEndpoint, i32> {
-        let cq = Arc::new(fabric.open_cq(depth + ENTRIES, sleep)?);
-        let receives = if sleep { depth } else { NO_RECEIVES };
+        let cq = fabric.open_cq(depth + ENTRIES, owner == EpOwner::Service)?;
+        let cq = Arc::new(cq);
+        let receives = match owner {
+            EpOwner::Service => depth,
+            EpOwner::Origin => NO_RECEIVES,
+        };
         let endpoint = fabric.open_endpoint(&cq, receives)?;
 
         let staging = CellBlock::new(depth, cell);
@@ -58,6 +61,7 @@ impl FiEndpoint {
         } else {
             fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE
         };
+
         Ok(FiEndpoint {
             ops: (0..depth)
                 .map(|_| Op {

@@ -25,8 +25,8 @@ impl FiEndpoint {
         };
 
         let flags = self.completion | fi::FI_INJECT;
-        // SAFETY: the source of this write; libfabric does not access injected memory after the
-        // call.
+        // SAFETY: a `SourceBuf` is valid for reads during this call, and libfabric does not access
+        // injected memory after it.
         let code = unsafe { self.write_message(op, to, from.range(), null_mut(), flags) };
 
         match self.begun(code, op) {
@@ -61,7 +61,7 @@ impl FiEndpoint {
 
         let LocalBuf { base, nbytes } = from.range();
         let cell = self.staging.cell(op).first(nbytes);
-        // SAFETY: the source of this write, and a cell that has as many bytes.
+        // SAFETY: a `SourceBuf` is valid for reads, and the cell has as many bytes.
         unsafe { mem::copy_bytes::<mem::VolatileLoads>(cell.base, base, nbytes) };
 
         let desc = self.staging_desc();
@@ -84,7 +84,7 @@ impl FiEndpoint {
             return self.defer(to.pe, to.fi_addr);
         }
 
-        // SAFETY: the source of this write, which owns it until completion.
+        // SAFETY: the creator of a `SourceBuf` keeps it valid for reads until its operation is done.
         let (desc, use_) = unsafe { self.describe(from.range(), known, fi::FI_WRITE) }?;
         let Some(op) = self.begin(to.pe, use_) else {
             return self.defer(to.pe, to.fi_addr);
@@ -96,7 +96,7 @@ impl FiEndpoint {
             self.completion
         };
 
-        // SAFETY: the source of this write, which owns it until completion.
+        // SAFETY: the creator of a `SourceBuf` keeps it valid for reads until its operation is done.
         let code = unsafe { self.write_message(op, to, from.range(), desc, completion) };
         self.begun(code, op)
     }
@@ -141,7 +141,7 @@ impl FiEndpoint {
             return self.defer(from.pe, from.fi_addr);
         };
 
-        // SAFETY: the destination of this read, which owns it until completion.
+        // SAFETY: the creator of a `DestBuf` keeps it valid for writes until its operation is done.
         let code = unsafe { self.read_into(op, from, dest.range(), null_mut()) };
         self.begun(code, op)
     }
@@ -162,13 +162,13 @@ impl FiEndpoint {
             return self.defer(from.pe, from.fi_addr);
         }
 
-        // SAFETY: the destination of this read, which owns it until completion.
+        // SAFETY: the creator of a `DestBuf` keeps it valid for writes until its operation is done.
         let (desc, use_) = unsafe { self.describe(dest.range(), known, fi::FI_READ) }?;
         let Some(op) = self.begin(from.pe, use_) else {
             return self.defer(from.pe, from.fi_addr);
         };
 
-        // SAFETY: the destination of this read, which owns it until completion.
+        // SAFETY: the creator of a `DestBuf` keeps it valid for writes until its operation is done.
         let code = unsafe { self.read_into(op, from, dest.range(), desc) };
         self.begun(code, op)
     }

@@ -57,17 +57,22 @@ pub struct FileValues {
     pub mistakes: Vec<String>,
 }
 
-/// Reads the files, unless a parent of this process has done so. Returns the variables that this
-/// process must set in its environment, of which [`READ`] is the last one, and a message for each
-/// file or line that is ignored. Settings that have a variable already, by any of their names, have
-/// precedence over the files, so they are not among those returned. `lookup` reads the environment,
-/// and `prefix` is the directory in which Rushmem is installed.
-pub fn defaults(
-    lookup: impl Fn(&str) -> Option<String>,
-    prefix: Option<&Path>,
-) -> (Vec<(String, String)>, Vec<String>) {
+/// What the files change in the environment of the process that reads them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Defaults {
+    /// The names and values of the variables that this process must set. [`READ`] is the last one.
+    pub variables: Vec<(String, String)>,
+    /// A message for each file or line that is ignored.
+    pub mistakes: Vec<String>,
+}
+
+/// Reads the files, unless a parent of this process has done so: then there are no variables to
+/// set. Settings that have a variable already, by any of their names, have precedence over the
+/// files, so they are not among those returned. `lookup` reads the environment, and `prefix` is the
+/// directory in which Rushmem is installed.
+pub fn defaults(lookup: impl Fn(&str) -> Option<String>, prefix: Option<&Path>) -> Defaults {
     if lookup(READ).is_some() {
-        return (Vec::new(), Vec::new());
+        return Defaults::default();
     }
 
     let found = read(&files(&lookup, prefix));
@@ -80,7 +85,11 @@ pub fn defaults(
         }
     }
     variables.push((READ.to_owned(), lines.join("\n")));
-    (variables, found.mistakes)
+
+    Defaults {
+        variables,
+        mistakes: found.mistakes,
+    }
 }
 
 /// Returns the values in the environment that were read from files, without those that have changed
@@ -353,19 +362,19 @@ mod tests {
         let file = std::env::temp_dir().join(format!("rushmem-config-{}", std::process::id()));
         std::fs::write(&file, "SHMEM_CHECK=1\nSHMEM\n").expect("a file");
         let shown = file.display().to_string();
-        let (set, mistakes) = defaults(lookup(&variables(&[(FILE, &shown)])), None);
+        let read_now = defaults(lookup(&variables(&[(FILE, &shown)])), None);
         std::fs::remove_file(&file).expect("own file");
 
         let read = format!("{shown}:1\tSHMEM_CHECK=1");
         let pairs = [("SHMEM_CHECK", "1"), (READ, read.as_str())];
         assert_eq!(
-            set,
+            read_now.variables,
             pairs.map(|(name, value)| (name.to_owned(), value.to_owned()))
         );
-        assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+        assert_eq!(read_now.mistakes.len(), 1, "{:?}", read_now.mistakes);
 
         let child = variables(&[(FILE, &shown), pairs[0], pairs[1]]);
-        assert_eq!(defaults(lookup(&child), None), (Vec::new(), Vec::new()));
+        assert_eq!(defaults(lookup(&child), None), Defaults::default());
     }
 
     #[test]
@@ -395,8 +404,8 @@ mod tests {
         let named = site.path.display().to_string();
         for name in ["SMA_SYMMETRIC_SIZE", "SHMEM_SYMMETRIC_SIZE"] {
             let there = variables(&[(FILE, &named), (name, "3"), ("SHMEM_OFI_AMOS", "software")]);
-            let (set, _) = defaults(lookup(&there), None);
-            assert_eq!(set, [(READ.to_owned(), String::new())], "{name}");
+            let Defaults { variables, .. } = defaults(lookup(&there), None);
+            assert_eq!(variables, [(READ.to_owned(), String::new())], "{name}");
         }
         std::fs::remove_dir_all(&dir).expect("own directory");
     }

@@ -315,13 +315,14 @@ pub fn apply_files(prefix: impl Fn() -> Option<PathBuf>) -> Vec<String> {
     static IS_DONE: Once = Once::new();
     let mut mistakes = Vec::new();
     IS_DONE.call_once(|| {
-        let (variables, found) = config::defaults(environment, prefix().as_deref());
-        mistakes = found;
+        let defaults = config::defaults(environment, prefix().as_deref());
+        mistakes = defaults.mistakes;
+
         // The last variable only lists the files and lines of the other ones.
-        if variables.len() > 1 {
-            variables
-                .iter()
-                .for_each(|(name, value)| set_default(name, value));
+        if defaults.variables.len() > 1 {
+            for (name, value) in &defaults.variables {
+                set_default(name, value);
+            }
         }
     });
     mistakes

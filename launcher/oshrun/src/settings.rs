@@ -13,14 +13,16 @@ use crate::errors::complain;
 use crate::spawn::program;
 
 /// Puts the settings among the variables of `-x`, and those in files, into the environment of this
-/// process. A variable that is set there counts more than a file, and one of `-x` more than both,
-/// by whichever of its names it is set. Prints a warning for each file or line that is ignored.
-/// Must be called before a thread is started.
+/// process. A variable of the environment has precedence over the files, and one of `-x` over both,
+/// whichever of its names is used. Prints a warning for each file or line that is ignored. Must be
+/// called before a thread is started.
 pub fn apply(exported: &[(OsString, OsString)]) {
     for (name, value) in exported {
         let Some(setting) = name.to_str().filter(|name| config::is_name(name)) else {
             continue;
         };
+
+        // The environment may have the setting by a deprecated name, which would stay beside it.
         for other in config::names_of(setting) {
             // SAFETY: `main` has started no thread that could read the environment meanwhile.
             unsafe { std::env::remove_var(other) };
@@ -28,13 +30,15 @@ pub fn apply(exported: &[(OsString, OsString)]) {
         set(name, value);
     }
 
+    // This program is PREFIX/bin/oshrun.
     let own = program::own_file();
     let prefix = own.parent().and_then(Path::parent);
-    let (variables, mistakes) = config::defaults(lookup, prefix);
-    for mistake in &mistakes {
+    let defaults = config::defaults(lookup, prefix);
+
+    for mistake in &defaults.mistakes {
         complain(&format!("oshrun: warning: {mistake}"));
     }
-    for (name, value) in &variables {
+    for (name, value) in &defaults.variables {
         set(OsStr::new(name), OsStr::new(value));
     }
 }

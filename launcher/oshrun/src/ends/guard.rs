@@ -126,6 +126,13 @@ pub fn is_guard() -> bool {
     std::env::args_os().eq([NAME])
 }
 
+/// A process group that the guard kills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GroupKind {
+    Pe,
+    LaunchAgent,
+}
+
 /// Runs the guard.
 pub fn run() -> ExitCode {
     let mut groups = BTreeMap::new();
@@ -139,16 +146,7 @@ pub fn run() -> ExitCode {
         }
     }
 
-    let mut pes = Vec::new();
-    let mut agents = Vec::new();
-    for (&group, &is_agent) in &groups {
-        let group = Pid::from_raw(group).expect("a recorded number is above 1");
-        if is_agent {
-            agents.push(group);
-        } else {
-            pes.push(group);
-        }
-    }
+    let pes = groups_of_kind(&groups, GroupKind::Pe);
     kill(&pes);
     end_marked(&pes);
     // These PEs have just ended. The kernel reuses an ID only after it has assigned all others.
@@ -156,13 +154,25 @@ pub fn run() -> ExitCode {
         leftovers::remove(*pe);
     }
 
+    let agents = groups_of_kind(&groups, GroupKind::LaunchAgent);
     let since = Instant::now();
-    let is_left = |group: &Pid| rustix::process::test_kill_process_group(*group).is_ok();
-    while agents.iter().any(is_left) && since.elapsed() < AGENT_LIMIT {
+    while since.elapsed() < AGENT_LIMIT
+        && agents
+            .iter()
+            .any(|&group| rustix::process::test_kill_process_group(group).is_ok())
+    {
         std::thread::sleep(Duration::from_millis(10));
     }
     kill(&agents);
     ExitCode::SUCCESS
+}
+
+fn groups_of_kind(groups: &BTreeMap<i32, GroupKind>, kind: GroupKind) -> Vec<Pid> {
+    groups
+        .iter()
+        .filter(|(_, of_group)| **of_group == kind)
+        .map(|(&group, _)| Pid::from_raw(group).expect("a recorded number is above 1"))
+        .collect()
 }
 
 /// Kills process groups. One signal suffices, since a process cannot escape it by forking.
@@ -186,6 +196,7 @@ fn end_marked(groups: &[Pid]) {
         // The guard itself has the mark.
         process.pid != own && (is_in_group || mark.is_in(&descendants::environment(process.pid)))
     };
+
     let since = Instant::now();
     let mut n_empty = 0;
     while n_empty < EMPTY_SCANS && since.elapsed() < SEARCH_LIMIT {
@@ -198,14 +209,22 @@ fn end_marked(groups: &[Pid]) {
     }
 }
 
-/// Handles a number from the pipe. A positive one adds a process group, whose value in `groups` is
-/// true if it is the group of a launch agent; a negative one removes the group.
-fn record(groups: &mut BTreeMap<i32, bool>, number: i32) {
-    // Signaling group 1 would signal all processes.
-    if number > 1 {
-        groups.insert(number & !AGENT_FLAG, number & AGENT_FLAG != 0);
-    } else {
+/// Handles a number from the pipe: a positive one adds a process group, a negative one removes it.
+fn record(groups: &mut BTreeMap<i32, GroupKind>, number: i32) {
+    if number < 0 {
         groups.remove(&number.saturating_neg());
+        return;
+    }
+
+    let kind = if number & AGENT_FLAG == 0 {
+        GroupKind::Pe
+    } else {
+        GroupKind::LaunchAgent
+    };
+    let group = number & !AGENT_FLAG;
+    // The kernel takes group 0 for the group of the guard, and group 1 for all processes.
+    if group > 1 {
+        groups.insert(group, kind);
     }
 }
 
@@ -226,16 +245,18 @@ mod tests {
             -1,
             i32::MIN,
             -99,
+            AGENT_FLAG,
             AGENT_FLAG + 13,
             AGENT_FLAG + 14,
             -14,
         ] {
             record(&mut groups, number);
         }
-        assert!(
-            groups
-                .into_iter()
-                .eq([(11, false), (12, false), (13, true)])
-        );
+        let left = [
+            (11, GroupKind::Pe),
+            (12, GroupKind::Pe),
+            (13, GroupKind::LaunchAgent),
+        ];
+        assert!(groups.into_iter().eq(left));
     }
 }

@@ -31,37 +31,42 @@ impl Service {
     }
 }
 
-/// Checks that the service thread sees all operations that calls have left before it sleeps, or
-/// that the timer ends the sleep.
-fn flushed(calls: usize) {
+/// Checks that the service thread sees what the calls of `n_callers` threads have left before it
+/// sleeps, or that the timer ends the sleep. `preemption_bound` limits the executions that are
+/// tried; see [`loom::model::Builder`].
+fn check_that_the_service_thread_sees_or_wakes(n_callers: usize, preemption_bound: Option<usize>) {
     let mut model = loom::model::Builder::new();
-    // All executions of three threads take minutes.
-    model.preemption_bound = (calls > 1).then_some(3);
+    model.preemption_bound = preemption_bound;
+
     model.check(move || {
         let service = Arc::new(Service::default());
-        let callers: Vec<_> = (0..calls)
-            .map(|_| service.clone())
-            .map(|service| thread::spawn(move || service.call()))
-            .collect();
-        let seen = service.turn();
-        callers
-            .into_iter()
-            .for_each(|caller| caller.join().expect("it returns"));
+        let mut callers = Vec::new();
+        for _ in 0..n_callers {
+            let service = service.clone();
+            callers.push(thread::spawn(move || service.call()));
+        }
+
+        let n_seen = service.turn();
+        for caller in callers {
+            caller.join().expect("it returns");
+        }
+
         assert!(
-            seen == calls || service.rings.load(Relaxed),
-            "{seen} of {calls}"
+            n_seen == n_callers || service.rings.load(Relaxed),
+            "{n_seen} of {n_callers}"
         );
     });
 }
 
 #[test]
 fn what_a_call_leaves_is_seen_or_ends_the_sleep() {
-    flushed(1);
+    check_that_the_service_thread_sees_or_wakes(1, None);
 }
 
 #[test]
 fn what_two_threads_leave_is_seen_or_ends_the_sleep() {
-    flushed(2);
+    // All executions of three threads take minutes.
+    check_that_the_service_thread_sees_or_wakes(2, Some(3));
 }
 
 #[test]

@@ -44,7 +44,9 @@ impl LocalRegions {
         self.0.lock().get_mut(&desc).map(change);
     }
 
-    /// Records that an operation uses a range of a registration, or returns why it must not.
+    /// Records that an operation of an endpoint uses a range, an address and its number of bytes,
+    /// of a registration. Returns the reason if it must not, since it would read or write without
+    /// the right.
     pub(crate) fn begin_use(
         &self,
         desc: usize,
@@ -52,14 +54,16 @@ impl LocalRegions {
         access: u64,
         endpoint: u32,
     ) -> Result<(), &'static str> {
-        match self.0.lock().get_mut(&desc) {
-            None => Err("memory of an operation comes without the descriptor of its registration"),
-            Some(region) if region.permits(range, access, endpoint) => {
-                region.uses += 1;
-                Ok(())
-            }
-            Some(_) => Err("memory of an operation is not in the registration that comes with it"),
+        let mut regions = self.0.lock();
+        let Some(region) = regions.get_mut(&desc) else {
+            return Err("memory of an operation comes without the descriptor of its registration");
+        };
+        if !region.permits(range, access, endpoint) {
+            return Err("memory of an operation is not in the registration that comes with it");
         }
+
+        region.uses += 1;
+        Ok(())
     }
 
     /// Records the end of an operation that used a registration.

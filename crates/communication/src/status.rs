@@ -39,7 +39,8 @@ static LOCATED: AtomicU64 = AtomicU64::new(5_000_000_000);
 /// writes.
 const LOCATED_OBSERVED: u64 = 1_000_000_000;
 
-/// The parts of the status that this PE keeps between two writes of it.
+/// What the status says that calls have changed one by one. The rest is found out whenever the
+/// status is written.
 struct StatusContent {
     pid_namespace: u64,
     stage: Stage,
@@ -49,6 +50,7 @@ struct StatusContent {
     /// The operations in flight over the network, if they are known.
     in_flight: Option<InFlight>,
     finalizing: Option<Finalizing>,
+    /// True if SIGURG makes this PE look for a call that it repeats (`polled_calls`).
     finds_polls: bool,
     poll: Option<Poll>,
 }

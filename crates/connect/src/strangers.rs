@@ -256,11 +256,12 @@ impl Stranger {
         };
 
         // A process that has stopped waiting may have closed this connection and claimed on another
-        // one.
+        // one. The claim on a connection that was closed does not count.
         match self.socket.peek(&mut [0]) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
-            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
-            _ => Ok(Some(from)),
+            Ok(_) => Ok(Some(from)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(Some(from)),
+            Err(error) => Err(error),
         }
     }
 }

@@ -301,6 +301,7 @@ impl Allocator {
             return Ok(None);
         }
 
+        // dlmalloc's block has the guards around the user's bytes, too.
         let base = old.start.wrapping_sub(old.front);
         let whole = old.front + nbytes + self.guard_sizes(CHUNK_UNIT).tail;
 
@@ -313,11 +314,12 @@ impl Allocator {
         if copies_are_seen {
             self.each_gap(Marks::unpoison);
         }
-        // SAFETY: a block of this heap, as just checked.
+        // SAFETY: a block of this heap, as `intact` has checked.
         let moved = self.unreported(|heap| unsafe { heap.c_realloc(base, whole) });
         if copies_are_seen {
             self.each_gap(Marks::poison);
         }
+
         if moved.is_null() {
             return Ok(None);
         }
@@ -341,7 +343,8 @@ impl Allocator {
     pub fn free(&mut self, routine: &'static str, block: *mut u8) -> Result<usize, Unusable> {
         let block = self.intact(block)?;
         self.remove(&block, routine);
-        // SAFETY: a block of this heap that was not freed yet, as just checked.
+
+        // SAFETY: a block of this heap that was not freed yet, as `intact` has checked.
         self.unreported(|heap| unsafe { heap.c_free(block.start.wrapping_sub(block.front)) });
         Ok(block.nbytes)
     }

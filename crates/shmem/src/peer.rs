@@ -1,6 +1,6 @@
-//! Peers: the PEs to which operations go. A number of a PE becomes a [`Peer`] once, at the handle,
-//! team or context that numbers it so, where it is checked; an operation on the peer checks it no
-//! more.
+//! Peers: the PEs to which operations go. The handle of the job, a team or a context makes a
+//! [`Peer`] of a number of a PE and checks the number, so that the operations on the peer need not
+//! check it again.
 
 use crate::context::Context;
 use crate::element::Element;

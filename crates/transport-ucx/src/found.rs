@@ -47,15 +47,14 @@ const LOOPBACK_UNREACHED: (u32, u32) = (1, 20);
 /// of peers, and UCX does not use shared memory for such endpoints. But each worker would allocate
 /// megabytes for it, and files that remain when the process is killed.
 const WITHOUT_SHARED_MEMORY: &str = "^sm";
-/// The oldest version that accepts [`WITHOUT_SHARED_MEMORY`].
-const EXCLUDES: (u32, u32) = (1, 12);
+/// The oldest version whose list of transports may begin with `^`.
+const ACCEPTS_EXCLUSION: (u32, u32) = (1, 12);
 
 /// A change of UCX's configuration: a name in it, and the value.
 pub(crate) type Change = (&'static str, String);
 
-/// Returns the changes of UCX's configuration that the variables of Rushmem,
-/// the preferred NIC of this PE, or a job on one machine require. UCX's own variables have
-/// precedence.
+/// Returns the changes of UCX's configuration that the variables of Rushmem, the preferred NIC of
+/// this PE, or a job on one machine require. UCX's own variables have precedence.
 ///
 /// UCX listens on every device that it may use, and authenticates no peer. So it gets the preferred
 /// NIC alone, if its port is known. Without one, its sockets are restricted to the interfaces that
@@ -70,7 +69,7 @@ pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Result<Vec<Change>,
     if host.variable("UCX_TLS").is_none() {
         if let Some(transports) = host.variable(TLS) {
             changes.push(("TLS", transports));
-        } else if (major, minor) >= EXCLUDES {
+        } else if (major, minor) >= ACCEPTS_EXCLUSION {
             changes.push(("TLS", WITHOUT_SHARED_MEMORY.to_owned()));
         }
     }

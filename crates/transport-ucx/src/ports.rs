@@ -18,6 +18,9 @@ pub(crate) fn set_ports(host: &dyn Host) -> Result<(), String> {
     Ok(())
 }
 
+/// Locked while UCX's variable is one port of the range. UCX reads it when it makes a worker.
+static CHANGING: Mutex<()> = Mutex::new(());
+
 /// Calls `create`, which makes a worker, so that its sockets listen at a free port of the range of
 /// UCX's variable. Returns the status that `create` returns.
 ///
@@ -30,17 +33,19 @@ pub(crate) fn at_free_port(
     context: &UcpContext,
     mut create: impl FnMut() -> ucs_status_t,
 ) -> Result<ucs_status_t, String> {
-    static CHANGES_VARIABLE: Mutex<()> = Mutex::new(());
-
-    // A value that is no range is for UCX to refuse.
-    let range = environment(PORT_RANGE).filter(|_| context.uses_sockets());
-    let ports = PortRange::parse(range.as_deref()).unwrap_or(PortRange::ANY);
-    let (Some(range), Some(_)) = (range, ports.bounds()) else {
+    if !context.uses_sockets() {
+        return Ok(create());
+    }
+    let Some(range) = environment(PORT_RANGE) else {
         return Ok(create());
     };
+    // UCX refuses a value that is no range.
+    let ports = PortRange::parse(Some(&range)).unwrap_or(PortRange::ANY);
+    if ports == PortRange::ANY {
+        return Ok(create());
+    }
 
-    // UCX reads the variable in `create`, so one thread at a time changes it.
-    let _alone = lock(&CHANGES_VARIABLE);
+    let _alone = lock(&CHANGING);
     let created = ports.find(|port| {
         set(PORT_RANGE, &format!("{port}-{port}"));
         match create() {
@@ -50,6 +55,7 @@ pub(crate) fn at_free_port(
     });
     // Set again to the whole range, since children of the process inherit the variable.
     set(PORT_RANGE, &range);
+
     created.ok_or_else(|| {
         format!(
             "all ports of the range {range} ({PORTS}, {PORT_RANGE}) are taken: give a wider one, \

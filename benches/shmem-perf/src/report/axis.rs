@@ -30,6 +30,8 @@ impl Axis {
     pub fn log(values: impl Iterator<Item = f64>, place: (f64, f64)) -> Self {
         let values = values.filter(|value| value.is_finite() && *value > 0.0);
         let (low, high) = ends(values).unwrap_or((1.0, 10.0));
+
+        // Both ends move by one factor: by 12 % at least, so that no mark lies on the edge.
         let wider = (4.0 / (high / low)).max(1.0).sqrt().max(1.12);
         Self::log_between((low / wider, high * wider), place)
     }

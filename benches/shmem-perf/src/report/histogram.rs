@@ -21,29 +21,57 @@ const BOTTOM: f64 = HEIGHT - 28.0;
 /// The number of bars in a power of ten.
 const BARS: f64 = 20.0;
 
+/// The bars of a run.
+struct Bars {
+    run: usize,
+    shares: Shares,
+}
+
 /// The percentage of the operations by the index of a bar.
 type Shares = BTreeMap<i32, f64>;
 
 /// Draws the histograms of runs, each as (value, count), with the index of its run.
 pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usize) -> Drawing {
-    let shares: Vec<(usize, Shares)> = histograms
+    let runs: Vec<Bars> = histograms
         .iter()
-        .map(|(run, histogram)| (*run, shares(histogram)))
+        .map(|(run, histogram)| Bars {
+            run: *run,
+            shares: shares(histogram),
+        })
         .collect();
 
-    let bars: BTreeSet<i32> = shares
+    let bars: BTreeSet<i32> = runs
         .iter()
-        .flat_map(|(_, shares)| shares.keys().copied())
+        .flat_map(|run| run.shares.keys().copied())
         .collect();
-    let xs = Axis::log(
-        bars.iter().flat_map(|&bar| [edge(bar), edge(bar + 1)]),
-        (LEFT, RIGHT),
-    );
+    let edges = bars.iter().flat_map(|&bar| [edge(bar), edge(bar + 1)]);
+    let xs = Axis::log(edges, (LEFT, RIGHT));
 
     // The axis begins below the smallest share, so that its bar has a height, too.
-    let all = shares.iter().flat_map(|(_, shares)| shares.values());
-    let ys = Axis::log(all.map(|share| share / 1.6).chain([100.0]), (BOTTOM, TOP));
+    let shares = runs.iter().flat_map(|run| run.shares.values());
+    let heights = shares.map(|share| share / 1.6).chain([100.0]);
+    let ys = Axis::log(heights, (BOTTOM, TOP));
 
+    Drawing {
+        width: WIDTH,
+        height: HEIGHT,
+        content: html! {
+            (axes(measure, &xs, &ys))
+            @for run in &runs { (outline(run, &xs, &ys)) }
+        },
+        hits: html! {
+            @for &bar in &bars {
+                (hit(
+                    (xs.at(edge(bar)), xs.at(edge(bar + 1))),
+                    (TOP, BOTTOM),
+                    &tip(measure, &runs, n_runs, bar),
+                ))
+            }
+        },
+    }
+}
+
+fn axes(measure: Measure, xs: &Axis, ys: &Axis) -> Markup {
     let beside: Vec<_> = ys
         .ticks(LABEL_HEIGHT)
         .into_iter()
@@ -55,40 +83,31 @@ pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usi
         .map(|x| (xs.at(x), units::tick(measure, x)))
         .collect();
 
-    let content = html! {
+    html! {
         (ticks_beside(&beside, (LEFT, RIGHT)))
         (ticks_below(&below, (TOP, BOTTOM)))
         (rule(SOFT, (LEFT, BOTTOM), (RIGHT, BOTTOM)))
-        @for (run, shares) in &shares { (outline(*run, shares, &xs, &ys)) }
-    };
-
-    let tip = |bar: i32| {
-        let [low, high] = [edge(bar), edge(bar + 1)].map(|value| units::figure(measure, value));
-        let mut tip = format!("{low} to {high}");
-        for (run, shares) in &shares {
-            let run = if n_runs > 1 {
-                format!("{}: ", letter(*run))
-            } else {
-                String::new()
-            };
-            let share = shares.get(&bar);
-            tip.extend(share.map(|share| format!("\n{run}{share:.2} % of the operations")));
-        }
-        tip
-    };
-
-    let hits = html! {
-        @for &bar in &bars {
-            (hit((xs.at(edge(bar)), xs.at(edge(bar + 1))), (TOP, BOTTOM), &tip(bar)))
-        }
-    };
-
-    Drawing {
-        width: WIDTH,
-        height: HEIGHT,
-        content,
-        hits,
     }
+}
+
+/// Returns the text for a bar: its values, and the share of each run that has such values. One run
+/// of several is named by its letter.
+fn tip(measure: Measure, runs: &[Bars], n_runs: usize, bar: i32) -> String {
+    let low = units::figure(measure, edge(bar));
+    let high = units::figure(measure, edge(bar + 1));
+    let mut tip = format!("{low} to {high}");
+
+    for Bars { run, shares } in runs {
+        let Some(share) = shares.get(&bar) else {
+            continue;
+        };
+        tip.push('\n');
+        if n_runs > 1 {
+            tip += &format!("{}: ", letter(*run));
+        }
+        tip += &format!("{share:.2} % of the operations");
+    }
+    tip
 }
 
 /// Returns the value at the lower edge of a bar.
@@ -115,18 +134,16 @@ fn shares(histogram: &[(f64, u64)]) -> Shares {
     shares
 }
 
-fn outline(run: usize, shares: &Shares, xs: &Axis, ys: &Axis) -> Markup {
+fn outline(Bars { run, shares }: &Bars, xs: &Axis, ys: &Axis) -> Markup {
     let mut path = String::new();
     let mut last = None;
     for (&bar, &share) in shares {
-        // A run of bars without a gap is one outline, which begins and ends at the axis.
+        // Bars without a gap have one outline, which begins and ends at the axis.
         if last != Some(bar - 1) {
-            let end = if last.is_some() {
-                format!("V{}", px(BOTTOM))
-            } else {
-                String::new()
-            };
-            path += &format!("{end}M{} {}", px(xs.at(edge(bar))), px(BOTTOM));
+            if last.is_some() {
+                path += &format!("V{}", px(BOTTOM));
+            }
+            path += &format!("M{} {}", px(xs.at(edge(bar))), px(BOTTOM));
         }
         path += &format!("V{}H{}", px(ys.at(share)), px(xs.at(edge(bar + 1))));
         last = Some(bar);
@@ -137,7 +154,7 @@ fn outline(run: usize, shares: &Shares, xs: &Axis, ys: &Axis) -> Markup {
     html! {
         @if last.is_some() {
             path fill=(color) fill-opacity="0.1" stroke=(color) stroke-width="1.4"
-                stroke-linejoin="round" stroke-dasharray=[dashes(run)] d=(path) {}
+                stroke-linejoin="round" stroke-dasharray=[dashes(*run)] d=(path) {}
         }
     }
 }

@@ -111,7 +111,8 @@ impl PmixConnection {
     fn value(&self, rank: u32, key: &CStr) -> Result<Value, Error> {
         let from = pmix_proc_t { rank, ..self.me };
         let mut value: *mut pmix_value_t = null_mut();
-        // SAFETY: process, key and result live through the call; no further information is passed.
+        // SAFETY: `from`, `key` and `value` live through the call. The array of further information
+        // may be null, since its length is 0.
         let status = unsafe {
             self.library
                 .PMIx_Get(&from, key.as_ptr(), null(), 0, &mut value)
@@ -137,7 +138,8 @@ fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, Strin
             nspace: [0; 256],
             rank: 0,
         };
-        // SAFETY: `me` is writable; no further information is passed.
+        // SAFETY: `me` is writable. The array of further information may be null, since its length
+        // is 0.
         let status = unsafe { library.PMIx_Init(&mut me, null_mut(), 0) };
         // The receiver may have given up.
         let _ = answer.send((me, status));

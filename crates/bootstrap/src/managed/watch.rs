@@ -62,11 +62,11 @@ impl LivenessConnections {
         watches: bool,
         manager: Arc<dyn Ender>,
     ) -> LivenessConnections {
-        let watched: Vec<WatchedPe> = if watches {
-            connections.iter().cloned().map(WatchedPe::new).collect()
-        } else {
-            Vec::new()
-        };
+        let mut watched = Vec::new();
+        if watches {
+            watched.extend(connections.iter().cloned().map(WatchedPe::new));
+        }
+
         if !watched.is_empty() || manager.connection().is_some() {
             // If no thread can be started, only the process manager notices the death of PEs.
             let _ = without_signals(|| {
@@ -75,6 +75,7 @@ impl LivenessConnections {
                     .spawn(move || watch(me, watched, &*manager))
             });
         }
+
         LivenessConnections { connections }
     }
 
@@ -147,12 +148,14 @@ fn watch(me: u32, mut watched: Vec<WatchedPe>, ender: &dyn Ender) {
             .map(|pe| PollFd::new(&*pe.connection.stream, PollFlags::IN))
             .collect();
         fds.extend(manager.as_ref().map(|socket| PollFd::new(socket, END)));
+
         match poll(&mut fds, None) {
             Ok(_) => {}
             Err(Errno::INTR) => continue,
             // Without poll, only the process manager notices the death of PEs.
             Err(_) => return,
         }
+
         // The event of the manager, if it is watched, follows those of the PEs.
         let events: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
 

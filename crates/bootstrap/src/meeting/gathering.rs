@@ -418,17 +418,27 @@ impl MeetingServer {
             .keys()
             .copied()
             .partition(|pe| self.members[pe].serves);
-        for pes in [others, own] {
-            for pe in pes {
-                let member = &self.members[&pe];
-                // A member that is gone, perhaps the one that this is about, prints nothing.
-                let prints = member.connection.is_some() && informed.insert(member.host.clone());
-                let message = if prints { message.clone() } else { None };
-                let end = FromLauncher::End { status, message };
-                self.send_frame(pe, &proto::encode(&end));
-            }
-            self.flush_all();
+        self.send_end(&others, status, message.as_deref(), &mut informed);
+        self.send_end(&own, status, message.as_deref(), &mut informed);
+    }
+
+    /// Sends members the request to end with this exit status. The first member of each host that
+    /// is not among the `informed` ones also gets the message, which it prints.
+    fn send_end(
+        &mut self,
+        pes: &[u32],
+        status: i32,
+        message: Option<&str>,
+        informed: &mut BTreeSet<String>,
+    ) {
+        for &pe in pes {
+            let member = &self.members[&pe];
+            // A member that is gone, perhaps the one that this is about, prints nothing.
+            let prints = member.connection.is_some() && informed.insert(member.host.clone());
+            let message = message.filter(|_| prints).map(str::to_owned);
+            self.send_frame(pe, &proto::encode(&FromLauncher::End { status, message }));
         }
+        self.flush_all();
     }
 
     /// Sends all pending bytes, at most for [`END_LIMIT`].

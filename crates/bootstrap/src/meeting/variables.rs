@@ -318,6 +318,7 @@ mod tests {
                 vec![JOB[0], JOB[1], ("SHMEM_RANK", "2"), both[1]],
                 "numbered from 0",
             ),
+            // The message shows a place with a port.
             (
                 vec![("SHMEM_JOB", "node1"), JOB[1], both[0], both[1]],
                 "node1:5000",
@@ -331,12 +332,15 @@ mod tests {
     #[test]
     fn half_of_the_variables_give_a_hint() {
         let hint = |variables: &[(&str, &str)]| forgotten_job_hint(&|name| find(variables, name));
+
         let said = hint(&[("SHMEM_RANK", "1")]).expect("a hint");
         assert!(
             said.starts_with("SHMEM_RANK=1 is set but not SHMEM_JOB"),
             "{said}"
         );
         assert!(hint(&[("RANK", "1"), ("WORLD_SIZE", "2")]).is_some());
+
+        // One process is a job by itself, and a rank alone may be another program's.
         for none in [
             &[("RANK", "1")][..],
             &[("RANK", "0"), ("WORLD_SIZE", "1")],

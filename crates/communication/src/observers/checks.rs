@@ -1,6 +1,7 @@
-//! The checks of `SHMEM_CHECK` that events need. An access: its remote bytes are within one block
-//! of the heap or one static variable, its local bytes are accessible, and its signal is not within
-//! its data. An access, a collective and a wait: the calling process and thread ([`caller`]).
+//! The checks of `SHMEM_CHECK` that events need. The remote bytes of an access must be within one
+//! block of the heap or one static variable, its local bytes must be accessible, and its signal
+//! must not be within its data. Accesses, collectives and waits must be called by a process and a
+//! thread that may call the library ([`caller`]). [`results`] checks the results of collectives.
 
 use super::event::{AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event};
 use super::results::{self, CollectiveResult};
@@ -34,6 +35,7 @@ pub(super) fn begin(event: &Event) {
             caller::check(call, job::require(call));
             results::receive();
         }
+        // This PE has seen what other PEs have written, as after a wait.
         Action::Seen | Action::Lock | Action::LockHeld(_) | Action::Block { .. } => {
             results::receive();
         }

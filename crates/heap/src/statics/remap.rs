@@ -355,13 +355,15 @@ fn write(
     Ok(())
 }
 
-/// Bytes of the kernel's page map that are read at a time: eight for each page.
+/// Bytes of a page's entry in the kernel's page map.
+const ENTRY: usize = 8;
+/// Bytes of the page map that are read at a time.
 const WINDOW: usize = 32 << 10;
 /// Bits of an entry: the page is in memory, the page is in swap.
 const PRESENT: u64 = 0b11 << 62;
 
 /// Finds out which pages are in use: by the kernel's page map or, without one, by their contents.
-/// Pages of zeros need no copy.
+/// Other pages are full of zeros and need no copy.
 struct InUse<'a> {
     pagemap: Option<&'a OwnedFd>,
     page: usize,
@@ -373,24 +375,38 @@ struct InUse<'a> {
 }
 
 impl InUse<'_> {
+    /// Returns true if the page at `address` is in use.
     fn includes(&mut self, address: usize) -> bool {
         let number = address / self.page;
         if !(self.first..self.first + self.known).contains(&number) {
-            let read = self
-                .pagemap
-                .map(|map| rustix::io::pread(map, &mut self.entries, number as u64 * 8));
-            self.first = number;
-            self.known = read.and_then(Result::ok).unwrap_or(0) / 8;
+            self.read_entries(number);
         }
-
         if self.known == 0 {
-            let start = std::ptr::with_exposed_provenance(address);
-            // SAFETY: a page of the program's variables, to which no thread writes meanwhile.
-            let words: &[u64] = unsafe { std::slice::from_raw_parts(start, self.page / 8) };
-            return words.iter().any(|&word| word != 0);
+            return self.has_data(address);
         }
 
-        let (entries, _) = self.entries.as_chunks::<8>();
+        let (entries, _) = self.entries.as_chunks::<ENTRY>();
         u64::from_ne_bytes(entries[number - self.first]) & PRESENT != 0
+    }
+
+    /// Reads entries of the page map, beginning with that of the page `number`.
+    fn read_entries(&mut self, number: usize) {
+        self.first = number;
+        self.known = 0;
+
+        if let Some(map) = self.pagemap {
+            let offset = (number * ENTRY) as u64;
+            // An error counts as if there were no page map.
+            let nbytes = rustix::io::pread(map, &mut self.entries, offset).unwrap_or(0);
+            self.known = nbytes / ENTRY;
+        }
+    }
+
+    /// Returns true unless the page at `address` is full of zeros.
+    fn has_data(&self, address: usize) -> bool {
+        let start = std::ptr::with_exposed_provenance(address);
+        // SAFETY: a page of the program's variables, to which no thread writes meanwhile.
+        let words: &[u64] = unsafe { std::slice::from_raw_parts(start, self.page / 8) };
+        words.iter().any(|&word| word != 0)
     }
 }

@@ -180,7 +180,7 @@ pub fn by_page(offset: usize, nbytes: usize) -> impl Iterator<Item = (usize, Ran
     })
 }
 
-/// A counter or a lock of the head.
+/// A word of [`SharedAreas::head`]: a counter or a lock.
 #[derive(Clone, Copy)]
 pub enum Counter {
     /// The number of races between different pairs of sites.

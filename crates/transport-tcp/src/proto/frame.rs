@@ -15,13 +15,15 @@ pub(crate) const MAX_DATA: usize = 32 << 10;
 /// A request of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestFrame {
-    /// Write the body to `dest`. Words may be torn if `in_parts`.
+    /// Write the body to `dest`. If `in_parts`, the target may write it in any parts as it arrives:
+    /// no thread reads the words of `dest` before the put is done.
     Put {
         dest: RemoteAddr,
         nbytes: u32,
         in_parts: bool,
     },
-    /// Reply with `nbytes` bytes from `source`. Words may be torn if `in_parts`.
+    /// Reply with `nbytes` bytes from `source`. If `in_parts`, the target may read them in any parts:
+    /// no thread writes to the words of `source` before the get is done.
     Get {
         source: RemoteAddr,
         nbytes: u32,

@@ -40,21 +40,25 @@ pub struct ExaminedPart {
 /// starts. Returns the line to print.
 pub fn report(transport: &str, part: Option<&str>) -> Result<String, String> {
     prepare();
+
     let settings = settings::of_this_process(rushmem_providers::ALL)?;
     let provider = rushmem_providers::ALL
         .iter()
         .find(|provider| provider.name == transport)
         .ok_or_else(|| format!("there is no transport {transport}"))?;
+
     let found = match on_this_machine(&settings, provider) {
         Ok(found) => found.found.to_string(),
         Err(why) => why.to_string(),
     };
 
     let diagnosed = diagnose(&settings, provider, part);
-    let memory = diagnosed.registered.map(|registered| match registered {
-        Ok(registered) => Finding::ok("memory", registered.to_string()),
-        Err(why) => Finding::new("memory", Grade::Warning, why.to_string()),
-    });
+    let memory = match diagnosed.registered {
+        Some(Ok(registered)) => Some(Finding::ok("memory", registered.to_string())),
+        Some(Err(why)) => Some(Finding::new("memory", Grade::Warning, why.to_string())),
+        None => None,
+    };
+
     Ok(line(&Examination {
         found,
         parts: diagnosed.parts.into_iter().map(ExaminedPart::of).collect(),
@@ -72,6 +76,8 @@ pub fn examine(transport: &str, part: Option<&str>) -> Result<Examination, Strin
         std::env::current_exe().map_err(|error| format!("cannot be examined: {error}"))?;
     let mut command = Command::new(program);
     command.arg("--doctor-transport").arg(transport).args(part);
+
+    // A transport may print lines of its own, too.
     let text = printed(&mut command, LIMIT)?;
     text.lines()
         .find_map(read)
@@ -79,21 +85,21 @@ pub fn examine(transport: &str, part: Option<&str>) -> Result<Examination, Strin
 }
 
 impl ExaminedPart {
-    fn of(of: Diagnosis) -> ExaminedPart {
-        let grade = if of.verdict == Verdict::Usable {
+    fn of(part: Diagnosis) -> ExaminedPart {
+        let grade = if part.verdict == Verdict::Usable {
             Grade::Ok
         } else {
             Grade::Unused
         };
-        let finding = Finding {
-            name: of.name,
-            grade,
-            text: of.reason,
-            remedy: of.remedy,
-        };
+
         ExaminedPart {
-            finding,
-            is_for_many_pairs: of.is_for_many_pairs,
+            finding: Finding {
+                name: part.name,
+                grade,
+                text: part.reason,
+                remedy: part.remedy,
+            },
+            is_for_many_pairs: part.is_for_many_pairs,
         }
     }
 }

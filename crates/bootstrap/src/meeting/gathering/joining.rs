@@ -168,7 +168,8 @@ impl MeetingServer {
             }
         }
 
-        // Members send no hello, since they have joined; the rules of a job expect one of each PE.
+        // The server expects a hello of each PE, as PEs send it to oshrun. A member sends none,
+        // since it has stated its process ID when it joined.
         let mut job = Server::new(nodes, names).with_speaker(SPEAKER);
         let mut decisions = Vec::new();
         for (&pe, member) in &self.members {

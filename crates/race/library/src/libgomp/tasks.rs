@@ -163,9 +163,9 @@ pub unsafe extern "C" fn GOMP_task(
     // SAFETY: the function has this type.
     let next = *NEXT.get_or_init(|| unsafe { next(c"GOMP_task") });
 
-    let call = |region, data, copy, nbytes, alignment| {
+    if active().is_none() || alignment as usize > align_of::<u128>() {
         // SAFETY: the caller keeps the contract of this function.
-        unsafe {
+        return unsafe {
             next(
                 region,
                 data,
@@ -178,11 +178,7 @@ pub unsafe extern "C" fn GOMP_task(
                 priority,
                 event,
             )
-        }
-    };
-
-    if active().is_none() || alignment as usize > align_of::<u128>() {
-        return call(region, data, copy, nbytes, alignment);
+        };
     }
 
     let mut task = OpenMpTask::new(TaskCode {
@@ -203,13 +199,22 @@ pub unsafe extern "C" fn GOMP_task(
         event: 0,
         task: Box::into_raw(Box::new(task)),
     };
-    call(
-        run_task,
-        (&raw mut arguments).cast(),
-        None,
-        size_of::<Arguments>() as c_long,
-        align_of::<Arguments>() as c_long,
-    );
+    // SAFETY: the caller keeps the contract of this function. In place of the program's task,
+    // libgomp runs `run_task` with a copy of `arguments`.
+    unsafe {
+        next(
+            run_task,
+            (&raw mut arguments).cast(),
+            None,
+            size_of::<Arguments>() as c_long,
+            align_of::<Arguments>() as c_long,
+            is_deferred,
+            flags,
+            depends,
+            priority,
+            event,
+        );
+    }
 
     // libgomp has run the task before it returned.
     if !is_deferred {

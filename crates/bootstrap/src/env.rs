@@ -3,8 +3,6 @@
 //! `inherited` reads the descriptors of oshrun, `launchers` the variables of other launchers, and
 //! `meeting` those of a job without a launcher.
 
-use crate::meeting::UniqueId;
-
 /// Descriptor of an inherited Unix stream socket that is connected to `oshrun`.
 pub const SOCKET: &str = "RUSHMEM_SOCKET";
 
@@ -85,18 +83,3 @@ pub const SLURM_STEP_NUM_TASKS: &str = "SLURM_STEP_NUM_TASKS";
 
 /// Number of processes requested from Slurm for the whole allocation.
 pub const SLURM_NTASKS: &str = "SLURM_NTASKS";
-
-/// Returns the value of a variable for output. A secret is replaced by a text, since a process that
-/// knows the secret of a job can join the job.
-pub fn without_secret(name: &str, value: String) -> String {
-    let is_secret = match name {
-        JOB_SECRET => !value.starts_with('@'),
-        JOB => value.parse::<UniqueId>().is_ok(),
-        _ => false,
-    };
-    if is_secret {
-        "a secret".to_owned()
-    } else {
-        value
-    }
-}

@@ -37,7 +37,7 @@ pub use attendance::{
 use attendance::{MeetingSource, SECRET};
 use gathering::Gathering;
 use member::Member;
-pub use variables::{GivenVariable, NamedJob, forgotten_job_hint, given};
+pub use variables::{GivenVariable, NamedJob, forgotten_job_hint, given, without_secret};
 
 static SERVED: Mutex<ServedMeetings> = Mutex::new(ServedMeetings {
     process: 0,

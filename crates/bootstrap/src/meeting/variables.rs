@@ -156,6 +156,7 @@ pub(crate) fn attendance(lookup: Lookup<'_>) -> Result<Option<Attendance>, Error
         return Err(unset("rank", env::RANK, &others));
     };
     let pe = rank.number("rank")?;
+
     let Some(size) = size else {
         let others: Vec<&str> = SOURCES.iter().filter_map(|source| source.size).collect();
         return Err(unset(
@@ -165,6 +166,7 @@ pub(crate) fn attendance(lookup: Lookup<'_>) -> Result<Option<Attendance>, Error
         ));
     };
     let n_pes = size.number("number of processes")?;
+
     if pe >= n_pes {
         return Err(Error::JobVariables(format!(
             "{} is {pe} and {} is {n_pes}, but ranks are numbered from 0",
@@ -175,6 +177,7 @@ pub(crate) fn attendance(lookup: Lookup<'_>) -> Result<Option<Attendance>, Error
     if let Ok(id) = job.trim().parse::<UniqueId>() {
         return Ok(Some(id.attendance(pe, n_pes)));
     }
+
     let is_address = job.rsplit_once(':').is_some_and(|(host, port)| {
         !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
     });
@@ -201,6 +204,22 @@ fn unset(what: &str, own: &str, others: &str) -> Error {
     Error::JobVariables(format!(
         "SHMEM_JOB is set, but nothing says the {what} of this process: set {own}, or let the scheduler set {others}"
     ))
+}
+
+/// Returns the value of a variable for output. A secret is replaced by a text, since a process that
+/// knows the secret of a job can join the job.
+pub fn without_secret(name: &str, value: String) -> String {
+    let is_secret = match name {
+        env::JOB_SECRET => !value.starts_with('@'),
+        env::JOB => value.parse::<UniqueId>().is_ok(),
+        _ => false,
+    };
+
+    if is_secret {
+        "a secret".to_owned()
+    } else {
+        value
+    }
 }
 
 /// Returns the secret in the variable, or in the file that the variable names.

@@ -5,7 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
-use rushmem_bootstrap::{NodeMap, env};
+use rushmem_bootstrap::NodeMap;
+use rushmem_bootstrap::meeting::without_secret;
 
 use crate::daemons::agent::{DaemonCommand, quoted};
 use crate::daemons::connection::{HostPes, JobSpec};
@@ -102,7 +103,7 @@ impl JobPlan {
         add("program: ", &command_line(program, arguments));
         for (name, value) in &self.spec.exported {
             let shown = match (name.to_str(), value.to_str()) {
-                (Some(name), Some(value)) => env::without_secret(name, value.to_owned()).into(),
+                (Some(name), Some(value)) => without_secret(name, value.to_owned()).into(),
                 _ => value.clone(),
             };
             let assignment = [name.as_os_str(), &quoted(&shown)].join(OsStr::new("="));

@@ -360,7 +360,7 @@ fn file_and_line_of(name: &str) -> Option<String> {
 /// `None` if it is not set and has no default value. A secret is replaced by a text.
 pub fn current(row: &Setting) -> Option<(String, ValueSource)> {
     let by_oshrun = environment(env::SET_BY_OSHRUN).unwrap_or_default();
-    let shown = |name: &str| Some(env::without_secret(name, environment(name)?));
+    let shown = |name: &str| Some(meeting::without_secret(name, environment(name)?));
     let (value, source) = row.now(shown, &by_oshrun)?;
     let source = match source {
         ValueSource::Environment(name) => match file_and_line_of(name) {

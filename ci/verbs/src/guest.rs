@@ -24,7 +24,9 @@ const INTERPRETED: &str = "tcg,thread=multi,tb-size=512";
 /// The number of processors of a guest. With one, a program that polls would starve the NIC, which
 /// is a part of the kernel.
 const PROCESSORS: &str = "2";
-const MEGABYTES: &str = "2560";
+/// The memory of a guest. shmem-verify opens contexts until all 32 workers of UCX are in use, each
+/// of which takes 34 MB for the messages that it may receive over `rc_verbs`.
+const MEGABYTES: &str = "3584";
 
 /// The kernel's options. `no_timer_check`: on a busy machine a guest may take its timer for a
 /// broken one. For the same reason [`Bed::qemu`] tells the guest the frequency of its clock.

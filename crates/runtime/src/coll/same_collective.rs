@@ -15,7 +15,6 @@ use rushmem_pe::digest::digest;
 use rushmem_pe::job::Job;
 use rushmem_pe::job::members::Members;
 use rushmem_transport::Pe;
-use std::fmt::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -65,49 +64,33 @@ pub(crate) fn require(
     arguments: &[CheckedArgument],
 ) {
     let call = entry.call();
-    let words = words(call, group, arguments);
     let request_tag = mailbox::request_tag(digest(&[SAME_COLLECTIVE, team]));
-    let thread_tag = digest(&[
-        SAME_COLLECTIVE,
-        if job.has_threads_somewhere { team } else { 0 },
-    ]);
     let tag = if entry.is_in_request() {
         request_tag
     } else {
-        thread_tag
+        let team = if job.has_threads_somewhere { team } else { 0 };
+        digest(&[SAME_COLLECTIVE, team])
     };
-    let own = digest(&words);
-    let all = (0..members.n).map(|member| members.world_pe(member));
-    let mut others: Vec<OtherMember> = all
-        .filter(|pe| *pe != job.me)
-        .map(|pe| OtherMember { pe, digest: None })
-        .collect();
-    let [name @ .., _] = &words[..NAME_WORDS] else {
-        unreachable!("a name has several words")
-    };
-    for other in &others {
-        send(call, job, other.pe, tag, &[&[own], name].concat());
-    }
-    let complete = |others: &[OtherMember]| others.iter().all(|other| other.digest.is_some());
-    let alike = |others: &[OtherMember]| {
-        others
-            .iter()
-            .all(|o| o.digest.is_none_or(|digest| digest == own))
-    };
-    let mut unlike = None;
+
+    let words = words(call, group, arguments);
+    let mut comparison = Comparison::new(call, job, members, tag, words);
+    comparison.send_digest();
+
+    let mut in_request = None;
     waits::until_rung(
         job,
         &[],
         || entry.describe(None),
         || {
-            receive_digests(job, &mut others, tag);
+            comparison.receive_digests();
             if !entry.is_in_request() {
-                unlike = find_in_request(job, &mut others, tag, request_tag);
+                in_request = comparison.find_in_request(request_tag);
             }
-            complete(&others) || !alike(&others) || unlike.is_some()
+            comparison.is_complete() || !comparison.is_alike() || in_request.is_some()
         },
     );
-    if let Some((pe, message)) = unlike {
+
+    if let Some((pe, message)) = in_request {
         fail!(
             call,
             "the PEs of the team are not all in the same collective: PE {} in {call}; PE {pe} in {}; \
@@ -116,27 +99,31 @@ pub(crate) fn require(
             name_in(&message[1..])
         );
     }
-    if alike(&others) {
+    if comparison.is_alike() {
         return;
     }
-    let announced = Instant::now();
-    while !complete(&others) && announced.elapsed() < GRACE {
-        waits::test(|| {
-            receive_digests(job, &mut others, tag);
-            complete(&others)
-        });
-        thread::sleep(Duration::from_millis(1));
-    }
-    others.retain(|other| other.digest.is_some());
+
+    comparison.wait_for_more();
+    let mut calls = comparison.exchange_words();
+    calls.sort_unstable_by_key(|call| members.team_pe(call.pe).map(|member| member.0));
     fail!(
         call,
         "the PEs of the team or active set are not all in the same collective with the same arguments: {}",
-        report(
-            lines(call, job, members, &others, tag, own, &words),
-            group,
-            arguments
-        )
+        report(&calls, group, arguments)
     )
+}
+
+/// The call of this PE, and what is known of the calls of the other members.
+struct Comparison<'a> {
+    call: Call,
+    job: &'a Job,
+    /// The tag of the messages.
+    tag: u64,
+    /// The description of the call of this PE.
+    words: Vec<u64>,
+    /// The digest of `words`.
+    digest: u64,
+    others: Vec<OtherMember>,
 }
 
 /// Another member, and the digest of its call once that has arrived.
@@ -145,93 +132,166 @@ struct OtherMember {
     digest: Option<u64>,
 }
 
-fn send(call: Call, job: &Job, pe: Pe, tag: u64, words: &[u64]) {
-    let mut message = MailboxMessage::default();
-    message[..words.len()].copy_from_slice(words);
-    mailboxes().send(&message_wait(call), job, pe, tag, &message);
+/// A member, and the description of its call.
+struct MemberCall {
+    pe: Pe,
+    words: Vec<u64>,
 }
 
-/// Returns a member that has begun a non-blocking collective of the team while this PE is in a
-/// blocking one, and its message. This PE has completed all non-blocking collectives that it has
-/// called on the team, so the message is of one that it has not called.
-fn find_in_request(
-    job: &Job,
-    others: &mut [OtherMember],
-    tag: u64,
-    request_tag: u64,
-) -> Option<(Pe, MailboxMessage)> {
-    let (pe, message) = others
-        .iter()
-        .filter(|other| other.digest.is_none())
-        .filter_map(|other| Some((other.pe, mailboxes().peek(job, other.pe, request_tag)?)))
-        .next()?;
-    // The member may have left this call and then begun the non-blocking one.
-    receive_digests(job, others, tag);
-    let is_silent = |other: &OtherMember| other.pe == pe && other.digest.is_none();
-    others.iter().any(is_silent).then_some((pe, message))
-}
+impl<'a> Comparison<'a> {
+    fn new(
+        call: Call,
+        job: &'a Job,
+        members: &Members,
+        tag: u64,
+        words: Vec<u64>,
+    ) -> Comparison<'a> {
+        let others = (0..members.n)
+            .map(|member| members.world_pe(member))
+            .filter(|pe| *pe != job.me)
+            .map(|pe| OtherMember { pe, digest: None })
+            .collect();
 
-/// Receives the digests that have arrived from members whose calls are not known yet.
-fn receive_digests(job: &Job, others: &mut [OtherMember], tag: u64) {
-    for other in others.iter_mut().filter(|other| other.digest.is_none()) {
-        other.digest = mailboxes()
-            .take(job, other.pe, tag)
-            .map(|message| message[0]);
-    }
-}
-
-/// Returns the words of the call of each PE, in the order of the team. Members with the digest of
-/// this PE are in the same call. The other ones have found the difference, too, so this PE and each
-/// of them exchange the words of their calls.
-fn lines(
-    call: Call,
-    job: &Job,
-    members: &Members,
-    others: &[OtherMember],
-    tag: u64,
-    own: u64,
-    words: &[u64],
-) -> Vec<(u32, Vec<u64>)> {
-    let mut lines = vec![(job.me, words.to_vec())];
-    lines.extend(
-        others
-            .iter()
-            .filter(|o| o.digest == Some(own))
-            .map(|o| (o.pe, words.to_vec())),
-    );
-    let first = lines.len();
-    lines.extend(
-        others
-            .iter()
-            .filter(|o| o.digest != Some(own))
-            .map(|o| (o.pe, Vec::new())),
-    );
-    for &word in words {
-        for (pe, _) in &lines[first..] {
-            send(call, job, *pe, tag, &[word]);
-        }
-        for (pe, received) in &mut lines[first..] {
-            let message = mailboxes().receive(&message_wait(call), job, *pe, tag);
-            received.push(message.map_or(0, |message| message[0]));
+        Comparison {
+            call,
+            job,
+            tag,
+            digest: digest(&words),
+            words,
+            others,
         }
     }
-    lines.sort_unstable_by_key(|(pe, _)| members.team_pe(*pe).map(|member| member.0));
-    lines.into_iter().map(|(pe, line)| (pe.0, line)).collect()
+
+    /// Sends all other members the digest of this call and, for messages about a member in another
+    /// kind of call, its name as far as a message has room.
+    fn send_digest(&self) {
+        let mut message = vec![self.digest];
+        message.extend(&self.words[..NAME_WORDS - 1]);
+
+        for other in &self.others {
+            self.send(other.pe, &message);
+        }
+    }
+
+    fn send(&self, pe: Pe, words: &[u64]) {
+        let mut message = MailboxMessage::default();
+        message[..words.len()].copy_from_slice(words);
+        mailboxes().send(&message_wait(self.call), self.job, pe, self.tag, &message);
+    }
+
+    /// Receives the digests that have arrived from members whose calls are not known yet.
+    fn receive_digests(&mut self) {
+        for other in &mut self.others {
+            if other.digest.is_none() {
+                let message = mailboxes().take(self.job, other.pe, self.tag);
+                other.digest = message.map(|message| message[0]);
+            }
+        }
+    }
+
+    /// Returns true if the calls of all members are known.
+    fn is_complete(&self) -> bool {
+        self.others.iter().all(|other| other.digest.is_some())
+    }
+
+    /// Returns true if all calls that are known are that of this PE.
+    fn is_alike(&self) -> bool {
+        self.others
+            .iter()
+            .filter_map(|other| other.digest)
+            .all(|digest| digest == self.digest)
+    }
+
+    /// Returns a member that has begun a non-blocking collective of the team while this PE is in a
+    /// blocking one, and its message. This PE has completed all non-blocking collectives that it
+    /// has called on the team, so the message is of one that it has not called.
+    fn find_in_request(&mut self, request_tag: u64) -> Option<(Pe, MailboxMessage)> {
+        let (pe, message) = self
+            .others
+            .iter()
+            .filter(|other| other.digest.is_none())
+            .find_map(|other| {
+                let message = mailboxes().peek(self.job, other.pe, request_tag)?;
+                Some((other.pe, message))
+            })?;
+
+        // The member may have left this call and then begun the non-blocking one.
+        self.receive_digests();
+        let is_in_this_call = self
+            .others
+            .iter()
+            .any(|other| other.pe == pe && other.digest.is_some());
+        if is_in_this_call {
+            None
+        } else {
+            Some((pe, message))
+        }
+    }
+
+    /// Waits a short time for the calls of further members, so that the message names them, too.
+    fn wait_for_more(&mut self) {
+        let since = Instant::now();
+        while !self.is_complete() && since.elapsed() < GRACE {
+            waits::test(|| {
+                self.receive_digests();
+                self.is_complete()
+            });
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Returns the calls of this PE and of the members whose digest has arrived. A member with the
+    /// digest of this PE is in the same call. Another one has found the difference, too, so this PE
+    /// and that one send each other the words of their calls.
+    fn exchange_words(&self) -> Vec<MemberCall> {
+        let own = |pe| MemberCall {
+            pe,
+            words: self.words.clone(),
+        };
+
+        let mut same = vec![own(self.job.me)];
+        let mut different = Vec::new();
+        for other in &self.others {
+            match other.digest {
+                None => {}
+                Some(digest) if digest == self.digest => same.push(own(other.pe)),
+                Some(_) => different.push(MemberCall {
+                    pe: other.pe,
+                    words: Vec::new(),
+                }),
+            }
+        }
+
+        // One word at a time, since a message has no room for all of them.
+        for &word in &self.words {
+            for other in &different {
+                self.send(other.pe, &[word]);
+            }
+            for other in &mut different {
+                let wait = message_wait(self.call);
+                let message = mailboxes().receive(&wait, self.job, other.pe, self.tag);
+                // No message: the job ends.
+                other.words.push(message.map_or(0, |message| message[0]));
+            }
+        }
+
+        same.extend(different);
+        same
+    }
 }
 
 /// Returns the description of a call: the bytes of its name, its group and the values of its
 /// arguments.
 fn words(call: Call, group: CheckedGroup, arguments: &[CheckedArgument]) -> Vec<u64> {
     let mut words = vec![0; FIRST_ARGUMENT + MAX_ARGUMENTS];
-    for (word, bytes) in words
-        .iter_mut()
-        .take(NAME_WORDS)
-        .zip(call.name().as_bytes().chunks(8))
-    {
+
+    let name = call.name().as_bytes().chunks(8);
+    for (word, bytes) in words[..NAME_WORDS].iter_mut().zip(name) {
         let mut padded = [0; 8];
         padded[..bytes.len()].copy_from_slice(bytes);
         *word = u64::from_le_bytes(padded);
     }
+
     words[NAME_WORDS..FIRST_ARGUMENT].copy_from_slice(&group.words);
     for (word, (_, value)) in words[FIRST_ARGUMENT..].iter_mut().zip(arguments) {
         *word = *value;
@@ -247,58 +307,80 @@ fn name_in(words: &[u64]) -> String {
         .to_owned()
 }
 
+/// PEs whose calls have the same text in a message.
+struct PesInCall {
+    text: String,
+    pes: Vec<Pe>,
+}
+
 /// Returns which PEs are in which call, as a part of a message. If all calls have the same name,
 /// also shows their teams or active sets if these differ, otherwise the arguments that differ.
-fn report(
-    lines: Vec<(u32, Vec<u64>)>,
-    group: CheckedGroup,
-    arguments: &[CheckedArgument],
-) -> String {
+fn report(calls: &[MemberCall], group: CheckedGroup, arguments: &[CheckedArgument]) -> String {
     let differs = |word: usize| {
-        lines
+        calls
             .iter()
-            .any(|(_, words)| words[word] != lines[0].1[word])
+            .any(|call| call.words[word] != calls[0].words[word])
     };
-    let one_call = !(0..NAME_WORDS).any(differs);
-    let one_group = !(NAME_WORDS..FIRST_ARGUMENT).any(differs);
-    let all = (FIRST_ARGUMENT..)
-        .zip(arguments)
-        .map(|(i, argument)| (i, argument.0));
-    let shown: Vec<(usize, &str)> = all.filter(|(i, _)| differs(*i)).collect();
-    let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
-    for (pe, words) in &lines {
+    let is_one_name = !(0..NAME_WORDS).any(differs);
+    let is_one_group = !(NAME_WORDS..FIRST_ARGUMENT).any(differs);
+
+    let mut in_calls: Vec<PesInCall> = Vec::new();
+    for MemberCall { pe, words } in calls {
         let mut text = name_in(&words[..NAME_WORDS]);
-        if one_call && one_group {
-            let value = |(i, name): &(usize, &str)| format!("{name} {}", words[*i]);
-            let values: Vec<String> = shown.iter().map(value).collect();
-            let _ = write!(text, " with {}", values.join(", "));
-        } else if one_call {
+        if is_one_name && is_one_group {
+            let values: Vec<String> = (FIRST_ARGUMENT..)
+                .zip(arguments)
+                .filter(|(word, _)| differs(*word))
+                .map(|(word, (name, _))| format!("{name} {}", words[word]))
+                .collect();
+            text += &format!(" with {}", values.join(", "));
+        } else if is_one_name {
             let of_group = std::array::from_fn(|i| words[NAME_WORDS + i]);
-            let _ = write!(text, " with {}", (group.name)(of_group));
+            text += &format!(" with {}", (group.name)(of_group));
         }
-        match groups.iter_mut().find(|group| group.0 == text) {
-            Some(group) => group.1.push(*pe),
-            None => groups.push((text, vec![*pe])),
+
+        match in_calls.iter_mut().find(|in_call| in_call.text == text) {
+            Some(in_call) => in_call.pes.push(*pe),
+            None => in_calls.push(PesInCall {
+                text,
+                pes: vec![*pe],
+            }),
         }
     }
-    let group = |(text, pes): &(String, Vec<u32>)| {
-        let names: Vec<String> = pes
+
+    let sentences: Vec<String> = in_calls.iter().map(PesInCall::sentence).collect();
+    sentences.join("; ")
+}
+
+impl PesInCall {
+    fn sentence(&self) -> String {
+        let names: Vec<String> = self
+            .pes
             .iter()
             .take(NAMED)
             .map(|pe| format!("PE {pe}"))
             .collect();
-        let more = if pes.len() > NAMED { " and others" } else { "" };
-        format!("{}{more} in {text}", names.join(", "))
-    };
-    groups.iter().map(group).collect::<Vec<_>>().join("; ")
+        let names = names.join(", ");
+        let more = if self.pes.len() > NAMED {
+            " and others"
+        } else {
+            ""
+        };
+
+        format!("{names}{more} in {}", self.text)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rushmem_pe::call::call;
 
-    fn line(pe: u32, call: Call, team: u64, arguments: &[CheckedArgument]) -> (u32, Vec<u64>) {
-        (pe, words(call, group(team), arguments))
+    fn member(pe: u32, call: Call, team: u64, arguments: &[CheckedArgument]) -> MemberCall {
+        MemberCall {
+            pe: Pe(pe),
+            words: words(call, group(team), arguments),
+        }
     }
 
     fn group(team: u64) -> CheckedGroup {
@@ -311,38 +393,28 @@ mod tests {
 
     #[test]
     fn teams_have_names() {
-        let lines = vec![
-            line(
-                0,
-                rushmem_pe::call::call!("shmem_int_broadcast"),
-                1,
-                &[("bytes", 8)],
-            ),
-            line(
-                1,
-                rushmem_pe::call::call!("shmem_int_broadcast"),
-                4417,
-                &[("bytes", 9)],
-            ),
+        let calls = [
+            member(0, call!("shmem_int_broadcast"), 1, &[("bytes", 8)]),
+            member(1, call!("shmem_int_broadcast"), 4417, &[("bytes", 9)]),
         ];
-        let text = report(lines, group(1), &[("bytes", 8)]);
+        let text = report(&calls, group(1), &[("bytes", 8)]);
         let said = |team| format!("in shmem_int_broadcast with the team {team}");
         assert_eq!(text, format!("PE 0 {}; PE 1 {}", said("1"), said("1141")));
     }
 
     #[test]
     fn who_is_where() {
-        let lines = vec![
-            line(4, rushmem_pe::call::call!("shmem_team_sync"), 1, &[]),
-            line(
+        let calls = [
+            member(4, call!("shmem_team_sync"), 1, &[]),
+            member(
                 2,
-                rushmem_pe::call::call!("shmem_longdouble_prod_reduce"),
+                call!("shmem_longdouble_prod_reduce"),
                 2,
                 &[("bytes", 16)],
             ),
-            line(0, rushmem_pe::call::call!("shmem_team_sync"), 1, &[]),
+            member(0, call!("shmem_team_sync"), 1, &[]),
         ];
-        let text = report(lines, group(1), &[]);
+        let text = report(&calls, group(1), &[]);
         assert_eq!(
             text,
             "PE 4, PE 0 in shmem_team_sync; PE 2 in shmem_longdouble_prod_reduce"
@@ -352,21 +424,11 @@ mod tests {
     #[test]
     fn values_are_printed_where_only_they_differ() {
         let arguments = |root| [("PE_root", root), ("bytes", 8)];
-        let lines = vec![
-            line(
-                0,
-                rushmem_pe::call::call!("shmem_int_broadcast"),
-                1,
-                &arguments(0),
-            ),
-            line(
-                1,
-                rushmem_pe::call::call!("shmem_int_broadcast"),
-                1,
-                &arguments(1),
-            ),
+        let calls = [
+            member(0, call!("shmem_int_broadcast"), 1, &arguments(0)),
+            member(1, call!("shmem_int_broadcast"), 1, &arguments(1)),
         ];
-        let text = report(lines, group(1), &arguments(0));
+        let text = report(&calls, group(1), &arguments(0));
         let [first, second] = ["PE_root 0", "PE_root 1"];
         let said = |root| format!("in shmem_int_broadcast with {root}");
         assert_eq!(text, format!("PE 0 {}; PE 1 {}", said(first), said(second)));

@@ -1,18 +1,19 @@
 //! Tests of the memory order that Rushmem promises, in every execution that the memory model
 //! allows.
 //!
-//! loom knows only its own atomics and threads. So the same source files that Rushmem uses are
-//! compiled here with loom's atomics instead of those of the standard library: the runtime's files
-//! about waiting and ordering, and that of `transport` about waking the service thread. Threads
-//! stand for PEs.
+//! loom knows only its own atomics, locks and threads. So the same source files that Rushmem uses
+//! are compiled here with those of loom instead of the standard library's: the runtime's files about
+//! waiting, ordering and tasks, and that of `transport` about waking the service thread. Threads
+//! stand for PEs, or are the threads of one.
 #![cfg(test)]
 #![forbid(unsafe_code)]
 
-mod primitive {
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-}
 #[path = "../../../crates/communication/src/net/doorbell.rs"]
 mod doorbell;
+mod primitive;
+#[expect(dead_code, reason = "loom has no time, so intervals are not modeled")]
+#[path = "../../../crates/communication/src/sync/word_tasks/registry.rs"]
+mod registry;
 #[path = "../../../crates/pe/src/memory/visibility.rs"]
 mod visibility;
 #[path = "../../../crates/transport/src/progress/wakeup.rs"]
@@ -21,3 +22,4 @@ mod wakeup;
 mod litmus;
 mod progress;
 mod wake_up;
+mod word_tasks;

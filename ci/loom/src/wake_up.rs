@@ -7,7 +7,7 @@ use loom::thread;
 
 /// Sleeps until the word differs from `heard`. loom has no futex, so this yields in a loop; a lost
 /// wake-up is an execution that never ends, which loom reports.
-fn sleep(word: &AtomicU32, heard: u32) {
+pub(crate) fn sleep(word: &AtomicU32, heard: u32) {
     while word.load(Ordering::Acquire) == heard {
         thread::yield_now();
     }

@@ -5,13 +5,14 @@
 //! thread then looks at the words at intervals. It begins with the first task, and ends when there
 //! has been none for a second. A thread in `block_on` looks by itself before it sleeps.
 
+mod registry;
+
 use crate::net::{flags, network};
-use rushmem_system::lock::{lock, try_lock};
+use registry::Registry;
 use rushmem_system::thread::spawn_service;
 use rustix::thread::{Timespec, futex};
 use std::cell::Cell;
-use std::mem::{replace, take};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -25,33 +26,18 @@ const LONGEST: Duration = Duration::from_millis(2);
 /// may change a word without a ring.
 const RUNG: Duration = Duration::from_millis(10);
 
-/// A task, and the condition for which it waits.
-struct WordTask {
-    number: u64,
-    holds: Box<dyn Fn() -> bool + Send>,
-    waker: Waker,
-}
-
-#[derive(Default)]
-struct WordTasks {
-    waiting: Vec<WordTask>,
-    /// The number of the last task.
-    count: u64,
-    has_thread: bool,
-}
-
-static TASKS: Mutex<WordTasks> = Mutex::new(WordTasks {
-    waiting: Vec::new(),
-    count: 0,
-    has_thread: false,
-});
-
-/// Notified when there is another task.
-static NEXT_TASK: Condvar = Condvar::new();
+static TASKS: LazyLock<Registry> = LazyLock::new(Registry::default);
 
 thread_local! {
     /// True while this thread looks at the words by itself.
     static LOOKS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The locks of [`registry`]. The models in `ci/loom` compile that file with loom's locks under
+/// this name.
+mod primitive {
+    pub(super) use rushmem_system::lock::{lock, try_lock};
+    pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
 }
 
 /// The wait of one task, which ends when this is dropped.
@@ -65,23 +51,7 @@ impl WordWait {
     /// Wakes the task once when the condition `holds`, which reads words of this PE. The caller
     /// then looks at the words once more, since they may have changed before this call.
     pub fn wake_when(&mut self, waker: &Waker, holds: impl Fn() -> bool + Send + 'static) {
-        let mut tasks = lock(&TASKS);
-        if let Some(i) = tasks.index_of(self.number) {
-            let previous = replace(&mut tasks.waiting[i].waker, waker.clone());
-            // The drop of a waker may call anything, so it is not under the lock.
-            drop(tasks);
-            drop(previous);
-        } else {
-            tasks.count += 1;
-            self.number = tasks.count;
-            tasks.waiting.push(WordTask {
-                number: self.number,
-                holds: Box::new(holds),
-                waker: waker.clone(),
-            });
-            drop(tasks);
-        }
-
+        self.number = TASKS.enter(self.number, waker, holds);
         if !LOOKS.get() {
             leave_to_thread();
         }
@@ -90,30 +60,15 @@ impl WordWait {
 
 impl Drop for WordWait {
     fn drop(&mut self) {
-        if self.number == 0 {
-            return;
+        if self.number != 0 {
+            TASKS.remove(self.number);
         }
-
-        let mut tasks = lock(&TASKS);
-        let index = tasks.index_of(self.number);
-        let ended = index.map(|i| tasks.waiting.swap_remove(i));
-        // The drop of a waker may call anything, so it is not under the lock.
-        drop(tasks);
-        drop(ended);
-    }
-}
-
-impl WordTasks {
-    fn index_of(&self, number: u64) -> Option<usize> {
-        self.waiting.iter().position(|task| task.number == number)
     }
 }
 
 /// Forgets all tasks: their words may not be read any more.
 pub fn forget() {
-    let ended = take(&mut lock(&TASKS).waiting);
-    // After the end of the statement that has locked: the drop of a waker may call anything.
-    drop(ended);
+    TASKS.clear();
 }
 
 /// Calls `body`, in which this thread looks at the words by itself.
@@ -132,96 +87,32 @@ pub fn looking<R>(body: impl FnOnce() -> R) -> R {
 
 /// Wakes the tasks whose conditions hold, unless another thread is about to.
 pub(super) fn look() {
-    if let Some(tasks) = try_lock(&TASKS) {
-        wake_over(tasks);
-    }
+    TASKS.look();
 }
 
 /// Has the thread of the library look at the words, if there are tasks. Starts it if necessary.
 pub(super) fn leave_to_thread() {
-    let mut tasks = lock(&TASKS);
-    if tasks.waiting.is_empty() {
-        return;
-    }
-    let has_thread = replace(&mut tasks.has_thread, true);
-    drop(tasks);
-
-    if has_thread {
-        // It may sleep for longer than the new task may wait.
-        NEXT_TASK.notify_one();
-    } else if spawn_service("rushmem-waker", serve).is_err() {
-        let mut tasks = lock(&TASKS);
-        tasks.has_thread = false;
-        let all = take(&mut tasks.waiting);
-        drop(tasks);
-
-        // Without a thread, tasks look again and again.
-        for task in all {
-            task.waker.wake();
-        }
-    }
+    TASKS.leave_to_thread(|| spawn_service("rushmem-waker", serve).is_ok());
 }
 
 /// Wakes tasks until there have been none for [`IDLE`].
 fn serve() {
-    // The number of the last task at whose word this thread has looked.
-    let mut seen = 0;
     let mut interval = SHORTEST;
 
-    while let Some(tasks) = tasks_or_end() {
-        if tasks.count != seen {
-            // The wait of a new task may be a short one.
-            seen = tasks.count;
-            interval = SHORTEST;
-        }
-
-        if wake_over(tasks) {
-            // What those tasks do next may change the words of others.
-            interval = SHORTEST;
-        } else if network::rings_always() {
+    TASKS.serve(IDLE, |look| {
+        if network::rings_always() {
             sleep_on_doorbell();
-        } else {
-            sleep_until_next_task(seen, interval);
-            interval = (interval * 2).min(LONGEST);
+            return;
         }
-    }
-}
 
-/// Waits for [`IDLE`] at the longest until there are tasks. Returns `None` if there are none, and
-/// records that the thread ends.
-fn tasks_or_end() -> Option<MutexGuard<'static, WordTasks>> {
-    let waited = NEXT_TASK.wait_timeout_while(lock(&TASKS), IDLE, |tasks| tasks.waiting.is_empty());
-    let (mut tasks, _) = waited.unwrap_or_else(PoisonError::into_inner);
-    if tasks.waiting.is_empty() {
-        // Under the same lock as the look at the tasks, so that no task is left to a thread that
-        // ends.
-        tasks.has_thread = false;
-        return None;
-    }
-    Some(tasks)
-}
-
-/// Sleeps until there is a task after the one with the number `seen`, for `limit` at the longest.
-fn sleep_until_next_task(seen: u64, limit: Duration) {
-    let waited = NEXT_TASK.wait_timeout_while(lock(&TASKS), limit, |tasks| tasks.count == seen);
-    // The caller takes the lock again, and looks whatever ended the sleep.
-    drop(waited);
-}
-
-/// Wakes the tasks whose conditions hold. Returns true if there are any.
-fn wake_over(mut tasks: MutexGuard<'_, WordTasks>) -> bool {
-    let over: Vec<WordTask> = tasks
-        .waiting
-        .extract_if(.., |task| (task.holds)())
-        .collect();
-    drop(tasks);
-
-    // A waker may call anything, so it is not called under the lock.
-    let is_any = !over.is_empty();
-    for task in over {
-        task.waker.wake();
-    }
-    is_any
+        if look.is_first {
+            // The wait of a new task may be a short one, and what woken tasks do next may change
+            // the words of others.
+            interval = SHORTEST;
+        }
+        TASKS.sleep_until_next_task(look.last_task, interval);
+        interval = (interval * 2).min(LONGEST);
+    });
 }
 
 /// Sleeps until the doorbell of this PE rings, for [`RUNG`] at the longest; not at all if the
@@ -232,7 +123,7 @@ fn sleep_on_doorbell() {
         tv_nsec: RUNG.subsec_nanos().into(),
     };
 
-    let is_any_over = || lock(&TASKS).waiting.iter().any(|task| (task.holds)());
+    let is_any_over = || TASKS.is_any_over();
     flags::area().sleep_unless(is_any_over, |rings, heard| {
         // The caller looks again after any end of the sleep.
         let _ = futex::wait(rings, futex::Flags::empty(), heard, Some(&limit));

@@ -3,7 +3,7 @@
 //!
 //! loom knows only its own atomics, locks and threads. So the same source files that Rushmem uses
 //! are compiled here with those of loom instead of the standard library's: the runtime's files about
-//! waiting, ordering and tasks, and that of `transport` about waking the service thread. Threads
+//! waiting, ordering and tasks, and those of `transport` about tasks and the service thread. Threads
 //! stand for PEs, or are the threads of one.
 #![cfg(test)]
 #![forbid(unsafe_code)]
@@ -19,7 +19,11 @@ mod visibility;
 #[path = "../../../crates/transport/src/progress/wakeup.rs"]
 mod wakeup;
 
+mod engine;
 mod litmus;
 mod progress;
+mod task;
 mod wake_up;
 mod word_tasks;
+
+use rushmem_transport::{EndpointUser, Error};

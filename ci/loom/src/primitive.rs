@@ -1,6 +1,8 @@
 //! What the files of Rushmem take from the standard library, as loom has it.
 
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+pub(crate) use loom::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
 pub(crate) use loom::sync::{Mutex, MutexGuard};
 use std::sync::LockResult;
 use std::time::Duration;

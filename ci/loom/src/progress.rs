@@ -1,6 +1,10 @@
 //! The flags of a provider's service thread, which backs off while other threads poll, and
 //! completes operations that calls leave unfinished.
 
+#[path = "../../../crates/transport/src/progress/flush_list.rs"]
+pub(crate) mod flush_list;
+
+use crate::primitive;
 use crate::wakeup::Wakeup;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};

@@ -3,16 +3,16 @@
 
 use crate::doorbell::Doorbell;
 use crate::registry::{Look, Registry};
+use crate::task::Task;
 use crate::wake_up::sleep;
 use loom::model::Builder;
-use loom::sync::Notify;
 use loom::sync::atomic::{
     AtomicU32,
-    Ordering::{Acquire, Release, SeqCst},
+    Ordering::{Acquire, Release},
 };
 use loom::thread::{self, JoinHandle};
 use std::sync::{Arc, Mutex};
-use std::task::{Wake, Waker};
+use std::task::Waker;
 use std::time::Duration;
 
 /// Until when the thread sleeps after a look that has woken no task.
@@ -96,32 +96,6 @@ impl Node {
             servant.join().expect("it returns");
         }
         self.registry.clear();
-    }
-}
-
-/// A task that sleeps until its waker is called.
-#[derive(Default)]
-struct Task {
-    n_woken: AtomicU32,
-    woken: Notify,
-}
-
-impl Task {
-    fn sleep(&self) {
-        while self.n_woken() == 0 {
-            self.woken.wait();
-        }
-    }
-
-    fn n_woken(&self) -> u32 {
-        self.n_woken.load(SeqCst)
-    }
-}
-
-impl Wake for Task {
-    fn wake(self: Arc<Self>) {
-        self.n_woken.fetch_add(1, SeqCst);
-        self.woken.notify();
     }
 }
 

@@ -197,7 +197,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("ci/faults", &[]),
     ("ci/conformance", &["crates/transport", "ci/testkit"]),
     ("ci/strict-fabric", &["sys/libfabric-sys"]),
-    ("ci/loom", &[]),
+    ("ci/loom", &["crates/system", "crates/transport"]),
     ("ci/interop", &["crates/shmem", "crates/shmem-c/spec"]),
 ];
 

@@ -54,5 +54,13 @@ pub use wire::{
     StreamOrder, TakeReply, Wire, WireCaps, WireNetwork, WriteEnd, WriteSent, refuse,
 };
 
+/// The locks and atomics of `issuer`, named in one place: the models in `ci/loom` compile that file
+/// and `tasks` with loom's instead.
+mod primitive {
+    pub(crate) use rushmem_system::lock::{lock, try_lock};
+    pub(crate) use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use std::sync::{Mutex, MutexGuard};
+}
+
 #[cfg(test)]
 mod tests;

@@ -15,8 +15,13 @@ pub mod timer;
 pub mod wait;
 pub mod wakeup;
 
-/// The atomics and fences of `wakeup`, named in one place: the models in `ci/loom` compile that
-/// file with loom's instead.
+/// The locks, atomics and fences of `flush_list` and `wakeup`, named in one place: the models in
+/// `ci/loom` compile these files with loom's instead.
 mod primitive {
-    pub(crate) use std::sync::atomic::{AtomicBool, Ordering, fence};
+    pub(crate) use rushmem_system::lock::lock;
+    pub(crate) use std::sync::Mutex;
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 }
+
+#[cfg(test)]
+mod tests;

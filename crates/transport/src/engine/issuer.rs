@@ -6,13 +6,14 @@
 //! order of all locks.
 
 use super::origin::Origin;
+use super::primitive::{
+    AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, lock, try_lock,
+};
 use super::wire::{NextEvent, Wire, WireNetwork};
 use crate::progress::flush_list::FlushList;
 use crate::{EndpointUser, Error};
-use rushmem_system::lock::{lock, try_lock};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once};
+use std::sync::{Arc, Once};
 use std::task::Waker;
 
 /// Maximum number of polls in a row of an origin by the service thread. A call that waits for the
@@ -32,7 +33,7 @@ pub struct Issuer<W: Wire> {
     /// The number of endpoints that use the origin.
     users: AtomicUsize,
     /// The number of calls that wait for the lock.
-    wanted: AtomicU32,
+    pub(super) wanted: AtomicU32,
     /// The number of verbs; it changes under the lock. While it grows, the owner polls the origin
     /// itself.
     uses: AtomicU64,
@@ -411,74 +412,4 @@ impl<W: Wire> Issuers<W> {
 /// Wakes tasks. The caller has no lock.
 fn wake(tasks: Vec<Waker>) {
     tasks.into_iter().for_each(Waker::wake);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::tests::{left_unfinished, origin};
-    use super::*;
-    use std::sync::atomic::AtomicBool;
-    use std::thread;
-
-    /// A call waits for the lock of an origin while the service thread polls that origin, which has
-    /// more work. The service thread releases the lock after this poll.
-    #[test]
-    fn the_service_thread_gives_the_lock_to_a_call_after_one_poll() {
-        let mut origin = origin();
-        let polls = Arc::new(AtomicU32::new(0));
-
-        let call_waits = Arc::new(AtomicBool::new(false));
-        let n_polls = Arc::clone(&polls);
-        let waits = Arc::clone(&call_waits);
-        // The first poll of the service thread ends once the call waits.
-        origin.wire().polled = Some(Box::new(move || {
-            n_polls.fetch_add(1, Ordering::SeqCst);
-            while !waits.load(Ordering::SeqCst) {
-                thread::yield_now();
-            }
-            true
-        }));
-
-        let (issuers, issuer) = left_unfinished(origin);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while polls.load(Ordering::SeqCst) == 0 {
-                    thread::yield_now();
-                }
-                let released = issuers.release(&issuer, issuer.lock(), Ok(()));
-                released.expect("no loss");
-            });
-
-            scope.spawn(|| {
-                while issuer.wanted.load(Ordering::Relaxed) == 0 {
-                    thread::yield_now();
-                }
-                call_waits.store(true, Ordering::SeqCst);
-            });
-
-            // The owner has issued a verb since the last look, so the first call does not poll.
-            assert!(issuers.finish_in_service());
-            issuers.finish_in_service();
-            assert_eq!(polls.load(Ordering::SeqCst), 1);
-        });
-    }
-
-    #[test]
-    fn the_service_thread_polls_a_busy_origin_many_times_if_no_call_waits() {
-        let mut origin = origin();
-
-        let polls = Arc::new(AtomicU32::new(0));
-        let n_polls = Arc::clone(&polls);
-
-        origin.wire().polled = Some(Box::new(move || {
-            n_polls.fetch_add(1, Ordering::SeqCst) < 10
-        }));
-        let (issuers, _) = left_unfinished(origin);
-
-        for _ in 0..2 {
-            issuers.finish_in_service();
-        }
-
-        assert_eq!(polls.load(Ordering::SeqCst), 11);
-    }
 }

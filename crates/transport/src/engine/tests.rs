@@ -1,6 +1,9 @@
 //! Unit tests of the order in which an origin calls its wire, with a wire that records its calls.
 #![allow(unsafe_code)]
 
+mod issuer;
+mod tasks;
+
 use super::wire::Remote;
 use super::wire::{
     NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, SentMessage, StreamOrder, TakeReply,

@@ -7,9 +7,7 @@
 //!
 //! [`ProgressState::request_flush`]: super::state::ProgressState::request_flush
 
-use rushmem_system::lock::lock;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use super::primitive::{AtomicUsize, Mutex, Ordering, lock};
 
 /// A list of issuers or connections with unfinished operations. The caller ensures that each is in
 /// the list only once.
@@ -89,58 +87,5 @@ impl<T> FlushList<T> {
     /// Returns true if another thread is finishing some entries, which the locked list lacks.
     fn is_partial(&self, list: &[T]) -> bool {
         list.len() < self.n.load(Ordering::Relaxed)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_kept_comes_again() {
-        let unfinished = FlushList::default();
-        assert_eq!(
-            unfinished.finish(|_: &mut u32| unreachable!("there is nothing")),
-            0
-        );
-
-        for entry in 0..4 {
-            unfinished.add(entry);
-        }
-        let even = |entry: &mut u32| {
-            unfinished.add(10 + *entry);
-            entry.is_multiple_of(2)
-        };
-        assert_eq!(unfinished.finish(even), 6);
-        assert_eq!(
-            unfinished.map(|&entry| entry),
-            Some(vec![0, 2, 10, 11, 12, 13])
-        );
-
-        let mut seen = 0;
-        let none = unfinished.finish(|_| {
-            seen += 1;
-            false
-        });
-        assert_eq!((none, seen), (0, 6));
-        assert!(!unfinished.any(|_| true));
-    }
-
-    #[test]
-    fn what_another_thread_is_finishing_is_not_overlooked() {
-        let unfinished = FlushList::default();
-        unfinished.add(0);
-        let left = unfinished.finish(|_| {
-            // Another thread, meanwhile.
-            assert_eq!(
-                unfinished.finish(|_| unreachable!("the only one is being finished")),
-                1
-            );
-            assert_eq!(unfinished.map(|&entry| entry), None);
-            assert!(unfinished.any(|_| false), "nothing is known of it");
-            true
-        });
-        assert_eq!((left, unfinished.map(|&entry| entry)), (1, Some(vec![0])));
-        assert!(!unfinished.any(|_| false));
     }
 }

@@ -63,19 +63,20 @@ pub(crate) unsafe extern "C" fn open(
     let domain = unsafe { clone_ref(domain.cast::<Domain>()) };
     // SAFETY: attributes, by the contract of libfabric.
     let requested = unsafe { (*attr).type_ };
-    let own = domain.profile.av_type;
-    if own != fi::FI_AV_UNSPEC && requested != fi::FI_AV_UNSPEC && requested != own {
+    let offered = domain.profile.av_type;
+    if offered != fi::FI_AV_UNSPEC && requested != fi::FI_AV_UNSPEC && requested != offered {
         domain.violation(
             "av_type",
             "an address vector was opened with another than was offered",
         );
     }
+
     let vector = Arc::new(AddressVector {
         fid: ObjectFid(fi::fid_av {
             fid: fid(fi::FI_CLASS_AV, context, &AV),
             ops: ops_ptr(&AV_OPS),
         }),
-        is_map: own == fi::FI_AV_MAP || requested == fi::FI_AV_MAP,
+        is_map: offered == fi::FI_AV_MAP || requested == fi::FI_AV_MAP,
         domain,
         peers: Mutex::new(Vec::new()),
     });
@@ -108,14 +109,20 @@ unsafe extern "C" fn insert(
     let mut inserted = 0;
     for i in 0..count {
         let address = addresses.cast::<EndpointAddress>().wrapping_add(i);
-        // SAFETY: `count` addresses, by the contract of libfabric.
+        // SAFETY: there are `count` addresses, by the contract of libfabric.
         let address = unsafe { address.read_unaligned() };
-        let number = vector.insert(&address);
+
+        let number = match vector.insert(&address) {
+            Some(number) => {
+                inserted += 1;
+                number
+            }
+            None => fi::ADDR_NOTAVAIL,
+        };
         if !numbers.is_null() {
-            // SAFETY: null, or room for `count` numbers, by the contract of libfabric.
-            unsafe { *numbers.wrapping_add(i) = number.unwrap_or(fi::ADDR_NOTAVAIL) };
+            // SAFETY: there is room for `count` numbers, by the contract of libfabric.
+            unsafe { *numbers.wrapping_add(i) = number };
         }
-        inserted += c_int::from(number.is_some());
     }
     inserted
 }
@@ -136,6 +143,7 @@ unsafe extern "C" fn straddr(
 }
 
 impl AddressVector {
+    /// Adds a peer. Returns its number, or `None` if the peer does not exist any more.
     fn insert(&self, address: &EndpointAddress) -> Option<fi::fi_addr_t> {
         if address.magic != MAGIC {
             self.domain.violation(
@@ -143,28 +151,32 @@ impl AddressVector {
                 "what was inserted is not an address of this provider",
             );
         }
+
         let segment = self.domain.segment_of(address.pid, address.fd).ok()?;
         if segment.nonce.load(Ordering::Acquire) != address.nonce {
             return None;
         }
-        let is_own = address.pid == self.domain.pid;
         let peer = PeerEndpoint {
             pid: address.pid,
             endpoint: address.endpoint,
-            is_own,
+            is_own: address.pid == self.domain.pid,
             segment,
         };
+
         let mut peers = self.peers.lock();
+        let index = peers.len();
         peers.push(Arc::new(peer));
-        Some((peers.len() - 1) as u64 + if self.is_map { MAP_OFFSET } else { 0 })
+        Some(self.first_number() + index as u64)
     }
 
+    /// Returns the number of the peer that was inserted first.
+    fn first_number(&self) -> fi::fi_addr_t {
+        if self.is_map { MAP_OFFSET } else { 0 }
+    }
+
+    /// Returns the index of a peer by its number.
     pub(crate) fn index(&self, number: fi::fi_addr_t) -> usize {
-        (if self.is_map {
-            number.wrapping_sub(MAP_OFFSET)
-        } else {
-            number
-        }) as usize
+        number.wrapping_sub(self.first_number()) as usize
     }
 
     pub(crate) fn peer(&self, index: usize) -> Arc<PeerEndpoint> {

@@ -44,15 +44,21 @@ impl AtomicOp {
     pub(crate) unsafe fn perform(&self, at: *mut u8) -> u64 {
         let order = Ordering::SeqCst;
         if self.width == 4 {
-            // SAFETY: valid and aligned, by contract.
+            // SAFETY: the word is valid and aligned, by contract.
             let word = unsafe { AtomicU32::from_ptr(at.cast()) };
-            let new = |old| Some(self.applied(u64::from(old)) as u32);
-            return word.fetch_update(order, order, new).map_or(0, u64::from);
+            let updated =
+                word.fetch_update(
+                    order,
+                    order,
+                    |old| Some(self.applied(u64::from(old)) as u32),
+                );
+            updated.map(u64::from).expect("the closure returns a value")
+        } else {
+            // SAFETY: the word is valid and aligned, by contract.
+            let word = unsafe { AtomicU64::from_ptr(at.cast()) };
+            let updated = word.fetch_update(order, order, |old| Some(self.applied(old)));
+            updated.expect("the closure returns a value")
         }
-        // SAFETY: valid and aligned, by contract.
-        let word = unsafe { AtomicU64::from_ptr(at.cast()) };
-        word.fetch_update(order, order, |old| Some(self.applied(old)))
-            .unwrap_or(0)
     }
 }
 
@@ -62,29 +68,41 @@ mod tests {
 
     #[test]
     fn operations_are_those_of_libfabric() {
-        let on = |op, width, old: u64, operand, condition| {
-            let (amo, mut word) = (
-                AtomicOp {
-                    op,
-                    width,
-                    operand,
-                    condition,
-                },
-                old,
-            );
-            // SAFETY: an aligned local.
-            let before = unsafe { amo.perform((&raw mut word).cast()) };
-            (before, word)
+        let amo = |op, width, operand, condition| AtomicOp {
+            op,
+            width,
+            operand,
+            condition,
         };
-        assert_eq!(on(fi::FI_SUM, 8, 5, 7, 0), (5, 12));
-        assert_eq!(
-            on(fi::FI_SUM, 4, u64::MAX, 1, 0),
-            (u64::from(u32::MAX), u64::MAX << 32)
-        );
-        assert_eq!(on(fi::FI_CSWAP, 8, 5, 7, 5), (5, 7));
-        assert_eq!(on(fi::FI_CSWAP, 8, 5, 7, 6), (5, 5));
-        assert_eq!(on(fi::FI_ATOMIC_READ, 8, 5, 7, 6), (5, 5));
-        assert_eq!(on(fi::FI_ATOMIC_WRITE, 8, 5, 7, 6), (5, 7));
-        assert_eq!(on(fi::FI_BXOR, 8, 5, 7, 6), (5, 2));
+        assert_changes(amo(fi::FI_SUM, 8, 7, 0), 5, 12);
+        assert_changes(amo(fi::FI_CSWAP, 8, 7, 5), 5, 7);
+        assert_changes(amo(fi::FI_CSWAP, 8, 7, 6), 5, 5);
+        assert_changes(amo(fi::FI_ATOMIC_READ, 8, 7, 6), 5, 5);
+        assert_changes(amo(fi::FI_ATOMIC_WRITE, 8, 7, 6), 5, 7);
+        assert_changes(amo(fi::FI_BXOR, 8, 7, 6), 5, 2);
+    }
+
+    /// Asserts that an operation changes a word from `old` to `new`, and returns `old`.
+    fn assert_changes(amo: AtomicOp, old: u64, new: u64) {
+        let mut word = old;
+        // SAFETY: `word` is an aligned variable of 8 bytes.
+        let returned = unsafe { amo.perform((&raw mut word).cast()) };
+        assert_eq!(returned, old, "{amo:?}");
+        assert_eq!(word, new, "{amo:?}");
+    }
+
+    #[test]
+    fn an_operation_of_4_bytes_leaves_the_next_ones() {
+        let amo = AtomicOp {
+            op: fi::FI_SUM,
+            width: 4,
+            operand: 1,
+            condition: 0,
+        };
+        let mut word = u64::MAX;
+        // SAFETY: `word` is an aligned variable of 8 bytes.
+        let returned = unsafe { amo.perform((&raw mut word).cast()) };
+        assert_eq!(returned, u64::from(u32::MAX));
+        assert_eq!(word, u64::MAX << 32);
     }
 }

@@ -12,7 +12,6 @@ use crate::operation::{Completions, OpKind, Posted};
 use crate::queue::QueueState;
 use libfabric_sys as fi;
 use std::ffi::{c_int, c_void};
-use std::ptr::null_mut;
 
 type Ep = *mut fi::fid_ep;
 type Buf = *mut c_void;
@@ -108,11 +107,11 @@ unsafe fn with_engine<T>(
 /// # Safety
 /// `first` is null, or points to `count` elements that are valid for `'a`.
 unsafe fn slice<'a, T>(first: *const T, count: usize) -> &'a [T] {
-    match first.is_null() {
-        true => &[],
-        // SAFETY: `first` points to `count` valid elements, by contract.
-        false => unsafe { std::slice::from_raw_parts(first, count) },
+    if first.is_null() {
+        return &[];
     }
+    // SAFETY: `first` points to `count` valid elements, by contract.
+    unsafe { std::slice::from_raw_parts(first, count) }
 }
 
 fn piece(base: ConstBuf, nbytes: usize) -> fi::iovec {
@@ -122,46 +121,34 @@ fn piece(base: ConstBuf, nbytes: usize) -> fi::iovec {
     }
 }
 
-/// Posts a request. Without `flags`, the endpoint's flags apply, and the request has a completion.
+/// Posts a request with its flags.
 ///
 /// # Safety
 /// `ep` is an open endpoint of this provider, and the memory of the request is valid until
 /// completion.
 #[inline]
-unsafe fn post(ep: Ep, request: Posted<'_>, flags: Option<u64>) -> isize {
+unsafe fn post(ep: Ep, request: Posted<'_>) -> isize {
     // SAFETY: `ep` is an open endpoint of this provider, by contract.
     unsafe {
-        with_engine(ep, |endpoint, engine, completions| {
-            let flags = flags.unwrap_or(endpoint.op_flags | fi::FI_COMPLETION);
-            engine.post(
-                &Posted {
-                    flags: request.flags | flags,
-                    ..request
-                },
-                completions,
-            )
+        with_engine(ep, |_, engine, completions| {
+            engine.post(&request, completions)
         })
     }
 }
 
-fn request<'a>(
-    kind: OpKind,
-    pieces: &'a [fi::iovec],
-    descs: &'a [*mut c_void],
-    (to, address, key): (Addr, u64, u64),
-    context: *mut c_void,
-) -> Posted<'a> {
-    Posted {
-        kind,
-        pieces,
-        descs,
-        to,
-        address,
-        key,
-        context,
-        flags: 0,
-        amo: None,
-        silent: false,
+/// Posts a request of a call without flags: the endpoint's flags apply, and the request has a
+/// completion.
+///
+/// # Safety
+/// The contract of [`post`].
+#[inline]
+unsafe fn post_without_flags(ep: Ep, mut request: Posted<'_>) -> isize {
+    // SAFETY: `ep` is an open endpoint of this provider, by contract.
+    unsafe {
+        with_engine(ep, |endpoint, engine, completions| {
+            request.flags = endpoint.op_flags | fi::FI_COMPLETION;
+            engine.post(&request, completions)
+        })
     }
 }
 
@@ -176,10 +163,16 @@ unsafe extern "C" fn read(
     key: u64,
     context: Buf,
 ) -> isize {
-    let (pieces, descs) = ([piece(buf, nbytes)], [desc]);
-    let request = request(OpKind::Read, &pieces, &descs, (peer, address, key), context);
+    let request = Posted {
+        pieces: &[piece(buf, nbytes)],
+        descs: &[desc],
+        address,
+        key,
+        context,
+        ..Posted::new(OpKind::Read, peer)
+    };
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
-    unsafe { post(ep, request, None) }
+    unsafe { post_without_flags(ep, request) }
 }
 
 #[unsafe(export_name = "strict_fi_write")]
@@ -193,59 +186,52 @@ unsafe extern "C" fn write(
     key: u64,
     context: Buf,
 ) -> isize {
-    let (pieces, descs) = ([piece(buf, nbytes)], [desc]);
-    let request = request(
-        OpKind::Write,
-        &pieces,
-        &descs,
-        (peer, address, key),
+    let request = Posted {
+        pieces: &[piece(buf, nbytes)],
+        descs: &[desc],
+        address,
+        key,
         context,
-    );
+        ..Posted::new(OpKind::Write, peer)
+    };
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
-    unsafe { post(ep, request, None) }
+    unsafe { post_without_flags(ep, request) }
 }
 
 #[unsafe(export_name = "strict_fi_writemsg")]
 unsafe extern "C" fn writemsg(ep: Ep, message: *const fi::fi_msg_rma, flags: u64) -> isize {
     // SAFETY: a valid message, by the contract of libfabric.
     let message = unsafe { &*message };
-    let &fi::fi_msg_rma {
-        msg_iov,
-        desc,
-        iov_count,
-        addr,
-        rma_iov,
-        context,
-        ..
-    } = message;
     // SAFETY: a message has one remote range, by the limit that this provider offers.
-    let &fi::fi_rma_iov {
-        addr: address, key, ..
-    } = unsafe { &*rma_iov };
+    let remote = unsafe { &*message.rma_iov };
     // SAFETY: null, or `iov_count` elements, by the contract of libfabric.
-    let pieces = unsafe { slice(msg_iov, iov_count) };
+    let pieces = unsafe { slice(message.msg_iov, message.iov_count) };
     // SAFETY: null, or `iov_count` elements, by the contract of libfabric.
-    let descs = unsafe { slice(desc, iov_count) };
-    let request = request(OpKind::Write, pieces, descs, (addr, address, key), context);
+    let descs = unsafe { slice(message.desc, message.iov_count) };
+
+    let request = Posted {
+        pieces,
+        descs,
+        address: remote.addr,
+        key: remote.key,
+        context: message.context,
+        flags,
+        ..Posted::new(OpKind::Write, message.addr)
+    };
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
-    unsafe { post(ep, request, Some(flags)) }
+    unsafe { post(ep, request) }
 }
 
 #[unsafe(export_name = "strict_fi_inject")]
 unsafe extern "C" fn inject(ep: Ep, buf: ConstBuf, nbytes: usize, peer: Addr) -> isize {
-    let pieces = [piece(buf, nbytes)];
-    let request = request(OpKind::Send, &pieces, &[], (peer, 0, 0), null_mut());
+    let request = Posted {
+        pieces: &[piece(buf, nbytes)],
+        flags: fi::FI_INJECT,
+        silent: true,
+        ..Posted::new(OpKind::Send, peer)
+    };
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
-    unsafe {
-        post(
-            ep,
-            Posted {
-                silent: true,
-                ..request
-            },
-            Some(fi::FI_INJECT),
-        )
-    }
+    unsafe { post(ep, request) }
 }
 
 #[unsafe(export_name = "strict_fi_send")]
@@ -257,10 +243,14 @@ unsafe extern "C" fn send(
     peer: Addr,
     context: Buf,
 ) -> isize {
-    let (pieces, descs) = ([piece(buf, nbytes)], [desc]);
-    let request = request(OpKind::Send, &pieces, &descs, (peer, 0, 0), context);
+    let request = Posted {
+        pieces: &[piece(buf, nbytes)],
+        descs: &[desc],
+        context,
+        ..Posted::new(OpKind::Send, peer)
+    };
     // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
-    unsafe { post(ep, request, None) }
+    unsafe { post_without_flags(ep, request) }
 }
 
 #[unsafe(export_name = "strict_fi_recv")]
@@ -275,59 +265,98 @@ unsafe extern "C" fn recv(
     // SAFETY: an open endpoint of this provider, by the contract of libfabric.
     unsafe {
         with_engine(ep, |_, engine, _| {
-            engine.receive(&piece(buf, nbytes), desc, context)
+            engine.receive(piece(buf, nbytes), desc, context)
         })
     }
 }
 
-/// Posts an atomic operation on one word. `buffers` are local buffers with their descriptors: of
-/// the operand, of the condition if there are three, and of the old value.
+/// A local buffer for a word, with the descriptor of its registration.
+#[derive(Clone, Copy)]
+struct LocalWord {
+    buf: ConstBuf,
+    desc: Buf,
+}
+
+impl LocalWord {
+    /// Returns the value of the word, or 0 if the buffer is null.
+    ///
+    /// # Safety
+    /// The buffer is null, or valid for reads of `width` bytes, which are at most 8.
+    unsafe fn value(self, width: usize) -> u64 {
+        let mut value = 0u64;
+        if !self.buf.is_null() {
+            let to = (&raw mut value).cast();
+            // SAFETY: the buffer has `width` bytes, by contract, and `value` has 8.
+            unsafe { std::ptr::copy_nonoverlapping(self.buf.cast::<u8>(), to, width) };
+        }
+        value
+    }
+}
+
+/// An atomic operation as libfabric passes it.
+struct AtomicCall {
+    count: usize,
+    datatype: fi::fi_datatype,
+    op: fi::fi_op,
+    operand: LocalWord,
+    condition: Option<LocalWord>,
+    old: LocalWord,
+    peer: Addr,
+    address: u64,
+    key: u64,
+    context: Buf,
+}
+
+/// Posts an atomic operation on one word.
 ///
 /// # Safety
 /// `ep` is an open endpoint of this provider, and the buffers are null or valid for a word.
-unsafe fn post_atomic<const N: usize>(
-    ep: Ep,
-    count: usize,
-    (datatype, op): (fi::fi_datatype, fi::fi_op),
-    buffers: [(ConstBuf, Buf); N],
-    remote: (Addr, u64, u64),
-    context: Buf,
-) -> isize {
+unsafe fn post_atomic(ep: Ep, call: &AtomicCall) -> isize {
     // SAFETY: an open endpoint of this provider, by contract.
     let endpoint = unsafe { &*ep.cast::<StrictEp>() };
-    let width = endpoint.profile.width(datatype, op);
-    let Some(width) = width.filter(|_| count == 1) else {
+    let Some(width) = endpoint.profile.width(call.datatype, call.op) else {
         return -(fi::FI_EOPNOTSUPP as isize);
     };
-    let word = |at: ConstBuf| {
-        let mut word = 0u64;
-        if !at.is_null() {
-            let to = (&raw mut word).cast();
-            // SAFETY: a word of this width, by contract.
-            unsafe { std::ptr::copy_nonoverlapping(at.cast::<u8>(), to, width) };
-        }
-        word
-    };
-    // FI_ATOMIC_READ ignores its operand.
-    let first = usize::from(op == fi::FI_ATOMIC_READ);
-    let operand = if first == 0 { word(buffers[0].0) } else { 0 };
-    let condition = if N == 3 { word(buffers[1].0) } else { 0 };
-    let (pieces, descs): (Vec<_>, Vec<_>) = buffers[first..]
-        .iter()
-        .map(|&(at, desc)| (piece(at, width), desc))
-        .unzip();
-    let amo = Some(AtomicOp {
-        op,
+    if call.count != 1 {
+        return -(fi::FI_EOPNOTSUPP as isize);
+    }
+
+    let mut amo = AtomicOp {
+        op: call.op,
         width,
-        operand,
-        condition,
-    });
+        operand: 0,
+        condition: 0,
+    };
+    let mut pieces = Vec::new();
+    let mut descs = Vec::new();
+    // FI_ATOMIC_READ ignores its operand, whose buffer may be invalid.
+    if call.op != fi::FI_ATOMIC_READ {
+        // SAFETY: the buffer is null or valid for a word, by contract.
+        amo.operand = unsafe { call.operand.value(width) };
+        pieces.push(piece(call.operand.buf, width));
+        descs.push(call.operand.desc);
+    }
+    if let Some(condition) = call.condition {
+        // SAFETY: the buffer is null or valid for a word, by contract.
+        amo.condition = unsafe { condition.value(width) };
+        pieces.push(piece(condition.buf, width));
+        descs.push(condition.desc);
+    }
+    // The last, as the engine expects it.
+    pieces.push(piece(call.old.buf, width));
+    descs.push(call.old.desc);
+
     let request = Posted {
-        amo,
-        ..request(OpKind::Fetch, &pieces, &descs, remote, context)
+        pieces: &pieces,
+        descs: &descs,
+        address: call.address,
+        key: call.key,
+        context: call.context,
+        amo: Some(amo),
+        ..Posted::new(OpKind::Fetch, call.peer)
     };
     // SAFETY: an open endpoint and valid buffers, by contract.
-    unsafe { post(ep, request, None) }
+    unsafe { post_without_flags(ep, request) }
 }
 
 #[unsafe(export_name = "strict_fi_fetch_atomic")]
@@ -345,18 +374,23 @@ unsafe extern "C" fn fetch_atomic(
     op: fi::fi_op,
     context: Buf,
 ) -> isize {
-    let buffers = [(operand, desc), (old.cast_const(), old_desc)];
+    let call = AtomicCall {
+        count,
+        datatype,
+        op,
+        operand: LocalWord { buf: operand, desc },
+        condition: None,
+        old: LocalWord {
+            buf: old,
+            desc: old_desc,
+        },
+        peer,
+        address,
+        key,
+        context,
+    };
     // SAFETY: an open endpoint and valid buffers, by the contract of libfabric.
-    unsafe {
-        post_atomic(
-            ep,
-            count,
-            (datatype, op),
-            buffers,
-            (peer, address, key),
-            context,
-        )
-    }
+    unsafe { post_atomic(ep, &call) }
 }
 
 #[unsafe(export_name = "strict_fi_compare_atomic")]
@@ -376,22 +410,26 @@ unsafe extern "C" fn compare_atomic(
     op: fi::fi_op,
     context: Buf,
 ) -> isize {
-    let buffers = [
-        (operand, desc),
-        (condition, condition_desc),
-        (old.cast_const(), old_desc),
-    ];
+    let call = AtomicCall {
+        count,
+        datatype,
+        op,
+        operand: LocalWord { buf: operand, desc },
+        condition: Some(LocalWord {
+            buf: condition,
+            desc: condition_desc,
+        }),
+        old: LocalWord {
+            buf: old,
+            desc: old_desc,
+        },
+        peer,
+        address,
+        key,
+        context,
+    };
     // SAFETY: an open endpoint and valid buffers, by the contract of libfabric.
-    unsafe {
-        post_atomic(
-            ep,
-            count,
-            (datatype, op),
-            buffers,
-            (peer, address, key),
-            context,
-        )
-    }
+    unsafe { post_atomic(ep, &call) }
 }
 
 /// Returns 0 if an endpoint has an atomic operation, and stores the maximum count, which is 1;
@@ -399,7 +437,12 @@ unsafe extern "C" fn compare_atomic(
 ///
 /// # Safety
 /// `ep` is an open endpoint of this provider, and `count` is null or valid for writes.
-unsafe fn valid(ep: Ep, datatype: fi::fi_datatype, op: fi::fi_op, count: *mut usize) -> c_int {
+unsafe fn check_atomic(
+    ep: Ep,
+    datatype: fi::fi_datatype,
+    op: fi::fi_op,
+    count: *mut usize,
+) -> c_int {
     // SAFETY: an open endpoint of this provider, by contract.
     let endpoint = unsafe { &*ep.cast::<StrictEp>() };
     if endpoint.profile.width(datatype, op).is_none() {
@@ -422,7 +465,7 @@ unsafe extern "C" fn fetch_atomicvalid(
         return -fi::FI_EOPNOTSUPP;
     }
     // SAFETY: an open endpoint, and null or a valid count, by the contract of libfabric.
-    unsafe { valid(ep, datatype, op, count) }
+    unsafe { check_atomic(ep, datatype, op, count) }
 }
 
 unsafe extern "C" fn compare_atomicvalid(
@@ -435,5 +478,5 @@ unsafe extern "C" fn compare_atomicvalid(
         return -fi::FI_EOPNOTSUPP;
     }
     // SAFETY: an open endpoint, and null or a valid count, by the contract of libfabric.
-    unsafe { valid(ep, datatype, op, count) }
+    unsafe { check_atomic(ep, datatype, op, count) }
 }

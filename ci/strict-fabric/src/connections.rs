@@ -57,29 +57,35 @@ impl Connections {
         if profile.max_connections == 0 {
             return Passage::Open;
         }
+
         if let Some(delay) = self.delays.get_mut(&peer) {
-            let Some(less) = delay.checked_sub(1) else {
+            if *delay == 0 {
                 return Passage::Open;
-            };
-            *delay = less;
-            if less == 0 {
+            }
+            *delay -= 1;
+            if *delay == 0 {
                 counts.lock().begun -= 1;
             }
             return AGAIN;
         }
+
         let mut counts = counts.lock();
         let turn = counts.attempts % profile.connection_attempts;
-        let is_later = turn == 0;
         counts.attempts += 1;
-        let is_full = counts.open == profile.max_connections;
-        if !is_later && (turn == profile.connection_attempts / 2 || is_full) {
-            return Passage::Fails(-(fi::FI_ECONNREFUSED as isize));
+        let fails_later = turn == 0;
+        if !fails_later {
+            let is_full = counts.open == profile.max_connections;
+            if is_full || turn == profile.connection_attempts / 2 {
+                return Passage::Fails(-(fi::FI_ECONNREFUSED as isize));
+            }
         }
+
+        // A connection that is refused later is being set up until then.
         counts.begun += 1;
         if counts.begun > profile.max_begun_connections {
             return Passage::Exceeds(counts.begun);
         }
-        if is_later {
+        if fails_later {
             return Passage::FailsLater;
         }
         counts.open += 1;
@@ -106,10 +112,10 @@ impl Connections {
 
     /// Closes all connections of the endpoint.
     pub(crate) fn close(&mut self, counts: &Mutex<ConnectionCounts>) {
+        let n_delayed = self.delays.values().filter(|delay| **delay > 0).count();
         let mut counts = counts.lock();
         counts.open -= self.delays.len();
-        let delayed = self.delays.values().filter(|delay| **delay > 0).count();
-        counts.begun -= delayed + self.refused.len();
+        counts.begun -= n_delayed + self.refused.len();
         self.delays.clear();
         self.refused.clear();
     }

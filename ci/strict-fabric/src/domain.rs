@@ -24,12 +24,14 @@ pub(crate) struct Domain {
     file: File,
     /// Open segments by process and descriptor.
     segments: Mutex<HashMap<(u32, u32), Arc<MappedSegment>>>,
-    /// The unused numbers of registrations, and, below, of endpoints.
+    /// The unused numbers of registrations.
     pub(crate) regions: Mutex<Vec<u32>>,
+    /// The unused numbers of endpoints.
     pub(crate) endpoints: Mutex<Vec<u32>>,
     pub(crate) local_regions: LocalRegions,
     pub(crate) mapped: raw_key::RawKeys,
     pub(crate) connections: Mutex<ConnectionCounts>,
+    /// Shows that the fabric is in use.
     _fabric: Arc<()>,
 }
 
@@ -41,13 +43,18 @@ impl Domain {
         fabric: &Arc<()>,
     ) -> io::Result<Domain> {
         let (segment, file) = MappedSegment::create()?;
-        let (pid, segment) = (std::process::id(), Arc::new(segment));
+        let segment = Arc::new(segment);
+        let pid = std::process::id();
+
+        // An endpoint may be its own peer.
         let own = (pid, file.as_raw_fd().unsigned_abs());
+        let segments = HashMap::from([(own, Arc::clone(&segment))]);
+
         Ok(Domain {
             _fid: ObjectFid(fid),
             profile,
             pid,
-            segments: Mutex::new(HashMap::from([(own, Arc::clone(&segment))])),
+            segments: Mutex::new(segments),
             segment,
             file,
             regions: Mutex::new((0..profile.max_regions as u32).rev().collect()),
@@ -74,6 +81,7 @@ impl Domain {
         if let Some(segment) = segments.get(&(pid, fd)) {
             return Ok(Arc::clone(segment));
         }
+
         let segment = Arc::new(MappedSegment::open(pid, fd)?);
         segments.insert((pid, fd), Arc::clone(&segment));
         Ok(segment)

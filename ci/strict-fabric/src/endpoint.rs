@@ -94,6 +94,7 @@ pub(crate) unsafe fn open(
     let attr = unsafe { (*info).tx_attr };
     // SAFETY: an entry of this provider has all attributes.
     let &fi::fi_tx_attr { op_flags, size, .. } = unsafe { &*attr };
+
     let profile = domain.profile;
     if size > profile.tx_size {
         domain.violation(
@@ -101,6 +102,7 @@ pub(crate) unsafe fn open(
             format!("{size} is more than {}", profile.tx_size),
         );
     }
+
     let Some(number) = domain.endpoints.lock().pop() else {
         return -fi::FI_ENOSPC;
     };
@@ -140,18 +142,16 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
             engine.close(completions);
         }
     }
-    if endpoint
-        .domain
-        .segment
-        .regions
-        .iter()
-        .any(|region| region.is_bound_to(endpoint.number))
-    {
+
+    let mut regions = endpoint.domain.segment.regions.iter();
+    if regions.any(|region| region.is_bound_to(endpoint.number)) {
         endpoint.domain.violation(
             "FI_MR_ENDPOINT",
             "an endpoint was closed before its registrations",
         );
     }
+
+    // Last: from now on a new endpoint may have the number.
     endpoint.domain.endpoints.lock().push(endpoint.number);
     0
 }
@@ -166,13 +166,15 @@ unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, flags: u64) -> c_
             .domain
             .violation("fi_ep_bind", "an endpoint was bound after it was enabled");
     }
+
     let mut bindings = endpoint.bindings.lock();
     match class {
         fi::FI_CLASS_CQ => {
             // SAFETY: an open queue, by its class.
             let queue = unsafe { clone_ref(to.cast::<Queue>()) };
-            let other = bindings.queue.replace(Arc::clone(&queue));
-            if other.is_some_and(|other| !Arc::ptr_eq(&other, &queue)) {
+            // A queue for sends and another one for receives are not supported.
+            let previous = bindings.queue.replace(Arc::clone(&queue));
+            if previous.is_some_and(|previous| !Arc::ptr_eq(&previous, &queue)) {
                 return -fi::FI_ENOSYS;
             }
             bindings.sends |= flags & fi::FI_TRANSMIT != 0;
@@ -195,20 +197,22 @@ unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, _: *mut c_void) 
     if command != fi::ENABLE {
         return -fi::FI_ENOSYS;
     }
-    let mut bindings = endpoint.bindings.lock();
+
+    let bindings = std::mem::take(&mut *endpoint.bindings.lock());
     let Bindings {
         queue: Some(queue),
         av: Some(av),
         sends: true,
         receives: true,
         selective,
-    } = std::mem::take(&mut *bindings)
+    } = bindings
     else {
         endpoint.domain.violation(
             "fi_enable",
             "an endpoint was enabled without a queue and an address vector",
         )
     };
+
     let engine = Engine::new(
         &endpoint.domain,
         endpoint.number,
@@ -220,6 +224,7 @@ unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, _: *mut c_void) 
     let index = inner.engines.len();
     inner.engines.push(Some(engine));
     drop(inner);
+
     match endpoint.ready.set(Ready { queue, index }) {
         Ok(()) => 0,
         Err(_) => -(fi::FI_EOPBADSTATE as i32),
@@ -230,22 +235,22 @@ unsafe extern "C" fn getname(fid: *mut fi::fid, to: *mut c_void, nbytes: *mut us
     // SAFETY: an open endpoint of this provider, by the contract of libfabric.
     let endpoint = unsafe { &*fid.cast::<StrictEp>() };
     let domain = &endpoint.domain;
-    let nonce = domain.segment.nonce.load(Ordering::Acquire);
-    let (pid, fd) = (domain.pid, domain.fd());
     let address = EndpointAddress {
         magic: MAGIC,
-        pid,
-        fd,
+        pid: domain.pid,
+        fd: domain.fd(),
         endpoint: endpoint.number,
         reserved: 0,
-        nonce,
+        nonce: domain.segment.nonce.load(Ordering::Acquire),
     };
+
+    // The length is stored even if there is no room, so that the application can ask for it.
     // SAFETY: valid for reads and writes, by the contract of libfabric.
     let room = unsafe { std::mem::replace(&mut *nbytes, size_of::<EndpointAddress>()) };
     if room < size_of::<EndpointAddress>() {
         return -(fi::FI_ETOOSMALL as i32);
     }
-    // SAFETY: room for an address, as checked above.
+    // SAFETY: `to` has room for an address, as checked above.
     unsafe { to.cast::<EndpointAddress>().write_unaligned(address) };
     0
 }

@@ -5,7 +5,8 @@ use crate::domain::Domain;
 use crate::info::HEADERS;
 use crate::object::{base_ops, fid, no_bind, no_control, ops_ptr, return_object};
 use crate::profile::{ALL, Profile, violated};
-use crate::{address_vector, call, queue, raw_key, registration};
+use crate::raw_key::RawKey;
+use crate::{address_vector, call, queue, registration};
 use libfabric_sys as fi;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
@@ -39,19 +40,21 @@ pub(crate) unsafe extern "C" fn fabric(
 ) -> c_int {
     // SAFETY: valid attributes, by the contract of libfabric.
     let name: *const c_char = unsafe { (*attr).name };
-    // SAFETY: null, or a string, by the contract of libfabric.
-    let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) });
-    let Some(profile) = ALL.iter().find(|profile| Some(profile.name) == name) else {
+    if name.is_null() {
+        return -fi::FI_ENODATA;
+    }
+    // SAFETY: a C string, by the contract of libfabric.
+    let name = unsafe { CStr::from_ptr(name) };
+    let Some(profile) = ALL.iter().find(|profile| profile.name == name) else {
         return -fi::FI_ENODATA;
     };
-    let fid = fid(fi::FI_CLASS_FABRIC, context, &FABRIC);
-    let fid = fi::fid_fabric {
-        fid,
-        ops: ops_ptr(&FABRIC_OPS),
-        api_version: HEADERS,
-    };
+
     let opened = Box::new(Fabric {
-        fid,
+        fid: fi::fid_fabric {
+            fid: fid(fi::FI_CLASS_FABRIC, context, &FABRIC),
+            ops: ops_ptr(&FABRIC_OPS),
+            api_version: HEADERS,
+        },
         profile,
         domains: Arc::new(()),
     });
@@ -116,34 +119,36 @@ unsafe extern "C" fn open(
             "a domain was opened with an mr_mode that was not offered",
         );
     }
-    let fid = fid(fi::FI_CLASS_DOMAIN, context, &DOMAIN);
+
     let fid = fi::fid_domain {
-        fid,
+        fid: fid(fi::FI_CLASS_DOMAIN, context, &DOMAIN),
         ops: ops_ptr(&DOMAIN_OPS),
         mr: ops_ptr(&registration::MR_OPS),
     };
     let Ok(opened) = Domain::new(fid, fabric.profile, &fabric.domains) else {
         return -fi::FI_ENOMEM;
     };
-    let opened = Arc::new(opened);
-    // SAFETY: valid for writes, by the contract of libfabric.
-    unsafe { return_object(opened, domain) }
+    // SAFETY: valid for writes, by the contract of libfabric, and a domain begins with its fid.
+    unsafe { return_object(Arc::new(opened), domain) }
 }
 
 unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
     // SAFETY: an open domain of this provider, which the application no longer uses.
     let domain = unsafe { Arc::from_raw(fid.cast::<Domain>().cast_const()) };
-    let users = Arc::strong_count(&domain) - 1;
-    if users > 0 {
+    let n_objects = Arc::strong_count(&domain) - 1;
+    if n_objects > 0 {
         domain.violation(
             "close order",
-            format!("a domain was closed before {users} objects in it"),
+            format!("a domain was closed before {n_objects} objects in it"),
         );
     }
-    let mapped = domain.mapped.n();
-    if mapped > 0 {
-        let what = format!("a domain was closed before {mapped} keys were unmapped");
-        domain.violation("fi_mr_unmap_key", what);
+
+    let n_mapped = domain.mapped.n();
+    if n_mapped > 0 {
+        domain.violation(
+            "fi_mr_unmap_key",
+            format!("a domain was closed before {n_mapped} keys were unmapped"),
+        );
     }
     0
 }
@@ -158,22 +163,23 @@ unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, what: *mut c_voi
             let map = unsafe { &*what.cast::<fi::fi_mr_map_raw>() };
             // SAFETY: `key_size` bytes, by the contract of libfabric.
             let bytes = unsafe { std::slice::from_raw_parts(map.raw_key, map.key_size) };
-            let Some((key, base)) = raw_key::decode(bytes) else {
+            let Some(raw) = RawKey::decode(bytes) else {
                 domain.violation("fi_mr_map_raw", "what was mapped is not a raw key")
             };
-            if base != map.base_addr {
+            if raw.base != map.base_addr {
                 domain.violation(
                     "fi_mr_map_raw",
                     "a raw key was mapped with another base address",
                 );
             }
             // SAFETY: valid for writes, by the contract of libfabric.
-            unsafe { *map.key = domain.mapped.map(key) };
+            unsafe { *map.key = domain.mapped.map(raw.key) };
             0
         }
         fi::UNMAP_KEY if domain.profile.requires(fi::FI_MR_RAW) => {
             // SAFETY: the argument of this command, by the contract of libfabric.
-            if !domain.mapped.unmap(unsafe { *what.cast::<u64>() }) {
+            let key = unsafe { *what.cast::<u64>() };
+            if !domain.mapped.unmap(key) {
                 domain.violation("fi_mr_unmap_key", "a key was unmapped that is not mapped");
             }
             0

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::profile::{ALL, Profile};
+use crate::segment::ENDPOINTS;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 use std::ffi::{CStr, c_char};
@@ -35,15 +36,21 @@ unsafe fn part<'a, T>(part: *const T) -> Option<&'a T> {
     unsafe { part.as_ref() }
 }
 
+/// Returns true if all flags of the first set are in the second one.
+fn is_subset(flags: u64, of: u64) -> bool {
+    flags & !of == 0
+}
+
 /// Returns true if a profile matches hints.
 ///
 /// # Safety
 /// The attributes and strings of the hints are null or valid.
 unsafe fn matches_hints(profile: &Profile, hints: &fi::fi_info) -> bool {
-    let is_subset = |requested: u64, offered: u64| requested & !offered == 0;
+    // Capabilities are requested, while modes are what the application is able to do.
     if !is_subset(hints.caps, profile.caps()) || !is_subset(profile.mode, hints.mode) {
         return false;
     }
+
     // SAFETY: null or valid, by contract.
     if let Some(ep) = unsafe { part(hints.ep_attr) } {
         let is_rdm = ep.type_ == fi::FI_EP_UNSPEC || ep.type_ == fi::FI_EP_RDM;
@@ -51,18 +58,21 @@ unsafe fn matches_hints(profile: &Profile, hints: &fi::fi_info) -> bool {
             return false;
         }
     }
+
     // SAFETY: null or valid, by contract.
     if let Some(domain) = unsafe { part(hints.domain_attr) } {
-        // SAFETY: a C string if it is not null, by contract.
-        let name = (!domain.name.is_null()).then(|| unsafe { CStr::from_ptr(domain.name) });
-        if name.is_some_and(|name| name != profile.name)
-            || !is_subset(profile.mr_mode, u64::from(domain.mr_mode.cast_unsigned()))
-            || domain.control_progress == fi::FI_PROGRESS_AUTO
-            || domain.data_progress == fi::FI_PROGRESS_AUTO
-        {
+        // SAFETY: the name is null or a C string, by contract.
+        let is_named =
+            domain.name.is_null() || unsafe { CStr::from_ptr(domain.name) } == profile.name;
+        let has_mr_mode = is_subset(profile.mr_mode, u64::from(domain.mr_mode.cast_unsigned()));
+        // Endpoints make progress only when their queue is read.
+        let wants_progress = domain.control_progress == fi::FI_PROGRESS_AUTO
+            || domain.data_progress == fi::FI_PROGRESS_AUTO;
+        if !is_named || !has_mr_mode || wants_progress {
             return false;
         }
     }
+
     // SAFETY: null or valid, by contract.
     if let Some(tx) = unsafe { part(hints.tx_attr) } {
         let exceeds = tx.inject_size > profile.inject || tx.size > profile.tx_size;
@@ -70,9 +80,12 @@ unsafe fn matches_hints(profile: &Profile, hints: &fi::fi_info) -> bool {
             return false;
         }
     }
+
     // SAFETY: null or valid, by contract.
-    let rx = unsafe { part(hints.rx_attr) };
-    rx.is_none_or(|rx| rx.size <= profile.rx_size && is_subset(rx.msg_order, profile.order))
+    match unsafe { part(hints.rx_attr) } {
+        Some(rx) => rx.size <= profile.rx_size && is_subset(rx.msg_order, profile.order),
+        None => true,
+    }
 }
 
 /// Creates the entry of a profile, which libfabric frees.
@@ -87,55 +100,68 @@ fn new_info(
     let Some(info) = (unsafe { first.as_mut() }) else {
         return null_mut();
     };
+
     info.caps = profile.caps();
     info.mode = profile.mode;
     info.addr_format = profile.address_format;
+
     // SAFETY: a new entry has all attributes.
     let tx = unsafe { &mut *info.tx_attr };
-    (tx.caps, tx.mode, tx.msg_order) = (profile.caps(), profile.mode, profile.order);
-    (tx.inject_size, tx.size) = (profile.inject, profile.tx_size);
-    (tx.iov_limit, tx.rma_iov_limit) = (profile.iov_limit, 1);
+    tx.caps = profile.caps();
+    tx.mode = profile.mode;
+    tx.msg_order = profile.order;
+    tx.inject_size = profile.inject;
+    tx.size = profile.tx_size;
+    tx.iov_limit = profile.iov_limit;
+    tx.rma_iov_limit = 1;
+
     // SAFETY: a new entry has all attributes.
     let rx = unsafe { &mut *info.rx_attr };
-    (rx.caps, rx.mode, rx.msg_order) = (profile.caps(), profile.mode, profile.order);
-    (rx.size, rx.iov_limit) = (profile.rx_size, 1);
+    rx.caps = profile.caps();
+    rx.mode = profile.mode;
+    rx.msg_order = profile.order;
+    rx.size = profile.rx_size;
+    rx.iov_limit = 1;
+
     // SAFETY: a new entry has all attributes.
     let ep = unsafe { &mut *info.ep_attr };
-    (ep.type_, ep.protocol, ep.protocol_version) = (fi::FI_EP_RDM, profile.protocol, 1);
-    (ep.max_msg_size, ep.tx_ctx_cnt, ep.rx_ctx_cnt) = (profile.max_message, 1, 1);
-    let up_to = |order| {
-        if profile.order & order != 0 {
-            profile.order_up_to
-        } else {
-            0
-        }
-    };
-    ep.max_order_raw_size = up_to(fi::FI_ORDER_RAW);
-    ep.max_order_war_size = up_to(fi::FI_ORDER_WAR);
-    ep.max_order_waw_size = up_to(fi::FI_ORDER_WAW);
+    ep.type_ = fi::FI_EP_RDM;
+    ep.protocol = profile.protocol;
+    ep.protocol_version = 1;
+    ep.max_msg_size = profile.max_message;
+    ep.tx_ctx_cnt = 1;
+    ep.rx_ctx_cnt = 1;
+    ep.max_order_raw_size = profile.ordered_up_to(fi::FI_ORDER_RAW);
+    ep.max_order_war_size = profile.ordered_up_to(fi::FI_ORDER_WAR);
+    ep.max_order_waw_size = profile.ordered_up_to(fi::FI_ORDER_WAW);
+
     // SAFETY: a new entry has all attributes.
     let domain = unsafe { &mut *info.domain_attr };
     // SAFETY: a C string.
     domain.name = unsafe { libc::strdup(profile.name.as_ptr()) };
     domain.threading = fi::FI_THREAD_SAFE;
-    (domain.control_progress, domain.data_progress) =
-        (fi::FI_PROGRESS_MANUAL, fi::FI_PROGRESS_MANUAL);
-    (domain.resource_mgmt, domain.av_type) = (profile.resource_mgmt, profile.av_type);
-    (domain.mr_mode, domain.mr_key_size) = (profile.mr_mode as i32, profile.key_bytes);
-    (domain.cq_cnt, domain.ep_cnt, domain.mr_cnt) = (64, 64, profile.max_regions);
-    (
-        domain.tx_ctx_cnt,
-        domain.rx_ctx_cnt,
-        domain.max_ep_tx_ctx,
-        domain.max_ep_rx_ctx,
-    ) = (64, 64, 1, 1);
-    (domain.mr_iov_limit, domain.caps) = (1, fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM);
+    domain.control_progress = fi::FI_PROGRESS_MANUAL;
+    domain.data_progress = fi::FI_PROGRESS_MANUAL;
+    domain.resource_mgmt = profile.resource_mgmt;
+    domain.av_type = profile.av_type;
+    domain.mr_mode = profile.mr_mode as i32;
+    domain.mr_key_size = profile.key_bytes;
+    domain.mr_cnt = profile.max_regions;
+    domain.mr_iov_limit = 1;
+    domain.cq_cnt = ENDPOINTS;
+    domain.ep_cnt = ENDPOINTS;
+    domain.tx_ctx_cnt = ENDPOINTS;
+    domain.rx_ctx_cnt = ENDPOINTS;
+    domain.max_ep_tx_ctx = 1;
+    domain.max_ep_rx_ctx = 1;
+    domain.caps = fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM;
+
     if let Some(hints) = hints {
         // SAFETY: null or valid, by the contract of libfabric.
         if let Some(requested) = unsafe { part(hints.tx_attr) } {
             tx.op_flags = requested.op_flags;
         }
-        // SAFETY: a new entry has all attributes.
+        // SAFETY: null or valid, by the contract of libfabric.
         if let Some(requested) = unsafe { part(hints.domain_attr) } {
             if requested.av_type != fi::FI_AV_UNSPEC {
                 domain.av_type = requested.av_type;
@@ -144,6 +170,7 @@ fn new_info(
             domain.resource_mgmt = domain.resource_mgmt.max(requested.resource_mgmt);
         }
     }
+
     // SAFETY: a new entry has all attributes.
     let fabric = unsafe { &mut *info.fabric_attr };
     // SAFETY: a C string.
@@ -166,11 +193,16 @@ pub(crate) unsafe extern "C" fn getinfo(
     };
     // SAFETY: null or valid, by the contract of libfabric.
     let hints = unsafe { part(hints) };
+
+    // Last to first, since each entry is put before those that follow it.
     let mut first = null_mut();
     for profile in ALL.iter().rev() {
-        // SAFETY: valid hints, by the contract of libfabric.
-        if hints.is_some_and(|hints| unsafe { !matches_hints(profile, hints) }) {
-            continue;
+        if let Some(hints) = hints {
+            // SAFETY: valid hints, by the contract of libfabric.
+            let is_match = unsafe { matches_hints(profile, hints) };
+            if !is_match {
+                continue;
+            }
         }
         let entry = new_info(library, profile, hints);
         // SAFETY: null, or a new entry.
@@ -179,6 +211,7 @@ pub(crate) unsafe extern "C" fn getinfo(
             first = entry;
         }
     }
+
     // SAFETY: valid for writes, by the contract of libfabric.
     unsafe { *info = first };
     if first.is_null() { -fi::FI_ENODATA } else { 0 }

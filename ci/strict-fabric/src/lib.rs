@@ -51,6 +51,7 @@ use std::{fs, io, process};
 /// The file name; libfabric loads files whose names end in `-fi.so`.
 const FILE: &str = "libstrict-fi.so";
 
+/// Does nothing: the operating system frees what the provider has when the process ends.
 unsafe extern "C" fn cleanup() {}
 
 /// Returns the entry point of the provider.
@@ -103,14 +104,15 @@ pub fn dir(parent: &Path) -> io::Result<PathBuf> {
             built.display()
         )));
     }
+
     let dir = parent.join("strict-fabric");
     fs::create_dir_all(&dir)?;
+
     // Several processes and threads may do this at once, so the link is replaced atomically.
     static CREATED: AtomicU32 = AtomicU32::new(0);
     let number = CREATED.fetch_add(1, Ordering::Relaxed);
     let new = dir.join(format!("{}-{number}.new", process::id()));
-    let link = dir.join(FILE);
     std::os::unix::fs::symlink(built, &new)?;
-    fs::rename(new, link)?;
+    fs::rename(new, dir.join(FILE))?;
     Ok(dir)
 }

@@ -15,18 +15,26 @@ pub(crate) struct LocalRegion {
     pub(crate) uses: usize,
 }
 
+/// The use of a registration by an operation.
+pub(crate) struct LocalUse {
+    pub(crate) base: u64,
+    pub(crate) nbytes: usize,
+    pub(crate) access: u64,
+    pub(crate) endpoint: u32,
+}
+
 impl LocalRegion {
-    fn permits(&self, (base, nbytes): (u64, usize), access: u64, endpoint: u32) -> bool {
-        let end = base + nbytes as u64;
+    fn permits(&self, by: &LocalUse) -> bool {
+        let end = by.base + by.nbytes as u64;
         self.is_enabled
-            && self.base <= base
+            && self.base <= by.base
             && end <= self.base + self.nbytes
-            && self.access & access == access
-            && (self.endpoint == ANY_ENDPOINT || self.endpoint == endpoint)
+            && self.access & by.access == by.access
+            && (self.endpoint == ANY_ENDPOINT || self.endpoint == by.endpoint)
     }
 }
 
-/// All open registrations.
+/// All open registrations, by their descriptors.
 #[derive(Default)]
 pub(crate) struct LocalRegions(Mutex<HashMap<usize, LocalRegion>>);
 
@@ -41,24 +49,19 @@ impl LocalRegions {
     }
 
     pub(crate) fn change(&self, desc: usize, change: impl FnOnce(&mut LocalRegion)) {
-        self.0.lock().get_mut(&desc).map(change);
+        if let Some(region) = self.0.lock().get_mut(&desc) {
+            change(region);
+        }
     }
 
-    /// Records that an operation of an endpoint uses a range, an address and its number of bytes,
-    /// of a registration. Returns the reason if it must not, since it would read or write without
-    /// the right.
-    pub(crate) fn begin_use(
-        &self,
-        desc: usize,
-        range: (u64, usize),
-        access: u64,
-        endpoint: u32,
-    ) -> Result<(), &'static str> {
+    /// Records that an operation uses a registration. Returns the reason if the registration does
+    /// not permit it.
+    pub(crate) fn begin_use(&self, desc: usize, by: &LocalUse) -> Result<(), &'static str> {
         let mut regions = self.0.lock();
         let Some(region) = regions.get_mut(&desc) else {
             return Err("memory of an operation comes without the descriptor of its registration");
         };
-        if !region.permits(range, access, endpoint) {
+        if !region.permits(by) {
             return Err("memory of an operation is not in the registration that comes with it");
         }
 

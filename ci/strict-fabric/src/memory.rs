@@ -14,22 +14,24 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Both ranges are valid for `nbytes` bytes. Other threads and processes may access them.
 #[inline]
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, nbytes: usize) {
-    let is_aligned = |nbytes: usize| (to.addr() | from.addr()).is_multiple_of(nbytes);
-    if nbytes == 8 && is_aligned(8) {
-        // SAFETY: valid by contract, and aligned.
+    // Has each bit that is set in one of the addresses, so it is aligned if both are.
+    let addresses = to.addr() | from.addr();
+    if nbytes == 8 && addresses.is_multiple_of(8) {
+        // SAFETY: `from` is valid by contract, and aligned.
         let from = unsafe { AtomicU64::from_ptr(from.cast_mut().cast()) };
-        // SAFETY: valid by contract, and aligned.
+        // SAFETY: `to` is valid by contract, and aligned.
         let to = unsafe { AtomicU64::from_ptr(to.cast()) };
         to.store(from.load(Ordering::Acquire), Ordering::Release);
-    } else if nbytes == 4 && is_aligned(4) {
-        // SAFETY: valid by contract, and aligned.
+    } else if nbytes == 4 && addresses.is_multiple_of(4) {
+        // SAFETY: `from` is valid by contract, and aligned.
         let from = unsafe { AtomicU32::from_ptr(from.cast_mut().cast()) };
-        // SAFETY: valid by contract, and aligned.
+        // SAFETY: `to` is valid by contract, and aligned.
         let to = unsafe { AtomicU32::from_ptr(to.cast()) };
         to.store(from.load(Ordering::Acquire), Ordering::Release);
     } else {
-        // SAFETY: valid by contract; the ranges may overlap.
+        // SAFETY: both are valid by contract; the ranges may overlap.
         unsafe { std::ptr::copy(from, to, nbytes) };
+        // A flag that is stored next is visible after these bytes.
         std::sync::atomic::fence(Ordering::Release);
     }
 }
@@ -57,13 +59,16 @@ unsafe fn vm_copy(
     nbytes: usize,
 ) -> io::Result<()> {
     let mut done = 0;
+    // The kernel may copy less than it was asked for.
     while done < nbytes {
-        let iovec = |base| libc::iovec {
-            iov_base: base,
+        let local = libc::iovec {
+            iov_base: local.wrapping_add(done).cast(),
             iov_len: nbytes - done,
         };
-        let local = iovec(local.wrapping_add(done).cast());
-        let remote = iovec(with_exposed_provenance_mut(remote as usize + done));
+        let remote = libc::iovec {
+            iov_base: with_exposed_provenance_mut(remote as usize + done),
+            iov_len: nbytes - done,
+        };
         // SAFETY: the local range is valid by contract; the kernel checks the remote range.
         let n = unsafe { call(pid as i32, &local, 1, &remote, 1, 0) };
         if n <= 0 {
@@ -79,7 +84,7 @@ unsafe fn vm_copy(
 /// # Safety
 /// `to` is valid for writes of `nbytes` bytes.
 pub(crate) unsafe fn fetch(pid: u32, from: u64, to: *mut u8, nbytes: usize) -> io::Result<()> {
-    // SAFETY: valid for writes, by contract.
+    // SAFETY: `to` is valid for writes, by contract, and the call only writes to it.
     unsafe { vm_copy(libc::process_vm_readv, pid, from, to, nbytes) }
 }
 
@@ -88,7 +93,7 @@ pub(crate) unsafe fn fetch(pid: u32, from: u64, to: *mut u8, nbytes: usize) -> i
 /// # Safety
 /// `from` is valid for reads of `nbytes` bytes.
 pub(crate) unsafe fn store(pid: u32, to: u64, from: *const u8, nbytes: usize) -> io::Result<()> {
-    // SAFETY: valid for reads, by contract.
+    // SAFETY: `from` is valid for reads, by contract, and the call only reads it.
     unsafe { vm_copy(libc::process_vm_writev, pid, to, from.cast_mut(), nbytes) }
 }
 
@@ -101,38 +106,41 @@ pub(crate) fn pointer(address: u64) -> *mut u8 {
 pub(crate) fn is_running(pid: u32) -> bool {
     // SAFETY: the call takes numbers only; signal 0 is not sent.
     let code = unsafe { libc::kill(pid as i32, 0) };
+    // A process of another user runs, too, though it may not be signaled.
     code == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
 /// Permits other processes of this user to access this one's memory, under Yama.
 pub(crate) fn permit_access() {
-    // SAFETY: the call takes numbers only. It fails on kernels that do not need it.
+    // The call fails on kernels without Yama, which do not need it.
+    // SAFETY: the call takes numbers only.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
 }
 
 /// Returns true if all pages of a range of this process are mapped.
 pub(crate) fn is_mapped(base: u64, nbytes: usize) -> bool {
-    let page = page();
-    let first = base / page * page;
-    let (mut at, end) = (first, base + nbytes as u64);
-    let mut seen = [0u8; 1024];
-    while at < end {
-        let n = (end - at).min(page * seen.len() as u64);
-        let range = with_exposed_provenance::<u8>(at as usize);
-        // SAFETY: `seen` has a byte for each page of the range; the kernel checks the range.
-        let code = unsafe { libc::mincore(range.cast_mut().cast(), n as usize, seen.as_mut_ptr()) };
+    let page = page_nbytes();
+    let end = base + nbytes as u64;
+    let mut start = base / page * page;
+    // What mincore stores is not used: it fails if a page is not mapped.
+    let mut resident = [0u8; 1024];
+    while start < end {
+        let n = (end - start).min(page * resident.len() as u64);
+        let range = with_exposed_provenance::<u8>(start as usize).cast_mut();
+        // SAFETY: `resident` has a byte for each page of the range; the kernel checks the range.
+        let code = unsafe { libc::mincore(range.cast(), n as usize, resident.as_mut_ptr()) };
         if code != 0 {
             return false;
         }
-        at += n;
+        start += n;
     }
     true
 }
 
-fn page() -> u64 {
+fn page_nbytes() -> u64 {
     // SAFETY: the call takes a number only.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(page).unwrap_or(4096)
+    let nbytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(nbytes).unwrap_or(4096)
 }
 
 /// A mapping of shared pages; unmapped when dropped.
@@ -151,13 +159,22 @@ unsafe impl Sync for PageMapping {}
 impl PageMapping {
     /// Maps a part of a file.
     pub(crate) fn new(file: &File, offset: u64, nbytes: usize) -> io::Result<PageMapping> {
-        let first = offset / page() * page();
+        let page = page_nbytes();
+        let first = offset / page * page;
         let skip = (offset - first) as usize;
-        let (nbytes, rights) = (nbytes + skip, libc::PROT_READ | libc::PROT_WRITE);
-        let (fd, flags) = (file.as_raw_fd(), libc::MAP_SHARED);
+        let nbytes = nbytes + skip;
+
         // SAFETY: a new mapping at an address that the kernel selects.
-        let base =
-            unsafe { libc::mmap(null_mut(), nbytes, rights, flags, fd, first.cast_signed()) };
+        let base = unsafe {
+            libc::mmap(
+                null_mut(),
+                nbytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                first.cast_signed(),
+            )
+        };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -184,7 +201,7 @@ impl PageMapping {
 
 impl Drop for PageMapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and not used any more.
+        // SAFETY: `new` mapped the range, which is not used any more.
         unsafe { libc::munmap(self.base.cast(), self.nbytes) };
     }
 }
@@ -197,53 +214,73 @@ struct FileRange {
     offset: u64,
 }
 
+/// A line of /proc/PID/maps.
+struct MapsLine<'a> {
+    from: u64,
+    to: u64,
+    rights: &'a str,
+    offset: u64,
+    device: &'a str,
+    inode: &'a str,
+}
+
+impl<'a> MapsLine<'a> {
+    fn parse(line: &'a str) -> Option<MapsLine<'a>> {
+        let mut words = line.split_ascii_whitespace();
+        let (from, to) = words.next()?.split_once('-')?;
+        Some(MapsLine {
+            from: u64::from_str_radix(from, 16).ok()?,
+            to: u64::from_str_radix(to, 16).ok()?,
+            rights: words.next()?,
+            offset: u64::from_str_radix(words.next()?, 16).ok()?,
+            device: words.next()?,
+            inode: words.next()?,
+        })
+    }
+
+    /// Returns true if the mapping is shared and writable.
+    fn is_shared(&self) -> bool {
+        self.rights.starts_with("rw") && self.rights.ends_with('s')
+    }
+
+    /// Returns true if it begins where another one ends, in memory and in the same file.
+    fn continues(&self, previous: &MapsLine<'_>) -> bool {
+        self.from == previous.to
+            && self.device == previous.device
+            && self.inode == previous.inode
+            && self.offset == previous.offset + (previous.to - previous.from)
+    }
+}
+
 /// Finds a range in the text of /proc/PID/maps. It must be shared, writable and contiguous in one
 /// file.
 fn shared_range(maps: &str, base: u64, end: u64) -> Option<FileRange> {
-    let mut found: Option<(FileRange, u64, &str)> = None;
-    for line in maps.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let (range, rights) = (words.next()?, words.next()?);
-        let (from, to) = range.split_once('-')?;
-        let number = |text| u64::from_str_radix(text, 16).ok();
-        let (from, to) = (number(from)?, number(to)?);
-        if to <= base || from >= end {
-            continue;
-        }
-        let offset = number(words.next()?)?;
-        let file = line
-            .get(line.find(words.next()?)?..)?
-            .split_ascii_whitespace()
-            .nth(1)?;
-        if !rights.starts_with("rw") || !rights.ends_with('s') {
+    let lines: Vec<MapsLine<'_>> = maps.lines().map(MapsLine::parse).collect::<Option<_>>()?;
+    let mut overlapping = lines
+        .iter()
+        .filter(|line| line.to > base && line.from < end);
+
+    let first = overlapping.next()?;
+    if first.from > base || !first.is_shared() {
+        return None;
+    }
+
+    let mut last = first;
+    for line in overlapping {
+        if !line.is_shared() || !line.continues(last) {
             return None;
         }
-        found = match found {
-            None if from <= base => {
-                // Unlike addresses in maps, names in map_files have no leading zeros.
-                let name = format!("{from:x}-{to:x}");
-                Some((
-                    FileRange {
-                        name,
-                        offset: offset + base - from,
-                    },
-                    to,
-                    file,
-                ))
-            }
-            Some((first, reached, first_file))
-                if reached == from
-                    && first_file == file
-                    && first.offset + from - base == offset =>
-            {
-                Some((first, to, file))
-            }
-            _ => return None,
-        };
+        last = line;
     }
-    found
-        .filter(|(_, reached, _)| *reached >= end)
-        .map(|(range, ..)| range)
+    if last.to < end {
+        return None;
+    }
+
+    Some(FileRange {
+        // Unlike addresses in maps, names in map_files have no leading zeros.
+        name: format!("{:x}-{:x}", first.from, first.to),
+        offset: first.offset + (base - first.from),
+    })
 }
 
 #[cfg(test)]
@@ -259,14 +296,14 @@ mod tests {
 
     #[test]
     fn shared_ranges_are_found_over_several_mappings_of_a_file() {
-        let at = |offset| {
+        let range_at = |offset| {
             Some(FileRange {
                 name: "1000-3000".to_owned(),
                 offset,
             })
         };
-        assert_eq!(shared_range(MAPS, 0x1000, 0x2000), at(0));
-        assert_eq!(shared_range(MAPS, 0x2000, 0x5000), at(0x1000));
+        assert_eq!(shared_range(MAPS, 0x1000, 0x2000), range_at(0));
+        assert_eq!(shared_range(MAPS, 0x2000, 0x5000), range_at(0x1000));
         assert_eq!(shared_range(MAPS, 0x4000, 0x5800), None);
         assert_eq!(shared_range(MAPS, 0x7000, 0x8000), None);
         assert_eq!(shared_range(MAPS, 0x5800, 0x6800), None);
@@ -274,23 +311,21 @@ mod tests {
 
     #[test]
     fn own_memory_is_accessible_like_that_of_others() {
-        let (me, from) = (std::process::id(), [7u8; 100]);
+        let me = std::process::id();
+        let from = [7u8; 100];
         let mut to = [0u8; 100];
-        // SAFETY: an array of 100 bytes.
-        unsafe {
-            fetch(
-                me,
-                from.as_ptr().expose_provenance() as u64,
-                to.as_mut_ptr(),
-                100,
-            )
-        }
-        .expect("own memory");
+        let from_address = from.as_ptr().expose_provenance() as u64;
+
+        // SAFETY: `to` has 100 bytes.
+        let fetched = unsafe { fetch(me, from_address, to.as_mut_ptr(), 100) };
+        fetched.expect("own memory");
         assert_eq!(to, from);
-        // SAFETY: an array of 100 bytes.
+
+        // SAFETY: `from` has 100 bytes.
         let nowhere = unsafe { store(me, 16, from.as_ptr(), 100) };
         assert!(nowhere.is_err());
-        assert!(is_mapped(from.as_ptr().expose_provenance() as u64, 100));
+
+        assert!(is_mapped(from_address, 100));
         assert!(!is_mapped(16, 100));
     }
 }

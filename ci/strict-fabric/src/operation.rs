@@ -1,10 +1,13 @@
 //! Operations: as an application requests them, as an endpoint stores them, and their completions.
 
 use crate::atomic::AtomicOp;
+use crate::order::OrderedOp;
+use crate::remote::TargetAccess;
 use crate::segment::PIECES;
 use libfabric_sys as fi;
 use std::collections::VecDeque;
 use std::ffi::c_void;
+use std::ptr::null_mut;
 
 /// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,10 +80,36 @@ pub(crate) struct Posted<'a> {
 }
 
 impl Posted<'_> {
+    /// Returns an operation without data, flags and context.
+    #[inline]
+    pub(crate) fn new(kind: OpKind, to: fi::fi_addr_t) -> Posted<'static> {
+        Posted {
+            kind,
+            pieces: &[],
+            descs: &[],
+            to,
+            address: 0,
+            key: 0,
+            context: null_mut(),
+            flags: 0,
+            amo: None,
+            silent: false,
+        }
+    }
+
     pub(crate) fn nbytes(&self) -> usize {
         match &self.amo {
             Some(amo) => amo.width,
             None => self.pieces.iter().map(|piece| piece.iov_len).sum(),
+        }
+    }
+
+    pub(crate) fn target_access(&self) -> TargetAccess {
+        TargetAccess {
+            key: self.key,
+            address: self.address,
+            nbytes: self.nbytes(),
+            access: self.kind.access(),
         }
     }
 }
@@ -105,6 +134,23 @@ impl AcceptedOp {
         &self.pieces[..self.n_pieces]
     }
 
+    pub(crate) fn target_access(&self) -> TargetAccess {
+        TargetAccess {
+            key: self.key,
+            address: self.address,
+            nbytes: self.nbytes,
+            access: self.kind.access(),
+        }
+    }
+
+    /// Returns what the rules of order depend on.
+    pub(crate) fn ordered(&self) -> OrderedOp {
+        OrderedOp {
+            kind: self.kind,
+            nbytes: self.nbytes,
+        }
+    }
+
     pub(crate) fn completion(&self) -> CompletedOp {
         CompletedOp {
             context: self.context,
@@ -122,11 +168,18 @@ pub(crate) struct CompletedOp {
     pub(crate) nbytes: usize,
 }
 
+/// An entry of a completion queue for a failed operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FailedOp {
+    pub(crate) operation: CompletedOp,
+    /// The error code of libfabric.
+    pub(crate) error: i32,
+}
+
 /// The unread entries of a queue.
 pub(crate) struct Completions {
     pub(crate) entries: VecDeque<CompletedOp>,
-    /// Failed operations, with error codes of libfabric.
-    pub(crate) errors: VecDeque<(CompletedOp, i32)>,
+    pub(crate) errors: VecDeque<FailedOp>,
     pub(crate) size: usize,
 }
 
@@ -143,7 +196,7 @@ impl Completions {
         self.entries.push_back(entry);
     }
 
-    pub(crate) fn fail(&mut self, entry: CompletedOp, error: i32) {
-        self.errors.push_back((entry, error));
+    pub(crate) fn fail(&mut self, operation: CompletedOp, error: i32) {
+        self.errors.push_back(FailedOp { operation, error });
     }
 }

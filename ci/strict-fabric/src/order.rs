@@ -21,62 +21,87 @@ fn classes(kind: OpKind) -> &'static [Class] {
     }
 }
 
-/// Returns the flags that order two operations of these classes: for operations of any kind, for
-/// two RMA operations, and for two atomic ones.
-fn order_flags(later: Class, earlier: Class) -> [u64; 3] {
-    match (later, earlier) {
-        (Class::Read, Class::Read) => [
-            fi::FI_ORDER_RAR,
-            fi::FI_ORDER_RMA_RAR,
-            fi::FI_ORDER_ATOMIC_RAR,
-        ],
-        (Class::Read, Class::Write) => [
-            fi::FI_ORDER_RAW,
-            fi::FI_ORDER_RMA_RAW,
-            fi::FI_ORDER_ATOMIC_RAW,
-        ],
-        (Class::Write, Class::Read) => [
-            fi::FI_ORDER_WAR,
-            fi::FI_ORDER_RMA_WAR,
-            fi::FI_ORDER_ATOMIC_WAR,
-        ],
-        (Class::Write, Class::Write) => [
-            fi::FI_ORDER_WAW,
-            fi::FI_ORDER_RMA_WAW,
-            fi::FI_ORDER_ATOMIC_WAW,
-        ],
-        (Class::Read, Class::Send) => [fi::FI_ORDER_RAS, 0, 0],
-        (Class::Write, Class::Send) => [fi::FI_ORDER_WAS, 0, 0],
-        (Class::Send, Class::Read) => [fi::FI_ORDER_SAR, 0, 0],
-        (Class::Send, Class::Write) => [fi::FI_ORDER_SAW, 0, 0],
-        (Class::Send, Class::Send) => [fi::FI_ORDER_SAS, 0, 0],
+/// The flags that order an operation of one class after an operation of another one.
+struct OrderFlags {
+    /// For operations of any kind.
+    any: u64,
+    /// For two RMA operations.
+    rma: u64,
+    /// For two atomic operations.
+    atomic: u64,
+}
+
+impl OrderFlags {
+    /// Messages have a flag for each pair, and no flags by kind.
+    fn of_message(any: u64) -> OrderFlags {
+        OrderFlags {
+            any,
+            rma: 0,
+            atomic: 0,
+        }
+    }
+
+    fn of(later: Class, earlier: Class) -> OrderFlags {
+        match (later, earlier) {
+            (Class::Read, Class::Read) => OrderFlags {
+                any: fi::FI_ORDER_RAR,
+                rma: fi::FI_ORDER_RMA_RAR,
+                atomic: fi::FI_ORDER_ATOMIC_RAR,
+            },
+            (Class::Read, Class::Write) => OrderFlags {
+                any: fi::FI_ORDER_RAW,
+                rma: fi::FI_ORDER_RMA_RAW,
+                atomic: fi::FI_ORDER_ATOMIC_RAW,
+            },
+            (Class::Write, Class::Read) => OrderFlags {
+                any: fi::FI_ORDER_WAR,
+                rma: fi::FI_ORDER_RMA_WAR,
+                atomic: fi::FI_ORDER_ATOMIC_WAR,
+            },
+            (Class::Write, Class::Write) => OrderFlags {
+                any: fi::FI_ORDER_WAW,
+                rma: fi::FI_ORDER_RMA_WAW,
+                atomic: fi::FI_ORDER_ATOMIC_WAW,
+            },
+            (Class::Read, Class::Send) => OrderFlags::of_message(fi::FI_ORDER_RAS),
+            (Class::Write, Class::Send) => OrderFlags::of_message(fi::FI_ORDER_WAS),
+            (Class::Send, Class::Read) => OrderFlags::of_message(fi::FI_ORDER_SAR),
+            (Class::Send, Class::Write) => OrderFlags::of_message(fi::FI_ORDER_SAW),
+            (Class::Send, Class::Send) => OrderFlags::of_message(fi::FI_ORDER_SAS),
+        }
     }
 }
 
-/// Returns true if an operation must wait for an earlier one to the same peer. Both are given by
-/// their kind and their length in bytes.
-pub(crate) fn must_wait(
-    profile: &Profile,
-    (later, later_nbytes): (OpKind, usize),
-    (earlier, earlier_nbytes): (OpKind, usize),
-) -> bool {
-    if later_nbytes.max(earlier_nbytes) > profile.order_up_to {
-        return later == OpKind::Send
-            && earlier == OpKind::Send
+/// An operation, as far as its order depends on it.
+#[derive(Clone, Copy)]
+pub(crate) struct OrderedOp {
+    pub(crate) kind: OpKind,
+    pub(crate) nbytes: usize,
+}
+
+/// Returns true if an operation must wait for an earlier one to the same peer.
+pub(crate) fn must_wait(profile: &Profile, later: OrderedOp, earlier: OrderedOp) -> bool {
+    if later.nbytes.max(earlier.nbytes) > profile.order_up_to {
+        // The limit is that of RMA and atomic operations; messages are ordered at any length.
+        return later.kind == OpKind::Send
+            && earlier.kind == OpKind::Send
             && profile.order & fi::FI_ORDER_SAS != 0;
     }
-    let pairs = classes(later)
-        .iter()
-        .flat_map(|&l| classes(earlier).iter().map(move |&e| (l, e)));
-    pairs.into_iter().any(|(l, e)| {
-        let [any, remote, atomic] = order_flags(l, e);
-        let same_kind = match (later == OpKind::Fetch, earlier == OpKind::Fetch) {
-            (true, true) => atomic,
-            (false, false) => remote,
-            _ => 0,
-        };
-        profile.order & (any | same_kind) != 0
-    })
+
+    for &later_class in classes(later.kind) {
+        for &earlier_class in classes(earlier.kind) {
+            let flags = OrderFlags::of(later_class, earlier_class);
+            let by_kind = match (later.kind == OpKind::Fetch, earlier.kind == OpKind::Fetch) {
+                (true, true) => flags.atomic,
+                (false, false) => flags.rma,
+                _ => 0,
+            };
+            if profile.order & (flags.any | by_kind) != 0 {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -84,7 +109,20 @@ mod tests {
     use super::*;
     use crate::profile::ALL;
 
-    fn waits(profile: &str, later: (OpKind, usize), earlier: (OpKind, usize)) -> bool {
+    const WRITE: OrderedOp = short(OpKind::Write);
+    const READ: OrderedOp = short(OpKind::Read);
+    const SEND: OrderedOp = short(OpKind::Send);
+    const FETCH: OrderedOp = short(OpKind::Fetch);
+    const LONG_WRITE: OrderedOp = OrderedOp {
+        kind: OpKind::Write,
+        nbytes: 5000,
+    };
+
+    const fn short(kind: OpKind) -> OrderedOp {
+        OrderedOp { kind, nbytes: 8 }
+    }
+
+    fn waits(profile: &str, later: OrderedOp, earlier: OrderedOp) -> bool {
         let profile = ALL
             .iter()
             .find(|known| known.text() == profile)
@@ -94,23 +132,26 @@ mod tests {
 
     #[test]
     fn profiles_have_the_orders_of_their_providers() {
-        let (write, read, send, fetch) = (
-            (OpKind::Write, 8),
-            (OpKind::Read, 8),
-            (OpKind::Send, 8),
-            (OpKind::Fetch, 8),
-        );
-        assert!(
-            waits("cxi", write, write) && waits("cxi", send, send) && waits("cxi", fetch, fetch)
-        );
-        assert!(
-            !waits("cxi", read, write) && !waits("cxi", send, write) && !waits("cxi", write, read)
-        );
-        assert!(!waits("efa", write, write) && !waits("efa", send, send));
-        assert!(waits("opx", fetch, fetch) && !waits("opx", write, write));
-        assert!(waits("psm3", read, write) && !waits("psm3", send, write));
-        assert!(!waits("psm3", (OpKind::Write, 5000), write));
-        assert!(waits("mrail", send, write) && !waits("mrail", write, read));
-        assert!(waits("copy", send, (OpKind::Write, 5000)));
+        assert!(waits("cxi", WRITE, WRITE));
+        assert!(waits("cxi", SEND, SEND));
+        assert!(waits("cxi", FETCH, FETCH));
+        assert!(!waits("cxi", READ, WRITE));
+        assert!(!waits("cxi", SEND, WRITE));
+        assert!(!waits("cxi", WRITE, READ));
+
+        assert!(!waits("efa", WRITE, WRITE));
+        assert!(!waits("efa", SEND, SEND));
+
+        assert!(waits("opx", FETCH, FETCH));
+        assert!(!waits("opx", WRITE, WRITE));
+
+        assert!(waits("psm3", READ, WRITE));
+        assert!(!waits("psm3", SEND, WRITE));
+        assert!(!waits("psm3", LONG_WRITE, WRITE));
+
+        assert!(waits("mrail", SEND, WRITE));
+        assert!(!waits("mrail", WRITE, READ));
+
+        assert!(waits("copy", SEND, LONG_WRITE));
     }
 }

@@ -302,7 +302,7 @@ impl Profile {
             fi::FI_INT64 | fi::FI_UINT64 => 8,
             _ => return None,
         };
-        let has = match self.atomics {
+        let is_supported = match self.atomics {
             Atomics::None => false,
             Atomics::FewOfEight => width == 8 && [fi::FI_SUM, fi::FI_CSWAP].contains(&op),
             Atomics::All => [
@@ -316,12 +316,21 @@ impl Profile {
             ]
             .contains(&op),
         };
-        has.then_some(width)
+        is_supported.then_some(width)
+    }
+
+    /// Returns the maximum length of transfers that have an order, a flag `FI_ORDER_*`.
+    pub(crate) fn ordered_up_to(&self, order: u64) -> usize {
+        if self.order & order != 0 {
+            self.order_up_to
+        } else {
+            0
+        }
     }
 
     /// Returns the capabilities of endpoints.
     pub(crate) fn caps(&self) -> u64 {
-        let words = if self.atomics == Atomics::None {
+        let atomic = if self.atomics == Atomics::None {
             0
         } else {
             fi::FI_ATOMIC
@@ -332,7 +341,7 @@ impl Profile {
             | fi::FI_WRITE
             | fi::FI_REMOTE_READ
             | fi::FI_REMOTE_WRITE;
-        fi::FI_MSG | fi::FI_RMA | words | directions | fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM
+        fi::FI_MSG | fi::FI_RMA | atomic | directions | fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM
     }
 }
 

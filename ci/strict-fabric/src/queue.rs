@@ -43,7 +43,8 @@ static CQ_OPS: fi::fi_ops_cq = fi::fi_ops_cq {
     strerror: Some(strerror),
 };
 
-/// Maximum number of entries per read, except in the profile `copy`.
+/// Maximum number of entries per read, except in immediate profiles: few, so that applications
+/// must read again.
 const MAX_READ: usize = 3;
 
 /// The size of a queue if none is requested.
@@ -63,7 +64,7 @@ pub(crate) unsafe extern "C" fn open(
         wait_obj,
         ..
     } = unsafe { &*attr };
-    if ![fi::FI_WAIT_NONE, fi::FI_WAIT_UNSPEC].contains(&wait_obj) {
+    if wait_obj != fi::FI_WAIT_NONE && wait_obj != fi::FI_WAIT_UNSPEC {
         return -fi::FI_ENOSYS;
     }
     let format = match format {
@@ -74,7 +75,6 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: an open domain of this provider, by the contract of libfabric.
     let domain = unsafe { clone_ref(domain.cast::<Domain>()) };
     let size = if size == 0 { DEFAULT_SIZE } else { size };
-    let (entries, errors) = (VecDeque::with_capacity(size), VecDeque::new());
     let queue = Arc::new(Queue {
         fid: ObjectFid(fi::fid_cq {
             fid: fid(fi::FI_CLASS_CQ, context, &QUEUE),
@@ -84,8 +84,8 @@ pub(crate) unsafe extern "C" fn open(
         format,
         inner: Mutex::new(QueueState {
             completions: Completions {
-                entries,
-                errors,
+                entries: VecDeque::with_capacity(size),
+                errors: VecDeque::new(),
                 size,
             },
             engines: Vec::new(),
@@ -116,56 +116,63 @@ unsafe extern "C" fn read(cq: *mut fi::fid_cq, to: *mut c_void, count: usize) ->
         completions,
         engines,
     } = &mut *inner;
-    engines
-        .iter_mut()
-        .flatten()
-        .for_each(|engine| engine.progress(completions));
+    for engine in engines.iter_mut().flatten() {
+        engine.progress(completions);
+    }
+
+    // As with libfabric's own queues, an error must be read before further completions.
     if !completions.errors.is_empty() {
         return -(fi::FI_EAVAIL as isize);
     }
+
     let most = if queue.domain.profile.immediate {
         count
     } else {
         count.min(MAX_READ)
     };
     let n = completions.entries.len().min(most);
-    for (i, entry) in completions.entries.drain(..n).enumerate() {
-        let CompletedOp {
-            context,
-            flags,
-            nbytes,
-        } = entry;
-        let op_context = std::ptr::with_exposed_provenance_mut(context);
-        if queue.format == fi::FI_CQ_FORMAT_CONTEXT {
-            let place = to.cast::<fi::fi_cq_entry>().wrapping_add(i);
-            // SAFETY: room for `count` entries of this format, by the contract of libfabric.
-            unsafe { place.write(fi::fi_cq_entry { op_context }) };
-        } else if queue.format == fi::FI_CQ_FORMAT_MSG {
-            let place = to.cast::<fi::fi_cq_msg_entry>().wrapping_add(i);
-            let entry = fi::fi_cq_msg_entry {
-                op_context,
-                flags,
-                len: nbytes,
-            };
-            // SAFETY: room for `count` entries of this format, by the contract of libfabric.
-            unsafe { place.write(entry) };
-        } else {
-            let place = to.cast::<fi::fi_cq_data_entry>().wrapping_add(i);
-            let entry = fi::fi_cq_data_entry {
-                op_context,
-                flags,
-                len: nbytes,
-                buf: null_mut(),
-                data: 0,
-            };
-            // SAFETY: room for `count` entries of this format, by the contract of libfabric.
-            unsafe { place.write(entry) };
-        }
-    }
     if n == 0 {
-        -(fi::FI_EAGAIN as isize)
+        return -(fi::FI_EAGAIN as isize);
+    }
+    for (i, entry) in completions.entries.drain(..n).enumerate() {
+        // SAFETY: room for `count` entries of the queue's format, by the contract of libfabric;
+        // `i` is less.
+        unsafe { write_entry(queue.format, to, i, &entry) };
+    }
+    n as isize
+}
+
+/// Writes an entry in the format of a queue to an array.
+///
+/// # Safety
+/// `to` is an array of this format with more than `i` entries, valid for writes.
+#[inline]
+unsafe fn write_entry(format: fi::fi_cq_format, to: *mut c_void, i: usize, entry: &CompletedOp) {
+    let op_context = std::ptr::with_exposed_provenance_mut(entry.context);
+    if format == fi::FI_CQ_FORMAT_CONTEXT {
+        let place = to.cast::<fi::fi_cq_entry>().wrapping_add(i);
+        // SAFETY: an entry of the array, by contract.
+        unsafe { place.write(fi::fi_cq_entry { op_context }) };
+    } else if format == fi::FI_CQ_FORMAT_MSG {
+        let place = to.cast::<fi::fi_cq_msg_entry>().wrapping_add(i);
+        let entry = fi::fi_cq_msg_entry {
+            op_context,
+            flags: entry.flags,
+            len: entry.nbytes,
+        };
+        // SAFETY: an entry of the array, by contract.
+        unsafe { place.write(entry) };
     } else {
-        n as isize
+        let place = to.cast::<fi::fi_cq_data_entry>().wrapping_add(i);
+        let entry = fi::fi_cq_data_entry {
+            op_context,
+            flags: entry.flags,
+            len: entry.nbytes,
+            buf: null_mut(),
+            data: 0,
+        };
+        // SAFETY: an entry of the array, by contract.
+        unsafe { place.write(entry) };
     }
 }
 
@@ -176,14 +183,20 @@ unsafe extern "C" fn readerr(
 ) -> isize {
     // SAFETY: an open queue of this provider, by the contract of libfabric.
     let queue = unsafe { &*cq.cast::<Queue>() };
-    let Some((entry, error)) = queue.inner.lock().completions.errors.pop_front() else {
+    let Some(failed) = queue.inner.lock().completions.errors.pop_front() else {
         return -(fi::FI_EAGAIN as isize);
     };
+
     // SAFETY: valid for writes, by the contract of libfabric.
     let to = unsafe { &mut *to };
-    to.op_context = std::ptr::with_exposed_provenance_mut(entry.context);
-    (to.flags, to.len, to.err, to.prov_errno) = (entry.flags, entry.nbytes, error, error);
-    (to.err_data_size, to.olen) = (0, 0);
+    to.op_context = std::ptr::with_exposed_provenance_mut(failed.operation.context);
+    to.flags = failed.operation.flags;
+    to.len = failed.operation.nbytes;
+    to.err = failed.error;
+    // The error has no number of its own; `strerror` explains libfabric's.
+    to.prov_errno = failed.error;
+    to.err_data_size = 0;
+    to.olen = 0;
     1
 }
 

@@ -6,8 +6,9 @@ use crate::endpoint::StrictEp;
 use crate::local_regions::LocalRegion;
 use crate::memory::is_mapped;
 use crate::object::{ObjectFid, base_ops, clone_ref, fid, return_object};
-use crate::raw_key;
-use crate::segment::ANY_ENDPOINT;
+use crate::profile::Profile;
+use crate::raw_key::{self, RawKey};
+use crate::segment::{ANY_ENDPOINT, Region};
 use libfabric_sys as fi;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -52,10 +53,12 @@ unsafe extern "C" fn register(
     if offset != 0 || flags != 0 {
         return -fi::FI_EINVAL;
     }
-    let (profile, base) = (domain.profile, base.expose_provenance() as u64);
+    let profile = domain.profile;
     if nbytes > profile.max_region_bytes {
         return -fi::FI_EINVAL;
     }
+
+    let base = base.expose_provenance() as u64;
     if profile.requires(fi::FI_MR_ALLOCATED) && !is_mapped(base, nbytes) {
         domain.violation(
             "FI_MR_ALLOCATED",
@@ -69,54 +72,45 @@ unsafe extern "C" fn register(
             format!("the key {key:#x} is longer than keys are"),
         );
     }
+
     let Some(index) = domain.regions.lock().pop() else {
         return -fi::FI_ENOSPC;
     };
     let region = &domain.segment.regions[index as usize];
-    let key = match profile.requires(fi::FI_MR_PROV_KEY) {
-        // A different, unpredictable key each time.
-        true => {
-            let mixed = (u64::from(index) + (region.generation.load(Ordering::Relaxed) << 16))
-                .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            if profile.key_bytes >= 8 {
-                mixed
-            } else {
-                mixed >> (64 - 8 * profile.key_bytes)
-            }
-        }
-        false => key,
+    let key = if profile.requires(fi::FI_MR_PROV_KEY) {
+        unpredictable_key(profile, index, region.generation.load(Ordering::Relaxed))
+    } else {
+        key
     };
+
+    // Peers read these words only once the generation is odd, which `activate` publishes.
     region.endpoint.store(ANY_ENDPOINT, Ordering::Relaxed);
-    let words = [
-        (&region.key, key),
-        (&region.base, base),
-        (&region.nbytes, nbytes as u64),
-    ];
-    words
-        .into_iter()
-        .for_each(|(place, word)| place.store(word, Ordering::Relaxed));
+    region.key.store(key, Ordering::Relaxed);
+    region.base.store(base, Ordering::Relaxed);
+    region.nbytes.store(nbytes as u64, Ordering::Relaxed);
     region.access.store(access, Ordering::Relaxed);
     domain
         .segment
         .regions_used
         .fetch_max(index + 1, Ordering::Release);
+
     let is_raw = profile.requires(fi::FI_MR_RAW);
-    let is_used = !profile.requires(fi::FI_MR_ENDPOINT);
-    let fid = fid(fi::FI_CLASS_MR, context, &REGISTRATION);
     let registration = Arc::new(Registration {
         fid: ObjectFid(fi::fid_mr {
-            fid,
+            fid: fid(fi::FI_CLASS_MR, context, &REGISTRATION),
             mem_desc: null_mut(),
             key: if is_raw { fi::KEY_NOTAVAIL } else { key },
         }),
         domain,
         index,
-        raw_key: raw_key::encode(key, base),
+        raw_key: RawKey { key, base }.encode(),
         base,
         endpoint: AtomicU32::new(ANY_ENDPOINT),
     });
+
+    // The descriptor of a registration is its address.
     let desc = Arc::as_ptr(&registration).addr();
-    let region = LocalRegion {
+    let local_region = LocalRegion {
         base,
         nbytes: nbytes as u64,
         access,
@@ -124,10 +118,11 @@ unsafe extern "C" fn register(
         is_enabled: false,
         uses: 0,
     };
-    registration.domain.local_regions.add(desc, region);
-    if is_used {
+    registration.domain.local_regions.add(desc, local_region);
+    if !profile.requires(fi::FI_MR_ENDPOINT) {
         registration.activate();
     }
+
     // SAFETY: valid for writes, by the contract of libfabric, and a registration begins with its
     // fid.
     unsafe { return_object(registration, mr) };
@@ -136,6 +131,21 @@ unsafe extern "C" fn register(
     // SAFETY: a new object, which no other thread can access yet.
     unsafe { (*mr).mem_desc = mr.cast() };
     0
+}
+
+/// Returns the key that the provider selects for a registration. It differs from those of earlier
+/// registrations with this index, so that an application which keeps a key of a closed registration
+/// fails.
+fn unpredictable_key(profile: &Profile, index: u32, generation: u64) -> u64 {
+    // An index has less than 16 bits. The factor is the golden ratio, which spreads the numbers
+    // over all 64 bits, of which the highest are the best.
+    let number = u64::from(index) + (generation << 16);
+    let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    if profile.key_bytes >= 8 {
+        spread
+    } else {
+        spread >> (64 - 8 * profile.key_bytes)
+    }
 }
 
 unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
@@ -147,11 +157,14 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
             "a registration was closed before its operations completed",
         );
     }
+
+    // The next even generation, also for a registration that was never enabled, whose is even.
     let region = registration.region();
     let generation = region.generation.load(Ordering::Relaxed);
-    region
-        .generation
-        .store(generation + 1 + (generation + 1) % 2, Ordering::Release);
+    let next = generation + 1 + (generation + 1) % 2;
+    region.generation.store(next, Ordering::Release);
+
+    // Last: from now on a new registration may have the entry.
     registration.domain.regions.lock().push(registration.index);
     0
 }
@@ -165,11 +178,10 @@ unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, _flags: u64) -> c
     }
     // SAFETY: an open endpoint, by its class.
     let number = unsafe { (*to.cast::<StrictEp>()).number };
+
     registration.endpoint.store(number, Ordering::Relaxed);
-    registration
-        .region()
-        .endpoint
-        .store(number, Ordering::Relaxed);
+    let region = registration.region();
+    region.endpoint.store(number, Ordering::Relaxed);
     registration
         .domain
         .local_regions
@@ -193,7 +205,8 @@ unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, what: *mut c_voi
 }
 
 impl Registration {
-    fn region(&self) -> &crate::segment::Region {
+    /// Returns its entry in the table that peers read.
+    fn region(&self) -> &Region {
         &self.domain.segment.regions[self.index as usize]
     }
 
@@ -222,7 +235,7 @@ impl Registration {
         }
         // SAFETY: valid for writes, by contract.
         unsafe { *attr.base_addr = self.base };
-        // SAFETY: valid for enough bytes, as checked above.
+        // SAFETY: `raw_key` is valid for enough bytes, as checked above.
         unsafe {
             attr.raw_key
                 .copy_from_nonoverlapping(self.raw_key.as_ptr(), raw_key::NBYTES)
@@ -232,10 +245,11 @@ impl Registration {
 
     /// Makes the registration usable by operations.
     fn activate(&self) {
-        let generation = self.region().generation.load(Ordering::Relaxed);
-        self.region()
-            .generation
-            .store(generation | 1, Ordering::Release);
+        let region = self.region();
+        let generation = region.generation.load(Ordering::Relaxed);
+        // Odd, also if the application enables it twice.
+        region.generation.store(generation | 1, Ordering::Release);
+
         let desc = std::ptr::from_ref(self).addr();
         self.domain
             .local_regions

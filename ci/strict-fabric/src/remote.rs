@@ -4,7 +4,7 @@
 use crate::atomic::AtomicOp;
 use crate::memory::{self, PageMapping, fetch, pointer, store};
 use crate::profile::{Profile, violated};
-use crate::segment::{ANY_ENDPOINT, MappedSegment, Region};
+use crate::segment::{ANY_ENDPOINT, MappedSegment};
 use libfabric_sys as fi;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -18,11 +18,26 @@ pub(crate) struct PeerEndpoint {
     pub(crate) segment: Arc<MappedSegment>,
 }
 
+/// What an operation accesses in the memory of its target.
+#[derive(Clone, Copy)]
+pub(crate) struct TargetAccess {
+    pub(crate) key: u64,
+    pub(crate) address: u64,
+    pub(crate) nbytes: usize,
+    /// The access that the registration must permit.
+    pub(crate) access: u64,
+}
+
+/// An enabled registration in the table of a segment.
+struct FoundRegion {
+    index: usize,
+    generation: u64,
+}
+
 /// A cached registration of a peer.
 struct Window {
     key: u64,
-    index: usize,
-    generation: u64,
+    region: FoundRegion,
     base: u64,
     nbytes: u64,
     access: u64,
@@ -49,38 +64,42 @@ pub(crate) struct RemotePeer {
 // SAFETY: the mapped addresses are valid on all threads.
 unsafe impl Send for RemotePeer {}
 
-/// Finds an enabled registration that an endpoint may use, by its key. Returns its index and
-/// generation.
-fn find(segment: &MappedSegment, key: u64, endpoint: u32) -> Option<(usize, u64)> {
-    let used = segment.regions_used.load(Ordering::Acquire) as usize;
-    let order = Ordering::Acquire;
-    segment
-        .regions
-        .iter()
-        .take(used)
-        .enumerate()
-        .find_map(|(index, region)| {
-            let generation = region.generation.load(order);
-            let owner = region.endpoint.load(order);
-            let is_match = generation % 2 == 1
-                && region.key.load(order) == key
-                && (owner == ANY_ENDPOINT || owner == endpoint);
-            is_match.then_some((index, generation))
-        })
+impl Window {
+    #[inline]
+    fn is_current(&self, segment: &MappedSegment) -> bool {
+        segment.regions[self.region.index].is_current(self.region.generation)
+    }
 }
 
-/// Returns the offset of a range in a registration, or an error code of libfabric.
-fn offset_in(
-    profile: &Profile,
-    (base, size): (u64, u64),
-    address: u64,
-    nbytes: usize,
-) -> Result<u64, i32> {
-    let offset = match profile.requires(fi::FI_MR_VIRT_ADDR) {
-        true => address.wrapping_sub(base),
-        false => address,
+/// Finds an enabled registration that an endpoint may use, by its key. Returns an error code of
+/// libfabric if there is none.
+fn find(segment: &MappedSegment, key: u64, endpoint: u32) -> Result<FoundRegion, i32> {
+    let n_used = segment.regions_used.load(Ordering::Acquire) as usize;
+    for (index, region) in segment.regions.iter().take(n_used).enumerate() {
+        // First: the other words are those of the registration that has this generation.
+        let generation = region.generation.load(Ordering::Acquire);
+        let is_enabled = generation % 2 == 1;
+
+        let owner = region.endpoint.load(Ordering::Acquire);
+        let is_usable = owner == ANY_ENDPOINT || owner == endpoint;
+
+        if is_enabled && is_usable && region.key.load(Ordering::Acquire) == key {
+            return Ok(FoundRegion { index, generation });
+        }
+    }
+    Err(fi::FI_ENOKEY as i32)
+}
+
+/// Returns the offset of an access in a registration of `size` bytes at `base`, or an error code of
+/// libfabric.
+fn offset_in(profile: &Profile, base: u64, size: u64, access: TargetAccess) -> Result<u64, i32> {
+    let offset = if profile.requires(fi::FI_MR_VIRT_ADDR) {
+        // An address below the base becomes an offset beyond the end.
+        access.address.wrapping_sub(base)
+    } else {
+        access.address
     };
-    match offset.checked_add(nbytes as u64) {
+    match offset.checked_add(access.nbytes as u64) {
         Some(end) if end <= size => Ok(offset),
         _ => Err(fi::FI_EACCES),
     }
@@ -91,20 +110,15 @@ pub(crate) fn own_memory(
     profile: &Profile,
     segment: &MappedSegment,
     endpoint: u32,
-    key: u64,
-    address: u64,
-    (nbytes, access): (usize, u64),
+    access: TargetAccess,
 ) -> Result<*mut u8, i32> {
-    let (index, _) = find(segment, key, endpoint).ok_or(fi::FI_ENOKEY as i32)?;
-    let Region {
-        base,
-        nbytes: size,
-        access: allowed,
-        ..
-    } = &segment.regions[index];
-    let [base, size, allowed] = [base, size, allowed].map(|word| word.load(Ordering::Acquire));
-    let offset = offset_in(profile, (base, size), address, nbytes)?;
-    if allowed & access != access {
+    let found = find(segment, access.key, endpoint)?;
+    let region = &segment.regions[found.index];
+
+    let base = region.base.load(Ordering::Acquire);
+    let size = region.nbytes.load(Ordering::Acquire);
+    let offset = offset_in(profile, base, size, access)?;
+    if region.access.load(Ordering::Acquire) & access.access != access.access {
         return Err(fi::FI_EACCES);
     }
     Ok(pointer(base + offset))
@@ -123,25 +137,26 @@ impl RemotePeer {
     pub(crate) fn target(
         &mut self,
         profile: &Profile,
-        key: u64,
-        address: u64,
-        (nbytes, access): (usize, u64),
+        access: TargetAccess,
     ) -> Result<RemoteRange, i32> {
         let segment = &self.peer.segment;
-        let is_match = |window: &Window| {
-            window.key == key && segment.regions[window.index].is_current(window.generation)
+        let known = self
+            .windows
+            .iter()
+            .position(|window| window.key == access.key && window.is_current(segment));
+        let window = match known {
+            Some(index) => &self.windows[index],
+            None => self.open(profile, access.key)?,
         };
-        let window = match self.windows.iter().position(is_match) {
-            Some(at) => &self.windows[at],
-            None => self.open(profile, key)?,
-        };
-        if window.access & access != access {
+        if window.access & access.access != access.access {
             return Err(fi::FI_EACCES);
         }
-        let offset = offset_in(profile, (window.base, window.nbytes), address, nbytes)?;
-        let mapped = match window.mapped.is_null() {
-            true => null_mut(),
-            false => window.mapped.wrapping_add(offset as usize),
+
+        let offset = offset_in(profile, window.base, window.nbytes, access)?;
+        let mapped = if window.mapped.is_null() {
+            null_mut()
+        } else {
+            window.mapped.wrapping_add(offset as usize)
         };
         Ok(RemoteRange {
             address: window.base + offset,
@@ -149,37 +164,37 @@ impl RemotePeer {
         })
     }
 
+    /// Caches the registration of this key, and removes those from the cache that are closed.
     #[cold]
     fn open(&mut self, profile: &Profile, key: u64) -> Result<&Window, i32> {
-        let PeerEndpoint {
-            pid,
-            endpoint,
-            is_own,
-            segment,
-        } = &*self.peer;
-        let order = Ordering::Acquire;
+        let peer = &*self.peer;
         self.windows
-            .retain(|window| segment.regions[window.index].is_current(window.generation));
-        let (index, generation) = find(segment, key, *endpoint).ok_or(fi::FI_ENOKEY as i32)?;
-        let region = &segment.regions[index];
-        let [base, nbytes, access] =
-            [&region.base, &region.nbytes, &region.access].map(|word| word.load(order));
-        let mapping = match profile.immediate && !is_own {
-            true => PageMapping::of_process(*pid, base, nbytes as usize),
-            false => None,
+            .retain(|window| window.is_current(&peer.segment));
+
+        let found = find(&peer.segment, key, peer.endpoint)?;
+        let region = &peer.segment.regions[found.index];
+        let base = region.base.load(Ordering::Acquire);
+        let nbytes = region.nbytes.load(Ordering::Acquire);
+
+        // A mapping is fast, which only the immediate profiles have to be. The others copy through
+        // the kernel.
+        let mapping = if profile.immediate && !peer.is_own {
+            PageMapping::of_process(peer.pid, base, nbytes as usize)
+        } else {
+            None
         };
         let mapped = match &mapping {
-            Some(mapped) => mapped.base(),
-            None if *is_own => pointer(base),
+            Some(mapping) => mapping.base(),
+            None if peer.is_own => pointer(base),
             None => null_mut(),
         };
+
         self.windows.push(Window {
             key,
-            index,
-            generation,
+            region: found,
             base,
             nbytes,
-            access,
+            access: region.access.load(Ordering::Acquire),
             mapped,
             _mapping: mapping,
         });
@@ -199,11 +214,12 @@ impl RemotePeer {
         nbytes: usize,
     ) -> Result<(), i32> {
         if !to.mapped.is_null() {
-            // SAFETY: valid by contract, and within a mapped registration.
+            // SAFETY: `from` is valid for these bytes, by contract, and `to` is within a mapped
+            // registration.
             unsafe { memory::copy(to.mapped, from, nbytes) };
             return Ok(());
         }
-        // SAFETY: valid for reads of `nbytes` bytes, by contract.
+        // SAFETY: `from` is valid for reads of `nbytes` bytes, by contract.
         unsafe { store(self.peer.pid, to.address, from, nbytes) }.map_err(|_| fi::FI_ECONNRESET)
     }
 
@@ -220,42 +236,47 @@ impl RemotePeer {
         nbytes: usize,
     ) -> Result<(), i32> {
         if !from.mapped.is_null() {
-            // SAFETY: valid by contract, and within a mapped registration.
+            // SAFETY: `to` is valid for these bytes, by contract, and `from` is within a mapped
+            // registration.
             unsafe { memory::copy(to, from.mapped, nbytes) };
             return Ok(());
         }
-        // SAFETY: valid for writes of `nbytes` bytes, by contract.
+        // SAFETY: `to` is valid for writes of `nbytes` bytes, by contract.
         unsafe { fetch(self.peer.pid, from.address, to, nbytes) }.map_err(|_| fi::FI_ECONNRESET)
     }
 
     /// Performs an atomic operation on a word of a peer or of this process. Like those of a device,
     /// it is atomic only with respect to other such operations, not to those of a CPU.
-    pub(crate) fn update(&self, at: RemoteRange, amo: &AtomicOp) -> Result<u64, i32> {
-        if !at.address.is_multiple_of(amo.width as u64) {
+    pub(crate) fn update(&self, word: RemoteRange, amo: &AtomicOp) -> Result<u64, i32> {
+        if !word.address.is_multiple_of(amo.width as u64) {
             violated(
                 "any",
                 "alignment",
                 "an atomic operation is on a word that is not aligned",
             );
         }
+
         let lock = &self.peer.segment.amo;
         while lock.swap(1, Ordering::Acquire) != 0 {
             std::thread::yield_now();
         }
-        let old = self.update_by_copies(at, amo);
+        let old = self.update_locked(word, amo);
         lock.store(0, Ordering::Release);
         old
     }
 
-    fn update_by_copies(&self, at: RemoteRange, amo: &AtomicOp) -> Result<u64, i32> {
+    /// Performs an atomic operation by a read and a write, which need the lock of the device.
+    fn update_locked(&self, word: RemoteRange, amo: &AtomicOp) -> Result<u64, i32> {
         let mut old = 0u64;
-        // SAFETY: a local variable of 8 bytes.
-        unsafe { self.read(at, (&raw mut old).cast(), amo.width) }?;
+        // SAFETY: `old` has 8 bytes, and the width is at most 8.
+        unsafe { self.read(word, (&raw mut old).cast(), amo.width) }?;
+
         // Gives a CPU time to change the word between the read and the write: that change is lost.
         std::thread::yield_now();
+
         let new = amo.applied(old);
-        // SAFETY: a local variable of 8 bytes.
-        unsafe { self.write(at, (&raw const new).cast(), amo.width) }?;
+        // SAFETY: `new` has 8 bytes, and the width is at most 8.
+        unsafe { self.write(word, (&raw const new).cast(), amo.width) }?;
         Ok(old)
     }
 }

@@ -3,16 +3,27 @@
 #![allow(unsafe_code)]
 
 use crate::domain::Domain;
+use crate::local_regions::LocalUse;
 use crate::memory;
 use libfabric_sys as fi;
 use std::collections::HashSet;
 use std::ffi::c_void;
 
-/// Maximum number of bytes of each piece of a source that are checked.
+/// Maximum number of bytes of each piece of a source that are checked, which limits the time that
+/// long transfers take.
 const MAX_CHECKED: usize = 4096;
 
-/// Written to the words of a context until completion.
+/// Written to the words of a context until completion ("LENTLENT").
 const IN_USE: u64 = 0x4C45_4E54_4C45_4E54;
+
+/// The local buffers of an operation.
+pub(crate) struct LocalBuffers<'a> {
+    pub(crate) pieces: &'a [fi::iovec],
+    /// The descriptors of the pieces' registrations; fewer if the profile needs none.
+    pub(crate) descs: &'a [*mut c_void],
+    /// The access that the registrations must permit.
+    pub(crate) access: u64,
+}
 
 /// The resources of an operation that are checked when it starts (the source) or completes (all
 /// others).
@@ -34,7 +45,8 @@ fn sum(pieces: &[fi::iovec]) -> u64 {
     for piece in pieces {
         let nbytes = piece.iov_len.min(MAX_CHECKED);
         let mut bytes = vec![0u8; nbytes];
-        // SAFETY: valid until completion, by the contract of libfabric; both have this length.
+        // SAFETY: the piece is valid until completion, by the contract of libfabric; both have this
+        // length.
         unsafe { memory::copy(bytes.as_mut_ptr(), piece.iov_base.cast(), nbytes) };
         for byte in bytes {
             sum = (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
@@ -54,28 +66,25 @@ fn words(mode: u64) -> usize {
 
 impl ReuseCheck {
     /// Records the registrations of an operation's buffers.
-    pub(crate) fn new(
-        domain: &Domain,
-        endpoint: u32,
-        pieces: &[fi::iovec],
-        (descs, access): (&[*mut c_void], u64),
-    ) -> ReuseCheck {
+    pub(crate) fn new(domain: &Domain, endpoint: u32, buffers: LocalBuffers<'_>) -> ReuseCheck {
         let mut check = ReuseCheck::default();
         if !domain.profile.requires(fi::FI_MR_LOCAL) {
             return check;
         }
-        for (i, piece) in pieces
-            .iter()
-            .enumerate()
-            .filter(|(_, piece)| piece.iov_len > 0)
-        {
-            let desc = descs.get(i).map_or(0, |desc| desc.addr());
-            let base = piece.iov_base.expose_provenance() as u64;
-            let range = (base, piece.iov_len);
-            let used = domain
-                .local_regions
-                .begin_use(desc, range, access, endpoint);
-            if let Err(why) = used {
+
+        for (i, piece) in buffers.pieces.iter().enumerate() {
+            // A piece without bytes needs no registration.
+            if piece.iov_len == 0 {
+                continue;
+            }
+            let desc = buffers.descs.get(i).map_or(0, |desc| desc.addr());
+            let by = LocalUse {
+                base: piece.iov_base.expose_provenance() as u64,
+                nbytes: piece.iov_len,
+                access: buffers.access,
+                endpoint,
+            };
+            if let Err(why) = domain.local_regions.begin_use(desc, &by) {
                 domain.violation("FI_MR_LOCAL", why);
             }
             check.registrations.push(desc);
@@ -100,15 +109,17 @@ impl ReuseCheck {
         if n == 0 {
             return self;
         }
-        let rule = if n == 8 { "FI_CONTEXT2" } else { "FI_CONTEXT" };
+
         if context == 0 || !contexts.0.insert(context) {
+            let rule = if n == 8 { "FI_CONTEXT2" } else { "FI_CONTEXT" };
             domain.violation(
                 rule,
                 "a context is missing, or belongs to a pending operation",
             );
         }
+
         for i in 0..n {
-            // SAFETY: a context of `n` words, which the mode gives to the provider until
+            // SAFETY: the context has `n` words, which the mode gives to the provider until
             // completion.
             unsafe { word(context, i).write_unaligned(IN_USE ^ i as u64) };
         }
@@ -117,7 +128,10 @@ impl ReuseCheck {
     }
 
     pub(crate) fn check_source(&mut self, domain: &Domain, pieces: &[fi::iovec]) {
-        if self.sum.take().is_some_and(|before| before != sum(pieces)) {
+        let Some(before) = self.sum.take() else {
+            return;
+        };
+        if before != sum(pieces) {
             domain.violation(
                 "buffer reuse",
                 "a source was changed before its operation completed",
@@ -130,21 +144,26 @@ impl ReuseCheck {
         for desc in self.registrations.drain(..) {
             domain.local_regions.end_use(desc);
         }
+
         let Some(context) = self.context.take() else {
             return;
         };
         contexts.0.remove(&context);
-        // SAFETY: a context of this size, which the mode gives to the provider until completion.
-        let is_unchanged = |i| unsafe { word(context, i).read_unaligned() } == IN_USE ^ i as u64;
-        if !(0..words(domain.profile.mode)).all(is_unchanged) {
-            domain.violation(
-                "FI_CONTEXT",
-                "a context was changed before its operation completed",
-            );
+        for i in 0..words(domain.profile.mode) {
+            // SAFETY: the context has this many words, which the mode gives to the provider until
+            // completion.
+            let found = unsafe { word(context, i).read_unaligned() };
+            if found != IN_USE ^ i as u64 {
+                domain.violation(
+                    "FI_CONTEXT",
+                    "a context was changed before its operation completed",
+                );
+            }
         }
     }
 }
 
+/// Returns the address of a word of a context.
 fn word(context: usize, i: usize) -> *mut u64 {
     memory::pointer(context as u64)
         .cast::<u64>()

@@ -51,7 +51,10 @@ impl Region {
 /// The endpoint of a registration that is not bound to one.
 pub(crate) const ANY_ENDPOINT: u32 = u32::MAX;
 
-/// The states of a request.
+/// Combined with the nonce of a segment, so that other words are unlikely to equal it ("STRICT").
+const NONCE_MASK: u64 = 0x5354_5249_4354;
+
+/// The states of a request: submitted, being performed by the target, and done.
 pub(crate) const POSTED: u32 = 1;
 pub(crate) const TAKEN: u32 = 2;
 pub(crate) const DONE: u32 = 3;
@@ -106,8 +109,20 @@ struct Cell {
     /// The position in the queue for which the cell is ready, minus the index of the cell, so that
     /// zeros are a valid start.
     turn: AtomicU64,
-    from: AtomicU64,
-    what: AtomicU64,
+    /// The process and the descriptor of a request.
+    origin: AtomicU64,
+    /// The endpoint and the slot of a request.
+    slot: AtomicU64,
+}
+
+/// Returns a word with these halves.
+fn joined(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// Returns the higher half of a word.
+fn high(word: u64) -> u32 {
+    (word >> 32) as u32
 }
 
 /// A bounded queue with many producers and one consumer (Vyukov).
@@ -120,61 +135,61 @@ pub(crate) struct Inbox {
 impl Inbox {
     /// Adds a request. Returns whether there was room.
     pub(crate) fn push(&self, request: RequestRef) -> bool {
-        let mut at = self.next_in.load(Ordering::Relaxed);
+        let order = Ordering::Relaxed;
+        let mut position = self.next_in.load(order);
         loop {
-            let cell = &self.cells[at as usize % INBOX_SIZE];
-            let turn = cell.turn.load(Ordering::Acquire) + at % INBOX_SIZE as u64;
-            if turn < at {
+            let index = position % INBOX_SIZE as u64;
+            let cell = &self.cells[index as usize];
+            let turn = cell.turn.load(Ordering::Acquire) + index;
+            if turn < position {
+                // The consumer has not read the request that is one round older.
                 return false;
             }
-            let order = Ordering::Relaxed;
-            let taken = match turn == at {
-                true => self.next_in.compare_exchange(at, at + 1, order, order),
-                false => Err(self.next_in.load(order)),
-            };
-            match taken {
-                Ok(_) => {
-                    let RequestRef {
-                        pid,
-                        fd,
-                        endpoint,
-                        slot,
-                    } = request;
-                    cell.from.store(u64::from(pid) << 32 | u64::from(fd), order);
-                    cell.what
-                        .store(u64::from(endpoint) << 32 | u64::from(slot), order);
-                    cell.turn
-                        .store(at + 1 - at % INBOX_SIZE as u64, Ordering::Release);
-                    return true;
-                }
-                Err(now) => at = now,
+            if turn > position {
+                // Another producer has taken this position.
+                position = self.next_in.load(order);
+                continue;
             }
+
+            let taken = self
+                .next_in
+                .compare_exchange(position, position + 1, order, order);
+            if let Err(current) = taken {
+                position = current;
+                continue;
+            }
+
+            cell.origin.store(joined(request.pid, request.fd), order);
+            cell.slot
+                .store(joined(request.endpoint, request.slot), order);
+            // Publishes the request to the consumer.
+            cell.turn.store(position + 1 - index, Ordering::Release);
+            return true;
         }
     }
 
     /// Takes the next request. Only for the consumer.
     #[inline]
     pub(crate) fn pop(&self) -> Option<RequestRef> {
-        let at = self.next_out.load(Ordering::Relaxed);
-        let index = at % INBOX_SIZE as u64;
+        let position = self.next_out.load(Ordering::Relaxed);
+        let index = position % INBOX_SIZE as u64;
         let cell = &self.cells[index as usize];
-        if cell.turn.load(Ordering::Acquire) + index != at + 1 {
+        if cell.turn.load(Ordering::Acquire) + index != position + 1 {
             return None;
         }
-        let (from, what) = (
-            cell.from.load(Ordering::Relaxed),
-            cell.what.load(Ordering::Relaxed),
-        );
+
+        let origin = cell.origin.load(Ordering::Relaxed);
+        let slot = cell.slot.load(Ordering::Relaxed);
+        // Gives the cell to the producer of the next round, after the words above were read.
         cell.turn
-            .store(at + INBOX_SIZE as u64 - index, Ordering::Release);
-        self.next_out.store(at + 1, Ordering::Relaxed);
-        let halves = |word: u64| ((word >> 32) as u32, word as u32);
-        let ((pid, fd), (endpoint, slot)) = (halves(from), halves(what));
+            .store(position + INBOX_SIZE as u64 - index, Ordering::Release);
+        self.next_out.store(position + 1, Ordering::Relaxed);
+
         Some(RequestRef {
-            pid,
-            fd,
-            endpoint,
-            slot,
+            pid: high(origin),
+            fd: origin as u32,
+            endpoint: high(slot),
+            slot: slot as u32,
         })
     }
 }
@@ -189,6 +204,13 @@ pub(crate) struct Contents {
     pub(crate) regions: [Region; REGIONS],
     pub(crate) inboxes: [Inbox; ENDPOINTS],
     pub(crate) slots: [[RequestSlot; SLOTS]; ENDPOINTS],
+}
+
+impl Contents {
+    /// Returns the slot of a request, whose origin has this segment.
+    pub(crate) fn slot(&self, request: &RequestRef) -> &RequestSlot {
+        &self.slots[request.endpoint as usize][request.slot as usize]
+    }
 }
 
 /// A mapped segment, own or of a peer.
@@ -207,14 +229,12 @@ impl MappedSegment {
         // SAFETY: opened above, and not owned elsewhere.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(size_of::<Contents>() as u64)?;
+
         let segment = MappedSegment {
             mapped: PageMapping::new(&file, 0, size_of::<Contents>())?,
         };
-        let nonce =
-            u64::from(std::process::id()) << 32 | u64::from(file.as_raw_fd().unsigned_abs());
-        segment
-            .nonce
-            .store(nonce ^ 0x5354_5249_4354, Ordering::Release);
+        let nonce = joined(std::process::id(), file.as_raw_fd().unsigned_abs()) ^ NONCE_MASK;
+        segment.nonce.store(nonce, Ordering::Release);
         Ok((segment, file))
     }
 
@@ -223,9 +243,11 @@ impl MappedSegment {
             .read(true)
             .write(true)
             .open(format!("/proc/{pid}/fd/{fd}"))?;
+        // After the peer has closed its segment, another file may have the descriptor.
         if file.metadata()?.len() != size_of::<Contents>() as u64 {
             return Err(io::ErrorKind::NotFound.into());
         }
+
         Ok(MappedSegment {
             mapped: PageMapping::new(&file, 0, size_of::<Contents>())?,
         })
@@ -236,8 +258,8 @@ impl std::ops::Deref for MappedSegment {
     type Target = Contents;
 
     fn deref(&self) -> &Contents {
-        // SAFETY: the mapping has this size and is page-aligned; any bytes are valid atomic
-        // integers.
+        // SAFETY: the mapping has this size, is page-aligned and lives as long as the segment; any
+        // bytes are valid atomic integers.
         unsafe { &*self.mapped.base().cast() }
     }
 }

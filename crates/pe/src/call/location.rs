@@ -48,11 +48,10 @@ impl CapturedCall {
     /// Returns where the program has called the library. Reads the debug information, which may
     /// take long, or waits for the lock of the Python interpreter.
     pub fn locate(self) -> Option<Location> {
-        let in_python = self
-            .in_python
-            .and_then(PythonThread::line)
-            .map(Location::of_python);
-        in_python.or_else(|| locate_on_stack(&self.stack))
+        if let Some(line) = self.in_python.and_then(PythonThread::line) {
+            return Some(Location::of_python(line));
+        }
+        locate_on_stack(&self.stack)
     }
 }
 
@@ -139,8 +138,11 @@ fn caller(frames: &[Frame]) -> Option<Location> {
     // which a program without names of functions contains.
     let outside = frames.iter().position(Frame::is_located)?;
     let callee = &frames[outside.checked_sub(1)?];
-    let has_called_library = !matches!(callee.owner, Owner::Program | Owner::System);
-    let frame = Some(&frames[outside]).filter(|_| has_called_library)?;
+    if matches!(callee.owner, Owner::Program | Owner::System) {
+        return None;
+    }
+
+    let frame = &frames[outside];
     Some(Location {
         line: frame.line.as_ref()?.to_string(),
         function: frame.function()?,
@@ -182,8 +184,8 @@ mod tests {
             located("main", "/b/program.c", 12),
             frame("__libc_start_call_main", Owner::System),
         ];
-        let found = |stack| caller(stack).map(|place| place.to_string());
-        assert_eq!(found(&stack).as_deref(), Some("/b/write.c:42 in write_all"));
+        let found = caller(&stack).expect("the program has called the library");
+        assert_eq!(found.to_string(), "/b/write.c:42 in write_all");
     }
 
     #[test]

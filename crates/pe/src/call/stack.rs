@@ -26,8 +26,10 @@ pub fn digest() -> u64 {
 /// the library do not count, if it is a file of its own: PEs in the same call wait at different
 /// places in it.
 pub fn digest_of_program() -> u64 {
-    let own = loaded_file(digest_of_program as *const () as usize).map(|file| file.dli_fbase);
+    let library = loaded_file(digest_of_program as *const () as usize).map(|file| file.dli_fbase);
     let program = loaded_file(program_headers()).map(|file| file.dli_fbase);
+    let is_file_of_its_own = library != program;
+
     let mut digest = Digest::EMPTY;
     visit(|frame| {
         let address = frame.address;
@@ -35,13 +37,15 @@ pub fn digest_of_program() -> u64 {
             digest.add(address.to_le_bytes());
             return true;
         };
-        if Some(file.dli_fbase) != own || own == program {
-            // SAFETY: a string of the dynamic linker, which lives as long as the file is loaded:
-            // its code is on the stack.
-            let name = unsafe { CStr::from_ptr(file.dli_fname) }.to_bytes();
-            digest.add(name.iter().copied());
-            digest.add(address.wrapping_sub(file.dli_fbase.addr()).to_le_bytes());
+        if is_file_of_its_own && Some(file.dli_fbase) == library {
+            return true;
         }
+
+        // SAFETY: the name is a string of the dynamic linker that exists as long as the file is
+        // loaded, and the file stays loaded since its code is on the stack.
+        let name = unsafe { CStr::from_ptr(file.dli_fname) }.to_bytes();
+        digest.add(name.iter().copied());
+        digest.add(address.wrapping_sub(file.dli_fbase.addr()).to_le_bytes());
         true
     });
     digest.value()
@@ -62,17 +66,18 @@ fn loaded_file(address: usize) -> Option<libc::Dl_info> {
     if is_found == 0 {
         return None;
     }
-    // SAFETY: null pointers are valid for all fields.
+
+    // SAFETY: the value was zeroed, and a null pointer is valid for each of its fields.
     let file = unsafe { found.assume_init() };
-    Some(file).filter(|file| !file.dli_fname.is_null())
+    if file.dli_fname.is_null() {
+        return None;
+    }
+    Some(file)
 }
 
-/// A mask of the 64 signals.
-type Blocked = u64;
-
 thread_local! {
-    /// The signals that this thread blocked when the last unwinding found no handler.
-    static OUTSIDE: Cell<Option<Blocked>> = const { Cell::new(None) };
+    /// The mask of the signals that this thread blocked when the last unwinding found no handler.
+    static BLOCKED_OUTSIDE: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 /// Ends the process with a message if this thread runs a signal handler. The handler may have
@@ -84,7 +89,7 @@ pub(crate) fn refuse_signal_handler(call: Call, me: Pe) {
     }
 
     let mut message = Cursor::new([0u8; 256]);
-    // A text that does not fit is cut.
+    // The only possible error is that the text does not fit: then its start is printed.
     let _ = writeln!(
         message,
         "PE {me}: {call}: called by a signal handler, which may have interrupted another call of the \
@@ -93,9 +98,11 @@ pub(crate) fn refuse_signal_handler(call: Call, me: Pe) {
 
     let nbytes = message.position() as usize;
     let message = message.into_inner();
-    // SAFETY: the bytes are those of a local array.
+    // The result is ignored, since the process ends anyway.
+    // SAFETY: the local array has at least `nbytes` initialized bytes.
     unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), nbytes) };
-    // SAFETY: the call ends the process immediately, without exit handlers.
+    // Exit handlers must not run, since this thread may be inside `malloc`.
+    // SAFETY: `_exit` has no preconditions, and may be called by a signal handler.
     unsafe { libc::_exit(1) }
 }
 
@@ -108,11 +115,12 @@ pub(crate) fn refuse_signal_handler(call: Call, me: Pe) {
 /// signal that the thread itself blocked at that time.
 fn is_in_signal_handler() -> bool {
     let mut blocked: MaybeUninit<libc::sigset_t> = MaybeUninit::zeroed();
-    // SAFETY: without a new set, the call only writes the present one.
+    // SAFETY: without a new set, the call only writes the present one to `blocked`.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), blocked.as_mut_ptr()) };
-    // SAFETY: a set has at least the bits of all signals at its start, and every value is valid.
-    let blocked = unsafe { blocked.as_ptr().cast::<Blocked>().read() };
-    if OUTSIDE.get() == Some(blocked) {
+    // SAFETY: a set begins with the 64 bits of all signals, is aligned for them, and was zeroed, so
+    // that they are initialized.
+    let blocked = unsafe { blocked.as_ptr().cast::<u64>().read() };
+    if BLOCKED_OUTSIDE.get() == Some(blocked) {
         return false;
     }
 
@@ -121,8 +129,9 @@ fn is_in_signal_handler() -> bool {
         is_handler = frame.is_interrupted;
         !is_handler
     });
+
     if !is_handler {
-        OUTSIDE.set(Some(blocked));
+        BLOCKED_OUTSIDE.set(Some(blocked));
     }
     is_handler
 }
@@ -142,15 +151,18 @@ mod tests {
     #[test]
     fn a_handler_is_recognized_and_blocked_signals_are_none() {
         assert!(!is_in_signal_handler());
-        // SAFETY: a handler that makes a store, for a signal that this process alone sends itself.
+
+        // SAFETY: the handler has the type that a handler must have, and only this test sends the
+        // signal.
         unsafe { libc::signal(libc::SIGUSR2, handler as extern "C" fn(c_int) as usize) };
-        // SAFETY: the handler is in place.
+        // SAFETY: the signal has a handler, so it does not end the process.
         unsafe { libc::raise(libc::SIGUSR2) };
         assert!(IN_HANDLER.load(Relaxed));
+
         let mut set: MaybeUninit<libc::sigset_t> = MaybeUninit::zeroed();
-        // SAFETY: a set that is valid for a write.
+        // SAFETY: the set is valid for a write, and all zero bits are a valid, empty set.
         unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGUSR1) };
-        // SAFETY: a set, which the last call has changed; the old one is not wanted.
+        // SAFETY: the set is initialized, and the call accepts null for the old one.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) };
         assert!(!is_in_signal_handler());
     }

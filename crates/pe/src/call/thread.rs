@@ -73,6 +73,8 @@ thread_local! {
 
 /// Counts a non-blocking collective that a thread of the library will carry out.
 pub fn add_request() {
+    // Relaxed, since the program's thread counts the collective before it hands it over, and a
+    // higher number publishes nothing.
     REQUESTS.fetch_add(1, Relaxed);
 }
 
@@ -89,6 +91,8 @@ pub fn carry_out<R>(call: Call, act: impl FnOnce() -> R) -> R {
     CARRIES_OUT.set(Some(call));
     let result = act();
     CARRIES_OUT.set(None);
+
+    // Release, for the promise of `has_requests`.
     REQUESTS.fetch_sub(1, Release);
     result
 }
@@ -122,6 +126,10 @@ pub fn add(counter: &AtomicU64, amount: u64, is_alone: bool) -> u64 {
     if !is_alone {
         return counter.fetch_add(amount, Relaxed);
     }
+
+    // No other thread adds between the load and the store.
+
+    // No other thread adds between the load and the store.
     let before = counter.load(Relaxed);
     counter.store(before + amount, Relaxed);
     before

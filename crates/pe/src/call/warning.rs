@@ -41,28 +41,30 @@ const JOB: [&str; 4] = [
 pub fn claim_by_socket(launcher: u32, message: &str) -> bool {
     let mut digest = Digest::EMPTY;
     digest.add(message.bytes());
+
     // The number of the parent is unique only in its PID namespace.
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     digest.add(namespace.into_os_string().into_encoded_bytes());
+
     for name in JOB {
+        let value = std::env::var_os(name).unwrap_or_default();
         digest.add(*b"\n");
-        digest.add(
-            std::env::var_os(name)
-                .unwrap_or_default()
-                .into_encoded_bytes(),
-        );
+        digest.add(value.into_encoded_bytes());
     }
+
+    // If no socket can be made, the message is printed: twice is better than never.
     let name = format!("rushmem-{launcher}-{:x}", digest.value());
-    let Ok(at) = SocketAddr::from_abstract_name(name) else {
+    let Ok(address) = SocketAddr::from_abstract_name(name) else {
         return true;
     };
-    match UnixListener::bind_addr(&at) {
+    match UnixListener::bind_addr(&address) {
         Ok(claim) => {
+            // The kernel closes the socket when this process ends.
             std::mem::forget(claim);
             true
         }
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            let holder = UnixStream::connect_addr(&at).and_then(PeerProcess::of);
+            let holder = UnixStream::connect_addr(&address).and_then(PeerProcess::of);
             holder.map_or(true, |holder| holder.user != geteuid())
         }
         Err(_) => true,

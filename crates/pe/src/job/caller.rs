@@ -53,7 +53,9 @@ pub fn check(call: Call, job: &Job) {
 #[inline(always)]
 pub fn check_access(call: Call) {
     thread::add(&CALLS, 1, thread::is_alone());
-    if !(process::is_marked() && is_main()) {
+
+    let is_certainly_valid = process::is_marked() && is_main();
+    if !is_certainly_valid {
         check_process_and_thread(call, job::require(call));
     }
 }
@@ -64,6 +66,7 @@ fn check_process_and_thread(call: Call, job: &Job) {
     if !process::is_this_process() {
         job::refuse_child(call);
     }
+
     let is_of_program = thread::request_call().is_none();
     if is_of_program && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
         warn_once(

@@ -86,8 +86,6 @@ impl ContextHandle {
     #[inline(always)]
     pub fn is_of_generation(self, generation: u32) -> bool {
         let index = self.index() as u32;
-        [true, false]
-            .iter()
-            .any(|&of_world| self == Self::new(generation, index, of_world))
+        self == Self::new(generation, index, true) || self == Self::new(generation, index, false)
     }
 }

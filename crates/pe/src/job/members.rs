@@ -52,11 +52,10 @@ impl Members {
     /// one.
     pub fn listed(pes: Vec<u32>) -> Members {
         let n = pes.len() as u32;
-        let step = |pair: &[u32]| i64::from(pair[1]) - i64::from(pair[0]);
-        let stride = pes.get(..2).map_or(1, step);
-        if let (true, Ok(stride)) = (pes.windows(2).all(|p| step(p) == stride), stride.try_into()) {
+        if let Some(stride) = common_stride(&pes) {
             return Members::strided(pes[0], stride, n);
         }
+
         let mut by_pe: Vec<u32> = (0..n).collect();
         by_pe.sort_unstable_by_key(|&member| pes[member as usize]);
         Members {
@@ -111,10 +110,12 @@ impl Members {
         if nodes.n_nodes() == 1 {
             return self.n;
         }
-        let mut on = vec![0; nodes.n_nodes() as usize];
-        self.world_pes()
-            .for_each(|pe| on[nodes.node_of(pe.0) as usize] += 1);
-        on.into_iter().max().expect("a job has a node")
+
+        let mut on_node = vec![0; nodes.n_nodes() as usize];
+        for pe in self.world_pes() {
+            on_node[nodes.node_of(pe.0) as usize] += 1;
+        }
+        on_node.into_iter().max().expect("a job has a node")
     }
 
     /// Returns the number of a world PE in the team, if it is a member.
@@ -124,42 +125,56 @@ impl Members {
                 let distance = i64::from(pe.0) - i64::from(*start);
                 let stride = i64::from(*stride);
                 let index = distance / stride;
-                let exact = distance % stride == 0 && (0..i64::from(self.n)).contains(&index);
-                exact.then_some(TeamPe(index as u32))
+                if distance % stride == 0 && self.has_index(index) {
+                    Some(TeamPe(index as u32))
+                } else {
+                    None
+                }
             }
             Order::Listed(list) => {
                 let found = list
                     .by_pe
-                    .binary_search_by_key(&pe.0, |&i| list.pes[i as usize]);
-                found.ok().map(|at| TeamPe(list.by_pe[at]))
+                    .binary_search_by_key(&pe.0, |&i| list.pes[i as usize])
+                    .ok()?;
+                Some(TeamPe(list.by_pe[found]))
             }
         }
+    }
+
+    /// Returns true if a member has this number.
+    fn has_index(&self, index: i64) -> bool {
+        (0..i64::from(self.n)).contains(&index)
     }
 
     /// Returns the members `start + i * stride` of this set for `i` below `size` (OpenSHMEM 1.6,
     /// §9.4.6). Returns `None` if `size` is not positive, if one of them is not a member, or if the
     /// stride is 0 and there are several.
     pub fn subset(&self, start: i32, stride: i32, size: i32) -> Option<Members> {
+        // The stride of a single member is not used, so any is allowed.
         let stride = if size == 1 { 1 } else { stride };
-        let last = i64::from(start) + (i64::from(size) - 1) * i64::from(stride);
-        let inside = |i: i64| (0..i64::from(self.n)).contains(&i);
-        if size < 1 || stride == 0 || !inside(start.into()) || !inside(last) {
+        if size < 1 || stride == 0 {
             return None;
         }
+
+        // All others are between the first and the last one.
+        let last = i64::from(start) + (i64::from(size) - 1) * i64::from(stride);
+        if !self.has_index(start.into()) || !self.has_index(last) {
+            return None;
+        }
+
         match &self.order {
             Order::Strided { stride: step, .. } => {
+                let first = self.world_pe(start as u32).0;
                 let stride = i32::try_from(i64::from(*step) * i64::from(stride)).ok()?;
-                Some(Members::strided(
-                    self.world_pe(start as u32).0,
-                    stride,
-                    size as u32,
-                ))
+                Some(Members::strided(first, stride, size as u32))
             }
             Order::Listed(list) => {
-                let at = |i| (i64::from(start) + i64::from(i) * i64::from(stride)) as usize;
-                Some(Members::listed(
-                    (0..size).map(|i| list.pes[at(i)]).collect(),
-                ))
+                let mut pes = Vec::with_capacity(size as usize);
+                for i in 0..i64::from(size) {
+                    let member = i64::from(start) + i * i64::from(stride);
+                    pes.push(list.pes[member as usize]);
+                }
+                Some(Members::listed(pes))
             }
         }
     }
@@ -173,7 +188,8 @@ impl Members {
             }
             Order::Strided { .. } => self,
             Order::Listed(list) => {
-                Members::listed(list.by_pe.iter().map(|&i| list.pes[i as usize]).collect())
+                let ascending = list.by_pe.iter().map(|&i| list.pes[i as usize]);
+                Members::listed(ascending.collect())
             }
         }
     }
@@ -183,38 +199,71 @@ impl Members {
     /// the grid has more positions than members, the last positions are empty. Returns `None` if
     /// `team_pe` is not in the grid.
     pub fn axes<const D: usize>(&self, ranges: [u32; D], team_pe: TeamPe) -> Option<[Members; D]> {
-        let (n, me) = (u64::from(self.n), u64::from(team_pe.0));
-        if me
-            >= ranges
-                .iter()
-                .fold(1, |places: u64, &range| places.saturating_mul(range.into()))
-        {
+        let n = u64::from(self.n);
+        let me = u64::from(team_pe.0);
+        let mut positions = 1u64;
+        for range in ranges {
+            positions = positions.saturating_mul(range.into());
+        }
+        if me >= positions {
             return None;
         }
-        let mut places = 1u64;
+
+        // The distance of neighbors in the dimension. It saturates at a value that exceeds all
+        // numbers of members, so a greater one would have the same effect.
+        let mut step = 1u64;
         Some(ranges.map(|range| {
-            let (step, range) = (places, u64::from(range));
-            places = places.saturating_mul(range);
-            let start = me - me / step % range * step;
+            let range = u64::from(range);
+            let coordinate = me / step % range;
+            let start = me - coordinate * step;
             let size = range.min((n - start).div_ceil(step));
             let pes = (0..size).map(|i| self.world_pe((start + i * step) as u32).0);
-            Members::listed(pes.collect())
+            let members = Members::listed(pes.collect());
+            step = step.saturating_mul(range);
+            members
         }))
     }
 
     /// Returns the row and the column of `team_pe` in a grid with rows of `xrange` members
     /// (§9.4.7); `None` unless `xrange` is positive.
-    pub fn row_and_column(&self, xrange: i32, team_pe: TeamPe) -> Option<(Members, Members)> {
+    pub fn row_and_column(&self, xrange: i32, team_pe: TeamPe) -> Option<RowAndColumn> {
         if xrange < 1 {
             return None;
         }
+
         let n = self.n as i32;
         let xrange = xrange.min(n);
-        let (x, y) = (team_pe.0 as i32 % xrange, team_pe.0 as i32 / xrange);
-        let row = self.subset(y * xrange, 1, xrange.min(n - y * xrange))?;
-        let column = self.subset(x, xrange, (n - x + xrange - 1) / xrange)?;
-        Some((row, column))
+        let x = team_pe.0 as i32 % xrange;
+        let y = team_pe.0 as i32 / xrange;
+        let row_start = y * xrange;
+        Some(RowAndColumn {
+            // The last row may be shorter.
+            row: self.subset(row_start, 1, xrange.min(n - row_start))?,
+            column: self.subset(x, xrange, (n - x + xrange - 1) / xrange)?,
+        })
     }
+}
+
+/// The members of the row and of the column of a member in a grid.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RowAndColumn {
+    /// The members with the same second coordinate.
+    pub row: Members,
+    /// The members with the same first coordinate.
+    pub column: Members,
+}
+
+/// Returns the distance of neighbors in the list if all have the same; 1 for a single PE.
+fn common_stride(pes: &[u32]) -> Option<i32> {
+    let mut strides = pes
+        .windows(2)
+        .map(|pair| i64::from(pair[1]) - i64::from(pair[0]));
+    let first = strides.next().unwrap_or(1);
+    if strides.any(|stride| stride != first) {
+        return None;
+    }
+    // The distance of two numbers of PEs may need more than 32 bits.
+    first.try_into().ok()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
 use rushmem_pe::job;
 use rushmem_pe::job::handle::TeamHandle;
+use rushmem_pe::job::members::RowAndColumn;
 
 pub use crate::api::cray::{NoTeamLeft, split_color, split_grid, split_strided_by_members};
 pub use crate::teams::team::TeamConfig;
@@ -203,7 +204,7 @@ pub fn split_2d(
     };
     match agree(call, job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
-            let (row, column) = axes.expect("all were able");
+            let RowAndColumn { row, column } = axes.expect("all were able");
             let row = teams().add_split_team(job, split, slots[0], generation, row, xaxis);
             let column = teams().add_split_team(job, split, slots[1], generation, column, yaxis);
             Some((row, column))

@@ -11,19 +11,21 @@ fn list(members: impl std::borrow::Borrow<Members>) -> Vec<u32> {
 #[test]
 fn the_grid_of_ten_in_rows_of_three() {
     let world = Members::world(10);
-    let at = |pe| {
+    let of_pe = |xrange, pe| {
         world
-            .row_and_column(3, TeamPe(pe))
+            .row_and_column(xrange, TeamPe(pe))
             .expect("a positive range")
     };
-    assert_eq!(list(at(4).0), [3, 4, 5]);
-    assert_eq!(list(at(4).1), [1, 4, 7]);
-    assert_eq!(list(at(9).0), [9]);
-    assert_eq!(list(at(9).1), [0, 3, 6, 9]);
-    assert_eq!(
-        list(world.row_and_column(99, TeamPe(4)).expect("as 10").0),
-        list(&world)
-    );
+
+    let inside = of_pe(3, 4);
+    assert_eq!(list(inside.row), [3, 4, 5]);
+    assert_eq!(list(inside.column), [1, 4, 7]);
+
+    let last = of_pe(3, 9);
+    assert_eq!(list(last.row), [9]);
+    assert_eq!(list(last.column), [0, 3, 6, 9]);
+
+    assert_eq!(list(of_pe(99, 4).row), list(&world), "as 10");
     assert_eq!(world.row_and_column(0, TeamPe(4)), None);
 }
 
@@ -47,6 +49,7 @@ fn triplets_that_leave_the_parent_are_refused() {
     }
     assert_eq!(list(parent.subset(6, -2, 3).expect("valid")), [6, 4, 2]);
     assert_eq!(list(parent.subset(5, 0, 1).expect("valid")), [5]);
+
     let i = i32::MAX;
     assert_eq!(parent.subset(i, i, i), None);
 }
@@ -54,21 +57,24 @@ fn triplets_that_leave_the_parent_are_refused() {
 #[test]
 fn a_grid_of_three_dimensions_with_places_and_members_to_spare() {
     let world = Members::world(11);
-    let at = |ranges, pe| {
-        world
-            .axes(ranges, TeamPe(pe))
-            .map(|axes: [_; 3]| axes.map(list))
+    let axes = |ranges, pe| {
+        let axes: [Members; 3] = world.axes(ranges, TeamPe(pe))?;
+        Some(axes.map(list))
     };
-    assert_eq!(at([2, 2, 2], 5), Some([vec![4, 5], vec![5, 7], vec![1, 5]]));
-    assert_eq!(at([2, 2, 2], 8), None);
-    assert_eq!(
-        at([2, 3, 2], 10),
-        Some([vec![10], vec![6, 8, 10], vec![4, 10]])
-    );
-    assert_eq!(at([2, 0, 2], 0), None);
-    let all = u32::MAX >> 1;
+
+    let inside = Some([vec![4, 5], vec![5, 7], vec![1, 5]]);
+    assert_eq!(axes([2, 2, 2], 5), inside);
+    assert_eq!(axes([2, 2, 2], 8), None, "the grid has 8 positions");
+
+    let beside_empty_positions = Some([vec![10], vec![6, 8, 10], vec![4, 10]]);
+    assert_eq!(axes([2, 3, 2], 10), beside_empty_positions);
+    assert_eq!(axes([2, 0, 2], 0), None, "the grid has no position");
+
+    // The number of positions exceeds 64 bits.
+    let huge = u32::MAX >> 1;
     let everybody: Vec<u32> = (0..11).collect();
-    assert_eq!(at([all, all, all], 3), Some([everybody, vec![3], vec![3]]));
+    let one_row = Some([everybody, vec![3], vec![3]]);
+    assert_eq!(axes([huge, huge, huge], 3), one_row);
 }
 
 #[test]
@@ -96,14 +102,18 @@ proptest! {
         let pes = pes[..n].to_vec();
         let members = Members::listed(pes.clone());
         prop_assert_eq!(list(members.clone()), pes.clone());
+
         for pe in 0..12 {
             let index = pes.iter().position(|&p| p == pe);
             prop_assert_eq!(members.team_pe(Pe(pe)).map(TeamPe::index), index);
         }
+
         if let Some(subset) = members.subset(start, stride, size) {
-            let at = |i| pes[(start + i * if size == 1 { 1 } else { stride }) as usize];
-            prop_assert_eq!(list(subset), (0..size).map(at).collect::<Vec<_>>());
+            let indices = (0..size).map(|i| start + i * stride);
+            let expected: Vec<u32> = indices.map(|i| pes[i as usize]).collect();
+            prop_assert_eq!(list(subset), expected);
         }
+
         let mut sorted = pes;
         sorted.sort_unstable();
         prop_assert_eq!(list(members.ascending()), sorted);
@@ -122,9 +132,11 @@ proptest! {
             let indices: Vec<i32> = (0..size).map(|i| start + i * stride).collect();
             let stays = indices.iter().all(|&i| (0..members.n as i32).contains(&i));
             let valid = stays && (stride != 0 || size == 1);
+
             let subset = members.subset(start, stride, size);
             prop_assert_eq!(subset.is_some(), valid);
             let Some(subset) = subset else { return Ok(()) };
+
             expected = indices.iter().map(|&i| expected[i as usize]).collect();
             members = subset;
             prop_assert_eq!(list(members.clone()), expected.clone());

@@ -19,7 +19,7 @@ use rushmem_runtime::{Call, TeamHandle, collectives, setup};
 use rushmem_system::lock::lock;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::thread::{self, ThreadId};
 
 /// A handle of the initialized library (§9.1). Everything that needs the library borrows the
@@ -48,13 +48,14 @@ pub const VERSION: (u32, u32) = (SHMEM_MAJOR_VERSION as u32, SHMEM_MINOR_VERSION
 #[doc(alias = "SHMEM_VENDOR_STRING")]
 pub const NAME: &str = SHMEM_VENDOR_STRING;
 
-/// The thread that has [`Local`] handles, and their number.
-static LOCAL: Mutex<Option<(ThreadId, usize)>> = Mutex::new(None);
-
-/// Locks [`LOCAL`].
-fn local_handles() -> MutexGuard<'static, Option<(ThreadId, usize)>> {
-    lock(&LOCAL)
+/// The thread that has handles of its own, and how many.
+struct LocalHandles {
+    thread: ThreadId,
+    count: usize,
 }
+
+/// The [`Local`] handles, if there are any.
+static LOCAL: Mutex<Option<LocalHandles>> = Mutex::new(None);
 
 /// The error if the library was initialized before with a lower thread level, which remains in
 /// force (§9.2.1).
@@ -107,8 +108,10 @@ pub(crate) fn enter<C: Threads>(
     level: c_int,
     place: Option<Place<'_>>,
 ) -> Result<Shmem<C>, ThreadLevelError> {
-    let mut local = local_handles();
+    // Locked until the end, so that two threads do not both become the one with handles.
+    let mut local = lock(&LOCAL);
     setup::finalize_due();
+
     let refuse = |provided| ThreadLevelError {
         requested: level,
         provided,
@@ -119,22 +122,25 @@ pub(crate) fn enter<C: Threads>(
             return Err(refuse(provided));
         }
     }
+
     if C::IS_ONE {
-        let me = thread::current().id();
-        let (thread, count) = local.unwrap_or((me, 0));
-        if thread != me {
+        let thread = thread::current().id();
+        let handles = local.get_or_insert(LocalHandles { thread, count: 0 });
+        if handles.thread != thread {
             call.fail(format_args!(
                 "another thread has initialized the library for itself; initialize it with \
                  shmem::init_shared() where several threads call it"
             ));
         }
-        *local = Some((me, count + 1));
+        handles.count += 1;
     }
+
     let provided = match place {
         None => setup::init_thread(call, ALL, level),
         Some(Place { id, rank, n_ranks }) => {
-            let place = (c_number(rank), c_number(n_ranks));
-            setup::init_by_id(call, ALL, level, place, id.bytes())
+            let rank = c_number(rank);
+            let n_ranks = c_number(n_ranks);
+            setup::init_by_id(call, ALL, level, rank, n_ranks, id.bytes())
         }
     };
     match provided {
@@ -282,10 +288,16 @@ impl<C: Threads> Drop for Shmem<C> {
     /// Has the library finalized when the process exits.
     fn drop(&mut self) {
         end_if_panicking();
-        let mut local = local_handles();
+        let mut local = lock(&LOCAL);
         setup::finalize_at_exit(call!("Shmem::finalize"), finalize);
-        if C::IS_ONE {
-            *local = local.and_then(|(thread, n)| (n > 1).then(|| (thread, n - 1)));
+
+        if C::IS_ONE
+            && let Some(handles) = &mut *local
+        {
+            handles.count -= 1;
+            if handles.count == 0 {
+                *local = None;
+            }
         }
     }
 }

@@ -45,6 +45,7 @@ static COUNTED: AtomicU64 = AtomicU64::new(0);
 pub fn finalize_at_exit(call: Call, finalize: fn(Call)) {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| leave::register(at_exit));
+
     let mut due = lock(&DUE);
     if due.is_empty() {
         STARTED.fetch_add(1, Relaxed);
@@ -54,10 +55,12 @@ pub fn finalize_at_exit(call: Call, finalize: fn(Call)) {
 
 /// Makes the finalizes that are due, as a part of the calling thread's next init or of its exit.
 pub fn finalize_due() {
+    // The lock is released before the calls, since a finalize may forget the others.
     let due = std::mem::take(&mut *lock(&DUE));
     if due.is_empty() {
         return;
     }
+
     // Another thread may have initialized the library.
     caller::record_initializer();
     for DueFinalize { call, finalize } in due {
@@ -80,12 +83,15 @@ extern "C" fn at_exit(status: c_int, _: *mut c_void) {
 /// Counts this PE on PE 0 as one that has reached finalize or its exit, if a finalize has become
 /// due since this PE was last counted.
 pub(crate) fn count_end() {
+    // Relaxed, since the numbers publish nothing: the swap alone decides which thread counts.
     let started = STARTED.load(Relaxed);
-    if ENDED.swap(started, Relaxed) < started {
-        COUNTED.fetch_add(1, Relaxed);
-        let [at, by_network] = flags::area().areas().exits();
-        flags::area().count(Pe(0), at, by_network);
+    if ENDED.swap(started, Relaxed) >= started {
+        return;
     }
+
+    COUNTED.fetch_add(1, Relaxed);
+    let [by_cpu, by_network] = flags::area().areas().exits();
+    flags::area().count(Pe(0), by_cpu, by_network);
 }
 
 /// Returns the time that a PE which exits with another status than 0 waits for the others: 1.5 s by
@@ -99,10 +105,12 @@ fn grace(job: &Job) -> Duration {
 /// not 0, waits for the time of [`grace`] until the other PEs have reached their exit or finalize;
 /// if they have not, ends the job with this status.
 fn reach_exit(status: c_int) -> bool {
-    let is_initialized = process::inits() > 0 && process::is_this_process() && !leave::is_exiting();
-    let Some(job) = job::known().filter(|_| is_initialized) else {
+    let Some(job) = job::known() else {
         return false;
     };
+    if process::inits() == 0 || !process::is_this_process() || leave::is_exiting() {
+        return false;
+    }
     count_end();
 
     // The part of the status that a launcher sees.
@@ -145,8 +153,8 @@ fn await_all_ends(job: &Job) -> bool {
 fn ends_of_all() -> u64 {
     let area = flags::area();
     let mut ends = 0;
-    for at in area.areas().exits() {
-        let words = area.words_of(std::iter::once(Pe(0)), at);
+    for counter in area.areas().exits() {
+        let words = area.words_of(std::iter::once(Pe(0)), counter);
         ends += words.iter().sum::<u64>();
     }
     ends

@@ -2,27 +2,22 @@
 #![allow(unsafe_code)]
 
 use super::{at_exit, leave};
-use crate::api::ctx;
-use crate::api::lock;
-use rushmem_communication::access::endpoints;
-use rushmem_pe::call::call;
-use rushmem_pe::call::{self, Call, fail};
-use rushmem_pe::job;
-use rushmem_pe::job::{caller, mpi};
-use rushmem_pe::process;
-
+use crate::api::{ctx, lock};
 use crate::coll::{collectives, requests};
 use crate::reports::{job_trace, statistics};
-use crate::teams::active_set;
-use crate::teams::registry;
+use crate::teams::{active_set, registry};
 use core::ffi::c_int;
+use rushmem_communication::access::endpoints;
 use rushmem_communication::net::network;
 use rushmem_communication::observers::races;
 use rushmem_communication::status;
 use rushmem_communication::sync::{finalizing, word_tasks};
 use rushmem_explain::status::{Stage, Subject};
 use rushmem_pe::call::warning::warning;
+use rushmem_pe::call::{self, Call, call, fail};
+use rushmem_pe::job::{self, caller, mpi};
 use rushmem_pe::memory::{address, checks};
+use rushmem_pe::process;
 use rushmem_pe::process::time::nanoseconds;
 
 /// `shmem_finalize` (§9.1.4): the call that matches the first init destroys all teams and contexts
@@ -34,12 +29,14 @@ pub fn finalize(call: Call) {
         warning!(each: "{call}: called more often than shmem_init; the call has no effect");
         return;
     }
+
     let job = job::require(call);
     caller::check_finalizer(call, job);
     if !process::job_has_ended() {
         close(call);
         return;
     }
+
     // All PEs are at their exit, so nothing is synchronized.
     process::decrement_inits();
     status::enter(Stage::Finalized);
@@ -52,10 +49,10 @@ pub fn finalize(call: Call) {
 pub(crate) fn close(call: Call) {
     let job = job::require(call);
     let is_last = process::inits() == 1;
-    let mut counted = None;
+    let mut counters = None;
     if is_last {
         // Encoded here, so that the counters do not include what finalize itself does.
-        counted = statistics::encode(job);
+        counters = statistics::encode(job);
 
         at_exit::count_end();
         at_exit::forget_due();
@@ -74,14 +71,15 @@ pub(crate) fn close(call: Call) {
     // may finalize by another routine, so all use this name.
     collectives::finalize(call!("shmem_finalize"));
     status::set_finalizing(None);
+
     if !is_last {
         process::decrement_inits();
         return;
     }
 
     races::close();
-    if let Some(counted) = counted {
-        statistics::report(call, job, counted);
+    if let Some(counters) = counters {
+        statistics::report(call, job, counters);
     }
     job_trace::finish(call, job);
     ctx::destroy_of(call, None);
@@ -117,7 +115,10 @@ pub(crate) fn close(call: Call) {
 /// for other PEs, since the library is not initialized or all PEs are at their exit.
 pub fn inits_in_force() -> Option<u32> {
     let inits = process::inits();
-    (inits > 0 && !process::job_has_ended()).then_some(inits)
+    if inits == 0 || process::job_has_ended() {
+        return None;
+    }
+    Some(inits)
 }
 
 /// `shmem_global_exit` (§9.1.6): ends the job with `status`, whatever the other PEs do.
@@ -127,13 +128,15 @@ pub fn global_exit(call: Call, status: c_int) -> ! {
     leave::begin_exit();
     process::flush_output();
 
-    let launched = process::aborter().is_some_and(|aborter| aborter.global_exit(status));
-    if !launched {
-        // Runs the exit handlers of the program, as the standard requires. SAFETY: the program asks
-        // for the exit, and the library's own exit handlers do nothing after `begin_exit`.
+    let is_ended_by_launcher =
+        process::aborter().is_some_and(|aborter| aborter.global_exit(status));
+    if !is_ended_by_launcher {
+        // Runs the exit handlers of the program, as the standard requires.
+        // SAFETY: the program asks for the exit, and the library's own exit handlers do nothing
+        // after `begin_exit`.
         unsafe { libc::exit(status) }
     }
-    call::leave(launched, status)
+    call::leave(is_ended_by_launcher, status)
 }
 
 /// Returns the exit status of the job. The kernel keeps only the low 8 bits: a status whose low

@@ -32,8 +32,8 @@ unsafe extern "C" {
     fn on_exit(function: Handler, argument: *mut c_void) -> c_int;
 }
 
-/// True once a global exit, or the exit of a PE that has failed, has begun:
-/// nothing is synchronized any more.
+/// True once a global exit, or the exit of a PE that has failed, has begun: nothing is synchronized
+/// any more.
 static EXITING: AtomicBool = AtomicBool::new(false);
 
 /// Records that an exit begins that ends the job, whatever the other PEs do.
@@ -51,8 +51,10 @@ pub(super) type Handler = extern "C" fn(c_int, *mut c_void);
 
 /// Registers an exit handler, which runs before those that were registered earlier.
 pub(super) fn register(handler: Handler) {
-    // If it fails for lack of memory, the launcher takes the exit for a failure.
-    // SAFETY: the handler exists until the process ends, since the library is never unloaded.
+    // The result is ignored: if memory is lacking, the handler does not run, and the launcher takes
+    // the exit for a failure.
+    // SAFETY: the handler exists until the process ends, since the library is never unloaded, and
+    // it does not use its argument.
     unsafe { on_exit(handler, std::ptr::null_mut()) };
 }
 
@@ -66,6 +68,7 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
     if is_exiting() || !process::is_this_process() {
         return;
     }
+
     if process::inits() == 0 {
         // If another thread holds the session, that thread is still in the library.
         if let Ok(mut session) = job.session.try_lock() {
@@ -90,15 +93,17 @@ pub(super) fn show_exit() -> ShownWait {
 /// The operations of this PE are then complete.
 fn await_all_exits(job: &'static Job) -> bool {
     let _waits = show_exit();
-    let (done, all) = mpsc::channel();
-    let meet = move || {
+
+    // In another thread, since a barrier has no time limit.
+    let (sender, receiver) = mpsc::channel();
+    let started = thread::Builder::new().spawn(move || {
         if network::is_open() {
             endpoints::complete(call!("exit"));
         }
         // After the limit there is no receiver.
-        let _ = done.send(job.session().barrier().is_ok());
-    };
-    thread::Builder::new().spawn(meet).is_ok() && all.recv_timeout(LIMIT) == Ok(true)
+        let _ = sender.send(job.session().barrier().is_ok());
+    });
+    started.is_ok() && receiver.recv_timeout(LIMIT) == Ok(true)
 }
 
 /// Reports to the launcher that this exit is not a failure. The library stays initialized: a later
@@ -107,9 +112,12 @@ fn await_all_exits(job: &'static Job) -> bool {
 fn end_unfinalized(job: &Job) {
     process::set_job_ended();
     endpoints::close();
+
+    // `oshrun` prints such a warning itself.
     if job.me.0 == 0 && process::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
         warning!("no PE called shmem_finalize; call it before the program ends");
     }
+
     // If the launcher is gone, no report is needed.
     let _ = job.session().report_unfinalized();
 }

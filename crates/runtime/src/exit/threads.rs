@@ -19,9 +19,12 @@ use std::time::Duration;
 
 /// The recorded threads of the library, some of which may have ended.
 static LIBRARY_THREADS: Mutex<Vec<OsThread>> = Mutex::new(Vec::new());
+
 /// The time between two checks for remaining threads of the program.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// The signals that no thread can block: SIGKILL, SIGSTOP and two of the C library's own.
+
+/// The signals that no thread can block: SIGKILL (9), SIGSTOP (19) and the two that the C library
+/// keeps for itself (32 and 33). Signal `n` is bit `n - 1`.
 const NEVER_BLOCKED: u64 = 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32;
 
 /// A thread of this process. The start time distinguishes it from a later one with the same number.
@@ -36,14 +39,19 @@ struct OsThread {
 /// do not.
 pub(crate) fn record_threads<T>(act: impl FnOnce() -> T) -> T {
     let before = numbers();
-    let done = act();
-    let started = numbers()
-        .into_iter()
-        .filter(|number| !before.contains(number));
-    let recorded = started.filter(|number| blocks_signals(*number));
-    lock(&LIBRARY_THREADS).extend(recorded.filter_map(|number| Some(inspect(number)?.1)));
+    let result = act();
+
+    for number in numbers() {
+        let has_started = !before.contains(&number);
+        if has_started
+            && blocks_signals(number)
+            && let Some(found) = inspect(number)
+        {
+            lock(&LIBRARY_THREADS).push(found.thread);
+        }
+    }
     watch_the_end();
-    done
+    result
 }
 
 /// Arranges that [`initializer_ends`] is called when this thread ends, but not at exit.
@@ -51,10 +59,12 @@ fn watch_the_end() {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     let key = KEY.get_or_init(|| {
         let mut key = 0;
-        // SAFETY: the call stores a key; the function exists until the process ends.
+        // SAFETY: the key is valid for a write; the function exists until the process ends, since
+        // the library is never unloaded.
         let status = unsafe { libc::pthread_key_create(&raw mut key, Some(initializer_ends)) };
-        (status == 0).then_some(key)
+        if status == 0 { Some(key) } else { None }
     });
+    // Without a key, a process whose first thread has ended lives until it is ended from outside.
     if let Some(key) = *key {
         // SAFETY: the key is valid. The value only must not be null; it is never dereferenced.
         unsafe { libc::pthread_setspecific(key, (&raw const LIBRARY_THREADS).cast()) };
@@ -67,15 +77,17 @@ fn watch_the_end() {
 /// Only the C library calls it, at the end of a thread.
 unsafe extern "C" fn initializer_ends(_: *mut c_void) {
     static WAITS: AtomicBool = AtomicBool::new(false);
-    let needed = process::is_this_process() && !lock(&LIBRARY_THREADS).is_empty();
-    // One thread that waits is enough, whichever initializer ends first.
-    if !needed || WAITS.swap(true, Ordering::Relaxed) {
+    if !process::is_this_process() || lock(&LIBRARY_THREADS).is_empty() {
+        return;
+    }
+    // One thread that waits is enough, whichever initializer ends first. Relaxed, since the flag
+    // publishes nothing.
+    if WAITS.swap(true, Ordering::Relaxed) {
         return;
     }
 
-    let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     // If a transport needs the first thread, this thread stays here until the last finalize.
-    if own == std::process::id() {
+    if own_number() == std::process::id() {
         exit_after_the_last(network::needs_first_thread);
     }
 
@@ -87,7 +99,7 @@ unsafe extern "C" fn initializer_ends(_: *mut c_void) {
 /// Ends the process once all threads of the program except this one have ended. Returns when
 /// `waits` returns false.
 fn exit_after_the_last(waits: impl Fn() -> bool) {
-    let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let own = own_number();
     while waits() {
         // A list may miss a thread that starts while another one ends, so two lists are read.
         if has_only_library_threads(own) && has_only_library_threads(own) {
@@ -101,7 +113,7 @@ fn exit_after_the_last(waits: impl Fn() -> bool) {
 /// are recorded ones. The kernel lists the first thread even after its end.
 fn has_only_library_threads(own: u32) -> bool {
     let first = std::process::id();
-    if first != own && inspect(first).is_none_or(|(state, _)| state != 'Z') {
+    if first != own && inspect(first).is_none_or(|found| found.state != 'Z') {
         return false;
     }
 
@@ -112,14 +124,19 @@ fn has_only_library_threads(own: u32) -> bool {
         }
         // A thread that has ended since the list was read counts as one of the program: the next
         // list is without it.
-        let Some((_, thread)) = inspect(number) else {
+        let Some(found) = inspect(number) else {
             return false;
         };
-        if !recorded.contains(&thread) {
+        if !recorded.contains(&found.thread) {
             return false;
         }
     }
     true
+}
+
+/// Returns the number of the calling thread, as the kernel numbers threads.
+fn own_number() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
 
 /// Returns the numbers of all threads of this process.
@@ -130,22 +147,33 @@ fn numbers() -> Vec<u32> {
         .collect()
 }
 
-/// Returns the state of a thread, and the thread with its start time; `None` if it has ended.
-fn inspect(number: u32) -> Option<(char, OsThread)> {
-    let stat = read_to_string(format!("/proc/self/task/{number}/stat")).ok()?;
-    let (state, started) = state_and_start(&stat)?;
-    Some((state, OsThread { number, started }))
+/// A thread as the kernel shows it.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    thread: OsThread,
+    /// The letter of its state: `Z` for one that has ended.
+    state: char,
 }
 
-/// Returns the state and the start time from the text of `stat`. The name of the thread, which
-/// comes before them, may contain any characters.
-fn state_and_start(stat: &str) -> Option<(char, u64)> {
+/// Returns a thread of this process; `None` if it has ended, unless it is the first one.
+fn inspect(number: u32) -> Option<Found> {
+    let stat = read_to_string(format!("/proc/self/task/{number}/stat")).ok()?;
+    parse_stat(number, &stat)
+}
+
+/// Reads the text of the file `stat` of a thread (proc_pid_stat(5)).
+fn parse_stat(number: u32, stat: &str) -> Option<Found> {
+    // The name of the thread, which comes first, may contain any characters.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
     let state = fields.next()?.chars().next()?;
-    Some((state, fields.nth(18)?.parse().ok()?))
+    // Field 22, 19 fields after the state.
+    let started = fields.nth(18)?.parse().ok()?;
+    let thread = OsThread { number, started };
+    Some(Found { thread, state })
 }
 
+/// Returns true if a thread blocks all signals but those of faults, as threads of the library do.
 fn blocks_signals(number: u32) -> bool {
     let status = read_to_string(format!("/proc/self/task/{number}/status")).unwrap_or_default();
     let Some(mask) = status.lines().find_map(|line| line.strip_prefix("SigBlk:")) else {
@@ -155,11 +183,11 @@ fn blocks_signals(number: u32) -> bool {
         return false;
     };
 
-    let mut permitted = NEVER_BLOCKED;
+    let mut may_be_unblocked = NEVER_BLOCKED;
     for signal in OF_FAULTS {
-        permitted |= 1 << (signal - 1);
+        may_be_unblocked |= 1 << (signal - 1);
     }
-    blocked | permitted == u64::MAX
+    blocked | may_be_unblocked == u64::MAX
 }
 
 #[cfg(test)]
@@ -171,33 +199,60 @@ mod tests {
     fn a_name_may_hold_anything() {
         let rest = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
         let stat = format!("77 (a) Z (b) Z {rest}\n");
-        assert_eq!(state_and_start(&stat), Some(('Z', 4711)));
-        assert_eq!(state_and_start("77 (a) Z 1 2"), None);
+        let thread = OsThread {
+            number: 77,
+            started: 4711,
+        };
+        let expected = Found { thread, state: 'Z' };
+        assert_eq!(parse_stat(77, &stat), Some(expected));
+        assert_eq!(parse_stat(77, "77 (a) Z 1 2"), None);
     }
 
     #[test]
     fn only_threads_that_take_no_signal_are_recorded() {
-        let (ends, end) = mpsc::channel::<()>();
-        let (sender, receiver) = mpsc::channel();
-        let spawn = |end: Option<mpsc::Receiver<()>>| {
-            let sender = sender.clone();
-            std::thread::spawn(move || {
-                sender
-                    .send(rustix::thread::gettid().as_raw_nonzero().get() as u32)
-                    .expect("heard");
-                // Until the sender is dropped.
-                end.map(|end| end.recv())
-            });
-            receiver.recv().expect("it says its number")
-        };
-        let (more_ends, more_end) = mpsc::channel::<()>();
-        let (program, library) =
-            record_threads(|| (spawn(Some(end)), without_signals(|| spawn(Some(more_end)))));
+        let mut program = None;
+        let mut library = None;
+        record_threads(|| {
+            program = Some(WaitingThread::start());
+            library = Some(without_signals(WaitingThread::start));
+        });
+        let program = program.expect("it was started");
+        let library = library.expect("it was started");
+
         let recorded = lock(&LIBRARY_THREADS).clone();
-        assert!(recorded.iter().any(|thread| thread.number == library));
-        assert!(recorded.iter().all(|thread| thread.number != program));
-        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        assert!(
+            recorded
+                .iter()
+                .any(|thread| thread.number == library.number)
+        );
+        assert!(
+            recorded
+                .iter()
+                .all(|thread| thread.number != program.number)
+        );
+        let own = own_number();
         assert!(!has_only_library_threads(own), "the first thread is there");
-        drop((ends, more_ends));
+    }
+
+    /// A thread that waits until this value is dropped.
+    struct WaitingThread {
+        number: u32,
+        _end: mpsc::Sender<()>,
+    }
+
+    impl WaitingThread {
+        fn start() -> WaitingThread {
+            let (end, awaited_end) = mpsc::channel::<()>();
+            let (sender, receiver) = mpsc::channel();
+            std::thread::spawn(move || {
+                sender.send(own_number()).expect("the test waits for it");
+                // It fails when the sender is dropped, which is what it waits for.
+                let _ = awaited_end.recv();
+            });
+            WaitingThread {
+                number: receiver.recv().expect("the thread sends its number"),
+                _end: end,
+            }
+        }
     }
 }

@@ -19,6 +19,7 @@ const MAX_FILE: u64 = 1 << 20;
 pub(super) fn table(settings: &Settings) -> Result<Table, String> {
     let mut table = Table::default();
     settings.force(&mut table);
+
     if let Some(file) = &settings.coll_tuning {
         let text = read(file).map_err(|error| {
             format!(
@@ -29,28 +30,31 @@ pub(super) fn table(settings: &Settings) -> Result<Table, String> {
             .read(&text)
             .map_err(|mistake| format!("SHMEM_COLL_TUNING: {file}, {mistake}"))?;
     }
+
     table.complete();
     Ok(table)
 }
 
 /// Returns the text of a regular file. Another kind of file may block forever or have no end.
 fn read(file: &str) -> io::Result<String> {
-    // Opening a FIFO without this flag waits for a writer.
-    let mut options = File::options();
-    let file = options
+    let file = File::options()
         .read(true)
+        // Opening a FIFO without this flag waits for a writer.
         .custom_flags(libc::O_NONBLOCK)
         .open(file)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
+
+    // One byte more than allowed is read, to see whether there are more.
     let mut text = String::new();
-    match file.take(MAX_FILE + 1).read_to_string(&mut text)? as u64 {
-        0..=MAX_FILE => Ok(text),
-        _ => Err(io::Error::other(format!(
+    let nbytes = file.take(MAX_FILE + 1).read_to_string(&mut text)?;
+    if nbytes as u64 > MAX_FILE {
+        return Err(io::Error::other(format!(
             "it is larger than {MAX_FILE} bytes"
-        ))),
+        )));
     }
+    Ok(text)
 }
 
 /// Returns a digest of the algorithms that settings force.
@@ -65,8 +69,7 @@ pub(super) fn digest_of_tuned(table: &Table) -> u64 {
 
 fn digest_of_rows(table: &Table, is_included: impl Fn(RowOrigin) -> bool) -> u64 {
     let rows = table.rows().filter(|&(_, origin)| is_included(origin));
-    let bytes = rows.flat_map(|(row, _)| (row + "\n").into_bytes());
-    digest_of_bytes(bytes)
+    digest_of_bytes(rows.flat_map(|(row, _)| (row + "\n").into_bytes()))
 }
 
 /// Logs the algorithms that the table chooses for collectives of all PEs.

@@ -38,6 +38,7 @@ impl ById {
                  shmemx_set_attr_uniqueid_args"
             ),
         };
+
         let Some(id) = UniqueId::from_bytes(id) else {
             fail!(
                 call,
@@ -60,15 +61,17 @@ impl ById {
     /// another number of PEs, than the arguments say. Otherwise records the arguments for
     /// [`require_same`](ById::require_same).
     pub(super) fn require(&self, call: Call, pe: u32, n_pes: u32) {
-        let (rank, n_ranks) = (self.pe, self.n_pes);
-        if (rank, n_ranks) != (pe, n_pes) {
+        let rank = self.pe;
+        let n_ranks = self.n_pes;
+        if rank != pe || n_ranks != n_pes {
             fail!(
                 call,
                 "argument rank is {rank} of {n_ranks}, but oshrun has started this process as PE {pe} of {n_pes}; pass \
                  SHMEM_LOCAL_ID as the rank there, or start the processes without oshrun"
             );
         }
-        // Only the first init calls this function.
+
+        // It is set once, since only the first init calls this function.
         let _ = JOINED.set(self.clone());
     }
 
@@ -92,6 +95,7 @@ pub fn unique_id(call: Call) -> Result<[u8; UNIQUE_ID_BYTES], String> {
     if process::is_child() {
         job::refuse_child(call);
     }
+
     for mistake in apply_files() {
         warning!("{mistake}");
     }
@@ -102,7 +106,9 @@ pub fn unique_id(call: Call) -> Result<[u8; UNIQUE_ID_BYTES], String> {
     if let Some(filter) = &settings.debug {
         rushmem_system::log::print(filter);
     }
-    // Other threads must not exist yet.
+
+    // Static data can be moved only while this thread is the only one, and the meeting is served by
+    // another one.
     statics::move_now();
     match make_unique_id(settings.meeting_limits()) {
         Ok(id) => Ok(id.to_bytes()),

@@ -19,7 +19,8 @@ pub(super) fn watch(call: Call) {
     if WATCHING.swap(true, Ordering::AcqRel) {
         return;
     }
-    // SAFETY: a function that lives as long as the process, since the library is never unloaded.
+
+    // SAFETY: the handler exists as long as the process, since the library is never unloaded.
     if unsafe { libc::pthread_atfork(None, None, Some(in_child)) } != 0 {
         fail!(call, "no memory to register a handler for fork");
     }

@@ -13,16 +13,14 @@ use attempt::{Connected, exchange};
 use candidates::{
     AmoExecutor, Availability, Candidate, Findings, Verdict, agree, executors, refusals,
 };
-use rushmem_communication::access::endpoints;
-
 use path::Chosen;
+use rushmem_communication::access::endpoints;
 use rushmem_communication::host::ProcessHost;
 use rushmem_communication::net::network;
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::Job;
-use rushmem_pe::memory::address;
-use rushmem_pe::memory::statics;
+use rushmem_pe::memory::{address, statics};
 use rushmem_pe::settings::Settings;
 use rushmem_system::devices;
 use rushmem_system::formats::OFFER;
@@ -30,27 +28,7 @@ use rushmem_transport::{Amos, Found, Pe, Provider};
 
 /// Connects this PE with all PEs some of whose memory is not mapped here, if the job has such PEs.
 pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
-    // A statically linked program cannot open libraries.
-    let is_static = statics::own().of_static_program();
-    let providers: Vec<&Provider> = providers
-        .iter()
-        .filter(|provider| !(is_static && provider.opens_libraries))
-        .collect();
-    if let Some(requested) = job.settings.transport.as_deref()
-        && !providers.iter().any(|provider| provider.name == requested)
-    {
-        let names: Vec<&str> = providers.iter().map(|provider| provider.name).collect();
-        let whose = if is_static {
-            "a statically linked program, which cannot open libraries,"
-        } else {
-            "this build"
-        };
-        fail!(
-            call,
-            "SHMEM_TRANSPORT is {requested}, but {whose} has: auto, {}",
-            names.join(", ")
-        );
-    }
+    let providers = usable_providers(call, &job.settings, providers);
 
     address::set_atomics_by_network(false);
     if job.nodes.n_nodes() == 1 && !job.has_statics_apart {
@@ -67,22 +45,50 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         findings,
         candidates,
     };
-    let Connected {
-        endpoint,
-        transport,
-        executor,
-    } = negotiation.connect();
+    let connected = negotiation.connect();
 
-    address::set_atomics_by_network(!transport.caps().amos_compose_with_cpu);
-    endpoints::set_library_endpoint(endpoint);
-    network::open(transport);
-    path::record(job, Some(negotiation.chosen(&executor)));
+    address::set_atomics_by_network(!connected.transport.caps().amos_compose_with_cpu);
+    endpoints::set_library_endpoint(connected.endpoint);
+    network::open(connected.transport);
+    path::record(job, Some(negotiation.chosen(&connected.executor)));
 
     if job.me == Pe(0) {
         negotiation.warn_of_failures();
         negotiation.warn_of_unused_devices();
         negotiation.log();
     }
+}
+
+/// Returns the providers that this program can open. Ends the job with an error if the settings
+/// request another one.
+fn usable_providers<'a>(
+    call: Call,
+    settings: &Settings,
+    providers: &'a [Provider],
+) -> Vec<&'a Provider> {
+    // A statically linked program cannot open libraries.
+    let is_static = statics::own().of_static_program();
+    let usable: Vec<&Provider> = providers
+        .iter()
+        .filter(|provider| !(is_static && provider.opens_libraries))
+        .collect();
+
+    if let Some(requested) = settings.transport.as_deref()
+        && !usable.iter().any(|provider| provider.name == requested)
+    {
+        let names: Vec<&str> = usable.iter().map(|provider| provider.name).collect();
+        let whose = if is_static {
+            "a statically linked program, which cannot open libraries,"
+        } else {
+            "this build"
+        };
+        fail!(
+            call,
+            "SHMEM_TRANSPORT is {requested}, but {whose} has: auto, {}",
+            names.join(", ")
+        );
+    }
+    usable
 }
 
 /// The candidates for the transport of a job. All PEs have the same.
@@ -98,37 +104,45 @@ impl Negotiation<'_> {
     /// Tries the candidates in their order until one works on all PEs. Ends the job with an error
     /// if none does.
     fn connect(&mut self) -> Connected {
-        let (call, settings) = (self.call, &self.job.settings);
         for i in 0..self.candidates.len() {
-            let Candidate {
-                provider,
-                verdict: Verdict::Untried,
-                ..
-            } = self.candidates[i]
-            else {
+            let candidate = &self.candidates[i];
+            if candidate.verdict != Verdict::Untried {
                 continue;
-            };
-            let name = provider.name;
-            let has = |found: &Findings| found.hardware_amos.iter().any(|known| known == name);
-            let executors = executors(settings.amos, provider, self.findings.iter().all(has));
-            let tried = executors
-                .and_then(|executors| attempt::connect_over(call, self.job, provider, executors));
-            self.candidates[i].verdict = match tried {
+            }
+
+            let provider = candidate.provider;
+            match self.connect_over(provider) {
                 Ok(connected) => {
                     self.candidates[i].verdict = Verdict::Chosen;
                     return connected;
                 }
-                Err(why) if settings.transport.is_some() => call.fail(format_args!(
-                    "SHMEM_TRANSPORT is {name}, which cannot be used here ({why}); fix that, or set \
-                     SHMEM_TRANSPORT to another transport or to auto"
-                )),
-                Err(why) => Verdict::Failed(why),
-            };
+                Err(why) if self.job.settings.transport.is_some() => fail!(
+                    self.call,
+                    "SHMEM_TRANSPORT is {}, which cannot be used here ({why}); fix that, or set \
+                     SHMEM_TRANSPORT to another transport or to auto",
+                    provider.name
+                ),
+                Err(why) => self.candidates[i].verdict = Verdict::Failed(why),
+            }
         }
-        call.fail(format_args!(
+        fail!(
+            self.call,
             "PEs that share no memory need a transport, and none works: {}",
             refusals(self.candidates.iter())
-        ))
+        )
+    }
+
+    /// Connects the job over one provider.
+    ///
+    /// # Errors
+    /// The reason why it does not work, which is the same on all PEs.
+    fn connect_over(&self, provider: &Provider) -> Result<Connected, String> {
+        let is_in_hardware = self.findings.iter().all(|found| {
+            let mut names = found.hardware_amos.iter();
+            names.any(|name| name == provider.name)
+        });
+        let executors = executors(self.job.settings.amos, provider, is_in_hardware)?;
+        attempt::connect_over(self.call, self.job, provider, executors)
     }
 
     /// Returns the chosen candidate.
@@ -140,11 +154,12 @@ impl Negotiation<'_> {
 
     /// Returns the chosen transport and why it was chosen.
     fn chosen<'a>(&'a self, executor: &'a AmoExecutor) -> Chosen<'a> {
-        let refused = |candidate: &Candidate<'_>| {
-            let why = candidate.refusal()?;
-            Some(format!("{} is not chosen: {why}", candidate.provider.name))
-        };
-        let refused: Vec<String> = self.candidates.iter().filter_map(refused).collect();
+        let mut refused = Vec::new();
+        for candidate in &self.candidates {
+            if let Some(why) = candidate.refusal() {
+                refused.push(format!("{} is not chosen: {why}", candidate.provider.name));
+            }
+        }
         let reason = match &self.job.settings.transport {
             Some(requested) => format!("SHMEM_TRANSPORT is {requested}"),
             None if refused.is_empty() => "every PE has it".to_owned(),
@@ -170,28 +185,25 @@ impl Negotiation<'_> {
     /// Warns if the chosen transport uses no RDMA device although a PE has one: for example,
     /// because another PE has none, or because a library is not installed.
     fn warn_of_unused_devices(&self) {
-        let Negotiation {
-            findings,
-            candidates,
-            ..
-        } = self;
-        let has = |found: &Findings, rank: usize| found.seen.get(rank) == Some(&Availability::Rdma);
         let winner = self.winner();
         // A PE whose settings request a transport has looked for no other.
-        if findings
+        let is_over_devices = self
+            .findings
             .iter()
-            .all(|found| found.seen.is_empty() || has(found, winner.rank))
-        {
+            .all(|found| found.seen.is_empty() || found.has_rdma(winner.rank));
+        if is_over_devices {
             return;
         }
 
-        let excluded: Vec<&Candidate<'_>> = candidates
+        let excluded: Vec<&Candidate<'_>> = self
+            .candidates
             .iter()
             .filter(|candidate| candidate.is_excluded())
             .collect();
-        let is_missed = excluded
-            .iter()
-            .any(|other| findings.iter().any(|found| has(found, other.rank)));
+        let is_missed = excluded.iter().any(|other| {
+            let mut findings = self.findings.iter();
+            findings.any(|found| found.has_rdma(other.rank))
+        });
         // The devices of this machine are read only if no provider has found one.
         if !is_missed && (excluded.is_empty() || devices::active().is_empty()) {
             return;
@@ -209,16 +221,18 @@ impl Negotiation<'_> {
         if !rushmem_system::log::is_on(rushmem_system::log::Level::DEBUG) {
             return;
         }
+
         let host = ProcessHost::default();
         let any_device = !devices::active().is_empty();
         let mut candidates: Vec<&Candidate<'_>> = self.candidates.iter().collect();
         candidates.sort_by_key(|candidate| candidate.rank);
-        for Candidate {
-            provider, verdict, ..
-        } in candidates
-        {
-            let opened = any_device || !provider.opens_libraries || *verdict == Verdict::Chosen;
-            let found = if opened {
+        for candidate in candidates {
+            let provider = candidate.provider;
+            let verdict = &candidate.verdict;
+
+            // As `own_findings`, this opens no library only to describe it.
+            let is_opened = any_device || !provider.opens_libraries || *verdict == Verdict::Chosen;
+            let found = if is_opened {
                 match (provider.available)(&host) {
                     Ok(found) => found.to_string(),
                     Err(why) => why.to_string(),

@@ -57,16 +57,19 @@ pub fn diagnose(settings: &Settings, provider: &Provider, part: Option<&str>) ->
         host: Arc::new(ProcessHost::default()),
     };
     let parts = (provider.diagnose)(&open);
-    let is_opened = provider.parts.is_none() || part.is_some();
-    let registered = is_opened.then(|| registered(provider, &open)).flatten();
+
+    let mut registered = None;
+    if provider.parts.is_none() || part.is_some() {
+        registered = registered_blocks(provider, &open);
+    }
     Diagnosed { parts, registered }
 }
 
 /// Returns the blocks of a heap that a network registers within a second; `None` if the transport
 /// cannot be opened or does not register heaps in blocks. The blocks are at most half of the
 /// available memory, since the network may lock them.
-fn registered(provider: &Provider, open: &Open) -> Option<Result<RegisteredBlocks, Error>> {
-    let most = shortage::available().map_or(FIRST, |nbytes| nbytes as usize / 2);
+fn registered_blocks(provider: &Provider, open: &Open) -> Option<Result<RegisteredBlocks, Error>> {
+    let max_nbytes = shortage::available().map_or(FIRST, |nbytes| nbytes as usize / 2);
     let transport = apart(|| (provider.open)(open)).ok()?.ok()?;
-    heap_probe::probe(transport, most, Duration::from_secs(1)).transpose()
+    heap_probe::probe(transport, max_nbytes, Duration::from_secs(1)).transpose()
 }

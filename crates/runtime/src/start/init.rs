@@ -30,8 +30,9 @@ pub fn init(call: Call, providers: &[Provider]) {
     enter(call, providers, SHMEM_THREAD_SINGLE, None);
 }
 
-/// `shmem_init_thread` (§9.2.1): works as [`init`]. Returns the provided thread level, which is the
-/// one that the first init has requested; `None` if `requested` is not a level.
+/// `shmem_init_thread` (§9.2.1): an init that requests a thread level. Returns the provided level,
+/// which is the one that the first init has requested. Returns `None`, without an init, if
+/// `requested` is not a level.
 pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Option<c_int> {
     if !is_thread_level(requested) {
         return None;
@@ -39,14 +40,15 @@ pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Opti
     Some(enter(call, providers, requested, None).thread_level)
 }
 
-/// `shmemx_init_attr`: works as [`init_thread`], as PE `rank` of `n_ranks` of the job that the
-/// unique id names. Ends the job with an error if a rank or an id is invalid, or if the process has
-/// joined by other arguments before.
+/// `shmemx_init_attr`: an init as PE `rank` of the `n_ranks` PEs of the job that the unique id
+/// names; otherwise [`init_thread`]. Ends the job with an error if the rank or the id is invalid,
+/// or if the process has joined by other arguments before.
 pub fn init_by_id(
     call: Call,
     providers: &[Provider],
     requested: c_int,
-    (rank, n_ranks): (c_int, c_int),
+    rank: c_int,
+    n_ranks: c_int,
     id: &[u8; UNIQUE_ID_BYTES],
 ) -> Option<c_int> {
     let by_id = ById::new(call, rank, n_ranks, id);
@@ -81,11 +83,11 @@ fn enter(
     thread_level: c_int,
     by_id: Option<&ById>,
 ) -> &'static Job {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     if process::is_child() {
         job::refuse_child(call);
     }
 
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _entering = lock(&ONE_AT_A_TIME);
     if process::inits() > 0 {
         process::increment_inits();
@@ -156,8 +158,9 @@ fn open(
             job
         }
         None => {
+            // The static data of a process without a launcher were not moved before main. They are
+            // moved now, while this thread is the only one.
             if by_id.is_some() {
-                // Done now, while this thread is the only one.
                 statics::move_now();
             }
             let job = job::set(join::join(call, providers, thread_level, by_id));
@@ -169,8 +172,8 @@ fn open(
     };
 
     let layout = job.memory.layout();
-    // SAFETY: the heap is mapped for the life of the process. Its last allocator is gone, and no PE
-    // uses the blocks of that one any more.
+    // SAFETY: the heap is mapped for the life of the process. The last finalize has dropped its
+    // allocator behind a barrier, so no PE uses the blocks of that one any more.
     let mut allocator =
         unsafe { Allocator::new(job.memory.heap(), layout.heap_bytes(), layout.stride()) };
     if job.settings.checks() {

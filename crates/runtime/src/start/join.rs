@@ -24,9 +24,8 @@ use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
 use rushmem_pe::digest::{digest, digest_of_bytes};
-use rushmem_pe::job::CurrentTable;
-use rushmem_pe::job::Job;
 use rushmem_pe::job::members::Members;
+use rushmem_pe::job::{CurrentTable, Job};
 use rushmem_pe::memory::address::{self, Deltas};
 use rushmem_pe::memory::areas::{Areas, RECEIVE_BUFFER_SETS};
 use rushmem_pe::memory::{huge_pages, shortage, statics};
@@ -110,6 +109,7 @@ fn identify(
     // Reported only now, since a PE that has joined names itself and ends the whole job.
     let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
     let session = opened.unwrap_or_else(|error| fail!(call, "{error}"));
+
     if !session.is_launched() && statics::have_node_memory() {
         fail!(
             call,
@@ -121,6 +121,7 @@ fn identify(
     if let Some(by_id) = by_id {
         by_id.require(call, session.pe(), session.n_pes());
     }
+
     child::watch(call);
     if session.is_launched() {
         process::buffer_by_line();
@@ -130,7 +131,9 @@ fn identify(
     let me = Pe(session.pe());
     let n_pes = session.n_pes();
     if me == Pe(0) {
-        mistakes.iter().for_each(|mistake| warning!("{mistake}"));
+        for mistake in mistakes {
+            warning!("{mistake}");
+        }
         mistakes::print_lines(&settings, providers, session.is_launched());
     }
 
@@ -157,20 +160,25 @@ fn identify(
         areas: Areas::new(n_pes, 1),
         layout: None,
     };
-    identified.lay_out(thread_level >= SHMEM_THREAD_MULTIPLE);
+    if thread_level >= SHMEM_THREAD_MULTIPLE {
+        identified.lay_out(RECEIVE_BUFFER_SETS);
+    } else {
+        identified.lay_out(1);
+    }
     identified
 }
 
 impl Identified {
-    /// Lays out this PE's memory. With `threads` there are several sets of receive buffers, which
-    /// belong to different teams, since threads of a PE may be in several collectives at once.
-    fn lay_out(&mut self, threads: bool) {
+    /// Lays out this PE's memory. If threads of a PE may be in several collectives at once, there
+    /// are several sets of receive buffers, which belong to different teams.
+    fn lay_out(&mut self, receive_buffer_sets: usize) {
+        // A heap of small pages fits into the layout for huge ones, too. That costs addresses only.
         let page = self
             .settings
             .huge_pages
             .page_size()
             .unwrap_or(PageSize::Mib2);
-        self.areas = Areas::new(self.n_pes, if threads { RECEIVE_BUFFER_SETS } else { 1 });
+        self.areas = Areas::new(self.n_pes, receive_buffer_sets);
         self.layout = Layout::new(self.settings.symmetric_size, self.areas.nbytes(), page);
     }
 
@@ -187,14 +195,12 @@ impl Identified {
             );
         }
 
-        let n_local = self.n_local;
-        let local = self.local;
-        let reserved = self.layout.map_or_else(Vec::new, |layout| {
-            Reservation::all(&layout, (n_local, local))
-        });
-        let pages = self
-            .layout
-            .and_then(|layout| huge_pages::reserve(&self.settings, &layout, n_local, local));
+        let mut reserved = Vec::new();
+        let mut pages = None;
+        if let Some(layout) = &self.layout {
+            reserved = Reservation::all(layout, (self.n_local, self.local));
+            pages = huge_pages::reserve(&self.settings, layout, self.n_local, self.local);
+        }
 
         let own = StartupRecord {
             symmetric_size: self.settings.symmetric_size,
@@ -225,20 +231,18 @@ impl Identified {
             Err((pe, error)) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
         };
 
-        let threads = |record: &StartupRecord| record.thread_level >= SHMEM_THREAD_MULTIPLE;
-        if records
-            .position(|record| threads(record) != threads(&own))
-            .is_some()
-        {
+        let other_layout = records.position(|record| record.has_threads() != own.has_threads());
+        if other_layout.is_some() {
             // Some PEs have laid out larger areas than others. All use the smaller layout, for
             // which the ranges and pages were not reserved.
-            self.lay_out(false);
-            let without = |record| StartupRecord {
-                reserved: Vec::new(),
-                reserved_pages: None,
-                ..record
-            };
-            let Ok(records) = records.try_map(|record| Ok::<_, Infallible>(without(record)));
+            self.lay_out(1);
+            let Ok(records) = records.try_map(|record| {
+                Ok::<_, Infallible>(StartupRecord {
+                    reserved: Vec::new(),
+                    reserved_pages: None,
+                    ..record
+                })
+            });
             return Exchanged {
                 identified: self,
                 reserved: Vec::new(),
@@ -267,16 +271,16 @@ impl Identified {
 
         // The first PE of each machine has reserved them, and the others open them.
         let first = self.machines.members(self.machine).next()?;
-        let pages = own.or_else(|| {
-            let reserved = records[first].reserved_pages?;
-            match ReservedPages::open(&self.layout?, reserved) {
-                Ok(pages) => Some(pages),
-                Err(why) => {
-                    rushmem_system::log::debug!(%why, "cannot open reserved pages");
-                    None
-                }
+        let mut pages = own;
+        if pages.is_none()
+            && let Some(reserved) = records[first].reserved_pages
+            && let Some(layout) = &self.layout
+        {
+            match ReservedPages::open(layout, reserved) {
+                Ok(opened) => pages = Some(opened),
+                Err(why) => rushmem_system::log::debug!(%why, "cannot open reserved pages"),
             }
-        });
+        }
 
         let opened = match self.session.exchange(&[u8::from(pages.is_some())]) {
             Ok(opened) => opened,
@@ -360,30 +364,29 @@ impl Exchanged {
         let here = equal_settings(own);
         if let Some(pe) = records.position(|record| equal_settings(record) != here) {
             let there = equal_settings(&records[pe]);
-            let mut pairs = here.iter().zip(&there);
-            let ((name, here), (_, there)) = pairs.find(|(a, b)| a != b).expect("one differs");
-            fail!(
-                call,
-                "{name} is {here} here and {there} on PE {pe}; it must be the same on all"
-            );
+            for ((name, here), (_, there)) in here.iter().zip(&there) {
+                if here != there {
+                    fail!(
+                        call,
+                        "{name} is {here} here and {there} on PE {pe}; it must be the same on all"
+                    );
+                }
+            }
         }
 
-        let differing = |digest: fn(&StartupRecord) -> u64| {
-            records.position(|record| digest(record) != digest(own))
-        };
-        if let Some(pe) = differing(|record| record.forced) {
+        if let Some(pe) = records.position(|record| record.forced != own.forced) {
             fail!(
                 call,
                 "PE {pe} and PE {me} have different algorithms in the variables SHMEM_..._ALGORITHM; they must be the same on all"
             );
         }
-        if let Some(pe) = differing(|record| record.tuned) {
+        if let Some(pe) = records.position(|record| record.tuned != own.tuned) {
             fail!(
                 call,
                 "PE {pe} and PE {me} read different rows from the file of SHMEM_COLL_TUNING; give each host the same file"
             );
         }
-        if let Some(pe) = differing(|record| record.statics) {
+        if let Some(pe) = records.position(|record| record.statics != own.statics) {
             fail!(
                 call,
                 "PE {pe} runs another program than PE {me}: its static data are laid out differently; \
@@ -432,16 +435,16 @@ impl Compatible {
         let n_local = pe.n_local;
         let symmetric_size = pe.settings.symmetric_size;
 
+        // There is no file under `oshrun`, where the static data are in the memory of the node.
         let mut files = pe.session.take_node_files().into_iter();
-        let peers = pe.machines.members(pe.machine).map(|pe| {
+        let mut peers = Vec::new();
+        for peer in pe.machines.members(pe.machine) {
             let file = files.next().flatten();
-            records[pe]
-                .statics_in_slot
-                .map(|in_slot| PeerStatics { in_slot, file })
-        });
-        let peers: Vec<Option<PeerStatics>> = peers.collect();
+            let in_slot = records[peer].statics_in_slot;
+            peers.push(in_slot.map(|in_slot| PeerStatics { in_slot, file }));
+        }
 
-        let directory = Directory::most_bytes(pe.n_pes, rushmem_bootstrap::MAX_RECORD);
+        let published_bytes = Directory::most_bytes(pe.n_pes, rushmem_bootstrap::MAX_RECORD);
         let mapped = match pe.layout {
             Some(layout) => NodeMemory::map(NodeMapping {
                 memory: pe.session.take_node_memory(),
@@ -450,7 +453,7 @@ impl Compatible {
                 local: pe.local,
                 reserved,
                 pages: pages.as_ref(),
-                published_bytes: directory,
+                published_bytes,
                 statics: statics::own(),
                 peers: &peers,
             }),
@@ -502,14 +505,22 @@ impl Mapped {
         let machines = &pe.machines;
         let node = nodes.node_of(pe.me.0);
 
-        let deltas = |delta: &dyn Fn(u32) -> Option<isize>| {
-            let mapped = |pe| nodes.node_of(pe) == node;
-            Deltas::new(
-                (0..pe.n_pes).map(|pe| delta(machines.local_index(pe)).filter(|_| mapped(pe))),
-            )
-        };
-        let heap_deltas = deltas(&|local| Some(memory.delta(local)));
-        address::publish(heap_deltas, deltas(&|local| memory.statics_delta(local)));
+        // Memory of other nodes is not accessed by the CPU, even if it is mapped, as that of
+        // virtual nodes is.
+        let mut heap_deltas = Vec::new();
+        let mut statics_deltas = Vec::new();
+        for peer in 0..pe.n_pes {
+            if nodes.node_of(peer) == node {
+                let local = machines.local_index(peer);
+                heap_deltas.push(Some(memory.delta(local)));
+                statics_deltas.push(memory.statics_delta(local));
+            } else {
+                heap_deltas.push(None);
+                statics_deltas.push(None);
+            }
+        }
+        let heap_deltas = Deltas::new(heap_deltas.into_iter());
+        address::publish(heap_deltas, Deltas::new(statics_deltas.into_iter()));
 
         let has_statics_apart = has_statics_apart(nodes, &records);
         if nodes.n_nodes() > 1 || has_statics_apart {
@@ -541,6 +552,7 @@ impl Mapped {
         let areas = pe.areas;
         flags::set(FlagArea::new(memory, areas, heap_deltas));
         status::begin();
+
         let in_slice = memory.internal().addr() - memory.heap().addr() + areas.status();
         let stride = memory.layout().stride() as u64;
         if let Err(error) = pe.session.report_statuses(stride, in_slice as u64) {
@@ -581,11 +593,10 @@ impl Published {
         let n_cpus = pe.usable_cpus(pe.machine, &records).max(1);
         let pes_per_cpu = (pe.machines.size(pe.machine) as usize).div_ceil(n_cpus);
         cpu_sharing::set_pes_per_cpu(pes_per_cpu as u32);
+        let mut machines = 0..pe.machines.n_nodes();
         let is_oversubscribed_somewhere =
-            (0..pe.machines.n_nodes()).any(|machine| pe.cpus_per_pe(machine, &records) == 0);
-        let has_threads_somewhere = records
-            .position(|record| record.thread_level >= SHMEM_THREAD_MULTIPLE)
-            .is_some();
+            machines.any(|machine| pe.cpus_per_pe(machine, &records) == 0);
+        let has_threads_somewhere = records.position(StartupRecord::has_threads).is_some();
 
         let facts = ChoiceFacts {
             members: n_pes,
@@ -607,9 +618,13 @@ impl Published {
         ];
         registry::set(Teams::new(me, &pe.nodes, predefined));
 
-        let StartupRecord {
-            stack, constants, ..
-        } = records[me.0];
+        let own = &records[me.0];
+        let has_equal_constants = records
+            .position(|record| record.constants != own.constants)
+            .is_none();
+        let is_on_one_stack = records
+            .position(|record| record.stack != own.stack)
+            .is_none();
         Job {
             me,
             n_pes,
@@ -622,13 +637,11 @@ impl Published {
             is_oversubscribed: cpus_per_pe == 0,
             is_oversubscribed_somewhere,
             has_equal_heap_addresses,
-            has_equal_constants: records
-                .position(|record| record.constants != constants)
-                .is_none(),
+            has_equal_constants,
             thread_level: pe.thread_level,
             has_threads_somewhere,
             secret: records[0].secret.unwrap_or_default(),
-            is_on_one_stack: records.position(|record| record.stack != stack).is_none(),
+            is_on_one_stack,
             settings: pe.settings,
             algorithms: CurrentTable::new(pe.algorithms),
             session: Mutex::new(pe.session),
@@ -639,8 +652,10 @@ impl Published {
 /// Returns true if the static data of some PE are not in shared memory although it shares a node
 /// with other PEs. These need a transport for the static data.
 fn has_statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool {
-    let is_apart = |pe| records[pe].statics_in_slot.is_none() && nodes.size(nodes.node_of(pe)) > 1;
-    (0..nodes.n_pes()).any(is_apart)
+    (0..nodes.n_pes()).any(|pe| {
+        let has_neighbors = nodes.size(nodes.node_of(pe)) > 1;
+        has_neighbors && records[pe].statics_in_slot.is_none()
+    })
 }
 
 /// Returns the nodes of the job: the PEs of each machine, unless a setting splits it.

@@ -55,28 +55,27 @@ fn nearest<'a>(beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<Nic
         // A single PE has no preference: the library of the network may use several NICs at once.
         return None;
     }
-    let machine = match statics::own().of_static_program() {
-        true => Topology::of_kernel(),
-        false => Topology::of_this_machine(),
+
+    // A statically linked program cannot open hwloc.
+    let machine = if statics::own().of_static_program() {
+        Topology::of_kernel()
+    } else {
+        Topology::of_this_machine()
     };
     for note in &machine.notes {
         rushmem_system::log::debug!("{note}");
     }
-    let choice = machine.choice();
-    if !choice.is_empty() && choice.iter().all(|nic| nic.near.is_empty()) {
+
+    let nics = machine.choice();
+    if !nics.is_empty() && nics.iter().all(|nic| nic.near.is_empty()) {
         rushmem_system::log::debug!("where the NICs are is not known: PEs take them in turn");
     }
-    let chosen = topology::assign(&choice, &machine.packages, &homes)[local as usize]?;
-    let topology::Nic {
-        name,
-        port,
-        interface,
-        ..
-    } = choice[chosen].clone();
+    let chosen = topology::assign(&nics, &machine.packages, &homes)[local as usize]?;
+    let nic = nics[chosen].clone();
     Some(NicName {
-        name,
-        port,
-        interface,
+        name: nic.name,
+        port: nic.port,
+        interface: nic.interface,
     })
 }
 
@@ -92,6 +91,8 @@ pub(super) struct Cpus {
 /// Returns the CPUs that this process may use.
 pub(super) fn usable_cpus() -> Cpus {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+
+    // If the affinity cannot be read, the mask stays empty, and `at_once` alone counts.
     let mut mask = Vec::new();
     if let Ok(set) = rustix::thread::sched_getaffinity(None) {
         for cpu in (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)) {
@@ -147,16 +148,12 @@ mod tests {
         assert_eq!(cpus_of_machine([cpus(1, 0b01), cpus(1, 0b10)].iter()), 2);
         assert_eq!(cpus_of_machine([cpus(2, 0b11), cpus(2, 0b11)].iter()), 2);
         assert_eq!(cpus_of_machine([cpus(3, 0xff), cpus(3, 0xff)].iter()), 3);
-        assert_eq!(
-            cpus_of_machine(
-                [Cpus {
-                    at_once: 4,
-                    mask: vec![]
-                }]
-                .iter()
-            ),
-            4
-        );
+
+        let without_affinity = Cpus {
+            at_once: 4,
+            mask: vec![],
+        };
+        assert_eq!(cpus_of_machine([without_affinity].iter()), 4);
     }
 
     #[test]

@@ -21,9 +21,15 @@ use std::path::Path;
 pub(super) fn apply_files() -> Vec<String> {
     settings::apply_files(|| {
         let library = statics::object_holding((apply_files as *const ()).cast())?.name;
-        // A program that contains the library may be installed in any directory.
         let library = Path::new(OsStr::from_bytes(&library));
-        Some(library.parent()?.parent()?.to_owned()).filter(|prefix| prefix.is_absolute())
+        let prefix = library.parent()?.parent()?;
+        // A program that contains the library may have been started by a relative path. It may be
+        // installed in any directory, whose parent has no settings of the library.
+        if prefix.is_absolute() {
+            Some(prefix.to_owned())
+        } else {
+            None
+        }
     })
 }
 
@@ -35,6 +41,7 @@ pub(super) fn print_lines(chosen: &Settings, providers: &[Provider], is_launched
     for warning in warnings_of_variables(of_providers.clone()) {
         warning!("{warning}");
     }
+
     if !is_launched && let Some(hint) = forgotten_job_hint(&environment) {
         warning!("{hint}");
     }
@@ -43,6 +50,7 @@ pub(super) fn print_lines(chosen: &Settings, providers: &[Provider], is_launched
             "this program has Open MPI 5, whose MPI_Init fails after shmem_init; call MPI_Init first"
         );
     }
+
     if chosen.version {
         println!("{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})");
     }

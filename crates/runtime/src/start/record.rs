@@ -13,6 +13,7 @@ use super::locality::Cpus;
 use core::ffi::c_int;
 use rushmem_bootstrap::Records;
 use rushmem_heap::ReservedAt;
+use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
 use rushmem_pe::digest::digest_of_bytes;
 use rushmem_system::formats::{Error, RECORD};
 use rushmem_transport::Pe;
@@ -57,6 +58,11 @@ pub(super) struct StartupRecord {
 }
 
 impl StartupRecord {
+    /// Returns true if several threads of the PE may be in the library at once.
+    pub(super) fn has_threads(&self) -> bool {
+        self.thread_level >= SHMEM_THREAD_MULTIPLE
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
         rushmem_system::formats::encode(RECORD, self)
     }
@@ -79,9 +85,13 @@ pub(super) fn stack() -> u64 {
 
 /// Returns the address of the heap that all PEs can use; `None` if there is no common one.
 pub(super) fn common_heap_address(records: &Records<StartupRecord>) -> Option<usize> {
-    let lacks = |slice: &usize| records.position(|record| !record.reserved.contains(slice));
-    let on_all = |slice: &usize| lacks(slice).is_none();
-    records[0].reserved.iter().copied().find(on_all)
+    let mut addresses = records[0].reserved.iter().copied();
+    addresses.find(|address| pe_without(*address, records).is_none())
+}
+
+/// Returns the first PE that could not reserve the range at an address.
+fn pe_without(address: usize, records: &Records<StartupRecord>) -> Option<u32> {
+    records.position(|record| !record.reserved.contains(&address))
 }
 
 /// Returns true if [`report_addresses`] prints addresses. Both functions are in one module, since
@@ -97,7 +107,9 @@ pub(super) fn report_addresses(me: Pe, records: &Records<StartupRecord>, heap: O
         return;
     }
     match heap {
-        Some(at) => rushmem_system::log::debug!("the symmetric heap begins at {at:#x} on all PEs"),
+        Some(address) => {
+            rushmem_system::log::debug!("the symmetric heap begins at {address:#x} on all PEs")
+        }
         None => rushmem_system::log::info!(
             "the symmetric heap begins at different addresses on the PEs: {}",
             obstacle(records)
@@ -107,28 +119,27 @@ pub(super) fn report_addresses(me: Pe, records: &Records<StartupRecord>, heap: O
     let Some(statics) = records[0].statics_start else {
         return;
     };
-    let elsewhere = |start: &usize| *start != statics;
-    let other = records.position(|record| record.statics_start.as_ref().is_some_and(elsewhere));
-    match other.and_then(|pe| Some((pe, records[pe].statics_start?))) {
-        None => rushmem_system::log::debug!("the static data begin at {statics:#x} on all PEs"),
-        Some((pe, there)) => rushmem_system::log::debug!(
+    // A PE whose log is off sends no address.
+    let other = records.position(|record| record.statics_start.is_some_and(|it| it != statics));
+    if let Some(pe) = other
+        && let Some(there) = records[pe].statics_start
+    {
+        rushmem_system::log::debug!(
             "the static data begin at {statics:#x} on PE 0 and at {there:#x} on PE {pe}: `oshrun --no-aslr` \
              gives them one address"
-        ),
+        );
+    } else {
+        rushmem_system::log::debug!("the static data begin at {statics:#x} on all PEs");
     }
 }
 
 /// Explains why no range is free on all PEs.
 fn obstacle(records: &Records<StartupRecord>) -> String {
-    let none = |pe: u32| format!("PE {pe} could reserve no range of addresses");
-    let Some(first) = records[0].reserved.first() else {
-        return none(0);
-    };
-    match records.position(|record| !record.reserved.contains(first)) {
-        Some(pe) if records[pe].reserved.is_empty() => none(pe),
-        Some(pe) => {
-            format!("PE {pe} has other memory at {first:#x}, and no other range is free on all")
-        }
-        None => unreachable!("the first range is free on all"),
+    if let Some(pe) = records.position(|record| record.reserved.is_empty()) {
+        return format!("PE {pe} could reserve no range of addresses");
     }
+
+    let first = records[0].reserved[0];
+    let pe = pe_without(first, records).expect("otherwise the first range would be free on all");
+    format!("PE {pe} has other memory at {first:#x}, and no other range is free on all")
 }

@@ -67,8 +67,7 @@ fortran! {
     ) = |call| {
         require_room(call, length);
         also_flush(flush_units);
-        let place = (rank, nranks);
-        setup::init_by_id(call, ALL, SHMEM_THREAD_SINGLE, place, &uniqueid.read());
+        setup::init_by_id(call, ALL, SHMEM_THREAD_SINGLE, rank, nranks, &uniqueid.read());
     };
 
     [shmemx_heap_info](total: *mut usize, used: *mut usize, largest_free: *mut usize) = |call| {

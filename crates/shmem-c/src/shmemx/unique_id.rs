@@ -47,7 +47,7 @@ export! {
             ));
         }
         let InitAttributes { rank, nranks, requested, uniqueid, .. } = attr.read();
-        match setup::init_by_id(call, ALL, requested, (rank, nranks), &uniqueid.text) {
+        match setup::init_by_id(call, ALL, requested, rank, nranks, &uniqueid.text) {
             Some(level) => {
                 (&raw mut (*attr).provided).write(level);
                 0

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::candidates::{self, AmoExecutor, CommonPart, complaint};
-use super::probe;
+use super::probe::Probe;
 use rushmem_bootstrap::Records;
 use rushmem_communication::host::ProcessHost;
 use rushmem_communication::net::flags;
@@ -20,6 +20,7 @@ use rushmem_transport::{
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,17 +44,17 @@ pub(super) fn connect_over(
     executors: Vec<AmoExecutor>,
 ) -> Result<Connected, String> {
     let mut failures: Vec<Failure> = Vec::new();
-    for Part {
-        name: part,
-        executors,
-    } in agreed_parts(call, job, provider, executors)?
-    {
+    for part in agreed_parts(call, job, provider, executors)? {
+        let route = Route {
+            provider,
+            part: part.name.as_deref(),
+        };
         let mut whys: Vec<String> = Vec::new();
-        for mut executor in executors {
+        for mut executor in part.executors {
             if let Some(why) = whys.first() {
                 executor.reason = format!("{}: {why}", executor.reason);
             }
-            match attempt(call, job, (provider, part.as_deref()), executor) {
+            match attempt(call, job, route, executor) {
                 Ok(connected) => {
                     if job.me == Pe(0) {
                         warn_of_failures(provider, &failures);
@@ -68,9 +69,9 @@ pub(super) fn connect_over(
         whys.dedup();
         let why = whys.join("; with atomic operations by the CPU of the target: ");
         match failures.iter_mut().find(|failure| failure.why == why) {
-            Some(failure) => failure.parts.extend(part),
+            Some(failure) => failure.parts.extend(part.name),
             None => failures.push(Failure {
-                parts: part.into_iter().collect(),
+                parts: Vec::from_iter(part.name),
                 why,
             }),
         }
@@ -87,6 +88,24 @@ fn warn_of_failures(provider: &Provider, failures: &[Failure]) {
             provider.name,
             failure.describe()
         );
+    }
+}
+
+/// A provider, or one of its parts, over which a job is connected. Messages name it as a transport.
+#[derive(Clone, Copy)]
+struct Route<'a> {
+    provider: &'a Provider,
+    /// `None` for a provider without parts, or for all of them.
+    part: Option<&'a str>,
+}
+
+impl Display for Route<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "the transport {}", self.provider.name)?;
+        match self.part {
+            Some(part) => write!(f, " ({part})"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -132,32 +151,31 @@ fn agreed_parts(
         }]);
     };
 
-    let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit));
-    let find_own = |executor: &AmoExecutor| {
-        let open = arguments(job, executor.amos, None, &host);
-        let found = apart(|| parts(&open)).map_err(|error| refused(&error))?;
-        found.map_err(|error| error.to_string())
+    let route = Route {
+        provider,
+        part: None,
     };
-    job.session()
-        .report_opening(Some(&described(provider, None)));
-    let own: Vec<Result<Vec<String>, String>> = executors.iter().map(find_own).collect();
+    let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit));
+    job.session().report_opening(Some(&route.to_string()));
+    let mut own: Vec<Result<Vec<String>, String>> = Vec::new();
+    for executor in &executors {
+        let open = arguments(job, route, executor.amos, &host);
+        own.push(match apart(|| parts(&open)) {
+            Ok(found) => found.map_err(|error| error.to_string()),
+            Err(error) => Err(refused(&error)),
+        });
+    }
     job.session().report_opening(None);
 
-    let all: Vec<_> = exchange(call, job, PARTS, &own).iter().cloned().collect();
+    let of_all: Vec<_> = exchange(call, job, PARTS, &own).iter().cloned().collect();
     let mut agreed = Vec::new();
-    for CommonPart { name, with } in candidates::common_parts(executors.len(), &all)? {
+    for CommonPart { name, with } in candidates::common_parts(executors.len(), &of_all)? {
         agreed.push(Part {
             name: Some(name),
             executors: with.into_iter().map(|i| executors[i].clone()).collect(),
         });
     }
     Ok(agreed)
-}
-
-/// Returns a transport and its part, as messages name them.
-fn described(provider: &Provider, part: Option<&str>) -> String {
-    let part = part.map(|part| format!(" ({part})")).unwrap_or_default();
-    format!("the transport {}{part}", provider.name)
 }
 
 /// Sends data of this PE to all PEs, and returns the data of all.
@@ -190,15 +208,20 @@ type StepResult = Result<(), String>;
 /// # Errors
 /// If the step has failed on some PEs: which ones, and why. The text is the same on all PEs.
 fn exchange_results<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<T, String> {
-    let (has, own): (_, StepResult) = match own {
-        Ok(has) => (Some(has), Ok(())),
-        Err(why) => (None, Err(why)),
+    let own_step: StepResult = match &own {
+        Ok(_) => Ok(()),
+        Err(why) => Err(why.clone()),
     };
-    let outcomes = exchange(call, job, STEP, &own);
-    if outcomes.position(StepResult::is_err).is_some() {
-        complaint(&outcomes.iter().cloned().collect::<Vec<StepResult>>()).map_or(Ok(()), Err)?;
+    let of_all = exchange(call, job, STEP, &own_step);
+
+    // The records of consecutive PEs are one as long as all have succeeded, so this look is cheap.
+    if of_all.position(StepResult::is_err).is_some() {
+        let of_each_pe: Vec<StepResult> = of_all.iter().cloned().collect();
+        if let Some(why) = complaint(&of_each_pe) {
+            return Err(why);
+        }
     }
-    Ok(has.expect("a failure here was returned above"))
+    own
 }
 
 /// Opens the transport of a provider, connects it and runs the probe.
@@ -208,18 +231,18 @@ fn exchange_results<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<
 fn attempt(
     call: Call,
     job: &Job,
-    (provider, part): (&Provider, Option<&str>),
+    route: Route<'_>,
     executor: AmoExecutor,
 ) -> Result<Connected, String> {
     let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit));
-    let open = arguments(job, executor.amos, part, &host);
+    let open = arguments(job, route, executor.amos, &host);
 
-    if provider.opens_libraries {
-        job.session()
-            .report_opening(Some(&described(provider, part)));
+    let opens_libraries = route.provider.opens_libraries;
+    if opens_libraries {
+        job.session().report_opening(Some(&route.to_string()));
     }
-    let prepared = prepare(job, provider, &open).map_err(|error| error.to_string());
-    if provider.opens_libraries {
+    let prepared = prepare(job, route.provider, &open).map_err(|error| error.to_string());
+    if opens_libraries {
         job.session().report_opening(None);
     }
     let OpenTransport {
@@ -228,10 +251,8 @@ fn attempt(
     } = exchange_results(call, job, prepared)?;
 
     // The first PE of a machine publishes the announcements of all PEs in the machine's memory.
-    match job
-        .session()
-        .exchange_to_first(&encode(ANNOUNCED, &announced))
-    {
+    let announced = encode(ANNOUNCED, &announced);
+    match job.session().exchange_to_first(&announced) {
         Ok(Some(records)) => {
             let records: Records<Announced> = decoded(call, ANNOUNCED, records);
             let bytes = Directory::encode((0..job.n_pes).map(|pe| records[pe].record()));
@@ -282,7 +303,7 @@ struct OpenTransport {
 }
 
 /// Returns the arguments with which a provider is opened.
-fn arguments(job: &Job, amos: Amos, part: Option<&str>, host: &Arc<ProcessHost>) -> Open {
+fn arguments(job: &Job, route: Route<'_>, amos: Amos, host: &Arc<ProcessHost>) -> Open {
     Open {
         pe: job.me,
         n_pes: job.n_pes,
@@ -290,7 +311,7 @@ fn arguments(job: &Job, amos: Amos, part: Option<&str>, host: &Arc<ProcessHost>)
         one_machine: job.is_on_one_stack,
         cpus_per_pe: job.cpus_per_pe,
         amos,
-        part: part.map(str::to_owned),
+        part: route.part.map(str::to_owned),
         host: Arc::clone(host) as _,
     }
 }
@@ -317,6 +338,7 @@ fn prepare(job: &Job, provider: &Provider, open: &Open) -> Result<OpenTransport,
     let locks = caps.locks_memory;
     let at_init = caps.registered_at_init(layout.heap_bytes());
     let registered = RegisteredSizes::new(job, at_init);
+    // In the order of `Segment`.
     let [heap, own, static_data] = registered.nbytes;
     let of_node = registered.of_node();
     rushmem_system::log::debug!(
@@ -360,10 +382,14 @@ fn run_probe(
     let mut others = (1..job.n_pes).map(|distance| (job.me.0 + distance) % job.n_pes);
     let unmapped = others.find(|&pe| job.has_statics_apart || job.nodes.node_of(pe) != node);
 
-    if let Some(pe) = unmapped.map(Pe) {
-        probe::limited(call, transport, (pe, probe_limit(job)), || {
-            probe::transfer(&mut *endpoint, flags::area().areas(), job.me, pe)
-        })?;
+    if let Some(pe) = unmapped {
+        let probe = Probe {
+            me: job.me,
+            pe: Pe(pe),
+            areas: flags::area().areas(),
+            limit: probe_limit(job),
+        };
+        probe.run(call, transport, &mut *endpoint)?;
     }
     Ok(endpoint)
 }
@@ -371,12 +397,11 @@ fn run_probe(
 /// Returns the time limit of the probe: longer than `SHMEM_HOST_LIMIT`, since a NIC may take
 /// seconds to connect; and longer still if PEs outnumber the CPUs, since each of them has to run.
 fn probe_limit(job: &Job) -> Duration {
-    let machines = job.session().nodes().clone();
-    let n_local = machines.size(machines.node_of(job.me.0));
-    let turns = if job.is_oversubscribed {
-        Duration::from_secs(n_local.into())
-    } else {
-        Duration::ZERO
-    };
-    3 * job.settings.host_limit + turns
+    let mut limit = 3 * job.settings.host_limit;
+    if job.is_oversubscribed {
+        let machines = job.session().nodes().clone();
+        let n_local = machines.size(machines.node_of(job.me.0));
+        limit += Duration::from_secs(n_local.into());
+    }
+    limit
 }

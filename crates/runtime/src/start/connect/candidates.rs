@@ -30,6 +30,13 @@ pub(super) struct Findings {
     pub(super) hardware_amos: Vec<String>,
 }
 
+impl Findings {
+    /// Returns true if the PE has found RDMA devices for the provider of this rank.
+    pub(super) fn has_rdma(&self, rank: usize) -> bool {
+        self.seen.get(rank) == Some(&Availability::Rdma)
+    }
+}
+
 /// A transport that the job may use, and the verdict on it.
 pub(super) struct Candidate<'a> {
     pub(super) provider: &'a Provider,
@@ -68,12 +75,13 @@ impl Candidate<'_> {
 
 /// Lists transports with the reasons why they are not chosen.
 pub(super) fn refusals<'a, 'b: 'a>(refused: impl Iterator<Item = &'a Candidate<'b>>) -> String {
-    let reason = |candidate: &Candidate<'_>| {
-        candidate
-            .refusal()
-            .map(|why| format!("{}: {why}", candidate.provider.name))
-    };
-    refused.filter_map(reason).collect::<Vec<_>>().join("; ")
+    let mut reasons = Vec::new();
+    for candidate in refused {
+        if let Some(why) = candidate.refusal() {
+            reasons.push(format!("{}: {why}", candidate.provider.name));
+        }
+    }
+    reasons.join("; ")
 }
 
 /// Returns the candidates: those that are excluded, and the others in the order in which they are
@@ -109,9 +117,11 @@ pub(super) fn agree<'a>(
             let why = format!("SHMEM_TRANSPORT is {requested}");
             excluded.push(candidate(Verdict::Excluded(why)));
         } else {
-            let seen: Option<Vec<&Availability>> =
-                findings.iter().map(|found| found.seen.get(rank)).collect();
-            let seen = seen.ok_or("another PE knows other transports; start all PEs alike")?;
+            let seen: Vec<&Availability> = findings
+                .iter()
+                .map(|found| found.seen.get(rank))
+                .collect::<Option<_>>()
+                .ok_or("another PE knows other transports; start all PEs alike")?;
             match why_not(provider, &seen) {
                 Some(why) => excluded.push(candidate(Verdict::Excluded(why))),
                 None if seen.iter().all(|seen| **seen == Availability::Rdma) => {
@@ -150,18 +160,21 @@ fn requested_or_auto(requested: &str) -> &str {
 
 /// Returns why `auto` does not try a provider with this availability on the PEs; `None` if it does.
 fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
-    let absent: Vec<Result<(), String>> = seen
-        .iter()
-        .map(|seen| match seen {
+    let mut outcomes = Vec::new();
+    let mut plain = Vec::new();
+    for (seen, pe) in seen.iter().zip(0..) {
+        outcomes.push(match seen {
             Availability::Absent(why) => Err(why.clone()),
             Availability::Plain | Availability::Rdma => Ok(()),
-        })
-        .collect();
-    if let Some(said) = complaint(&absent) {
-        return Some(said);
+        });
+        if **seen == Availability::Plain {
+            plain.push(pe);
+        }
+    }
+    if let Some(absent) = complaint(&outcomes) {
+        return Some(absent);
     }
 
-    let plain: Vec<u32> = pes(seen.iter().map(|seen| **seen == Availability::Plain));
     if provider.without_rdma || plain.is_empty() {
         None
     } else if plain.len() == seen.len() {
@@ -266,12 +279,13 @@ pub(super) fn common_parts(
             continue;
         }
 
-        let mut has_any = false;
+        let mut has_common = false;
         for part in lists.first().copied().unwrap_or_default() {
             if !lists.iter().all(|list| list.contains(part)) {
                 continue;
             }
-            has_any = true;
+
+            has_common = true;
             match common.iter_mut().find(|known| known.name == *part) {
                 Some(known) => known.with.push(executor),
                 None => common.push(CommonPart {
@@ -281,7 +295,8 @@ pub(super) fn common_parts(
             }
         }
 
-        if !has_any {
+        if !has_common {
+            // As complaints, so that PEs with the same list are named together.
             let described: Vec<Result<(), String>> = lists
                 .iter()
                 .map(|list| Err(format!("it has {}", list.join(", "))))
@@ -302,28 +317,33 @@ pub(super) fn common_parts(
 /// Describes which PEs have failed for which reason; `None` if none has. PEs with the same reason
 /// are named together.
 pub(super) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
-    let mut whys: Vec<&String> = Vec::new();
-    for why in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
-        if !whys.contains(&why) {
-            whys.push(why);
+    let mut failures: Vec<Failure<'_>> = Vec::new();
+    for (outcome, pe) in outcomes.iter().zip(0..) {
+        let Err(why) = outcome else { continue };
+        match failures.iter_mut().find(|failure| failure.why == why) {
+            Some(failure) => failure.pes.push(pe),
+            None => failures.push(Failure { why, pes: vec![pe] }),
         }
     }
-    let who = |why: &String| pes(outcomes.iter().map(|outcome| outcome.as_ref() == Err(why)));
-    let said: Vec<String> = whys
-        .into_iter()
-        .map(|why| match who(why) {
-            all if all.len() == outcomes.len() && all.len() > 1 => format!("all PEs: {why}"),
-            some => format!("{}: {why}", list_pes(&some, "", "")),
-        })
-        .collect();
-    (!said.is_empty()).then(|| said.join("; "))
+    if failures.is_empty() {
+        return None;
+    }
+
+    let mut sentences = Vec::new();
+    for Failure { why, pes } in failures {
+        if pes.len() == outcomes.len() && pes.len() > 1 {
+            sentences.push(format!("all PEs: {why}"));
+        } else {
+            sentences.push(format!("{}: {why}", list_pes(&pes, "", "")));
+        }
+    }
+    Some(sentences.join("; "))
 }
 
-fn pes(are: impl Iterator<Item = bool>) -> Vec<u32> {
-    are.zip(0..)
-        .filter(|(is, _)| *is)
-        .map(|(_, pe)| pe)
-        .collect()
+/// A reason, and the PEs that have failed for it.
+struct Failure<'a> {
+    why: &'a str,
+    pes: Vec<u32>,
 }
 
 /// Lists PEs, of many only the first ones, followed by a verb in the singular or plural.
@@ -410,37 +430,32 @@ mod tests {
 
     #[test]
     fn what_some_pes_lack_is_passed_over_with_the_reason() {
-        let (with, without) = (
-            auto(Availability::Rdma, Availability::Rdma),
-            auto(Availability::Plain, Availability::Rdma),
-        );
-        let lacking = auto(
-            Availability::Rdma,
-            Availability::Absent("no libfabric.so.1".into()),
-        );
-        let agreed = agreed(&[with.clone(), without, with, lacking]).expect("tcp at least");
+        let with_devices = auto(Availability::Rdma, Availability::Rdma);
+        let without_for_ucx = auto(Availability::Plain, Availability::Rdma);
+        let no_libfabric = Availability::Absent("no libfabric.so.1".into());
+        let without_ofi = auto(Availability::Rdma, no_libfabric);
+
+        let findings = [
+            with_devices.clone(),
+            without_for_ucx,
+            with_devices,
+            without_ofi,
+        ];
+        let agreed = agreed(&findings).expect("tcp at least");
         assert_eq!(tried(&agreed), [2]);
-        let why = |rank| {
-            agreed
-                .iter()
-                .find(|it| it.rank == rank)
-                .and_then(Candidate::refusal)
-        };
-        assert_eq!(why(0), Some("PE 1 has no RDMA device for it"));
-        assert_eq!(why(1), Some("PE 3: no libfabric.so.1"));
+        assert_eq!(
+            refusals(agreed.iter()),
+            "ucx: PE 1 has no RDMA device for it; ofi: PE 3: no libfabric.so.1"
+        );
     }
 
     #[test]
     fn what_is_requested_is_the_only_candidate() {
         let agreed_on = agreed(&[forced("ofi"), forced("ofi")]).expect("it is known");
         assert_eq!(tried(&agreed_on), [1]);
-        assert_eq!(
-            agreed_on
-                .iter()
-                .filter(|candidate| candidate.is_excluded())
-                .count(),
-            2
-        );
+        let excluded = agreed_on.iter().filter(|candidate| candidate.is_excluded());
+        assert_eq!(excluded.count(), 2);
+
         let error = agreed(&[
             forced("tcp"),
             forced("tcp"),

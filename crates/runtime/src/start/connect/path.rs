@@ -2,13 +2,12 @@
 //! for tools. In a job without a transport the CPU carries out atomic operations.
 
 use super::candidates::AmoExecutor;
-use rushmem_system::lock::{read, write};
-use std::ffi::{CStr, CString};
-use std::sync::RwLock;
-
 use rushmem_pe::call::Call;
 use rushmem_pe::job::{self, Job};
+use rushmem_system::lock::{read, write};
 use rushmem_transport::Pe;
+use std::ffi::{CStr, CString};
+use std::sync::RwLock;
 
 /// The path, from the first init on.
 static PATH: RwLock<Option<&'static CStr>> = RwLock::new(None);
@@ -25,18 +24,22 @@ pub(crate) struct Chosen<'a> {
 /// Stores the path for [`transport`], and logs it on PE 0. `chosen` is `None` in a job without a
 /// transport.
 pub(crate) fn record(job: &Job, chosen: Option<Chosen<'_>>) {
-    let (n_pes, n_nodes) = (job.n_pes, job.nodes.n_nodes());
-    let (path, amos) = match &chosen {
-        None => (within_one_node(n_pes).to_owned(), "by the CPU".to_owned()),
-        Some(Chosen {
-            name,
-            reason,
-            executor,
-        }) => (
-            format!("{}: {reason}", scope(name, n_pes, n_nodes)),
-            executor.describe(),
-        ),
-    };
+    let n_pes = job.n_pes;
+    let n_nodes = job.nodes.n_nodes();
+    let path;
+    let amos;
+    match &chosen {
+        None => {
+            path = within_one_node(n_pes).to_owned();
+            amos = "by the CPU".to_owned();
+        }
+        Some(chosen) => {
+            let scope = scope(chosen.name, n_pes, n_nodes);
+            path = format!("{scope}: {}", chosen.reason);
+            amos = chosen.executor.describe();
+        }
+    }
+
     if job.me == Pe(0) {
         rushmem_system::log::info!(
             n_pes,
@@ -44,6 +47,7 @@ pub(crate) fn record(job: &Job, chosen: Option<Chosen<'_>>) {
             "{path}; atomic operations are carried out {amos}"
         );
     }
+
     let mut kept = write(&PATH);
     if kept.is_none_or(|kept| kept.to_bytes() != path.as_bytes()) {
         // Leaked, since a program may keep the pointer. A later init finds the same path unless a

@@ -20,10 +20,11 @@ macro_rules! operations {
         where
             T: $bound,
         {
-            let (at, (pe, context)) = (self.view().as_ptr().cast::<T>(), self.target());
-            // SAFETY: an aligned element of a symmetric object, which atomic operations alone
-            // access.
-            unsafe { amo::$operation(call!(stringify!($name)), context, at, value, pe) }
+            let element = self.view().as_ptr().cast::<T>();
+            let (pe, context) = self.target();
+            // SAFETY: the element is an aligned one of a symmetric object, which atomic operations
+            // alone access.
+            unsafe { amo::$operation(call!(stringify!($name)), context, element, value, pe) }
         }
     )*};
 }
@@ -34,9 +35,11 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
     #[doc(alias = "fetch")]
     #[inline]
     pub fn load(self) -> T {
-        let (at, (pe, context)) = (self.view().as_ptr().cast::<T>(), self.target());
-        // SAFETY: an aligned element of a symmetric object, which atomic operations alone access.
-        unsafe { amo::fetch(call!("load"), context, at, pe) }
+        let element = self.view().as_ptr().cast::<T>();
+        let (pe, context) = self.target();
+        // SAFETY: the element is an aligned one of a symmetric object, which atomic operations
+        // alone access.
+        unsafe { amo::fetch(call!("load"), context, element, pe) }
     }
 
     /// Writes `new` if the value is `current`. Returns the old value: as `Ok` if `new` was written,
@@ -51,10 +54,12 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
     where
         T: AtomicInteger,
     {
-        let (at, (pe, context)) = (self.view().as_ptr().cast::<T>(), self.target());
         let call = call!("compare_exchange");
-        // SAFETY: an aligned element of a symmetric object, which atomic operations alone access.
-        let old = unsafe { amo::compare_swap(call, context, at, current, new, pe) };
+        let element = self.view().as_ptr().cast::<T>();
+        let (pe, context) = self.target();
+        // SAFETY: the element is an aligned one of a symmetric object, which atomic operations
+        // alone access.
+        let old = unsafe { amo::compare_swap(call, context, element, current, new, pe) };
         if old == current { Ok(old) } else { Err(old) }
     }
 

@@ -1,12 +1,11 @@
 //! Collectives over the members of a team (OpenSHMEM 1.6, §9.10), on symmetric memory.
 //!
 //! All members call with views of the same elements of the same objects, unless a routine says that
-//! lengths may differ. Until a call returns, any
-//! member may read `source` and write to `dest` of any other member that has called, so the program
-//! must not access them meanwhile: it would read old or new values. `dest` is `source`, or has no
-//! element in common with it. Each routine writes only to the elements that `dest` of this member's
-//! call names, on all members. So a mistake in a program leads to wrong values, but not to writes
-//! to other memory.
+//! lengths may differ. Until a call returns, any member may read `source` and write to `dest` of
+//! any other member that has called, so the program must not access them meanwhile: it would read
+//! old or new values. `dest` is `source`, or has no element in common with it. Each routine writes
+//! only to the elements that `dest` of this member's call names, on all members. So a mistake in a
+//! program leads to wrong values, but not to writes to other memory.
 #![allow(unsafe_code)]
 
 use crate::element::PlainData;
@@ -17,7 +16,7 @@ use crate::strided::Strides;
 use crate::symmetric::view::{AsSymSlice, SymSlice};
 use crate::team::Team;
 use crate::threads::Threads;
-use rushmem_runtime::alltoallv::{self, TargetBlocks};
+use rushmem_runtime::alltoallv::{self, SourceBlocks, TargetBlocks};
 use rushmem_runtime::{Call, collectives};
 
 /// Blocks of an array, one for each member of a team. All numbers are numbers of elements, not of
@@ -40,13 +39,17 @@ impl<C: Threads> Team<'_, C> {
         dest: &(impl AsSymSlice<T> + ?Sized),
         root: usize,
     ) {
-        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
-        require_same_length(call!("Team::broadcast_into"), dest.len(), source.len());
-        require_apart(call!("Team::broadcast_into"), dest, source);
-        let root = self.root(call!("Team::broadcast_into"), root) as i32;
-        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (call!("Team::broadcast_into"), self.handle().into());
-        // SAFETY: equal numbers of bytes, of symmetric objects.
+        let call = call!("Team::broadcast_into");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
+        require_same_length(call, dest.len(), source.len());
+        require_apart(call, dest, source);
+        let root = self.root(call, root) as i32;
+
+        let team = self.handle().into();
+        let to = dest.as_ptr().cast();
+        let from = source.as_ptr().cast();
+        // SAFETY: both are in symmetric objects and have the same number of bytes.
         unsafe { collectives::broadcast(call, team, to, from, bytes_of(source), root) };
     }
 
@@ -61,13 +64,17 @@ impl<C: Threads> Team<'_, C> {
         source: &(impl AsSymSlice<T> + ?Sized),
         dest: &(impl AsSymSlice<T> + ?Sized),
     ) -> usize {
-        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
-        require_apart(call!("Team::all_gather_varying_into"), dest, source);
-        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (call!("Team::all_gather_varying_into"), self.handle().into());
+        let call = call!("Team::all_gather_varying_into");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
+        require_apart(call, dest, source);
+
+        let team = self.handle().into();
+        let to = dest.as_ptr().cast();
+        let from = source.as_ptr().cast();
         let max_bytes = bytes_of(dest);
-        // SAFETY: symmetric objects; the call writes at most `max_bytes`, which the destination
-        // has.
+        // SAFETY: both are in symmetric objects; the call writes at most `max_bytes`, which the
+        // destination has.
         let nbytes = unsafe {
             collectives::collect_within(call, team, to, from, bytes_of(source), max_bytes)
         };
@@ -83,15 +90,20 @@ impl<C: Threads> Team<'_, C> {
         source: &(impl AsSymSlice<T> + ?Sized),
         dest: &(impl AsSymSlice<T> + ?Sized),
     ) {
-        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
+        let call = call!("Team::all_gather_into");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
         let total = source.len().saturating_mul(self.n_pes());
         if dest.len() != total {
-            wrong_length(call!("Team::all_gather_into"), dest.len(), total);
+            wrong_length(call, dest.len(), total);
         }
-        require_apart(call!("Team::all_gather_into"), dest, source);
-        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (call!("Team::all_gather_into"), self.handle().into());
-        // SAFETY: symmetric objects, the destination of as many bytes as all sources have.
+        require_apart(call, dest, source);
+
+        let team = self.handle().into();
+        let to = dest.as_ptr().cast();
+        let from = source.as_ptr().cast();
+        // SAFETY: both are in symmetric objects, and the destination has as many bytes as all
+        // sources.
         unsafe { collectives::fcollect(call, team, to, from, bytes_of(source)) };
     }
 
@@ -105,25 +117,25 @@ impl<C: Threads> Team<'_, C> {
         source: &(impl AsSymSlice<T> + ?Sized),
         dest: &(impl AsSymSlice<T> + ?Sized),
     ) {
-        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
-        require_same_length(call!("Team::all_to_all_into"), dest.len(), source.len());
+        let call = call!("Team::all_to_all_into");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
         let n_pes = self.n_pes();
+        require_same_length(call, dest.len(), source.len());
         if !dest.len().is_multiple_of(n_pes) {
-            wrong_length(
-                call!("Team::all_to_all_into"),
-                dest.len(),
-                dest.len().next_multiple_of(n_pes),
-            );
+            wrong_length(call, dest.len(), dest.len().next_multiple_of(n_pes));
         }
-        require_apart(call!("Team::all_to_all_into"), dest, source);
-        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (call!("Team::all_to_all_into"), self.handle().into());
-        // SAFETY: symmetric objects, each of as many blocks as there are members.
+        require_apart(call, dest, source);
+
+        let team = self.handle().into();
+        let to = dest.as_ptr().cast();
+        let from = source.as_ptr().cast();
+        // SAFETY: both are in symmetric objects, and have a block for each member.
         unsafe { collectives::alltoall(call, team, to, from, bytes_of(source) / n_pes) };
     }
 
-    /// Works as [`all_to_all_into`](Self::all_to_all_into), for elements that are not adjacent:
-    /// `strides.count` elements for each member, `strides.source` apart in `source` and
+    /// Exchanges blocks as [`all_to_all_into`](Self::all_to_all_into), whose elements are not
+    /// adjacent: `strides.count` elements for each member, `strides.source` apart in `source` and
     /// `strides.dest` apart in `dest` (`shmem_alltoalls`, §9.10.6).
     ///
     /// # Panics
@@ -136,8 +148,9 @@ impl<C: Threads> Team<'_, C> {
         dest: &(impl AsSymSlice<T> + ?Sized),
         strides: Strides,
     ) {
-        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
         let call = call!("Team::all_to_all_strided_into");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
         if strides.block != 1 {
             mistake!(
                 call,
@@ -145,25 +158,27 @@ impl<C: Threads> Team<'_, C> {
                 strides.block
             );
         }
-        let nelems = strides.count;
         let of_all = Strides {
-            count: nelems.saturating_mul(self.n_pes()),
+            count: strides.count.saturating_mul(self.n_pes()),
             ..strides
         };
         of_all.require_in_span(call, "destination", dest.len(), strides.dest);
         of_all.require_in_span(call, "source", source.len(), strides.source);
         require_apart(call, dest, source);
-        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (team, bytes) = (self.handle().into(), size_of::<T>());
-        let (dst, sst) = (strides.dest as isize, strides.source as isize);
-        // SAFETY: symmetric objects; all elements are within them, as just checked.
-        unsafe { collectives::alltoalls(call, team, to, from, dst, sst, nelems, bytes) };
+
+        let team = self.handle().into();
+        let to = dest.as_ptr().cast();
+        let from = source.as_ptr().cast();
+        let dst = strides.dest as isize;
+        let sst = strides.source as isize;
+        let nbytes = size_of::<T>();
+        // SAFETY: both are in symmetric objects; all elements are within them, as just checked.
+        unsafe { collectives::alltoalls(call, team, to, from, dst, sst, strides.count, nbytes) };
     }
 
-    /// Works as [`all_to_all_into`](Self::all_to_all_into), for blocks whose lengths differ: block
-    /// `l` of member `k` is copied to `dest` of member `l`, from the element `dest_offsets[k]` of
-    /// member `l` on (`shmemx_alltoallv`, an extension). Returns the number of elements received
-    /// from each member.
+    /// Exchanges blocks whose lengths differ: block `l` of member `k` is copied to `dest` of member
+    /// `l`, from the element `dest_offsets[k]` of member `l` on (`shmemx_alltoallv`, an extension).
+    /// Returns the number of elements received from each member.
     ///
     /// The job ends with a message if a block does not fit. Blocks received from two members must
     /// not overlap.
@@ -177,34 +192,30 @@ impl<C: Threads> Team<'_, C> {
         dest: &(impl AsSymSlice<T> + ?Sized),
         dest_offsets: &[usize],
     ) -> Vec<usize> {
-        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
-        let (call, n_pes) = (call!("Team::all_to_all_blocks_at"), self.n_pes());
+        let call = call!("Team::all_to_all_blocks_at");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
+        let n_pes = self.n_pes();
         require_apart(call, dest, source);
         if dest_offsets.len() != n_pes {
             wrong_length(call, dest_offsets.len(), n_pes);
         }
-        let places: Vec<usize> = dest_offsets.iter().map(|&at| in_bytes::<T>(at)).collect();
-        let [offsets, counts] = self.blocks(call, source, blocks);
-        let mut sizes = vec![0; n_pes];
-        let target = TargetBlocks {
+
+        let blocks = self.blocks_in_bytes::<T>(call, source.len(), blocks);
+        let from = blocks.of_source(source);
+        let to = TargetBlocks {
             target: dest.as_ptr().cast(),
             nbytes: bytes_of(dest),
         };
-        let (offsets, counts) = (offsets.as_ptr(), counts.as_ptr());
-        let from = alltoallv::SourceBlocks {
-            source: source.as_ptr().cast(),
-            offsets,
-            sizes: counts,
-        };
-        let (places, received) = (places.as_ptr(), sizes.as_mut_ptr());
-        let (call, team) = (call, self.handle().into());
-        // SAFETY: an entry for each member in all arrays; the blocks are in the source, and the
+        let places = all_in_bytes::<T>(dest_offsets);
+        let mut received = vec![0; n_pes];
+        let team = self.handle().into();
+        let (places, sizes) = (places.as_ptr(), received.as_mut_ptr());
+        // SAFETY: all arrays have an entry for each member; the blocks are in the source, and the
         // target is as long as it says.
-        unsafe { alltoallv::alltoallv(call, team, target, places, received, from) };
-        sizes
-            .iter_mut()
-            .for_each(|size| *size = elements_of::<T>(*size));
-        sizes
+        unsafe { alltoallv::alltoallv(call, team, to, places, sizes, from) };
+
+        received.into_iter().map(elements_of::<T>).collect()
     }
 
     /// Exchanges adjacent blocks whose lengths differ: the first `counts[0]` elements of `source`
@@ -234,48 +245,45 @@ impl<C: Threads> Team<'_, C> {
         counts: &[usize],
         dest: &(impl AsSymSlice<T> + ?Sized),
     ) -> usize {
-        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
         let call = call!("Team::all_to_all_blocks");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
         require_apart(call, dest, source);
-        let offsets: Vec<usize> = counts
-            .iter()
-            .scan(0usize, |end, &count| {
-                let first = *end;
-                *end = end.saturating_add(count);
-                Some(first)
-            })
-            .collect();
+
+        let mut offsets = Vec::with_capacity(counts.len());
+        let mut end = 0usize;
+        for &count in counts {
+            offsets.push(end);
+            end = end.saturating_add(count);
+        }
         let blocks = Blocks {
             offsets: &offsets,
             counts,
         };
-        let [offsets, counts] = self.blocks(call, source, blocks);
+
+        let blocks = self.blocks_in_bytes::<T>(call, source.len(), blocks);
+        let from = blocks.of_source(source);
         let nbytes = bytes_of(dest);
-        let target = TargetBlocks {
+        let to = TargetBlocks {
             target: dest.as_ptr().cast(),
             nbytes,
         };
-        let (offsets, sizes) = (offsets.as_ptr(), counts.as_ptr());
-        let from = alltoallv::SourceBlocks {
-            source: source.as_ptr().cast(),
-            offsets,
-            sizes,
-        };
-        let (call, team) = (call, self.handle().into());
-        // SAFETY: an entry for each member in both arrays; the blocks are in the source, and the
+        let team = self.handle().into();
+        // SAFETY: both arrays have an entry for each member; the blocks are in the source, and the
         // target is as long as it says.
-        elements_of::<T>(unsafe { alltoallv::alltoallv_packed(call, team, target, nbytes, from) })
+        let received = unsafe { alltoallv::alltoallv_packed(call, team, to, nbytes, from) };
+        elements_of::<T>(received)
     }
 
-    /// Returns the offsets and lengths of blocks in bytes. Panics unless there
-    /// is a block for each member, and all are within `source`.
+    /// Converts the offsets and lengths of blocks of a source of `len` elements. Panics unless
+    /// there is a block for each member, and all are within the source.
     #[track_caller]
-    fn blocks<T: PlainData>(
+    fn blocks_in_bytes<T: PlainData>(
         &self,
         call: Call,
-        source: &SymSlice<T>,
+        len: usize,
         blocks: Blocks<'_>,
-    ) -> [Vec<usize>; 2] {
+    ) -> BlocksInBytes {
         let Blocks { offsets, counts } = blocks;
         let n_pes = self.n_pes();
         for entries in [offsets.len(), counts.len()] {
@@ -283,14 +291,19 @@ impl<C: Threads> Team<'_, C> {
                 wrong_length(call, entries, n_pes);
             }
         }
+
         let ends = offsets
             .iter()
             .zip(counts)
             .map(|(&first, &count)| first.saturating_add(count));
-        if let Some(end) = ends.max().filter(|&end| end > source.len()) {
-            wrong_length(call, source.len(), end);
+        let needed = ends.max().unwrap_or(0);
+        if needed > len {
+            wrong_length(call, len, needed);
         }
-        [offsets, counts].map(|numbers| numbers.iter().map(|&n| in_bytes::<T>(n)).collect())
+        BlocksInBytes {
+            offsets: all_in_bytes::<T>(offsets),
+            sizes: all_in_bytes::<T>(counts),
+        }
     }
 
     /// Combines `source` of all members element by element, and stores the result in `dest` of all
@@ -316,11 +329,15 @@ impl<C: Threads> Team<'_, C> {
         dest: &(impl AsSymSlice<T> + ?Sized),
         _op: O,
     ) {
-        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
-        require_same_length(call!("Team::all_reduce_into"), dest.len(), source.len());
-        require_apart(call!("Team::all_reduce_into"), dest, source);
-        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (call!("Team::all_reduce_into"), self.handle().into());
+        let call = call!("Team::all_reduce_into");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
+        require_same_length(call, dest.len(), source.len());
+        require_apart(call, dest, source);
+
+        let team = self.handle().into();
+        let to = dest.as_ptr().cast();
+        let from = source.as_ptr().cast();
         // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
         unsafe { collectives::reduce(call, team, to, from, source.len(), O::COMBINE) };
     }
@@ -336,11 +353,15 @@ impl<C: Threads> Team<'_, C> {
         dest: &(impl AsSymSlice<T> + ?Sized),
         _op: O,
     ) {
-        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
-        require_same_length(call!("Team::inclusive_scan_into"), dest.len(), source.len());
-        require_apart(call!("Team::inclusive_scan_into"), dest, source);
-        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (call!("Team::inclusive_scan_into"), self.handle().into());
+        let call = call!("Team::inclusive_scan_into");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
+        require_same_length(call, dest.len(), source.len());
+        require_apart(call, dest, source);
+
+        let team = self.handle().into();
+        let to = dest.as_ptr().cast();
+        let from = source.as_ptr().cast();
         // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
         unsafe { collectives::inscan(call, team, to, from, source.len(), O::COMBINE) };
     }
@@ -359,13 +380,35 @@ impl<C: Threads> Team<'_, C> {
         dest: &(impl AsSymSlice<T> + ?Sized),
         _op: O,
     ) {
-        let (dest, source) = (dest.as_sym_slice(), source.as_sym_slice());
-        require_same_length(call!("Team::exclusive_scan_into"), dest.len(), source.len());
-        require_apart(call!("Team::exclusive_scan_into"), dest, source);
-        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
-        let (call, team) = (call!("Team::exclusive_scan_into"), self.handle().into());
+        let call = call!("Team::exclusive_scan_into");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
+        require_same_length(call, dest.len(), source.len());
+        require_apart(call, dest, source);
+
+        let team = self.handle().into();
+        let to = dest.as_ptr().cast();
+        let from = source.as_ptr().cast();
         // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
         unsafe { collectives::exscan(call, team, to, from, source.len(), O::COMBINE) };
+    }
+}
+
+/// Blocks of an array, in bytes, with an entry for each member in both lists.
+struct BlocksInBytes {
+    offsets: Vec<usize>,
+    sizes: Vec<usize>,
+}
+
+impl BlocksInBytes {
+    /// Returns these blocks of `source` in the runtime's form, whose pointers are valid as long as
+    /// this exists.
+    fn of_source<T: PlainData>(&self, source: &SymSlice<T>) -> SourceBlocks {
+        SourceBlocks {
+            source: source.as_ptr().cast(),
+            offsets: self.offsets.as_ptr(),
+            sizes: self.sizes.as_ptr(),
+        }
     }
 }
 
@@ -373,10 +416,13 @@ pub(crate) fn bytes_of<T: PlainData>(elements: &SymSlice<T>) -> usize {
     elements.len() * size_of::<T>()
 }
 
-/// Returns the number of bytes of `nelems` elements. If it overflows, returns the maximum, which
+/// Converts numbers of elements to numbers of bytes. One that overflows becomes the maximum, which
 /// fits nowhere.
-fn in_bytes<T>(nelems: usize) -> usize {
-    nelems.saturating_mul(size_of::<T>())
+fn all_in_bytes<T>(numbers: &[usize]) -> Vec<usize> {
+    let in_bytes = numbers
+        .iter()
+        .map(|nelems| nelems.saturating_mul(size_of::<T>()));
+    in_bytes.collect()
 }
 
 pub(crate) fn elements_of<T>(nbytes: usize) -> usize {
@@ -386,8 +432,10 @@ pub(crate) fn elements_of<T>(nbytes: usize) -> usize {
 /// Panics unless both views start at the same element, or have none in common.
 #[track_caller]
 pub(crate) fn require_apart<T: PlainData>(call: Call, dest: &SymSlice<T>, source: &SymSlice<T>) {
-    let (to, from) = (dest.as_ptr().addr(), source.as_ptr().addr());
-    if to != from && to < from + bytes_of(source) && from < to + bytes_of(dest) {
+    let to = dest.as_ptr().addr();
+    let from = source.as_ptr().addr();
+    let overlap = to < from + bytes_of(source) && from < to + bytes_of(dest);
+    if overlap && to != from {
         mistake!(
             call,
             "arguments dest and source overlap; pass the same elements for both, or elements that do not overlap"

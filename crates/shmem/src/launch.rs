@@ -67,11 +67,11 @@ impl Termination for JobStatus {
 /// runs in each PE, too, and must not print or write anything. The standard has no such routine.
 ///
 /// The program is started again `n` times, with the same arguments, directory and environment, on
-/// this machine; so `n` may be an argument of the program. Each of these processes calls `main`, comes to this call, initializes the library
-/// and calls `program`, and then exits; so the code after this call runs in this process alone,
-/// which is no PE. Meanwhile this process prints the lines of the PEs, passes SIGINT and SIGTERM on
-/// to them, and waits for them. PE 0 has its standard input. If this process is killed, the PEs
-/// are, too.
+/// this machine; so `n` may be an argument of the program. Each of these processes calls `main`,
+/// comes to this call, initializes the library and calls `program`, and then exits; so the code
+/// after this call runs in this process alone, which is no PE. Meanwhile this process prints the
+/// lines of the PEs, passes SIGINT and SIGTERM on to them, and waits for them. PE 0 has its
+/// standard input. If this process is killed, the PEs are, too.
 ///
 /// Started by `oshrun` or another launcher, the process is a PE of that job, and starts no others.
 ///
@@ -97,6 +97,7 @@ impl Termination for JobStatus {
 pub fn launch(n: usize, program: impl FnOnce(Shmem)) -> JobStatus {
     static CALLED: AtomicBool = AtomicBool::new(false);
     let call = call!("shmem::launch");
+
     if n == 0 {
         mistake!(call, "argument n is 0; a job has at least one PE");
     }
@@ -112,6 +113,7 @@ pub fn launch(n: usize, program: impl FnOnce(Shmem)) -> JobStatus {
             "called for the second time in this process; a program is one job: pass all of its work to the first call"
         );
     }
+
     if setup::has_launcher() {
         run_pe(call, n, program);
     }
@@ -146,8 +148,9 @@ fn end_with_starter() {
         // Without this the job works, too.
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
     }
+
+    // The starter may have ended before the call above, which then has no effect.
     if getppid() != Some(starter) && test_kill_process(starter).is_err() {
-        // It has ended before the call.
         exit(1);
     }
 }
@@ -156,11 +159,18 @@ fn end_with_starter() {
 struct LaunchedJob {
     /// Those that have not ended.
     running: Vec<Child>,
-    /// The status of the first one that failed, and when.
-    failure: Option<(ExitStatus, Instant)>,
+    /// The first one that failed.
+    failure: Option<Failure>,
     /// Is disconnected when all output is printed.
     printed: Receiver<()>,
     signals: Vec<PassedSignal>,
+}
+
+/// The failure of a PE.
+#[derive(Clone, Copy)]
+struct Failure {
+    status: ExitStatus,
+    since: Instant,
 }
 
 /// A signal that this process passes on while its PEs run.
@@ -173,7 +183,8 @@ struct PassedSignal {
 
 impl PassedSignal {
     fn new(number: i32, signal: Signal) -> io::Result<PassedSignal> {
-        let (has_come, is_over) = (Arc::default(), Arc::default());
+        let has_come = Arc::default();
+        let is_over = Arc::default();
         flag::register_conditional_default(number, Arc::clone(&is_over))?;
         flag::register(number, Arc::clone(&has_come))?;
         Ok(PassedSignal {
@@ -213,6 +224,7 @@ impl LaunchedJob {
                 })
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped());
+
             let started = command.spawn().and_then(|mut pe| {
                 print_lines(pe.stdout.take(), io::stdout, &sender)?;
                 print_lines(pe.stderr.take(), io::stderr, &sender)?;
@@ -237,47 +249,51 @@ impl LaunchedJob {
         while !self.running.is_empty() {
             self.pass_signals();
             self.collect_ended()?;
-            if self.failure.is_some_and(|(_, at)| at.elapsed() > GRACE) {
+            if let Some(failure) = self.failure
+                && failure.since.elapsed() > GRACE
+            {
                 self.kill();
             }
             thread::sleep(GLANCE);
         }
+
         for signal in &self.signals {
             signal.is_over.store(true, Relaxed);
         }
         // Nothing is sent: the channel ends with the last thread that prints.
         let _ = self.printed.recv_timeout(LATE_OUTPUT);
-        Ok(self
-            .failure
-            .map_or(ExitStatus::default(), |(status, _)| status))
+        match self.failure {
+            Some(failure) => Ok(failure.status),
+            None => Ok(ExitStatus::default()),
+        }
     }
 
     fn pass_signals(&self) {
-        for PassedSignal {
-            signal, has_come, ..
-        } in &self.signals
-        {
-            if has_come.swap(false, Relaxed) {
-                for pe in &self.running {
-                    // One that has ended in the meantime needs no signal.
-                    let _ = kill_process(Pid::from_child(pe), *signal);
-                }
+        for passed in &self.signals {
+            // Relaxed, since a handler in the same process sets the flag, which publishes nothing.
+            if !passed.has_come.swap(false, Relaxed) {
+                continue;
+            }
+            for pe in &self.running {
+                // One that has ended in the meantime needs no signal.
+                let _ = kill_process(Pid::from_child(pe), passed.signal);
             }
         }
     }
 
     fn collect_ended(&mut self) -> io::Result<()> {
-        let mut still = Vec::with_capacity(self.running.len());
+        let mut running = Vec::with_capacity(self.running.len());
         for mut pe in self.running.drain(..) {
             match pe.try_wait()? {
-                None => still.push(pe),
+                None => running.push(pe),
                 Some(status) if status.success() => {}
                 Some(status) => {
-                    self.failure.get_or_insert((status, Instant::now()));
+                    let since = Instant::now();
+                    self.failure.get_or_insert(Failure { status, since });
                 }
             }
         }
-        self.running = still;
+        self.running = running;
         Ok(())
     }
 
@@ -294,11 +310,14 @@ impl LaunchedJob {
 fn file_of_program() -> io::Result<PathBuf> {
     let path = std::env::current_exe()?;
     let own = metadata("/proc/self/exe")?;
-    let is_same =
-        metadata(&path).is_ok_and(|file| (file.dev(), file.ino()) == (own.dev(), own.ino()));
-    if is_same {
+    if let Ok(file) = metadata(&path)
+        && file.dev() == own.dev()
+        && file.ino() == own.ino()
+    {
         return Ok(path);
     }
+
+    // What the kernel appends to the path of a file that is gone.
     let path = path.to_string_lossy();
     let path = path.trim_end_matches(" (deleted)");
     Err(io::Error::other(format!(
@@ -313,9 +332,10 @@ fn print_lines<W: Write + 'static>(
     output: fn() -> W,
     sender: &Sender<()>,
 ) -> io::Result<()> {
-    let (Some(pipe), sender) = (pipe, sender.clone()) else {
+    let Some(pipe) = pipe else {
         return Ok(());
     };
+    let sender = sender.clone();
     thread::Builder::new().spawn(move || {
         let mut pipe = BufReader::new(pipe);
         let mut line = Vec::new();

@@ -33,7 +33,7 @@ const PANICKED: i32 = 101;
 /// The time that a PE gives another PE of its node to print the same message and to end the job.
 const OTHER_PRINTS: Duration = Duration::from_secs(1);
 
-type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Sync + Send>;
+type Hook = dyn Fn(&PanicHookInfo<'_>) + Sync + Send;
 
 thread_local! {
     /// The message of the last panic of this thread, if another PE of the node has printed it.
@@ -46,29 +46,29 @@ thread_local! {
 pub(crate) fn name_pe(pe: i32) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        let (print, is_of_program) = take_hook();
+        let hook = panic::take_hook();
+        let is_of_program = is_of_program(&*hook);
         panic::set_hook(Box::new(move |panic| {
             let message = message(panic);
             if !is_of_program && !claim(&message) {
                 PRINTED_ELSEWHERE.set(Some(format!("PE {pe}: a panic: {message}")));
                 return;
             }
+
             PRINTED_ELSEWHERE.set(None);
             eprintln!("PE {pe}: a panic:");
-            print(panic);
+            hook(panic);
         }));
     });
 }
 
-/// Returns the hook that is set, and false if it is the one of the standard library, which prints.
-fn take_hook() -> (Hook, bool) {
-    let hook = panic::take_hook();
+/// Returns true if a hook that was just taken is not the one of the standard library, which prints.
+fn is_of_program(hook: &Hook) -> bool {
     // To take a hook sets the one of the standard library. Both are then calls of the same function
     // without a state, so their addresses and tables of functions are equal. Should they ever
     // differ, each PE prints its message.
     let of_library = panic::take_hook();
-    let is_of_library = std::ptr::eq(&raw const *hook, &raw const *of_library);
-    (hook, !is_of_library)
+    !std::ptr::eq(&raw const *hook, &raw const *of_library)
 }
 
 fn message(panic: &PanicHookInfo<'_>) -> String {

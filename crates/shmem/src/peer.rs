@@ -354,7 +354,8 @@ macro_rules! peers {
         pub fn peers_from_me(
             &$($life)? self,
         ) -> impl DoubleEndedIterator<Item = $peer> + ExactSizeIterator {
-            let (me, n) = (self.my_number(), self.n_numbers());
+            let me = self.my_number();
+            let n = self.n_numbers();
             (0..n).map(move |distance| self.pe((me + distance) % n))
         }
     };

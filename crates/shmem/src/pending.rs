@@ -65,13 +65,15 @@ impl<'a, R, C: Threads> Pending<'a, R, C> {
     #[track_caller]
     pub fn wait(mut self) -> R {
         let call = call!("Pending::wait");
-        let mut of_collective = 0;
-        match self.operation {
-            Operation::Collective { handle, .. } => of_collective = requests::wait(call, handle),
-            Operation::Issued { context, .. } => order::quiet(call, context),
+        let value = match self.operation {
+            Operation::Collective { handle, .. } => requests::wait(call, handle),
+            Operation::Issued { context, .. } => {
+                order::quiet(call, context);
+                0
+            }
             Operation::Over => over(),
-        }
-        self.operation.end(of_collective)
+        };
+        self.operation.end(value)
     }
 
     /// Returns the result if the operation is complete, otherwise this (`shmemx_quiet_test`, or
@@ -82,9 +84,17 @@ impl<'a, R, C: Threads> Pending<'a, R, C> {
     #[doc(alias = "shmemx_req_test")]
     #[track_caller]
     pub fn try_wait(mut self) -> Result<R, Self> {
-        self.operation
-            .test(call!("Pending::try_wait"), None)
-            .ok_or(self)
+        let call = call!("Pending::try_wait");
+        let value = match self.operation {
+            Operation::Collective { handle, .. } => requests::test(call, handle),
+            Operation::Issued { context, .. } if order::quiet_test(call, context) != 0 => Some(0),
+            Operation::Issued { .. } => None,
+            Operation::Over => over(),
+        };
+        match value {
+            Some(value) => Ok(self.operation.end(value)),
+            None => Err(self),
+        }
     }
 }
 
@@ -109,7 +119,8 @@ impl<T: Copy, C: Threads> Pending<'_, Vec<T>, C> {
             vector: Some(vector),
             result: |vector| {
                 let vector = vector.expect("a transfer has a vector");
-                // SAFETY: made of a vector of this type above, and the operations are complete.
+                // SAFETY: the value was made of a vector of this type above, and the operations
+                // that access the vector are complete.
                 unsafe { vector.into_vector() }
             },
         };
@@ -118,29 +129,11 @@ impl<T: Copy, C: Threads> Pending<'_, Vec<T>, C> {
 }
 
 impl<R> Operation<R> {
-    /// Returns the result if the operation is complete. Otherwise wakes the `task` when it is.
-    fn test(&mut self, call: Call, task: Option<&Waker>) -> Option<R> {
-        let of_collective = match (&*self, task) {
-            (Operation::Collective { handle, .. }, Some(task)) => {
-                requests::poll(call, *handle, task)
-            }
-            (Operation::Collective { handle, .. }, None) => requests::test(call, *handle),
-            (Operation::Issued { context, .. }, Some(task)) => {
-                order::when_quiet(call, *context, task).then_some(0)
-            }
-            (Operation::Issued { context, .. }, None) => {
-                (order::quiet_test(call, *context) != 0).then_some(0)
-            }
-            (Operation::Over, _) => over(),
-        };
-        of_collective.map(|of_collective| self.end(of_collective))
-    }
-
-    /// Returns the result of the complete operation. `of_collective` is the value of the blocking
-    /// routine.
-    fn end(&mut self, of_collective: usize) -> R {
+    /// Returns the result of the complete operation. `value` is what the blocking routine of a
+    /// collective returns, and is not used for other operations.
+    fn end(&mut self, value: usize) -> R {
         match std::mem::replace(self, Operation::Over) {
-            Operation::Collective { result, .. } => result(of_collective),
+            Operation::Collective { result, .. } => result(value),
             Operation::Issued { vector, result, .. } => result(vector),
             Operation::Over => over(),
         }
@@ -156,9 +149,17 @@ impl<R, C: Threads> Future for Pending<'_, R, C> {
     type Output = R;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<R> {
+        let call = call!("Pending::poll");
+        let task = context.waker();
         let operation = &mut self.get_mut().operation;
-        match operation.test(call!("Pending::poll"), Some(context.waker())) {
-            Some(result) => Poll::Ready(result),
+        let value = match *operation {
+            Operation::Collective { handle, .. } => requests::poll(call, handle, task),
+            Operation::Issued { context, .. } if order::when_quiet(call, context, task) => Some(0),
+            Operation::Issued { .. } => None,
+            Operation::Over => over(),
+        };
+        match value {
+            Some(value) => Poll::Ready(operation.end(value)),
             None => Poll::Pending,
         }
     }
@@ -212,10 +213,10 @@ struct OwnedVector {
     free: unsafe fn(*mut u8, usize, usize),
 }
 
-// SAFETY: it gives no access to the elements, which need no drop. What returns the vector, a
+// SAFETY: the value gives no access to the elements, which need no drop. What returns the vector, a
 // `Pending`, is `Send` only if the vector is.
 unsafe impl Send for OwnedVector {}
-// SAFETY: as above.
+// SAFETY: a shared reference gives no access to the elements.
 unsafe impl Sync for OwnedVector {}
 
 impl OwnedVector {

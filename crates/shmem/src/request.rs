@@ -22,13 +22,13 @@ impl<C: Threads> Team<'_, C> {
     #[doc(alias = "shmemx_team_sync_nb")]
     #[track_caller]
     pub fn start_sync(&self) -> Pending<'_, (), C> {
-        let nothing = (std::ptr::null_mut(), std::ptr::null(), 0);
-        self.start(
-            call!("Team::start_sync"),
-            NonblockingCollective::Sync,
-            nothing,
-            |_| (),
-        )
+        let nothing = Vectors {
+            dest: std::ptr::null_mut(),
+            source: std::ptr::null(),
+            n: 0,
+        };
+        let collective = NonblockingCollective::Sync;
+        self.start(call!("Team::start_sync"), collective, nothing, |_| ())
     }
 
     /// Starts [`broadcast_into`](Team::broadcast_into).
@@ -40,20 +40,15 @@ impl<C: Threads> Team<'_, C> {
         dest: &'a (impl AsSymSlice<T> + ?Sized),
         root: usize,
     ) -> Pending<'a, (), C> {
-        let (call, dest, source) = (
-            call!("Team::start_broadcast_into"),
-            dest.as_sym_slice(),
-            source.as_sym_slice(),
-        );
+        let call = call!("Team::start_broadcast_into");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
         require_same_length(call, dest.len(), source.len());
-        let vectors = vectors(call, dest, source, bytes_of(source));
+        let vectors = Vectors::new(call, dest, source, bytes_of(source));
+
         let root = self.root(call, root) as i32;
-        self.start(
-            call,
-            NonblockingCollective::Broadcast { root },
-            vectors,
-            |_| (),
-        )
+        let collective = NonblockingCollective::Broadcast { root };
+        self.start(call, collective, vectors, |_| ())
     }
 
     /// Starts [`all_gather_varying_into`](Team::all_gather_varying_into).
@@ -64,12 +59,11 @@ impl<C: Threads> Team<'_, C> {
         source: &'a (impl AsSymSlice<T> + ?Sized),
         dest: &'a (impl AsSymSlice<T> + ?Sized),
     ) -> Pending<'a, usize, C> {
-        let (call, dest, source) = (
-            call!("Team::start_all_gather_varying_into"),
-            dest.as_sym_slice(),
-            source.as_sym_slice(),
-        );
-        let vectors = vectors(call, dest, source, bytes_of(source));
+        let call = call!("Team::start_all_gather_varying_into");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
+        let vectors = Vectors::new(call, dest, source, bytes_of(source));
+
         let max_bytes = bytes_of(dest);
         let collective = NonblockingCollective::Collect { max_bytes };
         self.start(call, collective, vectors, elements_of::<T>)
@@ -83,16 +77,15 @@ impl<C: Threads> Team<'_, C> {
         source: &'a (impl AsSymSlice<T> + ?Sized),
         dest: &'a (impl AsSymSlice<T> + ?Sized),
     ) -> Pending<'a, (), C> {
-        let (call, dest, source) = (
-            call!("Team::start_all_gather_into"),
-            dest.as_sym_slice(),
-            source.as_sym_slice(),
-        );
+        let call = call!("Team::start_all_gather_into");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
         let total = source.len().saturating_mul(self.n_pes());
         if dest.len() != total {
             wrong_length(call, dest.len(), total);
         }
-        let vectors = vectors(call, dest, source, bytes_of(source));
+
+        let vectors = Vectors::new(call, dest, source, bytes_of(source));
         self.start(call, NonblockingCollective::Fcollect, vectors, |_| ())
     }
 
@@ -104,17 +97,16 @@ impl<C: Threads> Team<'_, C> {
         source: &'a (impl AsSymSlice<T> + ?Sized),
         dest: &'a (impl AsSymSlice<T> + ?Sized),
     ) -> Pending<'a, (), C> {
-        let (call, dest, source) = (
-            call!("Team::start_all_to_all_into"),
-            dest.as_sym_slice(),
-            source.as_sym_slice(),
-        );
+        let call = call!("Team::start_all_to_all_into");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
         let n_pes = self.n_pes();
         require_same_length(call, dest.len(), source.len());
         if !dest.len().is_multiple_of(n_pes) {
             wrong_length(call, dest.len(), dest.len().next_multiple_of(n_pes));
         }
-        let vectors = vectors(call, dest, source, bytes_of(source) / n_pes);
+
+        let vectors = Vectors::new(call, dest, source, bytes_of(source) / n_pes);
         self.start(call, NonblockingCollective::Alltoall, vectors, |_| ())
     }
 
@@ -195,38 +187,49 @@ impl<C: Threads> Team<'_, C> {
         source: &'a SymSlice<T>,
     ) -> Pending<'a, (), C> {
         require_same_length(call, dest.len(), source.len());
-        self.start(
-            call,
-            collective,
-            vectors(call, dest, source, source.len()),
-            |_| (),
-        )
+        let vectors = Vectors::new(call, dest, source, source.len());
+        self.start(call, collective, vectors, |_| ())
     }
 
     fn start<'a, R>(
         &self,
         call: Call,
         collective: NonblockingCollective,
-        (dest, source, n): (*mut u8, *const u8, usize),
+        vectors: Vectors,
         result: fn(usize) -> R,
     ) -> Pending<'a, R, C> {
-        // SAFETY: symmetric objects, whose lengths the callers have checked. The result borrows
-        // them; if it is dropped or leaked, the drop of the objects completes the request.
-        let handle =
-            unsafe { nonblocking::start(call, self.handle(), collective, dest, source, n) };
+        let team = self.handle();
+        let Vectors { dest, source, n } = vectors;
+        // SAFETY: the vectors are in symmetric objects, and the callers have checked their lengths.
+        // The result borrows the objects; if it is dropped or leaked, the drop of the objects
+        // completes the request.
+        let handle = unsafe { nonblocking::start(call, team, collective, dest, source, n) };
         Pending::collective(handle, result)
     }
 }
 
-/// Returns the addresses of both vectors, and the number `n` that the runtime takes. Panics if the
-/// vectors overlap.
-#[track_caller]
-fn vectors<T: PlainData>(
-    call: Call,
-    dest: &SymSlice<T>,
-    source: &SymSlice<T>,
+/// The vectors of a collective in the runtime's form.
+struct Vectors {
+    dest: *mut u8,
+    source: *const u8,
+    /// The number of bytes or elements that the collective takes.
     n: usize,
-) -> (*mut u8, *const u8, usize) {
-    require_apart(call, dest, source);
-    (dest.as_ptr().cast(), source.as_ptr().cast(), n)
+}
+
+impl Vectors {
+    /// Panics if the vectors overlap.
+    #[track_caller]
+    fn new<T: PlainData>(
+        call: Call,
+        dest: &SymSlice<T>,
+        source: &SymSlice<T>,
+        n: usize,
+    ) -> Vectors {
+        require_apart(call, dest, source);
+        Vectors {
+            dest: dest.as_ptr().cast(),
+            source: source.as_ptr().cast(),
+            n,
+        }
+    }
 }

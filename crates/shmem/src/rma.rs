@@ -9,20 +9,21 @@ use crate::symmetric::boxed::SymBox;
 use crate::symmetric::view::{AsSymSlice, Sym, SymSlice};
 use crate::threads::Threads;
 use rushmem_runtime::{Call, rma};
+use std::ptr::{slice_from_raw_parts, slice_from_raw_parts_mut};
 
 mod sealed {
     /// Elements in memory of this PE, private or symmetric, that are not moved as long as this
     /// exists.
     pub trait Memory<T> {
-        /// Returns the address of the first element, and the number of elements. Both are from one
-        /// call of the program's `as_ref`, whose next result may be different.
-        fn parts(&self) -> (*const T, usize);
+        /// Returns the elements. The address and the number are from one call of the program's
+        /// `as_ref`, whose next result may be different.
+        fn elements(&self) -> *const [T];
     }
 
     /// Memory that can be written.
     pub trait MemoryMut<T> {
-        /// Works as [`Memory::parts`].
-        fn parts(&mut self) -> (*mut T, usize);
+        /// Returns the elements, from one call of the program's `as_mut`.
+        fn elements(&mut self) -> *mut [T];
     }
 }
 pub(crate) use sealed::{Memory, MemoryMut};
@@ -52,17 +53,15 @@ impl<T, M: MemoryMut<T>> Destination<T> for M {}
 
 impl<T, S: AsRef<[T]> + ?Sized> Memory<T> for &S {
     #[inline(always)]
-    fn parts(&self) -> (*const T, usize) {
-        let elements = (*self).as_ref();
-        (elements.as_ptr(), elements.len())
+    fn elements(&self) -> *const [T] {
+        (*self).as_ref()
     }
 }
 
 impl<T, S: AsMut<[T]> + ?Sized> MemoryMut<T> for &mut S {
     #[inline(always)]
-    fn parts(&mut self) -> (*mut T, usize) {
-        let elements = (*self).as_mut();
-        (elements.as_mut_ptr(), elements.len())
+    fn elements(&mut self) -> *mut [T] {
+        (*self).as_mut()
     }
 }
 
@@ -70,16 +69,16 @@ macro_rules! symmetric {
     ($($object:ty)*) => {$(
         impl<T: Element> Memory<T> for &$object {
             #[inline(always)]
-            fn parts(&self) -> (*const T, usize) {
+            fn elements(&self) -> *const [T] {
                 let elements = self.as_sym_slice();
-                (elements.as_ptr(), elements.len())
+                slice_from_raw_parts(elements.as_ptr(), elements.len())
             }
         }
         impl<T: Element> MemoryMut<T> for &$object {
             #[inline(always)]
-            fn parts(&mut self) -> (*mut T, usize) {
+            fn elements(&mut self) -> *mut [T] {
                 let elements = self.as_sym_slice();
-                (elements.as_ptr(), elements.len())
+                slice_from_raw_parts_mut(elements.as_ptr(), elements.len())
             }
         }
     )*};
@@ -101,12 +100,16 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     where
         T: PlainData,
     {
-        let (dest, (from, nelems)) = (self.view(), source.parts());
-        require_same_length(call!("put"), dest.len(), nelems);
-        let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
+        let call = call!("put");
+        let dest = self.view();
+        let elements = source.elements();
+        require_same_length(call, dest.len(), elements.len());
+
         let (pe, context) = self.target();
+        let to = dest.as_ptr().cast();
+        let from = elements.cast::<Plain<T>>();
         // SAFETY: equal numbers of elements; the source is borrowed until the end of the call.
-        unsafe { rma::put(call!("put"), context, to, from, nelems, pe) }
+        unsafe { rma::put(call, context, to, from, elements.len(), pe) }
     }
 
     /// Copies these elements to `dest`, which must have the same number (`shmem_get`, §9.6.1.5).
@@ -121,12 +124,16 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     where
         T: PlainData,
     {
-        let (source, (to, nelems)) = (self.view(), dest.parts());
-        require_same_length(call!("get"), nelems, source.len());
-        let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
+        let call = call!("get");
+        let source = self.view();
+        let elements = dest.elements();
+        require_same_length(call, elements.len(), source.len());
+
         let (pe, context) = self.target();
+        let to = elements.cast::<Plain<T>>();
+        let from = source.as_ptr().cast();
         // SAFETY: equal numbers of elements; the destination is borrowed until the end of the call.
-        unsafe { rma::get(call!("get"), context, to, from, nelems, pe) }
+        unsafe { rma::get(call, context, to, from, elements.len(), pe) }
     }
 
     /// Returns the values of these elements (`shmem_get`, §9.6.1.5).
@@ -158,8 +165,9 @@ impl<T: Element, C: Threads> Remote<'_, Sym<T>, Peer<'_, C>> {
     where
         T: PlainData,
     {
-        let (to, (pe, context)) = (self.view().as_ptr().cast(), self.target());
-        // SAFETY: an element of a symmetric object.
+        let to = self.view().as_ptr().cast();
+        let (pe, context) = self.target();
+        // SAFETY: the destination is an element of a symmetric object.
         unsafe { rma::p(call!("write"), context, to, Plain(value), pe) }
     }
 
@@ -170,8 +178,10 @@ impl<T: Element, C: Threads> Remote<'_, Sym<T>, Peer<'_, C>> {
     where
         T: PlainData,
     {
-        let (from, (pe, context)) = (self.view().as_ptr().cast::<Plain<T>>(), self.target());
-        // SAFETY: an element of a symmetric object, whose bits are a value, whatever wrote them.
+        let from = self.view().as_ptr().cast::<Plain<T>>();
+        let (pe, context) = self.target();
+        // SAFETY: the source is an element of a symmetric object, whose bits are a value, whatever
+        // wrote them.
         unsafe { rma::g(call!("read"), context, from, pe) }.0
     }
 }

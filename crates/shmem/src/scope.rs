@@ -68,14 +68,17 @@ impl<'scope, T: Element> Remote<'scope, SymSlice<T>, ScopePeer<'scope>> {
     where
         T: PlainData,
     {
-        let (dest, (from, nelems)) = (self.view(), source.parts());
         let call = call!("put");
-        require_same_length(call, dest.len(), nelems);
-        let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
+        let dest = self.view();
+        let elements = source.elements();
+        require_same_length(call, dest.len(), elements.len());
+
         let (pe, context) = self.target();
+        let to = dest.as_ptr().cast();
+        let from = elements.cast::<Plain<T>>();
         // SAFETY: equal numbers of elements; the source is borrowed until the scope has completed
         // the put.
-        unsafe { rma::put_nbi(call, context, to, from, nelems, pe) }
+        unsafe { rma::put_nbi(call, context, to, from, elements.len(), pe) }
     }
 
     /// Copies these elements to `dest`, which must have the same number. They are in `dest` only
@@ -91,18 +94,21 @@ impl<'scope, T: Element> Remote<'scope, SymSlice<T>, ScopePeer<'scope>> {
     where
         T: PlainData,
     {
-        let (source, (to, nelems)) = (self.view(), dest.parts());
         let call = call!("get");
-        require_same_length(call, nelems, source.len());
-        let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
+        let source = self.view();
+        let elements = dest.elements();
+        require_same_length(call, elements.len(), source.len());
+
         let (pe, context) = self.target();
+        let to = elements.cast::<Plain<T>>();
+        let from = source.as_ptr().cast();
         // SAFETY: equal numbers of elements; the destination is borrowed until the scope has
         // completed the get.
-        unsafe { rma::get_nbi(call, context, to, from, nelems, pe) }
+        unsafe { rma::get_nbi(call, context, to, from, elements.len(), pe) }
     }
 
-    /// Works as [`put`](Self::put), then updates a signal on the same PE
-    /// (`shmem_put_signal_nbi`, §9.8.2).
+    /// Copies `source` to these elements, then updates a signal on the same PE. The source may be
+    /// changed only when the scope has ended (`shmem_put_signal_nbi`, §9.8.2).
     ///
     /// # Panics
     /// If the lengths differ.
@@ -114,14 +120,20 @@ impl<'scope, T: Element> Remote<'scope, SymSlice<T>, ScopePeer<'scope>> {
     where
         T: PlainData,
     {
-        let (dest, (from, nelems)) = (self.view(), source.parts());
         let call = call!("put_with");
+        let dest = self.view();
+        let elements = source.elements();
+        let nelems = elements.len();
         require_same_length(call, dest.len(), nelems);
-        let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
-        let ((pe, context), (at, value, op)) = (self.target(), update.parts());
+
+        let (pe, context) = self.target();
+        let to = dest.as_ptr().cast();
+        let from = elements.cast::<Plain<T>>();
+        let word = update.word();
+        let SignalUpdate { value, op, .. } = update;
         // SAFETY: equal numbers of elements, and a signal of a symmetric object; the source is
         // borrowed until the scope has completed the put.
-        unsafe { signal::put_signal_nbi(call, context, to, from, nelems, at, value, op, pe) }
+        unsafe { signal::put_signal_nbi(call, context, to, from, nelems, word, value, op, pe) }
     }
 }
 
@@ -135,11 +147,13 @@ macro_rules! fetching {
         where
             T: $bound,
         {
-            let (at, (pe, context)) = (self.view().as_ptr().cast::<T>(), self.target());
-            // SAFETY: an aligned element of a symmetric object, which only atomic operations
-            // access; the old value is stored to a variable that is borrowed until the scope has
-            // completed the operation.
-            unsafe { amo::$operation(call!(stringify!($name)), context, old, at, value, pe) }
+            let element = self.view().as_ptr().cast::<T>();
+            let (pe, context) = self.target();
+            let call = call!(stringify!($name));
+            // SAFETY: the element is an aligned one of a symmetric object, which only atomic
+            // operations access; the old value is stored to a variable that is borrowed until the
+            // scope has completed the operation.
+            unsafe { amo::$operation(call, context, old, element, value, pe) }
         }
     )*};
 }
@@ -149,11 +163,12 @@ impl<'scope, T: AtomicValue> Remote<'scope, Sym<Atomic<T>>, ScopePeer<'scope>> {
     #[doc(alias = "shmem_atomic_fetch_nbi")]
     #[inline]
     pub fn load_into(self, value: &'scope mut T) {
-        let (at, (pe, context)) = (self.view().as_ptr().cast::<T>(), self.target());
-        // SAFETY: an aligned element of a symmetric object, which only atomic operations access;
-        // the value is stored to a variable that is borrowed until the scope has completed the
-        // operation.
-        unsafe { amo::fetch_nbi(call!("load_into"), context, value, at, pe) }
+        let element = self.view().as_ptr().cast::<T>();
+        let (pe, context) = self.target();
+        // SAFETY: the element is an aligned one of a symmetric object, which only atomic operations
+        // access; the value is stored to a variable that is borrowed until the scope has completed
+        // the operation.
+        unsafe { amo::fetch_nbi(call!("load_into"), context, value, element, pe) }
     }
 
     /// Writes `new` if the value is `current`. Stores the old value to `old` by the end of the
@@ -164,12 +179,13 @@ impl<'scope, T: AtomicValue> Remote<'scope, Sym<Atomic<T>>, ScopePeer<'scope>> {
     where
         T: AtomicInteger,
     {
-        let (at, (pe, context)) = (self.view().as_ptr().cast::<T>(), self.target());
         let call = call!("compare_exchange_into");
-        // SAFETY: an aligned element of a symmetric object, which only atomic operations access;
-        // the old value is stored to a variable that is borrowed until the scope has completed the
-        // operation.
-        unsafe { amo::compare_swap_nbi(call, context, old, at, current, new, pe) }
+        let element = self.view().as_ptr().cast::<T>();
+        let (pe, context) = self.target();
+        // SAFETY: the element is an aligned one of a symmetric object, which only atomic operations
+        // access; the old value is stored to a variable that is borrowed until the scope has
+        // completed the operation.
+        unsafe { amo::compare_swap_nbi(call, context, old, element, current, new, pe) }
     }
 
     fetching! {

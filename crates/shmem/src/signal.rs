@@ -18,15 +18,15 @@ use std::fmt;
 #[derive(Clone, Copy)]
 pub struct SignalUpdate<'a> {
     signal: &'a Sym<Signal>,
-    value: u64,
-    op: c_int,
+    pub(crate) value: u64,
+    pub(crate) op: c_int,
 }
 
 impl SignalUpdate<'_> {
-    /// Returns the address of the signal, the operand and the operator.
+    /// Returns the address of the signal in this process.
     #[inline(always)]
-    pub(crate) fn parts(self) -> (*mut u64, u64, c_int) {
-        (self.signal.as_ptr().cast(), self.value, self.op)
+    pub(crate) fn word(self) -> *mut u64 {
+        self.signal.as_ptr().cast()
     }
 }
 
@@ -77,14 +77,20 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     where
         T: PlainData,
     {
-        let (dest, (from, nelems)) = (self.view(), source.parts());
         let call = call!("put_with");
+        let dest = self.view();
+        let elements = source.elements();
+        let nelems = elements.len();
         require_same_length(call, dest.len(), nelems);
-        let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
-        let ((pe, context), (at, value, op)) = (self.target(), update.parts());
+
+        let (pe, context) = self.target();
+        let to = dest.as_ptr().cast();
+        let from = elements.cast::<Plain<T>>();
+        let word = update.word();
+        let SignalUpdate { value, op, .. } = update;
         // SAFETY: equal numbers of elements, and a signal of a symmetric object; the source is
         // borrowed until the end of the call.
-        unsafe { signal::put_signal(call, context, to, from, nelems, at, value, op, pe) }
+        unsafe { signal::put_signal(call, context, to, from, nelems, word, value, op, pe) }
     }
 }
 
@@ -96,9 +102,10 @@ impl<C: Threads> Remote<'_, Sym<Signal>, Peer<'_, C>> {
     #[doc(alias = "shmemx_signal_set")]
     #[inline]
     pub fn set(self, value: u64) {
-        let (at, (pe, context)) = (self.view().as_ptr().cast(), self.target());
-        // SAFETY: a signal of a symmetric object.
-        unsafe { signal::set(call!("set"), context, at, value, pe) }
+        let word = self.view().as_ptr().cast();
+        let (pe, context) = self.target();
+        // SAFETY: the word is a signal of a symmetric object.
+        unsafe { signal::set(call!("set"), context, word, value, pe) }
     }
 
     /// Adds `value` to the signal (`shmem_signal_add`, §9.8.3). What is said of
@@ -107,9 +114,10 @@ impl<C: Threads> Remote<'_, Sym<Signal>, Peer<'_, C>> {
     #[doc(alias = "shmemx_signal_add")]
     #[inline]
     pub fn add(self, value: u64) {
-        let (at, (pe, context)) = (self.view().as_ptr().cast(), self.target());
-        // SAFETY: a signal of a symmetric object.
-        unsafe { signal::add(call!("add"), context, at, value, pe) }
+        let word = self.view().as_ptr().cast();
+        let (pe, context) = self.target();
+        // SAFETY: the word is a signal of a symmetric object.
+        unsafe { signal::add(call!("add"), context, word, value, pe) }
     }
 }
 
@@ -118,7 +126,7 @@ impl<C: Threads> Shmem<C> {
     #[doc(alias = "shmem_signal_fetch")]
     #[inline]
     pub fn signal(&self, signal: &Sym<Signal>) -> u64 {
-        // SAFETY: a signal of a symmetric object.
+        // SAFETY: the word is a signal of a symmetric object.
         unsafe { signal::fetch(call!("Shmem::signal"), signal.as_ptr().cast()) }
     }
 }

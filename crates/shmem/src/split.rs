@@ -54,11 +54,12 @@ impl<'s, C: Threads> Team<'s, C> {
         stride: isize,
         size: usize,
     ) -> Result<Option<Team<'s, C>>, SplitError> {
-        let (call, parent) = (call!("Team::split_strided"), self.handle());
+        let call = call!("Team::split_strided");
+        let start = c_number(start);
         // A stride that no `c_int` holds leads out of every team.
         let stride = c_int::try_from(stride).unwrap_or(c_int::MAX);
-        let (start, size) = (c_number(start), c_number(size));
-        let made = team::split_strided(call, parent, start, stride, size, hint(config));
+        let size = c_number(size);
+        let made = team::split_strided(call, self.handle(), start, stride, size, hint(config));
         made.map(own).ok_or(SplitError(()))
     }
 
@@ -83,8 +84,9 @@ impl<'s, C: Threads> Team<'s, C> {
         xaxis: TeamOptions,
         yaxis: TeamOptions,
     ) -> Result<(Team<'s, C>, Team<'s, C>), SplitError> {
-        let (call, parent) = (call!("Team::split_2d"), self.handle());
-        let made = team::split_2d(call, parent, c_number(xrange), hint(xaxis), hint(yaxis));
+        let call = call!("Team::split_2d");
+        let xrange = c_number(xrange);
+        let made = team::split_2d(call, self.handle(), xrange, hint(xaxis), hint(yaxis));
         let (row, column) = made.ok_or(SplitError(()))?;
         Ok((Team::split_off(row), Team::split_off(column)))
     }
@@ -188,5 +190,8 @@ fn hint(config: TeamOptions) -> team::TeamConfig {
 
 /// Returns the team of a handle; `None` if this PE is no member, so that the handle is invalid.
 fn own<'s, C: Threads>(made: TeamHandle) -> Option<Team<'s, C>> {
-    (made != TeamHandle::INVALID).then(|| Team::split_off(made))
+    if made == TeamHandle::INVALID {
+        return None;
+    }
+    Some(Team::split_off(made))
 }

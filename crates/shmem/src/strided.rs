@@ -55,17 +55,22 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     where
         T: PlainData,
     {
-        let (dest, (from, len)) = (self.view(), source.parts());
         let call = call!("put_blocks");
+        let dest = self.view();
+        let elements = source.elements();
         strides.require_in_span(call, "destination", dest.len(), strides.dest);
-        strides.require_in_span(call, "source", len, strides.source);
+        strides.require_in_span(call, "source", elements.len(), strides.source);
+        // Elements without bytes need no transfer.
         if size_of::<T>() == 0 {
             return;
         }
-        let Strides { count, block, .. } = strides;
-        let (dst, sst) = (strides.dest as isize, strides.source as isize);
-        let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
+
         let (pe, context) = self.target();
+        let to = dest.as_ptr().cast();
+        let from = elements.cast::<Plain<T>>();
+        let dst = strides.dest as isize;
+        let sst = strides.source as isize;
+        let Strides { count, block, .. } = strides;
         // SAFETY: all blocks are within both, as just checked; the source is borrowed until the end
         // of the call.
         unsafe { rma::ibput(call, context, to, from, dst, sst, block, count, pe) }
@@ -84,17 +89,21 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     where
         T: PlainData,
     {
-        let (source, (to, len)) = (self.view(), dest.parts());
         let call = call!("get_blocks");
-        strides.require_in_span(call, "destination", len, strides.dest);
+        let source = self.view();
+        let elements = dest.elements();
+        strides.require_in_span(call, "destination", elements.len(), strides.dest);
         strides.require_in_span(call, "source", source.len(), strides.source);
         if size_of::<T>() == 0 {
             return;
         }
-        let Strides { count, block, .. } = strides;
-        let (dst, sst) = (strides.dest as isize, strides.source as isize);
-        let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
+
         let (pe, context) = self.target();
+        let to = elements.cast::<Plain<T>>();
+        let from = source.as_ptr().cast();
+        let dst = strides.dest as isize;
+        let sst = strides.source as isize;
+        let Strides { count, block, .. } = strides;
         // SAFETY: all blocks are within both, as just checked; the destination is borrowed until
         // the end of the call.
         unsafe { rma::ibget(call, context, to, from, dst, sst, block, count, pe) }

@@ -90,7 +90,11 @@ pub fn run(path: &str, pes: impl Sizes, body: impl FnOnce()) {
         // If a runner of cargo has started this program as a job, only the first of its processes
         // on each node starts the jobs of tests.
         Err(_) if std::env::var(LOCAL_ID).is_ok_and(|number| number != "0") => {}
-        Err(_) => pes.sizes().iter().for_each(|&n| job(name, n)),
+        Err(_) => {
+            for &n in pes.sizes() {
+                job(name, n);
+            }
+        }
     }
 }
 
@@ -118,12 +122,16 @@ fn job(name: &str, n: usize) {
         .unwrap_or_else(|error| panic!("{} cannot be started: {error}", oshrun.display()));
     // Closes this process's writing ends of the pipe, so that the output ends with the job.
     drop(command);
+
     let (sender, printed) = mpsc::channel();
     thread::spawn(move || {
         let mut text = Vec::new();
+        // After an error, the test shows what was read before.
         let _ = output.read_to_end(&mut text);
+        // After the limit there is no receiver.
         let _ = sender.send(String::from_utf8_lossy(&text).into_owned());
     });
+
     let status = wait(&mut child, limit);
     // Processes that the job has left behind may have the pipe open.
     let printed = printed.recv_timeout(limit).unwrap_or_default();

@@ -10,8 +10,8 @@ use crate::threads::Threads;
 use rushmem_runtime::rma;
 
 impl<'c, T: Element, C: Threads> Remote<'c, SymSlice<T>, Peer<'c, C>> {
-    /// Works as [`put`](Self::put), from a vector. The future returns the vector when the data
-    /// are at their PE (`shmem_put_nbi`, §9.6.2.1).
+    /// Copies a vector, which must have the same number of elements, to these, without blocking.
+    /// The future returns the vector when the data are at their PE (`shmem_put_nbi`, §9.6.2.1).
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -27,19 +27,22 @@ impl<'c, T: Element, C: Threads> Remote<'c, SymSlice<T>, Peer<'c, C>> {
     where
         T: PlainData,
     {
-        let (call, dest) = (call!("put_owned"), self.view());
-        require_same_length(call, dest.len(), source.len());
-        let (pe, context) = self.target();
+        let call = call!("put_owned");
+        let dest = self.view();
         let len = source.len();
+        require_same_length(call, dest.len(), len);
+
+        let (pe, context) = self.target();
         let (pending, start) = Pending::transfer(context, source);
-        let (from, to) = (start.cast::<Plain<T>>(), dest.as_ptr().cast());
+        let to = dest.as_ptr().cast();
+        let from = start.cast::<Plain<T>>();
         // SAFETY: equal numbers of elements; the transfer owns the source until it is complete.
         unsafe { rma::put_nbi(call, context, to, from, len, pe) };
         pending
     }
 
-    /// Works as [`get`](Self::get), to a vector with as many elements. The future returns the
-    /// vector when the data are in it (`shmem_get_nbi`, §9.6.2.2).
+    /// Copies these elements to a vector, which must have the same number, without blocking. The
+    /// future returns the vector when the data are in it (`shmem_get_nbi`, §9.6.2.2).
     ///
     /// # Panics
     /// If the lengths differ.
@@ -49,12 +52,15 @@ impl<'c, T: Element, C: Threads> Remote<'c, SymSlice<T>, Peer<'c, C>> {
     where
         T: PlainData,
     {
-        let (call, source) = (call!("get_owned"), self.view());
-        require_same_length(call, dest.len(), source.len());
-        let (pe, context) = self.target();
+        let call = call!("get_owned");
+        let source = self.view();
         let len = dest.len();
+        require_same_length(call, len, source.len());
+
+        let (pe, context) = self.target();
         let (pending, start) = Pending::transfer(context, dest);
-        let (from, to) = (source.as_ptr().cast::<Plain<T>>(), start.cast());
+        let to = start.cast::<Plain<T>>();
+        let from = source.as_ptr().cast();
         // SAFETY: equal numbers of elements; the transfer owns the destination until it is
         // complete.
         unsafe { rma::get_nbi(call, context, to, from, len, pe) };

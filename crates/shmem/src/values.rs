@@ -148,12 +148,16 @@ impl<C: Threads> Team<'_, C> {
     #[doc(alias = "shmem_fcollect")]
     pub fn all_gather<T: Pod>(&self, value: T) -> Vec<T> {
         let mut values = vec![T::zeroed(); self.n_pes()];
-        let (own, all) = (bytes_of(&value), cast_slice_mut(&mut values));
-        private::gather(call!("Team::all_gather"), self.handle(), own, all);
+        private::gather(
+            call!("Team::all_gather"),
+            self.handle(),
+            bytes_of(&value),
+            cast_slice_mut(&mut values),
+        );
         values
     }
 
-    /// Works as [`all_reduce_in_place`](Self::all_reduce_in_place), for the routine `call`.
+    /// Carries out [`all_reduce_in_place`](Self::all_reduce_in_place) for the routine `call`.
     pub(crate) fn combine_in_place<T: Pod, O: Operator<T>>(
         &self,
         call: Call,

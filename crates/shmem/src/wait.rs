@@ -241,15 +241,15 @@ impl<T: Awaited> Condition<'_, T> {
         // SAFETY: an aligned element of a symmetric object.
         unsafe { T::test(call, self.element.as_ptr(), self.cmp, self.value) }
     }
-}
 
-impl<T: Awaited> Condition<'_, T> {
     /// Wakes a task once when the condition holds, until `wait` is dropped. The caller then tests
     /// the condition once more.
     pub(crate) fn wake(self, call: Call, wait: &mut WordWait, task: &Waker) {
-        let (at, cmp) = (self.element.as_ptr().cast(), self.cmp.constant());
-        // SAFETY: an element of a symmetric object, which is memory until the library is finalized.
-        unsafe { wait::wake_when(call, wait, task, at, cmp, self.value) };
+        let word = self.element.as_ptr().cast();
+        let cmp = self.cmp.constant();
+        // SAFETY: the word is an element of a symmetric object, which is mapped until the library
+        // is finalized.
+        unsafe { wait::wake_when(call, wait, task, word, cmp, self.value) };
     }
 }
 

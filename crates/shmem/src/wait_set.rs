@@ -114,35 +114,34 @@ impl<'a, T: Awaited> Conditions<'a, T> {
         self
     }
 
-    /// Returns the arguments in the runtime's form: the elements and their number, the status, the
-    /// comparison and the values.
-    fn arguments(
-        &self,
-    ) -> (
-        *const T::Value,
-        usize,
-        *const c_int,
-        c_int,
-        wait::Values<T::Value>,
-    ) {
-        let values = match self.values {
-            Values::Same(value) => wait::Values::Same(value),
-            Values::Each(values) => wait::Values::Each(values.as_ptr()),
-        };
-        let status = if self.status.is_empty() {
-            std::ptr::null()
-        } else {
-            self.status.as_ptr()
-        };
-        let elements = self.elements.as_ptr().cast_const().cast();
-        (
-            elements,
-            self.elements.len(),
-            status,
-            self.cmp.constant(),
-            values,
-        )
+    /// Returns the conditions in the runtime's form, whose pointers are valid as long as this
+    /// exists.
+    fn arguments(&self) -> Arguments<T::Value> {
+        Arguments {
+            elements: self.elements.as_ptr().cast_const().cast(),
+            nelems: self.elements.len(),
+            status: if self.status.is_empty() {
+                std::ptr::null()
+            } else {
+                self.status.as_ptr()
+            },
+            cmp: self.cmp.constant(),
+            values: match self.values {
+                Values::Same(value) => wait::Values::Same(value),
+                Values::Each(values) => wait::Values::Each(values.as_ptr()),
+            },
+        }
     }
+}
+
+/// Conditions in the runtime's form.
+struct Arguments<W> {
+    elements: *const W,
+    nelems: usize,
+    /// An entry for each element, not 0 if the element is excluded; null if none is.
+    status: *const c_int,
+    cmp: c_int,
+    values: wait::Values<W>,
 }
 
 #[cold]
@@ -159,8 +158,8 @@ macro_rules! sets {
     ($($(#[$doc:meta])* $name:ident = $routine:ident -> $result:ty = |$raw:ident| $convert:expr;)*) => {$(
         $(#[$doc])*
         pub fn $name<T: Awaited>(&self, conditions: Conditions<'_, T>) -> $result {
-            let (elements, nelems, status, cmp, values) = conditions.arguments();
             let call = call!(stringify!($name));
+            let Arguments { elements, nelems, status, cmp, values } = conditions.arguments();
             // SAFETY: `nelems` elements of a symmetric object, and the other arrays have as many
             // entries or are not used.
             let $raw = unsafe { wait::$routine(call, elements, nelems, status, cmp, values) };
@@ -174,9 +173,10 @@ macro_rules! lists {
     ($($(#[$doc:meta])* $name:ident = $routine:ident;)*) => {$(
         $(#[$doc])*
         pub fn $name<T: Awaited>(&self, conditions: Conditions<'_, T>) -> Vec<usize> {
-            let (elements, nelems, status, cmp, values) = conditions.arguments();
+            let call = call!(stringify!($name));
+            let Arguments { elements, nelems, status, cmp, values } = conditions.arguments();
             let mut indices = vec![0; nelems];
-            let (call, found) = (call!(stringify!($name)), indices.as_mut_ptr());
+            let found = indices.as_mut_ptr();
             // SAFETY: `nelems` elements of a symmetric object, and the other arrays have as many
             // entries or are not used.
             let count = unsafe { wait::$routine(call, elements, nelems, found, status, cmp, values) };

@@ -23,16 +23,20 @@ impl<C: Threads> Shmem<C> {
     ) -> impl Future<Output = T::Value> {
         let mut registered = WordWait::default();
         poll_fn(move |context| {
-            let seen = self.test(condition).or_else(|| {
+            let mut seen = self.test(condition);
+            if seen.is_none() {
                 condition.wake(call!("until"), &mut registered, context.waker());
-                // It may have changed before the library has looked at it.
-                self.test(condition)
-            });
-            let Some(value) = seen else {
-                return Poll::Pending;
-            };
-            registered = WordWait::default();
-            Poll::Ready(value)
+                // The element may have changed before the library has looked at it.
+                seen = self.test(condition);
+            }
+
+            match seen {
+                Some(value) => {
+                    registered = WordWait::default();
+                    Poll::Ready(value)
+                }
+                None => Poll::Pending,
+            }
         })
     }
 }
@@ -64,6 +68,7 @@ pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
             if let Poll::Ready(result) = future.as_mut().poll(&mut context) {
                 return result;
             }
+
             if woken.0.take() {
                 pauses.pause();
             } else {
@@ -117,13 +122,14 @@ mod tests {
             if said.load(Ordering::Acquire) {
                 return Poll::Ready(());
             }
-            let (said, waker) = (Arc::clone(&said), context.waker().clone());
-            speaker.get_or_insert_with(|| {
-                thread::spawn(move || {
+            if speaker.is_none() {
+                let said = Arc::clone(&said);
+                let waker = context.waker().clone();
+                speaker = Some(thread::spawn(move || {
                     said.store(true, Ordering::Release);
                     waker.wake();
-                })
-            });
+                }));
+            }
             Poll::Pending
         });
         block_on(heard);

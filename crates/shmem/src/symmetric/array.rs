@@ -125,7 +125,8 @@ impl<'s, T: Element> SymArray<'s, T> {
         let call = call!("SymArray::resize");
         let new = Self::allocate(call, len, len)?;
         self.block.barrier(call);
-        let (to, from) = (new.data.cast::<Plain<T>>(), self.data.cast::<Plain<T>>());
+        let to = new.data.cast::<Plain<T>>();
+        let from = self.data.cast::<Plain<T>>();
         // SAFETY: both blocks have at least this number of elements. No PE has a view of either
         // block: each has borrowed the array exclusively, and no view outlives that.
         unsafe { local::copy_elements::<local::AtomicLoads, _>(to, from, len.min(self.len)) };

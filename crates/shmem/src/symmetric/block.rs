@@ -55,29 +55,30 @@ impl<'s> SymBlock<'s> {
         let header_bytes = (words * size_of::<u64>()).next_multiple_of(alignment);
         let nbytes = size_of::<T>().checked_mul(len)?;
         let block_bytes = nbytes.checked_add(header_bytes)?;
+
+        // The blocks that were dropped are freed first: the new one may need their room.
         free_dropped(call, ALLOCATES_ELSE);
         let entered = EnteredStep::new(call);
         let start = heap::zeroed(call, alignment, block_bytes);
         if start.is_null() {
             return None;
         }
-        let data = start.cast::<u8>().wrapping_add(header_bytes);
-        let (header, shmem) = (start.cast(), PhantomData);
         let block = SymBlock {
-            header,
-            data,
+            header: start.cast(),
+            data: start.cast::<u8>().wrapping_add(header_bytes),
             nbytes,
             barriers: 0,
-            shmem,
+            shmem: PhantomData,
         };
-        let layout = [
+
+        let step = AgreementStep::Allocate([
             block.offset(),
             block_bytes as u64,
             alignment as u64,
             digest_of_type::<T>(whole_len),
-        ];
-        let step = AgreementStep::Allocate(layout);
+        ]);
         entered.compare(step, ALLOCATES_ELSE, ALLOCATES_ELSE);
+        // No PE accesses the block of another one before that PE has compared.
         collectives::barrier_all(call);
         Some(block)
     }
@@ -99,9 +100,11 @@ impl<'s> SymBlock<'s> {
         let start = self.data.addr();
         complete(call, start..start + self.nbytes);
         order::quiet(call, DefaultContext);
+
         self.barriers += 1;
         let barrier = Barrier::enter();
-        let (n_pes, me) = (setup::n_pes(call) as u32, setup::my_pe(call) as u32);
+        let n_pes = setup::n_pes(call) as u32;
+        let me = setup::my_pe(call) as u32;
         for round in 0..rounds(n_pes) {
             let flag = self.header.wrapping_add(round as usize);
             let peer = (u64::from(me) + (1 << round)) % u64::from(n_pes);
@@ -141,15 +144,15 @@ static DROPPED: Mutex<Vec<DroppedBlock>> = Mutex::new(Vec::new());
 /// allocation. Collective. `is_elsewhere` says what a PE does that does not compare its objects.
 pub(crate) fn compare_dropped(call: Call, is_elsewhere: &str) {
     let entered = EnteredStep::new(call);
-    let dropped: Vec<u64> = lock(&DROPPED)
-        .iter()
-        .map(|block| {
-            complete(call, block.data..block.data + block.nbytes);
-            heap::offset(call, std::ptr::without_provenance(block.start))
-        })
-        .collect();
+
+    let mut offsets = Vec::new();
+    for block in lock(&DROPPED).iter() {
+        complete(call, block.data..block.data + block.nbytes);
+        let start = std::ptr::without_provenance(block.start);
+        offsets.push(heap::offset(call, start));
+    }
     entered.compare(
-        AgreementStep::Free([dropped.len() as u64, digest(&dropped)]),
+        AgreementStep::Free([offsets.len() as u64, digest(&offsets)]),
         "has not dropped the same objects; all PEs drop their objects in the same order",
         is_elsewhere,
     );

@@ -36,7 +36,8 @@ use std::slice;
 #[repr(transparent)]
 pub struct Sym<T: Element>(UnsafeCell<T>);
 
-// SAFETY: its methods copy plain data, which any thread may do at any time.
+// SAFETY: the methods copy plain data atomically or opaquely to the compiler, which any thread may
+// do at any time.
 unsafe impl<T: Element> Sync for Sym<T> {}
 // A panic leaves no element half changed for longer than a race with another PE does.
 impl<T: Element> RefUnwindSafe for Sym<T> {}
@@ -188,7 +189,9 @@ impl<T: Element> SymSlice<T> {
     where
         T: PlainData,
     {
-        self.iter().for_each(|element| element.store(value));
+        for element in self {
+            element.store(value);
+        }
     }
 
     /// Returns the values of this PE's elements.
@@ -398,8 +401,9 @@ mod tests {
 
     /// Calls `body` with a view of private memory, which the methods of views can access, too.
     fn on_view<T: PlainData>(elements: &mut [T], body: impl FnOnce(&SymSlice<T>)) {
-        let (start, len) = (elements.as_mut_ptr(), elements.len());
-        // SAFETY: aligned elements that nothing else accesses meanwhile.
+        let start = elements.as_mut_ptr();
+        let len = elements.len();
+        // SAFETY: the elements are aligned, and nothing else accesses them meanwhile.
         body(unsafe { SymSlice::new(start, len) });
     }
 

@@ -3,10 +3,9 @@
 //!
 //! This program is the job, too: each test runs it with the name of a call.
 
+use shmem::Sum;
 use std::error::Error;
 use std::process::ExitCode;
-
-use shmem::Sum;
 use testkit::{Job, Test};
 
 /// The calls in which the others wait.
@@ -39,12 +38,12 @@ fn pe(call: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn ends_with_its_error(call: &'static str, setting: (&str, &str)) {
+fn ends_with_its_error(call: &'static str, onnode: &str) {
     let this = std::env::current_exe().expect("a test program knows its path");
     let outcome = Job::new(this)
         .n(4)
         .env("EARLY_RETURN", call)
-        .env(setting.0, setting.1)
+        .env("SHMEM_ONNODE", onnode)
         .run();
     assert_eq!(outcome.code(), 1, "{outcome}");
     let error = r#"Error: "the configuration has no number of steps""#;
@@ -60,16 +59,12 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     if let Ok(call) = std::env::var("EARLY_RETURN") {
         return pe(&call).map(|()| ExitCode::SUCCESS);
     }
-    let settings = [
-        ("on_node", ("SHMEM_ONNODE", "on")),
-        ("off_node", ("SHMEM_ONNODE", "off")),
-    ];
-    let tests = settings.into_iter().flat_map(|(name, setting)| {
-        CALLS.map(|call| {
-            Test::new(format!("{name}::{call}"), move || {
-                ends_with_its_error(call, setting)
-            })
-        })
-    });
-    Ok(testkit::run(tests.collect()))
+    let mut tests = Vec::new();
+    for onnode in ["on", "off"] {
+        for call in CALLS {
+            let name = format!("{onnode}_node::{call}");
+            tests.push(Test::new(name, move || ends_with_its_error(call, onnode)));
+        }
+    }
+    Ok(testkit::run(tests))
 }

@@ -2,6 +2,8 @@
 //!
 //! This program is the one that is started, too: each test runs it with the name of a case.
 
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use shmem::{JobStatus, Shmem, Sum};
 use std::error::Error;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -10,9 +12,6 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Output, Stdio, Termination};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-use shmem::{JobStatus, Shmem, Sum};
 use testkit::{Job, Test};
 
 const CASE: &str = "LAUNCH_CASE";
@@ -103,26 +102,35 @@ fn is_refused(output: &Output, words: &str) {
     assert!(!output.status.success(), "{output:?}");
 }
 
-/// Starts the endless case, and returns it with the processes of its PEs.
-fn start_endless() -> (Child, Vec<Pid>) {
-    let mut child = command("endless", this())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-    let pid = |line: String| Pid::from_raw(line.parse().ok()?);
-    let pes = lines.map_while(Result::ok).filter_map(pid).take(3);
-    let pes = pes.collect();
-    (child, pes)
+/// A running job of the endless case.
+struct Endless {
+    starter: Child,
+    pes: [Pid; 3],
 }
 
-#[track_caller]
-fn are_gone(pes: &[Pid], limit: Duration) {
-    assert_eq!(pes.len(), 3);
-    let start = Instant::now();
-    while pes.iter().any(|&pe| test_kill_process(pe).is_ok()) {
-        assert!(start.elapsed() < limit, "a PE is left of {pes:?}");
-        sleep(Duration::from_millis(10));
+impl Endless {
+    fn start() -> Endless {
+        let mut starter = command("endless", this())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut lines = BufReader::new(starter.stdout.take().expect("a pipe")).lines();
+        let pes = [(); 3].map(|()| {
+            let line = lines.next().expect("a line of each PE").expect("a text");
+            Pid::from_raw(line.parse().expect("a number")).expect("a process")
+        });
+        Endless { starter, pes }
+    }
+
+    /// Waits until the PEs have ended, but not for long.
+    #[track_caller]
+    fn require_no_pe(&self) {
+        let start = Instant::now();
+        while self.pes.iter().any(|&pe| test_kill_process(pe).is_ok()) {
+            let is_late = start.elapsed() > Duration::from_secs(2);
+            assert!(!is_late, "a PE is left of {:?}", self.pes);
+            sleep(Duration::from_millis(10));
+        }
     }
 }
 
@@ -132,15 +140,10 @@ fn a_program_runs_as_a_job() {
     let mut lines: Vec<&str> = printed.lines().collect();
     assert_eq!(lines.pop(), Some("after true"), "{output:?}");
     lines.sort_unstable();
-    let expected = (0..4).map(|pe| format!("PE {pe} of 4: 6 argument"));
-    assert!(
-        expected.eq(lines.iter().map(|line| line.to_string())),
-        "{output:?}"
-    );
-    assert!(
-        output.status.success() && output.stderr.is_empty(),
-        "{output:?}"
-    );
+    let expected = [0, 1, 2, 3].map(|pe| format!("PE {pe} of 4: 6 argument"));
+    assert_eq!(lines, expected, "{output:?}");
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
 }
 
 fn lines_of_pes_are_not_mixed() {
@@ -168,6 +171,7 @@ fn what_cannot_be_started_is_refused() {
         &run("thread"),
         "called in the thread tests::mine; call it in main, and use shmem::test!",
     );
+
     let copy = std::env::temp_dir().join(format!("launch-{}", std::process::id()));
     fs::copy(this(), &copy).expect("a copy");
     let output = command("deleted", copy).output().expect("it starts");
@@ -179,26 +183,27 @@ fn what_cannot_be_started_is_refused() {
 
 fn signals_are_passed_on() {
     for (signal, number) in [(Signal::TERM, 15), (Signal::INT, 2)] {
-        let (mut child, pes) = start_endless();
-        kill_process(Pid::from_child(&child), signal).expect("it runs");
-        let status = child.wait().expect("it is our child");
+        let mut job = Endless::start();
+        kill_process(Pid::from_child(&job.starter), signal).expect("it runs");
+        let status = job.starter.wait().expect("it is our child");
         assert_eq!(status.code(), Some(128 + number), "{status}");
-        are_gone(&pes, Duration::from_secs(2));
+        job.require_no_pe();
     }
 }
 
 fn nothing_remains_of_a_program_that_is_killed() {
-    let (mut child, pes) = start_endless();
-    child.kill().expect("it runs");
-    let status = child.wait().expect("it is our child");
+    let mut job = Endless::start();
+    job.starter.kill().expect("it runs");
+    let status = job.starter.wait().expect("it is our child");
     assert_eq!(status.signal(), Some(9));
-    are_gone(&pes, Duration::from_secs(2));
+    job.require_no_pe();
 }
 
 fn under_a_launcher_it_is_a_pe() {
     let outcome = Job::new(this()).n(4).env(CASE, "work").run();
     assert_eq!(outcome.code(), 0, "{outcome}");
     assert_eq!(outcome.stdout.matches(" of 4: 6").count(), 4, "{outcome}");
+
     let outcome = Job::new(this()).n(2).env(CASE, "work").run();
     let words = "argument n is 4, but the launcher has started 2 PEs; start 4 PEs, or pass";
     assert!(

@@ -26,16 +26,19 @@ shmem::test!(
             dest,
             source,
         };
+
         nothing[usize::MAX - 2..].on(one).put(&[(); 2]);
         other.on(one).get(&mut [(); 6]);
         other.on(one).put_blocks(&[(); 6], strides(2, 2, 3, 2));
         other.on(one).get_blocks(&mut [(); 6], strides(3, 1, 1, 2));
         nothing[usize::MAX - 1].on(one).write(());
         nothing[usize::MAX - 1].on(one).read();
+
         world.all_gather_into(&nothing[..3], &other);
         world.all_to_all_into(&nothing[..6], &other);
         world.all_to_all_strided_into(&nothing[..6], &other, strides(1, 1, 2, 1));
         assert_eq!(world.all_gather_varying_into(&other, &nothing[7..]), 0);
+
         assert_eq!(nothing.epoch(|own| own.len()), usize::MAX);
         nothing.resize(3).expect("they need no room");
         assert_eq!(nothing.to_vec(), [(); 3]);
@@ -54,6 +57,7 @@ shmem::test!(numbers_without_bounds_reach_no_memory, pes = 2, |shmem| {
     let mut got = [0u64; 8];
     array.on(shmem.me()).get_blocks(&mut got, far);
     assert_eq!(got, [17, 0, 0, 0, 0, 0, 0, 0]);
+
     for len in [
         usize::MAX,
         usize::MAX / 8,
@@ -63,6 +67,7 @@ shmem::test!(numbers_without_bounds_reach_no_memory, pes = 2, |shmem| {
         assert!(shmem.try_array::<u64>(len).is_err());
         assert!(shmem.array::<u64>(1).resize(len).is_err());
     }
+
     let pages = shmem.array::<Page>(3);
     assert!(pages[1..].as_ptr().addr().is_multiple_of(4096));
     pages[2].on(shmem.next()).write(Page([[7; 32]; 16]));
@@ -70,15 +75,19 @@ shmem::test!(numbers_without_bounds_reach_no_memory, pes = 2, |shmem| {
     assert!(pages[2].load().0 == [[7; 32]; 16] && pages[1].load().0 == [[0; 32]; 16]);
 });
 
-/// A source whose `as_ref` returns other elements at each second call.
-struct Fickle(Cell<bool>, [u64; 4], [u64; 9]);
+/// A source whose `as_ref` returns other elements from the second call on.
+struct Fickle {
+    was_called: Cell<bool>,
+    first: [u64; 4],
+    later: [u64; 9],
+}
 
 impl AsRef<[u64]> for Fickle {
     fn as_ref(&self) -> &[u64] {
-        if self.0.replace(true) {
-            &self.2
+        if self.was_called.replace(true) {
+            &self.later
         } else {
-            &self.1
+            &self.first
         }
     }
 }
@@ -88,9 +97,13 @@ shmem::test!(
     pes = 2,
     |shmem| {
         let array = shmem.array::<u64>(4);
-        let fickle = Fickle(Cell::new(false), [1; 4], [2; 9]);
+        let fickle = Fickle {
+            was_called: Cell::new(false),
+            first: [1; 4],
+            later: [2; 9],
+        };
         array.on(shmem.next()).put(&fickle);
-        fickle.0.set(false);
+        fickle.was_called.set(false);
         shmem.scope(|s| array.on(s.next()).put(&fickle));
         shmem.barrier_all();
         assert_eq!(array.to_vec(), [1; 4]);
@@ -105,14 +118,18 @@ shmem::test!(
         let n = 1 << 16;
         for round in 1..8u64 {
             let mut array = shmem.array::<u64>(n);
+
             forget(array.on(peer).put_owned(vec![round; n]));
             assert!(array.epoch(|own| own.iter().all(|&x| x == round)));
+
             forget(array.on(peer).get_owned(vec![0; n]));
             array.epoch(|own| own.fill(99));
+
             forget(array.on(peer).put_owned(vec![98; n]));
             array.resize(n / 2).expect("there is room");
             assert!(array.to_vec().iter().all(|&x| x == 98));
             shmem.barrier_all();
+
             forget(array.on(peer).put_owned(vec![97; n / 2]));
             drop(array);
             // The new array is at the same address.
@@ -137,7 +154,8 @@ shmem::test!(an_object_that_one_pe_has_dropped_stays, pes = 2, |shmem| {
 });
 
 shmem::test!(epochs_are_nested_and_allocate, pes = 2, |shmem| {
-    let (mut one, mut other) = (shmem.array::<u64>(4), shmem.array::<u64>(4));
+    let mut one = shmem.array::<u64>(4);
+    let mut other = shmem.array::<u64>(4);
     let sum = one.epoch(|own| {
         other.epoch(|others| others.fill(5));
         own.fill(7);
@@ -153,21 +171,20 @@ shmem::test!(
     members_name_other_arrays_and_other_lengths,
     pes = 2,
     |shmem| {
-        let (a, b, c) = (
-            shmem.array::<u64>(8),
-            shmem.array::<u64>(8),
-            shmem.array::<u64>(8),
-        );
+        let of_pe_0 = shmem.array::<u64>(8);
+        let of_pe_1 = shmem.array::<u64>(8);
+        let source = shmem.array::<u64>(8);
+        source.fill(1);
+        shmem.barrier_all();
+
         let me = shmem.my_pe();
-        c.fill(1);
+        let dest = [&of_pe_0, &of_pe_1][me];
+        let len = 8 - 4 * me;
+        let world = shmem.world();
+        world.all_reduce_into(&source[..len], &dest[..len], Sum);
+        world.broadcast_into(&source, dest, 0);
         shmem.barrier_all();
-        let dest = [&a, &b][me];
-        shmem
-            .world()
-            .all_reduce_into(&c[..8 - 4 * me], &dest[..8 - 4 * me], Sum);
-        shmem.world().broadcast_into(&c, dest, 0);
-        shmem.barrier_all();
-        assert_eq!(c.to_vec(), [1; 8]);
+        assert_eq!(source.to_vec(), [1; 8]);
     }
 );
 
@@ -182,7 +199,8 @@ fn shared() -> Shmem<Shared> {
 shmem::test!(contexts_outlive_what_used_them, pes = 2, || {
     let shmem: &'static Shmem<Shared> = Box::leak(Box::new(shared()));
     let world: &'static _ = Box::leak(Box::new(shmem.world()));
-    let (me, peer) = (shmem.my_pe(), 1 - shmem.my_pe());
+    let me = shmem.my_pe();
+    let peer = 1 - me;
     for round in 1..20u64 {
         let array = shmem.array::<u64>(1000);
         thread::scope(|threads| {
@@ -207,19 +225,26 @@ shmem::test!(contexts_outlive_what_used_them, pes = 2, || {
 
 shmem::test!(epochs_are_entered_beside_quiets, pes = 2, || {
     let shmem = shared();
-    let (mut one, mut other) = (shmem.array::<u64>(64), shmem.array::<u64>(64));
+    let mut one = shmem.array::<u64>(64);
+    let mut other = shmem.array::<u64>(64);
     thread::scope(|threads| {
         // Arrays stay on their thread; contexts do not.
         threads.spawn(|| {
             let world = shmem.world();
             let context = ContextOptions::new().create_as::<Shared>(&world);
             let context = context.expect("there is room");
-            (0..200).for_each(|_| context.quiet());
+            for _ in 0..200 {
+                context.quiet();
+            }
         });
-        (0..20).for_each(|_| one.epoch(|own| own[0] += 1));
-        (0..20).for_each(|_| other.epoch(|own| own[0] += 1));
+        for array in [&mut one, &mut other] {
+            for _ in 0..20 {
+                array.epoch(|own| own[0] += 1);
+            }
+        }
     });
-    assert_eq!((one[0].load(), other[0].load()), (20, 20));
+    assert_eq!(one[0].load(), 20);
+    assert_eq!(other[0].load(), 20);
 });
 
 shmem::test!(threads_write_the_same_elements, pes = 2, || {
@@ -228,8 +253,9 @@ shmem::test!(threads_write_the_same_elements, pes = 2, || {
     let array = shmem.array::<[u64; 2]>(100);
     let words = shmem.array::<u64>(100);
     thread::scope(|threads| {
+        let array = &array;
+        let words = &words;
         for value in 1..4u64 {
-            let (array, words) = (&array, &words);
             threads.spawn(move || {
                 for _ in 0..200 {
                     array.on(peer).put(&[[value; 2]; 100]);
@@ -247,10 +273,11 @@ shmem::test!(threads_write_the_same_elements, pes = 2, || {
 
 shmem::test!(handles_end_on_any_thread, pes = 2, || {
     let handles: Vec<_> = (0..4).map(|_| shared()).collect();
-    // One after the other, as the order has to be the same on all PEs.
-    handles.into_iter().for_each(|handle| {
+    // One after the other, since the order has to be the same on all PEs.
+    for handle in handles {
         thread::spawn(move || drop(handle)).join().expect("it ends");
-    });
+    }
+
     let shmem = shared();
     let flag = shmem.atomic(3u32);
     assert_eq!(shmem.wait(flag.eq(3)), 3);

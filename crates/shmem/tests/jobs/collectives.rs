@@ -23,8 +23,11 @@ fn numbers(team: &Team<'_>, of: impl Fn(u64) -> u64) -> Vec<u64> {
 
 shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
     on_teams(&shmem, |shmem: &Shmem<Local>, team| {
-        let (me, n, all) = (team.my_pe() as u64, team.n_pes(), shmem.n_pes());
-        let (source, dest) = (shmem.array::<u64>(all), shmem.array::<u64>(2 * all * all));
+        let me = team.my_pe() as u64;
+        let n = team.n_pes();
+        let all = shmem.n_pes();
+        let source = shmem.array::<u64>(all);
+        let dest = shmem.array::<u64>(2 * all * all);
         let result = |len| {
             team.sync();
             let elements = dest[..len].to_vec();
@@ -42,10 +45,11 @@ shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
 
         let total = team.all_gather_varying_into(&source[..team.my_pe()], &dest);
         assert_eq!(total, n * (n - 1) / 2);
-        let each = numbers(team, |pe| pe)
-            .into_iter()
-            .flat_map(|pe| vec![100 + pe; pe as usize]);
-        assert_eq!(result(total), each.collect::<Vec<_>>());
+        let mut expected = Vec::new();
+        for pe in 0..n {
+            expected.extend(vec![100 + pe as u64; pe]);
+        }
+        assert_eq!(result(total), expected);
 
         source[..n].copy_from_slice(&numbers(team, |pe| 100 * me + pe));
         team.all_to_all_into(&source[..n], &dest[..n]);
@@ -60,17 +64,21 @@ shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
             source: 1,
         };
         team.all_to_all_strided_into(&source[..n], &dest, strides);
-        let spread = numbers(team, |pe| 100 * pe + me)
-            .into_iter()
-            .flat_map(|x| [x, 0]);
-        assert_eq!(result(2 * n), spread.collect::<Vec<_>>());
+        let mut expected = Vec::new();
+        for element in numbers(team, |pe| 100 * pe + me) {
+            expected.extend([element, 0]);
+        }
+        assert_eq!(result(2 * n), expected);
     });
 });
 
 shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
     on_teams(&shmem, |shmem: &Shmem<Local>, team| {
-        let (me, n, all) = (team.my_pe(), team.n_pes(), shmem.n_pes());
-        let (source, dest) = (shmem.array::<usize>(all), shmem.array::<usize>(2 * all));
+        let me = team.my_pe();
+        let n = team.n_pes();
+        let all = shmem.n_pes();
+        let source = shmem.array::<usize>(all);
+        let dest = shmem.array::<usize>(2 * all);
         // Sends one element to members with even numbers, and none to the others.
         let counts: Vec<usize> = (0..n).map(|to| (to + 1) % 2).collect();
         let offsets: Vec<usize> = (0..n).collect();
@@ -108,30 +116,40 @@ shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
 
 shmem::test!(vectors_are_combined_and_added_up, pes = PES, |shmem| {
     on_teams(&shmem, |shmem: &Shmem<Local>, team| {
-        let (me, n) = (team.my_pe() as u64, team.n_pes() as u64);
-        let (source, dest) = (shmem.array::<u64>(5000), shmem.array::<u64>(5000));
+        let me = team.my_pe() as u64;
+        let n = team.n_pes() as u64;
+        let source = shmem.array::<u64>(5000);
+        let dest = shmem.array::<u64>(5000);
         for len in [1, 3, 5000] {
-            let (source, dest) = (&source[..len], &dest[..len]);
-            (0..len).for_each(|i| source[i].store(i as u64 + me));
-            let is = |expected: &dyn Fn(u64) -> u64| {
+            let source = &source[..len];
+            let dest = &dest[..len];
+            // The element `i` of member `m` is `i + m`.
+            for i in 0..len {
+                source[i].store(i as u64 + me);
+            }
+            let require = |expected: &dyn Fn(u64) -> u64| {
                 team.sync();
-                (0..len)
-                    .for_each(|i| assert_eq!(dest[i].load(), expected(i as u64), "element {i}"));
+                for i in 0..len {
+                    assert_eq!(dest[i].load(), expected(i as u64), "element {i}");
+                }
                 team.sync();
             };
-            let sum_of =
+            let sum_of_first =
                 |members: u64, i: u64| members * i + members * members.saturating_sub(1) / 2;
+
             team.sync();
             team.all_reduce_into(source, dest, Sum);
-            is(&|i| sum_of(n, i));
+            require(&|i| sum_of_first(n, i));
             team.all_reduce_into(source, dest, Max);
-            is(&|i| i + n - 1);
+            require(&|i| i + n - 1);
+
             team.inclusive_scan_into(source, dest, Sum);
-            is(&|i| sum_of(me + 1, i));
+            require(&|i| sum_of_first(me + 1, i));
             team.exclusive_scan_into(source, dest, Sum);
-            is(&|i| sum_of(me, i));
+            require(&|i| sum_of_first(me, i));
             team.exclusive_scan_into(source, dest, Min);
-            is(&|i| if me == 0 { u64::MAX } else { i });
+            require(&|i| if me == 0 { u64::MAX } else { i });
+
             // The source is the destination.
             team.all_reduce_into(source, source, Min);
             team.sync();
@@ -141,7 +159,8 @@ shmem::test!(vectors_are_combined_and_added_up, pes = PES, |shmem| {
 });
 
 fn values_are_combined<C: Threads>(shmem: &Shmem<C>, team: &Team<'_, C>) {
-    let (me, n) = (team.my_pe(), team.n_pes());
+    let me = team.my_pe();
+    let n = team.n_pes();
     let sum = n * (n - 1) / 2;
     assert_eq!(team.all_reduce(me, Sum), sum);
     assert_eq!(team.all_reduce(me as f64, Max), (n - 1) as f64);
@@ -149,31 +168,16 @@ fn values_are_combined<C: Threads>(shmem: &Shmem<C>, team: &Team<'_, C>) {
     assert_eq!(team.all_reduce(1u16 << me, Or), (1u16 << n) - 1);
     assert_eq!(team.all_reduce(!(1u64 << me), And), !((1u64 << n) - 1));
     assert_eq!(team.all_reduce(1u8 << me, Xor), ((1u16 << n) - 1) as u8);
-    let i = Complex { re: 0.0, im: 1.0 };
-    let power = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][n % 4];
-    assert_eq!(
-        team.all_reduce(i, Prod),
-        Complex {
-            re: power.0,
-            im: power.1
-        }
-    );
 
-    assert_eq!(
-        team.inclusive_scan(me as u64, Sum),
-        (me * (me + 1) / 2) as u64
-    );
-    assert_eq!(
-        team.exclusive_scan(me as u64 + 1, Sum),
-        (me * (me + 1) / 2) as u64
-    );
-    assert_eq!(
-        team.exclusive_scan(i, Sum),
-        Complex {
-            re: 0.0,
-            im: me as f64
-        }
-    );
+    let complex = |re: f64, im: f64| Complex { re, im };
+    let i = complex(0.0, 1.0);
+    let powers_of_i = [complex(1.0, 0.0), i, complex(-1.0, 0.0), complex(0.0, -1.0)];
+    assert_eq!(team.all_reduce(i, Prod), powers_of_i[n % 4]);
+
+    let sum_up_to_me = (me * (me + 1) / 2) as u64;
+    assert_eq!(team.inclusive_scan(me as u64, Sum), sum_up_to_me);
+    assert_eq!(team.exclusive_scan(me as u64 + 1, Sum), sum_up_to_me);
+    assert_eq!(team.exclusive_scan(i, Sum), complex(0.0, me as f64));
 
     // The first member has none before it, and gets what changes no other value.
     let before = |of_first: i32, of_others: i32| if me == 0 { of_first } else { of_others };
@@ -203,6 +207,7 @@ fn values_are_combined<C: Threads>(shmem: &Shmem<C>, team: &Team<'_, C>) {
         let own: Vec<i32> = (0..len).map(|i| i + me as i32).collect();
         let sums: Vec<i32> = (0..len).map(|i| i * n as i32 + sum as i32).collect();
         assert_eq!(team.all_reduce(own.to_vec(), Sum), sums, "{len} elements");
+
         let mut values: Vec<u8> = own.iter().map(|&x| x as u8).collect();
         team.broadcast_in_place(&mut values, n - 1);
         assert!(
@@ -221,12 +226,12 @@ shmem::test!(values_need_no_symmetric_memory, pes = PES, |shmem| {
 shmem::test!(values_are_combined_where_threads_call, pes = PES, || {
     let shmem = shmem::init_shared().expect("it is the first");
     on_teams(&shmem, values_are_combined);
-    let (first, second) = (
-        shmem.world().split(Some(0), 0).expect("few teams are made"),
-        shmem.world().split(Some(0), 0).expect("few teams are made"),
-    );
+    let teams = [(); 2].map(|()| {
+        let team = shmem.world().split(Some(0), 0).expect("few teams are made");
+        team.expect("every PE has a color")
+    });
     std::thread::scope(|threads| {
-        for team in [first, second].map(|team| team.expect("every PE has a color")) {
+        for team in teams {
             threads.spawn(move || {
                 for round in 0..20 {
                     let sum = team.all_reduce([round; 3], Sum);
@@ -240,14 +245,13 @@ shmem::test!(values_are_combined_where_threads_call, pes = PES, || {
 shmem::test!(teams_that_overlap_take_turns, pes = [3, 4, 7], |shmem| {
     let world = shmem.world();
     let me = shmem.my_pe();
-    let row = world
-        .split(Some(me / 2), 0)
-        .expect("few teams are made")
-        .expect("every PE has a color");
-    let column = world
-        .split(Some(me % 2), 0)
-        .expect("few teams are made")
-        .expect("every PE has a color");
+    let split = |color| {
+        let team = world.split(Some(color), 0).expect("few teams are made");
+        team.expect("every PE has a color")
+    };
+    let row = split(me / 2);
+    let column = split(me % 2);
+
     for round in 0..50 {
         let of_row = row.all_reduce(me as u64, Sum);
         let of_column = column.all_reduce([round; 40], Max);
@@ -255,9 +259,7 @@ shmem::test!(teams_that_overlap_take_turns, pes = [3, 4, 7], |shmem| {
         assert_eq!(of_column, [round; 40]);
         assert_eq!(scanned, column.my_pe() as u64 + 1);
         assert!(of_row >= me as u64);
-        assert_eq!(
-            world.all_reduce(me as u64 + round, Max),
-            round + shmem.n_pes() as u64 - 1
-        );
+        let of_last = shmem.n_pes() as u64 - 1 + round;
+        assert_eq!(world.all_reduce(me as u64 + round, Max), of_last);
     }
 });

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::sync::{Arc, Mutex};
-use testkit::{Job, Outcome};
+use testkit::Outcome;
 use tracing_subscriber::fmt::MakeWriter;
 
 /// The output of a program's subscriber.
@@ -14,8 +14,11 @@ impl Written {
     /// Sets a subscriber that writes to this as the global default of the process.
     fn set_global() -> Written {
         let written = Written::default();
-        let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
-        let lines = lines.with_ansi(false).with_writer(written.clone()).finish();
+        let lines = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_ansi(false)
+            .with_writer(written.clone())
+            .finish();
         tracing::subscriber::set_global_default(lines).expect("nobody else has set one");
         written
     }
@@ -53,19 +56,9 @@ impl<'a> MakeWriter<'a> for Written {
 }
 
 /// Runs a test of this file as a job of 2 PEs over TCP, and checks that it passes.
-fn run(test: &str, debug: Option<&str>) -> Outcome {
-    let this = std::env::current_exe().expect("a test program knows its path");
-    let test = &format!("events::{test}");
-    let job = Job::new(this).n(2).env("SHMEM_TEST", test);
-    let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
-    let job = debug
-        .into_iter()
-        .fold(job, |job, value| job.env("SHMEM_DEBUG", value));
-    let arguments = [test, "--exact", "--nocapture", "--test-threads=1"];
-    let outcome = arguments
-        .into_iter()
-        .fold(job, |job, argument| job.arg(argument))
-        .run();
+fn run(test: &str, variables: &[(&str, &str)]) -> Outcome {
+    let job = crate::over_tcp::job(&format!("events::{test}"), 2, "tcp");
+    let outcome = job.envs(variables).run();
     assert!(outcome.status.success(), "{outcome}");
     outcome
 }
@@ -107,6 +100,7 @@ shmem::test!(a_program_that_wants_events_gets_them, pes = 2, || {
     let me = shmem.my_pe();
     drop(shmem.world().split_strided(1, -1, 2).expect("a team"));
     shmem.finalize();
+
     let text = written.text();
     for part in [
         "rushmem_bootstrap::session",
@@ -125,22 +119,19 @@ fn events_are_printed_beside_the_subscriber_of_the_program() {
         "a_subscriber_set_before_init_gets_no_event",
         "a_subscriber_can_be_set_after_init_and_gets_no_event",
     ] {
-        let printed = run(test, Some("trace")).stderr;
+        let printed = run(test, &[("SHMEM_DEBUG", "trace")]).stderr;
         for pe in ["pe=0", "pe=1"] {
-            let joined =
-                |line: &str| line.contains("bootstrap::session: joins") && line.contains(pe);
-            assert_eq!(
-                printed.lines().filter(|line| joined(line)).count(),
-                1,
-                "{printed}"
-            );
+            let joins = printed
+                .lines()
+                .filter(|line| line.contains("bootstrap::session: joins") && line.contains(pe));
+            assert_eq!(joins.count(), 1, "{printed}");
         }
     }
 }
 
 #[test]
 fn events_for_the_program_are_not_printed() {
-    let outcome = run("a_program_that_wants_events_gets_them", None);
+    let outcome = run("a_program_that_wants_events_gets_them", &[]);
     assert!(
         !outcome.stderr.contains("rushmem") && !outcome.stderr.contains("pe="),
         "{outcome}"

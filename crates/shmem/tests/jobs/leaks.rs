@@ -30,10 +30,9 @@ macro_rules! with_team {
             .expect("there are such members")
             .expect("this PE is one");
         #[allow(unused_mut)]
-        let (mut $dest, mut $sources) = (
-            $shmem.array::<u64>(LEN),
-            [$shmem.array::<u64>(LEN), $shmem.array::<u64>(LEN)],
-        );
+        let mut $dest = $shmem.array::<u64>(LEN);
+        #[allow(unused_mut)]
+        let mut $sources = [$shmem.array::<u64>(LEN), $shmem.array::<u64>(LEN)];
         $dest.fill(17);
         $sources[1].fill(1);
         $shmem.barrier_all();
@@ -86,8 +85,9 @@ shmem::test!(
     || {
         let shmem = shmem::init_shared().expect("it is the first");
         with_team!(shmem, team, dest, sources);
-        let leaked = || leak(&team, &dest, &sources);
-        std::thread::scope(|threads| threads.spawn(leaked).join()).expect("it does not panic");
+        std::thread::scope(|threads| {
+            threads.spawn(|| leak(&team, &dest, &sources));
+        });
         dest.epoch(|own| assert!(own.iter().all(|&element| element == 1)));
     }
 );
@@ -102,10 +102,15 @@ shmem::test!(an_epoch_leaves_other_collectives_alone, pes = 2, |shmem| {
     with_team!(shmem, team, dest, sources);
     let mut other = shmem.array::<u64>(1);
     // The broadcast of PE 0 is complete only when PE 1 has started it, in the epoch.
-    let early = (shmem.my_pe() == 0).then(|| team.start_broadcast_into(&sources[1], &dest, 1));
-    let late =
-        other.epoch(|_| early.unwrap_or_else(|| team.start_broadcast_into(&sources[1], &dest, 1)));
-    late.wait();
+    let start = || team.start_broadcast_into(&sources[1], &dest, 1);
+    let broadcast = if shmem.my_pe() == 0 {
+        let early = start();
+        other.epoch(|_| ());
+        early
+    } else {
+        other.epoch(|_| start())
+    };
+    broadcast.wait();
     assert_eq!(dest.to_vec(), [1; LEN]);
     shmem.barrier_all();
 });

@@ -27,10 +27,11 @@ fn exchange<C: Threads>(
         let source = [round; 8];
         context.scope(|s| {
             let target = s.pe(peer);
-            array
-                .chunks(8)
-                .for_each(|part| part.on(target).put(&source));
+            for part in array.chunks(8) {
+                part.on(target).put(&source);
+            }
         });
+
         // The put may be incomplete when the other thread completes the operations of this PE.
         array[..8].on(target).put(&source);
         let mut got = [0; 8];
@@ -50,7 +51,8 @@ shmem::test!(
         let mut other = shmem.array::<u64>(64);
         let is_over = AtomicBool::new(false);
         thread::scope(|threads| {
-            let (shmem, is_over) = (&shmem, &is_over);
+            let shmem = &shmem;
+            let is_over = &is_over;
             let (one, two) = array.split_at(OWN);
             let private =
                 threads.spawn(move || exchange(&shmem.world().context(), one, peer, is_over));
@@ -59,10 +61,17 @@ shmem::test!(
                 let context = ContextOptions::new().create_as::<Movable>(&world);
                 exchange(&context.expect("there is room"), two, peer, is_over)
             });
-            (0..40).for_each(|_| other.epoch(|own| own[0] += 1));
-            (0..10).for_each(|_| drop(shmem.array::<u64>(10)));
+
+            for _ in 0..40 {
+                other.epoch(|own| own[0] += 1);
+            }
+            for _ in 0..10 {
+                drop(shmem.array::<u64>(10));
+            }
+
             is_over.store(true, Relaxed);
-            assert!(private.join().expect("it ends") && serialized.join().expect("it ends"));
+            assert!(private.join().expect("it ends"));
+            assert!(serialized.join().expect("it ends"));
         });
         assert_eq!(other[0].load(), 40);
         shmem.barrier_all();
@@ -72,7 +81,8 @@ shmem::test!(
 shmem::test!(threads_share_arrays_peers_and_teams, pes = 2, || {
     let shmem = shmem::init_shared().expect("it is the first");
     let counters = shmem.array::<Atomic<u64>>(4);
-    let (home, world) = (shmem.pe(0), shmem.world());
+    let home = shmem.pe(0);
+    let world = shmem.world();
     thread::scope(|threads| {
         for counter in &counters {
             let world = &world;
@@ -106,8 +116,8 @@ fn stay_in_the_exit() {
 
 shmem::test!(threads_are_still_there_at_the_exit, pes = 2, || {
     stay_in_the_exit();
-    let shmem: &'static Shmem<Shared> =
-        Box::leak(Box::new(shmem::init_shared().expect("it is the first")));
+    let shmem = shmem::init_shared().expect("it is the first");
+    let shmem: &'static Shmem<Shared> = Box::leak(Box::new(shmem));
     let array: &'static SymSlice<u64> = Box::leak(Box::new(shmem.array::<u64>(4096)));
     let begun: &'static Barrier = Box::leak(Box::new(Barrier::new(3)));
     for _ in 0..2 {

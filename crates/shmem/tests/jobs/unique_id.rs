@@ -1,8 +1,7 @@
 //! A job of processes that no launcher has started, which join by a unique id.
 
-use std::process::Command;
-
 use shmem::{Init, UniqueId};
+use std::process::Command;
 
 const RANK: &str = "TEST_RANK";
 const ID: &str = "TEST_ID";
@@ -26,7 +25,8 @@ fn join(id: &UniqueId, rank: usize) {
         .by_id(id, rank, RANKS)
         .start_shared()
         .expect("the first initialization");
-    assert_eq!((shmem.my_pe(), shmem.n_pes()), (rank, RANKS));
+    assert_eq!(shmem.my_pe(), rank);
+    assert_eq!(shmem.n_pes(), RANKS);
     let sum = shmem.world().all_reduce(rank, shmem::Sum);
     assert_eq!(sum, RANKS * (RANKS - 1) / 2);
 }
@@ -40,19 +40,19 @@ fn processes_form_a_job() {
     assert_eq!(id.to_string().parse(), Ok(id.clone()));
     assert!(!format!("{id:?}").contains(&id.to_string()));
     assert!("x".repeat(200).parse::<UniqueId>().is_err());
+
     let this = std::env::current_exe().expect("a test program knows its path");
-    let start = |rank: usize| {
-        let mut command = Command::new(&this);
-        command
+    let mut pes = Vec::new();
+    for rank in 0..RANKS {
+        let pe = Command::new(&this)
             .args(["unique_id::a_pe", "--exact"])
             .env(RANK, rank.to_string())
-            .env(ID, id.to_string());
-        command
+            .env(ID, id.to_string())
             .env("SHMEM_SYMMETRIC_SIZE", "16m")
             .spawn()
-            .expect("it starts")
-    };
-    let pes: Vec<_> = (0..RANKS).map(start).collect();
+            .expect("it starts");
+        pes.push(pe);
+    }
     for mut pe in pes {
         assert!(pe.wait().expect("it ends").success());
     }

@@ -65,7 +65,7 @@ impl Driver for SharedState {
         let sockets = [self.epoll.as_fd()];
         if !is_left {
             sleeper.until(&sockets, self.tuning.round);
-        } else if self.has_unsent() {
+        } else if self.has_held_back() {
             sleeper.briefly(&sockets, FLUSH_DELAY);
         } else if self.local().state.oversubscribed() {
             // The batches of a thread that is in a call, or has just been in one, are left. That

@@ -79,7 +79,7 @@ pub(crate) struct SharedState {
     pub(crate) epoll: OwnedFd,
     /// The PEs whose queued data are to be sent by a poll or by the service thread. Not in it: data
     /// for which the kernel has no room, and data that the next operation of the same call sends.
-    unsent: FlushList<Pe>,
+    held_back: FlushList<Pe>,
     pub(crate) service: Mutex<Service>,
 }
 
@@ -91,7 +91,7 @@ impl SharedState {
             receiving: ReceivingPe::new(open, host_name())?,
             peers: Peers::new(open.n_pes),
             epoll: made_by("epoll_create1", epoll::create(epoll::CreateFlags::CLOEXEC))?,
-            unsent: FlushList::default(),
+            held_back: FlushList::default(),
             service: Mutex::new(service),
         })
     }
@@ -216,13 +216,23 @@ impl SharedState {
     }
 
     /// Calls `work` with the connection to a PE that was [reached](SharedState::reach), under the
-    /// lock of its link.
+    /// lock of its link. Then has what is left to do for the connection done: see
+    /// [`follow_up`](SharedState::follow_up).
     pub(crate) fn with_link<T>(
         &self,
         pe: Pe,
         work: impl FnOnce(&mut Connection) -> Result<T, ConnectionEnd>,
     ) -> Result<T, Error> {
-        let peer = self.used(pe)?;
+        self.with_link_of(pe, self.used(pe)?, work)
+    }
+
+    /// As [`with_link`](SharedState::with_link), for a caller that knows the `peer` of the PE.
+    pub(crate) fn with_link_of<T>(
+        &self,
+        pe: Pe,
+        peer: &TcpPeer,
+        work: impl FnOnce(&mut Connection) -> Result<T, ConnectionEnd>,
+    ) -> Result<T, Error> {
         let mut link = lock(&peer.link);
         self.local().loss.check()?;
 
@@ -303,7 +313,7 @@ impl SharedState {
         let is_sent_later = connection.is_blocked() || connection.sends_next;
         if connection.has_unsent() && !is_sent_later && !connection.is_listed {
             connection.is_listed = true;
-            self.unsent.add(pe);
+            self.held_back.add(pe);
             self.local().state.request_flush();
         }
     }
@@ -356,14 +366,14 @@ impl SharedState {
     }
 
     /// Returns true if queued data of a connection are to be sent by a poll or the service thread.
-    pub(crate) fn has_unsent(&self) -> bool {
-        self.unsent.any(|_| true)
+    pub(crate) fn has_held_back(&self) -> bool {
+        self.held_back.any(|_| true)
     }
 
     /// Sends the queued data that are left to polls and the service thread, except on links that
     /// another thread is using. Returns true if such a link, or a new one, is left.
     pub(crate) fn send_held_back(&self) -> bool {
-        let left = self.unsent.finish(|&mut pe| {
+        let left = self.held_back.finish(|&mut pe| {
             let sent = self.try_link(pe, |connection| {
                 connection.is_listed = false;
                 connection.flush().map(|()| false)

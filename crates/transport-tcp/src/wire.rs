@@ -26,7 +26,7 @@ pub(crate) struct TcpWire {
     in_parts: bool,
     routes: PeMap<Route>,
     /// The PEs to which operations since the last fence may be unsent.
-    held: Vec<Pe>,
+    unflushed: Vec<Pe>,
     /// The number of writes, and of reads that no call waits for, that no flush has found complete.
     in_flight: usize,
     /// The PE whose answer a call waits for, or is likely to wait for.
@@ -41,8 +41,8 @@ struct Route {
     last: u64,
     /// The number of writes, and of reads that no call waits for, that no flush has found complete.
     in_flight: usize,
-    /// The PE is in [`held`](TcpWire::held).
-    is_held: bool,
+    /// The PE is in [`unflushed`](TcpWire::unflushed).
+    is_unflushed: bool,
 }
 
 /// An operation that a call waits for.
@@ -61,6 +61,7 @@ impl TcpWire {
             batches: true,
             sessions: true,
             order: StreamOrder::Everything,
+            // `SharedState::follow_up` requests a flush of what a connection holds back.
             polled: PolledUntil::Started,
             flushes_free: false,
             amos: NetworkAmos::default(),
@@ -78,7 +79,7 @@ impl TcpWire {
             caps,
             in_parts: user == EndpointUser::Runtime,
             routes: PeMap::new(shared.peers.n_pes()),
-            held: Vec::new(),
+            unflushed: Vec::new(),
             in_flight: 0,
             expected: None,
         }
@@ -94,13 +95,13 @@ impl TcpWire {
             self.in_flight += 1;
         }
 
-        self.hold(pe, is_unsent);
+        self.list_unsent(pe, is_unsent);
     }
 
     /// Lists a PE for the next fence if the connection to it has unsent data.
-    fn hold(&mut self, pe: Pe, is_unsent: bool) {
-        if is_unsent && !std::mem::replace(&mut self.routes[pe].is_held, true) {
-            self.held.push(pe);
+    fn list_unsent(&mut self, pe: Pe, is_unsent: bool) {
+        if is_unsent && !std::mem::replace(&mut self.routes[pe].is_unflushed, true) {
+            self.unflushed.push(pe);
         }
     }
 
@@ -127,11 +128,13 @@ impl Wire for TcpWire {
     fn write(
         &mut self,
         shared: &SharedState,
-        Remote { pe, at: to, .. }: Remote<'_, SharedState>,
+        Remote {
+            pe, at: to, peer, ..
+        }: Remote<'_, SharedState>,
         source: &mut SourceBuf,
         WriteEnd { awaited, sent, .. }: WriteEnd,
     ) -> Result<PostOutcome<TcpToken>, Error> {
-        let put = shared.with_link(pe, |connection| {
+        let put = shared.with_link_of(pe, peer, |connection| {
             connection.put(&shared.tuning, to, source, self.in_parts, sent)
         })?;
         let Some(put) = put else {
@@ -151,7 +154,9 @@ impl Wire for TcpWire {
     fn read(
         &mut self,
         shared: &SharedState,
-        Remote { pe, at: from, .. }: Remote<'_, SharedState>,
+        Remote {
+            pe, at: from, peer, ..
+        }: Remote<'_, SharedState>,
         dest: &mut DestBuf,
         awaited: bool,
     ) -> Result<PostOutcome<TcpToken>, Error> {
@@ -159,7 +164,7 @@ impl Wire for TcpWire {
         let segments = &shared.local().segments;
         let is_shared = !in_parts && segments.holding(dest.range()).is_some();
 
-        let get = shared.with_link(pe, |connection| {
+        let get = shared.with_link_of(pe, peer, |connection| {
             connection.get(&shared.tuning, from, dest, in_parts, is_shared, awaited)
         })?;
         let Some(get) = get else {
@@ -198,7 +203,7 @@ impl Wire for TcpWire {
             return Ok(self.full(pe));
         };
 
-        self.hold(pe, queued.is_unsent);
+        self.list_unsent(pe, queued.is_unsent);
 
         if is_answered {
             self.expected = Some(pe);
@@ -216,8 +221,8 @@ impl Wire for TcpWire {
     }
 
     fn fence(&mut self, shared: &SharedState) -> Result<bool, Error> {
-        while let Some(pe) = self.held.pop() {
-            self.routes[pe].is_held = false;
+        while let Some(pe) = self.unflushed.pop() {
+            self.routes[pe].is_unflushed = false;
             shared.with_link(pe, Connection::flush)?;
         }
         Ok(true)

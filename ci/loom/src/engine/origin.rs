@@ -49,7 +49,7 @@ impl<W: Wire> Origin<W> {
         self.is_complete
     }
 
-    pub(crate) fn is_unfinished(&self) -> bool {
+    pub(crate) fn must_be_polled(&self) -> bool {
         !self.tasks.is_empty() || self.must_be_polled && !self.is_complete
     }
 

@@ -122,7 +122,7 @@ fn new_endpoint(ofi: &Ofi) -> Result<TestEndpoint, Error> {
 
 /// Returns a word of a PE that was used, as libfabric's calls take it.
 fn word_of(ofi: &Ofi, pe: Pe) -> Option<RmaAddress> {
-    let there = keys::covered(ofi.network(), pe, START, 8)?;
+    let there = keys::find(ofi.network(), pe, START, 8)?;
     Some(remote(pe, there.peer, there.key, START.offset))
 }
 

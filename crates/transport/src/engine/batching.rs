@@ -10,8 +10,8 @@
 //!   session is adding operations, only one in `LOOKS` polls of the service thread sends its
 //!   batches.
 //!
-//! A lone operation is passed to the wire at once, so that batching does not delay it. An operation
-//! is lone if the batch for its PE is empty, and the origin has sent nothing small to any PE for
+//! A lone operation is passed to the wire at once, so that batching does not delay it; a wire that
+//! collects operations, as that of TCP, may still send it with later ones. An operation is lone if the batch for its PE is empty, and the origin has sent nothing small to any PE for
 //! `IDLE_AFTER`. The time counts for all PEs together, since operations that are spread over many
 //! PEs are rare for each single PE.
 //!
@@ -279,8 +279,9 @@ impl Batcher {
         self.pes.iter().map(n).sum()
     }
 
-    /// Returns true if the small operation that is being issued to a PE is lone. The caller sends
-    /// it at once, and then calls [`mark_busy`](Batcher::mark_busy).
+    /// Returns true if the small operation that is being issued to a PE is lone, so that no batch
+    /// for the PE precedes it. The caller sends it at once, and then calls
+    /// [`mark_busy`](Batcher::mark_busy).
     #[inline]
     pub(super) fn is_lone(&self, pe: Pe) -> bool {
         !self.in_session()

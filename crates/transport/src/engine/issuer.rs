@@ -111,8 +111,8 @@ impl<W: Wire> Issuer<W> {
 /// Returns the flags of an issuer that had the flags `before`. It is listed once operations are
 /// unfinished or acknowledgments are missing. Unfinished operations clear [`ARMED`], since some of
 /// them may be later than the poll after which the service thread slept.
-fn flags_after(before: u8, is_unfinished: bool, awaits_acks: bool) -> u8 {
-    match (is_unfinished, awaits_acks) {
+fn flags_after(before: u8, must_be_polled: bool, awaits_acks: bool) -> u8 {
+    match (must_be_polled, awaits_acks) {
         (true, _) => LISTED | BUSY,
         (false, true) => (before | LISTED) & !BUSY,
         (false, false) => before & !BUSY,
@@ -186,7 +186,7 @@ impl<W: Wire> UnfinishedIssuer<W> {
         }
         tasks.append(&mut origin.tasks_to_wake(by_service));
 
-        let mut state = flags_after(0, origin.is_unfinished(), origin.awaits_acks());
+        let mut state = flags_after(0, origin.must_be_polled(), origin.awaits_acks());
         let mut left = if state & LISTED != 0 {
             LeftBehind::Awaited
         } else {
@@ -309,7 +309,7 @@ impl<W: Wire> Issuers<W> {
 
         let tasks = origin.tasks_to_wake(false);
         let before = issuer.state();
-        let after = flags_after(before, origin.is_unfinished(), origin.awaits_acks());
+        let after = flags_after(before, origin.must_be_polled(), origin.awaits_acks());
         if after != before {
             issuer.set_state(after);
         }

@@ -9,9 +9,10 @@ use crate::peers::{Peer, PeerSegment, Published, check_range};
 use crate::segments::heap_blocks::HeapBlock;
 use crate::{Error, Pe, PeRecord, RemoteAddr, Segment};
 
-/// Returns a range of a PE; `None` if the PE was not used, or no known key covers the whole range.
+/// Returns a range of a PE with its key; `None` if the PE was not used, or no known key covers the
+/// whole range. Over a wire without keys, one covers each segment.
 #[inline(always)]
-pub fn covered<N: WireNetwork>(
+pub fn find<N: WireNetwork>(
     network: &N,
     pe: Pe,
     at: RemoteAddr,
@@ -27,14 +28,14 @@ pub fn covered<N: WireNetwork>(
     })
 }
 
-/// Returns a range of a PE whose key was found before.
-pub(super) fn found<N: WireNetwork>(
+/// Returns a range of a PE, whose key was found before.
+pub(super) fn require<N: WireNetwork>(
     network: &N,
     pe: Pe,
     at: RemoteAddr,
     nbytes: usize,
 ) -> Result<Remote<'_, N>, Error> {
-    covered(network, pe, at, nbytes).ok_or_else(|| Error::damaged(pe, "key"))
+    find(network, pe, at, nbytes).ok_or_else(|| Error::damaged(pe, "key"))
 }
 
 /// Returns a peer, which is made of what it has published at its first use.
@@ -112,7 +113,7 @@ fn read_record<N: WireNetwork>(
 /// # Errors
 /// When it does not, or the PE cannot be reached.
 #[inline]
-pub fn check<N: WireNetwork>(
+pub fn check_in_segment<N: WireNetwork>(
     network: &N,
     pe: Pe,
     at: RemoteAddr,

@@ -115,7 +115,7 @@ impl<W: Wire> Origin<W> {
 
     /// Returns true if some operation may complete only if the origin is polled, or if tasks are to
     /// be woken by the poll that finds the operations complete.
-    pub(super) fn is_unfinished(&self) -> bool {
+    pub(super) fn must_be_polled(&self) -> bool {
         if !self.tasks.is_empty() {
             return true;
         }
@@ -414,16 +414,16 @@ impl<W: Wire> Origin<W> {
         })
     }
 
-    /// Waits until an operation with a PE is over.
+    /// Waits until an operation with a PE is over, unless its wire has ended it at once.
     #[inline(always)]
-    pub(super) fn end(&mut self, pe: Pe, posted: PostOutcome<W::Token>) -> Result<(), Error> {
+    pub(super) fn await_end(&mut self, pe: Pe, posted: PostOutcome<W::Token>) -> Result<(), Error> {
         match posted {
-            PostOutcome::Pending(token) => self.end_pending(pe, token),
+            PostOutcome::Pending(token) => self.await_pending(pe, token),
             _ => Ok(()),
         }
     }
 
-    fn end_pending(&mut self, pe: Pe, token: W::Token) -> Result<(), Error> {
+    fn await_pending(&mut self, pe: Pe, token: W::Token) -> Result<(), Error> {
         self.until(Some(pe), |origin| {
             origin.wire.is_over(&origin.network, pe, &token)
         })

@@ -75,7 +75,7 @@ impl<W: Wire> Origin<W> {
         }
 
         if awaited {
-            self.end(pe, posted)?;
+            self.await_end(pe, posted)?;
         }
 
         Ok(ticket)
@@ -302,7 +302,7 @@ impl<W: Wire> Origin<W> {
             return self.operate(pe, request, fetched, awaited);
         }
 
-        keys::check(&*self.network, pe, request.dest, request.width.nbytes())?;
+        keys::check_in_segment(&*self.network, pe, request.dest, request.width.nbytes())?;
         match fetched {
             Some(fetched) if awaited => self.fetch(pe, request, fetched),
             fetched => self.update(pe, None, request, fetched, RequestOrder::AfterFence),
@@ -319,7 +319,7 @@ impl<W: Wire> Origin<W> {
         follows: Follows,
     ) -> Result<(), Error> {
         check_aligned(pe, signal.dest, signal.width)?;
-        keys::check(&*self.network, pe, signal.dest, signal.width.nbytes())?;
+        keys::check_in_segment(&*self.network, pe, signal.dest, signal.width.nbytes())?;
         if self.caps.amos.are_on(signal.dest.segment) {
             self.transfer(pe, put)?;
             // Orders the signal after the data, and after all that was issued before.
@@ -327,7 +327,7 @@ impl<W: Wire> Origin<W> {
             return self.operate(pe, signal, None, false);
         }
 
-        keys::check(&*self.network, pe, put.remote, put.local.nbytes())?;
+        keys::check_in_segment(&*self.network, pe, put.remote, put.local.nbytes())?;
         self.put_and_request(pe, put, signal, follows)
     }
 
@@ -383,7 +383,7 @@ impl<W: Wire> Origin<W> {
         };
 
         match (sent, posted) {
-            (Ok(()), posted) if end.awaited => self.end(pe, posted),
+            (Ok(()), posted) if end.awaited => self.await_end(pe, posted),
             (sent, _) => sent,
         }
     }
@@ -408,7 +408,7 @@ impl<W: Wire> Origin<W> {
         };
 
         let posted = self.begin(pe, dest, &mut source, end)?;
-        self.end(pe, posted)
+        self.await_end(pe, posted)
     }
 
     /// Has the network carry out an atomic operation, and waits for its end if it is `awaited`.
@@ -445,7 +445,7 @@ impl<W: Wire> Origin<W> {
 
         let mut posted = PostOutcome::Full;
         let nbytes = request.width.nbytes();
-        if let Some(word) = keys::covered(&*self.network, pe, request.dest, nbytes) {
+        if let Some(word) = keys::find(&*self.network, pe, request.dest, nbytes) {
             posted = self.wire.amo(&self.network, word, request, &mut fetched)?;
         }
 
@@ -454,7 +454,7 @@ impl<W: Wire> Origin<W> {
         }
 
         if awaited {
-            self.end(pe, posted)
+            self.await_end(pe, posted)
         } else {
             Ok(())
         }
@@ -474,7 +474,7 @@ impl<W: Wire> Origin<W> {
 
         self.find_keys(pe, request.dest, nbytes)?;
         self.post(pe, |wire, network| {
-            let word = keys::found(network, pe, request.dest, nbytes)?;
+            let word = keys::require(network, pe, request.dest, nbytes)?;
             wire.amo(network, word, request, &mut fetched)
         })
     }
@@ -510,7 +510,7 @@ impl<W: Wire> Origin<W> {
             let fetched = Some(unsafe { DestBuf::new(word, width.nbytes()) });
 
             let posted = self.amo_later(pe, &swap, fetched)?;
-            self.end(pe, posted)?;
+            self.await_end(pe, posted)?;
             let old = *self.swapped;
 
             if old == guess {

@@ -28,8 +28,8 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Adds a transfer to the batch for the PE if it may be batched and is not lone. Otherwise
-    /// sends the batches before it, and works as [`transfer_by_wire`](Self::transfer_by_wire).
+    /// Adds a transfer to the batch for the PE if it may be batched and is not lone. Otherwise has
+    /// the wire carry it out, after the batches that must precede it.
     #[inline(never)]
     fn transfer_or_batch<A: Way>(
         &mut self,
@@ -38,7 +38,7 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         let remote = transfer.remote;
         let nbytes = transfer.local.nbytes();
-        keys::check(&*self.network, pe, remote, nbytes)?;
+        keys::check_in_segment(&*self.network, pe, remote, nbytes)?;
         if nbytes == 0 {
             return Ok(());
         }
@@ -46,8 +46,15 @@ impl<W: Wire> Origin<W> {
         // A batch copies the source of a put, but its answer brings the data of a get.
         let may_wait = A::IS_PUT || transfer.completion != Completion::Now;
         let may_batch = may_wait && self.may_batch::<A>(pe, remote.segment, nbytes);
-        let is_lone = may_batch && self.batcher.is_lone(pe);
-        if may_batch && !is_lone {
+        if may_batch && self.batcher.is_lone(pe) {
+            self.transfer_by_wire(pe, transfer)?;
+            // Called after the send, which may take longer than what a loop does between two
+            // operations.
+            self.batcher.mark_busy();
+            return Ok(());
+        }
+
+        if may_batch {
             let size = EntrySize::of_transfer::<A>(nbytes);
             let to = self.room_for::<A>(pe, remote.segment, size)?;
             let local = std::mem::take(&mut transfer.local);
@@ -61,14 +68,7 @@ impl<W: Wire> Origin<W> {
         } else {
             self.send_open_batches()?;
         }
-        self.transfer_by_wire(pe, transfer)?;
-
-        // Called after the send, which may take longer than what a loop does between two
-        // operations.
-        if is_lone {
-            self.batcher.mark_busy();
-        }
-        Ok(())
+        self.transfer_by_wire(pe, transfer)
     }
 
     /// Returns true if transfers from or to a segment, each of this many bytes, are batched unless
@@ -130,7 +130,7 @@ impl<W: Wire> Origin<W> {
         };
         let posted = self.begin(pe, transfer.remote, &mut transfer.local, end)?;
         if end.awaited {
-            self.end(pe, posted)
+            self.await_end(pe, posted)
         } else {
             Ok(())
         }
@@ -158,7 +158,7 @@ impl<W: Wire> Origin<W> {
 
         let mut posted = PostOutcome::Full;
         if nbytes <= self.longest::<A>()
-            && let Some(range) = keys::covered(&*self.network, pe, remote, nbytes)
+            && let Some(range) = keys::find(&*self.network, pe, remote, nbytes)
         {
             posted = start(&mut self.wire, &self.network, range, local, end)?;
         }
@@ -192,7 +192,7 @@ impl<W: Wire> Origin<W> {
         let longest = self.longest::<A>();
         if nbytes <= longest && self.find_key(pe, remote, nbytes)? == nbytes {
             return self.post(pe, |wire, network| {
-                let range = keys::found(network, pe, remote, nbytes)?;
+                let range = keys::require(network, pe, remote, nbytes)?;
                 start(wire, network, range, &mut *local, end)
             });
         }
@@ -204,7 +204,7 @@ impl<W: Wire> Origin<W> {
             let posted = self.find_key(pe, remote, nbytes).and_then(|nbytes| {
                 let mut part = local.take_first(nbytes);
                 self.post(pe, |wire, network| {
-                    let range = keys::found(network, pe, remote, nbytes)?;
+                    let range = keys::require(network, pe, remote, nbytes)?;
                     start(wire, network, range, &mut part, end)
                 })
                 .inspect(|_| remote.offset += nbytes as u64)
@@ -218,7 +218,7 @@ impl<W: Wire> Origin<W> {
         }
         // After a loss each wait fails at once.
         for part in started {
-            let ended = self.end(pe, part);
+            let ended = self.await_end(pe, part);
             done = done.and(ended);
         }
         done.map(|()| PostOutcome::Done)
@@ -233,7 +233,7 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         let segment = blocks.remote.segment;
         let nbytes = blocks.nbytes;
-        keys::check(&*self.network, pe, blocks.remote, blocks.remote_nbytes())?;
+        keys::check_in_segment(&*self.network, pe, blocks.remote, blocks.remote_nbytes())?;
 
         let at_once = self.batcher.most_blocks(nbytes).min(blocks.n);
         if at_once >= 2 && nbytes > 0 && self.may_batch::<A>(pe, segment, nbytes) {
@@ -318,7 +318,7 @@ impl<W: Wire> Origin<W> {
         mut at: RemoteAddr,
         mut nbytes: usize,
     ) -> Result<(), Error> {
-        keys::check(&*self.network, pe, at, nbytes)?;
+        keys::check_in_segment(&*self.network, pe, at, nbytes)?;
         while nbytes > 0 {
             let covered = self.find_key(pe, at, nbytes)?;
             at.offset += covered as u64;

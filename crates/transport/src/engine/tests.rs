@@ -594,10 +594,10 @@ fn a_wire_that_other_threads_move_leaves_nothing_unfinished() {
         origin.transfer(PEER, &mut put(8, Completion::AtQuiet)),
         Ok(())
     );
-    assert!(origin.is_unfinished(), "it is to be polled");
+    assert!(origin.must_be_polled(), "it is to be polled");
 
     origin.caps.polled = PolledUntil::Started;
-    assert!(!origin.is_unfinished());
+    assert!(!origin.must_be_polled());
 }
 
 #[test]

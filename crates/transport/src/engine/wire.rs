@@ -218,7 +218,7 @@ pub enum WriteSent {
     Now,
     /// With the next operation, which the same call issues, and which is sent at once.
     WithNext,
-    /// When the wire has collected enough, or at the next fence.
+    /// When the wire has collected enough, at the next fence, or by the next thread that polls.
     WithOthers,
 }
 

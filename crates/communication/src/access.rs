@@ -22,9 +22,9 @@ use crate::observers::{
     AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event, ObservedAccess, WordKind,
 };
 use crate::status::polled_calls;
-use contexts::Context;
+use contexts::{Context, contexts};
 use core::ffi::c_int;
-use endpoints::UsedEndpoint;
+use endpoints::{UsedEndpoint, endpoints};
 use rushmem_explain::status::PolledObject;
 use rushmem_pe::call::Call;
 use rushmem_pe::job::handle::ContextHandle;
@@ -164,7 +164,7 @@ impl Access {
             argument: self.argument,
             word: self.word,
             signal: 0,
-            of_shared: contexts::is_of_shared(self.ctx),
+            of_shared: contexts().is_of_shared(self.ctx),
         };
         Event {
             call: self.call,
@@ -182,7 +182,7 @@ impl Access {
     ///
     /// The operation asks only when it has left the fast path, which would save registers for this.
     fn is_by_cpu(self) -> bool {
-        !self.is_atomic || contexts::is_by_cpu(self.ctx) || !address::are_atomics_by_network()
+        !self.is_atomic || contexts().is_by_cpu(self.ctx) || !address::are_atomics_by_network()
     }
 
     /// Returns the path to the `nbytes` symmetric bytes at `addr`. Ends the job with an error if
@@ -208,8 +208,8 @@ impl Access {
     }
 
     #[inline(always)]
-    pub(super) fn endpoint(self) -> UsedEndpoint {
-        endpoints::endpoint(self.call, self.ctx)
+    pub(super) fn endpoint(self) -> UsedEndpoint<'static> {
+        endpoints().of_context(self.call, self.ctx)
     }
 
     /// Copies `nbytes` bytes from `source` to `dest`, or has the endpoint of the context put them.

@@ -10,7 +10,7 @@
 pub mod machine;
 pub mod polled_calls;
 
-use crate::access::endpoints;
+use crate::access::endpoints::endpoints;
 use crate::net::flags;
 use crate::net::network;
 use crate::sync::lock_turns;
@@ -285,7 +285,7 @@ pub(crate) fn show_in_flight() -> bool {
         return false;
     }
 
-    let in_flight = endpoints::in_flight().map(|by_pe| InFlight {
+    let in_flight = endpoints().in_flight().map(|by_pe| InFlight {
         n: by_pe.values().sum(),
         targets: by_pe.keys().take(MAX_LISTED).map(|pe| pe.0).collect(),
         more: by_pe.len() > MAX_LISTED,

@@ -8,8 +8,13 @@ use crate::teams::agreement::Slots;
 use rushmem_bootstrap::{JobSession, NodeMap};
 use rushmem_collectives::choice::Table;
 use rushmem_communication::net::flags::{self, FlagArea};
+use rushmem_communication::sync::finalizing::{self, EndlessWait, PeerCheck};
 use rushmem_communication::sync::mailbox::{Mailboxes, message_wait};
 use rushmem_communication::sync::waits;
+use rushmem_explain::status::{
+    Collective, Finalizing, InFlight, Members, Stage, Status, Subject, SymmetricLocation, Words,
+};
+use rushmem_explain::status_slot;
 use rushmem_heap::huge_pages::PageSize;
 use rushmem_heap::{Layout, NodeMapping, NodeMemory};
 use rushmem_pe::call::{Call, call};
@@ -89,6 +94,47 @@ impl TestPe {
             mailboxes: Mailboxes::new(area),
             slots: Slots::new(0, 0),
         }
+    }
+
+    /// Enters finalize, as the routine does before it waits for the other PE.
+    fn enter_finalize(&self, entered: Vec<(u64, u64)>, n_in_flight: u64) {
+        self.write_status(Some(Finalizing { entered }), n_in_flight);
+        finalizing::enter(&self.job, self.area);
+    }
+
+    fn write_status(&self, finalizing: Option<Finalizing>, n_in_flight: u64) {
+        let status = Status {
+            pid: 0,
+            pid_namespace: 0,
+            stage: Stage::Initialized,
+            waits: Vec::new(),
+            further_waits: Vec::new(),
+            held_locks: Vec::new(),
+            in_flight: Some(InFlight {
+                n: n_in_flight,
+                ..InFlight::default()
+            }),
+            finalizing,
+            finds_polls: false,
+            poll: None,
+        };
+        self.area.write_status(&status_slot::encode(&status));
+    }
+
+    /// Examines a wait of this PE twice. Returns what either has found.
+    fn examined_twice<'a>(&self, subject: &'a Subject) -> [Option<EndlessWait<'a>>; 2] {
+        let mut check = PeerCheck::default();
+        [(); 2].map(|()| check.examine(&self.job, self.area, subject))
+    }
+
+    /// Tells the other PE that this one has reached a step, and waits until that one has, too.
+    fn meet(&self, step: u64) {
+        let on_other = self.area.areas().pair_flag(self.job.me);
+        self.area.raise(self.other(), on_other, step);
+        let own = self.area.areas().pair_flag(self.other());
+        let describe = || message_wait(CALL)(self.other());
+        let is_there = || self.area.flag(own) >= step;
+        waits::until_rung_in(&self.job, self.area, describe, is_there);
     }
 
     fn send(&self, tag: u64, first_word: u64) {
@@ -180,6 +226,127 @@ fn a_wait_ends_when_the_other_pe_raises_the_flag() {
             if pe.job.me == Pe(1) {
                 raise();
             }
+        }
+    });
+}
+
+/// What a PE waits for that waits for the other one.
+fn waits_for(other: Pe) -> [Subject; 3] {
+    let word = SymmetricLocation::Static { address: 0 };
+    [
+        Subject::Message { from: other.0 },
+        Subject::Lock {
+            lock: word,
+            behind: Some(other.0),
+        },
+        Subject::Words(Words {
+            words: Vec::new(),
+            more: 0,
+            all: false,
+            comparison: "==".to_owned(),
+        }),
+    ]
+}
+
+/// Returns the `nth` collective on the team 7 of both PEs.
+fn collective(nth: u64) -> Subject {
+    Subject::Collective(Collective {
+        team: "a team".to_owned(),
+        is_active_set: false,
+        number: 7,
+        members: Members::Strided {
+            start: 0,
+            stride: 1,
+            n: N_PES,
+        },
+        nth,
+        awaited: None,
+    })
+}
+
+#[test]
+fn a_wait_for_a_pe_in_finalize_is_endless_once_it_was_examined_twice() {
+    run(false, |pe| {
+        // Both have been in a finalize before.
+        pe.enter_finalize(Vec::new(), 0);
+        pe.meet(1);
+
+        let subjects = waits_for(pe.other());
+        if pe.job.me == Pe(0) {
+            for subject in &subjects {
+                let found = pe.examined_twice(subject);
+                assert_eq!(found, [None, None], "PE 1 is not in another finalize");
+            }
+        }
+        pe.meet(2);
+
+        if pe.job.me == Pe(1) {
+            pe.enter_finalize(Vec::new(), 0);
+        }
+        pe.meet(3);
+
+        if pe.job.me == Pe(0) {
+            let found = subjects
+                .each_ref()
+                .map(|subject| pe.examined_twice(subject));
+            let endless = [
+                EndlessWait::Message(1),
+                EndlessWait::Lock(1),
+                EndlessWait::Words,
+            ];
+            assert_eq!(found, endless.map(|wait| [None, Some(wait)]));
+        }
+    });
+}
+
+#[test]
+fn a_pe_in_finalize_may_still_end_a_wait_by_operations_in_flight() {
+    run(false, |pe| {
+        if pe.job.me == Pe(1) {
+            pe.enter_finalize(Vec::new(), 1);
+        }
+        pe.meet(1);
+        if pe.job.me == Pe(0) {
+            for subject in &waits_for(pe.other()) {
+                assert_eq!(pe.examined_twice(subject), [None, None]);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_collective_is_endless_if_a_member_is_in_finalize_and_has_not_entered_it() {
+    run(false, |pe| {
+        if pe.job.me == Pe(1) {
+            // It has entered three collectives on the team.
+            pe.enter_finalize(vec![(5, 9), (7, 3)], 1);
+        }
+        pe.meet(1);
+        if pe.job.me == Pe(0) {
+            assert_eq!(pe.examined_twice(&collective(3)), [None, None]);
+            let next = collective(4);
+            for endless in pe.examined_twice(&next) {
+                let Some(EndlessWait::Collective(of, missing)) = endless else {
+                    panic!("{endless:?}");
+                };
+                assert_eq!((of.nth, missing), (4, vec![1]));
+            }
+        }
+    });
+}
+
+/// Each PE looks at the other one while both are in the same finalize, where each wait ends.
+#[test]
+fn no_wait_in_the_finalize_of_both_pes_is_endless() {
+    run(false, |pe| {
+        for turn in 1..=100 {
+            pe.enter_finalize(vec![(7, 0)], 0);
+            let [message, ..] = waits_for(pe.other());
+            for subject in [message, collective(turn)] {
+                let found = pe.examined_twice(&subject);
+                assert_eq!(found, [None, None], "in finalize {turn}");
+            }
+            pe.meet(turn);
         }
     });
 }

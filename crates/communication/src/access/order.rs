@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use crate::access::contexts::Context;
-use crate::access::endpoints;
+use crate::access::endpoints::endpoints;
 use crate::net::{network, polls};
 use crate::observers::{self, Action, Event};
 use core::ffi::c_int;
@@ -49,7 +49,7 @@ fn order<C: Context>(call: Call, ctx: C) {
 /// this CPU.
 #[cold]
 fn order_network(call: Call, ctx: ContextHandle) {
-    let Some(mut endpoint) = endpoints::used_endpoint(call, ctx) else {
+    let Some(mut endpoint) = endpoints().used(call, ctx) else {
         return;
     };
 
@@ -80,7 +80,7 @@ fn complete_issued<C: Context>(call: Call, ctx: C, is_part: bool) {
     observers::during!(event(call, ctx, Action::Quiet { is_part }), {
         if ctx.is_valid(call)
             && network::is_open()
-            && let Some(mut endpoint) = endpoints::used_endpoint(call, ctx.handle())
+            && let Some(mut endpoint) = endpoints().used(call, ctx.handle())
         {
             network::or_fail(call, endpoint.quiet());
         }
@@ -125,7 +125,7 @@ fn is_quiet<C: Context>(
     let mut is_quiet = true;
     if ctx.is_valid(call)
         && network::is_open()
-        && let Some(mut endpoint) = endpoints::used_endpoint(call, ctx.handle())
+        && let Some(mut endpoint) = endpoints().used(call, ctx.handle())
     {
         is_quiet = network::or_fail(call, test(&mut *endpoint));
     }
@@ -144,7 +144,7 @@ fn is_quiet<C: Context>(
 pub fn local_complete(call: Call) {
     job::require(call);
     if network::is_open() {
-        endpoints::complete(call);
+        endpoints().complete(call);
     }
 }
 
@@ -187,7 +187,7 @@ fn quiet_of_one<C: Context>(call: Call, ctx: C, pe: c_int) {
         ..event(call, ctx, Action::PeQuiet)
     });
     if network::is_open()
-        && let Some(mut endpoint) = endpoints::used_endpoint(call, ctx.handle())
+        && let Some(mut endpoint) = endpoints().used(call, ctx.handle())
     {
         network::or_fail(call, endpoint.pe_quiet(network::pe(pe)));
     }

@@ -1,7 +1,7 @@
 //! Copies symmetric ranges to and from other PEs, whether their memory is mapped here or not.
 #![allow(unsafe_code)]
 
-use crate::access::endpoints;
+use crate::access::endpoints::endpoints;
 use crate::net::network::{self, LIBRARY_CALL};
 use crate::observers;
 use core::ffi::c_int;
@@ -96,7 +96,7 @@ impl CopyBetweenPes for SymmetricRange {
             local: unsafe { DestBuf::new(self.start(), nbytes) },
             completion: Completion::Now,
         };
-        let done = endpoints::library_endpoint().get(pe, get);
+        let done = endpoints().of_library().get(pe, get);
         network::or_fail(LIBRARY_CALL, done);
     }
 
@@ -123,7 +123,7 @@ impl CopyBetweenPes for SymmetricRange {
             local: unsafe { SourceBuf::new(self.start(), self.nbytes()) },
             completion: Completion::AtQuiet,
         };
-        let done = endpoints::library_endpoint().put(pe, put);
+        let done = endpoints().of_library().put(pe, put);
         network::or_fail(LIBRARY_CALL, done);
     }
 
@@ -154,7 +154,7 @@ impl CopyBetweenPes for SymmetricRange {
                 local: unsafe { DestBuf::new(to, nbytes) },
                 completion,
             };
-            let done = endpoints::library_endpoint().get(pe, get);
+            let done = endpoints().of_library().get(pe, get);
             network::or_fail(LIBRARY_CALL, done);
         }
         if are_several {
@@ -253,7 +253,7 @@ impl StridedElements {
             local_stride: self.sst * self.elem_bytes,
             n: self.nelems,
         };
-        let done = endpoints::library_endpoint().put_strided(pe, blocks);
+        let done = endpoints().of_library().put_strided(pe, blocks);
         network::or_fail(LIBRARY_CALL, done);
         complete_before_flags(pe);
     }
@@ -263,7 +263,7 @@ impl StridedElements {
 /// started are complete, locally and remotely.
 pub fn complete_copies() {
     if network::is_open() {
-        let done = endpoints::library_endpoint().quiet();
+        let done = endpoints().of_library().quiet();
         network::or_fail(LIBRARY_CALL, done);
     }
 }
@@ -279,7 +279,7 @@ unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
         local: unsafe { SourceBuf::new(source, nbytes) },
         completion: Completion::Now,
     };
-    let done = endpoints::library_endpoint().put(pe, put);
+    let done = endpoints().of_library().put(pe, put);
     network::or_fail(LIBRARY_CALL, done);
     complete_before_flags(pe);
 }
@@ -288,7 +288,7 @@ unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
 /// does not order after the data.
 fn complete_before_flags(pe: Pe) {
     if address::statics_are_apart(pe.0 as c_int) {
-        let done = endpoints::library_endpoint().pe_quiet(pe);
+        let done = endpoints().of_library().pe_quiet(pe);
         network::or_fail(LIBRARY_CALL, done);
     }
 }

@@ -6,7 +6,7 @@
 //! each word in an area.
 #![allow(unsafe_code)]
 
-use crate::access::endpoints;
+use crate::access::endpoints::endpoints;
 use crate::net::copy::CopyBetweenPes;
 use crate::net::doorbell::Doorbell;
 use crate::net::network::{self, LIBRARY_CALL};
@@ -269,7 +269,7 @@ impl FlagArea {
                     local: unsafe { SourceBuf::new(words.as_ptr().cast(), nbytes) },
                     completion: Completion::Now,
                 };
-                let done = endpoints::library_endpoint().put(pe, put);
+                let done = endpoints().of_library().put(pe, put);
                 network::or_fail(LIBRARY_CALL, done);
             }
         }
@@ -353,7 +353,7 @@ impl FlagArea {
 
     /// Stores the status of this PE: `words` from the second word of the slot on. The first word is
     /// odd meanwhile, as `rushmem_explain::status_slot` describes.
-    pub(crate) fn write_status(&self, words: &[u64]) {
+    pub fn write_status(&self, words: &[u64]) {
         let offset = self.areas.status();
         let sequence = self.own_word(offset);
         let before = sequence.load(Ordering::Relaxed);
@@ -450,7 +450,9 @@ fn put_signal_remote(pe: Pe, source: SymmetricRange, dest: SymmetricRange, signa
         local: unsafe { SourceBuf::new(source.start(), nbytes) },
         completion: Completion::Now,
     };
-    let done = endpoints::library_endpoint().put_signal(pe, put, signal, AFTER_ALL);
+    let done = endpoints()
+        .of_library()
+        .put_signal(pe, put, signal, AFTER_ALL);
     network::or_fail(LIBRARY_CALL, done);
 }
 
@@ -461,7 +463,9 @@ fn signal_remote(pe: Pe, signal: AmoRequest) {
         local: SourceBuf::EMPTY,
         completion: Completion::Now,
     };
-    let done = endpoints::library_endpoint().put_signal(pe, put, signal, AFTER_ALL);
+    let done = endpoints()
+        .of_library()
+        .put_signal(pe, put, signal, AFTER_ALL);
     network::or_fail(LIBRARY_CALL, done);
 }
 

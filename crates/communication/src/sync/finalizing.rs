@@ -8,7 +8,7 @@
 //! flight and the wait still goes on after this PE has seen that. Only waits that have lasted long
 //! are examined.
 
-use crate::net::flags;
+use crate::net::flags::{self, FlagArea};
 use crate::net::network;
 use crate::sync::long_wait::WaitDescription;
 use rushmem_explain::status::{Collective, Members, Status, Subject};
@@ -19,7 +19,7 @@ use rushmem_pe::constants::SHMEM_THREAD_SINGLE;
 use rushmem_pe::job::{self, Job};
 use rushmem_pe::process::time::nanoseconds;
 use rushmem_transport::Pe;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 /// The time between two checks of the PEs for which a thread waits.
@@ -27,19 +27,17 @@ pub const PERIOD: Duration = Duration::from_millis(500);
 /// Maximum number of members of a team that one check reads.
 const MAX_MEMBERS: u32 = 64;
 
-/// The number of finalizes that this PE has entered.
-static ENTERED: AtomicU64 = AtomicU64::new(0);
-
-/// Publishes that this PE enters finalize. The caller has written the status of this PE before.
-pub fn enter(job: &Job) {
-    let entered = ENTERED.fetch_add(1, Ordering::Relaxed) + 1;
-    let area = flags::area();
-    area.release(job.me, area.areas().finalizes(), entered);
+/// Publishes in `area`, that of the calling PE, that it enters finalize. The caller has written the
+/// status of the PE before.
+pub fn enter(job: &Job, area: &FlagArea) {
+    let finalizes = area.areas().finalizes();
+    // Finalize is a collective, so no other thread changes the number meanwhile.
+    area.release(job.me, finalizes, area.flag(finalizes) + 1);
 }
 
 /// The checks that a waiting thread makes of the PEs for which it waits.
 #[derive(Debug, Default)]
-pub(crate) struct PeerCheck {
+pub struct PeerCheck {
     /// The time of the next check, in nanoseconds; `None` until a call schedules it.
     next_check: Option<u64>,
     /// The index of the member with which the next check of a team begins.
@@ -47,6 +45,19 @@ pub(crate) struct PeerCheck {
     /// True if the last check found that no PE can end the wait any more. A store that a PE made
     /// before may have ended it meanwhile, so the wait is examined once more.
     is_hopeless: bool,
+}
+
+/// A wait that no PE can end any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndlessWait<'a> {
+    /// For a collective that these PEs in finalize have not entered.
+    Collective(&'a Collective, Vec<u32>),
+    /// For a lock that this PE in finalize holds.
+    Lock(u32),
+    /// For a message of this PE in finalize.
+    Message(u32),
+    /// For words that only PEs in finalize could write.
+    Words,
 }
 
 impl PeerCheck {
@@ -58,7 +69,7 @@ impl PeerCheck {
     /// Checks the PEs for which this thread waits, if a check is due, and ends the job with an
     /// error if none of them can end the wait. The caller has just found that the wait goes on.
     /// Returns true if a check was made, which may have used the network.
-    pub fn check(&mut self, describe: impl Fn() -> WaitDescription) -> bool {
+    pub(crate) fn check(&mut self, describe: impl Fn() -> WaitDescription) -> bool {
         let now = nanoseconds();
         let next = *self
             .next_check
@@ -72,33 +83,64 @@ impl PeerCheck {
             return false;
         };
         let WaitDescription { call, subject } = describe();
-        if let Subject::Collective(collective) = &subject {
-            self.check_members(call, job, collective);
+        if let Some(endless) = self.examine(job, flags::area(), &subject) {
+            endless.fail(call, job);
+        }
+        true
+    }
+
+    /// Examines a wait that goes on, as the PE that has `area`. Returns why no PE can end it any
+    /// more. If that does not follow from the collectives which PEs have entered, it is returned
+    /// only if the last examination has found it, too.
+    pub fn examine<'a>(
+        &mut self,
+        job: &Job,
+        area: &FlagArea,
+        subject: &'a Subject,
+    ) -> Option<EndlessWait<'a>> {
+        if let Subject::Collective(collective) = subject
+            && let Some(missing) = self.missing_members(job, area, collective)
+        {
+            return Some(EndlessWait::Collective(collective, missing));
         }
 
-        let is_hopeless = match &subject {
+        let is_hopeless = match subject {
             Subject::Message { from: pe }
             | Subject::Lock {
                 behind: Some(pe), ..
             }
             | Subject::Collective(Collective {
                 awaited: Some(pe), ..
-            }) => is_done(Pe(*pe)),
-            Subject::Words(_) => nobody_writes(job),
+            }) => is_done(area, Pe(*pe)),
+            Subject::Words(_) => nobody_writes(job, area),
             _ => false,
         };
         // Twice: before the first time, a PE may have ended the wait by its last store.
-        if is_hopeless && self.is_hopeless {
-            fail_hopeless(call, job, &subject);
+        let was_hopeless = std::mem::replace(&mut self.is_hopeless, is_hopeless);
+        if !is_hopeless || !was_hopeless {
+            return None;
         }
-        self.is_hopeless = is_hopeless;
-        true
+
+        match subject {
+            Subject::Message { from } => Some(EndlessWait::Message(*from)),
+            Subject::Lock { behind, .. } => behind.map(EndlessWait::Lock),
+            Subject::Collective(collective) => {
+                let done = done_members(job, area, collective);
+                Some(EndlessWait::Collective(collective, done))
+            }
+            _ => Some(EndlessWait::Words),
+        }
     }
 
-    /// Ends the job with an error if members of a collective are in finalize and have not entered
-    /// the collective. Reads the status of the awaited member, or those of the next [`MAX_MEMBERS`]
-    /// members.
-    fn check_members(&mut self, call: Call, job: &Job, collective: &Collective) {
+    /// Returns the members of a collective that are in finalize and have not entered the
+    /// collective, if there are any. Reads the status of the awaited member, or those of the next
+    /// [`MAX_MEMBERS`] members.
+    fn missing_members(
+        &mut self,
+        job: &Job,
+        area: &FlagArea,
+        collective: &Collective,
+    ) -> Option<Vec<u32>> {
         let Collective {
             number,
             nth,
@@ -106,7 +148,8 @@ impl PeerCheck {
             ..
         } = collective;
         let is_missing = |pe: &Pe| {
-            let Some(finalizing) = finalizing(*pe).and_then(|status| status.finalizing) else {
+            let Some(finalizing) = finalizing(area, *pe).and_then(|status| status.finalizing)
+            else {
                 return false;
             };
             // If the PE has no entry for the team, the team was destroyed, which all its members do
@@ -125,27 +168,54 @@ impl PeerCheck {
         };
         self.first = (self.first + MAX_MEMBERS) % n.max(1);
         if !members.iter().any(is_missing) {
-            return;
+            return None;
         }
 
         // The message lists the first members that are missing, besides those that were found now.
-        let first = (0..n.min(MAX_MEMBERS)).filter_map(|index| member(&collective.members, index));
-        let mut missing: Vec<Pe> = first.chain(members).filter(|pe| *pe != job.me).collect();
+        let mut missing: Vec<Pe> = first_others(job, collective).chain(members).collect();
         missing.sort_unstable();
         missing.dedup();
         missing.retain(is_missing);
-        let missing: Vec<u32> = missing.iter().map(|pe| pe.0).collect();
-        fail_for_missing(call, job, collective, &missing)
+        Some(missing.iter().map(|pe| pe.0).collect())
+    }
+}
+
+impl EndlessWait<'_> {
+    /// Ends the job with an error: this wait of `call` cannot end.
+    fn fail(self, call: Call, job: &Job) -> ! {
+        match self {
+            EndlessWait::Collective(collective, pes) => fail!(
+                call,
+                "the PEs of the team or active set are not all in the same collective: PE {} in {call}; {} in \
+                 shmem_finalize; all members of {} must call it before shmem_finalize",
+                job.me,
+                ranges::pes(&pes),
+                collective.team
+            ),
+            EndlessWait::Lock(pe) => fail!(
+                call,
+                "PE {pe} holds the lock and is in shmem_finalize; call shmem_clear_lock before that"
+            ),
+            EndlessWait::Message(pe) => fail!(
+                call,
+                "PE {pe} is in shmem_finalize; all members of a new team must make it before that"
+            ),
+            EndlessWait::Words => fail!(
+                call,
+                "all other PEs are in shmem_finalize, and none of them has written what this PE waits for; look for \
+                 the put or signal that is missing, or went to another PE or element"
+            ),
+        }
     }
 }
 
 /// Returns the status of a PE if it is in a finalize that this PE has not entered.
-fn finalizing(pe: Pe) -> Option<Status> {
-    let area = flags::area();
-    let entered = area.words_of(std::iter::once(pe), area.areas().finalizes())[0];
+fn finalizing(area: &FlagArea, pe: Pe) -> Option<Status> {
+    let finalizes = area.areas().finalizes();
+    let entered = area.words_of(std::iter::once(pe), finalizes)[0];
     // The PE has written its status before it has released this number: see `enter`.
     fence(Ordering::Acquire);
-    if entered <= ENTERED.load(Ordering::Relaxed) {
+    if entered <= area.flag(finalizes) {
         return None;
     }
 
@@ -159,8 +229,8 @@ fn finalizing(pe: Pe) -> Option<Status> {
 }
 
 /// Returns true if a PE is in finalize and has no operations in flight.
-fn is_done(pe: Pe) -> bool {
-    let Some(status) = finalizing(pe) else {
+fn is_done(area: &FlagArea, pe: Pe) -> bool {
+    let Some(status) = finalizing(area, pe) else {
         return false;
     };
     status.finalizing.is_some() && status.in_flight.is_some_and(|in_flight| in_flight.n == 0)
@@ -170,60 +240,33 @@ fn is_done(pe: Pe) -> bool {
 /// no operations in flight, and no other thread of this PE calls the library. Returns false if some
 /// PE shares no memory with this one: reading its status over the network could block, although the
 /// PE has nothing to do with the wait.
-fn nobody_writes(job: &Job) -> bool {
+fn nobody_writes(job: &Job, area: &FlagArea) -> bool {
     let has_threads = job.thread_level != SHMEM_THREAD_SINGLE || thread::has_requests();
     // A PE that is alone gets no message about other PEs.
     if has_threads || job.n_pes == 1 {
         return false;
     }
 
-    let area = flags::area();
     let mut others = (0..job.n_pes).map(Pe).filter(|pe| *pe != job.me);
-    others.all(|pe| area.is_mapped(pe) && is_done(pe))
+    others.all(|pe| area.is_mapped(pe) && is_done(area, pe))
 }
 
-/// Ends the job with an error: these members are in finalize and have not entered the collective.
-fn fail_for_missing(call: Call, job: &Job, collective: &Collective, pes: &[u32]) -> ! {
-    fail!(
-        call,
-        "the PEs of the team or active set are not all in the same collective: PE {} in {call}; {} in \
-         shmem_finalize; all members of {} must call it before shmem_finalize",
-        job.me,
-        ranges::pes(pes),
-        collective.team
-    )
+/// Returns the members of a collective that are in finalize and have no operations in flight: the
+/// awaited one, and those among the first.
+fn done_members(job: &Job, area: &FlagArea, collective: &Collective) -> Vec<u32> {
+    let done = first_others(job, collective).filter(|pe| is_done(area, *pe));
+    let mut pes: Vec<u32> = done.map(|pe| pe.0).chain(collective.awaited).collect();
+    pes.sort_unstable();
+    pes.dedup();
+    pes
 }
 
-/// Ends the job with an error: all PEs that could end the wait are in finalize.
-fn fail_hopeless(call: Call, job: &Job, subject: &Subject) -> ! {
-    match subject {
-        Subject::Collective(collective) => {
-            let members = (0..size(&collective.members).min(MAX_MEMBERS))
-                .filter_map(|index| member(&collective.members, index));
-            let done = members
-                .filter(|pe| *pe != job.me && is_done(*pe))
-                .map(|pe| pe.0);
-            let mut pes: Vec<u32> = done.chain(collective.awaited).collect();
-            pes.sort_unstable();
-            pes.dedup();
-            fail_for_missing(call, job, collective, &pes)
-        }
-        Subject::Lock {
-            behind: Some(pe), ..
-        } => fail!(
-            call,
-            "PE {pe} holds the lock and is in shmem_finalize; call shmem_clear_lock before that"
-        ),
-        Subject::Message { from } => fail!(
-            call,
-            "PE {from} is in shmem_finalize; all members of a new team must make it before that"
-        ),
-        _ => fail!(
-            call,
-            "all other PEs are in shmem_finalize, and none of them has written what this PE waits for; look for \
-             the put or signal that is missing, or went to another PE or element"
-        ),
-    }
+/// Returns the first [`MAX_MEMBERS`] members of a collective, without this PE.
+fn first_others(job: &Job, collective: &Collective) -> impl Iterator<Item = Pe> {
+    let n = size(&collective.members).min(MAX_MEMBERS);
+    (0..n)
+        .filter_map(|index| member(&collective.members, index))
+        .filter(|pe| *pe != job.me)
 }
 
 /// Returns the number of members that a status lists.

@@ -3,7 +3,7 @@
 //!
 //! A caller passes a closure that describes the wait, which is called only if the wait is written.
 
-use crate::access::endpoints;
+use crate::access::endpoints::endpoints;
 use crate::net::flags;
 use crate::status::{self, ShownWait};
 use crate::sync::finalizing::{PERIOD, PeerCheck};
@@ -223,7 +223,7 @@ impl NamedOperations {
 impl Awaited for NamedOperations {
     fn describe(&self) -> WaitDescription {
         WaitDescription {
-            call: endpoints::current_call(),
+            call: endpoints().current_call(),
             subject: Subject::Operations {
                 peers: self.listed(),
             },

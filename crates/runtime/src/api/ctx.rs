@@ -2,8 +2,8 @@
 
 use crate::teams::registry;
 use core::ffi::c_long;
-use rushmem_communication::access::contexts::{self, Context};
-use rushmem_communication::access::endpoints;
+use rushmem_communication::access::contexts::{Context, contexts};
+use rushmem_communication::access::endpoints::endpoints;
 use rushmem_communication::access::order;
 use rushmem_communication::net::network;
 use rushmem_communication::observers::counters::{self, ContextCounters};
@@ -29,7 +29,7 @@ pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHa
     let found = registry::find(call, "team", team);
     let members = found.members().clone();
     let checks = job.settings.checks();
-    contexts::add(team, found.root(), members, options, job.n_pes, checks)
+    contexts().add(team, found.root(), members, options, job.n_pes, checks)
 }
 
 /// `shmem_ctx_destroy` (§9.5.3): completes the operations on the context first. The invalid context
@@ -46,18 +46,18 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
         );
     }
 
-    contexts::require(call, ctx);
+    contexts().require(call, ctx);
     order::complete_on(call, ctx);
     // Before the endpoint is dropped: otherwise another thread could create a new one.
-    contexts::remove(ctx);
-    endpoints::drop_endpoint(ctx);
+    contexts().remove(ctx);
+    endpoints().remove(ctx);
 }
 
 /// Destroys the contexts of a team that is being destroyed (§9.4.8), or of all teams. With
 /// `SHMEM_CHECK`, ends the job with an error if one of them is private, since only its thread may
 /// destroy it.
 pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
-    for context in contexts::of_team(team) {
+    for context in contexts().of_team(team) {
         if context.is_private && job::require(call).settings.checks() {
             fail!(
                 call,
@@ -67,12 +67,12 @@ pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
 
         let ctx = context.handle;
         if network::is_open()
-            && let Some(mut endpoint) = endpoints::used_endpoint(call, ctx)
+            && let Some(mut endpoint) = endpoints().used(call, ctx)
         {
             network::or_fail(call, endpoint.quiet());
         }
-        contexts::remove(ctx);
-        endpoints::drop_endpoint(ctx);
+        contexts().remove(ctx);
+        endpoints().remove(ctx);
     }
 }
 
@@ -83,8 +83,8 @@ pub fn team_of(call: Call, ctx: ContextHandle) -> Option<TeamHandle> {
         ContextHandle::INVALID => None,
         ContextHandle::DEFAULT => Some(TeamHandle::WORLD),
         _ => {
-            contexts::require(call, ctx);
-            contexts::team_of(ctx)
+            contexts().require(call, ctx);
+            contexts().team_of(ctx)
         }
     }
 }
@@ -110,7 +110,7 @@ pub fn session_stop(call: Call, ctx: ContextHandle) {
 fn set_session(call: Call, ctx: ContextHandle, is_open: bool) {
     // With SHMEM_AGGREGATE=on, every context is in a session all the time.
     if network::is_open() && !job::require(call).settings.aggregate {
-        let done = endpoints::endpoint(call, ctx).session(is_open);
+        let done = endpoints().of_context(call, ctx).session(is_open);
         network::or_fail(call, done);
     }
 }
@@ -129,7 +129,7 @@ pub struct Operations {
 /// without `SHMEM_STATS`.
 pub fn operations(call: Call, ctx: ContextHandle) -> [Operations; 2] {
     job::require(call);
-    contexts::require_for_network(call, ctx);
+    contexts().require_for_network(call, ctx);
     let Some(counters) = counters::get() else {
         return Default::default();
     };
@@ -148,7 +148,7 @@ pub fn operations(call: Call, ctx: ContextHandle) -> [Operations; 2] {
 fn update_completed(call: Call, ctx: ContextHandle, counters: &ContextCounters, issued: [u64; 2]) {
     let mut is_quiet = true;
     if network::is_open()
-        && let Some(mut endpoint) = endpoints::used_endpoint(call, ctx)
+        && let Some(mut endpoint) = endpoints().used(call, ctx)
     {
         is_quiet = network::or_fail(call, endpoint.is_quiet());
     }

@@ -10,7 +10,7 @@ use crate::teams::active_set::{PsyncPurpose, PsyncUse};
 use crate::teams::registry::{self, HeldTeam};
 use crate::teams::team::Team;
 use core::ffi::{c_int, c_long};
-use rushmem_communication::access::endpoints;
+use rushmem_communication::access::endpoints::endpoints;
 use rushmem_communication::net::network;
 use rushmem_communication::observers::results::{CollectiveResult, ResultWriters};
 use rushmem_communication::observers::{Action, ByteBlocks, FollowedMembers, ObservedCall};
@@ -146,7 +146,7 @@ impl<'a> CollectiveEntry<'a> {
             requests::complete(team);
         }
         if network::is_open() {
-            endpoints::set_call(call);
+            endpoints().set_call(call);
         }
     }
 

@@ -7,8 +7,8 @@ use crate::coll::{collectives, requests};
 use crate::reports::{job_trace, statistics};
 use crate::teams::{active_set, registry};
 use core::ffi::c_int;
-use rushmem_communication::access::endpoints;
-use rushmem_communication::net::network;
+use rushmem_communication::access::endpoints::{self, endpoints};
+use rushmem_communication::net::{flags, network};
 use rushmem_communication::observers::races;
 use rushmem_communication::status;
 use rushmem_communication::sync::{finalizing, word_tasks};
@@ -65,7 +65,7 @@ pub(crate) fn close(call: Call) {
 
     // PEs that wait for this one elsewhere see that it is in finalize.
     status::set_finalizing(Some(registry::entered_collectives()));
-    finalizing::enter(job);
+    finalizing::enter(job, flags::area());
 
     // With `SHMEM_CHECK`, the members of a collective compare the names of their calls. Other PEs
     // may finalize by another routine, so all use this name.
@@ -88,7 +88,7 @@ pub(crate) fn close(call: Call) {
     if network::is_open() {
         // A PE must not close its network while others still have operations on its memory, for
         // example on the flags of the barrier.
-        endpoints::complete(call);
+        endpoints().complete(call);
         let waits = status::show(nanoseconds(), call, Subject::Exit);
         if let Err(error) = job.session().barrier() {
             fail!(call, "{error}");

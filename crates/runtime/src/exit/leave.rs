@@ -10,7 +10,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
-use rushmem_communication::access::endpoints;
+use rushmem_communication::access::endpoints::{self, endpoints};
 use rushmem_communication::net::network;
 use rushmem_communication::status::{self, ShownWait};
 use rushmem_explain::status::Subject;
@@ -98,7 +98,7 @@ fn await_all_exits(job: &'static Job) -> bool {
     let (sender, receiver) = mpsc::channel();
     let started = thread::Builder::new().spawn(move || {
         if network::is_open() {
-            endpoints::complete(call!("exit"));
+            endpoints().complete(call!("exit"));
         }
         // After the limit there is no receiver.
         let _ = sender.send(job.session().barrier().is_ok());

@@ -14,7 +14,7 @@ use candidates::{
     AmoExecutor, Availability, Candidate, Findings, Verdict, agree, executors, refusals,
 };
 use path::Chosen;
-use rushmem_communication::access::endpoints;
+use rushmem_communication::access::endpoints::endpoints;
 use rushmem_communication::host::ProcessHost;
 use rushmem_communication::net::network;
 use rushmem_pe::call::warning::warning;
@@ -48,7 +48,7 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     let connected = negotiation.connect();
 
     address::set_atomics_by_network(!connected.transport.caps().amos_compose_with_cpu);
-    endpoints::set_library_endpoint(connected.endpoint);
+    endpoints().set_of_library(connected.endpoint);
     network::open(connected.transport);
     path::record(job, Some(negotiation.chosen(&connected.executor)));
 

@@ -21,7 +21,7 @@
 //! to it.
 
 use rushmem_collectives::{Buffer, Span, Step, recursive_doubling};
-use rushmem_communication::access::endpoints;
+use rushmem_communication::access::endpoints::endpoints;
 use rushmem_communication::net::flags;
 use rushmem_communication::sync::mailbox::{
     self, DescribeWait, MailboxMessage, Mailboxes, mailboxes,
@@ -302,7 +302,7 @@ pub(crate) fn agree_in(
     members: &Members,
     request: AgreementRequest,
 ) -> Agreed {
-    endpoints::set_call(call);
+    endpoints().set_call(call);
     let member = AgreeingMember {
         job,
         mailboxes: mailboxes(),

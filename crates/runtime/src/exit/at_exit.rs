@@ -14,7 +14,6 @@ use rushmem_pe::job::{self, Job, caller};
 use rushmem_pe::process;
 use rushmem_system::lock::lock;
 use rushmem_transport::Pe;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, Once};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,15 +28,21 @@ struct DueFinalize {
     finalize: fn(Call),
 }
 
-/// The finalizes that are due.
-static DUE: Mutex<Vec<DueFinalize>> = Mutex::new(Vec::new());
+/// The ends of this PE, each of which PE 0 counts once.
+struct Ends {
+    /// The finalizes that are due.
+    due: Vec<DueFinalize>,
+    /// True if a finalize has become due, while none was, since this PE was last counted.
+    is_uncounted: bool,
+    /// The number of times that this PE was counted.
+    counted: u64,
+}
 
-/// The number of times that a finalize became due while none was.
-static STARTED: AtomicU64 = AtomicU64::new(0);
-/// The value of [`STARTED`] when this PE was last counted on PE 0.
-static ENDED: AtomicU64 = AtomicU64::new(0);
-/// The number of times that this PE was counted.
-static COUNTED: AtomicU64 = AtomicU64::new(0);
+static ENDS: Mutex<Ends> = Mutex::new(Ends {
+    due: Vec::new(),
+    is_uncounted: false,
+    counted: 0,
+});
 
 /// Calls `finalize`, which finalizes the library by `call`, when the process exits, or when
 /// [`finalize_due`] is called before. An exit with another status than 0 does not finalize the
@@ -46,17 +51,17 @@ pub fn finalize_at_exit(call: Call, finalize: fn(Call)) {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| leave::register(at_exit));
 
-    let mut due = lock(&DUE);
-    if due.is_empty() {
-        STARTED.fetch_add(1, Relaxed);
+    let mut ends = lock(&ENDS);
+    if ends.due.is_empty() {
+        ends.is_uncounted = true;
     }
-    due.push(DueFinalize { call, finalize });
+    ends.due.push(DueFinalize { call, finalize });
 }
 
 /// Makes the finalizes that are due, as a part of the calling thread's next init or of its exit.
 pub fn finalize_due() {
-    // The lock is released before the calls, since a finalize may forget the others.
-    let due = std::mem::take(&mut *lock(&DUE));
+    // The lock is released before the calls: a finalize counts this PE, and may forget the others.
+    let due = std::mem::take(&mut lock(&ENDS).due);
     if due.is_empty() {
         return;
     }
@@ -70,11 +75,11 @@ pub fn finalize_due() {
 
 /// Forgets the finalizes that are due, since the program has finalized the library itself.
 pub(crate) fn forget_due() {
-    lock(&DUE).clear();
+    lock(&ENDS).due.clear();
 }
 
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
-    let is_due = !lock(&DUE).is_empty();
+    let is_due = !lock(&ENDS).due.is_empty();
     if is_due && reach_exit(status) {
         finalize_due();
     }
@@ -83,13 +88,13 @@ extern "C" fn at_exit(status: c_int, _: *mut c_void) {
 /// Counts this PE on PE 0 as one that has reached finalize or its exit, if a finalize has become
 /// due since this PE was last counted.
 pub(crate) fn count_end() {
-    // Relaxed, since the numbers publish nothing: the swap alone decides which thread counts.
-    let started = STARTED.load(Relaxed);
-    if ENDED.swap(started, Relaxed) >= started {
+    let mut ends = lock(&ENDS);
+    if !std::mem::take(&mut ends.is_uncounted) {
         return;
     }
+    ends.counted += 1;
+    drop(ends);
 
-    COUNTED.fetch_add(1, Relaxed);
     let [by_cpu, by_network] = flags::area().areas().exits();
     flags::area().count(Pe(0), by_cpu, by_network);
 }
@@ -138,7 +143,7 @@ fn await_all_ends(job: &Job) -> bool {
     let _waits = leave::show_exit();
 
     // Each PE is counted once for each end. Every earlier end was a barrier, so all were counted.
-    let all = u64::from(job.n_pes) * COUNTED.load(Relaxed);
+    let all = u64::from(job.n_pes) * lock(&ENDS).counted;
     let end = Instant::now() + grace(job);
     while ends_of_all() < all {
         if Instant::now() > end {

@@ -27,20 +27,18 @@ use rushmem_pe::memory::symmetric_location;
 use rushmem_pe::process::time::nanoseconds;
 use rushmem_system::lock::lock;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The duration in nanoseconds after which the status of a wait also says where in the program the
-/// call is. It is doubled with each such wait, since reading the debug information may take a
-/// second of a CPU. With [`LOCATED_OBSERVED`] it stays as it is.
-static LOCATED: AtomicU64 = AtomicU64::new(5_000_000_000);
+/// The duration after which the status of the first wait also says where in the program the call
+/// is.
+const LOCATED: Duration = Duration::from_secs(5);
 
-/// The value of [`LOCATED`] in a job with `SHMEM_STATS`, `SHMEM_TRACE` or the record of last
+/// The duration for each wait in a job with `SHMEM_STATS`, `SHMEM_TRACE` or the record of last
 /// writes.
-const LOCATED_OBSERVED: u64 = 1_000_000_000;
+const LOCATED_OBSERVED: Duration = Duration::from_secs(1);
 
-/// What the status says that calls have changed one by one. The rest is found out whenever the
-/// status is written.
+/// What the status says that calls have changed one by one, and when it says more. The rest is
+/// found out whenever the status is written.
 struct StatusContent {
     pid_namespace: u64,
     stage: Stage,
@@ -53,6 +51,10 @@ struct StatusContent {
     /// True if SIGURG makes this PE look for a call that it repeats (`polled_calls`).
     finds_polls: bool,
     poll: Option<Poll>,
+    /// The duration after which the status of a wait also says where in the program the call is. It
+    /// is doubled with each such wait, since reading the debug information may take a second of a
+    /// CPU. [`LOCATED_OBSERVED`] stays as it is.
+    located: Duration,
 }
 
 struct NumberedWait {
@@ -69,6 +71,7 @@ static WRITTEN: Mutex<StatusContent> = Mutex::new(StatusContent {
     finalizing: None,
     finds_polls: false,
     poll: None,
+    located: LOCATED,
 });
 
 /// Writes the first status, once the memory of the node is mapped.
@@ -199,16 +202,16 @@ pub fn show(since: u64, call: Call, subject: Subject) -> ShownWait {
 
 /// From now on, makes every wait of a second show where in the program it is.
 pub fn locate_waits() {
-    LOCATED.store(LOCATED_OBSERVED, Relaxed);
+    lock(&WRITTEN).located = LOCATED_OBSERVED;
 }
 
 /// Returns true if a wait that has lasted this long must now show where in the program it is. Then
-/// also doubles [`LOCATED`] for later waits, unless it is [`LOCATED_OBSERVED`].
+/// also doubles the duration for later waits, unless it is [`LOCATED_OBSERVED`].
 pub(crate) fn begin_locating(lasted: Duration) -> bool {
-    let limit = LOCATED.load(Relaxed);
-    let is_long = lasted.as_nanos() >= u128::from(limit);
-    if is_long && limit != LOCATED_OBSERVED {
-        LOCATED.store(2 * limit, Relaxed);
+    let mut written = lock(&WRITTEN);
+    let is_long = lasted >= written.located;
+    if is_long && written.located != LOCATED_OBSERVED {
+        written.located *= 2;
     }
     is_long
 }

@@ -13,7 +13,7 @@ pub mod polled_calls;
 use crate::access::endpoints::endpoints;
 use crate::net::flags;
 use crate::net::network;
-use crate::sync::lock_turns;
+use crate::sync::lock_turns::lock_turns;
 use rushmem_explain::process::pid_namespace;
 use rushmem_explain::status::{
     Finalizing, InFlight, MAX_LISTED, Poll, Search, Stage, Status, Subject, SymmetricLocation, Wait,
@@ -150,7 +150,7 @@ fn held_locks() -> Vec<SymmetricLocation> {
     let Some(job) = job::known() else {
         return Vec::new();
     };
-    let held = lock_turns::held().into_iter().take(MAX_LISTED);
+    let held = lock_turns().held().into_iter().take(MAX_LISTED);
     held.map(|lock| {
         let word = std::ptr::with_exposed_provenance(lock.address);
         symmetric_location::of_word(job, word, lock.nbytes).0

@@ -5,10 +5,10 @@
 //! PEs anew. The form of a lock in symmetric memory is not known here.
 
 use crate::net::flags;
-use rushmem_system::lock;
+use rushmem_system::lock::lock;
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard};
 
 /// The number of a thread, which takes less time to get than a `ThreadId`.
 type ThreadNumber = u64;
@@ -19,7 +19,22 @@ fn current_thread() -> ThreadNumber {
     OWN.with(|own| *own)
 }
 
-/// A lock that threads of this PE wait for, hold, or release.
+/// The locks that threads of this PE use.
+static TURNS: LockTurns = LockTurns::new();
+
+/// Returns the locks that threads of this PE use.
+pub fn lock_turns() -> &'static LockTurns {
+    &TURNS
+}
+
+/// The locks that threads of a PE wait for, hold, or release.
+pub struct LockTurns {
+    turns: Mutex<Vec<LockTurn>>,
+    /// The number of turns that have ended. Threads that wait for their turn sleep on this word.
+    passed: AtomicU32,
+}
+
+/// A lock that threads of a PE wait for, hold, or release.
 struct LockTurn {
     /// The address of the lock in this process.
     lock: usize,
@@ -35,10 +50,6 @@ struct LockTurn {
     serving: u64,
 }
 
-static TURNS: Mutex<Vec<LockTurn>> = Mutex::new(Vec::new());
-/// The number of turns that have ended. Threads that wait for their turn sleep on this word.
-static PASSED: AtomicU32 = AtomicU32::new(0);
-
 /// The result of a request for a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TurnResult {
@@ -50,90 +61,6 @@ pub enum TurnResult {
     Own,
 }
 
-/// Requests a turn. The lock then counts as held, until [`set_held`] says otherwise. If another
-/// thread has the turn, the caller waits if `wait` is set. `threads` is true if threads may call at
-/// the same time. `sleep` takes a word and its value, and returns when the value has changed, or
-/// earlier.
-pub fn take(
-    lock: usize,
-    nbytes: usize,
-    threads: bool,
-    wait: bool,
-    mut sleep: impl FnMut(&AtomicU32, u32),
-) -> TurnResult {
-    let me = Some(current_thread());
-    let mut turns = lock::lock(&TURNS);
-    let Some(turn) = turns.iter_mut().find(|turn| turn.lock == lock) else {
-        turns.push(LockTurn {
-            lock,
-            nbytes,
-            owner: me,
-            held: true,
-            next: 1,
-            serving: 0,
-        });
-        return TurnResult::Yours;
-    };
-    if turn.owner == me || !threads {
-        return TurnResult::Own;
-    }
-    if !wait {
-        return TurnResult::Taken;
-    }
-
-    let mine = turn.next;
-    turn.next += 1;
-    loop {
-        // The word changes only under the mutex, so that no change before the sleep is missed.
-        let passed = PASSED.load(Relaxed);
-        // The mutex is not held during the sleep: the status lists the locks of this PE.
-        drop(turns);
-        sleep(&PASSED, passed);
-        turns = lock::lock(&TURNS);
-
-        let turn = turns.iter_mut().find(|turn| turn.lock == lock);
-        let Some(turn) = turn.filter(|turn| turn.serving <= mine) else {
-            unreachable!("a turn is kept while threads wait for it");
-        };
-        if turn.serving == mine {
-            turn.owner = me;
-            turn.held = true;
-            return TurnResult::Yours;
-        }
-    }
-}
-
-/// Records whether the PE holds the lock. Returns true if the record has changed.
-pub fn set_held(lock: usize, held: bool) -> bool {
-    let mut turns = lock::lock(&TURNS);
-    match turns.iter_mut().find(|turn| turn.lock == lock) {
-        Some(turn) => std::mem::replace(&mut turn.held, held) != held,
-        None => false,
-    }
-}
-
-/// Ends a turn, and begins the turn of the next thread, if there is one. The lock then does not
-/// count as held.
-pub fn pass(lock: usize) {
-    let mut turns = lock::lock(&TURNS);
-    let Some(at) = turns.iter().position(|turn| turn.lock == lock) else {
-        return;
-    };
-
-    turns[at].serving += 1;
-    turns[at].owner = None;
-    turns[at].held = false;
-
-    if turns[at].serving == turns[at].next {
-        turns.swap_remove(at);
-    } else {
-        PASSED.fetch_add(1, Relaxed);
-        // The threads that wake need the mutex.
-        drop(turns);
-        flags::wake(&PASSED);
-    }
-}
-
 /// A lock that this PE holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldLock {
@@ -143,25 +70,123 @@ pub struct HeldLock {
     pub nbytes: usize,
 }
 
-/// Returns the locks that this PE holds.
-pub fn held() -> Vec<HeldLock> {
-    let turns = lock::lock(&TURNS);
-    let held = turns.iter().filter(|turn| turn.held);
-    held.map(|turn| HeldLock {
-        address: turn.lock,
-        nbytes: turn.nbytes,
-    })
-    .collect()
-}
+impl LockTurns {
+    const fn new() -> LockTurns {
+        LockTurns {
+            turns: Mutex::new(Vec::new()),
+            passed: AtomicU32::new(0),
+        }
+    }
 
-/// Forgets the locks in a range of memory, except those for which threads wait.
-pub fn forget(block: Range<usize>) {
-    lock::lock(&TURNS).retain(|turn| {
-        // A thread waits if more numbers were given than that of the owner. Between two owners, the
-        // next one has not woken yet.
-        let is_awaited = turn.next - turn.serving > u64::from(turn.owner.is_some());
-        is_awaited || !block.contains(&turn.lock)
-    });
+    /// Requests a turn. The lock then counts as held, until [`set_held`](LockTurns::set_held) says
+    /// otherwise. If another thread has the turn, the caller waits if `wait` is set. `threads` is
+    /// true if threads may call at the same time. `sleep` takes a word and its value, and returns
+    /// when the value has changed, or earlier.
+    pub fn take(
+        &self,
+        lock: usize,
+        nbytes: usize,
+        threads: bool,
+        wait: bool,
+        mut sleep: impl FnMut(&AtomicU32, u32),
+    ) -> TurnResult {
+        let me = Some(current_thread());
+        let mut turns = self.turns();
+        let Some(turn) = turns.iter_mut().find(|turn| turn.lock == lock) else {
+            turns.push(LockTurn {
+                lock,
+                nbytes,
+                owner: me,
+                held: true,
+                next: 1,
+                serving: 0,
+            });
+            return TurnResult::Yours;
+        };
+        if turn.owner == me || !threads {
+            return TurnResult::Own;
+        }
+        if !wait {
+            return TurnResult::Taken;
+        }
+
+        let mine = turn.next;
+        turn.next += 1;
+        loop {
+            // The word changes only under the mutex, so that no change before the sleep is missed.
+            let passed = self.passed.load(Relaxed);
+            // The mutex is not held during the sleep: the status lists the locks of this PE.
+            drop(turns);
+            sleep(&self.passed, passed);
+            turns = self.turns();
+
+            let turn = turns.iter_mut().find(|turn| turn.lock == lock);
+            let Some(turn) = turn.filter(|turn| turn.serving <= mine) else {
+                unreachable!("a turn is kept while threads wait for it");
+            };
+            if turn.serving == mine {
+                turn.owner = me;
+                turn.held = true;
+                return TurnResult::Yours;
+            }
+        }
+    }
+
+    /// Records whether the PE holds the lock. Returns true if the record has changed.
+    pub fn set_held(&self, lock: usize, held: bool) -> bool {
+        let mut turns = self.turns();
+        match turns.iter_mut().find(|turn| turn.lock == lock) {
+            Some(turn) => std::mem::replace(&mut turn.held, held) != held,
+            None => false,
+        }
+    }
+
+    /// Ends a turn, and begins the turn of the next thread, if there is one. The lock then does not
+    /// count as held.
+    pub fn pass(&self, lock: usize) {
+        let mut turns = self.turns();
+        let Some(at) = turns.iter().position(|turn| turn.lock == lock) else {
+            return;
+        };
+
+        turns[at].serving += 1;
+        turns[at].owner = None;
+        turns[at].held = false;
+
+        if turns[at].serving == turns[at].next {
+            turns.swap_remove(at);
+        } else {
+            self.passed.fetch_add(1, Relaxed);
+            // The threads that wake need the mutex.
+            drop(turns);
+            flags::wake(&self.passed);
+        }
+    }
+
+    /// Returns the locks that this PE holds.
+    pub fn held(&self) -> Vec<HeldLock> {
+        let turns = self.turns();
+        let held = turns.iter().filter(|turn| turn.held);
+        held.map(|turn| HeldLock {
+            address: turn.lock,
+            nbytes: turn.nbytes,
+        })
+        .collect()
+    }
+
+    /// Forgets the locks in a range of memory, except those for which threads wait.
+    pub fn forget(&self, block: Range<usize>) {
+        self.turns().retain(|turn| {
+            // A thread waits if more numbers were given than that of the owner. Between two owners,
+            // the next one has not woken yet.
+            let is_awaited = turn.next - turn.serving > u64::from(turn.owner.is_some());
+            is_awaited || !block.contains(&turn.lock)
+        });
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Vec<LockTurn>> {
+        lock(&self.turns)
+    }
 }
 
 #[cfg(test)]

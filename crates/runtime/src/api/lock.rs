@@ -31,7 +31,7 @@ use rushmem_communication::net::flags;
 use rushmem_communication::net::polls;
 use rushmem_communication::observers::{self, Action, Event};
 use rushmem_communication::status::polled_calls;
-use rushmem_communication::sync::lock_turns::{self, HeldLock, TurnResult};
+use rushmem_communication::sync::lock_turns::{HeldLock, TurnResult, lock_turns};
 use rushmem_communication::sync::long_wait::{LongWait, WaitDescription};
 use rushmem_communication::sync::waits;
 use rushmem_explain::status::{PolledObject, Subject};
@@ -90,7 +90,7 @@ impl<T: LockWord> LockHandle<T> {
     fn take_turn(&self, wait: bool) -> TurnResult {
         let are_threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
         let mut waiting = LongWait::new(|| self.describe(None));
-        lock_turns::take(
+        lock_turns().take(
             self.address(),
             size_of::<T>(),
             are_threads,
@@ -154,7 +154,7 @@ impl<T: LockWord> LockHandle<T> {
         if is_free {
             self.report_held(true);
         } else {
-            lock_turns::pass(self.address());
+            lock_turns().pass(self.address());
         }
         is_free
     }
@@ -268,10 +268,10 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
     lock.prepare();
     if let Some(last) = lock.enqueue() {
         // A turn counts as held from its begin, but this PE only waits.
-        lock_turns::set_held(lock.address(), false);
+        lock_turns().set_held(lock.address(), false);
         lock.add_to_node(last, lock.own_field());
         lock.wait(Some(last), || lock.node() & T::GRANTED != 0);
-        lock_turns::set_held(lock.address(), true);
+        lock_turns().set_held(lock.address(), true);
     }
     lock.report_held(true);
 }
@@ -299,7 +299,7 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
     let _observed =
         observers::call(|| Event::new(call, Action::Lock).with_bytes(lock, size_of::<T>()));
     let lock = LockHandle::new(call, lock);
-    if !lock_turns::set_held(lock.address(), false) {
+    if !lock_turns().set_held(lock.address(), false) {
         fail!(
             call,
             "argument lock: this PE does not hold the lock; clear it where shmem_set_lock or \
@@ -317,12 +317,12 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
         let next = lock.next().expect("it was just waited for");
         lock.add_to_node(next, T::GRANTED);
     }
-    lock_turns::pass(lock.address());
+    lock_turns().pass(lock.address());
 }
 
 /// Reports the locks that this PE still holds at finalization, and forgets all locks.
 pub(crate) fn finalize(call: Call) {
-    for HeldLock { address, nbytes } in lock_turns::held() {
+    for HeldLock { address, nbytes } in lock_turns().held() {
         if nbytes == size_of::<c_int>() {
             let word = std::ptr::with_exposed_provenance_mut(address);
             LockHandle::<c_int>::new(call, word).report_at_finalize();
@@ -336,7 +336,8 @@ pub(crate) fn finalize(call: Call) {
 
 /// Returns the address of a lock that this PE holds in a range of addresses, if there is one.
 pub(crate) fn held_in(range: Range<usize>) -> Option<usize> {
-    lock_turns::held()
+    lock_turns()
+        .held()
         .into_iter()
         .map(|lock| lock.address)
         .find(|address| range.contains(address))
@@ -344,5 +345,5 @@ pub(crate) fn held_in(range: Range<usize>) -> Option<usize> {
 
 /// Forgets the locks in a block that was freed, except those for which threads wait.
 pub(crate) fn forget(block: Range<usize>) {
-    lock_turns::forget(block);
+    lock_turns().forget(block);
 }

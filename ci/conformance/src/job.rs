@@ -30,10 +30,9 @@ pub(crate) struct Position {
 pub(crate) fn position() -> Option<Position> {
     let value = env::var(VARIABLE).ok()?;
     let (pe, n_pes) = value.split_once('/').expect("a position is pe/n_pes");
-    let number = |text: &str| text.parse().expect("a number");
     Some(Position {
-        pe: number(pe),
-        n_pes: number(n_pes),
+        pe: pe.parse().expect("a number"),
+        n_pes: n_pes.parse().expect("a number"),
     })
 }
 
@@ -47,13 +46,13 @@ pub(crate) fn is_one_machine() -> bool {
     env::var_os(ELSEWHERE).is_none()
 }
 
+/// Returns the number that a variable has, if it is set.
 fn number(variable: &str) -> Option<u32> {
     let value = env::var(variable).ok()?;
-    Some(
-        value
-            .parse()
-            .unwrap_or_else(|_| panic!("{variable} is no number: {value}")),
-    )
+    match value.parse() {
+        Ok(number) => Some(number),
+        Err(_) => panic!("{variable} is no number: {value}"),
+    }
 }
 
 /// Returns the command that starts a PE: the test program, or, for every second PE, the program
@@ -65,8 +64,10 @@ fn starter(pe: u32, n_pes: u32) -> Command {
         Some(elsewhere) if pe % 2 == 1 => {
             let mut command = Command::new(&elsewhere);
             command.arg("env").arg(format!("{VARIABLE}={position}"));
-            for (name, value) in env::vars().filter(|(name, _)| is_passed_on(name)) {
-                command.arg(format!("{name}={value}"));
+            for (name, value) in env::vars() {
+                if is_passed_on(&name) {
+                    command.arg(format!("{name}={value}"));
+                }
             }
             command.arg(program);
             command
@@ -108,12 +109,15 @@ pub(crate) fn run(test: &str, n_pes: u32, limit: Duration) {
         pes.push(Started::new(&mut command, limit));
         links.push(ours);
     }
+
     let met = side::serve(&links, deadline);
+    // A PE that still waits for others then ends.
     drop(links);
     for (pe, process) in pes.iter_mut().enumerate() {
-        let status = process
-            .wait()
-            .unwrap_or_else(|overdue| panic!("{test}: PE {pe} of {n_pes}: {overdue} ({met})"));
+        let status = match process.wait() {
+            Ok(status) => status,
+            Err(overdue) => panic!("{test}: PE {pe} of {n_pes}: {overdue} ({met})"),
+        };
         assert!(
             status.success(),
             "{test}: PE {pe} of {n_pes} ended with {status} ({met})"

@@ -26,7 +26,7 @@ mod strided;
 mod unused;
 pub mod verbs;
 
-pub use member::{Member, Opener, TestEndpoint};
+pub use member::{Member, Opener, TestAmo, TestEndpoint, TestSignal, TestWord, word};
 pub use pattern::Random;
 pub use random::{Soak, soak};
 pub use sessions::in_sessions;
@@ -194,32 +194,35 @@ const TINY_CASES: [(&str, Case); 8] = [
 /// # Panics
 /// If the provider fails the case.
 pub fn run(test: &str, open: Opener, case: Case) {
-    match job::position() {
-        Some(position) => run_pe(position, open, &case),
-        None => {
-            let most = job::max_pes();
-            for &n_pes in case.sizes.iter().filter(|&&n_pes| n_pes <= most) {
-                job::run(test, n_pes, case.limit);
-            }
+    if let Some(position) = job::position() {
+        run_pe(position, open, &case);
+        return;
+    }
+
+    let most = job::max_pes();
+    for &n_pes in case.sizes {
+        if n_pes <= most {
+            job::run(test, n_pes, case.limit);
         }
     }
 }
 
 /// Runs one PE's part of a case.
 fn run_pe(position: job::Position, open: Opener, case: &Case) {
+    // The process that has started the PEs ends them at their limit, unless it was ended itself.
     let limit = patient(case.limit) + Duration::from_secs(10);
     std::thread::spawn(move || {
         std::thread::sleep(limit);
         eprintln!("a PE outlived its job");
         std::process::exit(3);
     });
+
     let member = Member::join(position, open, case.heap_bytes);
     (case.body)(&member);
     member.barrier();
 }
 
-/// Works as [`run`] if the provider is here. If it is not, `needs` ends the test by
-/// [`testkit::absent`].
+/// Runs a case if the provider is here. If it is not, `needs` ends the test by [`testkit::absent`].
 pub fn run_where(needs: fn(), test: &str, open: Opener, case: Case) {
     // A PE is started only if the provider is here.
     if job::position().is_none() {
@@ -232,29 +235,31 @@ pub fn run_where(needs: fn(), test: &str, open: Opener, case: Case) {
 /// with `start`. `usual` and `tiny` open the provider with its default limits and with tiny ones.
 /// If the provider is absent, `needs` ends the test as in [`run_where`].
 pub fn suite(start: &str, usual: Opener, tiny: Opener, needs: fn()) -> Vec<Test> {
-    let test = |open| {
-        move |&(name, case): &(&str, Case)| {
-            let name = format!("{start}{name}");
-            Test::new(name.clone(), move || run_where(needs, &name, open, case))
-        }
+    let test = |name: &str, case, open| {
+        let name = format!("{start}{name}");
+        Test::new(name.clone(), move || run_where(needs, &name, open, case))
     };
-    let mut tests: Vec<Test> = CASES.iter().map(test(usual)).collect();
-    tests.extend(TINY_CASES.iter().map(test(tiny)));
+
+    let mut tests = Vec::new();
+    for (name, case) in CASES {
+        tests.push(test(name, case, usual));
+    }
+    for (name, case) in TINY_CASES {
+        tests.push(test(name, case, tiny));
+    }
+
     // A message that is longer than its target's buffers is carried out or refused.
     let oversized = Case {
         sizes: &[2],
         ..case(MIB, malformed::oversized)
     };
-    tests.push(test(malformed::opener(usual, tiny))(&(
-        "oversized_messages",
-        oversized,
-    )));
-    let limit = Duration::from_secs(300);
+    let open = malformed::opener(usual, tiny);
+    tests.push(test("oversized_messages", oversized, open));
+
     let huge = Case {
         sizes: &[2],
-        limit,
         ..case(1 << 30, rma::large)
     };
-    tests.push(test(usual)(&("huge", huge)).ignored("takes 6 GiB of memory"));
+    tests.push(test("huge", huge, usual).ignored("takes 6 GiB of memory"));
     tests
 }

@@ -10,6 +10,7 @@ use rushmem_transport::{
 use std::process::exit;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 /// The losses that were reported to the [`Recorder`]s of this process.
 static LOSSES: Mutex<Vec<Error>> = Mutex::new(Vec::new());
@@ -27,18 +28,13 @@ pub struct Recorder(pub &'static [(&'static str, &'static str)]);
 
 impl Host for Recorder {
     fn variable(&self, name: &str) -> Option<String> {
-        let is_it = |&&(variable, _): &&(&str, &str)| variable == name;
-        self.0
-            .iter()
-            .find(is_it)
-            .map(|(_, value)| (*value).to_owned())
+        let known = self.0.iter().find(|(variable, _)| *variable == name)?;
+        Some(known.1.to_owned())
     }
 
     fn lost(&self, error: &Error) {
-        LOSSES
-            .lock()
-            .expect("no panic holds it")
-            .push(error.clone());
+        let mut losses = LOSSES.lock().expect("no panic holds it");
+        losses.push(error.clone());
     }
 }
 
@@ -65,31 +61,38 @@ const AT: RemoteAddr = RemoteAddr {
 };
 
 impl LossCase {
+    /// Does this until there is an error, which it returns.
     fn until_lost(self, member: &Member, endpoint: &mut dyn Endpoint, dying: Pe) -> Error {
+        const LARGE: usize = 1 << 19;
         let mut data = vec![1u8; 1 << 20];
         let mut nbytes = 1;
         loop {
             let done = match self {
                 LossCase::Puts => {
                     let put = verbs::put(endpoint, dying, AT, &data[..nbytes]);
+                    // The sizes vary from a byte to a megabyte.
                     nbytes = nbytes * 5 % (1 << 20);
                     put.and_then(|()| endpoint.quiet())
                 }
                 LossCase::PutsNbi => {
-                    thread::sleep(std::time::Duration::from_millis(1));
+                    // The service thread completes the puts meanwhile.
+                    thread::sleep(Duration::from_millis(1));
                     let put = Put {
                         remote: AT,
                         // SAFETY: the data are valid until an error, after which the provider does
                         // not use them.
-                        local: unsafe { SourceBuf::new(data.as_ptr(), 1 << 19) },
+                        local: unsafe { SourceBuf::new(data.as_ptr(), LARGE) },
                         completion: Completion::AtQuiet,
                     };
                     endpoint.put(dying, put)
                 }
-                LossCase::Gets => verbs::get(endpoint, dying, &mut data[..1 << 19], AT),
+                LossCase::Gets => verbs::get(endpoint, dying, &mut data[..LARGE], AT),
                 LossCase::Fetches => verbs::add_one(endpoint, dying, AT).map(|_| ()),
                 LossCase::Waits => member.transport().progress().map(|_| ()),
-                LossCase::Computes => losses().pop().map_or(Ok(()), Err),
+                LossCase::Computes => match losses().pop() {
+                    Some(error) => Err(error),
+                    None => Ok(()),
+                },
             };
             if let Err(error) = done {
                 return error;
@@ -98,16 +101,16 @@ impl LossCase {
     }
 }
 
+/// Checks that an error of PE `me` names both PEs with their host.
 fn check_message(error: &Error, me: usize, lost: usize) {
     assert!(
         matches!(error, Error::Lost(pe, _) if pe.index() == lost),
         "{error}"
     );
-    let (text, host) = (
-        error.to_string(),
-        std::fs::read_to_string("/proc/sys/kernel/hostname"),
-    );
-    let host = host.expect("a host name").trim().to_owned();
+
+    let text = error.to_string();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a host name");
+    let host = host.trim();
     assert!(text.contains(&format!("PE {me} on {host}")), "{text}");
     assert!(text.contains(&format!("PE {lost} on {host}")), "{text}");
 }
@@ -118,12 +121,14 @@ fn check_message(error: &Error, me: usize, lost: usize) {
 /// # Panics
 /// If a PE gets another error, or more than one is reported to its host.
 pub fn one_dies(member: &Member, uses: &[LossCase]) {
-    let (me, dying) = (member.me(), member.n_pes() - 1);
+    let me = member.me();
+    let dying = member.n_pes() - 1;
     let mut end = member.endpoint();
     for peer in member.peers() {
         end.put_word(peer, 64 * me, 1);
     }
     end.quiet();
+
     let mut endpoint = member
         .transport()
         .endpoint(EndpointUser::Context)
@@ -135,6 +140,7 @@ pub fn one_dies(member: &Member, uses: &[LossCase]) {
     if me == dying {
         exit(0);
     }
+
     let error = uses[me].until_lost(member, &mut *endpoint, Pe(dying as u32));
     check_message(&error, me, dying);
     // Every later operation returns the same error, and it was reported to the host once.
@@ -145,8 +151,10 @@ pub fn one_dies(member: &Member, uses: &[LossCase]) {
         Err(error.clone())
     );
     assert_eq!(losses(), [error]);
+
     // No PE exits before all have their error, which would be a loss of another PE.
     member.barrier_without_the_last();
+    // A drop would complete its operations, of which one is to the PE that has died.
     std::mem::forget(end);
     exit(0);
 }
@@ -172,8 +180,9 @@ pub fn open_beside(
         host,
     };
     let mut transport = open(&with).expect("a network");
-    let (base, nbytes) = (heap.as_mut_ptr().cast(), 8 * heap.len());
-    // SAFETY: dropped after the transport, and used by nobody else meanwhile.
+    let base = heap.as_mut_ptr().cast();
+    let nbytes = size_of_val(heap);
+    // SAFETY: the caller drops the heap after the transport, and nobody else uses it meanwhile.
     let key = unsafe { transport.register(Segment::Heap, base, nbytes) }.expect("memory");
     member.connect_beside(&mut *transport, &key.0);
     transport
@@ -184,28 +193,10 @@ pub fn open_beside(
 /// # Panics
 /// If a loss is reported.
 pub fn one_leaves(member: &Member, transport: Box<dyn Transport>) {
-    let (me, n_pes) = (member.me(), member.n_pes());
-    let use_peers_from = |first: usize| {
-        let mut endpoint = transport
-            .endpoint(EndpointUser::Context)
-            .expect("an endpoint");
-        for pe in (first..n_pes)
-            .filter(|&pe| pe != me)
-            .map(|pe| Pe(pe as u32))
-        {
-            let at = RemoteAddr {
-                segment: Segment::Heap,
-                offset: 64 * me as u64,
-            };
-            let put = verbs::put(&mut *endpoint, pe, at, &1u64.to_ne_bytes());
-            put.expect("a PE that is there");
-            verbs::add_one(&mut *endpoint, pe, at).expect("a PE that is there");
-        }
-        endpoint.quiet().expect("PEs that are there");
-    };
-    use_peers_from(0);
+    use_peers_from(0, member, &*transport);
     member.barrier();
-    if me == 0 {
+
+    if member.me() == 0 {
         drop(transport);
         member.barrier();
         member.barrier();
@@ -215,9 +206,31 @@ pub fn one_leaves(member: &Member, transport: Box<dyn Transport>) {
         for _ in 0..10_000 {
             transport.progress().expect("a PE that leaves is no loss");
         }
-        use_peers_from(1);
+        use_peers_from(1, member, &*transport);
         assert_eq!(losses(), []);
         member.barrier();
         drop(transport);
     }
+}
+
+/// Puts to all other PEs from `first` on, and fetches from them.
+fn use_peers_from(first: usize, member: &Member, transport: &dyn Transport) {
+    let me = member.me();
+    let mut endpoint = transport
+        .endpoint(EndpointUser::Context)
+        .expect("an endpoint");
+    let own_word = RemoteAddr {
+        segment: Segment::Heap,
+        offset: 64 * me as u64,
+    };
+    for pe in first..member.n_pes() {
+        if pe == me {
+            continue;
+        }
+        let pe = Pe(pe as u32);
+        let put = verbs::put(&mut *endpoint, pe, own_word, &1u64.to_ne_bytes());
+        put.expect("a PE that is there");
+        verbs::add_one(&mut *endpoint, pe, own_word).expect("a PE that is there");
+    }
+    endpoint.quiet().expect("PEs that are there");
 }

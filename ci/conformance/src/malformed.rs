@@ -12,8 +12,8 @@ use crate::member::heap;
 use crate::{Member, Opener, job};
 use rushmem_transport::mem::Amo;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Endpoint, EndpointUser, Error, Follows,
-    OldValue, Pe, Put, RemoteAddr, Segment, SourceBuf, StridedBlocks, Transport,
+    AmoOp, AmoRequest, Completion, DestBuf, Endpoint, EndpointUser, Error, Follows, OldValue, Pe,
+    Put, RemoteAddr, Segment, SourceBuf, StridedBlocks, Transport,
 };
 use std::process::exit;
 use std::thread;
@@ -32,28 +32,41 @@ const BEYOND: RemoteAddr = RemoteAddr {
 /// stores the number of the round in which it had an error.
 const REPORTED: usize = 0;
 
-/// Opens a transport with memory that is never freed. Returns it, the memory, and its key.
-fn open(member: &Member, nbytes: usize) -> (Box<dyn Transport>, *mut u64, Vec<u8>) {
-    let mut transport = member.open_beside(member.n_pes() as u32);
-    let heap = vec![0u64; nbytes / 8].leak().as_mut_ptr();
-    // SAFETY: it is never freed.
-    let key = unsafe { transport.register(Segment::Heap, heap.cast(), nbytes) };
-    (transport, heap, key.expect("memory").0)
+/// A transport with a heap that is never freed.
+struct Opened {
+    transport: Box<dyn Transport>,
+    heap: *mut u64,
+    key: Vec<u8>,
 }
 
-/// Returns a connected transport and its heap. The other PEs access the heap by `key`, or, if
-/// `None`, by its own key.
-fn connected(member: &Member, key: Option<Vec<u8>>) -> (Box<dyn Transport>, *mut u64) {
-    let (mut transport, heap, own_key) = open(member, HEAP);
-    member.connect_beside(&mut *transport, &key.unwrap_or(own_key));
-    (transport, heap)
+/// Opens a transport with a heap of this size.
+fn open(member: &Member, nbytes: usize) -> Opened {
+    let mut transport = member.open_beside(member.n_pes() as u32);
+    let heap = vec![0u64; nbytes / 8].leak().as_mut_ptr();
+    // SAFETY: the memory is never freed.
+    let key = unsafe { transport.register(Segment::Heap, heap.cast(), nbytes) };
+    Opened {
+        transport,
+        heap,
+        key: key.expect("memory").0,
+    }
 }
 
 /// Returns a connected transport for which each PE publishes the key of a larger heap.
 fn connected_with_larger_key(member: &Member) -> Box<dyn Transport> {
-    let (unused, _, key) = open(member, PUBLISHED);
-    std::mem::forget(unused);
-    connected(member, Some(key)).0
+    let larger = open(member, PUBLISHED);
+    // It stays open, so that its key stays valid.
+    std::mem::forget(larger.transport);
+
+    let mut transport = open(member, HEAP).transport;
+    member.connect_beside(&mut *transport, &larger.key);
+    transport
+}
+
+fn endpoint(transport: &dyn Transport) -> Box<dyn Endpoint> {
+    transport
+        .endpoint(EndpointUser::Context)
+        .expect("an endpoint")
 }
 
 /// A request that cannot be carried out.
@@ -70,24 +83,23 @@ enum Malformed {
 impl Malformed {
     /// Starts the request. The memory that it uses is never freed.
     fn start(self, endpoint: &mut dyn Endpoint) -> Result<(), Error> {
-        let old = match self {
-            Malformed::Data(nbytes) => return signal(endpoint, BEYOND, nbytes, BEYOND),
-            Malformed::Add => OldValue::Ignored,
+        match self {
+            Malformed::Data(nbytes) => signal(endpoint, BEYOND, nbytes, BEYOND),
+            Malformed::Add => add_beyond(endpoint, OldValue::Ignored),
             Malformed::FetchAdd => {
                 let word = Box::leak(Box::new([0u8; 8])).as_mut_ptr();
-                // SAFETY: memory that is never freed.
-                OldValue::AtQuiet(unsafe { DestBuf::new(word, 8) })
+                // SAFETY: the memory is never freed.
+                let old = OldValue::AtQuiet(unsafe { DestBuf::new(word, 8) });
+                add_beyond(endpoint, old)
             }
-        };
-        let request = AmoRequest {
-            dest: BEYOND,
-            width: AmoWidth::Eight,
-            op: AmoOp::Add,
-            operand: 1,
-            condition: 0,
-        };
-        endpoint.amo(TARGET, request, old).map(|_| ())
+        }
     }
+}
+
+/// Starts to add one to the word [`BEYOND`].
+fn add_beyond(endpoint: &mut dyn Endpoint, old: OldValue) -> Result<(), Error> {
+    let request = AmoRequest::of_word(BEYOND, AmoOp::Add, 1);
+    endpoint.amo(TARGET, request, old).map(|_| ())
 }
 
 /// Starts to put data of this many bytes, and to add one to a word after them.
@@ -100,18 +112,12 @@ fn signal(
     let data = vec![1u8; nbytes].leak();
     let put = Put {
         remote: dest,
-        // SAFETY: memory that is never freed.
+        // SAFETY: the memory is never freed.
         local: unsafe { SourceBuf::new(data.as_ptr(), nbytes) },
         completion: Completion::AtQuiet,
     };
     let signal = AmoRequest::of_word(word, AmoOp::Add, 1);
     endpoint.put_signal(TARGET, put, signal, Follows::Data)
-}
-
-/// Returns the target's error, once it has one.
-fn until_lost(transport: &dyn Transport) -> Error {
-    let decided = until_decided(transport, || false);
-    decided.expect("decided by nothing else")
 }
 
 /// Returns the target's error, unless something else `is_decided` first.
@@ -125,21 +131,17 @@ fn until_decided(transport: &dyn Transport, is_decided: impl Fn() -> bool) -> Op
     None
 }
 
-/// Checks that the error of PE `me` is the loss of the other PE for one of these reasons.
-fn check_message(error: &Error, (me, lost): (Pe, Pe), reasons: &[&str]) {
+/// Checks that the error of PE `me` is the loss of PE `lost` for one of these reasons.
+fn check_message(error: &Error, me: Pe, lost: Pe, reasons: &[&str]) {
     assert!(
         matches!(error, Error::Lost(pe, _) if *pe == lost),
         "{error}"
     );
-    let (text, between) = (
-        error.to_string(),
-        (format!("from PE {me} on "), format!(" to PE {lost} on ")),
-    );
-    let said = reasons.iter().any(|reason| text.contains(reason));
-    assert!(
-        said && text.contains(&between.0) && text.contains(&between.1),
-        "{text}"
-    );
+
+    let text = error.to_string();
+    assert!(reasons.iter().any(|reason| text.contains(reason)), "{text}");
+    assert!(text.contains(&format!("from PE {me} on ")), "{text}");
+    assert!(text.contains(&format!(" to PE {lost} on ")), "{text}");
 }
 
 /// The reasons for which a request beyond the segment is refused.
@@ -154,7 +156,8 @@ fn check_origin(
     issued: Result<(), Error>,
     round: u64,
 ) {
-    let (mut is_quiet, mut is_reported) = (issued.map(|()| false), false);
+    let mut is_quiet = issued.map(|()| false);
+    let mut is_reported = false;
     member.poll_until_barrier(|| match is_quiet {
         Ok(false) => is_quiet = endpoint.is_quiet(),
         Err(_) if !is_reported => {
@@ -165,10 +168,13 @@ fn check_origin(
         }
         Ok(true) | Err(_) => {}
     });
+
     let is_carried_out = member.exchange(&[])[TARGET.index()] == [CARRIED_OUT];
     match is_quiet {
-        Ok(is_quiet) => assert!(!is_quiet || is_carried_out, "a request was lost"),
-        Err(error) => check_message(&error, (ORIGIN, TARGET), &[""]),
+        Ok(true) => assert!(is_carried_out, "a request was lost"),
+        Ok(false) => {}
+        // Any reason will do.
+        Err(error) => check_message(&error, ORIGIN, TARGET, &[""]),
     }
     // A drop would wait forever for the operations that were refused.
     std::mem::forget(endpoint);
@@ -190,45 +196,47 @@ pub(crate) fn requests(member: &Member) {
         Malformed::Data(8),
         Malformed::Data(32 << 10),
     ];
-    let rounds = kinds
-        .into_iter()
-        .flat_map(|kind| [(kind, false), (kind, true)]);
-    for (round, (malformed, in_session)) in (1..).zip(rounds) {
-        let transport = connected_with_larger_key(member);
-        if member.me() == TARGET.index() {
-            // If the network moves long data, it may find the fault first; then the origin reports
-            // it.
-            let is_reported = || member.fetch::<u64>(REPORTED) == round;
-            if let Some(error) = until_decided(&*transport, is_reported) {
-                check_message(&error, (TARGET, ORIGIN), BEYOND_SEGMENT);
-                assert_eq!(transport.progress(), Err(error), "from now on");
-            }
-            member.barrier();
-            member.exchange(&[REFUSED]);
-        } else {
-            let mut endpoint = transport
-                .endpoint(EndpointUser::Context)
-                .expect("an endpoint");
-            endpoint
-                .session(in_session)
-                .expect("an endpoint that is quiet");
-            // The second request follows soon, so that both may be batched.
-            let issued = (0..2).try_for_each(|_| malformed.start(&mut *endpoint));
-            check_origin(member, endpoint, issued, round);
+    let mut round = 0;
+    for malformed in kinds {
+        for in_session in [false, true] {
+            round += 1;
+            request(member, malformed, in_session, round);
         }
-        std::mem::forget(transport);
     }
     member.barrier();
     exit(0);
 }
 
+/// The round of one request.
+fn request(member: &Member, malformed: Malformed, in_session: bool, round: u64) {
+    let transport = connected_with_larger_key(member);
+    if member.me() == TARGET.index() {
+        // If the network moves long data, it may find the fault first; then the origin reports it.
+        let is_reported = || member.fetch::<u64>(REPORTED) == round;
+        if let Some(error) = until_decided(&*transport, is_reported) {
+            check_message(&error, TARGET, ORIGIN, BEYOND_SEGMENT);
+            assert_eq!(transport.progress(), Err(error), "from now on");
+        }
+        member.barrier();
+        member.exchange(&[REFUSED]);
+    } else {
+        let mut endpoint = endpoint(&*transport);
+        endpoint
+            .session(in_session)
+            .expect("an endpoint that is quiet");
+        // The second request follows soon, so that both may be batched.
+        let issued = (0..2).try_for_each(|_| malformed.start(&mut *endpoint));
+        check_origin(member, endpoint, issued, round);
+    }
+    // A drop would wait for the operations that were refused.
+    std::mem::forget(transport);
+}
+
 /// Returns the opener for this process: `tiny` for the target, `usual` for all others.
 pub(crate) fn opener(usual: Opener, tiny: Opener) -> Opener {
-    let is_target = |position: job::Position| Pe(position.pe) == TARGET;
-    if job::position().is_some_and(is_target) {
-        tiny
-    } else {
-        usual
+    match job::position() {
+        Some(position) if Pe(position.pe) == TARGET => tiny,
+        _ => usual,
     }
 }
 
@@ -242,49 +250,55 @@ const DATA: usize = 4096;
 /// out or refused.
 pub(crate) fn oversized(member: &Member) {
     for (round, is_batch) in [(1, true), (2, false)] {
-        let (transport, heap_words) = connected(member, None);
+        let mut opened = open(member, HEAP);
+        member.connect_beside(&mut *opened.transport, &opened.key);
         if member.me() == TARGET.index() {
-            let is_reported = || member.fetch::<u64>(REPORTED) == round;
-            // SAFETY: a word of memory that is never freed.
-            let is_signaled = || unsafe { u64::fetch(heap_words.wrapping_add(SIGNALED / 8)) } == 1;
-            let decided = until_decided(&*transport, || is_reported() || is_signaled());
-            match &decided {
-                // A provider of libfabric may keep nothing of a truncated message, not even its
-                // sender.
-                Some(Error::Lost(TARGET, text)) => {
-                    assert!(
-                        text.contains("PE 1 on ") && text.contains("kept nothing"),
-                        "{text}"
-                    );
-                }
-                // libfabric's shm does not report the length of a truncated message.
-                Some(error) => {
-                    let reasons = ["it sent a message of ", "Truncation error, of a message"];
-                    check_message(error, (TARGET, ORIGIN), &reasons);
-                }
-                None => {}
-            }
+            let decision = decide_oversized(member, &opened, round);
             member.barrier();
-            let is_carried_out = decided.is_none() && is_signaled();
-            member.exchange(&[if is_carried_out { CARRIED_OUT } else { REFUSED }]);
+            member.exchange(&[decision]);
         } else {
-            let mut endpoint = transport
-                .endpoint(EndpointUser::Context)
-                .expect("an endpoint");
-            let batched = if is_batch {
+            let mut endpoint = endpoint(&*opened.transport);
+            let issued = if is_batch {
                 put_words(&mut *endpoint)
+                    .and_then(|()| signal(&mut *endpoint, heap(DATA), 8, heap(SIGNALED)))
             } else {
-                Ok(())
+                signal(&mut *endpoint, heap(DATA), HEAP - DATA, heap(SIGNALED))
             };
-            let nbytes = if is_batch { 8 } else { HEAP - DATA };
-            let issued =
-                batched.and_then(|()| signal(&mut *endpoint, heap(DATA), nbytes, heap(SIGNALED)));
             check_origin(member, endpoint, issued, round);
         }
-        std::mem::forget(transport);
+        // A drop would wait for the operations that were refused.
+        std::mem::forget(opened.transport);
     }
     member.barrier();
     exit(0);
+}
+
+/// Waits until the target has carried out or refused a message, or the origin has reported an
+/// error. Returns which.
+fn decide_oversized(member: &Member, opened: &Opened, round: u64) -> u8 {
+    let is_reported = || member.fetch::<u64>(REPORTED) == round;
+    let signaled = opened.heap.wrapping_add(SIGNALED / 8);
+    // SAFETY: `signaled` is a word of memory that is never freed.
+    let is_signaled = || unsafe { u64::fetch(signaled) } == 1;
+
+    match until_decided(&*opened.transport, || is_reported() || is_signaled()) {
+        // A provider of libfabric may keep nothing of a truncated message, not even its sender.
+        Some(Error::Lost(TARGET, text)) => {
+            assert!(
+                text.contains("PE 1 on ") && text.contains("kept nothing"),
+                "{text}"
+            );
+            REFUSED
+        }
+        // libfabric's shm does not report the length of a truncated message.
+        Some(error) => {
+            let reasons = ["it sent a message of ", "Truncation error, of a message"];
+            check_message(&error, TARGET, ORIGIN, &reasons);
+            REFUSED
+        }
+        None if is_signaled() => CARRIED_OUT,
+        None => REFUSED,
+    }
 }
 
 /// Puts [`WORDS`] words, to every second word of the target.
@@ -292,7 +306,7 @@ fn put_words(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
     let words = vec![1u64; WORDS].leak();
     let blocks = StridedBlocks {
         remote: heap(DATA),
-        // SAFETY: memory that is never freed.
+        // SAFETY: the memory is never freed.
         local: unsafe { SourceBuf::new(words.as_ptr().cast(), size_of_val(words)) },
         nbytes: 8,
         remote_stride: 16,
@@ -310,12 +324,12 @@ fn put_words(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
 pub fn target_ends(member: &Member) {
     let transport = connected_with_larger_key(member);
     if member.me() == TARGET.index() {
-        check_message(&until_lost(&*transport), (TARGET, ORIGIN), BEYOND_SEGMENT);
+        let error = until_decided(&*transport, || false).expect("decided by nothing else");
+        check_message(&error, TARGET, ORIGIN, BEYOND_SEGMENT);
         exit(0);
     }
-    let mut endpoint = transport
-        .endpoint(EndpointUser::Context)
-        .expect("an endpoint");
+
+    let mut endpoint = endpoint(&*transport);
     let added = (0..2).try_for_each(|_| Malformed::FetchAdd.start(&mut *endpoint));
     let error = added.and_then(|()| endpoint.quiet()).expect_err("a loss");
     assert!(matches!(error, Error::Lost(TARGET, _)), "{error}");

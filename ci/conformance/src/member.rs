@@ -41,20 +41,18 @@ impl Host for Silent {}
 impl Member {
     /// Joins the job: opens the transport, registers a heap of this size and an internal segment,
     /// and connects to all PEs.
-    pub(crate) fn join(
-        Position { pe, n_pes }: Position,
-        open: Opener,
-        heap_bytes: usize,
-    ) -> Member {
+    pub(crate) fn join(position: Position, open: Opener, heap_bytes: usize) -> Member {
+        let Position { pe, n_pes } = position;
         let side = Side::inherited(n_pes);
+        // All PEs take the secret of PE 0.
         let secrets = side.exchange(&bytes(u64::from(pe) + 99, 32));
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         let opened_with = Open {
             pe: Pe(pe),
             n_pes,
             secret: secrets[0][..].try_into().expect("a secret of 32 bytes"),
             one_machine: job::is_one_machine(),
-            cpus_per_pe: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32)
-                / n_pes,
+            cpus_per_pe: cpus / n_pes,
             amos: Amos::Software,
             part: None,
             host: Arc::new(Silent),
@@ -76,28 +74,26 @@ impl Member {
             .extend_heap(heap_bytes, &mut |_| Ok(()))
             .expect("the memory is accepted");
 
-        let keys = heap_keys.iter().zip(&internal_keys);
-        let records = addresses
-            .iter()
-            .zip(keys)
-            .map(|(address, (heap, internal))| {
-                let mut keys = [&[][..]; Segment::COUNT];
-                keys[Segment::Heap as usize] = heap;
-                keys[Segment::Internal as usize] = internal;
-                PeRecord { address, keys }
-            });
+        let records = (0..n_pes as usize).map(|pe| {
+            let mut keys = [&[][..]; Segment::COUNT];
+            keys[Segment::Heap as usize] = &heap_keys[pe];
+            keys[Segment::Internal as usize] = &internal_keys[pe];
+            PeRecord {
+                address: &addresses[pe],
+                keys,
+            }
+        });
         let directory = Directory::new(Directory::encode(records));
         transport
             .connect(Arc::new(directory))
             .expect("a way to every PE");
 
-        let me = Pe(pe);
         let member = Member {
             transport,
             heap,
             internal,
             side,
-            me,
+            me: Pe(pe),
             n_pes,
             open,
             opened_with,
@@ -171,7 +167,8 @@ impl Member {
     /// Connects another transport, which all PEs open and connect, and whose heap peers access by
     /// `key`.
     pub(crate) fn connect_beside(&self, transport: &mut dyn Transport, key: &[u8]) {
-        let (addresses, keys) = (self.exchange(&transport.address()), self.exchange(key));
+        let addresses = self.exchange(&transport.address());
+        let keys = self.exchange(key);
         let records = addresses.iter().zip(&keys).map(|(address, heap)| PeRecord {
             address,
             keys: [heap, &[], &[]],
@@ -243,15 +240,16 @@ impl Member {
 
     /// Loads a word of this PE's heap atomically, so also while a peer changes it.
     pub fn fetch<T: Amo>(&self, offset: usize) -> T {
-        let at = self.heap.word::<T>(offset);
-        // SAFETY: `word` checked the address and its alignment.
-        unsafe { T::fetch(at) }
+        let word = self.heap.word::<T>(offset);
+        // SAFETY: `word` is a word of the heap, whose address and alignment were checked.
+        unsafe { T::fetch(word) }
     }
 
-    pub(crate) fn cpu_add<T: ArithmeticAmo>(&self, offset: usize, value: T) -> T {
-        let at = self.heap.word::<T>(offset);
-        // SAFETY: `word` checked the address and its alignment.
-        unsafe { T::fetch_add(at, value) }
+    /// Adds to a word of this PE's heap by the CPU.
+    pub(crate) fn cpu_add<T: ArithmeticAmo>(&self, offset: usize, value: T) {
+        let word = self.heap.word::<T>(offset);
+        // SAFETY: `word` is a word of the heap, whose address and alignment were checked.
+        unsafe { T::fetch_add(word, value) };
     }
 }
 
@@ -279,36 +277,121 @@ pub struct TestEndpoint<'a> {
     lifetime: PhantomData<&'a mut [u8]>,
 }
 
-/// Strided blocks: the length in bytes of each, their number, and the bytes from the start of one
-/// to the next, at the peer and here.
+/// A word of a PE's heap.
+#[derive(Clone, Copy, Debug)]
+pub struct TestWord {
+    pub(crate) pe: usize,
+    pub(crate) offset: usize,
+    pub(crate) width: AmoWidth,
+}
+
+/// Returns a word of 8 bytes of a PE's heap.
+pub fn word(pe: usize, offset: usize) -> TestWord {
+    TestWord {
+        pe,
+        offset,
+        width: AmoWidth::Eight,
+    }
+}
+
+/// Returns a word of 4 bytes of a PE's heap.
+pub(crate) fn short_word(pe: usize, offset: usize) -> TestWord {
+    TestWord {
+        pe,
+        offset,
+        width: AmoWidth::Four,
+    }
+}
+
+/// What an atomic operation does to a word.
+#[derive(Clone, Copy, Debug)]
+pub struct TestAmo {
+    pub(crate) op: AmoOp,
+    pub(crate) operand: u64,
+    pub(crate) condition: u64,
+}
+
+impl TestAmo {
+    /// Returns an operation that compares nothing.
+    pub fn new(op: AmoOp, operand: u64) -> TestAmo {
+        TestAmo {
+            op,
+            operand,
+            condition: 0,
+        }
+    }
+
+    pub(crate) fn compare_swap(condition: u64, operand: u64) -> TestAmo {
+        TestAmo {
+            op: AmoOp::CompareSwap,
+            operand,
+            condition,
+        }
+    }
+
+    pub(crate) fn fetch() -> TestAmo {
+        TestAmo::new(AmoOp::Fetch, 0)
+    }
+
+    fn on(self, word: TestWord) -> AmoRequest {
+        AmoRequest {
+            dest: heap(word.offset),
+            width: word.width,
+            op: self.op,
+            operand: self.operand,
+            condition: self.condition,
+        }
+    }
+}
+
+/// The signal of a put, on a word of 8 bytes of the same PE's heap.
+#[derive(Clone, Copy, Debug)]
+pub struct TestSignal {
+    pub(crate) offset: usize,
+    pub(crate) op: AmoOp,
+    pub(crate) value: u64,
+}
+
+impl TestSignal {
+    fn request(self) -> AmoRequest {
+        AmoRequest::of_word(heap(self.offset), self.op, self.value)
+    }
+}
+
+/// The shape of strided blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TestStrides {
+    /// The length in bytes of a block.
     pub(crate) nbytes: usize,
+    /// The number of blocks.
     pub(crate) n: usize,
+    /// The bytes from the start of a block to that of the next one, at the peer.
     pub(crate) remote: usize,
+    /// The same, here.
     pub(crate) local: usize,
 }
 
 impl TestStrides {
+    /// Returns the bytes from the start of the first block to the end of the last one, here.
+    pub(crate) fn local_nbytes(self) -> usize {
+        (self.n - 1) * self.local + self.nbytes
+    }
+
+    /// Returns the bytes from the start of the first block to the end of the last one, at the peer.
+    pub(crate) fn remote_nbytes(self) -> usize {
+        (self.n - 1) * self.remote + self.nbytes
+    }
+
     /// Returns the blocks that start at an offset of the peer's heap, and at the start of `local`.
     fn blocks<Way>(self, offset: usize, local: Buffer<Way>) -> StridedBlocks<Way> {
-        let TestStrides {
-            nbytes,
-            n,
-            remote: remote_stride,
-            local: local_stride,
-        } = self;
-        assert!(
-            (n - 1) * local_stride + nbytes <= local.nbytes(),
-            "within the slice"
-        );
+        assert!(self.local_nbytes() <= local.nbytes(), "within the slice");
         StridedBlocks {
             remote: heap(offset),
             local,
-            nbytes,
-            remote_stride,
-            local_stride,
-            n,
+            nbytes: self.nbytes,
+            remote_stride: self.remote,
+            local_stride: self.local,
+            n: self.n,
         }
     }
 }
@@ -335,17 +418,6 @@ fn put(remote: RemoteAddr, bytes: &[u8], completion: Completion) -> Put {
         remote,
         local: source(bytes),
         completion,
-    }
-}
-
-/// Returns an atomic operation on a word of a peer's heap.
-fn amo(offset: usize, width: AmoWidth, op: AmoOp, operand: u64, condition: u64) -> AmoRequest {
-    AmoRequest {
-        dest: heap(offset),
-        width,
-        op,
-        operand,
-        condition,
     }
 }
 
@@ -377,12 +449,8 @@ impl<'a> TestEndpoint<'a> {
     /// Gets `nbytes` bytes from an offset of the heap of PE `from`.
     pub fn get(&mut self, from: usize, offset: usize, nbytes: usize) -> Vec<u8> {
         let mut bytes = vec![0xEE; nbytes];
-        fine(verbs::get(
-            &mut *self.endpoint,
-            pe(from),
-            &mut bytes,
-            heap(offset),
-        ));
+        let got = verbs::get(&mut *self.endpoint, pe(from), &mut bytes, heap(offset));
+        fine(got);
         bytes
     }
 
@@ -415,72 +483,43 @@ impl<'a> TestEndpoint<'a> {
         fine(self.endpoint.get(pe(from), get));
     }
 
-    /// Carries out a fetching AMO on a word of PE `at`. Returns the old value.
-    pub fn amo(
-        &mut self,
-        at: usize,
-        offset: usize,
-        width: AmoWidth,
-        op: AmoOp,
-        operand: u64,
-        condition: u64,
-    ) -> u64 {
-        let request = amo(offset, width, op, operand, condition);
-        fine(self.endpoint.amo(pe(at), request, OldValue::Returned))
+    /// Carries out a fetching AMO. Returns the old value.
+    pub fn amo(&mut self, word: TestWord, amo: TestAmo) -> u64 {
+        let request = amo.on(word);
+        fine(self.endpoint.amo(pe(word.pe), request, OldValue::Returned))
     }
 
-    /// Starts a fetching AMO on a word of PE `at`. The next quiet stores the old value in
-    /// `fetched`, which has the width of the word.
-    #[expect(clippy::too_many_arguments, reason = "the fields of an AmoRequest")]
-    pub fn amo_nbi(
-        &mut self,
-        fetched: &'a mut [u8],
-        at: usize,
-        offset: usize,
-        width: AmoWidth,
-        op: AmoOp,
-        operand: u64,
-        condition: u64,
-    ) {
-        assert_eq!(fetched.len(), width.nbytes());
+    /// Starts a fetching AMO. The next quiet stores the old value in `fetched`, which has the width
+    /// of the word.
+    pub fn amo_nbi(&mut self, fetched: &'a mut [u8], word: TestWord, amo: TestAmo) {
+        assert_eq!(fetched.len(), word.width.nbytes());
         let old = OldValue::AtQuiet(dest(fetched));
-        let request = amo(offset, width, op, operand, condition);
-        fine(self.endpoint.amo(pe(at), request, old));
+        fine(self.endpoint.amo(pe(word.pe), amo.on(word), old));
     }
 
-    /// Starts an AMO on a word of PE `at` that fetches nothing.
-    pub fn update(&mut self, at: usize, offset: usize, width: AmoWidth, op: AmoOp, operand: u64) {
-        let request = amo(offset, width, op, operand, 0);
-        fine(self.endpoint.amo(pe(at), request, OldValue::Ignored));
+    /// Starts an AMO that fetches nothing.
+    pub fn update(&mut self, word: TestWord, amo: TestAmo) {
+        let request = amo.on(word);
+        fine(self.endpoint.amo(pe(word.pe), request, OldValue::Ignored));
     }
 
-    /// Puts with a signal on the word at `signal_offset`. The source may be reused at once.
-    pub fn put_signal(
-        &mut self,
-        to: usize,
-        offset: usize,
-        source: &[u8],
-        signal_offset: usize,
-        signal: u64,
-        op: AmoOp,
-    ) {
+    /// Puts with a signal. The source may be reused at once.
+    pub fn put_signal(&mut self, to: usize, offset: usize, source: &[u8], signal: TestSignal) {
         let put = put(heap(offset), source, Completion::Now);
-        let signal = AmoRequest::of_word(heap(signal_offset), op, signal);
+        let signal = signal.request();
         fine(self.endpoint.put_signal(pe(to), put, signal, Follows::Data));
     }
 
-    /// Starts a put with a signal on the word at `signal_offset`, which the next quiet completes.
+    /// Starts a put with a signal, which the next quiet completes.
     pub fn put_signal_nbi(
         &mut self,
         to: usize,
         offset: usize,
         source: &'a [u8],
-        signal_offset: usize,
-        signal: u64,
-        op: AmoOp,
+        signal: TestSignal,
     ) {
         let put = put(heap(offset), source, Completion::AtQuiet);
-        let signal = AmoRequest::of_word(heap(signal_offset), op, signal);
+        let signal = signal.request();
         fine(self.endpoint.put_signal(pe(to), put, signal, Follows::Data));
     }
 

@@ -36,34 +36,38 @@ impl PeMemory {
         self.base
     }
 
-    fn at(&self, offset: usize, nbytes: usize) -> *mut u8 {
+    /// Returns the address of a range, which must be within the memory.
+    fn address(&self, offset: usize, nbytes: usize) -> *mut u8 {
+        let end = offset.checked_add(nbytes);
         assert!(
-            offset
-                .checked_add(nbytes)
-                .is_some_and(|end| end <= self.nbytes()),
+            end.is_some_and(|end| end <= self.nbytes()),
             "in the segment"
         );
         self.base.wrapping_add(offset)
     }
 
     pub(crate) fn read(&self, offset: usize, nbytes: usize) -> Vec<u8> {
-        let from = self.at(offset, nbytes);
+        let from = self.address(offset, nbytes);
         let mut bytes = vec![0; nbytes];
-        // SAFETY: checked to be within the memory; the vector has as many bytes.
+        // SAFETY: `from` was checked to be within the memory; the vector has as many bytes.
         unsafe { mem::copy_bytes::<mem::AtomicLoads>(bytes.as_mut_ptr(), from, nbytes) };
         bytes
     }
 
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
-        let to = self.at(offset, bytes.len());
-        // SAFETY: checked to be within the memory.
+        let to = self.address(offset, bytes.len());
+        // SAFETY: `to` was checked to be within the memory.
         unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, bytes.as_ptr(), bytes.len()) };
     }
 
+    /// Returns the address of a word, which is aligned and within the memory.
     pub(crate) fn word<T: Amo>(&self, offset: usize) -> *mut T {
-        let at = self.at(offset, size_of::<T>());
-        assert!(at.addr().is_multiple_of(size_of::<T>()), "an aligned word");
-        at.cast()
+        let word = self.address(offset, size_of::<T>());
+        assert!(
+            word.addr().is_multiple_of(size_of::<T>()),
+            "an aligned word"
+        );
+        word.cast()
     }
 }
 

@@ -1,9 +1,8 @@
 //! Order towards one PE: fences, signals, and answers through memory.
 
-use super::member::{Member, TestEndpoint};
+use super::member::{Member, TestAmo, TestEndpoint, TestSignal, word};
 use super::pattern::{Random, bytes};
 use rushmem_transport::AmoOp;
-use rushmem_transport::AmoWidth::Eight;
 use testkit::LIMIT;
 
 const ROUNDS: u64 = 300;
@@ -31,18 +30,23 @@ fn rounds<'a>(
     mut send: impl FnMut(&mut TestEndpoint<'a>, u64, &'a [u8]),
 ) {
     let mut end = member.endpoint();
-    for round in 1..=ROUNDS {
-        send(&mut end, round, &sources[round as usize - 1]);
+    for (round, source) in (1..).zip(sources) {
+        send(&mut end, round, source);
         member.wait_until(|| member.fetch::<u64>(FLAG) >= round);
-        let sent = &bytes(round, sources[round as usize - 1].len());
+        // All PEs send the same.
         assert!(
-            member.read(DATA, sent.len()) == *sent,
+            member.read(DATA, source.len()) == *source,
             "data of round {round} before its flag"
         );
-        end.put_word(member.left(), ANSWER, round);
-        end.fence();
-        member.wait_until(|| member.fetch::<u64>(ANSWER) >= round);
+        answer(member, &mut end, round);
     }
+}
+
+/// Tells the left neighbor that its round has been read, and waits until the right one has told so.
+fn answer(member: &Member, end: &mut TestEndpoint<'_>, round: u64) {
+    end.put_word(member.left(), ANSWER, round);
+    end.fence();
+    member.wait_until(|| member.fetch::<u64>(ANSWER) >= round);
 }
 
 fn sources() -> Vec<Vec<u8>> {
@@ -54,16 +58,18 @@ fn sources() -> Vec<Vec<u8>> {
 
 pub(crate) fn data_before_flag(member: &Member) {
     let right = member.right();
+    let flag = word(right, FLAG);
     rounds(member, &sources(), |end, round, source| {
         match round % 2 {
             0 => end.put(right, DATA, source),
             _ => end.put_nbi(right, DATA, source),
         }
         end.fence();
+
         match round % 3 {
             0 => end.put_word(right, FLAG, round),
-            1 => end.update(right, FLAG, Eight, AmoOp::Set, round),
-            _ => assert_eq!(end.amo(right, FLAG, Eight, AmoOp::Add, 1, 0), round - 1),
+            1 => end.update(flag, TestAmo::new(AmoOp::Set, round)),
+            _ => assert_eq!(end.amo(flag, TestAmo::new(AmoOp::Add, 1)), round - 1),
         }
         end.fence();
     });
@@ -72,11 +78,19 @@ pub(crate) fn data_before_flag(member: &Member) {
 pub(crate) fn signals(member: &Member) {
     let right = member.right();
     rounds(member, &sources(), |end, round, source| {
+        // Both give the flag the number of the round.
+        let (op, value) = match round % 2 {
+            0 => (AmoOp::Add, 1),
+            _ => (AmoOp::Set, round),
+        };
+        let signal = TestSignal {
+            offset: FLAG,
+            op,
+            value,
+        };
         match round % 4 {
-            0 => end.put_signal(right, DATA, source, FLAG, 1, AmoOp::Add),
-            1 => end.put_signal(right, DATA, source, FLAG, round, AmoOp::Set),
-            2 => end.put_signal_nbi(right, DATA, source, FLAG, 1, AmoOp::Add),
-            _ => end.put_signal_nbi(right, DATA, source, FLAG, round, AmoOp::Set),
+            0 | 1 => end.put_signal(right, DATA, source, signal),
+            _ => end.put_signal_nbi(right, DATA, source, signal),
         }
         end.fence();
     });
@@ -91,17 +105,24 @@ pub(crate) fn signal_after_its_data(member: &Member) {
     let sources: Vec<Vec<u8>> = (1..).zip(sizes).map(|(seed, n)| bytes(seed, n)).collect();
     let mut end = member.endpoint();
     for (round, source) in sources.iter().enumerate() {
-        let at = source.len() / 16 * 8;
+        // An aligned word in the middle.
+        let middle = source.len() / 16 * 8;
+        let signal = TestSignal {
+            offset: DATA + middle,
+            op: AmoOp::Add,
+            value: 1,
+        };
         match round % 2 {
-            0 => end.put_signal(member.right(), DATA, source, DATA + at, 1, AmoOp::Add),
-            _ => end.put_signal_nbi(member.right(), DATA, source, DATA + at, 1, AmoOp::Add),
+            0 => end.put_signal(member.right(), DATA, source, signal),
+            _ => end.put_signal_nbi(member.right(), DATA, source, signal),
         }
         end.quiet();
         member.barrier();
+
         let mut expected = source.clone();
-        let word = &mut expected[at..at + 8];
-        let sum = u64::from_ne_bytes(std::array::from_fn(|i| word[i])).wrapping_add(1);
-        word.copy_from_slice(&sum.to_ne_bytes());
+        let word = &mut expected[middle..middle + 8];
+        let sent = u64::from_ne_bytes((&*word).try_into().expect("8 bytes"));
+        word.copy_from_slice(&sent.wrapping_add(1).to_ne_bytes());
         assert!(
             member.read(DATA, expected.len()) == expected,
             "{} bytes",
@@ -115,38 +136,46 @@ pub(crate) fn signal_after_its_data(member: &Member) {
 pub(crate) fn small_before_large(member: &Member) {
     const WORDS: usize = 40;
     const LARGE: usize = 1 << 20;
+    let right = member.right();
+    // The first word is the number of the round.
     let sources: Vec<Vec<u8>> = (1..=ROUNDS / 4)
         .map(|round| [&round.to_ne_bytes()[..], &bytes(round, 100_000)].concat())
         .collect();
     let mut end = member.endpoint();
     for (round, source) in (1..).zip(&sources) {
-        for word in (DATA..).step_by(8).take(WORDS) {
-            match word % 3 {
-                0 => end.put_word(member.right(), word, round),
-                1 => end.update(member.right(), word, Eight, AmoOp::Set, round),
-                _ => end.put_signal(member.right(), FLAG + 8, &[], word, round, AmoOp::Set),
+        let set = TestAmo::new(AmoOp::Set, round);
+        for offset in (DATA..).step_by(8).take(WORDS) {
+            let signal = TestSignal {
+                offset,
+                op: AmoOp::Set,
+                value: round,
+            };
+            match offset % 3 {
+                0 => end.put_word(right, offset, round),
+                1 => end.update(word(right, offset), set),
+                _ => end.put_signal(right, FLAG + 8, &[], signal),
             }
         }
         end.fence();
-        end.put_nbi(member.right(), LARGE, source);
+        end.put_nbi(right, LARGE, source);
         end.fence();
-        end.update(member.right(), FLAG, Eight, AmoOp::Set, round);
+        end.update(word(right, FLAG), set);
+
         member.wait_until(|| member.fetch::<u64>(LARGE) >= round);
-        for word in (DATA..).step_by(8).take(WORDS) {
+        for offset in (DATA..).step_by(8).take(WORDS) {
             assert_eq!(
-                member.fetch::<u64>(word),
+                member.fetch::<u64>(offset),
                 round,
-                "the word at {word} before the large put"
+                "the word at {offset} before the large put"
             );
         }
+
         member.wait_until(|| member.fetch::<u64>(FLAG) >= round);
         assert!(
             member.read(LARGE, source.len()) == *source,
             "data of round {round} before its flag"
         );
-        end.put_word(member.left(), ANSWER, round);
-        end.fence();
-        member.wait_until(|| member.fetch::<u64>(ANSWER) >= round);
+        answer(member, &mut end, round);
     }
 }
 
@@ -157,10 +186,11 @@ pub(crate) fn later_put_stays(member: &Member) {
         let puts: Vec<Vec<u8>> = (0..4)
             .map(|put| bytes(round * 4 + put, length(&mut random)))
             .collect();
-        let mut expected = member.read(DATA, 0);
-        expected.resize(200_000, 0);
+        // As long as the longest put.
+        let mut expected = vec![0; 200_000];
         member.write(DATA, &expected);
         member.barrier();
+
         let mut end = member.endpoint();
         for (i, put) in puts.iter().enumerate() {
             match i % 2 {
@@ -168,10 +198,12 @@ pub(crate) fn later_put_stays(member: &Member) {
                 _ => end.put_nbi(right, DATA, put),
             }
             end.fence();
+            // Each overwrites those before it as far as it is long.
             expected[..put.len()].copy_from_slice(put);
         }
         end.quiet();
         member.barrier();
+
         assert!(
             member.read(DATA, expected.len()) == expected,
             "round {round}"
@@ -204,6 +236,7 @@ fn answer_each_other(member: &Member, wait: impl Fn(&mut dyn FnMut() -> bool)) {
     if peer >= member.n_pes() {
         return;
     }
+
     let mut end = member.endpoint();
     for round in 1..=1_000 {
         if member.me() > peer {

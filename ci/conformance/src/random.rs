@@ -5,10 +5,10 @@
 //! quiet ends the batch.
 
 use super::atomic::{cut, model, operand};
-use super::member::{Member, TestEndpoint};
+use super::member::{Member, TestAmo, TestEndpoint, TestWord};
 use super::pattern::Random;
 use rushmem_transport::AmoOp::{self, CompareSwap, Fetch};
-use rushmem_transport::AmoWidth::{self, Eight, Four};
+use rushmem_transport::AmoWidth::{Eight, Four};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,32 @@ enum Mix {
     Usual,
     /// Many large ones, so that every buffer fills.
     Heavy,
+}
+
+/// A put or a get of a batch.
+struct Transfer {
+    peer: usize,
+    /// The offset in the room.
+    start: usize,
+    /// The data of a put, or the destination of a get.
+    bytes: Vec<u8>,
+}
+
+/// An atomic operation of a batch, whose kind is drawn when it is issued.
+struct WordUpdate {
+    peer: usize,
+    /// The offset in the room.
+    start: usize,
+    /// Where the next quiet stores the old value, if the operation fetches it so.
+    fetched: [u8; 8],
+}
+
+/// Operations on ranges that do not overlap.
+#[derive(Default)]
+struct Batch {
+    puts: Vec<Transfer>,
+    gets: Vec<Transfer>,
+    updates: Vec<WordUpdate>,
 }
 
 impl Room {
@@ -50,112 +76,149 @@ impl Room {
         1 + self.random.below(most)
     }
 
-    /// Issues a batch of up to 60 operations on a new endpoint, completes it, and checks each
-    /// result.
-    fn batch(&mut self, member: &Member, mix: Mix) {
-        let mut puts = Vec::new();
-        let mut gets = Vec::new();
-        let mut words = Vec::new();
-        let mut at = vec![0; member.n_pes()];
+    /// Draws a batch of up to 60 operations.
+    fn draw(&mut self, member: &Member, mix: Mix) -> Batch {
+        let mut batch = Batch::default();
+        // The end of the last range at each PE.
+        let mut ends = vec![0; member.n_pes()];
         let peers: Vec<usize> = member.peers().collect();
         for _ in 0..60 {
             let peer = peers[self.random.below(peers.len())];
             let nbytes = self.length(mix);
             let gap = self.random.below(9);
-            let start = at[peer] + gap;
+            let start = ends[peer] + gap;
+            // 16 bytes are enough for an aligned word.
             if start + nbytes + 16 > self.nbytes {
                 continue;
             }
-            at[peer] = start + nbytes;
             match self.random.below(4) {
-                0 | 1 => puts.push((peer, start, self.random.bytes(nbytes))),
-                2 => gets.push((peer, start, vec![0; nbytes])),
+                0 | 1 => {
+                    ends[peer] = start + nbytes;
+                    batch.puts.push(Transfer {
+                        peer,
+                        start,
+                        bytes: self.random.bytes(nbytes),
+                    });
+                }
+                2 => {
+                    ends[peer] = start + nbytes;
+                    batch.gets.push(Transfer {
+                        peer,
+                        start,
+                        bytes: vec![0; nbytes],
+                    });
+                }
                 _ => {
-                    words.push((peer, start.next_multiple_of(8), [0; 8]));
-                    at[peer] = start.next_multiple_of(8) + 8;
+                    let start = start.next_multiple_of(8);
+                    ends[peer] = start + 8;
+                    batch.updates.push(WordUpdate {
+                        peer,
+                        start,
+                        fetched: [0; 8],
+                    });
                 }
             }
         }
+        batch
+    }
+
+    /// Issues a batch on a new endpoint, completes it, and checks each result.
+    fn batch(&mut self, member: &Member, mix: Mix) {
+        let Batch {
+            puts,
+            mut gets,
+            mut updates,
+        } = self.draw(member, mix);
         let mut end = match self.random.below(2) {
             0 => member.endpoint(),
             _ => member.internal_endpoint(),
         };
-        for (peer, start, data) in &puts {
+
+        for Transfer { peer, start, bytes } in &puts {
             match self.random.below(2) {
-                0 => end.put(*peer, self.start + start, data),
-                _ => end.put_nbi(*peer, self.start + start, data),
+                0 => end.put(*peer, self.start + start, bytes),
+                _ => end.put_nbi(*peer, self.start + start, bytes),
             }
-            self.expected[*peer][*start..start + data.len()].copy_from_slice(data);
+            self.expected[*peer][*start..start + bytes.len()].copy_from_slice(bytes);
         }
-        let mut olds = Vec::new();
-        for (peer, start, fetched) in &mut words {
-            olds.push(self.amo(&mut end, *peer, *start, fetched));
+
+        let mut expected_olds = Vec::new();
+        for update in &mut updates {
+            expected_olds.push(self.amo(&mut end, update));
         }
-        let mut wanted = Vec::new();
-        for (peer, start, dest) in &mut gets {
-            wanted.push(self.expected[*peer][*start..*start + dest.len()].to_vec());
+
+        let mut expected_gets = Vec::new();
+        for Transfer { peer, start, bytes } in &mut gets {
+            let range = *start..*start + bytes.len();
+            expected_gets.push(self.expected[*peer][range].to_vec());
             match self.random.below(2) {
-                0 => *dest = end.get(*peer, self.start + *start, dest.len()),
-                _ => end.get_nbi(*peer, self.start + *start, dest),
+                0 => *bytes = end.get(*peer, self.start + *start, bytes.len()),
+                _ => end.get_nbi(*peer, self.start + *start, bytes),
             }
         }
+
         end.quiet();
         drop(end);
-        for ((peer, start, got), wanted) in gets.iter().zip(&wanted) {
+        for (get, expected) in gets.iter().zip(&expected_gets) {
+            let Transfer { peer, start, bytes } = get;
+            let nbytes = bytes.len();
             assert!(
-                got == wanted,
-                "get of {} at {start} from PE {peer}",
-                got.len()
+                bytes == expected,
+                "get of {nbytes} at {start} from PE {peer}"
             );
         }
-        for ((peer, start, fetched), old) in words.iter().zip(olds) {
-            assert_eq!(
-                u64::from_le_bytes(*fetched),
-                old,
-                "AMO at {start} of PE {peer}"
-            );
+        for (update, expected) in updates.iter().zip(expected_olds) {
+            let WordUpdate { peer, start, .. } = update;
+            let fetched = u64::from_le_bytes(update.fetched);
+            assert_eq!(fetched, expected, "AMO at {start} of PE {peer}");
         }
     }
 
-    /// Issues a random AMO on a word. Returns the value that `fetched` must have after the quiet.
-    fn amo<'a>(
-        &mut self,
-        end: &mut TestEndpoint<'a>,
-        peer: usize,
-        start: usize,
-        fetched: &'a mut [u8; 8],
-    ) -> u64 {
+    /// Issues a random AMO on a word. Returns the value that `fetched` must have after the quiet,
+    /// which is 0 if it is not stored.
+    fn amo<'a>(&mut self, end: &mut TestEndpoint<'a>, update: &'a mut WordUpdate) -> u64 {
+        let WordUpdate {
+            peer,
+            start,
+            fetched,
+        } = update;
         let width = if self.random.below(2) == 0 {
             Four
         } else {
             Eight
         };
-        let op = AmoOp::ALL[self.random.below(AmoOp::ALL.len())];
-        let old = self.word(peer, start, width);
-        let operand = operand(op, width, &mut self.random);
-        let condition = if self.random.below(2) == 0 { old } else { !old };
-        let condition = cut(width, condition);
-        let at = self.start + start;
-        let mut fetched_value = 0;
-        match self.random.below(3) {
-            0 if !matches!(op, Fetch | CompareSwap) => end.update(peer, at, width, op, operand),
-            1 => {
-                let fetched = &mut fetched[..width.nbytes()];
-                end.amo_nbi(fetched, peer, at, width, op, operand, condition);
-                fetched_value = old;
-            }
-            _ => assert_eq!(end.amo(peer, at, width, op, operand, condition), old),
-        }
-        let new = cut(width, model(op, width, old, operand, condition)).to_le_bytes();
-        self.expected[peer][start..start + width.nbytes()].copy_from_slice(&new[..width.nbytes()]);
-        fetched_value
-    }
+        let nbytes = width.nbytes();
+        let range = *start..*start + nbytes;
+        let old = word_of(&self.expected[*peer][range.clone()]);
 
-    fn word(&self, peer: usize, start: usize, width: AmoWidth) -> u64 {
-        let mut word = [0; 8];
-        let at = &self.expected[peer][start..start + width.nbytes()];
-        word[..width.nbytes()].copy_from_slice(at);
-        u64::from_le_bytes(word)
+        let op = AmoOp::ALL[self.random.below(AmoOp::ALL.len())];
+        let operand = operand(op, width, &mut self.random);
+        // Half of the comparisons succeed.
+        let condition = if self.random.below(2) == 0 { old } else { !old };
+        let amo = TestAmo {
+            op,
+            operand,
+            condition: cut(width, condition),
+        };
+        let word = TestWord {
+            pe: *peer,
+            offset: self.start + *start,
+            width,
+        };
+
+        let mut expected_fetched = 0;
+        match self.random.below(3) {
+            0 if !matches!(op, Fetch | CompareSwap) => end.update(word, amo),
+            1 => {
+                end.amo_nbi(&mut fetched[..nbytes], word, amo);
+                expected_fetched = old;
+            }
+            _ => assert_eq!(end.amo(word, amo), old),
+        }
+
+        let new = model(amo, width, old).to_le_bytes();
+        self.expected[*peer][range].copy_from_slice(&new[..nbytes]);
+        expected_fetched
     }
 
     /// Puts the model's contents, such as the zeros of a new room, to every peer.
@@ -179,6 +242,13 @@ impl Room {
     }
 }
 
+/// Returns the value of a word of 4 or 8 bytes.
+fn word_of(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
+}
+
 const ROOM: usize = 1 << 20;
 
 pub(crate) fn random(member: &Member) {
@@ -196,6 +266,7 @@ pub(crate) fn back_pressure(member: &Member) {
     }
     room.check(member);
     member.barrier();
+
     // All PEs put and get megabytes at once, and issue their own operations before they complete
     // any.
     let data = vec![member.me() as u8 + 1; ROOM];
@@ -242,7 +313,9 @@ pub struct Soak {
 /// batches so far.
 pub fn soak(member: &Member, time: Duration, mut look: impl FnMut(u64)) -> Soak {
     let mut room = Room::new(member, member.me() * ROOM, ROOM, 300 + member.me() as u64);
+    // The caller may have used the heap before.
     room.clear(member);
+
     let until = Instant::now() + time;
     let mut batches = 0;
     while Instant::now() < until {
@@ -257,6 +330,7 @@ pub fn soak(member: &Member, time: Duration, mut look: impl FnMut(u64)) -> Soak 
             look(batches);
         }
     }
+
     room.check(member);
     Soak { batches }
 }

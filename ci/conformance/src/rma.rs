@@ -1,60 +1,119 @@
 //! Puts and gets: many sizes and alignments, both segments, borders of heap blocks, and offsets
 //! beyond 4 GiB.
 
-use super::member::{INTERNAL_BYTES, Member, internal};
+use super::member::{INTERNAL_BYTES, Member, TestAmo, TestEndpoint, TestSignal, internal, word};
 use super::pattern::bytes;
 use rushmem_transport::AmoOp;
-use rushmem_transport::AmoWidth::Eight;
 
 /// The bytes around a transfer, which must stay as they were.
 const GUARD: usize = 16;
 
+/// The offsets of a transfer from an aligned address.
+#[derive(Clone, Copy)]
+struct Shifts {
+    target: usize,
+    source: usize,
+}
+
+const SHIFTS: [Shifts; 4] = [
+    Shifts {
+        target: 0,
+        source: 0,
+    },
+    Shifts {
+        target: 1,
+        source: 2,
+    },
+    Shifts {
+        target: 4,
+        source: 0,
+    },
+    Shifts {
+        target: 0,
+        source: 3,
+    },
+];
+
 pub(crate) fn sizes(member: &Member) {
-    let around = |n: usize| n - 1..n + 2;
-    let powers = (7..17).flat_map(|power| around(1 << power));
-    let mut start = 0;
+    let around_powers = (7..17).flat_map(|power| {
+        let n = 1 << power;
+        [n - 1, n, n + 1]
+    });
     let mut end = member.endpoint();
-    for nbytes in (1..=70).chain(powers).chain([(1 << 20) + 3]) {
-        let shifts = [(0, 0), (1, 2), (4, 0), (0, 3)];
+    let mut start = 0;
+    for nbytes in (1..=70).chain(around_powers).chain([(1 << 20) + 3]) {
         // All shifts for lengths of a few words, and two for longer ones.
         let n_shifts = if nbytes <= 24 { 4 } else { 2 };
-        for (to_shift, from_shift) in shifts.into_iter().take(n_shifts) {
+        for &shifts in &SHIFTS[..n_shifts] {
             let room = nbytes + 2 * GUARD + 8;
-            start = if start + 4 * room > 8 << 20 { 0 } else { start };
-            // A range per origin, so that all may put to one PE at once.
-            let place = |origin: usize| start + origin * room + GUARD + to_shift;
-            member.write(start, &vec![0x5A; member.n_pes() * room]);
-            let data = |origin: usize| bytes((origin * 1_000 + nbytes) as u64, nbytes);
-            let mut shifted = vec![0; from_shift];
-            shifted.extend(data(member.me()));
-            member.barrier();
-            for peer in member.peers() {
-                end.put(peer, place(member.me()), &shifted[from_shift..]);
+            // Each transfer has a room at each of up to 4 PEs, until the heap is full.
+            if start + 4 * room > member.heap_bytes() {
+                start = 0;
             }
-            end.quiet();
-            member.barrier();
-            for origin in member.peers() {
-                let seen = member.read(place(origin) - GUARD, nbytes + 2 * GUARD);
-                assert_eq!(
-                    seen[GUARD..GUARD + nbytes],
-                    data(origin),
-                    "{nbytes} from PE {origin}"
-                );
-                let guards = seen[..GUARD].iter().chain(&seen[GUARD + nbytes..]);
-                assert!(
-                    guards.eq(&[0x5A; 2 * GUARD]),
-                    "{nbytes} bytes from PE {origin}, no more"
-                );
-                assert_eq!(
-                    end.get(origin, place(member.me()), nbytes),
-                    data(member.me()),
-                    "get of {nbytes}"
-                );
-            }
-            member.barrier();
+            let transfer = Transfer {
+                nbytes,
+                shifts,
+                start,
+                room,
+            };
+            put_and_get(member, &mut end, transfer);
             start += 4 * room;
         }
     }
+}
+
+/// A put from each PE to all others, which is got back.
+#[derive(Clone, Copy)]
+struct Transfer {
+    nbytes: usize,
+    shifts: Shifts,
+    /// The offset of PE 0's room. Each origin has one, so that all may put to one PE at once.
+    start: usize,
+    /// The size of a room.
+    room: usize,
+}
+
+impl Transfer {
+    /// Returns the offset to which an origin puts.
+    fn place(self, origin: usize) -> usize {
+        self.start + origin * self.room + GUARD + self.shifts.target
+    }
+
+    fn data(self, origin: usize) -> Vec<u8> {
+        bytes((origin * 1_000 + self.nbytes) as u64, self.nbytes)
+    }
+}
+
+/// Puts bytes to all peers, and gets them back.
+fn put_and_get(member: &Member, end: &mut TestEndpoint<'_>, transfer: Transfer) {
+    let nbytes = transfer.nbytes;
+    let own_place = transfer.place(member.me());
+    let own_data = transfer.data(member.me());
+    let source_shift = transfer.shifts.source;
+    let shifted = [&vec![0; source_shift], &own_data[..]].concat();
+    let rooms = vec![0x5A; member.n_pes() * transfer.room];
+    member.write(transfer.start, &rooms);
+    member.barrier();
+
+    for peer in member.peers() {
+        end.put(peer, own_place, &shifted[source_shift..]);
+    }
+    end.quiet();
+    member.barrier();
+
+    for origin in member.peers() {
+        let seen = member.read(transfer.place(origin) - GUARD, nbytes + 2 * GUARD);
+        let (before, rest) = seen.split_at(GUARD);
+        let (found, after) = rest.split_at(nbytes);
+        assert_eq!(found, transfer.data(origin), "{nbytes} from PE {origin}");
+        assert!(
+            before.iter().chain(after).all(|&byte| byte == 0x5A),
+            "{nbytes} bytes from PE {origin}, no more"
+        );
+        let got = end.get(origin, own_place, nbytes);
+        assert_eq!(got, own_data, "get of {nbytes}");
+    }
+    member.barrier();
 }
 
 pub(crate) fn zero_length(member: &Member) {
@@ -67,7 +126,12 @@ pub(crate) fn zero_length(member: &Member) {
             assert!(end.get(peer, offset, 0).is_empty());
         }
         // The signal of an empty put is sent.
-        end.put_signal(peer, 0, &[], 64, 1, AmoOp::Add);
+        let signal = TestSignal {
+            offset: 64,
+            op: AmoOp::Add,
+            value: 1,
+        };
+        end.put_signal(peer, 0, &[], signal);
     }
     end.fence();
     end.quiet();
@@ -78,7 +142,8 @@ pub(crate) fn zero_length(member: &Member) {
 
 pub(crate) fn segments(member: &Member) {
     let mut end = member.endpoint();
-    let (in_heap, in_internal) = (bytes(1, 100), bytes(2, 100));
+    let in_heap = bytes(1, 100);
+    let in_internal = bytes(2, 100);
     let last = INTERNAL_BYTES - 100;
     end.put(member.right(), last, &in_heap);
     end.put_at(member.right(), internal(last), &in_internal);
@@ -90,26 +155,30 @@ pub(crate) fn segments(member: &Member) {
 
 pub(crate) fn large(member: &Member) {
     let nbytes = member.heap_bytes();
-    let (me, right, left) = (member.me() as u64, member.right(), member.left());
-    let source = bytes(me, nbytes);
-    for (shift, nbi) in [(1, false), (0, true)] {
+    let right = member.right();
+    let source = bytes(member.me() as u64, nbytes);
+    for (shift, is_nbi) in [(1, false), (0, true)] {
         let part = nbytes - shift;
         let mut copy = vec![0; part];
         let mut end = member.endpoint();
         member.barrier();
-        match nbi {
-            true => end.put_nbi(right, shift, &source[..part]),
-            false => end.put(right, shift, &source[..part]),
+
+        if is_nbi {
+            end.put_nbi(right, shift, &source[..part]);
+        } else {
+            end.put(right, shift, &source[..part]);
         }
         end.quiet();
         member.barrier();
         assert!(
-            member.read(shift, part) == bytes(left as u64, part),
+            member.read(shift, part) == bytes(member.left() as u64, part),
             "put of {part}"
         );
-        match nbi {
-            true => end.get_nbi(right, shift, &mut copy),
-            false => copy = end.get(right, shift, part),
+
+        if is_nbi {
+            end.get_nbi(right, shift, &mut copy);
+        } else {
+            copy = end.get(right, shift, part);
         }
         drop(end);
         assert!(copy == source[..part], "get of {part}");
@@ -117,46 +186,54 @@ pub(crate) fn large(member: &Member) {
 }
 
 pub(crate) fn block_borders(member: &Member) {
+    const MIB: usize = 1 << 20;
+    // The first block of a heap has 64 MiB, and the next ones 16 MiB.
+    for border in (64 * MIB..member.heap_bytes()).step_by(16 * MIB) {
+        transfer_across(member, border);
+        update_beside(member, border);
+    }
+}
+
+/// Puts and gets ranges whose middle is a border.
+fn transfer_across(member: &Member, border: usize) {
     const NBYTES: usize = 70_000;
-    let (me, right, left) = (member.me(), member.right(), member.left());
-    for border in (64..member.heap_bytes() >> 20)
-        .step_by(16)
-        .map(|mib| mib << 20)
-    {
-        let start = border - NBYTES / 2;
-        for (nbytes, nbi) in [(12, false), (NBYTES, false), (NBYTES, true)] {
-            let (at, data) = (border - nbytes / 2, bytes((border + me) as u64, nbytes));
-            let mut end = member.endpoint();
-            match nbi {
-                true => end.put_nbi(right, at, &data),
-                false => end.put(right, at, &data),
-            }
-            end.quiet();
-            member.barrier();
-            assert_eq!(
-                member.read(at, nbytes),
-                bytes((border + left) as u64, nbytes)
-            );
-            assert_eq!(end.get(right, at, nbytes), data);
-            member.barrier();
-            member.write(start, &[0; NBYTES]);
-            member.barrier();
-        }
+    let right = member.right();
+    for (nbytes, is_nbi) in [(12, false), (NBYTES, false), (NBYTES, true)] {
+        let start = border - nbytes / 2;
+        let data = bytes((border + member.me()) as u64, nbytes);
         let mut end = member.endpoint();
-        for (pe, word) in member
-            .peers()
-            .flat_map(|pe| [(pe, border - 8), (pe, border)])
-        {
-            end.update(pe, word, Eight, AmoOp::Add, 1);
+        if is_nbi {
+            end.put_nbi(right, start, &data);
+        } else {
+            end.put(right, start, &data);
         }
         end.quiet();
         member.barrier();
-        for word in [border - 8, border] {
-            assert_eq!(
-                member.read(word, 8),
-                (member.peers().count() as u64).to_ne_bytes()
-            );
+
+        let expected = bytes((border + member.left()) as u64, nbytes);
+        assert_eq!(member.read(start, nbytes), expected);
+        assert_eq!(end.get(right, start, nbytes), data);
+        member.barrier();
+
+        member.write(border - NBYTES / 2, &[0; NBYTES]);
+        member.barrier();
+    }
+}
+
+/// Adds to the last word before a border, and to the first one after it.
+fn update_beside(member: &Member, border: usize) {
+    let mut end = member.endpoint();
+    for pe in member.peers() {
+        for offset in [border - 8, border] {
+            end.update(word(pe, offset), TestAmo::new(AmoOp::Add, 1));
         }
+    }
+    end.quiet();
+    member.barrier();
+
+    let n_origins = member.peers().count() as u64;
+    for offset in [border - 8, border] {
+        assert_eq!(member.read(offset, 8), n_origins.to_ne_bytes());
     }
 }
 
@@ -170,20 +247,26 @@ pub(crate) fn far_offsets(member: &Member) {
         end.quiet();
         assert_eq!(end.get(right, offset, data.len()), data);
         member.barrier();
+
         assert_eq!(
             member.read(offset, 70_000),
             bytes(member.left() as u64, 70_000)
         );
-        assert!(member.read(offset % FAR, 100).iter().all(|&b| b == 0) || offset < FAR);
+        if offset >= FAR {
+            // Nothing was put to the offset of the lower 32 bits.
+            assert!(member.read(offset % FAR, 100).iter().all(|&b| b == 0));
+        }
         member.barrier();
     }
-    let word = FAR + (1 << 20);
-    end.put_word(right, word + 8, 43);
+
+    let offset = FAR + (1 << 20);
+    end.put_word(right, offset + 8, 43);
     end.quiet();
-    end.update(right, word, Eight, AmoOp::Set, 41);
+    end.update(word(right, offset), TestAmo::new(AmoOp::Set, 41));
     end.fence();
-    assert_eq!(end.amo(right, word, Eight, AmoOp::Add, 1, 0), 41);
+    let old = end.amo(word(right, offset), TestAmo::new(AmoOp::Add, 1));
+    assert_eq!(old, 41);
     member.barrier();
-    assert_eq!(member.fetch::<u64>(word), 42);
-    assert_eq!(member.fetch::<u64>(word + 8), 43);
+    assert_eq!(member.fetch::<u64>(offset), 42);
+    assert_eq!(member.fetch::<u64>(offset + 8), 43);
 }

@@ -47,24 +47,26 @@ impl Side {
     /// `compute` does.
     pub(crate) fn compute_until_barrier(&self, mut compute: impl FnMut()) {
         self.announce(&[]);
-        self.link()
-            .set_nonblocking(true)
-            .expect("a socket can be polled");
+
         let mut first = [0; 1];
+        let polled = self.link().set_nonblocking(true);
+        polled.expect("a socket can be polled");
+        // The lock is free while `compute` runs, which may be long.
         loop {
-            match self.link().read(&mut first) {
+            let read = self.link().read(&mut first);
+            match read {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => compute(),
                 Ok(1) => break,
                 _ => panic!("the other PEs are gone"),
             }
         }
-        self.link()
-            .set_nonblocking(false)
-            .expect("a socket can block");
-        let mut rest = vec![0; 4 * self.n_pes - 1];
-        self.link()
-            .read_exact(&mut rest)
-            .expect("the other PEs are there");
+        let blocking = self.link().set_nonblocking(false);
+        blocking.expect("a socket can block");
+
+        // The messages of a barrier are empty, so all PEs together send the zeros of their lengths.
+        let mut rest = vec![0; LENGTH_BYTES * self.n_pes - 1];
+        let read = self.link().read_exact(&mut rest);
+        read.expect("the other PEs are there");
         assert!(
             first[0] == 0 && rest.iter().all(|&byte| byte == 0),
             "all are in a barrier"
@@ -81,8 +83,11 @@ impl Side {
 
     fn collect(&self) -> Vec<Vec<u8>> {
         let mut link = self.link();
-        let one = |_| read_message(&mut *link).expect("the other PEs are there");
-        (0..self.n_pes).map(one).collect()
+        let mut messages = Vec::new();
+        for _ in 0..self.n_pes {
+            messages.push(read_message(&mut *link).expect("the other PEs are there"));
+        }
+        messages
     }
 }
 
@@ -91,6 +96,7 @@ impl Side {
 pub(crate) fn serve(links: &[UnixStream], deadline: Instant) -> String {
     let mut meetings = 0;
     loop {
+        // The messages of all PEs, in their order, which each of them gets.
         let mut all = Vec::new();
         for (pe, mut link) in links.iter().enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -104,6 +110,7 @@ pub(crate) fn serve(links: &[UnixStream], deadline: Instant) -> String {
                 Err(_) => return format!("after {meetings} meetings PE {pe} came no more"),
             }
         }
+
         for mut link in links {
             // If a PE has died meanwhile, the next exchange finds that.
             let _ = link.write_all(&all);
@@ -111,6 +118,9 @@ pub(crate) fn serve(links: &[UnixStream], deadline: Instant) -> String {
         meetings += 1;
     }
 }
+
+/// Bytes of the length that precedes a message.
+const LENGTH_BYTES: usize = size_of::<u32>();
 
 fn write_message(link: &mut impl Write, message: &[u8]) -> io::Result<()> {
     let nbytes = u32::try_from(message.len()).expect("a short message");
@@ -120,7 +130,7 @@ fn write_message(link: &mut impl Write, message: &[u8]) -> io::Result<()> {
 }
 
 fn read_message(link: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut nbytes = [0; 4];
+    let mut nbytes = [0; LENGTH_BYTES];
     link.read_exact(&mut nbytes)?;
     let mut message = vec![0; u32::from_le_bytes(nbytes) as usize];
     link.read_exact(&mut message)?;

@@ -17,53 +17,73 @@ const BYTES_PER_PEER: u64 = 8;
 /// PEs exist. They use each other, so both jobs should take about the same.
 pub(crate) fn peers(member: &Member) {
     without_huge_pages();
-    let mut used = [0u64; 8];
-    let (few, few_taken) = opened(member, FEW, &mut used);
-    let (many, many_taken) = opened(member, MANY, &mut used);
+    let mut heap = [0u64; 8];
+    let few = open(member, FEW, &mut heap);
+    let many = open(member, MANY, &mut heap);
     member.barrier();
-    drop((few, many));
-    let most = few_taken + u64::from(MANY) * BYTES_PER_PEER;
+    drop(few.transport);
+    drop(many.transport);
+
+    let most = few.nbytes + u64::from(MANY) * BYTES_PER_PEER;
     assert!(
-        many_taken <= most,
-        "{FEW} PEs take {few_taken} bytes, {MANY} {many_taken}"
+        many.nbytes <= most,
+        "{FEW} PEs take {} bytes, {MANY} {}",
+        few.nbytes,
+        many.nbytes
     );
 }
 
-/// Returns a transport of a job of `n_pes` PEs that has used one of them, and the bytes of memory
-/// that it takes.
-fn opened(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> (Box<dyn Transport>, u64) {
+/// A transport that has used one PE.
+struct Opened {
+    transport: Box<dyn Transport>,
+    /// The bytes of memory that it takes.
+    nbytes: u64,
+}
+
+/// Opens a transport of a job of `n_pes` PEs, and uses one of them.
+fn open(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> Opened {
     let before = private_bytes();
     let mut transport = member.open_beside(n_pes);
-    let key = {
-        let base = heap.as_mut_ptr().cast();
-        // SAFETY: the caller drops the transport before the memory.
-        unsafe { transport.register(Segment::Heap, base, size_of_val(heap)) }
-    };
+    let base = heap.as_mut_ptr().cast();
+    let heap_bytes = size_of_val(heap);
+    // SAFETY: the caller drops the transport before the memory.
+    let key = unsafe { transport.register(Segment::Heap, base, heap_bytes) };
     let key = key.expect("the memory is accepted").0;
-    let opened = private_bytes().saturating_sub(before);
-    // The directory is not counted, since the PEs of a node share it in a job.
-    let (addresses, keys) = (member.exchange(&transport.address()), member.exchange(&key));
-    let record = |pe: usize| PeRecord {
-        address: &addresses[pe],
-        keys: [&keys[pe], &[], &[]],
-    };
-    let records = (0..n_pes as usize).map(|pe| record(pe.min(1)));
+    let opened_bytes = private_bytes().saturating_sub(before);
+
+    // The directory is not counted, since the PEs of a node share it in a job. It gives all PEs but
+    // the first the address of the second, which is the last that exists.
+    let addresses = member.exchange(&transport.address());
+    let keys = member.exchange(&key);
+    let records = (0..n_pes as usize).map(|pe| {
+        let existing = pe.min(1);
+        PeRecord {
+            address: &addresses[existing],
+            keys: [&keys[existing], &[], &[]],
+        }
+    });
     let directory = Arc::new(Directory::new(Directory::encode(records)));
     member.barrier();
+
     let before = private_bytes();
     transport.connect(directory).expect("a way to every PE");
     let mut endpoint = transport
         .endpoint(EndpointUser::Context)
         .expect("an endpoint");
-    let at = RemoteAddr {
+    let word = RemoteAddr {
         segment: Segment::Heap,
         offset: 8,
     };
     let other = Pe(member.right() as u32);
-    verbs::put(&mut *endpoint, other, at, &7u64.to_ne_bytes()).expect("a PE that is there");
+    verbs::put(&mut *endpoint, other, word, &7u64.to_ne_bytes()).expect("a PE that is there");
     endpoint.quiet().expect("a PE that is there");
     drop(endpoint);
-    (transport, opened + private_bytes().saturating_sub(before))
+    let connected_bytes = private_bytes().saturating_sub(before);
+
+    Opened {
+        transport,
+        nbytes: opened_bytes + connected_bytes,
+    }
 }
 
 /// Makes the kernel give this process small pages from now on. With huge pages, the one peer that
@@ -77,11 +97,10 @@ fn without_huge_pages() {
 /// Returns the number of bytes that this process has written and shares with no other one.
 fn private_bytes() -> u64 {
     let map = std::fs::read_to_string("/proc/self/smaps_rollup").expect("the kernel has it");
-    let line = map
+    let value = map
         .lines()
-        .find_map(|line| line.strip_prefix("Private_Dirty:"));
-    let kib = line
-        .and_then(|line| line.trim().strip_suffix(" kB"))
-        .map(str::parse::<u64>);
-    kib.expect("a line of it").expect("a number") << 10
+        .find_map(|line| line.strip_prefix("Private_Dirty:"))
+        .expect("the kernel counts them");
+    let kib = value.trim().strip_suffix(" kB").expect("a unit");
+    kib.parse::<u64>().expect("a number") << 10
 }

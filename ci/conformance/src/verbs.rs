@@ -3,8 +3,8 @@
 #![allow(unsafe_code)]
 
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Endpoint, Error, Get, OldValue, Pe, Put,
-    RemoteAddr, SourceBuf,
+    AmoOp, AmoRequest, Completion, DestBuf, Endpoint, Error, Get, OldValue, Pe, Put, RemoteAddr,
+    SourceBuf,
 };
 
 /// Puts bytes to a PE. When it returns, the source may be reused, but the put may not be complete.
@@ -41,12 +41,6 @@ pub fn get(
 
 /// Adds one to a word of 8 bytes of a PE and returns its old value.
 pub fn add_one(endpoint: &mut dyn Endpoint, pe: Pe, dest: RemoteAddr) -> Result<u64, Error> {
-    let request = AmoRequest {
-        dest,
-        width: AmoWidth::Eight,
-        op: AmoOp::Add,
-        operand: 1,
-        condition: 0,
-    };
+    let request = AmoRequest::of_word(dest, AmoOp::Add, 1);
     endpoint.amo(pe, request, OldValue::Returned)
 }

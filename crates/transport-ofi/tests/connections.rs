@@ -2,10 +2,10 @@
 //! and that ends a process which makes too many at once (ci/strict-fabric).
 #![allow(unsafe_code)]
 
-use conformance::{Case, LIMIT, Member};
+use conformance::{Case, LIMIT, Member, TestAmo};
 use rushmem_transport::{
-    AmoOp, AmoWidth, Amos, Completion, Directory, Endpoint, EndpointUser, Error, Host, Open, Pe,
-    PeRecord, Put, RemoteAddr, Segment, SourceBuf, Transport,
+    AmoOp, Amos, Completion, Directory, Endpoint, EndpointUser, Error, Host, Open, Pe, PeRecord,
+    Put, RemoteAddr, Segment, SourceBuf, Transport,
 };
 use rushmem_transport_ofi::{PROVIDER, Tuning, open};
 use std::path::Path;
@@ -66,7 +66,7 @@ fn uses_all(member: &Member) {
     for to in others {
         for word in &words {
             endpoint.put(to, 8 + 8 * member.me(), word);
-            endpoint.update(to, COUNTER, AmoWidth::Eight, AmoOp::Add, 1);
+            endpoint.update(conformance::word(to, COUNTER), TestAmo::new(AmoOp::Add, 1));
             endpoint.fence();
         }
     }
@@ -92,7 +92,7 @@ fn connects_by_many_threads(member: &Member) {
                 together.wait();
                 for distance in 0..n - 1 {
                     let to = (member.me() + 1 + (i + distance) % (n - 1)) % n;
-                    endpoint.amo(to, COUNTER, AmoWidth::Eight, AmoOp::Add, 1, 0);
+                    endpoint.amo(conformance::word(to, COUNTER), TestAmo::new(AmoOp::Add, 1));
                 }
             });
         }

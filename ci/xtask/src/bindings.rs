@@ -88,16 +88,16 @@ pub fn make_all(workspace: &Workspace, check: bool) -> Result<Vec<String>> {
             continue;
         }
         let committed = workspace.root.join(bindings.file);
-        let is_current = read(&made)? == read(&committed)?;
-        match (is_current, check) {
-            (true, _) => println!("{} is up to date.", bindings.file),
-            (false, true) => bail!("{} is stale: run cargo xtask bindings", bindings.file),
-            (false, false) => {
-                fs::copy(&made, &committed)
-                    .with_context(|| format!("could not write {}", committed.display()))?;
-                println!("Written: {}", bindings.file);
-            }
+        if read(&made)? == read(&committed)? {
+            println!("{} is up to date.", bindings.file);
+            continue;
         }
+        if check {
+            bail!("{} is stale: run cargo xtask bindings", bindings.file);
+        }
+        fs::copy(&made, &committed)
+            .with_context(|| format!("could not write {}", committed.display()))?;
+        println!("Written: {}", bindings.file);
     }
     Ok(skipped)
 }
@@ -116,10 +116,9 @@ impl Bindings {
         let version = process::capture(ask.args(["--modversion", self.library]))
             .with_context(|| format!("the headers of {} are not here", self.library))?;
         let version = version.trim();
-        if version
-            .strip_prefix(self.version)
-            .is_none_or(|rest| !rest.starts_with(['.', '-']))
-        {
+        // 4.2 is the version of 4.2.1 and of 4.2-rc1, but not of 4.20.
+        let rest = version.strip_prefix(self.version);
+        if rest.is_none_or(|rest| !rest.starts_with(['.', '-'])) {
             bail!(
                 "the headers here are {version}, those of {} are needed",
                 self.version
@@ -143,11 +142,13 @@ impl Bindings {
             .args(["--bin", self.program, "--"])
             .arg(path);
         let output = cargo.output().context("could not start cargo")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        match output.status.success() {
-            true => Ok(true),
-            false if said.contains("Unable to find libclang") => Ok(false),
-            false => bail!("{} failed:\n{said}", process::shown(&cargo)),
+        if output.status.success() {
+            return Ok(true);
         }
+        let said = String::from_utf8_lossy(&output.stderr);
+        if said.contains("Unable to find libclang") {
+            return Ok(false);
+        }
+        bail!("{} failed:\n{said}", process::shown(&cargo))
     }
 }

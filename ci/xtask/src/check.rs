@@ -28,9 +28,12 @@ pub fn run(flags: StepFlags) -> Result<()> {
     }
     let chosen = flags.choose(table);
     if flags.list {
-        chosen.iter().for_each(|step| println!("{}", step.name));
+        for step in chosen {
+            println!("{}", step.name);
+        }
         return Ok(());
     }
+
     let workspace = Workspace::open()?;
     let session = TestSession {
         prefix: workspace.target.join(installation::TEST_PREFIX),

@@ -20,8 +20,10 @@ pub struct InstallFlags {
 
 pub fn run(InstallFlags { prefix }: InstallFlags) -> Result<()> {
     let prefix = std::path::absolute(prefix)?;
-    let staged = staged(&prefix, std::env::var_os("DESTDIR").map(PathBuf::from));
+    let root = std::env::var_os("DESTDIR").map(PathBuf::from);
+    let staged = staged(&prefix, root);
     installation::into(&Workspace::open()?, &staged)?;
+
     if staged != prefix {
         println!(
             "The files for {} are in {}.",
@@ -40,9 +42,12 @@ pub fn run(InstallFlags { prefix }: InstallFlags) -> Result<()> {
 /// Returns the directory into which the files of a prefix are installed: below `root` if the
 /// variable DESTDIR names one, of which the user makes a package.
 fn staged(prefix: &Path, root: Option<PathBuf>) -> PathBuf {
-    match root.filter(|root| !root.as_os_str().is_empty()) {
-        Some(root) => root.join(prefix.strip_prefix("/").unwrap_or(prefix)),
-        None => prefix.to_owned(),
+    match root {
+        // An absolute path would replace the root, so it is joined without its slash.
+        Some(root) if !root.as_os_str().is_empty() => {
+            root.join(prefix.strip_prefix("/").unwrap_or(prefix))
+        }
+        _ => prefix.to_owned(),
     }
 }
 

@@ -69,11 +69,15 @@ fn outcome(command: &mut Command) -> Result<StepOutcome> {
         .stderr(Stdio::piped())
         .spawn()
         .with_context(|| format!("could not start {}", process::shown(command)))?;
+
+    // The last line is the reason, if the task lacks something.
     let mut last = String::new();
-    for line in BufReader::new(child.stderr.take().expect("it is piped")).lines() {
+    let stderr = child.stderr.take().expect("it is piped");
+    for line in BufReader::new(stderr).lines() {
         last = line?;
         eprintln!("{last}");
     }
+
     let status = child.wait()?;
     if status.code() == Some(ABSENT.into()) {
         let why = last.strip_prefix("xtask: ").unwrap_or(&last);

@@ -72,17 +72,21 @@ pub struct StepFlags {
 impl StepFlags {
     /// Returns the steps of a table that the flags select.
     pub fn choose<'a>(&self, table: Vec<&'a TestStep>) -> Vec<&'a TestStep> {
-        let is_wanted = |step: &TestStep| self.only.iter().any(|name| name == step.name);
-        table
-            .into_iter()
-            .filter(|step| self.only.is_empty() || is_wanted(step))
-            .collect()
+        let mut chosen = table;
+        if !self.only.is_empty() {
+            chosen.retain(|step| self.only.iter().any(|name| name == step.name));
+        }
+        chosen
     }
 
     /// Returns the first name of a step that a table does not have.
     pub fn unknown(&self, table: &[&TestStep]) -> Option<&str> {
-        let has = |name: &String| table.iter().any(|step| step.name == *name);
-        self.only.iter().find(|name| !has(name)).map(String::as_str)
+        for name in &self.only {
+            if !table.iter().any(|step| step.name == name) {
+                return Some(name);
+            }
+        }
+        None
     }
 }
 

@@ -53,17 +53,17 @@ pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
 /// Checks that the shared library exports the names of the table, global and of one version, and
 /// has the right soname.
 fn check_shared(table: &Exports, library: &Path) -> Result<()> {
-    let all = table.all().into_iter();
-    let names = all.map(|name| (format!("{name}@@{ABI}"), GLOBAL.to_owned()));
-    let expected = names
-        .chain([(ABI.to_owned(), ABSOLUTE.to_owned())])
-        .collect();
-    let listing = capture(
-        Command::new("nm")
-            .args(["--dynamic", "--defined-only"])
-            .arg(library),
-    )?;
-    compare(library, &expected, &symbols(&listing))?;
+    let mut expected = BTreeMap::new();
+    for name in table.all() {
+        expected.insert(format!("{name}@@{ABI}"), GLOBAL.to_owned());
+    }
+    // The version itself.
+    expected.insert(ABI.to_owned(), ABSOLUTE.to_owned());
+
+    let mut nm = Command::new("nm");
+    nm.args(["--dynamic", "--defined-only"]).arg(library);
+    compare(library, &expected, &symbols(&capture(&mut nm)?))?;
+
     let header = capture(Command::new("readelf").arg("--dynamic").arg(library))?;
     if !header.contains("[librushmem.so.1]") {
         bail!("{} has not the soname librushmem.so.1", library.display());
@@ -74,21 +74,19 @@ fn check_shared(table: &Exports, library: &Path) -> Result<()> {
 /// Checks that the names of the table are weak in the static library, so that a tool can define
 /// them, that the profiling names are not, and that programs get no executable stack.
 fn check_archive(table: &Exports, library: &Path) -> Result<()> {
-    let weak = table
-        .names
-        .iter()
-        .map(|name| (name.clone(), WEAK.to_owned()));
-    let strong = table
-        .profiling_names()
-        .chain([WRAPPED.to_owned()])
-        .map(|name| (name, GLOBAL.to_owned()));
-    let expected = weak.chain(strong).collect();
-    let listing = capture(
-        Command::new("nm")
-            .args(["--extern-only", "--defined-only"])
-            .arg(library),
-    )?;
-    compare(library, &expected, &symbols(&listing))?;
+    let mut expected = BTreeMap::new();
+    for name in &table.names {
+        expected.insert(name.clone(), WEAK.to_owned());
+    }
+    for name in table.profiling_names() {
+        expected.insert(name, GLOBAL.to_owned());
+    }
+    expected.insert(WRAPPED.to_owned(), GLOBAL.to_owned());
+
+    let mut nm = Command::new("nm");
+    nm.args(["--extern-only", "--defined-only"]).arg(library);
+    compare(library, &expected, &symbols(&capture(&mut nm)?))?;
+
     let sections = capture(
         Command::new("readelf")
             .args(["--sections", "--wide"])
@@ -116,17 +114,15 @@ fn executable_stack(sections: &str) -> bool {
 
 /// Returns the names of symbols and the letters of their kinds, from the output of nm.
 fn symbols(listing: &str) -> BTreeMap<String, String> {
-    listing
-        .lines()
-        .filter_map(|line| {
-            let [_address, kind, name] = line
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .try_into()
-                .ok()?;
-            Some((name.to_owned(), kind.to_owned()))
-        })
-        .collect()
+    let mut symbols = BTreeMap::new();
+    for line in listing.lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        // Other lines name the files of an archive.
+        if let [_address, kind, name] = fields[..] {
+            symbols.insert(name.to_owned(), kind.to_owned());
+        }
+    }
+    symbols
 }
 
 fn compare(
@@ -142,8 +138,12 @@ fn compare(
             Some(_) => {}
         }
     }
-    let others = found.keys().filter(|name| !expected.contains_key(*name));
-    faults.extend(others.map(|name| format!("{name} is in no table")));
+    for name in found.keys() {
+        if !expected.contains_key(name) {
+            faults.push(format!("{name} is in no table"));
+        }
+    }
+
     if faults.is_empty() {
         return Ok(());
     }

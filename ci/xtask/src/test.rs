@@ -111,12 +111,23 @@ pub struct TestFlags {
 }
 
 impl TestFlags {
-    fn tier(&self) -> (Tier, Vec<&'static TestStep>) {
-        match (self.providers, self.full, self.bare) {
-            (true, ..) => (Tier::Providers, PROVIDERS.iter().collect()),
-            (_, true, _) => (Tier::Full, all()),
-            (.., true) => (Tier::Usual, BARE.iter().chain(TEST).collect()),
-            _ => (Tier::Usual, TEST.iter().collect()),
+    fn tier(&self) -> Tier {
+        if self.providers {
+            Tier::Providers
+        } else if self.full {
+            Tier::Full
+        } else {
+            Tier::Usual
+        }
+    }
+
+    /// Returns all steps of the tier.
+    fn table(&self) -> Vec<&'static TestStep> {
+        match self.tier() {
+            Tier::Providers => PROVIDERS.iter().collect(),
+            Tier::Full => all(),
+            Tier::Usual if self.bare => BARE.iter().chain(TEST).collect(),
+            Tier::Usual => TEST.iter().collect(),
         }
     }
 }
@@ -125,13 +136,15 @@ impl TestFlags {
 const DISK: u32 = 8;
 
 pub fn run(flags: TestFlags) -> Result<()> {
-    let (tier, table) = flags.tier();
+    let table = flags.table();
     if let Some(unknown) = flags.steps.unknown(&table) {
         bail!("{}", elsewhere(unknown));
     }
     let chosen = flags.steps.choose(table);
     if flags.steps.list {
-        chosen.iter().for_each(|step| println!("{}", step.name));
+        for step in chosen {
+            println!("{}", step.name);
+        }
         return Ok(());
     }
 
@@ -140,7 +153,7 @@ pub fn run(flags: TestFlags) -> Result<()> {
         prefix: workspace.target.join(TEST_PREFIX),
         workspace,
         suites: Suites::default(),
-        tier,
+        tier: flags.tier(),
     };
     if flags.steps.only.is_empty() {
         println!(

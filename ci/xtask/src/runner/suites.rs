@@ -70,31 +70,65 @@ impl Suites {
         if programs.is_empty() {
             *programs = workspace.test_programs()?;
         }
-        let placed = |program: &TestProgram| {
+
+        let mut chosen: Vec<_> = programs.iter().filter(|program| wanted(program)).collect();
+        // The longest begin first. If one began last, the other lanes would be idle meanwhile.
+        chosen.sort_by_key(|program| program.dir != SHMEM_C);
+
+        let mut run = Run {
+            programs: Vec::new(),
+        };
+        for program in chosen {
             let mut command = process::limited(LIMIT, &program.executable);
             command.current_dir(workspace.root.join(&program.dir));
-            (format!("{} ({})", program.name, program.dir), command)
-        };
-        let mut wanted: Vec<_> = programs.iter().filter(|program| wanted(program)).collect();
-        // The longest begin first. If one began last, the other lanes would be idle meanwhile.
-        wanted.sort_by_key(|program| program.dir != SHMEM_C);
-        Ok(Run {
-            programs: wanted.into_iter().map(placed).collect(),
-        })
+            run.programs.push(RunnableTests {
+                name: format!("{} ({})", program.name, program.dir),
+                command,
+            });
+        }
+        Ok(run)
+    }
+}
+
+/// A test program that is ready to run.
+struct RunnableTests {
+    /// The name for messages.
+    name: String,
+    command: Command,
+}
+
+/// The end of a test program.
+struct EndedTests {
+    name: String,
+    took: Duration,
+    tally: Result<TestTally>,
+}
+
+impl RunnableTests {
+    fn run(mut self) -> EndedTests {
+        let start = Instant::now();
+        let tally = tools::tally(&mut self.command);
+        if let Err(error) = &tally {
+            println!("{error:#}");
+        }
+        EndedTests {
+            name: self.name,
+            took: start.elapsed(),
+            tally,
+        }
     }
 }
 
 /// A run of test programs.
 pub struct Run {
-    /// The name of each program for messages, and its command.
-    programs: Vec<(String, Command)>,
+    programs: Vec<RunnableTests>,
 }
 
 impl Run {
     /// Adds arguments to all commands, such as names of tests.
     pub fn args<'a>(mut self, arguments: impl IntoIterator<Item = &'a str> + Clone) -> Self {
-        for (_, command) in &mut self.programs {
-            command.args(arguments.clone());
+        for program in &mut self.programs {
+            program.command.args(arguments.clone());
         }
         self
     }
@@ -102,8 +136,8 @@ impl Run {
     /// Sets an environment variable of all programs.
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         let value = value.into();
-        for (_, command) in &mut self.programs {
-            command.env(name, &value);
+        for program in &mut self.programs {
+            program.command.env(name, &value);
         }
         self
     }
@@ -116,23 +150,20 @@ impl Run {
 
     /// Runs all of them, several at once, and prints which took the longest.
     pub fn run(self) -> Result<StepOutcome> {
-        let mut ended = in_lanes(self.programs, |(name, mut command)| {
-            let start = Instant::now();
-            let tally = tools::tally(&mut command);
-            if let Err(error) = &tally {
-                println!("{error:#}");
-            }
-            (start.elapsed(), name, tally)
-        });
-        ended.sort_unstable_by_key(|(time, ..)| Reverse(*time));
-        for (time, name, _) in ended.iter().take(SHOWN) {
-            println!("{:8.1} s  {name}", time.as_secs_f64());
+        let mut ended = in_lanes(self.programs, RunnableTests::run);
+
+        ended.sort_unstable_by_key(|program| Reverse(program.took));
+        for program in ended.iter().take(SHOWN) {
+            println!("{:8.1} s  {}", program.took.as_secs_f64(), program.name);
         }
-        let (mut all, mut failed) = (TestTally::default(), Vec::new());
-        for (_, name, tally) in ended {
-            match tally {
+
+        let mut all = TestTally::default();
+        let mut failed = Vec::new();
+        for program in ended {
+            match program.tally {
                 Ok(tally) => all += tally,
-                Err(_) => failed.push(name),
+                // Printed when the program ended.
+                Err(_) => failed.push(program.name),
             }
         }
         if !failed.is_empty() {
@@ -145,13 +176,24 @@ impl Run {
 /// Calls `f` with each item, on [`LANES`] threads. Returns the results in any order.
 pub fn in_lanes<T: Send, R: Send>(items: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R> {
     let items = Mutex::new(items.into_iter());
-    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let lane = || std::iter::from_fn(next).map(&f).collect::<Vec<R>>();
+    let results = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            // The lock is free while `f` runs.
+            let item = items.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(item) = item else { break };
+            let result = f(item);
+            results
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(result);
+        }
+    };
+    // The end of the scope waits for all threads.
     thread::scope(|scope| {
-        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
-        lanes
-            .into_iter()
-            .flat_map(|lane| lane.join().expect("a lane does not panic"))
-            .collect()
-    })
+        for _ in 0..LANES {
+            scope.spawn(work);
+        }
+    });
+    results.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

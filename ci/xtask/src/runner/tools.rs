@@ -25,19 +25,11 @@ const DOWNLOAD: Duration = Duration::from_secs(300);
 /// # Errors
 /// If it cannot be installed; the error has the reason.
 pub fn install_miri() -> Result<()> {
-    let here = || {
-        process::succeeds(Command::new("rustup").args([
-            "run",
-            "nightly",
-            "cargo",
-            "miri",
-            "--version",
-        ]))
-    };
     require_rustup()?;
-    if here() {
+    if has_miri() {
         return Ok(());
     }
+
     let nightly = process::succeeds(Command::new("rustup").args(["run", "nightly", "rustc", "-V"]));
     let arguments: &[&str] = if nightly {
         &[
@@ -64,10 +56,15 @@ pub fn install_miri() -> Result<()> {
     println!("Adding Miri: rustup {}", arguments.join(" "));
     process::run(process::limited(DOWNLOAD, "rustup").args(arguments))
         .context("Miri cannot be had")?;
-    if !here() {
+    if !has_miri() {
         bail!("Miri was installed, yet `cargo +nightly miri` does not run");
     }
     Ok(())
+}
+
+fn has_miri() -> bool {
+    let version = ["run", "nightly", "cargo", "miri", "--version"];
+    process::succeeds(Command::new("rustup").args(version))
 }
 
 /// Installs the Rust of `version`, unless it is installed.
@@ -136,14 +133,18 @@ impl TestTally {
     /// Returns the numbers in a line such as `test result: ok. 3 passed; 0 failed; 2 ignored; ...`.
     fn read(line: &str) -> Option<TestTally> {
         let results = line.strip_prefix("test result: ok. ")?;
-        let number = |what: &str| {
-            let mut parts = results.split("; ").filter_map(|part| part.split_once(' '));
-            let (number, _) = parts.find(|(_, named)| *named == what)?;
-            number.parse().ok()
-        };
+        let mut passed = None;
+        let mut ignored = None;
+        for part in results.split("; ") {
+            match part.split_once(' ') {
+                Some((number, "passed")) => passed = number.parse().ok(),
+                Some((number, "ignored")) => ignored = number.parse().ok(),
+                _ => {}
+            }
+        }
         Some(TestTally {
-            passed: number("passed")?,
-            ignored: number("ignored")?,
+            passed: passed?,
+            ignored: ignored?,
         })
     }
 
@@ -151,16 +152,13 @@ impl TestTally {
     /// test: a filter that matches nothing must not look like success. If all were ignored, the
     /// step counts as skipped.
     pub fn outcome(self) -> Result<StepOutcome> {
-        match self {
-            TestTally {
-                passed: 0,
-                ignored: 0,
-            } => bail!("no test ran"),
-            TestTally { passed: 0, .. } => {
-                Ok(StepOutcome::Skipped("all of its tests were ignored".into()))
-            }
-            _ => Ok(StepOutcome::Passed),
+        if self.passed > 0 {
+            return Ok(StepOutcome::Passed);
         }
+        if self.ignored > 0 {
+            return Ok(StepOutcome::Skipped("all of its tests were ignored".into()));
+        }
+        bail!("no test ran")
     }
 }
 
@@ -177,11 +175,14 @@ pub fn tally(command: &mut Command) -> Result<TestTally> {
         "$ {shown}\n{text}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let mut tally = TestTally::default();
-    text.lines()
-        .filter_map(TestTally::read)
-        .for_each(|more| tally += more);
     process::decide(command, output.status)?;
+
+    let mut tally = TestTally::default();
+    for line in text.lines() {
+        if let Some(more) = TestTally::read(line) {
+            tally += more;
+        }
+    }
     Ok(tally)
 }
 

@@ -40,11 +40,18 @@ pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
     let promised = std::fs::read_to_string(&path)
         .with_context(|| format!("could not read {}", path.display()))?;
     let promised: Vec<String> = promised.lines().map(str::to_owned).collect();
-    let only = |these: &[String], those: &[String], sign: char| -> Vec<String> {
-        let missing = these.iter().filter(|line| !those.contains(line));
-        missing.map(|line| format!("{sign} {line}")).collect()
-    };
-    let changes = [only(&promised, &found, '-'), only(&found, &promised, '+')].concat();
+
+    let mut changes = Vec::new();
+    for line in &promised {
+        if !found.contains(line) {
+            changes.push(format!("- {line}"));
+        }
+    }
+    for line in &found {
+        if !promised.contains(line) {
+            changes.push(format!("+ {line}"));
+        }
+    }
     if changes.is_empty() {
         println!(
             "The headers keep the {} lines of {PROMISED}.",
@@ -63,14 +70,15 @@ pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
 /// that read it are made in `dir`.
 fn read(include: &Path, dir: &Path) -> Result<Vec<String>> {
     std::fs::create_dir_all(dir).with_context(|| format!("could not make {}", dir.display()))?;
-    let (source, listed) = (dir.join("abi.c"), dir.join("prototypes"));
+    let source = dir.join("abi.c");
     let gcc = || {
         let mut gcc = Command::new("gcc");
         gcc.arg("-std=c11").arg("-I").arg(include);
         gcc
     };
-    let write = |text: &str| std::fs::write(&source, text).context("could not write a program");
-    write(HEADERS)?;
+
+    let listed = dir.join("prototypes");
+    std::fs::write(&source, HEADERS).context("could not write a program")?;
     run(gcc()
         .arg("-fsyntax-only")
         .arg("-aux-info")
@@ -79,26 +87,29 @@ fn read(include: &Path, dir: &Path) -> Result<Vec<String>> {
     let prototypes = std::fs::read_to_string(&listed).context("gcc wrote no prototypes")?;
     let mut lines: Vec<String> = prototypes.lines().filter_map(prototype).collect();
 
+    // The values of the constants and the sizes are printed by a program.
     let macros = capture(gcc().args(["-dM", "-E"]).arg(&source))?;
-    let constants = macros.lines().filter_map(constant);
-    let print = |kind: &str, name: &str, value: &str| {
-        format!("printf(\"{kind} {name} = %lld\\n\", (long long)({value}));\n")
-    };
-    let constants = constants.map(|name| print("constant", name, name));
-    let sizes = TYPES.map(|name| print("size", name, &format!("sizeof({name})")));
-    let body: String = constants.chain(sizes).collect();
-    write(&format!(
-        "{HEADERS}int main(void) {{\n{body}return 0;\n}}\n"
-    ))?;
+    let mut body = String::new();
+    for name in macros.lines().filter_map(constant) {
+        body += &print("constant", name, name);
+    }
+    for name in TYPES {
+        body += &print("size", name, &format!("sizeof({name})"));
+    }
+    let text = format!("{HEADERS}int main(void) {{\n{body}return 0;\n}}\n");
+    std::fs::write(&source, text).context("could not write a program")?;
     let program = dir.join("abi");
     run(gcc().arg("-w").arg(&source).arg("-o").arg(&program))?;
-    lines.extend(
-        capture(&mut Command::new(&program))?
-            .lines()
-            .map(str::to_owned),
-    );
+    let printed = capture(&mut Command::new(&program))?;
+    lines.extend(printed.lines().map(str::to_owned));
+
     lines.sort();
     Ok(lines)
+}
+
+/// Returns a statement in C that prints a line about a number.
+fn print(kind: &str, name: &str, value: &str) -> String {
+    format!("printf(\"{kind} {name} = %lld\\n\", (long long)({value}));\n")
 }
 
 /// Returns the prototype in a line of gcc's `-aux-info` that is about a header of the library, such

@@ -65,19 +65,18 @@ pub fn enter(target: &Path) -> Result<()> {
     if files.is_empty() {
         return Ok(());
     }
+
     let stage = target.join("bare");
     fs::create_dir_all(&stage)?;
-    match probe(&files, &stage) {
-        Ok(()) => {
-            let mut this = hiding(&files, &stage);
-            let this = this.arg(env::current_exe()?).args(env::args_os().skip(1));
-            Err(this.exec()).context("could not start unshare")
-        }
-        Err(why) => {
-            println!("The libraries and launchers of others cannot be hidden: {why:#}");
-            Ok(())
-        }
+    if let Err(why) = probe(&files, &stage) {
+        println!("The libraries and launchers of others cannot be hidden: {why:#}");
+        return Ok(());
     }
+
+    let mut this = hiding(&files, &stage);
+    this.arg(env::current_exe()?).args(env::args_os().skip(1));
+    // It returns only if it fails.
+    Err(this.exec()).context("could not start unshare")
 }
 
 /// The step that passes if the files are hidden, and otherwise names those that are not.
@@ -95,22 +94,36 @@ pub fn step(_: &TestSession) -> Result<StepOutcome> {
 
 /// Returns the files to be hidden that exist, sorted by path.
 fn files() -> BTreeSet<PathBuf> {
-    let ldconfig = |path| process::capture(Command::new(path).arg("-p"));
-    let known = ldconfig("ldconfig")
-        .or_else(|_| ldconfig("/sbin/ldconfig"))
+    let mut files = BTreeSet::new();
+    for dir in library_dirs() {
+        files.extend(beginning(&dir, LIBRARIES));
+    }
+    for dir in listed("PATH") {
+        files.extend(beginning(&dir, PROGRAMS));
+    }
+    files
+}
+
+/// Returns the directories in which the dynamic linker finds libraries.
+fn library_dirs() -> BTreeSet<PathBuf> {
+    // The PATH of users often lacks /sbin.
+    let cache = process::capture(Command::new("ldconfig").arg("-p"))
+        .or_else(|_| process::capture(Command::new("/sbin/ldconfig").arg("-p")))
         .unwrap_or_default();
-    let cached = known
-        .lines()
-        .filter_map(|line| Some(Path::new(line.rsplit_once("=> ")?.1)));
-    let mut libraries: BTreeSet<PathBuf> = cached
-        .filter_map(|file| file.parent()?.canonicalize().ok())
-        .collect();
-    libraries.extend(listed("LD_LIBRARY_PATH"));
-    let libraries = libraries.iter().flat_map(|dir| beginning(dir, LIBRARIES));
-    let programs = listed("PATH")
-        .into_iter()
-        .flat_map(|dir| beginning(&dir, PROGRAMS));
-    libraries.chain(programs).collect()
+
+    let mut dirs = BTreeSet::new();
+    for line in cache.lines() {
+        let Some((_, file)) = line.rsplit_once("=> ") else {
+            continue;
+        };
+        if let Some(dir) = Path::new(file).parent()
+            && let Ok(dir) = dir.canonicalize()
+        {
+            dirs.insert(dir);
+        }
+    }
+    dirs.extend(listed("LD_LIBRARY_PATH"));
+    dirs
 }
 
 /// Returns the directories that a variable lists.
@@ -123,12 +136,16 @@ fn listed(variable: &str) -> Vec<PathBuf> {
 
 /// Returns the files of a directory whose names have one of these prefixes.
 fn beginning(dir: &Path, starts: &[&str]) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let is_one = |file: &PathBuf| {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        starts.iter().any(|start| name.starts_with(start))
-    };
-    entries.map(|entry| entry.path()).filter(is_one).collect()
+    let mut files = Vec::new();
+    // A directory that cannot be read has nothing to hide.
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if starts.iter().any(|start| name.starts_with(start)) {
+            files.push(entry.path());
+        }
+    }
+    files
 }
 
 /// Fails with the reason if the files cannot be hidden.
@@ -141,12 +158,8 @@ fn probe(files: &BTreeSet<PathBuf>, stage: &Path) -> Result<()> {
     let output = probe.output().context("could not start unshare")?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "{}",
-            said.lines()
-                .next()
-                .unwrap_or("overlays do not hide them here")
-        );
+        let first = said.lines().next();
+        bail!("{}", first.unwrap_or("overlays do not hide them here"));
     }
     Ok(())
 }

@@ -18,33 +18,44 @@ use crate::runner::{StepOutcome, TestSession, fetch_crates};
 
 /// The directory of the targets, relative to the root of the repository.
 const DIR: &str = "ci/fuzz";
+
+/// A decoder to fuzz.
+struct FuzzTarget {
+    name: &'static str,
+    /// Maximum number of bytes of an input.
+    nbytes: u32,
+}
+
+const fn target(name: &'static str, nbytes: u32) -> FuzzTarget {
+    FuzzTarget { name, nbytes }
+}
+
 /// Targets that are built with the same flags.
 struct FuzzBuild {
     /// The name of their build directory.
     name: &'static str,
     /// The flag of the compiler besides [`FLAGS`].
     flag: &'static str,
-    /// The names of the targets, and the maximum number of bytes of an input.
-    targets: &'static [(&'static str, u32)],
+    targets: &'static [FuzzTarget],
 }
 
 const BUILDS: [FuzzBuild; 2] = [
     FuzzBuild {
         name: "addresses",
         flag: " -Zsanitizer=address",
-        targets: &[("tcp", 4096), ("requests", 512)],
+        targets: &[target("tcp", 4096), target("requests", 512)],
     },
     FuzzBuild {
         name: "safe",
         flag: "",
         targets: &[
-            ("job", 512),
-            ("status", 512),
-            ("text", 128),
-            ("trace", 512),
-            ("settings", 64),
-            ("records", 256),
-            ("sealed", 512),
+            target("job", 512),
+            target("status", 512),
+            target("text", 128),
+            target("trace", 512),
+            target("settings", 64),
+            target("records", 256),
+            target("sealed", 512),
         ],
     },
 ];
@@ -71,45 +82,54 @@ pub fn decoders(session: &TestSession) -> Result<StepOutcome> {
             "there is no nightly Rust; rustup toolchain install nightly --profile minimal",
         );
     }
+
     let dir = session.workspace.root.join(DIR);
     if let Err(error) = fetch_crates(&dir, &[])? {
         return skipped(&format!("{error:#}"));
     }
-    for FuzzBuild {
-        name,
-        flag,
-        targets,
-    } in BUILDS
-    {
-        let built = session.workspace.target.join("fuzz").join(name);
-        let mut build = process::limited(LIMIT, "rustup");
-        build.args(["run", "nightly", "cargo", "build", "--locked", "--release"]);
-        build.args(["--target", MACHINE]);
-        build.args(targets.iter().flat_map(|&(target, _)| ["--bin", target]));
-        build.current_dir(&dir).env_remove("RUSTUP_TOOLCHAIN");
-        build
-            .env("CARGO_TARGET_DIR", &built)
-            .env("RUSTFLAGS", format!("{FLAGS}{flag}"));
-        process::run(&mut build)?;
-        for &(target, nbytes) in targets {
-            fuzz(&built, target, nbytes)?;
+    for build in BUILDS {
+        let built = session.workspace.target.join("fuzz").join(build.name);
+        build.run(&dir, &built)?;
+        for target in build.targets {
+            target.fuzz(&built)?;
         }
     }
     Ok(StepOutcome::Passed)
 }
 
-/// Runs a target on the corpus of earlier runs, and on new inputs.
-fn fuzz(built: &Path, target: &str, nbytes: u32) -> Result<()> {
-    let corpus = built.join("corpus").join(target);
-    std::fs::create_dir_all(&corpus).with_context(|| format!("making {}", corpus.display()))?;
-    process::run(
-        process::limited(LIMIT, built.join(MACHINE).join("release").join(target))
-            .args([
-                format!("-max_total_time={SECONDS}"),
-                format!("-max_len={nbytes}"),
-            ])
-            .args(["-timeout=10", "-rss_limit_mb=1024", "-print_final_stats=1"])
-            .arg(format!("-artifact_prefix={}/{target}-", built.display()))
-            .arg(corpus),
-    )
+impl FuzzBuild {
+    /// Builds the targets of the workspace `dir` into the directory `built`.
+    fn run(&self, dir: &Path, built: &Path) -> Result<()> {
+        let mut cargo = process::limited(LIMIT, "rustup");
+        cargo.args(["run", "nightly", "cargo", "build", "--locked", "--release"]);
+        cargo.args(["--target", MACHINE]);
+        for target in self.targets {
+            cargo.args(["--bin", target.name]);
+        }
+        cargo
+            .current_dir(dir)
+            .env_remove("RUSTUP_TOOLCHAIN")
+            .env("CARGO_TARGET_DIR", built)
+            .env("RUSTFLAGS", format!("{FLAGS}{}", self.flag));
+        process::run(&mut cargo)
+    }
+}
+
+impl FuzzTarget {
+    /// Runs the target on the corpus of earlier runs, and on new inputs.
+    fn fuzz(&self, built: &Path) -> Result<()> {
+        let corpus = built.join("corpus").join(self.name);
+        std::fs::create_dir_all(&corpus).with_context(|| format!("making {}", corpus.display()))?;
+
+        let program = built.join(MACHINE).join("release").join(self.name);
+        let failed = format!("{}/{}-", built.display(), self.name);
+        process::run(
+            process::limited(LIMIT, program)
+                .arg(format!("-max_total_time={SECONDS}"))
+                .arg(format!("-max_len={}", self.nbytes))
+                .args(["-timeout=10", "-rss_limit_mb=1024", "-print_final_stats=1"])
+                .arg(format!("-artifact_prefix={failed}"))
+                .arg(corpus),
+        )
+    }
 }

@@ -1,7 +1,6 @@
 //! The steps of the tiers, one function for each, except those that have a file of their own. The
 //! lists at the top name the tools that they need.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,9 +30,10 @@ const MIRI: &[&[&str]] = &[
     &["-p", "rushmem", "--lib"],
 ];
 
-/// The time limit of each line of [`MIRI`]: the usual one, and that of `--full`, where tests run
-/// with all sizes.
-const MIRI_LIMITS: [Duration; 2] = [Duration::from_secs(1200), Duration::from_secs(3600)];
+/// The time limit of each line of [`MIRI`].
+const MIRI_LIMIT: Duration = Duration::from_secs(1200);
+/// The same in `--full`, where tests run with all sizes.
+const FULL_MIRI_LIMIT: Duration = Duration::from_secs(3600);
 
 /// The tools without which nothing can be tested.
 const FOR_ALL: &[&Need] = &[&C_COMPILER, &CXX_COMPILER, &BINUTILS];
@@ -71,18 +71,15 @@ const UCX_DIRS: &str = "RUSHMEM_UCX_DIR";
 /// Installs the missing tools that the steps of the tier need. Fails only if one of [`FOR_ALL`] is
 /// still missing.
 pub fn needs(session: &TestSession) -> Result<StepOutcome> {
-    let [providers, full] = [session.tier != Tier::Usual, session.tier == Tier::Full];
-    let more = [
-        (true, FOR_SOME),
-        (providers, FOR_PROVIDERS),
-        (full, FOR_FULL),
-        (full, needs::OF_VERBS),
-    ];
-    let more = more
-        .into_iter()
-        .filter(|(is_wanted, _)| *is_wanted)
-        .flat_map(|(_, needs)| needs);
-    let needs: Vec<_> = FOR_ALL.iter().chain(more).copied().collect();
+    let mut needs = [FOR_ALL, FOR_SOME].concat();
+    if session.tier != Tier::Usual {
+        needs.extend(FOR_PROVIDERS);
+    }
+    if session.tier == Tier::Full {
+        needs.extend(FOR_FULL);
+        needs.extend(needs::OF_VERBS);
+    }
+
     if needs::missing(&needs).is_empty() {
         println!("All programs that the tests use are here.");
     }
@@ -158,8 +155,9 @@ pub fn miri(session: &TestSession) -> Result<StepOutcome> {
     if let Err(error) = install_miri() {
         return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
+    let is_full = session.tier == Tier::Full;
+    let limit = if is_full { FULL_MIRI_LIMIT } else { MIRI_LIMIT };
     for arguments in MIRI {
-        let limit = MIRI_LIMITS[usize::from(session.tier == Tier::Full)];
         let mut cargo = process::limited(limit, "rustup");
         cargo
             .args(["run", "nightly", "cargo", "miri", "test"])
@@ -167,7 +165,7 @@ pub fn miri(session: &TestSession) -> Result<StepOutcome> {
             .current_dir(&session.workspace.root)
             .env("MIRIFLAGS", "-Zmiri-disable-isolation")
             .env_remove("RUSTUP_TOOLCHAIN");
-        if session.tier == Tier::Full {
+        if is_full {
             cargo.env(EVERY_SIZE, "1");
         }
         tally(&mut cargo)?.outcome()?;
@@ -186,9 +184,12 @@ pub fn bindings(session: &TestSession) -> Result<StepOutcome> {
 /// [`UCX_DIRS`] lists, separated by colons.
 pub fn other_versions(session: &TestSession) -> Result<StepOutcome> {
     let dirs = std::env::var_os(UCX_DIRS).unwrap_or_default();
-    let dirs = std::env::split_paths(&dirs).filter(|dir| !dir.as_os_str().is_empty());
     let mut outcome = StepOutcome::Skipped(format!("{UCX_DIRS} names no other UCX"));
-    for dir in dirs {
+    for dir in std::env::split_paths(&dirs) {
+        // An empty list has one empty part.
+        if dir.as_os_str().is_empty() {
+            continue;
+        }
         let run = suites(session, |program| program.dir == TRANSPORT_UCX)?;
         outcome = run
             .env("UCX_MODULE_DIR", dir.join("ucx"))
@@ -221,15 +222,15 @@ fn faulty(session: &TestSession, which: &str) -> Result<StepOutcome> {
 pub fn samples(session: &TestSession) -> Result<StepOutcome> {
     let mut arguments = vec!["_sample::", "--ignored"];
     let mut absent = Vec::new();
-    for (library, modules) in [
-        (&UCX, &["ucx_sample::"][..]),
-        (&LIBFABRIC, &["ofi_sample::", "strict_sample::"]),
-    ] {
-        if process::on_path(library.program).is_none() {
-            arguments.extend(modules.iter().flat_map(|module| ["--skip", module]));
-            absent.push(library.program);
-        }
+    if process::on_path(UCX.program).is_none() {
+        arguments.extend(["--skip", "ucx_sample::"]);
+        absent.push(UCX.program);
     }
+    if process::on_path(LIBFABRIC.program).is_none() {
+        arguments.extend(["--skip", "ofi_sample::", "--skip", "strict_sample::"]);
+        absent.push(LIBFABRIC.program);
+    }
+
     match programs(session)?.args(arguments).run()? {
         StepOutcome::Passed if !absent.is_empty() => Ok(StepOutcome::Skipped(format!(
             "in part: no {}",
@@ -284,21 +285,22 @@ pub fn ofi_providers(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
         return Ok(StepOutcome::Skipped("libfabric is not here".into()));
     }
-    let other = std::env::var_os("RUSHMEM_OFI_DIR").map(PathBuf::from);
-    for dir in [None, other.as_deref()]
-        .into_iter()
-        .collect::<BTreeSet<_>>()
-    {
-        let mut run = suites(session, |program| program.is(TRANSPORT_OFI, "conformance"))?
-            .args(["--test-threads=2"])
-            .env("RUSHMEM_PROVIDERS", "all");
-        if let Some(dir) = dir {
-            run = run.env("FI_PROVIDER_PATH", dir.join("libfabric"));
-            run = run.env("LD_LIBRARY_PATH", dir);
-        }
-        run.run()?;
+    all_providers(session)?.run()?;
+    if let Some(dir) = std::env::var_os("RUSHMEM_OFI_DIR").map(PathBuf::from) {
+        all_providers(session)?
+            .env("FI_PROVIDER_PATH", dir.join("libfabric"))
+            .env("LD_LIBRARY_PATH", dir)
+            .run()?;
     }
     Ok(StepOutcome::Passed)
+}
+
+/// Returns a run of the conformance suite over every provider of libfabric.
+fn all_providers(session: &TestSession) -> Result<Run> {
+    let run = suites(session, |program| program.is(TRANSPORT_OFI, "conformance"))?;
+    Ok(run
+        .args(["--test-threads=2"])
+        .env("RUSHMEM_PROVIDERS", "all"))
 }
 
 /// Runs the tests of the provider of UCX, with the conformance suite.
@@ -314,14 +316,13 @@ pub fn ucx_programs(session: &TestSession) -> Result<StepOutcome> {
     over(session, &UCX, "ucx_at_every_size::")
 }
 
-fn over(session: &TestSession, library: &Need, setting: &str) -> Result<StepOutcome> {
-    match process::on_path(library.program) {
-        Some(_) => programs(session)?.args([setting, "--ignored"]).run(),
-        None => Ok(StepOutcome::Skipped(format!(
-            "{} is not here",
-            library.program
-        ))),
+/// Runs each program over the network of a library, if the library is here.
+fn over(session: &TestSession, library: &Need, module: &str) -> Result<StepOutcome> {
+    if process::on_path(library.program).is_none() {
+        let why = format!("{} is not here", library.program);
+        return Ok(StepOutcome::Skipped(why));
     }
+    programs(session)?.args([module, "--ignored"]).run()
 }
 
 /// Shows that the simulator of the engine finds faults.
@@ -362,47 +363,70 @@ const SSHD_PACKAGES: [&str; 2] = ["openssh-server", "libwrap0"];
 
 /// Runs jobs that `oshrun` starts over ssh, between hosts that are network namespaces.
 pub fn hosts(session: &TestSession) -> Result<StepOutcome> {
-    let sshd = needs::ensure(&[&SSH]).and_then(|()| sshd(&session.workspace.target.join("sshd")));
-    let (sshd, libraries) = match sshd {
-        Ok(found) => found,
+    let sshd = needs::ensure(&[&SSH]).and_then(|()| Sshd::find(session));
+    let sshd = match sshd {
+        Ok(sshd) => sshd,
         Err(why) => return Ok(StepOutcome::Skipped(format!("{why:#}"))),
     };
+
     let wanted = |program: &TestProgram| program.is(SHMEM_C, "sites");
-    let mut run = session.suites.choose(&session.workspace, wanted)?;
-    run = run.args([
-        "ssh::",
-        "--include-ignored",
-        "--test-threads=1",
-        "--show-output",
-    ]);
-    run = run.env("RUSHMEM_PREFIX", &session.prefix).env("SSHD", sshd);
-    if let Some(libraries) = libraries {
+    let mut run = session
+        .suites
+        .choose(&session.workspace, wanted)?
+        .args([
+            "ssh::",
+            "--include-ignored",
+            "--test-threads=1",
+            "--show-output",
+        ])
+        .env("RUSHMEM_PREFIX", &session.prefix)
+        .env("SSHD", sshd.program);
+    if let Some(libraries) = sshd.libraries {
         run = run.env("SSHD_LIBRARIES", libraries);
     }
     run.run()
 }
 
-/// Returns the system's sshd, or one in `dir` with the directory of its libraries. The latter is
-/// unpacked from its package, since the installation of the package would start it.
-fn sshd(dir: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
-    let system = ["/usr/sbin/sshd", "/sbin/sshd"].map(PathBuf::from);
-    if let Some(sshd) = system.into_iter().find(|file| file.exists()) {
-        return Ok((sshd, None));
+/// The server of ssh.
+struct Sshd {
+    program: PathBuf,
+    /// The directory of its libraries, if the system does not know it.
+    libraries: Option<PathBuf>,
+}
+
+impl Sshd {
+    /// Finds the system's sshd, or one in the build directory, which is unpacked from its package,
+    /// since the installation of the package would start it.
+    fn find(session: &TestSession) -> Result<Sshd> {
+        for program in ["/usr/sbin/sshd", "/sbin/sshd"].map(PathBuf::from) {
+            if program.exists() {
+                return Ok(Sshd {
+                    program,
+                    libraries: None,
+                });
+            }
+        }
+
+        let dir = session.workspace.target.join("sshd");
+        if !dir.is_dir() {
+            unpack_sshd(&dir)?;
+        }
+        // The directory has the name of the processor.
+        let libraries = fs::read_dir(dir.join("usr/lib"))?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .find(|path| path.join("libwrap.so.0").exists());
+        Ok(Sshd {
+            program: dir.join("usr/sbin/sshd"),
+            libraries,
+        })
     }
-    if !dir.is_dir() {
-        unpack_sshd(dir)?;
-    }
-    let library = fs::read_dir(dir.join("usr/lib"))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .into_iter()
-        .find(|path| path.join("libwrap.so.0").exists());
-    Ok((dir.join("usr/sbin/sshd"), library))
 }
 
 fn unpack_sshd(dir: &Path) -> Result<()> {
     if process::on_path("apt-get").is_none() {
         bail!("there is no sshd; install OpenSSH's server");
     }
+
     println!("Downloading {} for the hosts", SSHD_PACKAGES.join(" and "));
     let work = dir.with_extension("new");
     if work.is_dir() {
@@ -416,6 +440,8 @@ fn unpack_sshd(dir: &Path) -> Result<()> {
             .args(SSHD_PACKAGES)
             .current_dir(&work),
     )?;
+
+    // All entries first, since unpacking adds further ones.
     for entry in fs::read_dir(&work)?.collect::<Result<Vec<_>, _>>()? {
         process::run(
             Command::new("dpkg-deb")
@@ -425,6 +451,8 @@ fn unpack_sshd(dir: &Path) -> Result<()> {
         )?;
         fs::remove_file(entry.path())?;
     }
+
+    // The directory gets its name when it is complete.
     fs::rename(&work, dir).with_context(|| format!("making {}", dir.display()))
 }
 
@@ -463,11 +491,10 @@ fn suites(session: &TestSession, wanted: impl Fn(&TestProgram) -> bool) -> Resul
         .choose(&session.workspace, wanted)?
         .env("RUSHMEM_PREFIX", &session.prefix)
         .env("OSHRUN", oshrun(session));
-    Ok(if session.tier == Tier::Full {
-        run.env(EVERY_SIZE, "1")
-    } else {
-        run
-    })
+    if session.tier == Tier::Full {
+        return Ok(run.env(EVERY_SIZE, "1"));
+    }
+    Ok(run)
 }
 
 /// The target of the step `aarch64`.
@@ -479,19 +506,19 @@ const EMULATOR: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
 /// Builds the release for aarch64, and runs the programs of the C interface under an emulator, on 2
 /// and 3 PEs. The emulator does not show the weaker order of loads and stores of aarch64.
 pub fn aarch64(session: &TestSession) -> Result<StepOutcome> {
-    let compiler = |name: &str| format!("{AARCH64_BINUTILS}{name}");
+    let gcc = format!("{AARCH64_BINUTILS}gcc");
     for (tool, package) in [
-        ("qemu-aarch64".to_owned(), "qemu-user"),
-        (compiler("gcc"), "gcc-aarch64-linux-gnu"),
+        ("qemu-aarch64", "qemu-user"),
+        (&gcc, "gcc-aarch64-linux-gnu"),
     ] {
-        if process::on_path(&tool).is_none() {
-            return Ok(StepOutcome::Skipped(format!(
-                "{tool} is not here (the package {package})"
-            )));
+        if process::on_path(tool).is_none() {
+            let why = format!("{tool} is not here (the package {package})");
+            return Ok(StepOutcome::Skipped(why));
         }
     }
+
     let tools = Toolchain {
-        compiler: compiler("gcc"),
+        compiler: gcc.clone(),
         binutils: AARCH64_BINUTILS.to_owned(),
         runner: EMULATOR.to_owned(),
         keeps_debug_information: false,
@@ -509,13 +536,14 @@ pub fn aarch64(session: &TestSession) -> Result<StepOutcome> {
     ];
     let release = Release::build(&session.workspace, &build)?;
     installation::install_release(&session.workspace, &release, &prefix, &tools)?;
+
     let run = suites(session, |program| program.is(SHMEM_C, "programs"))?;
     run.env("RUSHMEM_PREFIX", &prefix)
         .env("RUSHMEM_LAUNCHER", oshrun(session))
         .env("RUSHMEM_EMULATOR", EMULATOR)
-        .env("OSHCC_CC", compiler("gcc"))
-        .env("OSHCXX_CXX", compiler("g++"))
-        .env("OSHFORT_FC", compiler("gfortran"))
+        .env("OSHCC_CC", gcc)
+        .env("OSHCXX_CXX", format!("{AARCH64_BINUTILS}g++"))
+        .env("OSHFORT_FC", format!("{AARCH64_BINUTILS}gfortran"))
         .args(["emulated::", "--ignored"])
         .run()
 }
@@ -564,13 +592,11 @@ const STEPS_OF_THEIR_OWN: &[&str] = &[
 ];
 
 pub fn soak(session: &TestSession) -> Result<StepOutcome> {
-    let others = STEPS_OF_THEIR_OWN
-        .iter()
-        .flat_map(|module| ["--skip", module]);
-    suites(session, |_| true)?
-        .args(["--ignored"])
-        .args(others)
-        .run()
+    let mut arguments = vec!["--ignored"];
+    for part in STEPS_OF_THEIR_OWN {
+        arguments.extend(["--skip", part]);
+    }
+    suites(session, |_| true)?.args(arguments).run()
 }
 
 pub fn oldest_rust(session: &TestSession) -> Result<StepOutcome> {

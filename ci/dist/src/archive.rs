@@ -44,17 +44,20 @@ pub fn pack_dir(parent: &Path, name: &str, epoch: &str) -> Result<PathBuf> {
     Ok(file)
 }
 
+/// The sources of a release.
+pub struct PackedSources {
+    pub archive: PathBuf,
+    /// The directory that was packed.
+    pub dir: PathBuf,
+}
+
 /// Makes an archive of the sources, in a checkout those of the last commit, and of the sources of
-/// all dependencies, so that cargo builds them without a network. Returns the path of the archive,
-/// and the directory that was packed.
-pub fn pack_sources(
-    workspace: &Workspace,
-    output: &Path,
-    epoch: &str,
-) -> Result<(PathBuf, PathBuf)> {
+/// all dependencies, so that cargo builds them without a network.
+pub fn pack_sources(workspace: &Workspace, output: &Path, epoch: &str) -> Result<PackedSources> {
     let name = format!("rushmem-{VERSION}-source");
     let dir = output.join(&name);
     empty_dir(&dir)?;
+
     let archive = output.join("sources.tar");
     if workspace.is_checkout() {
         run(workspace
@@ -65,13 +68,14 @@ pub fn pack_sources(
             .arg("HEAD"))?;
     } else {
         // The workspace is an unpacked archive, which contains the dependencies.
-        let mut tar = Command::new("tar");
-        tar.args(["--exclude=./target", "-cf"])
+        run(Command::new("tar")
+            .args(["--exclude=./target", "-cf"])
             .arg(&archive)
             .arg("-C")
-            .arg(&workspace.root);
-        run(tar.arg("."))?;
+            .arg(&workspace.root)
+            .arg("."))?;
     }
+
     run(Command::new("tar")
         .arg("-xf")
         .arg(&archive)
@@ -82,7 +86,10 @@ pub fn pack_sources(
         vendor(&dir)?;
     }
     release::permit_all(&dir)?;
-    Ok((pack_dir(output, &name, epoch)?, dir))
+    Ok(PackedSources {
+        archive: pack_dir(output, &name, epoch)?,
+        dir,
+    })
 }
 
 /// Adds the sources of all dependencies to `dir`, and the configuration with which cargo uses them.

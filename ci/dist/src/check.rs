@@ -38,9 +38,11 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).with_context(|| dir.display().to_string())? {
         let path = entry?.path();
-        let is_binary =
-            |path: &Path| std::fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF"));
-        if !path.is_symlink() && path.is_file() && is_binary(&path) {
+        if path.is_symlink() || !path.is_file() {
+            continue;
+        }
+        // Scripts and static libraries need no symbols of their own.
+        if std::fs::read(&path).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF")) {
             found.push(path);
         }
     }
@@ -49,39 +51,34 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn check_file(file: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
+    let shown = file.display();
     let limit = version(glibc);
     let symbols = capture(tools.binutil("objdump").arg("-T").arg(file))?;
-    let newest = symbols.split("GLIBC_").skip(1).map(|rest| {
-        let end = rest
-            .find(|c: char| !(c.is_ascii_digit() || c == '.'))
-            .unwrap_or(rest.len());
-        rest[..end].to_owned()
-    });
-    if let Some(newer) = newest.into_iter().find(|symbol| version(symbol) > limit) {
-        bail!(
-            "{} needs a symbol of glibc {newer}, newer than {glibc}",
-            file.display()
-        );
-    }
-    let header = capture(Command::new("readelf").arg("--dynamic").arg(file))?;
-    let needed = header.lines().filter(|line| line.contains("(NEEDED)"));
-    for name in needed.filter_map(|line| line.split(['[', ']']).nth(1)) {
-        if !LIBRARIES.contains(&name) {
-            bail!(
-                "{} is linked with {name}, which a machine may not have",
-                file.display()
-            );
+    for rest in symbols.split("GLIBC_").skip(1) {
+        let is_part = |c: char| c.is_ascii_digit() || c == '.';
+        let needed = rest.split(|c| !is_part(c)).next().unwrap_or_default();
+        if version(needed) > limit {
+            bail!("{shown} needs a symbol of glibc {needed}, newer than {glibc}");
         }
     }
-    let searched = header.lines().filter(|line| line.contains("PATH)"));
-    let mut dirs = searched
-        .filter_map(|line| line.split(['[', ']']).nth(1))
-        .flat_map(|list| list.split(':'));
-    if let Some(dir) = dirs.find(|dir| !dir.starts_with("$ORIGIN")) {
-        bail!(
-            "{} looks for libraries in {dir}, a directory of this machine",
-            file.display()
-        );
+
+    let header = capture(Command::new("readelf").arg("--dynamic").arg(file))?;
+    for line in header.lines() {
+        // The value of an entry is in brackets.
+        let Some(value) = line.split(['[', ']']).nth(1) else {
+            continue;
+        };
+        if line.contains("(NEEDED)") && !LIBRARIES.contains(&value) {
+            bail!("{shown} is linked with {value}, which a machine may not have");
+        }
+        // RPATH or RUNPATH.
+        if line.contains("PATH)") {
+            for dir in value.split(':') {
+                if !dir.starts_with("$ORIGIN") {
+                    bail!("{shown} looks for libraries in {dir}, a directory of this machine");
+                }
+            }
+        }
     }
     Ok(())
 }

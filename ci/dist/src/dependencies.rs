@@ -34,15 +34,15 @@ pub fn install(
     workspace: &Workspace,
     sources: &Path,
     prefix: &Path,
-    (arch, epoch): (&str, &str),
+    arch: &str,
+    epoch: &str,
 ) -> Result<()> {
-    let (licenses, bills) = (
-        prefix.join("share/rushmem/licenses"),
-        prefix.join("share/rushmem/sbom"),
-    );
+    let licenses = prefix.join("share/rushmem/licenses");
+    let bills = prefix.join("share/rushmem/sbom");
     for dir in [&licenses, &bills] {
         done(std::fs::create_dir_all(dir), dir)?;
     }
+
     let texts = workspace.root.join("ci/packaging");
     let mut cyclonedx = Command::new("cargo");
     cyclonedx.args(["cyclonedx", "--quiet", "--format", "json", "--target"]);
@@ -50,26 +50,26 @@ pub fn install(
         .arg(format!("{arch}-unknown-linux-gnu"))
         .current_dir(sources);
     run(cyclonedx.env("SOURCE_DATE_EPOCH", epoch))?;
+
     for package in installation::packages() {
         let dir = dir(workspace, package)?;
-        let mut about = workspace.cargo();
-        about
+        run(workspace
+            .cargo()
             .args(["about", "generate", "--offline", "--config"])
-            .arg(texts.join("about.toml"));
-        about
+            .arg(texts.join("about.toml"))
             .arg("--manifest-path")
-            .arg(workspace.root.join(&dir).join("Cargo.toml"));
-        about
+            .arg(workspace.root.join(&dir).join("Cargo.toml"))
             .arg("--output-file")
-            .arg(licenses.join(format!("{package}.txt")));
-        run(about.arg(texts.join("licenses.hbs")))?;
+            .arg(licenses.join(format!("{package}.txt")))
+            .arg(texts.join("licenses.hbs")))?;
+
         let name = format!("{package}.cdx.json");
         let made = sources.join(&dir).join(&name);
         let bill = done(std::fs::read_to_string(&made), &made)?;
         // The path of the build differs from machine to machine.
         let bill = bill.replace(&sources.display().to_string(), "/rushmem");
-        let bills = bills.join(name);
-        done(std::fs::write(&bills, bill), &bills)?;
+        let file = bills.join(name);
+        done(std::fs::write(&file, bill), &file)?;
     }
     Ok(())
 }
@@ -84,16 +84,12 @@ pub fn license_linked(workspace: &Workspace, prefix: &Path) -> Result<()> {
             .current_dir(&workspace.root),
     )?;
     let rust = Path::new(sysroot.trim()).join("share/doc/rust/COPYRIGHT-library.html");
-    let zig = "import os, ziglang; print(os.path.dirname(ziglang.__file__))";
-    let zig = capture(Command::new("python3").args(["-c", zig]))?;
+    installation::copy_file(&rust, &licenses.join("rust-library.html"))?;
+
+    let script = "import os, ziglang; print(os.path.dirname(ziglang.__file__))";
+    let zig = capture(Command::new("python3").args(["-c", script]))?;
     let unwinder = Path::new(zig.trim()).join("lib/libunwind/LICENSE.TXT");
-    for (file, name) in [
-        (rust, "rust-library.html"),
-        (unwinder, "llvm-libunwind.txt"),
-    ] {
-        installation::copy_file(&file, &licenses.join(name))?;
-    }
-    Ok(())
+    installation::copy_file(&unwinder, &licenses.join("llvm-libunwind.txt"))
 }
 
 /// Returns the directory of a package, relative to the root of the repository.

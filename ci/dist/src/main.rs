@@ -81,37 +81,30 @@ fn missing() -> Option<String> {
 /// Returns a message about the first missing tool, of those that build programs and the one that
 /// makes packages of the kind `only`. The sources need none of these.
 fn tools_missing(only: Option<FileKind>) -> Option<String> {
-    let of_kind = match only {
+    let packager = match only {
+        Some(FileKind::Source) => return None,
         Some(FileKind::Deb) => Some("dpkg-deb"),
         Some(FileKind::Rpm) => Some("rpmbuild"),
         _ => None,
     };
-    if only == Some(FileKind::Source) {
-        return None;
-    }
-    if let Some(tool) = of_kind.filter(|tool| process::on_path(tool).is_none()) {
+    if let Some(tool) = packager
+        && process::on_path(tool).is_none()
+    {
         return Some(format!("{tool} is not here, which makes these packages"));
     }
     if process::on_path("gfortran").is_none() {
         return Some("gfortran is not here, which makes the module of Fortran".to_owned());
     }
-    let python = [
-        (
-            "cargo-zigbuild",
-            Command::new("cargo-zigbuild").arg("--version"),
-        ),
-        (
-            "ziglang",
-            Command::new("python3").args(["-m", "ziglang", "version"]),
-        ),
-        (
-            "wheel",
-            Command::new("python3").args(["-m", "wheel", "version"]),
-        ),
-    ]
-    .into_iter()
-    .find_map(|(name, command)| (!process::succeeds(command)).then_some(name));
-    python.map(|name| format!("{name} is not here: pip install {name}"))
+    for (name, command) in [
+        ("cargo-zigbuild", &["cargo-zigbuild", "--version"][..]),
+        ("ziglang", &["python3", "-m", "ziglang", "version"]),
+        ("wheel", &["python3", "-m", "wheel", "version"]),
+    ] {
+        if !process::succeeds(Command::new(command[0]).args(&command[1..])) {
+            return Some(format!("{name} is not here: pip install {name}"));
+        }
+    }
+    None
 }
 
 /// Makes all files, or one kind of them, in `output`. Returns their checksums and names. If all are
@@ -131,26 +124,32 @@ fn make(
     if let Some(missing) = missing {
         return Err(Absent(missing).into());
     }
+
     done(std::fs::create_dir_all(output), output)?;
     let epoch = epoch(workspace)?;
     if only == Some(FileKind::Source) {
-        let (sources, _) = archive::pack_sources(workspace, output, &epoch)?;
-        return write_sums(output, &[sources]);
+        let sources = archive::pack_sources(workspace, output, &epoch)?;
+        return write_sums(output, &[sources.archive]);
     }
+
     let name = format!("rushmem-{VERSION}-linux-{arch}");
     let prefix = output.join(&name);
     empty_dir(&prefix)?;
     install(workspace, arch, &prefix, &epoch)?;
+
     let mut made = Vec::new();
     if let Some(missing) = no_licenses {
         eprintln!("The licenses of dependencies are left out, so do not publish this: {missing}");
     } else {
-        let (sources, dir) = archive::pack_sources(workspace, output, &epoch)?;
-        dependencies::install(workspace, &dir, &prefix, (arch, &epoch))?;
+        let sources = archive::pack_sources(workspace, output, &epoch)?;
+        dependencies::install(workspace, &sources.dir, &prefix, arch, &epoch)?;
         dependencies::license_linked(workspace, &prefix)?;
-        made.extend(only.is_none().then_some(sources));
+        if only.is_none() {
+            made.push(sources.archive);
+        }
     }
     release::permit_all(&prefix)?;
+
     let is_wanted = |kind| only.is_none_or(|only| only == kind);
     if is_wanted(FileKind::Archive) {
         made.push(archive::pack_dir(output, &name, &epoch)?);
@@ -158,6 +157,7 @@ fn make(
     if is_wanted(FileKind::Wheel) {
         made.push(wheel::pack_prefix(&prefix, output, arch, &epoch)?);
     }
+
     let packages = Packages {
         workspace,
         prefix: &prefix,
@@ -193,11 +193,8 @@ fn epoch(workspace: &Workspace) -> Result<String> {
     }
     let file = workspace.root.join("Cargo.lock");
     let time = done(file.metadata().and_then(|found| found.modified()), &file)?;
-    Ok(time
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs()
-        .to_string())
+    let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(since_epoch.as_secs().to_string())
 }
 
 /// Returns true if a tool that makes packages is installed; otherwise prints that it is missing.
@@ -212,10 +209,12 @@ fn is_here(tool: &str) -> bool {
 /// Returns the directory in which cargo keeps the sources of dependencies. Messages of panics name
 /// paths in it.
 fn home() -> Result<String> {
-    let of_user = || std::env::var("HOME").map(|home| format!("{home}/.cargo"));
-    std::env::var("CARGO_HOME")
-        .or_else(|_| of_user())
-        .context("neither CARGO_HOME nor HOME is set: set one to where cargo keeps its files")
+    if let Ok(home) = std::env::var("CARGO_HOME") {
+        return Ok(home);
+    }
+    let home = std::env::var("HOME")
+        .context("neither CARGO_HOME nor HOME is set: set one to where cargo keeps its files")?;
+    Ok(format!("{home}/.cargo"))
 }
 
 /// Builds the release for the old C library, installs it without debug information, and checks it.
@@ -234,15 +233,18 @@ fn install(workspace: &Workspace, arch: &str, prefix: &Path, epoch: &str) -> Res
         &format!("{target}.{GLIBC}"),
     ];
     let release = Release::build(workspace, &build)?;
-    let is_native = arch == std::env::consts::ARCH;
-    let cross = |name: String| if is_native { String::new() } else { name };
-    let tools = Toolchain {
+
+    let mut tools = Toolchain {
         compiler: format!("python3 -m ziglang cc -lunwind -target {arch}-linux-gnu.{GLIBC}"),
-        binutils: cross(format!("{arch}-linux-gnu-")),
-        runner: cross(format!("qemu-{arch} -L /usr/{arch}-linux-gnu")),
+        binutils: String::new(),
+        runner: String::new(),
         keeps_debug_information: false,
         epoch: Some(epoch.to_owned()),
     };
+    if arch != std::env::consts::ARCH {
+        tools.binutils = format!("{arch}-linux-gnu-");
+        tools.runner = format!("qemu-{arch} -L /usr/{arch}-linux-gnu");
+    }
     installation::install_release(workspace, &release, prefix, &tools)?;
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"] {
         installation::copy_file(

@@ -18,6 +18,10 @@ use super::release::{self, HOMEPAGE, VERSION, complete, done, empty_dir};
 const PREFIX: &str = "usr/lib/rushmem";
 /// The packages: the names of Debian, which are also those of directories and templates here.
 const PACKAGES: [&str; 3] = ["rushmem", "rushmem-dev", "rushmem-fortran"];
+/// The indices of the packages.
+const RUNTIME: usize = 0;
+const DEVELOPMENT: usize = 1;
+const FORTRAN: usize = 2;
 /// The commands that have a link in /usr/bin, each with the name of the link.
 const COMMANDS: [(&str, &str); 7] = [
     ("oshrun", "oshrun.rushmem"),
@@ -51,91 +55,89 @@ impl Packages<'_> {
         } else {
             "amd64"
         };
+        let mut packages = Vec::new();
+        for (tree, name) in self.make_trees("deb")?.iter().zip(PACKAGES) {
+            self.add_debian_files(tree, name, arch)?;
+            self.set_times(tree)?;
+
+            let file = self.output.join(format!("{name}_{VERSION}-1_{arch}.deb"));
+            let mut deb = Command::new("dpkg-deb");
+            deb.args(["--root-owner-group", "-Zxz", "--build"])
+                .arg(tree)
+                .env("SOURCE_DATE_EPOCH", self.epoch);
+            complete(&file, |new| capture(deb.arg(new)).map(drop))?;
+            packages.push(file);
+        }
+        Ok(packages)
+    }
+
+    /// Adds the files by which Debian describes a package.
+    fn add_debian_files(&self, tree: &Path, name: &str, arch: &str) -> Result<()> {
         let texts = self.workspace.root.join("ci/packaging/debian");
-        self.make_trees("deb")?
-            .iter()
-            .zip(PACKAGES)
-            .map(|(tree, name)| {
-                let documents = tree.join("usr/share/doc").join(name);
-                self.copy(&texts.join("copyright"), &documents.join("copyright"))?;
-                self.write_changelog(name, &documents)?;
-                let overrides = texts.join(format!("{name}.lintian-overrides"));
-                self.copy(
-                    &overrides,
-                    &tree.join("usr/share/lintian/overrides").join(name),
-                )?;
-                let size = capture(
-                    Command::new("du")
-                        .args(["-sk", "--apparent-size"])
-                        .arg(tree),
-                )?;
-                let size = size.split_whitespace().next().unwrap_or("0");
-                let control = self.text(&texts.join(format!("{name}.control")))?;
-                let control = control.replace("@ARCH@", arch).replace("@SIZE@", size);
-                let control = control.replace("@MODULE@", &self.module()?);
-                self.write(&tree.join("DEBIAN/control"), &control)?;
-                if name == PACKAGES[0] {
-                    // dpkg-shlibdeps reads this to make packages of programs depend on the library.
-                    let library = format!("librushmem 1 rushmem (>= {VERSION})\n");
-                    self.write(&tree.join("DEBIAN/shlibs"), &library)?;
-                }
-                self.write_sums(tree)?;
-                self.set_times(tree)?;
-                let file = self.output.join(format!("{name}_{VERSION}-1_{arch}.deb"));
-                let mut deb = Command::new("dpkg-deb");
-                deb.args(["--root-owner-group", "-Zxz", "--build"])
-                    .arg(tree)
-                    .env("SOURCE_DATE_EPOCH", self.epoch);
-                complete(&file, |new| capture(deb.arg(new)).map(drop))?;
-                Ok(file)
-            })
-            .collect()
+        let documents = tree.join("usr/share/doc").join(name);
+        self.copy(&texts.join("copyright"), &documents.join("copyright"))?;
+        self.write_changelog(name, &documents)?;
+        let overrides = texts.join(format!("{name}.lintian-overrides"));
+        let installed = tree.join("usr/share/lintian/overrides").join(name);
+        self.copy(&overrides, &installed)?;
+
+        let mut du = Command::new("du");
+        let size = capture(du.args(["-sk", "--apparent-size"]).arg(tree))?;
+        let size = size.split_whitespace().next().unwrap_or("0");
+        let control = self
+            .text(&texts.join(format!("{name}.control")))?
+            .replace("@ARCH@", arch)
+            .replace("@SIZE@", size)
+            .replace("@MODULE@", &self.module()?);
+        self.write(&tree.join("DEBIAN/control"), &control)?;
+
+        if name == PACKAGES[RUNTIME] {
+            // dpkg-shlibdeps reads this to make packages of programs depend on the library.
+            let library = format!("librushmem 1 rushmem (>= {VERSION})\n");
+            self.write(&tree.join("DEBIAN/shlibs"), &library)?;
+        }
+        self.write_sums(tree)
     }
 
     /// Builds the packages for RPM. Returns their paths.
     pub fn build_rpm(&self) -> Result<Vec<PathBuf>> {
         let dir = self.output.join("rpm");
+        let lists = dir.join("lists");
         let trees = self.make_trees("rpm")?;
+
+        // One tree has the files of all packages, and a list of each package names its own.
         let all = dir.join("all");
+        done(std::fs::create_dir_all(&all), &all)?;
         for (tree, name) in trees.iter().zip(PACKAGES) {
-            let mut list = String::new();
-            for path in paths(tree)? {
-                let full = tree.join(&path);
-                let is_dir = full.is_dir() && !full.is_symlink();
-                if !is_dir || path.starts_with(PREFIX) {
-                    let dir = if is_dir { "%dir " } else { "" };
-                    list += &format!("{dir}/{}\n", path.display());
-                }
-            }
-            self.write(&dir.join("lists").join(name), &list)?;
-            done(std::fs::create_dir_all(&all), &all)?;
+            self.write(&lists.join(name), &rpm_list(tree)?)?;
             run(Command::new("cp").arg("-a").arg(tree.join(".")).arg(&all))?;
         }
         self.set_times(&all)?;
-        let spec = self.text(&self.workspace.root.join("ci/packaging/rpm/rushmem.spec"))?;
-        let spec = spec.replace("@TREE@", &all.display().to_string());
-        let spec = spec.replace("@LISTS@", &dir.join("lists").display().to_string());
+
+        let spec = self
+            .text(&self.workspace.root.join("ci/packaging/rpm/rushmem.spec"))?
+            .replace("@TREE@", &all.display().to_string())
+            .replace("@LISTS@", &lists.display().to_string());
         let file = dir.join("rushmem.spec");
         self.write(&file, &spec)?;
+
+        let top = format!("_topdir {}", dir.join("top").display());
+        let built = dir.join("built");
+        let rpms = format!("_rpmdir {}", built.display());
+        let names = "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm";
         let mut build = Command::new("rpmbuild");
         build.args(["-bb", "--quiet", "--target", self.arch]);
-        build.args([
-            "--define",
-            &format!("_topdir {}", dir.join("top").display()),
-        ]);
-        let built = dir.join("built");
-        build.args(["--define", &format!("_rpmdir {}", built.display())]);
-        build.args([
-            "--define",
-            "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm",
-        ]);
+        for define in [&top, &rpms, names] {
+            build.args(["--define", define]);
+        }
         run(build.arg(&file).env("SOURCE_DATE_EPOCH", self.epoch))?;
-        let names = ["rushmem", "rushmem-devel", "rushmem-fortran"];
-        names
-            .map(|name| format!("{name}-{VERSION}-1.{}.rpm", self.arch))
-            .iter()
-            .map(|name| release::place(&built.join(name), self.output))
-            .collect()
+
+        let mut packages = Vec::new();
+        for name in ["rushmem", "rushmem-devel", "rushmem-fortran"] {
+            let file = built.join(format!("{name}-{VERSION}-1.{}.rpm", self.arch));
+            packages.push(release::place(&file, self.output)?);
+        }
+        Ok(packages)
     }
 
     /// Makes a directory with the files of each package, below the directory `kind` of the output.
@@ -144,30 +146,28 @@ impl Packages<'_> {
         let dir = self.output.join(kind);
         empty_dir(&dir)?;
         let trees = PACKAGES.map(|name| dir.join(name));
-        for path in paths(self.prefix)?
-            .iter()
-            .filter(|path| !self.prefix.join(path).is_dir())
-        {
-            let to = trees[package(path)].join(PREFIX).join(path);
-            self.copy(&self.prefix.join(path), &to)?;
+        for path in paths(self.prefix)? {
+            let file = self.prefix.join(&path);
+            if !file.is_dir() {
+                let copy = trees[package(&path)].join(PREFIX).join(&path);
+                self.copy(&file, &copy)?;
+            }
         }
-        for (command, link) in COMMANDS {
+
+        for (command, name) in COMMANDS {
             let tree = &trees[package(&Path::new("bin").join(command))];
-            let link = tree.join("usr/bin").join(link);
-            done(std::fs::create_dir_all(tree.join("usr/bin")), tree)?;
-            done(
-                symlink(format!("../lib/rushmem/bin/{command}"), &link),
-                &link,
-            )?;
+            let bin = tree.join("usr/bin");
+            let link = bin.join(name);
+            done(std::fs::create_dir_all(&bin), tree)?;
+            let points_at = format!("../lib/rushmem/bin/{command}");
+            done(symlink(points_at, &link), &link)?;
+
+            // The page may be a link to that of another command.
             let page = self.prefix.join(format!("share/man/man1/{command}.1"));
-            let name = link
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let page = page.canonicalize().unwrap_or(page);
             let copy = tree.join(format!("usr/share/man/man1/{name}.1"));
-            self.copy(&page.canonicalize().unwrap_or(page), &copy)?;
-            run(Command::new("gzip").args(["-9n", "--force"]).arg(&copy))?;
+            self.copy(&page, &copy)?;
+            compress(&copy)?;
         }
         self.add_outside_prefix(&trees)?;
         Ok(trees.to_vec())
@@ -177,45 +177,50 @@ impl Packages<'_> {
     /// without PATH. Man pages of routines are in the section `3rushmem`, since Open MPI has pages
     /// of the same routines.
     fn add_outside_prefix(&self, trees: &[PathBuf]) -> Result<()> {
-        let development = &trees[package(Path::new("lib/pkgconfig"))];
+        let development = &trees[DEVELOPMENT];
         let described = self
             .text(&self.prefix.join("lib/pkgconfig/rushmem.pc"))?
             .replace("${pcfiledir}/../..", &format!("/{PREFIX}"));
-        self.write(
-            &development.join("usr/share/pkgconfig/rushmem.pc"),
-            &described,
-        )?;
+        let copy = development.join("usr/share/pkgconfig/rushmem.pc");
+        self.write(&copy, &described)?;
+
         let cmake = development.join("usr/lib/cmake/Rushmem");
         done(std::fs::create_dir_all(cmake.with_file_name("")), &cmake)?;
         done(symlink("../rushmem/lib/cmake/Rushmem", &cmake), &cmake)?;
+
         for path in paths(&self.prefix.join("share/man"))? {
-            let (name, section) = match (path.file_stem(), path.extension()) {
-                (Some(name), Some(end)) if end == "3" => (name.to_string_lossy(), "3rushmem"),
-                (Some(name), Some(end)) if end == "7" => (name.to_string_lossy(), "7"),
+            let section = match path.extension() {
+                Some(end) if end == "3" => "3rushmem",
+                Some(end) if end == "7" => "7",
+                // The pages of commands are beside the links to these.
                 _ => continue,
             };
             let path = Path::new("share/man").join(&path);
-            let page = self.prefix.join(&path);
-            let dir = trees[package(&path)]
-                .join("usr")
-                .join(path.with_file_name(""));
-            let to = dir.join(format!("{name}.{section}"));
-            done(std::fs::create_dir_all(&dir), &dir)?;
-            if page.is_symlink() {
-                let described =
-                    done(std::fs::read_link(&page), &page)?.with_extension(format!("{section}.gz"));
-                let to = dir.join(format!("{name}.{section}.gz"));
-                done(symlink(described, &to), &to)?;
-            } else {
-                let title = |section| format!(".TH {} {section} ", name.to_uppercase());
-                let text = self
-                    .text(&page)?
-                    .replacen(&title("3"), &title("3rushmem"), 1);
-                self.write(&to, &text)?;
-                run(Command::new("gzip").args(["-9n", "--force"]).arg(&to))?;
-            }
+            self.add_page(&path, section, &trees[package(&path)])?;
         }
         Ok(())
+    }
+
+    /// Adds a man page of the prefix to a section outside of it.
+    fn add_page(&self, path: &Path, section: &str, tree: &Path) -> Result<()> {
+        let page = self.prefix.join(path);
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let dir = tree.join("usr").join(path.with_file_name(""));
+        done(std::fs::create_dir_all(&dir), &dir)?;
+
+        if page.is_symlink() {
+            let described = done(std::fs::read_link(&page), &page)?;
+            let described = described.with_extension(format!("{section}.gz"));
+            let link = dir.join(format!("{name}.{section}.gz"));
+            return done(symlink(described, &link), &link);
+        }
+
+        let title = |section| format!(".TH {} {section} ", name.to_uppercase());
+        let text = self.text(&page)?;
+        let text = text.replacen(&title("3"), &title("3rushmem"), 1);
+        let copy = dir.join(format!("{name}.{section}"));
+        self.write(&copy, &text)?;
+        compress(&copy)
     }
 
     /// Copies a file or a link, and makes the directory of the copy.
@@ -254,7 +259,7 @@ impl Packages<'_> {
             date.trim()
         );
         self.write(&file, &text)?;
-        run(Command::new("gzip").args(["-9n", "--force"]).arg(&file))
+        compress(&file)
     }
 
     /// Returns the version of the format of gfortran's module. Each gfortran reads one version
@@ -281,55 +286,66 @@ impl Packages<'_> {
         // A library is not a program.
         let libraries = ["-name", "*.so.1", "-exec", "chmod", "a-x", "{}", "+"];
         run(Command::new("find").arg(tree).args(libraries))?;
-        let mut touch = Command::new("find");
-        touch.arg(tree).args([
-            "-exec",
-            "touch",
-            "-h",
-            "-d",
-            &format!("@{}", self.epoch),
-            "{}",
-            "+",
-        ]);
-        run(&mut touch)
+        let time = format!("@{}", self.epoch);
+        let touch = ["-exec", "touch", "-h", "-d", &time, "{}", "+"];
+        run(Command::new("find").arg(tree).args(touch))
     }
 }
+
+/// The beginnings of the paths of files for the development of programs.
+const OF_DEVELOPMENT: [&str; 11] = [
+    "bin/oshc",
+    "bin/oshC",
+    "include/",
+    "lib/pkgconfig",
+    "lib/cmake",
+    "share/man/man1/oshc",
+    "share/man/man1/oshC",
+    "share/man/man3",
+    "share/rushmem/examples",
+    "share/rushmem/race.specs",
+    "share/rushmem/shmem-perf",
+];
 
 /// Returns the index in [`PACKAGES`] of the package that has this file of the prefix.
 fn package(path: &Path) -> usize {
     let text = path.to_string_lossy();
-    let is_one_of = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
-    let is_example = is_one_of(&["share/rushmem/examples"]);
-    let is_fortran = text.contains("oshfort")
-        || [".fh", ".f90", ".mod"]
-            .iter()
-            .any(|end| text.ends_with(end));
-    let is_development = [
-        "bin/oshc",
-        "bin/oshC",
-        "include/",
-        "lib/pkgconfig",
-        "lib/cmake",
-    ];
-    let also = [
-        "share/man/man1/oshc",
-        "share/man/man1/oshC",
-        "share/man/man3",
-        "share/rushmem/race.specs",
-    ];
-    let is_library = text.ends_with(".a") || text.ends_with(".so");
+    let has_end = |ends: &[&str]| ends.iter().any(|end| text.ends_with(end));
+
+    // Examples in Fortran are with those in C.
+    let is_example = text.starts_with("share/rushmem/examples");
+    let is_fortran = text.contains("oshfort") || has_end(&[".fh", ".f90", ".mod"]);
     if is_fortran && !is_example {
-        2
-    } else if is_example
-        || is_one_of(&is_development)
-        || is_one_of(&also)
-        || is_one_of(&["share/rushmem/shmem-perf"])
-        || is_library
-    {
-        1
-    } else {
-        0
+        return FORTRAN;
     }
+
+    // Programs need the library by its soname, which has a further end.
+    let is_linked = has_end(&[".a", ".so"]);
+    if is_linked || OF_DEVELOPMENT.iter().any(|start| text.starts_with(start)) {
+        return DEVELOPMENT;
+    }
+    RUNTIME
+}
+
+/// Compresses a file, without its name and time, so that equal files become equal.
+fn compress(file: &Path) -> Result<()> {
+    run(Command::new("gzip").args(["-9n", "--force"]).arg(file))
+}
+
+/// Returns the list of the files of a package for rpmbuild. Of the directories, it has only those
+/// of the prefix, since others belong to the system.
+fn rpm_list(tree: &Path) -> Result<String> {
+    let mut list = String::new();
+    for path in paths(tree)? {
+        let full = tree.join(&path);
+        let is_dir = full.is_dir() && !full.is_symlink();
+        if !is_dir {
+            list += &format!("/{}\n", path.display());
+        } else if path.starts_with(PREFIX) {
+            list += &format!("%dir /{}\n", path.display());
+        }
+    }
+    Ok(list)
 }
 
 /// Returns the sorted paths of all contents of a directory, relative to it.

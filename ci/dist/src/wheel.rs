@@ -20,9 +20,9 @@ pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Res
     let tag = format!("py3-none-manylinux_{}_{arch}", GLIBC.replace('.', "_"));
     let work = output.join("wheel");
     empty_dir(&work)?;
-    let (dir, built) = (work.join("files"), work.join("built"));
-    done(std::fs::create_dir(&built), &built)?;
+    let dir = work.join("files");
     copy(prefix, &dir.join(format!("rushmem-{VERSION}.data/data")))?;
+
     let info = dir.join(format!("rushmem-{VERSION}.dist-info"));
     done(std::fs::create_dir_all(&info), &info)?;
     for (name, text) in [("METADATA", metadata()), ("WHEEL", wheel(&tag))] {
@@ -30,6 +30,9 @@ pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Res
         done(std::fs::write(&file, text), &file)?;
     }
     release::permit_all(&dir)?;
+
+    let built = work.join("built");
+    done(std::fs::create_dir(&built), &built)?;
     let mut pack = Command::new("python3");
     pack.args(["-m", "wheel", "pack", "--dest-dir"])
         .arg(&built)
@@ -40,35 +43,36 @@ pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Res
 
 /// Copies a directory with all of its contents, and replaces links.
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    let mut entries: Vec<PathBuf> = done(std::fs::read_dir(from), from)?
-        .map(|e| Ok(e?.path()))
-        .collect::<Result<_>>()?;
-    entries.sort();
-    for path in entries {
+    done(std::fs::create_dir_all(to), to)?;
+    for entry in done(std::fs::read_dir(from), from)? {
+        let path = entry?.path();
         let target = to.join(path.file_name().unwrap_or_default());
         if path.is_dir() {
             copy(&path, &target)?;
-        } else if path.is_symlink()
-            && path
-                .extension()
-                .is_some_and(|end| end == "so" || end == "a")
-        {
-            let library = done(std::fs::read_link(&path), &path)?;
-            let text = format!("INPUT(-l:{})\n", library.display());
+        } else if let Some(text) = in_place_of_link(&path)? {
             done(std::fs::write(&target, text), &target)?;
-        } else if path.is_symlink() && path.extension().is_some_and(|end| end == "3") {
-            let page = done(std::fs::read_link(&path), &path)?;
-            done(std::fs::create_dir_all(to), to)?;
-            done(
-                std::fs::write(&target, format!(".so man3/{}\n", page.display())),
-                &target,
-            )?;
         } else {
-            done(std::fs::create_dir_all(to), to)?;
             copy_file(&done(path.canonicalize(), &path)?, &target)?;
         }
     }
     Ok(())
+}
+
+/// Returns the text of the file that replaces a link; `None` if a copy does.
+fn in_place_of_link(path: &Path) -> Result<Option<String>> {
+    if !path.is_symlink() {
+        return Ok(None);
+    }
+    let points_at = done(std::fs::read_link(path), path)?;
+    let points_at = points_at.display();
+    let end = path.extension().unwrap_or_default();
+    if end == "so" || end == "a" {
+        Ok(Some(format!("INPUT(-l:{points_at})\n")))
+    } else if end == "3" {
+        Ok(Some(format!(".so man3/{points_at}\n")))
+    } else {
+        Ok(None)
+    }
 }
 
 fn metadata() -> String {

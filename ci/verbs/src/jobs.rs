@@ -140,17 +140,21 @@ impl Libraries {
             has: |_| true,
         };
         let mut all = vec![system];
+
         let dirs = std::env::var_os("RUSHMEM_UCX_DIR").unwrap_or_default();
-        let named =
-            std::env::split_paths(&dirs).filter(|dir| dir.join("ucx/libuct_ib.so.0").is_file());
-        for (number, dir) in named.enumerate() {
+        for dir in std::env::split_paths(&dirs) {
+            // A UCX that was built without verbs cannot be tested here.
+            if !dir.join("ucx/libuct_ib.so.0").is_file() {
+                continue;
+            }
             let dir = plain(&dir)?;
             all.push(Libraries {
-                name: format!("directory{}", number + 1),
+                name: format!("directory{}", all.len()),
                 environment: format!("LD_LIBRARY_PATH={dir} UCX_MODULE_DIR={dir}/ucx "),
                 has: |network| network.transport == UCX.transport && network.suite.is_some(),
             });
         }
+
         if let Some(dir) = std::env::var_os("RUSHMEM_OFI_DIR") {
             let dir = plain(Path::new(&dir))?;
             all.push(Libraries {
@@ -160,6 +164,13 @@ impl Libraries {
             });
         }
         Ok(all)
+    }
+}
+
+impl Libraries {
+    /// Returns true for the libraries of the system, which no variable selects.
+    fn is_system(&self) -> bool {
+        self.environment.is_empty()
     }
 }
 
@@ -175,25 +186,25 @@ fn plain(path: &Path) -> Result<String> {
 /// Returns all jobs: first the programs and then the suites of each version and network, and last
 /// the jobs that measure.
 pub fn all(paths: &GuestPaths, libraries: &[Libraries]) -> Vec<GuestJob> {
-    let mut jobs = Vec::new();
+    let mut jobs = vec![auto(paths)];
     for library in libraries {
         for network in [&UCX, &UD, &OFI] {
             if (library.has)(network) {
-                programs(&mut jobs, paths, network, library);
+                jobs.extend(programs(paths, network, library));
                 jobs.extend(verified(paths, network, library));
-                suites(&mut jobs, paths, network, library);
+                jobs.extend(suites(paths, network, library));
             }
         }
     }
-    jobs.insert(0, auto(paths));
-    let network = "RUSHMEM_CONFORMANCE_PES=2";
-    let environment = format!("{SLOWDOWN} {network} {}", UCX.environment);
+
+    let environment = format!("{SLOWDOWN} RUSHMEM_CONFORMANCE_PES=2 {}", UCX.environment);
     jobs.push(suite(
         "one-ucx-network-amos-suite",
         &paths.ucx,
         &environment,
         &format!("verbs_network:: {NOT_HERE}"),
     ));
+
     for (network, amos) in [
         (&UCX, "software"),
         (&UCX, "network"),
@@ -207,21 +218,17 @@ pub fn all(paths: &GuestPaths, libraries: &[Libraries]) -> Vec<GuestJob> {
 
 /// Returns a job that measures the latency of an atomic operation that the targets' CPUs
 /// (`software`) or the network carry out.
-fn measuring(
-    GuestPaths { prefix, .. }: &GuestPaths,
-    network: &VerbsNetwork,
-    amos: &str,
-) -> GuestJob {
-    let (bin, environment) = (prefix.join("bin"), network.environment);
+fn measuring(paths: &GuestPaths, network: &VerbsNetwork, amos: &str) -> GuestJob {
+    let bin = paths.prefix.join("bin");
+    let bin = bin.display();
     let environment = format!(
-        "{environment} SHMEM_TRANSPORT={} SHMEM_AMOS={amos}",
-        network.transport
+        "{} SHMEM_TRANSPORT={} SHMEM_AMOS={amos}",
+        network.environment, network.transport
     );
     let command = |target: &str| {
         format!(
             "env {environment} SHMEM_SYMMETRIC_SIZE=16m SHMEM_ONNODE=off {bin}/oshrun -n 2 {bin}/shmem-perf \
-             --operations fetch_add --measures latency --target {target} --time 10",
-            bin = bin.display()
+             --operations fetch_add --measures latency --target {target} --time 10"
         )
     };
     GuestJob {
@@ -235,12 +242,9 @@ fn measuring(
 
 /// Returns a job that leaves the choice of the network to the library, which must choose TCP and
 /// log that the NIC is no RDMA device, since it is one in software.
-fn auto(
-    GuestPaths {
-        prefix, programs, ..
-    }: &GuestPaths,
-) -> GuestJob {
-    let (prefix, programs) = (prefix.display(), programs.display());
+fn auto(paths: &GuestPaths) -> GuestJob {
+    let prefix = paths.prefix.display();
+    let programs = paths.programs.display();
     let environment =
         "SHMEM_TRANSPORT=auto SHMEM_DEBUG=2 SHMEM_SYMMETRIC_SIZE=16m SHMEM_ONNODE=off";
     let counted =
@@ -257,27 +261,24 @@ fn auto(
     }
 }
 
-fn programs(
-    jobs: &mut Vec<GuestJob>,
-    paths: &GuestPaths,
-    network: &VerbsNetwork,
-    library: &Libraries,
-) {
-    let GuestPaths {
-        prefix, programs, ..
-    } = paths;
-    let system = library.environment.is_empty();
+/// Returns the jobs of the programs over a network: each in one guest, and a few of them also
+/// across two.
+fn programs(paths: &GuestPaths, network: &VerbsNetwork, library: &Libraries) -> Vec<GuestJob> {
+    let prefix = paths.prefix.display();
+    let programs = paths.programs.display();
     let environment = format!(
         "{}{} SHMEM_TRANSPORT={} SHMEM_SYMMETRIC_SIZE=16m",
         library.environment, network.environment, network.transport
     );
-    let all = system && network.suite.is_some();
-    for (name, _) in PROGRAMS
-        .iter()
-        .filter(|(name, _)| all || FEW.contains(name))
-    {
-        let (prefix, programs) = (prefix.display(), programs.display());
-        let n = if *name == "split_3d" { 4 } else { 2 };
+
+    let mut jobs = Vec::new();
+    for (name, _) in PROGRAMS {
+        let is_few = FEW.contains(&name);
+        let has_all = library.is_system() && network.suite.is_some();
+        if !is_few && !has_all {
+            continue;
+        }
+        let n = if name == "split_3d" { 4 } else { 2 };
         jobs.push(GuestJob {
             name: format!("one-{}-{}-{name}", network.name, library.name),
             command: format!(
@@ -287,7 +288,7 @@ fn programs(
             pair: false,
             measures: false,
         });
-        if FEW.contains(name) && network.suite.is_some() {
+        if is_few && network.suite.is_some() {
             let start = "mpiexec.hydra -launcher ssh -launcher-exec /mnt/out/elsewhere.sh -localhost 10.9.0.1";
             jobs.push(GuestJob {
                 name: format!("pair-{}-{}-{name}", network.name, library.name),
@@ -298,18 +299,15 @@ fn programs(
             });
         }
     }
+    jobs
 }
 
 /// Returns the job of shmem-verify over the network, with the system's libraries.
-fn verified(
-    GuestPaths { prefix, .. }: &GuestPaths,
-    network: &VerbsNetwork,
-    library: &Libraries,
-) -> Option<GuestJob> {
-    if !library.environment.is_empty() || network.suite.is_none() {
+fn verified(paths: &GuestPaths, network: &VerbsNetwork, library: &Libraries) -> Option<GuestJob> {
+    if !library.is_system() || network.suite.is_none() {
         return None;
     }
-    let bin = prefix.join("bin");
+    let bin = paths.prefix.join("bin");
     let limit = OF_SUITE.as_secs();
     Some(GuestJob {
         name: format!("one-{}-verify", network.name),
@@ -326,42 +324,43 @@ fn verified(
     })
 }
 
-/// Adds the jobs of the suite, if it runs over the network.
-fn suites(
-    jobs: &mut Vec<GuestJob>,
-    paths: &GuestPaths,
-    network: &VerbsNetwork,
-    library: &Libraries,
-) {
-    let Some(cases) = network.suite else { return };
+/// Returns the jobs of the suite, if it runs over the network.
+fn suites(paths: &GuestPaths, network: &VerbsNetwork, library: &Libraries) -> Vec<GuestJob> {
+    let Some(cases) = network.suite else {
+        return Vec::new();
+    };
     let program = if network.transport == UCX.transport {
         &paths.ucx
     } else {
         &paths.ofi
     };
-    let system = library.environment.is_empty();
     let environment = format!("{}{SLOWDOWN} {}", library.environment, network.environment);
-    // Other versions of the libraries run the suite with at most 2 PEs, and only in one guest.
     let name = |place: &str| format!("{place}-{}-{}-suite", network.name, library.name);
-    let pes = if system { 3 } else { 2 };
-    jobs.push(suite(
+
+    // Other versions of the libraries run the suite with at most 2 PEs, and only in one guest.
+    let pes = if library.is_system() { 3 } else { 2 };
+    let one = suite(
         &name("one"),
         program,
         &format!("{environment} RUSHMEM_CONFORMANCE_PES={pes}"),
         &format!("{cases} {NOT_HERE}"),
-    ));
-    if system {
-        let skipped = NOT_ACROSS.map(|case| format!(" --skip {case}")).concat();
-        let across =
-            "RUSHMEM_CONFORMANCE_PES=2 RUSHMEM_CONFORMANCE_ELSEWHERE=/mnt/out/elsewhere.sh";
-        let job = suite(
+    );
+    if !library.is_system() {
+        return vec![one];
+    }
+
+    let skipped = NOT_ACROSS.map(|case| format!(" --skip {case}")).concat();
+    let across = "RUSHMEM_CONFORMANCE_PES=2 RUSHMEM_CONFORMANCE_ELSEWHERE=/mnt/out/elsewhere.sh";
+    let pair = GuestJob {
+        pair: true,
+        ..suite(
             &name("pair"),
             program,
             &format!("{environment} {across}"),
             &format!("{cases} {NOT_HERE}{skipped}"),
-        );
-        jobs.push(GuestJob { pair: true, ..job });
-    }
+        )
+    };
+    vec![one, pair]
 }
 
 fn suite(name: &str, program: &Path, environment: &str, cases: &str) -> GuestJob {

@@ -18,7 +18,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 use std::{fs, thread};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Parser;
 use task_support::needs::HYDRA;
 use task_support::task::{self, Absent};
@@ -91,16 +91,17 @@ fn bed(workspace: &Workspace) -> Result<Bed> {
 fn check(workspace: &Workspace, bed: &Bed, only: &[String]) -> Result<()> {
     let paths = build(workspace)?;
     let mut jobs = jobs::all(&paths, &Libraries::all()?);
-    if let Some(unknown) = only
-        .iter()
-        .find(|start| !jobs.iter().any(|job| job.name.starts_with(*start)))
-    {
-        bail!("no job starts with `{unknown}`: see --list");
+    for start in only {
+        if !jobs.iter().any(|job| job.name.starts_with(start)) {
+            bail!("no job starts with `{start}`: see --list");
+        }
     }
-    jobs.retain(|job| match only {
-        [] => !job.measures,
-        only => only.iter().any(|start| job.name.starts_with(start)),
-    });
+    if only.is_empty() {
+        jobs.retain(|job| !job.measures);
+    } else {
+        jobs.retain(|job| only.iter().any(|start| job.name.starts_with(start)));
+    }
+
     let mut reports = Vec::new();
     for pair in [false, true] {
         let here: Vec<&GuestJob> = jobs.iter().filter(|job| job.pair == pair).collect();
@@ -110,10 +111,15 @@ fn check(workspace: &Workspace, bed: &Bed, only: &[String]) -> Result<()> {
         let limit = Duration::from_secs(300) + here.iter().map(|job| job.limit).sum::<Duration>();
         reports.extend(bed.run(&here, pair, limit.min(LONGEST))?);
     }
+
     print!("{}", table::table(&reports));
-    for job in jobs.iter().filter(|job| job.measures) {
-        let measured = reports.iter().filter(|report| report.name == job.name);
-        measured.for_each(|report| print!("\n{}\n{}", report.name, report.text()));
+    for report in &reports {
+        let has_measured = jobs
+            .iter()
+            .any(|job| job.measures && job.name == report.name);
+        if has_measured {
+            print!("\n{}\n{}", report.name, report.text());
+        }
     }
     match reports.iter().find(|report| report.has_failed()) {
         None => Ok(()),
@@ -124,46 +130,44 @@ fn check(workspace: &Workspace, bed: &Bed, only: &[String]) -> Result<()> {
 /// Builds the files that the guests run: the suites of both networks, an installed prefix, and the
 /// programs.
 fn build(workspace: &Workspace) -> Result<jobs::GuestPaths> {
-    let suite = |package: &str| -> Result<PathBuf> {
-        let made = workspace.build(&[
-            "test",
-            "--release",
-            "--no-run",
-            "-p",
-            package,
-            "--test",
-            "conformance",
-        ])?;
-        let is_suite = |path: &PathBuf| {
-            path.file_name()
-                .is_some_and(|name| name.to_string_lossy().starts_with("conformance-"))
-        };
-        made.into_iter()
-            .find(is_suite)
-            .with_context(|| format!("{package} has no suite"))
-    };
-    let paths = jobs::GuestPaths::new(
-        workspace,
-        suite("rushmem-transport-ucx")?,
-        suite("rushmem-transport-ofi")?,
-    );
+    let ucx = build_suite(workspace, "rushmem-transport-ucx")?;
+    let ofi = build_suite(workspace, "rushmem-transport-ofi")?;
+    let paths = jobs::GuestPaths::new(workspace, ucx, ofi);
     installation::into(workspace, &paths.prefix)?;
     fs::create_dir_all(&paths.programs)?;
-    let builders: Vec<_> = jobs::PROGRAMS
-        .into_iter()
-        .map(|(name, source)| {
-            let mut oshcc = Command::new(paths.prefix.join("bin/oshcc"));
-            oshcc
-                .current_dir(&workspace.root)
-                .arg(source)
-                .arg("-O1")
-                .arg("-w");
-            oshcc.arg("-o").arg(paths.programs.join(name));
-            thread::spawn(move || process::run(&mut oshcc))
-        })
-        .collect();
-    for builder in builders {
-        builder.join().expect("no thread panics")?;
+
+    let mut compilers = Vec::new();
+    for (name, source) in jobs::PROGRAMS {
+        let mut oshcc = Command::new(paths.prefix.join("bin/oshcc"));
+        oshcc
+            .current_dir(&workspace.root)
+            .args([source, "-O1", "-w", "-o"])
+            .arg(paths.programs.join(name));
+        compilers.push(thread::spawn(move || process::run(&mut oshcc)));
+    }
+    for compiler in compilers {
+        compiler.join().expect("no thread panics")?;
     }
     Ok(paths)
+}
+
+/// Builds the suite of a network. Returns its path.
+fn build_suite(workspace: &Workspace, package: &str) -> Result<PathBuf> {
+    let made = workspace.build(&[
+        "test",
+        "--release",
+        "--no-run",
+        "-p",
+        package,
+        "--test",
+        "conformance",
+    ])?;
+    for path in made {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // Cargo adds a hash to the name of the test.
+        if name.starts_with("conformance-") {
+            return Ok(path);
+        }
+    }
+    bail!("{package} has no suite")
 }

@@ -8,9 +8,32 @@ pub struct GuestReport {
     pub name: String,
     /// The file with the output of the job.
     pub log: PathBuf,
-    /// The exit status of the job, and its duration in seconds; `None` if the guest ended before
-    /// the job.
-    pub end: Option<(i32, u64)>,
+    /// `None` if the guest ended before the job.
+    end: Option<JobEnd>,
+}
+
+/// How a job has ended.
+#[derive(Clone, Copy)]
+struct JobEnd {
+    /// The exit status.
+    status: i32,
+    /// The duration.
+    seconds: u64,
+}
+
+impl JobEnd {
+    /// Reads the line of a job in the results, which has its name, status and seconds; `None` if
+    /// the line is of another job.
+    fn read(line: &str, name: &str) -> Option<JobEnd> {
+        let mut fields = line.split('\t');
+        if fields.next()? != name {
+            return None;
+        }
+        Some(JobEnd {
+            status: fields.next()?.parse().ok()?,
+            seconds: fields.next()?.parse().ok()?,
+        })
+    }
 }
 
 /// The statuses with which coreutils' `timeout` ends if it had to end the program, by SIGTERM or by
@@ -20,27 +43,18 @@ const TIMED_OUT: [i32; 2] = [124, 137];
 impl GuestReport {
     pub fn read<'a>(dir: &Path, names: impl Iterator<Item = &'a str>) -> Vec<GuestReport> {
         let results = fs::read_to_string(dir.join("results")).unwrap_or_default();
-        let end = |name: &str| {
-            results.lines().find_map(|line| {
-                let mut parts = line.split('\t');
-                let same = parts.next()? == name;
-                let end = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-                same.then_some(end)
-            })
-        };
-        let log = |name: &str| dir.join(format!("{name}.log"));
         names
             .map(|name| GuestReport {
                 name: name.into(),
-                log: log(name),
-                end: end(name),
+                log: dir.join(format!("{name}.log")),
+                end: results.lines().find_map(|line| JobEnd::read(line, name)),
             })
             .collect()
     }
 
     /// Returns true if the job did not end with status 0, or if it is a suite that has run no test.
     pub fn has_failed(&self) -> bool {
-        !matches!(self.end, Some((0, _))) || self.proof().is_none()
+        !matches!(self.end, Some(JobEnd { status: 0, .. })) || self.proof().is_none()
     }
 
     pub fn text(&self) -> String {
@@ -64,14 +78,18 @@ impl GuestReport {
     }
 
     fn outcome(&self) -> String {
-        match self.end {
-            Some((0, _)) => match self.proof() {
-                Some(proof) => format!("passed  {proof}").trim_end().to_owned(),
-                None => "FAILED: nothing was tested".into(),
-            },
-            Some((status, _)) if TIMED_OUT.contains(&status) => "FAILED: it took too long".into(),
-            Some((status, _)) => format!("FAILED: status {status}"),
-            None => "FAILED: the guest did not finish it".into(),
+        let Some(JobEnd { status, .. }) = self.end else {
+            return "FAILED: the guest did not finish it".into();
+        };
+        if TIMED_OUT.contains(&status) {
+            return "FAILED: it took too long".into();
+        }
+        if status != 0 {
+            return format!("FAILED: status {status}");
+        }
+        match self.proof() {
+            Some(proof) => format!("passed  {proof}").trim_end().to_owned(),
+            None => "FAILED: nothing was tested".into(),
         }
     }
 }
@@ -80,9 +98,10 @@ impl GuestReport {
 pub fn table(reports: &[GuestReport]) -> String {
     let mut text = String::from("\n");
     for report in reports {
-        let seconds = report
-            .end
-            .map_or("-".into(), |(_, seconds)| seconds.to_string());
+        let seconds = match report.end {
+            Some(end) => end.seconds.to_string(),
+            None => "-".to_owned(),
+        };
         text += &format!("{:34} {seconds:>5} s  {}\n", report.name, report.outcome());
     }
     text
@@ -92,20 +111,27 @@ pub fn table(reports: &[GuestReport]) -> String {
 mod tests {
     use super::*;
 
-    fn report(name: &str, output: &str, end: Option<(i32, u64)>) -> GuestReport {
+    fn report(name: &str, output: &str, status: Option<i32>) -> GuestReport {
         let log = std::env::temp_dir().join(format!("verbs-{}-{name}.log", std::process::id()));
         fs::write(&log, output).unwrap();
         GuestReport {
             name: name.into(),
             log,
-            end,
+            end: status.map(|status| JobEnd { status, seconds: 3 }),
         }
     }
 
     #[test]
+    fn the_end_of_a_job_is_found_by_its_name() {
+        let end = JobEnd::read("a\t137\t60", "a").unwrap();
+        assert_eq!((end.status, end.seconds), (137, 60));
+        assert!(JobEnd::read("a\t137\t60", "b").is_none());
+    }
+
+    #[test]
     fn a_suite_that_tested_nothing_has_failed() {
-        let says = |name, output, end| {
-            let report = report(name, output, end);
+        let says = |name, output, status| {
+            let report = report(name, output, status);
             let outcome = report.outcome();
             assert_eq!(
                 report.has_failed(),
@@ -116,20 +142,11 @@ mod tests {
             outcome
         };
         let all_ignored = "test result: ok. 0 passed; 0 failed; 1 ignored";
-        assert!(says("a-suite", all_ignored, Some((0, 3))).starts_with("FAILED"));
-        assert_eq!(
-            says(
-                "b-suite",
-                "test result: ok. 7 passed; 0 failed",
-                Some((0, 3))
-            ),
-            "passed  7 cases"
-        );
-        assert_eq!(says("c-rma", "PASS", Some((0, 3))), "passed");
-        assert_eq!(
-            says("d-rma", "", Some((137, 60))),
-            "FAILED: it took too long"
-        );
+        assert!(says("a-suite", all_ignored, Some(0)).starts_with("FAILED"));
+        let passed = "test result: ok. 7 passed; 0 failed";
+        assert_eq!(says("b-suite", passed, Some(0)), "passed  7 cases");
+        assert_eq!(says("c-rma", "PASS", Some(0)), "passed");
+        assert_eq!(says("d-rma", "", Some(137)), "FAILED: it took too long");
         assert_eq!(
             says("e-rma", "", None),
             "FAILED: the guest did not finish it"

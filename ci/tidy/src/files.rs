@@ -2,6 +2,8 @@
 //! at the start, a permission for unsafe code only where there is some, no paths of one machine,
 //! and no conflicts of a merge.
 
+use std::collections::BTreeSet;
+
 use super::tree::{File, Tree};
 
 /// The allowed names at the top of the repository, besides dot-files.
@@ -62,16 +64,21 @@ pub fn check(tree: &Tree) -> Vec<String> {
 }
 
 fn unexpected_at_the_top(tree: &Tree) -> Vec<String> {
-    let mut unexpected: Vec<&str> = tree
-        .files
-        .iter()
-        .filter_map(|file| file.path.split('/').next())
-        .filter(|name| !name.starts_with('.') && !TOP.contains(name))
-        .collect();
-    unexpected.dedup();
-    let complaint =
-        |name: &&str| format!("{name}: it does not belong at the top of the repository");
-    unexpected.iter().map(complaint).collect()
+    let mut unexpected = BTreeSet::new();
+    for file in &tree.files {
+        let name = file.path.split('/').next().unwrap_or_default();
+        if !name.starts_with('.') && !TOP.contains(&name) {
+            unexpected.insert(name);
+        }
+    }
+
+    let mut complaints = Vec::new();
+    for name in unexpected {
+        complaints.push(format!(
+            "{name}: it does not belong at the top of the repository"
+        ));
+    }
+    complaints
 }
 
 fn shape(file: &File) -> Vec<String> {
@@ -95,45 +102,46 @@ fn shape(file: &File) -> Vec<String> {
 /// Checks that a file allows unsafe code if and only if it has some. The compiler does not check
 /// this: it also accepts the permission of a parent module, and an unused one.
 fn unsafe_code(file: &File) -> Option<String> {
-    let is_said = file.text.lines().any(|line| line == ALLOW_UNSAFE);
-    let is_unsafe = |line: &str| {
-        let code = line.split("//").next().unwrap_or_default();
-        UNSAFE
-            .iter()
-            .flat_map(|form| code.match_indices(form))
-            .any(|(at, _)| {
-                !code[..at].ends_with(|c: char| c == '"' || c == '_' || c.is_alphanumeric())
-            })
-    };
+    let is_allowed = file.text.lines().any(|line| line == ALLOW_UNSAFE);
     let has_some = file.text.lines().any(is_unsafe);
+    if is_allowed && !has_some {
+        let path = &file.path;
+        return Some(format!("{path}: it has {ALLOW_UNSAFE}, but no unsafe code"));
+    }
     // A program in a directory of tests is a crate, so the compiler checks that it has the
     // permission.
-    match (is_said, has_some && !file.path.contains("/tests/")) {
-        (false, true) => Some(format!(
-            "{}: it has unsafe code, but no {ALLOW_UNSAFE}",
-            file.path
-        )),
-        (true, false) if !has_some => Some(format!(
-            "{}: it has {ALLOW_UNSAFE}, but no unsafe code",
-            file.path
-        )),
-        _ => None,
+    if has_some && !is_allowed && !file.path.contains("/tests/") {
+        let path = &file.path;
+        return Some(format!("{path}: it has unsafe code, but no {ALLOW_UNSAFE}"));
     }
+    None
+}
+
+/// Returns true if unsafe code begins in a line.
+fn is_unsafe(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    for form in UNSAFE {
+        for (start, _) in code.match_indices(form) {
+            // Not in a string, nor at the end of a longer name.
+            let before = &code[..start];
+            if !before.ends_with(|c: char| c == '"' || c == '_' || c.is_alphanumeric()) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 fn paths_of_one_machine(file: &File) -> Vec<String> {
+    let is_part = |c: char| c.is_alphanumeric() || "._-~})/".contains(c);
     let mut complaints = Vec::new();
-    for (number, line) in file.text.lines().enumerate() {
+    for (number, line) in (1..).zip(file.text.lines()) {
         for start in OF_ONE_MACHINE {
-            let begins_here = |at: usize| {
-                !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-~})/".contains(c))
-            };
-            if line.match_indices(start).any(|(at, _)| begins_here(at)) {
-                complaints.push(format!(
-                    "{}:{}: a path of one machine ({start})",
-                    file.path,
-                    number + 1
-                ));
+            // Not in the middle of another path.
+            let mut places = line.match_indices(start);
+            if places.any(|(place, _)| !line[..place].ends_with(is_part)) {
+                let path = &file.path;
+                complaints.push(format!("{path}:{number}: a path of one machine ({start})"));
             }
         }
     }

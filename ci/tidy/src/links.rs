@@ -6,17 +6,22 @@ use std::collections::BTreeSet;
 use super::tree::{File, Tree};
 
 pub fn check(tree: &Tree) -> Vec<String> {
-    let pages = tree.files.iter().filter(|file| file.path.ends_with(".md"));
-    let mut complaints: Vec<String> = pages.flat_map(|page| of_page(tree, page)).collect();
-    let others = tree
-        .files
-        .iter()
-        .filter(|file| !file.path.ends_with("tests.rs"));
-    complaints.extend(others.flat_map(|file| mentions(tree, file)));
+    let mut complaints = Vec::new();
+    for file in &tree.files {
+        if file.path.ends_with(".md") {
+            complaints.extend(broken_links(tree, file));
+        }
+    }
+    for file in &tree.files {
+        // Unit tests of these rules mention pages that do not exist.
+        if !file.path.ends_with("tests.rs") {
+            complaints.extend(mentions(tree, file));
+        }
+    }
     complaints
 }
 
-fn of_page(tree: &Tree, page: &File) -> Vec<String> {
+fn broken_links(tree: &Tree, page: &File) -> Vec<String> {
     let mut complaints = Vec::new();
     for (number, line) in prose(&page.text) {
         for target in targets(line) {
@@ -34,17 +39,18 @@ fn of_page(tree: &Tree, page: &File) -> Vec<String> {
 /// Returns a complaint for each page under docs/ that a file mentions by its path, but that does
 /// not exist.
 fn mentions(tree: &Tree, file: &File) -> Vec<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-/.".contains(c);
     let mut complaints = Vec::new();
     for (number, line) in (1..).zip(file.text.lines()) {
-        for (at, _) in line.match_indices("docs/") {
-            let is_part = |c: char| c.is_ascii_alphanumeric() || "_-/.".contains(c);
-            let path = line[at..]
-                .split(|c| !is_part(c))
-                .next()
-                .unwrap_or_default()
-                .trim_end_matches('.');
-            let begins_here = !line[..at].ends_with(is_part);
-            if begins_here && path.ends_with(".md") && !is_file(tree, path) {
+        for (start, _) in line.match_indices("docs/") {
+            // The directory may be another one whose path ends so.
+            if line[..start].ends_with(is_part) {
+                continue;
+            }
+            let path = line[start..].split(|c| !is_part(c)).next();
+            // A period may end the sentence.
+            let path = path.unwrap_or_default().trim_end_matches('.');
+            if path.ends_with(".md") && !is_file(tree, path) {
                 complaints.push(format!("{}:{number}: there is no {path}", file.path));
             }
         }
@@ -76,16 +82,17 @@ fn exists(tree: &Tree, page: &str, target: &str) -> bool {
     } else {
         resolve(page, path)
     };
-    let dir = format!("{path}/");
-    if anchor.is_empty() {
-        return is_file(tree, &path) || tree.files.iter().any(|file| file.path.starts_with(&dir));
+    if !anchor.is_empty() {
+        let text = tree.text(&path);
+        return text.is_some_and(|text| anchors(text).contains(anchor));
     }
-    let file = tree.files.iter().find(|file| file.path == path);
-    file.is_some_and(|file| anchors(&file.text).contains(anchor))
+
+    let dir = format!("{path}/");
+    is_file(tree, &path) || tree.files.iter().any(|file| file.path.starts_with(&dir))
 }
 
 fn is_file(tree: &Tree, path: &str) -> bool {
-    tree.files.iter().any(|file| file.path == path)
+    tree.text(path).is_some()
 }
 
 /// Returns the path from the top of the repository for a path that is relative to `page`.
@@ -106,17 +113,27 @@ fn resolve(page: &str, path: &str) -> String {
 /// anchor of a heading that has occurred before.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
-    for (_, line) in prose(text).filter(|(_, line)| line.starts_with('#')) {
+    for (_, line) in prose(text) {
+        if !line.starts_with('#') {
+            continue;
+        }
         let title = line.trim_start_matches('#').trim().to_lowercase();
-        let kept = title
-            .chars()
-            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-        let anchor: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
-        let again = (1..).map(|n| format!("{anchor}-{n}"));
-        let name = std::iter::once(anchor.clone())
-            .chain(again)
-            .find(|a| !anchors.contains(a));
-        anchors.extend(name);
+        let mut anchor = String::new();
+        for c in title.chars() {
+            if c == ' ' {
+                anchor.push('-');
+            } else if c.is_alphanumeric() || "-_".contains(c) {
+                anchor.push(c);
+            }
+        }
+
+        let mut name = anchor.clone();
+        let mut n = 0;
+        while anchors.contains(&name) {
+            n += 1;
+            name = format!("{anchor}-{n}");
+        }
+        anchors.insert(name);
     }
     anchors
 }

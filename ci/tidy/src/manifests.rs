@@ -19,11 +19,9 @@ pub fn check(tree: &Tree) -> Vec<String> {
             ));
         }
     }
-    let Some(stated) = tree
-        .files
-        .iter()
-        .find_map(|file| (file.path == "Cargo.toml").then(|| rust_version(&file.text))?)
-    else {
+
+    let workspace = tree.text("Cargo.toml").unwrap_or_default();
+    let Some(stated) = rust_version(workspace) else {
         complaints.push("Cargo.toml: the workspace states no rust-version".into());
         return complaints;
     };
@@ -35,10 +33,10 @@ pub fn check(tree: &Tree) -> Vec<String> {
             ));
         }
     }
+
+    let phrase = format!("Rust {stated}");
     for name in STATE_THE_RUST {
-        let phrase = format!("Rust {stated}");
-        let says_it = |file: &super::tree::File| file.path == *name && file.text.contains(&phrase);
-        if !tree.files.iter().any(says_it) {
+        if !tree.text(name).is_some_and(|text| text.contains(&phrase)) {
             complaints.push(format!("{name}: it does not say `{phrase}`"));
         }
     }
@@ -47,22 +45,26 @@ pub fn check(tree: &Tree) -> Vec<String> {
 
 /// Returns a complaint for each license that a published package does not contain.
 fn without_licenses(tree: &Tree) -> Vec<String> {
-    let text = |path: &str| {
-        tree.files
-            .iter()
-            .find(|file| file.path == path)
-            .map(|file| &file.text)
-    };
-    tree.files
-        .iter()
-        .filter(|file| file.text.contains("\npublish = true\n"))
-        .filter_map(|file| file.path.strip_suffix("/Cargo.toml"))
-        .flat_map(|dir| LICENSES.map(|name| (format!("{dir}/{name}"), name)))
-        .filter(|(path, name)| text(path).is_none_or(|found| text(name) != Some(found)))
-        .map(|(path, name)| {
-            format!("{path}: it is published, but is not a link to {name} at the top")
-        })
-        .collect()
+    let mut complaints = Vec::new();
+    for file in &tree.files {
+        let Some(dir) = file.path.strip_suffix("/Cargo.toml") else {
+            continue;
+        };
+        if !file.text.contains("\npublish = true\n") {
+            continue;
+        }
+        for name in LICENSES {
+            // A link has the text of the file that it leads to.
+            let path = format!("{dir}/{name}");
+            let found = tree.text(&path);
+            if found.is_none() || found != tree.text(name) {
+                complaints.push(format!(
+                    "{path}: it is published, but is not a link to {name} at the top"
+                ));
+            }
+        }
+    }
+    complaints
 }
 
 /// Returns true if the section `[lints]` says `workspace = true`.

@@ -20,6 +20,14 @@ pub struct File {
     pub text: String,
 }
 
+impl Tree {
+    /// Returns the text of the file of this path.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        let file = self.files.iter().find(|file| file.path == path)?;
+        Some(&file.text)
+    }
+}
+
 impl File {
     pub fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
@@ -43,10 +51,14 @@ pub fn read(root: &Path, dir: &Path, files: &mut Vec<File>) -> Result<()> {
         let entry = entry?;
         let path = entry.path();
         if entry.file_type()?.is_dir() {
+            // Cargo puts this file into its build directories.
             if entry.file_name() != ".git" && !path.join("CACHEDIR.TAG").exists() {
                 read(root, &path, files)?;
             }
-        } else if let Ok(text) = fs::read_to_string(&path)
+            continue;
+        }
+        // A file that is not text cannot be read so. In a worktree, `.git` is a file.
+        if let Ok(text) = fs::read_to_string(&path)
             && let Some(path) = path.strip_prefix(root)?.to_str()
             && path != ".git"
         {

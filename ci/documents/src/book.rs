@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use installation::manual::ManPage;
 use installation::{copy_tree, manual};
 use task_support::process::{self, capture};
 use task_support::task::Absent;
@@ -44,66 +45,24 @@ fn make(workspace: &Workspace) -> Result<PathBuf> {
         return Err(Absent(missing.to_owned()).into());
     }
     let dir = workspace.target.join("book");
+    // It does not exist at the first call.
     let _ = std::fs::remove_dir_all(&dir);
-    let (sources, site) = (dir.join("sources"), dir.join("site"));
+    let sources = dir.join("sources");
     copy_tree(&workspace.root.join("docs"), &sources)?;
     let introduction = read(&workspace.root.join("README.md"))?.replace("](docs/", "](");
     write(&sources.join("introduction.md"), &introduction)?;
+
     let mut summary = read(&sources.join("SUMMARY.md"))?.replace("../README.md", "introduction.md");
-    summary += "\n# Routines\n";
     let routines = manual::pages();
-    let mut chapter = None;
-    for page in &routines {
-        if chapter != Some(&page.chapter) {
-            chapter = Some(&page.chapter);
-            let (file, title) = (
-                reference::file(&page.chapter),
-                reference::title(&page.chapter),
-            );
-            write(
-                &sources.join(&file),
-                &reference::index(&page.chapter, &routines),
-            )?;
-            let _ = writeln!(summary, "\n- [{title}]({file})");
-        }
-        let source = dir.join("page.3");
-        let text = page
-            .text
-            .replace("@DATE@", "")
-            .replace("@VERSION@", env!("CARGO_PKG_VERSION"));
-        write(&source, &text)?;
-        let html = capture(
-            Command::new("mandoc")
-                .args(["-Thtml", "-Ofragment"])
-                .arg(&source),
-        )?;
-        let html = as_markdown(without_head_and_foot(&html));
-        write(
-            &sources.join(format!("{}.md", page.name)),
-            &format!(
-                "# {}\n\n{}\n\n{}\n",
-                page.name,
-                reference::with_pages(&html, &routines),
-                reference::place_in_the_standard(&page.chapter)
-            ),
-        )?;
-        let _ = writeln!(summary, "  - [{0}]({0}.md)", page.name);
-    }
+    summary += &write_routines(&routines, &dir, &sources)?;
     write(&sources.join("SUMMARY.md"), &summary)?;
+
+    // When all pages exist, since links get the titles of the pages that they lead to.
     for page in files(&sources, ".md")? {
-        let dir = page.parent().unwrap_or(&sources);
-        let title = |target: &str| {
-            let text = read(&dir.join(target)).ok()?;
-            text.lines()
-                .find_map(|line| Some(line.strip_prefix("# ")?.to_owned()))
-        };
-        let text = with_titles(&without_links_outside(&read(&page)?), title);
-        let depth = page
-            .strip_prefix(&sources)
-            .map_or(1, |path| path.components().count());
-        let text = reference::with_links(&text, &routines, &"../".repeat(depth - 1));
-        write(&page, &text)?;
+        rewrite_links(&page, &sources, &routines)?;
     }
+
+    let site = dir.join("site");
     process::run(
         Command::new("mdbook")
             .arg("build")
@@ -113,6 +72,58 @@ fn make(workspace: &Workspace) -> Result<PathBuf> {
     )?;
     check(&site)?;
     Ok(site.join("index.html"))
+}
+
+/// Writes the pages of the routines and of their chapters into the directory `sources`. Returns
+/// their part of the summary.
+fn write_routines(routines: &[ManPage], dir: &Path, sources: &Path) -> Result<String> {
+    let mut summary = "\n# Routines\n".to_owned();
+    let mut chapter = None;
+    for page in routines {
+        if chapter != Some(&page.chapter) {
+            chapter = Some(&page.chapter);
+            let file = reference::file(&page.chapter);
+            let title = reference::title(&page.chapter);
+            let index = reference::index(&page.chapter, routines);
+            write(&sources.join(&file), &index)?;
+            summary += &format!("\n- [{title}]({file})\n");
+        }
+
+        let source = dir.join("page.3");
+        let text = page
+            .text
+            .replace("@DATE@", "")
+            .replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+        write(&source, &text)?;
+        let mut mandoc = Command::new("mandoc");
+        let html = capture(mandoc.args(["-Thtml", "-Ofragment"]).arg(&source))?;
+        let html = as_markdown(without_head_and_foot(&html));
+
+        let name = &page.name;
+        let body = reference::with_pages(&html, routines);
+        let place = reference::place_in_the_standard(&page.chapter);
+        let text = format!("# {name}\n\n{body}\n\n{place}\n");
+        write(&sources.join(format!("{name}.md")), &text)?;
+        summary += &format!("  - [{name}]({name}.md)\n");
+    }
+    Ok(summary)
+}
+
+/// Makes the links of a page lead to pages of the site, and adds those to routines.
+fn rewrite_links(page: &Path, sources: &Path, routines: &[ManPage]) -> Result<()> {
+    let dir = page.parent().unwrap_or(sources);
+    let title = |target: &str| {
+        let text = read(&dir.join(target)).ok()?;
+        text.lines()
+            .find_map(|line| Some(line.strip_prefix("# ")?.to_owned()))
+    };
+    let text = with_titles(&without_links_outside(&read(page)?), title);
+
+    let depth = dir
+        .strip_prefix(sources)
+        .map_or(0, |path| path.components().count());
+    let text = reference::with_links(&text, routines, &"../".repeat(depth));
+    write(page, &text)
 }
 
 /// Removes the tables at the start and the end of a page of mandoc, which repeat its name.
@@ -126,14 +137,12 @@ fn without_head_and_foot(html: &str) -> &str {
 /// before indented lines.
 fn as_markdown(html: &str) -> String {
     let html = html.trim().replace("\n<br/>\n", "\n");
-    let lines = html.lines().map(|line| {
-        if line.trim().is_empty() {
-            "&#32;"
-        } else {
-            line
-        }
-    });
-    lines.collect::<Vec<_>>().join("\n")
+    let mut lines = Vec::new();
+    for line in html.lines() {
+        let is_blank = line.trim().is_empty();
+        lines.push(if is_blank { "&#32;" } else { line });
+    }
+    lines.join("\n")
 }
 
 /// Replaces links to files that the site does not have by their text.

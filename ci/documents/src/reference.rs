@@ -77,25 +77,28 @@ pub fn with_pages(html: &str, routines: &[ManPage]) -> String {
 /// Makes each routine that a page in Markdown names in the form of code a link to its page. Blocks
 /// of code and texts of links stay as they are. `top` leads from the page to the top directory.
 pub fn with_links(text: &str, routines: &[ManPage], top: &str) -> String {
-    let pages: BTreeMap<&str, &str> = routines
-        .iter()
-        .flat_map(|page| {
-            let names = page.routines.iter().map(String::as_str);
-            names
-                .chain([page.name.as_str()])
-                .map(|name| (name, page.name.as_str()))
-        })
-        .collect();
-    let mut is_code = false;
-    let lines = text.split('\n').map(|line| {
-        let is_fence = line.trim_start().starts_with("```");
-        is_code ^= is_fence;
-        match is_code || is_fence || line.starts_with('#') {
-            true => line.to_owned(),
-            false => linked(line, &pages, top),
+    let mut pages: BTreeMap<&str, &str> = BTreeMap::new();
+    for page in routines {
+        for routine in &page.routines {
+            pages.insert(routine, &page.name);
         }
-    });
-    lines.collect::<Vec<_>>().join("\n")
+        pages.insert(&page.name, &page.name);
+    }
+
+    let mut lines = Vec::new();
+    let mut is_code = false;
+    for line in text.split('\n') {
+        let is_fence = line.trim_start().starts_with("```");
+        if is_fence {
+            is_code = !is_code;
+        }
+        if is_code || is_fence || line.starts_with('#') {
+            lines.push(line.to_owned());
+        } else {
+            lines.push(linked(line, &pages, top));
+        }
+    }
+    lines.join("\n")
 }
 
 /// Makes the routines in a line links.
@@ -104,22 +107,21 @@ fn linked(line: &str, pages: &BTreeMap<&str, &str>, top: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
     let mut result = String::new();
     for (i, part) in parts.iter().enumerate() {
-        let is_span = i % 2 == 1 && i + 1 < parts.len();
-        let is_in_link = is_span && (parts[i - 1].ends_with('[') || parts[i + 1].starts_with(']'));
-        let page = pages
-            .get(part.trim_end_matches("()"))
-            .filter(|_| is_span && !is_in_link);
-        match (is_span, page) {
-            (true, Some(page)) => {
-                let _ = write!(result, "[`{part}`]({top}{page}.md)");
-            }
-            (true, None) => {
-                let _ = write!(result, "`{part}`");
-            }
-            (false, _) if i % 2 == 1 => {
-                let _ = write!(result, "`{part}");
-            }
-            (false, _) => result += part,
+        if i % 2 == 0 {
+            result += part;
+            continue;
+        }
+        let Some(next) = parts.get(i + 1) else {
+            // No second backtick.
+            result += "`";
+            result += part;
+            continue;
+        };
+
+        let is_in_link = parts[i - 1].ends_with('[') || next.starts_with(']');
+        match pages.get(part.trim_end_matches("()")) {
+            Some(page) if !is_in_link => result += &format!("[`{part}`]({top}{page}.md)"),
+            _ => result += &format!("`{part}`"),
         }
     }
     result

@@ -1,8 +1,7 @@
 //! Small operations to random PEs of a large machine: the number of messages, and the memory of the
 //! batches, for several ways to batch the operations.
 //!
-//! One PE is modeled, which issues many updates and then a quiet. All PEs do the same, so with two
-//! hops a PE forwards as many operations as it issues.
+//! One PE is modeled, which issues many updates and then a quiet. All PEs do the same.
 
 use crate::machine::TWO_LEVEL;
 use std::fmt::Write as _;
@@ -24,34 +23,23 @@ struct Batching {
     batch: usize,
     /// The number of destinations of batches in a job of `n` PEs.
     n_destinations: fn(u32) -> u32,
-    /// The number of hops of an operation.
-    n_hops: u32,
 }
 
-const ALL: [Batching; 4] = [
+const ALL: [Batching; 3] = [
     Batching {
         name: "none",
         batch: UPDATE_NBYTES,
         n_destinations: |n| n,
-        n_hops: 1,
     },
     Batching {
         name: "a PE",
         batch: 4 << 10,
         n_destinations: |n| n,
-        n_hops: 1,
     },
     Batching {
         name: "a node",
         batch: 32 << 10,
         n_destinations: |n| n / PER_NODE,
-        n_hops: 1,
-    },
-    Batching {
-        name: "a row, then a node",
-        batch: 32 << 10,
-        n_destinations: |n| f64::from(n / PER_NODE).sqrt().ceil() as u32,
-        n_hops: 2,
     },
 ];
 
@@ -68,33 +56,43 @@ struct BatchCost {
 impl Batching {
     fn cost(&self, n: u32) -> BatchCost {
         let room = (self.batch / UPDATE_NBYTES) as u32;
-        let mut waiting = vec![0u32; (self.n_destinations)(n) as usize];
-        let (mut messages, mut in_use, mut most) = (0u64, 0u64, 0u64);
+        let n_destinations = (self.n_destinations)(n);
+
+        // The number of operations that wait in the batch for each destination.
+        let mut waiting = vec![0u32; n_destinations as usize];
+        let mut messages = 0;
+        let mut in_use = 0;
+        let mut most = 0;
+
+        // A xorshift generator: the same destinations in each run.
         let mut state = 88_172_645_463_325_252_u64;
         for _ in 0..UPDATES {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            let at = &mut waiting[(state % u64::from((self.n_destinations)(n))) as usize];
-            in_use += u64::from(*at == 0);
+
+            let n_waiting = &mut waiting[(state % u64::from(n_destinations)) as usize];
+            in_use += u64::from(*n_waiting == 0);
             most = most.max(in_use);
-            *at += 1;
-            if *at == room {
-                *at = 0;
+
+            *n_waiting += 1;
+            if *n_waiting == room {
+                *n_waiting = 0;
                 in_use -= 1;
                 messages += 1;
             }
         }
-        let hops = u64::from(self.n_hops);
-        let messages = hops * (messages + in_use);
+        // The quiet sends what is left.
+        messages += in_use;
+
         let link = TWO_LEVEL.link(0, PER_NODE);
-        let nbytes = hops as f64 * f64::from(UPDATES) * UPDATE_NBYTES as f64;
+        let nbytes = f64::from(UPDATES) * UPDATE_NBYTES as f64;
         // The slower one of the CPU and the NIC limits the rate of messages.
         let each = link.gap.max(link.overhead);
         let time = (messages as f64 * each + nbytes * link.per_byte) / f64::from(UPDATES);
         BatchCost {
             messages,
-            buffers: hops * most * self.batch as u64,
+            buffers: most * self.batch as u64,
             time,
         }
     }
@@ -114,14 +112,13 @@ bytes to random PEs and completes them; each node has {PER_NODE} PEs.
 | none | Each operation is a message of its own. |
 | a PE | A PE fills batches of 4 KiB, one for each other PE. |
 | a node | A PE fills batches of 32 KiB, one for each node, in a [session](../transports.md#sessions). |
-| a row, then a node | The nodes form a square. Batches of 32 KiB travel to a row, and from there to a node of it. Rushmem does not do this. |
 
-`messages` are sent by each PE, including forwarded ones; `buffers` is the maximum memory of its
-batches; `time` is what sending takes for each operation, over the simulated fabric of 200 Gbit/s.
+`messages` are sent by each PE; `buffers` is the maximum memory of its batches; `time` is what
+sending takes for each operation, over the simulated fabric of 200 Gbit/s.
 
-From some thousand nodes on, batches for each node no longer fill, and two hops send fewer messages;
-from some ten thousand nodes on they also take less time. Below that, two hops only save buffers,
-and send twice the bytes, so Rushmem has no second hop.
+From some thousand nodes on, batches for each node no longer fill. Batches for several nodes, which
+one of them forwards, would then be fewer, but send each operation twice, which takes less time only
+from some ten thousand nodes on. So Rushmem forwards no operation.
 
 | PEs | batches for | messages | operations in each | buffers | time |
 |---:|---|---:|---:|---:|---:|
@@ -134,8 +131,9 @@ and send twice the bytes, so Rushmem has no second hop.
                 buffers,
                 time,
             } = batching.cost(n);
-            let each = f64::from(batching.n_hops * UPDATES) / messages as f64;
-            let (name, mib) = (batching.name, buffers as f64 / f64::from(1 << 20));
+            let name = batching.name;
+            let each = f64::from(UPDATES) / messages as f64;
+            let mib = buffers as f64 / f64::from(1 << 20);
             let _ = writeln!(
                 text,
                 "| {n} | {name} | {messages} | {each:.1} | {mib:.1} MiB | {:.1} ns |",
@@ -151,22 +149,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_operation_travels_once_a_hop() {
-        let [none, for_pe, for_node, two_hops] = ALL.map(|batching| batching.cost(1 << 14));
+    fn longer_batches_are_fewer_messages() {
+        let [none, for_pe, for_node] = ALL.map(|batching| batching.cost(1 << 14));
         assert_eq!(none.messages, u64::from(UPDATES));
         assert!(none.buffers < 100, "nothing waits");
-        let fullest = |batching: Batching| {
-            u64::from(batching.n_hops * UPDATES) / (batching.batch / UPDATE_NBYTES) as u64
-        };
-        for (batching, cost) in ALL.into_iter().zip([none, for_pe, for_node, two_hops]) {
+
+        for (batching, cost) in ALL.into_iter().zip([none, for_pe, for_node]) {
+            let if_all_were_full = UPDATES as usize / (batching.batch / UPDATE_NBYTES);
             assert!(
-                cost.messages >= fullest(batching),
+                cost.messages >= if_all_were_full as u64,
                 "{}: {cost:?}",
                 batching.name
             );
         }
         assert!(for_node.messages < for_pe.messages && for_node.buffers < for_pe.buffers);
-        assert!(two_hops.buffers < for_node.buffers);
     }
 
     #[test]
@@ -175,7 +171,6 @@ mod tests {
             name: "",
             batch: 1 << 40,
             n_destinations: |_| 3,
-            n_hops: 1,
         };
         let BatchCost {
             messages, buffers, ..

@@ -275,8 +275,10 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let is_here = |manager: &PackageManager| process::on_path(manager.program).is_some();
-    let Some(which) = MANAGERS.iter().position(is_here) else {
+    let here = MANAGERS
+        .iter()
+        .position(|manager| process::on_path(manager.program).is_some());
+    let Some(which) = here else {
         bail!(
             "{}; none of apt-get, dnf and zypper is here to install it: install it by hand and run this again",
             described(&missing)
@@ -284,6 +286,7 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
     };
     let manager = &MANAGERS[which];
     let packages = packages(&missing, which);
+
     if !is_root() {
         let mut install = Command::new(manager.program);
         install.args(manager.install).args(&packages);
@@ -293,10 +296,11 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
             process::shown(&install)
         );
     }
+
     println!("Missing programs:");
-    missing
-        .iter()
-        .for_each(|need| println!("  {:<20}{}", need.program, need.purpose));
+    for need in &missing {
+        println!("  {:<20}{}", need.program, need.purpose);
+    }
     println!(
         "{} installs the packages {}",
         manager.program,
@@ -305,39 +309,44 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
     if !manager.refresh.is_empty() {
         process::run(process::limited(LIMIT, manager.program).args(manager.refresh))?;
     }
-    let install = |packages: &[&str]| {
-        let mut install = process::limited(LIMIT, manager.program);
+    if manager.install(&packages).is_err() {
+        // Some distributions lack some packages, so each program's packages are tried alone. What
+        // is still missing is found below.
+        for need in &missing {
+            let _ = manager.install(&self::packages(&[*need], which));
+        }
+    }
+
+    let still = self::missing(needs);
+    if !still.is_empty() {
+        bail!(
+            "{}, and {} does not bring it",
+            described(&still),
+            manager.program
+        );
+    }
+    Ok(())
+}
+
+impl PackageManager {
+    fn install(&self, packages: &[&str]) -> Result<()> {
+        let mut install = process::limited(LIMIT, self.program);
         install
-            .args(manager.install)
+            .args(self.install)
             .args(packages)
             .env("DEBIAN_FRONTEND", "noninteractive");
         process::run(&mut install)
-    };
-    if install(&packages).is_err() {
-        // Some distributions lack some packages, so each program's packages are tried alone.
-        for need in &missing {
-            let _ = install(&self::packages(&[*need], which));
-        }
-    }
-    match self::missing(needs).as_slice() {
-        [] => Ok(()),
-        still => bail!(
-            "{}, and {} does not bring it",
-            described(still),
-            manager.program
-        ),
     }
 }
 
 /// Returns the packages of these programs, each once, for the manager with this index.
 fn packages(needs: &[&Need], manager: usize) -> Vec<&'static str> {
     let mut packages = Vec::new();
-    for package in needs
-        .iter()
-        .flat_map(|need| need.packages[manager].split(' '))
-    {
-        if !packages.contains(&package) {
-            packages.push(package);
+    for need in needs {
+        for package in need.packages[manager].split(' ') {
+            if !packages.contains(&package) {
+                packages.push(package);
+            }
         }
     }
     packages
@@ -347,11 +356,9 @@ fn packages(needs: &[&Need], manager: usize) -> Vec<&'static str> {
 pub fn c_compiler() -> Result<()> {
     let named = std::env::var("OSHCC_CC").unwrap_or_default();
     let compiler = if named.is_empty() { "cc" } else { &named };
+    // The variable may name a path with spaces, or a program and its options.
     let first = compiler.split_whitespace().next().unwrap_or(compiler);
-    if process::on_path(compiler)
-        .or_else(|| process::on_path(first))
-        .is_some()
-    {
+    if process::on_path(compiler).is_some() || process::on_path(first).is_some() {
         return Ok(());
     }
     bail!(

@@ -83,15 +83,15 @@ fn build(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
         .filter(|c| c.is_ascii_alphanumeric())
         .collect();
     // The name of a file has at most 255 bytes.
-    let suffix = match suffix.len() {
-        ..100 => suffix,
-        _ => {
-            let mut digest = DefaultHasher::new();
-            suffix.hash(&mut digest);
-            format!("{:x}", digest.finish())
-        }
+    let suffix = if suffix.len() < 100 {
+        suffix
+    } else {
+        let mut digest = DefaultHasher::new();
+        suffix.hash(&mut digest);
+        format!("{:x}", digest.finish())
     };
     let program = dir(tmpdir).join(format!("{stem}{suffix}"));
+
     let mut command = Command::new(prefix().join("bin").join(compiler));
     command
         .args(always)

@@ -169,7 +169,9 @@ impl Job {
         words.extend(prefix::emulator());
         words.push(self.program.display().to_string());
         words.extend(self.arguments.clone());
-        let (stdout, stderr) = (temporary(), temporary());
+
+        let stdout = temporary();
+        let stderr = temporary();
         // Ignored signals are inherited, such as those of a shell's background job; `env` resets
         // them.
         let mut command = Command::new("env");
@@ -183,15 +185,15 @@ impl Job {
         if let Some(dir) = &self.dir {
             command.current_dir(dir);
         }
-        let environment: String = self
-            .environment
-            .iter()
-            .map(|(name, value)| format!("{name}={value} "))
-            .collect();
-        let shown = environment + &words.join(" ");
-        let started = Started::new(&mut command, self.limit);
+
+        let mut shown = String::new();
+        for (name, value) in &self.environment {
+            shown += &format!("{name}={value} ");
+        }
+        shown += &words.join(" ");
+
         Running {
-            started,
+            started: Started::new(&mut command, self.limit),
             shown,
             stdout,
             stderr,

@@ -23,16 +23,15 @@ impl Outcome {
     /// of PE 0, and no line with FAIL.
     #[track_caller]
     pub fn assert_ok(&self, n: usize) {
+        // First, since the message of a failed check says more than the status.
+        let has_failed = self.stdout.contains("FAIL") || self.stderr.contains("FAIL");
+        assert!(!has_failed, "a check failed\n{self}");
+        assert!(self.status.success(), "the job failed\n{self}");
+
         let counts: Vec<&str> = self
             .lines()
             .filter(|line| line.starts_with("n_pes "))
             .collect();
-        let failed = |text: &str| text.lines().any(|line| line.contains("FAIL"));
-        assert!(
-            !failed(&self.stdout) && !failed(&self.stderr),
-            "a check failed\n{self}"
-        );
-        assert!(self.status.success(), "the job failed\n{self}");
         assert_eq!(
             counts,
             [format!("n_pes {n}")],
@@ -101,17 +100,11 @@ impl Outcome {
             (1..=2).contains(&lines.len()),
             "not joined: {words}\n{self}"
         );
-        let pes = |line: &&str| {
-            let (pes, _) = line.strip_prefix("warning: ")?.split_once(": ")?;
-            let numbers = pes
-                .split(|c: char| !c.is_ascii_digit())
-                .flat_map(str::parse);
-            Some(match numbers.collect::<Vec<u32>>() {
-                n if pes.starts_with("all") => (0..n[0]).collect(),
-                named => named,
-            })
-        };
-        let mut pes: Vec<u32> = lines.iter().filter_map(pes).flatten().collect();
+
+        let mut pes = Vec::new();
+        for line in lines {
+            pes.extend(pes_of_warning(line));
+        }
         pes.sort_unstable();
         pes
     }
@@ -141,6 +134,25 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// Returns the PEs of a line such as `warning: PE 1: ..` or `warning: all 4 PEs: ..`; none if it is
+/// another line.
+fn pes_of_warning(line: &str) -> Vec<u32> {
+    let Some(rest) = line.strip_prefix("warning: ") else {
+        return Vec::new();
+    };
+    let Some((pes, _)) = rest.split_once(": ") else {
+        return Vec::new();
+    };
+    let numbers: Vec<u32> = pes
+        .split(|c: char| !c.is_ascii_digit())
+        .flat_map(str::parse)
+        .collect();
+    if pes.starts_with("all") {
+        return (0..numbers[0]).collect();
+    }
+    numbers
+}
+
 /// Returns a text, of which the middle is left out if it is long.
 fn shortened(text: &str) -> String {
     const SHOWN: usize = 60;
@@ -149,10 +161,8 @@ fn shortened(text: &str) -> String {
         return text.trim_end().to_owned();
     }
     let left_out = lines.len() - 2 * SHOWN;
-    let (head, tail) = (
-        lines[..SHOWN].join("\n"),
-        lines[lines.len() - SHOWN..].join("\n"),
-    );
+    let head = lines[..SHOWN].join("\n");
+    let tail = lines[lines.len() - SHOWN..].join("\n");
     format!("{head}\n... {left_out} lines ...\n{tail}")
 }
 

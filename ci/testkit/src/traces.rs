@@ -26,16 +26,16 @@ impl Traces {
         for place in ["/dev/shm", "/tmp", "/var/tmp", "/run"] {
             found.extend(names_in(Path::new(place)));
         }
+
         let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-        let named = sockets
-            .lines()
-            .skip(1)
-            .filter_map(|line| line.split_whitespace().nth(7));
-        found.extend(
-            named
-                .filter(|name| is_ours(name))
-                .map(|name| format!("socket {name}")),
-        );
+        // The first line has the titles of the columns, of which the last is the name.
+        for line in sockets.lines().skip(1) {
+            if let Some(name) = line.split_whitespace().nth(7)
+                && is_ours(name)
+            {
+                found.insert(format!("socket {name}"));
+            }
+        }
         Self(found)
     }
 

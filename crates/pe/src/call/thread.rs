@@ -128,8 +128,6 @@ pub fn add(counter: &AtomicU64, amount: u64, is_alone: bool) -> u64 {
     }
 
     // No other thread adds between the load and the store.
-
-    // No other thread adds between the load and the store.
     let before = counter.load(Relaxed);
     counter.store(before + amount, Relaxed);
     before

@@ -16,7 +16,7 @@ use rushmem_transport::engine::Issuers;
 use rushmem_transport::engine::service_thread::{
     Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Progress, Served, Sleeper, Woken,
 };
-use rushmem_transport::progress::backoff::WaitLimits;
+use rushmem_transport::progress::backoff::{UNSIGNALED_SLEEP, WaitLimits};
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{Amos, EndpointUser, Error};
 use std::sync::Arc;
@@ -85,16 +85,16 @@ impl Driver for SharedState {
         };
 
         if is_left || self.has_backlog() {
-            sleeper.briefly(queue.as_slice(), MAX_SLEEP_IN_FLIGHT);
+            sleeper.briefly_unless_stalled(queue.as_slice(), MAX_SLEEP_IN_FLIGHT);
         } else if queue.is_none() {
             sleeper.briefly(&[], MAX_SLEEP_WITHOUT_WAIT_OBJECT);
         } else {
             // A word that a device writes is not signaled: only a poll by this thread wakes those
             // that sleep on it.
-            let is_unsignaled =
-                self.local.amos == Amos::Network || self.local.state.any_elsewhere();
-            let at_most = if is_unsignaled {
+            let at_most = if self.local.amos == Amos::Network {
                 MAX_SLEEP_WITHOUT_WAIT_OBJECT
+            } else if self.local.state.any_elsewhere() {
+                MAX_SLEEP_WITHOUT_WAIT_OBJECT.max(sleeper.stalled())
             } else {
                 MAX_SLEEP
             };
@@ -126,9 +126,14 @@ impl Driver for SharedState {
         }
     }
 
-    /// Short, since the software providers move data only while they are polled.
-    fn longest_backoff(&self, _: &Issuers<OfiWire>) -> Duration {
-        WaitLimits::LONGEST
+    /// Short while data are in flight, since the software providers move them only while they are
+    /// polled.
+    fn longest_backoff(&self, issuers: &Issuers<OfiWire>) -> Duration {
+        if issuers.moves_data() || self.has_backlog() {
+            WaitLimits::LONGEST
+        } else {
+            UNSIGNALED_SLEEP
+        }
     }
 
     fn checks(&self) -> impl FnMut() {

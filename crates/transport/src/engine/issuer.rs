@@ -45,8 +45,8 @@ pub struct Issuer<W: Wire> {
 const LISTED: u8 = 1;
 /// The issuer has unfinished operations, not only missing acknowledgments.
 const BUSY: u8 = 2;
-/// The service thread sleeps until a descriptor signals an event of the operations that were
-/// unfinished when it last polled.
+/// The service thread may sleep for long, since it knows the operations that were unfinished when it
+/// last polled: a descriptor signals their next event, or they are not expected to end soon.
 const ARMED: u8 = 4;
 
 impl<W: Wire> Issuer<W> {
@@ -197,13 +197,11 @@ impl<W: Wire> UnfinishedIssuer<W> {
         }
 
         if left == LeftBehind::Awaited && by_service {
+            state |= ARMED;
             match origin.next_event() {
                 NextEvent::Unsignaled => left = LeftBehind::Unsignaled,
-                NextEvent::OfNetwork => state |= ARMED,
-                NextEvent::On(event) => {
-                    self.event = Some(event);
-                    state |= ARMED;
-                }
+                NextEvent::OfNetwork => {}
+                NextEvent::On(event) => self.event = Some(event),
             }
         } else if left == LeftBehind::Awaited {
             state |= issuer.state() & ARMED;

@@ -27,6 +27,13 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// Longest sleep of the service thread while operations are left that must be polled, or while data
 /// are in flight over a library that transfers them only while it is polled.
 pub const MAX_SLEEP_IN_FLIGHT: Duration = Duration::from_micros(200);
+/// The longest of the sleeps that get longer because nothing has happened for long. Each turn takes
+/// 25 us of CPU time over libfabric.
+const MAX_STALLED: Duration = Duration::from_millis(5);
+/// The part of the time since something has last happened for which the next sleep may last. So
+/// nothing is found later than by this part of its wait, and sleeps get longer than
+/// [`MAX_SLEEP_IN_FLIGHT`] only after 10 ms.
+const STALLED_PART: u32 = 50;
 
 /// What a provider does for the threads that make progress on its network: threads that wait, and
 /// the service thread.
@@ -176,13 +183,16 @@ pub struct Sleeper<'a> {
     brief: Duration,
     /// The last attempt to serve peers found work.
     worked: bool,
+    /// The time at which an attempt to serve peers has last found work, or something else than the
+    /// time has ended a sleep: an event, or a call that requests a flush.
+    happened: Instant,
 }
 
 impl Sleeper<'_> {
     /// Sleeps until one of the descriptors is ready or a call requests a flush, for `at_most` at
     /// the longest.
     pub fn until(&mut self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
-        self.state.sleep(descriptors, at_most);
+        self.sleep(descriptors, at_most);
         self.brief = FLUSH_DELAY;
     }
 
@@ -198,7 +208,31 @@ impl Sleeper<'_> {
         let time = self.brief.min(at_most);
 
         self.brief = time * 2;
-        self.state.sleep(descriptors, time);
+        self.sleep(descriptors, time);
+    }
+
+    /// Works as [`briefly`](Self::briefly) until nothing has happened for long. Then the sleep is
+    /// [longer](Self::stalled), and a call that requests a flush ends it.
+    pub fn briefly_unless_stalled(&mut self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
+        let stalled = self.stalled();
+        if stalled > at_most && !descriptors.is_empty() {
+            self.sleep(descriptors, stalled);
+        } else {
+            self.briefly(descriptors, at_most);
+        }
+    }
+
+    /// Returns the time for which a sleep may last because nothing has happened for long, although
+    /// not every event is signaled.
+    pub fn stalled(&self) -> Duration {
+        (self.happened.elapsed() / STALLED_PART).min(MAX_STALLED)
+    }
+
+    fn sleep(&mut self, descriptors: &[BorrowedFd<'_>], time: Duration) {
+        let is_ended = self.state.sleep(descriptors, time);
+        if is_ended {
+            self.happened = Instant::now();
+        }
     }
 }
 
@@ -215,6 +249,7 @@ fn run<N: Driver>(progress: &Progress<N>) {
         schedule,
         brief: FLUSH_DELAY,
         worked: false,
+        happened: Instant::now(),
     };
 
     let mut checks = driver.checks();
@@ -264,6 +299,7 @@ fn run<N: Driver>(progress: &Progress<N>) {
             }
 
             state.sleep(&[], time);
+            sleeper.happened = Instant::now();
             wakeup.end_back_off();
             driver.flush(issuers);
             continue;
@@ -275,6 +311,9 @@ fn run<N: Driver>(progress: &Progress<N>) {
 
         let served = driver.serve();
         sleeper.worked = served == Served::Worked;
+        if sleeper.worked {
+            sleeper.happened = Instant::now();
+        }
         wakeup.clear_pending();
         let is_left = driver.flush(issuers);
 

@@ -54,8 +54,8 @@ pub const LOADS_BEFORE_WAKING: u32 = 256;
 pub const NAP: Duration = FLUSH_DELAY;
 /// The longest sleep of a waiter if threads of this PE may end its wait without an event.
 pub const SLEEP_AMONG_THREADS: Duration = Duration::from_millis(1);
-/// The longest sleep of a waiter if an event ends most sleeps, and of the service thread of UCX
-/// beside it: a library may have work that no event signals.
+/// The longest sleep of a waiter if an event ends most sleeps, and of the service thread of UCX or
+/// libfabric beside it: a library may have work that no event signals.
 pub const UNSIGNALED_SLEEP: Duration = Duration::from_millis(10);
 /// The longest sleep of a waiter if every change that may end its wait ends the sleep. 64 PEs that
 /// wait in a barrier over TCP for 10 s used 11 s of CPU time when they slept for 10 ms, and 5 s

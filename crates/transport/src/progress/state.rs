@@ -266,8 +266,9 @@ impl ProgressState {
         &self.timer
     }
 
-    /// Sleeps on the timer and these descriptors, for `at_most` at the longest.
-    pub(crate) fn sleep(&self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
+    /// Sleeps on the timer and these descriptors, for `at_most` at the longest. Returns true if one
+    /// of them is ready.
+    pub(crate) fn sleep(&self, descriptors: &[BorrowedFd<'_>], at_most: Duration) -> bool {
         self.service_sleeps.fetch_add(1, Ordering::Relaxed);
         let descriptors = descriptors
             .iter()
@@ -279,6 +280,7 @@ impl ProgressState {
         if !fds[0].revents().is_empty() {
             self.timer.silence();
         }
+        fds.iter().any(|fd| !fd.revents().is_empty())
     }
 
     /// Makes the service thread end.

@@ -228,3 +228,26 @@ fn to_serve_beside_a_long_call_does_not_begin_the_backoff_anew() {
         "{next:?}"
     );
 }
+
+#[test]
+fn sleeps_get_longer_once_nothing_has_happened_for_long() {
+    let local = NetworkPe::<()>::new(&Open::for_tests(), "here".to_owned(), &LIMITS);
+    let state = local.expect("a timer").state;
+    let long_ago = Instant::now().checked_sub(LIMIT).expect("a later time");
+    let mut sleeper = Sleeper {
+        state: &state,
+        schedule: Schedule::new(&LIMITS, false),
+        brief: FLUSH_DELAY,
+        worked: false,
+        happened: long_ago,
+    };
+
+    sleeper.until(&[], Duration::ZERO);
+    assert_eq!(sleeper.stalled(), MAX_STALLED);
+
+    state.wake();
+    sleeper.until(&[], LIMIT);
+    assert!(sleeper.happened > long_ago);
+    sleeper.happened = Instant::now();
+    assert!(sleeper.stalled() < MAX_SLEEP_IN_FLIGHT);
+}

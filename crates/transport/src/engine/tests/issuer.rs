@@ -1,9 +1,15 @@
 //! Unit tests of the polls of unfinished origins.
 
+use super::super::wire::WireNetwork;
 use super::{left_unfinished, origin};
+use rushmem_system::lock::lock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
+use std::time::Duration;
+
+/// The time within which a timer rings on a busy machine.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// A call waits for the lock of an origin while the service thread polls that origin, which has
 /// more work. The service thread releases the lock after this poll.
@@ -65,4 +71,24 @@ fn the_service_thread_polls_a_busy_origin_many_times_if_no_call_waits() {
     }
 
     assert_eq!(polls.load(Ordering::SeqCst), 11);
+}
+
+#[test]
+fn a_call_after_the_last_poll_of_the_service_thread_requests_a_flush() {
+    let mut origin = origin();
+    origin.wire().is_slow = true;
+    let (issuers, issuer) = left_unfinished(origin);
+    let network = Arc::clone(&lock(&issuer.origin).network);
+    let state = &network.local().state;
+    assert!(state.sleep(&[], LIMIT), "the first call requests one");
+
+    // The owner has issued a verb since the last look, so the first call does not poll.
+    for _ in 0..2 {
+        state.wakeup().clear_pending();
+        assert!(issuers.finish_in_service(), "the write is in flight");
+    }
+    let released = issuers.release(&issuer, issuer.lock(), Ok(()));
+
+    released.expect("no loss");
+    assert!(state.sleep(&[], LIMIT));
 }

@@ -52,6 +52,7 @@ pub mod setup {
         addr_accessible, my_pe, n_pes, pe_accessible, ptr, query_initialized, query_thread,
         team_ptr,
     };
+    pub use crate::diagnosis::watchdog::explain_on_request;
     pub use crate::exit::at_exit::{finalize_at_exit, finalize_due};
     pub use crate::exit::finalize::{finalize, global_exit, inits_in_force};
     pub use crate::start::by_id::{UNIQUE_ID_BYTES, unique_id};

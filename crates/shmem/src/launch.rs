@@ -8,11 +8,13 @@ use rushmem_runtime::{Call, setup};
 use rustix::process::{
     Pid, Signal, getppid, kill_process, set_parent_process_death_signal, test_kill_process,
 };
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
+use signal_hook::low_level::pipe;
 use std::fs::metadata;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio, Termination, exit};
@@ -73,11 +75,15 @@ impl Termination for JobStatus {
 /// lines of the PEs, passes SIGINT and SIGTERM on to them, and waits for them. PE 0 has its
 /// standard input. If this process is killed, the PEs are, too.
 ///
+/// `program` returns what `main` may return: nothing, a status, or a [`Result`]. An error is printed,
+/// and ends the job with status 1.
+///
 /// Started by `oshrun` or another launcher, the process is a PE of that job, and starts no others.
 ///
 /// The handle is that of [`init`]. A program whose threads call the library, by
-/// [`init_shared`](crate::init_shared), is started by a launcher instead. If a job hangs,
-/// `SHMEM_WATCHDOG=10s` in the environment says who waits for whom.
+/// [`init_shared`](crate::init_shared), is started by a launcher instead. If a job hangs, SIGQUIT
+/// (Ctrl-\) says who waits for whom, and the job goes on; `SHMEM_WATCHDOG=10s` in the environment
+/// says it once a call has waited for so long.
 ///
 /// ```standalone_crate,no_run
 /// fn main() -> shmem::JobStatus {
@@ -94,7 +100,7 @@ impl Termination for JobStatus {
 /// since the start of this process, or if processes cannot be started. Under a launcher the job
 /// ends with a message if it has another number of PEs.
 #[track_caller]
-pub fn launch(n: usize, program: impl FnOnce(Shmem)) -> JobStatus {
+pub fn launch<T: Termination>(n: usize, program: impl FnOnce(Shmem) -> T) -> JobStatus {
     static CALLED: AtomicBool = AtomicBool::new(false);
     let call = call!("shmem::launch");
 
@@ -123,9 +129,13 @@ pub fn launch(n: usize, program: impl FnOnce(Shmem)) -> JobStatus {
     }
 }
 
-/// Runs `program` as a PE, and exits.
-fn run_pe(call: Call, n: usize, program: impl FnOnce(Shmem)) -> ! {
-    end_with_starter();
+/// Runs `program` as a PE, and exits with the status of its result.
+fn run_pe<T: Termination>(call: Call, n: usize, program: impl FnOnce(Shmem) -> T) -> ! {
+    let is_launched = end_with_starter();
+    // From the start on, so that SIGQUIT of the terminal does not end the PE. Without descriptors it
+    // does, and the job runs.
+    let quits = is_launched.then(QuitSignals::take).and_then(Result::ok);
+
     let shmem = init();
     let n_pes = shmem.n_pes();
     if n_pes != n {
@@ -133,16 +143,64 @@ fn run_pe(call: Call, n: usize, program: impl FnOnce(Shmem)) -> ! {
             "argument n is {n}, but the launcher has started {n_pes} PEs; start {n} PEs, or pass the number that it starts"
         ));
     }
-    program(shmem);
-    exit(0)
+
+    // The other PEs receive the signals, too, and do nothing.
+    if shmem.my_pe() == 0
+        && let Some(quits) = quits
+    {
+        quits.explain();
+    }
+    exit(status_of(program(shmem)))
 }
 
-/// From now on, the kernel kills this PE if the process that has started it ends. A process that
-/// this PE starts has another parent, and is not concerned.
-fn end_with_starter() {
+/// The SIGQUIT that this PE receives from now on.
+struct QuitSignals(UnixStream);
+
+impl QuitSignals {
+    fn take() -> io::Result<QuitSignals> {
+        let (received, sender) = UnixStream::pair()?;
+        pipe::register(SIGQUIT, sender)?;
+        Ok(QuitSignals(received))
+    }
+
+    /// Prints what the PEs do whenever a signal arrives.
+    fn explain(mut self) {
+        let wait_for_request = move || self.wait().is_ok_and(|n| n > 0);
+        // Without the thread nothing is explained, and the job runs.
+        let _ = setup::explain_on_request(wait_for_request);
+    }
+
+    /// Waits for a signal. Returns 0 if none can arrive any more.
+    fn wait(&mut self) -> io::Result<usize> {
+        let mut signals = [0; 64];
+        let n = self.0.read(&mut signals)?;
+
+        // The terminal sends the same signal to this PE and to its starter, which passes it on.
+        thread::sleep(2 * GLANCE);
+        self.0.set_nonblocking(true)?;
+        // That there is no other is no error.
+        let _ = self.0.read(&mut signals);
+        self.0.set_nonblocking(false)?;
+        Ok(n)
+    }
+}
+
+/// Returns the exit status of a process whose `main` returns this, and prints the error if it is
+/// one.
+fn status_of(result: impl Termination) -> i32 {
+    let code = result.report();
+    // The standard library has no other way to take the number.
+    let status = (0..=u8::MAX).find(|&status| ExitCode::from(status) == code);
+    status.map_or(1, i32::from)
+}
+
+/// If [`launch`] has started this PE, returns true, and from now on the kernel kills it if the
+/// process that has started it ends. A process that this PE starts has another parent, and is not
+/// concerned.
+fn end_with_starter() -> bool {
     let starter = std::env::var(LAUNCHED_BY).ok();
     let Some(starter) = starter.and_then(|pid| Pid::from_raw(pid.parse().ok()?)) else {
-        return;
+        return false;
     };
     if getppid() == Some(starter) {
         // Without this the job works, too.
@@ -153,6 +211,7 @@ fn end_with_starter() {
     if getppid() != Some(starter) && test_kill_process(starter).is_err() {
         exit(1);
     }
+    true
 }
 
 /// The processes that this one has started.
@@ -207,6 +266,7 @@ impl LaunchedJob {
             signals: vec![
                 PassedSignal::new(SIGINT, Signal::INT)?,
                 PassedSignal::new(SIGTERM, Signal::TERM)?,
+                PassedSignal::new(SIGQUIT, Signal::QUIT)?,
             ],
         };
         for rank in 0..n {

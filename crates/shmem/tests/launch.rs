@@ -10,11 +10,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Output, Stdio, Termination};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testkit::{Job, Test};
 
 const CASE: &str = "LAUNCH_CASE";
+/// The line of each PE that hangs.
+const WAITS: &str = "it waits";
 /// The time limit of a job.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -53,6 +56,28 @@ fn program(case: &str) -> JobStatus {
                 std::process::exit(7);
             }
             shmem.barrier_all();
+        }),
+        "error" => shmem::launch(3, |shmem| {
+            if shmem.my_pe() == 1 {
+                return Err("the input has no lines");
+            }
+            shmem.barrier_all();
+            Ok(())
+        }),
+        "no error" => shmem::launch(2, |shmem| {
+            shmem.barrier_all();
+            Ok::<(), std::num::ParseIntError>(())
+        }),
+        "status" => shmem::launch(2, |shmem| ExitCode::from(shmem.my_pe() as u8 * 200)),
+        "hang" => shmem::launch(3, |shmem| {
+            let signal = shmem.zeroed::<shmem::Signal>();
+            eprintln!("{WAITS}");
+            if shmem.my_pe() != 2 {
+                shmem.wait(signal.eq(1));
+            } else {
+                sleep(LIMIT);
+                std::process::exit(1);
+            }
         }),
         "nobody" => shmem::launch(0, |_| ()),
         "twice" => {
@@ -163,6 +188,49 @@ fn the_status_is_that_of_the_first_pe_that_fails() {
     assert_eq!(run("exit").status.code(), Some(7));
 }
 
+fn an_error_ends_the_job_as_one_of_main_does() {
+    let output = run("error");
+    is_refused(&output, r#"Error: "the input has no lines""#);
+    is_refused(&output, "PE 1: exited with status 1");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(run("no error").status.code(), Some(0));
+    assert_eq!(run("status").status.code(), Some(200));
+}
+
+fn a_job_that_hangs_explains_itself_on_request_and_goes_on() {
+    let mut child = command("hang", this())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe"))
+        .lines()
+        .map_while(Result::ok);
+    let n_waiting = lines.by_ref().filter(|line| line == WAITS).take(3).count();
+    assert_eq!(n_waiting, 3);
+
+    // A PE may not have begun to wait at the first request.
+    let is_explained = AtomicBool::new(false);
+    let pid = Pid::from_child(&child);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_explained.load(Relaxed) {
+                // If the job has ended, the test fails below.
+                let _ = kill_process(pid, Signal::QUIT);
+                sleep(Duration::from_secs(1));
+            }
+        });
+
+        let are_waiting = |line: &String| line.starts_with("PEs 0-1 have waited");
+        let n_explained = lines.by_ref().filter(are_waiting).take(2).count();
+        is_explained.store(true, Relaxed);
+        assert_eq!(n_explained, 2);
+    });
+
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+    let status = child.wait().expect("it is our child");
+    assert_eq!(status.code(), Some(128 + 15), "{status}");
+}
+
 fn what_cannot_be_started_is_refused() {
     is_refused(&run("nobody"), "argument n is 0; a job has at least one PE");
     is_refused(&run("twice"), "called for the second time in this process");
@@ -216,7 +284,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     if let Ok(case) = std::env::var(CASE) {
         return Ok(program(&case).report());
     }
-    let tests: [(&str, fn()); 7] = [
+    let tests: [(&str, fn()); 9] = [
         ("a_program_runs_as_a_job", a_program_runs_as_a_job),
         ("lines_of_pes_are_not_mixed", lines_of_pes_are_not_mixed),
         (
@@ -226,6 +294,14 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         (
             "what_cannot_be_started_is_refused",
             what_cannot_be_started_is_refused,
+        ),
+        (
+            "an_error_ends_the_job_as_one_of_main_does",
+            an_error_ends_the_job_as_one_of_main_does,
+        ),
+        (
+            "a_job_that_hangs_explains_itself_on_request_and_goes_on",
+            a_job_that_hangs_explains_itself_on_request_and_goes_on,
         ),
         ("signals_are_passed_on", signals_are_passed_on),
         (

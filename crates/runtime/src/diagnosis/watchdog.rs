@@ -1,8 +1,9 @@
 //! The watchdog of a machine (`SHMEM_WATCHDOG`): a thread of the machine's first PE that reads the
 //! statuses of the machine's PEs. If a wait has lasted too long, it explains on standard error
-//! which PEs wait and why. It explains the next long wait only after that one has ended.
+//! which PEs wait and why. It explains the next long wait only after that one has ended. Another
+//! such thread explains whenever the program requests it.
 //!
-//! The watchdog reads only shared memory and /proc, so it needs neither the network nor the help of
+//! Such a thread reads only shared memory and /proc, so it needs neither the network nor the help of
 //! a PE that hangs. Hence it knows nothing of the PEs of other machines and concludes nothing about
 //! them.
 
@@ -10,10 +11,10 @@ use rushmem_bootstrap::NodeMap;
 use rushmem_communication::status::machine::{self, Statuses};
 use rushmem_explain::collect::PAUSE;
 use rushmem_explain::explain;
-use rushmem_pe::job::Job;
+use rushmem_pe::job::{self, Job};
 use rushmem_system::host::host_name;
 use rushmem_system::thread::spawn_service;
-use std::io::Write;
+use std::io::{self, Write};
 use std::time::Duration;
 
 /// The time between two reads of the statuses.
@@ -53,6 +54,33 @@ fn run(machines: &NodeMap, limit: Duration) {
     }
 }
 
+/// Prints on standard error what the PEs of this machine do and which waits for which, in a thread of
+/// its own, whenever `wait_for_request` returns true, until it returns false. Called after the
+/// first init.
+///
+/// # Errors
+/// When the kernel refuses a thread.
+pub fn explain_on_request(
+    mut wait_for_request: impl FnMut() -> bool + Send + 'static,
+) -> io::Result<()> {
+    let Some(job) = job::known() else {
+        return Ok(());
+    };
+    let n_pes = job.session().nodes().n_pes();
+
+    spawn_service("rushmem-explain", move || {
+        while wait_for_request() {
+            let Some(Statuses { collector, pes }) = machine::statuses() else {
+                return;
+            };
+            let snapshots = collector.snapshots(pes, Some(PAUSE));
+            // If standard error is closed, the explanation is lost and the job goes on.
+            let _ = writeln!(io::stderr(), "{}", explain(n_pes, &snapshots));
+        }
+    })?;
+    Ok(())
+}
+
 fn print(limit: Duration, n_nodes: u32, explanation: &str) {
     let others = match n_nodes {
         1 => String::new(),
@@ -63,7 +91,7 @@ fn print(limit: Duration, n_nodes: u32, explanation: &str) {
     };
     // If standard error is closed, the explanation is lost and the job goes on.
     let _ = writeln!(
-        std::io::stderr(),
+        io::stderr(),
         "SHMEM_WATCHDOG: a call has waited for more than {} s{others}\n{explanation}",
         limit.as_secs_f64()
     );

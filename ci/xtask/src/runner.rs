@@ -81,12 +81,8 @@ impl StepFlags {
 
     /// Returns the first name of a step that a table does not have.
     pub fn unknown(&self, table: &[&TestStep]) -> Option<&str> {
-        for name in &self.only {
-            if !table.iter().any(|step| step.name == name) {
-                return Some(name);
-            }
-        }
-        None
+        let has = |name: &String| table.iter().any(|step| step.name == name);
+        self.only.iter().find(|name| !has(name)).map(String::as_str)
     }
 }
 

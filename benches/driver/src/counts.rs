@@ -24,18 +24,39 @@ use task_support::workspace::Workspace;
 
 mod network;
 
-/// The routines that are counted on a node, which benches/counts.c calls, and the functions of
-/// benches/counts that make the same operation through the Rust interface: on a peer that is made
-/// of a number, and on one that was stored.
-const ROUTINES: &[(&str, &[&str])] = &[
-    ("shmem_putmem", &["rust_put", "rust_put_stored"]),
-    ("shmem_getmem", &["rust_get"]),
-    ("shmem_long_p", &["rust_p", "rust_p_stored"]),
-    ("shmem_long_g", &["rust_g"]),
-    (
-        "shmem_long_atomic_fetch_add",
-        &["rust_fetch_add", "rust_fetch_add_stored"],
-    ),
+use crate::program;
+use network::CountedJob;
+
+/// A routine that is counted on a node.
+struct Routine {
+    /// Its name, which benches/counts.c takes.
+    in_c: &'static str,
+    /// The functions of benches/counts that make the same operation through the Rust interface: on
+    /// a peer that is made of a number, and on one that was stored.
+    in_rust: &'static [&'static str],
+}
+
+const ROUTINES: [Routine; 5] = [
+    Routine {
+        in_c: "shmem_putmem",
+        in_rust: &["rust_put", "rust_put_stored"],
+    },
+    Routine {
+        in_c: "shmem_getmem",
+        in_rust: &["rust_get"],
+    },
+    Routine {
+        in_c: "shmem_long_p",
+        in_rust: &["rust_p", "rust_p_stored"],
+    },
+    Routine {
+        in_c: "shmem_long_g",
+        in_rust: &["rust_g"],
+    },
+    Routine {
+        in_c: "shmem_long_atomic_fetch_add",
+        in_rust: &["rust_fetch_add", "rust_fetch_add_stored"],
+    },
 ];
 /// A routine that may wait, counted in a job of one PE. It is not compared with its Rust form,
 /// which checks more.
@@ -48,8 +69,18 @@ const PACKAGES: [&str; 3] = [LIBRARY, "counts", "strict-fabric"];
 /// symbol tables and debug information, with their demanglers and decompressors, take more.
 const LARGEST: u64 = 4_200_000;
 const PINNED: &str = "benches/counts.txt";
+/// The number of calls of which the average is taken: enough that what the first ones do more
+/// disappears in rounding.
 const CALLS: u64 = 10_000;
+/// The time limit of a program under callgrind.
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// The number of instructions of a call.
+struct Count {
+    /// The name of the routine among the pinned numbers.
+    routine: String,
+    instructions: u64,
+}
 
 #[derive(clap::Args)]
 pub struct CountsFlags {
@@ -79,6 +110,7 @@ pub fn run(CountsFlags { pin, prefix }: CountsFlags) -> Result<()> {
             prefix
         }
     };
+
     let counts = count_all(&workspace, &prefix)?;
     let file = workspace.root.join(PINNED);
     let pinned = fs::read_to_string(&file)?;
@@ -87,6 +119,7 @@ pub fn run(CountsFlags { pin, prefix }: CountsFlags) -> Result<()> {
         println!("Written to {PINNED}");
         return Ok(());
     }
+
     let mut complaints = compare(&pinned, &counts)?;
     complaints.extend(slower_in_rust(&counts));
     if complaints.is_empty() {
@@ -95,10 +128,10 @@ pub fn run(CountsFlags { pin, prefix }: CountsFlags) -> Result<()> {
     bail!("{}", complaints.join("; "))
 }
 
-/// Builds the library as for a release, counts all routines and prints the counts. Returns each
-/// name and the instructions of a call; over a network (only where libfabric is), those until its
-/// provider is first called.
-fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<(String, u64)>> {
+/// Builds the library as for a release, counts all routines and prints the counts: on a node the
+/// instructions of a call, over a network (only where libfabric is) those until its provider is
+/// first called.
+fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<Count>> {
     let release = Release::build_packages(workspace, &["build", "--release"], &PACKAGES)?;
     let prefix = workspace.target.join("counts-prefix");
     installation::copy_tree(test_prefix, &prefix)?;
@@ -107,36 +140,38 @@ fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<(String, u
         &prefix.join("lib/librushmem.so.1"),
         "cc",
     )?;
-    let program = workspace.target.join("counts");
-    process::run(
-        Command::new(prefix.join("bin/oshcc"))
-            .arg("-O2")
-            .arg(workspace.root.join(SOURCE))
-            .arg("-o")
-            .arg(&program),
+    let c = program::build(
+        &prefix.join("bin"),
+        &workspace.root.join(SOURCE),
+        &[],
+        workspace.target.join("counts"),
     )?;
     let rust = rust_program(workspace, release.file("counts")?)?;
+
     let mut counts = Vec::new();
-    for (in_c, in_rust) in ROUTINES {
-        counts.push(count_on_node(workspace, &program, in_c)?);
-        for operation in *in_rust {
+    for routine in ROUTINES {
+        counts.push(count_on_node(workspace, &c, routine.in_c)?);
+        for operation in routine.in_rust {
             counts.push(count_on_node(workspace, &rust, operation)?);
         }
     }
-    counts.push(count_on_node(workspace, &program, BARRIER)?);
+    counts.push(count_on_node(workspace, &c, BARRIER)?);
+
     if process::on_path(LIBFABRIC.program).is_some() {
         let provider = network::copy_provider(workspace, release.file("libstrict_fabric.so")?)?;
         for routine in network::ROUTINES {
-            counts.push(network::count(
-                workspace,
-                (&prefix, &provider),
-                &program,
+            let job = CountedJob {
+                prefix: &prefix,
+                provider: &provider,
+                program: &c,
                 routine,
-            )?);
+            };
+            counts.push(job.count(workspace)?);
         }
     }
-    for (routine, each) in &counts {
-        println!("{routine:40} {each:4} instructions");
+
+    for count in &counts {
+        println!("{:40} {:4} instructions", count.routine, count.instructions);
     }
     Ok(counts)
 }
@@ -157,8 +192,8 @@ fn rust_program(workspace: &Workspace, built: &Path) -> Result<PathBuf> {
 }
 
 /// Counts the instructions of a call of a routine, on average, by `program`, which runs as a job of
-/// one PE. Returns the name of the routine, and the number.
-fn count_on_node(workspace: &Workspace, program: &Path, routine: &str) -> Result<(String, u64)> {
+/// one PE.
+fn count_on_node(workspace: &Workspace, program: &Path, routine: &str) -> Result<Count> {
     let log = workspace.target.join("counts.log");
     process::run(
         process::limited(LIMIT, "valgrind")
@@ -169,13 +204,17 @@ fn count_on_node(workspace: &Workspace, program: &Path, routine: &str) -> Result
             .args([routine, CALLS.to_string().as_str()])
             .env("SHMEM_SYMMETRIC_SIZE", "1m"),
     )?;
+
     let log = fs::read_to_string(log)?;
     let all = collected(&log).with_context(|| format!("callgrind counted nothing: {log}"))?;
-    let each = (all + CALLS / 2) / CALLS;
-    if each == 0 {
+    let instructions = (all + CALLS / 2) / CALLS;
+    if instructions == 0 {
         bail!("callgrind saw no call of {routine}");
     }
-    Ok((routine.to_owned(), each))
+    Ok(Count {
+        routine: routine.to_owned(),
+        instructions,
+    })
 }
 
 /// Returns the number of collected instructions in callgrind's report.
@@ -188,10 +227,11 @@ fn collected(log: &str) -> Option<u64> {
 
 /// Compares numbers of instructions with the pinned ones. Returns a sentence for each that is not
 /// pinned, or is larger by more than is tolerated; prints one for each that is as much smaller.
-fn compare(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
+fn compare(pinned: &str, counts: &[Count]) -> Result<Vec<String>> {
     let mut complaints = Vec::new();
-    for (routine, now) in counts {
-        let now = *now;
+    for count in counts {
+        let routine = &count.routine;
+        let now = count.instructions;
         match pin_of(pinned, routine)? {
             None => complaints.push(format!(
                 "{routine} is not pinned for {} in {PINNED}: cargo xtask counts --pin",
@@ -227,20 +267,26 @@ const CHECKS: u64 = 3;
 
 /// Returns a sentence for each operation that takes over [`CHECKS`] more instructions in Rust than
 /// in C.
-fn slower_in_rust(counts: &[(String, u64)]) -> Vec<String> {
-    let count = |name: &str| counts.iter().find(|(counted, _)| counted == name);
-    ROUTINES
-        .iter()
-        .flat_map(|(c, rust)| rust.iter().map(move |rust| (*c, *rust)))
-        .filter_map(|(c, rust)| Some((count(c)?, count(rust)?)))
-        .filter(|(c, rust)| rust.1 > c.1 + CHECKS)
-        .map(|(c, rust)| {
-            format!(
-                "{} takes {} instructions, {} only {}",
-                rust.0, rust.1, c.0, c.1
-            )
-        })
-        .collect()
+fn slower_in_rust(counts: &[Count]) -> Vec<String> {
+    let instructions_of = |name: &str| {
+        let count = counts.iter().find(|count| count.routine == name)?;
+        Some(count.instructions)
+    };
+
+    let mut complaints = Vec::new();
+    for Routine { in_c, in_rust } in ROUTINES {
+        for operation in in_rust {
+            if let Some(c) = instructions_of(in_c)
+                && let Some(rust) = instructions_of(operation)
+                && rust > c + CHECKS
+            {
+                complaints.push(format!(
+                    "{operation} takes {rust} instructions, {in_c} only {c}"
+                ));
+            }
+        }
+    }
+    complaints
 }
 
 /// Returns the pinned number of `routine` on this kind of processor.
@@ -262,7 +308,7 @@ fn pin_of(pinned: &str, routine: &str) -> Result<Option<u64>> {
 
 /// Returns the text of the file of pinned numbers with the numbers of this kind of processor
 /// replaced; comments and other lines stay.
-fn pinned_anew(pinned: &str, counts: &[(String, u64)]) -> String {
+fn pinned_anew(pinned: &str, counts: &[Count]) -> String {
     let arch = std::env::consts::ARCH;
     let mut text = String::new();
     for line in pinned.lines() {
@@ -271,8 +317,9 @@ fn pinned_anew(pinned: &str, counts: &[(String, u64)]) -> String {
             text.push('\n');
         }
     }
-    for (routine, number) in counts {
-        let _ = writeln!(text, "{arch} {routine} {number}");
+    for count in counts {
+        // A string takes any text.
+        let _ = writeln!(text, "{arch} {} {}", count.routine, count.instructions);
     }
     text
 }
@@ -281,8 +328,11 @@ fn pinned_anew(pinned: &str, counts: &[(String, u64)]) -> String {
 mod tests {
     use super::*;
 
-    fn count(routine: &str, number: u64) -> (String, u64) {
-        (routine.to_owned(), number)
+    fn count(routine: &str, instructions: u64) -> Count {
+        Count {
+            routine: routine.to_owned(),
+            instructions,
+        }
     }
 
     #[test]
@@ -298,23 +348,26 @@ mod tests {
             count("shmem_p", 5),
             count("shmem_g", 49),
             count("shmem_put", 150),
+            count("until-provider:shmem_put", 200),
         ];
         let pinned = pinned_anew("# note\nother shmem_g 1\n", &pinned);
-        let complaints = |routine, now| compare(&pinned, &[count(routine, now)]).unwrap().len();
-        assert_eq!([4, 5, 6].map(|now| complaints("shmem_p", now)), [0, 0, 1]);
-        assert_eq!([49, 50].map(|now| complaints("shmem_g", now)), [0, 1]);
-        assert_eq!(
-            [147, 153, 154].map(|now| complaints("shmem_put", now)),
-            [0, 0, 1]
-        );
-        assert_eq!(complaints("shmem_get", 1), 1);
-        let pinned = pinned_anew("", &[count("until-provider:shmem_put", 200)]);
-        let now = |now| {
-            compare(&pinned, &[count("until-provider:shmem_put", now)])
-                .unwrap()
-                .len()
+        let is_complaint = |routine, now| {
+            let complaints = compare(&pinned, &[count(routine, now)]).expect("numbers");
+            !complaints.is_empty()
         };
-        assert_eq!([230, 231].map(now), [0, 1]);
+
+        for (routine, allowed, too_many) in [
+            ("shmem_p", 5, 6),
+            ("shmem_g", 49, 50),
+            ("shmem_put", 153, 154),
+            ("until-provider:shmem_put", 230, 231),
+        ] {
+            assert!(!is_complaint(routine, allowed), "{routine}");
+            assert!(is_complaint(routine, too_many), "{routine}");
+        }
+        assert!(!is_complaint("shmem_p", 4), "fewer are no complaint");
+        assert!(!is_complaint("shmem_put", 100), "fewer are no complaint");
+        assert!(is_complaint("shmem_get", 1), "it is not pinned");
     }
 
     #[test]
@@ -325,10 +378,9 @@ mod tests {
             count("shmem_long_g", 5),
         ];
         assert!(slower_in_rust(&counts).is_empty());
-        assert_eq!(
-            slower_in_rust(&[count("shmem_long_p", 5), count("rust_p", 6 + CHECKS)]).len(),
-            1
-        );
+
+        let slower = [count("shmem_long_p", 5), count("rust_p", 6 + CHECKS)];
+        assert_eq!(slower_in_rust(&slower).len(), 1);
     }
 
     #[test]

@@ -52,17 +52,21 @@ pub fn run(
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-crowded");
     let source = workspace.root.join("benches/crowded.c");
-    let runs = runs.unwrap_or(if against.is_some() {
+    let usual_runs = if against.is_some() {
         RUNS_COMPARED
     } else {
         RUNS
-    });
-    let ours = program::installed(ours, &workspace, &dir)?;
-    let mut libraries = vec![Library::new(ours, &source, (&dir, "crowded"))?];
+    };
+    let runs = runs.unwrap_or(usual_runs);
+
+    let mut libraries = Vec::new();
     if let Some(prefix) = against {
-        let before = Library::new(prefix.join("bin"), &source, (&dir, "crowded-against"))?;
-        libraries.insert(0, before);
+        let program = dir.join("crowded-against");
+        libraries.push(Library::new(prefix.join("bin"), &source, program)?);
     }
+    let ours = program::installed(ours, &workspace, &dir)?;
+    libraries.push(Library::new(ours, &source, dir.join("crowded"))?);
+
     let processors = std::thread::available_parallelism()?.get();
     println!(
         "| transport | PEs per processor | busy neighbors | {} |",
@@ -93,7 +97,7 @@ struct Library {
 }
 
 impl Library {
-    fn new(bin: PathBuf, source: &Path, program: (&Path, &str)) -> Result<Library> {
+    fn new(bin: PathBuf, source: &Path, program: PathBuf) -> Result<Library> {
         let program = program::build(&bin, source, &[], program)?;
         Ok(Library { bin, program })
     }
@@ -159,14 +163,10 @@ impl Drop for Neighbors {
 /// Returns the text of the times of an operation in microseconds, with one library or two. Of two,
 /// the ratio of the medians comes first.
 fn show(spreads: &[Spread]) -> String {
-    let times: Vec<String> = spreads
-        .iter()
-        .map(
-            |Spread {
-                 low, median, high, ..
-             }| format!("{median:.1} ({low:.1}-{high:.1}) us"),
-        )
-        .collect();
+    let mut times = Vec::new();
+    for Spread { low, median, high } in spreads {
+        times.push(format!("{median:.1} ({low:.1}-{high:.1}) us"));
+    }
     match spreads {
         [before, ours] => format!("{:.2}: {}", ours.median / before.median, times.join(" -> ")),
         _ => times.join(""),

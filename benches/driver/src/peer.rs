@@ -12,7 +12,7 @@ mod contender;
 mod suites;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Error, Result};
@@ -22,7 +22,7 @@ use task_support::{needs, process};
 
 use crate::program;
 use crate::run_record::{FEWEST, compare};
-use contender::Contender;
+use contender::{Contender, Sources};
 
 /// The minimum number of runs for figures that are published, and the default.
 const RUNS: u32 = 15;
@@ -65,41 +65,45 @@ pub fn run(
         peers.push(open_mpi()?);
     }
     let ours = program::installed(ours, &workspace, &dir)?;
-    let benches = workspace.root.join("benches");
-    let parts = match suite.measured {
-        [] => PathBuf::new(),
-        _ => compile::parts_dir(&ours).map_err(Error::msg)?,
+    let sources = Sources {
+        benches: workspace.root.join("benches"),
+        parts: match suite.measured {
+            [] => PathBuf::new(),
+            _ => compile::parts_dir(&ours).map_err(Error::msg)?,
+        },
     };
-    let build =
-        |name: &str, bin: &Path| Contender::build(name, suite, bin, (&benches, &parts), &dir);
-    let mut all = vec![build("ours", &ours)?];
+    let mut all = vec![Contender::build("ours", suite, &ours, &sources, &dir)?];
     for (bin, number) in peers.iter().zip(1..) {
         let name = if peers.len() > 1 {
             format!("theirs-{number}")
         } else {
             "theirs".into()
         };
-        all.push(build(&name, bin)?);
+        all.push(Contender::build(&name, suite, bin, &sources, &dir)?);
     }
 
-    if let Some(load) = load().filter(|&load| load > QUIET) {
+    if let Some(load) = load()
+        && load > QUIET
+    {
         println!("The machine is busy (load {load:.1}): equal will mean little.");
     }
+
     let mut done = 0;
-    let ended = loop {
+    let mut ended = Ok(());
+    while done < runs && ended.is_ok() {
         eprint!("\rrun {} of {runs} ", done + 1);
         // Each round begins with another library, so that none always follows the same one.
-        let (later, first) = all.split_at_mut((done as usize + 1) % (peers.len() + 1));
-        let ended = first.iter_mut().chain(later).try_for_each(Contender::run);
-        done += u32::from(ended.is_ok());
-        if ended.is_err() || done == runs {
-            break ended;
+        ended = run_in_turn(&mut all, done as usize + 1);
+        if ended.is_ok() {
+            done += 1;
         }
-    };
+    }
     eprintln!();
+    // After a failure, the runs before it are compared if they are enough.
     if i64::from(done) < FEWEST {
         return ended;
     }
+
     let (ours, theirs) = all.split_first().context("ours takes part")?;
     for (bin, theirs) in peers.iter().zip(theirs) {
         println!(
@@ -108,6 +112,7 @@ pub fn run(
         );
         compare(theirs.runs(), ours.runs(), &[])?;
     }
+
     let records = all.iter().flat_map(Contender::last_jobs);
     let mut words: Vec<String> = records.map(|record| record.display().to_string()).collect();
     if !words.is_empty() {
@@ -119,6 +124,15 @@ pub fn run(
         println!("\nFewer than {RUNS} runs: not to be quoted.");
     }
     ended
+}
+
+/// Runs each library once, beginning with the one at `first` modulo their number.
+fn run_in_turn(all: &mut [Contender], first: usize) -> Result<()> {
+    let n = all.len();
+    for turn in 0..n {
+        all[(first + turn) % n].run()?;
+    }
+    Ok(())
 }
 
 /// Returns the mean number of processes that were ready to run in the last minute.

@@ -20,48 +20,41 @@ pub fn installed(named: Option<PathBuf>, workspace: &Workspace, dir: &Path) -> R
     Ok(prefix.join("bin"))
 }
 
-/// Compiles `source` with the `oshcc` in `bin`, optimized and with `flags`, to the file `name` in
-/// `dir`. Returns its path.
-pub fn build(
-    bin: &Path,
-    source: &Path,
-    flags: &[&str],
-    (dir, name): (&Path, &str),
-) -> Result<PathBuf> {
-    fs::create_dir_all(dir)?;
-    let program = dir.join(name);
+/// Compiles `source` with the `oshcc` in `bin`, optimized and with `flags`, to the file `program`,
+/// whose directory is created. Returns the path of the program.
+pub fn build(bin: &Path, source: &Path, flags: &[&str], program: PathBuf) -> Result<PathBuf> {
+    if let Some(dir) = program.parent() {
+        fs::create_dir_all(dir)?;
+    }
+
     let mut compiler = Command::new(bin.join("oshcc"));
-    process::run(
-        compiler
-            .arg("-O2")
-            .args(flags)
-            .arg(source)
-            .arg("-o")
-            .arg(&program),
-    )?;
+    compiler.arg("-O2").args(flags).arg(source);
+    process::run(compiler.arg("-o").arg(&program))?;
     Ok(program)
 }
 
 /// Returns the names and values of the lines `name value` that a benchmark prints.
 pub fn values(printed: &str) -> Result<Vec<(&str, f64)>> {
-    let parse = |line| {
-        let (name, number) = str::split_once(line, ' ')?;
-        Some((name, number.trim().parse().ok()?))
-    };
-    printed
-        .lines()
-        .map(|line| parse(line).with_context(|| format!("the benchmark printed `{line}`")))
-        .collect()
+    let mut values = Vec::new();
+    for line in printed.lines() {
+        let value = named_value(line).with_context(|| format!("the benchmark printed `{line}`"))?;
+        values.push(value);
+    }
+    Ok(values)
 }
 
 /// Returns the number on the line that begins with `name`.
 pub fn value(printed: &str, name: &str) -> Result<f64> {
-    printed
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .find(|(first, _)| *first == name)
-        .and_then(|(_, number)| number.trim().parse().ok())
-        .with_context(|| format!("the benchmark printed no {name}:\n{printed}"))
+    let mut values = printed.lines().filter_map(named_value);
+    let (_, number) = values
+        .find(|(found, _)| *found == name)
+        .with_context(|| format!("the benchmark printed no {name}:\n{printed}"))?;
+    Ok(number)
+}
+
+fn named_value(line: &str) -> Option<(&str, f64)> {
+    let (name, number) = line.split_once(' ')?;
+    Some((name, number.trim().parse().ok()?))
 }
 
 #[cfg(test)]

@@ -83,41 +83,65 @@ pub fn run(RacesFlags { pes, runs, ours }: RacesFlags) -> Result<()> {
     println!("| program | form | time | ratio | memory of a PE | ratio |");
     println!("|---|---|---|---|---|---|");
     for kernel in KERNELS {
-        let source = workspace
-            .root
-            .join("benches/kernels")
-            .join(kernel)
-            .with_extension("c");
-        let mut programs = Vec::new();
+        let source = workspace.root.join("benches/kernels").join(kernel);
+        let source = source.with_extension("c");
+        let mut built = Vec::new();
         for (number, form) in FORMS.iter().enumerate() {
-            let name = format!("{kernel}_{number}");
-            programs.push(program::build(&bin, &source, form.flags, (&dir, &name))?);
+            let program = dir.join(format!("{kernel}_{number}"));
+            built.push(BuiltForm {
+                form,
+                program: program::build(&bin, &source, form.flags, program)?,
+                times: Vec::new(),
+                memory: Vec::new(),
+            });
         }
-        let mut measured = vec![(Vec::new(), Vec::new()); FORMS.len()];
+
         for _ in 0..runs {
-            for ((form, program), (times, memory)) in FORMS.iter().zip(&programs).zip(&mut measured)
-            {
-                let printed = capture(&bin, pes, form, program)?;
-                times.push(program::value(&printed, "time")? / 1e6);
-                memory.push(program::value(&printed, "memory")? / f64::from(1 << 20));
+            for form in &mut built {
+                form.measure(&bin, pes)?;
             }
         }
-        let mut first = None;
-        for (form, (times, memory)) in FORMS.iter().zip(&measured) {
-            let (times, memory) = (Spread::of(times), Spread::of(memory).median);
-            let (time_before, memory_before) = *first.get_or_insert((times.median, memory));
+
+        let first_time = Spread::of(&built[0].times).median;
+        let first_memory = Spread::of(&built[0].memory).median;
+        for BuiltForm {
+            form,
+            times,
+            memory,
+            ..
+        } in &built
+        {
+            let Spread { low, median, high } = Spread::of(times);
+            let memory = Spread::of(memory).median;
             println!(
-                "| {kernel} | {} | {:.1} ({:.1}-{:.1}) ms | {:.2} | {memory:.0} MiB | {:.1} |",
+                "| {kernel} | {} | {median:.1} ({low:.1}-{high:.1}) ms | {:.2} | {memory:.0} MiB | {:.1} |",
                 form.name,
-                times.median,
-                times.low,
-                times.high,
-                times.median / time_before,
-                memory / memory_before
+                median / first_time,
+                memory / first_memory
             );
         }
     }
     Ok(())
+}
+
+/// A kernel in one of its forms, and what was measured.
+struct BuiltForm {
+    form: &'static Form,
+    program: PathBuf,
+    /// Milliseconds of each run.
+    times: Vec<f64>,
+    /// MiB of a PE in each run.
+    memory: Vec<f64>,
+}
+
+impl BuiltForm {
+    fn measure(&mut self, bin: &Path, pes: u32) -> Result<()> {
+        let printed = capture(bin, pes, self.form, &self.program)?;
+        self.times.push(program::value(&printed, "time")? / 1e6);
+        let nbytes = program::value(&printed, "memory")?;
+        self.memory.push(nbytes / f64::from(1 << 20));
+        Ok(())
+    }
 }
 
 fn capture(bin: &Path, pes: u32, form: &Form, program: &Path) -> Result<String> {

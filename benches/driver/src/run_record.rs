@@ -29,7 +29,8 @@ impl RunRecord {
         run.series
             .retain(|old| !job.series.iter().any(|new| new.is_same_as(old)));
         run.series.extend(job.series);
-        (run.library, run.job) = (job.library, job.job);
+        run.library = job.library;
+        run.job = job.job;
     }
 
     /// Adds the nanoseconds of an event in a job of `n_pes`. An event whose name begins with
@@ -55,17 +56,20 @@ impl RunRecord {
 
 /// Prints the comparison of the records of runs `before` and `after`, including equal figures.
 pub fn compare(before: &[PathBuf], after: &[PathBuf], flags: &[&str]) -> Result<()> {
-    let paths = |paths: &[PathBuf]| -> Result<Vec<String>> {
-        let name = |path: &PathBuf| path.to_str().map(str::to_owned).context("a path in UTF-8");
-        paths.iter().map(name).collect()
-    };
-    let mut words: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
-    words.push("--all".to_owned());
-    words.extend(paths(before)?);
-    words.push("--with".to_owned());
-    words.extend(paths(after)?);
+    let mut words = flags.to_vec();
+    words.push("--all");
+    for path in before {
+        words.push(path.to_str().context("a path in UTF-8")?);
+    }
+    words.push("--with");
+    for path in after {
+        words.push(path.to_str().context("a path in UTF-8")?);
+    }
+
+    let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
     // The exit status is ignored, since the text also says whether something is slower.
-    compare::run(&words).map(drop).map_err(Error::msg)
+    let _status = compare::run(&words).map_err(Error::msg)?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -94,23 +98,18 @@ mod tests {
         let path = dir.path().join("run.json");
         run.write(&path).expect("it is written");
         let found = record::load(&path).expect("it is a record");
-        let figure = |one: &Series| {
-            (
-                one.operation.clone(),
-                one.is_floor,
-                one.points[0].summary.p50,
-            )
-        };
+        let mut figures = Vec::new();
+        for one in &found.series {
+            let ns = one.points[0].summary.p50;
+            figures.push((one.operation.as_str(), one.is_floor, ns));
+        }
         let expected = [
             ("put", false, 2.0),
             ("get", false, 3.0),
             ("memcpy", true, 1.5),
             ("bare_update", true, 4.0),
         ];
-        assert_eq!(
-            found.series.iter().map(figure).collect::<Vec<_>>(),
-            expected.map(|(name, is_floor, ns)| (name.to_owned(), is_floor, ns))
-        );
+        assert_eq!(figures, expected);
         assert!(found.complete);
     }
 
@@ -118,16 +117,18 @@ mod tests {
     fn runs_of_two_sides_are_compared() {
         let dir = tempfile::tempdir().expect("a directory");
         let side = |name: &str, ns: f64| -> Vec<PathBuf> {
-            let write = |number| {
+            let mut paths = Vec::new();
+            for number in 0..FEWEST as u32 {
                 let mut run = RunRecord::new();
                 run.add_event("start", 2, ns + f64::from(number));
                 let path = dir.path().join(format!("{name} {number}.json"));
                 run.write(&path).expect("it is written");
-                path
-            };
-            (0..FEWEST as u32).map(write).collect()
+                paths.push(path);
+            }
+            paths
         };
-        let (before, after) = (side("theirs", 100.0), side("ours", 50.0));
+        let before = side("theirs", 100.0);
+        let after = side("ours", 50.0);
         compare(&before, &after, &[]).expect("there are enough runs");
         let few = compare(&before[1..], &after[1..], &[]).expect_err("there are too few");
         assert!(few.to_string().contains("the minimum is 4"), "{few}");

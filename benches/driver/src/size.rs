@@ -26,8 +26,10 @@ const PES_OFF_NODE: &[u32] = &[2, 4, 8, 16, 32, 64];
 const LIMIT: Duration = Duration::from_secs(300);
 /// The heap that the program needs, which is small so that 512 PEs fit any machine.
 const HEAP: (&str, &str) = ("SHMEM_SYMMETRIC_SIZE", "2m");
-/// The limit for the memory of a PE in bytes: a constant, and a number for each PE of the job.
-const AIM: (f64, f64) = (1048576.0, 200.0);
+/// The limit for the memory of a PE in bytes, besides [`AIM_FOR_EACH_PE`].
+const AIM: f64 = 1048576.0;
+/// The number of bytes for each PE of the job.
+const AIM_FOR_EACH_PE: f64 = 200.0;
 
 /// Flags of the task.
 #[derive(clap::Args)]
@@ -61,34 +63,38 @@ pub fn run(
     let benches = workspace.root.join("benches");
     let build = |name| {
         let source = benches.join(name).with_extension("c");
-        program::build(&bin, &source, &[], (&dir, name))
+        program::build(&bin, &source, &[], dir.join(name))
     };
     let memory = build("memory")?;
     // The kernel counts pages of a program and a library that are not on disk yet as Private_Dirty.
     process::run(&mut Command::new("sync"))?;
-    let without = value(
-        &capture(&bin, 1, &[&memory, Path::new("without")])?,
-        "without",
-    )?;
+    let printed = capture(&bin, 1, &[&memory, Path::new("without")])?;
+    let memory = MemoryProgram {
+        program: memory,
+        without: value(&printed, "without")?,
+    };
     if let Some(transport) = transport {
         let pes = if pes.is_empty() { PES_OFF_NODE } else { &pes };
-        return off_node(&bin, pes, (&memory, without), &transport);
+        return off_node(&bin, pes, &memory, &transport);
     }
+
     let start = build("start")?;
     println!("| PEs | time | memory of a PE | at most | page tables | all heaps touched |");
     println!("|---|---|---|---|---|---|");
     for &pes in if pes.is_empty() { PES } else { &pes } {
-        let times = (0..runs)
-            .map(|_| time(&bin, pes, &start))
-            .collect::<Result<Vec<f64>>>()?;
+        let mut times = Vec::new();
+        for _ in 0..runs {
+            times.push(time(&bin, pes, &start)?);
+        }
         let Spread { low, median, high } = Spread::of(&times);
-        let printed = capture(&bin, pes, &[&memory])?;
+
+        let printed = capture(&bin, pes, &[&memory.program])?;
         let kib = |bytes: f64| format!("{:.0} KiB", bytes / 1024.0);
-        let taken = value(&printed, "private")? + value(&printed, "slice")? - without;
+        let taken = value(&printed, "private")? + value(&printed, "slice")? - memory.without;
         println!(
             "| {pes} | {median:.3} ({low:.3}-{high:.3}) s | {} | {} | {} | {} |",
             kib(taken),
-            kib(AIM.0 + AIM.1 * f64::from(pes)),
+            kib(AIM + AIM_FOR_EACH_PE * f64::from(pes)),
             kib(value(&printed, "tables")?),
             kib(value(&printed, "tables_touched")?)
         );
@@ -96,26 +102,26 @@ pub fn run(
     Ok(())
 }
 
+/// The program that prints the memory of a PE.
+struct MemoryProgram {
+    program: PathBuf,
+    /// The bytes of memory that it takes without the initialization of the library.
+    without: f64,
+}
+
 /// Prints the memory of a PE after a barrier, and after it has used the connections to all others
 /// by a transport.
-fn off_node(
-    bin: &Path,
-    pes: &[u32],
-    (memory, without): (&Path, f64),
-    transport: &str,
-) -> Result<()> {
+fn off_node(bin: &Path, pes: &[u32], memory: &MemoryProgram, transport: &str) -> Result<()> {
     println!("| PEs | private memory of a PE after a barrier | all pairs used | descriptors |");
     println!("|---|---|---|---|");
     for &pes in pes {
         let mut job = job(bin, pes);
         job.envs([("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", transport)]);
-        let printed = process::capture(job.arg(memory).arg("pairs"))?;
-        let kib = |name| value(&printed, name).map(|bytes| (bytes - without) / 1024.0);
-        let (first, all) = (kib("first")?, kib("private")?);
-        println!(
-            "| {pes} | {first:.0} KiB | {all:.0} KiB | {:.0} |",
-            value(&printed, "files")?
-        );
+        let printed = process::capture(job.arg(&memory.program).arg("pairs"))?;
+        let first = (value(&printed, "first")? - memory.without) / 1024.0;
+        let all = (value(&printed, "private")? - memory.without) / 1024.0;
+        let files = value(&printed, "files")?;
+        println!("| {pes} | {first:.0} KiB | {all:.0} KiB | {files:.0} |");
     }
     Ok(())
 }

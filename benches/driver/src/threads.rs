@@ -100,16 +100,24 @@ pub fn run(flags: ThreadsFlags) -> Result<()> {
             let mut records = LEVELS.map(|_| Vec::new());
             for run in 0..runs {
                 for turn in 0..LEVELS.len() {
+                    // The level that runs first alternates.
                     let number = (run as usize + turn) % LEVELS.len();
                     let level = &LEVELS[number];
                     let mut measured = RunRecord::new();
                     for part in &PARTS {
-                        let mut job = job(&bin, (transport, pes, time), part, level);
+                        let requested = RequestedJob {
+                            transport,
+                            pes,
+                            part,
+                            level,
+                        };
+                        let mut job = requested.command(&bin, time);
                         process::run(job.arg("--output").arg(&record).stdout(Stdio::null()))?;
                         let found = record::load(&record).map_err(Error::msg)?;
-                        check(&found, (transport, pes), part, level)?;
+                        requested.check(&found)?;
                         measured.add_job(found);
                     }
+
                     let path = dir.join(format!("{transport} {pes} {} {run}.json", level.name));
                     measured.write(&path)?;
                     records[number].push(path);
@@ -125,72 +133,92 @@ pub fn run(flags: ThreadsFlags) -> Result<()> {
 }
 
 impl Part {
+    /// Returns the sizes for a job of `pes` PEs, as the option of shmem-perf.
     fn sizes(&self, pes: u32) -> String {
-        let room = self
-            .has_blocks
-            .then(|| SIZES[SIZES.len() - 1] * u64::from(pes));
-        let sizes = SIZES
-            .iter()
-            .copied()
-            .chain(room)
-            .map(|size| size.to_string());
-        sizes.collect::<Vec<_>>().join(",")
-    }
-}
-
-fn job(
-    bin: &Path,
-    (transport, pes, time): (&str, u32, f64),
-    part: &Part,
-    level: &Level,
-) -> Command {
-    let mut job = process::limited(LIMIT, bin.join("oshrun"));
-    job.args(["-n", &pes.to_string()])
-        .arg(bin.join("shmem-perf"))
-        .args([
-            "--bind",
-            "--measures",
-            "collective",
-            "--operations",
-            &part.operations.join(","),
-        ])
-        .args(["--sizes", &part.sizes(pes), "--time", &time.to_string()])
-        .args(level.options)
-        .envs([("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", transport)]);
-    job
-}
-
-/// Checks that a record is complete and belongs to the requested job.
-fn check(found: &Record, (transport, pes): (&str, u32), part: &Part, level: &Level) -> Result<()> {
-    let n = found.job.pes.len();
-    ensure!(n == pes as usize, "a job of {pes} PEs had {n}");
-    let provided = found.library.thread_level.as_deref().unwrap_or("unknown");
-    ensure!(
-        provided == level.name,
-        "the library provides the thread level {provided} instead of {}",
-        level.name
-    );
-    let path = found.library.path();
-    ensure!(
-        path.starts_with(transport),
-        "the job went over {path} instead of {transport}"
-    );
-    ensure!(found.complete, "the job did not come to its end");
-    for &operation in part.operations {
-        let sizes: &[u64] = if operation == "sync" { &[0] } else { &SIZES };
-        let series = found
-            .series
-            .iter()
-            .filter(|series| series.operation == operation);
-        let measured: Vec<u64> = series
-            .flat_map(|series| &series.points)
-            .map(|point| point.nbytes)
-            .collect();
-        if let Some(size) = sizes.iter().find(|size| !measured.contains(size)) {
-            bail!("{operation} of {size} bytes was not measured");
+        let mut sizes = SIZES.map(|size| size.to_string()).to_vec();
+        if self.has_blocks {
+            let of_all_blocks = SIZES[SIZES.len() - 1] * u64::from(pes);
+            sizes.push(of_all_blocks.to_string());
         }
+        sizes.join(",")
     }
-    Ok(())
+}
+
+/// Returns the sizes at which an operation is measured.
+fn sizes_of(operation: &str) -> &'static [u64] {
+    if operation == "sync" { &[0] } else { &SIZES }
+}
+
+/// A job of shmem-perf.
+#[derive(Clone, Copy)]
+struct RequestedJob<'a> {
+    transport: &'a str,
+    pes: u32,
+    part: &'a Part,
+    level: &'a Level,
+}
+
+impl RequestedJob<'_> {
+    /// Returns the command that measures for about `time` seconds.
+    fn command(&self, bin: &Path, time: f64) -> Command {
+        let RequestedJob {
+            transport,
+            pes,
+            part,
+            level,
+        } = *self;
+        let mut job = process::limited(LIMIT, bin.join("oshrun"));
+        job.args(["-n", &pes.to_string()])
+            .arg(bin.join("shmem-perf"))
+            .args(["--bind", "--measures", "collective"])
+            .args(["--operations", &part.operations.join(",")])
+            .args(["--sizes", &part.sizes(pes)])
+            .args(["--time", &time.to_string()])
+            .args(level.options)
+            .envs([("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", transport)]);
+        job
+    }
+
+    /// Checks that a record is complete and belongs to this job.
+    fn check(&self, found: &Record) -> Result<()> {
+        let RequestedJob {
+            transport,
+            pes,
+            part,
+            level,
+        } = *self;
+        let n = found.job.pes.len();
+        ensure!(n == pes as usize, "a job of {pes} PEs had {n}");
+
+        let provided = found.library.thread_level.as_deref().unwrap_or("unknown");
+        ensure!(
+            provided == level.name,
+            "the library provides the thread level {provided} instead of {}",
+            level.name
+        );
+
+        let path = found.library.path();
+        ensure!(
+            path.starts_with(transport),
+            "the job went over {path} instead of {transport}"
+        );
+        ensure!(found.complete, "the job did not come to its end");
+
+        for &operation in part.operations {
+            let mut measured = Vec::new();
+            for series in &found.series {
+                if series.operation == operation {
+                    measured.extend(series.points.iter().map(|point| point.nbytes));
+                }
+            }
+            for size in sizes_of(operation) {
+                if !measured.contains(size) {
+                    bail!("{operation} of {size} bytes was not measured");
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -216,41 +244,55 @@ mod tests {
             };
             2
         ];
-        let series = |&operation: &&str| {
-            let sizes: &[u64] = if operation == "sync" { &[0] } else { &SIZES };
-            let points = sizes
-                .iter()
-                .map(|&nbytes| Point {
-                    nbytes,
-                    ..Point::once(1.0)
-                })
-                .collect();
-            let (operation, shape) = (operation.to_owned(), Shape::default());
-            Series {
+        for &operation in part.operations {
+            let points = sizes_of(operation).iter().map(|&nbytes| Point {
+                nbytes,
+                ..Point::once(1.0)
+            });
+            found.series.push(Series {
                 measure: Measure::Collective,
-                operation,
+                operation: operation.to_owned(),
                 is_floor: false,
-                shape,
-                points,
-            }
+                shape: Shape::default(),
+                points: points.collect(),
+            });
+        }
+
+        let requested = RequestedJob {
+            transport: "tcp",
+            pes: 2,
+            part,
+            level: single,
         };
-        found.series = part.operations.iter().map(series).collect();
-        check(&found, ("tcp", 2), part, single).expect("it is what was requested");
-        let refused = |found: &Record, transport, pes, level| {
-            check(found, (transport, pes), part, level)
-                .unwrap_err()
-                .to_string()
+        requested.check(&found).expect("it is what was requested");
+
+        let refusal = |requested: RequestedJob<'_>, found: &Record| {
+            let error = requested.check(found).expect_err("it is refused");
+            error.to_string()
         };
-        assert_eq!(refused(&found, "tcp", 4, single), "a job of 4 PEs had 2");
-        assert!(refused(&found, "tcp", 2, multiple).contains("instead of multiple"));
-        assert!(refused(&found, "ucx", 2, single).contains("instead of ucx"));
+        let of_four = RequestedJob {
+            pes: 4,
+            ..requested
+        };
+        assert_eq!(refusal(of_four, &found), "a job of 4 PEs had 2");
+        let of_threads = RequestedJob {
+            level: multiple,
+            ..requested
+        };
+        assert!(refusal(of_threads, &found).contains("instead of multiple"));
+        let over_ucx = RequestedJob {
+            transport: "ucx",
+            ..requested
+        };
+        assert!(refusal(over_ucx, &found).contains("instead of ucx"));
+
         let early = Record {
             complete: false,
             ..found.clone()
         };
-        assert!(refused(&early, "tcp", 2, single).contains("to its end"));
+        assert!(refusal(requested, &early).contains("to its end"));
         found.series[1].points.pop();
-        assert!(refused(&found, "tcp", 2, single).contains("broadcast of 1048576 bytes"));
+        assert!(refusal(requested, &found).contains("broadcast of 1048576 bytes"));
     }
 
     #[test]

@@ -82,11 +82,14 @@ pub const DRAGONFLY: Machine = Machine {
 impl Machine {
     /// Returns the cost of the link between two PEs.
     pub fn link(&self, from: u32, to: u32) -> LinkCost {
-        let (from, to) = (from / self.pes_per_node, to / self.pes_per_node);
-        match from == to {
-            true => self.on_node,
-            false if from / self.nodes_per_group == to / self.nodes_per_group => self.in_group,
-            false => self.between_groups,
+        let from_node = from / self.pes_per_node;
+        let to_node = to / self.pes_per_node;
+        if from_node == to_node {
+            self.on_node
+        } else if from_node / self.nodes_per_group == to_node / self.nodes_per_group {
+            self.in_group
+        } else {
+            self.between_groups
         }
     }
 

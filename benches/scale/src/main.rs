@@ -16,7 +16,7 @@ mod updates;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use shmem_perf::report::by_team_picture;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Run the collectives' plans and count small operations under a model of a large machine.
 #[derive(Parser)]
@@ -58,23 +58,26 @@ fn main() -> Result<()> {
     if !max_pes.is_power_of_two() || max_pes < 2 {
         bail!("--max-pes {max_pes}: a team of the curves has a power of two of PEs, 2 at least");
     }
+
     let updates = updates::markdown(max_pes);
+    let collectives = table::markdown(&table::rows(max_pes)?);
     let Some(directory) = doc else {
         println!("{updates}");
-        print!("{}", table::markdown(&table::rows(max_pes)?));
+        print!("{collectives}");
         return Ok(());
     };
-    let write = |name: &str, text: &str| {
-        let path = directory.join(name);
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
-    };
-    let mut page = format!("{PAGE}\n{}\n", table::markdown(&table::rows(max_pes)?));
+
+    let mut page = format!("{PAGE}\n{collectives}\n");
     let note = "64 PEs to a node, 32 nodes to a group";
-    for (name, title, curves, bound) in table::charts(max_pes)? {
-        let file = format!("{name}.svg");
-        write(&file, &by_team_picture(&title, note, &curves, &bound))?;
-        page.push_str(&format!("![{title}]({file})\n\n"));
+    for chart in table::charts(max_pes)? {
+        let picture = by_team_picture(&chart.title, note, &chart.curves, &chart.bound);
+        write(&directory.join(&chart.file), &picture)?;
+        page.push_str(&format!("![{}]({})\n\n", chart.title, chart.file));
     }
     page.push_str(&updates);
-    write("collectives.md", &page)
+    write(&directory.join("collectives.md"), &page)
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -101,9 +101,9 @@ pub fn all() -> Vec<ModeledCollective> {
         ModeledCollective {
             parts: LONG_PARTS,
             ..modeled(Reduce(LONG), "two-level", |n, me| {
-                let at = nodes(n, me);
-                let lanes = two_level::lanes(at, LONG_PARTS);
-                Box::new(two_level::all_reduce(at, LONG_PARTS, lanes))
+                let nodes = nodes(n, me);
+                let lanes = two_level::lanes(nodes, LONG_PARTS);
+                Box::new(two_level::all_reduce(nodes, LONG_PARTS, lanes))
             })
         },
         long(linear(modeled(Reduce(LONG), "ring", |n, me| {
@@ -118,14 +118,14 @@ pub fn all() -> Vec<ModeledCollective> {
         linear(modeled(Collect(8 << 10), "ring", |n, me| {
             Box::new(ring::all_gather(n, me))
         })),
-        linear(modeled(
-            Collect(8 << 10),
-            "neighbor exchange",
-            |n, me| match n % 2 {
-                0 => Box::new(neighbor_exchange::all_gather(n, me)),
-                _ => Box::new(ring::all_gather(n, me)),
-            },
-        )),
+        linear(modeled(Collect(8 << 10), "neighbor exchange", |n, me| {
+            // It needs an even number of members.
+            if n.is_multiple_of(2) {
+                Box::new(neighbor_exchange::all_gather(n, me))
+            } else {
+                Box::new(ring::all_gather(n, me))
+            }
+        })),
         linear(modeled(AllToAll(8), "pairwise", |n, me| {
             Box::new(pairwise::all_to_all(n, me))
         })),
@@ -155,31 +155,35 @@ impl ModeledCollective {
         (self.plan)(n, me)
     }
 
+    /// Returns the number of bytes of this number of parts.
     pub fn nbytes(&self, parts: u32) -> usize {
-        self.collective.part() * parts as usize / self.parts as usize
+        self.collective.nbytes() * parts as usize / self.parts as usize
     }
 
     /// Returns the time on a machine with one PE per node, for those linear plans for which a
     /// formula is known.
     pub fn closed_form(&self, machine: &Machine, n: u32) -> Option<f64> {
         let others = f64::from(n - 1);
-        let nbytes = self.collective.part() as f64;
+        let nbytes = self.collective.nbytes() as f64;
         let LinkCost {
             latency,
             overhead,
             gap,
             per_byte,
         } = machine.slowest(n);
-        let copy = nbytes * machine.link(0, 0).per_byte;
-        let long = nbytes * per_byte;
-        let sends = others * overhead + (others - 1.0) * gap.max(long);
-        let last = sends + long + latency;
+        let own_copy = nbytes * machine.link(0, 0).per_byte;
+        let transfer = nbytes * per_byte;
         match (self.collective, self.algorithm) {
             (SizedCollective::Collect(_), "ring") => {
-                Some(copy + others * (long + latency + 2.0 * overhead))
+                let round = transfer + latency + 2.0 * overhead;
+                Some(own_copy + others * round)
             }
             (SizedCollective::AllToAll(_), "pairwise") => {
-                Some(copy + (sends + others * overhead).max(last + overhead))
+                let sends = others * overhead + (others - 1.0) * gap.max(transfer);
+                let last_arrival = sends + transfer + latency;
+                // Either the CPU or the last message ends last.
+                let end = (sends + others * overhead).max(last_arrival + overhead);
+                Some(own_copy + end)
             }
             _ => None,
         }
@@ -187,7 +191,8 @@ impl ModeledCollective {
 }
 
 impl SizedCollective {
-    pub fn part(self) -> usize {
+    /// Returns the number of bytes that the collective takes of a member, or gives to it.
+    pub fn nbytes(self) -> usize {
         match self {
             Self::Sync => 0,
             Self::Broadcast(nbytes)
@@ -220,11 +225,14 @@ impl SizedCollective {
     pub fn lower_bound(self, machine: &Machine, n: u32) -> f64 {
         let local = machine.link(0, 0);
         let slowest = machine.slowest(n);
+
+        // To the first PE of each node, to all PEs of a node, or to the farthest PE.
         let nodes = n.div_ceil(machine.pes_per_node);
         let nearest = machine.link(0, machine.pes_per_node);
         let word = broadcast_bound(nearest, nodes)
             .max(broadcast_bound(local, n.min(machine.pes_per_node)))
             .max(slowest.latency + 2.0 * slowest.overhead);
+
         let others = f64::from(n - 1);
         let bytes = match self {
             Self::Sync => 0.0,
@@ -245,21 +253,21 @@ impl SizedCollective {
 fn broadcast_bound(link: LinkCost, n: u32) -> f64 {
     let hop = link.latency + 2.0 * link.overhead;
     let interval = link.gap.max(link.overhead);
+
     // Arrival times in ascending order. `first` has those of each member's first message, `next`
     // those of the message that a sender sends after one that has arrived.
-    let (mut first, mut next) = (VecDeque::from([hop]), VecDeque::new());
+    let mut first = VecDeque::from([hop]);
+    let mut next = VecDeque::new();
     let mut last = 0.0;
     for _ in 1..n {
-        let earlier = |a: &VecDeque<f64>, b: &VecDeque<f64>| match (a.front(), b.front()) {
-            (Some(a), Some(b)) => a <= b,
-            (a, _) => a.is_some(),
-        };
-        let from = if earlier(&first, &next) {
-            &mut first
-        } else {
+        // Each arrival adds one to both, so `first` is never empty.
+        let is_next_earlier = next.front().is_some_and(|next| *next < first[0]);
+        let earlier = if is_next_earlier {
             &mut next
+        } else {
+            &mut first
         };
-        last = from.pop_front().expect("each arrival has successors");
+        last = earlier.pop_front().expect("it is not empty");
         first.push_back(last + hop);
         next.push_back(last + interval);
     }

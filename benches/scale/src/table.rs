@@ -6,7 +6,6 @@ use crate::operation::{ModeledCollective, all};
 use crate::run::run;
 use anyhow::Result;
 use shmem_perf::report::Curve;
-use std::fmt::Write as _;
 
 /// The largest team for which plans with a step for each member are run.
 const MAX_LINEAR: u32 = 4096;
@@ -18,11 +17,21 @@ const SIZES: [u32; 5] = [64, 1024, 4096, 65_536, 1 << 20];
 pub struct ScaleRow {
     operation: ModeledCollective,
     n: u32,
-    /// The maximum numbers of messages, bytes and flags of a member; `None` if the plans were not
-    /// run.
-    counted: Option<(u64, u64, usize)>,
-    /// For each machine, the time and its lower bound in microseconds; `None` if it is not known.
-    times: Vec<Option<(f64, f64)>>,
+    /// The maximum numbers of messages and bytes of a member; `None` if the plans were not run.
+    counted: Option<Counted>,
+    /// For each machine, the time; `None` if it is not known.
+    times: Vec<Option<ModelTime>>,
+}
+
+struct Counted {
+    messages: u64,
+    bytes: u64,
+}
+
+/// A time in microseconds.
+struct ModelTime {
+    time: f64,
+    lower_bound: f64,
 }
 
 const MACHINES: [Machine; 3] = [FLAT, TWO_LEVEL, DRAGONFLY];
@@ -31,8 +40,11 @@ const MACHINES: [Machine; 3] = [FLAT, TWO_LEVEL, DRAGONFLY];
 pub fn rows(max_pes: u32) -> Result<Vec<ScaleRow>> {
     let mut rows = Vec::new();
     for operation in all() {
-        let is_shown = |&n: &u32| n <= max_pes && (n != MAX_LINEAR || operation.is_linear);
-        for n in SIZES.into_iter().filter(is_shown) {
+        for n in SIZES {
+            if n > max_pes || (n == MAX_LINEAR && !operation.is_linear) {
+                continue;
+            }
+
             let mut row = ScaleRow {
                 operation,
                 n,
@@ -40,17 +52,22 @@ pub fn rows(max_pes: u32) -> Result<Vec<ScaleRow>> {
                 times: Vec::new(),
             };
             for machine in MACHINES {
-                let bound = operation.collective.lower_bound(&machine, n);
-                let time = match operation.is_linear && n > MAX_LINEAR {
-                    true if machine.pes_per_node == 1 => operation.closed_form(&machine, n),
-                    true => None,
-                    false => {
-                        let outcome = run(&operation, &machine, n)?;
-                        row.counted = Some((outcome.messages, outcome.bytes, outcome.flags));
-                        Some(outcome.time)
-                    }
+                let time = if !operation.is_linear || n <= MAX_LINEAR {
+                    let outcome = run(&operation, &machine, n)?;
+                    row.counted = Some(Counted {
+                        messages: outcome.messages,
+                        bytes: outcome.bytes,
+                    });
+                    Some(outcome.time)
+                } else if machine.pes_per_node == 1 {
+                    operation.closed_form(&machine, n)
+                } else {
+                    None
                 };
-                row.times.push(time.map(|time| (time, bound)));
+                row.times.push(time.map(|time| ModelTime {
+                    time,
+                    lower_bound: operation.collective.lower_bound(&machine, n),
+                }));
             }
             rows.push(row);
         }
@@ -58,73 +75,82 @@ pub fn rows(max_pes: u32) -> Result<Vec<ScaleRow>> {
     Ok(rows)
 }
 
+/// Returns the table of the rows that have a time on some machine.
 pub fn markdown(rows: &[ScaleRow]) -> String {
     let mut text = String::from("| collective | algorithm | PEs | messages | KiB sent |");
-    MACHINES
-        .iter()
-        .for_each(|machine| _ = write!(text, " {}, us |", machine.name));
-    text.push_str("\n|---|---|---:|---:|---:|");
-    MACHINES.iter().for_each(|_| text.push_str("---:|"));
-    text.push('\n');
-    for row in rows
-        .iter()
-        .filter(|row| row.times.iter().any(Option::is_some))
-    {
-        let ModeledCollective {
-            collective,
-            algorithm,
-            ..
-        } = row.operation;
-        let _ = write!(text, "| {} | {algorithm} | {} |", collective.name(), row.n);
-        let _ = match row.counted {
-            Some((messages, bytes, _)) => {
-                write!(text, " {messages} | {:.1} |", bytes as f64 / 1024.0)
-            }
-            None => write!(text, " {} | |", row.n - 1),
-        };
-        for time in &row.times {
-            let _ = match time {
-                Some((time, bound)) => write!(text, " {time:.1} ({:.1}) |", time / bound),
-                None => write!(text, " |"),
-            };
+    for machine in MACHINES {
+        text += &format!(" {}, us |", machine.name);
+    }
+    text += "\n|---|---|---:|---:|---:|";
+    text += &"---:|".repeat(MACHINES.len());
+    text += "\n";
+
+    for row in rows {
+        if row.times.iter().all(Option::is_none) {
+            continue;
         }
-        text.push('\n');
+
+        let name = row.operation.collective.name();
+        let n = row.n;
+        text += &format!("| {name} | {} | {n} |", row.operation.algorithm);
+        match &row.counted {
+            Some(Counted { messages, bytes }) => {
+                let kib = *bytes as f64 / 1024.0;
+                text += &format!(" {messages} | {kib:.1} |");
+            }
+            // A linear plan has a message for each other member.
+            None => text += &format!(" {} | |", n - 1),
+        }
+        for time in &row.times {
+            match time {
+                Some(ModelTime { time, lower_bound }) => {
+                    text += &format!(" {time:.1} ({:.1}) |", time / lower_bound);
+                }
+                None => text += " |",
+            }
+        }
+        text += "\n";
     }
     text
 }
 
-/// A file name, a title, a curve for each algorithm, and the lower bound.
-pub type Chart = (String, String, Vec<Curve>, Curve);
+/// A chart of a collective.
+pub struct Chart {
+    pub file: String,
+    pub title: String,
+    /// A curve for each algorithm.
+    pub curves: Vec<Curve>,
+    pub bound: Curve,
+}
 
 /// Returns a chart for each collective, with the times of its algorithms on [`DRAGONFLY`].
 pub fn charts(max_pes: u32) -> Result<Vec<Chart>> {
-    const NS: f64 = 1000.0;
+    const NS_PER_US: f64 = 1000.0;
     let mut charts: Vec<Chart> = Vec::new();
     for operation in all() {
-        let limit = if operation.is_linear {
-            MAX_LINEAR
-        } else {
-            u32::MAX
-        };
-        let sizes = || {
-            (1..=20)
-                .map(|log| 1 << log)
-                .filter(|&n| n <= max_pes.min(limit))
-        };
-        let time = |n: u32| Ok((u64::from(n), run(&operation, &DRAGONFLY, n)?.time * NS));
-        let curve = (
-            operation.algorithm.to_owned(),
-            sizes().map(time).collect::<Result<_>>()?,
-        );
-        let title = operation.collective.name();
-        match charts.iter_mut().find(|(_, other, ..)| *other == title) {
-            Some((_, _, curves, _)) => curves.push(curve),
-            None => {
-                let bound = |n| operation.collective.lower_bound(&DRAGONFLY, n) * NS;
-                let bound = sizes().map(|n| (u64::from(n), bound(n))).collect();
-                let name = title.replace(", ", "-").replace(' ', "");
-                charts.push((name, title, vec![curve], ("lower bound".to_owned(), bound)));
+        let mut times = Vec::new();
+        let mut bounds = Vec::new();
+        for log in 1..=20 {
+            let n: u32 = 1 << log;
+            if n > max_pes || (operation.is_linear && n > MAX_LINEAR) {
+                break;
             }
+            let time = run(&operation, &DRAGONFLY, n)?.time;
+            let bound = operation.collective.lower_bound(&DRAGONFLY, n);
+            times.push((u64::from(n), time * NS_PER_US));
+            bounds.push((u64::from(n), bound * NS_PER_US));
+        }
+
+        let curve = (operation.algorithm.to_owned(), times);
+        let title = operation.collective.name();
+        match charts.iter_mut().find(|chart| chart.title == title) {
+            Some(chart) => chart.curves.push(curve),
+            None => charts.push(Chart {
+                file: format!("{}.svg", title.replace(", ", "-").replace(' ', "")),
+                title,
+                curves: vec![curve],
+                bound: ("lower bound".to_owned(), bounds),
+            }),
         }
     }
     Ok(charts)

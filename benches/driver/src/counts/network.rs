@@ -6,6 +6,8 @@
 //! the service thread polls at the same time. The median of several calls is therefore
 //! reproducible. No operation is in flight when a call begins.
 
+use super::Count;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,7 +29,9 @@ pub const PREFIX: &str = "until-provider:";
 const PROVIDER: &str = "strict_fi_*";
 
 const LIBRARY: &str = "/librushmem.so.1";
+/// The number of calls of which the median is taken. It is odd, so that a call has the median.
 const CALLS: usize = 21;
+/// The time limit of a job under callgrind.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Copies the built provider into a directory for libfabric. Returns the directory.
@@ -38,49 +42,40 @@ pub fn copy_provider(workspace: &Workspace, built: &Path) -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// Counts the instructions of one call of a routine by `program`, which accesses another PE, until
-/// the provider is called first. Returns the name among the pinned numbers, and the number.
-pub fn count(
-    workspace: &Workspace,
-    (prefix, provider): (&Path, &Path),
-    program: &Path,
-    routine: &str,
-) -> Result<(String, u64)> {
-    let job = CountedJob {
-        prefix,
-        provider,
-        program,
-        routine,
-    };
-    let counts = until_provider(&job.run(workspace)?);
-    Ok((format!("{PREFIX}{routine}"), median(routine, counts)?))
-}
-
 /// Returns for each call the number of instructions until the first call of the provider; for a
 /// call that does not call the provider, all of its instructions.
 fn until_provider(parts: &[CallgrindPart]) -> Vec<u64> {
     let mut calls = Vec::new();
-    let (mut until, mut all) = (None, 0);
+    // Of the present call: the instructions so far, and those until the first call of the provider.
+    let mut so_far = 0;
+    let mut until_provider = None;
     for part in parts {
-        all += part.own;
+        so_far += part.own;
+        // Between two calls of the routine, nothing is collected, but other calls of the provider
+        // end parts, too.
+        if so_far == 0 {
+            continue;
+        }
+
         if part.is_before_provider {
-            if all > 0 {
-                until.get_or_insert(all);
-            }
-        } else if all > 0 {
-            calls.push(until.take().unwrap_or(all));
-            all = 0;
+            until_provider.get_or_insert(so_far);
+        } else {
+            calls.push(until_provider.take().unwrap_or(so_far));
+            so_far = 0;
         }
     }
     calls
 }
 
 /// A job of two PEs, the first of which calls a routine.
-struct CountedJob<'a> {
-    prefix: &'a Path,
-    provider: &'a Path,
-    program: &'a Path,
-    routine: &'a str,
+pub struct CountedJob<'a> {
+    /// The installation whose launcher is used.
+    pub prefix: &'a Path,
+    /// The directory of the provider.
+    pub provider: &'a Path,
+    /// The program, which accesses the other PE.
+    pub program: &'a Path,
+    pub routine: &'a str,
 }
 
 /// The counts of callgrind from one dump to the next.
@@ -94,6 +89,16 @@ struct CallgrindPart {
 }
 
 impl CountedJob<'_> {
+    /// Counts the instructions of one call of the routine until the provider is called first.
+    pub fn count(&self, workspace: &Workspace) -> Result<Count> {
+        let routine = self.routine;
+        let counts = until_provider(&self.run(workspace)?);
+        Ok(Count {
+            routine: format!("{PREFIX}{routine}"),
+            instructions: median(routine, counts)?,
+        })
+    }
+
     /// Runs the job. Returns the parts of the first PE in their order.
     fn run(&self, workspace: &Workspace) -> Result<Vec<CallgrindPart>> {
         let CountedJob {
@@ -103,8 +108,10 @@ impl CountedJob<'_> {
             routine,
         } = *self;
         let dir = workspace.target.join("counts-parts");
+        // There is none before the first run.
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir)?;
+
         let into = |name: &str| format!("{}/{name}.%q{{SHMEM_LOCAL_ID}}", dir.display());
         let mut job = process::limited(LIMIT, prefix.join("bin/oshrun"));
         job.args([
@@ -123,29 +130,23 @@ impl CountedJob<'_> {
         .arg(format!("--log-file={}", into("log")))
         .arg(program)
         .args([routine, &CALLS.to_string()]);
-        for (name, value) in [
-            (
-                "FI_PROVIDER_PATH",
-                provider.to_str().context("the path is no UTF-8")?,
-            ),
+        job.env("FI_PROVIDER_PATH", provider).envs([
             ("SHMEM_TRANSPORT", "ofi"),
             ("SHMEM_OFI_PROVIDER", "strict"),
             ("SHMEM_OFI_DOMAIN", "copy"),
             ("SHMEM_AMOS", "network"),
             ("SHMEM_ONNODE", "off"),
             ("SHMEM_SYMMETRIC_SIZE", "1m"),
-        ] {
-            job.env(name, value);
-        }
+        ]);
         process::run(&mut job)?;
+
         let mut parts = Vec::new();
-        for file in fs::read_dir(&dir)? {
-            let file = file?.path();
-            let name = file
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+        for entry in fs::read_dir(&dir)? {
+            let entry = entry?;
+            let file = entry.path();
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            // The parts of PE 0.
             let Some(name) = name.strip_prefix("out.0.") else {
                 continue;
             };
@@ -178,23 +179,24 @@ fn median(routine: &str, mut counts: Vec<u64>) -> Result<u64> {
 /// after `calls=` is skipped: it has the instructions of the callee, which are counted at the
 /// callee, if it is in the library.
 fn own(part: &str) -> u64 {
-    let (mut object, mut is_callee, mut all) = ("", false, 0);
+    let mut object = "";
+    let mut is_of_callee = false;
+    let mut instructions = 0;
     for line in part.lines() {
         if let Some(name) = line.strip_prefix("ob=") {
             object = name;
         } else if line.starts_with("calls=") {
-            is_callee = true;
+            is_of_callee = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
-            let cost = line
-                .split_whitespace()
-                .nth(1)
-                .and_then(|cost| cost.parse().ok());
-            if !std::mem::take(&mut is_callee) && object.ends_with(LIBRARY) {
-                all += cost.unwrap_or(0);
+            // A source line, absolute or relative, and its cost.
+            let cost = line.split_whitespace().nth(1);
+            if !is_of_callee && object.ends_with(LIBRARY) {
+                instructions += cost.and_then(|cost| cost.parse().ok()).unwrap_or(0);
             }
+            is_of_callee = false;
         }
     }
-    all
+    instructions
 }
 
 #[cfg(test)]

@@ -30,7 +30,17 @@ const PERF: &str = "shmem-perf";
 /// The time limit of one launch.
 const LIMIT: Duration = Duration::from_secs(300);
 
+/// The sources of the programs.
+pub struct Sources {
+    /// The directory benches/.
+    pub benches: PathBuf,
+    /// The directory of the parts of which shmem-perf is built, if the suite has it.
+    pub parts: PathBuf,
+}
+
+/// A library, with the programs that were built with it.
 pub struct Contender {
+    /// The name of its directory and of its records.
     name: String,
     suite: &'static Suite,
     oshrun: PathBuf,
@@ -42,42 +52,47 @@ pub struct Contender {
 
 impl Contender {
     /// Builds the programs of the suite with the `oshcc` in `bin`, in the directory `name` of
-    /// `dir`: shmem-perf from its `parts`, the others from their sources in `benches`.
+    /// `dir`.
     pub fn build(
         name: &str,
         suite: &'static Suite,
         bin: &Path,
-        (benches, parts): (&Path, &Path),
+        sources: &Sources,
         dir: &Path,
     ) -> Result<Self> {
-        let dir = &dir.join(name);
-        fs::create_dir_all(dir)?;
+        let dir = dir.join(name);
+        fs::create_dir_all(&dir)?;
         if !suite.measured.is_empty() {
-            let build = perf_parts::command(&bin.join("oshcc"), parts, &dir.join(PERF));
+            let build = perf_parts::command(&bin.join("oshcc"), &sources.parts, &dir.join(PERF));
             process::run(&mut build.map_err(Error::msg)?)?;
         }
-        let launched = suite
-            .launches
-            .iter()
-            .map(|launch| launch.program)
-            .filter(|program| !program.starts_with('/'));
-        let sources: BTreeSet<&str> = suite
-            .programs
-            .iter()
-            .map(|(program, _)| *program)
-            .chain(launched)
-            .collect();
-        let sources = sources.into_iter().map(|name| (benches.join(name), name));
-        let kernels = suite.kernels.iter().map(|kernel| kernel.name);
-        let kernels = kernels.map(|name| (benches.join("kernels").join(name), name));
-        for (source, name) in sources.chain(kernels) {
-            program::build(bin, &source.with_extension("c"), &[], (dir, name))?;
+
+        // A set, since a program may run with several numbers of PEs.
+        let mut programs = BTreeSet::new();
+        for (program, _) in suite.programs {
+            programs.insert(*program);
         }
+        for launch in suite.launches {
+            let is_of_system = launch.program.starts_with('/');
+            if !is_of_system {
+                programs.insert(launch.program);
+            }
+        }
+        for program in programs {
+            let source = sources.benches.join(program).with_extension("c");
+            program::build(bin, &source, &[], dir.join(program))?;
+        }
+        for kernel in suite.kernels {
+            let source = sources.benches.join("kernels").join(kernel.name);
+            let source = source.with_extension("c");
+            program::build(bin, &source, &[], dir.join(kernel.name))?;
+        }
+
         Ok(Self {
             name: name.to_owned(),
             suite,
             oshrun: bin.join("oshrun"),
-            dir: dir.to_owned(),
+            dir,
             runs: Vec::new(),
         })
     }
@@ -92,6 +107,7 @@ impl Contender {
                 run.add_event(name, pes, ns);
             }
         }
+
         for kernel in self.suite.kernels {
             for &pes in kernel.pes {
                 let mut job = self.job(pes, kernel.name);
@@ -102,25 +118,22 @@ impl Contender {
                 run.add_event(kernel.name, pes, ns);
             }
         }
+
         for measured in self.suite.measured {
             run.add_job(self.measure(measured)?);
         }
-        let is_due = |most: usize| self.runs.len() < most;
-        for launch in self
-            .suite
-            .launches
-            .iter()
-            .filter(|launch| is_due(launch.most))
-        {
+
+        for launch in self.suite.launches {
+            if self.runs.len() >= launch.most {
+                continue;
+            }
             let mut job = self.job(launch.pes, launch.program);
             let start = Instant::now();
             process::run(job.stdout(Stdio::null()))?;
-            run.add_event(
-                launch.program,
-                launch.pes,
-                start.elapsed().as_secs_f64() * 1e9,
-            );
+            let ns = start.elapsed().as_secs_f64() * 1e9;
+            run.add_event(launch.program, launch.pes, ns);
         }
+
         let path = self.dir.join(format!("run {}.json", self.runs.len() + 1));
         run.write(&path)?;
         self.runs.push(path);
@@ -187,7 +200,8 @@ fn sent_bytes(interface: &str) -> Result<u64> {
 /// Checks that an interface has sent at least the bytes of the puts of a job since it had sent
 /// `before` bytes.
 fn check_carried(interface: &str, before: u64, found: &Record) -> Result<()> {
-    let (carried, moved) = (sent_bytes(interface)? - before, nbytes_put(found));
+    let carried = sent_bytes(interface)? - before;
+    let moved = nbytes_put(found);
     ensure!(
         carried >= moved,
         "puts of {moved} bytes do not go through {interface}, which has carried {carried} bytes meanwhile"
@@ -198,15 +212,16 @@ fn check_carried(interface: &str, before: u64, found: &Record) -> Result<()> {
 /// Returns the minimum number of bytes of the puts whose latency was measured: without the warm-up,
 /// and puts that were timed together count once.
 fn nbytes_put(found: &Record) -> u64 {
-    let is_put = |operation: &str| operation == "put" || operation == "put_nbi";
-    let puts = found
-        .series
-        .iter()
-        .filter(|one| one.measure == Measure::Latency)
-        .filter(|one| !one.is_floor && is_put(&one.operation));
-    puts.flat_map(|one| &one.points)
-        .map(|point| point.nbytes * point.summary.n)
-        .sum()
+    let mut nbytes = 0;
+    for one in &found.series {
+        let is_put = one.operation == "put" || one.operation == "put_nbi";
+        if is_put && !one.is_floor && one.measure == Measure::Latency {
+            for point in &one.points {
+                nbytes += point.nbytes * point.summary.n;
+            }
+        }
+    }
+    nbytes
 }
 
 #[cfg(test)]
@@ -223,12 +238,11 @@ mod tests {
                 ..Point::once(1.0)
             };
             point.summary.n = 10;
-            let (operation, shape) = (operation.to_owned(), Shape::default());
             Series {
                 measure: Measure::Latency,
-                operation,
+                operation: operation.to_owned(),
                 is_floor,
-                shape,
+                shape: Shape::default(),
                 points: vec![point],
             }
         };

@@ -4,7 +4,7 @@ use super::*;
 use crate::info::FabricNic;
 
 /// Returns the request of a job on several machines whose user has set nothing.
-fn request() -> Request {
+pub(super) fn request() -> Request {
     Request {
         provider: String::new(),
         domain: String::new(),
@@ -156,58 +156,4 @@ fn an_upgrade_is_for_users_of_tcp_below_rxm_alone() {
     assert!(
         !is_advised(2, "tcp;ofi_rxm") && !is_advised(1, "tcp") && !is_advised(1, "verbs;ofi_rxm")
     );
-}
-
-fn hints() -> FiInfo {
-    request().hints(false)
-}
-
-/// Returns the message about a provider that offers `has` for all hints but those for which
-/// `refuses` is true.
-fn refused(refuses: fn(&FiInfo) -> bool, has: FiInfo) -> Option<String> {
-    refused_hints(&hints(), |hints| (!refuses(hints)).then(|| has.clone()))
-}
-
-#[test]
-fn a_requirement_that_is_refused_alone_is_named_with_what_would_do() {
-    let auto = FiInfo {
-        data_progress: fi::FI_PROGRESS_AUTO,
-        ..hints()
-    };
-    let why = refused(|hints| hints.data_progress == fi::FI_PROGRESS_MANUAL, auto);
-    let expected =
-        "refuses FI_PROGRESS_MANUAL of data transfers: with FI_PROGRESS_AUTO it would do";
-    assert_eq!(why.as_deref(), Some(expected));
-    let here = refused(|hints| hints.caps & fi::FI_REMOTE_COMM != 0, hints());
-    assert_eq!(
-        here.as_deref(),
-        Some("refuses FI_REMOTE_COMM (peers on other machines)")
-    );
-}
-
-#[test]
-fn flags_that_the_job_does_not_know_are_named() {
-    let pages = FiInfo {
-        mr_mode: fi::FI_MR_MMU_NOTIFY | fi::FI_MR_LOCAL,
-        ..hints()
-    };
-    let why = refused(|hints| hints.mr_mode & fi::FI_MR_MMU_NOTIFY == 0, pages);
-    assert!(why.is_some_and(|why| why.contains("with FI_MR_MMU_NOTIFY it would do")));
-}
-
-#[test]
-fn several_requirements_that_are_refused_are_all_named_and_no_other() {
-    let datagrams = FiInfo {
-        type_: fi::FI_EP_DGRAM,
-        ..hints()
-    };
-    let refuses = |hints: &FiInfo| hints.type_ == fi::FI_EP_RDM || hints.caps & fi::FI_RMA != 0;
-    let expected = "refuses FI_EP_RDM (reliable datagrams): with FI_EP_DGRAM it would do; and FI_RMA (remote \
-                memory access)";
-    assert_eq!(refused(refuses, datagrams).as_deref(), Some(expected));
-}
-
-#[test]
-fn a_provider_that_offers_nothing_has_no_reason() {
-    assert_eq!(refused(|_| true, hints()), None);
 }

@@ -15,6 +15,7 @@ mod outcome;
 pub mod pages;
 mod permits;
 mod prefix;
+mod seed;
 mod started;
 mod traces;
 
@@ -26,6 +27,7 @@ pub use limits::{LIMIT, eventually, every_size, patient};
 pub use mark::{Process, TestMark, kill};
 pub use outcome::Outcome;
 pub use prefix::prefix;
+pub use seed::seed;
 pub use started::{Overdue, Started};
 pub use traces::Traces;
 

@@ -1,7 +1,7 @@
 //! Further tests of teams and active sets that share PEs: random programs, a thousand teams at
 //! once, and the highest thread level.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use testkit::{Job, program, scenario};
 
@@ -12,25 +12,9 @@ const SETTINGS: [(&str, &str); 3] = [
     ("SHMEM_VIRTUAL_NODES", "2"),
 ];
 
-/// Returns a new seed in every run, or that of RUSHMEM_SEED.
-fn seed() -> u64 {
-    let requested = std::env::var("RUSHMEM_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let seed = requested.unwrap_or_else(|| {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |time| time.as_nanos() as u64)
-    });
-
-    // Shown if the test fails.
-    println!("RUSHMEM_SEED={seed}");
-    seed
-}
-
 #[test]
 fn programs_drawn_anew() {
-    let seed = seed();
+    let seed = testkit::seed();
     for (name, value) in SETTINGS {
         for (program, n) in [
             (program!("teams_overlap.c"), 4),
@@ -123,7 +107,7 @@ fn a_thousand_teams_at_once() {
 #[test]
 #[ignore = "minutes; part of `cargo xtask test --full`"]
 fn long_programs_drawn_anew() {
-    let seed = seed();
+    let seed = testkit::seed();
     for n in [1, 2, 3, 5, 7, 12] {
         for (name, value) in SETTINGS {
             let is_two_nodes = value == "2";

@@ -2,29 +2,18 @@
 
 use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use testkit::{Job, Traces, kill, scenario};
 
 const PES: usize = 3;
 
-/// Random numbers (splitmix64) for the choice of a PE and of a time. RUSHMEM_SEED repeats a run.
+/// Random numbers (splitmix64) for the choice of a PE and of a time.
 struct Dice(u64);
 
 impl Dice {
     fn new() -> Self {
-        let requested = std::env::var("RUSHMEM_SEED")
-            .ok()
-            .and_then(|text| text.parse().ok());
-        let seed = requested.unwrap_or_else(|| {
-            SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |time| time.as_nanos() as u64)
-        });
-
-        // Shown if the test fails.
-        println!("RUSHMEM_SEED={seed}");
-        Self(seed)
+        Self(testkit::seed())
     }
 
     fn below(&mut self, limit: u64) -> u64 {

@@ -4,6 +4,9 @@
 //! system's packages. `RUSHMEM_HYDRA_DIR` and `RUSHMEM_PRRTE_DIR` name directories with further
 //! launchers, such as newer versions.
 
+mod hydra;
+mod mpirun;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -14,7 +17,6 @@ use crate::attackers::Attackers;
 use crate::mpi::{
     prints_what_openshmem_prints, runs_its_page, sees_a_loaded_mpi, warns_under_oshrun,
 };
-use crate::namespaces::Hosts;
 use testkit::{Job, Outcome, absent, program, scenario};
 
 /// A launcher with its options.
@@ -30,8 +32,12 @@ impl Launcher {
     /// Returns the launcher if it is on the search path.
     fn find(words: &[&str]) -> Option<Launcher> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let here = std::env::split_paths(&path).any(|dir| dir.join(words[0]).exists());
-        here.then(|| Launcher::of(words))
+        let mut dirs = std::env::split_paths(&path);
+        if dirs.any(|dir| dir.join(words[0]).exists()) {
+            Some(Launcher::of(words))
+        } else {
+            None
+        }
     }
 
     /// Returns the launcher on the search path. Ignores the test if there is none.
@@ -48,20 +54,15 @@ impl Launcher {
         }
     }
 
-    /// Returns the launcher in the directory that a variable names, and the directory; `None` if
-    /// the variable is not set.
-    fn from_dir(variable: &str, words: &[&str]) -> Option<(Launcher, String)> {
-        let dir = std::env::var(variable).ok()?;
+    /// Returns the launcher in a directory, which a variable names.
+    fn in_dir(dir: &str, words: &[&str]) -> Launcher {
         let program = format!("{dir}/bin/{}", words[0]);
         assert!(
             Path::new(&program).exists(),
-            "{variable} names a directory without {program}"
+            "a variable names a directory without {program}"
         );
 
-        Some((
-            Launcher::of(&[&[program.as_str()], &words[1..]].concat()),
-            dir,
-        ))
+        Launcher::of(&[&[program.as_str()], &words[1..]].concat())
     }
 
     pub fn env(mut self, name: &'static str, value: impl Into<String>) -> Launcher {
@@ -74,14 +75,15 @@ impl Launcher {
         let words = self.words.iter().map(String::as_str);
         let n = n.to_string();
 
-        let job = Job::direct(program)
+        let mut job = Job::direct(program)
             .wrap(words)
             .wrap(["-n", &n])
-            .wrap(self.before.iter().copied());
-        let job = job.env("SHMEM_SYMMETRIC_SIZE", "64m");
-        self.environment
-            .iter()
-            .fold(job, |job, (name, value)| job.env(name, value))
+            .wrap(self.before.iter().copied())
+            .env("SHMEM_SYMMETRIC_SIZE", "64m");
+        for (name, value) in &self.environment {
+            job = job.env(name, value);
+        }
+        job
     }
 
     fn death(&self, how: &str) -> Outcome {
@@ -105,47 +107,32 @@ const PRTERUN: &[&str] = &[
     ":oversubscribe",
 ];
 
-fn hydra() -> Launcher {
-    Launcher::needed(HYDRA)
-}
-
-/// Returns the launcher of the system and that of `RUSHMEM_HYDRA_DIR`, as far as they exist.
-fn hydras() -> Vec<Launcher> {
-    let other = Launcher::from_dir("RUSHMEM_HYDRA_DIR", HYDRA).map(|(launcher, _)| launcher);
-    require_any(Launcher::find(HYDRA).into_iter().chain(other))
-}
-
 /// Returns all launchers. Ignores the test if there is none.
-fn require_any(launchers: impl Iterator<Item = Launcher>) -> Vec<Launcher> {
-    let launchers: Vec<Launcher> = launchers.collect();
+fn require_any(launchers: Vec<Launcher>) -> Vec<Launcher> {
     if launchers.is_empty() {
         absent("neither the system nor a directory has this launcher");
     }
-
     launchers
 }
 
-fn mpirun() -> Launcher {
-    Launcher::needed(MPIRUN)
-}
-
-/// Returns the launcher of the system and that of `RUSHMEM_PRRTE_DIR`, as far as they exist.
+/// Returns the launcher of the system and then that of `RUSHMEM_PRRTE_DIR`, as far as they exist.
 fn prteruns() -> Vec<Launcher> {
-    let other = Launcher::from_dir("RUSHMEM_PRRTE_DIR", PRTERUN).map(|(launcher, dir)| {
-        let libraries = format!("{dir}/lib/openmpi:{dir}/lib");
-        let launcher = ["OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX"]
-            .into_iter()
-            .fold(launcher, |launcher, name| launcher.env(name, &dir));
-
-        // The program must not use the launcher's own libraries.
-        Launcher {
+    let mut launchers = Vec::from_iter(Launcher::find(PRTERUN));
+    if let Ok(dir) = std::env::var("RUSHMEM_PRRTE_DIR") {
+        let launcher = Launcher {
+            // The program must not use the launcher's own libraries.
             before: &["env", "-u", "LD_LIBRARY_PATH"],
-            ..launcher
-        }
-        .env("LD_LIBRARY_PATH", libraries)
-    });
-
-    require_any(Launcher::find(PRTERUN).into_iter().chain(other))
+            ..Launcher::in_dir(&dir, PRTERUN)
+        };
+        launchers.push(
+            launcher
+                .env("OPAL_PREFIX", &dir)
+                .env("PRTE_PREFIX", &dir)
+                .env("PMIX_PREFIX", &dir)
+                .env("LD_LIBRARY_PATH", format!("{dir}/lib/openmpi:{dir}/lib")),
+        );
+    }
+    require_any(launchers)
 }
 
 /// Runs the programs that any launcher must start: init and finalize in every order, RMA,
@@ -268,20 +255,18 @@ fn ends_with_its_manager(launcher: &Launcher) {
             .arg(format!("echo shell $$; {script}"));
         let mut running = job.arg(&program).start();
 
-        let numbers = |lines: &[&str], what: &str| -> Vec<i32> {
-            let number = |line: &&str| line.rsplit_once(what)?.1.parse().ok();
-            lines.iter().filter_map(number).collect()
-        };
-        let (shells, pes) = running.wait_for(|lines| {
-            let pes = numbers(lines, " pid ");
-            (pes.len() == N).then(|| (numbers(lines, "shell "), pes))
+        let pes = running.wait_for(|lines| {
+            let pes = numbers_after(" pid ", lines);
+            if pes.len() == N { Some(pes) } else { None }
         });
+        let shells = running.wait_for(|lines| Some(numbers_after("shell ", lines)));
 
-        testkit::kill(status_of(shells[0]).expect("it runs").1);
+        let manager = ProcessStatus::of(shells[0]).expect("it runs").parent;
+        testkit::kill(manager);
 
         let start = Instant::now();
         let within = testkit::patient(Duration::from_secs(15));
-        let runs = |pe: &i32| status_of(*pe).is_some_and(|(state, _)| state != 'Z');
+        let runs = |pe: &i32| ProcessStatus::of(*pe).is_some_and(|status| status.state != 'Z');
 
         while pes.iter().any(runs) {
             assert!(
@@ -293,11 +278,33 @@ fn ends_with_its_manager(launcher: &Launcher) {
     }
 }
 
-/// Returns the state and the parent of a process.
-fn status_of(pid: i32) -> Option<(char, i32)> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut words = stat.rsplit_once(") ")?.1.split(' ');
-    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
+/// Returns the numbers at the ends of lines, after this word.
+fn numbers_after(word: &str, lines: &[&str]) -> Vec<i32> {
+    let numbers = lines.iter().filter_map(|line| {
+        let (_, number) = line.rsplit_once(word)?;
+        number.parse().ok()
+    });
+    numbers.collect()
+}
+
+/// A process as the kernel shows it.
+struct ProcessStatus {
+    /// The letter of its state: `Z` for one that has ended.
+    state: char,
+    parent: i32,
+}
+
+impl ProcessStatus {
+    fn of(pid: i32) -> Option<ProcessStatus> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name of the program, which comes first, may contain spaces.
+        let (_, fields) = stat.rsplit_once(") ")?;
+        let mut fields = fields.split(' ');
+        Some(ProcessStatus {
+            state: fields.next()?.chars().next()?,
+            parent: fields.next()?.parse().ok()?,
+        })
+    }
 }
 
 /// Checks that `shmem_global_exit(7)` ends the job with `status`, which depends on the launcher,
@@ -331,10 +338,8 @@ fn starts_among_attackers(launcher: &Launcher) {
     let mut running = job.env("GO", go.display()).start();
 
     let pids = running.wait_for(|lines| {
-        let pids = lines
-            .iter()
-            .filter_map(|line| line.strip_prefix("pid ")?.parse().ok());
-        Some(pids.collect::<Vec<i32>>()).filter(|pids| pids.len() == N)
+        let pids = numbers_after("pid ", lines);
+        if pids.len() == N { Some(pids) } else { None }
     });
 
     let attackers = Attackers::start(pids);
@@ -374,240 +379,20 @@ fn mpi_program_of(dir: &str) -> PathBuf {
 }
 
 fn mpi_program_with(flags: &str) -> PathBuf {
-    let flags: Vec<&str> = std::iter::once("-Wl,--no-as-needed")
-        .chain(flags.split_whitespace())
-        .collect();
+    let mut all = vec!["-Wl,--no-as-needed"];
+    all.extend(flags.split_whitespace());
 
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/mpi.c");
-    testkit::compile(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &flags)
+    testkit::compile(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &all)
 }
-
-const FIRST: [&str; 2] = ["mpi", "shmem"];
 
 /// Checks that MPI and OpenSHMEM can be initialized and finalized in any order.
 pub fn runs_beside_mpi(launcher: &Launcher, program: &Path) {
-    for (first, ends_first) in FIRST
-        .iter()
-        .flat_map(|first| FIRST.map(|ends| (first, ends)))
-    {
-        let outcome = launcher.job(program, 3).arg(first).arg(ends_first).run();
-        outcome.assert_ok(3);
-        assert!(!outcome.stderr.contains("MPI_COMM_WORLD"), "{outcome}");
-    }
-}
-
-mod hydra {
-    use super::*;
-
-    pub fn over_an_inherited_socket() {
-        for launcher in hydras() {
-            runs_programs(&launcher);
-            shares_static_data(&launcher, program!("statics.c", "-static"));
-            runs_programs(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
-        }
-    }
-
-    pub fn over_a_port() {
-        for mut launcher in hydras() {
-            launcher.words.push("-pmi-port".to_owned());
-            runs_programs(&launcher);
-        }
-
-        let mut launcher = hydra();
-        launcher.words.push("-pmi-port".to_owned());
-        let program = mpi_program("mpich");
-        launcher.job(&program, 2).arg("shmem").run().assert_ok(2);
-
-        let outcome = launcher.job(&program, 2).arg("mpi").run();
-        assert_ne!(outcome.code(), 0, "{outcome}");
-        assert!(
-            outcome.stderr.contains("call shmem_init before MPI_Init"),
-            "{outcome}"
-        );
-    }
-
-    /// Under other launchers, each PE reads the file itself, and a mistake in it is reported once.
-    pub fn with_a_file_of_settings() {
-        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hydra.conf");
-        std::fs::write(&file, "SHMEM_SYMMETRIC_SIZE=2m\nSHMEM_NOSUCH=1\n").expect("a file");
-
-        let program = scenario!("heap_size.c");
-        let job = Job::direct(&program)
-            .wrap(HYDRA.iter().copied())
-            .wrap(["-n", "3"]);
-        drop(hydra());
-
-        let outcome = job
-            .arg(1 << 20)
-            .arg(8 << 20)
-            .env("SHMEM_CONFIG", file.display())
-            .run();
-        outcome.assert_ok(3);
-
-        let said = outcome
-            .stderr
-            .matches("hydra.conf:2: there is no setting SHMEM_NOSUCH")
-            .count();
-        assert_eq!(said, 1, "{outcome}");
-    }
-
-    pub fn a_job_ends_as_a_whole() {
-        for launcher in hydras() {
-            ends_with_its_pes(&launcher);
-            warns_of_pes_without_finalize(&launcher);
-            joins_messages_before_init(&launcher);
-            assert_eq!(launcher.death("finalize5").code(), 5);
-
-            for launcher in [launcher.clone(), launcher.env("SHMEM_BOOTSTRAP", "pmi2")] {
-                exits_as_a_whole(&launcher, 7);
-                assert_eq!(launcher.death("global_exit0").code(), 0);
-            }
-        }
-    }
-
-    pub fn a_job_ends_with_its_proxy() {
-        for launcher in hydras() {
-            ends_with_its_manager(&launcher);
-            ends_with_its_manager(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
-        }
-    }
-
-    pub fn among_attackers() {
-        let launcher = hydra();
-        starts_among_attackers(&launcher);
-        starts_among_attackers(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
-    }
-
-    pub fn how_pes_join_is_reported() {
-        let job = hydra()
-            .job(program!("rma.c"), 2)
-            .env("SHMEM_DEBUG", "bootstrap=trace");
-        let outcome = job.run();
-
-        let has = |words: &str, pe: &str| {
-            let holds = |line: &str| line.contains(words) && line.contains(pe);
-            assert!(
-                outcome.stderr.lines().any(holds),
-                "{words} {pe} in\n{outcome}"
-            );
-        };
-
-        for pe in 0..2 {
-            has(
-                "the environment shows PMI over descriptor ",
-                &format!("for PE {pe} of 2"),
-            );
-
-            for words in [
-                "the process manager answers",
-                "all processes of the job have called shmem_init",
-                "the PEs of the node have met",
-                "has the records of all PEs",
-            ] {
-                has(words, &format!("pe={pe}"));
-            }
-        }
-
-        outcome.assert_ok(2);
-    }
-
-    /// The first PE of a node needs two descriptors for each other PE. It raises its soft limit; if
-    /// the hard limit is too low, only this PE reports it.
-    pub fn with_few_descriptors() {
-        let launcher = hydra();
-        let limited = |limit: &str| {
-            let script = format!("ulimit {limit} 40 && exec \"$0\"");
-            let job = launcher.job("/bin/sh", 24).arg("-c").arg(script);
-            job.arg(program!("init_finalize.c").display()).run()
-        };
-
-        limited("-Sn").assert_ok(24);
-
-        let outcome = limited("-n");
-        assert_ne!(outcome.code(), 0, "{outcome}");
-        assert!(
-            outcome.stderr.contains("PE 0") && outcome.stderr.contains("ulimit -n"),
-            "{outcome}"
-        );
-        assert!(!outcome.stderr.contains("it has ended"), "{outcome}");
-    }
-
-    /// Each PE is in a PID namespace of its own, where it sees no other process.
-    pub fn in_pid_namespaces() {
-        const ENTER: &[&str] = &["unshare", "-rpf"];
-
-        let namespaces = Command::new(ENTER[0])
-            .args(&ENTER[1..])
-            .arg("true")
-            .output();
-        if !namespaces.is_ok_and(|made| made.status.success()) {
-            absent("there are no PID namespaces");
-        }
-
-        for launcher in hydras() {
-            let launcher = Launcher {
-                before: ENTER,
-                ..launcher
-            };
-
-            runs_programs(&launcher);
-            let outcome = launcher.death("exit3");
-            assert_ne!(outcome.code(), 0, "{outcome}");
-        }
-    }
-
-    /// Newer MPICHs finalize PMI in an exit handler.
-    pub fn beside_another_mpich() {
-        let Some((launcher, dir)) = Launcher::from_dir("RUSHMEM_HYDRA_DIR", HYDRA) else {
-            absent("RUSHMEM_HYDRA_DIR names no other MPICH");
-        };
-
-        runs_beside_mpi(&launcher, &mpi_program_of(&dir));
-    }
-
-    pub fn beside_mpich() {
-        let launcher = hydra();
-        runs_beside_mpi(&launcher, &mpi_program("mpich"));
-        warns_under_oshrun(&mpi_program("mpich"));
-        sees_a_loaded_mpi(&mpi_program("mpich"), |program, n| launcher.job(program, n));
-
-        runs_its_page("mpicc.mpich", "mpiexec.hydra");
-        prints_what_openshmem_prints("mpicc.mpich", "mpiexec.hydra");
-    }
-
-    /// Each host has either consecutive PEs or every second PE. The records of the PEs are longer
-    /// than one value of the manager.
-    pub fn on_two_hosts() {
-        let hosts = Hosts::new("y", 2);
-
-        // Both protocols are tested at the start; later messages do not depend on the protocol.
-        let jobs = [
-            ("pmi1", "rma.c"),
-            ("pmi1", "split_2d.c"),
-            ("pmi2", "split_2d.c"),
-            ("pmi1", "init_finalize.c"),
-            ("pmi2", "init_finalize.c"),
-        ];
-
-        // The hosts share processors without knowing it. With fewer PEs than this, PEs would poll
-        // without yielding on processors that their peers need.
-        let n = 6;
-
-        for launcher in hydras() {
-            for place in ["PMI_RANK * 2 / PES", "PMI_RANK % 2"] {
-                let enter = format!("exec ip netns exec \"$HOSTS$(({place}))\" \"$0\" \"$@\"");
-
-                for (protocol, source) in jobs {
-                    let job = launcher.job("/bin/sh", n).arg("-c").arg(&enter);
-                    let job = job
-                        .arg(program!(source).display())
-                        .env("SHMEM_BOOTSTRAP", protocol);
-                    job.env("HOSTS", hosts.prefix())
-                        .env("PES", n)
-                        .run()
-                        .assert_ok(n);
-                }
-            }
+    for begins in ["mpi", "shmem"] {
+        for ends in ["mpi", "shmem"] {
+            let outcome = launcher.job(program, 3).args([begins, ends]).run();
+            outcome.assert_ok(3);
+            assert!(!outcome.stderr.contains("MPI_COMM_WORLD"), "{outcome}");
         }
     }
 }
@@ -615,8 +400,8 @@ mod hydra {
 /// Checks the message of a process that has the variables of a PMIx launcher, if no server answers
 /// at `uri`.
 fn names_a_lost_server(uri: &str, cause: &str) {
-    let job = Job::direct(program!("rma.c")).timeout(Duration::from_secs(180));
-    let job = job
+    let job = Job::direct(program!("rma.c"))
+        .timeout(Duration::from_secs(180))
         .env("PMIX_NAMESPACE", "a")
         .env("PMIX_RANK", "3")
         .env("PMIX_SERVER_URI41", uri);
@@ -633,74 +418,12 @@ fn names_a_lost_server(uri: &str, cause: &str) {
 }
 
 fn a_silent_pmix_server_is_named() {
-    mpirun();
+    // Without libpmix, which comes with it, there is nothing to test.
+    mpirun::mpirun();
 
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let uri = format!("a.0;tcp4://{}", silent.local_addr().expect("an address"));
     names_a_lost_server(&uri, "no answer");
-}
-
-mod mpirun {
-    use super::*;
-
-    pub fn a_job_ends_with_it() {
-        ends_with_its_manager(&mpirun());
-    }
-
-    pub fn over_pmix() {
-        let launcher = mpirun();
-        runs_programs(&launcher);
-    }
-
-    pub fn a_job_ends_as_a_whole() {
-        let launcher = mpirun();
-        ends_with_its_pes(&launcher);
-        warns_of_pes_without_finalize(&launcher);
-        joins_messages_before_init(&launcher);
-
-        exits_as_a_whole(&launcher, 7);
-        assert_eq!(launcher.death("global_exit0").code(), 0);
-    }
-
-    pub fn among_attackers() {
-        let launcher = mpirun();
-        starts_among_attackers(&launcher);
-    }
-
-    pub fn a_server_that_is_gone_is_named() {
-        mpirun();
-        names_a_lost_server("a.0;tcp4://127.0.0.1:1", "UNREACHABLE");
-    }
-
-    /// A static program cannot load libpmix: it would load a second C library and crash.
-    pub fn a_static_program_is_refused() {
-        let launcher = mpirun();
-        let outcome = launcher.job(program!("rma.c", "-static"), 2).run();
-
-        // mpirun may end the second process before it prints the same.
-        assert_eq!(outcome.code(), 1, "{outcome}");
-        for word in ["PMIx", "statically linked", "link it dynamically", "oshrun"] {
-            assert!(outcome.stderr.contains(word), "{word}\n{outcome}");
-        }
-
-        launcher
-            .job(program!("init_finalize.c", "-static"), 1)
-            .run()
-            .assert_ok(1);
-    }
-
-    pub fn beside_open_mpi() {
-        let launcher = mpirun();
-        runs_beside_mpi(&launcher, &mpi_program("ompi-c"));
-        warns_under_oshrun(&mpi_program("ompi-c"));
-        sees_a_loaded_mpi(&mpi_program("ompi-c"), |program, n| {
-            launcher.job(program, n)
-        });
-
-        let mpirun = "mpirun.openmpi --allow-run-as-root --oversubscribe";
-        runs_its_page("mpicc.openmpi", mpirun);
-        prints_what_openshmem_prints("mpicc.openmpi", mpirun);
-    }
 }
 
 /// Open MPI 5 cannot be initialized if PMIx has been initialized by another library.
@@ -716,18 +439,10 @@ fn another_open_mpi_starts_first_or_says_so() {
     };
     let program = mpi_program_of(&dir);
 
-    launcher
-        .job(&program, 3)
-        .arg("mpi")
-        .arg("shmem")
-        .run()
-        .assert_ok(3);
-    launcher
-        .job(&program, 3)
-        .arg("mpi")
-        .arg("mpi")
-        .run()
-        .assert_ok(3);
+    for ends_first in ["shmem", "mpi"] {
+        let job = launcher.job(&program, 3).args(["mpi", ends_first]);
+        job.run().assert_ok(3);
+    }
 
     let outcome = launcher.job(&program, 3).arg("shmem").run();
     assert_ne!(outcome.code(), 0, "{outcome}");
@@ -778,10 +493,7 @@ fn a_launcher_that_cannot_be_joined_is_named() {
         ),
         (&[("PMIX_RANK", "0")], &["PMIX_RANK=0", "oshrun"]),
     ] {
-        let job = Job::direct(program!("rma.c"));
-        let job = environment
-            .iter()
-            .fold(job, |job, (name, value)| job.env(name, value));
+        let job = Job::direct(program!("rma.c")).envs(environment);
         job.run().assert_fails(words);
     }
 }

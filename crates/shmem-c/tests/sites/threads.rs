@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use testkit::{Job, needs_library, program, scenario};
 
@@ -48,18 +48,8 @@ fn a_pe_with_threads_among_pes_without() {
     }
 }
 
-/// Each run has another sequence, unless RUSHMEM_SEED gives the seed of an earlier run.
 fn the_stress_draws_anew() {
-    let seed = std::env::var("RUSHMEM_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let seed = seed.unwrap_or_else(|| {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |time| time.as_nanos() as u64)
-    });
-    println!("RUSHMEM_SEED={seed}");
-
+    let seed = testkit::seed();
     for (name, value) in SETTINGS {
         Job::new(program!("stress.c"))
             .n(4)

@@ -390,16 +390,11 @@ fn a_pe() {
 
 fn job(variables: &[(&str, &str)]) -> Outcome {
     let this: PathBuf = std::env::current_exe().expect("a test program knows its path");
-    let job = Job::new(this)
+    Job::new(this)
         .n(3)
-        .arg("a_pe")
-        .arg("--exact")
-        .arg("--nocapture");
-    let job = job.env("SHMEM_ONNODE", "off");
-
-    variables
-        .iter()
-        .fold(job, |job, (name, value)| job.env(name, value))
+        .args(["a_pe", "--exact", "--nocapture"])
+        .env("SHMEM_ONNODE", "off")
+        .envs(variables)
         .run()
 }
 
@@ -533,15 +528,14 @@ fn locking(limit: &str) -> Outcome {
         words.splice(0..0, dropped.map(str::to_owned));
     }
 
-    let job = Job::new(&words[0]).n(2);
-    let job = words[1..]
-        .iter()
-        .fold(job, |job, word| job.arg(word))
-        .arg(this.display());
-    let job = job
+    Job::new(&words[0])
+        .n(2)
+        .args(&words[1..])
+        .arg(this.display())
         .env("SHMEM_ONNODE", "off")
-        .env("SHMEM_SYMMETRIC_SIZE", "1m");
-    job.env("PROVIDERS", "that lock").run()
+        .env("SHMEM_SYMMETRIC_SIZE", "1m")
+        .env("PROVIDERS", "that lock")
+        .run()
 }
 
 #[test]

@@ -9,55 +9,57 @@ use testkit::{Job, absent, prefix};
 /// The sizes that `--sizes` names.
 const SIZES: [u64; 3] = [8, 8 << 10, 1 << 20];
 
+/// The operations of all floors of networks.
+const NETWORKS: [&str; 4] = ["ucp_put", "ucp_get", "fi_write", "fi_read"];
+
 /// Checks that a job of two PEs without shared memory has exactly these floors of networks.
 #[track_caller]
 fn has_floors(transport: &str, variable: (&str, &str), words: &[&str], names: &[&str]) {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let file = dir.join(format!("floors-{transport}{}.json", words.len()));
-    let job = Job::new(prefix().join("bin/shmem-perf"))
+    let outcome = Job::new(prefix().join("bin/shmem-perf"))
         .n(2)
-        .env("SHMEM_ONNODE", "off");
-    let job = job
+        .args(["--time", "2", "--operations", "put,get"])
+        .args(["--sizes", "8,8k,1m"])
+        .args(words)
+        .arg("--output")
+        .arg(file.display())
+        .env("SHMEM_ONNODE", "off")
         .env("SHMEM_TRANSPORT", transport)
-        .env(variable.0, variable.1);
-    let job = [
-        "--time",
-        "2",
-        "--operations",
-        "put,get",
-        "--sizes",
-        "8,8k,1m",
-    ]
-    .iter()
-    .chain(words)
-    .fold(job, |job, word| job.arg(word));
-    let outcome = job.arg("--output").arg(file.display()).run();
+        .envs(&[variable])
+        .run();
     assert_eq!(outcome.code(), 0, "{outcome}");
+
     let text = std::fs::read_to_string(&file).expect("a record");
     let record: Record = serde_json::from_str(&text).expect("a record");
     assert!(record.complete);
-    let paths = names.len() / 2;
-    assert!(record.floors.len() == paths && outcome.stdout.matches("\nfloor: ").count() == paths);
-    let networks = ["ucp_put", "ucp_get", "fi_write", "fi_read"];
+    // A network has two floors, over one path.
+    let n_paths = names.len() / 2;
+    assert_eq!(record.floors.len(), n_paths, "{outcome}");
+    let n_printed = outcome.stdout.matches("\nfloor: ").count();
+    assert_eq!(n_printed, n_paths, "{outcome}");
+
     for measure in [Measure::Latency, Measure::Bandwidth] {
-        let rows = record
-            .series
-            .iter()
-            .filter(|series| series.measure == measure);
-        let rows: Vec<_> = rows
-            .filter(|series| networks.contains(&series.operation.as_str()))
-            .collect();
-        let found: Vec<&str> = rows
-            .iter()
-            .map(|series| series.operation.as_str())
-            .collect();
+        let mut rows = Vec::new();
+        let mut found = Vec::new();
+        for series in &record.series {
+            let operation = series.operation.as_str();
+            if series.measure == measure && NETWORKS.contains(&operation) {
+                rows.push(series);
+                found.push(operation);
+            }
+        }
         assert_eq!(found, names, "{measure:?}\n{outcome}");
+
         for row in rows {
             let sizes: Vec<u64> = row.points.iter().map(|point| point.nbytes).collect();
-            assert!(row.is_floor && sizes == SIZES, "{row:?}");
-            for summary in row.points.iter().map(|point| &point.summary) {
+            assert!(row.is_floor, "{row:?}");
+            assert_eq!(sizes, SIZES, "{row:?}");
+            for point in &row.points {
+                let summary = &point.summary;
                 assert!(summary.n > 0 && summary.min > 0.0 && summary.max.is_finite());
             }
+
             // A megabyte takes at least a microsecond through a socket.
             let large = &row.points[SIZES.len() - 1].summary;
             let is_slow = match measure {
@@ -96,27 +98,15 @@ mod ucx_sample {
     /// `UCX_TLS=self` does not connect two processes.
     pub fn floors_that_cannot_be_say_why() {
         needs("ucx_info");
-        let job = Job::new(prefix().join("bin/shmem-perf"))
+        let outcome = Job::new(prefix().join("bin/shmem-perf"))
             .n(2)
-            .env("UCX_TLS", "self");
-        let words = [
-            "--time",
-            "0.3",
-            "--operations",
-            "put",
-            "--sizes",
-            "8",
-            "--floors",
-            "ucx",
-        ];
-        let outcome = words.into_iter().fold(job, |job, word| job.arg(word)).run();
+            .args(["--time", "0.3", "--operations", "put"])
+            .args(["--sizes", "8", "--floors", "ucx"])
+            .env("UCX_TLS", "self")
+            .run();
         assert_eq!(outcome.code(), 0, "{outcome}");
-        assert!(
-            outcome
-                .stdout
-                .contains("ucp_put and ucp_get are left out: "),
-            "{outcome}"
-        );
+        let reason = "ucp_put and ucp_get are left out: ";
+        assert!(outcome.stdout.contains(reason), "{outcome}");
     }
 }
 

@@ -1,14 +1,10 @@
 //! Tests of the installed `shmem-perf`.
 
-mod floors;
-mod jobs;
-mod open_mpi;
+mod support;
 
-fn main() -> std::process::ExitCode {
-    testkit::run(
-        [floors::tests(), jobs::tests(), open_mpi::tests()]
-            .into_iter()
-            .flatten()
-            .collect(),
-    )
+testkit::test_modules! {
+    failures,
+    floors,
+    measurements,
+    open_mpi,
 }

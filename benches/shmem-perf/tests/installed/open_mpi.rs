@@ -13,36 +13,40 @@ mod mpirun {
 
     /// Uses absolute paths, since another library may be earlier in PATH.
     pub fn measures_another_library() {
-        let (oshcc, launcher) = ("/usr/bin/oshcc", "/usr/bin/mpirun.openmpi");
-        if ![oshcc, launcher]
-            .iter()
-            .all(|path| Path::new(path).exists())
-        {
-            absent(
-                "Open MPI's OpenSHMEM is not here (the packages openmpi-bin and libopenmpi-dev)",
-            );
+        let oshcc = "/usr/bin/oshcc";
+        let launcher = "/usr/bin/mpirun.openmpi";
+        for path in [oshcc, launcher] {
+            if !Path::new(path).exists() {
+                absent(
+                    "Open MPI's OpenSHMEM is not here (the packages openmpi-bin and libopenmpi-dev)",
+                );
+            }
         }
+
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let (program, record) = (dir.join("perf-open-mpi"), dir.join("open-mpi.json"));
-        let build = Job::direct(prefix().join("bin/shmem-perf"))
-            .arg("build")
-            .arg("--oshcc")
-            .arg(oshcc);
-        let outcome = build.arg("-o").arg(program.display()).run();
+        let program = dir.join("perf-open-mpi");
+        let record = dir.join("open-mpi.json");
+        let outcome = Job::direct(prefix().join("bin/shmem-perf"))
+            .args(["build", "--oshcc", oshcc, "-o"])
+            .arg(program.display())
+            .run();
         assert_eq!(outcome.code(), 0, "{outcome}");
+
         let measured = |words: &[&str]| -> Record {
-            let launch = ["--allow-run-as-root", "--oversubscribe", "-n", "2"];
-            let job = launch
-                .iter()
-                .fold(Job::direct(launcher), |job, word| job.arg(word));
-            let job = job.arg(program.display()).arg("-o").arg(record.display());
-            // Its memory hooks crash in finalize on some systems.
-            let job = job.env("OMPI_MCA_memory", "^patcher");
-            let outcome = words.iter().fold(job, |job, word| job.arg(word)).run();
+            let outcome = Job::direct(launcher)
+                .args(["--allow-run-as-root", "--oversubscribe", "-n", "2"])
+                .arg(program.display())
+                .arg("-o")
+                .arg(record.display())
+                .args(words)
+                // Its memory hooks crash in finalize on some systems.
+                .env("OMPI_MCA_memory", "^patcher")
+                .run();
             assert_eq!(outcome.code(), 0, "{outcome}");
             let text = std::fs::read_to_string(&record).expect("a record");
             serde_json::from_str(&text).expect("a record")
         };
+
         let sets = measured(&["--time", "1", "--operations", SETS, "--sizes", "8,8k"]);
         let mut names: Vec<&str> = sets
             .series
@@ -56,35 +60,26 @@ mod mpirun {
             "max_to_all",
         ];
         assert_eq!(names, expected);
-        let words = [
-            "--time",
-            "2",
-            "--max-bytes",
-            "4k",
-            "--growth",
-            "8",
-            "--contexts",
-            "1",
-        ];
-        let record = measured(&words);
-        assert!(
-            record.complete && record.library.name.starts_with("Open MPI "),
-            "{:?}",
-            record.library
-        );
+
+        let record = measured(&[
+            &["--time", "2", "--max-bytes", "4k"][..],
+            &["--growth", "8", "--contexts", "1"],
+        ]
+        .concat());
+        assert!(record.complete);
+        let name = &record.library.name;
+        assert!(name.starts_with("Open MPI "), "{name}");
         for (measure, operation) in [
             (Measure::Latency, "put"),
             (Measure::Latency, "put_fence_p round trip"),
             (Measure::Bandwidth, "put_nbi"),
             (Measure::Collective, "sum_reduce"),
         ] {
-            let is_it = |series: &&shmem_perf::record::Series| {
-                series.measure == measure && series.operation == operation
-            };
-            assert!(
-                record.series.iter().any(|series| is_it(&series)),
-                "{measure:?} of {operation}"
-            );
+            let is_measured = record
+                .series
+                .iter()
+                .any(|series| series.measure == measure && series.operation == operation);
+            assert!(is_measured, "{measure:?} of {operation}");
         }
     }
 }

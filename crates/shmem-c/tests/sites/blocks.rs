@@ -238,7 +238,7 @@ fn all_pes_check() {
         program.to_str().expect("ASCII"),
     ];
 
-    let job = words.into_iter().fold(Job::new("sh").n(2), Job::arg);
+    let job = Job::new("sh").n(2).args(words);
     job.run()
         .assert_fails(&["SHMEM_CHECK is ", "must be the same on all"]);
 }

@@ -9,15 +9,16 @@ const LIBFABRIC: &str = "libfabric.so.1";
 
 /// Runs a job whose PEs share no memory and synchronize over a transport.
 fn job(transport: &str, debug: Option<&str>) -> Outcome {
-    let job = Job::new(scenario!("heap_size.c")).n(3).arg(1 << 20).arg(0);
-    let job = job
+    let mut job = Job::new(scenario!("heap_size.c"))
+        .n(3)
+        .args([1 << 20, 0])
         .env("SHMEM_ONNODE", "off")
         .env("SHMEM_TRANSPORT", transport);
+    if let Some(filter) = debug {
+        job = job.env("SHMEM_DEBUG", filter);
+    }
 
-    let outcome = debug
-        .into_iter()
-        .fold(job, |job, value| job.env("SHMEM_DEBUG", value))
-        .run();
+    let outcome = job.run();
     outcome.assert_ok(3);
     outcome
 }

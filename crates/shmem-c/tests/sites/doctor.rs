@@ -21,14 +21,12 @@ fn agent(name: &str, first: &str) -> PathBuf {
 }
 
 fn doctor(options: &[&str], variables: &[(&str, &str)]) -> Outcome {
-    // With this width, lines are not wrapped.
-    let job = Job::direct(prefix().join("bin/oshrun"))
+    Job::direct(prefix().join("bin/oshrun"))
         .arg("--doctor")
-        .env("COLUMNS", "10000");
-    let job = options.iter().fold(job, Job::arg);
-    variables
-        .iter()
-        .fold(job, |job, (name, value)| job.env(name, value))
+        .args(options)
+        // With this width, lines are not wrapped.
+        .env("COLUMNS", "10000")
+        .envs(variables)
         .run()
 }
 

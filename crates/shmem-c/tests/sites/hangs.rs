@@ -331,11 +331,9 @@ fn explaining(program: PathBuf, n: usize) -> Job {
 }
 
 fn start(program: PathBuf, words: &[&str], n: usize, network: &NetworkVariables) -> Running {
-    let job = explaining(program, n);
-    let job = words.iter().fold(job, |job, word| job.arg(word));
-    network
-        .iter()
-        .fold(job, |job, (name, value)| job.env(name, value))
+    explaining(program, n)
+        .args(words)
+        .envs(network)
         .start_sleeper()
 }
 

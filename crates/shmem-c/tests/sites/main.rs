@@ -11,6 +11,7 @@ testkit::test_modules! {
     blocks,
     debug,
     doctor,
+    every_transport,
     fabrics,
     fortran,
     hangs,

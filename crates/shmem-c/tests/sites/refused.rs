@@ -73,9 +73,12 @@ fn a_call_of_a_pe_that_is_refused() {
         ("sendmsg", "ENOBUFS", 1..=2),
     ] {
         for when in times {
-            let job = Job::new("/bin/sh").n(2).arg(script.display());
-            let job = job.arg(scenario!("refused.c").display());
-            succeeds_or_says_why(refusing(call, error, when).iter().fold(job, Job::arg));
+            let job = Job::new("/bin/sh")
+                .n(2)
+                .arg(script.display())
+                .arg(scenario!("refused.c").display())
+                .args(refusing(call, error, when));
+            succeeds_or_says_why(job);
         }
     }
 }

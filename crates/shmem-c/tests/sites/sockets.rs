@@ -227,16 +227,12 @@ fn libfabric_without_a_free_port_names_the_range() {
 }
 
 fn by_id(host: &str, variables: &[(&str, &str)]) -> Outcome {
-    let job = Job::direct(scenario!("by_id.c"))
-        .arg(4)
-        .arg("ok")
-        .env("SHMEM_SYMMETRIC_SIZE", "16m");
-    let job = job
+    Job::direct(scenario!("by_id.c"))
+        .args(["4", "ok"])
+        .env("SHMEM_SYMMETRIC_SIZE", "16m")
+        .envs(variables)
         .wrap(["ip", "netns", "exec", host])
-        .timeout(patient(SOON));
-    variables
-        .iter()
-        .fold(job, |job, (name, value)| job.env(name, value))
+        .timeout(patient(SOON))
         .run()
 }
 

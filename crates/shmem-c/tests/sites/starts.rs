@@ -22,11 +22,11 @@ fn tmpdir() -> &'static Path {
 
 /// Returns a job of two PEs that share no memory.
 fn job(variables: &[(&str, &str)]) -> Job {
-    let job = Job::new(scenario!("heap_size.c")).n(2).arg(1 << 20).arg(0);
-    let job = job.env("SHMEM_ONNODE", "off");
-    variables
-        .iter()
-        .fold(job, |job, (name, value)| job.env(name, value))
+    Job::new(scenario!("heap_size.c"))
+        .n(2)
+        .args([1 << 20, 0])
+        .env("SHMEM_ONNODE", "off")
+        .envs(variables)
 }
 
 /// Checks that the job fails soon, and that the message of `shmem_init` has all of these words.
@@ -440,12 +440,9 @@ fn as_processes_that_would_each_be_alone() {
         ),
     ] {
         let job = Job::direct(scenario!("heap_size.c"))
-            .arg(0)
-            .arg(0)
-            .timeout(patient(SOON));
-        let job = variables
-            .iter()
-            .fold(job, |job, (name, value)| job.env(name, value));
+            .args([0, 0])
+            .timeout(patient(SOON))
+            .envs(variables);
         job.run().assert_fails(&words);
     }
 }

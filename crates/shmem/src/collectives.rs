@@ -210,10 +210,10 @@ impl<C: Threads> Team<'_, C> {
         let places = all_in_bytes::<T>(dest_offsets);
         let mut received = vec![0; n_pes];
         let team = self.handle().into();
-        let (places, sizes) = (places.as_ptr(), received.as_mut_ptr());
+        let sizes = received.as_mut_ptr();
         // SAFETY: all arrays have an entry for each member; the blocks are in the source, and the
         // target is as long as it says.
-        unsafe { alltoallv::alltoallv(call, team, to, places, sizes, from) };
+        unsafe { alltoallv::alltoallv(call, team, to, places.as_ptr(), sizes, from) };
 
         received.into_iter().map(elements_of::<T>).collect()
     }

@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 pub use suites::{Run, SHMEM_C, Suites, TestSession, Tier};
-pub use tools::{StepOutcome, fetch_crates, install_miri, install_rust, passed, tally};
+pub use tools::{
+    StepOutcome, fetch_crates, install_miri, install_rust, install_target, passed, tally,
+};
 
 use suites::in_lanes;
 

@@ -87,6 +87,16 @@ pub fn install_rust(version: &str) -> Result<()> {
     .with_context(|| format!("Rust {version} cannot be had"))
 }
 
+/// Installs the standard library for `target`, unless it is installed.
+///
+/// # Errors
+/// If it cannot be installed; the error has the reason.
+pub fn install_target(target: &str) -> Result<()> {
+    require_rustup()?;
+    process::run(process::limited(DOWNLOAD, "rustup").args(["target", "add", target]))
+        .with_context(|| format!("the standard library for {target} cannot be had"))
+}
+
 /// Downloads the crates that the nightly toolchain needs to build the workspace in `dir`, by `cargo
 /// fetch` with these arguments. The inner error has the reason why they cannot be downloaded.
 ///

@@ -18,7 +18,8 @@ use task_support::{needs, process};
 
 use super::sanitizer;
 use crate::runner::{
-    Run, SHMEM_C, StepOutcome, TestSession, Tier, install_miri, install_rust, passed, tally,
+    Run, SHMEM_C, StepOutcome, TestSession, Tier, install_miri, install_rust, install_target,
+    passed, tally,
 };
 use crate::{bindings, programs, symbols};
 
@@ -515,6 +516,9 @@ pub fn aarch64(session: &TestSession) -> Result<StepOutcome> {
             let why = format!("{tool} is not here (the package {package})");
             return Ok(StepOutcome::Skipped(why));
         }
+    }
+    if let Err(error) = install_target(AARCH64) {
+        return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
 
     let tools = Toolchain {

@@ -24,7 +24,7 @@ pub enum PageSize {
 }
 
 impl PageSize {
-    /// Returns the bytes of a page.
+    /// Returns the size of a page in bytes.
     pub fn nbytes(self) -> usize {
         match self {
             PageSize::Mib2 => 2 << 20,

@@ -8,7 +8,7 @@ pub struct MachineMap {
     pub head: Vec<String>,
     /// Lines below the map.
     pub notes: Vec<String>,
-    /// The sockets of the machine.
+    /// The sockets, each with its CPUs, NICs and PEs.
     pub sockets: Vec<PackageMap>,
     /// NICs that are near no single socket.
     pub nics: Vec<NicBox>,

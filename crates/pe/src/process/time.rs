@@ -95,6 +95,8 @@ mod time_stamp {
         }
     }
 
+    /// Reads the clock and the counter, and computes the rate of the counter from this read and the
+    /// last one of the thread. Returns the time.
     #[cold]
     #[inline(never)]
     fn read() -> u64 {
@@ -102,23 +104,27 @@ mod time_stamp {
         let counter = ticks();
         let nanoseconds = nanoseconds();
         let took = ticks().wrapping_sub(counter);
+
+        // Relaxed: the limit is a number by itself, and another thread's may be missed.
         let is_whole = is_steady() && took <= FASTEST_TWICE.load(Relaxed);
         FASTEST_TWICE.fetch_min(took.saturating_mul(2), Relaxed);
 
-        let passed = counter.wrapping_sub(last.counter);
-        let between = u128::from(nanoseconds - last.nanoseconds) << RATE_BITS;
-        // Not before any time that the last read has led to, so that the time never goes back.
+        // 1 at least, since a virtual machine may show two reads the same value.
+        let passed = counter.wrapping_sub(last.counter).max(1);
+        let elapsed = u128::from(nanoseconds - last.nanoseconds) << RATE_BITS;
+        let rate = (elapsed / u128::from(passed)) as u64;
+        let has_rate = is_whole && last.counter != 0;
+
+        // The times that were computed from the last read may be ahead of the clock, and the time
+        // must not go back.
         let earliest = last.after(last.ticks).max(nanoseconds);
+
         LAST.set(ClockRead {
-            // 0 if the read cannot be used for a rate.
+            // 0 if the next read must not compute a rate from this one.
             counter: if is_whole { counter } else { 0 },
             nanoseconds,
-            rate: (between / u128::from(passed.max(1))) as u64,
-            ticks: if is_whole && last.counter != 0 {
-                passed.min(MAX_TICKS)
-            } else {
-                0
-            },
+            rate,
+            ticks: if has_rate { passed.min(MAX_TICKS) } else { 0 },
             earliest,
         });
         earliest

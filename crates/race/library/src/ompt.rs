@@ -65,10 +65,11 @@ pub extern "C" fn ompt_start_tool(_: c_uint, _: *const c_char) -> *mut Tool {
     }))
 }
 
+/// Registers the callbacks, when libomp starts. Returns 0 if libomp is not to use the tool, and 1 if
+/// it is (OpenMP 5.2, §19.5.1.1).
 extern "C" fn initialize(look_up: LookUp, _: c_int, _: Data) -> c_int {
     let name: &CStr = c"ompt_set_callback";
-    // SAFETY: libomp's function for looking up names, called with a string that ends with a null
-    // byte.
+    // SAFETY: libomp passes its function that looks up names, and the name ends with a null byte.
     let Some(set) = (unsafe { look_up(name.as_ptr()) }) else {
         return 0;
     };
@@ -86,7 +87,9 @@ extern "C" fn initialize(look_up: LookUp, _: c_int, _: Data) -> c_int {
     ];
 
     for (event, callback) in callbacks {
-        // SAFETY: the callback has the type of the event.
+        // The result is ignored: the order by an event that libomp does not report is not seen, and
+        // all others are.
+        // SAFETY: each function of the table is declared as OMPT declares the callback of its event.
         unsafe { set(event, callback) };
     }
 

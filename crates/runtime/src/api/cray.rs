@@ -209,28 +209,60 @@ pub fn split_color(
     }
     let parent = parent_team(call, parent);
 
-    // The color in the upper half, the key in the lower one.
-    let own = u64::from(color as u32) << 32 | u64::from(key as u32);
-    let words = collectives::gather_words(call, &parent, own);
+    let own = ColorAndKey { color, key };
+    let words = collectives::gather_words(call, &parent, own.to_word());
     let split = parent.next_split(call);
+    // Such a PE has taken part so far, since all members of the parent must.
     if color == SHMEM_COLOR_UNDEFINED {
         return Ok(TeamHandle::INVALID);
     }
 
-    let mut by_key: Vec<(c_int, u32)> = Vec::new();
+    let mut same_color: Vec<KeyedMember> = Vec::new();
     for (member, word) in (0..).zip(words) {
-        if word >> 32 == own >> 32 {
-            by_key.push((word as c_int, member));
+        let other = ColorAndKey::of_word(word);
+        if other.color == color {
+            same_color.push(KeyedMember {
+                key: other.key,
+                member,
+            });
         }
     }
-    by_key.sort_unstable();
+    same_color.sort_unstable();
 
-    let pes = by_key
-        .into_iter()
-        .map(|(_, member)| parent.members().world_pe(member).0);
+    let pes = same_color
+        .iter()
+        .map(|keyed| parent.members().world_pe(keyed.member).0);
     let members = Members::listed(pes.collect());
     let tag = digest(&[COLOR, parent.handle().0 as u64, color as u64]);
     make(call, split, members, tag, &[("color", color as u64)])
+}
+
+/// What a PE passes to [`split_color`].
+struct ColorAndKey {
+    color: c_int,
+    key: c_int,
+}
+
+impl ColorAndKey {
+    /// Returns the word that the members gather: the color in the upper half, the key in the lower
+    /// one.
+    fn to_word(&self) -> u64 {
+        u64::from(self.color as u32) << 32 | u64::from(self.key as u32)
+    }
+
+    fn of_word(word: u64) -> ColorAndKey {
+        ColorAndKey {
+            color: (word >> 32) as c_int,
+            key: word as c_int,
+        }
+    }
+}
+
+/// A member of the parent, in the order of the new team: by its key, then by its number.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct KeyedMember {
+    key: c_int,
+    member: u32,
 }
 
 /// The error if some members are in so many teams that another one cannot exist. All members of the

@@ -18,7 +18,6 @@ use rushmem_transport::progress::state::count_operations_in_flight;
 use rushmem_transport::{NetworkActivity, Pe};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
@@ -309,23 +308,32 @@ fn table(pes: &[PeStatistics]) -> String {
 /// A row of a section: two counters of each PE.
 struct Row {
     kind: &'static str,
-    of_pes: Vec<(u64, u64)>,
+    /// The number of operations or calls of each PE.
+    counts: Vec<u64>,
+    /// The bytes or nanoseconds of each PE.
+    amounts: Vec<u64>,
 }
 
 /// Returns the operations and bytes of each kind of access, over all contexts of a PE.
 fn traffic_rows(pes: &[PeStatistics], side: fn(&ContextStatistics) -> &TrafficByKind) -> Vec<Row> {
     let mut rows = Vec::new();
     for &kind in AccessKind::NAMES {
-        let mut of_pes = Vec::new();
+        let mut counts = Vec::new();
+        let mut amounts = Vec::new();
         for pe in pes {
             let mut sum = Traffic::default();
             for traffic in pe.contexts.iter().filter_map(|of| side(of).get(kind)) {
                 sum.operations += traffic.operations;
                 sum.bytes += traffic.bytes;
             }
-            of_pes.push((sum.operations, sum.bytes));
+            counts.push(sum.operations);
+            amounts.push(sum.bytes);
         }
-        rows.push(Row { kind, of_pes });
+        rows.push(Row {
+            kind,
+            counts,
+            amounts,
+        });
     }
     rows
 }
@@ -334,12 +342,18 @@ fn traffic_rows(pes: &[PeStatistics], side: fn(&ContextStatistics) -> &TrafficBy
 fn call_rows(pes: &[PeStatistics]) -> Vec<Row> {
     let mut rows = Vec::new();
     for &kind in CallKind::NAMES {
-        let mut of_pes = Vec::new();
+        let mut counts = Vec::new();
+        let mut amounts = Vec::new();
         for pe in pes {
             let time = pe.calls.get(kind).copied().unwrap_or_default();
-            of_pes.push((time.calls, time.nanoseconds));
+            counts.push(time.calls);
+            amounts.push(time.nanoseconds);
         }
-        rows.push(Row { kind, of_pes });
+        rows.push(Row {
+            kind,
+            counts,
+            amounts,
+        });
     }
     rows
 }
@@ -347,10 +361,7 @@ fn call_rows(pes: &[PeStatistics]) -> Vec<Row> {
 /// Appends a row for each counter of the activity of threads on the network that some PE has
 /// counted.
 fn network(text: &mut String, pes: &[PeStatistics]) {
-    let mut head = Some(format!(
-        "{:<16} {:>10} {:>10} {:>10} {:>6}\n",
-        "network", "min", "median", "max", "PE"
-    ));
+    let mut rows = String::new();
     for (name, _) in NetworkActivity::default().by_name() {
         let mut of_pes = Vec::new();
         for pe in pes {
@@ -358,16 +369,20 @@ fn network(text: &mut String, pes: &[PeStatistics]) {
         }
 
         let n = Spread::of(&of_pes);
-        if n.max == 0 {
-            continue;
+        if n.max > 0 {
+            rows += &format!(
+                "  {name:<14} {:>10} {:>10} {:>10} {:>6}\n",
+                n.min, n.median, n.max, n.max_pe
+            );
         }
-        text.push_str(&head.take().unwrap_or_default());
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "  {name:<14} {:>10} {:>10} {:>10} {:>6}",
-            n.min, n.median, n.max, n.max_pe
+    }
+
+    if !rows.is_empty() {
+        *text += &format!(
+            "{:<16} {:>10} {:>10} {:>10} {:>6}\n",
+            "network", "min", "median", "max", "PE"
         );
+        *text += &rows;
     }
 }
 
@@ -396,47 +411,46 @@ fn matrix(text: &mut String, pes: &[PeStatistics]) {
     }
 }
 
-/// Appends a section with a row for each kind that some PE has counted. A row has two counters, of
-/// which `shown` formats the second one.
+/// Appends a section with a row for each kind that some PE has counted. The heading names the
+/// counts and the amounts of the rows; `shown` formats an amount.
 fn section(
     text: &mut String,
     title: &str,
-    [first, second]: [&str; 2],
+    [counts, amounts]: [&str; 2],
     shown: fn(u64) -> String,
-    rows: Vec<Row>,
+    mut rows: Vec<Row>,
 ) {
-    let mut head = Some(format!(
+    rows.retain(|row| row.counts.iter().any(|count| *count > 0));
+    if rows.is_empty() {
+        return;
+    }
+
+    *text += &format!(
         "{title:<12} {:>14} {:>10} {:>10} {:>6} {:>11} {:>10} {:>10} {:>6}\n",
-        format!("{first}: min"),
+        format!("{counts}: min"),
         "median",
         "max",
         "PE",
-        format!("{second}: min"),
+        format!("{amounts}: min"),
         "median",
         "max",
         "PE"
-    ));
-    for Row { kind, of_pes } in rows {
-        let (firsts, seconds): (Vec<u64>, Vec<u64>) = of_pes.into_iter().unzip();
-        let n = Spread::of(&firsts);
-        let sum = Spread::of(&seconds);
-        if n.max == 0 {
-            continue;
-        }
+    );
 
-        text.push_str(&head.take().unwrap_or_default());
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "  {kind:<14} {:>10} {:>10} {:>10} {:>6} {:>11} {:>10} {:>10} {:>6}",
-            n.min,
-            n.median,
-            n.max,
-            n.max_pe,
-            shown(sum.min),
-            shown(sum.median),
-            shown(sum.max),
-            sum.max_pe
+    for row in rows {
+        let counts = Spread::of(&row.counts);
+        let amounts = Spread::of(&row.amounts);
+        *text += &format!(
+            "  {:<14} {:>10} {:>10} {:>10} {:>6} {:>11} {:>10} {:>10} {:>6}\n",
+            row.kind,
+            counts.min,
+            counts.median,
+            counts.max,
+            counts.max_pe,
+            shown(amounts.min),
+            shown(amounts.median),
+            shown(amounts.max),
+            amounts.max_pe
         );
     }
 }
@@ -494,11 +508,13 @@ mod tests {
         let mut text = String::new();
         let put = Row {
             kind: "put",
-            of_pes: vec![(0, 0), (2, 16)],
+            counts: vec![0, 2],
+            amounts: vec![0, 16],
         };
         let get = || Row {
             kind: "get",
-            of_pes: vec![(0, 0), (0, 0)],
+            counts: vec![0, 0],
+            amounts: vec![0, 0],
         };
 
         section(
@@ -519,7 +535,8 @@ mod tests {
         assert!(!text.contains("off the node"), "{text}");
         let long = vec![Row {
             kind: "put_signal_nbi",
-            of_pes: vec![(1 << 33, 3 << 40)],
+            counts: vec![1 << 33],
+            amounts: vec![3 << 40],
         }];
         section(
             &mut text,

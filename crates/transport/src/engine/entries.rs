@@ -21,6 +21,10 @@ pub const MAX_RESULTS: usize = 32 << 10;
 /// Bytes of the entries of a put whose data are attached, and of its signal.
 pub const ATTACHED_AND_SIGNAL: usize = HEAD + HEAD + WORD;
 
+/// The place of the PE that receives the entries, among the PEs of its node
+/// ([`Proxy::place`](crate::Proxy::place)).
+const THIS_PE: u8 = 0;
+
 /// Bytes of a head: the offset, 8 bytes; the number of bytes, or the operation and its width, 2
 /// bytes; the kind and the segment; the PE of the node ([`Proxy::place`](crate::Proxy::place)).
 pub(super) const HEAD: usize = 12;
@@ -248,6 +252,8 @@ pub fn carry_out<T>(
     carried_out
 }
 
+/// Carries out the entries in their order, and adds the PEs of the node whose heaps they change to
+/// `changed`.
 fn carry_out_each<T>(
     mut entries: &[u8],
     attached: &[u8],
@@ -264,17 +270,23 @@ fn carry_out_each<T>(
     }
 
     while let Some((entry, place)) = next(&mut entries) {
-        match place {
-            0 => entry.carry_out(own, results)?,
-            _ => {
-                let heap = host.node_heap(place).ok_or(Violation::Entries)?;
-                changed.add(place);
-                entry.carry_out(heap, results)?;
-            }
+        if place == THIS_PE {
+            entry.carry_out(own, results)?;
+            continue;
         }
+
+        let heap = host.node_heap(place).ok_or(Violation::Entries)?;
+        // Before the entry, which may have changed a part of the heap when it fails.
+        changed.add(place);
+        entry.carry_out(heap, results)?;
     }
 
-    entries.is_empty().then_some(()).ok_or(Violation::Entries)
+    // `next` stops at bytes that are no entry.
+    if entries.is_empty() {
+        Ok(())
+    } else {
+        Err(Violation::Entries)
+    }
 }
 
 /// Returns the destination of the attached data, and the entries after them, if the first entry has
@@ -282,7 +294,7 @@ fn carry_out_each<T>(
 #[inline]
 pub fn attached_put(mut entries: &[u8]) -> Option<(RemoteAddr, &[u8])> {
     match next(&mut entries)? {
-        (Entry::PutAttached(dest), 0) => Some((dest, entries)),
+        (Entry::PutAttached(dest), THIS_PE) => Some((dest, entries)),
         _ => None,
     }
 }

@@ -344,19 +344,24 @@ impl<T> OwnHeap<T> {
 
             let Registered { extra, key } = match register(memory) {
                 Ok(registered) => registered,
-                // The same bytes are tried again as smaller blocks.
-                Err(_) if self.limit_sizes(start) => continue,
-                Err(refused) => return Err(refused),
+                Err(refused) => {
+                    let may_be_smaller = self.limit_sizes(start);
+                    if !may_be_smaller {
+                        return Err(refused);
+                    }
+                    // The same bytes are tried again as smaller blocks.
+                    continue;
+                }
             };
 
-            let Some(table) = entry(block, segments.nbytes(Segment::Internal)) else {
+            let Some(place) = entry(block, segments.nbytes(Segment::Internal)) else {
                 return Err(Error::Unavailable(format!(
                     "the network refuses registrations of more than {} bytes, and {MOST} of them do not reach \
                      {nbytes} bytes of the symmetric heap: allocate less",
                     block.end - start
                 )));
             };
-            if !segments.write(table, &self.entry(&key)?) {
+            if !segments.write(place, &self.entry(&key)?) {
                 return Err(not_registered());
             }
 

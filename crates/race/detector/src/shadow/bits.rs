@@ -24,11 +24,12 @@ use std::sync::atomic::{
 const FEW_BITS: u32 = 256;
 /// The number of epochs for which the page then gets records instead of bits.
 const FEW_EPOCHS: u64 = 31;
-/// The bit of an owner whose further accesses are recorded one by one.
+/// The flag of an owner whose further accesses are recorded one by one.
 const IS_SHARED: u64 = 1;
-/// The bit of an owner whose epoch was known to an actor that accessed the page: an operation that
-/// the thread has issued, or a PE that saw a word which the thread has stored. That access is
-/// ordered after the bits so far, but not after later ones, so the thread must begin anew.
+/// The flag of an owner that another actor has set, which has accessed the page after the owner's
+/// epoch: an operation that the thread has issued, or a PE that has seen a word which the thread
+/// has stored. That access is ordered after the accesses that are bits so far, but not after later
+/// ones, so the thread must begin new bits before it adds another access.
 const IS_SEEN: u64 = 2;
 const FLAGS: u64 = IS_SHARED | IS_SEEN;
 /// The upper bits of a key, whose other bits are the second word of the records: the bit of stores,

@@ -25,8 +25,8 @@ const INTERPRETED: &str = "tcg,thread=multi,tb-size=512";
 /// is a part of the kernel.
 const PROCESSORS: &str = "2";
 /// The memory of a guest. shmem-verify opens contexts until all 32 workers of UCX are in use, each
-/// of which takes 50 MB for the messages that it may receive: 3.2 GB for two PEs.
-const MEGABYTES: &str = "5120";
+/// of which takes about 80 MB over verbs: 5.2 GB for two PEs.
+const MEGABYTES: &str = "7168";
 
 /// The kernel's options. `no_timer_check`: on a busy machine a guest may take its timer for a
 /// broken one. For the same reason [`Bed::qemu`] tells the guest the frequency of its clock.

@@ -56,17 +56,18 @@ impl RunRecord {
 
 /// Prints the comparison of the records of runs `before` and `after`, including equal figures.
 pub fn compare(before: &[PathBuf], after: &[PathBuf], flags: &[&str]) -> Result<()> {
-    let mut words = flags.to_vec();
-    words.push("--all");
+    const NO_TEXT: &str = "the path of a record is not in UTF-8";
+
+    let mut words: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    words.push("--all".to_owned());
     for path in before {
-        words.push(path.to_str().context("a path in UTF-8")?);
+        words.push(path.to_str().context(NO_TEXT)?.to_owned());
     }
-    words.push("--with");
+    words.push("--with".to_owned());
     for path in after {
-        words.push(path.to_str().context("a path in UTF-8")?);
+        words.push(path.to_str().context(NO_TEXT)?.to_owned());
     }
 
-    let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
     // The exit status is ignored, since the text also says whether something is slower.
     let _status = compare::run(&words).map_err(Error::msg)?;
     Ok(())

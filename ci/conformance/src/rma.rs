@@ -220,7 +220,7 @@ fn transfer_across(member: &Member, border: usize) {
     }
 }
 
-/// Adds to the last word before a border, and to the first one after it.
+/// Adds 1 to the last word before a border of blocks and to the first one after it, on all peers.
 fn update_beside(member: &Member, border: usize) {
     let mut end = member.endpoint();
     for pe in member.peers() {

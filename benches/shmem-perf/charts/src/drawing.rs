@@ -20,7 +20,7 @@ pub struct Drawing {
 pub const FONT: &str = "system-ui, 'DejaVu Sans', sans-serif";
 
 impl Drawing {
-    /// Returns the drawing as a part of a page.
+    /// Returns the drawing as an element of an HTML page, with this title for screen readers.
     pub fn svg(&self, title: &str) -> Markup {
         let size = format!("0 0 {} {}", px(self.width), px(self.height));
         html! {

@@ -1,10 +1,11 @@
-//! The checks of addresses: reports why an access cannot be made, and with `SHMEM_CHECK` checks
-//! that accesses stay within a block of the heap or a static variable, the guards of blocks, and
-//! the pages of private buffers.
+//! The checks of addresses. If an access cannot be made, a message says why. With `SHMEM_CHECK`,
+//! three more things are checked: that an access stays within one block of the heap or one static
+//! variable, that the guards around blocks are intact, and that the pages of private buffers are
+//! accessible.
 //!
 //! Allocation is symmetric, so this PE's table of blocks describes those of every PE, and all PEs
-//! have the same static variables. That a page of a private buffer is accessible is remembered. If
-//! the program unmaps or protects the page later, an access to it is a fault without a message.
+//! have the same static variables. A page of a private buffer is checked once. If the program
+//! unmaps or protects the page later, an access to it is a fault without a message.
 
 use crate::call::{Call, fail, thread};
 use crate::job::{self, Job, caller};

@@ -393,14 +393,19 @@ impl Executor<'_> {
         let n = self.n();
         let me = self.me();
 
-        let internal = flags::area();
         let set = self.collective.team.receive_buffers(self.job);
         let set = set.expect("rounds are chosen where there are receive buffers");
+
+        // A member packs the blocks that it forwards there. Peers do not write to it.
+        let area = flags::area();
+        let packed = area.range(area.areas().packed(set), MIN_RECEIVE_BUFFER);
         let arrays = self.with_receive_buffers(PlanArrays {
-            accumulator: internal.range(internal.areas().packed(set), MIN_RECEIVE_BUFFER),
+            accumulator: packed,
             ..PlanArrays::of(source, dest, Parts::Equal(nbytes))
         });
 
+        // Another team may still use shared buffers, so the members first learn that those to which
+        // they send have entered.
         if arrays.receive_buffers == ReceiveBuffers::Shared {
             self.execute(&PlanArrays::NONE, bruck::all_to_all_entry(n, me));
         }

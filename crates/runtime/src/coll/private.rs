@@ -1,11 +1,11 @@
-//! Collectives on private memory, for languages whose functions return values. The collectives of C
-//! have symmetric arrays instead.
+//! Collectives on private memory. The Rust interface needs them: its collectives take and return
+//! values, while those of C have symmetric arrays.
 //!
-//! Peers neither read nor write this memory: data are transferred piece by piece through the
-//! library's own memory (receive buffers, or for a few bytes the words beside flags and counters).
-//! A team without receive buffers, in a job whose threads may be in several collectives at once,
-//! publishes a few bytes at a time instead. For long vectors in symmetric memory, `collectives` has
-//! better plans.
+//! Peers cannot access private memory, so the data pass piece by piece through the library's own
+//! memory: through receive buffers or, for a few bytes, through the words beside flags and
+//! counters. A team may have no receive buffers where threads may be in several collectives at
+//! once. Then a member publishes a few bytes at a time, which is slower. For long vectors in
+//! symmetric memory, `collectives` has better plans.
 #![allow(unsafe_code)]
 
 use crate::coll::combine::Combine;

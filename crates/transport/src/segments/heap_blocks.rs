@@ -311,8 +311,8 @@ impl<T> OwnHeap<T> {
 
     /// Makes the first `nbytes` bytes of the heap reachable: registers the missing blocks by
     /// `register`, which returns the data on a block and its key, and writes the keys to the table.
-    /// Before the first missing block, calls `prepare` with the number of bytes that will be
-    /// registered.
+    /// Before the first missing block, calls `prepare` with the number of bytes of the heap that
+    /// will be registered then, those that are so already included.
     ///
     /// # Errors
     /// When the network refuses a block, and smaller ones do not help, or the table has no room for

@@ -3,8 +3,8 @@
 //! described ([`Access`]), resolved to the path that reaches its bytes (`RemoteBytes`), shown to
 //! observers ([`ObservedAccess`]), and issued, by this CPU or on the endpoint of its context.
 //!
-//! [`contexts`] numbers the PEs of a context, [`endpoints`] has its endpoint, [`order`] completes
-//! and orders what was issued on it.
+//! [`contexts`](mod@contexts) numbers the PEs of a context, [`endpoints`](mod@endpoints) has its
+//! endpoint, [`order`] completes and orders what was issued on it.
 //!
 //! This code is cold beside the accesses to mapped memory, but it must be short: a NIC accepts a
 //! request within a few hundred instructions.

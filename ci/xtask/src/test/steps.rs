@@ -508,9 +508,11 @@ const EMULATOR: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
 /// and 3 PEs. The emulator does not show the weaker order of loads and stores of aarch64.
 pub fn aarch64(session: &TestSession) -> Result<StepOutcome> {
     let gcc = format!("{AARCH64_BINUTILS}gcc");
+    let gxx = format!("{AARCH64_BINUTILS}g++");
     for (tool, package) in [
         ("qemu-aarch64", "qemu-user"),
         (&gcc, "gcc-aarch64-linux-gnu"),
+        (&gxx, "g++-aarch64-linux-gnu"),
     ] {
         if process::on_path(tool).is_none() {
             let why = format!("{tool} is not here (the package {package})");

@@ -274,7 +274,7 @@ pub(crate) fn oversized(member: &Member) {
 }
 
 /// Waits until the target has carried out or refused a message, or the origin has reported an
-/// error. Returns which.
+/// error. Returns [`CARRIED_OUT`] or [`REFUSED`]; an error of the origin counts as a refusal.
 fn decide_oversized(member: &Member, opened: &Opened, round: u64) -> u8 {
     let is_reported = || member.fetch::<u64>(REPORTED) == round;
     let signaled = opened.heap.wrapping_add(SIGNALED / 8);

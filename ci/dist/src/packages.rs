@@ -327,7 +327,7 @@ fn package(path: &Path) -> usize {
     RUNTIME
 }
 
-/// Compresses a file, without its name and time, so that equal files become equal.
+/// Compresses a file. Its name and time are left out, so that equal files give equal archives.
 fn compress(file: &Path) -> Result<()> {
     run(Command::new("gzip").args(["-9n", "--force"]).arg(file))
 }

@@ -2,9 +2,9 @@
 //! allows.
 //!
 //! loom knows only its own atomics, locks and threads. So the same source files that Rushmem uses
-//! are compiled here with those of loom instead of the standard library's: the runtime's files about
-//! waiting, ordering and tasks, and those of `transport` about tasks and the service thread. Threads
-//! stand for PEs, or are the threads of one.
+//! are compiled here with those of loom instead of the standard library's: the runtime's files
+//! about waiting, ordering and tasks, and those of `transport` about tasks and the service thread.
+//! Threads stand for PEs, or are the threads of one.
 #![cfg(test)]
 #![forbid(unsafe_code)]
 

@@ -29,8 +29,8 @@ impl Condvar {
         self.0.notify_one();
     }
 
-    /// Waits while the condition holds. loom has no time: a `limit` of zero is over at once, and any
-    /// other one never, so that a lost notification is a deadlock, which loom reports.
+    /// Waits while the condition holds. loom has no time: a `limit` of zero is over at once, and
+    /// any other one never, so that a lost notification is a deadlock, which loom reports.
     pub(crate) fn wait_timeout_while<'a, T>(
         &self,
         mut guard: MutexGuard<'a, T>,

@@ -32,9 +32,9 @@ struct Node {
     rings: AtomicU32,
     sleepers: AtomicU32,
     words: [AtomicU32; 2],
-    /// The threads that have served the registry. The lock is the standard library's, since only the
-    /// model uses it.
-    servants: Mutex<Vec<JoinHandle<()>>>,
+    /// The threads that have served the registry. The lock is the standard library's, since only
+    /// the model uses it.
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Node {
@@ -67,11 +67,11 @@ impl Node {
     fn leave_to_thread(self: &Arc<Self>, sleeps: Sleeps) {
         self.registry.leave_to_thread(|| {
             let node = Arc::clone(self);
-            let servant = thread::spawn(move || {
+            let serving = thread::spawn(move || {
                 node.registry
                     .serve(Duration::ZERO, |look| node.sleep(sleeps, look))
             });
-            self.servants.lock().expect("no panic").push(servant);
+            self.threads.lock().expect("no panic").push(serving);
             true
         });
     }
@@ -92,8 +92,8 @@ impl Node {
 
     /// Waits for the threads, which end, and breaks the cycle of the node and its conditions.
     fn end(&self) {
-        for servant in self.servants.lock().expect("no panic").drain(..) {
-            servant.join().expect("it returns");
+        for serving in self.threads.lock().expect("no panic").drain(..) {
+            serving.join().expect("it returns");
         }
         self.registry.clear();
     }

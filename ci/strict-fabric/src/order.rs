@@ -23,11 +23,11 @@ fn classes(kind: OpKind) -> &'static [Class] {
 
 /// The flags that order an operation of one class after an operation of another one.
 struct OrderFlags {
-    /// For operations of any kind.
+    /// The flag that orders operations of any kind.
     any: u64,
-    /// For two RMA operations.
+    /// The flag that orders two RMA operations.
     rma: u64,
-    /// For two atomic operations.
+    /// The flag that orders two atomic operations.
     atomic: u64,
 }
 

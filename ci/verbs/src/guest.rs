@@ -54,6 +54,7 @@ impl Bed {
                 .arg(&kernel)
                 .arg(&initramfs),
         )?;
+
         let ticks = dir.join("ticks");
         process::run(
             Command::new("cc")
@@ -65,6 +66,7 @@ impl Bed {
         let ticks = process::capture(&mut Command::new(&ticks))?
             .trim()
             .to_owned();
+
         Ok(Bed {
             scripts,
             dir: dir.to_owned(),

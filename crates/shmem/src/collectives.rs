@@ -16,8 +16,9 @@ use crate::strided::Strides;
 use crate::symmetric::view::{AsSymSlice, SymSlice};
 use crate::team::Team;
 use crate::threads::Threads;
+use core::ffi::c_int;
 use rushmem_runtime::alltoallv::{self, SourceBlocks, TargetBlocks};
-use rushmem_runtime::{Call, collectives};
+use rushmem_runtime::{Call, Combine, collectives};
 
 /// Blocks of an array, one for each member of a team. All numbers are numbers of elements, not of
 /// bytes.
@@ -330,16 +331,9 @@ impl<C: Threads> Team<'_, C> {
         _op: O,
     ) {
         let call = call!("Team::all_reduce_into");
-        let dest = dest.as_sym_slice();
         let source = source.as_sym_slice();
-        require_same_length(call, dest.len(), source.len());
-        require_apart(call, dest, source);
-
-        let team = self.handle().into();
-        let to = dest.as_ptr().cast();
-        let from = source.as_ptr().cast();
-        // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
-        unsafe { collectives::reduce(call, team, to, from, source.len(), O::COMBINE) };
+        let dest = dest.as_sym_slice();
+        self.combine_into::<T, O>(call, collectives::reduce, source, dest);
     }
 
     /// Combines `source` of the members up to this one element by element, and stores the results
@@ -354,16 +348,9 @@ impl<C: Threads> Team<'_, C> {
         _op: O,
     ) {
         let call = call!("Team::inclusive_scan_into");
-        let dest = dest.as_sym_slice();
         let source = source.as_sym_slice();
-        require_same_length(call, dest.len(), source.len());
-        require_apart(call, dest, source);
-
-        let team = self.handle().into();
-        let to = dest.as_ptr().cast();
-        let from = source.as_ptr().cast();
-        // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
-        unsafe { collectives::inscan(call, team, to, from, source.len(), O::COMBINE) };
+        let dest = dest.as_sym_slice();
+        self.combine_into::<T, O>(call, collectives::inscan, source, dest);
     }
 
     /// Combines `source` of the members before this one element by element, and stores the results
@@ -381,18 +368,41 @@ impl<C: Threads> Team<'_, C> {
         _op: O,
     ) {
         let call = call!("Team::exclusive_scan_into");
-        let dest = dest.as_sym_slice();
         let source = source.as_sym_slice();
+        let dest = dest.as_sym_slice();
+        self.combine_into::<T, O>(call, collectives::exscan, source, dest);
+    }
+
+    /// Carries out a routine that combines elements of the members.
+    #[track_caller]
+    fn combine_into<T: PlainData, O: Operator<T>>(
+        &self,
+        call: Call,
+        routine: CombiningRoutine,
+        source: &SymSlice<T>,
+        dest: &SymSlice<T>,
+    ) {
         require_same_length(call, dest.len(), source.len());
         require_apart(call, dest, source);
 
         let team = self.handle().into();
         let to = dest.as_ptr().cast();
         let from = source.as_ptr().cast();
-        // SAFETY: equal numbers of elements, of the operator's type, in symmetric objects.
-        unsafe { collectives::exscan(call, team, to, from, source.len(), O::COMBINE) };
+        // SAFETY: the arrays are symmetric objects with equal numbers of elements, which have the
+        // type of the operator.
+        unsafe { routine(call, team, to, from, source.len(), O::COMBINE) };
     }
 }
+
+/// A routine of the runtime that combines elements of the members of a team.
+type CombiningRoutine = unsafe fn(
+    Call,
+    collectives::TeamOrActiveSet,
+    *mut u8,
+    *const u8,
+    usize,
+    &'static Combine,
+) -> c_int;
 
 /// Blocks of an array, in bytes, with an entry for each member in both lists.
 struct BlocksInBytes {

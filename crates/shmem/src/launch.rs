@@ -75,15 +75,15 @@ impl Termination for JobStatus {
 /// lines of the PEs, passes SIGINT and SIGTERM on to them, and waits for them. PE 0 has its
 /// standard input. If this process is killed, the PEs are, too.
 ///
-/// `program` returns what `main` may return: nothing, a status, or a [`Result`]. An error is printed,
-/// and ends the job with status 1.
+/// `program` returns what `main` may return: nothing, a status, or a [`Result`]. An error is
+/// printed, and ends the job with status 1.
 ///
 /// Started by `oshrun` or another launcher, the process is a PE of that job, and starts no others.
 ///
 /// The handle is that of [`init`]. A program whose threads call the library, by
 /// [`init_shared`](crate::init_shared), is started by a launcher instead. If a job hangs, SIGQUIT
-/// (Ctrl-\) says who waits for whom, and the job goes on; `SHMEM_WATCHDOG=10s` in the environment
-/// says it once a call has waited for so long.
+/// (Ctrl-\) makes PE 0 print who waits for whom, and the job goes on. With `SHMEM_WATCHDOG=10s` in
+/// the environment, this is printed without a signal, when a call has waited for 10 s.
 ///
 /// ```standalone_crate,no_run
 /// fn main() -> shmem::JobStatus {
@@ -132,8 +132,8 @@ pub fn launch<T: Termination>(n: usize, program: impl FnOnce(Shmem) -> T) -> Job
 /// Runs `program` as a PE, and exits with the status of its result.
 fn run_pe<T: Termination>(call: Call, n: usize, program: impl FnOnce(Shmem) -> T) -> ! {
     let is_launched = end_with_starter();
-    // From the start on, so that SIGQUIT of the terminal does not end the PE. Without descriptors it
-    // does, and the job runs.
+    // From the start on, so that SIGQUIT of the terminal does not end the PE. Without descriptors
+    // it does, and the job runs.
     let quits = is_launched.then(QuitSignals::take).and_then(Result::ok);
 
     let shmem = init();
@@ -195,8 +195,8 @@ fn status_of(result: impl Termination) -> i32 {
 }
 
 /// If [`launch`] has started this PE, returns true, and from now on the kernel kills it if the
-/// process that has started it ends. A process that this PE starts has another parent, and is not
-/// concerned.
+/// process that has started it ends. A process that this PE starts has another parent, so the
+/// kernel does not kill that one.
 fn end_with_starter() -> bool {
     let starter = std::env::var(LAUNCHED_BY).ok();
     let Some(starter) = starter.and_then(|pid| Pid::from_raw(pid.parse().ok()?)) else {

@@ -56,8 +56,9 @@ pub(crate) const ALL: &[Setting] = &[
     },
 ];
 
-/// File descriptors for each peer. Two endpoints of this PE are connected to the peer's service, two of
-/// the peer's to the service of this PE, and two connections go from that service back to them.
+/// File descriptors for each peer. Two endpoints of this PE are connected to the peer's service,
+/// two of the peer's to the service of this PE, and two connections go from that service back to
+/// them.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// File descriptors of an endpoint over sockets: its own, and a connection in each direction for
 /// each peer.

@@ -38,8 +38,8 @@ pub(crate) const ALL: &[Setting] = &[
 /// UCX's variable that restricts the ports of its sockets, from UCX 1.12 on.
 pub(crate) const PORT_RANGE: &str = "UCX_TCP_PORT_RANGE";
 
-/// File descriptors for each peer. Two workers of this PE are connected to the peer's service, two of
-/// the peer's to the service of this PE, and two connections go from that service back to them.
+/// File descriptors for each peer. Two workers of this PE are connected to the peer's service, two
+/// of the peer's to the service of this PE, and two connections go from that service back to them.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// File descriptors of a worker over sockets: its own, and a connection in each direction for each
 /// peer.

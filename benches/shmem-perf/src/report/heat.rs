@@ -110,8 +110,8 @@ impl Map<'_> {
         }
     }
 
-    /// Returns a path for each color, and one for the diagonal. Neighboring cells of a row that have
-    /// the same color are one rectangle.
+    /// Returns a path for each color, and one for the diagonal. Neighboring cells of a row that
+    /// have the same color are one rectangle.
     fn cells(&self) -> Markup {
         let mut paths = vec![String::new(); STEPS];
         let mut diagonal = String::new();

@@ -81,7 +81,8 @@ impl State {
         self.timer.swap(true, AcqRel);
     }
 
-    /// Sleeps until the timer rings. A lost ring is an execution that never ends, which loom reports.
+    /// Sleeps until the timer rings. A lost ring is an execution that never ends, which loom
+    /// reports.
     pub(crate) fn sleep(&self) {
         while !self.timer.swap(false, AcqRel) {
             thread::yield_now();

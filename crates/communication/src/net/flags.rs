@@ -253,26 +253,24 @@ impl FlagArea {
     /// Stores words in `pe`'s area from `offset` on. They are visible to `pe` once it has seen a
     /// flag that this PE raises later.
     pub fn write(&self, pe: Pe, offset: usize, words: &[u64]) {
-        match self.delta(pe) {
-            Some(delta) => {
-                for (i, &word) in words.iter().enumerate() {
-                    self.word(delta, offset + i * 8)
-                        .store(word, Ordering::Relaxed);
-                }
+        if let Some(delta) = self.delta(pe) {
+            // Relaxed: the flag that announces the words orders them.
+            for (i, &word) in words.iter().enumerate() {
+                self.word(delta, offset + i * 8)
+                    .store(word, Ordering::Relaxed);
             }
-            None => {
-                let nbytes = size_of_val(words);
-                let put = Put {
-                    remote: remote(offset),
-                    // SAFETY: `words` is borrowed during the call, in which the put completes
-                    // locally.
-                    local: unsafe { SourceBuf::new(words.as_ptr().cast(), nbytes) },
-                    completion: Completion::Now,
-                };
-                let done = endpoints().of_library().put(pe, put);
-                network::or_fail(LIBRARY_CALL, done);
-            }
+            return;
         }
+
+        let nbytes = size_of_val(words);
+        let put = Put {
+            remote: remote(offset),
+            // SAFETY: `words` is borrowed during the call, in which the put completes locally.
+            local: unsafe { SourceBuf::new(words.as_ptr().cast(), nbytes) },
+            completion: Completion::Now,
+        };
+        let done = endpoints().of_library().put(pe, put);
+        network::or_fail(LIBRARY_CALL, done);
     }
 
     /// Loads words of this PE's area from `offset` on. The caller has seen the flag that

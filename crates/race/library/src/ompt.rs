@@ -65,8 +65,8 @@ pub extern "C" fn ompt_start_tool(_: c_uint, _: *const c_char) -> *mut Tool {
     }))
 }
 
-/// Registers the callbacks, when libomp starts. Returns 0 if libomp is not to use the tool, and 1 if
-/// it is (OpenMP 5.2, §19.5.1.1).
+/// Registers the callbacks, when libomp starts. Returns 0 if libomp is not to use the tool, and 1
+/// if it is (OpenMP 5.2, §19.5.1.1).
 extern "C" fn initialize(look_up: LookUp, _: c_int, _: Data) -> c_int {
     let name: &CStr = c"ompt_set_callback";
     // SAFETY: libomp passes its function that looks up names, and the name ends with a null byte.
@@ -89,7 +89,8 @@ extern "C" fn initialize(look_up: LookUp, _: c_int, _: Data) -> c_int {
     for (event, callback) in callbacks {
         // The result is ignored: the order by an event that libomp does not report is not seen, and
         // all others are.
-        // SAFETY: each function of the table is declared as OMPT declares the callback of its event.
+        // SAFETY: each function of the table has the type that OMPT gives the callback of its
+        // event.
         unsafe { set(event, callback) };
     }
 

@@ -159,7 +159,8 @@ pub unsafe fn set<C: Context>(
     unsafe { update(call, ctx, sig_addr, signal, SHMEM_SIGNAL_SET, pe) }
 }
 
-/// Sets the signal word at `sig_addr` on `pe` to `signal`, or adds `signal` to it, as `sig_op` says.
+/// Sets the signal word at `sig_addr` on `pe` to `signal`, or adds `signal` to it, as `sig_op`
+/// says.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.

@@ -3,9 +3,9 @@
 //! which PEs wait and why. It explains the next long wait only after that one has ended. Another
 //! such thread explains whenever the program requests it.
 //!
-//! Such a thread reads only shared memory and /proc, so it needs neither the network nor the help of
-//! a PE that hangs. Hence it knows nothing of the PEs of other machines and concludes nothing about
-//! them.
+//! Such a thread reads only shared memory and /proc, so it needs neither the network nor the help
+//! of a PE that hangs. Hence it knows nothing of the PEs of other machines and concludes nothing
+//! about them.
 
 use rushmem_bootstrap::NodeMap;
 use rushmem_communication::status::machine::{self, Statuses};
@@ -54,8 +54,8 @@ fn run(machines: &NodeMap, limit: Duration) {
     }
 }
 
-/// Prints on standard error what the PEs of this machine do and which waits for which, in a thread of
-/// its own, whenever `wait_for_request` returns true, until it returns false. Called after the
+/// Prints on standard error what the PEs of this machine do and which waits for which, in a thread
+/// of its own, whenever `wait_for_request` returns true, until it returns false. Called after the
 /// first init.
 ///
 /// # Errors

@@ -217,8 +217,8 @@ shmem::test!(a_pending_transfer_takes_no_cpu, pes = 2, |shmem| {
             thread::sleep(PENDING);
             drop(stopped);
         });
-        // Over libfabric a thread polls while operations are in flight: at first every 200 us, later
-        // every 5 ms.
+        // Over libfabric a thread polls while operations are in flight: at first every 200 us,
+        // later every 5 ms.
         let polls = std::env::var("SHMEM_TRANSPORT").is_ok_and(|transport| transport == "ofi");
         let allowed = if polls { 2 * ALLOWED } else { ALLOWED };
         let got = run_within(allowed, numbers.on(shmem.next()).get_owned(vec![9; LEN]));

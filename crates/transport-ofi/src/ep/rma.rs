@@ -84,7 +84,8 @@ impl FiEndpoint {
             return self.defer(to.pe, to.fi_addr);
         }
 
-        // SAFETY: the creator of a `SourceBuf` keeps it valid for reads until its operation is done.
+        // SAFETY: the creator of a `SourceBuf` keeps it valid for reads until its operation is
+        // done.
         let (desc, use_) = unsafe { self.describe(from.range(), known, fi::FI_WRITE) }?;
         let Some(op) = self.begin(to.pe, use_) else {
             return self.defer(to.pe, to.fi_addr);
@@ -96,7 +97,8 @@ impl FiEndpoint {
             self.completion
         };
 
-        // SAFETY: the creator of a `SourceBuf` keeps it valid for reads until its operation is done.
+        // SAFETY: the creator of a `SourceBuf` keeps it valid for reads until its operation is
+        // done.
         let code = unsafe { self.write_message(op, to, from.range(), desc, completion) };
         self.begun(code, op)
     }

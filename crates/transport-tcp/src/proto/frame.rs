@@ -22,8 +22,8 @@ pub(crate) enum RequestFrame {
         nbytes: u32,
         in_parts: bool,
     },
-    /// Reply with `nbytes` bytes from `source`. If `in_parts`, the target may read them in any parts:
-    /// no thread writes to the words of `source` before the get is done.
+    /// Reply with `nbytes` bytes from `source`. If `in_parts`, the target may read them in any
+    /// parts: no thread writes to the words of `source` before the get is done.
     Get {
         source: RemoteAddr,
         nbytes: u32,

@@ -11,7 +11,8 @@
 //!   batches.
 //!
 //! A lone operation is passed to the wire at once, so that batching does not delay it; a wire that
-//! collects operations, as that of TCP, may still send it with later ones. An operation is lone if the batch for its PE is empty, and the origin has sent nothing small to any PE for
+//! collects operations, as that of TCP, may still send it with later ones. An operation is lone if
+//! the batch for its PE is empty, and the origin has sent nothing small to any PE for
 //! `IDLE_AFTER`. The time counts for all PEs together, since operations that are spread over many
 //! PEs are rare for each single PE.
 //!

@@ -45,8 +45,8 @@ pub struct Issuer<W: Wire> {
 const LISTED: u8 = 1;
 /// The issuer has unfinished operations, not only missing acknowledgments.
 const BUSY: u8 = 2;
-/// The service thread may sleep for long, since it knows the operations that were unfinished when it
-/// last polled: a descriptor signals their next event, or they are not expected to end soon.
+/// The service thread may sleep for long, since it knows the operations that were unfinished when
+/// it last polled: a descriptor signals their next event, or they are not expected to end soon.
 const ARMED: u8 = 4;
 
 impl<W: Wire> Issuer<W> {

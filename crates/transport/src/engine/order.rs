@@ -236,8 +236,8 @@ impl<W: Wire> Origin<W> {
     pub(super) fn is_complete(&self) -> bool {
         let mut awaiting_ack = self.issued.awaiting_ack().iter();
         let is_acked = awaiting_ack.all(|&pe| self.issued.unacked(pe) == 0);
-        // `must_be_polled` does not tell this: a wire that other threads poll may have operations in
-        // flight although the origin has nothing unfinished.
+        // `must_be_polled` does not tell this: a wire that other threads poll may have operations
+        // in flight although the origin need not be polled.
         is_acked && self.active.is_empty() && !self.waits_to_send()
     }
 

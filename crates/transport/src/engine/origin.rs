@@ -46,8 +46,8 @@ pub struct Origin<W: Wire> {
     pub(super) tasks: Vec<Waker>,
     /// The number of polls by calls that wait.
     pub(super) polls: u32,
-    /// The buffer into which an entry of a peer's table of keys is read. It is not on the stack: the
-    /// network may write to it after a call has failed.
+    /// The buffer into which an entry of a peer's table of keys is read. It is not on the stack:
+    /// the network may write to it after a call has failed.
     pub(super) entry: Box<[u8; ENTRY]>,
     /// The old value of a compare-and-swap. It is not on the stack for the same reason.
     pub(super) swapped: Box<u64>,

@@ -39,7 +39,8 @@ impl Probe<'_> {
     /// provider blocks, and this function ends the job with an error.
     ///
     /// # Errors
-    /// What failed, in words; also if no thread can be started.
+    /// A text that says what has failed: the transfer, or the start of the thread that counts the
+    /// time.
     pub(super) fn run(
         &self,
         call: Call,

@@ -52,8 +52,8 @@ pub fn passes_on(n: usize, test: &str) {
     assert!(outcome.status.success(), "{outcome}");
 }
 
-/// Runs a test of this program as a job of 2 PEs over TCP, and over each other network whose library
-/// is installed, and checks that it passes.
+/// Runs a test of this program as a job of 2 PEs over TCP, and over each other network whose
+/// library is installed, and checks that it passes.
 pub fn passes_over_all(test: &str) {
     passes(test);
     for network in OTHERS {

@@ -6,6 +6,7 @@
 //! complete. If PEs outnumber CPUs, there is a barrier before each pair's round trips: PEs that
 //! wait for their turn by polling would keep the pair from running.
 
+use rushmem_system::stderr::print_line;
 use std::time::{Duration, Instant};
 
 use crate::job::BenchJob;
@@ -58,7 +59,7 @@ pub fn matrices(
                 && job.library.operations()[operation].kind == OperationKind::RoundTrip,
         };
         if let Err(sentence) = job.library.prepare(&row.task) {
-            eprintln!("shmem-perf: PE {}: {sentence}", job.me);
+            print_line(format_args!("shmem-perf: PE {}: {sentence}", job.me));
             job.library.exit_all(1);
         }
 

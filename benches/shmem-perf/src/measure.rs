@@ -5,6 +5,7 @@
 //! computes or waits in a barrier, and the other PEs wait in a barrier. If several issue, PE 0
 //! decides and announces each batch.
 
+use rushmem_system::stderr::print_line;
 use std::time::{Duration, Instant};
 
 use crate::job::BenchJob;
@@ -114,11 +115,11 @@ impl<'a> Bench<'a> {
             library.verify(&task, part.issues, part.receives)
         });
         if let Some(byte) = wrong {
-            eprintln!(
+            print_line(format_args!(
                 "shmem-perf: PE {}: {} of {nbytes} bytes did not move what it should: byte {byte} \
                  is wrong",
                 self.job.me, subject.name
-            );
+            ));
             library.exit_all(1);
         }
         library.barrier();
@@ -423,10 +424,10 @@ impl<'a> Bench<'a> {
         }
 
         if let Some(error) = failed {
-            eprintln!(
+            print_line(format_args!(
                 "shmem-perf: PE {}: {} between PEs {from} and {to} failed: {error}",
                 job.me, subject.name
-            );
+            ));
             job.library.exit_all(1);
         }
         job.share(from, point.as_ref())

@@ -1,5 +1,6 @@
 //! A run from the flags to the record. All PEs carry it out together; PE 0 prints and writes.
 
+use rushmem_system::stderr::print_line;
 use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, Parser};
@@ -61,7 +62,7 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
     };
     if let Some(subcommand) = subcommand {
         return subcommand(rest).unwrap_or_else(|sentence| {
-            eprintln!("shmem-perf {}: {sentence}", arguments[1]);
+            print_line(format_args!("shmem-perf {}: {sentence}", arguments[1]));
             MISUSED
         });
     }
@@ -70,14 +71,14 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
         Ok(options) => match library.join(options.threads > 1 || options.thread_multiple) {
             Ok(joined) => run(&options, &invocation, joined),
             Err(sentence) => {
-                eprintln!("shmem-perf: {sentence}");
+                print_line(format_args!("shmem-perf: {sentence}"));
                 FAILED
             }
         },
         Err(error) if !error.use_stderr() => match print(&error.to_string()) {
             Ok(()) => 0,
             Err(sentence) => {
-                eprintln!("shmem-perf: {sentence}");
+                print_line(format_args!("shmem-perf: {sentence}"));
                 FAILED
             }
         },
@@ -96,7 +97,7 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
 /// Prints the message on PE 0 only, finalizes the library and returns the exit status.
 fn refuse(library: Joined<'_>, sentence: &str, status: u8) -> u8 {
     if library.my_pe() == 0 {
-        eprintln!("shmem-perf: {sentence}");
+        print_line(format_args!("shmem-perf: {sentence}"));
     }
     library.finalize();
     status
@@ -378,7 +379,7 @@ impl<'a> Measurement<'a> {
             let first = self.record.series.len();
             for subject in &group.subjects {
                 bench.prepare(subject).unwrap_or_else(|sentence| {
-                    eprintln!("shmem-perf: PE {}: {sentence}", self.job.me);
+                    print_line(format_args!("shmem-perf: PE {}: {sentence}", self.job.me));
                     self.job.library.exit_all(i32::from(FAILED));
                 });
 

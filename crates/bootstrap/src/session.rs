@@ -3,7 +3,6 @@
 //! This file transfers records without interpreting them. It never ends the process: a caller that
 //! has aborted the job waits for the launcher to kill it, and exits after some time.
 
-use std::io::Write;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +17,7 @@ use crate::meeting::{self, Attendance, MeetingLimits};
 use crate::nodes::NodeMap;
 use crate::proto::{FromLauncher, FromPe, MAX_MESSAGE, Receivers};
 use crate::records::{MAX_RECORD, Records};
+use rushmem_system::stderr::print_line;
 
 /// The membership of this PE in its job.
 #[derive(Debug)]
@@ -476,8 +476,7 @@ impl Aborter {
             }
         }
 
-        // A PE may have no stderr.
-        let _ = writeln!(std::io::stderr(), "{message}");
+        print_line(message);
         match &self.launcher {
             Launcher::Managed(ender) => ender.end(if status == 0 { 1 } else { status }),
             // If oshrun cannot be reached, it has ended, and this process ends by itself.

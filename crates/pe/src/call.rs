@@ -12,6 +12,7 @@ pub mod warning;
 use crate::{process, settings};
 use core::ffi::c_int;
 use rushmem_explain::writes::{NameWords, name_words};
+use rushmem_system::stderr::print_line;
 use std::fmt;
 use std::os::unix::process::parent_id;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -117,7 +118,7 @@ impl Call {
             None => {
                 let has_peers = rushmem_bootstrap::is_managed() && !process::is_child();
                 if !has_peers || warning::claim_by_socket(parent_id(), &message) {
-                    warning::print(format_args!("{message}"));
+                    print_line(message);
                 }
                 if has_peers {
                     // The other PEs see meanwhile that this one has printed the message.

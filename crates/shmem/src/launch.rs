@@ -285,6 +285,10 @@ impl LaunchedJob {
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped());
 
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "`print_lines` writes each line by one write"
+            )]
             let started = command.spawn().and_then(|mut pe| {
                 print_lines(pe.stdout.take(), io::stdout, &sender)?;
                 print_lines(pe.stderr.take(), io::stderr, &sender)?;

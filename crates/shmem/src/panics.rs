@@ -3,6 +3,7 @@
 
 use rushmem_runtime::{Call, claim_message, setup};
 use rushmem_system::lock::lock;
+use rushmem_system::stderr::print_line;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -56,7 +57,7 @@ pub(crate) fn name_pe(pe: i32) {
             }
 
             PRINTED_ELSEWHERE.set(None);
-            eprintln!("PE {pe}: a panic:");
+            print_line(format_args!("PE {pe}: a panic:"));
             hook(panic);
         }));
     });
@@ -106,7 +107,7 @@ pub(crate) fn end_if_panicking() {
     if let Some(message) = PRINTED_ELSEWHERE.take() {
         thread::sleep(OTHER_PRINTS);
         // The other PE has not ended the job: it printed the message of a panic that it caught.
-        eprintln!("{message}");
+        print_line(message);
     }
     setup::global_exit(call!("panic"), PANICKED);
 }

@@ -3,7 +3,8 @@
 //!
 //! - [`thread`], [`signals`], [`lock`]: threads that leave all signals to the program, and locks
 //!   without poison.
-//! - [`log`]: the events that `SHMEM_DEBUG` prints. [`setting`]: environment variables.
+//! - [`log`]: the events that `SHMEM_DEBUG` prints. [`stderr`]: lines on standard error.
+//!   [`setting`]: environment variables.
 //! - [`host`], [`devices`], [`descriptors`], [`maps`]: the name of this host, its network devices,
 //!   the file descriptors and the mappings of this process.
 //! - [`interfaces`]: the addresses and ports at which sockets listen.
@@ -29,4 +30,5 @@ pub mod log;
 pub mod maps;
 pub mod setting;
 pub mod signals;
+pub mod stderr;
 pub mod thread;

@@ -139,6 +139,10 @@ fn pass_on(event: &dyn Fn()) {
 
 /// From now on, prints the events that `filter` admits to standard error. The filter of the first
 /// call remains in force.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the subscriber writes each event by one write"
+)]
 pub fn print(filter: &Filter) {
     let lines = tracing_subscriber::fmt()
         .with_max_level(Level::TRACE)

@@ -1,12 +1,12 @@
 //! Errors of oshrun: a sentence and an exit status. A panic of oshrun, or a start that hangs, also
 //! ends it with one sentence; its guard then ends the job.
 
-use std::io::Write;
 use std::process::exit;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use rushmem_bootstrap::refused;
+use rushmem_system::stderr::print_line;
 
 /// Time limit for the start of processes, also from a file system that hangs for a while. One
 /// second is added for each PE.
@@ -41,11 +41,6 @@ impl StartFailure {
             sentence,
         }
     }
-}
-
-/// Prints a message on stderr. An error is ignored: oshrun still exits with its status.
-pub fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Returns the failure of an operation, which `what` names by a verb: "cannot start a thread: ..".
@@ -88,7 +83,7 @@ pub fn report_panics() {
             Some(place) => format!(" ({}:{})", place.file(), place.line()),
             None => String::new(),
         };
-        complain(&format!("oshrun: cannot continue: {text}{place}"));
+        print_line(format_args!("oshrun: cannot continue: {text}{place}"));
         exit(1)
     }));
 }
@@ -108,7 +103,7 @@ impl StartLimit {
         std::thread::Builder::new().spawn(move || {
             if !ends_within(limit, &over) {
                 let seconds = limit.as_secs();
-                complain(&format!(
+                print_line(format_args!(
                     "oshrun: cannot start the job: the kernel has not reported within {seconds} seconds that a new process \
                      runs its program"
                 ));

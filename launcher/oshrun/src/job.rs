@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use rushmem_bootstrap::server::{Decision, Server, Statuses};
 use rushmem_bootstrap::{Exit, signal_name};
+use rushmem_system::stderr::print_line;
 use rustix::process::Signal;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
@@ -21,7 +22,7 @@ use tokio::time::{Instant, sleep_until};
 use self::plan::JobPlan;
 use self::signals::{Interrupts, SignalRequest, Signals};
 use crate::daemons::connection::HostEvent;
-use crate::errors::{StartFailure, StartLimit, cannot, complain};
+use crate::errors::{StartFailure, StartLimit, cannot};
 use crate::hang_report::{Explainer, Purpose};
 use crate::input::JobInput;
 use crate::options::Options;
@@ -86,7 +87,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     let status = job.finish(&mut signals, timeout).await;
     if options.timings {
         job.timings.mark("nothing left");
-        complain(&job.timings.table());
+        print_line(job.timings.table());
     }
     Ok(status)
 }
@@ -493,7 +494,7 @@ impl Job {
                 if !self.output.has_pe_errors().await
                     && let Some(message) = self.server.failed_without_init()
                 {
-                    complain(&message);
+                    print_line(message);
                 }
             }
         }
@@ -585,7 +586,7 @@ fn fail_late(server: &mut Server, status: i32, sentence: &str) {
         failed => failed,
     };
     if server.end(status, None).is_some() {
-        complain(&format!("oshrun: {sentence}"));
+        print_line(format_args!("oshrun: {sentence}"));
     }
 }
 

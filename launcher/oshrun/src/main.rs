@@ -31,7 +31,8 @@ mod supervisor;
 use std::process::ExitCode;
 
 use ends::guard;
-use errors::{StartFailure, complain};
+use errors::StartFailure;
+use rushmem_system::stderr::print_line;
 
 fn main() -> ExitCode {
     if guard::is_guard() {
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
         Ok(status) => status,
         Err(StartFailure { status, sentence }) => {
             let places = settings::places_in(&sentence);
-            complain(&format!("oshrun: {sentence}{places}"));
+            print_line(format_args!("oshrun: {sentence}{places}"));
             status
         }
     };

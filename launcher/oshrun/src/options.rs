@@ -17,6 +17,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, ValueHint};
 use rushmem_bootstrap::{env, time_limit};
+use rushmem_system::stderr::print_line;
 use rushmem_topology::{BindTo, MapBy};
 
 use self::foreign::ForeignOptions;
@@ -310,7 +311,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     }
     if options.verbose > 0 {
         for line in options.foreign.ignored() {
-            eprintln!("oshrun: {line}");
+            print_line(format_args!("oshrun: {line}"));
         }
     }
     options.exported = exported(&options)?;

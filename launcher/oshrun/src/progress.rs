@@ -1,7 +1,6 @@
 //! The progress of a job, as oshrun prints it: a line on the terminal while PEs start, and the
 //! table of `--timings`.
 
-use std::io::Write;
 use std::time::Duration;
 
 use rushmem_bootstrap::NodeMap;
@@ -133,7 +132,7 @@ impl ProgressLine {
     fn show(&mut self, text: &str) {
         self.shown = Instant::now();
         // The terminal may be closed.
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        let _ = rushmem_system::stderr::print(text);
     }
 }
 

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use rushmem_bootstrap::config;
 
-use crate::errors::complain;
 use crate::spawn::program;
+use rushmem_system::stderr::print_line;
 
 /// Puts the settings among the variables of `-x`, and those in files, into the environment of this
 /// process. A variable of the environment has precedence over the files, and one of `-x` over both,
@@ -36,7 +36,7 @@ pub fn apply(exported: &[(OsString, OsString)]) {
     let defaults = config::defaults(lookup, prefix);
 
     for mistake in &defaults.mistakes {
-        complain(&format!("oshrun: warning: {mistake}"));
+        print_line(format_args!("oshrun: warning: {mistake}"));
     }
     for (name, value) in &defaults.variables {
         set(OsStr::new(name), OsStr::new(value));

@@ -21,7 +21,7 @@ pub fn wrapped(paragraph: &str, indent: usize) -> String {
 /// replaces the line, so an empty text erases it.
 pub fn progress(what: &str) {
     let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
-    if std::io::stderr().is_terminal() && !is_dumb {
+    if rustix::stdio::stderr().is_terminal() && !is_dumb {
         eprint!("\r\x1b[K{what}");
     }
 }

@@ -14,7 +14,7 @@
 //! a PE prints what it waits for ([`Notice`]).
 #![allow(unsafe_code)]
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -22,6 +22,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rushmem_system::signals::without_signals;
+use rushmem_system::stderr::print_line;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -185,12 +186,10 @@ fn report_death(dead: &LivenessConnection, ender: &dyn Ender) {
         .pid
         .map(|pid| format!(" (pid {pid})"))
         .unwrap_or_default();
-    // A PE may have no stderr.
-    let _ = writeln!(
-        std::io::stderr(),
+    print_line(format_args!(
         "PE {}{pid} ended without shmem_finalize",
         dead.pe
-    );
+    ));
     ender.end(1);
 }
 
@@ -213,8 +212,7 @@ pub(super) fn end_without_manager(me: u32, what: &str) -> ! {
     // One line is enough for the job. A manager that has lost only one of its hosts reports that
     // itself.
     if me == 0 {
-        // The standard error may have been a pipe to the manager.
-        let _ = writeln!(std::io::stderr(), "PE 0: {what}");
+        print_line(format_args!("PE 0: {what}"));
     }
     // `_exit` runs no exit handlers, which could wait for other PEs.
     // SAFETY: the call ends the process immediately; other threads may be in any state.
@@ -241,13 +239,11 @@ impl Notice {
 
         let seconds = wait.as_secs();
         Notice::run(wait, move || {
-            // A PE may have no stderr.
-            let _ = writeln!(
-                std::io::stderr(),
+            print_line(format_args!(
                 "PE {pe} has waited {seconds} s for all {n_pes} PEs of the job to call shmem_init, and goes on waiting: \
                  one may have ended before it, which this launcher has not noticed; look for their processes, or end \
                  the job"
-            );
+            ));
         })
     }
 
@@ -292,6 +288,7 @@ impl Drop for Notice {
 mod tests {
     use super::*;
     use rustix::time::Timespec;
+    use std::io::Write;
     use std::os::fd::{AsFd, BorrowedFd};
     use std::sync::mpsc;
 

@@ -11,7 +11,7 @@ mod joining;
 mod limits;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
+use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -35,6 +35,7 @@ use crate::time_limit::SLICE;
 use rushmem_system::host::host_name;
 use rushmem_system::lock::lock;
 use rushmem_system::signals::without_signals;
+use rushmem_system::stderr::print_line;
 
 /// The name at the start of messages of a meeting.
 const SPEAKER: &str = "rushmem";
@@ -375,7 +376,7 @@ impl MeetingServer {
                     let why = "the job has ended; make another id, or start all processes, for another job";
                     self.end(status, message, why.to_owned(), None);
                 }
-                Decision::Warn { message } => print_to_stderr(&message),
+                Decision::Warn { message } => print_line(&message),
             }
         }
     }
@@ -410,7 +411,7 @@ impl MeetingServer {
         if let Some(message) = &message
             && informed.insert(host_name())
         {
-            print_to_stderr(message);
+            print_line(message);
         }
 
         let (own, others): (Vec<u32>, Vec<u32>) = self
@@ -540,11 +541,6 @@ impl MeetingServer {
             change.notify_all();
         }
     }
-}
-
-fn print_to_stderr(message: &str) {
-    // A process may have no standard error.
-    let _ = writeln!(io::stderr(), "{message}");
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
-use std::io::{self, ErrorKind, Write};
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -24,6 +24,7 @@ use crate::records::Records;
 use crate::time_limit::TimeLeft;
 use rushmem_system::host::host_name;
 use rushmem_system::signals::without_signals;
+use rushmem_system::stderr::print_line;
 
 /// Maximum time for which a process that has requested the end of the job waits until the meeting,
 /// which it serves itself, ends it.
@@ -279,8 +280,7 @@ fn receive(mut link: Link, to: &mpsc::Sender<Result<FromLauncher, Error>>, state
         match link.receive() {
             Ok(FromLauncher::End { status, message }) => {
                 if let Some(message) = message {
-                    // A PE may have no stderr.
-                    let _ = writeln!(io::stderr(), "{message}");
+                    print_line(message);
                 }
                 end(status)
             }
@@ -316,8 +316,8 @@ fn receive(mut link: Link, to: &mpsc::Sender<Result<FromLauncher, Error>>, state
 /// Ends this process, which can no longer receive from the meeting for the reason `error`.
 fn end_without_meeting(state: &MemberState, error: &Error) -> ! {
     if let Error::Forged(_) = error {
-        // The other PEs do not know it. A PE may have no stderr.
-        let _ = writeln!(io::stderr(), "PE {}: {error}; all PEs end", state.pe);
+        // The other PEs do not know it.
+        print_line(format_args!("PE {}: {error}; all PEs end", state.pe));
         end(1);
     }
 
@@ -328,12 +328,10 @@ fn end_without_meeting(state: &MemberState, error: &Error) -> ! {
             NOBODY => "the process that serves the meeting of this job".to_owned(),
             pe => format!("PE {pe}, whose process serves the meeting of this job,"),
         };
-        // A PE may have no stderr.
-        let _ = writeln!(
-            io::stderr(),
+        print_line(format_args!(
             "PE {}: {who} ended, or its host is gone, before shmem_finalize; all PEs end",
             state.pe
-        );
+        ));
     }
     end(1)
 }

@@ -6,11 +6,12 @@
 
 use std::fmt;
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use rushmem_connect::Attempts;
+use rushmem_system::stderr::print_line;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 
@@ -74,14 +75,12 @@ pub(super) fn listen(place: &str, limit: Duration) -> Result<Vec<TcpListener>, E
 
         if !has_printed_notice && attempts.elapsed() >= notice_after(limit) {
             has_printed_notice = true;
-            // A PE may have no stderr.
-            let _ = writeln!(
-                io::stderr(),
+            print_line(format_args!(
                 "PE 0 has waited {} s to serve the job at SHMEM_JOB={place} ({taken}), and tries again until \
                  SHMEM_JOIN_LIMIT ({} s)",
                 notice_after(limit).as_secs_f64(),
                 limit.as_secs_f64()
-            );
+            ));
         }
         attempts.pause();
     }

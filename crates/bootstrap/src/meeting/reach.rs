@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rushmem_connect::handshake::{ANSWER, Answer, Connector, GREETING, Violation};
 use rushmem_connect::sealed::Session;
 use rushmem_connect::{Attempts, Secret, TimedReads, nonce};
+use rushmem_system::stderr::print_line;
 
 use super::attendance::MeetingAddress;
 use super::connections::{HANDSHAKE, MEETING};
@@ -256,8 +257,7 @@ impl Notice {
     fn print(secret: &Secret, text: &str) -> Notice {
         let socket = Notice::claim(secret);
         if socket.is_some() {
-            // A PE may have no stderr.
-            let _ = writeln!(io::stderr(), "{text}");
+            print_line(text);
         }
         Notice { _socket: socket }
     }

@@ -3,9 +3,10 @@
 use crate::digest::Digest;
 use crate::process;
 use rushmem_bootstrap::{PeerProcess, env};
+pub use rushmem_system::stderr::print_line;
 use rustix::process::geteuid;
 use std::fmt;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::OnceLock;
@@ -71,12 +72,6 @@ pub fn claim_by_socket(launcher: u32, message: &str) -> bool {
     }
 }
 
-/// Prints a line by one write, so that it is not mixed with lines of other PEs. If standard error
-/// is closed or full, the line is lost and the job goes on.
-pub fn print(line: fmt::Arguments<'_>) {
-    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
-}
-
 /// Prints a warning that other PEs may print, too. `oshrun` prints it once and names the PEs. Under
 /// another launcher the first PE of each node prints it.
 pub fn print_for_pe(what: fmt::Arguments<'_>) {
@@ -85,7 +80,7 @@ pub fn print_for_pe(what: fmt::Arguments<'_>) {
         return;
     }
     if claim(&what) {
-        print(format_args!(
+        print_line(format_args!(
             "warning: {}{what}",
             process::pe_for_messages()
         ));
@@ -100,7 +95,7 @@ macro_rules! warning {
         $crate::call::warning::print_for_pe(format_args!($($what)*))
     };
     ($($what:tt)*) => {
-        $crate::call::warning::print(format_args!("warning: {}", format_args!($($what)*)))
+        $crate::call::warning::print_line(format_args!("warning: {}", format_args!($($what)*)))
     };
 }
 pub use warning;

@@ -15,6 +15,7 @@ use crate::report::{Memory, Reporter};
 use crate::shadow::View;
 use crate::{known, own_memory, private, sync_words};
 use rushmem_race_interface::{ByteBlocks, DetectorOpening};
+use rushmem_system::stderr::print_line;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{
@@ -257,7 +258,9 @@ impl ProcessDetector {
         } else {
             "; a table of the detector was full, so that not all was checked"
         };
-        eprintln!("rushmem: {races} in {operations} operations{checked}{incomplete}");
+        print_line(format_args!(
+            "rushmem: {races} in {operations} operations{checked}{incomplete}"
+        ));
     }
 
     /// Looks up an address of this process among the mapped segments.

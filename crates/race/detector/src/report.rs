@@ -10,6 +10,7 @@ use crate::sites::{self, Site};
 use crate::symbols::{self, SourceLine};
 use crate::variables::{self, StaticVariable};
 use rushmem_race_interface::DetectorOpening;
+use rushmem_system::stderr::print_line;
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -212,9 +213,9 @@ impl Reporter {
         let first = sides[0].line();
         let second = sides[1].line();
         let advice = advice(&sides, place);
-        let text = format!("race on {object}:\n{first}\n{second}\n  {advice}\n");
-        // One write, so that reports of several PEs do not mix. Without stderr none can be read.
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        print_line(format_args!(
+            "race on {object}:\n{first}\n{second}\n  {advice}"
+        ));
         if !self.json.is_empty() {
             self.append_json(&object, &sides);
         }
@@ -230,10 +231,9 @@ impl Reporter {
             .open(path)
             .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
         if let Err(error) = written {
-            let _ = writeln!(
-                std::io::stderr(),
+            print_line(format_args!(
                 "SHMEM_RACES_JSON: {path} cannot be written: {error}"
-            );
+            ));
         }
     }
 }

@@ -25,6 +25,7 @@ use rushmem_pe::call::Call;
 use rushmem_pe::call::warning;
 use rushmem_pe::job::Job;
 use rushmem_pe::process;
+use rushmem_system::stderr::print_line;
 use rushmem_transport::Pe;
 use signal::{Crash, SIGNALS, action, handle};
 use std::io::{Cursor, Write};
@@ -204,9 +205,9 @@ extern "C" fn describe(signal: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
     let pe = process::pe_for_messages();
     if REPORTER.get().is_some() {
         // `report` has claimed the message before it made this copy.
-        warning::print(format_args!("{pe}{message}"));
+        print_line(format_args!("{pe}{message}"));
     } else if warning::claim_by_socket(crash.launcher, &message) {
-        warning::print(format_args!("{pe}{message}"));
+        print_line(format_args!("{pe}{message}"));
         // Other PEs find the claim meanwhile.
         sleep(CLAIM);
     }

@@ -13,8 +13,9 @@ use rushmem_explain::collect::PAUSE;
 use rushmem_explain::explain;
 use rushmem_pe::job::{self, Job};
 use rushmem_system::host::host_name;
+use rushmem_system::stderr::print_line;
 use rushmem_system::thread::spawn_service;
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
 /// The time between two reads of the statuses.
@@ -74,8 +75,7 @@ pub fn explain_on_request(
                 return;
             };
             let snapshots = collector.snapshots(pes, Some(PAUSE));
-            // If standard error is closed, the explanation is lost and the job goes on.
-            let _ = writeln!(io::stderr(), "{}", explain(n_pes, &snapshots));
+            print_line(explain(n_pes, &snapshots));
         }
     })?;
     Ok(())
@@ -89,10 +89,8 @@ fn print(limit: Duration, n_nodes: u32, explanation: &str) {
             host_name()
         ),
     };
-    // If standard error is closed, the explanation is lost and the job goes on.
-    let _ = writeln!(
-        io::stderr(),
+    print_line(format_args!(
         "SHMEM_WATCHDOG: a call has waited for more than {} s{others}\n{explanation}",
         limit.as_secs_f64()
-    );
+    ));
 }

@@ -8,7 +8,7 @@ use rushmem_communication::net::flags;
 use rushmem_communication::observers::trace::{self, Ring};
 use rushmem_communication::observers::{self, Observer};
 use rushmem_communication::sync::waits;
-use rushmem_pe::call::{Call, fail};
+use rushmem_pe::call::{Call, fail, warning::warning};
 use rushmem_pe::job::Job;
 use rushmem_pe::memory::areas::MIN_RECEIVE_BUFFER;
 use rushmem_pe::process::time::nanoseconds;
@@ -98,31 +98,29 @@ pub(crate) fn finish(call: Call, job: &Job) {
         return;
     }
 
-    // The program has produced its result, so a failure is only a warning. It is lost if standard
-    // error is closed.
-    let warn = |warning: &str| drop(writeln!(io::stderr(), "warning: SHMEM_TRACE: {warning}"));
+    // The program has produced its result, so a failure is only a warning.
     if n_dropped > 0 {
-        warn(&format!(
-            "{n_dropped} of the oldest records were dropped; set SHMEM_TRACE_SIZE to more than {} bytes",
+        warning!(
+            "SHMEM_TRACE: {n_dropped} of the oldest records were dropped; set SHMEM_TRACE_SIZE to more than {} bytes",
             job.settings.trace_size
-        ));
+        );
     }
 
     let file = Path::new(directory).join(FILE);
     if n_records > MAX_RECORDS {
-        warn(&format!(
-            "there are {n_records} records; run shmem-info trace {directory} for {FILE}"
-        ));
+        warning!(
+            "SHMEM_TRACE: there are {n_records} records; run shmem-info trace {directory} for {FILE}"
+        );
         return;
     }
 
     match write(Path::new(directory), &file, ring) {
         Ok(0) => {}
-        Ok(n) => warn(&format!(
-            "the files of {n} PEs are not in {directory} here; copy those of other hosts into it, \
+        Ok(n) => warning!(
+            "SHMEM_TRACE: the files of {n} PEs are not in {directory} here; copy those of other hosts into it, \
              and run shmem-info trace {directory}; jobs that run at once need a directory each"
-        )),
-        Err(why) => warn(&format!("{} cannot be written: {why}", file.display())),
+        ),
+        Err(why) => warning!("SHMEM_TRACE: {} cannot be written: {why}", file.display()),
     }
 }
 

@@ -13,6 +13,7 @@ use rushmem_pe::job::Job;
 use rushmem_pe::memory::areas::MIN_RECEIVE_BUFFER;
 use rushmem_pe::settings::Statistics;
 use rushmem_system::formats::STATISTICS;
+use rushmem_system::stderr;
 use rushmem_trace::units::{size, time};
 use rushmem_transport::progress::state::count_operations_in_flight;
 use rushmem_transport::{NetworkActivity, Pe};
@@ -74,8 +75,7 @@ pub(crate) fn report(call: Call, job: &Job, own: Vec<u8>) {
             all.write(Path::new(file))
                 .map_err(|error| format!("{file} cannot be written: {error}"))
         }
-        _ => std::io::stderr()
-            .write_all(table(&pes).as_bytes())
+        _ => stderr::print(&table(&pes))
             .map_err(|error| format!("the table cannot be printed: {error}")),
     };
     if let Err(why) = written {

@@ -16,13 +16,14 @@ use rushmem_bootstrap::Exit;
 use rushmem_bootstrap::proto::{self, Receivers};
 use rushmem_bootstrap::server::Statuses;
 use rushmem_explain::snapshot::WaitId;
+use rushmem_system::stderr::print_line;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::errors::{cannot, complain};
+use crate::errors::cannot;
 use crate::hang_report::snapshots::{SnapshotBatch, SnapshotRequest};
 use crate::spawn::placement::PlacementRequest;
 use crate::spawn::program::Debugged;
@@ -253,7 +254,7 @@ impl EventSender {
                 && error.kind() != io::ErrorKind::BrokenPipe
             {
                 let failure = cannot("write to the oshrun that started it", &error);
-                complain(&format!("oshrun: {}", failure.sentence));
+                print_line(format_args!("oshrun: {}", failure.sentence));
                 std::process::exit(1)
             }
         })?;

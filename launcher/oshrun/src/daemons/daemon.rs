@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rushmem_bootstrap::proto::{Decoder, FrameError};
+use rushmem_system::stderr::print_line;
 use rustix::process::Signal;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Interval;
@@ -20,7 +21,7 @@ use super::connection::{
     self, DaemonOrder, EventSender, HeartbeatAnswerer, HostEvent, HostHeartbeat, HostJob,
     MAX_ORDER, StdStream, WINDOW,
 };
-use crate::errors::{StartFailure, StartLimit, cannot, complain};
+use crate::errors::{StartFailure, StartLimit, cannot};
 use crate::output::Output;
 use crate::spawn::prepare;
 use crate::supervisor::{Supervisor, block_on};
@@ -44,7 +45,7 @@ pub fn serve() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(sentence) => {
-            complain(&format!("oshrun: {sentence}"));
+            print_line(format_args!("oshrun: {sentence}"));
             // Does not wait for the writer. The guard ends PEs that are left.
             std::process::exit(1)
         }

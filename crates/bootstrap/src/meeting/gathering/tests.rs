@@ -1,6 +1,7 @@
 //! A meeting ends with a reason whatever arrives at it, or does not. Its members are connections of
 //! these tests.
 
+use std::io::Write;
 use std::net::SocketAddr;
 
 use super::limits::PINGS;

@@ -369,7 +369,11 @@ fn copy(text: &str) -> Result<*mut c_char, String> {
     let text = CString::new(text)
         .map_err(|_| format!("{text:?} has a zero byte, which no name of libfabric's has"))?;
     // SAFETY: a string that ends with a zero.
-    Ok(unsafe { libc::strdup(text.as_ptr()) })
+    let copy = unsafe { libc::strdup(text.as_ptr()) };
+    if copy.is_null() {
+        return Err(format!("there is no memory for the name {text:?}"));
+    }
+    Ok(copy)
 }
 
 /// Returns a string of libfabric; a null pointer is an empty one.

@@ -9,6 +9,7 @@ use rushmem_transport::engine::{
     StreamOrder, TakeReply, Wire, WireCaps, WriteEnd, refuse,
 };
 use rushmem_transport::{AmoRequest, Amos, DestBuf, Error, Pe, SourceBuf};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ pub(crate) struct OfiWire {
     replies: Arc<Replies>,
     /// The PEs to which writes were started since the last flush of each. Empty if the completion
     /// of a write means that the data are in the target's memory.
-    pub(crate) unflushed: Vec<Pe>,
+    pub(crate) unflushed: BTreeSet<Pe>,
     caps: WireCaps,
 }
 
@@ -78,7 +79,7 @@ impl OfiWire {
         OfiWire {
             ep: Some(ep),
             replies,
-            unflushed: Vec::new(),
+            unflushed: BTreeSet::new(),
             caps,
         }
     }
@@ -199,8 +200,8 @@ impl Wire for OfiWire {
         end: WriteEnd,
     ) -> Result<PostOutcome<()>, Error> {
         let pe = to.pe;
-        if !self.caps.flushes_free && !self.unflushed.contains(&pe) {
-            self.unflushed.push(pe);
+        if !self.caps.flushes_free {
+            self.unflushed.insert(pe);
         }
 
         let Some(ep) = &mut self.ep else {
@@ -296,16 +297,16 @@ impl Wire for OfiWire {
         if self.in_flight_to(pe) > 0 {
             return Ok(false);
         }
-        let Some(index) = self.unflushed.iter().position(|other| *other == pe) else {
+        if !self.unflushed.contains(&pe) {
             return Ok(true);
-        };
+        }
         let Some(from) = shared.some_byte(pe.0) else {
             return Ok(false);
         };
 
         // From now on the read is what is in flight. If it did not start, the next call tries again.
         if self.read_and_forget(shared, from)? == PostOutcome::Done {
-            self.unflushed.swap_remove(index);
+            self.unflushed.remove(&pe);
         }
         Ok(false)
     }

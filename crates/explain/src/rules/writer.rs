@@ -18,7 +18,10 @@ pub fn hint(job: &Job, causes: &[Cause]) -> Option<String> {
     if !is_about_words || job.pes.iter().any(records_writes) {
         return None;
     }
-    Some("Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last.".to_owned())
+    Some(
+        "Run with SHMEM_CHECK=1, or with oshrun --explain-after, to learn who wrote words last."
+            .to_owned(),
+    )
 }
 
 fn records_writes(of: &Pe) -> bool {

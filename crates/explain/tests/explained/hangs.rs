@@ -105,7 +105,8 @@ fn the_last_write_of_a_word_is_named() {
             .barrier_all(others(n, &[3]))
             .wait_until(3, 7)
     };
-    let hint = "Run with --explain-after or SHMEM_CHECK=1 to learn who wrote words last.";
+    let hint =
+        "Run with SHMEM_CHECK=1, or with oshrun --explain-after, to learn who wrote words last.";
     check(hang, &[hint]);
 
     let none = "No PE has written it in its last 32 writes. The last write of PE 0, 1 s ago, was to \

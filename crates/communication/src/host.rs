@@ -20,7 +20,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The time within which a call can report an error of the transport itself, under its own name,
-/// before [`ProcessHost::lost`] ends the job.
+/// before [`ProcessHost::lost`] ends the job. Long beside a turn of a thread that waits in a call,
+/// and short for a user.
 const CALL_GRACE: Duration = Duration::from_millis(200);
 
 /// The NIC that this PE prefers, on a machine with several.
@@ -28,7 +29,7 @@ static NIC: OnceLock<NicName> = OnceLock::new();
 
 /// Sets the preferred NIC, before a transport is opened.
 pub fn prefer(nic: NicName) {
-    // It is set once, since only the first init joins the job.
+    // This cannot fail: only the first init joins the job.
     let _ = NIC.set(nic);
 }
 
@@ -36,7 +37,8 @@ pub fn prefer(nic: NicName) {
 pub struct ProcessHost {
     me: Pe,
     /// Set once the transport has been chosen: from then on the loss of a peer ends the job. While
-    /// the transport is tested, the caller of the test gets the error.
+    /// the transport is tested, the caller of the test gets the error. Relaxed: it publishes
+    /// nothing else, and of a loss at the same time either may be said.
     is_chosen: AtomicBool,
     /// The only strong reference, dropped with the transport: afterwards no loss ends the job.
     open: Arc<()>,
@@ -63,7 +65,7 @@ impl ProcessHost {
 
     /// Records that the transport was chosen.
     pub fn set_chosen(&self) {
-        self.is_chosen.store(true, Ordering::Release);
+        self.is_chosen.store(true, Ordering::Relaxed);
     }
 }
 
@@ -127,7 +129,7 @@ impl Host for ProcessHost {
         // A PE that can no longer use its own network ends the job even during a test: otherwise
         // the others would wait for it.
         let is_peer_lost = is_loss_of_peer(error, Some(self.me));
-        if is_peer_lost && !self.is_chosen.load(Ordering::Acquire) {
+        if is_peer_lost && !self.is_chosen.load(Ordering::Relaxed) {
             return;
         }
 

@@ -41,7 +41,9 @@ pub enum Observer {
     Writes = 16,
 }
 
-/// The active observers, as a sum of their bits. Only init and finalize change it.
+/// The active observers, as a sum of their bits. Only init and finalize change it. Relaxed: what an
+/// observer uses is set before in a `OnceLock` of its own, and a program that calls from several
+/// threads has ordered their calls after init.
 static ACTIVE: AtomicU32 = AtomicU32::new(0);
 
 /// Activates an observer.

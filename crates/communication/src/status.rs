@@ -30,7 +30,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// The duration after which the status of the first wait also says where in the program the call
-/// is.
+/// is. Reading the debug information for that may take seconds of CPU time, which a wait that is
+/// only slow must not cost.
 const LOCATED: Duration = Duration::from_secs(5);
 
 /// The duration for each wait in a job with `SHMEM_STATS`, `SHMEM_TRACE` or the record of last

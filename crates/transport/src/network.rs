@@ -95,12 +95,12 @@ impl<N: Driver> Transport for NetworkTransport<N> {
         } else {
             nbytes
         };
-        // SAFETY: the memory is valid by contract until this transport is dropped, and with it the
-        // network.
+        // SAFETY: the first `covered` bytes are a part of the memory, which is valid by contract
+        // until this transport is dropped, and with it the network.
         let Registered { extra, key } =
             unsafe { network.register(segment, memory.first(covered)) }?;
-        // SAFETY: the memory is valid by contract until this transport is dropped, which then
-        // serves no peer.
+        // SAFETY: the memory is valid for reads and writes by contract until this transport is
+        // dropped. Afterwards no thread serves peers, so none uses the table.
         unsafe { local.segments.register(segment, memory, extra) }?;
 
         let published = Published {
@@ -119,7 +119,8 @@ impl<N: Driver> Transport for NetworkTransport<N> {
         let network = self.network();
         let local = network.local();
         let register = |block| {
-            // SAFETY: a part of the heap, which is valid until this transport is dropped.
+            // SAFETY: `extend` passes parts of the registered heap alone, which is valid until this
+            // transport is dropped, and with it the network.
             unsafe { network.register(Segment::Heap, block) }
         };
         local

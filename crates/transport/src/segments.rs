@@ -45,10 +45,9 @@ impl<T> Segments<T> {
         memory: LocalBuf,
         extra: T,
     ) -> Result<(), Error> {
-        let again = |_| Error::Invalid(format!("segment {segment:?} is registered already"));
         self.0[segment as usize]
             .set(RegisteredSegment { memory, extra })
-            .map_err(again)
+            .map_err(|_| Error::Invalid(format!("segment {segment:?} is registered already")))
     }
 
     /// Returns the size of a segment in bytes; 0 before it is registered.
@@ -75,8 +74,8 @@ impl<T> Segments<T> {
     #[inline]
     pub fn source(&self, at: RemoteAddr, nbytes: usize) -> Option<SourceBuf> {
         let LocalBuf { base, nbytes } = self.bytes(at, nbytes)?;
-        // SAFETY: the memory is valid as long as what this table returns is used, by the contract
-        // of `register`.
+        // SAFETY: `bytes` has checked that the range is a part of a segment, whose memory is valid
+        // for reads as long as what this table returns is used, by the contract of `register`.
         Some(unsafe { SourceBuf::new(base, nbytes) })
     }
 
@@ -114,8 +113,12 @@ impl<T> Segments<T> {
             return false;
         };
 
+        // The bytes may be a flag for which a thread of this PE waits, with an acquire load. The
+        // fence makes visible to it what this thread has written before, since the stores of the
+        // copy are relaxed.
         fence(Ordering::Release);
-        // SAFETY: a slice is valid for reads, and the destination lies within a segment.
+        // SAFETY: a slice is valid for reads of its length. `to` has the same length, and is a part
+        // of a segment, whose memory is valid for writes by the contract of `register`.
         unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, bytes.as_ptr(), bytes.len()) };
         true
     }
@@ -147,8 +150,9 @@ impl<T> Segments<T> {
         } = request;
         let word = self.word(dest, width)?;
 
-        fence(Ordering::Release);
-        // SAFETY: within a segment, and aligned.
+        // No fence as in `write`: each operation that writes the word has release order itself.
+        // SAFETY: `word` has checked that the word is aligned and a part of a segment, whose memory
+        // is valid for reads and writes by the contract of `register`.
         Some(unsafe { mem::apply(op, width, word, operand, condition) })
     }
 }

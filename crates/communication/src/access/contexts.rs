@@ -156,7 +156,8 @@ pub struct Contexts {
     registry: Mutex<Registry>,
 }
 
-/// Maximum number of contexts that exist at once, besides the default one.
+/// Maximum number of contexts that exist at once, besides the default one. A handle has 17 bits for
+/// the numbers of all of them.
 pub(crate) const MAX_CONTEXTS: usize = 1 << 16;
 
 /// How a context numbers PEs, for the path of an access. All fields are zero before the first
@@ -257,6 +258,7 @@ impl Contexts {
         // if it has the same members.
         let is_by_cpu = entry.is_of_shared() && address::are_atomics_by_network();
         let is_of_world = !check && !is_by_cpu && entry.members == Members::world(n_pes);
+        // Relaxed: it changes under the lock of the registry, which this thread has.
         let generation = slot.generation.load(Relaxed);
         let handle = ContextHandle::new(generation, index + 1, is_of_world);
 
@@ -460,7 +462,8 @@ impl ContextSlot {
             }
         }
 
-        // Relaxed: the program synchronizes with a thread to which it passes the handle.
+        // Relaxed: the program synchronizes with a thread to which it passes the handle, and a
+        // thread whose handle is of another generation does not read them.
         self.start.store(start, Relaxed);
         self.stride.store(stride, Relaxed);
         self.is_of_shared.store(context.is_of_shared(), Relaxed);

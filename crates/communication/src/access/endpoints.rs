@@ -43,19 +43,21 @@ pub struct Endpoints {
     /// entries are never touched.
     of_contexts: [Entry; MAX_CONTEXTS + 1],
     of_library: Entry,
-    /// The largest index of a context that has had an endpoint.
+    /// The largest index of a context that has had an endpoint. Relaxed: a thread that visits all
+    /// endpoints has synchronized with the threads whose operations it is to complete.
     last: AtomicUsize,
     /// The last call that used the endpoint of a context or completed all operations, for the
     /// status of a PE that waits in an operation. It is valid only where no two threads are in the
     /// library at once: otherwise the calls of threads could not be distinguished, and all would
-    /// write to one cache line.
+    /// write to one cache line. Relaxed: it points to a static value.
     call: AtomicPtr<CallName>,
 }
 
 /// The entry of a context, in a cache line of its own.
 #[repr(align(64))]
 struct Entry {
-    /// The handle of the context that has the endpoint, or 0, the handle of no context.
+    /// The handle of the context that has the endpoint, or 0, the handle of no context. A handle is
+    /// stored with release order after `endpoint`, and compared with acquire order before its use.
     context: AtomicUsize,
     lock: Mutex<()>,
     /// Used by the only thread of the program in the library, or by a thread that has the lock.
@@ -162,8 +164,7 @@ impl Endpoints {
         // SAFETY: this thread has the lock, and nothing else uses the endpoint of an entry that is
         // of no context.
         unsafe { *entry.endpoint.get() = Some(endpoint) };
-        // Last, with release order: a thread that sees the handle uses the endpoint without the
-        // lock.
+        // Last: a thread that sees the handle uses the endpoint without the lock.
         entry.context.store(ctx.0, Ordering::Release);
         Ok(())
     }
@@ -290,7 +291,6 @@ impl Entry {
     /// Returns true if it has the endpoint of this context.
     #[inline(always)]
     fn is_of(&self, ctx: ContextHandle) -> bool {
-        // Acquire pairs with the release store in `add`.
         self.context.load(Ordering::Acquire) == ctx.0
     }
 
@@ -300,7 +300,8 @@ impl Entry {
     /// `guard` is the guard of this entry's lock, or no other thread uses the endpoint meanwhile.
     #[inline(always)]
     unsafe fn used<'a>(&'a self, guard: Option<MutexGuard<'a, ()>>) -> Option<UsedEndpoint<'a>> {
-        // SAFETY: the caller has the lock or is the only user, so no other thread has a reference.
+        // SAFETY: the caller has the lock of the entry or is its only user, so no other thread has
+        // a reference to the endpoint. The guard, which the result owns, excludes others as long.
         let endpoint = unsafe { &mut *self.endpoint.get() }.as_deref_mut()?;
         Some(UsedEndpoint {
             endpoint,
@@ -320,7 +321,8 @@ impl Entry {
     /// may take long, so the caller drops it after the lock is released.
     fn take(&self) -> Option<Box<dyn Endpoint>> {
         let _guard = lock(&self.lock);
-        self.context.store(0, Ordering::Release);
+        // Relaxed: a thread that sees 0 takes the lock.
+        self.context.store(0, Ordering::Relaxed);
         // SAFETY: the lock excludes threads that take it. Where a thread of the program uses the
         // endpoint without the lock, it is the only one in the library, so it is this thread.
         unsafe { &mut *self.endpoint.get() }.take()

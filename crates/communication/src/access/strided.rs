@@ -12,7 +12,8 @@ use crate::observers::{AccessKind, ByteBlocks, Effect, Event, ObservedAccess};
 use core::mem::MaybeUninit;
 use rushmem_transport::{Buffer, DestBuf, RemoteAddr, SourceBuf, StridedBlocks, mem};
 
-/// The size of the buffer in which blocks are packed, in bytes.
+/// The size of the buffer in which blocks are packed, in bytes. It is on the stack, of which
+/// threads of the program may have little.
 const PACKED: usize = 8 << 10;
 
 /// `n` blocks of `nbytes` bytes each: the address of the first block at the PE and here, and the

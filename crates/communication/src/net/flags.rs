@@ -37,7 +37,7 @@ pub fn area() -> &'static FlagArea {
 
 /// Sets the internal areas, in the first init.
 pub fn set(area: FlagArea) {
-    // It is set once, since only the first init joins the job.
+    // This cannot fail: only the first init joins the job.
     let _ = AREA.set(area);
     warning::set_claim(claim_warning);
 }
@@ -51,7 +51,8 @@ fn claim_warning(text: &str) -> bool {
 
     for offset in area.areas.warnings() {
         let word = area.word(first, offset);
-        match word.compare_exchange(0, digest, Ordering::AcqRel, Ordering::Acquire) {
+        // Relaxed: the word publishes only itself.
+        match word.compare_exchange(0, digest, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => return true,
             Err(other) if other == digest => return false,
             Err(_) => {}
@@ -82,8 +83,9 @@ pub struct FlagArea {
     deltas: Deltas,
 }
 
-// SAFETY: the pointer is to a range that stays mapped, and all accesses to it are atomic operations
-// and raw copies.
+// SAFETY: `base` points to a range that stays mapped for the life of the process, as `new`
+// requires, and all accesses to it are atomic operations and raw copies. Nothing of it belongs to
+// one thread.
 unsafe impl Send for FlagArea {}
 // SAFETY: as for `Send`, whichever thread makes the accesses.
 unsafe impl Sync for FlagArea {}
@@ -142,6 +144,8 @@ impl FlagArea {
     pub fn count(&self, pe: Pe, offset: usize, by_network: usize) {
         match self.delta(pe) {
             Some(delta) => {
+                // Release: a PE that reads a count sees what all the PEs that it counts have
+                // written before. Each addition keeps what the earlier ones published.
                 self.word(delta, offset).fetch_add(1, Ordering::Release);
                 self.doorbell(delta).ring(wake);
             }
@@ -207,9 +211,11 @@ impl FlagArea {
 
     /// Claims a word of the mapped `pe` by adding 1 to it. Returns true if no PE had claimed it.
     pub fn claim(&self, pe: Pe, offset: usize) -> bool {
-        self.word(self.mapped(pe), offset)
-            .fetch_add(1, Ordering::AcqRel)
-            == 0
+        // Relaxed: a claim decides which PE prints a message, and publishes nothing.
+        let n_before = self
+            .word(self.mapped(pe), offset)
+            .fetch_add(1, Ordering::Relaxed);
+        n_before == 0
     }
 
     /// Stores a flag of the mapped `pe` with release order; wakes no thread.
@@ -265,7 +271,8 @@ impl FlagArea {
         let nbytes = size_of_val(words);
         let put = Put {
             remote: remote(offset),
-            // SAFETY: `words` is borrowed during the call, in which the put completes locally.
+            // SAFETY: `words` has `nbytes` bytes, and is borrowed during this call. The put has
+            // read them when it returns, since its completion is `Now`.
             local: unsafe { SourceBuf::new(words.as_ptr().cast(), nbytes) },
             completion: Completion::Now,
         };
@@ -302,6 +309,7 @@ impl FlagArea {
         let mut words = Vec::with_capacity(pes.len());
         for pe in pes {
             let word = match self.delta(pe) {
+                // Relaxed, as the order of a fetch: a caller that needs more adds a fence.
                 Some(delta) => self.word(delta, offset).load(Ordering::Relaxed),
                 None => fetched.next().expect("one for each PE that is apart"),
             };
@@ -354,6 +362,7 @@ impl FlagArea {
     pub fn write_status(&self, words: &[u64]) {
         let offset = self.areas.status();
         let sequence = self.own_word(offset);
+        // Relaxed: the caller has the lock of the status, so no other thread changes the number.
         let before = sequence.load(Ordering::Relaxed);
 
         // The fence keeps the words behind the odd number: a release store orders only what is
@@ -382,6 +391,7 @@ impl FlagArea {
 
     /// Stores words of this PE's area, with relaxed order.
     pub fn write_own(&self, offset: usize, words: &[u64]) {
+        // Relaxed: the caller orders them by a flag, or by the number of the status.
         for (i, &word) in words.iter().enumerate() {
             self.own_word(offset + i * 8).store(word, Ordering::Relaxed);
         }
@@ -399,20 +409,22 @@ impl FlagArea {
     }
 
     fn own_word(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: the word is in the area and aligned, as `word_address` asserts; areas stay
-        // mapped.
+        // SAFETY: `word_address` asserts that the word is in the area and aligned. The area stays
+        // mapped, as `new` requires, and every access to its words is atomic.
         unsafe { AtomicU64::from_ptr(self.word_address(offset, 0).cast()) }
     }
 
     fn word(&self, delta: isize, offset: usize) -> &AtomicU64 {
-        // SAFETY: the word is in the area of a mapped peer and aligned, as `word_address` asserts.
+        // SAFETY: `word_address` asserts that the word is in an area and aligned; a delta is that
+        // of a PE whose area is mapped for the life of the process. Every access to its words is
+        // atomic.
         unsafe { AtomicU64::from_ptr(self.word_address(offset, delta).cast()) }
     }
 
     fn doorbell(&self, delta: isize) -> Doorbell<'_> {
         let words: *mut u32 = self.word_address(0, delta).cast();
-        // SAFETY: the first 8 bytes of an area are its doorbell: two aligned words that stay
-        // mapped.
+        // SAFETY: the first 8 bytes of an area are its doorbell: two aligned words of 4 bytes that
+        // stay mapped, and to which every access is atomic.
         let rings = unsafe { AtomicU32::from_ptr(words) };
         // SAFETY: as above, for the second word.
         let sleepers = unsafe { AtomicU32::from_ptr(words.wrapping_add(1)) };

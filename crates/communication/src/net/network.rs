@@ -16,13 +16,16 @@ use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// True while operations may use the transport: from [`open`] to [`refuse_calls`].
+/// True while operations may use the transport: from [`open`] to [`refuse_calls`]. Relaxed: a
+/// thread that sees it reaches the transport by the lock below, or by the entry of an endpoint, and
+/// these publish what it uses.
 static OPEN: AtomicBool = AtomicBool::new(false);
 /// The open transport. Threads that wait and calls that create endpoints or extend the heap lock
 /// it; operations do not.
 static TRANSPORT: RwLock<Option<Box<dyn Transport>>> = RwLock::new(None);
 
-/// True if every change that a peer makes to this PE's memory ends a [`wait`].
+/// True if every change that a peer makes to this PE's memory ends a [`wait`]. Relaxed: a thread
+/// that misses it sleeps for shorter times.
 static WAKES_WAITS: AtomicBool = AtomicBool::new(false);
 
 /// Returns true if a transport is open: some memory of the job is reached only over a network.
@@ -36,13 +39,13 @@ pub fn open(transport: Box<dyn Transport>) {
     WAKES_WAITS.store(transport.caps().wakes_waits, Ordering::Relaxed);
     *write(&TRANSPORT) = Some(transport);
     // Last: a thread that sees it may use the transport at once.
-    OPEN.store(true, Ordering::Release);
+    OPEN.store(true, Ordering::Relaxed);
 }
 
 /// Makes later accesses to memory that is not mapped here fail: the network is being closed, or
 /// belongs to the parent of this process.
 pub fn refuse_calls() {
-    OPEN.store(false, Ordering::Release);
+    OPEN.store(false, Ordering::Relaxed);
 }
 
 /// Drops the transport, once its endpoints are dropped.

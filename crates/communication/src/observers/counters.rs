@@ -32,7 +32,8 @@ impl AccessKind {
     ];
 }
 
-/// A number of events, and the sum of their bytes or nanoseconds.
+/// A number of events, and the sum of their bytes or nanoseconds. Relaxed: a reader may see an
+/// event in one of them before it is in the other.
 #[derive(Default)]
 pub struct Tally {
     n: AtomicU64,

@@ -79,12 +79,14 @@ impl ResultWriters {
 }
 
 /// Maximum number of collectives that are remembered, so that a program which never synchronizes
-/// does not fill the memory.
+/// does not fill the memory, and a collective is not compared with all before. The number was
+/// chosen without a measurement.
 const REMEMBERED: usize = 64;
 
 /// The collectives in which other members may still be, by what this PE has received.
 static RESULTS: Mutex<Vec<CollectiveResult>> = Mutex::new(Vec::new());
-/// True if a get or a fetch was started that the next quiet completes.
+/// True if a get or a fetch was started that the next quiet completes. Relaxed: of threads that
+/// call at once, either order is possible.
 static IS_FETCHING: AtomicBool = AtomicBool::new(false);
 
 impl CollectiveResult {

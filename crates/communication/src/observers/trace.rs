@@ -20,7 +20,7 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed, Release},
 };
 use std::time::{Duration, Instant};
 
@@ -174,7 +174,7 @@ impl Ring {
     fn name(&self, call: Call) -> u16 {
         let key = std::ptr::from_ref(call.0).addr();
         let i = first_index(key);
-        if KEYS[i].load(Acquire) == key {
+        if KEYS[i].load(Relaxed) == key {
             i as u16
         } else {
             self.find_name(key, call).index
@@ -194,7 +194,8 @@ impl Ring {
         let FoundName { index, is_new } = self.find_name(key, call);
         if is_new {
             N_LOCATED.fetch_add(1, Relaxed);
-            LOOKUPS.fetch_add(1, AcqRel);
+            // Relaxed: the thread of the lookup is started afterwards.
+            LOOKUPS.fetch_add(1, Relaxed);
             location::find(move |found| {
                 let text = found.map(|found| format!("{} ({})", call.name(), found.short()));
                 if let Some(text) = text.filter(|text| text.len() <= NAME_WORDS * WORD)
@@ -202,7 +203,7 @@ impl Ring {
                 {
                     ring.write_name(index.into(), &text);
                 }
-                LOOKUPS.fetch_sub(1, AcqRel);
+                LOOKUPS.fetch_sub(1, Release);
             });
         }
         index
@@ -218,10 +219,10 @@ impl Ring {
         };
         for probe in 0..N_NAMES - 1 {
             let i = (first_index(key) + probe) % (N_NAMES - 1);
-            if KEYS[i].load(Acquire) == key {
+            if KEYS[i].load(Relaxed) == key {
                 return known(i);
             }
-            match KEYS[i].compare_exchange(0, key, AcqRel, Acquire) {
+            match KEYS[i].compare_exchange(0, key, Relaxed, Relaxed) {
                 Ok(_) => {
                     self.write_name(i, call.name());
                     return FoundName {
@@ -254,7 +255,8 @@ struct FoundName {
     is_new: bool,
 }
 
-/// The keys of the names, by index.
+/// The keys of the names, by index; 0 where there is no name yet. Relaxed: a thread that finds a
+/// key uses its index alone, and only the thread that has added the key stores the name.
 static KEYS: [AtomicUsize; N_NAMES] = [const { AtomicUsize::new(0) }; N_NAMES];
 
 /// Returns the index at which the search for a key begins.
@@ -267,10 +269,12 @@ fn first_index(key: usize) -> usize {
 /// for calls that follow such a time outside the library. Reading the stack takes much less.
 const LOCATED: u64 = 100_000;
 
-/// Maximum time that the end of a trace waits for the places of calls.
+/// Maximum time that the end of a trace waits for the places of calls. The debug information of a
+/// large program takes longer; then its calls have no places.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// The number of places that are being looked up.
+/// The number of places that are being looked up. A lookup ends with release order after it has
+/// stored the name, and [`await_places`] reads 0 with acquire order before the names are read.
 static LOOKUPS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {

@@ -78,6 +78,8 @@ fn record_bytes(call: Call, pe: c_int, address: usize, nbytes: usize) {
     if older >= number {
         return;
     }
+    // Acquire, with the release store below of the thread that stored the older write: the words of
+    // that write precede those of this one.
     if is_alone {
         entry[0].store(BUSY, Relaxed);
     } else if entry[0]

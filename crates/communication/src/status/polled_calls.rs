@@ -14,12 +14,14 @@ use rushmem_pe::process::time::nanoseconds;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The number of equal calls from which on they count as a loop.
+/// The number of equal calls from which on they count as a loop: more than a program makes in a row
+/// for another reason, and few microseconds of a loop.
 const REPEATS: u32 = 100;
 /// Maximum number of different calls that are counted. A program that makes more does not poll.
 const DIFFERENT: usize = 64;
 
-/// True while calls are counted.
+/// True while calls are counted. Relaxed: a thread that misses a change counts a few calls later,
+/// and the mutex below orders the rest.
 static COUNTS: AtomicBool = AtomicBool::new(false);
 
 /// A call by which a program may poll.

@@ -22,9 +22,11 @@ use rushmem_transport::Pe;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
-/// The time between two checks of the PEs for which a thread waits.
+/// The time between two checks of the PEs for which a thread waits. A check may read statuses over
+/// the network, and a wait that cannot end is reported after one or two of these times.
 pub const PERIOD: Duration = Duration::from_millis(500);
-/// Maximum number of members of a team that one check reads.
+/// Maximum number of members of a team that one check reads, so that a check of a large team stays
+/// short. The next check goes on with the members after them.
 const MAX_MEMBERS: u32 = 64;
 
 /// Publishes in `area`, that of the calling PE, that it enters finalize. The caller has written the

@@ -30,7 +30,8 @@ pub fn lock_turns() -> &'static LockTurns {
 /// The locks that threads of a PE wait for, hold, or release.
 pub struct LockTurns {
     turns: Mutex<Vec<LockTurn>>,
-    /// The number of turns that have ended. Threads that wait for their turn sleep on this word.
+    /// The number of turns that have ended. Threads that wait for their turn sleep on this word. It
+    /// changes under the mutex, which orders it.
     passed: AtomicU32,
 }
 
@@ -113,7 +114,7 @@ impl LockTurns {
         let mine = turn.next;
         turn.next += 1;
         loop {
-            // The word changes only under the mutex, so that no change before the sleep is missed.
+            // Read under the mutex, so that the sleep misses no change.
             let passed = self.passed.load(Relaxed);
             // The mutex is not held during the sleep: the status lists the locks of this PE.
             drop(turns);

@@ -19,7 +19,8 @@ use rustix::thread::{Timespec, futex};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The duration after which a wait is written to the status.
+/// The duration after which a wait is written to the status. Writing it takes microseconds, which a
+/// shorter wait would notice, and the watchdog reads statuses once a second.
 const LONG: Duration = Duration::from_millis(10);
 
 /// A wait, as the status and messages describe it.
@@ -174,7 +175,8 @@ impl<A: Awaited> LongWait<A> {
     }
 }
 
-/// The duration after which a wait is reported on standard error.
+/// The duration after which a wait is reported on standard error: longer than a program that is
+/// well usually waits for its slowest PE.
 const REPORTED: Duration = Duration::from_secs(60);
 
 /// Prints how to find out why a wait lasts so long: once for each node, and not if the watchdog
@@ -182,6 +184,7 @@ const REPORTED: Duration = Duration::from_secs(60);
 fn print_remedy(call: impl FnOnce() -> Call) {
     static PRINTED: AtomicBool = AtomicBool::new(false);
     let Some(job) = job::known() else { return };
+    // Relaxed: one thread of the process prints, whichever it is.
     if PRINTED.swap(true, Relaxed) || job.settings.watchdog.is_some() {
         return;
     }

@@ -16,14 +16,15 @@ const WOKEN: u32 = 1;
 /// The thread sleeps, or is about to.
 const SLEEPS: u32 = 2;
 
-/// Whether the waker of one thread was called.
+/// Whether the waker of one thread was called: one of the values above, also the futex on which the
+/// thread sleeps. [`wake`](Woken::wake) stores with release order what [`take`](Woken::take) swaps
+/// out with acquire order, so that the thread sees what the caller of the waker has done before.
 #[derive(Debug, Default)]
 pub struct Woken(AtomicU32);
 
 impl Woken {
     /// Records that the waker was called, and wakes the thread if it sleeps. Any thread calls this.
     pub fn wake(&self) {
-        // Release: the thread sees what the caller has done before.
         if self.0.swap(WOKEN, Ordering::Release) == SLEEPS {
             flags::wake(&self.0);
         }
@@ -61,7 +62,7 @@ impl Woken {
     }
 
     fn sleep(&self) {
-        // Relaxed: the swap in `take` sees what the waker has done.
+        // Relaxed: it publishes nothing, and the swap in `take` acquires what the waker has done.
         let announced =
             self.0
                 .compare_exchange(UNWOKEN, SLEEPS, Ordering::Relaxed, Ordering::Relaxed);

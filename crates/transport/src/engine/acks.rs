@@ -230,9 +230,16 @@ impl IssuedRequests {
 }
 
 /// For one origin, the number of requests that each PE has acknowledged.
+///
+/// The thread that receives an acknowledgment may not be the one that uses the origin. It writes
+/// the counts with release order, and the origin's thread reads them with acquire order, so that
+/// what the receiving thread has seen or stored before the acknowledgment, such as results of these
+/// requests, is visible to a call that the count ends. Updates acquire, too: a thread that raises a
+/// count passes on what another one has published by an earlier count.
 #[derive(Debug)]
 pub struct AckCounts {
     by_pe: SharedPeMap<AtomicU32>,
+    /// The total over all PEs, modulo 2^32. It is raised after the count of a PE.
     all: AtomicU32,
 }
 
@@ -284,6 +291,8 @@ impl AckCounts {
 pub struct Acks {
     /// For each PE, the acknowledgment that the next message to it includes: 0 if there is none,
     /// otherwise the number of the origin plus one in the upper half, and the count in the lower.
+    /// It is stored with release order once the requests are carried out, and taken with acquire
+    /// order by the thread that sends the message, so that their effects come before it.
     unsent: SharedPeMap<AtomicU64>,
     /// The counts that this PE's origins have received, by the numbers of the origins.
     origins: RwLock<Vec<Arc<AckCounts>>>,
@@ -330,6 +339,8 @@ impl Acks {
     #[inline]
     pub fn for_message_to(&self, pe: Pe) -> Option<Ack> {
         let unsent = self.unsent.get(pe)?;
+        // Most messages find none, and a load costs less than a swap. One that another thread has
+        // just stored is left to the next message.
         if unsent.load(Ordering::Relaxed) == 0 {
             return None;
         }

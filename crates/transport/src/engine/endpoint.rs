@@ -177,7 +177,8 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
 
 impl<N: Driver> Drop for WireEndpoint<N> {
     fn drop(&mut self) {
-        // After a loss there is nothing left to complete.
+        // These fail only after a loss, when there is nothing left to complete; the loss itself was
+        // reported to the host.
         let _ = self.session(false).and_then(|()| self.quiet());
         self.issuer.remove_user();
     }

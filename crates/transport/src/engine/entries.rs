@@ -12,11 +12,15 @@ use crate::peers::loss::Violation;
 use crate::segments::Segments;
 use crate::{AmoOp, AmoRequest, AmoWidth, Host, RemoteAddr, Segment, StridedBlocks};
 
-/// Maximum number of bytes of a put or a get in an entry, or of each block of a strided one.
+/// Maximum number of bytes of a put or a get in an entry, or of each block of a strided one. Each
+/// byte is copied twice more than by an operation of its own. The number was chosen without a
+/// measurement.
 pub const MAX_NBYTES: usize = 256;
-/// Maximum number of bytes of the entries of a request, which limits their number, too.
+/// Maximum number of bytes of the entries of a request, which limits their number, too: the head of
+/// a request has 16 bits for it.
 pub const MAX_ENTRIES: usize = u16::MAX as usize;
-/// Maximum number of bytes that the entries of a request return.
+/// Maximum number of bytes that the entries of a request return. It bounds what a target keeps for
+/// a peer that does not receive its replies.
 pub const MAX_RESULTS: usize = 32 << 10;
 /// Bytes of the entries of a put whose data are attached, and of its signal.
 pub const ATTACHED_AND_SIGNAL: usize = HEAD + HEAD + WORD;

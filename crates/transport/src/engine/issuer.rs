@@ -17,20 +17,26 @@ use std::sync::{Arc, Once};
 use std::task::Waker;
 
 /// Maximum number of polls in a row of an origin by the service thread. A call that waits for the
-/// lock ends them.
+/// lock ends them, so the number bounds how long other origins and peers wait. It was chosen
+/// without a measurement.
 const MAX_POLLS: u32 = 100;
 /// Threads that wait poll an origin that only awaits acknowledgments in one of this number of their
 /// polls. Such an origin rarely needs a poll: for example if a socket was full, so that its last
-/// requests are still to be sent.
+/// requests are still to be sent. The number was chosen without a measurement; the service thread
+/// polls such origins, too.
 const POLLS_PER_LOOK: u32 = 16;
 
 /// An origin with its lock, and the data on it that threads read without the lock.
+///
+/// All accesses to the atomics are relaxed, because the lock orders what is behind it. By a value
+/// that it reads without the lock, a thread decides only whether to take the lock, or which origin
+/// to use.
 pub struct Issuer<W: Wire> {
     /// The origin.
     pub origin: Mutex<Origin<W>>,
     /// The user of the first endpoint, for which the wire was opened.
     opened_for: EndpointUser,
-    /// The number of endpoints that use the origin.
+    /// The number of endpoints that use the origin. It grows under the lock of the list of issuers.
     users: AtomicUsize,
     /// The number of calls that wait for the lock.
     pub(super) wanted: AtomicU32,
@@ -81,7 +87,7 @@ impl<W: Wire> Issuer<W> {
     }
 
     fn users(&self) -> usize {
-        self.users.load(Ordering::Acquire)
+        self.users.load(Ordering::Relaxed)
     }
 
     fn is_free_for(&self, user: EndpointUser) -> bool {
@@ -90,7 +96,7 @@ impl<W: Wire> Issuer<W> {
 
     /// Records that an endpoint no longer uses the origin.
     pub(super) fn remove_user(&self) {
-        self.users.fetch_sub(1, Ordering::Release);
+        self.users.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn state(&self) -> u8 {
@@ -124,7 +130,8 @@ pub struct Issuers<W: Wire> {
     /// Issuers with operations that calls have left unfinished, or whose acknowledgments are
     /// missing.
     unfinished: FlushList<UnfinishedIssuer<W>>,
-    /// The number of polls of that list by threads that wait.
+    /// The number of polls of that list by threads that wait, which counts out the polls that look
+    /// at all issuers. Relaxed, since it orders nothing.
     polls: AtomicU32,
     all: Mutex<Vec<Arc<Issuer<W>>>>,
 }
@@ -169,7 +176,8 @@ impl<W: Wire> UnfinishedIssuer<W> {
             return LeftBehind::Unsignaled;
         };
         if in_use {
-            // The owner polls the origin itself, but may be busy with other PEs for long.
+            // The owner polls the origin itself, but may be busy with other PEs for long, while a
+            // target waits for what it has batched.
             origin.send_old_batches();
             return LeftBehind::Unsignaled;
         }

@@ -255,9 +255,12 @@ fn fields<const NUMBERS: usize, const N: usize>(bytes: &[u8; N]) -> [u32; NUMBER
     std::array::from_fn(|i| u32::from_le_bytes(numbers[i]))
 }
 
-/// Maximum number of requests of a stream in flight.
+/// Maximum number of requests of a stream in flight. It is far below 2^31, so that counts can be
+/// compared although they wrap around ([`has_reached`]), and bounds what a target keeps of a peer
+/// whose requests arrive out of order.
 pub const MAX_IN_FLIGHT: u32 = 1 << 16;
-/// Exclusive bound of the numbers of the origins of a PE.
+/// Exclusive bound of the numbers of the origins of a PE. It bounds the number of streams that a
+/// target keeps for a peer, and is more than a PE has contexts that use the network at once.
 pub const MAX_ORIGINS: u32 = 1 << 16;
 
 /// Returns true if `count` is `other` or later. Counts wrap around, so both must be less than 2^31

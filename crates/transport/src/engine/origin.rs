@@ -271,7 +271,7 @@ impl<W: Wire> Origin<W> {
 }
 
 /// The interval at which a thread that waits without an event checks that the awaited PEs are
-/// alive.
+/// alive. A check may cost a message, and a job that has lost a PE ends a second later for it.
 const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
 
 /// An attempt to start an operation.

@@ -49,19 +49,24 @@ impl ReplyDestinations {
     /// # Errors
     /// When there are more or fewer bytes than expected. Then none is stored.
     pub(super) fn store(&mut self, short: &[u8; SHORT], follow: &[u8]) -> Result<(), Violation> {
-        let nbytes = std::mem::take(&mut self.nbytes);
-        let (mut bytes, is_right) = match short.get(..nbytes) {
-            Some(results) => (results, follow.is_empty()),
-            None => (follow, follow.len() == nbytes),
+        let nbytes = self.nbytes;
+        let mut bytes = match short.get(..nbytes) {
+            Some(results) if follow.is_empty() => results,
+            None if follow.len() == nbytes => follow,
+            _ => {
+                self.forget();
+                return Err(Violation::Unrequested);
+            }
         };
 
-        for dest in self.dests.drain(..).take_while(|_| is_right) {
+        for dest in &self.dests {
             let (answer, rest) = bytes.split_at(dest.nbytes());
             dest.store_at(0, answer);
             bytes = rest;
         }
 
-        is_right.then_some(()).ok_or(Violation::Unrequested)
+        self.forget();
+        Ok(())
     }
 
     /// Forgets all destinations, so that no results are stored any more.
@@ -172,7 +177,9 @@ impl AnswerSlots {
 /// The replies to one origin that have arrived, each with the results that follow it.
 #[derive(Default)]
 pub struct Replies {
-    /// The number of replies. It changes under the lock; most polls read only this.
+    /// The number of replies. It changes under the lock; most polls read only this. All accesses
+    /// are relaxed, since the lock orders the replies. A poll that misses one leaves it to the next
+    /// poll: its origin waits for the answer and goes on polling.
     n: AtomicUsize,
     arrived: Mutex<Vec<(Reply, Vec<u8>)>>,
 }
@@ -181,7 +188,7 @@ impl Replies {
     fn put(&self, reply: Reply, bytes: &[u8]) {
         let mut arrived = lock(&self.arrived);
         arrived.push((reply, bytes.to_vec()));
-        self.n.store(arrived.len(), Ordering::Release);
+        self.n.store(arrived.len(), Ordering::Relaxed);
     }
 
     /// Removes all replies and passes them to `take`. Returns how many there were.
@@ -190,7 +197,7 @@ impl Replies {
     /// The first reply that `take` refuses; `take` is called for the others all the same.
     #[inline]
     pub fn take(&self, take: TakeReply<'_>) -> Result<usize, RefusedMessage> {
-        match self.n.load(Ordering::Acquire) {
+        match self.n.load(Ordering::Relaxed) {
             0 => Ok(0),
             _ => self.take_all(take),
         }

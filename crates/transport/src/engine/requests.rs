@@ -399,7 +399,9 @@ impl<W: Wire> Origin<W> {
             ..
         }: &AmoRequest,
     ) -> Result<(), Error> {
-        // SAFETY: the value is borrowed during the call, which waits until it may be reused.
+        // SAFETY: the source is the request's operand, which is borrowed during this call.
+        // `await_end` below returns when the network has read it or, after a loss, the caller
+        // abandons the wire before the borrow ends.
         let mut source = unsafe { SourceBuf::new(from_ref(value).cast(), size_of_val(value)) };
         let end = WriteEnd {
             awaited: true,
@@ -488,7 +490,8 @@ impl<W: Wire> Origin<W> {
         loop {
             let mut operand = guess;
             let &AmoRequest { op, width, .. } = request;
-            // SAFETY: an aligned local, whose first bytes are the word, of either width.
+            // SAFETY: `word` is the address of `operand`, an aligned local of 8 bytes. On these
+            // little-endian machines its first bytes are the word, of either width.
             unsafe {
                 let word = (&raw mut operand).cast();
                 mem::apply(op, width, word, request.operand, request.condition)
@@ -506,7 +509,8 @@ impl<W: Wire> Origin<W> {
             *self.swapped = 0;
 
             let word = (&raw mut *self.swapped).cast();
-            // SAFETY: a word of this origin, which lives until the wire has been abandoned.
+            // SAFETY: `swapped` is a boxed word of this origin, valid for writes of either width.
+            // The origin drops it after the wire, so also after the last access of the network.
             let fetched = Some(unsafe { DestBuf::new(word, width.nbytes()) });
 
             let posted = self.amo_later(pe, &swap, fetched)?;
@@ -581,11 +585,12 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Works as [`try_send_open_batches`](Self::try_send_open_batches), for the service thread,
-    /// which has found that the owner issues operations. While the owner adds to the batches of a
-    /// session, most polls send nothing. The owner's next call reports a loss.
+    /// Sends the batches for all PEs as far as this needs no wait, for the service thread, which
+    /// has found that the owner issues operations. While the owner adds to the batches of a
+    /// session, most polls send nothing.
     pub(super) fn send_old_batches(&mut self) {
         if !self.batcher.skip_poll() {
+            // This fails only after a loss, which the owner's next call reports.
             let _ = self.try_send_open_batches();
         }
     }

@@ -334,7 +334,8 @@ impl<W: Wire> Origin<W> {
         let remote = heap_blocks::entry(block, internal_bytes);
         let remote = remote.ok_or_else(|| Error::damaged(pe, "table of keys"))?;
 
-        // SAFETY: a buffer of the origin, which is freed after the wire.
+        // SAFETY: `entry` is a boxed buffer of this origin of `ENTRY` bytes, valid for writes. The
+        // origin drops it after the wire, so also after the last access of the network.
         let local = unsafe { DestBuf::new(self.entry.as_mut_ptr(), ENTRY) };
 
         let mut get = Get {

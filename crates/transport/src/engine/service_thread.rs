@@ -368,7 +368,7 @@ impl<N: Driver> ServiceThread<N> {
     pub fn end(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.progress.state().close();
-            // A thread that panicked has printed why.
+            // An error says that the thread has panicked, which has printed why.
             let _ = thread.join();
         }
     }

@@ -16,7 +16,8 @@ pub struct Loss {
     own_host: String,
     host: Arc<dyn Host>,
     first: OnceLock<Error>,
-    /// This PE is leaving the job, so that connections that break are not reported.
+    /// This PE is leaving the job, so that connections that break are not reported. Relaxed: it
+    /// publishes nothing else, and a loss at the same time may be reported or not.
     leaving: AtomicBool,
 }
 
@@ -97,7 +98,7 @@ impl Loss {
     /// Records that this PE leaves the job. No loss is reported to the host from now on. A
     /// transport calls this first when it is dropped.
     pub fn leave(&self) {
-        self.leaving.store(true, Ordering::Release);
+        self.leaving.store(true, Ordering::Relaxed);
     }
 
     fn end(&self, error: Error) -> Error {
@@ -109,7 +110,7 @@ impl Loss {
 
         if is_first {
             rushmem_system::log::debug!("the network fails from now on: {first}");
-            if !self.leaving.load(Ordering::Acquire) {
+            if !self.leaving.load(Ordering::Relaxed) {
                 self.host.lost(first);
             }
         }

@@ -23,10 +23,12 @@ const YIELD_TO_ANOTHER: Duration = Duration::from_micros(2);
 /// let a thread run that computes. A few peers and service threads together run for some hundred
 /// microseconds before all of them sleep or yield; a time slice is longer.
 const LONG_YIELD: Duration = Duration::from_millis(1);
-/// A yield that takes longer than this has let a peer poll on this CPU until the peer yielded, too.
+/// A yield that takes longer than this has let a peer poll on this CPU until the peer yielded, too:
+/// the peer makes its loads or polls before a yield, which take some tens of microseconds
+/// ([`backoff`](super::backoff)).
 const PEER_POLLED: Duration = Duration::from_micros(20);
 /// The minimum time between two sleeps by which a thread is to move to another CPU. Such a sleep
-/// takes some 60 us.
+/// takes some 60 us, so all of them together take about 1 % of the time.
 const MOVE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The time for which CPUs count as shared after a yield has shown it. A kernel takes at least this
@@ -34,7 +36,7 @@ const MOVE_INTERVAL: Duration = Duration::from_millis(5);
 const MEMORY: Duration = Duration::from_millis(10);
 /// The longest time for which CPUs count as shared with a thread that computes. The time starts at
 /// [`MEMORY`] and doubles whenever the thread is soon found again, because each test for it takes
-/// a time slice of that thread.
+/// a time slice of that thread: with this limit, four slices a second.
 const LONGEST_MEMORY: Duration = Duration::from_millis(250);
 
 /// The kind of threads with which a waiting thread shares its CPU.
@@ -49,6 +51,9 @@ pub enum CpuSharing {
 }
 
 /// A finding of this process about its CPUs, which holds for a limited time.
+///
+/// All accesses to findings, and to the variables below, are relaxed. They are about the recent
+/// past, so a thread may as well act on a value that another one has just replaced.
 struct Memory {
     /// The time at which the finding expires, in nanoseconds of the clock; 0 before the first one.
     until: AtomicU64,

@@ -37,10 +37,14 @@ impl AwaitedWord {
     pub fn new(word: &'static AtomicU64) -> AwaitedWord {
         AwaitedWord {
             word,
-            seen: word.load(Ordering::SeqCst),
+            // Acquire: what was written before the value is visible to the look that follows. A
+            // change after this load is found by `has_changed`.
+            seen: word.load(Ordering::Acquire),
         }
     }
 
+    /// Returns true if the word has another value now. The load has its place in the total order
+    /// that [`Events::wake_concerned`] relies on.
     fn has_changed(self) -> bool {
         self.word.load(Ordering::SeqCst) != self.seen
     }
@@ -76,7 +80,9 @@ impl Sleeper {
     }
 
     fn wake(&self) {
-        self.woken.store(1, Ordering::Release);
+        // Relaxed: the kernel compares the futex, and the thread that wakes takes the lock of the
+        // sleepers, which the caller holds, before it looks for changes.
+        self.woken.store(1, Ordering::Relaxed);
         // This fails only for an invalid address. Without a thread that waits, it does nothing.
         let _ = futex::wake(&self.woken, futex::Flags::PRIVATE, 1);
     }
@@ -92,7 +98,13 @@ struct Sleepers {
 }
 
 /// The events that threads of this PE recorded, and the threads that sleep until there is one.
+///
+/// A thread that records a change and a thread that begins to sleep each write first and then read
+/// what the other one writes: the change and `n_sleepers`. At least one of them sees the other's
+/// write (Dekker), since all of these accesses are sequentially consistent, or separated by such a
+/// fence where the write is not ours: see [`wake_concerned`](Events::wake_concerned).
 pub(super) struct Events {
+    /// The number of events, which are the changes for threads that await no words.
     count: AtomicU64,
     /// The number of threads that sleep, or are about to.
     n_sleepers: AtomicUsize,
@@ -154,9 +166,12 @@ impl Events {
 
     /// Has another thread watch the descriptors if none does: the calling thread waits no longer.
     pub(super) fn hand_over(&self) {
+        // A follower that this misses finds no watcher when it takes the lock, and watches itself:
+        // the calling thread has ended its own watch under that lock.
         if !self.any_sleeping() {
             return;
         }
+
         let mut sleepers = lock(&self.sleepers);
         if sleepers.watcher.is_none()
             && let Some(follower) = sleepers.followers.pop()
@@ -237,7 +252,8 @@ impl Events {
         let mut sleepers = lock(&self.sleepers);
         sleepers.watcher = None;
         if std::mem::take(&mut sleepers.is_rung) {
-            // The bell is read under the lock, so that it rings for one watcher only.
+            // The bell is read under the lock, so that it rings for one watcher only. It was rung,
+            // so the read cannot fail.
             let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         }
         is_ready

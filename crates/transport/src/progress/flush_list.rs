@@ -13,7 +13,9 @@ use super::primitive::{AtomicUsize, Mutex, Ordering, lock};
 /// the list only once.
 pub struct FlushList<T> {
     /// The number of entries, including those that a thread is finishing. It changes under the
-    /// lock; most polls read only this.
+    /// lock; most polls read only this. All accesses are relaxed, since the lock orders the
+    /// entries. A thread that misses an entry just added leaves it to the flush that the call then
+    /// requests.
     n: AtomicUsize,
     list: Mutex<Vec<T>>,
 }
@@ -32,8 +34,6 @@ impl<T> FlushList<T> {
     pub fn add(&self, entry: T) {
         let mut list = lock(&self.list);
         list.push(entry);
-        // Relaxed, as all accesses to the number: the lock orders the entries. A thread that misses
-        // an entry just added leaves it to the flush that the call then requests.
         let n = self.n.load(Ordering::Relaxed);
         self.n.store(n + 1, Ordering::Relaxed);
     }

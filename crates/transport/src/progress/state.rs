@@ -21,20 +21,27 @@ pub struct ProgressState {
     /// Wakes the service thread.
     timer: Timer,
     wakeup: Wakeup,
+
+    // Each of these is read and written in relaxed order: it publishes no other data, and a thread
+    // that reads an old value decides differently for one turn. Where a thread must not miss a
+    // change, it uses `wakeup` or the timer besides.
     /// The number of polls of threads that wait. While it grows, the service thread need not poll.
     polls: AtomicU64,
     /// The number of threads in waits, which may count a thread twice.
     waiters: AtomicU32,
     /// The number of waits that have begun and not ended.
     waits: AtomicU32,
-    events: Events,
-    /// The number of tasks that await the completion of operations.
+    /// The number of tasks that await the completion of operations. A poll that misses a new one
+    /// leaves it to the next poll of unfinished operations, at the latest by the service thread.
     tasks: AtomicUsize,
     /// A thread stopped polling and sleeps elsewhere, perhaps on a word whose change wakes no
     /// thread.
     sleeps_elsewhere: AtomicBool,
-    /// The service thread should end.
+    /// The service thread should end. The thread that sets this joins it, which orders the rest.
     closing: AtomicBool,
+
+    events: Events,
+
     // For statistics.
     sleeps: AtomicU64,
     service_sleeps: AtomicU64,
@@ -249,7 +256,7 @@ impl ProgressState {
 impl ProgressState {
     /// Returns true if the service thread should end.
     pub fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
+        self.closing.load(Ordering::Relaxed)
     }
 
     /// Returns true if another thread is in a wait.
@@ -285,12 +292,15 @@ impl ProgressState {
 
     /// Makes the service thread end.
     pub(crate) fn close(&self) {
-        self.closing.store(true, Ordering::Release);
+        self.closing.store(true, Ordering::Relaxed);
+        // A system call after the store: the service thread returns from its sleep, or does not
+        // begin one, and then sees the flag.
         self.timer.ring();
     }
 }
 
 /// True if each wait counts the operations in flight at its start, which takes time.
+/// Relaxed: it is set while the job starts, and a wait that misses it is not counted.
 static COUNTS_IN_FLIGHT: AtomicBool = AtomicBool::new(false);
 
 /// Makes waits count operations in flight from now on, for `NetworkActivity::most_in_flight`.

@@ -35,6 +35,7 @@ impl Timer {
 
     /// Makes the timer ring at once.
     pub fn ring(&self) {
+        // The shortest time: zero would stop the timer.
         self.ring_after(Duration::from_nanos(1));
     }
 

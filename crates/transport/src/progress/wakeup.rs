@@ -8,6 +8,10 @@
 use super::primitive::{AtomicBool, Ordering, fence};
 
 /// The flags of one service thread: by default nothing is pending, and it has not backed off.
+///
+/// Their accesses are relaxed: where a load must not pass the store before it, a fence is between
+/// them. `end_back_off` and `set_pending` need none, because a thread that misses one of them only
+/// sets the timer in vain.
 #[derive(Debug, Default)]
 pub struct Wakeup {
     /// A thread that polled has stopped, so the service thread must take over.
@@ -34,6 +38,7 @@ impl Wakeup {
     /// thread has stopped polling since the last call.
     pub fn back_off(&self) -> bool {
         self.backed_off.store(true, Ordering::Relaxed);
+        // The partner of the fence in `stop_polling`.
         fence(Ordering::SeqCst);
         let has_stopped = self.stopped_polling.swap(false, Ordering::Relaxed);
         if has_stopped {
@@ -66,6 +71,7 @@ impl Wakeup {
     /// last flush before a sleep.
     pub fn clear_pending(&self) {
         self.pending.store(false, Ordering::Relaxed);
+        // The partner of the fence in `request`: the flush follows.
         fence(Ordering::SeqCst);
     }
 }

@@ -20,7 +20,7 @@ use rushmem_system::lock::lock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// Bytes of the first block.
+/// Bytes of the first block: 64 MiB.
 pub const FIRST: usize = 1 << FIRST_SHIFT;
 const FIRST_SHIFT: u32 = 26;
 /// The size of a block is the largest power of two that its offset reaches, divided by two to this
@@ -114,7 +114,9 @@ pub(crate) enum Covered {
 pub struct HeapBlocks<T> {
     /// The first block has two to this power bytes.
     first: u32,
-    /// The [limit](BlockSizes::limit) of block sizes.
+    /// The [limit](BlockSizes::limit) of block sizes. It is lowered with release order before the
+    /// data of the first smaller block are recorded, and read with acquire order. A thread that
+    /// finds those data and then reads the limit finds the lower one.
     limit: AtomicU32,
     /// Allocated when the first block is recorded.
     known: OnceLock<Box<[OnceLock<T>]>>,
@@ -177,8 +179,8 @@ impl<T> HeapBlocks<T> {
             .checked_sub(1)
             .and_then(|index| known.get(index));
         if let Some(slot) = slot {
-            // Threads that look the same key up at the same time find the same data, so the first
-            // to record them wins.
+            // An error says that another thread has recorded data meanwhile. Both have read the
+            // same entry of the table, so the data are the same, and these may be dropped.
             let _ = slot.set(data);
         }
     }
@@ -186,11 +188,17 @@ impl<T> HeapBlocks<T> {
     /// Returns how many bytes from an offset on one key covers, or the block whose key is unknown.
     #[cold]
     pub(crate) fn covered(&self, offset: u64) -> Covered {
-        let block = self.block(offset);
-        if block.index == 0 || self.get(block).is_some() {
-            Covered::Bytes((block.end - offset) as usize)
-        } else {
-            Covered::Unknown(block)
+        loop {
+            let block = self.block(offset);
+            if block.index > 0 && self.get(block).is_none() {
+                return Covered::Unknown(block);
+            }
+
+            // Another thread may have lowered the limit and recorded a smaller block of the same
+            // index after the limit was read above. Then the key covers less than `block`.
+            if self.block(offset) == block {
+                return Covered::Bytes((block.end - offset) as usize);
+            }
         }
     }
 

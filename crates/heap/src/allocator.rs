@@ -69,7 +69,8 @@ struct Guards {
     next: usize,
 }
 
-// SAFETY: the pointers are into the heap, which the allocator has for itself by its contract.
+// SAFETY: `base` and dlmalloc's pointers are into the heap, which the allocator has for itself by
+// the contract of `new`, on whatever thread it is used.
 unsafe impl Send for Allocator {}
 
 /// The reason why a block cannot be freed or reallocated.
@@ -174,7 +175,8 @@ impl Allocator {
         let alignment = alignment.max(16);
         let guards = self.guard_sizes(alignment);
         let whole = guards.front + nbytes + guards.tail;
-        // SAFETY: the heap is valid by the contract of `new`, the alignment is a power of two.
+        // SAFETY: dlmalloc's memory, the heap, is valid by the contract of `new`, and `alignment`
+        // is a power of two, as checked above.
         let base = self.unreported(|heap| unsafe { heap.c_memalign(alignment, whole) });
         if base.is_null() {
             return None;
@@ -314,7 +316,8 @@ impl Allocator {
         if copies_are_seen {
             self.each_gap(Marks::unpoison);
         }
-        // SAFETY: a block of this heap, as `intact` has checked.
+        // SAFETY: `base` was returned by dlmalloc for this block and not freed since: `old` is in
+        // the list of blocks, and `intact` has found dlmalloc's data beside it undamaged.
         let moved = self.unreported(|heap| unsafe { heap.c_realloc(base, whole) });
         if copies_are_seen {
             self.each_gap(Marks::poison);
@@ -344,7 +347,9 @@ impl Allocator {
         let block = self.intact(block)?;
         self.remove(&block, routine);
 
-        // SAFETY: a block of this heap that was not freed yet, as `intact` has checked.
+        // SAFETY: dlmalloc has returned this address for the block, which `intact` has found in the
+        // list of blocks, with undamaged data beside it. `remove` has taken it from the list, so it
+        // is freed once.
         self.unreported(|heap| unsafe { heap.c_free(block.start.wrapping_sub(block.front)) });
         Ok(block.nbytes)
     }
@@ -486,7 +491,8 @@ struct SingleRange {
     taken: AtomicBool,
 }
 
-// SAFETY: the pointer is only passed on; the range belongs to the allocator alone by its contract.
+// SAFETY: `base` is only passed on to dlmalloc; the range belongs to the allocator alone by the
+// contract of `Allocator::new`.
 unsafe impl Send for SingleRange {}
 
 // SAFETY: the range is valid by the contract of `Allocator::new` and returned once. No part of it

@@ -82,7 +82,8 @@ pub fn whole(range: &Range<usize>) -> Range<usize> {
 /// `limit` for each huge page so far.
 pub fn collapse(range: Range<usize>, limit: Duration) -> Collapsed {
     let began = Instant::now();
-    // If this is allowed, touching a page makes a huge one; otherwise it changes nothing.
+    // If the kernel allows this, touching a page makes a huge one. If it refuses, collapsing the
+    // pages makes huge ones all the same.
     let _ = advise(range.clone(), libc::MADV_HUGEPAGE);
 
     let mut nbytes = 0;
@@ -118,7 +119,7 @@ fn collapse_part(part: Range<usize>) -> Result<(), Errno> {
 
 /// Forbids huge pages in a range, whatever the administrator has chosen for all memory.
 pub fn forbid(range: Range<usize>) {
-    // A kernel without huge pages refuses this.
+    // A kernel without huge pages refuses this, and makes none anyway.
     let _ = advise(range, libc::MADV_NOHUGEPAGE);
 }
 

@@ -54,9 +54,9 @@ impl ReservedPages {
         // reserved for the file, so the mapping itself is not needed.
         let anywhere = std::ptr::null_mut();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new range at an address of the kernel's choice.
+        // SAFETY: maps a new range at an address of the kernel's choice, so no mapping is replaced.
         let start = unsafe { mmap(anywhere, nbytes, protection, MapFlags::SHARED, &file, 0) }?;
-        // SAFETY: exactly the range that was mapped.
+        // SAFETY: the range is exactly the one that was just mapped, and nothing has used it.
         unsafe { munmap(start, nbytes) }?;
 
         Ok(ReservedPages { file, of_heap })

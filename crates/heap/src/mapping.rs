@@ -22,7 +22,7 @@ impl Mapping {
     /// When the kernel refuses.
     pub(crate) fn new(nbytes: usize, protection: ProtFlags) -> Result<Mapping, Errno> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new range at an address of the kernel's choice.
+        // SAFETY: maps a new range at an address of the kernel's choice, so no mapping is replaced.
         let start = unsafe { mmap_anonymous(null_mut(), nbytes, protection, flags) }?;
         Ok(Mapping { start, nbytes })
     }
@@ -34,7 +34,7 @@ impl Mapping {
     pub(crate) fn reserve(address: usize, nbytes: usize) -> Result<Mapping, Errno> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
         let at = without_provenance_mut(address);
-        // SAFETY: a new range: with `FIXED_NOREPLACE` the kernel replaces no mapping.
+        // SAFETY: maps a new range: with `FIXED_NOREPLACE` the kernel replaces no mapping.
         let start = unsafe { mmap_anonymous(at, nbytes, ProtFlags::empty(), flags) }?;
         let mapping = Mapping { start, nbytes };
         // Kernels before 4.17 and valgrind take the address for a suggestion.
@@ -56,7 +56,7 @@ impl Mapping {
         protection: ProtFlags,
     ) -> Result<Mapping, Errno> {
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;
-        // SAFETY: a new range at an address of the kernel's choice.
+        // SAFETY: maps a new range at an address of the kernel's choice, so no mapping is replaced.
         let start = unsafe { mmap(null_mut(), nbytes, protection, flags, memory, offset) }?;
         Ok(Mapping { start, nbytes })
     }
@@ -72,7 +72,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly the range that was mapped. Users of its addresses keep the mapping alive.
+        // SAFETY: the range is exactly the one that was mapped. Users of its addresses keep this
+        // mapping alive, so none is used afterwards.
         // An error would leave the range mapped, which is harmless.
         let _ = unsafe { munmap(self.start, self.nbytes) };
     }

@@ -36,7 +36,7 @@ pub struct NodeMemory {
     has_reserved_pages: bool,
 }
 
-// SAFETY: it owns mappings, which any thread may use and unmap.
+// SAFETY: the memory owns its mappings, which any thread may use and unmap.
 unsafe impl Send for NodeMemory {}
 // SAFETY: methods with `&self` compute addresses, which callers dereference at their own risk, or
 // access the published bytes, which an atomic word and the contract of `publish` synchronize.

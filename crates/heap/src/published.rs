@@ -17,9 +17,11 @@ const HEADER: usize = 64;
 
 /// The header of the published bytes, in shared memory.
 struct Publication {
-    /// The number of publications so far.
+    /// The number of publications so far, also the futex on which PEs wait for the next one. The
+    /// first PE of the node raises it with release order after it has stored the bytes and their
+    /// number, and the others read it with acquire order before they read these.
     times: AtomicU32,
-    /// The number of published bytes.
+    /// The number of published bytes. Relaxed: `times` orders it.
     nbytes: AtomicUsize,
 }
 
@@ -29,7 +31,8 @@ pub(crate) struct PublishedBytes {
     memory: Mapping,
     /// The number of bytes that fit behind the header.
     room: usize,
-    /// The number of publications that this PE has seen.
+    /// The number of publications that this PE has seen. Relaxed: no other process reads it, and
+    /// each call counts one publication.
     seen: AtomicU32,
 }
 
@@ -67,8 +70,8 @@ impl PublishedBytes {
     }
 
     fn publication(&self) -> &Publication {
-        // SAFETY: the start of the mapped pages, which are aligned, and mapped as long as `self`.
-        // Any bytes are valid, and all PEs access the fields atomically.
+        // SAFETY: the mapping begins at a page, has room for the header, and lives as long as
+        // `self`. Any bytes are valid values of the fields, and all PEs access these atomically.
         unsafe { &*self.memory.start().cast() }
     }
 
@@ -91,14 +94,15 @@ impl PublishedBytes {
             bytes.len(),
             self.room
         );
-        // SAFETY: the range has room for them, as checked above. By contract it is writable, as
-        // this is the first PE, and no PE reads it.
+        // SAFETY: the destination has room for `bytes`, as checked above. By contract this is the
+        // first PE, whose mapping is writable, and no PE reads the destination meanwhile. It is no
+        // memory of `bytes`, which safe code has borrowed.
         unsafe {
             self.bytes()
                 .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
         };
 
-        // The number of publications comes last: who sees it sees the bytes and their number.
+        // The number of publications comes last: a PE that sees it sees the bytes and their number.
         let Publication { times, nbytes } = self.publication();
         nbytes.store(bytes.len(), Ordering::Relaxed);
         times.fetch_add(1, Ordering::Release);
@@ -113,12 +117,14 @@ impl PublishedBytes {
         let Publication { times, nbytes } = self.publication();
         let seen = self.seen.fetch_add(1, Ordering::Relaxed);
         while times.load(Ordering::Acquire) == seen {
-            // The call returns at once if the number has changed, and is repeated after a signal.
+            // Every error is an end of the wait, after which the number is compared again: it has
+            // changed already, or a signal has come.
             let _ = futex::wait(times, futex::Flags::empty(), seen, None);
         }
 
-        // SAFETY: bytes that `publish` has stored before it changed `times`, with their number. By
-        // the contract of `publish` they do not change while this result is used.
+        // SAFETY: `publish` has stored these bytes and their number before it raised `times`, which
+        // was seen above, and has asserted that they fit the mapping. By its contract they do not
+        // change while this result is used.
         unsafe { std::slice::from_raw_parts(self.bytes(), nbytes.load(Ordering::Relaxed)) }
     }
 }

@@ -68,7 +68,7 @@ impl Reservation {
 /// stack, at whose top the kernel stores the name of the program. Returns 0 if that address is not
 /// known.
 fn end_of_addresses() -> usize {
-    // SAFETY: has no preconditions.
+    // SAFETY: `getauxval` has no preconditions.
     let name = unsafe { libc::getauxval(libc::AT_EXECFN) };
     if name == 0 {
         return 0;

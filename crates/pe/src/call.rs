@@ -18,7 +18,8 @@ use std::os::unix::process::parent_id;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The time that a PE gives another PE of its node to print the same message.
+/// The time that a PE gives another PE of its node to print the same message. Until then its own
+/// end must not have the launcher end that PE.
 const OTHER_PRINTS: Duration = Duration::from_secs(1);
 
 /// A function that the user has called: a reference, so that it is passed in one register.
@@ -87,7 +88,8 @@ impl Call {
     #[inline(never)]
     pub fn fail(self, why: fmt::Arguments<'_>) -> ! {
         static FAILS: AtomicBool = AtomicBool::new(false);
-        if FAILS.swap(true, Ordering::AcqRel) {
+        // Relaxed: the first thread prints, and the others only wait for the end of the process.
+        if FAILS.swap(true, Ordering::Relaxed) {
             // The other thread may take this long to find where the program calls.
             std::thread::sleep(location::LIMIT);
             leave(true, 1);
@@ -160,6 +162,7 @@ impl fmt::Display for Call {
 /// Exits without running exit handlers of the program. If `launcher_ends_us`, first gives the
 /// launcher 5 s to end this process, and exits only if the launcher is gone or slower.
 pub fn leave(launcher_ends_us: bool, status: i32) -> ! {
+    // A launcher ends processes within a second, unless the machine is busy.
     if launcher_ends_us {
         std::thread::sleep(Duration::from_secs(5));
     }

@@ -154,7 +154,8 @@ pub fn set(job: Job) -> &'static Job {
 }
 
 /// The table by which algorithms of collectives are chosen. Every collective reads it, so it has a
-/// pointer instead of a lock. Only a program that measures algorithms replaces it.
+/// pointer instead of a lock. Only a program that measures algorithms replaces it. Release and
+/// acquire order of the pointer make the contents of a table visible to the thread that reads it.
 #[derive(Debug)]
 pub struct CurrentTable(AtomicPtr<Table>);
 
@@ -164,11 +165,10 @@ impl CurrentTable {
         CurrentTable(AtomicPtr::new(Box::leak(Box::new(table))))
     }
 
-    #[inline]
     /// Returns the table that applies now.
+    #[inline]
     pub fn table(&self) -> &'static Table {
-        // SAFETY: the pointer is made of a `&'static Table`. Acquire makes the contents of the
-        // table visible to this thread.
+        // SAFETY: the pointer is made of a `&'static Table`, in `new` or `replace`.
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 

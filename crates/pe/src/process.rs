@@ -15,7 +15,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Maximum time for writing buffered output.
+/// Maximum time for writing buffered output. A reader that has stopped, or a stream whose lock the
+/// failing thread has, would keep the job from its end.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
 /// The function that writes the output which a language other than C has buffered.
@@ -31,40 +32,45 @@ struct Identity {
 
 /// Set before the process has joined its job completely.
 static IDENTITY: OnceLock<Identity> = OnceLock::new();
-/// The number of inits that no finalize has matched; 0 in a child process.
+/// The number of inits that no finalize has matched; 0 in a child process. An init counts itself
+/// with release order once it has stored what calls need, and each call reads the number with
+/// acquire order: the stores of init to the address map and to other flags are relaxed.
 static INITS: AtomicU32 = AtomicU32::new(0);
-/// True in a child of the PE, if its creation has run the handlers of `fork`.
+/// True in a child of the PE, if its creation has run the handlers of `fork`. Relaxed: the only
+/// thread of the child stores it before it starts others.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
-/// True while a thread initializes the library.
+/// True while a thread initializes the library. Relaxed: only the text of a message depends on it.
 static IS_STARTING: AtomicBool = AtomicBool::new(false);
 
-/// True once all PEs have reached their exit without finalize.
+/// True once all PEs have reached their exit without finalize. Relaxed: it publishes nothing, and
+/// threads that still run may call a moment before it or after.
 static JOB_HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
 /// Records that all PEs are at their exit.
 pub fn set_job_ended() {
-    JOB_HAS_ENDED.store(true, Ordering::Release);
+    JOB_HAS_ENDED.store(true, Ordering::Relaxed);
 }
 
 /// Returns true if all PEs are at their exit. Threads that the program has not joined may still
 /// call the library.
 #[inline]
 pub fn job_has_ended() -> bool {
-    JOB_HAS_ENDED.load(Ordering::Acquire)
+    JOB_HAS_ENDED.load(Ordering::Relaxed)
 }
 
 /// Records that this process is a child of the PE, in which the library is not initialized.
 pub fn become_child() {
-    IS_CHILD.store(true, Ordering::Release);
-    INITS.store(0, Ordering::Release);
+    IS_CHILD.store(true, Ordering::Relaxed);
+    // Relaxed, as above: the child has one thread.
+    INITS.store(0, Ordering::Relaxed);
 }
 
 /// Returns true in a child of the PE that was forked after the first init. A child whose creation
 /// has not run the handlers of `fork` is not recognized; see [`is_this_process`].
 #[inline]
 pub fn is_child() -> bool {
-    IS_CHILD.load(Ordering::Acquire)
+    IS_CHILD.load(Ordering::Relaxed)
 }
 
 /// Records whether a thread initializes the library.
@@ -85,12 +91,13 @@ pub fn inits() -> u32 {
 
 /// Counts an init.
 pub fn increment_inits() {
-    INITS.fetch_add(1, Ordering::AcqRel);
+    INITS.fetch_add(1, Ordering::Release);
 }
 
 /// Counts a finalize, which matches an init.
 pub fn decrement_inits() {
-    INITS.fetch_sub(1, Ordering::AcqRel);
+    // Relaxed: no call overlaps finalize, so none relies on what the thread has done before.
+    INITS.fetch_sub(1, Ordering::Relaxed);
 }
 
 /// Marks this process as the PE `me`, and sets the handle that ends the job.
@@ -103,7 +110,7 @@ pub fn set_identity(me: Pe, aborter: Aborter) {
         aborter,
         process_id: std::process::id(),
     };
-    // It is set once, since only the first init joins the job.
+    // This cannot fail: only the first init joins the job.
     let _ = IDENTITY.set(identity);
 }
 
@@ -145,7 +152,8 @@ pub fn pe_for_messages() -> String {
 /// Registers `flush`, which writes the output that another language has buffered. It is called in a
 /// thread of its own before the library ends the process because of an error or a global exit.
 pub fn also_flush(flush: fn()) {
-    // Each initialization of the library registers the same function.
+    // An error says that a function is registered: each initialization of the library registers the
+    // same one.
     let _ = FLUSH_MORE.set(flush);
 }
 
@@ -158,7 +166,9 @@ pub fn buffer_by_line() {
     }
     // SAFETY: the C library sets this variable before `main` runs and never changes it.
     let stream = unsafe { STDOUT };
-    // SAFETY: the stream is open, and the call locks it. If it fails, output is written later.
+    // If this fails, output is written later.
+    // SAFETY: `stream` is open, the call locks it, and with null the C library allocates the
+    // buffer.
     unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOLBF, 0) };
 }
 
@@ -181,11 +191,12 @@ pub fn flush_output() {
         }
         // SAFETY: null denotes all streams of the C library.
         unsafe { libc::fflush(std::ptr::null_mut()) };
-        // After the limit, the receiver does not exist any more.
+        // This fails after the limit, when the receiver does not exist any more.
         let _ = done.send(());
     });
 
-    // If no thread can be started, the output is lost. So is what is not written by the limit.
+    // If no thread can be started, the output is lost. So is what is not written by the limit, when
+    // the receive fails.
     if flusher.is_ok() {
         let _ = flushed.recv_timeout(FLUSH_LIMIT);
     }
@@ -207,8 +218,11 @@ fn mark_process() {
 
     // SAFETY: the page is the new mapping, which nothing else uses.
     if unsafe { madvise(page, PAGE, Advice::LinuxWipeOnFork) }.is_ok() {
-        // SAFETY: the page is the new mapping, which nothing else uses.
-        unsafe { page.cast::<u32>().write(1) };
+        // SAFETY: the start of the new page is a word, aligned and valid for reads and writes as
+        // long as the process lives. All accesses to it are atomic.
+        unsafe { AtomicU32::from_ptr(page.cast()) }.store(1, Ordering::Relaxed);
+        // Relaxed: a thread that sees the word, but not yet its value, takes the process for an
+        // unmarked one and asks the kernel.
         WORD.store(page.cast(), Ordering::Relaxed);
     }
 }
@@ -218,7 +232,7 @@ fn mark_process() {
 #[inline(always)]
 pub(crate) fn is_marked() -> bool {
     let word = WORD.load(Ordering::Relaxed);
-    // SAFETY: if not null, the word is in a mapping that lives as long as the process and is
-    // accessed atomically.
+    // SAFETY: if not null, `word` is the start of the page of `mark_process`, which stays mapped as
+    // long as the process lives, and to which all accesses are atomic.
     !word.is_null() && unsafe { AtomicU32::from_ptr(word) }.load(Ordering::Relaxed) == 1
 }

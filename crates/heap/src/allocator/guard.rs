@@ -25,7 +25,8 @@ fn expected(address: usize) -> u8 {
 pub(super) unsafe fn write(start: *mut u8) {
     for i in 0..GUARD {
         let byte = start.wrapping_add(i);
-        // SAFETY: within the guard, which is valid by contract.
+        // SAFETY: `byte` is one of the `GUARD` bytes from `start` on, which are valid for writes by
+        // contract.
         unsafe { byte.write_volatile(expected(byte.addr())) };
     }
 }
@@ -39,7 +40,8 @@ pub(super) unsafe fn overwritten(start: *const u8) -> Option<RangeInclusive<usiz
     for i in 0..GUARD {
         let byte = start.wrapping_add(i);
         let address = byte.addr();
-        // SAFETY: within the guard, which is valid by contract.
+        // SAFETY: `byte` is one of the `GUARD` bytes from `start` on, which are valid for reads by
+        // contract.
         if unsafe { byte.read_volatile() } != expected(address) {
             let first = overwritten.map_or(address, |range| *range.start());
             overwritten = Some(first..=address);

@@ -9,7 +9,7 @@ use core::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Maximum number of bytes that a call poisons, since AddressSanitizer uses a byte of memory for
-/// each 8 of them. Accesses to the rest are not reported.
+/// each 8 of them: 32 MiB for this many. Accesses to the rest are not reported.
 const MAX_POISONED: usize = 256 << 20;
 
 type PoisonCall = unsafe extern "C" fn(*const c_void, usize);
@@ -23,7 +23,8 @@ pub(super) struct Marks {
 struct Asan {
     poison: PoisonCall,
     unpoison: PoisonCall,
-    /// The end of the poisoned memory. Memory behind it need not be unpoisoned.
+    /// The end of the poisoned memory. Memory behind it need not be unpoisoned. Relaxed: one thread
+    /// at a time uses the allocator, under its lock.
     poisoned: AtomicUsize,
 }
 
@@ -70,7 +71,8 @@ impl Marks {
         if let Some(asan) = &self.asan {
             let nbytes = nbytes.min(MAX_POISONED);
             asan.poisoned.fetch_max(start.addr() + nbytes, Relaxed);
-            // SAFETY: marks memory of the heap; it accesses none.
+            // SAFETY: the call is one of AddressSanitizer on memory of the heap, which it marks and
+            // does not access.
             unsafe { (asan.poison)(start.cast(), nbytes) };
         }
     }
@@ -78,7 +80,8 @@ impl Marks {
     pub(super) fn unpoison(&self, start: *const u8, nbytes: usize) {
         if let Some(asan) = &self.asan {
             let nbytes = nbytes.min(asan.poisoned.load(Relaxed).saturating_sub(start.addr()));
-            // SAFETY: marks memory of the heap; it accesses none.
+            // SAFETY: the call is one of AddressSanitizer on memory of the heap, which it marks and
+            // does not access.
             unsafe { (asan.unpoison)(start.cast(), nbytes) };
         }
     }

@@ -122,7 +122,7 @@ impl StaticsCopy {
 
         let start = self.start.wrapping_byte_add(part.start);
         // A kernel without huge pages refuses this, and needs no advice.
-        // SAFETY: a part of the copy; the advice changes no contents.
+        // SAFETY: the range is a part of the copy, and the advice changes no contents.
         let _ = unsafe { rustix::mm::madvise(start, part.len(), advice) };
     }
 
@@ -134,7 +134,7 @@ impl StaticsCopy {
 
         let to = self.start.wrapping_byte_add(run.start);
         // Kernels before 5.14 refuse this; then faults make the pages.
-        // SAFETY: a part of the copy.
+        // SAFETY: the range is a part of the copy, and the advice changes no contents.
         let _ = unsafe { rustix::mm::madvise(to, run.len(), Advice::LinuxPopulateWrite) };
     }
 
@@ -153,7 +153,8 @@ impl StaticsCopy {
 
         while !run.is_empty() {
             let to = self.start.wrapping_byte_add(run.start).cast();
-            // SAFETY: a part of the copy, which no other thread uses.
+            // SAFETY: `to` has `run.len()` bytes, which are a part of the copy. They are
+            // initialized, since a new mapping has zeros, and no other thread uses the copy.
             let to: &mut [u8] = unsafe { std::slice::from_raw_parts_mut(to, run.len()) };
             let nbytes = pread(memory, to, from.at + run.start as u64)?;
             if nbytes == 0 {
@@ -181,12 +182,14 @@ impl StaticsCopy {
                 let protection = rustix::mm::MprotectFlags::READ
                     | rustix::mm::MprotectFlags::WRITE
                     | rustix::mm::MprotectFlags::EXEC;
-                // SAFETY: pages of the copy.
+                // SAFETY: the range is whole pages of the copy, whose code runs only after they
+                // have taken the place of the program's pages.
                 unsafe { rustix::mm::mprotect(from, pages.len(), protection) }?;
             }
 
             let nbytes = pages.len();
-            // SAFETY: pages of the copy replace the pages of which they are a copy.
+            // SAFETY: `from` is whole pages of the copy, which this call consumes. They replace the
+            // pages at `to`, of which they are a copy, so no variable of the program changes.
             unsafe { rustix::mm::mremap_fixed(from, nbytes, nbytes, MremapFlags::MAYMOVE, to) }?;
         }
         Ok(())
@@ -200,7 +203,8 @@ impl StaticsCopy {
 /// `from` is valid for atomic reads, `to` for writes of `n` words, and both are aligned.
 unsafe fn copy_words(to: *mut u64, from: *mut u64, n: usize) {
     for i in 0..n {
-        // SAFETY: one of the words, valid and aligned by contract.
+        // SAFETY: the address is one of the `n` words at `from`, valid and aligned by contract.
+        // Relaxed: peers change single words, and the copy promises no order among them.
         let word = unsafe { AtomicU64::from_ptr(from.wrapping_add(i)) }.load(Relaxed);
         // SAFETY: one of the words at `to`, valid and aligned by contract.
         unsafe { to.wrapping_add(i).write(word) };

@@ -42,7 +42,8 @@ unsafe extern "C" {
 
 static SHARED: OnceLock<ForkState> = OnceLock::new();
 /// True while the static data of this process are shared memory: after they were remapped, but not
-/// in a child.
+/// in a child. Stored with release order after `SHARED` is set and the data are remapped, and in
+/// the child once these are its own, before signal handlers run; read with acquire order.
 static ARMED: AtomicBool = AtomicBool::new(false);
 
 /// The preparations of this thread for the fork that it is in.
@@ -152,9 +153,9 @@ extern "C" fn in_child() {
 /// Ends a child that would write to the variables of its parent.
 fn end_child() -> ! {
     const WORDS: &str = "rushmem: no memory for a child process's copy of the static data\n";
-    // The child ends even if nothing can be written.
+    // The child ends even if this fails, and nobody can be told.
     let _ = rustix::io::write(rustix::stdio::stderr(), WORDS.as_bytes());
-    // SAFETY: has no preconditions; it ends the child at once.
+    // SAFETY: `_exit` has no preconditions; it ends the child at once.
     unsafe { libc::_exit(127) }
 }
 

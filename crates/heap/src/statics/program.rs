@@ -280,13 +280,14 @@ impl Statics {
 /// Returns the bytes in these ranges of addresses, which are in read-only segments of the program.
 fn constant_bytes(ranges: &[Range<usize>]) -> impl Iterator<Item = u8> {
     let addresses = ranges.iter().cloned().flatten();
-    // SAFETY: the segment is mapped as long as the program runs, readable, and never written.
+    // SAFETY: the address is in a read-only segment of the program, as the caller passes them:
+    // mapped as long as the program runs, readable, and never written.
     addresses.map(|at| unsafe { std::ptr::with_exposed_provenance::<u8>(at).read() })
 }
 
 /// Returns the bytes of a page.
 pub(super) fn page() -> usize {
-    // SAFETY: has no preconditions.
+    // SAFETY: `sysconf` has no preconditions.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).unwrap_or(4096)
 }

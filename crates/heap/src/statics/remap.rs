@@ -248,8 +248,8 @@ impl Statics {
         protection.set(ProtFlags::EXEC, *executable);
 
         let start = std::ptr::with_exposed_provenance_mut(self.start + pages.start);
-        // SAFETY: a range of whole pages of the program. Its contents are in the file, and no
-        // thread has written to it since.
+        // SAFETY: the range is whole pages of the program's variables, which the mapping replaces.
+        // Their contents are in the file, and no thread has written to them since.
         unsafe {
             rustix::mm::mmap(
                 start,
@@ -264,7 +264,7 @@ impl Statics {
 
         if pages.len() >= HUGE {
             // A kernel without huge pages refuses this, and needs no advice.
-            // SAFETY: the advice changes no contents.
+            // SAFETY: the advice changes no contents of the range, which was just mapped.
             let _ = unsafe { rustix::mm::madvise(start, pages.len(), Advice::LinuxHugepage) };
         }
         Ok(())
@@ -343,8 +343,8 @@ fn write(
 ) -> Result<(), NotRemapped> {
     while nbytes > 0 {
         let from = std::ptr::with_exposed_provenance(start);
-        // SAFETY: variables of the program or the rest of their last page; no thread writes to them
-        // meanwhile.
+        // SAFETY: the `nbytes` bytes at `from` are variables of the program or the rest of their
+        // last page, so they are mapped and initialized; no thread writes to them meanwhile.
         let bytes: &[u8] = unsafe { std::slice::from_raw_parts(from, nbytes) };
         let written = rustix::io::pwrite(memory, bytes, at)
             .map_err(|e| NotRemapped::Refused("copying to shared memory", e))?;
@@ -357,7 +357,8 @@ fn write(
 
 /// Bytes of a page's entry in the kernel's page map.
 const ENTRY: usize = 8;
-/// Bytes of the page map that are read at a time.
+/// Bytes of the page map that are read at a time: the entries of 16 MiB. The buffer is on the
+/// stack.
 const WINDOW: usize = 32 << 10;
 /// Bits of an entry: the page is in memory, the page is in swap.
 const PRESENT: u64 = 0b11 << 62;
@@ -405,7 +406,8 @@ impl InUse<'_> {
     /// Returns true unless the page at `address` is full of zeros.
     fn has_data(&self, address: usize) -> bool {
         let start = std::ptr::with_exposed_provenance(address);
-        // SAFETY: a page of the program's variables, to which no thread writes meanwhile.
+        // SAFETY: `start` is a page of the program's variables, mapped, initialized and aligned, to
+        // which no thread writes meanwhile.
         let words: &[u64] = unsafe { std::slice::from_raw_parts(start, self.page / 8) };
         words.iter().any(|&word| word != 0)
     }

@@ -60,6 +60,8 @@ impl CapturedCall {
 /// `search` is not called.
 pub fn in_other_thread(search: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().name("rushmem-place".into());
+    // The handle is dropped, since nothing waits for the search. Without a thread, the caller goes
+    // on without a place.
     let _ = without_signals(|| thread.spawn(search));
 }
 

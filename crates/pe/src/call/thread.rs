@@ -63,7 +63,8 @@ pub fn current() -> Caller {
     }
 }
 
-/// The number of non-blocking collectives that are not complete.
+/// The number of non-blocking collectives that are not complete. It falls with release order in
+/// [`carry_out`], and is read with acquire order in [`has_requests`].
 static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -92,12 +93,12 @@ pub fn carry_out<R>(call: Call, act: impl FnOnce() -> R) -> R {
     let result = act();
     CARRIES_OUT.set(None);
 
-    // Release, for the promise of `has_requests`.
     REQUESTS.fetch_sub(1, Release);
     result
 }
 
 /// False if the thread level excludes that two threads of the program are in the library at once.
+/// Relaxed: only init stores it, which no other call overlaps.
 static ARE_AT_ONCE: AtomicBool = AtomicBool::new(true);
 
 /// Sets, at initialization, whether two threads of the program may be in the library at once.

@@ -17,7 +17,7 @@ static CLAIM: OnceLock<fn(&str) -> bool> = OnceLock::new();
 
 /// Sets the function that returns true if this PE is the first of its node to print a text.
 pub fn set_claim(claim: fn(&str) -> bool) {
-    // It is set once, since only the first init joins the job.
+    // This cannot fail: only the first init joins the job.
     let _ = CLAIM.set(claim);
 }
 
@@ -44,10 +44,12 @@ pub fn claim_by_socket(launcher: u32, message: &str) -> bool {
     digest.add(message.bytes());
 
     // The number of the parent is unique only in its PID namespace.
+    // Without `/proc`, all processes count as in one namespace.
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     digest.add(namespace.into_os_string().into_encoded_bytes());
 
     for name in JOB {
+        // A variable that is not set counts as an empty one: other launchers do not set it.
         let value = std::env::var_os(name).unwrap_or_default();
         digest.add(*b"\n");
         digest.add(value.into_encoded_bytes());

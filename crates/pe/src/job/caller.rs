@@ -24,7 +24,8 @@ pub fn warn_once(call: Call, why: &'static str) {
     }
 }
 
-/// The number of initializations of the library so far.
+/// The number of initializations of the library so far. Relaxed: a thread that has initialized the
+/// library reads at least its own number.
 static INITIALIZERS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
@@ -78,7 +79,8 @@ fn check_process_and_thread(call: Call, job: &Job) {
     }
 }
 
-/// The number of checked calls. A call with several arguments may count more than once.
+/// The number of checked calls. A call with several arguments may count more than once. Relaxed:
+/// the watchdog compares two values a second apart.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 /// Returns a number that grows with each checked call of this PE.

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// handles that are not known.
 static IS_KNOWN: AtomicBool = AtomicBool::new(false);
 
-/// True if the last call of [`warn_if_alone`] found an MPI that had not started.
+/// True if the last call of [`warn_if_alone`] found an MPI that had not started. As above, relaxed:
+/// a thread that misses a change asks MPI once more.
 static IS_AWAITED: AtomicBool = AtomicBool::new(false);
 
 /// Prints a warning if MPI has started with one process although the job has several PEs: the

@@ -30,7 +30,7 @@ struct AddressMap {
 #[repr(C)]
 struct OwnSegment {
     start: AtomicUsize,
-    /// At least [`MIN_BYTES`].
+    /// At least [`MIN_BYTES`]: the code of an access relies on it.
     nbytes: AtomicUsize,
     /// For each PE, the distance in bytes from an address of this PE to the address at which the
     /// same byte of that PE is mapped here, or [`UNMAPPED`].
@@ -96,7 +96,7 @@ impl OwnSegment {
     #[inline(always)]
     fn offset(&self, addr: usize, nbytes: usize) -> Option<usize> {
         let segment_bytes = self.nbytes.load(Relaxed);
-        // SAFETY: `open` and `close` store nothing smaller.
+        // SAFETY: `closed`, `open` and `close` store no smaller `nbytes`, and nothing else does.
         unsafe { std::hint::assert_unchecked(segment_bytes >= MIN_BYTES) };
         let offset = addr.wrapping_sub(self.start.load(Relaxed));
         (nbytes <= segment_bytes && offset <= segment_bytes - nbytes).then_some(offset)
@@ -259,6 +259,8 @@ pub fn set_atomics_by_network(by_network: bool) {
 /// These accesses have tables of their own, and use one in which no PE is mapped while they are
 /// counted. So where they are not, counting costs the fast path nothing: no test, no instruction.
 pub fn set_polls_counted(count: bool) {
+    // Relaxed, also while threads are in calls. They read either table, and both are complete:
+    // those of `publish`, and that of `prepare_to_count_polls`, which init has made.
     for own in [&MAP.heap, &MAP.statics] {
         let mut deltas = own.deltas.load(Relaxed);
         let mut word_deltas = own.word_deltas.load(Relaxed);

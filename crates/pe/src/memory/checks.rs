@@ -188,7 +188,8 @@ pub fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
 /// The start and the end of the last two objects, the newer one first, that a thread has found
 /// while no other thread was in the library. Without them, each access searches the blocks under
 /// the lock of the allocator: an 8-byte put with `SHMEM_CHECK` takes some 80 ns more, beside the 4
-/// ns of one without.
+/// ns of one without. Relaxed: a thread reads them only while it is alone in the library, so the
+/// program has ordered it after the threads that stored them.
 static KNOWN: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2] }; 2];
 
 /// Forgets the last objects, after one was freed or moved, or the allocator was replaced.
@@ -309,7 +310,7 @@ const REMEMBERED: usize = 1 << 14;
 
 /// The accessible pages, in the encoding of [`entry`]. Without them, a put from private memory
 /// makes a system call, which takes 1 us. All entries are zero at first, so the table takes memory
-/// only where it is used.
+/// only where it is used. Relaxed: an entry is one number, whichever thread has stored it.
 static PAGES: [AtomicUsize; REMEMBERED] = [const { AtomicUsize::new(0) }; REMEMBERED];
 
 /// Returns true if the pages of the first and the last byte are remembered as accessible by

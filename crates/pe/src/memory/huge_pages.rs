@@ -99,6 +99,7 @@ pub fn make_for_block(job: &Job, start: *const u8, nbytes: usize, for_amos: bool
         return;
     }
 
+    // Relaxed: the heap's allocations are collective, so threads do not make them at once.
     let block = start.addr().max(DONE.load(Relaxed))..start.addr() + nbytes;
     let pages = huge_pages::whole(&block);
     DONE.fetch_max(pages.end, Relaxed);

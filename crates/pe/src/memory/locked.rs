@@ -39,6 +39,7 @@ impl MemlockLimits {
 
 /// Returns true if the kernel ignores RLIMIT_MEMLOCK for this process (CAP_IPC_LOCK).
 fn may_lock_anything() -> bool {
+    // Without `/proc`, no capability is found, and the limit counts.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let capabilities = line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok());

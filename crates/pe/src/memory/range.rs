@@ -220,7 +220,8 @@ impl SymmetricRange {
     /// Sets all bytes to zero.
     pub fn clear(self) {
         if self.nbytes > 0 {
-            // SAFETY: the range is mapped here.
+            // SAFETY: `start` is the start of `nbytes` bytes that are mapped here, as `new`
+            // requires.
             unsafe { self.start.write_bytes(0, self.nbytes) }
         }
     }

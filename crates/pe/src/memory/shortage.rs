@@ -16,7 +16,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The memory in bytes that was available at init, if it is less than all heaps of the node
-/// together; otherwise, and after the warning, `u64::MAX`.
+/// together; otherwise, and after the warning, `u64::MAX`. Relaxed: two threads that allocate at
+/// the same time may both warn.
 static AVAILABLE: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Records the memory that is available, if it is less than `n_local` heaps of `nbytes` bytes.
@@ -103,7 +104,7 @@ pub fn record_refusal(
     if !job.session().report_refusal(&what) && job.me == Pe(0) {
         warning!("PE 0 was refused {what}");
     }
-    // Another thread may have been faster; only the first failure counts.
+    // An error says that another thread was faster: only the first failure counts.
     let _ = FIRST.set(what);
 }
 

@@ -27,7 +27,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The result of the move; empty if none was attempted, as before a process without a launcher uses
 /// a unique id.
 static OUTCOME: OnceLock<Result<Remapped, NotRemapped>> = OnceLock::new();
-/// True if `oshrun` has started the process and offered memory for the static data.
+/// True if `oshrun` has started the process and offered memory for the static data. Relaxed: it is
+/// stored before `main`, while the process has one thread.
 static BY_OSHRUN: AtomicBool = AtomicBool::new(false);
 
 /// The entry by which the dynamic linker calls the function, or the C library in a static program.

@@ -68,6 +68,7 @@ impl ActorInfo {
             areas.counter(Counter::Full).store(1, Relaxed);
             return None;
         }
+        // Relaxed: other PEs find the number in records, which the locks of pages order.
         areas.actors[number as usize].store(self.word(), Relaxed);
         Some(number as Actor)
     }

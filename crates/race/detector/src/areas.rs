@@ -180,7 +180,8 @@ pub fn by_page(offset: usize, nbytes: usize) -> impl Iterator<Item = (usize, Ran
     })
 }
 
-/// A word of [`SharedAreas::head`]: a counter or a lock.
+/// A word of [`SharedAreas::head`]: a counter or a lock. Counters are accessed in relaxed order:
+/// they publish nothing, and a PE that sees a full table late has only missed races.
 #[derive(Clone, Copy)]
 pub enum Counter {
     /// The number of races between different pairs of sites.

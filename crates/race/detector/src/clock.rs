@@ -50,7 +50,8 @@ impl VectorClock {
 }
 
 /// A clock in shared memory. Its word has the number of its block in the arena, and the number of
-/// its entries. The caller holds a lock that protects the word and the block.
+/// its entries. The caller holds a lock that protects the word and the block, and orders their
+/// relaxed accesses.
 pub struct SharedClock<'a>(pub &'a AtomicU64);
 
 /// Lower bits of the word, for the number of entries.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The words of a collective: its key, the number of members that have left, and the block of the
-/// arena that has a clock for each member.
+/// arena that has a clock for each member. The lock of collectives orders all of them.
 struct MemberClocks {
     key: &'static AtomicU64,
     left: &'static AtomicU64,

@@ -155,8 +155,8 @@ mod own {
 /// Returns the table of the calling thread, if there is one.
 #[inline(always)]
 fn table() -> Option<&'static Known> {
-    // SAFETY: null, or a table that is unmapped only when the thread ends, after the word was set
-    // to null; no other thread has it.
+    // SAFETY: the word is null, or points to a table that is unmapped only when the thread ends,
+    // after the word was set to null; no other thread has it.
     unsafe { own::get().as_ref() }
 }
 
@@ -263,6 +263,8 @@ pub fn is_recording() -> bool {
 /// Begins or ends the recording of an access, or of an event that orders accesses, outside of
 /// [`recording`].
 pub fn set_recording(is_recording: bool) {
+    // The flag is for handlers of signals on this thread, so only the compiler must keep it in its
+    // place, on both sides.
     compiler_fence(SeqCst);
     if let Some(known) = table() {
         known.is_recording.set(is_recording);
@@ -316,6 +318,7 @@ impl Recording {
 impl Drop for Recording {
     #[inline(always)]
     fn drop(&mut self) {
+        // The partner of the fence in `recording`: the recording ends before the flag falls.
         compiler_fence(SeqCst);
         self.known.is_recording.set(false);
     }
@@ -375,8 +378,9 @@ impl Drop for Owner {
         if let Some(known) = table() {
             UNCOUNTED.fetch_add(known.uncounted.get(), Relaxed);
             own::set(null_mut());
-            // SAFETY: the whole mapping of `new_table`; the thread's word, which alone named it, is
-            // null now.
+            // An error would leave the table mapped, which is harmless.
+            // SAFETY: `own` is the whole mapping of `new_table`. The thread's word, which alone
+            // named it, is null now, and `known` is not used any more.
             let _ = unsafe { munmap(own.cast(), size_of::<Known>()) };
         }
     }

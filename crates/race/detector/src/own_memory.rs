@@ -19,7 +19,8 @@ struct Own {
 static OWN: OnceLock<Own> = OnceLock::new();
 /// The ranges of symmetric memory: the own heap and static data, then one range around all heaps,
 /// and one around all static data, of other PEs that are mapped. Each range is its first address
-/// and its number of bytes, which is 0 before the first initialization.
+/// and its number of bytes, which is 0 before the first initialization. Relaxed: init stores them,
+/// which no call of the program overlaps, and `OWN` publishes the shadow.
 static RANGES: [[AtomicUsize; 2]; 4] = [const { [const { AtomicUsize::new(0) }; 2] }; 4];
 
 /// Starts to watch four ranges of symmetric memory: this PE's heap and static data, and the ranges
@@ -35,6 +36,7 @@ pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
     };
     let heap = of(ShadowSegment::Heap, &ranges[0]);
     let statics = of(ShadowSegment::Static, &ranges[1]);
+    // The runtime starts the detector once in a process, so this cannot fail.
     let _ = OWN.set(Own { heap, statics });
     for ([start, nbytes], range) in RANGES.iter().zip(ranges) {
         start.store(range.start, Relaxed);

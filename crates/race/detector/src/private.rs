@@ -20,8 +20,11 @@ type Table = Lazy<Lazy<AtomicU64>>;
 
 static SHADOW: [Lazy<Table>; 1 << (ADDRESS_BITS - TABLES_BITS)] =
     [const { OnceLock::new() }; 1 << (ADDRESS_BITS - TABLES_BITS)];
+/// True once the program has had several threads. Relaxed: it is stored before a thread is created,
+/// which the new thread sees.
 static THREADS: AtomicBool = AtomicBool::new(false);
-/// True once the program has several threads, or a page has a shadow.
+/// True once the program has several threads, or a page has a shadow. Relaxed for the same reason,
+/// and since an access that is concurrent to the first one of the library may be missed.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// Records that the program has several threads from now on.

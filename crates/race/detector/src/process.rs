@@ -44,15 +44,21 @@ pub struct ProcessDetector {
     contexts: Mutex<HashMap<u64, ContextFlights>>,
     /// The clocks of the objects by which threads of this process synchronize.
     objects: Mutex<HashMap<usize, VectorClock>>,
+    /// The number of threads so far. Relaxed: it only gives each thread another number.
     threads: AtomicU32,
     ended: Mutex<VecDeque<EndedThread>>,
     /// Actors of completed tasks, which may serve other tasks, and their last epochs.
     spare: Mutex<VecDeque<(Actor, Epoch)>>,
+    // Relaxed: numbers for the summary alone.
     operations: AtomicU64,
     accesses: AtomicU64,
 }
 
 static PROCESS: OnceLock<ProcessDetector> = OnceLock::new();
+
+// Relaxed, all three: `PROCESS` publishes the detector. Init, finalize and the only thread of a
+// child store them, and the loader before `main`.
+/// True between init and finalize.
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
 /// True in a child that a PE has created by `fork`.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
@@ -209,7 +215,7 @@ impl ProcessDetector {
         ];
         own_memory::watch(&areas, me, ranges);
 
-        // The runtime calls this once.
+        // The runtime calls this once in a process, so it cannot fail.
         let _ = PROCESS.set(process);
         IS_ACTIVE.store(true, Relaxed);
     }

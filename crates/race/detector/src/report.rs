@@ -254,6 +254,7 @@ fn place_of(areas: &SharedAreas, pair: u64) -> Option<&'static AtomicU64> {
 
 /// Returns true if a race between the two sites was reported, or if the table of pairs is full.
 fn is_reported(areas: &SharedAreas, pair: u64) -> bool {
+    // Relaxed, and without the lock: `mark_reported` decides.
     place_of(areas, pair).is_none_or(|place| place.load(Relaxed) == pair)
 }
 

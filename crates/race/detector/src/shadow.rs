@@ -4,6 +4,10 @@
 //! of 4 KiB, of accesses to the whole page: a long put is recorded once for a page, not for each of
 //! its bytes. The lock of a page protects these records. A page of symmetric memory also has bits,
 //! one for each byte, for the loads and stores of one thread ([`bits`]).
+//!
+//! The words of records are accessed in relaxed order, since the lock orders them. What is read
+//! without the lock ([`Page::knows`], the head in [`Page::revise`]) is one word, which is looked at
+//! by itself.
 
 pub mod bits;
 #[cfg(test)]
@@ -306,7 +310,8 @@ impl<'a> Page<'a> {
             return false;
         };
 
-        // The first word comes last: `knows` reads it without the lock.
+        // `knows` reads the first word alone, without the lock, and only the thread itself stores
+        // one with its stamp. So the order of the two stores does not matter.
         records[place * 2 + 1].store(second, Relaxed);
         records[place * 2].store(first, Relaxed);
         held.set(IN_PARTS, true);
@@ -396,7 +401,8 @@ impl<'a> Page<'a> {
         end: usize,
         mut revised: impl FnMut(ShadowRecord) -> Option<ShadowRecord>,
     ) {
-        // Most pages have no accesses at all.
+        // Most pages have no accesses at all. Without the lock: an access that is being recorded
+        // now is concurrent to the revision, and either order is right.
         if self.head[0].load(Relaxed) == 0 {
             return;
         }

@@ -51,10 +51,13 @@ pub struct Held<'a> {
     bits: u64,
 }
 
-/// Takes the lock of a word, which the result releases when it is dropped.
+/// Takes the lock of a word, which the result releases when it is dropped. The swap acquires what
+/// the store of the drop has released, so data that the lock protects are accessed in relaxed
+/// order.
 #[inline]
 pub fn lock(word: &AtomicU64) -> Held<'_> {
-    // A load may begin while earlier ones still wait for memory, an exchange may not.
+    // A load may begin while earlier ones still wait for memory, an exchange may not. Relaxed,
+    // since only the exchange takes the lock.
     if word.load(Relaxed) & 1 != 0 {
         return wait(word);
     }
@@ -69,6 +72,8 @@ pub fn lock(word: &AtomicU64) -> Held<'_> {
 #[cold]
 fn wait(word: &AtomicU64) -> Held<'_> {
     for tries in 1u32.. {
+        // Locks are held for a microsecond at most, unless their thread has lost its CPU: a few
+        // microseconds of attempts show that.
         if tries.is_multiple_of(64) {
             std::thread::yield_now();
         } else {
@@ -118,7 +123,8 @@ impl Drop for Held<'_> {
 }
 
 /// Allocates blocks of words, of sizes that are powers of two, in a part of the shared memory. The
-/// number of its first word identifies a block; 0 is none.
+/// number of its first word identifies a block; 0 is none. The lock of the arena orders its own
+/// words, and the user of a block orders those of the block.
 #[derive(Clone, Copy)]
 pub struct Arena {
     words: Words,

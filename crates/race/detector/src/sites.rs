@@ -103,6 +103,7 @@ fn number(
     }
 
     let site = intern(areas, call, &frames());
+    // As above: without the variable the site is looked up again.
     let _ = KNOWN.try_with(|known| known.borrow_mut().insert(key, site));
     site
 }

@@ -50,6 +50,7 @@ fn of_fence(thread: Actor, nth: u32) -> Key {
 
 /// Calls `f` with the clock of a key, under the lock of its stripe. If the key has no clock, adds
 /// an empty one if `make`, and otherwise returns `None`. Also returns `None` if the stripe is full.
+/// The lock orders the keys and clocks of the stripe, which are accessed in relaxed order.
 fn with<R>(
     areas: &SharedAreas,
     key: Key,

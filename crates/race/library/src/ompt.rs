@@ -198,6 +198,7 @@ extern "C" fn task_create(
         return;
     }
 
+    // Relaxed: the number is only to be another one for each task.
     let number = MADE.fetch_add(1, Relaxed);
     set(task, number);
     release(object(Tag::TaskStart, number));

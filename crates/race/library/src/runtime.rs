@@ -156,6 +156,7 @@ unsafe extern "C" {
 /// reported.
 fn watch_exit() {
     static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
+    // Relaxed: the swap decides which call registers, and publishes nothing.
     if !IS_REGISTERED.swap(true, Relaxed) {
         // SAFETY: the function exists until the process ends, since the library is never unloaded.
         unsafe { on_exit(at_exit, std::ptr::null_mut()) };
@@ -168,7 +169,7 @@ extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     {
         // SAFETY: with null this writes the buffers of all streams, as `exit` would do next.
         unsafe { libc::fflush(std::ptr::null_mut()) };
-        // SAFETY: has no preconditions; it ends the process.
+        // SAFETY: `_exit` has no preconditions; it ends the process.
         unsafe { libc::_exit(status) }
     }
 }

@@ -41,7 +41,7 @@ thread_local! {
 
 impl Drop for ThreadEnd {
     fn drop(&mut self) {
-        // SAFETY: has no preconditions.
+        // SAFETY: `pthread_self` has no preconditions.
         let own = unsafe { libc::pthread_self() };
         with(|process| process.end_thread(object(Tag::ThreadEnd, own as usize), stack_of(own)));
     }
@@ -96,6 +96,7 @@ fn create<R>(
     }
 
     private::mark_multithreaded();
+    // Relaxed: the number is only to be another one for each thread.
     let number = THREADS.fetch_add(1, Relaxed);
     release(object(Tag::ThreadStart, number));
 

@@ -149,6 +149,9 @@ pub extern "C" fn __tsan_ignore_thread_begin() {}
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_ignore_thread_end() {}
 
+// The operation itself is sequentially consistent, whatever order the program asks for, which is
+// at least as strong. `AtomicOperation` records the order that it asks for, so a program that
+// relies on a stronger one is reported.
 macro_rules! atomics {
     ($($type:ty, $atomic:ty, $functions:ident {
         $load:ident $store:ident $exchange:ident $add:ident $sub:ident $and:ident $or:ident
@@ -280,7 +283,7 @@ atomics! {
     }
 }
 
-/// Executes a fence between threads, and records it.
+/// Executes a fence between threads, which is at least as strong as the program's, and records it.
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_atomic_thread_fence(order: c_int) {
     with(|process| process.fence(MemoryOrder::of(order)));

@@ -22,6 +22,8 @@ fn operation(addr: usize, place: usize) -> AtomicOperation {
     }
 }
 
+// All are sequentially consistent, as those of `tsan`.
+
 extern "C" fn load(a: usize, order: c_int, _: usize, _: usize, _: usize, place: usize) -> u128 {
     operation(a, place).load(order, || at(a).load(SeqCst))
 }

@@ -144,6 +144,7 @@ macro_rules! updates {
             let pe = pe.of_world(call, ctx);
             match mapped_atomic(dest, pe) {
                 Some(at) => {
+                    // The routine returns no value, so the old one is dropped.
                     // SAFETY: the lookup returns only mapped, aligned words.
                     let _ = unsafe { <T as $bound>::$operation(at, value) };
                 }

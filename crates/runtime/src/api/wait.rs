@@ -341,6 +341,7 @@ impl<T: WaitWord> WaitSet<T> {
     unsafe fn any(&self) -> Option<usize> {
         static FOUND: AtomicUsize = AtomicUsize::new(0);
 
+        // Relaxed: any number is a valid start of the search.
         let count = FOUND.load(Relaxed);
         let first = start_of_search(count, self.nelems);
         let mut order = (first..self.nelems).chain(0..first);

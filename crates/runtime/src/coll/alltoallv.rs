@@ -123,7 +123,7 @@ pub unsafe fn alltoallv_packed(
 /// # Safety
 /// `array` is valid for reads of `n` entries.
 unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
-    // SAFETY: the caller promises `n` entries.
+    // SAFETY: `i` is below `n`, and the caller promises that `array` has `n` entries.
     (0..n as usize)
         .map(|i| unsafe { array.wrapping_add(i).read() } as u64)
         .collect()

@@ -187,7 +187,7 @@ pub unsafe fn collect(
     source: *const u8,
     nbytes: usize,
 ) -> c_int {
-    // SAFETY: the precondition of all routines.
+    // SAFETY: the caller promises the precondition of all routines.
     unsafe { collect_within(call, members, dest, source, nbytes, usize::MAX) };
     0
 }

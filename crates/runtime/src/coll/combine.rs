@@ -463,23 +463,26 @@ unsafe fn combine_by<T: Element, O: Operator<T>, V: Lanes>(
     let at_once = const { size_of::<V>() / size_of::<T>() };
     let end = first + (nelems - first) / at_once * at_once;
     for i in (first..end).step_by(at_once) {
-        // SAFETY: elements below `nelems` of an array that the caller says is readable.
+        // SAFETY: the vector is the elements `i..i + at_once` of `left`, which are below `nelems`,
+        // so the caller promises that they can be read.
         let mut result = unsafe { V::load(left.wrapping_add(i).cast()) };
-        // SAFETY: the same elements of the other one.
+        // SAFETY: the vector is the same elements of `right`, which the caller promises, too.
         let right = unsafe { V::load(right.wrapping_add(i).cast()) };
         let (results, right) = (
             (&raw mut result).cast::<T>(),
             (&raw const right).cast::<T>(),
         );
         for lane in 0..at_once {
-            // SAFETY: an element of the lanes; every bit pattern is a value.
+            // SAFETY: `lane` is below the number of elements in `result`, which is initialized, and
+            // every bit pattern is a value of `T`.
             let l = unsafe { results.wrapping_add(lane).read_unaligned() };
-            // SAFETY: an element of the other lanes; every bit pattern is a value.
+            // SAFETY: as for `result`, since both are vectors of the same type.
             let r = unsafe { right.wrapping_add(lane).read_unaligned() };
-            // SAFETY: an element of the lanes.
+            // SAFETY: the element of `result` that was read above, which this function owns.
             unsafe { results.wrapping_add(lane).write_unaligned(O::apply(l, r)) };
         }
-        // SAFETY: the same elements of an array that the caller says is writable.
+        // SAFETY: the vector is the same elements of `dest`, which the caller promises can be
+        // written.
         unsafe { result.store(dest.wrapping_add(i).cast()) };
     }
     end

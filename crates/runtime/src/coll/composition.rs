@@ -139,7 +139,8 @@ impl<'a> Executor<'a> {
     /// the same set and root, the wait is made in the next call on the set instead, so that a
     /// program may alternate between two destinations. Does nothing on a team.
     pub(crate) fn limit_lead(&mut self, root: u32) {
-        /// A digest of the set and the root of this PE's last broadcast on an active set.
+        /// A digest of the set and the root of this PE's last broadcast on an active set. Relaxed:
+        /// if threads broadcast at once, another value only makes them wait for their receivers.
         static LAST: AtomicU64 = AtomicU64::new(0);
 
         if !self.collective.team.is_active_set() {

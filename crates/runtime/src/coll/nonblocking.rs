@@ -116,20 +116,20 @@ impl Work {
                 unsafe { collectives::broadcast(call, team, dest, source, n, root) }
             }
             Is::Collect { max_bytes } => {
-                // SAFETY: as above.
+                // SAFETY: the caller of `start` promises the precondition of all routines.
                 return unsafe {
                     collectives::collect_within(call, team, dest, source, n, max_bytes)
                 };
             }
-            // SAFETY: as above.
+            // SAFETY: the caller of `start` promises the precondition of all routines.
             Is::Fcollect => unsafe { collectives::fcollect(call, team, dest, source, n) },
-            // SAFETY: as above.
+            // SAFETY: the caller of `start` promises the precondition of all routines.
             Is::Alltoall => unsafe { collectives::alltoall(call, team, dest, source, n) },
-            // SAFETY: as above.
+            // SAFETY: the caller of `start` promises the precondition of all routines.
             Is::Reduce(op) => unsafe { collectives::reduce(call, team, dest, source, n, op) },
-            // SAFETY: as above.
+            // SAFETY: the caller of `start` promises the precondition of all routines.
             Is::Inscan(op) => unsafe { collectives::inscan(call, team, dest, source, n, op) },
-            // SAFETY: as above.
+            // SAFETY: the caller of `start` promises the precondition of all routines.
             Is::Exscan(op) => unsafe { collectives::exscan(call, team, dest, source, n, op) },
         };
         status as usize

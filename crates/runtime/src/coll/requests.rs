@@ -34,7 +34,8 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
-/// The time after which a thread without requests ends.
+/// The time after which a thread without requests ends. A program that starts one request after the
+/// other does not start a thread for each.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// A non-blocking collective that the program has called.
@@ -47,9 +48,10 @@ struct Request {
     nth: u64,
     /// The addresses of `dest` and `source`.
     vectors: [usize; 2],
-    /// 1 once the collective is complete.
+    /// 1 once the collective is complete. Stored with release order after `result` and all that the
+    /// collective has written, and read with acquire order before these are used.
     done: AtomicU32,
-    /// The value that the blocking routine has returned.
+    /// The value that the blocking routine has returned. Relaxed: `done` orders it.
     result: AtomicUsize,
     holder: Mutex<Holder>,
     /// The event for observers, which ends when the program or the library has found the collective

@@ -32,10 +32,7 @@ use std::io::{Cursor, Write};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::{
-    AtomicI32, AtomicPtr,
-    Ordering::{AcqRel, Acquire, Release},
-};
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use touched::Touched;
@@ -117,7 +114,7 @@ fn set_stack() {
     let mut now = MaybeUninit::<libc::stack_t>::zeroed();
     // SAFETY: without a new stack, the call only writes the present one.
     let known = unsafe { libc::sigaltstack(std::ptr::null(), now.as_mut_ptr()) } == 0;
-    // SAFETY: the call has written it; zeros are a valid value, too.
+    // SAFETY: where `known`, the call has written `now`; its zeros are a valid value, too.
     if !known || unsafe { now.assume_init() }.ss_flags & libc::SS_DISABLE == 0 {
         return;
     }
@@ -133,7 +130,8 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     // SAFETY: the kernel passes valid pointers.
     let crash = unsafe { Crash::of(signal, info, context) };
     let thread = rustix::thread::gettid().as_raw_nonzero().get();
-    match REPORTS.compare_exchange(0, thread, AcqRel, Acquire) {
+    // Relaxed: it decides which thread reports, and publishes nothing.
+    match REPORTS.compare_exchange(0, thread, Relaxed, Relaxed) {
         // SAFETY: `context` is from the kernel.
         Ok(_) => unsafe { report(&crash, context) },
         // Another thread reports its crash and ends the PE.
@@ -157,7 +155,8 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
 /// # Safety
 /// `context` is the one that the kernel has passed to the handler.
 unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
-    CRASH.store(std::ptr::from_ref(crash).cast_mut(), Release);
+    // Relaxed: this thread is the one whose memory the copy has.
+    CRASH.store(std::ptr::from_ref(crash).cast_mut(), Relaxed);
     let print = || {
         let task = CopyTask {
             crash,
@@ -194,7 +193,7 @@ extern "C" fn describe(signal: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
     memory::use_new_pages();
     // SAFETY: the crash is on the stack of the handler in the process that was copied, and the copy
     // has that stack, too.
-    let crash = unsafe { &*CRASH.load(Acquire) };
+    let crash = unsafe { &*CRASH.load(Relaxed) };
     if !run_time::is_of_rust(signal) {
         // The program has handled the signal itself.
         // SAFETY: `_exit` has no preconditions.
@@ -235,10 +234,10 @@ fn message_of(crash: &Crash) -> String {
 /// Prints the signal without its place, by calls that are allowed in handlers.
 fn print_short(crash: &Crash) {
     let mut message = Cursor::new([0u8; 256]);
+    // The only error of both is that the text does not fit: then it is cut.
     if let Some(pe) = process::pe() {
         let _ = write!(message, "PE {pe}: ");
     }
-    // A text that does not fit is cut.
     let _ = writeln!(
         message,
         "{}: its place in the program cannot be found; to find the cause, run oshrun --gdb",

@@ -21,7 +21,7 @@ pub(crate) fn begin() {
     // SAFETY: without a new action, the call only writes the present one.
     let is_known =
         unsafe { libc::sigaction(libc::SIGURG, std::ptr::null(), now.as_mut_ptr()) } == 0;
-    // SAFETY: the call has written it; zeros are a valid value, too.
+    // SAFETY: where `is_known`, the call has written `now`; its zeros are a valid value, too.
     let mut action = unsafe { now.assume_init() };
     if !is_known || action.sa_sigaction != libc::SIG_DFL {
         return;

@@ -28,7 +28,8 @@ pub(crate) fn start(job: &'static Job) {
         return;
     };
     let machines = session.nodes().clone();
-    // Without a thread there is no watchdog, but the job can run.
+    // The handle is dropped, since nothing joins the thread. Without a thread there is no watchdog,
+    // but the job can run.
     let _ = spawn_service("rushmem-watchdog", move || run(&machines, limit));
 }
 

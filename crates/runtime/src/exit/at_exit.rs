@@ -18,7 +18,8 @@ use std::sync::{Mutex, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The time between two reads of the number of PEs that have reached their exit.
+/// The time between two reads of the number of PEs that have reached their exit: nothing wakes this
+/// PE, and reading costs a load of shared memory.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// A finalize that is due.

@@ -24,7 +24,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Maximum time that a PE which exits without finalize and with status 0 waits for the others.
+/// Maximum time that a PE which exits without finalize and with status 0 waits for the others. PEs
+/// that return from `main` together are apart by less, and one that hangs must not keep this one.
 const LIMIT: Duration = Duration::from_secs(10);
 
 unsafe extern "C" {
@@ -33,17 +34,17 @@ unsafe extern "C" {
 }
 
 /// True once a global exit, or the exit of a PE that has failed, has begun: nothing is synchronized
-/// any more.
+/// any more. Relaxed: it publishes nothing, and a thread that misses it is ended with the process.
 static EXITING: AtomicBool = AtomicBool::new(false);
 
 /// Records that an exit begins that ends the job, whatever the other PEs do.
 pub(crate) fn begin_exit() {
-    EXITING.store(true, Ordering::Release);
+    EXITING.store(true, Ordering::Relaxed);
 }
 
 /// Returns true if an exit has begun that ends the job.
 pub(crate) fn is_exiting() -> bool {
-    EXITING.load(Ordering::Acquire)
+    EXITING.load(Ordering::Relaxed)
 }
 
 /// An exit handler, which is given the exit status.
@@ -100,7 +101,7 @@ fn await_all_exits(job: &'static Job) -> bool {
         if network::is_open() {
             endpoints().complete(call!("exit"));
         }
-        // After the limit there is no receiver.
+        // This fails after the limit, when there is no receiver.
         let _ = sender.send(job.session().barrier().is_ok());
     });
     started.is_ok() && receiver.recv_timeout(LIMIT) == Ok(true)
@@ -118,6 +119,6 @@ fn end_unfinalized(job: &Job) {
         warning!("no PE called shmem_finalize; call it before the program ends");
     }
 
-    // If the launcher is gone, no report is needed.
+    // This fails if the launcher is gone, which needs no report then.
     let _ = job.session().report_unfinalized();
 }

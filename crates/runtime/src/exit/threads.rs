@@ -20,7 +20,8 @@ use std::time::Duration;
 /// The recorded threads of the library, some of which may have ended.
 static LIBRARY_THREADS: Mutex<Vec<OsThread>> = Mutex::new(Vec::new());
 
-/// The time between two checks for remaining threads of the program.
+/// The time between two checks for remaining threads of the program. It delays the end of the
+/// process, and each check reads files of all threads.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The signals that no thread can block: SIGKILL (9), SIGSTOP (19) and the two that the C library
@@ -92,7 +93,8 @@ unsafe extern "C" fn initializer_ends(_: *mut c_void) {
     }
 
     let waiter = std::thread::Builder::new().name("rushmem-end".to_owned());
-    // If no thread can be started, the process stays until it is ended from outside.
+    // The handle is dropped, since nothing joins the thread. If none can be started, the process
+    // stays until it is ended from outside.
     let _ = without_signals(|| waiter.spawn(|| exit_after_the_last(|| true)));
 }
 
@@ -175,6 +177,7 @@ fn parse_stat(number: u32, stat: &str) -> Option<Found> {
 
 /// Returns true if a thread blocks all signals but those of faults, as threads of the library do.
 fn blocks_signals(number: u32) -> bool {
+    // A thread without a status has ended meanwhile.
     let status = read_to_string(format!("/proc/self/task/{number}/status")).unwrap_or_default();
     let Some(mask) = status.lines().find_map(|line| line.strip_prefix("SigBlk:")) else {
         return false;

@@ -71,7 +71,7 @@ impl ById {
             );
         }
 
-        // It is set once, since only the first init calls this function.
+        // This cannot fail: only the first init calls this function.
         let _ = JOINED.set(self.clone());
     }
 

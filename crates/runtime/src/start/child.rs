@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Recognizes children that are forked from now on.
 pub(super) fn watch(call: Call) {
     static WATCHING: AtomicBool = AtomicBool::new(false);
-    if WATCHING.swap(true, Ordering::AcqRel) {
+    // Relaxed: inits come one at a time, under a mutex.
+    if WATCHING.swap(true, Ordering::Relaxed) {
         return;
     }
 

@@ -640,7 +640,7 @@ impl Published {
             has_equal_constants,
             thread_level: pe.thread_level,
             has_threads_somewhere,
-            secret: records[0].secret.unwrap_or_default(),
+            secret: records[0].secret.expect("the record of PE 0 has it"),
             is_on_one_stack,
             settings: pe.settings,
             algorithms: CurrentTable::new(pe.algorithms),

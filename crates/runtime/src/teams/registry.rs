@@ -68,7 +68,7 @@ pub(crate) fn teams() -> &'static Teams {
 
 /// Sets the teams of this PE, in the first init.
 pub(crate) fn set(teams: Teams) {
-    // They are set once, since only the first init joins the job.
+    // This cannot fail: only the first init joins the job.
     let _ = TEAMS.set(teams);
 }
 

@@ -38,7 +38,8 @@ pub(crate) struct Team {
     /// team itself if no split made it.
     root: TeamHandle,
     pub(super) name: Name,
-    /// The number of splits of this team that all its members have called.
+    /// The number of splits of this team that all its members have called. Relaxed: it publishes
+    /// nothing, and threads call splits of a team one after the other.
     splits: AtomicU32,
     pub(super) slot: Slot,
     members: Members,
@@ -53,6 +54,7 @@ pub(crate) struct Team {
     /// Locked during a collective: the standard allows one at a time on a team.
     pub(crate) signals: Mutex<TeamSignals>,
     /// True if non-blocking collectives were started and no blocking one has waited for them.
+    /// Relaxed: the program orders the collectives of a team, and the requests are behind a mutex.
     pub(crate) has_requests: AtomicBool,
 }
 

@@ -89,7 +89,8 @@ impl Shadow<'_> {
             let set = ((found & SET) >> SET_SHIFT) as usize - 1;
             let word = &self.bits.0[set * self.bits.1 + at / PAGE][at % PAGE / 64];
             // No exchange: only this thread sets bits. The release orders the store of the key
-            // before the bit, so that a search that finds the bit knows what it stands for.
+            // before the bit, so that a search (`by_granule`, which acquires) that finds the bit
+            // knows what it stands for.
             word.store(word.load(Relaxed) | mask << (at / 8 % 8 * 8), Release);
             return Marked::Yes;
         }
@@ -171,8 +172,10 @@ impl<'a> Page<'a> {
 
     /// Returns the sets that the owner has used: the number, the access, and the bits.
     fn new_sets(self) -> impl Iterator<Item = (usize, ShadowRecord, &'a Bits)> + Clone {
+        // Relaxed: the caller has the lock of the page, under which alone the owner changes.
         let owner = self.head[OWNER].load(Relaxed) & !FLAGS;
         self.head[KEYS].iter().filter_map(move |key| {
+            // Acquire: the bits are read after the key, which the owner stores before its bits.
             let key = Some(key.load(Acquire)).filter(|key| key & !SET != 0)?;
             let words = [owner | MASK | key >> 63, key & !(STORES | SET)];
             let set = ((key & SET) >> SET_SHIFT) as usize - 1;
@@ -305,7 +308,8 @@ impl<'a> Page<'a> {
             return None;
         }
 
-        // Pairs with the fence of `ProcessDetector::check_pages`.
+        // Pairs with the fence of `ProcessDetector::check_pages`. The lock of the page has changed
+        // its word before.
         fence(SeqCst);
 
         let thread = ShadowRecord::of([owner & !FLAGS | MASK, 0]);

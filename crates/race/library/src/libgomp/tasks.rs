@@ -86,6 +86,7 @@ impl OpenMpTask {
             None => unsafe { std::ptr::copy_nonoverlapping(data.cast::<u8>(), own.cast(), nbytes) },
         }
 
+        // Relaxed: the number is only to be another one for each task.
         let number = TASKS.fetch_add(1, Relaxed);
         release(object(Tag::TaskStart, number));
         OpenMpTask {

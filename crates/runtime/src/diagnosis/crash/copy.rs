@@ -88,11 +88,11 @@ fn cpu_time(process: libc::pid_t) -> Option<(libc::time_t, libc::c_long)> {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the call writes a local variable.
+    // SAFETY: the call writes the local variable `clock`.
     if unsafe { libc::clock_getcpuclockid(process, &raw mut clock) } != 0 {
         return None;
     }
-    // SAFETY: as above.
+    // SAFETY: the call writes the local variable `time`.
     let is_read = unsafe { libc::clock_gettime(clock, &raw mut time) } == 0;
     is_read.then_some((time.tv_sec, time.tv_nsec))
 }
@@ -115,10 +115,11 @@ extern "C" fn repeat(task: *mut c_void) -> c_int {
     // SAFETY: nothing else uses the memory, and this function runs on another stack.
     unsafe { libc::sigaltstack(&raw const stack, null_mut()) };
     // The kernel restores the stack of handlers from the context.
-    // SAFETY: the context is from the kernel, and only this thread uses it.
+    // SAFETY: `task.context` is from the kernel, as the caller of `run` promises. It is on the
+    // stack that the copy has as its own, and only this thread uses it.
     unsafe { (*task.context).uc_stack = stack };
 
-    // SAFETY: the context is from the kernel, and only this thread uses it.
+    // SAFETY: as for the stack: the context is valid, and this thread's alone.
     let blocked = unsafe { &raw mut (*task.context).uc_sigmask };
     for signal in [task.crash.signal, libc::SIGPROF, libc::SIGALRM] {
         // SAFETY: the pointer is to the set of signals of the context.
@@ -141,7 +142,7 @@ fn end_after(timer: c_int, time: Duration) {
         libc::ITIMER_PROF => libc::SIGPROF,
         _ => libc::SIGALRM,
     };
-    // SAFETY: sets the default action, which ends the process.
+    // SAFETY: the default action is valid for every signal; of these it ends the process.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     let no_time = libc::timeval {
         tv_sec: 0,
@@ -154,7 +155,8 @@ fn end_after(timer: c_int, time: Duration) {
             ..no_time
         },
     };
-    // SAFETY: a value that the call reads; the former one is not wanted.
+    // SAFETY: the call reads the local `once`, and accepts null where the former value is not
+    // wanted.
     unsafe { libc::setitimer(timer, &raw const once, null_mut()) };
 }
 

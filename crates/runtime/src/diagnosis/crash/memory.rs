@@ -13,6 +13,8 @@ const CHUNK: usize = 16 << 20;
 /// maps new pages and frees none.
 pub struct CrashAllocator;
 
+/// True in the copy. Relaxed, as all accesses here: the copy has one thread, and no other process
+/// stores them.
 static IS_COPY: AtomicBool = AtomicBool::new(false);
 /// The start of the unused bytes of the last mapping; `LEFT` is their number. Only the copy, which
 /// has one thread, uses both.
@@ -61,7 +63,9 @@ unsafe impl GlobalAlloc for CrashAllocator {
         // SAFETY: the caller promises that the new size is valid with this alignment.
         let other = new(unsafe { Layout::from_size_align_unchecked(nbytes, layout.align()) });
         if !other.is_null() {
-            // SAFETY: a block of this layout, and a new one of the other size.
+            // SAFETY: by the contract of `realloc`, `block` has `layout.size()` bytes. `other` is a
+            // new block of `nbytes` bytes, so they do not overlap, and both have the smaller
+            // number.
             unsafe { block.copy_to_nonoverlapping(other, layout.size().min(nbytes)) };
         }
         other

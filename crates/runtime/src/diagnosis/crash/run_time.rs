@@ -40,9 +40,9 @@ pub(super) fn replace(handler: Handler) {
 /// replaced.
 pub(super) fn restore(signal: c_int) {
     match REPLACED.get().filter(|_| SIGNALS.contains(&signal)) {
-        // SAFETY: an action that was in force.
+        // SAFETY: `action` was in force before `replace`, so its handler is one of the program.
         Some(action) => unsafe { libc::sigaction(signal, action, null_mut()) },
-        // SAFETY: sets the default action.
+        // SAFETY: the default action is valid for every signal.
         None => unsafe { libc::signal(signal, libc::SIG_DFL) as c_int },
     };
 }

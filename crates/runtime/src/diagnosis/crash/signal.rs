@@ -33,7 +33,7 @@ pub(super) fn action(signal: c_int) -> Option<libc::sigaction> {
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: without a new action, the call only writes the present one.
     let is_known = unsafe { libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) } == 0;
-    // SAFETY: the call has written it.
+    // SAFETY: where `is_known`, the call has written `now`.
     is_known.then(|| unsafe { now.assume_init() })
 }
 

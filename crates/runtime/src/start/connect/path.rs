@@ -52,6 +52,8 @@ pub(crate) fn record(job: &Job, chosen: Option<Chosen<'_>>) {
     if kept.is_none_or(|kept| kept.to_bytes() != path.as_bytes()) {
         // Leaked, since a program may keep the pointer. A later init finds the same path unless a
         // network has failed.
+        // This cannot fail: the text is made of texts of the library, names of networks, and
+        // values of environment variables, none of which has a null byte.
         let path = CString::new(path).unwrap_or_default();
         *kept = Some(Box::leak(path.into_boxed_c_str()));
     }

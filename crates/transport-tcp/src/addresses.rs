@@ -8,7 +8,8 @@ use rushmem_transport::{Diagnosis, Error, Open, Verdict};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// The maximum number of addresses of a PE.
+/// The maximum number of addresses of a PE: more than hosts have networks that all can reach. Each
+/// is published to all PEs, and may cost a peer an attempt.
 pub(crate) const MAX_ADDRESSES: usize = 16;
 
 /// The socket addresses of a PE.
@@ -64,6 +65,7 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
             .position(|used| *used == ip)
             .unwrap_or(used.len())
     };
+    // Without a list of addresses there is nothing to diagnose.
     let mut all = get_if_addrs().unwrap_or_default();
     all.sort_by_key(|interface| rank(interface.ip()));
 
@@ -107,6 +109,7 @@ pub(crate) fn by_route(peer: &[SocketAddr]) -> Vec<SocketAddr> {
         return vec![*only];
     }
 
+    // Without a list of addresses, those of the peer are tried in its order.
     let own = get_if_addrs().unwrap_or_default();
     let reachable = peer.iter().copied().filter(|address| routed(*address));
     in_order(&own, reachable.collect())

@@ -20,7 +20,9 @@ const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
 /// The limit of other attempts. After a round in which the peer was silent, the limit doubles
 /// instead, up to [`LONGEST_ATTEMPT`].
 const ATTEMPT: Duration = Duration::from_secs(5);
-/// The longest limit of an attempt, to a peer that is silent although its host accepts connections.
+/// The longest limit of an attempt, to a peer that is silent although its host accepts connections:
+/// the fourth doubling of [`ATTEMPT`]. Such a peer may be stopped, and each attempt costs it a
+/// connection.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(80);
 
 /// Why no connection was made.

@@ -37,7 +37,8 @@ const AFTER_FAREWELL: Violation = Violation::Unknown("request after its farewell
 /// sent only at the next poll, after a request that this PE may be about to issue. Otherwise, if
 /// two PEs exchange data by gets, one would receive nothing until the other has received all.
 const LONG: u64 = 64 << 10;
-/// Maximum number of reads of one connection before other connections are polled.
+/// Maximum number of reads of one connection before other connections are polled, so that a peer
+/// which sends without end does not keep the others waiting.
 const READS: usize = 32;
 
 /// The reason for which a connection ended.
@@ -143,9 +144,9 @@ impl Connection {
         !self.requests.is_empty() || !self.target.replies.is_empty()
     }
 
-    /// Queues a put, and sends what is queued when `sent` says. A short source is copied, a long one
-    /// taken; the words of a long put may be torn if `in_parts`. Returns `None` if there is no room
-    /// for the put.
+    /// Queues a put, and sends what is queued when `sent` says. A short source is copied, a long
+    /// one taken; the words of a long put may be torn if `in_parts`. Returns `None` if there is no
+    /// room for the put.
     pub(crate) fn put(
         &mut self,
         tuning: &Tuning,
@@ -179,8 +180,8 @@ impl Connection {
                 self.sends_next = true;
                 false
             }
-            // One system call for each put of 512 bytes to 4 KiB would divide the rate of a stream of
-            // such puts by 5 to 13. Smaller ones are batched by the engine.
+            // One system call for each put of 512 bytes to 4 KiB would divide the rate of a stream
+            // of such puts by 5 to 13. Smaller ones are batched by the engine.
             WriteSent::WithOthers => !is_copied || self.is_full(tuning),
         };
         if sends_now {
@@ -194,8 +195,8 @@ impl Connection {
         Ok(Some(queued))
     }
 
-    /// Queues a get, and sends what is queued if the get `is_awaited` or enough is queued. Its words
-    /// may be torn if `in_parts`. Others may read `dest` meanwhile if it `is_shared`. Returns
+    /// Queues a get, and sends what is queued if the get `is_awaited` or enough is queued. Its
+    /// words may be torn if `in_parts`. Others may read `dest` meanwhile if it `is_shared`. Returns
     /// `None` if there is no room for the get.
     pub(crate) fn get(
         &mut self,
@@ -417,7 +418,8 @@ impl Connection {
         let received = if direct.nbytes == 0 {
             sys::receive_own(&self.socket, buffer)
         } else {
-            // Data that have arrived earlier become visible before these.
+            // Data that have arrived earlier become visible before these: the kernel's stores may
+            // write a flag for which a thread waits with an acquire load.
             fence(Ordering::Release);
             // SAFETY: `direct` is in a segment, or in a destination that is valid until its request
             // is answered.
@@ -491,7 +493,7 @@ impl Connection {
     /// Says goodbye to the peer.
     pub(crate) fn leave(&mut self) {
         self.requests.push(&RequestFrame::Bye.encode());
-        // A peer that does not receive the goodbye finds the connection closed.
+        // If this fails, the peer does not receive the goodbye, and finds the connection closed.
         let _ = self.flush();
     }
 }

@@ -7,7 +7,8 @@
 
 use rushmem_transport::Pe;
 
-/// The maximum length of a repeated pattern.
+/// The maximum length of a repeated pattern: of a barrier of up to 2^16 PEs, in which a PE receives
+/// from one peer in each round.
 const REMEMBERED: usize = 16;
 /// One in this number of turns polls all peers, whatever the prediction. Otherwise a peer that
 /// fetches a word of this PE in a loop would be predicted every time, and no other would be served.

@@ -58,7 +58,8 @@ impl ReceivingPe {
     }
 }
 
-/// Bytes of a buffer for long transfers.
+/// Bytes of a buffer for long transfers: about what one read of a socket returns at most, and less
+/// than a cache of a CPU has.
 const BUFFER_BYTES: usize = 128 << 10;
 
 /// The buffers that no thread is using. A thread borrows one to receive long bodies, and a new one

@@ -26,7 +26,7 @@ use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Maximum number of events handled in one turn.
+/// Maximum number of events handled in one turn. The kernel reports further ones in the next turn.
 const EVENTS: usize = 64;
 
 /// The service, which handles the connections and requests of peers.
@@ -218,7 +218,7 @@ impl Service {
     fn mute(&mut self, shared: &SharedState) {
         self.is_muted = true;
         for listener in &self.listeners {
-            // This fails only for a socket that is not watched.
+            // This fails only for a socket that is not watched, which is what is wanted.
             let _ = epoll::delete(&shared.epoll, listener);
         }
     }
@@ -245,7 +245,8 @@ impl Service {
     pub(crate) fn check_limits(&mut self, shared: &SharedState) {
         let now = Instant::now();
         self.strangers.expire();
-        // If it fails, the next round tries again.
+        // If this fails, for lack of memory, the listeners stay muted, and the next round tries
+        // again.
         let _ = self.unmute(shared);
 
         for (pe, peer) in shared.peers.iter() {

@@ -33,7 +33,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The time for which a PE that was deferred, or has given up connecting, waits for the peer's
-/// connection before it connects again.
+/// connection before it connects again. The peer that is preferred connects within milliseconds,
+/// unless its host is busy.
 const DEFERRED: Duration = Duration::from_millis(100);
 
 /// Another PE of the job that has been used.
@@ -340,7 +341,7 @@ impl SharedState {
     }
 
     fn unwatch(&self, socket: &TcpStream) {
-        // This fails only for a socket that is not watched.
+        // This fails only for a socket that is not watched, which is what is wanted.
         let _ = epoll::delete(&self.epoll, socket);
     }
 

@@ -49,7 +49,7 @@ fn count(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Maximum number of ranges of one send.
+/// Maximum number of ranges of one send. Their list is on the stack; the kernel takes up to 1024.
 pub(crate) const VECTORS: usize = 32;
 
 /// Sends the first [`VECTORS`] ranges as far as the kernel has room. Does not block, and raises no
@@ -71,7 +71,8 @@ pub(crate) unsafe fn send(
     SENDS.fetch_add(1, Ordering::Release);
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
-    // SAFETY: an open descriptor and vectors that live; the ranges are valid by contract.
+    // SAFETY: `fd` is open, since it is borrowed. `message` points to `vectors`, which live during
+    // the call, and these to the ranges, which are valid for reads by contract.
     let nbytes = unsafe { libc::syscall(libc::SYS_sendmsg, fd, &raw const message, flags) };
     count(nbytes as isize)
 }
@@ -94,9 +95,12 @@ pub(crate) unsafe fn receive(
     let mut vectors = [NONE; 2];
     let mut message = message([memory, buffer].into_iter(), &mut vectors);
     let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: an open descriptor and live vectors; memory valid by contract, the buffer as a slice.
+    // SAFETY: `fd` is open, since it is borrowed. `message` points to `vectors`, which live during
+    // the call, and these to the memory, which is valid for writes by contract, and to a slice that
+    // is borrowed for writes.
     let nbytes = count(unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) })?;
 
+    // Acquire, with the release of a send: see `SENDS`.
     SENDS.load(Ordering::Acquire);
     Ok(nbytes)
 }

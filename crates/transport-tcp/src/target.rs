@@ -13,8 +13,10 @@ use rushmem_transport::{LocalBuf, Pe, RemoteAddr, SourceBuf};
 use std::sync::atomic::{Ordering, fence};
 
 /// Maximum number of bytes that a reply copies while less than [`MAX_COPIED`] copied bytes are
-/// queued.
+/// queued. Copying that many takes less time than a system call.
 const COPY_UP_TO: usize = 4 << 10;
+/// Maximum number of copied bytes that are queued before replies refer to the memory instead, so
+/// that a peer which does not receive takes little memory of this PE.
 const MAX_COPIED: usize = 64 << 10;
 /// Maximum number of bytes that a reply always copies. A range that is sent by reference may take a
 /// system call of its own.
@@ -119,9 +121,11 @@ impl Target {
     /// Writes the next bytes of a put to the rest of its destination, which is a range of a
     /// segment.
     fn write(&mut self, rest: LocalBuf, bytes: &[u8]) {
-        // Data that have arrived earlier become visible before these.
+        // Data that have arrived earlier become visible before these: the bytes may be a flag for
+        // which a thread waits with an acquire load, and the stores below are relaxed.
         fence(Ordering::Release);
-        // SAFETY: the destination is in a segment, so it is valid for writes.
+        // SAFETY: `rest` is a part of a segment, as `Segments` has checked when the put began. The
+        // memory of segments is valid for writes as long as the transport lives.
         unsafe { self.words.write(rest, bytes) };
     }
 

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum number of polls of the connection from which an answer is expected, before other peers
-/// are polled; one poll if PEs outnumber the CPUs.
+/// are polled; one poll if PEs outnumber the CPUs. The number was chosen without a measurement:
+/// other peers wait for at most this many polls, each of a microsecond, beside an answer that takes
+/// several.
 const POLLS: usize = 4;
 
 /// The wire of one origin.

@@ -79,10 +79,10 @@ impl<T> Ledger<T> {
 
     /// Checks that the next expected answer is the reply to a message.
     pub(crate) fn message(&self) -> Result<(), Violation> {
-        let next = self.unanswered.front().map(|next| next.expected);
-        (next == Some(ExpectedReply::Message))
-            .then_some(())
-            .ok_or(Violation::Unrequested)
+        match self.unanswered.front() {
+            Some(next) if next.expected == ExpectedReply::Message => Ok(()),
+            _ => Err(Violation::Unrequested),
+        }
     }
 
     /// Removes the next expected answer, which has arrived completely. Returns its destination.

@@ -4,6 +4,7 @@ use super::frame::{Frame, HEAD};
 use rushmem_transport::peers::loss::Violation;
 
 /// A body of up to this many bytes is passed on whole, so that no word in it is written in parts.
+/// It is copied for that where it arrives in parts, and covers heads of messages and small data.
 const SMALL: usize = 128;
 
 /// A part of the body of a frame: all of it unless the body is large.

@@ -127,7 +127,7 @@ pub(crate) fn shared_socket(number: RawFd, name: &'static str) -> Result<OwnedFd
 
     // SAFETY: the check above has found it open.
     let fd = unsafe { BorrowedFd::borrow_raw(number) };
-    // If this fails, so does the next call.
+    // If this fails, so does the next call, which reports it.
     let _ = rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC);
     rustix::io::fcntl_dupfd_cloexec(fd, 0).map_err(|_| refuse())
 }

@@ -51,7 +51,7 @@ struct ServedMeetings {
     meetings: Vec<Gathering>,
 }
 
-/// True once this process has begun to join a meeting.
+/// True once this process has begun to join a meeting. Relaxed: it publishes nothing.
 static ATTENDS: AtomicBool = AtomicBool::new(false);
 
 /// Returns true if this process has begun to join a meeting.

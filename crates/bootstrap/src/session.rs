@@ -69,7 +69,8 @@ impl Default for Joining<'_> {
     }
 }
 
-/// True once this process has begun to open its session, or has aborted without one.
+/// True once this process has begun to open its session, or has aborted without one. Relaxed: the
+/// swaps decide which call may take the descriptors, and publish nothing.
 static OPENED: AtomicBool = AtomicBool::new(false);
 
 impl JobSession {
@@ -91,7 +92,7 @@ impl JobSession {
         joining: &Joining<'_>,
         identified: impl FnOnce(u32, Aborter),
     ) -> Result<JobSession, Error> {
-        if OPENED.swap(true, Ordering::SeqCst) {
+        if OPENED.swap(true, Ordering::Relaxed) {
             return Err(Error::AlreadyOpen);
         }
 
@@ -432,7 +433,7 @@ fn lookup(name: &str) -> Option<String> {
 /// session. So an error of all PEs is printed as one message. No session can be opened afterwards.
 /// Returns `None` without `oshrun`, if it cannot be reached, and after a session has been opened.
 pub fn aborter_without_session() -> Option<Aborter> {
-    if OPENED.swap(true, Ordering::SeqCst) {
+    if OPENED.swap(true, Ordering::Relaxed) {
         return None;
     }
 

@@ -78,7 +78,7 @@ pub(crate) fn make_room(n: usize) {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|soft| soft < needed) {
         let current = Some(limit.maximum.map_or(needed, |hard| hard.min(needed)));
-        // A soft limit below the hard one is never refused.
+        // This cannot fail: the kernel refuses no soft limit up to the hard one.
         let _ = setrlimit(Resource::Nofile, Rlimit { current, ..limit });
     }
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 /// The first pause between attempts. Each is twice as long as the one before, up to
 /// [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
-/// The longest pause between attempts.
+/// The longest pause between attempts: it delays a start by so much at most, and many thousand
+/// processes that wait for one load it little.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// Attempts to reach one process that were refused. They are repeated, with pauses, for some time:

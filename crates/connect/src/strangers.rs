@@ -16,10 +16,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::handshake::{Acceptor, Answer, CLAIM, REFUSAL};
 use crate::sealed::Session;
 
-/// Maximum number of connections accepted in one turn.
+/// Maximum number of connections accepted in one turn, so that a flood of them does not keep the
+/// thread from the connections that it has.
 const AT_ONCE: usize = 16;
 
-/// The age from which a stranger is dropped if the process runs short of descriptors.
+/// The age from which a stranger is dropped if the process runs short of descriptors. A PE proves
+/// its identity within milliseconds of its connection, unless its host is busy.
 const OLD: Duration = Duration::from_secs(1);
 
 /// The limits of strangers.

@@ -47,7 +47,7 @@ fn soft_limit() -> u64 {
 fn raise(needed: u64) {
     let limit = getrlimit(Resource::Nofile);
     if let Some(new) = raised(limit, needed) {
-        // A value up to the hard limit is not refused.
+        // This cannot fail: the kernel refuses no soft limit up to the hard one.
         let _ = setrlimit(
             Resource::Nofile,
             Rlimit {

@@ -25,13 +25,15 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 
-/// The [`rank`] of the most detailed level that is reported; 0 if nothing is.
+/// The [`rank`] of the most detailed level that is reported; 0 if nothing is. Relaxed: an event
+/// that is concurrent to a change may be lost, and `PRINTER` publishes the subscriber.
 static MAX_RANK: AtomicU8 = AtomicU8::new(0);
 /// The subscriber that prints to standard error.
 static PRINTER: OnceLock<Dispatch> = OnceLock::new();
-/// True if the program's subscriber gets the events, too.
+/// True if the program's subscriber gets the events, too. Relaxed: the program has ordered its
+/// subscriber and the threads that report.
 static FOR_PROGRAM: AtomicBool = AtomicBool::new(false);
-/// The number of this PE, as soon as it is known.
+/// The number of this PE, as soon as it is known. Relaxed: it publishes nothing.
 static ME: AtomicU32 = AtomicU32::new(u32::MAX);
 
 /// Reports an event: its level, then what `tracing::event!` takes. The number of the PE is added.
@@ -78,6 +80,7 @@ macro_rules! is_wanted {
 /// this.
 pub fn are_taken(enabled: impl Fn() -> bool + Sync) -> bool {
     let taken = AtomicBool::new(false);
+    // Relaxed: if another thread reports, `report` waits for its end.
     report(&|| {
         taken.fetch_or(enabled(), Ordering::Relaxed);
     });
@@ -132,7 +135,7 @@ fn pass_on(event: &dyn Fn()) {
     if let Some(printer) = PRINTER.get() {
         with_default(printer, event);
     }
-    if FOR_PROGRAM.load(Ordering::Acquire) {
+    if FOR_PROGRAM.load(Ordering::Relaxed) {
         event();
     }
 }
@@ -155,7 +158,7 @@ pub fn print(filter: &Filter) {
 
 /// From now on, also passes all events to the default subscriber of the thread that reports them.
 pub fn give_to_program() {
-    FOR_PROGRAM.store(true, Ordering::Release);
+    FOR_PROGRAM.store(true, Ordering::Relaxed);
     MAX_RANK.store(rank(Level::TRACE), Ordering::Relaxed);
 }
 

@@ -207,10 +207,11 @@ fn replace_environment(changed: impl Fn(&[&'static CStr]) -> Option<Vec<&'static
     let environ = &raw mut libc::environ;
     // SAFETY: libc's variable is aligned, and lives as long as the process.
     let environ = unsafe { AtomicPtr::from_ptr(environ) };
+    // Acquire, for the entries of a list that another thread has stored below.
     let mut before = environ.load(Ordering::Acquire);
     loop {
-        // SAFETY: the environment of a process is a list of strings with a null at the end. The C
-        // library frees none of the strings.
+        // SAFETY: `before` is the environment of this process: null, or a list of strings with a
+        // null at the end. The C library frees none of the strings, and this function no list.
         let Some(entries) = changed(&unsafe { entries_of(before) }) else {
             return;
         };
@@ -218,6 +219,7 @@ fn replace_environment(changed: impl Fn(&[&'static CStr]) -> Option<Vec<&'static
         let list: Box<[AtomicPtr<c_char>]> =
             strings.chain([null_mut()]).map(AtomicPtr::new).collect();
         let start = list.as_ptr().cast::<*mut c_char>().cast_mut();
+        // Release: a thread that reads the new list sees its entries.
         match environ.compare_exchange(before, start, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
                 let mut ours = lock(&OURS);

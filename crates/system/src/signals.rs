@@ -16,7 +16,7 @@ impl SignalMask {
     /// before.
     pub fn block() -> SignalMask {
         let mut blocked = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: it writes a set.
+        // SAFETY: the call writes a whole set to `blocked`, which has room for one.
         unsafe { libc::sigfillset(blocked.as_mut_ptr()) };
         for signal in OF_FAULTS {
             // SAFETY: the set was written above.

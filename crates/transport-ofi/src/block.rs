@@ -13,7 +13,8 @@ pub(crate) struct CellBlock {
     shift: u32,
 }
 
-// SAFETY: owned memory, of which only addresses are given away.
+// SAFETY: the block owns its memory, and gives away only addresses, whose users prove themselves
+// that no other thread uses the cell.
 unsafe impl Send for CellBlock {}
 
 impl CellBlock {
@@ -27,7 +28,7 @@ impl CellBlock {
         let layout = Layout::from_size_align(n * cell, 16).expect("cells that fit in memory");
         assert!(layout.size() > 0, "cells that are not empty");
 
-        // SAFETY: the size is not 0.
+        // SAFETY: the size of `layout` is not 0, as asserted above.
         let base = unsafe { alloc_zeroed(layout) };
         if base.is_null() {
             handle_alloc_error(layout);
@@ -67,7 +68,7 @@ impl CellBlock {
 
 impl Drop for CellBlock {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
+        // SAFETY: `new` has allocated `base` with this layout, and only this frees it, once.
         unsafe { dealloc(self.base, self.layout) };
     }
 }

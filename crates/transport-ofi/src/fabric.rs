@@ -21,7 +21,8 @@ pub(crate) const LOG: &str = "FI_LOG_LEVEL=warn shows libfabric's own reasons, a
 /// the default limits.
 const QUEUE: usize = 512;
 
-/// Maximum number of peers for which libfabric prepares. More can be inserted.
+/// Maximum number of peers for which libfabric prepares. More can be inserted, and the table grows
+/// then; a PE of a large job may use few peers.
 const EXPECTED_PEERS: usize = 64;
 
 /// Returns the library, which the first call opens.
@@ -52,7 +53,7 @@ pub(crate) fn library() -> Result<&'static Libfabric, String> {
 fn open_library() -> Result<Libfabric, String> {
     let library = Libfabric::open()?;
     let mut all = null_mut();
-    // SAFETY: null asks for everything.
+    // SAFETY: null hints ask for everything, and the call stores a list in `all`.
     if unsafe { library.getinfo(std::ptr::null(), &mut all) } == 0 {
         // SAFETY: the call has made the list, and nothing else refers to it.
         unsafe { library.freeinfo(all) };

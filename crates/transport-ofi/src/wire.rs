@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A waiting thread polls the service once per this many polls of its ep, unless it expects a reply
-/// or PEs outnumber the CPUs.
+/// or PEs outnumber the CPUs. The number was chosen without a measurement: a peer waits for this
+/// many polls, and a poll of the service takes as long as one of an ep.
 const POLLS_PER_SERVICE: u32 = 16;
 
 /// The wire of one origin.
@@ -304,7 +305,8 @@ impl Wire for OfiWire {
             return Ok(false);
         };
 
-        // From now on the read is what is in flight. If it did not start, the next call tries again.
+        // From now on the read is what is in flight. If it did not start, the next call tries
+        // again.
         if self.read_and_forget(shared, from)? == PostOutcome::Done {
             self.unflushed.remove(&pe);
         }

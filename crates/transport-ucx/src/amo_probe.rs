@@ -40,7 +40,7 @@ pub(crate) fn probe(context: &Arc<UcpContext>) -> Result<(), String> {
 
     let from = Worker::new(context)?;
     let to = Worker::new(context)?;
-    // SAFETY: there is no handler.
+    // SAFETY: without a handler, the null argument is not used.
     let mut endpoint = unsafe { from.connect(&to.address()?, None, null_mut()) }?;
     let key = endpoint.unpack(context.ucp, 0, &memory.key()?)?;
 
@@ -98,18 +98,20 @@ fn try_one(
     };
 
     let mut expected = OLD;
-    // SAFETY: an aligned local.
+    // SAFETY: `expected` is an aligned local of 8 bytes, valid for reads and writes of a word of
+    // either width.
     let old = unsafe { mem::apply(op, width, (&raw mut expected).cast(), OPERAND, OLD) };
 
     let atomic = UcpAtomic::new(op, OPERAND, OLD);
     let word = pair.word;
     let first = word.wrapping_add(1);
     let second = word.wrapping_add(2);
-    // SAFETY: the first of three words that are never freed.
+    // SAFETY: `word` is the first of three words that are never freed, and no operation is in
+    // flight.
     unsafe { word.write_volatile(OLD) };
-    // SAFETY: room for a word of this width.
+    // SAFETY: `first` is the second of the three words, so it has room for a word of either width.
     unsafe { width.write(first.cast(), atomic.first) };
-    // SAFETY: room for a word of this width.
+    // SAFETY: `second` is the third of the three words.
     unsafe { width.write(second.cast(), atomic.second) };
 
     let until = Instant::now() + LIMIT;

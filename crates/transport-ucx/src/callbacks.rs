@@ -42,7 +42,7 @@ pub(crate) struct CallbackState {
 }
 
 /// The number of buffers of entries that are kept while nothing is in flight. Those of a session
-/// take much memory.
+/// take 32 KiB each. The number was chosen without a measurement.
 const SPARE_BUFFERS: usize = 16;
 
 /// The state of the connection of a wire to one PE.
@@ -266,6 +266,7 @@ impl CallbackSlot {
             return (kept.first(REQUEST + entries.len()), attached.range());
         }
 
+        // Without a spare buffer, the next entries are added to a new one.
         let spare = callbacks.spare.borrow_mut().pop().unwrap_or_default();
         let many = std::mem::replace(entries, spare);
         let range = LocalBuf::source(many.as_ptr(), many.len());
@@ -286,11 +287,12 @@ impl CallbackSlot {
         self.fetched.set(fetched);
         self.width.set(width);
         let words = self.words.get().cast::<u64>();
-        // SAFETY: room for eight bytes that nothing else uses until the operation begins.
+        // SAFETY: `words` is the first of the slot's two words, which nothing else uses until the
+        // operation begins.
         unsafe { width.write(words.cast(), first) };
 
         let reply = words.wrapping_add(1);
-        // SAFETY: the second of two words; nothing else uses it until the operation begins.
+        // SAFETY: `reply` is the second of these words.
         unsafe { width.write(reply.cast(), second) };
         AtomicArguments {
             first: words.cast_const().cast(),
@@ -303,9 +305,10 @@ impl CallbackSlot {
     pub(crate) fn end_atomic(&self, callbacks: &CallbackState) {
         let reply = self.words.get().cast::<u64>().wrapping_add(1);
         let old = match self.width.get() {
-            // SAFETY: within the words, which UCX does not use after the operation.
+            // SAFETY: `reply` is the second of the slot's words, which UCX does not use after the
+            // operation.
             AmoWidth::Four => u64::from(unsafe { reply.cast::<u32>().read() }),
-            // SAFETY: the second of the words, which UCX does not use after the operation.
+            // SAFETY: as above.
             AmoWidth::Eight => unsafe { reply.read() },
         };
 
@@ -360,9 +363,10 @@ pub(crate) unsafe extern "C" fn operated(
     status: ucs_status_t,
     user_data: *mut c_void,
 ) {
-    // SAFETY: a slot, which lives as long as the state.
+    // SAFETY: `user_data` is a slot, by contract, and slots live as long as the state, which is
+    // dropped after the worker that calls this.
     let slot = unsafe { &*user_data.cast_const().cast::<CallbackSlot>() };
-    // SAFETY: a busy slot has a connection.
+    // SAFETY: the slot is busy, by contract, so `connection` points to one that the wire keeps.
     let connection = unsafe { &*slot.connection.get() };
     // After an error there is no old value, so none may be stored.
     if status != UCS_OK {
@@ -400,9 +404,10 @@ pub(crate) unsafe extern "C" fn sent(
     status: ucs_status_t,
     user_data: *mut c_void,
 ) {
-    // SAFETY: a slot, which lives as long as the state.
+    // SAFETY: `user_data` is a slot, by contract, and slots live as long as the state, which is
+    // dropped after the worker that calls this.
     let slot = unsafe { &*user_data.cast_const().cast::<CallbackSlot>() };
-    // SAFETY: a busy slot has a connection.
+    // SAFETY: the slot is busy, by contract, so `connection` points to one that the wire keeps.
     let connection = unsafe { &*slot.connection.get() };
     connection.callbacks.release(slot);
     end_operation(connection, request, status);

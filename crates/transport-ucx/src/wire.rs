@@ -33,7 +33,9 @@ use ucx_sys::{
 };
 
 /// A waiting thread polls the service worker once per this many polls of its wire's worker, to
-/// which replies are sent; after each poll if PEs outnumber the CPUs.
+/// which replies are sent; after each poll if PEs outnumber the CPUs. The number was chosen without
+/// a measurement: a peer waits for this many polls, and each poll of a second worker takes as long
+/// as one of the first.
 const POLLS_PER_SERVICE: u32 = 4;
 
 /// The wire. Fields are dropped in this order: the worker before the state that its callbacks use.
@@ -299,7 +301,9 @@ impl Wire for UcxWire {
     ) -> Result<PostOutcome<UcxToken>, Error> {
         let LocalBuf { base, nbytes } = source.range();
         self.transfer(shared, &to, awaited, |ucp, to, params| {
-            // SAFETY: a live endpoint and its key, and the source of this write.
+            // SAFETY: `to` has a live endpoint of this worker and a key that was unpacked for it.
+            // The source is valid for reads until the write is over, by the contract of
+            // `SourceBuf`.
             unsafe { ucp.ucp_put_nbx(to.endpoint, base.cast(), nbytes, to.address, to.key, params) }
         })
     }
@@ -314,7 +318,9 @@ impl Wire for UcxWire {
     ) -> Result<PostOutcome<UcxToken>, Error> {
         let LocalBuf { base, nbytes } = dest.range();
         self.transfer(shared, &from, awaited, |ucp, from, params| {
-            // SAFETY: a live endpoint and its key, and the destination of this read.
+            // SAFETY: `from` has a live endpoint of this worker and a key that was unpacked for it.
+            // The destination is valid for writes until the read is over, by the contract of
+            // `DestBuf`.
             unsafe {
                 ucp.ucp_get_nbx(
                     from.endpoint,

@@ -36,6 +36,10 @@ struct PmiSender {
     socket: OwnedFd,
     /// Locked while a request is sent, so that requests of two threads are not mixed.
     sending: Mutex<()>,
+
+    // Relaxed: none of these publishes anything else. The first two are stored while the connection
+    // is opened, before the thread that watches it is started. `left` is stored before the report
+    // to the manager, which then closes the connection, as that thread finds by a system call.
     /// True if requests have the form of PMI-2.
     is_two: AtomicBool,
     /// True if the request that ends the job has the form of PMI-1 in any case. Hydra detects the
@@ -47,7 +51,7 @@ struct PmiSender {
 
 impl PmiSender {
     fn dialect(&self) -> Dialect {
-        if self.is_two.load(Ordering::Acquire) {
+        if self.is_two.load(Ordering::Relaxed) {
             Dialect::Two
         } else {
             Dialect::One
@@ -71,15 +75,15 @@ impl Ender for PmiSender {
     }
 
     fn has_left(&self) -> bool {
-        self.left.load(Ordering::Acquire)
+        self.left.load(Ordering::Relaxed)
     }
 
     fn request_end(&self, status: i32) -> bool {
-        if self.left.load(Ordering::Acquire) {
+        if self.left.load(Ordering::Relaxed) {
             return false;
         }
 
-        let by_two = self.dialect() == Dialect::Two && !self.aborts_by_one.load(Ordering::Acquire);
+        let by_two = self.dialect() == Dialect::Two && !self.aborts_by_one.load(Ordering::Relaxed);
         let status = status.to_string();
         let exit_code = ("exitcode", status.as_str());
         let sent = if by_two {
@@ -222,7 +226,7 @@ impl Pmi {
     /// Completes the opening of PMI-2: asks for the rank, unless MPI has done so, and for the name
     /// of the job.
     fn open_two(&mut self, job: Option<String>, is_open: bool) -> Result<(), Error> {
-        self.sender.is_two.store(true, Ordering::Release);
+        self.sender.is_two.store(true, Ordering::Relaxed);
         self.decoder.switch(Dialect::Two);
         if !is_open {
             let pe = self.pe.to_string();
@@ -245,7 +249,7 @@ impl Pmi {
             .ok_or_else(|| refused("job-getid", &reply))?
             .to_owned();
         let is_hydra = self.job.starts_with(HYDRA_JOB);
-        self.sender.aborts_by_one.store(is_hydra, Ordering::Release);
+        self.sender.aborts_by_one.store(is_hydra, Ordering::Relaxed);
         Ok(())
     }
 
@@ -418,7 +422,7 @@ impl Manager for Pmi {
     }
 
     fn leave(&mut self) {
-        self.sender.left.store(true, Ordering::Release);
+        self.sender.left.store(true, Ordering::Relaxed);
         // MPI reports the exit itself, in MPI_Finalize or at the exit of the process, and the
         // manager closes the connection after the first report.
         if mpi::state() == Mpi::Open {
@@ -428,7 +432,7 @@ impl Manager for Pmi {
             Dialect::One => "finalize_ack",
             Dialect::Two => "finalize-response",
         };
-        // The manager may have ended.
+        // This fails if the manager has ended, which needs no report then.
         let _ = self.ask("finalize", &[], answer);
     }
 }

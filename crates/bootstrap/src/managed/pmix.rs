@@ -141,7 +141,7 @@ fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, Strin
         // SAFETY: `me` is writable. The array of further information may be null, since its length
         // is 0.
         let status = unsafe { library.PMIx_Init(&mut me, null_mut(), 0) };
-        // The receiver may have given up.
+        // This fails if the receiver has given up, after its limit.
         let _ = answer.send((me, status));
     };
     without_signals(|| {
@@ -184,9 +184,10 @@ fn end_with_server(library: &Library, rank: u32, ender: &Arc<Abort>) {
         return;
     }
 
-    // If the server refuses the registration, only the launcher ends the process. SAFETY: the
-    // library only reads the events, which are static. It calls the handler, a static function, in
-    // its own thread. Without a callback the call returns when the handler is registered.
+    // If the server refuses the registration, only the launcher ends the process.
+    // SAFETY: the library only reads the events, which are static. It calls the handler, a static
+    // function, in its own thread. Without a callback the call returns when the handler is
+    // registered.
     let _ = unsafe {
         library.PMIx_Register_event_handler(
             SERVER_LOST.as_ptr().cast_mut(),
@@ -214,7 +215,7 @@ unsafe extern "C" fn server_lost(
     data: *mut c_void,
 ) {
     if let Some((rank, ender)) = MEMBER.get()
-        && !ender.left.load(Ordering::Acquire)
+        && !ender.left.load(Ordering::Relaxed)
     {
         end_without_manager(
             *rank,
@@ -346,8 +347,9 @@ impl Manager for PmixConnection {
     }
 
     fn leave(&mut self) {
-        self.ender.left.store(true, Ordering::Release);
-        // SAFETY: no information is passed. A failure cannot be reported.
+        self.ender.left.store(true, Ordering::Relaxed);
+        // A failure cannot be reported any more.
+        // SAFETY: the library is initialized, and null with length 0 passes no information.
         unsafe { self.library.PMIx_Finalize(null(), 0) };
     }
 }
@@ -355,6 +357,8 @@ impl Manager for PmixConnection {
 /// Ends the job by the library, which any thread may call.
 struct Abort {
     library: &'static Library,
+    /// True once this process leaves the library. Relaxed: it publishes nothing else, and is stored
+    /// before the call that makes the library lose its server.
     left: AtomicBool,
 }
 
@@ -366,7 +370,7 @@ impl fmt::Debug for Abort {
 
 impl Ender for Abort {
     fn request_end(&self, status: i32) -> bool {
-        if self.left.load(Ordering::Acquire) {
+        if self.left.load(Ordering::Relaxed) {
             return false;
         }
 

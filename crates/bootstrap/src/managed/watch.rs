@@ -69,7 +69,8 @@ impl LivenessConnections {
         }
 
         if !watched.is_empty() || manager.connection().is_some() {
-            // If no thread can be started, only the process manager notices the death of PEs.
+            // The handle is dropped, since nothing joins the thread. If none can be started, only
+            // the process manager notices the death of PEs.
             let _ = without_signals(|| {
                 thread::Builder::new()
                     .name("rushmem-watch".into())
@@ -92,7 +93,8 @@ impl LivenessConnections {
 
     fn report(&self, phase: u8) {
         for connection in &self.connections {
-            // The PE may have ended; one that does not watch never reads.
+            // This fails if the PE has ended, or does not watch and so never reads: both need no
+            // report.
             let _ = rustix::net::send(
                 &*connection.stream,
                 &[phase],
@@ -278,7 +280,7 @@ impl Drop for Notice {
     fn drop(&mut self) {
         self.over = None;
         if let Some(thread) = self.thread.take() {
-            // The thread returns nothing.
+            // An error says that the thread has panicked, which has printed why.
             let _ = thread.join();
         }
     }

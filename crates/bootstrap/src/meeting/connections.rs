@@ -99,7 +99,7 @@ impl Watch {
 
     /// Ends the watch of a listener.
     pub(super) fn ignore(&self, listener: &TcpListener) {
-        // This fails only for one that is not watched.
+        // This fails only for a listener that is not watched, which is what is wanted.
         let _ = epoll::delete(&self.0, listener);
     }
 

@@ -109,7 +109,7 @@ impl Gathering {
     pub(super) fn wait_for_others(&self, limit: Duration) {
         let (are_done, change) = &*self.others_are_done;
         let done = lock(are_done);
-        // The result does not matter: after the limit this process ends as well.
+        // The result says whether the limit was reached: then this process ends as well.
         let _ = change.wait_timeout_while(done, limit, |done| !*done);
     }
 }

@@ -111,7 +111,7 @@ fn while_raised<T>(work: impl FnOnce(bool) -> T) -> T {
 
     // Another thread may have chosen another limit meanwhile, which stays.
     if is_raised && getrlimit(Resource::Nofile) == raised {
-        // A lower limit is not refused.
+        // This cannot fail: the kernel refuses no lower limit.
         let _ = setrlimit(Resource::Nofile, usual);
     }
     result

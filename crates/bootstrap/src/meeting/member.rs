@@ -58,9 +58,11 @@ struct MemberState {
     pe: u32,
     /// True if this process serves the meeting.
     serves: bool,
-    /// The PE whose process serves the meeting, or [`NOBODY`].
+    /// The PE whose process serves the meeting, or [`NOBODY`]. Relaxed: only a message depends on
+    /// it.
     server: AtomicU32,
-    /// True once the last finalize is done, so that the meeting may end.
+    /// True once the last finalize is done, so that the meeting may end. Relaxed: it publishes
+    /// nothing else, and is stored before the report without which the meeting does not end.
     finalized: AtomicBool,
 }
 
@@ -228,13 +230,15 @@ impl Manager for Member {
     }
 
     fn report_finalize(&self) {
-        self.state.finalized.store(true, Ordering::Release);
-        // The meeting may have ended.
+        self.state.finalized.store(true, Ordering::Relaxed);
+        // This fails if the meeting has ended. It then needs no report, and the thread that
+        // receives finds that out.
         let _ = self.state.sender.send(&FromPe::Finalized);
     }
 
     fn report_resumption(&self) {
-        self.state.finalized.store(false, Ordering::Release);
+        self.state.finalized.store(false, Ordering::Relaxed);
+        // As above: the thread that receives ends the process.
         let _ = self.state.sender.send(&FromPe::Resumed);
     }
 
@@ -303,11 +307,11 @@ fn receive(mut link: Link, to: &mpsc::Sender<Result<FromLauncher, Error>>, state
             Error::Lost(_) => Error::MeetingGone,
             error => error,
         };
-        // The process may have stopped waiting.
+        // This fails if the process has stopped waiting, after its limit.
         let _ = to.send(Err(why));
         return;
     }
-    if state.finalized.load(Ordering::Acquire) {
+    if state.finalized.load(Ordering::Relaxed) {
         return;
     }
     end_without_meeting(state, &error)

@@ -16,7 +16,7 @@ const OF_THIS_PE: [i32; 3] = [libc::EFAULT, libc::ENOBUFS, libc::ENOMEM];
 /// again. After one more failure the queue counts as broken.
 const READS: u32 = 100;
 
-/// Maximum number of completions taken at once.
+/// Maximum number of completions taken at once. Their entries are on the stack.
 pub(super) const ENTRIES: usize = 32;
 
 impl FiEndpoint {
@@ -32,15 +32,15 @@ impl FiEndpoint {
         loop {
             let mut entries = [const { MaybeUninit::<fi::fi_cq_msg_entry>::uninit() }; ENTRIES];
             let to = entries.as_mut_ptr().cast();
-            // SAFETY: an open queue whose entries are of this kind, and room for the number
-            // passed.
+            // SAFETY: `cq` is open, its entries are of this kind (`FI_CQ_FORMAT_MSG`), and `to` has
+            // room for `ENTRIES` of them.
             let n = unsafe { fi::fi_cq_read(self.cq.cq.raw(), to, ENTRIES) };
 
             match n {
                 1.. => {
                     let n = (n as usize).min(ENTRIES);
                     for entry in &entries[..n] {
-                        // SAFETY: the call wrote the first `n`.
+                        // SAFETY: the call has written the first `n` entries.
                         let entry = unsafe { entry.assume_init() };
                         self.complete(entry.op_context.cast(), entry.len, &mut arrived);
                     }

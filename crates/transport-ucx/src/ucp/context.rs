@@ -105,7 +105,7 @@ impl UcpConfig {
 
 impl Drop for UcpConfig {
     fn drop(&mut self) {
-        // SAFETY: read by `read` and released once.
+        // SAFETY: `read` has made `handle`, and only this releases it, once.
         unsafe { self.ucp.ucp_config_release(self.handle) };
     }
 }
@@ -272,9 +272,10 @@ impl UcpMemory {
         };
         check_status(ucp, status)?;
 
-        // SAFETY: the buffer that was just made, of that size.
+        // SAFETY: the call has succeeded, so `buffer` points to `nbytes` bytes, until it is
+        // released below.
         let key = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), nbytes) }.to_vec();
-        // SAFETY: made by `ucp_rkey_pack` and released once.
+        // SAFETY: `ucp_rkey_pack` has made `buffer`, which is released once and not used any more.
         unsafe { ucp.ucp_rkey_buffer_release(buffer) };
         Ok(key)
     }
@@ -282,7 +283,8 @@ impl UcpMemory {
 
 impl Drop for UcpMemory {
     fn drop(&mut self) {
-        // SAFETY: registered once and released once. Nothing can be done if UCX returns an error.
+        // Nothing can be done if UCX returns an error.
+        // SAFETY: `register` has made `handle` in this context, and only this releases it, once.
         unsafe {
             self.context
                 .ucp

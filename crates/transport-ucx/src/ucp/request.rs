@@ -13,13 +13,13 @@ use ucx_sys::{
 #[derive(Clone, Copy)]
 pub(crate) struct UcpRequest(NonNull<c_void>);
 
-// SAFETY: it belongs to a worker, and only the thread that uses that worker uses it.
+// SAFETY: a request belongs to a worker, and only the thread that uses this worker uses it.
 unsafe impl Send for UcpRequest {}
 
 impl UcpRequest {
     /// Returns the result of the operation; `None` while it is in flight.
     pub(crate) fn status(self, ucp: &Ucp) -> Option<Result<(), ucs_status_t>> {
-        // SAFETY: a request that has not been freed.
+        // SAFETY: the pointer is a request of UCX, which its owner has not freed.
         match unsafe { ucp.ucp_request_check_status(self.0.as_ptr()) } {
             UCS_INPROGRESS => None,
             UCS_OK => Some(Ok(())),
@@ -29,7 +29,7 @@ impl UcpRequest {
 
     /// Frees the request. Its operation may still be in flight.
     pub(crate) fn free(self, ucp: &Ucp) {
-        // SAFETY: a request that has not been freed.
+        // SAFETY: the pointer is a request of UCX, which its owner frees once, by this.
         unsafe { ucp.ucp_request_free(self.0.as_ptr()) };
     }
 }

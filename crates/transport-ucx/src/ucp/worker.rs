@@ -45,11 +45,14 @@ fn atomics_of(printed: &str) -> Vec<(String, String)> {
 /// A worker, used by one thread at a time.
 pub(crate) struct Worker {
     pub(crate) context: Arc<UcpContext>,
+    /// Made by `create`, and destroyed only when this is dropped.
     handle: ucp_worker_h,
+    /// The descriptor of the worker, which UCX closes with it.
     efd: RawFd,
 }
 
-// SAFETY: made with `UCS_THREAD_MODE_SERIALIZED`, for use by any thread, one at a time.
+// SAFETY: `create` makes the worker with `UCS_THREAD_MODE_SERIALIZED`, for use by any thread, one
+// at a time. The type is not `Sync`.
 unsafe impl Send for Worker {}
 
 impl Worker {
@@ -100,7 +103,7 @@ impl Worker {
 
     /// Returns the descriptor that is readable when an [armed](Self::arm) worker has an event.
     pub(crate) fn efd(&self) -> BorrowedFd<'_> {
-        // SAFETY: open as long as the worker is.
+        // SAFETY: `efd` is open as long as the worker, from which the result is borrowed.
         unsafe { BorrowedFd::borrow_raw(self.efd) }
     }
 
@@ -109,14 +112,15 @@ impl Worker {
         let ucp = self.ucp();
         let mut address = null_mut();
         let mut nbytes = 0;
-        // SAFETY: a live worker; it writes an address and its size when it succeeds.
+        // SAFETY: `handle` is live. The call writes an address and its size when it succeeds.
         let status =
             unsafe { ucp.ucp_worker_get_address(self.handle, &raw mut address, &raw mut nbytes) };
         check_status(ucp, status)?;
 
-        // SAFETY: the address that was just made, of that size.
+        // SAFETY: the call has succeeded, so `address` points to `nbytes` bytes, until it is
+        // released below.
         let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), nbytes) }.to_vec();
-        // SAFETY: made by this worker and released once.
+        // SAFETY: this worker has made `address`, which is released once and not used any more.
         unsafe { ucp.ucp_worker_release_address(self.handle, address) };
         Ok(bytes)
     }
@@ -125,28 +129,28 @@ impl Worker {
     /// none if UCX sends messages to the target's CPU instead.
     pub(crate) fn atomics(&self) -> Vec<(String, String)> {
         atomics_of(&printed(|stream| {
-            // SAFETY: a live worker and the stream that it is given.
+            // SAFETY: `handle` is live, and `stream` is open during the call.
             unsafe { self.ucp().ucp_worker_print_info(self.handle, stream.cast()) };
         }))
     }
 
     /// Makes progress on all operations of the worker. Returns true if there was any.
     pub(crate) fn progress(&self) -> bool {
-        // SAFETY: a live worker, and no callback calls this.
+        // SAFETY: `handle` is live, and no callback, within such a call, calls this again.
         within(|| unsafe { self.ucp().ucp_worker_progress(self.handle) != 0 })
     }
 
     /// Prepares the worker to signal its next event by its descriptor. Returns false if there is an
     /// event already.
     pub(crate) fn arm(&self) -> bool {
-        // SAFETY: a live worker.
+        // SAFETY: `handle` is live until this is dropped.
         unsafe { self.ucp().ucp_worker_arm(self.handle) == UCS_OK }
     }
 
     /// Orders puts and UCX's atomic operations on each endpoint: those before the call take effect
     /// before those after it. UCX must have sent the earlier ones completely.
     pub(crate) fn fence(&self) -> Result<(), String> {
-        // SAFETY: a live worker.
+        // SAFETY: `handle` is live until this is dropped.
         let status = unsafe { self.ucp().ucp_worker_fence(self.handle) };
         check_status(self.ucp(), status)
     }
@@ -233,14 +237,15 @@ impl Worker {
             self.ucp()
                 .ucp_ep_close_nbx(endpoint.handle, &raw const params)
         };
-        // UCX returns an error if the endpoint is closed already.
+        // UCX returns an error if the endpoint is closed already: then there is no request to
+        // await.
         started(closing).unwrap_or_default()
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // SAFETY: made once and destroyed once, by its only owner.
+        // SAFETY: `create` has made `handle`, and only this destroys it, once.
         unsafe { self.ucp().ucp_worker_destroy(self.handle) };
     }
 }
@@ -262,7 +267,8 @@ pub(crate) struct UcpRemote {
     pub(crate) address: u64,
 }
 
-// SAFETY: used by the thread that uses its worker, one at a time.
+// SAFETY: an endpoint and its keys belong to a worker, and are used by the thread that uses this
+// worker, one at a time.
 unsafe impl Send for UcpEndpoint {}
 
 impl UcpEndpoint {
@@ -270,14 +276,15 @@ impl UcpEndpoint {
     /// if they are.
     pub(crate) fn flush(&self, ucp: &ucx_sys::Ucp) -> Result<Option<UcpRequest>, ucs_status_t> {
         let params = plain_params();
-        // SAFETY: a live endpoint.
+        // SAFETY: `handle` is live: its worker lives, and a closed endpoint is not flushed.
         started(unsafe { ucp.ucp_ep_flush_nbx(self.handle, &raw const params) })
     }
 
     /// Destroys the keys that were unpacked, which are not used any more.
     pub(crate) fn forget_keys(&mut self, ucp: &ucx_sys::Ucp) {
         for key in self.keys.drain(..).filter(|key| !key.is_null()) {
-            // SAFETY: made by `unpack` and destroyed once, before its worker.
+            // SAFETY: `unpack` has made `key`. `drain` has removed it, so it is destroyed once, and
+            // the worker lives, as the type requires.
             unsafe { ucp.ucp_rkey_destroy(key) };
         }
     }

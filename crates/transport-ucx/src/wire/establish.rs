@@ -41,6 +41,7 @@ impl UcxWire {
 
         match attempted {
             Attempted::Connected(open) => {
+                // Only for the log; a PE whose host is unknown has none there.
                 let host = shared.peers.host_of(pe).unwrap_or_default();
                 rushmem_system::log::debug!(peer = pe.0, host, "made an endpoint to it");
                 self.routes[pe].open = Some(open);

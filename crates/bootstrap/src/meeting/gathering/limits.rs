@@ -63,6 +63,7 @@ impl MeetingServer {
         let mut silent = Vec::new();
         let mut unclosed = Vec::new();
         for (&number, joining) in &self.joining {
+            // A connection that is closed has no age, and is removed elsewhere.
             let age = self.connections.age(number).unwrap_or_default();
             match joining {
                 Joining::Proven { from, .. } if age > HANDSHAKE_LIMIT => {

@@ -17,8 +17,7 @@ use rushmem_runtime::{Call, Context as _, ContextHandle, DefaultContext, Existin
 
 impl<C: Threads> Shmem<C> {
     /// Allocates one atomic element with the value `value` on each PE (`shmem_malloc`, §9.3.1).
-    /// Collective. Panics, or ends the job with a message, in the same cases as
-    /// [`array`](Self::array).
+    /// Collective. The job ends with a message if another PE allocates something else.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -26,31 +25,41 @@ impl<C: Threads> Shmem<C> {
     /// let mine = ticket.on(shmem.pe(0)).fetch_add(1);
     /// assert!((100..100 + shmem.n_pes() as u64).contains(&mine));
     /// ```
+    ///
+    /// # Panics
+    /// If the symmetric heap has no room, which is so on all PEs.
     #[doc(alias = "shmem_malloc")]
     #[doc(alias = "shmem_malloc_with_hints")]
     #[track_caller]
     pub fn atomic<T: AtomicValue>(&self, value: T) -> SymBox<'_, Atomic<T>> {
         let one = self.zeroed::<Atomic<T>>();
         one.on(self.me()).store(value);
+
+        // Completes the store, so that every PE finds the value.
         self.barrier_all();
         one
     }
 
     /// Allocates atomic elements with these values on each PE (`shmem_malloc`, §9.3.1). Collective.
-    /// Panics, or ends the job with a message, in the same cases as [`array`](Self::array), for
-    /// example if another PE passes another number of values.
+    /// The job ends with a message if another PE allocates something else, for example if it passes
+    /// another number of values.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
-    /// let least = shmem.atomics(&[i64::MAX; 4]);
-    /// assert_eq!(least.on(shmem.pe(0)).load_each(), [i64::MAX; 4]);
+    /// let minima = shmem.atomics(&[i64::MAX; 4]);
+    /// assert_eq!(minima.on(shmem.pe(0)).load_each(), [i64::MAX; 4]);
     /// ```
+    ///
+    /// # Panics
+    /// If the symmetric heap has no room, which is so on all PEs.
     #[doc(alias = "shmem_malloc")]
     #[doc(alias = "shmem_malloc_with_hints")]
     #[track_caller]
     pub fn atomics<T: AtomicValue>(&self, values: &[T]) -> SymArray<'_, Atomic<T>> {
         let array = self.array(values.len());
         array.on(self.me()).store_each(values);
+
+        // Completes the stores, so that every PE finds the values.
         self.barrier_all();
         array
     }
@@ -66,13 +75,21 @@ impl<T: AtomicValue, C: Threads> Remote<'_, SymSlice<Atomic<T>>, Peer<'_, C>> {
         values
     }
 
-    /// Works as [`load_each`](Self::load_each), to `dest`, which must have the same length.
+    /// Stores the values of the elements to `dest`, which must have the same length
+    /// (`shmem_atomic_fetch_nbi`, §9.7.2.1, of each). Completes all operations issued on the peer's
+    /// context.
+    ///
+    /// # Panics
+    /// If the lengths differ.
     #[doc(alias = "shmem_atomic_fetch_nbi")]
     #[track_caller]
     pub fn load_into(self, dest: &mut [T]) {
         let call = call!("load_into");
-        require_same_length(call, dest.len(), self.view().len());
-        fetch_each(call, self.view(), dest, self.target());
+        let source = self.view();
+        require_same_length(call, dest.len(), source.len());
+
+        let (pe, context) = self.target();
+        fetch_each(call, context, pe, source, dest);
     }
 
     /// Writes `values`, one for each element, to the elements (`shmem_atomic_set`, §9.7.1.2, of
@@ -84,6 +101,9 @@ impl<T: AtomicValue, C: Threads> Remote<'_, SymSlice<Atomic<T>>, Peer<'_, C>> {
     /// counters.on(shmem.me()).store_each(&[1, 2, 3]);
     /// # assert_eq!(counters.on(shmem.me()).load_each(), [1, 2, 3]);
     /// ```
+    ///
+    /// # Panics
+    /// If the number of values is not that of the elements.
     #[doc(alias = "shmem_atomic_set")]
     #[track_caller]
     pub fn store_each(self, values: &[T]) {
@@ -105,8 +125,9 @@ impl<T: AtomicValue, C: Threads> Remote<'_, SymSlice<Atomic<T>>, Peer<'_, C>> {
 
 impl<C: Threads> Team<'_, C> {
     /// Returns the values of the elements on all members, combined element by element (§9.10.9).
-    /// All members call with the same number of elements. If other PEs update an element meanwhile,
-    /// either the old or the new value is used.
+    /// Collective over the team: all members pass the same number of elements. If other PEs update
+    /// an element meanwhile, either the old or the new value is used. Completes all operations that
+    /// this PE has issued on the default context.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -122,29 +143,35 @@ impl<C: Threads> Team<'_, C> {
         op: O,
     ) -> Vec<T> {
         let call = call!("Team::all_reduce_atomics");
-        let me = DefaultContext
-            .existing_pe(call, setup::my_pe(call) as usize)
-            .unwrap_or_else(|| unreachable!("this PE exists"));
+        let my_pe = setup::my_pe(call) as usize;
+        let Some(me) = DefaultContext.existing_pe(call, my_pe) else {
+            unreachable!("this PE exists");
+        };
+
+        // Only atomic operations may read the elements while other PEs update them.
         let mut values = vec![T::zeroed(); source.len()];
-        fetch_each(call, source, &mut values, (me, ContextHandle::DEFAULT));
+        fetch_each(call, ContextHandle::DEFAULT, me, source, &mut values);
+
         self.combine_in_place(call, op, &mut values);
         values
     }
 }
 
-/// Fetches each element of `source` on a PE to `dest`, which is as long. Completes the operations
-/// on the context.
+/// Fetches each element of `source` on a PE to `dest`, which has the same length. Completes all
+/// operations on the context.
 fn fetch_each<T: AtomicValue>(
     call: Call,
+    context: ContextHandle,
+    pe: ExistingPe,
     source: &SymSlice<Atomic<T>>,
     dest: &mut [T],
-    (pe, context): (ExistingPe, ContextHandle),
 ) {
+    // Completes the operations also if one of them panics: they write to `dest`.
     let _end = CompletedAtEnd(context);
     for (element, fetched) in source.iter().zip(dest) {
-        // SAFETY: an aligned element of a symmetric object, which only atomic operations access;
-        // the value is stored to a variable that is borrowed until the end of this function, which
-        // completes the operation.
+        // SAFETY: `element` is an aligned element of a symmetric object, which only atomic
+        // operations access. `fetched` is borrowed until this function ends, and the end completes
+        // the operation.
         unsafe { amo::fetch_nbi(call, context, fetched, element.as_ptr().cast(), pe) }
     }
 }

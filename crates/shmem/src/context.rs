@@ -4,7 +4,6 @@
 use crate::panics::mistake;
 use crate::team::Team;
 use crate::threads::{Creates, Local, Threads, UsedBy, UsedByThreads};
-use core::ffi::c_long;
 use rushmem_runtime::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_SESSION_BATCH};
 use rushmem_runtime::{ContextHandle, TeamHandle, ctx, order};
 use std::fmt;
@@ -25,11 +24,13 @@ pub struct Context<'t, C: Threads = Local> {
     threads: PhantomData<UsedByThreads<C>>,
 }
 
-/// The context, which its drop destroys unless it is the default one.
+/// A context that is destroyed when this is dropped, unless it is the default one. A type of its
+/// own because the drop must not depend on the kind of threads, which a [`Context`] has.
 struct Owned(ContextHandle);
 
 impl Drop for Owned {
     fn drop(&mut self) {
+        // The default context exists until the library is finalized (§9.5.3).
         if self.0 != ContextHandle::DEFAULT {
             ctx::destroy(call!("Context::drop"), self.0);
         }
@@ -137,7 +138,7 @@ impl ContextOptions {
     /// §9.5.2). Not collective.
     ///
     /// # Errors
-    /// If this PE has 65,536 contexts already, besides the default one.
+    /// If this PE has 65,536 contexts, besides the default one.
     #[doc(alias = "shmem_ctx_create")]
     #[doc(alias = "shmem_team_create_ctx")]
     pub fn create<'t, C: Threads>(
@@ -147,11 +148,13 @@ impl ContextOptions {
         self.create_of_kind(team)
     }
 
-    /// Works as [`create`](Self::create), for a context that goes from thread to thread
-    /// ([`Movable`](crate::Movable)), or that threads use at once ([`Shared`](crate::Shared)).
+    /// Creates a context of the kind `K`, whose PEs are those of the team
+    /// (`shmem_team_create_ctx`, §9.5.2): one that goes from thread to thread
+    /// ([`Movable`](crate::Movable)), that threads use at once ([`Shared`](crate::Shared)), or that
+    /// stays on this thread ([`Local`]). Not collective.
     ///
     /// # Errors
-    /// As for [`create`](Self::create).
+    /// If this PE has 65,536 contexts, besides the default one.
     #[doc(alias = "shmem_ctx_create")]
     #[doc(alias = "shmem_team_create_ctx")]
     pub fn create_as<'t, K: Threads>(
@@ -165,17 +168,26 @@ impl ContextOptions {
         self,
         team: &'t Team<'_, C>,
     ) -> Result<Context<'t, K>, TooManyContexts> {
-        let no_store: c_long = if self.no_store { SHMEM_CTX_NOSTORE } else { 0 };
-        let options = <K as UsedBy>::OPTIONS | no_store;
-        let made = ctx::create(call!("ContextOptions::create"), team.handle(), options);
-        made.map(Context::new).ok_or(TooManyContexts(()))
+        let mut options = <K as UsedBy>::OPTIONS;
+        if self.no_store {
+            options |= SHMEM_CTX_NOSTORE;
+        }
+
+        match ctx::create(call!("ContextOptions::create"), team.handle(), options) {
+            Some(handle) => Ok(Context::new(handle)),
+            // The team is valid and the options are known, so nothing else can fail.
+            None => Err(TooManyContexts(())),
+        }
     }
 }
 
 impl<C: Threads> Team<'_, C> {
     /// Creates a context for this thread, whose PEs are those of the team (`shmem_team_create_ctx`,
-    /// §9.5.2). Not collective. Panics if there are too many; [`ContextOptions::create`] returns an
-    /// error then.
+    /// §9.5.2). Not collective.
+    ///
+    /// # Panics
+    /// If this PE has 65,536 contexts, besides the default one. [`ContextOptions::create`] returns
+    /// an error then.
     #[doc(alias = "shmem_ctx_create")]
     #[doc(alias = "shmem_team_create_ctx")]
     #[track_caller]
@@ -239,7 +251,8 @@ impl<C: Threads> Context<'_, C> {
         self.session_with(SessionOptions::default())
     }
 
-    /// Works as [`session`](Self::session), for operations that `options` describe.
+    /// Starts a session (`shmem_ctx_session_start`, §9.9.2) of operations as `options` describe
+    /// them.
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -251,12 +264,12 @@ impl<C: Threads> Context<'_, C> {
     /// ```
     #[doc(alias = "shmem_ctx_session_start")]
     pub fn session_with(&self, options: SessionOptions) -> Session<'_, C> {
-        let options = if options.batch {
+        let constants = if options.batch {
             SHMEM_CTX_SESSION_BATCH
         } else {
             0
         };
-        ctx::session_start(call!("Context::session"), self.handle(), options);
+        ctx::session_start(call!("Context::session"), self.handle(), constants);
         Session(self)
     }
 }

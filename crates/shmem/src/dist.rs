@@ -73,8 +73,11 @@ impl<'s, C: Threads> Team<'s, C> {
     ///
     /// Collective over **all** PEs of the job, as [`Shmem::array`](crate::Shmem::array) is: each PE
     /// passes the same `len` and a team of the same size, which need not be the same team. So every
-    /// row of a grid of PEs can have an array of its own. Panics if there is no room, which is so on
-    /// all PEs. The job ends with a message if another PE allocates something else.
+    /// row of a grid of PEs can have an array of its own. The job ends with a message if another PE
+    /// allocates something else.
+    ///
+    /// # Panics
+    /// If the symmetric heap has no room, which is so on all PEs.
     #[doc(alias = "shmem_calloc")]
     #[track_caller]
     pub fn block_array<T: Element>(&self, len: usize) -> BlockArray<'s, T, C> {
@@ -84,10 +87,13 @@ impl<'s, C: Threads> Team<'s, C> {
         }
     }
 
-    /// Works as [`block_array`](Self::block_array), but returns an error if there is no room.
+    /// Allocates an array of `len` zero elements, not bytes, that is distributed over the PEs of
+    /// this team (`shmem_calloc`, §9.3.6). Collective over all PEs of the job, with the same
+    /// arguments as [`block_array`](Self::block_array). The job ends with a message if another PE
+    /// allocates something else.
     ///
     /// # Errors
-    /// If there is no room, which is so on all PEs.
+    /// If the symmetric heap has no room, which is so on all PEs.
     pub fn try_block_array<T: Element>(
         &self,
         len: usize,
@@ -122,8 +128,10 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
         self.layout.block_len
     }
 
-    /// Returns the number, in the team, of the PE that has an element. Panics if there is no such
-    /// element.
+    /// Returns the number, in the team, of the PE that has the element of an index.
+    ///
+    /// # Panics
+    /// If there is no such element.
     #[inline]
     #[track_caller]
     pub fn owner(&self, index: usize) -> usize {
@@ -145,11 +153,13 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
         &self.blocks[..self.own_range().len()]
     }
 
-    /// Returns an element on the PE that has it, for an operation: `array.at(7).write(1)`. Panics
-    /// if there is no such element.
+    /// Returns an element on the PE that has it, for an operation: `array.at(7).write(1)`.
     ///
     /// To access many elements of other PEs one by one is slow. [`read`](Self::read) and
     /// [`write`](Self::write) copy ranges, [`add_each`](Self::add_each) adds to many elements.
+    ///
+    /// # Panics
+    /// If there is no such element.
     #[inline]
     #[track_caller]
     pub fn at(&self, index: usize) -> Remote<'_, Sym<T>, Peer<'s, C>> {
@@ -164,7 +174,9 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
 
     /// Returns the values of the elements of a range, by one get from each PE that has some of them
     /// (`shmem_get_nbi`, §9.6.2.2). Completes all operations of this PE on the default context.
-    /// Panics if the range is out of bounds.
+    ///
+    /// # Panics
+    /// If the range is out of bounds.
     #[doc(alias = "shmem_get")]
     #[track_caller]
     pub fn read(&self, range: impl RangeBounds<usize>) -> Vec<T>
@@ -177,8 +189,12 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
         values
     }
 
-    /// Works as [`read`](Self::read), to `dest`, which must have as many elements as the range.
-    /// Panics if it has not.
+    /// Copies the elements of a range to `dest`, which must have the same number, by one get from
+    /// each PE that has some of them (`shmem_get_nbi`, §9.6.2.2). Completes all operations of this
+    /// PE on the default context.
+    ///
+    /// # Panics
+    /// If the range is out of bounds, or has another length than `dest`.
     #[doc(alias = "shmem_get")]
     #[track_caller]
     pub fn read_into(&self, range: impl RangeBounds<usize>, dest: &mut [T])
@@ -196,20 +212,24 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
         T: PlainData,
     {
         let context = Context::<C>::default_one();
+        // A scope, so that the gets from different PEs are under way at the same time.
         context.scope(|s| {
             for part in self.layout.parts(range) {
                 let owner = s.pe(self.members[part.owner].pe());
-                let (values, rest) = std::mem::take(&mut dest).split_at_mut(part.elements.len());
+                let values = dest
+                    .split_off_mut(..part.elements.len())
+                    .expect("the destination has the length of the range");
                 self.blocks[part.elements].on(owner).get(values);
-                dest = rest;
             }
         });
     }
 
     /// Copies `source` to the elements of a range, of which it must have the number, by one put to
     /// each PE that has some of them (`shmem_put`, §9.6.1.1). The source may be reused on return;
-    /// the data are at their PEs after a [`quiet`](Context::quiet) or a barrier. Panics if the
-    /// range is out of bounds or has another length.
+    /// the data are at their PEs after a [`quiet`](Context::quiet) or a barrier.
+    ///
+    /// # Panics
+    /// If the range is out of bounds, or has another length than `source`.
     #[doc(alias = "shmem_put")]
     #[track_caller]
     pub fn write(&self, range: impl RangeBounds<usize>, source: &[T])
@@ -222,8 +242,9 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
 
         let mut rest = source;
         for part in self.layout.parts(range) {
-            let values;
-            (values, rest) = rest.split_at(part.elements.len());
+            let values = rest
+                .split_off(..part.elements.len())
+                .expect("the source has the length of the range");
             let owner = self.members[part.owner];
             self.blocks[part.elements].on(owner).put(values);
         }
@@ -270,7 +291,10 @@ impl<T: AtomicNumber, C: Threads> BlockArray<'_, Atomic<T>, C> {
     ///
     /// The additions are in a session (`SHMEM_CTX_SESSION_BATCH`, §9.9), so that over a network
     /// many of them travel in one message. They are complete after a [`quiet`](Context::quiet) or a
-    /// barrier. Panics at a pair with an index that does not exist; the pairs before it are added.
+    /// barrier.
+    ///
+    /// # Panics
+    /// At a pair with an index that does not exist. The pairs before it are added.
     #[doc(alias = "shmem_atomic_add")]
     #[doc(alias = "batch_add")]
     #[track_caller]
@@ -325,8 +349,10 @@ impl BlockLayout {
 
     /// Returns the indices of the elements of a PE.
     fn of(self, pe: usize) -> Range<usize> {
+        // Blocks beyond the last element may begin beyond the maximum of a `usize`, too.
         let start = pe.saturating_mul(self.block_len).min(self.len);
-        start..start.saturating_add(self.block_len).min(self.len)
+        let end = start.saturating_add(self.block_len).min(self.len);
+        start..end
     }
 
     /// Returns the parts of a range of elements that exist, in their order.
@@ -354,7 +380,7 @@ impl BlockLayout {
 mod tests {
     use super::*;
 
-    /// Returns the ranges of all PEs.
+    /// Returns the ranges of all PEs for an array of `len` elements.
     fn ranges(len: usize, n_pes: usize) -> Vec<Range<usize>> {
         let layout = BlockLayout::new(len, n_pes);
         (0..n_pes).map(|pe| layout.of(pe)).collect()
@@ -373,23 +399,33 @@ mod tests {
 
     #[test]
     fn every_element_has_one_owner() {
-        for (len, n_pes) in (0..30).flat_map(|len| (1..8).map(move |n_pes| (len, n_pes))) {
-            let layout = BlockLayout::new(len, n_pes);
-            let mut indices = Vec::new();
-            for pe in 0..n_pes {
-                for (offset, index) in layout.of(pe).enumerate() {
-                    assert_eq!((layout.owner(index), layout.offset(index)), (pe, offset));
-                    indices.push(index);
+        for len in 0..30 {
+            for n_pes in 1..8 {
+                let layout = BlockLayout::new(len, n_pes);
+                let mut indices = Vec::new();
+                for pe in 0..n_pes {
+                    for (offset, index) in layout.of(pe).enumerate() {
+                        assert_eq!(layout.owner(index), pe);
+                        assert_eq!(layout.offset(index), offset);
+                        indices.push(index);
+                    }
                 }
+                assert_eq!(indices, (0..len).collect::<Vec<_>>());
             }
-            assert_eq!(indices, (0..len).collect::<Vec<_>>());
         }
+    }
+
+    /// Returns the parts of a range of the array of 10 elements over 4 PEs.
+    fn parts(range: Range<usize>) -> Vec<Part> {
+        BlockLayout::new(10, 4).parts(range).collect()
+    }
+
+    fn part(owner: usize, elements: Range<usize>) -> Part {
+        Part { owner, elements }
     }
 
     #[test]
     fn a_range_has_one_part_for_each_owner() {
-        let parts = |range| BlockLayout::new(10, 4).parts(range).collect::<Vec<_>>();
-        let part = |owner, elements| Part { owner, elements };
         assert_eq!(parts(4..4), []);
         assert_eq!(parts(10..10), []);
         assert_eq!(parts(4..6), [part(1, 1..3)]);

@@ -5,7 +5,8 @@
 use bytemuck::Pod;
 use rushmem_runtime::rma;
 
-/// The runtime's traits of words, which no program can name.
+/// Names for the runtime's traits of words that no program can use, so that no program implements
+/// the public traits below.
 mod sealed {
     use rushmem_runtime::amo::{AddAmo, Amo, ArithmeticAmo, BitwiseAmo};
 
@@ -52,8 +53,8 @@ mod sealed {
 )]
 pub unsafe trait Element: Copy + 'static {}
 
-// SAFETY: `Pod` requires that all bit patterns, zero included, are values, and that there is no
-// padding.
+// SAFETY: a type is `Pod` only if all bit patterns, zero included, are values of it, and none of
+// its bytes is padding.
 unsafe impl<T: Pod> Element for T {}
 
 /// Elements that a PE loads and stores itself: every [`Pod`] type, so neither [`Atomic`] nor
@@ -88,7 +89,7 @@ impl<T: Pod> PlainField for T {}
 #[repr(transparent)]
 pub struct Atomic<T: AtomicValue>(T);
 
-// SAFETY: transparent around a `Pod` type.
+// SAFETY: an `Atomic` is laid out as its `T`, which is `Pod`, and adds no rule for its values.
 unsafe impl<T: AtomicValue> Element for Atomic<T> {}
 
 /// A word that signal operations update (OpenSHMEM 1.6, §9.8). There are no values of this type
@@ -97,7 +98,7 @@ unsafe impl<T: AtomicValue> Element for Atomic<T> {}
 #[repr(transparent)]
 pub struct Signal(u64);
 
-// SAFETY: transparent around an integer, which is `Pod`.
+// SAFETY: a `Signal` is laid out as a `u64`, which is `Pod`, and adds no rule for its values.
 unsafe impl Element for Signal {}
 
 /// The types of load, store and swap: integers and floating-point numbers of 4 and 8 bytes (§9.7,
@@ -123,10 +124,11 @@ pub trait AtomicInteger: AtomicNumber + PartialEq + sealed::Integer {}
 
 impl<T: AtomicNumber + PartialEq + sealed::Integer> AtomicInteger for T {}
 
-/// An element, in a type that the runtime can copy.
+/// An element as the runtime's type of elements. It exists since a trait of the runtime cannot be
+/// implemented here for every [`Element`] itself.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Plain<T>(pub(crate) T);
 
-// SAFETY: no byte of an `Element` is padding.
+// SAFETY: a `Plain` is laid out as its `T`, and no byte of an `Element` is padding.
 unsafe impl<T: Element> rma::Element for Plain<T> {}

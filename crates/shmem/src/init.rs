@@ -14,8 +14,10 @@ use rushmem_runtime::constants::{
 #[doc(alias = "shmem_init")]
 #[doc(alias = "start_pes")]
 pub fn init() -> Shmem {
-    let entered = job::enter(call!("shmem::init"), SHMEM_THREAD_SINGLE, None);
-    entered.unwrap_or_else(|error| unreachable!("no level is lower: {error}"))
+    match job::enter(call!("shmem::init"), SHMEM_THREAD_SINGLE, None) {
+        Ok(shmem) => shmem,
+        Err(error) => unreachable!("no level is below SHMEM_THREAD_SINGLE: {error}"),
+    }
 }
 
 /// Initializes the library for use by all threads (`shmem_init_thread` with
@@ -29,7 +31,8 @@ pub fn init_shared() -> Result<Shmem<Shared>, ThreadLevelError> {
     job::enter(call!("shmem::init_shared"), SHMEM_THREAD_MULTIPLE, None)
 }
 
-/// The options of the initialization, for what [`init`] and [`init_shared`] do not do.
+/// The options of an initialization (`shmem_init_thread`, §9.2.1) that [`init`] and [`init_shared`]
+/// do not have: the level `SHMEM_THREAD_FUNNELED`, and the id of a job.
 ///
 /// ```standalone_crate
 /// let shmem = shmem::Init::new().funneled().start()?;
@@ -48,8 +51,9 @@ impl<'a> Init<'a> {
         Init::default()
     }
 
-    /// The program has other threads, which do not call the library (`SHMEM_THREAD_FUNNELED`,
-    /// §9.2). [`start_shared`](Self::start_shared) includes them anyway.
+    /// Says that the program has other threads, which do not call the library
+    /// (`SHMEM_THREAD_FUNNELED`, §9.2). Has no effect on [`start_shared`](Self::start_shared), whose
+    /// level includes this one.
     #[doc(alias = "SHMEM_THREAD_FUNNELED")]
     #[must_use]
     pub fn funneled(mut self) -> Init<'a> {
@@ -57,8 +61,8 @@ impl<'a> Init<'a> {
         self
     }
 
-    /// This process is PE `rank` of the job of `n_ranks` PEs that has this id
-    /// (`shmemx_init_attr`). Returns to the program when all processes of the job have joined. The
+    /// Makes this process PE `rank` of the job of `n_ranks` PEs that has this id
+    /// (`shmemx_init_attr`). The start then waits until all processes of the job have joined. The
     /// job ends with a message if one of them does not join in time (`SHMEM_JOIN_LIMIT`), or has
     /// the rank of another one.
     ///

@@ -37,7 +37,7 @@ pub struct Shmem<C: Threads = Local> {
     context: Context<'static, C>,
 }
 
-/// The version of the standard, major and minor (§9.1.11).
+/// The version of the standard that the library implements, major and minor (§9.1.11).
 #[doc(alias = "shmem_info_get_version")]
 #[doc(alias = "SHMEM_MAJOR_VERSION")]
 #[doc(alias = "SHMEM_MINOR_VERSION")]
@@ -69,18 +69,17 @@ impl fmt::Display for ThreadLevelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} is provided instead of {}, since the library was initialized with that before; call shmem::init_shared first, \
-             and instead of shmem::launch",
-            name(self.provided),
-            name(self.requested)
+            "{} is provided instead of {}, since the library was initialized with that before; \
+             call shmem::init_shared first, and instead of shmem::launch",
+            name_of_level(self.provided),
+            name_of_level(self.requested)
         )
     }
 }
 
 impl std::error::Error for ThreadLevelError {}
 
-/// Returns the name of the standard's constant for a level.
-fn name(level: i32) -> &'static str {
+fn name_of_level(level: i32) -> &'static str {
     match level {
         SHMEM_THREAD_SINGLE => "SHMEM_THREAD_SINGLE",
         SHMEM_THREAD_FUNNELED => "SHMEM_THREAD_FUNNELED",
@@ -101,8 +100,8 @@ pub fn forward_events() {
     rushmem_system::log::give_to_program();
 }
 
-/// Initializes the library at a level of thread support. With a place in a job by a unique id, no
-/// launcher is needed.
+/// Initializes the library at `level`, one of the constants `SHMEM_THREAD_`. With a place in a job
+/// by a unique id, no launcher is needed.
 pub(crate) fn enter<C: Threads>(
     call: Call,
     level: c_int,
@@ -112,14 +111,15 @@ pub(crate) fn enter<C: Threads>(
     let mut local = lock(&LOCAL);
     setup::finalize_due();
 
-    let refuse = |provided| ThreadLevelError {
-        requested: level,
-        provided,
-    };
+    // An initialization that is in force keeps its level. This one is refused before it is counted:
+    // only a finalization, which is collective, would undo it.
     if setup::query_initialized() == 1 {
         let provided = setup::query_thread(call);
         if provided < level {
-            return Err(refuse(provided));
+            return Err(ThreadLevelError {
+                requested: level,
+                provided,
+            });
         }
     }
 
@@ -143,21 +143,24 @@ pub(crate) fn enter<C: Threads>(
             setup::init_by_id(call, ALL, level, rank, n_ranks, id.bytes())
         }
     };
-    match provided {
-        Some(provided) if provided >= level => {
-            panics::name_pe(setup::my_pe(call));
-            Ok(Shmem {
-                context: Context::default_one(),
-            })
-        }
-        Some(provided) => {
-            // An earlier initialization had another level, which remains. This one is undone, since
-            // there is no handle whose drop would finalize it.
-            finalize(call);
-            Err(refuse(provided))
-        }
-        None => unreachable!("{level} is a level of the standard"),
+    let Some(provided) = provided else {
+        unreachable!("{level} is a level of the standard");
+    };
+
+    if provided < level {
+        // An earlier initialization had another level, which remains. This one is undone, since
+        // there is no handle whose drop would finalize it.
+        finalize(call);
+        return Err(ThreadLevelError {
+            requested: level,
+            provided,
+        });
     }
+
+    panics::name_pe(setup::my_pe(call));
+    Ok(Shmem {
+        context: Context::default_one(),
+    })
 }
 
 /// Returns a number or count of PEs for the runtime, which refuses the maximum: no job has as many.
@@ -239,8 +242,10 @@ impl<C: Threads> Shmem<C> {
         }
     }
 
-    /// Finalizes the library, if this is the last handle (`shmem_finalize`, §9.1.4). Collective
-    /// over all PEs, and completes the operations of all.
+    /// Drops this handle, and finalizes the library now instead of at the exit of the process, if
+    /// this is the last handle (`shmem_finalize`, §9.1.4). Collective over all PEs, and completes
+    /// the operations of all. The job ends with a message if another PE allocates a symmetric
+    /// object instead.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -288,6 +293,9 @@ impl<C: Threads> Drop for Shmem<C> {
     /// Has the library finalized when the process exits.
     fn drop(&mut self) {
         end_if_panicking();
+
+        // Locked until the end, so that a thread that initializes the library meanwhile finds
+        // either this handle or its finalization.
         let mut local = lock(&LOCAL);
         setup::finalize_at_exit(call!("Shmem::finalize"), finalize);
 
@@ -306,9 +314,13 @@ impl<C: Threads> Drop for Shmem<C> {
 /// in the heap of the next initialization.
 fn finalize(call: Call) {
     if let Some(inits) = setup::inits_in_force() {
-        let mistake = "does not drop its handle of the library; all PEs drop as many in the same order as other objects";
+        let mistake = "does not drop its handle of the library; all PEs drop as many in the same \
+            order as other objects";
         block::compare_dropped(call, mistake);
         EnteredStep::new(call).compare(AgreementStep::Finalize(inits), mistake, mistake);
+
+        // The last finalization frees the whole heap; an earlier one leaves the objects to the next
+        // allocation.
         if inits == 1 {
             block::forget_dropped();
         }

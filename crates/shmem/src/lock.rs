@@ -30,7 +30,7 @@ use std::marker::PhantomData;
 #[repr(transparent)]
 pub struct Lock(c_long);
 
-// SAFETY: transparent around an integer, of which all bits are values, without padding.
+// SAFETY: a `Lock` is laid out as an integer, of which all bits are values, without padding.
 unsafe impl Element for Lock {}
 
 /// The guard of a lock that this PE holds. Its drop completes the operations issued on the default
@@ -51,8 +51,8 @@ impl<C: Threads> Shmem<C> {
     /// already.
     #[doc(alias = "shmem_set_lock")]
     pub fn lock<'a>(&'a self, lock: &'a Sym<Lock>) -> LockGuard<'a> {
-        // SAFETY: a word of a symmetric object, which only lock routines access, and was zero at
-        // first.
+        // SAFETY: a `Sym<Lock>` is an aligned word of a symmetric object, which only lock routines
+        // access, and which was zero at first.
         unsafe { lock::set(call!("Shmem::lock"), lock.as_ptr().cast::<c_long>()) };
         LockGuard {
             lock,
@@ -60,13 +60,17 @@ impl<C: Threads> Shmem<C> {
         }
     }
 
-    /// Takes a lock if it is free (`shmem_test_lock`, §9.13.1).
+    /// Takes a lock if it is free, otherwise returns `None` at once (`shmem_test_lock`, §9.13.1).
     #[doc(alias = "shmem_test_lock")]
     pub fn try_lock<'a>(&'a self, lock: &'a Sym<Lock>) -> Option<LockGuard<'a>> {
-        // SAFETY: a word of a symmetric object, which only lock routines access.
-        let is_held =
-            unsafe { lock::test(call!("Shmem::try_lock"), lock.as_ptr().cast::<c_long>()) };
-        (is_held == 0).then(|| LockGuard {
+        let call = call!("Shmem::try_lock");
+        // SAFETY: a `Sym<Lock>` is an aligned word of a symmetric object, which only lock routines
+        // access, and which was zero at first.
+        let is_held = unsafe { lock::test(call, lock.as_ptr().cast::<c_long>()) } != 0;
+        if is_held {
+            return None;
+        }
+        Some(LockGuard {
             lock,
             thread: PhantomData,
         })
@@ -75,13 +79,10 @@ impl<C: Threads> Shmem<C> {
 
 impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
-        // SAFETY: a word of a symmetric object, which only lock routines access.
-        unsafe {
-            lock::clear(
-                call!("drop of a lock's guard"),
-                self.lock.as_ptr().cast::<c_long>(),
-            )
-        };
+        let call = call!("drop of a lock's guard");
+        // SAFETY: a `Sym<Lock>` is an aligned word of a symmetric object, which only lock routines
+        // access.
+        unsafe { lock::clear(call, self.lock.as_ptr().cast::<c_long>()) };
     }
 }
 

@@ -184,7 +184,11 @@ macro_rules! places {
                 let (pe, _) = self.target();
                 let own = self.view.as_ptr().cast_const();
                 let there = setup::ptr(call!("Remote::ptr"), own.cast(), pe.number());
-                (!there.is_null()).then_some(there.cast())
+                if there.is_null() {
+                    None
+                } else {
+                    Some(there.cast())
+                }
             }
 
             /// Returns true if operations can access the elements on that PE
@@ -301,7 +305,10 @@ fn scope_peer<'scope>(owner: &impl Numbering, pe: ExistingPe) -> ScopePeer<'scop
 /// [`Numbering`].
 macro_rules! peers {
     ([$($life:lifetime)?] $peer:ty, $make:ident) => {
-        /// Returns the PE with a number. Panics if there is none.
+        /// Returns the PE with a number, from 0 on.
+        ///
+        /// # Panics
+        /// If there is none.
         #[inline]
         #[track_caller]
         pub fn pe(&$($life)? self, number: usize) -> $peer {

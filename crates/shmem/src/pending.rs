@@ -1,9 +1,9 @@
 //! What completes later, as a future for any executor or for [`block_on`](crate::block_on):
 //! transfers that own their vector, non-blocking collectives, and the quiet of a context.
 //!
-//! One that is dropped goes on: a collective is forgotten when it is complete, and a vector is kept
-//! until the network does not access it any more. One that is leaked keeps its vector forever. So no
-//! transfer accesses memory that was freed.
+//! A pending operation that is dropped goes on: a collective is forgotten when it is complete, and
+//! a vector is kept until the network does not access it any more. One that is leaked keeps its
+//! vector forever. So no transfer accesses memory that was freed.
 #![allow(unsafe_code)]
 
 use crate::threads::{Local, Threads, UsedByThreads};
@@ -31,8 +31,9 @@ pub struct Pending<'a, R = (), C: Threads = Local> {
     owner: PhantomData<(&'a UsedByThreads<C>, R)>,
 }
 
-/// What is pending, and the function that makes the result when it is complete.
+/// What is pending. `result` makes the result when the operation is complete.
 enum Operation<R> {
+    /// A collective, whose blocking routine would return the argument of `result`.
     Collective {
         handle: RequestHandle,
         result: fn(usize) -> R,
@@ -43,7 +44,7 @@ enum Operation<R> {
         vector: Option<OwnedVector>,
         result: fn(Option<OwnedVector>) -> R,
     },
-    /// The result was taken.
+    /// Nothing: the result was taken.
     Over,
 }
 
@@ -59,8 +60,11 @@ impl<'a, R, C: Threads> Pending<'a, R, C> {
         }
     }
 
-    /// Waits until the operation is complete, and returns its result (`shmem_quiet`, or
-    /// `shmemx_req_wait` for a collective).
+    /// Waits until the operation is complete, and returns its result (`shmem_ctx_quiet`, §9.12.2,
+    /// or `shmemx_req_wait` for a collective).
+    ///
+    /// # Panics
+    /// If the future was ready before, so that its result was taken.
     #[doc(alias = "shmemx_req_wait")]
     #[track_caller]
     pub fn wait(mut self) -> R {
@@ -71,25 +75,30 @@ impl<'a, R, C: Threads> Pending<'a, R, C> {
                 order::quiet(call, context);
                 0
             }
-            Operation::Over => over(),
+            Operation::Over => panic_of_over(),
         };
         self.operation.end(value)
     }
 
-    /// Returns the result if the operation is complete, otherwise this (`shmemx_quiet_test`, or
-    /// `shmemx_req_test` for a collective).
+    /// Returns the result if the operation is complete, otherwise this value again
+    /// (`shmemx_ctx_quiet_test`, or `shmemx_req_test` for a collective). Does not block.
     ///
     /// # Errors
     /// If the operation is not complete.
+    ///
+    /// # Panics
+    /// If the future was ready before, so that its result was taken.
     #[doc(alias = "shmemx_req_test")]
     #[track_caller]
     pub fn try_wait(mut self) -> Result<R, Self> {
         let call = call!("Pending::try_wait");
         let value = match self.operation {
             Operation::Collective { handle, .. } => requests::test(call, handle),
-            Operation::Issued { context, .. } if order::quiet_test(call, context) != 0 => Some(0),
-            Operation::Issued { .. } => None,
-            Operation::Over => over(),
+            Operation::Issued { context, .. } => {
+                let is_complete = order::quiet_test(call, context) != 0;
+                if is_complete { Some(0) } else { None }
+            }
+            Operation::Over => panic_of_over(),
         };
         match value {
             Some(value) => Ok(self.operation.end(value)),
@@ -109,8 +118,8 @@ impl<C: Threads> Pending<'_, (), C> {
 }
 
 impl<T: Copy, C: Threads> Pending<'_, Vec<T>, C> {
-    /// Returns the transfer of a vector, which the caller starts with the address that is returned,
-    /// too.
+    /// Returns a transfer that owns `vector`, and the address of the vector's elements, with which
+    /// the caller starts the transfer.
     pub(crate) fn transfer(context: ContextHandle, vector: Vec<T>) -> (Self, *mut T) {
         let vector = OwnedVector::new(vector);
         let start = vector.start.cast();
@@ -119,8 +128,8 @@ impl<T: Copy, C: Threads> Pending<'_, Vec<T>, C> {
             vector: Some(vector),
             result: |vector| {
                 let vector = vector.expect("a transfer has a vector");
-                // SAFETY: the value was made of a vector of this type above, and the operations
-                // that access the vector are complete.
+                // SAFETY: `vector` was made of a vector of `T` above. The result is made when all
+                // operations on the context are complete, so none accesses the elements.
                 unsafe { vector.into_vector() }
             },
         };
@@ -129,19 +138,19 @@ impl<T: Copy, C: Threads> Pending<'_, Vec<T>, C> {
 }
 
 impl<R> Operation<R> {
-    /// Returns the result of the complete operation. `value` is what the blocking routine of a
+    /// Takes the result of the complete operation. `value` is what the blocking routine of a
     /// collective returns, and is not used for other operations.
     fn end(&mut self, value: usize) -> R {
         match std::mem::replace(self, Operation::Over) {
             Operation::Collective { result, .. } => result(value),
             Operation::Issued { vector, result, .. } => result(vector),
-            Operation::Over => over(),
+            Operation::Over => panic_of_over(),
         }
     }
 }
 
 #[track_caller]
-fn over() -> ! {
+fn panic_of_over() -> ! {
     panic!("a future was polled after its end")
 }
 
@@ -154,9 +163,11 @@ impl<R, C: Threads> Future for Pending<'_, R, C> {
         let operation = &mut self.get_mut().operation;
         let value = match *operation {
             Operation::Collective { handle, .. } => requests::poll(call, handle, task),
-            Operation::Issued { context, .. } if order::when_quiet(call, context, task) => Some(0),
-            Operation::Issued { .. } => None,
-            Operation::Over => over(),
+            Operation::Issued { context, .. } => {
+                let is_complete = order::when_quiet(call, context, task);
+                if is_complete { Some(0) } else { None }
+            }
+            Operation::Over => panic_of_over(),
         };
         match value {
             Some(value) => Poll::Ready(operation.end(value)),
@@ -165,7 +176,7 @@ impl<R, C: Threads> Future for Pending<'_, R, C> {
     }
 }
 
-// No reference points into it.
+// No reference points into a `Pending`, so it may be moved while it is polled.
 impl<R, C: Threads> Unpin for Pending<'_, R, C> {}
 
 impl<R, C: Threads> Drop for Pending<'_, R, C> {
@@ -177,15 +188,16 @@ impl<R, C: Threads> Drop for Pending<'_, R, C> {
                 context,
                 vector: Some(vector),
                 ..
-            } => detach(call, context, vector),
+            } => free_when_quiet(call, context, vector),
             Operation::Issued { vector: None, .. } | Operation::Over => {}
         }
     }
 }
 
 /// Frees a vector when the operations on a context are complete: at once if they are.
-fn detach(call: Call, context: ContextHandle, vector: OwnedVector) {
+fn free_when_quiet(call: Call, context: ContextHandle, vector: OwnedVector) {
     if order::quiet_test(call, context) == 0 {
+        // The library drops the waker, and with it the vector, when the operations are complete.
         order::when_quiet(call, context, &Waker::from(Arc::new(vector)));
     }
 }
@@ -204,7 +216,7 @@ impl<R, C: Threads> fmt::Debug for Pending<'_, R, C> {
 }
 
 /// A vector of plain data to whose elements no reference exists. It is also a waker that wakes
-/// nobody: who keeps the waker keeps the vector.
+/// nobody: the library keeps the waker, and so the vector, until operations are complete.
 struct OwnedVector {
     start: *mut u8,
     len: usize,
@@ -213,10 +225,10 @@ struct OwnedVector {
     free: unsafe fn(*mut u8, usize, usize),
 }
 
-// SAFETY: the value gives no access to the elements, which need no drop. What returns the vector, a
-// `Pending`, is `Send` only if the vector is.
+// SAFETY: another thread can only free the vector, whose elements need no drop. Only a `Pending`
+// returns the elements, and it is `Send` only if the vector is.
 unsafe impl Send for OwnedVector {}
-// SAFETY: a shared reference gives no access to the elements.
+// SAFETY: no method accesses the elements by a shared reference.
 unsafe impl Sync for OwnedVector {}
 
 impl OwnedVector {
@@ -224,9 +236,10 @@ impl OwnedVector {
         /// Frees a vector.
         ///
         /// # Safety
-        /// The parts are those of a vector of `T` that was forgotten.
+        /// The parts are those of a vector of `T` that was forgotten, and that is freed by nothing
+        /// else.
         unsafe fn free<T>(start: *mut u8, len: usize, capacity: usize) {
-            // SAFETY: the caller promises it.
+            // SAFETY: the caller promises that a vector of `T` had these parts and is not freed.
             drop(unsafe { Vec::<T>::from_raw_parts(start.cast(), len, capacity) });
         }
 
@@ -245,14 +258,16 @@ impl OwnedVector {
     /// It is a vector of `T`, and nothing else accesses its elements any more.
     unsafe fn into_vector<T>(self) -> Vec<T> {
         let parts = ManuallyDrop::new(self);
-        // SAFETY: the parts of a vector of `T` that `new` has forgotten, and which is not freed.
+        // SAFETY: `new` has taken these parts of a vector of `T`, as the caller promises, and has
+        // forgotten it. It is not freed, since `parts` is not dropped.
         unsafe { Vec::from_raw_parts(parts.start.cast(), parts.len, parts.capacity) }
     }
 }
 
 impl Drop for OwnedVector {
     fn drop(&mut self) {
-        // SAFETY: the parts and the function are those of one vector, which `new` has forgotten.
+        // SAFETY: `new` has taken the parts of a vector that it has forgotten, and `free` is for
+        // the type of its elements. Nothing else frees it: `into_vector` prevents this drop.
         unsafe { (self.free)(self.start, self.len, self.capacity) };
     }
 }
@@ -270,14 +285,15 @@ mod tests {
         let mut vector = Vec::with_capacity(10);
         vector.extend([1u64, 2, 3]);
         let owned = OwnedVector::new(vector);
-        // SAFETY: the first element, as a transfer writes it.
+
+        // SAFETY: `start` is the address of the first of three elements, and no reference to it
+        // exists.
         unsafe { owned.start.cast::<u64>().write(17) };
-        // SAFETY: a vector of this type, to which nothing writes any more.
+
+        // SAFETY: `owned` was made of a vector of `u64`, and the write has ended.
         let vector = unsafe { owned.into_vector::<u64>() };
-        assert_eq!(
-            (vector.as_slice(), vector.capacity()),
-            (&[17, 2, 3][..], 10)
-        );
+        assert_eq!(vector, [17, 2, 3]);
+        assert_eq!(vector.capacity(), 10);
     }
 
     #[test]
@@ -287,7 +303,9 @@ mod tests {
         let waker = Waker::from(Arc::new(owned));
         let other = waker.clone();
         waker.wake();
-        // SAFETY: the last element, as a transfer writes it.
+
+        // SAFETY: `last` is the address of the last of three elements, which `other` keeps. No
+        // reference to it exists.
         unsafe { last.write(17) };
         drop(other);
     }

@@ -42,11 +42,11 @@ impl<'s, C: Threads> Team<'s, C> {
         self.split_strided_with(TeamOptions::new(), start, stride, size)
     }
 
-    /// Works as [`split_strided`](Self::split_strided), for the use of the team that `config`
-    /// describes (§9.4.3).
+    /// Splits off `size` members: `start`, `start + stride`, and so on (`shmem_team_split_strided`,
+    /// §9.4.6), for the use that `config` describes (§9.4.3). Returns `None` on the other members.
     ///
     /// # Errors
-    /// As for [`split_strided`](Self::split_strided).
+    /// If there are no such members, or too many teams.
     pub fn split_strided_with(
         &self,
         config: TeamOptions,
@@ -73,11 +73,12 @@ impl<'s, C: Threads> Team<'s, C> {
         self.split_2d_with(xrange, TeamOptions::new(), TeamOptions::new())
     }
 
-    /// Works as [`split_2d`](Self::split_2d), for the uses of the row and of the column that
-    /// `xaxis` and `yaxis` describe (§9.4.3).
+    /// Arranges the members in rows of `xrange`. Returns the team of this PE's row, for the use that
+    /// `xaxis` describes, and that of its column, for the use that `yaxis` describes
+    /// (`shmem_team_split_2d`, §9.4.7; §9.4.3).
     ///
     /// # Errors
-    /// As for [`split_2d`](Self::split_2d).
+    /// If `xrange` is 0, or there are too many teams.
     pub fn split_2d_with(
         &self,
         xrange: usize,
@@ -141,10 +142,10 @@ impl<'s, C: Threads> Team<'s, C> {
         made.map(|teams| teams.map(own)).map_err(|_| SplitError(()))
     }
 
-    /// Works as [`split_strided`](Self::split_strided), but only the members that are split off
-    /// call, and they are numbered in the order of their numbers in the world
-    /// (`shmemx_team_split_strided`, an extension of Cray's). On another PE the call returns `None`
-    /// at once.
+    /// Splits off `size` members: `start`, `start + stride`, and so on
+    /// (`shmemx_team_split_strided`, an extension of Cray's). Only these members call, and the new
+    /// team numbers them in the order of their numbers in the world. On another PE the call returns
+    /// `None` at once.
     ///
     /// # Errors
     /// If a member of the new team is in too many teams; all its members get the error.

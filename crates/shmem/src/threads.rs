@@ -6,13 +6,14 @@ use core::ffi::c_long;
 use rushmem_runtime::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
 use std::marker::PhantomData;
 
+/// A trait that no program can name, so that no program implements [`Threads`].
 mod sealed {
     use core::ffi::c_long;
 
     pub trait UsedBy {
-        /// True if one thread alone uses it.
+        /// True if the thread that made the handle is the only one that uses it.
         const IS_ONE: bool;
-        /// The value of the standard's argument `options` for a context.
+        /// The argument `options` of `shmem_ctx_create` for a context of these threads (§9.5.1).
         const OPTIONS: c_long;
     }
 }
@@ -85,7 +86,7 @@ impl Creates<Local> for Local {}
 impl Creates<Local> for Movable {}
 impl<K: Threads> Creates<K> for Shared {}
 
-/// The kinds that go from one thread to another.
+/// The kinds of threads for which a handle and what borrows it are [`Send`].
 #[diagnostic::on_unimplemented(
     message = "what is `{Self}` stays on the thread that made it, and so does all that borrows it",
     note = "`shmem::init_shared()?`, instead of `init` or `launch`, returns a handle that threads share by reference, in \
@@ -96,7 +97,7 @@ pub trait Moves: Threads {}
 impl Moves for Movable {}
 impl Moves for Shared {}
 
-/// The kinds that several threads use at the same time.
+/// The kind of threads for which a handle and what borrows it are [`Sync`].
 #[diagnostic::on_unimplemented(
     message = "what is `{Self}` stays on the thread that has it, and so does all that borrows it",
     note = "`shmem::init_shared()?`, instead of `init` or `launch`, returns a handle that threads share by reference, in \
@@ -106,10 +107,13 @@ pub trait AnyThread: Threads {}
 
 impl AnyThread for Shared {}
 
-/// A marker that is `Send` and `Sync` as what is used by these threads.
+/// A marker for the fields of what these threads use: it is `Send` and `Sync` only if `C` allows
+/// it, since the pointer in it is neither.
 pub(crate) struct UsedByThreads<C>(PhantomData<(*const (), C)>);
 
-// SAFETY: it contains nothing; the bound is what makes a handle `Send`.
+// SAFETY: a marker has no bytes that two threads could access. Its pointer only withholds `Send`
+// from the types that have the marker, and `Moves` says that these may be sent.
 unsafe impl<C: Moves> Send for UsedByThreads<C> {}
-// SAFETY: it contains nothing; the bound is what makes a handle `Sync`.
+// SAFETY: a marker has no bytes that two threads could access. Its pointer only withholds `Sync`
+// from the types that have the marker, and `AnyThread` says that these may be shared.
 unsafe impl<C: AnyThread> Sync for UsedByThreads<C> {}

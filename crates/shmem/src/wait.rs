@@ -84,7 +84,7 @@ mod sealed {
         /// Returns the value of the element if it satisfies the comparison now.
         ///
         /// # Safety
-        /// As for [`wait`](Self::wait).
+        /// `at` is an aligned element of a symmetric object.
         unsafe fn test(
             call: Call,
             at: *mut Self,
@@ -200,7 +200,7 @@ macro_rules! conditions {
 
 /// Conditions to wait for. They are about the element of this PE.
 impl<T: Element> Sym<T> {
-    /// Returns the condition that the element and `value` compare so.
+    /// Returns the condition that the element satisfies the comparison `cmp` with `value` (§9.11).
     #[inline]
     pub fn is(&self, cmp: Cmp, value: T::Value) -> Condition<'_, T>
     where
@@ -230,15 +230,13 @@ impl<T: Element> Sym<T> {
 }
 
 impl<T: Awaited> Condition<'_, T> {
-    /// Waits until the condition holds, and returns the value of the element.
     fn wait(self, call: Call) -> T::Value {
-        // SAFETY: an aligned element of a symmetric object.
+        // SAFETY: a `Sym` is an aligned element of a symmetric object.
         unsafe { T::wait(call, self.element.as_ptr(), self.cmp, self.value) }
     }
 
-    /// Returns the value of the element if the condition holds now.
     pub(crate) fn test(self, call: Call) -> Option<T::Value> {
-        // SAFETY: an aligned element of a symmetric object.
+        // SAFETY: a `Sym` is an aligned element of a symmetric object.
         unsafe { T::test(call, self.element.as_ptr(), self.cmp, self.value) }
     }
 

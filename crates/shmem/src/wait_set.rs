@@ -15,9 +15,9 @@ use rushmem_runtime::wait;
 /// one for each.
 #[derive(Clone, Copy, Debug)]
 pub enum Values<'v, T> {
-    /// All with the same value.
+    /// All elements are compared with this value.
     Same(T),
-    /// Each with the value at its index (the vector forms).
+    /// Each element is compared with the value at its index (the vector forms of C).
     Each(&'v [T]),
 }
 
@@ -58,8 +58,8 @@ pub struct Conditions<'a, T: Awaited> {
 }
 
 impl<T: Element> SymSlice<T> {
-    /// Returns the conditions that each element compares so with `values`: with one value for all,
-    /// or a slice of as many as there are elements.
+    /// Returns the conditions that each element satisfies the comparison `cmp` with its value
+    /// (§9.11). `values` is one value for all, or a slice of as many as there are elements.
     ///
     /// ```standalone_crate
     /// use shmem::Cmp;
@@ -98,7 +98,7 @@ impl<T: Element> SymSlice<T> {
 }
 
 impl<'a, T: Awaited> Conditions<'a, T> {
-    /// Excludes the elements whose entry is true (`status` of C).
+    /// Excludes the elements whose entry is true (the argument `status` of C, §9.11.2).
     ///
     /// # Panics
     /// If `excluded` has not an entry for each element.
@@ -107,29 +107,28 @@ impl<'a, T: Awaited> Conditions<'a, T> {
         if excluded.len() != self.elements.len() {
             other_length("excluded", excluded.len(), self.elements.len());
         }
-        self.status = excluded
-            .iter()
-            .map(|&is_excluded| c_int::from(is_excluded))
-            .collect();
+        self.status = excluded.iter().copied().map(c_int::from).collect();
         self
     }
 
     /// Returns the conditions in the runtime's form, whose pointers are valid as long as this
     /// exists.
     fn arguments(&self) -> Arguments<T::Value> {
+        let status = if self.status.is_empty() {
+            std::ptr::null()
+        } else {
+            self.status.as_ptr()
+        };
+        let values = match self.values {
+            Values::Same(value) => wait::Values::Same(value),
+            Values::Each(values) => wait::Values::Each(values.as_ptr()),
+        };
         Arguments {
             elements: self.elements.as_ptr().cast_const().cast(),
             nelems: self.elements.len(),
-            status: if self.status.is_empty() {
-                std::ptr::null()
-            } else {
-                self.status.as_ptr()
-            },
+            status,
             cmp: self.cmp.constant(),
-            values: match self.values {
-                Values::Same(value) => wait::Values::Same(value),
-                Values::Each(values) => wait::Values::Each(values.as_ptr()),
-            },
+            values,
         }
     }
 }
@@ -153,72 +152,84 @@ fn other_length(argument: &str, len: usize, nelems: usize) -> ! {
     )
 }
 
-/// Defines the routines that have no list of indices: `$name` by the runtime's `$routine`.
-macro_rules! sets {
-    ($($(#[$doc:meta])* $name:ident = $routine:ident -> $result:ty = |$raw:ident| $convert:expr;)*) => {$(
-        $(#[$doc])*
-        pub fn $name<T: Awaited>(&self, conditions: Conditions<'_, T>) -> $result {
-            let call = call!(stringify!($name));
-            let Arguments { elements, nelems, status, cmp, values } = conditions.arguments();
-            // SAFETY: `nelems` elements of a symmetric object, and the other arrays have as many
-            // entries or are not used.
-            let $raw = unsafe { wait::$routine(call, elements, nelems, status, cmp, values) };
-            $convert
+/// Calls a routine of the runtime for conditions; `indices`, if it is there, is the list that the
+/// routine fills, with room for each element. A macro, since the routines are unsafe and generic.
+macro_rules! carry_out {
+    ($routine:ident, $call:expr, $conditions:ident $(, $indices:ident)?) => {{
+        let Arguments { elements, nelems, status, cmp, values } = $conditions.arguments();
+        // SAFETY: `elements` are `nelems` elements of a symmetric object, which the conditions
+        // borrow. The arrays of `status` and `values` have as many entries, or are not used, as
+        // `each` and `except` have checked. So has the list of indices.
+        unsafe {
+            wait::$routine($call, elements, nelems, $($indices.as_mut_ptr(),)? status, cmp, values)
         }
-    )*};
-}
-
-/// Defines the routines that have a list of indices: `$name` by the runtime's `$routine`.
-macro_rules! lists {
-    ($($(#[$doc:meta])* $name:ident = $routine:ident;)*) => {$(
-        $(#[$doc])*
-        pub fn $name<T: Awaited>(&self, conditions: Conditions<'_, T>) -> Vec<usize> {
-            let call = call!(stringify!($name));
-            let Arguments { elements, nelems, status, cmp, values } = conditions.arguments();
-            let mut indices = vec![0; nelems];
-            let found = indices.as_mut_ptr();
-            // SAFETY: `nelems` elements of a symmetric object, and the other arrays have as many
-            // entries or are not used.
-            let count = unsafe { wait::$routine(call, elements, nelems, found, status, cmp, values) };
-            indices.truncate(count);
-            indices
-        }
-    )*};
+    }};
 }
 
 impl<C: Threads> Shmem<C> {
-    sets! {
-        /// Waits until all conditions hold (`shmem_wait_until_all`, §9.11.2 and §9.11.5).
-        #[doc(alias = "shmem_wait_until_all")]
-        #[doc(alias = "shmem_wait_until_all_vector")]
-        wait_all = wait_until_all -> () = |done| done;
-        /// Waits until a condition holds. Returns its index, or `None` at once if there are no
-        /// elements or all are excluded (`shmem_wait_until_any`, §9.11.3 and §9.11.6).
-        #[doc(alias = "shmem_wait_until_any")]
-        #[doc(alias = "shmem_wait_until_any_vector")]
-        wait_any = wait_until_any -> Option<usize> = |index| (index != usize::MAX).then_some(index);
-        /// Returns true if all conditions hold now (`shmem_test_all`, §9.11.9 and §9.11.12).
-        #[doc(alias = "shmem_test_all")]
-        #[doc(alias = "shmem_test_all_vector")]
-        test_all = test_all -> bool = |holds| holds != 0;
-        /// Returns the index of a condition that holds now (`shmem_test_any`, §9.11.10 and
-        /// §9.11.13).
-        #[doc(alias = "shmem_test_any")]
-        #[doc(alias = "shmem_test_any_vector")]
-        test_any = test_any -> Option<usize> = |index| (index != usize::MAX).then_some(index);
+    /// Waits until all conditions hold (`shmem_wait_until_all`, §9.11.2 and §9.11.5). Returns at
+    /// once if there are no elements or all are excluded.
+    #[doc(alias = "shmem_wait_until_all")]
+    #[doc(alias = "shmem_wait_until_all_vector")]
+    pub fn wait_all<T: Awaited>(&self, conditions: Conditions<'_, T>) {
+        carry_out!(wait_until_all, call!("wait_all"), conditions);
     }
 
-    lists! {
-        /// Waits until at least one condition holds, and returns the indices of those that do.
-        /// Returns none at once if there are no elements or all are excluded
-        /// (`shmem_wait_until_some`, §9.11.4 and §9.11.7).
-        #[doc(alias = "shmem_wait_until_some")]
-        #[doc(alias = "shmem_wait_until_some_vector")]
-        wait_some = wait_until_some;
-        /// Returns the indices of the conditions that hold now (`shmem_test_some`, §9.11.11 and
-        /// §9.11.14).
-        #[doc(alias = "shmem_test_some")]
-        #[doc(alias = "shmem_test_some_vector")]
-        test_some = test_some;
+    /// Waits until a condition holds. Returns its index, or `None` at once if there are no elements
+    /// or all are excluded (`shmem_wait_until_any`, §9.11.3 and §9.11.6).
+    #[doc(alias = "shmem_wait_until_any")]
+    #[doc(alias = "shmem_wait_until_any_vector")]
+    pub fn wait_any<T: Awaited>(&self, conditions: Conditions<'_, T>) -> Option<usize> {
+        let index = carry_out!(wait_until_any, call!("wait_any"), conditions);
+        some_index(index)
+    }
+
+    /// Waits until at least one condition holds, and returns the indices of those that do. Returns
+    /// none at once if there are no elements or all are excluded (`shmem_wait_until_some`, §9.11.4
+    /// and §9.11.7).
+    #[doc(alias = "shmem_wait_until_some")]
+    #[doc(alias = "shmem_wait_until_some_vector")]
+    pub fn wait_some<T: Awaited>(&self, conditions: Conditions<'_, T>) -> Vec<usize> {
+        let mut indices = vec![0; conditions.elements.len()];
+        let found = carry_out!(wait_until_some, call!("wait_some"), conditions, indices);
+        indices.truncate(found);
+        indices
+    }
+
+    /// Returns true if all conditions hold now (`shmem_test_all`, §9.11.9 and §9.11.12), also if
+    /// there are no elements or all are excluded.
+    #[doc(alias = "shmem_test_all")]
+    #[doc(alias = "shmem_test_all_vector")]
+    pub fn test_all<T: Awaited>(&self, conditions: Conditions<'_, T>) -> bool {
+        carry_out!(test_all, call!("test_all"), conditions) != 0
+    }
+
+    /// Returns the index of a condition that holds now, if there is one (`shmem_test_any`, §9.11.10
+    /// and §9.11.13).
+    #[doc(alias = "shmem_test_any")]
+    #[doc(alias = "shmem_test_any_vector")]
+    pub fn test_any<T: Awaited>(&self, conditions: Conditions<'_, T>) -> Option<usize> {
+        let index = carry_out!(test_any, call!("test_any"), conditions);
+        some_index(index)
+    }
+
+    /// Returns the indices of the conditions that hold now (`shmem_test_some`, §9.11.11 and
+    /// §9.11.14).
+    #[doc(alias = "shmem_test_some")]
+    #[doc(alias = "shmem_test_some_vector")]
+    pub fn test_some<T: Awaited>(&self, conditions: Conditions<'_, T>) -> Vec<usize> {
+        let mut indices = vec![0; conditions.elements.len()];
+        let found = carry_out!(test_some, call!("test_some"), conditions, indices);
+        indices.truncate(found);
+        indices
+    }
+}
+
+/// Returns an index of the standard, whose maximum means that there is none (§9.11.3).
+fn some_index(index: usize) -> Option<usize> {
+    if index == usize::MAX {
+        None
+    } else {
+        Some(index)
     }
 }

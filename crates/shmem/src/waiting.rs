@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::task::{self, Poll, Wake, Waker};
 
 impl<C: Threads> Shmem<C> {
-    /// Works as [`wait`](Self::wait), as a future (`shmem_test`, §9.11.8). Its task is woken when the
-    /// condition holds: at once if PEs of other nodes alone can write the element, and up to two
-    /// milliseconds later if a PE of the node can.
+    /// Returns a future that is ready when the condition holds, with the value of the element
+    /// (`shmem_test`, §9.11.8). Its task is woken when the condition holds: at once if PEs of other
+    /// nodes alone can write the element, and up to two milliseconds later if a PE of the node can.
     #[doc(alias = "shmem_test")]
     pub fn until<'a, T: Awaited>(
         &'a self,
@@ -42,8 +42,8 @@ impl<C: Threads> Shmem<C> {
 }
 
 impl<C: Threads> Context<'_, C> {
-    /// Works as [`quiet`](Context::quiet), as a future. When it is ready, all operations issued on
-    /// this context until then are complete (`shmemx_quiet_test`, an extension of the quiet of
+    /// Returns a future of a [`quiet`](Context::quiet). When it is ready, all operations issued on
+    /// this context until then are complete (`shmemx_ctx_quiet_test`, an extension of the quiet of
     /// §9.12.2).
     #[doc(alias = "shmemx_quiet_test")]
     #[doc(alias = "shmemx_ctx_quiet_test")]

@@ -23,8 +23,9 @@ pub struct SymArray<'s, T: Element> {
     len: usize,
 }
 
-// SAFETY: threads that borrow an array can only make views and copies of elements, which any thread
-// may do at any time. They cannot drop the array.
+// SAFETY: by a shared reference, threads can only make views of an array and copy elements, which
+// any thread may do at any time. `resize`, `epoch` and the drop need the array itself, which stays
+// on its thread.
 unsafe impl<T: Element> Sync for SymArray<'_, T> {}
 
 /// The error if the symmetric heap, whose size is `SHMEM_SYMMETRIC_SIZE` (§8), has no room for an
@@ -48,8 +49,10 @@ impl std::error::Error for OutOfMemory {}
 
 impl<C: Threads> Shmem<C> {
     /// Allocates `len` zero elements, not bytes, on each PE (`shmem_calloc`, §9.3.6). Collective.
-    /// Panics if there is no room, which is so on all PEs. The job ends with a message if another
-    /// PE allocates something else.
+    /// The job ends with a message if another PE allocates something else.
+    ///
+    /// # Panics
+    /// If the symmetric heap has no room, which is so on all PEs.
     #[doc(alias = "shmem_calloc")]
     #[doc(alias = "shmem_align")]
     #[doc(alias = "shmem_malloc_with_hints")]
@@ -61,10 +64,11 @@ impl<C: Threads> Shmem<C> {
         }
     }
 
-    /// Works as [`array`](Self::array), but returns an error if there is no room.
+    /// Allocates `len` zero elements, not bytes, on each PE (`shmem_calloc`, §9.3.6). Collective.
+    /// The job ends with a message if another PE allocates something else.
     ///
     /// # Errors
-    /// If there is no room, which is so on all PEs.
+    /// If the symmetric heap has no room, which is so on all PEs.
     pub fn try_array<T: Element>(&self, len: usize) -> Result<SymArray<'_, T>, OutOfMemory> {
         SymArray::allocate(call!("Shmem::array"), len, len)
     }
@@ -75,8 +79,8 @@ impl<T: Element> Deref for SymArray<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &SymSlice<T> {
-        // SAFETY: all elements of the block, which is not freed while it is borrowed; an epoch
-        // borrows it exclusively.
+        // SAFETY: `data` and `len` are all elements of the block. It is not freed while `self` is
+        // borrowed, and is in no epoch, which would borrow `self` exclusively.
         unsafe { SymSlice::new(self.data, self.len) }
     }
 }
@@ -98,16 +102,18 @@ impl<'s, T: Element> SymArray<'s, T> {
         len: usize,
         whole_len: usize,
     ) -> Result<SymArray<'s, T>, OutOfMemory> {
-        let block = SymBlock::allocate::<T>(call, len, whole_len).ok_or(OutOfMemory {
-            nbytes: size_of::<T>().saturating_mul(len),
-        })?;
+        let Some(block) = SymBlock::allocate::<T>(call, len, whole_len) else {
+            let nbytes = size_of::<T>().saturating_mul(len);
+            return Err(OutOfMemory { nbytes });
+        };
         let data = block.data();
         Ok(SymArray { block, data, len })
     }
 
-    /// Changes the number of elements (`shmem_realloc`, §9.3.3). The first ones keep their values,
-    /// further ones are zero. Collective; completes the operations that this PE has issued. Both
-    /// the old and the new elements need room meanwhile.
+    /// Changes the number of elements, not bytes, to `len`, the same on all PEs (`shmem_realloc`,
+    /// §9.3.3). The first ones keep their values, further ones are zero. Collective; completes the
+    /// operations that this PE has issued. Both the old and the new elements need room meanwhile.
+    /// The job ends with a message if another PE allocates something else.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -124,12 +130,16 @@ impl<'s, T: Element> SymArray<'s, T> {
     pub fn resize(&mut self, len: usize) -> Result<(), OutOfMemory> {
         let call = call!("SymArray::resize");
         let new = Self::allocate(call, len, len)?;
+
+        // Completes what PEs have issued on the old elements, so that the copies include it.
         self.block.barrier(call);
+
         let to = new.data.cast::<Plain<T>>();
         let from = self.data.cast::<Plain<T>>();
         // SAFETY: both blocks have at least this number of elements. No PE has a view of either
         // block: each has borrowed the array exclusively, and no view outlives that.
         unsafe { local::copy_elements::<local::AtomicLoads, _>(to, from, len.min(self.len)) };
+
         *self = new;
         Ok(())
     }

@@ -20,22 +20,24 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// What another PE does that is not in the same allocation.
-const ALLOCATES_ELSE: &str = "allocates something else; all PEs allocate objects of the same type and length, in the \
-    same order";
+/// What the message says of another PE that is not in the same allocation.
+const ALLOCATES_ELSE: &str = "allocates something else; all PEs allocate objects of the same type \
+    and length, in the same order";
 
-/// The minimum alignment of elements: a cache line, so that no two objects share one.
+/// The minimum alignment of elements in bytes: a cache line, so that no two objects share one.
 const LINE: usize = 64;
 
-/// A block, which the next allocation after its drop frees. It stays on its thread, which may call
-/// the library.
+/// A block, which the next allocation after its drop frees. It stays on its thread, since its
+/// barrier calls the library.
 pub(crate) struct SymBlock<'s> {
     /// The flags: one for each round of a dissemination barrier.
     header: *mut u64,
+    /// The address of the elements.
     data: *mut u8,
     /// The number of bytes of the elements.
     nbytes: usize,
-    /// The number of barriers on the flags so far.
+    /// The number of barriers on the flags so far. A barrier sets the flags to its number, so that
+    /// they need not be reset.
     barriers: u64,
     shmem: PhantomData<(&'s (), *const ())>,
 }
@@ -50,6 +52,7 @@ impl<'s> SymBlock<'s> {
     ) -> Option<SymBlock<'s>> {
         let n_pes = setup::n_pes(call) as u32;
         let alignment = align_of::<T>().max(LINE);
+
         // At least one word, so that an object of no bytes in a job of one PE has a block, too.
         let words = (rounds(n_pes) as usize).max(1);
         let header_bytes = (words * size_of::<u64>()).next_multiple_of(alignment);
@@ -58,6 +61,7 @@ impl<'s> SymBlock<'s> {
 
         // The blocks that were dropped are freed first: the new one may need their room.
         free_dropped(call, ALLOCATES_ELSE);
+
         let entered = EnteredStep::new(call);
         let start = heap::zeroed(call, alignment, block_bytes);
         if start.is_null() {
@@ -101,6 +105,10 @@ impl<'s> SymBlock<'s> {
         complete(call, start..start + self.nbytes);
         order::quiet(call, DefaultContext);
 
+        // In each round a PE sets the flag of the peer that is twice as far away as in the round
+        // before, and waits for its own. After the last round it has heard of all PEs, directly or
+        // through others. A peer that is already in the next barrier has set a larger value, so
+        // the wait accepts that, too.
         self.barriers += 1;
         let barrier = Barrier::enter();
         let n_pes = setup::n_pes(call) as u32;
@@ -108,9 +116,10 @@ impl<'s> SymBlock<'s> {
         for round in 0..rounds(n_pes) {
             let flag = self.header.wrapping_add(round as usize);
             let peer = (u64::from(me) + (1 << round)) % u64::from(n_pes);
-            // SAFETY: a word of the header, which nothing else accesses.
+            // SAFETY: `flag` is a word of the header, which has one for each round, and which only
+            // these signals access.
             unsafe { signal::set(call, DefaultContext, flag, self.barriers, peer as i32) };
-            // SAFETY: a word of the header, to which only a peer writes, atomically.
+            // SAFETY: `flag` is an aligned word of the header, which is in the symmetric heap.
             unsafe { barrier.wait(call, flag, self.barriers) };
         }
     }
@@ -163,10 +172,10 @@ fn free_dropped(call: Call, is_elsewhere: &str) {
     compare_dropped(call, is_elsewhere);
     for block in std::mem::take(&mut *lock(&DROPPED)) {
         let start = std::ptr::with_exposed_provenance_mut(block.start);
-        // SAFETY: the start of a block that `allocate` has returned, which is freed once. This call
-        // begins with a barrier, after which all PEs have compared what they have dropped, so all
-        // have dropped this block. Such a block has no views, and the operations on it are
-        // complete.
+        // SAFETY: `start` is the start of a block that `allocate` has returned, which is freed
+        // once, since it was taken off the list. This call begins with a barrier, after which all
+        // PEs have compared what they have dropped, so all have dropped this block. Such a block
+        // has no views, and the operations on it are complete.
         unsafe { heap::free(call, start) };
     }
 }
@@ -189,10 +198,11 @@ fn rounds(n_pes: u32) -> u32 {
     n_pes.next_power_of_two().trailing_zeros()
 }
 
-/// Returns a digest of the type and the number of an object's elements.
+/// Returns a digest of the type and the number of an object's elements. The name of a type need not
+/// be unique, so its size is in the digest, too.
 fn digest_of_type<T>(len: usize) -> u64 {
-    let numbers = [size_of::<T>(), len]
-        .into_iter()
-        .flat_map(usize::to_le_bytes);
-    digest_of_bytes(type_name::<T>().bytes().chain(numbers))
+    let name = type_name::<T>().bytes();
+    let size = size_of::<T>().to_le_bytes();
+    let len = len.to_le_bytes();
+    digest_of_bytes(name.chain(size).chain(len))
 }

@@ -14,19 +14,26 @@ pub struct SymBox<'s, T: Element>(SymArray<'s, T>);
 
 impl<C: Threads> Shmem<C> {
     /// Allocates one element with the value `value` on each PE (`shmem_malloc`, §9.3.1).
-    /// Collective. Panics, or ends the job with a message, in the same cases as
-    /// [`array`](Self::array).
+    /// Collective. The job ends with a message if another PE allocates something else.
+    ///
+    /// # Panics
+    /// If the symmetric heap has no room, which is so on all PEs.
     #[doc(alias = "shmem_malloc")]
     #[track_caller]
     pub fn boxed<T: PlainData>(&self, value: T) -> SymBox<'_, T> {
         let one = self.zeroed::<T>();
         one.store(value);
+
+        // Every PE then finds the value. A store of this PE to its own element needs no quiet.
         self.sync_all();
         one
     }
 
-    /// Allocates one zero element on each PE (`shmem_calloc`, §9.3.6). Collective. Panics, or ends
-    /// the job with a message, in the same cases as [`array`](Self::array).
+    /// Allocates one zero element on each PE (`shmem_calloc`, §9.3.6). Collective. The job ends
+    /// with a message if another PE allocates something else.
+    ///
+    /// # Panics
+    /// If the symmetric heap has no room, which is so on all PEs.
     #[doc(alias = "shmem_calloc")]
     #[track_caller]
     pub fn zeroed<T: Element>(&self) -> SymBox<'_, T> {
@@ -44,14 +51,20 @@ impl<T: Element> Deref for SymBox<'_, T> {
 }
 
 impl<T: PlainData> SymBox<'_, T> {
-    /// Works as [`SymArray::epoch`], for one element.
+    /// Calls `f` with this PE's element, which no other PE can access until all PEs have returned
+    /// from their `f`: an [epoch](SymArray::epoch). Collective over all PEs. The standard has no
+    /// such routine.
+    ///
+    /// The job ends with a message if another PE allocates something instead, or finalizes, and if
+    /// `f` panics.
     pub fn epoch<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         self.0.epoch(|elements| f(&mut elements[0]))
     }
 }
 
 impl<T: Element> SymBox<'_, T> {
-    /// Works as [`SymArray::free`].
+    /// Drops the box (`shmem_free`, §9.3.2), as its end of life does. Its memory is freed by the
+    /// next allocation.
     #[doc(alias = "shmem_free")]
     pub fn free(self) {}
 }

@@ -23,16 +23,18 @@ impl<T: Element> SymArray<'_, T> {
     {
         let call = call!("SymArray::epoch");
         self.block.barrier(call);
+
         let len = self.len();
-        // SAFETY: this PE's elements, aligned, initialized, and valid with any bits. All PEs are in
-        // this method of this object, since the barrier is the object's own. Each has borrowed the
-        // object exclusively, so none has a view of it, which every access needs. The operations
-        // issued before the barrier are complete.
+        // SAFETY: the block has `len` elements of this PE, aligned, initialized, and valid with any
+        // bits. All PEs are in this method of this object, since the barrier is the object's own.
+        // Each has borrowed the object exclusively, so none has a view of it, which every access
+        // needs. The operations issued before the barrier are complete.
         let own = unsafe { std::slice::from_raw_parts_mut(self.block.data::<T>(), len) };
         let result = {
             let _end = EndIfPanicking;
             f(own)
         };
+
         self.block.barrier(call);
         result
     }

@@ -23,15 +23,19 @@ use std::fmt;
 #[repr(transparent)]
 pub struct SymStatic<T>(UnsafeCell<T>);
 
-// SAFETY: the constructors make only variables of symmetric elements. Programs access them only by
-// copies of plain data and by atomic operations, as any thread may at any time.
+// SAFETY: the constructors make only variables whose type is an `Element`, so any bytes are a value.
+// Programs access them only by copies of plain data and by atomic operations, as any thread may at
+// any time.
 unsafe impl<T> Sync for SymStatic<T> {}
 
-/// An array of [`SymStatic`] elements, as [`symmetric!`](crate::symmetric!) declares it.
+/// A static array of the program, which every PE has (§4), as [`symmetric!`](crate::symmetric!)
+/// declares it.
+///
+/// Variables of shared libraries are not symmetric: the first access of one panics.
 #[repr(transparent)]
 pub struct SymStaticArray<T, const N: usize>(UnsafeCell<[T; N]>);
 
-// SAFETY: as for `SymStatic`.
+// SAFETY: the same is true of its elements as of a `SymStatic`.
 unsafe impl<T, const N: usize> Sync for SymStaticArray<T, N> {}
 
 /// Declares static variables that are symmetric. A variable without a value is zero at first.
@@ -105,13 +109,16 @@ impl<T: Element> SymStatic<T> {
         SymStatic(UnsafeCell::new(unsafe { std::mem::zeroed() }))
     }
 
-    /// Returns the element (§4). Panics if the variable is not symmetric.
+    /// Returns the element (§4).
+    ///
+    /// # Panics
+    /// If the variable is not symmetric, since it is one of a shared library.
     #[inline]
     #[track_caller]
     pub fn get<'s, C: Threads>(&'static self, shmem: &'s Shmem<C>) -> &'s Sym<T> {
-        check(shmem, self.0.get().cast());
-        // SAFETY: a static variable, which was just checked to be symmetric. It is never freed, and
-        // has no epochs.
+        require_symmetric(shmem, self.0.get().cast());
+        // SAFETY: `self` is a static variable, as its constructors require, and was just checked to
+        // be symmetric. It is never freed, and has no epochs.
         unsafe { Sym::new(self.0.get()) }
     }
 }
@@ -134,19 +141,22 @@ impl<T: Element, const N: usize> SymStaticArray<T, N> {
         SymStaticArray(UnsafeCell::new(unsafe { std::mem::zeroed() }))
     }
 
-    /// Returns the elements (§4). Panics if the variable is not symmetric.
+    /// Returns the elements (§4).
+    ///
+    /// # Panics
+    /// If the variable is not symmetric, since it is one of a shared library.
     #[inline]
     #[track_caller]
     pub fn get<'s, C: Threads>(&'static self, shmem: &'s Shmem<C>) -> &'s SymSlice<T> {
-        check(shmem, self.0.get().cast());
-        // SAFETY: `N` elements of a static variable, which was just checked to be symmetric. It is
-        // never freed, and has no epochs.
+        require_symmetric(shmem, self.0.get().cast());
+        // SAFETY: `self` is a static variable of `N` elements, as its constructors require, and was
+        // just checked to be symmetric. It is never freed, and has no epochs.
         unsafe { SymSlice::new(self.0.get().cast(), N) }
     }
 }
 
 #[track_caller]
-fn check<C: Threads>(shmem: &Shmem<C>, variable: *const c_void) {
+fn require_symmetric<C: Threads>(shmem: &Shmem<C>, variable: *const c_void) {
     if setup::addr_accessible(call!("SymStatic"), variable, shmem.my_pe() as i32) == 0 {
         mistake!(
             call!("SymStatic"),

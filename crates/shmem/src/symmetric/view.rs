@@ -36,10 +36,10 @@ use std::slice;
 #[repr(transparent)]
 pub struct Sym<T: Element>(UnsafeCell<T>);
 
-// SAFETY: the methods copy plain data atomically or opaquely to the compiler, which any thread may
-// do at any time.
+// SAFETY: all accesses by a shared reference are atomic, or copies of plain data that are opaque to
+// the compiler. Any thread may do that at any time.
 unsafe impl<T: Element> Sync for Sym<T> {}
-// A panic leaves no element half changed for longer than a race with another PE does.
+// A program must expect any value in an element anyway: another PE may have changed it.
 impl<T: Element> RefUnwindSafe for Sym<T> {}
 
 /// Elements of symmetric memory (§4): to a [`SymArray`] what `[T]` is to a `Vec<T>`.
@@ -61,15 +61,16 @@ impl<T: Element> SymSlice<T> {
     /// freed nor in an epoch during `'a`.
     #[inline(always)]
     pub(crate) unsafe fn new<'a>(start: *mut T, len: usize) -> &'a SymSlice<T> {
-        // SAFETY: a `Sym` is laid out as its element, all bytes are values of it, and the caller
-        // promises that the elements exist.
+        // SAFETY: a `Sym` is laid out as its element, of which all bytes are values. The caller
+        // promises that `len` aligned elements exist from `start` on. Others may write to them,
+        // since a `Sym` is an `UnsafeCell`.
         Self::of(unsafe { slice::from_raw_parts(start.cast::<Sym<T>>(), len) })
     }
 
     #[inline(always)]
     fn of(cells: &[Sym<T>]) -> &SymSlice<T> {
         let cells = std::ptr::from_ref(cells) as *const SymSlice<T>;
-        // SAFETY: a `SymSlice` is laid out as the slice that it is made of.
+        // SAFETY: the pointer is a reference to a slice, and a `SymSlice` is laid out as that.
         unsafe { &*cells }
     }
 
@@ -103,7 +104,10 @@ impl<T: Element> SymSlice<T> {
         self.0.last()
     }
 
-    /// Returns the elements before an index, and those from it on. Panics if there are fewer.
+    /// Returns the elements before an index, and those from it on.
+    ///
+    /// # Panics
+    /// If the index is larger than the number of elements.
     #[inline]
     #[track_caller]
     pub fn split_at(&self, index: usize) -> (&SymSlice<T>, &SymSlice<T>) {
@@ -120,8 +124,10 @@ impl<T: Element> SymSlice<T> {
         self.0.iter()
     }
 
-    /// Returns the elements in parts of `len`, the last of which may be shorter. Panics if `len` is
-    /// 0.
+    /// Returns the elements in parts of `len` elements, the last of which may be shorter.
+    ///
+    /// # Panics
+    /// If `len` is 0.
     #[inline]
     #[track_caller]
     pub fn chunks(
@@ -144,7 +150,10 @@ impl<T: Element> SymSlice<T> {
         self.0.as_ptr().cast_mut().cast()
     }
 
-    /// Copies this PE's elements to `dest`. Panics if `dest` has another length.
+    /// Copies this PE's elements to `dest`, which must have the same number.
+    ///
+    /// # Panics
+    /// If the lengths differ.
     #[inline]
     #[track_caller]
     pub fn copy_to_slice(&self, dest: &mut [T])
@@ -154,7 +163,9 @@ impl<T: Element> SymSlice<T> {
         if dest.len() != self.len() {
             differ(self.len(), dest.len());
         }
-        // SAFETY: equal numbers of elements, of a symmetric object and of a slice of the caller's.
+
+        // SAFETY: both have `self.len()` aligned elements, as just checked, of a symmetric object
+        // and of a slice that is borrowed exclusively. Any bytes are a value of a `PlainData`.
         unsafe {
             local::copy_elements::<local::AtomicLoads, Plain<T>>(
                 dest.as_mut_ptr().cast(),
@@ -164,7 +175,10 @@ impl<T: Element> SymSlice<T> {
         }
     }
 
-    /// Copies `source` to this PE's elements. Panics if `source` has another length.
+    /// Copies `source`, which must have the same number of elements, to this PE's elements.
+    ///
+    /// # Panics
+    /// If the lengths differ.
     #[inline]
     #[track_caller]
     pub fn copy_from_slice(&self, source: &[T])
@@ -174,7 +188,11 @@ impl<T: Element> SymSlice<T> {
         if source.len() != self.len() {
             differ(self.len(), source.len());
         }
-        // SAFETY: equal numbers of elements, of a symmetric object and of a slice of the caller's.
+
+        // The source is private, so nothing changes it during the copy, and its loads need not be
+        // atomic.
+        // SAFETY: both have `self.len()` aligned elements, as just checked, of a symmetric object
+        // and of a slice that is borrowed.
         unsafe {
             local::copy_elements::<local::VolatileLoads, Plain<T>>(
                 self.as_ptr().cast(),
@@ -204,7 +222,6 @@ impl<T: Element> SymSlice<T> {
         elements
     }
 
-    /// Returns a part. Panics if the range is out of bounds.
     #[inline]
     #[track_caller]
     fn part(&self, range: impl RangeBounds<usize>) -> &SymSlice<T> {
@@ -216,7 +233,8 @@ impl<T: Element> SymSlice<T> {
     }
 }
 
-/// Returns the start and the end of a range of `len` elements, which it may exceed.
+/// Returns the start and the end of a range of indices into `len` elements. Neither is checked: the
+/// range may exceed the elements, and its end may be before its start.
 #[inline]
 pub(crate) fn bounds(range: impl RangeBounds<usize>, len: usize) -> Range<usize> {
     let start = match range.start_bound() {
@@ -278,7 +296,8 @@ impl<T: Element> Sym<T> {
     /// As [`SymSlice::new`], for one element.
     #[inline(always)]
     pub(crate) unsafe fn new<'a>(at: *mut T) -> &'a Sym<T> {
-        // SAFETY: a `Sym` is laid out as its element, and the caller promises that it exists.
+        // SAFETY: a `Sym` is laid out as its element, which exists and is aligned, as the caller
+        // promises. Others may write to it, since a `Sym` is an `UnsafeCell`.
         unsafe { &*at.cast::<Sym<T>>() }
     }
 
@@ -306,8 +325,8 @@ impl<T: Element> Sym<T> {
     where
         T: PlainData,
     {
-        // SAFETY: an aligned element of a symmetric object, whose bits are a value, whatever wrote
-        // them.
+        // SAFETY: `self` is an aligned element of a symmetric object, whose bits are a value,
+        // whatever wrote them.
         unsafe { local::load(self.as_ptr().cast::<Plain<T>>()) }.0
     }
 
@@ -317,12 +336,13 @@ impl<T: Element> Sym<T> {
     where
         T: PlainData,
     {
-        // SAFETY: an aligned element of a symmetric object.
+        // SAFETY: `self` is an aligned element of a symmetric object.
         unsafe { local::store(self.as_ptr().cast(), Plain(value)) }
     }
 }
 
-/// What a collective takes (§9.10): a [`SymSlice`], or a [`Sym`], [`SymArray`] or [`SymBox`].
+/// The symmetric memory that a collective takes (§9.10): a [`SymSlice`], or a [`Sym`], [`SymArray`]
+/// or [`SymBox`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not symmetric memory with elements of type `{T}`",
     label = "not symmetric elements of type `{T}`",
@@ -403,7 +423,8 @@ mod tests {
     fn on_view<T: PlainData>(elements: &mut [T], body: impl FnOnce(&SymSlice<T>)) {
         let start = elements.as_mut_ptr();
         let len = elements.len();
-        // SAFETY: the elements are aligned, and nothing else accesses them meanwhile.
+        // SAFETY: `elements` are `len` aligned elements, which are borrowed exclusively, so nothing
+        // else accesses or frees them meanwhile.
         body(unsafe { SymSlice::new(start, len) });
     }
 
@@ -412,16 +433,18 @@ mod tests {
         let mut elements: Vec<u64> = (0..10).collect();
         on_view(&mut elements, |view| {
             let part = &view[2..=7][1..];
-            assert_eq!((part.len(), part.to_vec()), (5, vec![3, 4, 5, 6, 7]));
-            assert_eq!(
-                part[(Bound::Excluded(1), Bound::Excluded(4))].to_vec(),
-                [5, 6]
-            );
+            assert_eq!(part.len(), 5);
+            assert_eq!(part.to_vec(), [3, 4, 5, 6, 7]);
             assert_eq!(part[4].load(), 7);
-            assert!(part[5..].is_empty() && view[..0].is_empty());
+            assert!(part[5..].is_empty());
+            assert!(view[..0].is_empty());
+            let inner = (Bound::Excluded(1), Bound::Excluded(4));
+            assert_eq!(part[inner].to_vec(), [5, 6]);
+
             part[0].store(33);
             part[1].as_slice().fill(44);
             part[3..].fill(66);
+
             // Miri checks here that the source, a shared reference, is only read.
             let borrowed: &[u64] = &[1, 2];
             view[..2].copy_from_slice(borrowed);
@@ -435,10 +458,14 @@ mod tests {
         on_view(&mut elements, |view| {
             let parts: Vec<Vec<u16>> = view.chunks(3).map(SymSlice::to_vec).collect();
             assert_eq!(parts, [vec![0, 1, 2], vec![3, 4, 5], vec![6]]);
+
             let (first, rest) = view.split_at(5);
-            assert_eq!((first.len(), rest.to_vec()), (5, vec![5, 6]));
-            let ends = [view.first(), view.last(), view.get(7)].map(|end| end.map(Sym::load));
-            assert_eq!(ends, [Some(0), Some(6), None]);
+            assert_eq!(first.len(), 5);
+            assert_eq!(rest.to_vec(), [5, 6]);
+
+            assert_eq!(view.first().map(Sym::load), Some(0));
+            assert_eq!(view.last().map(Sym::load), Some(6));
+            assert_eq!(view.get(7).map(Sym::load), None);
             assert_eq!(view.iter().rev().map(Sym::load).max(), Some(6));
         });
     }
@@ -451,8 +478,10 @@ mod tests {
             assert_eq!(view[2].load(), [7, 8, 9]);
         });
         assert_eq!(elements, [[1, 2, 3], [0; 3], [7, 8, 9]]);
+
         let mut nothing = [(); 4];
         on_view(&mut nothing, |view| assert_eq!(view[1..].to_vec(), [(); 3]));
+
         let mut long = vec![5u16; 1000];
         on_view(&mut long, |view| view[500..].fill(6));
         assert_eq!((long[499], long[500], long[999]), (5, 6, 6));

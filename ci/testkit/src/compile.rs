@@ -5,29 +5,53 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use crate::harness::absent;
 use crate::permits;
 use crate::prefix::prefix;
 
-/// Returns the wrapper and the flags for a source file, by its extension.
-fn compiler(source: &Path) -> (&'static str, &'static [&'static str]) {
-    // Warnings are errors: the programs are also a test of the header.
-    const C: &[&str] = &["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"];
-    // No warnings: gfortran warns of routines that take arrays of any type, whatever its options
-    // are.
-    const FORTRAN: &[&str] = &[
-        "-O1",
-        "-g",
-        "-w",
-        "-fcray-pointer",
-        "-fallow-argument-mismatch",
-    ];
-    match source.extension().and_then(|extension| extension.to_str()) {
-        Some("cpp") => ("oshcxx", C),
-        Some("f" | "F" | "f90" | "F90") => ("oshfort", FORTRAN),
-        _ => ("oshcc", C),
+/// The compiler of a language.
+struct Compiler {
+    /// The name of the wrapper in the prefix.
+    wrapper: &'static str,
+    /// The flags with which it compiles every program.
+    flags: &'static [&'static str],
+}
+
+/// The flags for C and C++. Warnings are errors: the programs are also a test of the header.
+const C_FLAGS: &[&str] = &["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"];
+/// The flags for Fortran. It prints no warnings, since gfortran warns of routines that take arrays
+/// of any type, whatever its options are.
+const FORTRAN_FLAGS: &[&str] = &[
+    "-O1",
+    "-g",
+    "-w",
+    "-fcray-pointer",
+    "-fallow-argument-mismatch",
+];
+
+impl Compiler {
+    const C: Compiler = Compiler {
+        wrapper: "oshcc",
+        flags: C_FLAGS,
+    };
+    const CXX: Compiler = Compiler {
+        wrapper: "oshcxx",
+        flags: C_FLAGS,
+    };
+    const FORTRAN: Compiler = Compiler {
+        wrapper: "oshfort",
+        flags: FORTRAN_FLAGS,
+    };
+
+    /// Returns the compiler for a source file, by its extension.
+    fn of(source: &Path) -> Compiler {
+        match source.extension().and_then(|extension| extension.to_str()) {
+            Some("cpp") => Compiler::CXX,
+            Some("f" | "F" | "f90" | "F90") => Compiler::FORTRAN,
+            _ => Compiler::C,
+        }
     }
 }
 
@@ -40,7 +64,17 @@ pub fn needs_fortran() {
     }
 }
 
-type CompiledProgram = Arc<OnceLock<PathBuf>>;
+/// What a program is compiled of.
+#[derive(PartialEq, Eq, Hash)]
+struct Recipe {
+    source: PathBuf,
+    flags: Vec<String>,
+}
+
+/// The compiled programs of this process, each with the path of its file once it is there. The
+/// threads that want the same program wait for the one that compiles it.
+static COMPILED: LazyLock<Mutex<HashMap<Recipe, Arc<OnceLock<PathBuf>>>>> =
+    LazyLock::new(Mutex::default);
 
 /// Compiles `source` into a directory of this test program under `tmpdir`, and returns the path of
 /// the result. The extension names the language. A second call for the same source and flags
@@ -49,20 +83,29 @@ type CompiledProgram = Arc<OnceLock<PathBuf>>;
 /// # Panics
 /// If the compiler fails; the text has its output.
 pub fn compile(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
-    if compiler(source).0 == "oshfort" {
+    let compiler = Compiler::of(source);
+    if compiler.wrapper == Compiler::FORTRAN.wrapper {
         needs_fortran();
     }
-    static MADE: Mutex<Option<HashMap<(PathBuf, String), CompiledProgram>>> = Mutex::new(None);
-    let cell = {
-        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (source.to_owned(), flags.join(" "));
-        Arc::clone(made.get_or_insert_default().entry(key).or_default())
+
+    let recipe = Recipe {
+        source: source.to_owned(),
+        flags: flags.iter().map(ToString::to_string).collect(),
     };
-    cell.get_or_init(|| build(source, tmpdir, flags)).clone()
+    // The list is not locked while the program is compiled: other threads compile others meanwhile.
+    let program = {
+        let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(compiled.entry(recipe).or_default())
+    };
+    let path = program.get_or_init(|| build(&compiler, source, tmpdir, flags));
+    path.clone()
 }
 
-/// Works as [`compile`], for a program whose text is an argument. `name` is the name of the file to
-/// write, with the extension of the language.
+/// Writes `text` to a file called `name`, whose extension names the language, and compiles it as
+/// [`compile`] does.
+///
+/// # Panics
+/// If the file cannot be written, or the compiler fails.
 pub fn compile_text(name: &str, text: &str, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     let source = dir(tmpdir).join(name);
     std::fs::write(&source, text)
@@ -70,31 +113,24 @@ pub fn compile_text(name: &str, text: &str, tmpdir: &Path, flags: &[&str]) -> Pa
     compile(&source, tmpdir, flags)
 }
 
-fn build(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
+fn build(compiler: &Compiler, source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     let _permit = permits::take();
-    let (compiler, always) = compiler(source);
-    let stem = source
-        .file_stem()
-        .expect("a program has a name")
-        .to_string_lossy();
-    let suffix: String = flags
-        .concat()
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric())
-        .collect();
+
+    // The name of the file has the flags, so that a source with other flags is another file.
+    let mut suffix = flags.concat();
+    suffix.retain(|c| c.is_ascii_alphanumeric());
     // The name of a file has at most 255 bytes.
-    let suffix = if suffix.len() < 100 {
-        suffix
-    } else {
+    if suffix.len() >= 100 {
         let mut digest = DefaultHasher::new();
         suffix.hash(&mut digest);
-        format!("{:x}", digest.finish())
-    };
-    let program = dir(tmpdir).join(format!("{stem}{suffix}"));
+        suffix = format!("{:x}", digest.finish());
+    }
+    let stem = source.file_stem().expect("a program has a name");
+    let program = dir(tmpdir).join(format!("{}{suffix}", stem.display()));
 
-    let mut command = Command::new(prefix().join("bin").join(compiler));
+    let mut command = Command::new(prefix().join("bin").join(compiler.wrapper));
     command
-        .args(always)
+        .args(compiler.flags)
         .args(flags)
         .arg(source)
         .arg("-o")

@@ -50,27 +50,31 @@ impl Test {
     /// If they were not, the library is not told that this test is ignored, since it would not
     /// print the reason; the test then only returns the reason.
     fn trial(self, run_ignored: bool) -> Trial {
-        let body = self.body;
-        match self.ignored {
-            Some(why) if !run_ignored => {
-                Trial::ignorable_test(self.name, move || Ok(Completion::ignored_with(why)))
-            }
-            ignored => {
-                let run = move || match catch_unwind(AssertUnwindSafe(body)) {
-                    Ok(()) => Ok(Completion::Completed),
-                    Err(end) => ended(end),
-                };
-                Trial::ignorable_test(self.name, run).with_ignored_flag(ignored.is_some())
-            }
+        if let Some(why) = self.ignored
+            && !run_ignored
+        {
+            return Trial::ignorable_test(self.name, move || Ok(Completion::ignored_with(why)));
         }
+
+        let is_ignored = self.ignored.is_some();
+        let body = self.body;
+        let run = move || {
+            // After a panic nothing uses what the body has changed.
+            let completion = match catch_unwind(AssertUnwindSafe(body)) {
+                Ok(()) => Completion::Completed,
+                Err(panic) => completion_after(panic),
+            };
+            Ok(completion)
+        };
+        Trial::ignorable_test(self.name, run).with_ignored_flag(is_ignored)
     }
 }
 
-/// Returns the result of a test that has ended by a panic: ignored if the panic is [`Absent`].
-/// Continues any other panic, which fails the test.
-fn ended(end: Box<dyn Any + Send>) -> Result<Completion, libtest_mimic::Failed> {
-    match end.downcast::<Absent>() {
-        Ok(absent) => Ok(Completion::ignored_with(absent.0)),
+/// Returns what a test is that has ended by a panic: ignored if the panic is [`Absent`]. Continues
+/// any other panic, which fails the test.
+fn completion_after(panic: Box<dyn Any + Send>) -> Completion {
+    match panic.downcast::<Absent>() {
+        Ok(absent) => Completion::ignored_with(absent.0),
         Err(other) => resume_unwind(other),
     }
 }
@@ -91,15 +95,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_absent_is_ignored() {
-        let end = |body: fn()| catch_unwind(body).expect_err("it does not return");
-        let absent = ended(end(|| absent("no compiler")));
-        assert!(
-            matches!(absent, Ok(Completion::Ignored { reason: Some(why) }) if why == "no compiler")
-        );
-        let failed = catch_unwind(AssertUnwindSafe(|| {
-            let _ = ended(Box::new("a failed check"));
-        }));
-        assert!(failed.is_err());
+    fn what_is_absent_is_ignored() {
+        let Err(panic) = catch_unwind(|| absent("no compiler"));
+        let Completion::Ignored { reason } = completion_after(panic) else {
+            panic!("not ignored");
+        };
+        assert_eq!(reason.as_deref(), Some("no compiler"));
+    }
+
+    #[test]
+    #[should_panic(expected = "a failed check")]
+    fn what_fails_is_not_ignored() {
+        completion_after(Box::new("a failed check"));
     }
 }

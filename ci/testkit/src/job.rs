@@ -156,7 +156,7 @@ impl Job {
     }
 
     fn start_with(self, permit: Option<Permit>) -> Running {
-        let mut words: Vec<String> = self.wrapper.clone();
+        let mut words = self.wrapper.clone();
         let launcher = match &self.launcher {
             Launcher::OfPrefix => Some(prefix::launcher()),
             Launcher::At(path) => Some(path.clone()),
@@ -170,27 +170,25 @@ impl Job {
         words.push(self.program.display().to_string());
         words.extend(self.arguments.clone());
 
-        let stdout = temporary();
-        let stderr = temporary();
         // Ignored signals are inherited, such as those of a shell's background job; `env` resets
         // them.
         let mut command = Command::new("env");
-        command
-            .arg("--default-signal")
-            .args(&words)
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
-            .stdout(stdout.try_clone().expect("a descriptor"))
-            .stderr(stderr.try_clone().expect("a descriptor"));
-        if let Some(dir) = &self.dir {
-            command.current_dir(dir);
-        }
-
+        command.arg("--default-signal").args(&words);
         let mut shown = String::new();
         for (name, value) in &self.environment {
+            command.env(name, value);
             shown += &format!("{name}={value} ");
         }
         shown += &words.join(" ");
+
+        if let Some(dir) = &self.dir {
+            command.current_dir(dir);
+        }
+        let stdout = temporary();
+        let stderr = temporary();
+        command.stdin(Stdio::null());
+        command.stdout(stdout.try_clone().expect("a descriptor"));
+        command.stderr(stderr.try_clone().expect("a descriptor"));
 
         Running {
             started: Started::new(&mut command, self.limit),
@@ -231,17 +229,25 @@ impl Running {
     #[track_caller]
     pub fn wait_for<T>(&mut self, found: impl Fn(&[&str]) -> Option<T>) -> T {
         loop {
-            let over = match self.started.try_wait() {
+            // The end is looked for before the output is read, so that the output of a job that has
+            // ended is complete.
+            let has_ended = match self.started.try_wait() {
                 Ok(status) => status.is_some(),
                 Err(overdue) => self.complain(&overdue),
             };
+
             let text = text_of(&self.stdout);
-            let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-            if let Some(value) = found(&whole.lines().collect::<Vec<_>>()) {
+            let whole_lines = match text.rfind('\n') {
+                Some(end) => &text[..end],
+                None => "",
+            };
+            let lines: Vec<&str> = whole_lines.lines().collect();
+            if let Some(value) = found(&lines) {
                 return value;
             }
+
             assert!(
-                !over,
+                !has_ended,
                 "{}\nended before what was waited for; it printed\n{text}",
                 self.shown
             );
@@ -295,14 +301,14 @@ fn text_of(file: &File) -> String {
     let mut bytes = Vec::new();
     let mut part = [0; 1 << 16];
     loop {
-        match file
-            .read_at(&mut part, bytes.len() as u64)
-            .expect("it can be read")
-        {
-            0 => break String::from_utf8_lossy(&bytes).into_owned(),
-            n => bytes.extend_from_slice(&part[..n]),
+        let position = bytes.len() as u64;
+        let nbytes = file.read_at(&mut part, position).expect("it can be read");
+        if nbytes == 0 {
+            break;
         }
+        bytes.extend_from_slice(&part[..nbytes]);
     }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -326,10 +332,8 @@ mod tests {
             .env("WORD", "one")
             .run();
         assert_eq!(outcome.code(), 3);
-        assert_eq!(
-            (outcome.stdout.as_str(), outcome.stderr.as_str()),
-            ("one\n", "two\n")
-        );
+        assert_eq!(outcome.stdout, "one\n");
+        assert_eq!(outcome.stderr, "two\n");
         assert_eq!(outcome.assert_fails(&["two"]), "two");
     }
 
@@ -338,49 +342,52 @@ mod tests {
         let mut job = shell("echo begun; sleep 1000")
             .timeout(Duration::from_secs(50))
             .start();
-        job.wait_for(|lines| lines.contains(&"begun").then_some(()));
+        wait_for_line(&mut job, "begun");
+
         job.started.limit = Duration::ZERO;
         let complaint = complaint(job);
-        assert!(complaint.contains("not over after "), "{complaint}");
-        assert!(
-            complaint.contains("begun") && complaint.contains("sleep 1000"),
-            "{complaint}"
-        );
+        for words in ["not over after ", "begun", "sleep 1000"] {
+            assert!(complaint.contains(words), "not {words}: {complaint}");
+        }
     }
 
     #[test]
     fn a_process_that_outlives_its_job_is_found_and_ended() {
         let mut job = shell("setsid sleep 1001 & echo $!; exit 0").start();
+        let pid = job.wait_for(|lines| lines.first().map(ToString::to_string));
+
         job.started.grace = Duration::from_millis(100);
         let complaint = complaint(job);
-        assert!(
-            complaint.contains("outlived") && complaint.contains("sleep 1001"),
-            "{complaint}"
-        );
-        let printed = complaint
-            .split("stdout:\n")
-            .nth(1)
-            .and_then(|text| text.lines().next());
-        let pid = printed.expect("the shell printed a process number");
+        for words in ["outlived", "sleep 1001"] {
+            assert!(complaint.contains(words), "not {words}: {complaint}");
+        }
+        // A process that has ended has no command line, even if nobody has waited for it.
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         assert!(command.is_empty(), "process {pid} still runs");
     }
 
     #[test]
     fn lines_are_seen_while_the_job_runs() {
-        let mut running = shell("echo first; read nothing; sleep 1002").start();
-        let pid = running.wait_for(|lines| lines.contains(&"first").then_some(0));
-        assert_eq!(pid, 0);
+        let mut job = shell("echo first; read nothing; sleep 1002").start();
+        wait_for_line(&mut job, "first");
+
         let sleeper = loop {
-            if let Some(process) = running
-                .processes()
-                .into_iter()
-                .find(|p| p.command == "sleep 1002")
-            {
+            let processes = job.processes();
+            if let Some(process) = processes.iter().find(|p| p.command == "sleep 1002") {
                 break process.pid;
             }
         };
         crate::kill(sleeper);
-        assert_eq!(running.finish().code(), 137);
+        assert_eq!(job.finish().code(), 137);
+    }
+
+    fn wait_for_line(job: &mut Running, line: &str) {
+        job.wait_for(|lines| {
+            if lines.contains(&line) {
+                Some(())
+            } else {
+                None
+            }
+        });
     }
 }

@@ -35,7 +35,8 @@ pub fn every_size() -> bool {
 /// If it does not within [`LIMIT`], on a machine of usual speed. The text names `what`.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let (start, limit) = (Instant::now(), patient(LIMIT));
+    let start = Instant::now();
+    let limit = patient(LIMIT);
     while !condition() {
         assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
         sleep(POLL_INTERVAL);

@@ -13,6 +13,7 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+/// The environment variable that is the mark.
 const VARIABLE: &str = "TESTKIT_JOB";
 
 /// A process as /proc shows it.
@@ -38,11 +39,8 @@ impl TestMark {
     /// Returns a mark that no other job has.
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(format!(
-            "{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        ))
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self(format!("{}-{number}", std::process::id()))
     }
 
     /// Marks the process that `command` will start.
@@ -53,24 +51,32 @@ impl TestMark {
     /// Returns all running processes with this mark, without those that have ended and for which no
     /// process has waited yet, since they have no environment.
     pub fn processes(&self) -> Vec<Process> {
+        let mut marked = Vec::new();
+        for entry in fs::read_dir("/proc").expect("this is Linux").flatten() {
+            let file_name = entry.file_name();
+            // Other entries of /proc are no processes.
+            let Some(pid) = file_name.to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            // A process that has ended meanwhile, or belongs to another user, is none of ours.
+            let Some(environment) = environment(&entry.path()) else {
+                continue;
+            };
+
+            if self.is_in(&environment) {
+                let command = command_line(&entry.path());
+                marked.push(Process { pid, command });
+            }
+        }
+        marked
+    }
+
+    /// Returns true if an environment, whose variables end with a zero byte, has this mark.
+    fn is_in(&self, environment: &[u8]) -> bool {
         let wanted = format!("{VARIABLE}={}", self.0);
-        let Ok(entries) = fs::read_dir("/proc") else {
-            return Vec::new();
-        };
-        entries
-            .flatten()
-            .filter_map(|entry| {
-                let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-                let environment = environment(&entry.path())?;
-                let is_marked = environment
-                    .split(|byte| *byte == 0)
-                    .any(|e| e == wanted.as_bytes());
-                is_marked.then(|| Process {
-                    pid,
-                    command: command_line(&entry.path()),
-                })
-            })
-            .collect()
+        environment
+            .split(|&byte| byte == 0)
+            .any(|variable| variable == wanted.as_bytes())
     }
 
     /// Kills all processes with this mark. Returns those to which it has sent the signal.
@@ -94,35 +100,40 @@ impl Drop for TestMark {
 /// the exec may end between the reads of the two files, but not this often in a row.
 const MAX_EMPTY_READS: u32 = 5;
 
-/// Returns the environment of a process. In the middle of an exec, a process has none for a moment,
-/// so this waits for it.
+/// Returns the environment of a process, or `None` if it cannot be read. `process` is the directory
+/// of the process in /proc.
 fn environment(process: &Path) -> Option<Vec<u8>> {
     let mut empty_reads = 0;
     loop {
         let environment = fs::read(process.join("environ")).ok()?;
-        let status = fs::read_to_string(process.join("status")).ok()?;
-        let has_memory = status.contains("VmSize:");
-        if !environment.is_empty() || !has_memory || empty_reads == MAX_EMPTY_READS {
+        if !environment.is_empty() {
             return Some(environment);
         }
-        if !is_starting(process) {
+
+        // A thread of the kernel, and a process for which nobody has waited yet, has no memory and
+        // will never have an environment.
+        let status = fs::read_to_string(process.join("status")).ok()?;
+        if !status.contains("VmSize:") {
+            return Some(environment);
+        }
+
+        // In the middle of an exec there is neither an environment nor a command line for a moment,
+        // so another read may find them.
+        let command_line = fs::read(process.join("cmdline")).ok()?;
+        if !command_line.is_empty() {
             empty_reads += 1;
+            if empty_reads == MAX_EMPTY_READS {
+                return Some(environment);
+            }
         }
         thread::yield_now();
     }
 }
 
-/// Returns true if a process is in the middle of an exec: it has no command line yet.
-fn is_starting(process: &Path) -> bool {
-    fs::read(process.join("cmdline")).is_ok_and(|line| line.is_empty())
-}
-
 fn command_line(process: &Path) -> String {
     let bytes = fs::read(process.join("cmdline")).unwrap_or_default();
-    String::from_utf8_lossy(&bytes)
-        .replace('\0', " ")
-        .trim_end()
-        .to_owned()
+    let line = String::from_utf8_lossy(&bytes).replace('\0', " ");
+    line.trim_end().to_owned()
 }
 
 /// Sends SIGKILL to one process. Does nothing if the process has ended.

@@ -28,11 +28,13 @@ impl Page {
     /// If there is no such page, or no directory can be made.
     pub fn open(name: &'static str, tmp: &str) -> Page {
         let text = fs::read_to_string(format!("{ROOT}/docs/{name}.md")).expect("a page");
+
         let dir = Path::new(tmp).join(format!("pages-{name}"));
+        // A run that has failed leaves its directory; usually there is none.
         let _ = fs::remove_dir_all(&dir);
-        for name in ["home", "bin"] {
-            fs::create_dir_all(dir.join(name)).expect("a directory");
-        }
+        fs::create_dir_all(dir.join("bin")).expect("a directory");
+        fs::create_dir_all(dir.join("home")).expect("a directory");
+        // The pages install into this directory of the home directory.
         symlink(prefix(), dir.join("home/rushmem")).expect("a link");
         Page { name, text, dir }
     }
@@ -42,7 +44,7 @@ impl Page {
         &self.dir
     }
 
-    /// Returns the fenced blocks of the page in a language.
+    /// Returns the fenced blocks of the page in a language, in their order.
     pub fn blocks(&self, language: &str) -> Vec<String> {
         blocks(&self.text, language)
     }
@@ -84,30 +86,35 @@ impl Page {
     /// # Panics
     /// If they fail.
     pub fn shell(&self, commands: &str) -> Output {
-        let Page { name, dir, .. } = self;
-        let path = std::env::var("PATH").unwrap_or_default();
-        let home = std::env::var_os("HOME")
-            .map(PathBuf::from)
-            .unwrap_or_default();
         let mut bash = Command::new("timeout");
-        bash.args([LIMIT, "bash", "-euo", "pipefail", "-c", commands])
-            .current_dir(dir);
-        let bin = prefix().join("bin");
-        bash.env(
-            "PATH",
-            format!("{}:{}:{path}", dir.join("bin").display(), bin.display()),
-        );
-        bash.env("HOME", dir.join("home"))
-            .env("CARGO", env!("CARGO"))
-            .env("MALLOC_ARENA_MAX", "1")
-            .env_remove("CARGO_TARGET_DIR");
-        bash.env("CARGO_HOME", home.join(".cargo"))
-            .env("RUSTUP_HOME", home.join(".rustup"));
+        bash.args([LIMIT, "bash", "-euo", "pipefail", "-c", commands]);
+        bash.current_dir(&self.dir);
+
+        // The stand-ins come first, since they replace programs.
+        let stand_ins = self.dir.join("bin");
+        let installed = prefix().join("bin");
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{}:{path}", stand_ins.display(), installed.display());
+        bash.env("PATH", path);
+
+        // Cargo and rustup look in the home directory, which is another one for the commands.
+        let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+        bash.env("HOME", self.dir.join("home"));
+        bash.env("CARGO_HOME", home.join(".cargo"));
+        bash.env("RUSTUP_HOME", home.join(".rustup"));
+
+        bash.env("CARGO", env!("CARGO"));
+        // The programs of a page are built beside the page's files, as a reader's are.
+        bash.env_remove("CARGO_TARGET_DIR");
+        // Compilers and jobs then take less memory: their threads share one arena.
+        bash.env("MALLOC_ARENA_MAX", "1");
+
         let output = bash.output().expect("bash");
         let printed = [&output.stdout[..], &output.stderr].concat();
         assert!(
             output.status.success(),
-            "docs/{name}.md:\n{commands}\n{}: {}",
+            "docs/{}.md:\n{commands}\n{}: {}",
+            self.name,
             output.status,
             String::from_utf8_lossy(&printed)
         );
@@ -123,12 +130,19 @@ impl Page {
     }
 }
 
-/// Returns the fenced blocks of a text in a language.
+/// Returns the fenced blocks of a text in a language. A fence may name attributes after the
+/// language, separated by commas.
 pub fn blocks(text: &str, language: &str) -> Vec<String> {
     let mut found = Vec::new();
+    // Split at the fences, a text is in turn what is outside of a block and what is in one.
     let mut parts = text.split("\n```");
-    parts.next();
-    while let (Some(block), Some(_)) = (parts.next(), parts.next()) {
+    let _before_the_first = parts.next();
+    while let Some(block) = parts.next() {
+        let Some(_after_the_block) = parts.next() else {
+            // The block has no end.
+            break;
+        };
+
         let (head, body) = block.split_once('\n').unwrap_or((block, ""));
         if head.split(',').next() == Some(language) {
             found.push(format!("{body}\n"));

@@ -61,12 +61,11 @@ impl Started {
         let child = command
             .spawn()
             .unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
-        let (start, limit) = (Instant::now(), patient(limit));
         Self {
             child,
             mark,
-            start,
-            limit,
+            start: Instant::now(),
+            limit: patient(limit),
             grace: GRACE,
             status: None,
         }
@@ -98,19 +97,19 @@ impl Started {
         if self.status.is_some() || self.start.elapsed() < self.limit {
             return Ok(self.status);
         }
+
+        // A launcher ends its job on SIGTERM, with messages that the test then shows.
         let running = self.mark.processes();
-        // A launcher ends its job on SIGTERM.
         mark::send(self.pid(), Signal::TERM);
         let end = Instant::now() + self.grace;
         while Instant::now() < end && self.child.try_wait().is_ok_and(|status| status.is_none()) {
             sleep(POLL_INTERVAL);
         }
         self.end();
-        let status = self
-            .status
-            .unwrap_or(ExitStatus::from_raw(Signal::KILL.as_raw()));
+
+        let killed = ExitStatus::from_raw(Signal::KILL.as_raw());
         Err(Overdue {
-            status,
+            status: self.status.unwrap_or(killed),
             limit: self.limit,
             running,
         })
@@ -139,12 +138,14 @@ impl Started {
         }
     }
 
-    /// Kills the process first, since a launcher's guard then ends the rest of the job, and after
-    /// that all processes that still run.
+    /// Kills the process and all that it started.
     fn end(&mut self) {
-        // A process that has ended cannot be killed.
+        // The process first, since a launcher's guard then ends the rest of the job. It fails if
+        // the process has ended.
         let _ = self.child.kill();
         self.status = self.child.wait().ok();
+
+        // Again and again: a process may start others before it receives the signal.
         let end = Instant::now() + self.grace;
         while !self.mark.kill().is_empty() && Instant::now() < end {
             sleep(POLL_INTERVAL);

@@ -25,18 +25,16 @@ pub struct Prefix {
 impl Prefix {
     /// Creates the prefix, if it does not exist, and the directory for new files.
     pub fn new(root: &Path) -> Result<Self> {
-        let missing = root
-            .ancestors()
-            .filter(|dir| !dir.exists())
-            .map(Path::to_owned)
-            .collect();
+        let missing = root.ancestors().filter(|dir| !dir.exists());
         let prefix = Self {
             root: root.to_owned(),
-            missing,
+            missing: missing.map(Path::to_owned).collect(),
         };
-        // An installation that was killed may have left its files.
-        let _ = fs::remove_dir_all(root.join(STAGE));
-        make_dirs(&root.join(STAGE))?;
+
+        // An installation that was killed may have left its files. Usually there are none.
+        let stage = root.join(STAGE);
+        let _ = fs::remove_dir_all(&stage);
+        make_dirs(&stage)?;
         Ok(prefix)
     }
 
@@ -80,30 +78,41 @@ impl Prefix {
     /// Moves all files to their places, lists them, and removes files that only an earlier
     /// installation had. All users may read the installed files, whatever the umask.
     pub fn finish(self) -> Result<()> {
+        // The list is among the files that it lists. Its text follows.
         self.write(MANIFEST, "")?;
         let stage = self.root.join(STAGE);
-        let (dirs, files): (Vec<String>, Vec<String>) = below(&stage)?
-            .into_iter()
-            .partition(|name| is_dir(&stage.join(name)));
-        let mut listed = [files.clone(), self.remove_earlier(&files)?].concat();
-        let place = |name: &String| self.root.join(name);
-        let made: Vec<_> = dirs
-            .iter()
-            .filter(|dir| !place(dir).exists())
-            .cloned()
-            .collect();
-        listed.extend(made.iter().cloned());
+        let mut dirs = Vec::new();
+        let mut files = Vec::new();
+        for name in below(&stage)? {
+            if is_dir(&stage.join(&name)) {
+                dirs.push(name);
+            } else {
+                files.push(name);
+            }
+        }
+
+        let remaining = self.remove_earlier(&files)?;
+        let mut made = dirs.clone();
+        made.retain(|dir| !self.root.join(dir).exists());
+        let mut listed = [&files[..], &remaining, &made].concat();
         listed.sort();
         listed.dedup();
         self.write(MANIFEST, &(listed.join("\n") + "\n"))?;
+
         for dir in &dirs {
-            make_dirs(&place(dir))?;
+            make_dirs(&self.root.join(dir))?;
         }
-        for dir in self.missing.iter().cloned().chain(made.iter().map(place)) {
-            permit(&dir, 0o755)?;
+        // Directories that existed keep their permissions.
+        for dir in &self.missing {
+            permit(dir, 0o755)?;
         }
+        for dir in &made {
+            permit(&self.root.join(dir), 0o755)?;
+        }
+
         for name in &files {
-            let (from, to) = (stage.join(name), place(name));
+            let from = stage.join(name);
+            let to = self.root.join(name);
             if !from.is_symlink() {
                 let is_program = from.metadata()?.permissions().mode() & 0o100 != 0;
                 permit(&from, if is_program { 0o755 } else { 0o644 })?;
@@ -117,19 +126,24 @@ impl Prefix {
     /// Removes the files of an earlier installation that are not among `files`. Returns the
     /// directories that it made and that remain, since they are not empty.
     fn remove_earlier(&self, files: &[String]) -> Result<Vec<String>> {
+        // Without a list there was no installation.
         let earlier = fs::read_to_string(self.root.join(MANIFEST)).unwrap_or_default();
         // The contents of a directory precede the directory.
         let mut earlier: Vec<&str> = earlier.lines().collect();
-        earlier.sort_unstable_by(|a, b| b.cmp(a));
+        earlier.sort_unstable();
+        earlier.reverse();
+
         let mut remaining = Vec::new();
         for name in earlier {
-            let path = self.root.join(name);
+            // The list may have been changed. No line leads out of the prefix.
             let is_inside = Path::new(name)
                 .components()
-                .all(|c| matches!(c, Component::Normal(_)));
+                .all(|part| matches!(part, Component::Normal(_)));
             if !is_inside || files.iter().any(|new| new == name) {
                 continue;
             }
+
+            let path = self.root.join(name);
             if is_dir(&path) {
                 if fs::remove_dir(&path).is_err() {
                     remaining.push(name.to_owned());
@@ -145,11 +159,12 @@ impl Prefix {
 
 impl Drop for Prefix {
     fn drop(&mut self) {
+        // What cannot be removed is removed by the next installation.
         let _ = fs::remove_dir_all(self.root.join(STAGE));
-        // Fails for a directory that is not empty.
-        self.missing
-            .iter()
-            .for_each(|dir| drop(fs::remove_dir(dir)));
+        for dir in &self.missing {
+            // It fails if the directory is not empty, as after an installation.
+            let _ = fs::remove_dir(dir);
+        }
     }
 }
 
@@ -160,13 +175,12 @@ fn below(dir: &Path) -> Result<Vec<String>> {
     for entry in fs::read_dir(dir).with_context(|| format!("could not read {}", dir.display()))? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let inner = if is_dir(&entry.path()) {
-            below(&entry.path())?
-        } else {
-            Vec::new()
-        };
-        let inner = inner.into_iter().map(|inner| format!("{name}/{inner}"));
-        all.extend(std::iter::once(name.clone()).chain(inner));
+        all.push(name.clone());
+        if is_dir(&entry.path()) {
+            for inner in below(&entry.path())? {
+                all.push(format!("{name}/{inner}"));
+            }
+        }
     }
     Ok(all)
 }
@@ -194,7 +208,8 @@ fn write(path: &Path, text: &str) -> Result<()> {
 pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     make_dirs(to)?;
     for name in below(from)? {
-        let (from, to) = (from.join(&name), to.join(&name));
+        let from = from.join(&name);
+        let to = to.join(&name);
         if is_dir(&from) {
             make_dirs(&to)?;
         } else if from.is_symlink() {
@@ -208,14 +223,17 @@ pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
 
 /// Copies a file with its mode, in place of an existing one.
 pub fn copy_file(from: &Path, to: &Path) -> Result<()> {
+    // Usually there is none. A copy into an existing file would change it for a program that has
+    // mapped it.
     let _ = fs::remove_file(to);
     fs::copy(from, to)
-        .map(drop)
-        .with_context(|| format!("could not copy {} to {}", from.display(), to.display()))
+        .with_context(|| format!("could not copy {} to {}", from.display(), to.display()))?;
+    Ok(())
 }
 
 /// Makes a link, in place of an existing file.
 fn place_link(points_at: impl AsRef<Path>, to: &Path) -> Result<()> {
+    // Usually there is none.
     let _ = fs::remove_file(to);
     symlink(points_at, to).with_context(|| format!("could not make the link {}", to.display()))
 }
@@ -228,31 +246,37 @@ mod tests {
     /// Installs files of these names.
     fn install(root: &Path, names: &[&str]) {
         let prefix = Prefix::new(root).unwrap();
-        names
-            .iter()
-            .for_each(|name| prefix.write(name, "text").unwrap());
+        for name in names {
+            prefix.write(name, "text").unwrap();
+        }
         prefix.finish().unwrap();
+    }
+
+    /// Returns those of these names that exist.
+    fn existing<'a>(root: &Path, names: &[&'a str]) -> Vec<&'a str> {
+        let mut existing = names.to_vec();
+        existing.retain(|name| root.join(name).exists());
+        existing
     }
 
     #[test]
     fn what_only_an_earlier_installation_had_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("prefix");
-        install(
-            &root,
-            &["bin/old", "bin/kept", "old/file", "share/rushmem/old"],
-        );
+        let first = ["bin/old", "bin/kept", "old/file", "share/rushmem/old"];
+        install(&root, &first);
         fs::write(root.join("bin/users"), "").unwrap();
         install(&root, &["bin/kept", "lib/new"]);
-        let left = ["bin/old", "bin/kept", "bin/users", "lib/new", "old", STAGE];
-        let left = left.map(|name| root.join(name).exists());
-        assert_eq!(left, [false, true, true, true, false, false]);
+
+        let names = ["bin/old", "bin/kept", "bin/users", "lib/new", "old", STAGE];
+        let left = existing(&root, &names);
+        assert_eq!(left, ["bin/kept", "bin/users", "lib/new"]);
+
         let manifest = fs::read_to_string(root.join(MANIFEST)).unwrap();
-        let dirs = "share\nshare/rushmem\n";
-        assert_eq!(
-            manifest,
-            format!("bin\nbin/kept\nlib\nlib/new\n{dirs}{MANIFEST}\n")
-        );
+        let listed: Vec<&str> = manifest.lines().collect();
+        let bin_and_lib = ["bin", "bin/kept", "lib", "lib/new"];
+        assert_eq!(listed[..4], bin_and_lib);
+        assert_eq!(listed[4..], ["share", "share/rushmem", MANIFEST]);
     }
 
     #[test]
@@ -261,42 +285,38 @@ mod tests {
         let root = dir.path();
         fs::create_dir_all(root.join("bin")).unwrap();
         install(root, &["bin/oshcc", "lib/pkgconfig/rushmem.pc"]);
+
         let command = format!("sort -r {MANIFEST} | xargs rm -fd");
-        let removed = Command::new("sh")
-            .args(["-c", &command])
-            .current_dir(root)
-            .output();
-        let left = ["bin", "bin/oshcc", "lib", "share"].map(|name| root.join(name).exists());
+        let mut shell = Command::new("sh");
+        let removed = shell.args(["-c", &command]).current_dir(root).output();
         assert!(removed.unwrap().stderr.is_empty());
-        assert_eq!(left, [true, false, false, false]);
-        let page = include_str!("../../../docs/installing.md");
-        assert!(page.contains(&command.replace(" | ", "\n| ")) || page.contains(&command));
+        let left = existing(root, &["bin", "bin/oshcc", "lib", "share"]);
+        assert_eq!(left, ["bin"]);
+
+        // The page may have a line break in the command.
+        let page = include_str!("../../../docs/installing.md").replace("\n|", " |");
+        assert!(page.contains(&command));
     }
 
     #[test]
     fn an_installation_that_fails_leaves_everything_as_it_was() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("new/prefix");
-        let fails = || {
-            let prefix = Prefix::new(&root).unwrap();
-            prefix.write("bin/oshrun", "new").unwrap();
-            prefix
-                .copy_file(Path::new("/no/such/file"), "bin/shmem-info")
-                .unwrap_err();
-        };
-        fails();
+        fail_to_install(&root);
         assert!(!dir.path().join("new").exists());
+
         install(&root, &["bin/oshrun"]);
-        fails();
+        fail_to_install(&root);
         assert_eq!(fs::read_to_string(root.join("bin/oshrun")).unwrap(), "text");
-        assert_eq!(
-            below(&root)
-                .unwrap()
-                .iter()
-                .filter(|name| name.contains("new"))
-                .count(),
-            0
-        );
+        assert!(existing(&root, &["bin/shmem-info", STAGE]).is_empty());
+    }
+
+    /// Begins an installation that ends with an error.
+    fn fail_to_install(root: &Path) {
+        let prefix = Prefix::new(root).unwrap();
+        prefix.write("bin/oshrun", "new").unwrap();
+        let missing = Path::new("/no/such/file");
+        prefix.copy_file(missing, "bin/shmem-info").unwrap_err();
     }
 
     /// Runs in a process of its own, since the umask is shared by all tests of a process.
@@ -310,21 +330,26 @@ mod tests {
             permit(&prefix.path("bin/program"), 0o700).unwrap();
             return prefix.finish().unwrap();
         }
+
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("new/prefix");
         let name = "files::tests::everybody_may_use_what_is_installed_under_any_umask";
         let mut strict = Command::new("sh");
-        strict
-            .args(["-c", "umask 077; exec \"$@\"", "sh"])
-            .arg(std::env::current_exe().unwrap());
-        strict
-            .args(["--exact", name])
-            .env("INSTALL_UNDER_UMASK", &root);
+        strict.args(["-c", "umask 077; exec \"$@\"", "sh"]);
+        strict.arg(std::env::current_exe().unwrap());
+        strict.args(["--exact", name]);
+        strict.env("INSTALL_UNDER_UMASK", &root);
         assert!(strict.output().unwrap().status.success());
-        let mode = |name: &str| root.join(name).metadata().unwrap().permissions().mode() & 0o777;
-        let dirs = ["..", "", "bin", "share", "share/rushmem"].map(mode);
-        assert_eq!(dirs, [0o755; 5]);
-        let files = ["bin/program", "share/text", MANIFEST].map(mode);
-        assert_eq!(files, [0o755, 0o644, 0o644]);
+
+        for dir in ["..", "", "bin", "share", "share/rushmem"] {
+            assert_eq!(mode(&root.join(dir)), 0o755, "{dir}");
+        }
+        assert_eq!(mode(&root.join("bin/program")), 0o755);
+        assert_eq!(mode(&root.join("share/text")), 0o644);
+        assert_eq!(mode(&root.join(MANIFEST)), 0o644);
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o777
     }
 }

@@ -14,7 +14,7 @@ mod verify;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use task_support::process;
 use task_support::workspace::Workspace;
 
@@ -27,13 +27,13 @@ pub use toolchain::Toolchain;
 pub const LIBRARY: &str = "librushmem";
 /// The file that cargo makes of it.
 const LIBRARY_FILE: &str = "librushmem.a";
-/// The package that makes librushmem-race.so, and the file that cargo makes of it.
+/// The package that makes librushmem-race.so.
 const DETECTOR: &str = "librushmem-race";
+/// The file that cargo makes of it.
 const DETECTOR_FILE: &str = "librushmem_race_detector.so";
-/// The launcher, which is copied from the build, as is the next one; each has the name of its
-/// package.
+/// The launcher: the package, and the program that cargo makes of it.
 const LAUNCHER: &str = "oshrun";
-/// The program that describes the installation.
+/// The program that describes the installation: the package, and what cargo makes of it.
 const INFO: &str = "shmem-info";
 /// The program that measures any OpenSHMEM library. One part is in C, and each library's own oshcc
 /// compiles it; the other part is a static library in Rust.
@@ -91,22 +91,21 @@ impl Release {
         command: &[&str],
         packages: &[&str],
     ) -> Result<Self> {
-        let packages: Vec<&str> = packages
-            .iter()
-            .flat_map(|package| ["-p", package])
-            .collect();
-        Ok(Self(workspace.build(&[command, &packages].concat())?))
+        let mut arguments = command.to_vec();
+        for package in packages {
+            arguments.extend(["-p", package]);
+        }
+        Ok(Self(workspace.build(&arguments)?))
     }
 
     /// Returns the path of a built file.
     pub fn file(&self, name: &str) -> Result<&Path> {
-        let found = self
-            .0
-            .iter()
-            .find(|path| path.file_name().is_some_and(|file| file == name));
-        found
-            .map(PathBuf::as_path)
-            .with_context(|| format!("the release build made no {name}"))
+        for path in &self.0 {
+            if path.file_name().is_some_and(|file| file == name) {
+                return Ok(path);
+            }
+        }
+        bail!("the release build made no {name}")
     }
 }
 
@@ -242,8 +241,8 @@ impl Installer<'_> {
         dir: &str,
         source: &str,
     ) -> Result<()> {
-        let is_here = |name: &&&str| process::on_path(name).is_some();
-        let Some(compiler) = compilers.iter().find(is_here) else {
+        let mut here = compilers.iter();
+        let Some(compiler) = here.find(|name| process::on_path(name).is_some()) else {
             return Ok(());
         };
 
@@ -277,13 +276,11 @@ impl Installer<'_> {
         let new = parts.join(PERF);
         let by_wrapper = perf_parts::command(&prefix.path("bin/oshcc"), &parts, &new)
             .map_err(anyhow::Error::msg)?;
-        let mut command = self.tools.compiling(by_wrapper.get_args());
-        command
-            .arg("-I")
-            .arg(prefix.path("include"))
-            .arg("-L")
-            .arg(prefix.path("lib"))
-            .args(["-fPIE", "-pie", "-Wl,-rpath,$ORIGIN/../lib", "-lrushmem"]);
+        let mut command = self.tools.compiler();
+        command.args(by_wrapper.get_args());
+        command.arg("-I").arg(prefix.path("include"));
+        command.arg("-L").arg(prefix.path("lib"));
+        command.args(["-fPIE", "-pie", "-Wl,-rpath,$ORIGIN/../lib", "-lrushmem"]);
         process::run(&mut command)?;
 
         let installed = format!("bin/{PERF}");

@@ -63,20 +63,19 @@ pub fn join(
     are_weak: &[String],
     tools: &Toolchain,
 ) -> Result<()> {
-    let beside = |extension: &str| out.with_extension(extension);
-    let object = beside("o");
-    let exports = beside("exports");
-    let (roots, script, weak) = (beside("roots"), beside("ld"), beside("weak"));
-    write(&exports, kept)?;
-    write(&weak, are_weak)?;
-    write(
-        &roots,
-        &kept
-            .iter()
-            .map(|name| format!("--undefined={name}"))
-            .collect::<Vec<_>>(),
-    )?;
-    write(&script, &[SECTIONS.to_owned()])?;
+    let object = out.with_extension("o");
+    let exports = out.with_extension("exports");
+    let weak = out.with_extension("weak");
+    let roots = out.with_extension("roots");
+    let script = out.with_extension("ld");
+    write_lines(&exports, kept)?;
+    write_lines(&weak, are_weak)?;
+    let options: Vec<String> = kept
+        .iter()
+        .map(|name| format!("--undefined={name}"))
+        .collect();
+    write_lines(&roots, &options)?;
+    write(&script, SECTIONS)?;
 
     // Without `noexecstack`, ld would request an executable stack: the members with split debug
     // information have no note about the stack.
@@ -89,6 +88,7 @@ pub fn join(
         .arg(staticlib)
         .arg("-o")
         .arg(&object))?;
+
     run(tools
         .binutil("objcopy")
         // The LLVM plug-in of binutils cannot read this bitcode.
@@ -100,19 +100,25 @@ pub fn join(
         .arg(format!("--keep-global-symbols={}", exports.display()))
         .arg(format!("--weaken-symbols={}", weak.display()))
         .arg(&object))?;
+
+    // `ar` would add the object to an existing archive.
     if out.exists() {
         fs::remove_file(out).with_context(|| format!("could not replace {}", out.display()))?;
     }
     run(tools.binutil("ar").arg("crs").arg(out).arg(&object))?;
+
     for path in [object, exports, roots, script, weak] {
         fs::remove_file(&path).with_context(|| format!("could not remove {}", path.display()))?;
     }
     Ok(())
 }
 
-fn write(path: &Path, names: &[String]) -> Result<()> {
-    fs::write(path, names.join("\n") + "\n")
-        .with_context(|| format!("could not write {}", path.display()))
+fn write_lines(path: &Path, lines: &[String]) -> Result<()> {
+    write(path, &(lines.join("\n") + "\n"))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("could not write {}", path.display()))
 }
 
 /// The version of all symbols. It changes together with the soname, if programs that were linked
@@ -137,26 +143,28 @@ const SHARED: [&str; 6] = [
 /// # Errors
 /// If the compiler is missing or fails; the message shows the command.
 pub fn link(staticlib: &Path, out: &Path, compiler: &str) -> Result<()> {
-    let (script, new) = (out.with_extension("map"), out.with_extension("new"));
-    let names: String = Exports::read()
-        .all()
-        .iter()
-        .map(|name| format!("  {name};\n"))
-        .collect();
-    let text = format!("{VERSION} {{\nglobal:\n{names}local:\n  *;\n}};\n");
-    fs::write(&script, text).with_context(|| format!("could not write {}", script.display()))?;
+    let script = out.with_extension("map");
+    let mut text = format!("{VERSION} {{\nglobal:\n");
+    for name in Exports::read().all() {
+        text += &format!("  {name};\n");
+    }
+    text += "local:\n  *;\n};\n";
+    write(&script, &text)?;
+
     let mut words = compiler.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or("cc"));
-    command
-        .args(words)
-        .args(["-shared", "-Wl,--whole-archive"])
-        .arg(staticlib);
-    command.arg("-Wl,--no-whole-archive").args(SHARED);
+    command.args(words);
+    command.args(["-shared", "-Wl,--whole-archive"]);
+    command.arg(staticlib);
+    command.arg("-Wl,--no-whole-archive");
+    command.args(SHARED);
     command.arg(format!("-Wl,--version-script={}", script.display()));
-    run(command
-        .arg("-o")
-        .arg(&new)
-        .args(["-lpthread", "-ldl", "-lm"]))?;
-    let placed = fs::remove_file(&script).and_then(|()| fs::rename(&new, out));
-    placed.with_context(|| format!("could not place {}", out.display()))
+    // Another file, so that a running program keeps the library that it has mapped.
+    let new = out.with_extension("new");
+    command.arg("-o").arg(&new);
+    command.args(["-lpthread", "-ldl", "-lm"]);
+    run(&mut command)?;
+
+    fs::remove_file(&script).with_context(|| format!("could not remove {}", script.display()))?;
+    fs::rename(&new, out).with_context(|| format!("could not place {}", out.display()))
 }

@@ -23,11 +23,10 @@ pub struct Toolchain {
 impl Toolchain {
     /// Returns the tools of this machine.
     pub fn of_system() -> Toolchain {
-        let (compiler, binutils, runner) = ("cc".to_owned(), String::new(), String::new());
         Toolchain {
-            compiler,
-            binutils,
-            runner,
+            compiler: "cc".to_owned(),
+            binutils: String::new(),
+            runner: String::new(),
             keeps_debug_information: true,
             epoch: None,
         }
@@ -38,21 +37,25 @@ impl Toolchain {
         Command::new(format!("{}{name}", self.binutils))
     }
 
-    /// Returns a command that compiles.
-    pub fn compiling<'a>(&'a self, args: impl Iterator<Item = &'a OsStr>) -> Command {
-        of_words(&self.compiler, args)
+    /// Returns the command of the compiler, to which the caller adds its arguments.
+    ///
+    /// # Panics
+    /// If the compiler has no name.
+    pub fn compiler(&self) -> Command {
+        let mut words = self.compiler.split_whitespace();
+        let mut command = Command::new(words.next().expect("a compiler has a name"));
+        command.args(words);
+        command
     }
 
     /// Returns a command that runs a program.
     pub fn running(&self, program: &OsStr) -> Command {
-        of_words(&self.runner, std::iter::once(program))
+        let mut words = self.runner.split_whitespace();
+        let Some(runner) = words.next() else {
+            return Command::new(program);
+        };
+        let mut command = Command::new(runner);
+        command.args(words).arg(program);
+        command
     }
-}
-
-/// Returns the command that consists of the words of `first`, which may be empty, and of `rest`.
-fn of_words<'a>(first: &'a str, rest: impl Iterator<Item = &'a OsStr>) -> Command {
-    let mut words = first.split_whitespace().map(OsStr::new).chain(rest);
-    let mut command = Command::new(words.next().expect("a command has a word"));
-    command.args(words);
-    command
 }

@@ -1,8 +1,8 @@
 //! Builds shmem-verify, which consists of programs of the tests.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 
 use anyhow::{Context, Result};
@@ -29,20 +29,24 @@ pub fn install(workspace: &Workspace, prefix: &Prefix, tools: &Toolchain) -> Res
     let sources = workspace.root.join(SOURCES);
     let objects = prefix.path(OBJECTS);
     prefix.make_dir(OBJECTS)?;
-    let compiled = compile(workspace, &listed(&sources)?, prefix, tools)?;
+    let compiled = compile_programs(workspace, &listed(&sources)?, prefix, tools)?;
 
     let program = prefix.add(&format!("bin/{NAME}"))?;
-    let version = format!("-DVERSION=\"{}\"", env!("CARGO_PKG_VERSION"));
-    let mut words = flags(prefix);
-    words.extend([version.into(), "-pie".into(), "-o".into(), program.into()]);
-    // The loops that are timed are compiled as shmem-perf compiles them.
     let loops = workspace.root.join(LOOPS);
-    words.extend(["-O2".into(), "-I".into(), loops.clone().into()]);
-    words.extend(["verify.c", "performance.c"].map(|file| sources.join(file).into()));
-    words.extend(LOOP_FILES.map(|file| loops.join(file).into()));
-    words.extend(compiled.into_iter().map(OsString::from));
-    words.extend(["-Wl,-rpath,$ORIGIN/../lib", "-lrushmem", "-lm"].map(OsString::from));
-    process::run(&mut tools.compiling(words.iter().map(OsString::as_os_str)))?;
+    let mut compiler = compiler(prefix, tools);
+    compiler.arg(format!("-DVERSION=\"{}\"", env!("CARGO_PKG_VERSION")));
+    compiler.args(["-pie", "-o"]).arg(program);
+    // The loops that are timed are compiled as shmem-perf compiles them.
+    compiler.args(["-O2", "-I"]).arg(&loops);
+    for file in ["verify.c", "performance.c"] {
+        compiler.arg(sources.join(file));
+    }
+    for file in LOOP_FILES {
+        compiler.arg(loops.join(file));
+    }
+    compiler.args(compiled);
+    compiler.args(["-Wl,-rpath,$ORIGIN/../lib", "-lrushmem", "-lm"]);
+    process::run(&mut compiler)?;
 
     fs::remove_dir_all(&objects).with_context(|| format!("could not remove {}", objects.display()))
 }
@@ -52,57 +56,67 @@ fn listed(sources: &Path) -> Result<Vec<String>> {
     let list = sources.join("programs.h");
     let text =
         fs::read_to_string(&list).with_context(|| format!("could not read {}", list.display()))?;
-    let rows = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("PROGRAM("));
-    Ok(rows
-        .filter_map(|row| Some(row.split(',').nth(1)?.trim().to_owned()))
-        .collect())
+
+    let mut names = Vec::new();
+    for line in text.lines() {
+        // The list has comments and blank lines, too.
+        let Some(row) = line.strip_prefix("PROGRAM(") else {
+            continue;
+        };
+        let name = row.split(',').nth(1).context("a program has a name")?;
+        names.push(name.trim().to_owned());
+    }
+    Ok(names)
 }
 
-/// Compiles the programs, as many at once as there are CPUs. Their functions `main` get other
-/// names. Returns the object files.
-fn compile(
+/// Compiles the programs, as many at once as there are CPUs. Returns the object files.
+fn compile_programs(
     workspace: &Workspace,
     names: &[String],
     prefix: &Prefix,
     tools: &Toolchain,
 ) -> Result<Vec<PathBuf>> {
-    let compile_one = |name: &String| -> Result<PathBuf> {
-        let object = prefix.path(OBJECTS).join(format!("{name}.o"));
-        let source = workspace.root.join(PROGRAMS).join(format!("{name}.c"));
-        let mut words = flags(prefix);
-        words.extend(["-c".into(), "-DSHMEM_VERIFY".into()]);
-        words.push(format!("-Dmain=verify_{name}").into());
-        words.extend([source.into(), "-o".into(), object.clone().into()]);
-        process::run(&mut tools.compiling(words.iter().map(OsString::as_os_str)))?;
-        Ok(object)
-    };
     let at_once = thread::available_parallelism().map_or(1, usize::from);
     let mut objects = Vec::new();
     for names in names.chunks(at_once) {
-        let compiled: Result<Vec<PathBuf>> = thread::scope(|scope| {
-            let threads: Vec<_> = names
-                .iter()
-                .map(|name| scope.spawn(|| compile_one(name)))
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().expect("the thread does not panic"))
-                .collect()
-        });
-        objects.extend(compiled?);
+        thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for name in names {
+                threads.push(scope.spawn(|| compile_program(workspace, name, prefix, tools)));
+            }
+            for thread in threads {
+                objects.push(thread.join().expect("the thread does not panic")?);
+            }
+            anyhow::Ok(())
+        })?;
     }
     Ok(objects)
 }
 
-/// Returns the flags for all files. There are no warnings (-w), since the tests of the programs
-/// have them.
-fn flags(prefix: &Prefix) -> Vec<OsString> {
-    let mut words: Vec<OsString> = ["-O1", "-w", "-pthread", "-fPIE"]
-        .map(OsString::from)
-        .into();
-    words.extend(["-I".into(), prefix.path("include").into()]);
-    words.extend(["-L".into(), prefix.path("lib").into()]);
-    words
+/// Compiles one program. Its function `main` gets another name, since all programs become one.
+/// Returns the object file.
+fn compile_program(
+    workspace: &Workspace,
+    name: &str,
+    prefix: &Prefix,
+    tools: &Toolchain,
+) -> Result<PathBuf> {
+    let object = prefix.path(OBJECTS).join(format!("{name}.o"));
+    let source = workspace.root.join(PROGRAMS).join(format!("{name}.c"));
+    let mut compiler = compiler(prefix, tools);
+    compiler.args(["-c", "-DSHMEM_VERIFY"]);
+    compiler.arg(format!("-Dmain=verify_{name}"));
+    compiler.arg(source).arg("-o").arg(&object);
+    process::run(&mut compiler)?;
+    Ok(object)
+}
+
+/// Returns the compiler with the flags for all files. It prints no warnings (-w), since the tests
+/// compile the programs with warnings.
+fn compiler(prefix: &Prefix, tools: &Toolchain) -> Command {
+    let mut compiler = tools.compiler();
+    compiler.args(["-O1", "-w", "-pthread", "-fPIE"]);
+    compiler.arg("-I").arg(prefix.path("include"));
+    compiler.arg("-L").arg(prefix.path("lib"));
+    compiler
 }

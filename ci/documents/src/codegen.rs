@@ -12,32 +12,46 @@ use anyhow::{Context, Result, bail};
 use task_support::process;
 use task_support::workspace::Workspace;
 
+/// A file that is generated.
+struct GeneratedFile {
+    /// The path in the repository.
+    name: &'static str,
+    text: String,
+}
+
 /// Writes the generated files, or with `check` fails if any of them are stale.
 pub fn run(check: bool) -> Result<()> {
     let workspace = Workspace::open()?;
     let files = [
-        (
-            "docs/diagrams/crates.svg",
-            diagram::draw(&workspace.packages),
-        ),
-        ("docs/settings.md", settings(&workspace)?),
+        GeneratedFile {
+            name: "docs/diagrams/crates.svg",
+            text: diagram::draw(&workspace.packages),
+        },
+        GeneratedFile {
+            name: "docs/settings.md",
+            text: settings(&workspace)?,
+        },
     ];
+
     let mut stale = Vec::new();
-    for (name, text) in files {
-        let path = workspace.root.join(name);
-        if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+    for file in files {
+        let path = workspace.root.join(file.name);
+        if fs::read_to_string(&path).is_ok_and(|old| old == file.text) {
             continue;
         }
-        stale.push(name);
+        stale.push(file.name);
         if !check {
-            fs::write(&path, text)
+            fs::write(&path, file.text)
                 .with_context(|| format!("could not write {}", path.display()))?;
         }
     }
-    match stale.as_slice() {
-        [] => println!("The generated files are up to date."),
-        names if check => bail!("stale: {}. Run cargo xtask codegen", names.join(", ")),
-        names => println!("Written: {}", names.join(", ")),
+
+    if stale.is_empty() {
+        println!("The generated files are up to date.");
+    } else if check {
+        bail!("stale: {}. Run cargo xtask codegen", stale.join(", "));
+    } else {
+        println!("Written: {}", stale.join(", "));
     }
     Ok(())
 }
@@ -47,5 +61,6 @@ fn settings(workspace: &Workspace) -> Result<String> {
     // With `--workspace`, cargo compiles the dependencies that it shares with the tests only once.
     let made = workspace.build(&["build", "--workspace", "--bin", "shmem-info"])?;
     let program = made.iter().find(|path| path.ends_with("shmem-info"));
-    process::capture(Command::new(program.context("cargo made no shmem-info")?).arg("--markdown"))
+    let program = program.context("cargo made no shmem-info")?;
+    process::capture(Command::new(program).arg("--markdown"))
 }

@@ -34,7 +34,9 @@ const CHAPTERS: [(&str, &str); 14] = [
 /// If [`CHAPTERS`] lacks it.
 pub fn title(chapter: &str) -> String {
     let found = CHAPTERS.iter().find(|(number, _)| *number == chapter);
-    let (number, title) = found.unwrap_or_else(|| panic!("no title for chapter {chapter}"));
+    let Some((number, title)) = found else {
+        panic!("no title for chapter {chapter}");
+    };
     format!("{title} ({number})")
 }
 
@@ -145,16 +147,18 @@ mod tests {
             ("shmem_int_put", "shmem_put"),
             ("shmem_quiet", "shmem_quiet"),
         ]);
-        let of = |line| linked(line, &pages, "../");
+
+        let line = "a `shmem_int_put` and `shmem_quiet()`.";
         let link = "a [`shmem_int_put`](../shmem_put.md) and [`shmem_quiet()`](../shmem_quiet.md).";
-        assert_eq!(of("a `shmem_int_put` and `shmem_quiet()`."), link);
+        assert_eq!(linked(line, &pages, "../"), link);
+
         for same in [
             "`other`",
             "[`shmem_quiet`](x.md)",
             "a ` alone",
             "shmem_quiet",
         ] {
-            assert_eq!(of(same), same);
+            assert_eq!(linked(same, &pages, "../"), same);
         }
     }
 }

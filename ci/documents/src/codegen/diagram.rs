@@ -17,7 +17,13 @@ const WIDTH: usize = 780;
 const GAP: usize = 16;
 /// The height of a line of text.
 const LINE: usize = 21;
-/// Maximum number of letters in a line with several imports of a box.
+/// The space above and below the text of a box, together.
+const MARGIN: usize = 12;
+/// The width of a letter in the name of a crate, which is bold and larger, and in an import: that of
+/// a wide one, since the font is the browser's.
+const NAME_LETTER: usize = 11;
+const IMPORT_LETTER: usize = 9;
+/// The maximum number of letters in a line with several imports.
 const LETTERS: usize = 26;
 
 /// The box of a crate: its name, and the lines of text with its imports.
@@ -32,15 +38,18 @@ pub fn draw(packages: &[Package]) -> String {
     let imports = imports(packages);
     let mut names: Vec<&str> = imports.keys().copied().collect();
     names.sort_by_key(|name| Reverse(depth(&imports, name)));
-    let (mut body, mut y) = (String::new(), GAP);
+
+    let mut body = String::new();
+    let mut y = GAP;
     for level in names.chunk_by(|one, other| depth(&imports, one) == depth(&imports, other)) {
-        let boxes: Vec<CrateBox<'_>> = level
-            .iter()
-            .map(|name| CrateBox::new(&imports, name))
-            .collect();
+        let mut boxes = Vec::new();
+        for name in level {
+            boxes.push(CrateBox::new(&imports, name));
+        }
+
         for row in rows(&boxes) {
             let width = row.iter().map(|of_row| of_row.width() + GAP).sum::<usize>() - GAP;
-            let height = row.iter().map(|of_row| of_row.height()).max().unwrap_or(0);
+            let height = row.iter().map(CrateBox::height).max().unwrap_or(0);
             let mut x = (WIDTH - width) / 2;
             for of_row in row {
                 body += &of_row.draw(x, y, height);
@@ -49,6 +58,7 @@ pub fn draw(packages: &[Package]) -> String {
             y += height + GAP;
         }
     }
+
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {y}\" width=\"{WIDTH}\" \
          height=\"{y}\" font-family=\"sans-serif\" font-size=\"16\" text-anchor=\"middle\">\n\
@@ -59,11 +69,14 @@ pub fn draw(packages: &[Package]) -> String {
 
 /// Returns the boxes of one level in rows that fit the width.
 fn rows<'a, 'b>(boxes: &'b [CrateBox<'a>]) -> Vec<&'b [CrateBox<'a>]> {
-    let (mut rows, mut first, mut width) = (Vec::new(), 0, GAP);
+    let mut rows = Vec::new();
+    let mut first = 0;
+    let mut width = GAP;
     for (index, next) in boxes.iter().enumerate() {
         if width + next.width() + GAP > WIDTH {
             rows.push(&boxes[first..index]);
-            (first, width) = (index, GAP);
+            first = index;
+            width = GAP;
         }
         width += next.width() + GAP;
     }
@@ -73,14 +86,15 @@ fn rows<'a, 'b>(boxes: &'b [CrateBox<'a>]) -> Vec<&'b [CrateBox<'a>]> {
 
 impl<'a> CrateBox<'a> {
     fn new(imports: &Imports<'_>, name: &'a str) -> Self {
-        let of_name = &imports[name];
-        let direct = of_name
-            .iter()
-            .filter(|to| !is_implied(imports, of_name, to));
+        let all = &imports[name];
         let mut lines: Vec<String> = Vec::new();
-        for import in direct.map(|dir| dir.rsplit('/').next().unwrap_or(dir)) {
+        for dir in all {
+            if is_implied(imports, all, dir) {
+                continue;
+            }
+            let import = dir.rsplit('/').next().unwrap_or(dir);
             match lines.last_mut() {
-                Some(line) if line.len() + import.len() + 2 <= LETTERS => {
+                Some(line) if line.len() + ", ".len() + import.len() <= LETTERS => {
                     *line += &format!(", {import}");
                 }
                 _ => lines.push(import.to_owned()),
@@ -93,21 +107,18 @@ impl<'a> CrateBox<'a> {
     }
 
     fn width(&self) -> usize {
-        let of_imports = self
-            .imports
-            .iter()
-            .map(|line| 9 * line.len())
-            .max()
-            .unwrap_or(0);
-        of_imports.max(11 * self.name.len()) + GAP
+        let of_name = NAME_LETTER * self.name.len();
+        let longest_import = self.imports.iter().map(String::len).max().unwrap_or(0);
+        of_name.max(IMPORT_LETTER * longest_import) + GAP
     }
 
     fn height(&self) -> usize {
-        LINE * (self.imports.len() + 1) + 12
+        LINE * (self.imports.len() + 1) + MARGIN
     }
 
+    /// Draws the box with its upper left corner at this point, and as high as its row.
     fn draw(&self, x: usize, y: usize, height: usize) -> String {
-        let (width, middle) = (self.width(), x + self.width() / 2);
+        let width = self.width();
         let (fill, stroke) = match self.name.split('/').next() {
             Some("launcher") => ("#fdf6e3", "#b49a4a"),
             Some("sys") => ("#edf6ed", "#6a9a6a"),
@@ -117,6 +128,8 @@ impl<'a> CrateBox<'a> {
             "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"4\" \
              fill=\"{fill}\" stroke=\"{stroke}\"/>\n"
         );
+
+        let middle = x + width / 2;
         let mut line = y + (height - self.height()) / 2 + LINE;
         text += &format!(
             "<text x=\"{middle}\" y=\"{line}\" font-size=\"17\" font-weight=\"bold\">{}</text>\n",
@@ -132,38 +145,43 @@ impl<'a> CrateBox<'a> {
 
 /// Returns the imports of all crates that are drawn, without those of their tests.
 fn imports(packages: &[Package]) -> Imports<'_> {
-    let is_drawn = |dir: &str| !OMITTED.iter().any(|start| dir.starts_with(start));
-    packages
-        .iter()
-        .filter(|package| is_drawn(&package.dir))
-        .map(|package| {
-            let dependencies = package
-                .dependencies
-                .iter()
-                .filter(|dependency| !dependency.dev);
-            let dirs = dependencies.filter_map(|dependency| dependency.dir.as_deref());
-            (
-                package.dir.as_str(),
-                dirs.filter(|dir| is_drawn(dir)).collect(),
-            )
-        })
-        .collect()
+    let mut imports = Imports::new();
+    for package in packages.iter().filter(|package| is_drawn(&package.dir)) {
+        let of_package = imports.entry(&package.dir).or_default();
+        for dependency in &package.dependencies {
+            // Crates of others have no directory.
+            if let Some(dir) = &dependency.dir
+                && !dependency.dev
+                && is_drawn(dir)
+            {
+                of_package.insert(dir);
+            }
+        }
+    }
+    imports
+}
+
+fn is_drawn(dir: &str) -> bool {
+    !OMITTED.iter().any(|start| dir.starts_with(start))
 }
 
 /// Returns the length of the longest chain of imports that begins at a crate.
 fn depth(imports: &Imports<'_>, name: &str) -> usize {
-    imports[name]
-        .iter()
-        .map(|import| depth(imports, import) + 1)
-        .max()
-        .unwrap_or(0)
+    let below = imports[name].iter().map(|import| depth(imports, import));
+    below.max().map_or(0, |deepest| deepest + 1)
 }
 
 /// Returns true if a crate of `targets` imports `to`, directly or through others.
 fn is_implied(imports: &Imports<'_>, targets: &BTreeSet<&str>, to: &str) -> bool {
-    let (mut seen, mut open) = (BTreeSet::new(), targets.iter().copied().collect::<Vec<_>>());
+    let mut imported = BTreeSet::new();
+    let mut open: Vec<&str> = targets.iter().copied().collect();
     while let Some(name) = open.pop() {
-        open.extend(imports[name].iter().filter(|import| seen.insert(**import)));
+        for import in &imports[name] {
+            let is_new = imported.insert(*import);
+            if is_new {
+                open.push(import);
+            }
+        }
     }
-    seen.contains(to)
+    imported.contains(to)
 }

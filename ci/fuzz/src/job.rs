@@ -20,20 +20,24 @@ fuzz_target!(|input: &[u8]| {
 /// Checks that a stream has the same messages however it is cut, and that they are the same after
 /// encoding and decoding.
 fn check_round_trip<M: DeserializeOwned + Serialize + PartialEq + Debug>(stream: &[u8]) {
-    let messages = |parts: &mut dyn Iterator<Item = &[u8]>| {
-        let (mut decoder, mut messages) = (Decoder::new(MAX_FROM_PE), Vec::<M>::new());
-        for part in parts {
-            decoder.push(part);
-            while let Ok(Some(message)) = decoder.take() {
-                messages.push(message);
-            }
+    let messages: Vec<M> = decoded([stream]);
+    assert_eq!(messages, decoded(stream.chunks(3)));
+
+    let encoded: Vec<Vec<u8>> = messages.iter().map(proto::encode).collect();
+    assert_eq!(messages, decoded(encoded.iter().map(Vec::as_slice)));
+}
+
+/// Returns the messages of a stream that arrives in these parts.
+fn decoded<'a, M: DeserializeOwned>(parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<M> {
+    let mut decoder = Decoder::new(MAX_FROM_PE);
+    let mut messages = Vec::new();
+    for part in parts {
+        decoder.push(part);
+        while let Ok(Some(message)) = decoder.take() {
+            messages.push(message);
         }
-        messages
-    };
-    let whole = messages(&mut std::iter::once(stream));
-    assert_eq!(whole, messages(&mut stream.chunks(3)));
-    let written: Vec<Vec<u8>> = whole.iter().map(proto::encode).collect();
-    assert_eq!(whole, messages(&mut written.iter().map(Vec::as_slice)));
+    }
+    messages
 }
 
 /// Passes frames of 4 PEs to a server. The input has the number of the PE, the size of the body and
@@ -42,19 +46,19 @@ fn serve(mut input: &[u8]) {
     let nodes = NodeMap::from_runs([(0, 2), (1, 2)]).expect("two nodes");
     let mut server = Server::new(nodes, vec!["a".into(), "b".into()]);
     while let [pe, nbytes, rest @ ..] = input {
-        let (body, later) = rest.split_at(rest.len().min((*nbytes).into()));
         let pe = u32::from(pe % N_PES);
+        let nbytes = usize::from(*nbytes).min(rest.len());
+        let (body, later) = rest.split_at(nbytes);
+        input = later;
+
         if body.is_empty() {
             server.exited(pe, Exit::Status(0));
         } else {
-            let mut frame = u32::try_from(body.len())
-                .expect("a byte")
-                .to_le_bytes()
-                .to_vec();
+            let mut frame = Vec::new();
+            frame.extend((nbytes as u32).to_le_bytes());
             frame.push(proto::VERSION);
             frame.extend(body);
             server.received(pe, &frame);
         }
-        input = later;
     }
 }

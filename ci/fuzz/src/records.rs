@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use rushmem_system::formats::{RECORD, decode, encode};
 
-/// A value with all types that records consist of.
+/// A value with all types that records consist of. A tuple, since only the types matter here.
 type Parts = (
     u64,
     String,

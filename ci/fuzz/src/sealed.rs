@@ -13,31 +13,53 @@ const PROTOCOL: Protocol = Protocol {
 };
 
 fuzz_target!(|input: &[u8]| {
-    let (mut here, mut there) = ends();
+    refuse_what_is_not_sealed(input);
+    receive_what_is_sealed(input);
+});
+
+fn refuse_what_is_not_sealed(input: &[u8]) {
+    let mut acceptor = Ends::connect().acceptor;
     for part in input.chunks(7) {
-        here.received(part);
-        match here.take() {
+        acceptor.received(part);
+        match acceptor.take() {
             Ok(None) => {}
             Ok(Some(_)) => panic!("the other end has sealed nothing"),
             Err(_) => break,
         }
     }
-    let (mut here, mut arrived) = (ends().0, Vec::new());
-    for part in there.seal(input).chunks(1 + input.len() % 50) {
-        here.received(part);
-        while let Some(piece) = here.take().expect("nothing was changed") {
+}
+
+fn receive_what_is_sealed(input: &[u8]) {
+    let Ends {
+        mut acceptor,
+        mut connector,
+    } = Ends::connect();
+    let mut arrived = Vec::new();
+    for part in connector.seal(input).chunks(1 + input.len() % 50) {
+        acceptor.received(part);
+        while let Some(piece) = acceptor.take().expect("nothing was changed") {
             arrived.extend(piece);
         }
     }
     assert_eq!(arrived, input);
-});
+}
 
-/// Returns both ends of a session after their handshake.
-fn ends() -> (Session, Session) {
-    let secret = Secret::new(b"secret");
-    let mut acceptor = Acceptor::new(PROTOCOL, &secret, 0, [1; 32]);
-    let mut connector = Connector::new(PROTOCOL, &secret, 1, 0, [2; 32]);
-    let claim = connector.claim(&acceptor.greeting()).expect("a greeting");
-    acceptor.check(&claim).expect("the same secret");
-    (acceptor.session(), connector.session())
+/// Both ends of a session after their handshake.
+struct Ends {
+    acceptor: Session,
+    connector: Session,
+}
+
+impl Ends {
+    fn connect() -> Ends {
+        let secret = Secret::new(b"secret");
+        let mut acceptor = Acceptor::new(PROTOCOL, &secret, 0, [1; 32]);
+        let mut connector = Connector::new(PROTOCOL, &secret, 1, 0, [2; 32]);
+        let claim = connector.claim(&acceptor.greeting()).expect("a greeting");
+        acceptor.check(&claim).expect("the same secret");
+        Ends {
+            acceptor: acceptor.session(),
+            connector: connector.session(),
+        }
+    }
 }

@@ -9,29 +9,33 @@ use rushmem_explain::status::Status;
 use rushmem_explain::{status_slot, writes};
 
 const N_PES: u32 = 4;
+/// The time at which the statuses are read. Those of an input may be before it and after it.
 const READ_AT: u64 = 1 << 40;
 
 fuzz_target!(|input: &[u8]| {
-    status_slot::read(|nbytes| input.get(..nbytes.min(input.len())).map(<[u8]>::to_vec));
+    status_slot::read(|nbytes| Some(input[..nbytes.min(input.len())].to_vec()));
+
+    // For each PE the input has the size of its status and the status. What follows is also taken
+    // as the record of its writes.
     let mut rest = input;
     let mut snapshots = Vec::new();
     for pe in 0..N_PES {
         let Some((&nbytes, later)) = rest.split_first() else {
             break;
         };
-        let (bytes, later) = later.split_at(later.len().min(nbytes.into()));
+        let nbytes = usize::from(nbytes).min(later.len());
+        let (bytes, later) = later.split_at(nbytes);
+        rest = later;
+
         let status = Status::decode(bytes).ok();
         if let Some(status) = &status {
             assert_eq!(Status::decode(&status.encode()).as_ref(), Ok(status));
         }
-        rest = later;
-        let writes = writes::read(|| Some(rest.to_vec()));
-        let snapshot = PeSnapshot::new(pe, ProcessState::Sleeps);
         snapshots.push(PeSnapshot {
             status,
             read_at: READ_AT,
-            writes,
-            ..snapshot
+            writes: writes::read(|| Some(rest.to_vec())),
+            ..PeSnapshot::new(pe, ProcessState::Sleeps)
         });
     }
     explain(N_PES, &snapshots);

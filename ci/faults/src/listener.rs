@@ -30,26 +30,26 @@ pub struct NotifiedCall {
 /// and stores the descriptor in `listener`. Makes no system call between the two: it might wait for
 /// an answer, which nobody could give yet.
 pub fn filter_this_thread(call: u32, listener: &OnceLock<RawFd>) -> io::Result<()> {
+    // The kernel requires this of a process that is not root, before it accepts a filter.
     // SAFETY: the call takes numbers only.
     let status = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     assert_eq!(status, 0, "every kernel has it");
-    let op = |code: u32, skip: u8, k: u32| libc::sock_filter {
-        code: u16::try_from(code).expect("codes are short"),
-        jt: 0,
-        jf: skip,
-        k,
-    };
-    // The number of the call is the first word of the data that a filter is given.
+
+    // The number of the call is the first word of the data that a filter is given. A comparison
+    // that fails skips one instruction.
     let mut filter = [
-        op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
-        op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, call),
-        op(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_USER_NOTIF),
-        op(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, call),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_USER_NOTIF),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).expect("it is short"),
         filter: filter.as_mut_ptr(),
     };
+
+    // `WAIT_KILLABLE_RECV` lets only a signal that kills interrupt a call that waits for its answer:
+    // otherwise each signal of the program would make the call anew, and it would count twice.
     // SAFETY: the program and its instructions outlive the call, which copies them.
     let fd = unsafe {
         libc::syscall(
@@ -62,16 +62,27 @@ pub fn filter_this_thread(call: u32, listener: &OnceLock<RawFd>) -> io::Result<(
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    listener
-        .set(RawFd::try_from(fd).expect("a small number"))
-        .expect("it is published once");
+
+    let fd = RawFd::try_from(fd).expect("a small number");
+    listener.set(fd).expect("it is published once");
     Ok(())
+}
+
+/// Returns an instruction of a filter, which skips `skipped` further ones if it is a comparison
+/// that fails.
+fn instruction(code: u32, skipped: u8, operand: u32) -> libc::sock_filter {
+    libc::sock_filter {
+        code: u16::try_from(code).expect("codes are short"),
+        jt: 0,
+        jf: skipped,
+        k: operand,
+    }
 }
 
 impl SeccompListener {
     /// Owns the descriptor that [`filter_this_thread`] has stored, from now on.
     pub fn new(fd: RawFd) -> Self {
-        // SAFETY: the kernel made the descriptor for us and nothing else owns it.
+        // SAFETY: the kernel made the descriptor for this process, and nothing else owns it.
         Self(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
@@ -83,9 +94,12 @@ impl SeccompListener {
             if !ready[0].revents().contains(PollFlags::IN) {
                 return None;
             }
-            // SAFETY: integers, for which zeros are valid. The kernel requires them to be zero.
+
+            // SAFETY: the fields of the struct are integers, of which zero is a value. The kernel
+            // requires them to be zero.
             let mut seen: libc::seccomp_notif = unsafe { std::mem::zeroed() };
-            // SAFETY: the request writes one value of this type.
+            // SAFETY: the descriptor is a listener, and the request writes one value of this type
+            // to `seen`.
             let status = unsafe {
                 libc::ioctl(
                     self.0.as_raw_fd(),
@@ -115,7 +129,9 @@ impl SeccompListener {
             error: error.map_or(0, |error| -error.raw_os_error()),
             flags: if error.is_none() { continued } else { 0 },
         };
-        // SAFETY: the request reads one value of this type.
+        // The result is ignored: it fails only if the caller is dead.
+        // SAFETY: the descriptor is a listener, and the request reads one value of this type from
+        // `answer`.
         unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),

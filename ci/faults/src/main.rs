@@ -13,6 +13,7 @@
 mod listener;
 
 use std::fs::{self, File};
+use std::ops::Range;
 use std::os::fd::RawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
@@ -27,50 +28,80 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use listener::{NotifiedCall, SeccompListener};
 
+const USAGE: &str = "usage: inject CALL ERROR PROGRAM TURN REPORT COMMAND...\n   \
+    or: inject --kill TEXT PROGRAM REPORT COMMAND...";
+
+/// What this program was asked to do.
+struct Arguments {
+    /// The number of the system call that is counted.
+    call: u32,
+    fault: Fault,
+    /// The name of the executable whose calls are counted.
+    program: String,
+    report: String,
+    command: Vec<String>,
+}
+
 /// The call that has an effect, and the effect.
 enum Fault {
-    /// The call with this number fails with this error.
-    Fails(u64, Errno),
+    /// The call number `turn` fails with this error.
+    Fails { turn: u64, error: Errno },
     /// The first `write` of this text kills its process.
-    Kills(String),
+    Kills { text: String },
+}
+
+impl Arguments {
+    fn parse(words: &[String]) -> Result<Arguments> {
+        match words {
+            [option, text, program, report, command @ ..] if option == "--kill" => Ok(Arguments {
+                call: u32::try_from(libc::SYS_write)?,
+                fault: Fault::Kills { text: text.clone() },
+                program: program.clone(),
+                report: report.clone(),
+                command: command.to_vec(),
+            }),
+            [call, error, program, turn, report, command @ ..] => Ok(Arguments {
+                call: call.parse()?,
+                fault: Fault::Fails {
+                    turn: turn.parse()?,
+                    error: Errno::from_raw_os_error(error.parse()?),
+                },
+                program: program.clone(),
+                report: report.clone(),
+                command: command.to_vec(),
+            }),
+            _ => bail!(USAGE),
+        }
+    }
 }
 
 fn main() -> Result<ExitCode> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let (call, fault, rest) = match words.as_slice() {
-        [option, text, rest @ ..] if option == "--kill" => {
-            let write = u32::try_from(libc::SYS_write)?;
-            (write, Fault::Kills(text.clone()), rest.to_vec())
-        }
-        [call, error, program, turn, rest @ ..] => {
-            let error = Errno::from_raw_os_error(error.parse()?);
-            let rest = [std::slice::from_ref(program), rest].concat();
-            (call.parse()?, Fault::Fails(turn.parse()?, error), rest)
-        }
-        _ => bail!("usage: inject CALL ERROR PROGRAM TURN REPORT COMMAND..."),
-    };
-    let [program, report, command @ ..] = rest.as_slice() else {
-        bail!("usage: inject --kill TEXT PROGRAM REPORT COMMAND...");
-    };
+    let arguments = Arguments::parse(&words)?;
 
+    let mut n_calls = 0;
     let descriptor = OnceLock::new();
-    let (calls, status) = thread::scope(|scope| {
-        let job = scope.spawn(|| run(command, call, &descriptor));
-        let calls = loop {
-            match descriptor.get() {
-                Some(fd) => break answer_all(&SeccompListener::new(*fd), program, &fault),
-                None if job.is_finished() => break 0,
-                None => thread::yield_now(),
+    let status = thread::scope(|scope| {
+        let job = scope.spawn(|| run(&arguments.command, arguments.call, &descriptor));
+        // If the filter cannot be installed, there is never a descriptor.
+        while !job.is_finished() {
+            if let Some(&fd) = descriptor.get() {
+                let listener = SeccompListener::new(fd);
+                n_calls = answer_all(&listener, &arguments.program, &arguments.fault);
+                break;
             }
-        };
-        (calls, job.join().expect("it does not panic"))
+            thread::yield_now();
+        }
+        job.join().expect("it does not panic")
     });
-    fs::write(report, calls.to_string()).with_context(|| format!("writing {report}"))?;
+    let report = &arguments.report;
+    fs::write(report, n_calls.to_string()).with_context(|| format!("writing {report}"))?;
 
     let status = status?;
-    let code = status
-        .code()
-        .unwrap_or(128 + status.signal().unwrap_or_default());
+    let code = match status.signal() {
+        Some(signal) => 128 + signal,
+        None => status.code().unwrap_or_default(),
+    };
     Ok(ExitCode::from(u8::try_from(code)?))
 }
 
@@ -80,6 +111,7 @@ fn run(command: &[String], call: u32, descriptor: &OnceLock<RawFd>) -> Result<Ex
         bail!("there is no command")
     };
     listener::filter_this_thread(call, descriptor).context("installing the filter")?;
+
     // The command must end when this thread ends, since nobody would answer its calls then.
     // `setpriv` arranges that: code between fork and exec would hold locks of malloc while a call
     // waits for the other thread's answer.
@@ -95,34 +127,47 @@ fn run(command: &[String], call: u32, descriptor: &OnceLock<RawFd>) -> Result<Ex
 /// Answers all calls until no process of the job is left. Returns the number of calls of `program`
 /// that were counted.
 fn answer_all(listener: &SeccompListener, program: &str, fault: &Fault) -> u64 {
-    let mut calls = 0;
+    let mut n_calls = 0;
     let mut has_killed = false;
 
     while let Some(call) = listener.next() {
-        let counts = is_of_program(&call, program) && !is_of_loader(&call);
-        calls += u64::from(counts);
-
-        let mut error = None;
-        match fault {
-            Fault::Fails(turn, with) if counts && calls == *turn => error = Some(*with),
-            Fault::Kills(text) if counts && !has_killed && writes(&call, text) => {
-                has_killed = true;
-                kill(call.thread);
-            }
-            _ => {}
+        if !is_of_program(&call, program) || is_of_loader(&call) {
+            listener.answer(call, None);
+            continue;
         }
-        listener.answer(call, error);
+
+        n_calls += 1;
+        let mut result = None;
+        match fault {
+            Fault::Fails { turn, error } => {
+                if n_calls == *turn {
+                    result = Some(*error);
+                }
+            }
+            Fault::Kills { text } => {
+                if !has_killed && writes(&call, text) {
+                    has_killed = true;
+                    kill(call.thread);
+                }
+            }
+        }
+        listener.answer(call, result);
     }
-    calls
+    n_calls
 }
 
 /// Returns true if the data of a call of `write` contain the text.
 fn writes(call: &NotifiedCall, text: &str) -> bool {
     let [_, address, nbytes, ..] = call.arguments;
     let mut data = vec![0; usize::try_from(nbytes).unwrap_or_default()];
-    let memory = File::open(format!("/proc/{}/mem", call.thread));
-    let is_read = memory.and_then(|memory| memory.read_exact_at(&mut data, address));
-    is_read.is_ok() && String::from_utf8_lossy(&data).contains(text)
+    // The process may be killed meanwhile, or the address may be wrong.
+    let Ok(memory) = File::open(format!("/proc/{}/mem", call.thread)) else {
+        return false;
+    };
+    if memory.read_exact_at(&mut data, address).is_err() {
+        return false;
+    }
+    String::from_utf8_lossy(&data).contains(text)
 }
 
 /// Kills the process of a thread, which waits for the answer to its call.
@@ -141,18 +186,20 @@ fn is_of_program(call: &NotifiedCall, program: &str) -> bool {
 /// reports an error itself, or crashes.
 fn is_of_loader(call: &NotifiedCall) -> bool {
     let maps = fs::read_to_string(format!("/proc/{}/maps", call.thread)).unwrap_or_default();
-    let holds = |line: &&str| {
-        let range = line
-            .split(' ')
-            .next()
-            .and_then(|range| range.split_once('-'));
-        let number = |text| u64::from_str_radix(text, 16).ok();
-        let range = range.and_then(|(from, to)| Some(number(from)?..number(to)?));
-        range.is_some_and(|range| range.contains(&call.instruction))
-    };
-    let file = maps
-        .lines()
-        .find(holds)
-        .and_then(|line| line.rsplit('/').next());
-    file.is_some_and(|file| file.starts_with("ld-") || file.starts_with("ld."))
+    for line in maps.lines() {
+        if mapped_range(line).is_some_and(|range| range.contains(&call.instruction)) {
+            let file = line.rsplit('/').next().unwrap_or_default();
+            return file.starts_with("ld-") || file.starts_with("ld.");
+        }
+    }
+    false
+}
+
+/// Returns the addresses of a line of /proc/PID/maps, such as `7f00-7fff r-xp ...`.
+fn mapped_range(line: &str) -> Option<Range<u64>> {
+    let (start, rest) = line.split_once('-')?;
+    let (end, _) = rest.split_once(' ')?;
+    let start = u64::from_str_radix(start, 16).ok()?;
+    let end = u64::from_str_radix(end, 16).ok()?;
+    Some(start..end)
 }

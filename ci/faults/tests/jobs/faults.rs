@@ -7,18 +7,28 @@
 use libc::c_long;
 use rustix::io::Errno;
 
-/// A call, by its name and number, and the errors with which it fails, each in jobs of its own.
-pub type Fault = (&'static str, c_long, &'static [Errno]);
+/// A system call that fails.
+#[derive(Clone, Copy)]
+pub struct FailingCall {
+    pub name: &'static str,
+    pub number: c_long,
+    /// The errors with which it fails, each in jobs of its own.
+    pub errors: &'static [Errno],
+}
 
-macro_rules! faults {
+macro_rules! failing_calls {
     ($($(#[$condition:meta])* $call:ident ($number:ident): $($error:ident)+,)+) => {
-        &[$($(#[$condition])* (stringify!($call), libc::$number, &[$(Errno::$error),+]),)+]
+        &[$($(#[$condition])* FailingCall {
+            name: stringify!($call),
+            number: libc::$number,
+            errors: &[$(Errno::$error),+],
+        },)+]
     };
 }
 
 /// The calls that fail in a PE; the test is ignored if the PE does not make the call. Calls by
 /// which only the program itself reads and writes are left out.
-pub const OF_PES: &[Fault] = faults! {
+pub const OF_PES: &[FailingCall] = failing_calls! {
     accept4 (SYS_accept4): MFILE CONNABORTED NOBUFS,
     bind (SYS_bind): ADDRINUSE,
     clone3 (SYS_clone3): AGAIN NOSYS,
@@ -63,7 +73,7 @@ pub const OF_PES: &[Fault] = faults! {
 
 /// The calls that fail in `oshrun`, its guard, its daemons, and their children until these execute
 /// the program.
-pub const OF_OSHRUN: &[Fault] = faults! {
+pub const OF_OSHRUN: &[FailingCall] = failing_calls! {
     accept4 (SYS_accept4): MFILE CONNABORTED,
     clone (SYS_clone): AGAIN,
     clone3 (SYS_clone3): AGAIN NOSYS,

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use faults::{Fault, OF_OSHRUN, OF_PES};
+use faults::{FailingCall, OF_OSHRUN, OF_PES};
 use rustix::io::Errno;
 use tempfile::TempDir;
 use testkit::{Job, LIMIT, Outcome, Test, Traces, absent, patient};
@@ -20,8 +20,11 @@ const N_PES: usize = 4;
 /// program's calls fails.
 const TURNS: u64 = 24;
 
+/// The step of the tests that runs a job for each call and setting, and that which runs all.
 const SAMPLE: &str = "the step faults-sample";
+const ALL: &str = "the step faults";
 
+/// The tests of jobs whose calls are not made to fail.
 const SIGNALS: &[(&str, fn())] = &[
     ("interrupted_pes", signals::interrupted_pes),
     ("interrupted_oshrun", signals::interrupted_oshrun),
@@ -41,7 +44,7 @@ struct Setting {
     /// The job has two hosts, `a` and `b`, each with a daemon on this machine.
     daemons: bool,
     program: &'static str,
-    faults: &'static [Fault],
+    calls: &'static [FailingCall],
 }
 
 const TCP: &[(&str, &str)] = &[("SHMEM_VIRTUAL_NODES", "2"), ("SHMEM_TRANSPORT", "tcp")];
@@ -60,88 +63,100 @@ const fn on_node(
     name: &'static str,
     environment: &'static [(&'static str, &'static str)],
     program: &'static str,
-    faults: &'static [Fault],
+    calls: &'static [FailingCall],
 ) -> Setting {
     Setting {
         name,
         environment,
         daemons: false,
         program,
-        faults,
+        calls,
     }
 }
 
 fn main() -> ExitCode {
-    let mut tests: Vec<Test> = SIGNALS
-        .iter()
-        .map(|&(name, test)| {
-            Test::new(format!("faults_sample::signals::{name}"), test).ignored(SAMPLE)
-        })
-        .collect();
+    let mut tests = Vec::new();
+    for &(name, test) in SIGNALS {
+        let name = format!("faults_sample::signals::{name}");
+        tests.push(Test::new(name, test).ignored(SAMPLE));
+    }
+
     for setting in SETTINGS {
-        for &(call, number, errors) in setting.faults {
-            let name = |tier| format!("{tier}::{}::{call}", setting.name);
-            let sample = move || one_turn(setting, number, errors);
-            tests.push(Test::new(name("faults_sample"), sample).ignored(SAMPLE));
-            let all = move || every_turn(setting, number, errors);
-            tests.push(Test::new(name("faults_at_every_turn"), all).ignored("the step faults"));
+        for call in setting.calls {
+            let name = format!("faults_sample::{}::{}", setting.name, call.name);
+            let sample = Test::new(name, || fail_in_the_middle(setting, call));
+            tests.push(sample.ignored(SAMPLE));
+
+            let name = format!("faults_at_every_turn::{}::{}", setting.name, call.name);
+            let all = Test::new(name, || fail_at_many_turns(setting, call));
+            tests.push(all.ignored(ALL));
         }
     }
     testkit::run(tests)
 }
 
 /// Runs a job in which one call in the middle fails with the first of the errors.
-fn one_turn(setting: &Setting, call: i64, errors: &[Errno]) {
-    let calls = calls_of(setting, call);
-    assert_is_harmless(&run(setting, call, errors[0], 1 + calls / 2).0);
+fn fail_in_the_middle(setting: &Setting, call: &FailingCall) {
+    let n_calls = count(setting, call);
+    let turn = 1 + n_calls / 2;
+    assert_is_harmless(&run(setting, call, call.errors[0], turn).outcome);
 }
 
-fn every_turn(setting: &Setting, call: i64, errors: &[Errno]) {
-    let calls = calls_of(setting, call);
-    let turns = calls.min(TURNS);
-    for error in errors {
-        for turn in (0..turns).map(|turn| 1 + turn * calls / turns) {
-            assert_is_harmless(&run(setting, call, *error, turn).0);
+/// Runs jobs in which a call fails with each of the errors, at up to [`TURNS`] turns.
+fn fail_at_many_turns(setting: &Setting, call: &FailingCall) {
+    let n_calls = count(setting, call);
+    let n_turns = n_calls.min(TURNS);
+    for &error in call.errors {
+        for i in 0..n_turns {
+            let turn = 1 + i * n_calls / n_turns;
+            assert_is_harmless(&run(setting, call, error, turn).outcome);
         }
     }
 }
 
-/// Returns how often the program makes this call in a job in which none fails.
-fn calls_of(setting: &Setting, call: i64) -> u64 {
-    let (outcome, calls) = run(setting, call, Errno::INVAL, 0);
+/// Returns how often the program makes this call in a job in which none fails. The test is ignored
+/// if it never does.
+fn count(setting: &Setting, call: &FailingCall) -> u64 {
+    // The error is not used, since no call has the number 0.
+    let FaultyJob { outcome, n_calls } = run(setting, call, Errno::INVAL, 0);
     outcome.assert_ok(N_PES);
     assert!(
         outcome.stderr.is_empty(),
         "there is nothing to complain about\n{outcome}"
     );
-    if calls == 0 {
+    if n_calls == 0 {
         absent(format!("{} does not make this call here", setting.program));
     }
-    calls
+    n_calls
 }
 
-/// Runs a job in which the call number `turn` fails with this error, none if `turn` is 0. Returns
-/// the outcome and the number of calls.
-fn run(setting: &Setting, call: i64, error: Errno, turn: u64) -> (Outcome, u64) {
+/// A job that has ended, and how often its program has made the call.
+struct FaultyJob {
+    outcome: Outcome,
+    n_calls: u64,
+}
+
+/// Runs a job in which the call number `turn` fails with this error, none if `turn` is 0.
+fn run(setting: &Setting, call: &FailingCall, error: Errno, turn: u64) -> FaultyJob {
     let dir = TempDir::new().expect("a temporary directory");
-    let (report, temporary) = (dir.path().join("calls"), dir.path().join("of-the-job"));
+    let report = dir.path().join("calls");
+    let temporary = dir.path().join("of-the-job");
     fs::create_dir(&temporary).expect("a directory");
-    let numbers = [
-        call.to_string(),
-        error.raw_os_error().to_string(),
-        turn.to_string(),
+
+    let inject = [
+        env!("CARGO_BIN_EXE_inject"),
+        &call.number.to_string(),
+        &error.raw_os_error().to_string(),
+        setting.program,
+        &turn.to_string(),
+        report.to_str().expect("a plain name"),
     ];
-    let [call, error, turn] = numbers.each_ref().map(String::as_str);
-    let report_name = report.to_str().expect("a plain name");
-    let inject = env!("CARGO_BIN_EXE_inject");
     let traces = Traces::now();
     let mut job = Job::new(program())
         .n(N_PES)
-        .wrap([inject, call, error, setting.program, turn, report_name])
-        .env("TMPDIR", temporary.display());
-    for (name, value) in setting.environment {
-        job = job.env(name, value);
-    }
+        .wrap(inject)
+        .env("TMPDIR", temporary.display())
+        .envs(setting.environment);
     if setting.daemons {
         let agent = agent(dir.path());
         job = job.launcher_options(["-H", "a:2,b:2", "--launch-agent", &agent]);
@@ -149,6 +164,7 @@ fn run(setting: &Setting, call: i64, error: Errno, turn: u64) -> (Outcome, u64) 
         job = job.env("SHMEM_HOST_LIMIT", patient(LIMIT).as_secs());
     }
     let outcome = job.run();
+
     let mut left = traces.new_since();
     // The job has a temporary directory of its own; files in /tmp are those of other tests.
     left.retain(|name| !name.starts_with("/tmp/"));
@@ -158,8 +174,12 @@ fn run(setting: &Setting, call: i64, error: Errno, turn: u64) -> (Outcome, u64) 
         "the job left {}\n{outcome}",
         left.join(", ")
     );
-    let calls = fs::read_to_string(&report).expect("inject writes its report");
-    (outcome, calls.parse().expect("a number"))
+
+    let n_calls = fs::read_to_string(&report).expect("inject writes its report");
+    FaultyJob {
+        outcome,
+        n_calls: n_calls.parse().expect("a number"),
+    }
 }
 
 fn program() -> PathBuf {
@@ -176,10 +196,12 @@ fn agent(dir: &Path) -> String {
 }
 
 fn names_in(dir: &Path) -> Vec<String> {
-    let entries = fs::read_dir(dir).expect("it is there").flatten();
-    entries
-        .map(|entry| entry.path().display().to_string())
-        .collect()
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir).expect("it is there") {
+        let path = entry.expect("it can be read").path();
+        names.push(path.display().to_string());
+    }
+    names
 }
 
 /// Checks that the job has right results, or has failed with one message that ends with more than
@@ -189,16 +211,20 @@ fn assert_is_harmless(outcome: &Outcome) {
     if outcome.status.success() {
         return outcome.assert_ok(N_PES);
     }
+
     // A PE that cannot reach oshrun prints its own message, and oshrun then prints one about the
     // PE.
     let (by_pe, by_oshrun): (Vec<&str>, Vec<&str>) = outcome
         .stderr
         .lines()
         .partition(|line| line.starts_with("shmem_init: "));
-    let message = match (&by_pe[..], &by_oshrun[..]) {
-        ([message], [_]) => message,
-        _ => outcome.one_message(),
+    let message = if by_pe.len() == 1 && by_oshrun.len() == 1 {
+        by_pe[0]
+    } else {
+        outcome.one_message()
     };
+
+    // After the kernel's text and the number, such as `12)`, a remedy must follow.
     let is_bare = message
         .rsplit_once(" (os error ")
         .is_some_and(|(_, end)| end.len() < 5);

@@ -20,9 +20,7 @@ const STEPS_OF_START: [&str; 6] = [
 
 fn job(trouble: &str, environment: &[(&str, &str)]) -> Job {
     let job = Job::new(program()).arg(trouble).n(N_PES);
-    environment
-        .iter()
-        .fold(job, |job, (name, value)| job.env(name, value))
+    job.envs(environment)
 }
 
 /// Signals of the program, one a millisecond, make no call of a PE fail.
@@ -56,24 +54,25 @@ pub fn stopped_pe() {
 pub fn killed_injector() {
     let report = tempfile::NamedTempFile::new().expect("a file");
     let report = report.path().to_str().expect("a plain name");
-    let (call, error) = (libc::SYS_recvfrom.to_string(), libc::ENOMEM.to_string());
-    let words = [
+    let inject = [
         env!("CARGO_BIN_EXE_inject"),
-        &call,
-        &error,
+        &libc::SYS_recvfrom.to_string(),
+        &libc::ENOMEM.to_string(),
         "sleep",
         "0",
         report,
     ];
     let job = Job::new("/bin/sh")
-        .arg("-c")
-        .arg("echo started; exec sleep 1000")
-        .n(N_PES);
-    let mut running = job.wrap(words).start();
+        .args(["-c", "echo started; exec sleep 1000"])
+        .n(N_PES)
+        .wrap(inject);
+    let mut running = job.start();
+
     // Waits until oshrun has started all PEs, since it forwards lines only then. Before that it
     // reads from each PE whether exec failed; if the read failed, Rust would wait for the PE to
     // end.
-    running.wait_for(|lines| (lines.len() == N_PES).then_some(()));
+    running.wait_for(|lines| if lines.len() == N_PES { Some(()) } else { None });
+
     let injector = Pid::from_raw(running.pid()).expect("a process");
     kill_process(injector, Signal::KILL).expect("it is ours");
     assert!(!running.finish().status.success());

@@ -8,17 +8,23 @@ use loom::sync::atomic::{
 };
 use loom::thread;
 
+/// Two words of symmetric memory, which are 0 at first.
 type Words = Arc<[AtomicU32; 2]>;
 
-fn two_pes<A: Send + 'static, B: 'static>(
-    one: impl FnOnce(Words) -> A + Send + 'static,
-    two: impl FnOnce(Words) -> B,
-) -> (A, B) {
-    let words: Words = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+/// The word with the data, and the one that says that they are there.
+const DATA: usize = 0;
+const FLAG: usize = 1;
+
+/// Runs two PEs at the same time. Returns what they return.
+fn two_pes<T: Send + 'static>(
+    first: impl FnOnce(Words) -> T + Send + 'static,
+    second: impl FnOnce(Words) -> T,
+) -> [T; 2] {
+    let words = Words::default();
     let other = words.clone();
-    let one = thread::spawn(move || one(other));
-    let two = two(words);
-    (one.join().expect("the PE returns"), two)
+    let first = thread::spawn(move || first(other));
+    let of_second = second(words);
+    [first.join().expect("the PE returns"), of_second]
 }
 
 /// `put data; fence; put flag` against `wait_until flag; read data`.
@@ -27,15 +33,11 @@ fn a_put_before_a_fence_is_seen_before_one_after_it() {
     loom::model(|| {
         two_pes(
             |words| {
-                words[0].store(7, Relaxed);
+                words[DATA].store(7, Relaxed);
                 release();
-                words[1].store(1, Relaxed);
+                words[FLAG].store(1, Relaxed);
             },
-            |words| {
-                if words[1].load(Acquire) == 1 {
-                    assert_eq!(words[0].load(Relaxed), 7);
-                }
-            },
+            read_data_after_flag,
         );
     });
 }
@@ -46,17 +48,20 @@ fn a_signal_is_not_seen_before_its_data() {
     loom::model(|| {
         two_pes(
             |words| {
-                words[0].store(7, Relaxed);
+                words[DATA].store(7, Relaxed);
                 release();
-                words[1].store(1, Release);
+                words[FLAG].store(1, Release);
             },
-            |words| {
-                if words[1].load(Acquire) == 1 {
-                    assert_eq!(words[0].load(Relaxed), 7);
-                }
-            },
+            read_data_after_flag,
         );
     });
+}
+
+/// Reads the data if a wait for the flag would end.
+fn read_data_after_flag(words: Words) {
+    if words[FLAG].load(Acquire) == 1 {
+        assert_eq!(words[DATA].load(Relaxed), 7);
+    }
 }
 
 /// `put x; quiet; get y` against `put y; quiet; get x`: at least one get sees the other PE's put
@@ -64,15 +69,11 @@ fn a_signal_is_not_seen_before_its_data() {
 #[test]
 fn a_put_before_a_quiet_is_seen_by_gets_after_it() {
     loom::model(|| {
-        let side = |mine: usize| {
-            move |words: Words| {
-                words[mine].store(1, Relaxed);
-                complete();
-                words[1 - mine].load(Relaxed)
-            }
-        };
-        let (one, two) = two_pes(side(0), side(1));
-        assert!(one == 1 || two == 1);
+        let got = two_pes(
+            |words| put_and_get(&words, 0, complete),
+            |words| put_and_get(&words, 1, complete),
+        );
+        assert!(got.contains(&1), "both missed");
     });
 }
 
@@ -81,14 +82,17 @@ fn a_put_before_a_quiet_is_seen_by_gets_after_it() {
 #[should_panic(expected = "both missed")]
 fn without_a_quiet_both_gets_may_miss() {
     loom::model(|| {
-        let side = |mine: usize| {
-            move |words: Words| {
-                words[mine].store(1, Relaxed);
-                release();
-                words[1 - mine].load(Relaxed)
-            }
-        };
-        let (one, two) = two_pes(side(0), side(1));
-        assert!(one == 1 || two == 1, "both missed");
+        let got = two_pes(
+            |words| put_and_get(&words, 0, release),
+            |words| put_and_get(&words, 1, release),
+        );
+        assert!(got.contains(&1), "both missed");
     });
+}
+
+/// Puts to one word, calls `order`, and gets the other word.
+fn put_and_get(words: &Words, own: usize, order: fn()) -> u32 {
+    words[own].store(1, Relaxed);
+    order();
+    words[1 - own].load(Relaxed)
 }

@@ -26,6 +26,11 @@ impl Service {
         self.wakeup.request(|| self.rings.store(true, Relaxed));
     }
 
+    /// Ends the polls of another thread.
+    fn stop_polling(&self) {
+        self.wakeup.stop_polling(|| self.rings.store(true, Relaxed));
+    }
+
     /// Performs a turn of the service thread before it sleeps, while no thread polls. Returns the
     /// number of unfinished operations that it has seen.
     fn turn(&self) -> usize {
@@ -77,12 +82,10 @@ fn what_two_threads_leave_is_seen_or_ends_the_sleep() {
 fn a_thread_that_stops_polling_prevents_a_sleep_or_ends_it() {
     loom::model(|| {
         let service = Arc::new(Service::default());
-        let poller = service.clone();
-        let poller = thread::spawn(move || {
-            poller
-                .wakeup
-                .stop_polling(|| poller.rings.store(true, Relaxed))
-        });
+        let poller = {
+            let service = service.clone();
+            thread::spawn(move || service.stop_polling())
+        };
         let sleeps = service.wakeup.back_off();
         poller.join().expect("it returns");
         assert!(!sleeps || service.rings.load(Relaxed));

@@ -13,34 +13,45 @@ pub(crate) fn sleep(word: &AtomicU32, heard: u32) {
     }
 }
 
+/// The doorbell of a PE, and the word for which the PE waits.
+#[derive(Default)]
+struct Pe {
+    rings: AtomicU32,
+    sleepers: AtomicU32,
+    word: AtomicU32,
+}
+
+impl Pe {
+    fn doorbell(&self) -> Doorbell<'_> {
+        Doorbell {
+            rings: &self.rings,
+            sleepers: &self.sleepers,
+        }
+    }
+
+    fn wait(&self) {
+        let is_set = || self.word.load(Ordering::Acquire) == 1;
+        while !is_set() {
+            self.doorbell().sleep_unless(is_set, sleep);
+        }
+    }
+}
+
 #[test]
 fn no_wake_up_is_lost() {
     loom::model(|| {
-        let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0)]);
+        let pe = Arc::new(Pe::default());
         let waiter = {
-            let words = words.clone();
-            thread::spawn(move || {
-                let doorbell = Doorbell {
-                    rings: &words[0],
-                    sleepers: &words[1],
-                };
-                let is_set = || words[2].load(Ordering::Acquire) == 1;
-                while !is_set() {
-                    doorbell.sleep_unless(is_set, sleep);
-                }
-            })
+            let pe = pe.clone();
+            thread::spawn(move || pe.wait())
         };
-        words[2].store(1, Ordering::Release);
-        Doorbell {
-            rings: &words[0],
-            sleepers: &words[1],
-        }
-        .ring(|_| ());
+
+        // What a peer does.
+        pe.word.store(1, Ordering::Release);
+        pe.doorbell().ring(|_| ());
+
         waiter.join().expect("the waiter returns");
-        assert_eq!(
-            words[1].load(Ordering::Relaxed),
-            0,
-            "nobody sleeps any more"
-        );
+        let n_sleepers = pe.sleepers.load(Ordering::Relaxed);
+        assert_eq!(n_sleepers, 0, "nobody sleeps any more");
     });
 }

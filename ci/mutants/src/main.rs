@@ -78,10 +78,12 @@ fn run(only: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether the simulator has failed.
+/// What the simulator says of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
+    /// It has failed.
     Found,
+    /// It has passed.
     Missed,
 }
 
@@ -103,13 +105,9 @@ struct Copy {
 impl Copy {
     fn of(workspace: &Workspace) -> Result<Copy> {
         let root = workspace.target.join("mutants");
-        let listed = process::capture(workspace.git().args([
-            "ls-files",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ]))?;
-
+        let mut git = workspace.git();
+        git.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
+        let listed = process::capture(&mut git)?;
         for file in listed.lines() {
             copy_if_changed(&workspace.root.join(file), &root.join(file))?;
         }
@@ -125,10 +123,12 @@ impl Copy {
         fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))
     }
 
+    /// Runs the simulator on the copy with a fault.
     fn simulate_with(&self, mutant: &Mutant) -> Result<Verdict> {
         let source = self.source(mutant)?;
         fs::write(self.path(mutant), mutant.apply(&source)?)?;
 
+        // The fault is taken out even if the copy does not compile with it.
         let verdict = self.simulate();
         fs::write(self.path(mutant), source)?;
         verdict.with_context(|| mutant.title.clone())

@@ -5,7 +5,7 @@ use crate::machine::{DRAGONFLY, FLAT, Machine, TWO_LEVEL};
 use crate::operation::{ModeledCollective, all};
 use crate::run::run;
 use anyhow::Result;
-use shmem_perf::report::Curve;
+use shmem_perf::report::{TeamCurve, TeamPoint};
 
 /// The largest team for which plans with a step for each member are run.
 const MAX_LINEAR: u32 = 4096;
@@ -119,8 +119,8 @@ pub struct Chart {
     pub file: String,
     pub title: String,
     /// A curve for each algorithm.
-    pub curves: Vec<Curve>,
-    pub bound: Curve,
+    pub curves: Vec<TeamCurve>,
+    pub bound: TeamCurve,
 }
 
 /// Returns a chart for each collective, with the times of its algorithms on [`DRAGONFLY`].
@@ -135,13 +135,23 @@ pub fn charts(max_pes: u32) -> Result<Vec<Chart>> {
             if n > max_pes || (operation.is_linear && n > MAX_LINEAR) {
                 break;
             }
+            let n_members = u64::from(n);
             let time = run(&operation, &DRAGONFLY, n)?.time;
+            times.push(TeamPoint {
+                n_members,
+                ns: time * NS_PER_US,
+            });
             let bound = operation.collective.lower_bound(&DRAGONFLY, n);
-            times.push((u64::from(n), time * NS_PER_US));
-            bounds.push((u64::from(n), bound * NS_PER_US));
+            bounds.push(TeamPoint {
+                n_members,
+                ns: bound * NS_PER_US,
+            });
         }
 
-        let curve = (operation.algorithm.to_owned(), times);
+        let curve = TeamCurve {
+            name: operation.algorithm.to_owned(),
+            points: times,
+        };
         let title = operation.collective.name();
         match charts.iter_mut().find(|chart| chart.title == title) {
             Some(chart) => chart.curves.push(curve),
@@ -149,7 +159,10 @@ pub fn charts(max_pes: u32) -> Result<Vec<Chart>> {
                 file: format!("{}.svg", title.replace(", ", "-").replace(' ', "")),
                 title,
                 curves: vec![curve],
-                bound: ("lower bound".to_owned(), bounds),
+                bound: TeamCurve {
+                    name: "lower bound".to_owned(),
+                    points: bounds,
+                },
             }),
         }
     }

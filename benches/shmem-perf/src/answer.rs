@@ -2,7 +2,7 @@
 //! machine, and what the likely reasons for the difference are.
 
 use crate::operation::{Bound, bound, is_invalid};
-use crate::record::{Ended, HostInfo, Measure, Point, Record, Series};
+use crate::record::{Ended, HostInfo, Measure, Pair, Point, Record, Series};
 use crate::units::{self, figure, size};
 
 /// The operations for which the questions are answered, if they were measured: latencies at the
@@ -22,21 +22,44 @@ const OTHERS: usize = 4;
 /// The minimum ratio of an operation to its floor that is reported as a gap.
 const GAP: f64 = 1.5;
 
+/// The text in place of a floor if there is none, or none that is valid.
+const NO_FLOOR: &str = "no valid floor";
+
 /// The columns of an answer.
 pub const HEAD: [&str; 5] = ["operation", "bytes", "takes", "ratio", "possible here"];
 /// The columns of the answers of two runs.
 pub const HEAD_OF_TWO: [&str; 6] = ["operation", "bytes", "A", "B", "A/B", "floor"];
 
 /// The time or rate of an operation at one size, and its floor.
-struct Answer<'a> {
+pub struct Answer<'a> {
     series: &'a Series,
     point: &'a Point,
     bound: Option<Bound<'a>>,
 }
 
 impl Answer<'_> {
+    /// Returns the ratio of the operation's time to that of its floor; `None` without a valid floor.
+    fn ratio(&self) -> Option<f64> {
+        self.bound.as_ref().map(|bound| bound.ratio)
+    }
+
+    /// Returns the row of a table with the columns `HEAD`.
+    pub fn row(&self) -> [String; 5] {
+        [
+            self.series.operation.clone(),
+            size(self.point.nbytes),
+            self.takes(),
+            self.ratio().map_or(String::new(), units::ratio),
+            self.floor().unwrap_or_else(|| NO_FLOOR.into()),
+        ]
+    }
+
     fn takes(&self) -> String {
         figure(self.series.measure, self.point.summary.p50)
+    }
+
+    fn cost(&self) -> f64 {
+        self.series.measure.cost(self.point.summary.p50)
     }
 
     fn floor(&self) -> Option<String> {
@@ -47,34 +70,18 @@ impl Answer<'_> {
 
     /// Returns true if the other answer is for the same operation, measure and size.
     fn is_like(&self, other: &Answer) -> bool {
-        let key = |answer: &Answer| (answer.series.measure, answer.point.nbytes);
-        key(self) == key(other) && self.series.operation == other.series.operation
+        self.series.measure == other.series.measure
+            && self.series.operation == other.series.operation
+            && self.point.nbytes == other.point.nbytes
     }
-}
-
-/// Returns the answers as rows of a table, each with the ratio of the operation's time to its
-/// floor; `None` without a valid floor.
-pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
-    let mut rows = Vec::new();
-    for answer in found(record) {
-        let ratio = answer.bound.as_ref().map(|bound| bound.ratio);
-        let row = [
-            answer.series.operation.clone(),
-            size(answer.point.nbytes),
-            answer.takes(),
-            ratio.map_or(String::new(), units::ratio),
-            answer.floor().unwrap_or_else(|| "no valid floor".into()),
-        ];
-        rows.push((row, ratio));
-    }
-    rows
 }
 
 /// Returns the answers of two runs as rows of one table. An operation that only one run has
 /// measured has `-` for the other.
-pub fn answers_of_two([a, b]: [&Record; 2]) -> Vec<[String; 6]> {
-    let of_a = found(a);
-    let of_b = found(b);
+pub fn answers_of_two(a: &Record, b: &Record) -> Vec<[String; 6]> {
+    let of_a = answers(a);
+    let of_b = answers(b);
+
     let mut rows = Vec::new();
     for a in &of_a {
         let b = of_b.iter().find(|b| b.is_like(a));
@@ -91,94 +98,84 @@ pub fn answers_of_two([a, b]: [&Record; 2]) -> Vec<[String; 6]> {
 /// Returns the row of an operation that one or both runs have measured; `one` is either of them.
 fn row_of_two(one: &Answer, a: Option<&Answer>, b: Option<&Answer>) -> [String; 6] {
     let takes = |answer: Option<&Answer>| answer.map_or_else(|| "-".into(), Answer::takes);
-    let cost = |answer: &Answer| answer.series.measure.cost(answer.point.summary.p50);
     let ratio = match (a, b) {
-        (Some(a), Some(b)) => units::ratio(cost(a) / cost(b)),
+        (Some(a), Some(b)) => units::ratio(a.cost() / b.cost()),
         _ => String::new(),
     };
     // A floor is a limit of the machine, so that of either run will do.
-    let floor = [a, b].into_iter().flatten().find_map(Answer::floor);
+    let floor = a.and_then(Answer::floor).or(b.and_then(Answer::floor));
+
     [
         one.series.operation.clone(),
         size(one.point.nbytes),
         takes(a),
         takes(b),
         ratio,
-        floor.unwrap_or_else(|| "no valid floor".into()),
+        floor.unwrap_or_else(|| NO_FLOOR.into()),
     ]
 }
 
-fn found<'a>(record: &'a Record) -> Vec<Answer<'a>> {
-    let all = &record.series;
-    let key = |(measure, name): &(Measure, &str)| {
-        let is_it =
-            |one: &&Series| !one.is_floor && one.measure == *measure && one.operation == *name;
-        all.iter().find(is_it)
-    };
-
-    let mut series: Vec<&Series> = KEYS.iter().filter_map(key).collect();
-    if series.is_empty() {
-        // The run was of other operations.
-        let is_one = |one: &&Series| {
-            !one.is_floor && [Measure::Latency, Measure::Bandwidth].contains(&one.measure)
-        };
-        series = all.iter().filter(is_one).take(OTHERS).collect();
-    }
-
-    let answer = |series: &'a Series| {
+/// Returns the answers of a run.
+pub fn answers(record: &Record) -> Vec<Answer<'_>> {
+    let mut answers = Vec::new();
+    for series in answered(&record.series) {
         // A latency is that of the smallest size, a bandwidth that of the largest one.
         let point = if series.measure == Measure::Latency {
-            series.points.first()?
+            series.points.first()
         } else {
-            series.points.last()?
+            series.points.last()
         };
-        Some(Answer {
-            series,
-            point,
-            bound: bound(all, series, point),
-        })
-    };
+        if let Some(point) = point {
+            answers.push(Answer {
+                series,
+                point,
+                bound: bound(&record.series, series, point),
+            });
+        }
+    }
+    answers
+}
 
-    series.into_iter().filter_map(answer).collect()
+/// Returns the series of `KEYS`, or else, in a run of other operations, the first latencies and
+/// bandwidths.
+fn answered(all: &[Series]) -> Vec<&Series> {
+    let of_library = all.iter().filter(|series| !series.is_floor);
+
+    let mut found = Vec::new();
+    for (measure, name) in KEYS {
+        let mut series = of_library.clone();
+        found.extend(series.find(|one| one.measure == measure && one.operation == name));
+    }
+    if found.is_empty() {
+        let others =
+            of_library.filter(|one| matches!(one.measure, Measure::Latency | Measure::Bandwidth));
+        found.extend(others.take(OTHERS));
+    }
+    found
 }
 
 /// Returns the likely reasons for a gap between times and floors, and reasons to doubt the figures,
 /// as sentences; the more general ones first.
 pub fn reasons(record: &Record) -> Vec<String> {
-    let job = &record.job;
     let mut reasons = path(record);
     reasons.extend(record.warnings.iter().cloned());
+    reasons.extend(largest_gap(record));
 
-    let answers = answers(record);
-    let gaps = answers
-        .iter()
-        .filter_map(|(row, ratio)| Some((row, (*ratio)?)));
-    let is_shared = job.is_oversubscribed() || job.hosts.iter().any(HostInfo::is_loaded);
-    match gaps.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
-        Some((row, ratio)) if ratio >= GAP => {
-            let what = if is_shared {
-                "the CPUs were shared, so it measures the scheduler"
-            } else {
-                "it is the library's own work, and that of the PE which answers"
-            };
-            let operation = &row[0];
-            reasons.push(format!("The largest gap is that of {operation}: {what}."));
+    let mut n_points = 0;
+    let mut n_invalid = 0;
+    let mut n_late = 0;
+    for series in &record.series {
+        for point in &series.points {
+            n_points += 1;
+            if is_invalid(&record.series, series, point) {
+                n_invalid += 1;
+            }
+            if point.summary.ended == Ended::TimeUp {
+                n_late += 1;
+            }
         }
-        Some(_) => reasons.push(format!(
-            "No operation takes {GAP} times what is possible here."
-        )),
-        None => {}
     }
 
-    let points = || {
-        record
-            .series
-            .iter()
-            .flat_map(|series| series.points.iter().map(move |point| (series, point)))
-    };
-    let n_invalid = points()
-        .filter(|(series, point)| is_invalid(&record.series, series, point))
-        .count();
     match n_invalid {
         0 => {}
         1 => reasons.push(
@@ -188,35 +185,60 @@ pub fn reasons(record: &Record) -> Vec<String> {
             "{n} floors were slower than operations that they should bound, and are not used."
         )),
     }
-
-    let n_late = points()
-        .filter(|(_, point)| point.summary.ended == Ended::TimeUp)
-        .count();
     if n_late > 0 {
         reasons.push(format!(
-            "{n_late} of {} medians are uncertain by more than 2 %: raise --time.",
-            points().count()
+            "{n_late} of {n_points} medians are uncertain by more than 2 %: raise --time."
         ));
     }
     reasons
 }
 
+/// Returns a sentence on the operation with the highest ratio to its floor; `None` if no operation
+/// has a floor.
+fn largest_gap(record: &Record) -> Option<String> {
+    let mut widest: Option<Answer> = None;
+    for answer in answers(record) {
+        // `None`, of an answer without a floor, is below any ratio.
+        if answer.ratio() >= widest.as_ref().and_then(Answer::ratio) {
+            widest = Some(answer);
+        }
+    }
+
+    let widest = widest?;
+    if widest.ratio()? < GAP {
+        return Some(format!(
+            "No operation takes {GAP} times what is possible here."
+        ));
+    }
+
+    let job = &record.job;
+    let is_shared = job.is_oversubscribed() || job.hosts.iter().any(HostInfo::is_loaded);
+    let what = if is_shared {
+        "the CPUs were shared, so it measures the scheduler"
+    } else {
+        "it is the library's own work, and that of the PE which answers"
+    };
+    let operation = &widest.series.operation;
+    Some(format!("The largest gap is that of {operation}: {what}."))
+}
+
 /// Describes in sentences the path between the PEs of the first pair, and says if these are not
 /// bound to CPUs.
 fn path(record: &Record) -> Vec<String> {
-    let Some(&(from, to)) = record.pairs.first() else {
+    let Some(&Pair { from, to }) = record.pairs.first() else {
         return Vec::new();
     };
     let pes = [from, to].map(|pe| record.job.pes.get(pe as usize));
     let [Some(a), Some(b)] = pes else {
         return Vec::new();
     };
-    let over = record.library.path();
-    let pair = format!("PE {from} and PE {to}");
-    let mut reasons = Vec::new();
     if from == to {
         return vec!["There is one PE, which measures with itself.".into()];
-    } else if a.host == b.host && a.node.is_some() && a.node == b.node {
+    }
+
+    let pair = format!("PE {from} and PE {to}");
+    let mut reasons = Vec::new();
+    if a.host == b.host && a.node.is_some() && a.node == b.node {
         reasons.push(format!(
             "{pair} share memory: the CPU carries out their operations."
         ));
@@ -226,33 +248,12 @@ fn path(record: &Record) -> Vec<String> {
         } else {
             "are on different hosts"
         };
+        let over = record.library.path();
         reasons.push(format!("{pair} {place}: operations go over {over}."));
-
-        let nics: Vec<&str> = record
-            .job
-            .hosts
-            .iter()
-            .flat_map(|host| &host.nics)
-            .map(String::as_str)
-            .collect();
-        let transport = record.library.transport.as_deref().unwrap_or_default();
-        if transport.contains("tcp") || transport.contains("sockets") {
-            let remedy = if transport.starts_with("ofi") {
-                "another provider in SHMEM_OFI_PROVIDER"
-            } else {
-                "SHMEM_TRANSPORT=ucx or ofi"
-            };
-            let kernels = "The kernels of both sides carry each operation over TCP";
-            reasons.push(match nics.as_slice() {
-                [] => format!("{kernels}; no RDMA device was found."),
-                nics => format!(
-                    "{kernels}, which does not use {}: {remedy} does.",
-                    nics.join(", ")
-                ),
-            });
-        }
+        reasons.extend(kernels_tcp(record));
     }
 
+    // A PE that may use a single CPU stays there, also if another one shares it.
     let is_one_cpu = a.cpus.parse::<u32>().is_ok();
     if a.host == b.host && a.cpus == b.cpus && !is_one_cpu {
         reasons.push(format!(
@@ -262,6 +263,35 @@ fn path(record: &Record) -> Vec<String> {
     reasons
 }
 
+/// If the transport is the kernel's TCP, says so, and which transport would use the RDMA devices.
+fn kernels_tcp(record: &Record) -> Option<String> {
+    let transport = record.library.transport.as_deref().unwrap_or_default();
+    if !transport.contains("tcp") && !transport.contains("sockets") {
+        return None;
+    }
+
+    let kernels = "The kernels of both sides carry each operation over TCP";
+    let hosts = &record.job.hosts;
+    let nics: Vec<&str> = hosts
+        .iter()
+        .flat_map(|host| &host.nics)
+        .map(String::as_str)
+        .collect();
+    if nics.is_empty() {
+        return Some(format!("{kernels}; no RDMA device was found."));
+    }
+
+    let remedy = if transport.starts_with("ofi") {
+        "another provider in SHMEM_OFI_PROVIDER"
+    } else {
+        "SHMEM_TRANSPORT=ucx or ofi"
+    };
+    let nics = nics.join(", ");
+    Some(format!(
+        "{kernels}, which does not use {nics}: {remedy} does."
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,21 +299,16 @@ mod tests {
 
     fn record(values: &[(&str, bool, f64)]) -> Record {
         let rng = &mut fastrand::Rng::with_seed(1);
-        let mut one = |&(operation, is_floor, value): &(&str, bool, f64)| {
+        let mut all = Vec::new();
+        for &(operation, is_floor, value) in values {
             let shape = fixture::pair("one", 2);
-            let series = fixture::series(
-                rng,
-                Measure::Latency,
-                operation,
-                shape,
-                [(8, value), (64, value)],
-            );
-            Series { is_floor, ..series }
-        };
-        let series = values.iter().map(&mut one).collect();
+            let medians = [(8, value), (64, value)];
+            let series = fixture::series(rng, Measure::Latency, operation, shape, medians);
+            all.push(Series { is_floor, ..series });
+        }
         Record {
-            series,
-            pairs: vec![(0, 4)],
+            series: all,
+            pairs: vec![Pair { from: 0, to: 4 }],
             ..fixture::empty()
         }
     }
@@ -297,18 +322,16 @@ mod tests {
             ("socket transfer", true, 1500.0),
             ("ucp_put", true, 9000.0),
         ]);
-        let found = answers(&record);
-        let shown: Vec<[&str; 3]> = found
-            .iter()
-            .map(|(row, _)| [row[0].as_str(), &row[1], &row[3]])
-            .collect();
-        assert!(
-            shown[0][2].starts_with("2.9") && shown[1] == ["get", "8", ""],
-            "{shown:?}"
-        );
+        let rows: Vec<[String; 5]> = answers(&record).iter().map(Answer::row).collect();
+        let [put, get] = &rows[..] else {
+            panic!("{rows:?}")
+        };
+        assert!(put[3].starts_with("2.9"), "{put:?}");
+        assert!(put[4].ends_with("(fi_write)"), "{put:?}");
         // A socket transfer bounds gets too, and takes longer than one here.
-        assert!(found[0].0[4].ends_with("(fi_write)"), "{:?}", found[0].0);
-        assert_eq!(found[1].0[4], "no valid floor");
+        assert_eq!([&get[0], &get[1], &get[3]], ["get", "8", ""]);
+        assert_eq!(get[4], "no valid floor");
+
         let text = reasons(&record).join("\n");
         for part in [
             "PE 0 and PE 4 are on different hosts: operations go over ofi (tcp;ofi_rxm)",
@@ -320,6 +343,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
+
         record.job.hosts[0].load = 200.0;
         let text = reasons(&record).join("\n");
         let shared = "the CPUs were shared, so it measures the scheduler";
@@ -331,23 +355,19 @@ mod tests {
 
     #[test]
     fn two_runs_have_one_table() {
-        let floor = ("memcpy to peer", true, 50.0);
-        let (a, b) = (
-            record(&[("put", false, 200.0), floor]),
-            record(&[("put", false, 100.0)]),
-        );
+        let a = record(&[("put", false, 200.0), ("memcpy to peer", true, 50.0)]);
+        let b = record(&[("put", false, 100.0)]);
         let both = record(&[("put", false, 100.0), ("get", false, 70.0)]);
-        let rows = |a, b| answers_of_two([a, b]);
-        let row = &rows(&a, &b)[0];
-        assert_eq!([&*row[0], &row[1]], ["put", "8"]);
-        assert!(
-            (1.8..2.2).contains(&row[4].parse::<f64>().expect("a ratio")),
-            "{row:?}"
-        );
+
+        let row = &answers_of_two(&a, &b)[0];
+        assert_eq!([&row[0], &row[1]], ["put", "8"]);
+        let ratio: f64 = row[4].parse().expect("a ratio");
+        assert!((1.8..2.2).contains(&ratio), "{row:?}");
         assert!(row[5].ends_with("(memcpy to peer)"), "{row:?}");
         // The floor is that of the run which has one.
-        assert_eq!(rows(&b, &a)[0][5], row[5]);
-        let alone = &rows(&a, &both)[1];
+        assert_eq!(answers_of_two(&b, &a)[0][5], row[5]);
+
+        let alone = &answers_of_two(&a, &both)[1];
         assert_eq!(
             [&*alone[0], &alone[2], &alone[4], &alone[5]],
             ["get", "-", "", "no valid floor"]
@@ -357,14 +377,13 @@ mod tests {
     #[test]
     fn what_was_measured_is_answered_for() {
         let mut record = record(&[("iput", false, 100.0), ("memcpy to peer", true, 90.0)]);
-        record.pairs = vec![(0, 1)];
-        record
-            .job
-            .pes
-            .iter_mut()
-            .for_each(|pe| pe.node = Some(pe.host * 4));
+        record.pairs = vec![Pair { from: 0, to: 1 }];
+        for pe in &mut record.job.pes {
+            pe.node = Some(pe.host * 4);
+        }
         record.series[0].points[0].summary.ended = Ended::TimeUp;
-        assert_eq!(answers(&record)[0].0[0], "iput");
+        assert_eq!(answers(&record)[0].series.operation, "iput");
+
         let text = reasons(&record).join("\n");
         for part in [
             "share memory",

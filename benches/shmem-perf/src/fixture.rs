@@ -35,20 +35,26 @@ pub fn run(seed: u64, factor: f64) -> Record {
 
 /// Returns a complete run without results.
 pub fn empty() -> Record {
-    let host = |name: &&str| HostInfo {
-        name: (*name).into(),
+    let hosts = HOSTS.map(|name| HostInfo {
+        name: name.into(),
         cpu: "AMD EPYC 9354 32-Core Processor".into(),
         n_cpus: 64,
         load: 0.0,
         kernel: "6.1.0-18-amd64".into(),
         numa_nodes: vec!["0-31".into(), "32-63".into()],
         nics: vec!["mlx5_0 (NUMA node 1)".into()],
-    };
+    });
+    let pes = (0..N_PES).map(|pe| PeInfo {
+        host: pe / 4,
+        node: None,
+        cpus: format!("{}", pe % 4),
+    });
     let setting = |name: &str, value: &str, origin: &str| SettingInfo {
         name: name.into(),
         value: value.into(),
         origin: origin.into(),
     };
+
     Record {
         format: FORMAT,
         tool: "0.1.0".into(),
@@ -64,16 +70,10 @@ pub fn empty() -> Record {
             below: vec!["ofi: libfabric 1.17".into()],
         },
         job: JobInfo {
-            hosts: HOSTS.iter().map(host).collect(),
-            pes: (0..N_PES)
-                .map(|pe| PeInfo {
-                    host: pe / 4,
-                    node: None,
-                    cpus: format!("{}", pe % 4),
-                })
-                .collect(),
+            hosts: hosts.into(),
+            pes: pes.collect(),
         },
-        pairs: vec![(0, 1)],
+        pairs: vec![Pair { from: 0, to: 1 }],
         settings: vec![
             setting("SHMEM_TRANSPORT", "ofi", "environment"),
             setting("SHMEM_SYMMETRIC_SIZE", "512M", "default"),
@@ -133,17 +133,32 @@ pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
         .collect();
 
     let sorted_values = sorted(&values);
-    let mut histogram: Vec<(f64, u64)> = Vec::new();
+    let mut histogram: Vec<ValueCount> = Vec::new();
     for value in &sorted_values {
         let bucket = 10f64.powf((value.max(1e-3).log10() * 40.0).round() / 40.0);
         match histogram.last_mut() {
-            Some((last, count)) if *last == bucket => *count += 1,
-            _ => histogram.push((bucket, 1)),
+            Some(last) if last.value == bucket => last.count += 1,
+            _ => histogram.push(ValueCount {
+                value: bucket,
+                count: 1,
+            }),
         }
     }
 
-    let q = |part| quantile(&sorted_values, part);
     let sorted_batches = sorted(&batches);
+    let mut interval = None;
+    if batches.len() >= 6 {
+        interval = Some(Interval {
+            low: quantile(&sorted_batches, 0.1),
+            high: quantile(&sorted_batches, 0.9),
+        });
+    }
+
+    let q = |part| quantile(&sorted_values, part);
+    let mut p999 = None;
+    if values.len() >= 1000 {
+        p999 = Some(q(0.999));
+    }
     let summary = Summary {
         n: values.len() as u64,
         mean: values.iter().sum::<f64>() / values.len().max(1) as f64,
@@ -151,14 +166,9 @@ pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
         p50: quantile(&sorted_batches, 0.5),
         p90: q(0.9),
         p99: q(0.99),
-        p999: (values.len() >= 1000).then(|| q(0.999)),
+        p999,
         max: q(1.0),
-        interval: (batches.len() >= 6).then(|| {
-            (
-                quantile(&sorted_batches, 0.1),
-                quantile(&sorted_batches, 0.9),
-            )
-        }),
+        interval,
         batches,
         ended: Ended::Narrow,
     };
@@ -337,7 +347,7 @@ fn overlap(rng: &mut Rng, factor: f64) -> Series {
             &mut summary.p90,
             &mut summary.p99,
             &mut summary.max,
-            &mut summary.interval.as_mut().expect("of 20 batches").1,
+            &mut summary.interval.as_mut().expect("of 20 batches").high,
         ] {
             *value = value.min(100.0);
         }

@@ -43,48 +43,64 @@ pub struct PeFacts {
 
 /// Returns the facts about this PE, whose node has `node` as its lowest PE.
 pub fn pe_facts(node: u32) -> PeFacts {
-    let read = |path: &str| {
-        fs::read_to_string(path)
-            .unwrap_or_default()
-            .trim()
-            .to_owned()
-    };
-
     let cpus = field("/proc/self/status", "Cpus_allowed_list").unwrap_or_default();
-    let model = field("/proc/cpuinfo", "model name").or_else(|| field("/proc/cpuinfo", "CPU part"));
 
+    // The kernel for AArch64 names no model, only the number of the CPU part.
+    let model = field("/proc/cpuinfo", "model name")
+        .or_else(|| field("/proc/cpuinfo", "CPU part"))
+        .unwrap_or_else(|| std::env::consts::ARCH.into());
+
+    // Without /sys, as in some containers, the first number is 0.
+    let n_cpus = count(&contents("/sys/devices/system/cpu/online")).max(count(&cpus));
+
+    // The first word is the mean of the last minute.
+    let load_averages = contents("/proc/loadavg");
+    let load = load_averages.split(' ').next().unwrap_or_default();
+
+    let mut numa_nodes = Vec::new();
+    for path in listed("/sys/devices/system/node") {
+        if is_numbered(&path, "node") {
+            numa_nodes.push(contents(&format!("{path}/cpulist")));
+        }
+    }
+
+    let nics = listed("/sys/class/infiniband");
     PeFacts {
         host: HostInfo {
-            name: read("/proc/sys/kernel/hostname"),
-            cpu: model.unwrap_or_else(|| std::env::consts::ARCH.into()),
-            n_cpus: count(&read("/sys/devices/system/cpu/online")).max(count(&cpus)),
-            load: read("/proc/loadavg")
-                .split(' ')
-                .next()
-                .map_or(0.0, |load| load.parse().unwrap_or(0.0)),
-            kernel: read("/proc/sys/kernel/osrelease"),
-            numa_nodes: listed("/sys/devices/system/node")
-                .iter()
-                .filter(|path| is_numbered(path, "node"))
-                .map(|path| read(&format!("{path}/cpulist")))
-                .collect(),
-            nics: listed("/sys/class/infiniband")
-                .iter()
-                .map(|path| nic(path))
-                .collect(),
+            name: contents("/proc/sys/kernel/hostname"),
+            cpu: model,
+            n_cpus,
+            load: load.parse().unwrap_or(0.0),
+            kernel: contents("/proc/sys/kernel/osrelease"),
+            numa_nodes,
+            nics: nics.iter().map(|path| nic(path)).collect(),
         },
         node,
         cpus,
     }
 }
 
+/// Returns the text of a file of the kernel without its last newline; an empty text if the machine
+/// lacks the file.
+fn contents(path: &str) -> String {
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
 /// Returns the paths of the entries of a directory, shorter ones first, so that `node2` precedes
 /// `node10`.
 fn listed(dir: &str) -> Vec<String> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut paths: Vec<String> = entries
-        .map(|entry| entry.path().to_string_lossy().into_owned())
-        .collect();
+    // A machine without such devices has no such directory.
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Vec::new();
+    };
+
+    let mut paths = Vec::new();
+    for entry in entries.flatten() {
+        paths.push(entry.path().to_string_lossy().into_owned());
+    }
     paths.sort_by_key(|path| (path.len(), path.clone()));
     paths
 }
@@ -98,32 +114,31 @@ fn is_numbered(path: &str, name: &str) -> bool {
 
 fn nic(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let node = fs::read_to_string(format!("{path}/device/numa_node")).unwrap_or_default();
-    match node.trim().parse::<u32>() {
+    match contents(&format!("{path}/device/numa_node")).parse::<u32>() {
         Ok(node) => format!("{name} (NUMA node {node})"),
+        // The kernel writes -1 where it does not know the node.
         Err(_) => name.to_owned(),
     }
 }
 
 /// Returns the job, from the facts of all PEs in order. A host is described by its first PE.
 pub fn job(all: Vec<PeFacts>) -> JobInfo {
-    let mut job = JobInfo {
-        hosts: Vec::new(),
-        pes: Vec::new(),
-    };
-    let mut places: BTreeMap<String, u32> = BTreeMap::new();
-    for own in all {
-        let host = *places.entry(own.host.name.clone()).or_insert_with(|| {
-            job.hosts.push(own.host.clone());
-            job.hosts.len() as u32 - 1
-        });
-        job.pes.push(PeInfo {
+    let mut hosts = Vec::new();
+    let mut pes = Vec::new();
+    let mut index_by_name: BTreeMap<String, u32> = BTreeMap::new();
+    for facts in all {
+        let next = hosts.len() as u32;
+        let host = *index_by_name.entry(facts.host.name.clone()).or_insert(next);
+        if host == next {
+            hosts.push(facts.host);
+        }
+        pes.push(PeInfo {
             host,
-            node: Some(own.node),
-            cpus: own.cpus,
+            node: Some(facts.node),
+            cpus: facts.cpus,
         });
     }
-    job
+    JobInfo { hosts, pes }
 }
 
 /// Describes the hosts of a job in words. Hosts with the same hardware and kernel are listed
@@ -161,17 +176,24 @@ pub fn hosts(job: &JobInfo) -> String {
 /// Returns for each PE a CPU of its own among those that its launcher lets it use; `None` for the
 /// PEs of a host on which not every PE gets one.
 pub fn places(job: &JobInfo) -> Vec<Option<u32>> {
-    let mut taken: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); job.hosts.len()];
-    let mut full = vec![false; job.hosts.len()];
+    let mut taken_by_host: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); job.hosts.len()];
+    let mut full_hosts = BTreeSet::new();
     let mut places = Vec::new();
     for pe in &job.pes {
-        let taken = &mut taken[pe.host as usize];
-        let place = cpus(&pe.cpus).find(|cpu| taken.insert(*cpu));
-        full[pe.host as usize] |= place.is_none();
-        places.push(place);
+        let taken = &mut taken_by_host[pe.host as usize];
+        let free = cpus(&pe.cpus).into_iter().find(|cpu| !taken.contains(cpu));
+        match free {
+            Some(cpu) => taken.insert(cpu),
+            None => full_hosts.insert(pe.host),
+        };
+        places.push(free);
     }
+
+    // A PE without a place would run on the CPU of one that has a place and cannot leave it.
     for (place, pe) in places.iter_mut().zip(&job.pes) {
-        place.take_if(|_| full[pe.host as usize]);
+        if full_hosts.contains(&pe.host) {
+            *place = None;
+        }
     }
     places
 }
@@ -179,30 +201,42 @@ pub fn places(job: &JobInfo) -> Vec<Option<u32>> {
 /// Returns the environment variables that configure an OpenSHMEM library or the libraries that it
 /// uses, sorted by name. Call it before the library is initialized, which may set some itself.
 pub fn variables() -> Vec<SettingInfo> {
-    let mut variables: Vec<SettingInfo> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
-        .filter(|(name, _)| configures(name))
-        .map(|(name, value)| SettingInfo {
-            name,
-            value: value.to_string_lossy().into_owned(),
-            origin: "environment".into(),
-        })
-        .collect();
+    let mut variables = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        // The name of a setting is ASCII.
+        if let Ok(name) = name.into_string()
+            && configures(&name)
+        {
+            variables.push(SettingInfo {
+                name,
+                value: value.to_string_lossy().into_owned(),
+                origin: "environment".into(),
+            });
+        }
+    }
     variables.sort_by(|a, b| a.name.cmp(&b.name));
     variables
 }
 
 fn configures(name: &str) -> bool {
-    let begins = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
-    begins(SETTINGS) && !begins(OF_LAUNCHERS)
+    has_prefix(name, SETTINGS) && !has_prefix(name, OF_LAUNCHERS)
+}
+
+fn has_prefix(name: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Returns the settings that the library reports, and the variables that it does not report.
 pub fn settings(reported: Vec<SettingInfo>, variables: &[SettingInfo]) -> Vec<SettingInfo> {
-    let is_other =
-        |variable: &&SettingInfo| !reported.iter().any(|setting| setting.name == variable.name);
-    let others: Vec<_> = variables.iter().filter(is_other).cloned().collect();
-    [reported, others].concat()
+    let mut settings = reported;
+    let n_reported = settings.len();
+    for variable in variables {
+        let reported = &settings[..n_reported];
+        if !reported.iter().any(|setting| setting.name == variable.name) {
+            settings.push(variable.clone());
+        }
+    }
+    settings
 }
 
 /// Returns the transport that the library has opened, or else `shared memory` if the job is one
@@ -213,46 +247,55 @@ pub fn transport(open: Option<String>, settings: &[SettingInfo], job: &JobInfo) 
     if open.is_none() && job.pes.iter().all(|pe| pe.node == Some(0)) {
         return Some("shared memory".into());
     }
-    let value = |name: &str| {
-        let setting = settings.iter().find(|setting| setting.name == name)?;
-        Some(setting.value.clone()).filter(|value| !value.is_empty() && value != "auto")
-    };
-
-    let transport = open.or_else(|| value("SHMEM_TRANSPORT"))?;
+    let transport = open.or_else(|| choice(settings, "SHMEM_TRANSPORT"))?;
     let is_ofi = transport.split(' ').any(|word| word == "ofi");
-    match value("SHMEM_OFI_PROVIDER") {
+    match choice(settings, "SHMEM_OFI_PROVIDER") {
         Some(provider) if is_ofi => Some(format!("{transport} ({provider})")),
         _ => Some(transport),
+    }
+}
+
+/// Returns the value of a setting; `None` if it is unset or leaves the choice to the library.
+fn choice(settings: &[SettingInfo], name: &str) -> Option<String> {
+    let setting = settings.iter().find(|setting| setting.name == name)?;
+    match setting.value.as_str() {
+        "" | "auto" => None,
+        value => Some(value.to_owned()),
     }
 }
 
 /// Returns the command of the launcher without the program's own: the command of the parent
 /// process, if it ends with `command`; otherwise nothing.
 pub fn launcher(command: &[String]) -> Vec<String> {
-    let words = |file: &str| -> Vec<String> {
-        let bytes = fs::read(file).unwrap_or_default();
-        let words = bytes
-            .split(|&byte| byte == 0)
-            .filter(|word| !word.is_empty());
-        words
-            .map(|word| String::from_utf8_lossy(word).into_owned())
-            .collect()
-    };
     let parent = field("/proc/self/status", "PPid").unwrap_or_default();
-    before(words(&format!("/proc/{parent}/cmdline")), command)
+    // If the kernel hides the processes of other users, their launcher remains unknown.
+    let bytes = fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
+
+    // Each word ends with a 0.
+    let mut words = Vec::new();
+    for word in bytes.split(|&byte| byte == 0) {
+        if !word.is_empty() {
+            words.push(String::from_utf8_lossy(word).into_owned());
+        }
+    }
+    words_before(words, command)
 }
 
-fn before(mut words: Vec<String>, command: &[String]) -> Vec<String> {
-    let at = words.len().saturating_sub(command.len());
-    // The launcher may have replaced the name of the program by its path.
-    let is_program = |word: &String| word.rsplit('/').next() == command[0].rsplit('/').next();
-    match words.get(at) {
-        Some(program) if at > 0 && is_program(program) && words[at + 1..] == command[1..] => {
-            words.truncate(at);
-            words
-        }
-        _ => Vec::new(),
+/// Returns the words without `command` at their end; nothing if they do not end with it, or are
+/// nothing else.
+fn words_before(mut words: Vec<String>, command: &[String]) -> Vec<String> {
+    let n_before = words.len().saturating_sub(command.len());
+    let end = &words[n_before..];
+    let ends_with_command = n_before > 0
+        // The launcher may have replaced the name of the program by its path.
+        && end[0].rsplit('/').next() == command[0].rsplit('/').next()
+        && end[1..] == command[1..];
+    if !ends_with_command {
+        return Vec::new();
     }
+
+    words.truncate(n_before);
+    words
 }
 
 /// Returns the conditions that make figures doubtful, one sentence each. Those of variables and of
@@ -283,17 +326,16 @@ pub fn warnings(job: &JobInfo) -> Vec<String> {
         warnings.push(format!("{name}: {shared}: times measure the scheduler."));
     }
 
-    if let Some(host) = job.hosts.first() {
-        let governor = fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
-        if let Ok(governor) = governor
-            && governor.trim() != "performance"
-        {
-            warnings.push(format!(
-                "{}: the CPU's frequency may vary: its governor is {}, not performance.",
-                host.name,
-                governor.trim()
-            ));
-        }
+    // A virtual machine often has no governor.
+    let governor = contents("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    if let Some(host) = job.hosts.first()
+        && !governor.is_empty()
+        && governor != "performance"
+    {
+        warnings.push(format!(
+            "{}: the CPU's frequency may vary: its governor is {governor}, not performance.",
+            host.name
+        ));
     }
     warnings
 }
@@ -306,24 +348,31 @@ pub fn date() -> String {
 /// Returns the value of the first line `name: value` of a file.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
-    let mut fields = text.lines().filter_map(|line| line.split_once(':'));
-    fields
-        .find(|(key, _)| key.trim() == name)
-        .map(|(_, value)| value.trim().to_owned())
+    for line in text.lines() {
+        if let Some((key, value)) = line.split_once(':')
+            && key.trim() == name
+        {
+            return Some(value.trim().to_owned());
+        }
+    }
+    None
 }
 
-/// Returns the CPUs of a list such as `0-3,8`.
-fn cpus(list: &str) -> impl Iterator<Item = u32> {
-    let range = |part: &str| {
+/// Returns the CPUs of a list such as `0-3,8`. Parts that are no numbers are skipped.
+fn cpus(list: &str) -> Vec<u32> {
+    let mut cpus = Vec::new();
+    for part in list.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse().ok()?)
-    };
-    list.split(',').filter_map(range).flatten()
+        if let (Ok(first), Ok(last)) = (first.trim().parse::<u32>(), last.trim().parse()) {
+            cpus.extend(first..=last);
+        }
+    }
+    cpus
 }
 
 /// Returns the number of CPUs in a list.
 fn count(list: &str) -> u32 {
-    cpus(list).count() as u32
+    cpus(list).len() as u32
 }
 
 #[cfg(test)]
@@ -344,15 +393,18 @@ mod tests {
 
     /// Returns the places of PEs on these hosts, which may use these CPUs.
     fn places_of(pes: &[(u32, &str)]) -> Vec<Option<u32>> {
-        let pe = |&(host, cpus): &(u32, &str)| PeInfo {
-            host,
-            node: None,
-            cpus: cpus.into(),
-        };
-        places(&JobInfo {
+        let mut job = JobInfo {
             hosts: vec![host("a"), host("b")],
-            pes: pes.iter().map(pe).collect(),
-        })
+            pes: Vec::new(),
+        };
+        for &(host, cpus) in pes {
+            job.pes.push(PeInfo {
+                host,
+                node: None,
+                cpus: cpus.into(),
+            });
+        }
+        places(&job)
     }
 
     #[test]
@@ -447,7 +499,7 @@ mod tests {
     fn the_launcher_is_what_stands_before_the_command() {
         let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
         let command = words("/opt/bin/shmem-perf --time 3");
-        let launched = |text: &str| before(words(text), &command).join(" ");
+        let launched = |text: &str| words_before(words(text), &command).join(" ");
         assert_eq!(launched("oshrun -n 2 shmem-perf --time 3"), "oshrun -n 2");
         assert_eq!(launched("oshrun -n 2 shmem-perf --time 4"), "");
         assert_eq!(launched("bash -l"), "");

@@ -5,14 +5,15 @@
 //! computes or waits in a barrier, and the other PEs wait in a barrier. If several issue, PE 0
 //! decides and announces each batch.
 
-use rushmem_system::stderr::print_line;
 use std::time::{Duration, Instant};
+
+use rushmem_system::stderr::print_line;
 
 use crate::job::BenchJob;
 use crate::library::{OperationKind, Task};
 use crate::options::PerfOptions;
 use crate::plan::{Callee, Medium, Sweep};
-use crate::record::{Measure, Point};
+use crate::record::{Measure, MemberTimes, Pair, Point};
 use crate::repeat::{Batch, MOST_SAMPLES, RepeatLimits, repeat};
 use crate::statistics::median;
 use crate::wire::{BareWire, Direction, Exchange};
@@ -21,14 +22,16 @@ use crate::wire::{BareWire, Direction, Exchange};
 pub struct Bench<'a> {
     job: &'a BenchJob<'a>,
     options: &'a PerfOptions,
-    /// Pairs, each the PE that issues and its peer.
-    pairs: Vec<(u32, u32)>,
-    /// The connections of the first pair.
-    wires: Wires,
+    pairs: Vec<Pair>,
+    /// The connections of the first pair; none on other PEs.
+    wires: Vec<OpenWire>,
 }
 
-/// The connections between the PEs of a pair without the library, by medium; empty on other PEs.
-pub type Wires = Vec<(Medium, Box<dyn BareWire>)>;
+/// A connection of this PE with its peer without the library.
+pub struct OpenWire {
+    pub medium: Medium,
+    pub wire: Box<dyn BareWire>,
+}
 
 /// Iterations of the computing loop that are timed to find out how long one takes.
 const TURNS: u64 = 100_000;
@@ -51,8 +54,8 @@ impl<'a> Bench<'a> {
     pub fn new(
         job: &'a BenchJob<'a>,
         options: &'a PerfOptions,
-        pairs: Vec<(u32, u32)>,
-        wires: Wires,
+        pairs: Vec<Pair>,
+        wires: Vec<OpenWire>,
     ) -> Self {
         Self {
             job,
@@ -92,11 +95,10 @@ impl<'a> Bench<'a> {
     /// left wrong data.
     fn measure_operation(&mut self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let library = &self.job.library;
-        let part = if self.options.validate && !subject.is_floor {
-            self.part(subject)
-        } else {
-            None
-        };
+        let mut part = None;
+        if self.options.validate && !subject.is_floor {
+            part = self.part(subject);
+        }
         if let Some(part) = &part {
             library.fill(&self.task(subject, nbytes, part.peer));
         }
@@ -110,17 +112,16 @@ impl<'a> Bench<'a> {
         // All data has arrived after the first barrier. After the second one, no PE verifies what
         // the next measurement overwrites.
         library.barrier();
-        let wrong = part.and_then(|part| {
+        if let Some(part) = part {
             let task = self.task(subject, nbytes, part.peer);
-            library.verify(&task, part.issues, part.receives)
-        });
-        if let Some(byte) = wrong {
-            print_line(format_args!(
-                "shmem-perf: PE {}: {} of {nbytes} bytes did not move what it should: byte {byte} \
-                 is wrong",
-                self.job.me, subject.name
-            ));
-            library.exit_all(1);
+            if let Some(byte) = library.verify(&task, part.issues, part.receives) {
+                print_line(format_args!(
+                    "shmem-perf: PE {}: {} of {nbytes} bytes did not move what it should: byte \
+                     {byte} is wrong",
+                    self.job.me, subject.name
+                ));
+                library.exit_all(1);
+            }
         }
         library.barrier();
         point
@@ -129,11 +130,15 @@ impl<'a> Bench<'a> {
     /// Returns true if only the first PE of the first pair issues, so that it can decide alone when
     /// to end.
     fn has_one_issuer(&self, subject: &Sweep) -> bool {
-        let pair = self.pairs[0];
-        let is_one =
-            subject.is_floor || self.pairs.len() == 1 || subject.measure == Measure::Overlap;
-        let is_both = subject.measure == Measure::BidirectionalBandwidth && pair.0 != pair.1;
-        is_one && !is_both && subject.measure != Measure::Collective
+        let Pair { from, to } = self.pairs[0];
+        match subject.measure {
+            Measure::Collective => false,
+            // Both PEs of the pair issue, unless a single PE is both.
+            Measure::BidirectionalBandwidth if from != to => false,
+            // Other pairs would disturb the one that is measured.
+            Measure::Overlap => true,
+            _ => subject.is_floor || self.pairs.len() == 1,
+        }
     }
 
     /// Returns the part of this PE in a measurement; `None` if it neither issues nor receives. In a
@@ -151,20 +156,20 @@ impl<'a> Bench<'a> {
         let Callee::Library(operation) = subject.call else {
             return None;
         };
-        let is_both = subject.measure == Measure::BidirectionalBandwidth
-            || self.job.library.operations()[operation].kind == OperationKind::RoundTrip;
-        let n_pairs = if self.has_one_issuer(subject) {
+        let n_active = if self.has_one_issuer(subject) {
             1
         } else {
             self.pairs.len()
         };
-        let &(from, to) = self.pairs[..n_pairs]
-            .iter()
-            .find(|(from, to)| [*from, *to].contains(&me))?;
+        let mut active = self.pairs[..n_active].iter();
+        let pair = active.find(|pair| me == pair.from || me == pair.to)?;
+
+        let both_issue = subject.measure == Measure::BidirectionalBandwidth
+            || self.job.library.operations()[operation].kind == OperationKind::RoundTrip;
         Some(Part {
-            peer: if me == from { to } else { from },
-            issues: is_both || me == from,
-            receives: is_both || me == to,
+            peer: if me == pair.from { pair.to } else { pair.from },
+            issues: both_issue || me == pair.from,
+            receives: both_issue || me == pair.to,
         })
     }
 
@@ -195,6 +200,7 @@ impl<'a> Bench<'a> {
         RepeatLimits {
             time,
             clock_ns: self.job.clock.overhead_ns,
+            // Calls in a row overlap if a member may return before the others have entered.
             groups: !is_rooted,
             most_samples: MOST_SAMPLES / u64::from(subject.shape.threads),
             warm_up: self.options.warm_up,
@@ -207,17 +213,17 @@ impl<'a> Bench<'a> {
     /// of repetitions.
     fn measure_first_pair(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let job = self.job;
-        let (from, to) = self.pairs[0];
+        let Pair { from, to } = self.pairs[0];
         job.library.barrier();
+
         let mut point = None;
         if job.me == from {
             let task = self.task(subject, nbytes, to);
-            let found = match subject.measure {
+            point = Some(match subject.measure {
                 Measure::Overlap => self.overlap(subject, task, time),
                 _ => self.lead(subject, &task, time),
-            };
+            });
             job.library.end(&task);
-            point = Some(found);
         } else if job.me == to {
             job.library.follow(&self.task(subject, nbytes, from));
         }
@@ -225,36 +231,48 @@ impl<'a> Bench<'a> {
     }
 
     fn lead(&self, subject: &Sweep, task: &Task, time: Duration) -> Point {
-        let times = |Batch { samples, group, .. }: Batch| {
-            let times = self.job.library.run(task, samples, group);
-            let lanes: Vec<&[u64]> = times.chunks_exact(samples as usize).collect();
-            self.each(subject, &lanes, group)
+        let times = |batch: Batch| {
+            let samples = self.job.library.run(task, batch.samples, batch.group);
+            // First those of the first thread, and so on.
+            let lanes: Vec<&[u64]> = samples.chunks_exact(batch.samples as usize).collect();
+            self.times(subject, &lanes, batch.group)
         };
-        let value = |ns: f64| value(subject, task.nbytes, 1, ns);
-        repeat(task.nbytes, &self.limits(subject, time), times, value)
+        let figure = |ns: f64| figure(subject, task.nbytes, 1, ns);
+        repeat(task.nbytes, &self.limits(subject, time), times, figure)
     }
 
     /// Measures the transfer alone, and then together with a computation that takes as long.
     fn overlap(&self, subject: &Sweep, mut task: Task, time: Duration) -> Point {
-        let library = &self.job.library;
-        let turn_ns = || {
-            let start = Instant::now();
-            library.compute(TURNS);
-            start.elapsed().as_nanos() as f64 / TURNS as f64
-        };
-        let turn_ns = median(&[turn_ns(), turn_ns(), turn_ns(), turn_ns(), turn_ns()]).max(0.01);
-
+        let turn_ns = self.turn_ns();
         let limits = self.limits(subject, time / 2);
-        let times = |task: &Task, Batch { samples, group, .. }: Batch| {
-            self.each(subject, &[&library.run(task, samples, group)], group)
+        let times = |task: &Task, batch: Batch| {
+            let samples = self.job.library.run(task, batch.samples, batch.group);
+            self.times(subject, &[&samples], batch.group)
         };
-        let pure = repeat(task.nbytes, &limits, |batch| times(&task, batch), |ns| ns);
-        let pure = pure.summary.p50.max(1.0);
 
-        task.compute = (pure / turn_ns) as u64;
-        let computed = task.compute as f64 * turn_ns;
-        let percent = |ns: f64| (100.0 * (1.0 - (ns - computed) / pure)).clamp(0.0, 100.0);
+        let alone = repeat(task.nbytes, &limits, |batch| times(&task, batch), |ns| ns);
+        let transfer_ns = alone.summary.p50.max(1.0);
+
+        task.compute = (transfer_ns / turn_ns) as u64;
+        let computation_ns = task.compute as f64 * turn_ns;
+        let percent = |ns: f64| {
+            let not_overlapped = (ns - computation_ns) / transfer_ns;
+            (100.0 * (1.0 - not_overlapped)).clamp(0.0, 100.0)
+        };
         repeat(task.nbytes, &limits, |batch| times(&task, batch), percent)
+    }
+
+    /// Returns the nanoseconds of an iteration of the computing loop: the median of five attempts,
+    /// which an interrupt of one of them does not change.
+    fn turn_ns(&self) -> f64 {
+        let mut attempts = [0.0; 5];
+        for ns in &mut attempts {
+            let start = Instant::now();
+            self.job.library.compute(TURNS);
+            *ns = start.elapsed().as_nanos() as f64 / TURNS as f64;
+        }
+        // Not 0, by which the time of a transfer would be divided.
+        median(&attempts).max(0.01)
     }
 
     /// Measures all pairs at once, both directions of one pair, or a team. PE 0 decides on the
@@ -262,62 +280,57 @@ impl<'a> Bench<'a> {
     fn measure_all(&self, subject: &Sweep, nbytes: u64, time: Duration) -> Point {
         let job = self.job;
         let mut point = None;
-        let mut members = MemberTimes::default();
         if job.me == 0 {
+            let mut members = MemberSums::default();
             let times = |batch: Batch| {
-                let Batch {
-                    samples,
-                    group,
-                    warms_up,
-                } = batch;
                 job.share(0, Some(&Some(batch)));
-                let gathered = job.gather_numbers(&self.step(subject, nbytes, samples, group));
-                if subject.measure == Measure::Collective && !warms_up {
-                    members.add(&gathered, group, job.clock.overhead_ns);
+                let gathered = job.gather_numbers(&self.step(subject, nbytes, batch));
+                if subject.measure == Measure::Collective && !batch.warms_up {
+                    members.add(&gathered, batch.group, job.clock.overhead_ns);
                 }
-                let lanes: Vec<&[u64]> = gathered
-                    .iter()
-                    .flat_map(|times| times.chunks_exact(samples as usize))
-                    .collect();
-                self.each(subject, &lanes, group)
+
+                let mut lanes: Vec<&[u64]> = Vec::new();
+                for samples in &gathered {
+                    lanes.extend(samples.chunks_exact(batch.samples as usize));
+                }
+                self.times(subject, &lanes, batch.group)
             };
-
-            let value = |ns: f64| value(subject, nbytes, self.n_active(subject), ns);
-
-            let found = repeat(nbytes, &self.limits(subject, time), times, value);
+            let figure = |ns: f64| figure(subject, nbytes, self.n_active(subject), ns);
+            let found = repeat(nbytes, &self.limits(subject, time), times, figure);
             point = Some(Point {
                 by_pe: members.means(),
                 ..found
             });
+            // No further batch: the other PEs leave their loops.
             job.share(0, Some(&None::<Batch>));
         } else {
-            while let Some(Batch { samples, group, .. }) = job.share::<Option<Batch>>(0, None) {
-                job.gather_numbers(&self.step(subject, nbytes, samples, group));
+            while let Some(batch) = job.share::<Option<Batch>>(0, None) {
+                job.gather_numbers(&self.step(subject, nbytes, batch));
             }
         }
         job.share(0, point.as_ref())
     }
 
-    /// Performs the part of this PE in a batch. Returns its times if it issues.
-    fn step(&self, subject: &Sweep, nbytes: u64, samples: u64, group: u64) -> Vec<u64> {
+    /// Performs the part of this PE in a batch. Returns its samples if it issues.
+    fn step(&self, subject: &Sweep, nbytes: u64, batch: Batch) -> Vec<u64> {
         let library = &self.job.library;
         library.barrier();
+
         if subject.measure == Measure::Collective {
             let is_member = self.job.me < subject.shape.team_size.unwrap_or(self.job.n);
+            if !is_member {
+                return Vec::new();
+            }
             let task = self.task(subject, nbytes, self.job.me);
-            return if is_member {
-                library.run(&task, samples, group)
-            } else {
-                Vec::new()
-            };
+            return library.run(&task, batch.samples, batch.group);
         }
 
         match self.role(subject) {
             Role::Leads(peer) => {
                 let task = self.task(subject, nbytes, peer);
-                let times = library.run(&task, samples, group);
+                let samples = library.run(&task, batch.samples, batch.group);
                 library.end(&task);
-                times
+                samples
             }
             Role::Follows(peer) => {
                 library.follow(&self.task(subject, nbytes, peer));
@@ -329,17 +342,16 @@ impl<'a> Bench<'a> {
 
     fn role(&self, subject: &Sweep) -> Role {
         let me = self.job.me;
-        let is_both = subject.measure == Measure::BidirectionalBandwidth;
-        for &(from, to) in &self.pairs {
+        let both_issue = subject.measure == Measure::BidirectionalBandwidth;
+        for &Pair { from, to } in &self.pairs {
             if me == from {
                 return Role::Leads(to);
             }
+            if me == to && both_issue {
+                return Role::Leads(from);
+            }
             if me == to {
-                return if is_both {
-                    Role::Leads(from)
-                } else {
-                    Role::Follows(from)
-                };
+                return Role::Follows(from);
             }
         }
         Role::Waits
@@ -347,39 +359,48 @@ impl<'a> Bench<'a> {
 
     /// Returns the number of PEs that issue at once.
     fn n_active(&self, subject: &Sweep) -> u64 {
-        let is_both = subject.measure == Measure::BidirectionalBandwidth && self.job.n > 1;
-        self.pairs.len() as u64 * if is_both { 2 } else { 1 }
+        let n_pairs = self.pairs.len() as u64;
+        if subject.measure == Measure::BidirectionalBandwidth && self.job.n > 1 {
+            2 * n_pairs
+        } else {
+            n_pairs
+        }
     }
 
     /// Converts the samples of a batch, by active PE and thread, to nanoseconds of one operation or
     /// one window. A collective has one value per sample. A rate or bandwidth of several PEs or
     /// threads has one value per batch. Otherwise each sample of each PE and thread is a value.
-    fn each(&self, subject: &Sweep, lanes: &[&[u64]], group: u64) -> Vec<f64> {
+    fn times(&self, subject: &Sweep, lanes: &[&[u64]], group: u64) -> Vec<f64> {
         let overhead = self.job.clock.overhead_ns;
-        // Not 0, by which a rate would be divided: the time may be less than the clock's overhead.
-        let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
-
         match subject.measure {
             // A collective takes as long as its slowest member.
             Measure::Collective => {
-                let n = lanes.first().map_or(0, |lane| lane.len());
-                let slowest = |sample: usize| lanes.iter().map(|lane| lane[sample]).max();
-                (0..n).filter_map(slowest).map(each).collect()
+                let n_samples = lanes.first().map_or(0, |lane| lane.len());
+                let mut times = Vec::new();
+                for sample in 0..n_samples {
+                    let slowest = lanes.iter().map(|lane| lane[sample]).max();
+                    times.push(operation_ns(slowest.unwrap_or_default(), overhead, group));
+                }
+                times
             }
             // The common rate is the work of all, divided by the mean time of the slowest.
             Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate
                 if lanes.len() > 1 =>
             {
-                let mean = |lane: &&[u64]| {
-                    lane.iter().map(|&ns| each(ns)).sum::<f64>() / lane.len() as f64
-                };
-                let slowest = lanes.iter().map(mean).max_by(f64::total_cmp);
-                slowest.into_iter().collect()
+                let mut slowest = 0.0f64;
+                for lane in lanes {
+                    let times = lane.iter().map(|&ns| operation_ns(ns, overhead, group));
+                    slowest = slowest.max(times.sum::<f64>() / lane.len() as f64);
+                }
+                vec![slowest]
             }
-            _ => lanes
-                .iter()
-                .flat_map(|lane| lane.iter().map(|&ns| each(ns)))
-                .collect(),
+            _ => {
+                let mut times = Vec::new();
+                for lane in lanes {
+                    times.extend(lane.iter().map(|&ns| operation_ns(ns, overhead, group)));
+                }
+                times
+            }
         }
     }
 
@@ -392,7 +413,7 @@ impl<'a> Bench<'a> {
         time: Duration,
     ) -> Point {
         let job = self.job;
-        let (from, to) = self.pairs[0];
+        let Pair { from, to } = self.pairs[0];
         let limits = self.limits(subject, time);
         let overhead = job.clock.overhead_ns;
         let exchange = Exchange {
@@ -404,21 +425,24 @@ impl<'a> Bench<'a> {
         job.library.barrier();
         let mut point = None;
         let mut failed = None;
-        if let Some((_, wire)) = self.wires.iter_mut().find(|(found, _)| *found == medium) {
+        if let Some(open) = self.wires.iter_mut().find(|open| open.medium == medium) {
+            let wire = &mut open.wire;
             if job.me == to {
                 failed = wire.follow(exchange).err();
             } else if job.me == from {
-                let times = |Batch { samples, group, .. }: Batch| {
-                    let times = wire.lead(exchange, samples, group).unwrap_or_else(|error| {
+                let times = |batch: Batch| {
+                    let samples = wire.lead(exchange, batch.samples, batch.group);
+                    let samples = samples.unwrap_or_else(|error| {
+                        // The job ends below; until then, the repetitions need some times.
                         failed = Some(error);
-                        vec![1; samples as usize]
+                        vec![1; batch.samples as usize]
                     });
-                    let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
-                    times.into_iter().map(each).collect()
+                    let each = samples.into_iter();
+                    each.map(|ns| operation_ns(ns, overhead, batch.group))
+                        .collect()
                 };
-                point = Some(repeat(nbytes, &limits, times, |ns| {
-                    value(subject, nbytes, 1, ns)
-                }));
+                let figure = |ns: f64| figure(subject, nbytes, 1, ns);
+                point = Some(repeat(nbytes, &limits, times, figure));
                 failed = failed.or(wire.end(exchange).err());
             }
         }
@@ -442,47 +466,54 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The times of each member of a collective.
+/// The times of each member of a collective so far.
 #[derive(Default)]
-struct MemberTimes {
+struct MemberSums {
     /// The sum of the nanoseconds of a call, over all samples, by PE.
     sums: Vec<f64>,
     /// The number of samples of each member.
     n: u64,
 }
 
-impl MemberTimes {
+impl MemberSums {
     /// Adds the samples of a batch, by PE. Each is the time of `group` calls. PEs that are not
     /// members have no samples.
     fn add(&mut self, gathered: &[Vec<u64>], group: u64, overhead: f64) {
         self.sums.resize(gathered.len(), 0.0);
         self.n += gathered.first().map_or(0, Vec::len) as u64;
         for (sum, times) in self.sums.iter_mut().zip(gathered) {
-            *sum += times
-                .iter()
-                .map(|&ns| (ns as f64 - overhead).max(0.0))
-                .sum::<f64>()
-                / group as f64;
+            let groups = times.iter().map(|&ns| (ns as f64 - overhead).max(0.0));
+            *sum += groups.sum::<f64>() / group as f64;
         }
     }
 
-    /// Returns the minimum, the mean and the maximum over the members of each member's mean time.
-    fn means(&self) -> Option<(f64, f64, f64)> {
-        let means: Vec<f64> = self
-            .sums
-            .iter()
-            .filter(|sum| **sum > 0.0)
-            .map(|sum| sum / self.n as f64)
-            .collect();
-        let least = means.iter().copied().min_by(f64::total_cmp)?;
-        let most = means.iter().copied().max_by(f64::total_cmp)?;
-        Some((least, means.iter().sum::<f64>() / means.len() as f64, most))
+    /// Returns the range of the members' mean times; `None` if there are no times.
+    fn means(&self) -> Option<MemberTimes> {
+        let mut means = Vec::new();
+        for sum in &self.sums {
+            // PEs that are not members have no time.
+            if *sum > 0.0 {
+                means.push(sum / self.n as f64);
+            }
+        }
+
+        Some(MemberTimes {
+            min: means.iter().copied().min_by(f64::total_cmp)?,
+            mean: means.iter().sum::<f64>() / means.len() as f64,
+            max: means.iter().copied().max_by(f64::total_cmp)?,
+        })
     }
+}
+
+/// Returns the nanoseconds of an operation or window of a sample of `group` of them. Not 0, by which
+/// a rate would be divided: a sample may be shorter than the clock's overhead.
+fn operation_ns(sample_ns: u64, overhead: f64, group: u64) -> f64 {
+    ((sample_ns as f64 - overhead) / group as f64).max(0.001)
 }
 
 /// Converts the nanoseconds of an operation, or of a window on each of `n_active` PEs, to the unit
 /// of the subject's measure.
-fn value(subject: &Sweep, nbytes: u64, n_active: u64, ns: f64) -> f64 {
+fn figure(subject: &Sweep, nbytes: u64, n_active: u64, ns: f64) -> f64 {
     let threads = u64::from(subject.shape.threads);
     let operations = (u64::from(subject.shape.window) * n_active * threads) as f64;
     match subject.measure {
@@ -500,11 +531,16 @@ mod tests {
 
     #[test]
     fn members_have_means_of_their_own() {
-        let mut members = MemberTimes::default();
+        let mut members = MemberSums::default();
         assert_eq!(members.means(), None);
         // Two calls in each sample; the third PE is no member.
         members.add(&[vec![210, 410], vec![810, 1210], Vec::new()], 2, 10.0);
         members.add(&[vec![310], vec![1010], Vec::new()], 2, 10.0);
-        assert_eq!(members.means(), Some((150.0, 325.0, 500.0)));
+        let expected = MemberTimes {
+            min: 150.0,
+            mean: 325.0,
+            max: 500.0,
+        };
+        assert_eq!(members.means(), Some(expected));
     }
 }

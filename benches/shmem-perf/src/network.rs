@@ -18,10 +18,9 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use self::route::{
-    Contact, END, END_SOURCE, NetworkRoute, Preference, TARGET, TransferMemory, source,
-};
+use self::route::{END, END_SOURCE, NetworkRoute, Preference, TARGET, TransferMemory, source};
 use crate::job::BenchJob;
+use crate::record::Pair;
 use crate::wire::{BareWire, Direction, Exchange};
 
 /// A library for networks that can be measured directly.
@@ -45,12 +44,34 @@ impl Network {
         })
     }
 
-    /// Returns the names of the floors, each after the library's function, by direction.
-    pub fn transfers(self) -> [(Direction, &'static str); 2] {
+    /// Returns the name of the floor of writes, which is that of the library's function.
+    pub fn put_name(self) -> &'static str {
         match self {
-            Self::Ucx => [(Direction::Put, "ucp_put"), (Direction::Get, "ucp_get")],
-            Self::Libfabric => [(Direction::Put, "fi_write"), (Direction::Get, "fi_read")],
+            Self::Ucx => "ucp_put",
+            Self::Libfabric => "fi_write",
         }
+    }
+
+    /// Returns the name of the floor of reads.
+    pub fn get_name(self) -> &'static str {
+        match self {
+            Self::Ucx => "ucp_get",
+            Self::Libfabric => "fi_read",
+        }
+    }
+
+    fn open_route(
+        self,
+        memory: TransferMemory,
+        preference: &Preference,
+        spins: bool,
+    ) -> Result<Box<dyn NetworkRoute>, String> {
+        Ok(match self {
+            Self::Ucx => Box::new(ucx::UcxRoute::open(memory, preference, spins)?),
+            Self::Libfabric => {
+                Box::new(libfabric::LibfabricRoute::open(memory, preference, spins)?)
+            }
+        })
     }
 }
 
@@ -68,74 +89,106 @@ pub struct ConnectedPair {
     n_ended: u64,
 }
 
+/// What the transfers of a pair need.
+#[derive(Clone, Copy)]
+pub struct TransferNeeds {
+    /// The maximum size of a transfer in bytes.
+    pub most_bytes: u64,
+    /// True if all PEs of the job are on one host.
+    pub is_one_host: bool,
+    /// True if the PEs keep their CPUs between polls, false if they yield them.
+    pub spins: bool,
+}
+
+/// The outcome of connecting a pair.
+pub struct OpenedPair {
+    /// This PE's end; `None` on other PEs, and on all PEs if it failed.
+    pub connection: Option<ConnectedPair>,
+    /// A sentence, equal on all PEs: the path of the connection, or why it failed.
+    pub path: String,
+}
+
 impl ConnectedPair {
-    /// Connects the two PEs of a pair for transfers of at most `most` bytes. Unless `spins`, they
-    /// yield the CPU between polls. All PEs call it. Returns no connection on other PEs, and on all
-    /// if it fails. Returns the same sentence on all PEs: the path of the connection, or why it
-    /// fails.
+    /// Connects the two PEs of a pair. All PEs call it.
     pub fn open(
         job: &BenchJob<'_>,
-        (from, to): (u32, u32),
+        pair: Pair,
         network: Network,
-        most: u64,
-        is_one_host: bool,
-        spins: bool,
-    ) -> (Option<Self>, String) {
-        let [(_, put), (_, get)] = network.transfers();
-        let left_out = |why: &str| (None, format!("{put} and {get} are left out: {why}"));
-        let Some(memory) = TransferMemory::new(&job.library, most as usize) else {
-            return left_out("the symmetric heap has no room for them");
-        };
+        needs: TransferNeeds,
+    ) -> OpenedPair {
+        Self::connect(job, pair, network, needs).unwrap_or_else(|why| OpenedPair {
+            connection: None,
+            path: format!(
+                "{} and {} are left out: {why}",
+                network.put_name(),
+                network.get_name()
+            ),
+        })
+    }
+
+    /// Connects the pair, or returns on all PEs why that fails.
+    fn connect(
+        job: &BenchJob<'_>,
+        pair: Pair,
+        network: Network,
+        needs: TransferNeeds,
+    ) -> Result<OpenedPair, String> {
+        let most_bytes = needs.most_bytes as usize;
+        let memory = TransferMemory::new(&job.library, most_bytes)
+            .ok_or("the symmetric heap has no room for them")?;
 
         // All PEs take part in each exchange below, whether they have failed or not.
-        let preference = Preference::from_environment(is_one_host);
-        let open = || -> Result<(Box<dyn NetworkRoute>, Contact), String> {
-            let route: Box<dyn NetworkRoute> = match network {
-                Network::Ucx => Box::new(ucx::UcxRoute::open(memory, &preference, spins)?),
-                Network::Libfabric => {
-                    Box::new(libfabric::LibfabricRoute::open(memory, &preference, spins)?)
+        let mut route = None;
+        let mut contact = None;
+        if job.me == pair.from || job.me == pair.to {
+            let preference = Preference::from_environment(needs.is_one_host);
+            match network.open_route(memory, &preference, needs.spins) {
+                Ok(opened) => {
+                    contact = Some(opened.contact());
+                    route = Some(opened);
                 }
-            };
-            let contact = route.contact()?;
-            Ok((route, contact))
-        };
-        let own = (job.me == from || job.me == to).then(open);
+                Err(why) => contact = Some(Err(why)),
+            }
+        }
+        let [of_from, of_to] = share_of_both(job, pair, contact)?;
 
-        let contact = match &own {
-            Some(Ok((_, contact))) => Some(Ok(contact.clone())),
-            Some(Err(why)) => Some(Err(why.clone())),
-            None => None,
-        };
-        let [of_from, of_to] = match share_of_both(job, (from, to), contact) {
-            Ok(contacts) => contacts,
-            Err(why) => return left_out(&why),
-        };
+        let mut path = None;
+        if let Some(route) = &mut route {
+            let peer = if job.me == pair.from { of_to } else { of_from };
+            path = Some(route.connect(&peer).map(|()| route.path()));
+        }
+        let [path, _] = share_of_both(job, pair, path)?;
 
-        let mut route = own.and_then(Result::ok).map(|(route, _)| route);
-        let peers = if job.me == from { of_to } else { of_from };
-        let path = route
-            .as_mut()
-            .map(|route| route.connect(&peers).map(|()| route.path()));
-        let [path, _] = match share_of_both(job, (from, to), path) {
-            Ok(paths) => paths,
-            Err(why) => return left_out(&why),
-        };
-
-        let own = route.map(|route| Self {
-            route,
-            memory,
-            source: source(most as usize),
-            n_ended: 0,
-        });
-        let waits = if spins {
+        let waits = if needs.spins {
             "poll"
         } else {
             "poll and let others run"
         };
-        (
-            own,
-            format!("{put} and {get} go over {path}; their PEs {waits}"),
-        )
+        Ok(OpenedPair {
+            connection: route.map(|route| Self {
+                route,
+                memory,
+                source: source(most_bytes),
+                n_ended: 0,
+            }),
+            path: format!(
+                "{} and {} go over {path}; their PEs {waits}",
+                network.put_name(),
+                network.get_name()
+            ),
+        })
+    }
+
+    /// Transfers a window, and waits for its completion.
+    fn transfer(&mut self, exchange: Exchange) -> Result<(), String> {
+        let nbytes = exchange.nbytes as usize;
+        for _ in 0..exchange.window {
+            match exchange.direction {
+                Direction::Get => self.route.get(TARGET, self.source, nbytes)?,
+                _ => self.route.put(self.source, TARGET, nbytes)?,
+            }
+        }
+        self.route.complete()
     }
 }
 
@@ -143,7 +196,7 @@ impl ConnectedPair {
 /// call it; other PEs pass `None`.
 fn share_of_both<T: Serialize + DeserializeOwned>(
     job: &BenchJob<'_>,
-    (from, to): (u32, u32),
+    pair: Pair,
     own: Option<Result<T, String>>,
 ) -> Result<[T; 2], String> {
     let share_of = |pe| -> Result<T, String> {
@@ -151,29 +204,18 @@ fn share_of_both<T: Serialize + DeserializeOwned>(
         shared.unwrap_or_else(|| Err(format!("PE {pe} has none")))
     };
     // Both are shared before an error is returned: all PEs take part.
-    let first = share_of(from);
-    let second = share_of(to);
+    let first = share_of(pair.from);
+    let second = share_of(pair.to);
     Ok([first?, second?])
 }
 
 impl BareWire for ConnectedPair {
     fn lead(&mut self, exchange: Exchange, samples: u64, group: u64) -> io::Result<Vec<u64>> {
-        let mut window = || -> Result<(), String> {
-            for _ in 0..exchange.window {
-                let nbytes = exchange.nbytes as usize;
-                match exchange.direction {
-                    Direction::Get => self.route.get(TARGET, self.source, nbytes)?,
-                    _ => self.route.put(self.source, TARGET, nbytes)?,
-                }
-            }
-            self.route.complete()
-        };
-
         let mut times = Vec::with_capacity(samples as usize);
         for _ in 0..samples {
             let start = Instant::now();
             for _ in 0..group {
-                window().map_err(io::Error::other)?;
+                self.transfer(exchange).map_err(io::Error::other)?;
             }
             times.push(start.elapsed().as_nanos() as u64);
         }

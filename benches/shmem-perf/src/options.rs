@@ -9,7 +9,7 @@ use clap::{Parser, ValueEnum};
 use crate::library::MOST_LANES;
 use crate::network::Network;
 use crate::print::print;
-use crate::record::Measure;
+use crate::record::{Measure, Pair};
 
 /// The headings under which the help lists the options.
 const WHAT: &str = "What is measured";
@@ -77,7 +77,7 @@ pub struct PerfOptions {
 
     /// Which two PEs --pairs one uses, the one that issues first; by default the first two
     #[arg(long, value_name = "FROM,TO", value_parser = pair, help_heading = PES)]
-    pub pair: Option<(u32, u32)>,
+    pub pair: Option<Pair>,
 
     /// Seed of the random pairs
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = PES)]
@@ -195,29 +195,29 @@ pub fn name(value: impl ValueEnum) -> String {
 }
 
 fn nbytes(text: &str) -> Result<u64, String> {
-    let (digits, factor) = match text.trim_end_matches(['k', 'K', 'm', 'M']) {
-        digits if text.ends_with(['k', 'K']) => (digits, 1 << 10),
-        digits if text.ends_with(['m', 'M']) => (digits, 1 << 20),
-        digits => (digits, 1),
+    let factor = match text.chars().last() {
+        Some('k' | 'K') => 1 << 10,
+        Some('m' | 'M') => 1 << 20,
+        _ => 1,
     };
-    match digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(factor))
+    let digits = text.trim_end_matches(['k', 'K', 'm', 'M']);
+    if let Ok(number) = digits.parse::<u64>()
+        && let Some(nbytes) = number.checked_mul(factor)
+        && (1..=1 << 30).contains(&nbytes)
     {
-        Some(nbytes) if (1..=1 << 30).contains(&nbytes) => Ok(nbytes),
-        _ => Err("a number of bytes from 1 to 1024m is expected".into()),
+        return Ok(nbytes);
     }
+    Err("a number of bytes from 1 to 1024m is expected".into())
 }
 
-fn pair(text: &str) -> Result<(u32, u32), String> {
-    let numbers = text
-        .split_once(',')
-        .map(|(from, to)| (from.parse(), to.parse()));
-    match numbers {
-        Some((Ok(from), Ok(to))) => Ok((from, to)),
-        _ => Err("two PEs are expected, such as 0,1".into()),
+fn pair(text: &str) -> Result<Pair, String> {
+    if let Some((from, to)) = text.split_once(',')
+        && let Ok(from) = from.parse()
+        && let Ok(to) = to.parse()
+    {
+        return Ok(Pair { from, to });
     }
+    Err("two PEs are expected, such as 0,1".into())
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -235,23 +235,29 @@ impl PerfOptions {
             sizes.dedup();
             return sizes;
         }
-        let next = |size: &u64| size.checked_mul(self.growth);
-        std::iter::successors(Some(self.min_bytes), next)
-            .take_while(|&size| size <= self.max_bytes)
-            .collect()
+        let mut sizes = Vec::new();
+        let mut next = Some(self.min_bytes);
+        while let Some(size) = next
+            && size <= self.max_bytes
+        {
+            sizes.push(size);
+            next = size.checked_mul(self.growth);
+        }
+        sizes
     }
 
     /// Returns the maximum size of a buffer in bytes: the largest size, or `n_blocks` blocks of the
     /// smallest size if that is more.
     pub fn most_bytes(&self, n_blocks: u64) -> u64 {
         let sizes = self.sizes();
-        let or_most = |size: Option<&u64>| size.copied().unwrap_or(self.max_bytes);
-        let most = if self.sizes.is_empty() {
+        // `check` refuses flags that leave no size.
+        let smallest = sizes.first().copied().unwrap_or(self.max_bytes);
+        let largest = if self.sizes.is_empty() {
             self.max_bytes
         } else {
-            or_most(sizes.last())
+            sizes.last().copied().unwrap_or(self.max_bytes)
         };
-        most.max(n_blocks * or_most(sizes.first()))
+        largest.max(n_blocks * smallest)
     }
 
     /// Checks the flags against each other and against the number of PEs. An error is one sentence.
@@ -263,7 +269,7 @@ impl PerfOptions {
             ));
         }
 
-        if let Some((from, to)) = self.pair
+        if let Some(Pair { from, to }) = self.pair
             && from.max(to) >= n_pes
         {
             return Err(format!(

@@ -32,6 +32,7 @@ impl RecordFile {
         let text = if is_csv {
             csv(record)
         } else {
+            // A float that JSON lacks, such as infinity, becomes null.
             serde_json::to_string(record).expect("it has a form in JSON") + "\n"
         };
 
@@ -140,12 +141,12 @@ fn point_line(series: &Series, point: &Point) -> String {
         summary.p99.to_string(),
         number(summary.p999),
         summary.max.to_string(),
-        number(summary.interval.map(|(low, _)| low)),
-        number(summary.interval.map(|(_, high)| high)),
+        number(summary.interval.map(|interval| interval.low)),
+        number(summary.interval.map(|interval| interval.high)),
         word(&summary.ended),
-        number(point.by_pe.map(|(least, ..)| least)),
-        number(point.by_pe.map(|(_, mean, _)| mean)),
-        number(point.by_pe.map(|(.., most)| most)),
+        number(point.by_pe.map(|members| members.min)),
+        number(point.by_pe.map(|members| members.mean)),
+        number(point.by_pe.map(|members| members.max)),
         // The PEs of a pair, which only matrices have.
         String::new(),
         String::new(),
@@ -156,27 +157,21 @@ fn point_line(series: &Series, point: &Point) -> String {
 
 /// Returns the lines of the single values of one size, with the index of their batch.
 pub fn samples(subject: &Sweep, nbytes: u64, batches: &[Vec<f64>]) -> String {
-    let Sweep {
-        name: operation,
-        is_floor,
-        shape,
-        ..
-    } = subject;
-    let team_size = shape
-        .team_size
-        .map(|size| size.to_string())
-        .unwrap_or_default();
-    let measure = word(&subject.measure);
-    let pairs = &shape.pairs;
+    let team_size = subject.shape.team_size;
+    let operation = format!(
+        "{},{},{},{},{}",
+        word(&subject.measure),
+        subject.name,
+        subject.is_floor,
+        subject.shape.pairs,
+        team_size.map_or(String::new(), |size| size.to_string())
+    );
     let unit = units::base(subject.measure);
 
     let mut text = String::new();
     for (batch, values) in batches.iter().enumerate() {
         for value in values {
-            text += &format!(
-                "{measure},{operation},{is_floor},{pairs},{team_size},{nbytes},{batch},{unit},\
-                 {value}\n"
-            );
+            text += &format!("{operation},{nbytes},{batch},{unit},{value}\n");
         }
     }
     text

@@ -9,7 +9,7 @@ use crate::library::{Operation, OperationKind};
 use crate::network::Network;
 use crate::operation::bounds;
 use crate::options::{Pairs, PerfOptions, TargetActivity, TargetMemory, name};
-use crate::record::{Measure, Shape};
+use crate::record::{Measure, Pair, Shape};
 use crate::wire::Direction;
 
 /// The subjects of one table, whose rows are sizes or operations.
@@ -113,10 +113,15 @@ pub fn plan(
         if !wants(options, measure) {
             continue;
         }
-        let mut subjects = subjects(options, table, facts, measure);
+        let planner = Planner {
+            options,
+            table,
+            facts,
+            measure,
+        };
+        let mut subjects = planner.subjects();
         if !subjects.is_empty() {
-            let floors = floors(options, facts, measure, table, &subjects);
-            subjects.extend(floors);
+            subjects.extend(planner.floors(&subjects));
             groups.extend(tables(measure, subjects));
         }
     }
@@ -134,10 +139,8 @@ pub fn plan(
 fn check_operations(options: &PerfOptions, table: &[Operation]) -> Result<(), String> {
     for name in &options.operations {
         if name != "all" && !table.iter().any(|operation| is_called(operation, name)) {
-            let names: Vec<&str> = table
-                .iter()
-                .map(|operation| operation.name.as_str())
-                .collect();
+            let names = table.iter().map(|operation| operation.name.as_str());
+            let names: Vec<&str> = names.collect();
             return Err(format!(
                 "--operations {name}: there is no such operation; there are: {}",
                 names.join("; ")
@@ -145,47 +148,6 @@ fn check_operations(options: &PerfOptions, table: &[Operation]) -> Result<(), St
         }
     }
     Ok(())
-}
-
-/// Returns what is measured of the library.
-fn subjects(
-    options: &PerfOptions,
-    table: &[Operation],
-    facts: JobFacts,
-    measure: Measure,
-) -> Vec<Sweep> {
-    let has_signals = table
-        .iter()
-        .any(|operation| operation.name == "put_signal round trip");
-
-    let mut subjects = Vec::new();
-    for (index, operation) in table.iter().enumerate() {
-        // It does what a put with a signal does, for libraries without those: where both are
-        // there, it is measured only if it is named.
-        let stands_in = operation.name == "put_fence_p round trip";
-        let is_usual = options.operations.is_empty();
-        if is_floor(operation) || (is_usual && stands_in && has_signals) {
-            continue;
-        }
-        if asks_for(options, measure, operation) && applies(measure, operation) {
-            subjects.extend(library_subjects(options, facts, measure, index, operation));
-        }
-    }
-
-    if measure == Measure::Event && options.operations.is_empty() {
-        subjects.push(Sweep {
-            call: Callee::Init,
-            name: "init".into(),
-            measure: Measure::Event,
-            is_floor: false,
-            sizes: vec![0],
-            shape: Shape {
-                n_pes: facts.n_pes,
-                ..Shape::default()
-            },
-        });
-    }
-    subjects
 }
 
 fn wants(options: &PerfOptions, measure: Measure) -> bool {
@@ -203,10 +165,11 @@ fn asks_for(options: &PerfOptions, measure: Measure, operation: &Operation) -> b
 
 /// Returns true if the options select a collective whose buffers hold a block for each member.
 pub fn needs_blocks(options: &PerfOptions, table: &[Operation]) -> bool {
-    let is_one = |operation: &Operation| {
-        operation.blocks_by_member && asks_for(options, Measure::Collective, operation)
-    };
-    wants(options, Measure::Collective) && table.iter().any(is_one)
+    let measure = Measure::Collective;
+    wants(options, measure)
+        && table
+            .iter()
+            .any(|operation| operation.blocks_by_member && asks_for(options, measure, operation))
 }
 
 /// Returns true if a name denotes an operation: `put_signal` also denotes `put_signal round trip`.
@@ -238,213 +201,274 @@ fn applies(measure: Measure, operation: &Operation) -> bool {
     }
 }
 
-/// Returns one subject, or for collectives one for each team size. Those for which no size in bytes
-/// is possible are left out.
-fn library_subjects(
-    options: &PerfOptions,
+/// Plans one measure.
+#[derive(Clone, Copy)]
+struct Planner<'a> {
+    options: &'a PerfOptions,
+    table: &'a [Operation],
     facts: JobFacts,
     measure: Measure,
-    index: usize,
-    operation: &Operation,
-) -> Vec<Sweep> {
-    // All PEs take part in these, whatever `--team-sizes` says.
-    let is_of_all = operation.name.ends_with("barrier_all") || operation.name == "malloc and free";
-    let team_sizes: Vec<Option<u32>> = if measure != Measure::Collective {
-        vec![None]
-    } else if options.team_sizes.is_empty() || is_of_all {
-        vec![Some(facts.n_pes)]
-    } else {
-        options.team_sizes.iter().copied().map(Some).collect()
-    };
-    // A target that has to answer, or that issues operations itself, cannot compute meanwhile.
-    let target_computes = options.target == TargetActivity::Computes
-        && operation.kind == OperationKind::Alone
-        && measure != Measure::BidirectionalBandwidth;
-
-    let mut subjects = Vec::new();
-    for team_size in team_sizes {
-        let sizes = sizes(options, measure, operation, team_size.unwrap_or(1));
-        if sizes.is_empty() {
-            continue;
-        }
-        subjects.push(Sweep {
-            call: Callee::Library(index),
-            name: operation.name.clone(),
-            measure,
-            is_floor: is_floor(operation),
-            sizes,
-            shape: Shape {
-                target_computes,
-                ..shape(options, facts, measure, team_size)
-            },
-        });
-    }
-    subjects
 }
 
-/// Returns the shape of a subject; `team_size` is the number of a collective's members.
-fn shape(
-    options: &PerfOptions,
-    facts: JobFacts,
-    measure: Measure,
-    team_size: Option<u32>,
-) -> Shape {
-    if team_size.is_some() {
-        // Collectives have none of what the options say about pairs.
-        return Shape {
-            n_pes: facts.n_pes,
-            pairs: String::new(),
-            team_size,
-            contexts: 0,
-            threads: 1,
-            window: 1,
-            memory: name(TargetMemory::Heap),
-            target_computes: false,
-        };
-    }
+impl Planner<'_> {
+    /// Returns what is measured of the library.
+    fn subjects(&self) -> Vec<Sweep> {
+        let is_usual = self.options.operations.is_empty();
+        let has_signals = self
+            .table
+            .iter()
+            .any(|operation| operation.name == "put_signal round trip");
 
-    let is_windowed = matches!(
-        measure,
-        Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate
-    );
-    // Other pairs would compete with the measured one for the network.
-    let is_of_one_pair = measure == Measure::Overlap;
-    Shape {
-        n_pes: facts.n_pes,
-        pairs: name(if is_of_one_pair {
-            Pairs::One
-        } else {
-            options.pairs
-        }),
-        team_size: None,
-        contexts: options.contexts,
-        threads: if is_of_one_pair { 1 } else { options.threads },
-        window: if is_windowed { options.window } else { 1 },
-        memory: name(options.memory),
-        target_computes: false,
-    }
-}
-
-fn sizes(options: &PerfOptions, measure: Measure, operation: &Operation, members: u32) -> Vec<u64> {
-    if operation.least == 0 {
-        return vec![0];
-    }
-    if operation.most == operation.least {
-        return vec![operation.least];
-    }
-
-    let blocks = if operation.blocks_by_member {
-        u64::from(members)
-    } else {
-        1
-    };
-    let is_static = options.memory == TargetMemory::Static && measure != Measure::Collective;
-    let fits = |size: &u64| {
-        let is_whole = operation.least < 8 || size.is_multiple_of(8);
-        let fits_into_heap = size * blocks <= options.most_bytes(blocks);
-        let fits_into_static = !is_static || *size <= operation.most_static_bytes();
-        *size >= operation.least && is_whole && fits_into_heap && fits_into_static
-    };
-    let sizes = options.sizes().into_iter().filter(fits);
-
-    match measure {
-        // By default only the smallest size: larger ones are limited by the bandwidth.
-        Measure::MessageRate if options.measures.is_empty() => sizes.take(1).collect(),
-        // By default no small sizes: the call itself completes these transfers.
-        Measure::Overlap if options.measures.is_empty() => {
-            sizes.filter(|&size| size >= 4096).collect()
-        }
-        _ => sizes.collect(),
-    }
-}
-
-/// Returns the floors that bound any of the subjects, for one pair. Each is measured at all sizes
-/// of the subjects that it bounds.
-fn floors(
-    options: &PerfOptions,
-    facts: JobFacts,
-    measure: Measure,
-    table: &[Operation],
-    subjects: &[Sweep],
-) -> Vec<Sweep> {
-    let plain = PerfOptions {
-        pairs: Pairs::One,
-        contexts: 0,
-        threads: 1,
-        memory: TargetMemory::Heap,
-        ..options.clone()
-    };
-
-    let suits = |operation: &Operation| match operation.kind {
-        OperationKind::Plain => {
-            measure == Measure::Latency || (measure == Measure::Bandwidth && operation.most == 0)
-        }
-        OperationKind::PlainRoundTrip => measure == Measure::Latency && facts.n_pes > 1,
-        OperationKind::Alone | OperationKind::RoundTrip | OperationKind::Collective => false,
-    };
-    // The sizes of all subjects that the floor of this name bounds.
-    let sizes = |name: &str| -> Vec<u64> {
-        let mut sizes = BTreeSet::new();
-        for subject in subjects {
-            if bounds(name, &subject.name) {
-                sizes.extend(&subject.sizes);
-            }
-        }
-        sizes.into_iter().collect()
-    };
-
-    let mut floors = Vec::new();
-    if facts.shares_memory {
-        for (index, operation) in table.iter().enumerate() {
-            if !suits(operation) {
+        let mut subjects = Vec::new();
+        for (index, operation) in self.table.iter().enumerate() {
+            // It does what a put with a signal does, for libraries without those: where both are
+            // there, it is measured only if it is named.
+            let stands_in = operation.name == "put_fence_p round trip";
+            if is_floor(operation) || (is_usual && stands_in && has_signals) {
                 continue;
             }
-            let mut sizes = sizes(&operation.name);
+            let is_wanted = asks_for(self.options, self.measure, operation);
+            if is_wanted && applies(self.measure, operation) {
+                subjects.extend(self.sweeps(index, operation));
+            }
+        }
+
+        if self.measure == Measure::Event && is_usual {
+            subjects.push(Sweep {
+                call: Callee::Init,
+                name: "init".into(),
+                measure: Measure::Event,
+                is_floor: false,
+                sizes: vec![0],
+                shape: Shape {
+                    n_pes: self.facts.n_pes,
+                    ..Shape::default()
+                },
+            });
+        }
+        subjects
+    }
+
+    /// Returns one sweep of an operation, or for collectives one for each team size. Those for which
+    /// no size in bytes is possible are left out.
+    fn sweeps(&self, index: usize, operation: &Operation) -> Vec<Sweep> {
+        // All PEs take part in these, whatever `--team-sizes` says.
+        let is_of_all =
+            operation.name.ends_with("barrier_all") || operation.name == "malloc and free";
+        let team_sizes: Vec<Option<u32>> = if self.measure != Measure::Collective {
+            vec![None]
+        } else if self.options.team_sizes.is_empty() || is_of_all {
+            vec![Some(self.facts.n_pes)]
+        } else {
+            self.options.team_sizes.iter().copied().map(Some).collect()
+        };
+
+        // A target that has to answer, or that issues operations itself, cannot compute meanwhile.
+        let target_computes = self.options.target == TargetActivity::Computes
+            && operation.kind == OperationKind::Alone
+            && self.measure != Measure::BidirectionalBandwidth;
+
+        let mut sweeps = Vec::new();
+        for team_size in team_sizes {
+            let sizes = self.sizes(operation, team_size.unwrap_or(1));
+            if sizes.is_empty() {
+                continue;
+            }
+            sweeps.push(Sweep {
+                call: Callee::Library(index),
+                name: operation.name.clone(),
+                measure: self.measure,
+                is_floor: is_floor(operation),
+                sizes,
+                shape: Shape {
+                    target_computes,
+                    ..self.shape(team_size)
+                },
+            });
+        }
+        sweeps
+    }
+
+    /// Returns the shape of a sweep; `team_size` is the number of a collective's members.
+    fn shape(&self, team_size: Option<u32>) -> Shape {
+        if team_size.is_some() {
+            // Collectives have none of what the options say about pairs.
+            return Shape {
+                n_pes: self.facts.n_pes,
+                pairs: String::new(),
+                team_size,
+                contexts: 0,
+                threads: 1,
+                window: 1,
+                memory: name(TargetMemory::Heap),
+                target_computes: false,
+            };
+        }
+
+        let options = self.options;
+        let is_windowed = matches!(
+            self.measure,
+            Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate
+        );
+        let mut shape = Shape {
+            n_pes: self.facts.n_pes,
+            pairs: name(options.pairs),
+            team_size: None,
+            contexts: options.contexts,
+            threads: options.threads,
+            window: if is_windowed { options.window } else { 1 },
+            memory: name(options.memory),
+            target_computes: false,
+        };
+        if self.measure == Measure::Overlap {
+            // Others would compete with the one that is measured for the network and the CPU.
+            shape.pairs = name(Pairs::One);
+            shape.threads = 1;
+        }
+        shape
+    }
+
+    fn sizes(&self, operation: &Operation, members: u32) -> Vec<u64> {
+        if operation.least == 0 {
+            return vec![0];
+        }
+        if operation.most == operation.least {
+            return vec![operation.least];
+        }
+
+        let blocks = if operation.blocks_by_member {
+            u64::from(members)
+        } else {
+            1
+        };
+        let most_heap_bytes = self.options.most_bytes(blocks);
+        let is_static =
+            self.options.memory == TargetMemory::Static && self.measure != Measure::Collective;
+
+        let mut sizes = self.options.sizes();
+        sizes.retain(|size| {
+            // An operation on words moves whole ones.
+            let is_whole = operation.least < 8 || size.is_multiple_of(8);
+            let fits_into_heap = size * blocks <= most_heap_bytes;
+            let fits_into_static = !is_static || *size <= operation.most_static_bytes();
+            *size >= operation.least && is_whole && fits_into_heap && fits_into_static
+        });
+
+        if self.options.measures.is_empty() {
+            match self.measure {
+                // Only the smallest size: larger ones are limited by the bandwidth.
+                Measure::MessageRate => sizes.truncate(1),
+                // No small sizes: the call itself completes these transfers.
+                Measure::Overlap => sizes.retain(|size| *size >= 4096),
+                _ => {}
+            }
+        }
+        sizes
+    }
+
+    /// Returns the floors that bound any of the subjects, for one pair. Each is measured at all
+    /// sizes of the subjects that it bounds.
+    fn floors(&self, subjects: &[Sweep]) -> Vec<Sweep> {
+        let options = PerfOptions {
+            pairs: Pairs::One,
+            contexts: 0,
+            threads: 1,
+            memory: TargetMemory::Heap,
+            ..self.options.clone()
+        };
+        let planner = Planner {
+            options: &options,
+            ..*self
+        };
+
+        let mut floors = Vec::new();
+        if self.facts.shares_memory {
+            floors.extend(planner.memory_floors(subjects));
+        }
+        if matches!(self.measure, Measure::Latency | Measure::Bandwidth) {
+            floors.extend(planner.wire_floors(subjects));
+        }
+        floors.retain(|floor| !floor.sizes.is_empty());
+        floors
+    }
+
+    /// Returns the floors by loads and stores.
+    fn memory_floors(&self, subjects: &[Sweep]) -> Vec<Sweep> {
+        let mut floors = Vec::new();
+        for (index, operation) in self.table.iter().enumerate() {
+            let applies = match operation.kind {
+                OperationKind::Plain => match self.measure {
+                    Measure::Latency => true,
+                    // An operation of a single size has no bandwidth.
+                    Measure::Bandwidth => operation.most == 0,
+                    _ => false,
+                },
+                OperationKind::PlainRoundTrip => {
+                    self.measure == Measure::Latency && self.facts.n_pes > 1
+                }
+                OperationKind::Alone | OperationKind::RoundTrip | OperationKind::Collective => {
+                    false
+                }
+            };
+            if !applies {
+                continue;
+            }
+
+            let mut sizes = bounded_sizes(&operation.name, subjects);
             sizes.retain(|size| operation.most == 0 || operation.most == *size);
-            for floor in library_subjects(&plain, facts, measure, index, operation) {
+            for floor in self.sweeps(index, operation) {
                 floors.push(Sweep {
                     sizes: sizes.clone(),
                     ..floor
                 });
             }
         }
+        floors
     }
 
-    if matches!(measure, Measure::Latency | Measure::Bandwidth) {
-        let wire = |medium, direction, name: &str| Sweep {
+    /// Returns the floors of media that connect the PEs without the library.
+    fn wire_floors(&self, subjects: &[Sweep]) -> Vec<Sweep> {
+        let floor = |medium, direction, name: &str| Sweep {
             call: Callee::Wire(medium, direction),
             name: name.into(),
-            measure,
+            measure: self.measure,
             is_floor: true,
-            sizes: sizes(name),
-            shape: shape(&plain, facts, measure, None),
+            sizes: bounded_sizes(name, subjects),
+            shape: self.shape(None),
         };
 
+        let mut floors = Vec::new();
         // The kernel's way between two processes of a host, for PEs that do not share memory.
-        if !facts.shares_memory && facts.shares_host {
-            if measure == Measure::Latency {
-                floors.push(wire(Medium::Socket, Direction::Stream, "socket transfer"));
-                floors.push(wire(
-                    Medium::Socket,
-                    Direction::RoundTrip,
-                    "socket round trip",
-                ));
+        if !self.facts.shares_memory && self.facts.shares_host {
+            let socket = Medium::Socket;
+            if self.measure == Measure::Latency {
+                floors.push(floor(socket, Direction::Stream, "socket transfer"));
+                floors.push(floor(socket, Direction::RoundTrip, "socket round trip"));
             } else {
-                floors.push(wire(Medium::Socket, Direction::Stream, "socket"));
+                floors.push(floor(socket, Direction::Stream, "socket"));
             }
         }
 
-        for (network, is_wanted) in Network::ALL.into_iter().zip(facts.networks) {
+        for (network, is_wanted) in Network::ALL.into_iter().zip(self.facts.networks) {
             if is_wanted {
-                for (direction, name) in network.transfers() {
-                    floors.push(wire(Medium::Network(network), direction, name));
-                }
+                let medium = Medium::Network(network);
+                floors.push(floor(medium, Direction::Put, network.put_name()));
+                floors.push(floor(medium, Direction::Get, network.get_name()));
             }
+        }
+        floors
+    }
+}
+
+/// Returns the sizes of all subjects that the floor of this name bounds.
+fn bounded_sizes(floor: &str, subjects: &[Sweep]) -> Vec<u64> {
+    let mut sizes = BTreeSet::new();
+    for subject in subjects {
+        if bounds(floor, &subject.name) {
+            sizes.extend(&subject.sizes);
         }
     }
-
-    floors.retain(|floor| !floor.sizes.is_empty());
-    floors
+    sizes.into_iter().collect()
 }
 
 /// Divides the subjects of a measure into two tables: subjects with a single size, and subjects
@@ -483,24 +507,46 @@ fn title(measure: Measure, is_by_size: bool) -> &'static str {
     }
 }
 
-/// Returns the pairs, each the PE that issues and its peer. A PE is in one pair at most. The only
-/// PE of a job is its own peer.
-pub fn pairs(n_pes: u32, which: Pairs, one: Option<(u32, u32)>, seed: u64) -> Vec<(u32, u32)> {
+/// Returns the pairs that measure. A PE is in one pair at most. The only PE of a job is its own
+/// peer.
+pub fn pairs(options: &PerfOptions, n_pes: u32) -> Vec<Pair> {
     if n_pes == 1 {
-        return vec![(0, 0)];
+        return vec![Pair { from: 0, to: 0 }];
     }
+
     let half = n_pes / 2;
-    match which {
-        Pairs::One => vec![one.unwrap_or((0, 1))],
-        Pairs::Neighbors => (0..half).map(|pair| (2 * pair, 2 * pair + 1)).collect(),
-        Pairs::All => (0..half).map(|pair| (pair, pair + half)).collect(),
+    let mut pairs = Vec::new();
+    match options.pairs {
+        Pairs::One => pairs.push(options.pair.unwrap_or(Pair { from: 0, to: 1 })),
+        Pairs::Neighbors => {
+            for i in 0..half {
+                pairs.push(Pair {
+                    from: 2 * i,
+                    to: 2 * i + 1,
+                });
+            }
+        }
+        Pairs::All => {
+            for i in 0..half {
+                pairs.push(Pair {
+                    from: i,
+                    to: i + half,
+                });
+            }
+        }
         Pairs::Random => {
             // All PEs have the same seed, so they draw the same pairs.
             let mut pes: Vec<u32> = (0..n_pes).collect();
-            fastrand::Rng::with_seed(seed).shuffle(&mut pes);
-            pes.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
+            fastrand::Rng::with_seed(options.seed).shuffle(&mut pes);
+            for two in pes.chunks_exact(2) {
+                pairs.push(Pair {
+                    from: two[0],
+                    to: two[1],
+                });
+            }
         }
     }
+    pairs
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use clap::ValueEnum;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The version of the format. It is incremented when a reader of the older version would
@@ -29,9 +30,9 @@ pub struct Record {
     pub library: Library,
     /// The job in which it ran.
     pub job: JobInfo,
-    /// The pairs of PEs that were active, each the PE that issues and its peer.
+    /// The pairs of PEs that were active.
     #[serde(default)]
-    pub pairs: Vec<(u32, u32)>,
+    pub pairs: Vec<Pair>,
     /// The settings of the library and of the libraries that it uses, each with its origin.
     pub settings: Vec<SettingInfo>,
     /// The clock that timed the operations.
@@ -52,6 +53,28 @@ pub struct Record {
     pub series: Vec<Series>,
     /// The matrices of latency and bandwidth between all PEs; empty without `--matrix`.
     pub matrices: Vec<Matrix>,
+}
+
+/// Two PEs that measure with each other; one PE measures with itself. JSON has them as `[0,1]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u32, u32)", into = "(u32, u32)")]
+pub struct Pair {
+    /// The PE that issues operations.
+    pub from: u32,
+    /// Its peer.
+    pub to: u32,
+}
+
+impl From<(u32, u32)> for Pair {
+    fn from((from, to): (u32, u32)) -> Self {
+        Self { from, to }
+    }
+}
+
+impl From<Pair> for (u32, u32) {
+    fn from(pair: Pair) -> Self {
+        (pair.from, pair.to)
+    }
 }
 
 /// The measured library, as it describes itself, and the path that it used between PEs.
@@ -98,8 +121,14 @@ pub struct JobInfo {
 impl JobInfo {
     /// Returns the number of PEs of each host.
     pub fn pes_by_host(&self) -> Vec<u32> {
-        let n_pes = |host: u32| self.pes.iter().filter(|pe| pe.host == host).count() as u32;
-        (0..self.hosts.len() as u32).map(n_pes).collect()
+        let mut n_pes = vec![0; self.hosts.len()];
+        for pe in &self.pes {
+            // A record that was written by hand may name hosts that it lacks.
+            if let Some(n_pes) = n_pes.get_mut(pe.host as usize) {
+                *n_pes += 1;
+            }
+        }
+        n_pes
     }
 
     /// Returns true if the PEs of a host outnumber its CPUs.
@@ -108,13 +137,6 @@ impl JobInfo {
             .iter()
             .zip(self.pes_by_host())
             .any(|(host, n_pes)| n_pes > host.n_cpus)
-    }
-}
-
-impl HostInfo {
-    /// Returns true if more threads than the host has CPUs were ready to run before the run.
-    pub fn is_loaded(&self) -> bool {
-        self.load > f64::from(self.n_cpus)
     }
 }
 
@@ -139,6 +161,13 @@ pub struct HostInfo {
     /// node 1)`.
     #[serde(default)]
     pub nics: Vec<String>,
+}
+
+impl HostInfo {
+    /// Returns true if more threads than the host has CPUs were ready to run before the run.
+    pub fn is_loaded(&self) -> bool {
+        self.load > f64::from(self.n_cpus)
+    }
 }
 
 /// The place of a PE in the job.
@@ -233,13 +262,10 @@ pub struct Series {
 impl Series {
     /// Returns true if both series measure the same operation in the same way.
     pub fn is_same_as(&self, other: &Self) -> bool {
-        (self.measure, &self.operation, self.is_floor, &self.shape)
-            == (
-                other.measure,
-                &other.operation,
-                other.is_floor,
-                &other.shape,
-            )
+        self.measure == other.measure
+            && self.operation == other.operation
+            && self.is_floor == other.is_floor
+            && self.shape == other.shape
     }
 }
 
@@ -274,13 +300,12 @@ pub struct Point {
     pub nbytes: u64,
     /// The result, in the unit of the measure.
     pub summary: Summary,
-    /// Pairs (value, count) in ascending order; values within 2 % are counted as one. Empty if
-    /// operations were timed in groups.
-    pub histogram: Vec<(f64, u64)>,
-    /// The mean time of each member of a collective: the minimum, the mean, and the maximum of
-    /// these.
+    /// The values in ascending order; those within 2 % are counted as one. Empty if operations were
+    /// timed in groups.
+    pub histogram: Vec<ValueCount>,
+    /// The times of the members of a collective.
     #[serde(default)]
-    pub by_pe: Option<(f64, f64, f64)>,
+    pub by_pe: Option<MemberTimes>,
     /// With `--samples`: all values by batch. They are written to a file of their own, so a record
     /// on disk does not have them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -313,6 +338,53 @@ impl Point {
     }
 }
 
+/// A value of a histogram, and how often it occurred. JSON has them as `[1.5,20]`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(f64, u64)", into = "(f64, u64)")]
+pub struct ValueCount {
+    /// The value, in the unit of the measure.
+    pub value: f64,
+    /// The number of its occurrences.
+    pub count: u64,
+}
+
+impl From<(f64, u64)> for ValueCount {
+    fn from((value, count): (f64, u64)) -> Self {
+        Self { value, count }
+    }
+}
+
+impl From<ValueCount> for (f64, u64) {
+    fn from(one: ValueCount) -> Self {
+        (one.value, one.count)
+    }
+}
+
+/// The range of the mean times that the members of a collective measured. JSON has the numbers as
+/// `[1.5,2.0,2.5]`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(f64, f64, f64)", into = "(f64, f64, f64)")]
+pub struct MemberTimes {
+    /// The mean of the fastest member.
+    pub min: f64,
+    /// The mean of the members' means.
+    pub mean: f64,
+    /// The mean of the slowest member.
+    pub max: f64,
+}
+
+impl From<(f64, f64, f64)> for MemberTimes {
+    fn from((min, mean, max): (f64, f64, f64)) -> Self {
+        Self { min, mean, max }
+    }
+}
+
+impl From<MemberTimes> for (f64, f64, f64) {
+    fn from(times: MemberTimes) -> Self {
+        (times.min, times.mean, times.max)
+    }
+}
+
 /// The distribution of a point's values, in the unit of its measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -335,11 +407,33 @@ pub struct Summary {
     pub max: f64,
     /// The 95 % confidence interval of the median, computed from the batches' medians; `None` if
     /// there are fewer than six batches.
-    pub interval: Option<(f64, f64)>,
+    pub interval: Option<Interval>,
     /// The medians of the batches, in the order of time. Comparisons test these.
     pub batches: Vec<f64>,
     /// Why the measurement ended.
     pub ended: Ended,
+}
+
+/// A confidence interval. JSON has it as `[1.5,2.5]`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(f64, f64)", into = "(f64, f64)")]
+pub struct Interval {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl From<(f64, f64)> for Interval {
+    fn from((low, high): (f64, f64)) -> Self {
+        Self { low, high }
+    }
+}
+
+impl From<Interval> for (f64, f64) {
+    fn from(interval: Interval) -> Self {
+        (interval.low, interval.high)
+    }
 }
 
 /// Why a measurement ended.
@@ -384,17 +478,20 @@ pub fn load(path: &Path) -> Result<Record, String> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("{name} cannot be read: {error}."))?;
-    match serde_json::from_str::<Head>(&text) {
-        Err(error) => return Err(format!("{name} is no record of shmem-perf: {error}.")),
-        Ok(Head { format }) if format != FORMAT => {
-            return Err(format!(
-                "{name} is a record of format {format}, but this shmem-perf reads format {FORMAT}."
-            ));
-        }
-        Ok(_) => {}
+
+    // First the version, since a record of another one may lack any other field.
+    let Head { format } = parsed(path, &text)?;
+    if format != FORMAT {
+        return Err(format!(
+            "{name} is a record of format {format}, but this shmem-perf reads format {FORMAT}."
+        ));
     }
-    serde_json::from_str(&text)
-        .map_err(|error| format!("{name} is no record of shmem-perf: {error}."))
+    parsed(path, &text)
+}
+
+fn parsed<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, String> {
+    serde_json::from_str(text)
+        .map_err(|error| format!("{} is no record of shmem-perf: {error}.", path.display()))
 }
 
 #[cfg(test)]
@@ -412,12 +509,16 @@ mod tests {
             p99: 4.5,
             p999: None,
             max: 4.5,
-            interval: Some((1.5, 2.5)),
+            interval: Some(Interval {
+                low: 1.5,
+                high: 2.5,
+            }),
             batches: vec![2.0, 2.1],
             ended: Ended::TimeUp,
         };
         let text = serde_json::to_string(&summary).expect("numbers");
         assert!(text.contains("\"ended\":\"time_up\""), "{text}");
+        assert!(text.contains("\"interval\":[1.5,2.5]"), "{text}");
         assert_eq!(
             serde_json::from_str::<Summary>(&text).expect("what was written"),
             summary

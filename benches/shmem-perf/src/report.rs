@@ -23,7 +23,8 @@ use maud::html;
 
 use crate::options;
 use crate::print::print;
-use crate::record::{self, Measure};
+use crate::record::Measure;
+use curves::{Spot, Trace};
 use figure::{Figure, Part, ReportSection, file_names};
 use header::header;
 use source::NamedRun;
@@ -53,64 +54,85 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     let Some(flags) = options::subcommand::<ReportFlags>("shmem-perf report", args)? else {
         return Ok(0);
     };
-    let load = |path: PathBuf| record::load(&path).map(|record| (path, record));
-    let records = flags
-        .records
-        .into_iter()
-        .map(load)
-        .collect::<Result<Vec<_>, String>>()?;
-    let sources = source::name_runs(records);
-    let sections = sections::sections(&sources);
-    write(&flags.output, &page(&sources, &sections))?;
+    let runs = source::load(&flags.records)?;
+    let sections = sections::sections(&runs);
+    write(&flags.output, &page(&runs, &sections))?;
     print(&format!("The report is in {}.\n", flags.output.display()))?;
+
     if let Some(dir) = flags.charts {
         std::fs::create_dir_all(&dir)
             .map_err(|error| format!("{} cannot be made: {error}.", dir.display()))?;
-        for (name, text) in pictures(&sections) {
-            write(&dir.join(name), &text)?;
+        for picture in pictures(&sections) {
+            write(&dir.join(picture.file_name), &picture.text)?;
         }
         print(&format!("The charts are in {}.\n", dir.display()))?;
     }
     Ok(0)
 }
 
+/// A curve of a collective over the size of the team.
+pub struct TeamCurve {
+    /// The name in the legend.
+    pub name: String,
+    /// The points in ascending order of the size.
+    pub points: Vec<TeamPoint>,
+}
+
+/// The time of a collective of a team.
+pub struct TeamPoint {
+    /// The number of members of the team.
+    pub n_members: u64,
+    /// The time in nanoseconds.
+    pub ns: f64,
+}
+
 /// Returns a chart of collectives by the size of the team as the text of an SVG file. `floor` is a
 /// lower bound for all curves.
-pub fn by_team_picture(title: &str, note: &str, curves: &[Curve], floor: &Curve) -> String {
-    let trace = |color: Option<usize>, (name, points): &Curve| {
-        let spots = points
-            .iter()
-            .map(|&(x, value)| curves::Spot::exact(x, value))
-            .collect();
-        curves::Trace {
-            name: name.clone(),
-            color,
-            run: 0,
-            spots,
-        }
-    };
-    let mut traces: Vec<_> = curves
-        .iter()
-        .enumerate()
-        .map(|(color, curve)| trace(Some(color), curve))
-        .collect();
+pub fn by_team_picture(title: &str, note: &str, curves: &[TeamCurve], floor: &TeamCurve) -> String {
+    let mut traces = Vec::new();
+    for (color, curve) in curves.iter().enumerate() {
+        traces.push(trace(curve, Some(color)));
+    }
+    // The floor has its name beside its line, and no entry in the legend.
     let legend = curves::legend(&traces, false, &[]);
-    traces.push(trace(None, floor));
+    traces.push(trace(floor, None));
+
     let drawing = chart::draw(Measure::Collective, chart::XAxis::Team, &traces, 1);
     Figure::new(title.into(), note.into(), drawing, legend).picture()
 }
 
-/// The name of a curve, and its points (members of the team, nanoseconds).
-pub type Curve = (String, Vec<(u64, f64)>);
+fn trace(curve: &TeamCurve, color: Option<usize>) -> Trace {
+    let mut spots = Vec::new();
+    for point in &curve.points {
+        spots.push(Spot::exact(point.n_members, point.ns));
+    }
+    Trace {
+        name: curve.name.clone(),
+        color,
+        run: 0,
+        spots,
+    }
+}
 
-/// Returns the names and texts of the SVG files of all charts.
-fn pictures(sections: &[ReportSection]) -> Vec<(String, String)> {
+/// A chart as an SVG file.
+struct Picture {
+    file_name: String,
+    text: String,
+}
+
+/// Returns all charts of a report.
+fn pictures(sections: &[ReportSection]) -> Vec<Picture> {
     let parts = sections.iter().flat_map(|section| &section.body);
     let figures: Vec<&Figure> = parts.flat_map(Part::figures).collect();
-    file_names(&figures)
-        .into_iter()
-        .zip(figures.iter().map(|figure| figure.picture()))
-        .collect()
+
+    let mut pictures = Vec::new();
+    for (figure, file_name) in figures.iter().zip(file_names(&figures)) {
+        pictures.push(Picture {
+            file_name,
+            text: figure.picture(),
+        });
+    }
+    pictures
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
@@ -118,7 +140,6 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
         .map_err(|error| format!("{} cannot be written: {error}.", path.display()))
 }
 
-/// Returns the report of some runs.
 fn page(runs: &[NamedRun], sections: &[ReportSection]) -> String {
     let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
     let title = format!("shmem-perf: {}", names.join(", "));

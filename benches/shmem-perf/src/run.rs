@@ -1,26 +1,26 @@
 //! A run from the flags to the record. All PEs carry it out together; PE 0 prints and writes.
 
-use rushmem_system::stderr::print_line;
 use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, Parser};
+use rushmem_system::stderr::print_line;
 
 use crate::job::BenchJob;
 use crate::library::{Joined, Routines};
-use crate::measure::{Bench, Wires};
-use crate::network::{ConnectedPair, Network};
+use crate::measure::{Bench, OpenWire};
+use crate::network::{ConnectedPair, Network, TransferNeeds};
 use crate::options::PerfOptions;
 use crate::output::{self, RecordFile};
 use crate::plan::{self, Callee, Group, JobFacts, Medium, Sweep, needs_blocks, plan};
 use crate::print::{Bar, print};
-use crate::record::{FORMAT, JobInfo, Library, Record, Series, SettingInfo};
+use crate::record::{FORMAT, JobInfo, Library, Pair, Record, Series, SettingInfo};
 use crate::socket::Socket;
 use crate::wire::BareWire;
 use crate::{compare, compile, machine, matrix, report, rushmem, text};
 
-/// The exit statuses of a run that failed, such as one whose record could not be written, and of
-/// wrong flags or a subcommand that failed.
+/// The exit status of a run that failed, such as one whose record could not be written.
 const FAILED: u8 = 1;
+/// The exit status of wrong flags, or of a subcommand that failed.
 const MISUSED: u8 = 2;
 /// Each size may take at least its equal share of the time divided by this, however long earlier
 /// sizes took.
@@ -52,7 +52,6 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
         variables: machine::variables(),
     };
 
-    let rest = arguments.get(2..).unwrap_or_default();
     let subcommand: Option<Subcommand> = match arguments.get(1).map(String::as_str) {
         Some("build") => Some(compile::run),
         Some("compare") => Some(compare::run),
@@ -61,52 +60,82 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
         _ => None,
     };
     if let Some(subcommand) = subcommand {
-        return subcommand(rest).unwrap_or_else(|sentence| {
+        return subcommand(&arguments[2..]).unwrap_or_else(|sentence| {
             print_line(format_args!("shmem-perf {}: {sentence}", arguments[1]));
             MISUSED
         });
     }
 
-    match PerfOptions::try_parse_from(arguments) {
-        Ok(options) => match library.join(options.threads > 1 || options.thread_multiple) {
-            Ok(joined) => run(&options, &invocation, joined),
-            Err(sentence) => {
-                print_line(format_args!("shmem-perf: {sentence}"));
-                FAILED
-            }
-        },
-        Err(error) if !error.use_stderr() => match print(&error.to_string()) {
+    let options = match PerfOptions::try_parse_from(arguments) {
+        Ok(options) => options,
+        Err(error) => return answer(&error, library),
+    };
+    match library.join(options.threads > 1 || options.thread_multiple) {
+        Ok(joined) => run(&options, &invocation, joined),
+        Err(sentence) => {
+            print_line(format_args!("shmem-perf: {sentence}"));
+            FAILED
+        }
+    }
+}
+
+/// Prints what clap answers to the flags: help or a version, or an error. Returns the exit status.
+fn answer(error: &clap::Error, library: Routines<'_>) -> u8 {
+    if !error.use_stderr() {
+        return match print(&error.to_string()) {
             Ok(()) => 0,
             Err(sentence) => {
                 print_line(format_args!("shmem-perf: {sentence}"));
                 FAILED
             }
-        },
-        // In a job, or else each PE would print the same message.
-        Err(error) => match library.join(false) {
-            Ok(joined) => refuse(
-                joined,
-                error.to_string().trim_start_matches("error: ").trim_end(),
-                MISUSED,
-            ),
-            Err(_) => MISUSED,
-        },
+        };
+    }
+
+    let text = error.to_string();
+    let sentence = text.trim_start_matches("error: ").trim_end().to_owned();
+    // In a job, or else each PE would print the same message.
+    match library.join(false) {
+        Ok(joined) => refuse(joined, &Refused::misused(sentence)),
+        Err(_) => MISUSED,
+    }
+}
+
+/// Why a run failed, equal on all PEs.
+struct Refused {
+    sentence: String,
+    /// The exit status.
+    status: u8,
+}
+
+impl Refused {
+    fn misused(sentence: String) -> Self {
+        Self {
+            sentence,
+            status: MISUSED,
+        }
+    }
+
+    fn failed(sentence: String) -> Self {
+        Self {
+            sentence,
+            status: FAILED,
+        }
     }
 }
 
 /// Prints the message on PE 0 only, finalizes the library and returns the exit status.
-fn refuse(library: Joined<'_>, sentence: &str, status: u8) -> u8 {
+fn refuse(library: Joined<'_>, why: &Refused) -> u8 {
     if library.my_pe() == 0 {
-        print_line(format_args!("shmem-perf: {sentence}"));
+        print_line(format_args!("shmem-perf: {}", why.sentence));
     }
     library.finalize();
-    status
+    why.status
 }
 
 fn run(options: &PerfOptions, invocation: &Invocation<'_>, mut library: Joined<'_>) -> u8 {
     let n = library.n_pes();
     if let Err(sentence) = options.check(n) {
-        return refuse(library, &sentence, MISUSED);
+        return refuse(library, &Refused::misused(sentence));
     }
 
     // A collective moves a block for each member.
@@ -115,33 +144,38 @@ fn run(options: &PerfOptions, invocation: &Invocation<'_>, mut library: Joined<'
     } else {
         1
     };
-
     let nbytes = options
         .most_bytes(u64::from(n_blocks))
         .max(LEAST_BYTES)
         .max(options.off_cache.unwrap_or_default());
     if let Err(sentence) = library.allocate(nbytes) {
-        return refuse(library, &sentence, FAILED);
+        return refuse(library, &Refused::failed(sentence));
     }
 
-    let pairs = plan::pairs(n, options.pairs, options.pair, options.seed);
     let job = BenchJob::new(library);
-    let run = Measurement::new(options, invocation, &job, pairs);
-    let outcome = run.and_then(|mut run| run.all(invocation.start));
-    match outcome {
+    match measure(options, invocation, &job) {
         Ok(()) => {
             job.library.finalize();
             0
         }
-        Err((sentence, status)) => refuse(job.library, &sentence, status),
+        Err(why) => refuse(job.library, &why),
     }
+}
+
+fn measure(
+    options: &PerfOptions,
+    invocation: &Invocation<'_>,
+    job: &BenchJob<'_>,
+) -> Result<(), Refused> {
+    let mut measurement = Measurement::new(options, invocation, job)?;
+    measurement.all(invocation.start)
 }
 
 /// The state that all parts of a run need.
 struct Measurement<'a> {
     options: &'a PerfOptions,
     job: &'a BenchJob<'a>,
-    pairs: Vec<(u32, u32)>,
+    pairs: Vec<Pair>,
     facts: JobFacts,
     groups: Vec<Group>,
     record: Record,
@@ -172,15 +206,17 @@ fn begin_files(
     Ok(())
 }
 
-/// Why a run failed, with its exit status; equal on all PEs.
-type Refused = (String, u8);
-
+/// Returns the hosts and PEs of the job. All PEs call it.
 fn machines(job: &BenchJob<'_>) -> JobInfo {
     let node = (0..job.n)
         .find(|&pe| job.library.maps(pe))
         .unwrap_or(job.me);
-    let owns = job.gather(&machine::pe_facts(node));
-    let machines = (job.me == 0).then(|| machine::job(owns));
+    let facts = job.gather(&machine::pe_facts(node));
+
+    let mut machines = None;
+    if job.me == 0 {
+        machines = Some(machine::job(facts));
+    }
     job.share(0, machines.as_ref())
 }
 
@@ -188,35 +224,95 @@ fn machines(job: &BenchJob<'_>) -> JobInfo {
 fn bind(job: &BenchJob<'_>) -> Result<(), Refused> {
     let place = machine::places(&machines(job))[job.me as usize];
     let is_bound = place.is_none_or(|place| job.library.bind(place));
+
     let all = job.gather(&is_bound);
-    let fail = all.iter().position(|&is_bound| !is_bound);
-    let fail: Option<usize> = job.share(0, Some(&fail));
-    match fail {
+    let unbound = all.iter().position(|&is_bound| !is_bound);
+    let unbound: Option<usize> = job.share(0, Some(&unbound));
+    match unbound {
         None => Ok(()),
-        Some(pe) => Err((
-            format!("--bind: the kernel refuses to bind PE {pe} to a CPU that it may use"),
-            FAILED,
-        )),
+        Some(pe) => Err(Refused::failed(format!(
+            "--bind: the kernel refuses to bind PE {pe} to a CPU that it may use"
+        ))),
     }
 }
 
-/// Returns for each network whether its floors are measured between the two PEs: those that
+/// Returns for each network whether its floors are measured between the PEs of a pair: those that
 /// `--floors` names, or else the one that the library uses between PEs that share no memory.
 fn networks(
     options: &PerfOptions,
     job: &BenchJob<'_>,
-    (from, to): (u32, u32),
+    pair: Pair,
     shares_memory: bool,
 ) -> [bool; Network::ALL.len()] {
-    let open = job.library.path().filter(|_| !shares_memory);
-    let way = open.as_deref().and_then(|path| path.split(':').next());
-    let used = way.and_then(Network::of_path);
-    let is_wanted = |network| match options.floors.as_slice() {
-        [] => used == Some(network),
-        named => named.contains(&network),
+    let mut used = None;
+    if !shares_memory && let Some(path) = job.library.path() {
+        // The reason for the choice of the path, which may name other networks, is left out.
+        let (path, _reason) = path.split_once(':').unwrap_or((&path, ""));
+        used = Network::of_path(path);
+    }
+
+    let wanted = Network::ALL.map(|network| {
+        let is_wanted = if options.floors.is_empty() {
+            used == Some(network)
+        } else {
+            options.floors.contains(&network)
+        };
+        is_wanted && pair.from != pair.to
+    });
+    job.share(pair.from, Some(&wanted))
+}
+
+/// Returns the record of a run that begins. All PEs call it.
+fn empty_record(
+    options: &PerfOptions,
+    invocation: &Invocation<'_>,
+    job: &BenchJob<'_>,
+    machines: JobInfo,
+    pairs: &[Pair],
+) -> Record {
+    let name = job.library.name();
+    let path = job.library.path();
+    let (open, why) = match path.as_deref().and_then(|path| path.split_once(": ")) {
+        Some((open, why)) => (Some(open.to_owned()), Some(why.to_owned())),
+        None => (path.filter(|path| !path.is_empty()), None),
     };
-    let wanted = Network::ALL.map(|network| from != to && is_wanted(network));
-    job.share(from, Some(&wanted))
+
+    // PE 0 alone writes the record.
+    let mut below = Vec::new();
+    let mut reported = Vec::new();
+    if job.me == 0
+        && let Some(info) = rushmem::query(&name)
+    {
+        below = info.descriptions();
+        reported = info.settings;
+    }
+    let settings = machine::settings(reported, &invocation.variables);
+
+    Record {
+        format: FORMAT,
+        tool: env!("CARGO_PKG_VERSION").into(),
+        date: machine::date(),
+        command: invocation.arguments.to_vec(),
+        launcher: machine::launcher(invocation.arguments),
+        library: Library {
+            name,
+            standard: job.library.standard(),
+            thread_level: Some(job.library.thread_level()),
+            transport: machine::transport(open, &settings, &machines),
+            why,
+            below,
+        },
+        warnings: job.share(0, Some(&machine::warnings(&machines))),
+        job: machines,
+        pairs: pairs.to_vec(),
+        settings,
+        clock: job.clock.clone(),
+        floors: Vec::new(),
+        validated: options.validate,
+        complete: false,
+        series: Vec::new(),
+        matrices: Vec::new(),
+    }
 }
 
 impl<'a> Measurement<'a> {
@@ -224,22 +320,21 @@ impl<'a> Measurement<'a> {
         options: &'a PerfOptions,
         invocation: &Invocation<'_>,
         job: &'a BenchJob<'a>,
-        pairs: Vec<(u32, u32)>,
     ) -> Result<Self, Refused> {
-        let (from, to) = pairs[0];
         if options.bind {
             bind(job)?;
         }
 
         let machines = machines(job);
-        let warnings = job.share(0, Some(&machine::warnings(&machines)));
-        let maps = job.share(from, Some(&job.library.maps(to)));
-        let networks = networks(options, job, (from, to), maps);
+        let host_of = |pe: u32| machines.pes[pe as usize].host;
+        let pairs = plan::pairs(options, job.n);
+        let first = pairs[0];
+        let shares_memory = job.share(first.from, Some(&job.library.maps(first.to)));
         let facts = JobFacts {
             n_pes: job.n,
-            shares_memory: maps,
-            shares_host: machines.pes[from as usize].host == machines.pes[to as usize].host,
-            networks,
+            shares_memory,
+            shares_host: host_of(first.from) == host_of(first.to),
+            networks: networks(options, job, first, shares_memory),
         };
 
         // `--matrix` alone measures nothing else.
@@ -247,54 +342,9 @@ impl<'a> Measurement<'a> {
         let groups = if options.matrix && !requests_more {
             Vec::new()
         } else {
-            plan(options, job.library.operations(), facts)
-                .map_err(|sentence| (sentence, MISUSED))?
+            plan(options, job.library.operations(), facts).map_err(Refused::misused)?
         };
-
-        let name = job.library.name();
-        let path = job.library.path();
-        let (open, why) = match path.as_deref().and_then(|path| path.split_once(": ")) {
-            Some((open, why)) => (Some(open.to_owned()), Some(why.to_owned())),
-            None => (path.filter(|path| !path.is_empty()), None),
-        };
-        // PE 0 alone writes the record.
-        let info = if job.me == 0 {
-            rushmem::query(&name)
-        } else {
-            None
-        };
-        let below = info
-            .as_ref()
-            .map(rushmem::Info::descriptions)
-            .unwrap_or_default();
-        let reported = info.map(|info| info.settings).unwrap_or_default();
-        let settings = machine::settings(reported, &invocation.variables);
-
-        let record = Record {
-            format: FORMAT,
-            tool: env!("CARGO_PKG_VERSION").into(),
-            date: machine::date(),
-            command: invocation.arguments.to_vec(),
-            launcher: machine::launcher(invocation.arguments),
-            library: Library {
-                name,
-                standard: job.library.standard(),
-                thread_level: Some(job.library.thread_level()),
-                transport: machine::transport(open, &settings, &machines),
-                why,
-                below,
-            },
-            job: machines,
-            pairs: pairs.clone(),
-            settings,
-            clock: job.clock.clone(),
-            warnings,
-            floors: Vec::new(),
-            validated: options.validate,
-            complete: false,
-            series: Vec::new(),
-            matrices: Vec::new(),
-        };
+        let record = empty_record(options, invocation, job, machines, &pairs);
 
         let mut output = None;
         let mut samples = None;
@@ -305,7 +355,7 @@ impl<'a> Measurement<'a> {
         // Both files are written now, so that an error is reported before the measurements.
         let begun = begin_files(output.as_ref(), samples.as_ref(), &record);
         let begun: Result<(), String> = job.share(0, Some(&begun));
-        begun.map_err(|sentence| (sentence, FAILED))?;
+        begun.map_err(Refused::failed)?;
 
         Ok(Self {
             options,
@@ -330,14 +380,15 @@ impl<'a> Measurement<'a> {
             self.facts.shares_memory,
         ));
         let mut groups = std::mem::take(&mut self.groups);
-        let (wires, paths) = self.wires(&mut groups);
-        self.print(&text::paths(&paths));
-        self.record.floors = paths;
+        let wires = self.wires(&mut groups);
+        self.print(&text::paths(&self.record.floors));
 
-        let matrix_time = match (self.options.matrix, groups.is_empty()) {
-            (false, _) => Duration::ZERO,
-            (true, true) => self.options.time,
-            (true, false) => self.options.time / 4,
+        let matrix_time = if !self.options.matrix {
+            Duration::ZERO
+        } else if groups.is_empty() {
+            self.options.time
+        } else {
+            self.options.time / 4
         };
         let bench = Bench::new(self.job, self.options, self.pairs.clone(), wires);
         self.measure(bench, &groups, start, self.options.time - matrix_time);
@@ -358,7 +409,7 @@ impl<'a> Measurement<'a> {
             .or(self.unprinted.take());
         let failed: Option<String> = self.job.share(0, Some(&failed));
         match failed {
-            Some(sentence) => Err((sentence, FAILED)),
+            Some(sentence) => Err(Refused::failed(sentence)),
             None => Ok(()),
         }
     }
@@ -367,13 +418,12 @@ impl<'a> Measurement<'a> {
     /// group.
     fn measure(&mut self, mut bench: Bench<'_>, groups: &[Group], start: Instant, time: Duration) {
         let deadline = start + time;
-        let mut left: u32 = groups
-            .iter()
-            .flat_map(|group| &group.subjects)
-            .map(|subject| subject.sizes.len() as u32)
-            .sum();
-        let n_points = f64::from(left.max(1));
-        let least = time / left.max(1) / LEAST_SHARE;
+        let mut n_points = 0;
+        for subject in groups.iter().flat_map(|group| &group.subjects) {
+            n_points += subject.sizes.len() as u32;
+        }
+        let mut n_left = n_points;
+        let least = time / n_points.max(1) / LEAST_SHARE;
 
         for group in groups {
             let first = self.record.series.len();
@@ -390,15 +440,16 @@ impl<'a> Measurement<'a> {
                     } else {
                         subject.name.clone()
                     };
-                    self.bar.show(1.0 - f64::from(left) / n_points, &what);
+                    let part_left = f64::from(n_left) / f64::from(n_points);
+                    self.bar.show(1.0 - part_left, &what);
 
                     // What earlier points have left or overdrawn is shared by the others.
-                    let share = deadline.saturating_duration_since(Instant::now()) / left.max(1);
+                    let share = deadline.saturating_duration_since(Instant::now()) / n_left;
                     let mut point = bench.point(subject, nbytes, share.max(least));
                     let samples = std::mem::take(&mut point.samples);
                     self.write_samples(subject, nbytes, &samples);
                     points.push(point);
-                    left -= 1;
+                    n_left -= 1;
                 }
 
                 self.record.series.push(Series {
@@ -431,13 +482,9 @@ impl<'a> Measurement<'a> {
     }
 
     /// Connects the first pair by each medium in `groups`. Returns the connections of this PE, and
-    /// one sentence on the path of each network. Removes from `groups` the floors of media by which
-    /// the pair cannot be connected.
-    fn wires(&self, groups: &mut [Group]) -> (Wires, Vec<String>) {
-        let spins = !self.record.job.is_oversubscribed();
-        let mut paths = Vec::new();
-        let (from, to) = self.pairs[0];
-        let mut wires = Wires::new();
+    /// records one sentence on the path of each network. Removes from `groups` the floors of media
+    /// by which the pair cannot be connected.
+    fn wires(&mut self, groups: &mut [Group]) -> Vec<OpenWire> {
         let mut media: Vec<Medium> = Vec::new();
         for subject in groups.iter().flat_map(|group| &group.subjects) {
             if let Callee::Wire(medium, _) = subject.call
@@ -447,34 +494,12 @@ impl<'a> Measurement<'a> {
             }
         }
 
+        let pair = self.pairs[0];
+        let mut wires = Vec::new();
         for medium in media {
-            let wire: Option<Box<dyn BareWire>> = match medium {
-                Medium::Socket => {
-                    Socket::connect(self.job, (from, to), spins).map(|wire| Box::new(wire) as _)
-                }
-                Medium::Network(network) => {
-                    let most = self
-                        .options
-                        .sizes()
-                        .last()
-                        .copied()
-                        .unwrap_or_default()
-                        .max(8);
-                    let is_one_host = self.record.job.hosts.len() == 1;
-                    let (wire, path) = ConnectedPair::open(
-                        self.job,
-                        (from, to),
-                        network,
-                        most,
-                        is_one_host,
-                        spins,
-                    );
-                    paths.push(path);
-                    wire.map(|wire| Box::new(wire) as _)
-                }
-            };
-
-            let ends = [from, to].map(|pe| self.job.share(pe, Some(&wire.is_some())));
+            let wire = self.connect(pair, medium);
+            // Both are shared in any case: all PEs take part.
+            let ends = [pair.from, pair.to].map(|pe| self.job.share(pe, Some(&wire.is_some())));
             if ends.contains(&false) {
                 for group in &mut *groups {
                     group.subjects.retain(|subject| {
@@ -482,9 +507,36 @@ impl<'a> Measurement<'a> {
                     });
                 }
             }
-            wires.extend(wire.map(|wire| (medium, wire)));
+            if let Some(wire) = wire {
+                wires.push(OpenWire { medium, wire });
+            }
         }
-        (wires, paths)
+        wires
+    }
+
+    /// Connects a pair by a medium, and records the path if it is a network. All PEs call it.
+    fn connect(&mut self, pair: Pair, medium: Medium) -> Option<Box<dyn BareWire>> {
+        // PEs that share a CPU would wait for the end of each other's time slices.
+        let spins = !self.record.job.is_oversubscribed();
+        match medium {
+            Medium::Socket => {
+                let socket = Socket::connect(self.job, pair, spins)?;
+                Some(Box::new(socket))
+            }
+            Medium::Network(network) => {
+                let largest = self.options.sizes().last().copied().unwrap_or_default();
+                let needs = TransferNeeds {
+                    // Operations that have one size have 8 bytes at most.
+                    most_bytes: largest.max(8),
+                    is_one_host: self.record.job.hosts.len() == 1,
+                    spins,
+                };
+                let opened = ConnectedPair::open(self.job, pair, network, needs);
+                self.record.floors.push(opened.path);
+                let connection = opened.connection?;
+                Some(Box::new(connection))
+            }
+        }
     }
 
     fn print(&mut self, text: &str) {

@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Instant;
 
 use crate::job::BenchJob;
+use crate::record::Pair;
 use crate::wire::{BareWire, Direction, Exchange};
 
 /// A connection between two PEs.
@@ -25,24 +26,25 @@ const YIELDING: u32 = 100;
 impl Socket {
     /// Connects the two PEs of a pair. If `spins`, their sockets do not block, and they poll. All
     /// PEs call it. Returns `None` on other PEs, and on one or both of the pair if it fails.
-    pub fn connect(job: &BenchJob<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
+    pub fn connect(job: &BenchJob<'_>, pair: Pair, spins: bool) -> Option<Self> {
         let mut listener = None;
-        if job.me == from {
-            listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok();
+        let mut port = None;
+        if job.me == pair.from
+            && let Ok(bound) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            && let Ok(address) = bound.local_addr()
+        {
+            listener = Some(bound);
+            port = Some(address.port());
         }
-        let port: Option<u16> = listener
-            .as_ref()
-            .and_then(|listener| listener.local_addr().ok())
-            .map(|address| address.port());
         // All PEs leave here together if there is none, so none waits in the next `share`.
-        let port = job.share(from, Some(&port))?;
+        let port: u16 = job.share(pair.from, Some(&port))?;
 
         let mut stream = None;
-        if job.me == to {
+        if job.me == pair.to {
             stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
         }
         // If it could not connect, accepting would wait forever.
-        let is_connected: bool = job.share(to, Some(&stream.is_some()));
+        let is_connected: bool = job.share(pair.to, Some(&stream.is_some()));
         if is_connected && let Some(listener) = listener {
             stream = listener.accept().ok().map(|(stream, _)| stream);
         }
@@ -92,9 +94,10 @@ impl Socket {
 /// for this CPU.
 fn poll_again(polls: &mut u32) {
     *polls += 1;
-    match *polls % YIELDING {
-        0 => std::thread::yield_now(),
-        _ => std::hint::spin_loop(),
+    if polls.is_multiple_of(YIELDING) {
+        std::thread::yield_now();
+    } else {
+        std::hint::spin_loop();
     }
 }
 

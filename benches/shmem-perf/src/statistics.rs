@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use crate::record::{Ended, Summary};
+use crate::record::{Ended, Interval, Summary, ValueCount};
 
 /// Figures are kept in thousandths, with three significant digits.
 const SCALE: f64 = 1000.0;
@@ -60,8 +60,13 @@ impl SampleSet {
     /// Returns true if there are enough batches and the confidence interval of the median is
     /// narrow.
     pub fn is_narrow(&self) -> bool {
-        let is_narrow = |(low, high): (f64, f64)| high - low <= NARROW * median(&self.medians);
-        self.medians.len() >= FEWEST_BATCHES && interval(&self.medians).is_some_and(is_narrow)
+        if self.medians.len() < FEWEST_BATCHES {
+            return false;
+        }
+        match interval(&self.medians) {
+            Some(Interval { low, high }) => high - low <= NARROW * median(&self.medians),
+            None => false,
+        }
     }
 
     pub fn n(&self) -> u64 {
@@ -74,18 +79,25 @@ impl SampleSet {
         // all values may be outside of the interval if batches differ, and the histogram rounds it
         // up.
         let p50 = median(&self.medians);
-        let at = |quantile: f64| {
-            let value = self.histogram.value_at_quantile(quantile) as f64 / SCALE;
+        let percentile = |part: f64| {
+            let value = self.histogram.value_at_quantile(part) as f64 / SCALE;
             value.clamp(p50, self.max)
         };
+
+        let n = self.n();
+        let p999 = if n >= FEWEST_OF_P999 {
+            Some(percentile(0.999))
+        } else {
+            None
+        };
         Summary {
-            n: self.n(),
-            mean: self.sum / self.histogram.len() as f64,
+            n,
+            mean: self.sum / n as f64,
             min: self.min,
             p50,
-            p90: at(0.9),
-            p99: at(0.99),
-            p999: (self.n() >= FEWEST_OF_P999).then(|| at(0.999)),
+            p90: percentile(0.9),
+            p99: percentile(0.99),
+            p999,
             max: self.max,
             interval: interval(&self.medians),
             batches: self.medians.clone(),
@@ -93,14 +105,15 @@ impl SampleSet {
         }
     }
 
-    /// Returns pairs (value, count) in ascending order; values within 2 % are counted as one.
-    pub fn histogram(&self) -> Vec<(f64, u64)> {
-        let mut bars: Vec<(f64, u64)> = Vec::new();
+    /// Returns the values in ascending order; those within 2 % are counted as one.
+    pub fn histogram(&self) -> Vec<ValueCount> {
+        let mut bars: Vec<ValueCount> = Vec::new();
         for step in self.histogram.iter_recorded() {
             let value = step.value_iterated_to() as f64 / SCALE;
+            let count = step.count_at_value();
             match bars.last_mut() {
-                Some((first, count)) if value <= *first * BAR => *count += step.count_at_value(),
-                _ => bars.push((value, step.count_at_value())),
+                Some(bar) if value <= bar.value * BAR => bar.count += count,
+                _ => bars.push(ValueCount { value, count }),
             }
         }
         bars
@@ -158,13 +171,21 @@ impl Spread {
 /// Returns the 95 % confidence interval of the median, which holds for any distribution: the number
 /// of values below the true median has a binomial distribution with probability one half. Returns
 /// `None` for fewer than six values.
-fn interval(values: &[f64]) -> Option<(f64, f64)> {
+fn interval(values: &[f64]) -> Option<Interval> {
+    let n = values.len();
+    if n < FEWEST_OF_INTERVAL {
+        return None;
+    }
+
+    // The normal approximation: the mean of the number is n / 2, its standard deviation half the
+    // root of n, and 95 % of a normal distribution are within 1.96 standard deviations.
+    let outside = (n as f64 - 1.96 * (n as f64).sqrt()) / 2.0;
+    let rank = outside.floor().max(1.0) as usize;
     let sorted = sorted(values);
-    let n = sorted.len();
-    let below = ((n as f64 - 1.96 * (n as f64).sqrt()) / 2.0)
-        .floor()
-        .max(1.0) as usize;
-    (n >= FEWEST_OF_INTERVAL).then(|| (sorted[below - 1], sorted[n - below]))
+    Some(Interval {
+        low: sorted[rank - 1],
+        high: sorted[n - rank],
+    })
 }
 
 #[cfg(test)]
@@ -229,7 +250,7 @@ mod tests {
         near(summary.p99, 990.9);
         near(summary.p999.expect("of many values"), 999.9);
         assert_eq!(summary.batches.len(), 10);
-        let total: u64 = seen.histogram().iter().map(|(_, count)| count).sum();
+        let total: u64 = seen.histogram().iter().map(|bar| bar.count).sum();
         assert_eq!(total, 10_000);
     }
 
@@ -244,7 +265,11 @@ mod tests {
     fn few_values_have_no_interval_and_no_tail() {
         assert_eq!(interval(&[]), None);
         assert_eq!(interval(&[3.0, 1.0, 2.0, 5.0, 4.0]), None);
-        assert_eq!(interval(&[3.0, 1.0, 2.0, 6.0, 5.0, 4.0]), Some((1.0, 6.0)));
+        let of_six = Interval {
+            low: 1.0,
+            high: 6.0,
+        };
+        assert_eq!(interval(&[3.0, 1.0, 2.0, 6.0, 5.0, 4.0]), Some(of_six));
         let mut seen = SampleSet::new();
         seen.add(&[1.0; 999]);
         assert_eq!(seen.summary(Ended::TimeUp).p999, None);
@@ -263,7 +288,7 @@ mod tests {
                 seen.add(&(0..33).map(value).collect::<Vec<f64>>());
             }
             let s = seen.summary(Ended::TimeUp);
-            let (low, high) = s.interval.expect("an interval");
+            let Interval { low, high } = s.interval.expect("an interval");
             assert!(low <= s.p50 && s.p50 <= high, "{s:?}");
             assert!(s.min <= s.p50 && s.p50 <= s.p90, "{s:?}");
         }
@@ -274,12 +299,17 @@ mod tests {
         // The interval excludes 3 of 16 values on each side: a fair coin that is thrown 16 times
         // shows fewer than 4 heads, or fewer than 4 tails, in 2 % of all cases.
         let values: Vec<f64> = (1..=16).map(f64::from).collect();
-        assert_eq!(interval(&values), Some((4.0, 13.0)));
+        let expected = Interval {
+            low: 4.0,
+            high: 13.0,
+        };
+        assert_eq!(interval(&values), Some(expected));
     }
 
     #[test]
     fn values_that_vary_are_not_narrow() {
-        let (mut same, mut varied) = (SampleSet::new(), SampleSet::new());
+        let mut same = SampleSet::new();
+        let mut varied = SampleSet::new();
         for batch in 0..16 {
             assert!(!same.is_narrow());
             same.add(&[100.0]);

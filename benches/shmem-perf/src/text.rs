@@ -7,32 +7,31 @@ use crate::machine::hosts;
 use crate::operation::is_invalid;
 use crate::plan::Group;
 use crate::print::{aligned, paragraph};
-use crate::record::{Ended, Matrix, Measure, Point, Record, Series};
+use crate::record::{Ended, Interval, Matrix, Measure, MemberTimes, Pair, Point, Record, Series};
 use crate::statistics::{self, FEWEST_OF_P99};
 use crate::units::{figure, size};
 
 /// Returns the first lines: the library, the hosts, the transport, the pairs, the settings that are
 /// not defaults, and the warnings.
-pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> String {
+pub fn head(record: &Record, pairs: &[Pair], shares_memory: bool) -> String {
     let job = &record.job;
-    let many = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
     let mut text = format!(
         "shmem-perf {}: {} (OpenSHMEM {}), {} on {}\n",
         record.tool,
         record.library.name,
         record.library.standard,
-        many(job.pes.len(), "PE"),
-        many(job.hosts.len(), "host"),
+        counted(job.pes.len(), "PE"),
+        counted(job.hosts.len(), "host"),
     );
     text += &paragraph("on ", &hosts(job));
     text += &paragraph("transport: ", &record.library.path());
 
     text += &match pairs {
-        [(from, to)] if from == to => {
+        [Pair { from, to }] if from == to => {
             "There is 1 PE, which measures with itself: use oshrun -n 2 to measure between two.\n"
                 .to_owned()
         }
-        [(from, to)] => {
+        [Pair { from, to }] => {
             let memory = if shares_memory { "memory" } else { "no memory" };
             format!("PE {from} measures with PE {to}, which shares {memory} with it.\n")
         }
@@ -57,6 +56,13 @@ pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> Strin
     text
 }
 
+fn counted(n: usize, noun: &str) -> String {
+    match n {
+        1 => format!("1 {noun}"),
+        n => format!("{n} {noun}s"),
+    }
+}
+
 /// Returns the sentences on the paths of the floors of networks.
 pub fn paths(paths: &[String]) -> String {
     paths
@@ -65,13 +71,14 @@ pub fn paths(paths: &[String]) -> String {
         .collect()
 }
 
-fn listed(pairs: &[(u32, u32)]) -> String {
-    let mut words: Vec<String> = pairs
-        .iter()
-        .take(8)
-        .map(|(from, to)| format!("{from}-{to}"))
-        .collect();
-    if pairs.len() > 8 {
+fn listed(pairs: &[Pair]) -> String {
+    /// What fits into a line of a terminal.
+    const MOST: usize = 8;
+    let mut words = Vec::new();
+    for Pair { from, to } in pairs.iter().take(MOST) {
+        words.push(format!("{from}-{to}"));
+    }
+    if pairs.len() > MOST {
         words.push("...".into());
     }
     words.join(" ")
@@ -82,53 +89,48 @@ fn listed(pairs: &[(u32, u32)]) -> String {
 pub fn table(group: &Group, series: &[Series], all: &[Series]) -> String {
     let mut text = format!("\n{}\n", group.title);
     if group.is_by_size {
-        let rows = by_size(series, |series, point| cell(all, series, point), true);
+        let mut rows = by_size(series, |series, point| cell(all, series, point));
+        rows.push(numbers_of_values(series));
         text += &aligned("  ", &rows, 1);
 
-        let has_pes = series
+        let has_members = series
             .iter()
             .any(|series| series.points.iter().any(|point| point.by_pe.is_some()));
-        if has_pes {
-            let means = |series: &Series, point: &Point| by_pe(series.measure, point).join(", ");
+        if has_members {
+            let rows = by_size(series, |series, point| {
+                members(series.measure, point).join(", ")
+            });
             text += "Each PE's mean: minimum, mean, maximum\n";
-            text += &aligned("  ", &by_size(series, means, false), 1);
+            text += &aligned("  ", &rows, 1);
         }
     } else {
         text += &aligned("  ", &by_operation(series, all), 1);
     }
 
-    for (sign, note) in SIGNS {
-        if text.contains(sign) {
-            text += &format!("  {sign} {note}\n");
-        }
+    if text.contains(LATE) {
+        text +=
+            &format!("  {LATE} the time limit (--time) came before the median was known to 2 %\n");
+    }
+    if text.contains(INVALID) {
+        text += &format!("  {INVALID} invalid as a floor: above what it should bound\n");
     }
     text
 }
 
-/// The meaning of the signs after a figure.
-const SIGNS: [(char, &str); 2] = [
-    (
-        '*',
-        "the time limit (--time) came before the median was known to 2 %",
-    ),
-    ('!', "invalid as a floor: above what it should bound"),
-];
+/// The sign after a figure whose measurement the time limit cut short.
+const LATE: char = '*';
+/// The sign after a floor that takes longer than what it should bound.
+const INVALID: char = '!';
 
 fn median(all: &[Series], series: &Series, point: &Point) -> String {
-    let late = if point.summary.ended == Ended::TimeUp {
-        "*"
-    } else {
-        ""
-    };
-    let invalid = if is_invalid(all, series, point) {
-        "!"
-    } else {
-        ""
-    };
-    format!(
-        "{}{late}{invalid}",
-        figure(series.measure, point.summary.p50)
-    )
+    let mut text = figure(series.measure, point.summary.p50);
+    if point.summary.ended == Ended::TimeUp {
+        text.push(LATE);
+    }
+    if is_invalid(all, series, point) {
+        text.push(INVALID);
+    }
+    text
 }
 
 /// Returns a head and a row for each operation and size. Only tables of latencies or collectives
@@ -152,11 +154,10 @@ fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
     for of in series {
         for point in &of.points {
             let s = &point.summary;
-            let known =
-                |value: Option<f64>| value.map_or("-".into(), |value| figure(of.measure, value));
             // The half width of the interval, as a part of the median.
             let half = match s.interval {
-                Some((low, high)) => {
+                Some(Interval { low, high }) => {
+                    // A median of 0 would give NaN.
                     let half = (high - low) / 2.0 / s.p50.abs().max(f64::MIN_POSITIVE);
                     format!("{:.0} %", half * 100.0)
                 }
@@ -170,34 +171,36 @@ fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
 
             let mut row = vec![name(of), nbytes, median(all, of, point), half];
             if has_tail {
-                let p99 = (s.n >= FEWEST_OF_P99).then_some(s.p99);
-                row.extend([Some(s.p90), p99, s.p999, Some(s.max)].map(known));
+                let p99 = if s.n >= FEWEST_OF_P99 {
+                    Some(s.p99)
+                } else {
+                    None
+                };
+                for value in [Some(s.p90), p99, s.p999, Some(s.max)] {
+                    row.push(value.map_or("-".into(), |value| figure(of.measure, value)));
+                }
             }
             row.push(s.n.to_string());
-            row.extend(by_pe(of.measure, point));
+            row.extend(members(of.measure, point));
             rows.push(row);
         }
     }
     rows
 }
 
-/// Returns the minimum, the mean and the maximum of the times of a collective's members.
-fn by_pe(measure: Measure, point: &Point) -> Vec<String> {
-    let figures = |(least, mean, most)| {
-        [least, mean, most]
+/// Returns the minimum, the mean and the maximum of the times of a collective's members; nothing for
+/// another operation.
+fn members(measure: Measure, point: &Point) -> Vec<String> {
+    match point.by_pe {
+        Some(MemberTimes { min, mean, max }) => [min, mean, max]
             .map(|value| figure(measure, value))
-            .to_vec()
-    };
-    point.by_pe.map(figures).unwrap_or_default()
+            .to_vec(),
+        None => Vec::new(),
+    }
 }
 
-/// Returns a row for each size, with a column for each operation. If `counts`, the last row has the
-/// numbers of values.
-fn by_size(
-    series: &[Series],
-    cell: impl Fn(&Series, &Point) -> String,
-    counts: bool,
-) -> Vec<Vec<String>> {
+/// Returns a head, and a row for each size with a column for each operation.
+fn by_size(series: &[Series], cell: impl Fn(&Series, &Point) -> String) -> Vec<Vec<String>> {
     let sizes: BTreeSet<u64> = series
         .iter()
         .flat_map(|series| series.points.iter().map(|point| point.nbytes))
@@ -214,19 +217,23 @@ fn by_size(
         }
         rows.push(row);
     }
-
-    if counts {
-        let mut row = vec!["n".to_owned()];
-        for one in series {
-            let n = || one.points.iter().map(|point| point.summary.n);
-            row.push(match (n().min(), n().max()) {
-                (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
-                (least, _) => least.unwrap_or_default().to_string(),
-            });
-        }
-        rows.push(row);
-    }
     rows
+}
+
+/// Returns the row of the numbers of values at all sizes of each operation.
+fn numbers_of_values(series: &[Series]) -> Vec<String> {
+    let mut row = vec!["n".to_owned()];
+    for one in series {
+        let numbers = one.points.iter().map(|point| point.summary.n);
+        let least = numbers.clone().min().unwrap_or_default();
+        let most = numbers.max().unwrap_or_default();
+        row.push(if least < most {
+            format!("{least} to {most}")
+        } else {
+            least.to_string()
+        });
+    }
+    row
 }
 
 fn cell(all: &[Series], series: &Series, point: &Point) -> String {
@@ -247,11 +254,9 @@ fn cell(all: &[Series], series: &Series, point: &Point) -> String {
 /// machine, and why there is a gap. Empty if neither a latency nor a bandwidth was measured.
 pub fn answers(record: &Record) -> String {
     let mut rows = vec![answer::HEAD.map(str::to_owned).to_vec()];
-    rows.extend(
-        answer::answers(record)
-            .into_iter()
-            .map(|(row, _)| row.to_vec()),
-    );
+    for answer in answer::answers(record) {
+        rows.push(answer.row().to_vec());
+    }
     if rows.len() < 2 {
         return String::new();
     }
@@ -279,54 +284,81 @@ pub fn answers(record: &Record) -> String {
 
 fn name(series: &Series) -> String {
     let floor = if series.is_floor { "floor: " } else { "" };
-    let team = series
-        .shape
-        .team_size
-        .filter(|&size| size != series.shape.n_pes)
-        .map_or(String::new(), |size| format!(" of {size}"));
+    let team = match series.shape.team_size {
+        Some(size) if size != series.shape.n_pes => format!(" of {size}"),
+        _ => String::new(),
+    };
     format!("{floor}{}{team}", series.operation)
 }
 
 /// Returns a matrix as a table with a line for its minimum, median and maximum. For many PEs it is
 /// only that line.
 pub fn matrix(matrix: &Matrix) -> String {
+    /// The maximum number of PEs whose table is as wide as a wide terminal.
     const WIDEST: usize = 12;
+
     let title = format!(
         "\n{} of {} between PEs, {} bytes",
         crate::units::name(matrix.measure),
         matrix.operation,
         size(matrix.nbytes)
     );
+    let Some(extremes) = extremes(matrix) else {
+        return format!("{title}: the time was up before the first.\n");
+    };
 
-    /// A pair of PEs that was measured.
-    struct Pair {
+    let n = matrix.values.len();
+    if n > WIDEST {
+        return format!("{title}\n{extremes}");
+    }
+
+    let mut head = vec!["from \\ to".to_owned()];
+    head.extend((0..n).map(|to| to.to_string()));
+    let mut rows = vec![head];
+    for (from, values) in matrix.values.iter().enumerate() {
+        let mut row = vec![from.to_string()];
+        for value in values {
+            row.push(match value {
+                Some(value) => figure(matrix.measure, *value),
+                None => "-".to_owned(),
+            });
+        }
+        rows.push(row);
+    }
+    format!("{title}\n{}{extremes}", aligned("  ", &rows, 1))
+}
+
+/// Returns the line of the minimum, the median and the maximum of a matrix; `None` if it has no
+/// value.
+fn extremes(matrix: &Matrix) -> Option<String> {
+    /// The value between two PEs.
+    struct Cell {
         value: f64,
         from: usize,
         to: usize,
     }
 
-    let mut pairs = Vec::new();
+    let mut cells = Vec::new();
     for (from, row) in matrix.values.iter().enumerate() {
         for (to, value) in row.iter().enumerate() {
             if let Some(value) = *value {
-                pairs.push(Pair { value, from, to });
+                cells.push(Cell { value, from, to });
             }
         }
     }
-    pairs.sort_by(|a, b| a.value.total_cmp(&b.value));
-    let (Some(least), Some(most)) = (pairs.first(), pairs.last()) else {
-        return format!("{title}: the time was up before the first.\n");
-    };
+    cells.sort_by(|a, b| a.value.total_cmp(&b.value));
+    let least = cells.first()?;
+    let most = cells.last()?;
 
     let n = matrix.values.len();
-    let show = |value: f64| figure(matrix.measure, value);
-    let values: Vec<f64> = pairs.iter().map(|pair| pair.value).collect();
-    let missing = if pairs.len() < n * (n - 1) {
+    let missing = if cells.len() < n * (n - 1) {
         "; not all were measured: the time was up"
     } else {
         ""
     };
-    let summary = format!(
+    let values: Vec<f64> = cells.iter().map(|cell| cell.value).collect();
+    let show = |value: f64| figure(matrix.measure, value);
+    Some(format!(
         "  minimum {} (PE {} to PE {}), median {}, maximum {} (PE {} to PE {}){missing}\n",
         show(least.value),
         least.from,
@@ -335,24 +367,7 @@ pub fn matrix(matrix: &Matrix) -> String {
         show(most.value),
         most.from,
         most.to,
-    );
-    if n > WIDEST {
-        return format!("{title}\n{summary}");
-    }
-
-    let mut head = vec!["from \\ to".to_owned()];
-    head.extend((0..n).map(|to| to.to_string()));
-    let mut rows = vec![head];
-    for (from, values) in matrix.values.iter().enumerate() {
-        let mut row = vec![from.to_string()];
-        row.extend(
-            values
-                .iter()
-                .map(|value| value.map_or("-".to_owned(), show)),
-        );
-        rows.push(row);
-    }
-    format!("{title}\n{}{summary}", aligned("  ", &rows, 1))
+    ))
 }
 
 #[cfg(test)]
@@ -438,7 +453,9 @@ mod tests {
     #[test]
     fn of_many_pes_the_extremes_are_shown() {
         let mut values = vec![vec![Some(100.0); 20]; 20];
-        (0..20).for_each(|pe| values[pe][pe] = None);
+        for (pe, row) in values.iter_mut().enumerate() {
+            row[pe] = None;
+        }
         values[3][7] = Some(900.0);
         let found = Matrix {
             measure: Measure::Latency,

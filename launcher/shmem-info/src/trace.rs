@@ -7,8 +7,8 @@ use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use charts::drawing::{Drawing, hit, label, px, rule, shortened, ticks_below, upright_label};
-use charts::palette::{ABSENT, CARD, SERIES, SOFT, on_step, step, step_color};
+use charts::drawing::{Drawing, Tick, hit, label, px, rule, shortened, ticks_below, upright_label};
+use charts::palette::{ABSENT, CARD, ColorRange, SERIES, SOFT, on_step, step, step_color};
 use maud::{Markup, html};
 use rushmem_trace::chrome;
 use rushmem_trace::job::{FILE, JobTrace, TracedWait, WaitTotals};
@@ -24,14 +24,21 @@ const PAGE: &str = "trace.html";
 const WAITS: usize = 30;
 /// The number of waits and of PEs on the terminal.
 const SHOWN: usize = 3;
-/// The left margin of drawings, the width of the timeline, and the height of the row of a PE.
+/// The left margin of drawings.
 const LEFT: f64 = 66.0;
+/// The width of the timeline.
 const WIDTH: f64 = 900.0;
+/// The upper edge of the timeline.
+const TIMELINE_TOP: f64 = 10.0;
+/// The height of the row of a PE.
 const ROW: f64 = 22.0;
 /// The maximum number of PEs in the timeline and in the table of totals, and of rows of the matrix.
 const ROWS: usize = 64;
-/// The maximum side of the matrix, and of a cell.
+/// The upper edge of the matrix.
+const MATRIX_TOP: f64 = 40.0;
+/// The maximum side of the matrix.
 const SIDE: f64 = 468.0;
+/// The maximum side of a cell.
 const CELL: f64 = 60.0;
 /// A matrix of at most this many rows has numbers in its cells. A larger one has labels at about
 /// this many rows.
@@ -44,6 +51,7 @@ pub fn show(dir: &Path) -> Result<String, String> {
     let trace = dir.join(FILE);
     write_trace(&job, &trace)
         .map_err(|error| format!("{} cannot be written: {error}", trace.display()))?;
+
     let page = dir.join(PAGE);
     std::fs::write(&page, self::page(&job))
         .map_err(|error| format!("{} cannot be written: {error}", page.display()))?;
@@ -98,19 +106,18 @@ fn dropped(job: &JobTrace) -> Option<String> {
 fn totals(job: &JobTrace) -> Vec<String> {
     let longest = job.longest_waits(usize::MAX);
     let mut sentences = Vec::new();
-    for WaitTotals {
-        pe,
-        made_wait,
-        waited,
-    } in job.wait_totals()
-    {
+    for totals in job.wait_totals() {
+        let WaitTotals {
+            pe,
+            made_wait,
+            waited,
+        } = totals;
         if made_wait == 0 || sentences.len() == SHOWN {
             continue;
         }
-        let cause = longest
-            .iter()
-            .filter_map(|wait| wait.cause)
-            .find(|cause| job.pe(*cause) == pe);
+
+        let mut causes = longest.iter().filter_map(|wait| wait.cause);
+        let cause = causes.find(|cause| job.pe(*cause) == pe);
         let call = match cause {
             Some(cause) => format!(", the longest until it called {}", job.name(cause)),
             None => String::new(),
@@ -153,14 +160,9 @@ fn page(job: &JobTrace) -> String {
 /// Draws a cell for each pair of PEs, or of groups of PEs. The PE of the row has issued the
 /// operations, the PE of the column was their target.
 fn matrix(job: &JobTrace) -> Drawing {
-    let group = job.n_pes().div_ceil(ROWS as u32);
-    let bytes = job.matrix(group);
+    let pes_per_row = job.n_pes().div_ceil(ROWS as u32);
+    let bytes = job.matrix(pes_per_row);
     let n = bytes.len();
-    let first = |i: usize| i as u32 * group;
-    let pes = |i: usize| match first(i)..job.n_pes().min(first(i + 1)) {
-        one if one.len() == 1 => format!("PE {}", one.start),
-        several => format!("PEs {} to {}", several.start, several.end - 1),
-    };
 
     // Pairs without a byte have no cell.
     let mut cells = Vec::new();
@@ -171,46 +173,62 @@ fn matrix(job: &JobTrace) -> Drawing {
             }
         }
     }
-    // The scale of the colors needs two different ends.
-    let most = cells
-        .iter()
-        .map(|cell| cell.nbytes)
-        .max()
-        .unwrap_or(0)
-        .max(2) as f64;
+    let most = cells.iter().map(|cell| cell.nbytes).max().unwrap_or(0);
+    let colors = ColorRange {
+        worst: 1.0,
+        // The scale needs two different ends.
+        best: most.max(2) as f64,
+    };
 
     let width = (SIDE / n as f64).min(CELL);
     let side = n as f64 * width;
-    let top = 40.0;
     let x = |to: usize| LEFT + to as f64 * width;
-    let y = |from: usize| top + from as f64 * width;
+    let y = |from: usize| MATRIX_TOP + from as f64 * width;
     let content = html! {
-        rect fill=(ABSENT) x=(LEFT) y=(top) width=(px(side)) height=(px(side)) {}
+        rect fill=(ABSENT) x=(LEFT) y=(MATRIX_TOP) width=(px(side)) height=(px(side)) {}
         @for cell in &cells {
-            @let color = step(cell.nbytes as f64, (1.0, most));
-            rect fill=(step_color(color)) x=(px(x(cell.to))) y=(px(y(cell.from))) width=(px(width)) height=(px(width)) {}
+            @let color = step(cell.nbytes as f64, colors);
+            rect fill=(step_color(color)) x=(px(x(cell.to))) y=(px(y(cell.from)))
+                width=(px(width)) height=(px(width)) {}
             @if n <= WITH_VALUES {
-                (label((x(cell.to) + width / 2.0, y(cell.from) + width / 2.0 + 4.0), "middle", on_step(color), &size(cell.nbytes)))
+                @let middle = (x(cell.to) + width / 2.0, y(cell.from) + width / 2.0 + 4.0);
+                (label(middle, "middle", on_step(color), &size(cell.nbytes)))
             }
         }
         @for i in (0..n).step_by(n.div_ceil(WITH_VALUES)) {
-            (label((x(i) + width / 2.0, top - 6.0), "middle", SOFT, &first(i).to_string()))
-            (label((LEFT - 6.0, y(i) + width / 2.0 + 4.0), "end", SOFT, &first(i).to_string()))
+            @let first = (i as u32 * pes_per_row).to_string();
+            (label((x(i) + width / 2.0, MATRIX_TOP - 6.0), "middle", SOFT, &first))
+            (label((LEFT - 6.0, y(i) + width / 2.0 + 4.0), "end", SOFT, &first))
         }
         (label((LEFT + side / 2.0, 14.0), "middle", SOFT, "to PE"))
-        (upright_label((16.0, top + side / 2.0), "from PE"))
+        (upright_label((16.0, MATRIX_TOP + side / 2.0), "from PE"))
     };
+
+    let pes = |row: usize| pes_of_row(row as u32, pes_per_row, job.n_pes());
     let hits = html! {
         @for Cell { from, to, nbytes } in cells {
             @let tip = format!("{} to {}: {nbytes} bytes", pes(from), pes(to));
             (hit((x(to), x(to + 1)), (y(from), y(from + 1)), &tip))
         }
     };
+
     Drawing {
         width: LEFT + WIDTH,
-        height: top + side + 10.0,
+        height: MATRIX_TOP + side + 10.0,
         content,
         hits,
+    }
+}
+
+/// Returns the PEs of a row or column of the matrix in words.
+fn pes_of_row(row: u32, pes_per_row: u32, n_pes: u32) -> String {
+    let first = row * pes_per_row;
+    // The last row may have fewer PEs.
+    let last = n_pes.min(first + pes_per_row) - 1;
+    if first == last {
+        format!("PE {first}")
+    } else {
+        format!("PEs {first} to {last}")
     }
 }
 
@@ -221,30 +239,29 @@ struct Cell {
     nbytes: u64,
 }
 
-/// Returns the color of a kind of call, and its name in the legend.
-fn color(kind: Kind) -> (&'static str, &'static str) {
+fn color(kind: Kind) -> &'static str {
     match kind {
-        Kind::Put | Kind::Amo | Kind::Get | Kind::Move => (SERIES[0], "access"),
-        Kind::Collective => (SERIES[1], "collective"),
-        Kind::Wait => (SERIES[3], "wait"),
-        Kind::Lock => (SERIES[4], "lock"),
-        Kind::Fence | Kind::Quiet => (SERIES[2], "quiet and fence"),
+        Kind::Put | Kind::Amo | Kind::Get | Kind::Move => SERIES[0],
+        Kind::Collective => SERIES[1],
+        Kind::Fence | Kind::Quiet => SERIES[2],
+        Kind::Wait => SERIES[3],
+        Kind::Lock => SERIES[4],
     }
 }
 
 fn legend(job: &JobTrace) -> Markup {
-    let kinds = [
-        Kind::Put,
-        Kind::Collective,
-        Kind::Wait,
-        Kind::Lock,
-        Kind::Quiet,
-    ]
-    .map(color);
+    /// A kind of call for each color, and the name of all kinds that have this color.
+    const ENTRIES: [(Kind, &str); 5] = [
+        (Kind::Put, "access"),
+        (Kind::Collective, "collective"),
+        (Kind::Wait, "wait"),
+        (Kind::Lock, "lock"),
+        (Kind::Quiet, "quiet and fence"),
+    ];
     html! {
         p .note {
-            @for (color, name) in kinds {
-                svg width="14" height="10" { rect width="10" height="10" fill=(color) {} }
+            @for (kind, name) in ENTRIES {
+                svg width="14" height="10" { rect width="10" height="10" fill=(color(kind)) {} }
                 (name) " \u{2003}"
             }
             svg width="14" height="10" { rect width="10" height="10" fill=(CARD) stroke=(SOFT) {} }
@@ -265,21 +282,54 @@ struct Bar {
     left: f64,
     right: f64,
     is_access: bool,
+    /// The index of its first record.
     first: usize,
+    /// The number of its calls.
     n: usize,
+}
+
+/// The horizontal axis of the timeline.
+struct TimeAxis {
+    times: Range<u64>,
+}
+
+impl TimeAxis {
+    /// The duration in nanoseconds, which is not 0.
+    fn duration(&self) -> f64 {
+        (self.times.end - self.times.start).max(1) as f64
+    }
+
+    fn x(&self, time: u64) -> f64 {
+        LEFT + (time - self.times.start) as f64 / self.duration() * WIDTH
+    }
+
+    /// Returns six ticks from one end to the other.
+    fn ticks(&self) -> Vec<Tick> {
+        let mut ticks = Vec::new();
+        for i in 0..=5 {
+            let after = self.duration() / 5.0 * f64::from(i);
+            ticks.push(Tick {
+                position: LEFT + after / self.duration() * WIDTH,
+                text: time(after as u64),
+            });
+        }
+        ticks
+    }
 }
 
 /// Returns the bars of a PE, in the order of their first records. Calls of the same color that are
 /// closer than `gap` share a bar.
-fn bars(records: &[TraceRecord], span: impl Fn(&TraceRecord) -> (f64, f64), gap: f64) -> Vec<Bar> {
+fn bars(records: &[TraceRecord], axis: &TimeAxis, gap: f64) -> Vec<Bar> {
     let mut bars: Vec<Bar> = Vec::new();
     // The index of the last bar of each color.
     let mut last: HashMap<&str, usize> = HashMap::new();
     for (first, record) in records.iter().enumerate() {
-        let (left, right) = span(record);
+        let left = axis.x(record.begin);
+        // A call that has not ended lasts to the end of the trace.
+        let end = axis.x(record.end.unwrap_or(axis.times.end));
         // A short call must stay visible.
-        let right = right.max(left + 1.0);
-        let (color, _) = color(record.kind);
+        let right = end.max(left + 1.0);
+        let color = color(record.kind);
 
         if let Some(&index) = last.get(color)
             && left < bars[index].right + gap
@@ -341,64 +391,61 @@ impl Row<'_> {
             Some(end) => time(end - record.begin),
             None => "until its end".to_owned(),
         };
-        let more = if bar.n > 1 {
-            format!(", and {} more", bar.n - 1)
-        } else {
-            String::new()
+        let more = match bar.n {
+            1 => String::new(),
+            n => format!(", and {} more", n - 1),
         };
-        format!(
-            "PE {}: {}, {lasted}{more}",
-            self.pe.pe,
-            self.pe.name(record)
-        )
+        let name = self.pe.name(record);
+        format!("PE {}: {name}, {lasted}{more}", self.pe.pe)
     }
 }
 
 /// Draws a row for each PE that is [`shown`], with the bars of its calls.
 fn timeline(job: &JobTrace) -> Drawing {
-    let Range { start: begin, end } = job.times();
-    let all = (end - begin).max(1) as f64;
-    let x = |time: u64| LEFT + (time - begin) as f64 / all * WIDTH;
-    let span = |record: &TraceRecord| (x(record.begin), x(record.end.unwrap_or(end)));
-
+    let axis = TimeAxis { times: job.times() };
     let pes = shown(job);
     // With many PEs, the page would be too large with a bar for each call.
     let gap = pes.len() as f64 / 16.0;
     let mut rows = Vec::new();
     for (index, pe) in pes.into_iter().enumerate() {
-        let first = x(pe.records.first().map_or(end, |record| record.begin));
+        let mut gap_end = None;
+        if pe.dropped > 0 {
+            let first = pe.records.first();
+            let first = axis.x(first.map_or(axis.times.end, |record| record.begin));
+            if first > LEFT {
+                gap_end = Some(first);
+            }
+        }
         rows.push(Row {
             pe,
-            top: 10.0 + index as f64 * ROW,
-            gap_end: (pe.dropped > 0 && first > LEFT).then_some(first),
-            bars: bars(&pe.records, span, gap),
+            top: TIMELINE_TOP + index as f64 * ROW,
+            gap_end,
+            bars: bars(&pe.records, &axis, gap),
         });
     }
 
-    let bottom = 10.0 + rows.len() as f64 * ROW;
-    let ticks: Vec<(f64, String)> = (0..=5)
-        .map(|i| {
-            let after = all / 5.0 * f64::from(i);
-            (LEFT + after / all * WIDTH, time(after as u64))
-        })
-        .collect();
+    let bottom = TIMELINE_TOP + rows.len() as f64 * ROW;
     let content = html! {
-        (ticks_below(&ticks, (10.0, bottom)))
+        (ticks_below(&axis.ticks(), (TIMELINE_TOP, bottom)))
         @for row in &rows {
             @if let Some(end) = row.gap_end {
-                rect fill=(ABSENT) x=(LEFT) y=(px(row.top + 2.0)) width=(px(end - LEFT)) height=(px(ROW - 4.0)) {}
+                rect fill=(ABSENT) x=(LEFT) y=(px(row.top + 2.0)) width=(px(end - LEFT))
+                    height=(px(ROW - 4.0)) {}
             }
         }
         @for row in &rows {
-            (label((LEFT - 6.0, row.top + ROW / 2.0 + 4.0), "end", SOFT, &format!("PE {}", row.pe.pe)))
+            @let name = format!("PE {}", row.pe.pe);
+            (label((LEFT - 6.0, row.top + ROW / 2.0 + 4.0), "end", SOFT, &name))
             (rule(ABSENT, (LEFT, row.top + ROW), (LEFT + WIDTH, row.top + ROW)))
             @for bar in &row.bars {
                 // The bar of an access is lower, so that the call that contains it stays visible.
                 @let inset = if bar.is_access { 5.0 } else { 2.0 };
-                rect fill=(bar.color) x=(px(bar.left)) y=(px(row.top + inset)) width=(px(bar.right - bar.left)) height=(px(ROW - 2.0 * inset)) {}
+                rect fill=(bar.color) x=(px(bar.left)) y=(px(row.top + inset))
+                    width=(px(bar.right - bar.left)) height=(px(ROW - 2.0 * inset)) {}
             }
         }
     };
+
     let hits = html! {
         @for row in &rows {
             @if let Some(end) = row.gap_end {
@@ -525,29 +572,22 @@ mod tests {
 
     #[test]
     fn calls_of_one_color_without_a_gap_are_one_bar() {
-        let collectives = [(0, 10), (10, 12), (100, 101)];
-        let mut records: Vec<_> = collectives
-            .iter()
-            .map(|&(begin, end)| record(Kind::Collective, begin, end))
-            .collect();
-        records.push(record(Kind::Wait, 101, 110));
+        let records = [
+            record(Kind::Collective, 0, 10),
+            record(Kind::Collective, 10, 12),
+            record(Kind::Collective, 100, 101),
+            record(Kind::Wait, 101, 110),
+        ];
+        let axis = TimeAxis { times: 0..110 };
+        let bars = bars(&records, &axis, 1.0);
 
-        let bars = bars(
-            &records,
-            |of| (of.begin as f64, of.end.unwrap_or(0) as f64),
-            1.0,
-        );
-        let seen: Vec<_> = bars
-            .iter()
-            .map(|bar| (bar.left, bar.right, bar.first, bar.n))
-            .collect();
-        assert_eq!(
-            seen,
-            [
-                (0.0, 12.0, 0, 2),
-                (100.0, 101.0, 2, 1),
-                (101.0, 110.0, 3, 1)
-            ]
-        );
+        let firsts: Vec<usize> = bars.iter().map(|bar| bar.first).collect();
+        assert_eq!(firsts, [0, 2, 3]);
+        let numbers: Vec<usize> = bars.iter().map(|bar| bar.n).collect();
+        assert_eq!(numbers, [2, 1, 1]);
+
+        assert_eq!(bars[0].left, LEFT);
+        assert_eq!(bars[0].right, axis.x(12));
+        assert_eq!(bars[2].right, LEFT + WIDTH);
     }
 }

@@ -52,20 +52,29 @@ pub fn rule(color: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
     html! { path stroke=(color) d=(path([from, to])) {} }
 }
 
-/// Returns the ticks of a horizontal axis with their grid lines.
-pub fn ticks_below(ticks: &[(f64, String)], (top, bottom): (f64, f64)) -> Markup {
+/// A tick of an axis.
+pub struct Tick {
+    /// Its coordinate along the axis.
+    pub position: f64,
+    /// Its label.
+    pub text: String,
+}
+
+/// Returns the ticks of a horizontal axis with their grid lines, which extend from `top` to
+/// `bottom`.
+pub fn ticks_below(ticks: &[Tick], (top, bottom): (f64, f64)) -> Markup {
     html! {
-        @for (x, text) in ticks {
+        @for Tick { position: x, text } in ticks {
             (rule(GRID, (*x, top), (*x, bottom)))
             (label((*x, bottom + 17.0), "middle", SOFT, text))
         }
     }
 }
 
-/// Returns the ticks of a vertical axis with their grid lines.
-pub fn ticks_beside(ticks: &[(f64, String)], (left, right): (f64, f64)) -> Markup {
+/// Returns the ticks of a vertical axis with their grid lines, which extend from `left` to `right`.
+pub fn ticks_beside(ticks: &[Tick], (left, right): (f64, f64)) -> Markup {
     html! {
-        @for (y, text) in ticks {
+        @for Tick { position: y, text } in ticks {
             (rule(GRID, (left, *y), (right, *y)))
             (label((left - 7.0, y + 4.0), "end", SOFT, text))
         }
@@ -74,19 +83,21 @@ pub fn ticks_beside(ticks: &[(f64, String)], (left, right): (f64, f64)) -> Marku
 
 /// Returns a transparent area that shows `tip` while the pointer is over it.
 pub fn hit((left, right): (f64, f64), (top, bottom): (f64, f64), tip: &str) -> Markup {
-    let (width, height) = (px(right - left), px(bottom - top));
+    let width = px(right - left);
+    let height = px(bottom - top);
     html! {
         rect .hit x=(px(left)) y=(px(top)) width=(width) height=(height) data-tip=(tip) {}
     }
 }
 
 /// Returns the data of an SVG path through these points.
-pub fn path(places: impl IntoIterator<Item = (f64, f64)>) -> String {
-    let steps = places.into_iter().enumerate().map(|(i, (x, y))| {
-        let command = if i == 0 { 'M' } else { 'L' };
-        format!("{command}{} {}", px(x), px(y))
-    });
-    steps.collect()
+pub fn path(points: impl IntoIterator<Item = (f64, f64)>) -> String {
+    let mut data = String::new();
+    for (x, y) in points {
+        let command = if data.is_empty() { 'M' } else { 'L' };
+        data += &format!("{command}{} {}", px(x), px(y));
+    }
+    data
 }
 
 /// Returns text of at most `letters` letters; an ellipsis replaces the part that was cut off.
@@ -94,10 +105,9 @@ pub fn shortened(text: &str, letters: usize) -> String {
     if text.chars().count() <= letters {
         return text.to_owned();
     }
-    text.chars()
-        .take(letters.saturating_sub(1))
-        .chain(['\u{2026}'])
-        .collect()
+    let mut short: String = text.chars().take(letters.saturating_sub(1)).collect();
+    short.push('\u{2026}');
+    short
 }
 
 /// Returns the text of a page or picture. Replaces control characters other than newlines by

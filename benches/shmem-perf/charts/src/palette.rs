@@ -32,10 +32,20 @@ pub fn step_color(step: usize) -> String {
     format!("#{:x}", colorous::VIRIDIS.eval_rational(step, STEPS))
 }
 
-/// Returns the step of a value on a logarithmic scale from `bad`, which is step 0, to `good`, which
-/// is the last one. Values beyond them have these steps, too.
-pub fn step(value: f64, (bad, good): (f64, f64)) -> usize {
-    let part = (value / bad).ln() / (good / bad).ln();
+/// The values at the ends of the colors of a heat map. Either may be the larger one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ColorRange {
+    /// The value of step 0.
+    pub worst: f64,
+    /// The value of the last step.
+    pub best: f64,
+}
+
+/// Returns the step of a value on a logarithmic scale. Values beyond the ends have the steps of the
+/// ends.
+pub fn step(value: f64, range: ColorRange) -> usize {
+    let part = (value / range.worst).ln() / (range.best / range.worst).ln();
+    // The conversion turns what is below 0, and NaN, into 0.
     ((part * STEPS as f64) as usize).min(STEPS - 1)
 }
 
@@ -66,8 +76,16 @@ mod tests {
     #[test]
     fn values_have_steps_by_their_logarithm() {
         let values = [0.1, 1.0, 10.0, 100.0, 1e9];
-        assert_eq!(values.map(|v| step(v, (1.0, 100.0))), [0, 0, 16, 31, 31]);
-        assert_eq!(values.map(|v| step(v, (100.0, 1.0))), [31, 31, 16, 0, 0]);
+        let rates = ColorRange {
+            worst: 1.0,
+            best: 100.0,
+        };
+        let times = ColorRange {
+            worst: 100.0,
+            best: 1.0,
+        };
+        assert_eq!(values.map(|v| step(v, rates)), [0, 0, 16, 31, 31]);
+        assert_eq!(values.map(|v| step(v, times)), [31, 31, 16, 0, 0]);
         assert_eq!((step_color(0).len(), step_color(STEPS - 1).len()), (7, 7));
     }
 }

@@ -62,7 +62,8 @@ impl TransferMemory {
     /// room.
     pub fn new(library: &Joined<'_>, nbytes: usize) -> Option<Self> {
         let n_words = (source(nbytes) + nbytes).div_ceil(8);
-        library.reserve(n_words).map(|words| Self { words })
+        let words = library.reserve(n_words)?;
+        Some(Self { words })
     }
 
     pub fn base(self) -> *mut u8 {
@@ -100,23 +101,34 @@ impl Preference {
 
     fn parse(text: &str, is_one_host: bool) -> Self {
         let (nic, interface) = text.split_once(',').unwrap_or((text, ""));
-        let name = nic.split(':').next().unwrap_or(nic);
-        let port = nic.contains(':').then(|| nic.to_owned());
-        let names = [name, interface]
-            .into_iter()
-            .filter(|name| !matches!(*name, "" | "any"));
+        let (name, port) = match nic.split_once(':') {
+            Some((name, _)) => (name, Some(nic.to_owned())),
+            None => (nic, None),
+        };
+
+        let mut names = Vec::new();
+        for name in [name, interface] {
+            if !matches!(name, "" | "any") {
+                names.push(name.to_owned());
+            }
+        }
         Self {
             port,
-            names: names.map(str::to_owned).collect(),
+            names,
             is_one_host,
         }
     }
 
     /// Returns the rank of a device among those of one provider; the device with the lowest rank is
     /// used. On a single host the loopback is first, otherwise the NIC of `SHMEM_NIC`.
-    pub fn rank(&self, device: &str) -> (bool, bool) {
-        let is_near = self.names.iter().any(|name| name == device);
-        (self.is_one_host && device != "lo", !is_near)
+    pub fn rank(&self, device: &str) -> u8 {
+        if self.is_one_host && device == "lo" {
+            0
+        } else if self.names.iter().any(|name| name == device) {
+            1
+        } else {
+            2
+        }
     }
 }
 

@@ -92,6 +92,7 @@ impl UcxRoute {
         let Some(request) = pending(self.ucp, request)? else {
             return Ok(());
         };
+
         loop {
             // SAFETY: a request that has not been freed.
             match unsafe { self.ucp.ucp_request_check_status(request) } {
@@ -165,8 +166,9 @@ impl NetworkRoute for UcxRoute {
     }
 
     fn put(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String> {
-        let (params, to) = (plain(), self.base + to as u64);
+        let params = plain();
         let from = self.memory.base().wrapping_add(from).cast();
+        let to = self.base + to as u64;
         // SAFETY: a connected endpoint, and memory of both PEs that is registered and stays so.
         let request = unsafe {
             self.ucp
@@ -182,7 +184,8 @@ impl NetworkRoute for UcxRoute {
     }
 
     fn get(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String> {
-        let (params, from) = (plain(), self.base + from as u64);
+        let params = plain();
+        let from = self.base + from as u64;
         let to = self.memory.base().wrapping_add(to).cast();
         // SAFETY: a connected endpoint, and memory of both PEs that is registered and stays so.
         let request = unsafe {
@@ -197,6 +200,7 @@ impl NetworkRoute for UcxRoute {
         while let Some(request) = self.reads.pop() {
             self.wait(request)?;
         }
+        // A read is complete at this PE, but a write only after a flush.
         if std::mem::take(&mut self.has_written) {
             let params = plain();
             // SAFETY: a connected endpoint.
@@ -226,15 +230,12 @@ fn context(ucp: &'static sys::Ucp, devices: Option<&str>) -> Result<sys::ucp_con
     let status = unsafe { ucp.ucp_config_read(null(), null(), &raw mut config) };
     check_status(ucp, status)?;
 
-    let transports = env::var("UCX_TLS")
-        .or_else(|_| env::var("SHMEM_UCX_TLS"))
-        .ok();
-    for (name, value) in [(c"TLS", transports.as_deref()), (c"NET_DEVICES", devices)] {
-        let Some(value) = value else { continue };
-        let value = CString::new(value).map_err(|error| error.to_string())?;
-        // SAFETY: a live configuration and two C strings.
-        let status = unsafe { ucp.ucp_config_modify(config, name.as_ptr(), value.as_ptr()) };
-        check_status(ucp, status)?;
+    let transports = env::var("UCX_TLS").or_else(|_| env::var("SHMEM_UCX_TLS"));
+    if let Ok(transports) = transports {
+        modify(ucp, config, c"TLS", &transports)?;
+    }
+    if let Some(devices) = devices {
+        modify(ucp, config, c"NET_DEVICES", devices)?;
     }
 
     let params = sys::ucp_params_t {
@@ -253,6 +254,19 @@ fn context(ucp: &'static sys::Ucp, devices: Option<&str>) -> Result<sys::ucp_con
     check_status(ucp, status)?;
 
     Ok(context)
+}
+
+/// Sets a field of a configuration that [`context`] has read.
+fn modify(
+    ucp: &sys::Ucp,
+    config: *mut sys::ucp_config_t,
+    name: &CStr,
+    value: &str,
+) -> Result<(), String> {
+    let value = CString::new(value).map_err(|error| error.to_string())?;
+    // SAFETY: a live configuration and two C strings.
+    let status = unsafe { ucp.ucp_config_modify(config, name.as_ptr(), value.as_ptr()) };
+    check_status(ucp, status)
 }
 
 /// Returns request parameters with no field set.
@@ -287,7 +301,6 @@ fn check_status(ucp: &sys::Ucp, status: sys::ucs_status_t) -> Result<(), String>
     // SAFETY: it takes any number and returns a text that is never freed.
     let text = unsafe { ucp.ucs_status_string(status) };
     // SAFETY: a C string of the library's own.
-    Err(unsafe { CStr::from_ptr(text) }
-        .to_string_lossy()
-        .into_owned())
+    let text = unsafe { CStr::from_ptr(text) };
+    Err(text.to_string_lossy().into_owned())
 }

@@ -244,23 +244,30 @@ fn each_team_has_a_curve_of_its_own() {
 fn a_pe_is_in_one_pair_at_most() {
     for which in [Pairs::One, Pairs::Neighbors, Pairs::Random, Pairs::All] {
         for n in 2..20 {
-            let pairs = pairs(n, which, None, 7);
-            let mut pes: Vec<u32> = pairs.iter().flat_map(|&(a, b)| [a, b]).collect();
-            pes.sort_unstable();
-            let n_pes = pes.len();
-            pes.dedup();
-            assert_eq!(pes.len(), n_pes, "{which:?} of {n}");
+            let flags = PerfOptions {
+                pairs: which,
+                seed: 7,
+                ..options(&[])
+            };
+            let pairs = pairs(&flags, n);
+            let pes: BTreeSet<u32> = pairs.iter().flat_map(|pair| [pair.from, pair.to]).collect();
+            assert_eq!(pes.len(), 2 * pairs.len(), "{which:?} of {n}");
             assert!(pes.iter().all(|&pe| pe < n));
-            assert_eq!(
-                n_pes as u32,
-                if which == Pairs::One { 2 } else { n / 2 * 2 }
-            );
+
+            let n_pairs = if which == Pairs::One { 1 } else { n / 2 };
+            assert_eq!(pairs.len() as u32, n_pairs, "{which:?} of {n}");
         }
     }
 }
 
 #[test]
 fn one_pe_is_its_own_peer() {
-    assert_eq!(pairs(1, Pairs::All, None, 1), [(0, 0)]);
-    assert_eq!(pairs(4, Pairs::One, Some((3, 0)), 1), [(3, 0)]);
+    let all = options(&["--pairs", "all"]);
+    assert_eq!(pairs(&all, 1), [Pair { from: 0, to: 0 }]);
+}
+
+#[test]
+fn the_pair_that_is_named_measures() {
+    let named = options(&["--pair", "3,0"]);
+    assert_eq!(pairs(&named, 4), [Pair { from: 3, to: 0 }]);
 }

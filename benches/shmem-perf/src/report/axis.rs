@@ -27,9 +27,10 @@ pub const LABEL_HEIGHT: f64 = 20.0;
 impl Axis {
     /// Returns a logarithmic axis for those values that are positive. `place` has the positions of
     /// its ends. It spans at least a factor of four, so that noise does not look like a slope.
-    pub fn log(values: impl Iterator<Item = f64>, place: (f64, f64)) -> Self {
-        let values = values.filter(|value| value.is_finite() && *value > 0.0);
-        let (low, high) = ends(values).unwrap_or((1.0, 10.0));
+    pub fn log(values: impl Iterator<Item = f64> + Clone, place: (f64, f64)) -> Self {
+        let shown = values.filter(|value| value.is_finite() && *value > 0.0);
+        // Without values, the chart still gets an axis.
+        let (low, high) = ends(shown).unwrap_or((1.0, 10.0));
 
         // Both ends move by one factor: by 12 % at least, so that no mark lies on the edge.
         let wider = (4.0 / (high / low)).max(1.0).sqrt().max(1.12);
@@ -64,9 +65,15 @@ impl Axis {
         let logs = values
             .filter(|value| *value > 0)
             .map(|value| (value as f64).log2());
-        let (low, high) = ends(logs).unwrap_or((0.0, 0.0));
-        let low = if has_zero { low - 1.0 } else { low };
-        let high = if high > low { high } else { low + 1.0 };
+
+        let (mut low, mut high) = ends(logs).unwrap_or((0.0, 0.0));
+        if has_zero {
+            low -= 1.0;
+        }
+        if high <= low {
+            // A single size needs a length to be placed on.
+            high = low + 1.0;
+        }
         Self {
             scale: Scale::Doubling,
             low,
@@ -83,6 +90,7 @@ impl Axis {
             Scale::Log => value.ln(),
             Scale::Doubling => value.log2(),
         };
+        // The logarithm of 0 is minus infinity.
         let part = (counted.max(self.low) - self.low) / (self.high - self.low);
         self.from + part.clamp(0.0, 1.0) * (self.to - self.from)
     }
@@ -95,25 +103,29 @@ impl Axis {
     /// Returns ticks at round numbers, in ascending order: as many as fit at this distance in
     /// pixels. An axis by powers of two has none; it uses [`ticks_among`](Self::ticks_among).
     pub fn ticks(&self, distance: f64) -> Vec<f64> {
-        let mut all = self.candidates();
-        let fitting = all.iter().position(|ticks| self.keep(ticks, distance));
-        all.swap_remove(fitting.unwrap_or(all.len() - 1))
+        let mut sparsest = Vec::new();
+        for ticks in self.candidates() {
+            if self.keep(&ticks, distance) {
+                return ticks;
+            }
+            sparsest = ticks;
+        }
+        sparsest
     }
 
     /// Returns ticks at some of these ascending values: at all of them, or at every second one, and
     /// so on, as many as fit at this distance in pixels.
     pub fn ticks_among(&self, values: &[u64], distance: f64) -> Vec<u64> {
-        let every = |step| values.iter().copied().step_by(step).collect();
-        let keep = |ticks: &Vec<u64>| {
-            self.keep(
-                &ticks.iter().map(|tick| *tick as f64).collect::<Vec<_>>(),
-                distance,
-            )
-        };
-        (1..)
-            .map(every)
-            .find(keep)
-            .expect("one tick keeps any distance")
+        let mut step = 1;
+        loop {
+            let ticks: Vec<u64> = values.iter().copied().step_by(step).collect();
+            let places: Vec<f64> = ticks.iter().map(|tick| *tick as f64).collect();
+            // It ends at the latest with one tick, which keeps any distance.
+            if self.keep(&places, distance) {
+                return ticks;
+            }
+            step += 1;
+        }
     }
 
     /// Returns true if neighboring ticks have at least this distance.
@@ -129,55 +141,93 @@ impl Axis {
             // The ticks of this scale are at values, which `ticks_among` chooses.
             Scale::Doubling => vec![Vec::new()],
             Scale::Linear => equidistant(0.0, self.high),
-            Scale::Log => {
-                let (low, high) = (self.low.exp(), self.high.exp());
-                let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
-                let ticks = |(digits, every): (&[i32], i32)| {
-                    let powers = powers.clone().filter(|power| power.rem_euclid(every) == 0);
-                    let all =
-                        powers.flat_map(|power| digits.iter().map(move |d| decimal(*d, power)));
-                    all.filter(|value| (low..=high).contains(value)).collect()
-                };
-                let all: [(&[i32], i32); 5] = [
-                    (&[1, 2, 3, 4, 5, 6, 7, 8, 9], 1),
-                    (&[1, 2, 5], 1),
-                    (&[1], 1),
-                    (&[1], 2),
-                    (&[1], 3),
-                ];
-                let by_powers: Vec<Vec<f64>> = all.map(ticks).to_vec();
-                // On a short axis, even the densest set may have fewer than three ticks.
-                let is_narrow = by_powers[0].len() < 3 && low < high;
-                let narrow = if is_narrow {
-                    equidistant(low, high)
-                } else {
-                    Vec::new()
-                };
-                [narrow, by_powers].concat()
-            }
+            Scale::Log => by_powers_of_ten(self.low.exp(), self.high.exp()),
         }
     }
 }
 
-/// Returns sets of ticks at equal distances, the densest first.
+/// Returns sets of ticks at a digit times a power of ten, the densest first.
+fn by_powers_of_ten(low: f64, high: f64) -> Vec<Vec<f64>> {
+    let all: [TickPattern; 5] = [
+        TickPattern {
+            digits: &[1, 2, 3, 4, 5, 6, 7, 8, 9],
+            every: 1,
+        },
+        TickPattern {
+            digits: &[1, 2, 5],
+            every: 1,
+        },
+        TickPattern {
+            digits: &[1],
+            every: 1,
+        },
+        TickPattern {
+            digits: &[1],
+            every: 2,
+        },
+        TickPattern {
+            digits: &[1],
+            every: 3,
+        },
+    ];
+    let patterns = all.map(|pattern| pattern.ticks(low, high)).to_vec();
+
+    // On a short axis, even the densest set may have fewer than three ticks.
+    if patterns[0].len() < 3 && low < high {
+        let mut narrow = equidistant(low, high);
+        narrow.extend(patterns);
+        narrow
+    } else {
+        patterns
+    }
+}
+
+/// The places of ticks on a logarithmic axis.
+struct TickPattern {
+    /// The digits that have a tick.
+    digits: &'static [i32],
+    /// The powers of ten that have ticks: each, or every second one, and so on.
+    every: i32,
+}
+
+impl TickPattern {
+    fn ticks(&self, low: f64, high: f64) -> Vec<f64> {
+        let first_power = low.log10().floor() as i32;
+        let last_power = high.log10().ceil() as i32;
+        let mut ticks = Vec::new();
+        for power in first_power..=last_power {
+            if power.rem_euclid(self.every) != 0 {
+                continue;
+            }
+            let values = self.digits.iter().map(|digit| decimal(*digit, power));
+            ticks.extend(values.filter(|value| (low..=high).contains(value)));
+        }
+        ticks
+    }
+}
+
+/// Returns sets of ticks at equal distances, the densest first: 1, 2 or 5 times a power of ten, from
+/// a tenth of the greatest power below the length of the axis on.
 fn equidistant(low: f64, high: f64) -> Vec<Vec<f64>> {
-    let power = (high - low).log10().floor() as i32;
-    let steps = [(1, -1), (2, -1), (5, -1), (1, 0), (2, 0), (5, 0)];
-    let ticks = |(digit, less)| {
-        let step = decimal(digit, power + less);
-        let first = (low / step * 0.999_999).ceil() as u64;
-        let last = (high / step * 1.000_001).floor() as u64;
-        (first..=last).map(|i| i as f64 * step).collect()
-    };
-    steps.map(ticks).to_vec()
+    let greatest = (high - low).log10().floor() as i32;
+    let mut sets = Vec::new();
+    for power in [greatest - 1, greatest] {
+        for digit in [1, 2, 5] {
+            let step = decimal(digit, power);
+            // A millionth more, so that a tick at the end of the axis is not lost to rounding.
+            let first = (low / step * 0.999_999).ceil() as u64;
+            let last = (high / step * 1.000_001).floor() as u64;
+            sets.push((first..=last).map(|i| i as f64 * step).collect());
+        }
+    }
+    sets
 }
 
 /// Returns the minimum and the maximum of some values.
-fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
-    values.fold(None, |ends, value| {
-        let (low, high) = ends.unwrap_or((value, value));
-        Some((value.min(low), value.max(high)))
-    })
+fn ends(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
+    let low = values.clone().reduce(f64::min)?;
+    let high = values.reduce(f64::max)?;
+    Some((low, high))
 }
 
 /// Returns a digit times a power of ten, parsed from its literal; a product would be rounded.

@@ -9,7 +9,7 @@ use super::curves::{Spot, Trace};
 use super::style::{FLOOR_DASHES, dashes};
 use crate::record::Measure;
 use crate::units;
-use charts::drawing::{Drawing, hit, label, path, px, shortened, ticks_below, ticks_beside};
+use charts::drawing::{Drawing, Tick, hit, label, path, px, shortened, ticks_below, ticks_beside};
 use charts::palette::SOFT;
 
 /// The width of a chart of curves or rows and of a heat map, in pixels before a page scales it.
@@ -35,10 +35,10 @@ pub enum XAxis {
 
 /// Draws the curves of `n_runs` runs.
 pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) -> Drawing {
-    // Floors are drawn first, so that the other curves cover them.
     let (floors, own): (Vec<&Trace>, Vec<&Trace>) =
         curves.iter().partition(|curve| curve.color.is_none());
 
+    // Without floors, the plot extends to the margin.
     let (least, most) = FLOOR_LETTERS.into_inner();
     let floor_letters = floors
         .iter()
@@ -47,15 +47,20 @@ pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) ->
         .map_or(0, |n| n.clamp(least, most));
     let right = WIDTH - FLOOR_MARGIN - floor_letters as f64 * FLOOR_LETTER;
 
-    let spots = || curves.iter().flat_map(|curve| &curve.spots);
-    let xs = Axis::doubling(spots().map(|spot| spot.x), (LEFT + 8.0, right - 8.0));
-    let values = spots().flat_map(|spot| [spot.value, spot.spread.0, spot.spread.1]);
-    let ys = match measure {
-        Measure::Overlap => Axis::linear(100.0, (BOTTOM, TOP)),
-        _ => Axis::log(values, (BOTTOM, TOP)),
+    let spots: Vec<&Spot> = curves.iter().flat_map(|curve| &curve.spots).collect();
+    // The markers at the ends are not cut by the frame.
+    let xs = Axis::doubling(spots.iter().map(|spot| spot.x), (LEFT + 8.0, right - 8.0));
+    let ys = if measure == Measure::Overlap {
+        // Percent.
+        Axis::linear(100.0, (BOTTOM, TOP))
+    } else {
+        let values = spots
+            .iter()
+            .flat_map(|spot| [spot.value, spot.low, spot.high]);
+        Axis::log(values, (BOTTOM, TOP))
     };
 
-    let mut places: Vec<u64> = spots().map(|spot| spot.x).collect();
+    let mut places: Vec<u64> = spots.iter().map(|spot| spot.x).collect();
     places.sort_unstable();
     places.dedup();
     let plot = Plot {
@@ -68,8 +73,9 @@ pub fn draw(measure: Measure, across: XAxis, curves: &[Trace], n_runs: usize) ->
 
     let content = html! {
         (plot.frame(measure, across))
-        @if spots().any(|spot| ys.has(spot.value)) {
+        @if spots.iter().any(|spot| ys.has(spot.value)) {
             @for curve in &own { (plot.band(curve)) }
+            // Floors first, so that the other curves cover them.
             @for curve in floors.iter().chain(&own) { (plot.line(curve)) }
             (plot.floor_names(&floors))
         } @else {
@@ -107,27 +113,33 @@ impl Plot {
     }
 
     fn frame(&self, measure: Measure, across: XAxis) -> Markup {
-        let (title, name): (_, fn(u64) -> String) = match across {
-            XAxis::Bytes => ("bytes", units::size),
-            XAxis::Team => ("PEs in the team", |n| n.to_string()),
+        let title = match across {
+            XAxis::Bytes => "bytes",
+            XAxis::Team => "PEs in the team",
         };
 
-        let ys: Vec<_> = self
-            .ys
-            .ticks(LABEL_HEIGHT)
-            .into_iter()
-            .map(|y| (self.ys.at(y), units::tick(measure, y)))
-            .collect();
-        let xs: Vec<_> = self
-            .xs
-            .ticks_among(&self.places, LABEL_WIDTH)
-            .into_iter()
-            .map(|x| (self.xs.at(x as f64), name(x)))
-            .collect();
+        let mut beside = Vec::new();
+        for y in self.ys.ticks(LABEL_HEIGHT) {
+            beside.push(Tick {
+                position: self.ys.at(y),
+                text: units::tick(measure, y),
+            });
+        }
+
+        let mut below = Vec::new();
+        for x in self.xs.ticks_among(&self.places, LABEL_WIDTH) {
+            below.push(Tick {
+                position: self.xs.at(x as f64),
+                text: match across {
+                    XAxis::Bytes => units::size(x),
+                    XAxis::Team => x.to_string(),
+                },
+            });
+        }
 
         html! {
-            (ticks_beside(&ys, (LEFT, self.right)))
-            (ticks_below(&xs, (TOP, BOTTOM)))
+            (ticks_beside(&beside, (LEFT, self.right)))
+            (ticks_below(&below, (TOP, BOTTOM)))
             path stroke=(SOFT) fill="none"
                 d=(path([(LEFT, TOP), (LEFT, BOTTOM), (self.right, BOTTOM)])) {}
             (label(self.middle(BOTTOM + 38.0), "middle", SOFT, title))
@@ -143,31 +155,38 @@ impl Plot {
     }
 
     fn band(&self, curve: &Trace) -> Markup {
-        let edge = |piece: &[Spot]| {
-            let there = piece
-                .iter()
-                .map(|spot| self.position(spot.x, spot.spread.1));
-            let back = piece
-                .iter()
-                .rev()
-                .map(|spot| self.position(spot.x, spot.spread.0));
-            path(there.chain(back)) + "z"
-        };
         html! {
             @for piece in self.pieces(curve).filter(|piece| piece.len() > 1) {
-                path fill=(curve.color()) fill-opacity="0.1" d=(edge(piece)) {}
+                path fill=(curve.color()) fill-opacity="0.1" d=(self.outline(piece)) {}
             }
         }
     }
 
+    /// Returns the path around a band: along the upper ends of the spreads, and back along the lower
+    /// ones.
+    fn outline(&self, piece: &[Spot]) -> String {
+        let mut points = Vec::new();
+        for spot in piece {
+            points.push(self.position(spot.x, spot.high));
+        }
+        for spot in piece.iter().rev() {
+            points.push(self.position(spot.x, spot.low));
+        }
+        path(points) + "z"
+    }
+
     fn line(&self, curve: &Trace) -> Markup {
-        let (width, dashes) = match curve.color {
-            Some(_) => ("2", dashes(curve.run)),
-            None => ("1.2", Some(FLOOR_DASHES)),
+        let is_floor = curve.color.is_none();
+        let width = if is_floor { "1.2" } else { "2" };
+        let dashes = if is_floor {
+            Some(FLOOR_DASHES)
+        } else {
+            dashes(curve.run)
         };
-        let position = |spot: &Spot| self.position(spot.x, spot.value);
         // The floors of several runs differ only in their markers.
-        let has_markers = curve.color.is_some() || self.n_runs > 1;
+        let has_markers = !is_floor || self.n_runs > 1;
+
+        let position = |spot: &Spot| self.position(spot.x, spot.value);
         html! {
             @for piece in self.pieces(curve) {
                 path stroke=(curve.color()) stroke-width=(width) stroke-linejoin="round"
@@ -183,68 +202,80 @@ impl Plot {
 
     /// Returns the names of floors at their right ends, moved apart where they would overlap.
     fn floor_names(&self, floors: &[&Trace]) -> Markup {
-        let end = |floor: &&Trace| {
-            let last = floor
-                .spots
-                .iter()
-                .rev()
-                .find(|spot| self.ys.has(spot.value))?;
+        const LINE: f64 = 14.0;
+
+        /// The right end of a floor.
+        struct End {
+            y: f64,
+            name: String,
+        }
+
+        let mut ends = Vec::new();
+        for floor in floors {
+            let mut from_right = floor.spots.iter().rev();
+            let Some(last) = from_right.find(|spot| self.ys.has(spot.value)) else {
+                continue;
+            };
             let name = floor.lettered(&floor.name, self.n_runs);
-            Some((
-                self.ys.at(last.value),
-                shortened(&name, *FLOOR_LETTERS.end()),
-            ))
-        };
+            ends.push(End {
+                y: self.ys.at(last.value),
+                name: shortened(&name, *FLOOR_LETTERS.end()),
+            });
+        }
+        ends.sort_by(|a, b| a.y.total_cmp(&b.y));
 
         // First each name at least a line below the one above it, then, from the lowest one up,
         // none below the end of the axis.
-        let mut ends: Vec<(f64, String)> = floors.iter().filter_map(end).collect();
-        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut above = f64::MIN;
-        for (y, _) in &mut ends {
-            *y = y.max(above + 14.0);
-            above = *y;
+        for end in &mut ends {
+            end.y = end.y.max(above + LINE);
+            above = end.y;
         }
-        let mut below = BOTTOM + 14.0;
-        for (y, _) in ends.iter_mut().rev() {
-            *y = y.min(below - 14.0);
-            below = *y;
+        let mut below = BOTTOM + LINE;
+        for end in ends.iter_mut().rev() {
+            end.y = end.y.min(below - LINE);
+            below = end.y;
         }
 
         html! {
-            @for (y, name) in ends { (label((self.right + 2.0, y + 4.0), "start", SOFT, &name)) }
+            @for End { y, name } in ends {
+                (label((self.right + 2.0, y + 4.0), "start", SOFT, &name))
+            }
         }
     }
 
     /// Returns a strip for each size, which shows the values of all curves under the pointer.
     fn hits(&self, measure: Measure, across: XAxis, curves: &[Trace]) -> Markup {
-        let places = &self.places;
-        let edge = |i: usize| match i {
-            0 => LEFT,
-            i if i == places.len() => self.right,
-            i => px((self.xs.at(places[i - 1] as f64) + self.xs.at(places[i] as f64)) / 2.0),
-        };
-
-        let tip = |x: u64| {
-            let mut tip = match across {
-                XAxis::Bytes if x == 1 => "1 byte".into(),
-                XAxis::Bytes => format!("{} bytes", units::size(x)),
-                XAxis::Team => format!("team of {x}"),
-            };
-            for curve in curves {
-                for spot in curve.spots.iter().filter(|spot| spot.x == x) {
-                    tip += &format!("\n{}", curve.words(measure, spot, self.n_runs));
-                }
-            }
-            tip
-        };
+        // The strips meet in the middle between two sizes.
+        let mut edges = vec![LEFT];
+        for pair in self.places.windows(2) {
+            let [left, right] = [pair[0], pair[1]].map(|x| self.xs.at(x as f64));
+            edges.push(px((left + right) / 2.0));
+        }
+        edges.push(self.right);
 
         html! {
-            @for (i, x) in places.iter().enumerate() {
-                (hit((edge(i), edge(i + 1)), (TOP, BOTTOM), &tip(*x)))
+            @for (i, x) in self.places.iter().enumerate() {
+                @let tip = tip(measure, across, *x, curves, self.n_runs);
+                (hit((edges[i], edges[i + 1]), (TOP, BOTTOM), &tip))
             }
         }
     }
+}
+
+/// Returns the text for a size or team: a line for the value of each curve there.
+fn tip(measure: Measure, across: XAxis, x: u64, curves: &[Trace], n_runs: usize) -> String {
+    let mut tip = match across {
+        XAxis::Bytes if x == 1 => "1 byte".into(),
+        XAxis::Bytes => format!("{} bytes", units::size(x)),
+        XAxis::Team => format!("team of {x}"),
+    };
+    for curve in curves {
+        for spot in curve.spots.iter().filter(|spot| spot.x == x) {
+            tip += &format!("\n{}", curve.words(measure, spot, n_runs));
+        }
+    }
+    tip
 }
 
 #[cfg(test)]

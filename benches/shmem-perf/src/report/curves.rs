@@ -7,7 +7,7 @@ use super::source::{NamedRun, short_run_name};
 use super::style::{Entry, FLOOR_DASHES, colors, letter, marker};
 use crate::naming::names;
 use crate::operation::is_invalid;
-use crate::record::{Ended, Measure, Point, Series, Summary};
+use crate::record::{Ended, Measure, Series};
 use crate::units;
 use charts::drawing::px;
 use charts::palette::{FLOOR, INK, RED, SERIES};
@@ -19,8 +19,9 @@ pub struct Spot {
     pub x: u64,
     /// The median.
     pub value: f64,
-    /// The range in which most values are.
-    pub spread: (f64, f64),
+    /// The ends of the range in which most values are.
+    pub low: f64,
+    pub high: f64,
     /// The number of values.
     pub n: u64,
     /// True if the measurement was cut short by the time limit.
@@ -35,7 +36,8 @@ impl Spot {
         Self {
             x,
             value,
-            spread: (value, value),
+            low: value,
+            high: value,
             n: 1,
             is_late: false,
             is_invalid: false,
@@ -80,19 +82,27 @@ impl Trace {
     /// Returns a value and its spread in words.
     pub fn words(&self, measure: Measure, spot: &Spot, n_runs: usize) -> String {
         let name = self.lettered(&self.name, n_runs);
-        let [value, low, high] =
-            [spot.value, spot.spread.0, spot.spread.1].map(|value| units::figure(measure, value));
-        let late = if spot.is_late { ", time up" } else { "" };
-        let invalid = if spot.is_invalid {
-            ", invalid as a floor"
-        } else {
-            ""
-        };
-        format!(
-            "{name}: {value} ({low} to {high}), n {}{late}{invalid}",
-            spot.n
-        )
+        let value = units::figure(measure, spot.value);
+        let low = units::figure(measure, spot.low);
+        let high = units::figure(measure, spot.high);
+
+        let mut words = format!("{name}: {value} ({low} to {high}), n {}", spot.n);
+        if spot.is_late {
+            words += ", time up";
+        }
+        if spot.is_invalid {
+            words += ", invalid as a floor";
+        }
+        words
     }
+}
+
+/// A series, and the run that measured it.
+#[derive(Clone, Copy)]
+pub struct RunSeries<'a> {
+    /// The index of the run.
+    pub run: usize,
+    pub series: &'a Series,
 }
 
 /// A series with the run that measured it, and its name.
@@ -105,34 +115,54 @@ pub struct NamedSeries<'a> {
     pub name: String,
 }
 
-/// Returns the series of a measure, each with the index of its run.
-pub fn series_of(measure: Measure, runs: &[NamedRun]) -> Vec<(usize, &Series)> {
-    runs.iter()
-        .enumerate()
-        .flat_map(|(i, run)| run.record.series.iter().map(move |series| (i, series)))
-        .filter(|(_, series)| series.measure == measure)
-        .collect()
+/// Series that are shown together, by the names that tell them apart.
+pub struct SeriesNames<'a> {
+    pub series: Vec<NamedSeries<'a>>,
+    /// The parts of their shapes that all have in common.
+    pub common: String,
 }
 
-/// Names series by the parts in which they differ. Also returns the parts that all have in common.
-pub fn name_series<'a>(series: &[(usize, &'a Series)]) -> (Vec<NamedSeries<'a>>, String) {
-    let all: Vec<&Series> = series.iter().map(|(_, series)| *series).collect();
-    let found = names(&all);
-    let named = series
-        .iter()
-        .zip(found.names)
-        .map(|((run, series), name)| NamedSeries {
-            run: *run,
-            series,
+/// The series of one chart, if there are too many for a single one.
+pub struct SeriesGroup<'a> {
+    pub series: Vec<NamedSeries<'a>>,
+    /// The end of the chart's title, such as ` (1 of 2)`; empty if there is one group.
+    pub title_end: String,
+}
+
+/// Returns the series of a measure, run by run.
+pub fn series_of(measure: Measure, runs: &[NamedRun]) -> Vec<RunSeries<'_>> {
+    let mut all = Vec::new();
+    for (run, named) in runs.iter().enumerate() {
+        for series in &named.record.series {
+            if series.measure == measure {
+                all.push(RunSeries { run, series });
+            }
+        }
+    }
+    all
+}
+
+/// Names series by the parts in which they differ.
+pub fn name_series<'a>(series: &[RunSeries<'a>]) -> SeriesNames<'a> {
+    let all: Vec<&Series> = series.iter().map(|one| one.series).collect();
+    let names = names(&all);
+
+    let mut named = Vec::new();
+    for (one, name) in series.iter().zip(names.names) {
+        named.push(NamedSeries {
+            run: one.run,
+            series: one.series,
             name,
-        })
-        .collect();
-    (named, found.common)
+        });
+    }
+    SeriesNames {
+        series: named,
+        common: names.common,
+    }
 }
 
-/// Divides series into groups of at most `most` names, each with a suffix for its title. Series
-/// with the same name are in one group.
-pub fn grouped<'a>(all: &[NamedSeries<'a>], most: usize) -> Vec<(Vec<NamedSeries<'a>>, String)> {
+/// Divides series into groups of at most `most` names. Series with the same name are in one group.
+pub fn grouped<'a>(all: &[NamedSeries<'a>], most: usize) -> Vec<SeriesGroup<'a>> {
     let mut names: Vec<&str> = Vec::new();
     for one in all {
         if !names.contains(&one.name.as_str()) {
@@ -144,18 +174,19 @@ pub fn grouped<'a>(all: &[NamedSeries<'a>], most: usize) -> Vec<(Vec<NamedSeries
     let n_groups = names.len().div_ceil(most).max(1);
     let in_group = names.len().div_ceil(n_groups).max(1);
 
+    // Rounding up may have left nothing for the last one.
     let n_groups = names.chunks(in_group).len();
     let mut groups = Vec::new();
     for (i, names) in names.chunks(in_group).enumerate() {
-        let mut group = Vec::new();
+        let mut series = Vec::new();
         for name in names {
-            group.extend(all.iter().filter(|one| one.name == *name).cloned());
+            series.extend(all.iter().filter(|one| one.name == *name).cloned());
         }
-        let part = match n_groups {
+        let title_end = match n_groups {
             1 => String::new(),
             n => format!(" ({} of {n})", i + 1),
         };
-        groups.push((group, part));
+        groups.push(SeriesGroup { series, title_end });
     }
     groups
 }
@@ -176,29 +207,43 @@ pub fn color_curves(group: &[NamedSeries], operations: &[String], runs: &[NamedR
         .collect();
     let colors = colors(&own, operations);
 
-    let color = |one: &NamedSeries| {
-        firsts
-            .iter()
-            .position(|first| first.name == one.name)
-            .map(|place| colors[place])
-    };
-
-    group
-        .iter()
-        .map(|one| curve(one, color(one), runs))
-        .collect()
+    let mut curves = Vec::new();
+    for one in group {
+        let place = firsts.iter().position(|first| first.name == one.name);
+        curves.push(curve(one, place.map(|place| colors[place]), runs));
+    }
+    curves
 }
 
+/// Returns the curve of a series; `color` is the index of its color, `None` for a floor.
 pub fn curve(one: &NamedSeries, color: Option<usize>, runs: &[NamedRun]) -> Trace {
-    let spot = |point: &Point| Spot {
-        x: point.nbytes,
-        value: point.summary.p50,
-        spread: spread(one.series.measure, &point.summary),
-        n: point.summary.n,
-        is_late: point.summary.ended == Ended::TimeUp,
-        is_invalid: is_invalid(&runs[one.run].record.series, one.series, point),
-    };
-    let spots = one.series.points.iter().map(spot).collect();
+    let mut spots = Vec::new();
+    for point in &one.series.points {
+        let summary = &point.summary;
+        let mut spot = Spot {
+            x: point.nbytes,
+            value: summary.p50,
+            low: summary.min,
+            high: summary.p99,
+            n: summary.n,
+            is_late: summary.ended == Ended::TimeUp,
+            is_invalid: is_invalid(&runs[one.run].record.series, one.series, point),
+        };
+
+        let is_time = matches!(
+            one.series.measure,
+            Measure::Latency | Measure::Collective | Measure::Event
+        );
+        if !is_time {
+            // A single slow moment matters little for a rate or overlap: the range is that of the
+            // medians of batches.
+            let medians = summary.batches.iter().copied();
+            spot.low = medians.clone().fold(summary.p50, f64::min);
+            spot.high = medians.fold(summary.p50, f64::max);
+        }
+        spots.push(spot);
+    }
+
     Trace {
         name: one.name.clone(),
         color,
@@ -207,32 +252,21 @@ pub fn curve(one: &NamedSeries, color: Option<usize>, runs: &[NamedRun]) -> Trac
     }
 }
 
-/// Returns the range in which most values are. For times it is from the minimum to the 99th
-/// percentile. For rates and overlap, where a single slow moment matters little, it is the range of
-/// the medians of batches.
-fn spread(measure: Measure, summary: &Summary) -> (f64, f64) {
-    match measure {
-        Measure::Latency | Measure::Collective | Measure::Event => (summary.min, summary.p99),
-        _ => summary
-            .batches
-            .iter()
-            .fold((summary.p50, summary.p50), |(low, high), batch| {
-                (low.min(*batch), high.max(*batch))
-            }),
-    }
-}
-
 /// Returns the note on some curves: what they have in common, and the meaning of their signs.
 pub fn note_on(common: &str, curves: &[Trace]) -> String {
-    let has = |sign: fn(&Spot) -> bool| curves.iter().flat_map(|one| &one.spots).any(sign);
-    let late = has(|spot| spot.is_late).then_some("hollow: cut short by the time limit");
-    let invalid = has(|spot| spot.is_invalid).then_some("red cross: invalid as a floor");
-    let common = Some(common).filter(|common| !common.is_empty());
-    [common, late, invalid]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join("; ")
+    let mut notes = Vec::new();
+    if !common.is_empty() {
+        notes.push(common);
+    }
+
+    let spots: Vec<&Spot> = curves.iter().flat_map(|one| &one.spots).collect();
+    if spots.iter().any(|spot| spot.is_late) {
+        notes.push("hollow: cut short by the time limit");
+    }
+    if spots.iter().any(|spot| spot.is_invalid) {
+        notes.push("red cross: invalid as a floor");
+    }
+    notes.join("; ")
 }
 
 /// Returns the legend: a color for each name, a kind of line for each run if there are several, and
@@ -241,28 +275,31 @@ pub fn legend(curves: &[Trace], has_floors: bool, runs: &[NamedRun]) -> Vec<Entr
     let mut legend: Vec<Entry> = Vec::new();
     for curve in curves {
         if !legend.iter().any(|entry| entry.text == curve.name) {
-            let (color, text) = (curve.color(), curve.name.clone());
             legend.push(Entry {
-                color,
+                color: curve.color(),
                 dashes: None,
                 run: None,
-                text,
+                text: curve.name.clone(),
             });
         }
     }
 
-    let is_present = |run: &usize| runs.len() > 1 && curves.iter().any(|curve| curve.run == *run);
-    let present = (0..runs.len()).filter(is_present);
-    legend.extend(present.map(|run| Entry::of_run(run, INK, short_run_name(runs, run))));
+    if runs.len() > 1 {
+        for run in 0..runs.len() {
+            if curves.iter().any(|curve| curve.run == run) {
+                legend.push(Entry::of_run(run, INK, short_run_name(runs, run)));
+            }
+        }
+    }
 
-    let text = "what the machine itself takes".to_owned();
-    let floors = Entry {
-        color: FLOOR,
-        dashes: Some(FLOOR_DASHES),
-        run: None,
-        text,
-    };
-    legend.extend(has_floors.then_some(floors));
+    if has_floors {
+        legend.push(Entry {
+            color: FLOOR,
+            dashes: Some(FLOOR_DASHES),
+            run: None,
+            text: "what the machine itself takes".to_owned(),
+        });
+    }
     legend
 }
 
@@ -272,7 +309,8 @@ pub mod tests {
 
     pub fn spot(x: u64, value: f64) -> Spot {
         Spot {
-            spread: (value * 0.9, value * 2.0),
+            low: value * 0.9,
+            high: value * 2.0,
             ..Spot::exact(x, value)
         }
     }

@@ -3,21 +3,24 @@
 
 use maud::{Markup, html};
 
+use super::curves::RunSeries;
 use super::style::Entry;
 use crate::operation::kind_of;
-use crate::record::{Measure, Series};
+use crate::record::Measure;
 use crate::units;
 use charts::drawing::{Drawing, FONT, printable, px};
 use charts::palette::{CARD, INK, SOFT};
 
-/// Distances in an SVG file, in pixels: the baselines of the title and of the note, the margin, and
-/// the height of a line of the legend.
+/// The baseline of the title in an SVG file, in pixels.
 const TITLE: f64 = 22.0;
+/// The baseline of the note.
 const NOTE: f64 = 40.0;
 const MARGIN: f64 = 12.0;
+/// The height of a line of the legend.
 const LEGEND_LINE: f64 = 22.0;
-/// The width of a swatch with its gaps, and the average width of a letter.
+/// The width of a swatch with its gaps.
 const SWATCH: f64 = 56.0;
+/// The average width of a letter. The width of a text depends on the reader's font.
 const LETTER: f64 = 6.8;
 
 /// A drawing, and the text around it.
@@ -64,41 +67,34 @@ impl Figure {
 
     /// Returns the figure as the text of an SVG file, which needs no style sheet.
     pub fn picture(&self) -> String {
-        let Drawing {
-            width: inner_width,
-            height: inner_height,
-            content,
-            ..
-        } = &self.drawing;
+        let drawing = &self.drawing;
+        let width = drawing.width + 2.0 * MARGIN;
+        let title_bottom = if self.note.is_empty() { TITLE } else { NOTE };
+        let top = title_bottom + MARGIN;
 
-        let width = inner_width + 2.0 * MARGIN;
-        let top = if self.note.is_empty() {
-            TITLE + MARGIN
-        } else {
-            NOTE + MARGIN
-        };
-
-        let mut below = top + inner_height + MARGIN;
-        let mut at = MARGIN;
+        // The legend is below the drawing, in as many lines as its entries need.
+        let mut x = MARGIN;
+        let mut y = top + drawing.height + MARGIN;
         let mut entries = Vec::new();
         for entry in &self.legend {
-            let room = SWATCH + LETTER * entry.text.chars().count() as f64;
-            if at > MARGIN && at + room > width {
-                at = MARGIN;
-                below += LEGEND_LINE;
+            let entry_width = SWATCH + LETTER * entry.text.chars().count() as f64;
+            if x > MARGIN && x + entry_width > width {
+                x = MARGIN;
+                y += LEGEND_LINE;
             }
-            entries.push((entry, at, below));
-            at += room;
+            entries.push(PlacedEntry { entry, x, y });
+            x += entry_width;
         }
 
-        let height = if entries.is_empty() {
-            below
-        } else {
-            below + LEGEND_LINE
-        };
+        let mut height = y;
+        if !entries.is_empty() {
+            height += LEGEND_LINE;
+        }
 
-        let [width, height, inner_width, inner_height] =
-            [width, height, *inner_width, *inner_height].map(px);
+        let width = px(width);
+        let height = px(height);
+        let inner_width = px(drawing.width);
+        let inner_height = px(drawing.height);
         let picture = html! {
             svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) }
                 width=(width) height=(height) font-family=(FONT) font-size="12" {
@@ -107,8 +103,8 @@ impl Figure {
                 text x=(MARGIN) y=(TITLE) fill=(INK) font-size="14" font-weight="600" { (self.title) }
                 @if !self.note.is_empty() { text x=(MARGIN) y=(NOTE) fill=(SOFT) { (self.note) } }
                 svg viewBox={ "0 0 " (inner_width) " " (inner_height) } role="img"
-                    x=(MARGIN) y=(top) width=(inner_width) height=(inner_height) { (content) }
-                @for (entry, x, y) in entries {
+                    x=(MARGIN) y=(top) width=(inner_width) height=(inner_height) { (drawing.content) }
+                @for PlacedEntry { entry, x, y } in entries {
                     (entry.swatch(x, y))
                     text x=(px(x + 38.0)) y=(px(y + 11.0)) fill=(INK) { (entry.text) }
                 }
@@ -117,6 +113,13 @@ impl Figure {
 
         printable(picture) + "\n"
     }
+}
+
+/// An entry of a legend with its upper left corner.
+struct PlacedEntry<'a> {
+    entry: &'a Entry,
+    x: f64,
+    y: f64,
 }
 
 /// Returns a legend as a part of the page.
@@ -128,20 +131,22 @@ pub fn legend_markup(entries: &[Entry]) -> Markup {
 
 /// Returns file names for figures: their titles in lower case, with numbers where titles are equal.
 pub fn file_names(figures: &[&Figure]) -> Vec<String> {
-    let letter = |c: char| {
-        if c.is_alphanumeric() {
-            c.to_ascii_lowercase()
-        } else {
-            ' '
-        }
-    };
     let mut names: Vec<String> = Vec::new();
-    for Figure { title, .. } in figures {
-        let spaced: String = title.chars().map(letter).collect();
-        let name = spaced.split_whitespace().collect::<Vec<_>>().join("-");
-        let numbered = (2..).map(|number| format!("{name}-{number}.svg"));
-        let mut candidates = std::iter::once(format!("{name}.svg")).chain(numbered);
-        names.extend(candidates.find(|candidate| !names.contains(candidate)));
+    for figure in figures {
+        let title = figure.title.to_ascii_lowercase();
+        let words: Vec<&str> = title
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .collect();
+        let base = words.join("-");
+
+        let mut name = format!("{base}.svg");
+        let mut number = 2;
+        while names.contains(&name) {
+            name = format!("{base}-{number}.svg");
+            number += 1;
+        }
+        names.push(name);
     }
     names
 }
@@ -186,21 +191,26 @@ impl Part {
     }
 }
 
-/// Returns the kinds of operations of some series, in the order of their first series, each with
-/// its operations.
-pub fn kinds(series: &[(usize, &Series)]) -> Vec<(&'static str, Vec<String>)> {
-    let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
-    for (_, series) in series {
-        let kind = kind_of(&series.operation);
-        let at = kinds
-            .iter()
-            .position(|(other, _)| *other == kind)
-            .unwrap_or_else(|| {
-                kinds.push((kind, Vec::new()));
-                kinds.len() - 1
-            });
-        if !kinds[at].1.contains(&series.operation) {
-            kinds[at].1.push(series.operation.clone());
+/// A kind of operations, which are shown in one chart.
+pub struct Kind {
+    pub name: &'static str,
+    /// The operations of this kind that were measured.
+    pub operations: Vec<String>,
+}
+
+/// Returns the kinds of operations of some series, in the order of their first series.
+pub fn kinds(series: &[RunSeries]) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = Vec::new();
+    for one in series {
+        let operation = &one.series.operation;
+        let name = kind_of(operation);
+        match kinds.iter_mut().find(|kind| kind.name == name) {
+            Some(kind) if kind.operations.contains(operation) => {}
+            Some(kind) => kind.operations.push(operation.clone()),
+            None => kinds.push(Kind {
+                name,
+                operations: vec![operation.clone()],
+            }),
         }
     }
     kinds
@@ -220,14 +230,30 @@ pub fn chart_title(measure: Measure, kind: &str, more: &str) -> String {
 
 /// Returns a table whose columns from index `numbers` on are aligned at the right.
 pub fn table(head: &[String], rows: &[Vec<String>], numbers: usize) -> Markup {
-    let class = |column| (column >= numbers).then_some("number");
+    let class = |column| {
+        if column >= numbers {
+            Some("number")
+        } else {
+            None
+        }
+    };
     html! {
         div .wide {
             table {
-                thead { tr { @for (i, text) in head.iter().enumerate() { th class=[class(i)] { (text) } } } }
+                thead {
+                    tr {
+                        @for (column, text) in head.iter().enumerate() {
+                            th class=[class(column)] { (text) }
+                        }
+                    }
+                }
                 tbody {
                     @for row in rows {
-                        tr { @for (i, text) in row.iter().enumerate() { td class=[class(i)] { (text) } } }
+                        tr {
+                            @for (column, text) in row.iter().enumerate() {
+                                td class=[class(column)] { (text) }
+                            }
+                        }
                     }
                 }
             }

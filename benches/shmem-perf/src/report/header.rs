@@ -17,7 +17,7 @@ pub fn header(runs: &[NamedRun]) -> Markup {
             h1 { "shmem-perf report" }
             (warnings(runs))
             @match runs {
-                [a, b] => (answers_of_two(runs, [&a.record, &b.record])),
+                [a, b] => (answers_of_two(runs, &a.record, &b.record)),
                 _ => @for i in 0..runs.len() { (answers(runs, i)) },
             }
             (facts(runs))
@@ -35,12 +35,13 @@ fn warnings(runs: &[NamedRun]) -> Markup {
         } else {
             String::new()
         };
+
         if !run.record.complete {
             let warning = "The run did not end normally; the figures up to then are shown.";
-            items.push((name.clone(), warning));
+            items.push(html! { li { b { (name) } (warning) } });
         }
         for warning in &run.record.warnings {
-            items.push((name.clone(), warning.as_str()));
+            items.push(html! { li { b { (name) } (warning) } });
         }
     }
 
@@ -48,7 +49,7 @@ fn warnings(runs: &[NamedRun]) -> Markup {
         @if !items.is_empty() {
             div .warnings role="alert" {
                 strong { "These figures are doubtful" }
-                ul { @for (name, warning) in items { li { b { (name) } (warning) } } }
+                ul { @for item in items { (item) } }
             }
         }
     }
@@ -58,10 +59,6 @@ fn warnings(runs: &[NamedRun]) -> Markup {
 /// reasons for the difference.
 fn answers(runs: &[NamedRun], run: usize) -> Markup {
     let record = &runs[run].record;
-    let rows: Vec<Vec<String>> = answer::answers(record)
-        .into_iter()
-        .map(|(row, _)| row.to_vec())
-        .collect();
     let title = match runs.len() {
         1 => "What it takes, and what is possible here".into(),
         _ => format!(
@@ -69,6 +66,12 @@ fn answers(runs: &[NamedRun], run: usize) -> Markup {
             short_run_name(runs, run)
         ),
     };
+
+    let mut rows = Vec::new();
+    for answer in answer::answers(record) {
+        rows.push(answer.row().to_vec());
+    }
+
     html! {
         @if !rows.is_empty() {
             div .answers {
@@ -81,18 +84,19 @@ fn answers(runs: &[NamedRun], run: usize) -> Markup {
 }
 
 /// Returns the answers of two runs in one table, and the likely reasons of each.
-fn answers_of_two(runs: &[NamedRun], records: [&Record; 2]) -> Markup {
-    let rows: Vec<Vec<String>> = answer::answers_of_two(records)
-        .into_iter()
-        .map(|row| row.to_vec())
-        .collect();
+fn answers_of_two(runs: &[NamedRun], a: &Record, b: &Record) -> Markup {
+    let mut rows = Vec::new();
+    for row in answer::answers_of_two(a, b) {
+        rows.push(row.to_vec());
+    }
+
     html! {
         @if !rows.is_empty() {
             div .answers {
                 h3 { "What it takes, and what is possible" }
                 (table(&answer::HEAD_OF_TWO.map(String::from), &rows, 1))
                 p .note { "A/B is a ratio of times: above 1, A takes longer." }
-                @for (i, record) in records.into_iter().enumerate() {
+                @for (i, record) in [a, b].into_iter().enumerate() {
                     (reasons(&format!("Likely reasons: {}", short_run_name(runs, i)), record))
                 }
             }
@@ -107,52 +111,87 @@ fn reasons(title: &str, record: &Record) -> Markup {
     }
 }
 
-/// Returns a table with a column for each run: the command to repeat it, the library, the hosts,
-/// the clock, and so on.
+/// A row of the table of facts: its head, and what it says about a run.
+struct Fact {
+    name: &'static str,
+    of_record: fn(&Record) -> String,
+}
+
+const FACTS: [Fact; 11] = [
+    Fact {
+        name: "library",
+        of_record: |record| record.library.name.clone(),
+    },
+    Fact {
+        name: "OpenSHMEM",
+        of_record: |record| record.library.standard.clone(),
+    },
+    Fact {
+        name: "transport",
+        of_record: |record| record.library.path(),
+    },
+    Fact {
+        name: "found below",
+        of_record: |record| record.library.below.join("; "),
+    },
+    Fact {
+        name: "floors",
+        of_record: |record| record.floors.join("; "),
+    },
+    Fact {
+        name: "date",
+        of_record: |record| record.date.replace('T', " ").replace('Z', " UTC"),
+    },
+    Fact {
+        name: "PEs",
+        of_record: |record| record.job.pes.len().to_string(),
+    },
+    Fact {
+        name: "hosts",
+        of_record: |record| hosts(&record.job),
+    },
+    Fact {
+        name: "clock",
+        of_record: |record| {
+            let clock = &record.clock;
+            format!(
+                "{}, {:.1} ns to read (subtracted), resolution {:.1} ns",
+                clock.name, clock.overhead_ns, clock.resolution_ns
+            )
+        },
+    },
+    Fact {
+        name: "shmem-perf",
+        of_record: |record| record.tool.clone(),
+    },
+    Fact {
+        name: "data",
+        of_record: |record| {
+            if record.validated {
+                "checked (--validate)".into()
+            } else {
+                "not checked".into()
+            }
+        },
+    },
+];
+
+/// Returns a table with a column for each run: the command to repeat it, and the facts.
 fn facts(runs: &[NamedRun]) -> Markup {
-    let clock = |record: &Record| {
-        let clock = &record.clock;
-        format!(
-            "{}, {:.1} ns to read (subtracted), resolution {:.1} ns",
-            clock.name, clock.overhead_ns, clock.resolution_ns
-        )
-    };
-    let data = |record: &Record| {
-        if record.validated {
-            "checked (--validate)".to_owned()
-        } else {
-            "not checked".to_owned()
+    let mut rows = Vec::new();
+    for fact in FACTS {
+        let cells: Vec<String> = runs
+            .iter()
+            .map(|run| (fact.of_record)(&run.record))
+            .collect();
+        // A record of an older version lacks some.
+        if cells.iter().any(|cell| !cell.is_empty()) {
+            rows.push(html! {
+                tr { th scope="row" { (fact.name) } @for cell in cells { td { (cell) } } }
+            });
         }
-    };
+    }
 
-    type Fact = fn(&Record) -> String;
-    let facts: [(&str, Fact); 11] = [
-        ("library", |record| record.library.name.clone()),
-        ("OpenSHMEM", |record| record.library.standard.clone()),
-        ("transport", |record| record.library.path()),
-        ("found below", |record| record.library.below.join("; ")),
-        ("floors", |record| record.floors.join("; ")),
-        ("date", |record| {
-            record.date.replace('T', " ").replace('Z', " UTC")
-        }),
-        ("PEs", |record| record.job.pes.len().to_string()),
-        ("hosts", |record| hosts(&record.job)),
-        ("clock", clock),
-        ("shmem-perf", |record| record.tool.clone()),
-        ("data", data),
-    ];
-    let rows = facts.map(|(name, fact)| {
-        let facts: Vec<String> = runs.iter().map(|run| fact(&run.record)).collect();
-        (name, facts)
-    });
-    // A record of an older version lacks some.
-    let is_known = |facts: &[String]| facts.iter().any(|fact| !fact.is_empty());
-
-    let as_job = |record: &Record| match (record.launcher.is_empty(), record.job.pes.len()) {
-        (false, _) => String::new(),
-        (true, 1) => " as a job of 1 PE".into(),
-        (true, n) => format!(" as a job of {n} PEs"),
-    };
     html! {
         div .wide {
             table .facts {
@@ -169,34 +208,47 @@ fn facts(runs: &[NamedRun]) -> Markup {
                 }
                 tr {
                     th scope="row" { "to repeat it" }
-                    @for run in runs { td { code { (repeat_command(&run.record)) } (as_job(&run.record)) } }
+                    @for run in runs {
+                        td { code { (repeat_command(&run.record)) } (as_job(&run.record)) }
+                    }
                 }
-                @for (name, facts) in rows.iter().filter(|(_, facts)| is_known(facts)) {
-                    tr { th scope="row" { (name) } @for fact in facts { td { (fact) } } }
-                }
+                @for row in rows { (row) }
             }
         }
     }
 }
 
+/// Returns the number of PEs that a command needs which lacks its launcher.
+fn as_job(record: &Record) -> String {
+    if !record.launcher.is_empty() {
+        return String::new();
+    }
+    match record.job.pes.len() {
+        1 => " as a job of 1 PE".into(),
+        n => format!(" as a job of {n} PEs"),
+    }
+}
+
 /// Returns the command line that repeats a run: its variables, the launcher, and the arguments.
 fn repeat_command(record: &Record) -> String {
-    let set = record
-        .settings
-        .iter()
-        .filter(|setting| setting.origin == "environment")
-        .map(|setting| format!("{}={}", setting.name, shell(&setting.value)));
-    let words = record
-        .launcher
-        .iter()
-        .chain(&record.command)
-        .map(|word| shell(word));
-    set.chain(words).collect::<Vec<_>>().join(" ")
+    let mut words = Vec::new();
+    for setting in &record.settings {
+        if setting.origin == "environment" {
+            words.push(format!("{}={}", setting.name, shell(&setting.value)));
+        }
+    }
+    for word in record.launcher.iter().chain(&record.command) {
+        words.push(shell(word));
+    }
+    words.join(" ")
 }
 
 fn shell(word: &str) -> String {
-    // Only a NUL cannot be quoted, and no argument has one.
-    shlex::try_quote(word).map_or_else(|_| word.to_owned(), String::from)
+    match shlex::try_quote(word) {
+        Ok(quoted) => quoted.into_owned(),
+        // Only a NUL cannot be quoted, and no argument has one.
+        Err(_) => word.to_owned(),
+    }
 }
 
 fn settings(runs: &[NamedRun]) -> Markup {
@@ -207,21 +259,16 @@ fn settings(runs: &[NamedRun]) -> Markup {
         }
     }
 
-    let value = |run: &NamedRun, name: &str| {
-        let setting = run
-            .record
-            .settings
-            .iter()
-            .find(|setting| setting.name == name);
-        match setting {
-            Some(setting) => format!("{} ({})", setting.value, setting.origin),
-            None => String::new(),
-        }
-    };
     let mut rows = Vec::new();
     for name in names {
         let mut row = vec![name.to_owned()];
-        row.extend(runs.iter().map(|run| value(run, name)));
+        for run in runs {
+            let mut settings = run.record.settings.iter();
+            row.push(match settings.find(|setting| setting.name == name) {
+                Some(setting) => format!("{} ({})", setting.value, setting.origin),
+                None => String::new(),
+            });
+        }
         rows.push(row);
     }
 
@@ -235,15 +282,15 @@ fn places(runs: &[NamedRun]) -> Markup {
     for (i, run) in runs.iter().enumerate() {
         for (pe, info) in run.record.job.pes.iter().enumerate() {
             let host = run.record.job.hosts.get(info.host as usize);
-            let host = host.map_or(String::new(), |host| host.name.clone());
             rows.push(vec![
                 short_run_name(runs, i),
                 pe.to_string(),
-                host,
+                host.map_or(String::new(), |host| host.name.clone()),
                 info.cpus.clone(),
             ]);
         }
     }
+
     let head = ["run", "PE", "host", "CPUs"].map(String::from);
     folded("Where the PEs ran", &table(&head, &rows, usize::MAX))
 }

@@ -12,7 +12,7 @@ use super::suspects::{Slow, Suspects, find};
 use crate::record::{JobInfo, Matrix};
 use crate::units;
 use charts::drawing::{Drawing, label, px, rule, shortened, upright_label};
-use charts::palette::{ABSENT, CARD, RED, SOFT, STEPS, on_step, step, step_color};
+use charts::palette::{ABSENT, CARD, ColorRange, RED, SOFT, STEPS, on_step, step, step_color};
 
 const LEFT: f64 = 66.0;
 const TOP: f64 = 64.0;
@@ -29,8 +29,15 @@ const WITH_VALUES: usize = 10;
 /// The width of a letter.
 const LETTER: f64 = 6.4;
 
-/// Draws a map. Also returns sentences on the slow nodes and PEs and the outliers.
-pub fn draw(matrix: &Matrix, job: &JobInfo) -> (Drawing, Vec<String>) {
+/// A map, and what it shows in words.
+pub struct HeatMap {
+    pub drawing: Drawing,
+    /// Sentences on the slow nodes and PEs and the outliers.
+    pub sentences: Vec<String>,
+}
+
+/// Draws a map.
+pub fn draw(matrix: &Matrix, job: &JobInfo) -> HeatMap {
     let n = matrix.values.len();
     let nodes = NodeNames::new(job, n);
     let found = find(matrix, &nodes.of_pe);
@@ -61,11 +68,12 @@ pub fn draw(matrix: &Matrix, job: &JobInfo) -> (Drawing, Vec<String>) {
     };
     let drawing = Drawing {
         width: WIDTH,
+        // Below the scale there is room for the meaning of two signs.
         height: TOP + side.max(SCALE + 70.0) + 14.0,
         content,
         hits: map.hits(),
     };
-    (drawing, sentences)
+    HeatMap { drawing, sentences }
 }
 
 /// A map: the data and the measures that its parts share.
@@ -133,31 +141,42 @@ impl Map<'_> {
     }
 
     fn values(&self) -> Markup {
-        let pairs = (0..self.n * self.n).map(|i| (i / self.n, i % self.n));
         html! {
-            @for (from, to) in pairs {
-                @if let Some(value) = self.figure(from, to) {
-                    @let color = on_step(step(value, self.found.range));
-                    @let (x, y) = self.position(from, to);
-                    @let text = units::figure(self.matrix.measure, value);
-                    @for (line, word) in text.split(' ').enumerate() {
-                        (label((x, y - 1.0 + 13.0 * line as f64), "middle", color, word))
+            @for from in 0..self.n {
+                @for to in 0..self.n {
+                    @if let Some(value) = self.figure(from, to) {
+                        (self.value(from, to, value))
                     }
                 }
             }
         }
     }
 
+    /// Returns a value on its cell, with the unit in a line of its own.
+    fn value(&self, from: usize, to: usize, value: f64) -> Markup {
+        let color = on_step(step(value, self.found.range));
+        let (x, y) = self.position(from, to);
+        let text = units::figure(self.matrix.measure, value);
+        html! {
+            @for (line, word) in text.split(' ').enumerate() {
+                (label((x, y - 1.0 + 13.0 * line as f64), "middle", color, word))
+            }
+        }
+    }
+
     /// Returns lines between PEs of different nodes.
     fn borders(&self) -> Markup {
-        let (nodes, side) = (&self.nodes, self.side);
-        let is_edge = |pe: &usize| nodes.divide && nodes.of_pe[*pe] != nodes.of_pe[pe - 1];
+        let right = LEFT + self.side;
+        let bottom = TOP + self.side;
+        let of_pe = &self.nodes.of_pe;
         html! {
             g stroke-width="2.4" {
-                @for pe in (1..self.n).filter(is_edge) {
-                    @let at = pe as f64 * self.cell;
-                    (rule(CARD, (LEFT + at, TOP - 4.0), (LEFT + at, TOP + side)))
-                    (rule(CARD, (LEFT - 4.0, TOP + at), (LEFT + side, TOP + at)))
+                @for pe in 1..self.n {
+                    @if self.nodes.divide && of_pe[pe] != of_pe[pe - 1] {
+                        @let before_pe = pe as f64 * self.cell;
+                        (rule(CARD, (LEFT + before_pe, TOP - 4.0), (LEFT + before_pe, bottom)))
+                        (rule(CARD, (LEFT - 4.0, TOP + before_pe), (right, TOP + before_pe)))
+                    }
                 }
             }
         }
@@ -187,13 +206,18 @@ impl Map<'_> {
     }
 
     fn outliers(&self) -> Markup {
-        let outliers = || self.found.outliers.iter();
+        let outliers = &self.found.outliers;
         if !self.has_signs() {
-            let squares = outliers().map(|one| format!("M{} {}h1v1h-1z", one.to, one.from));
-            return self.filled(RED, &squares.collect::<String>());
+            let mut squares = String::new();
+            for one in outliers {
+                squares += &format!("M{} {}h1v1h-1z", one.to, one.from);
+            }
+            return self.filled(RED, &squares);
         }
+
+        // The white line below keeps the red one apart from a dark cell.
         html! {
-            @for one in outliers() {
+            @for one in outliers {
                 @let sign = self.sign(self.position(one.from, one.to), self.cell);
                 path stroke="white" stroke-width="4.5" fill="none" d=(sign) {}
                 path stroke=(RED) stroke-width="2.2" fill="none" d=(sign) {}
@@ -204,8 +228,12 @@ impl Map<'_> {
     /// Returns the numbers of the PEs: of all, or of every second one, and so on, where there is
     /// room.
     fn numbers(&self) -> Markup {
-        let has_room = |step: &usize| *step as f64 * self.cell >= 22.0;
-        let step = (0..8).map(|power| 1 << power).find(has_room).unwrap_or(256);
+        /// The distance at which numbers of three digits do not touch.
+        const ROOM: f64 = 22.0;
+        let mut step = 1;
+        while (step as f64) * self.cell < ROOM && step < 256 {
+            step *= 2;
+        }
         html! {
             @for pe in (0..self.n).step_by(step) {
                 @let (x, y) = self.position(pe, pe);
@@ -223,82 +251,102 @@ impl Map<'_> {
         let narrowest = groups.iter().map(|group| group.len()).min().unwrap_or(0);
         let has_room = nodes.divide && narrowest as f64 * self.cell >= 5.0 * LETTER;
 
+        if !has_room {
+            return html! {};
+        }
+
         let mut start = 0.0;
         let mut names = Vec::new();
         for group in groups {
             let length = group.len() as f64 * self.cell;
-            let name = shortened(nodes.name(group[0]), ((length - 8.0) / LETTER) as usize);
-            names.push((start + length / 2.0, name));
+            let middle = start + length / 2.0;
+            let n_letters = ((length - 8.0) / LETTER) as usize;
+            let name = shortened(nodes.name(group[0]), n_letters);
+            names.push(html! {
+                (label((LEFT + middle, TOP - 26.0), "middle", SOFT, &name))
+                (upright_label((LEFT - 34.0, TOP + middle), &name))
+            });
             start += length;
         }
-
-        html! {
-            @if has_room {
-                @for (middle, name) in names {
-                    (label((LEFT + middle, TOP - 26.0), "middle", SOFT, &name))
-                    (upright_label((LEFT - 34.0, TOP + middle), &name))
-                }
-            }
-        }
+        html! { @for name in names { (name) } }
     }
 
     /// Returns the scale of colors beside the map, and the meaning of the other signs.
     fn scale(&self, x: f64) -> Markup {
         let block = SCALE / STEPS as f64;
         // The good end is above.
-        let (bad, good) = self.found.range;
-        let position = if bad < good {
-            (TOP + SCALE, TOP)
+        let ColorRange { worst, best } = self.found.range;
+        let axis = if worst < best {
+            Axis::log_between((worst, best), (TOP + SCALE, TOP))
         } else {
-            (TOP, TOP + SCALE)
+            Axis::log_between((best, worst), (TOP, TOP + SCALE))
         };
-        let axis = Axis::log_between((bad.min(good), bad.max(good)), position);
 
-        let is_absent =
-            |i: usize| i / self.n != i % self.n && self.figure(i / self.n, i % self.n).is_none();
-        let mut signs = Vec::new();
-        let mut y = TOP + SCALE + 22.0;
-        if !self.found.outliers.is_empty() {
-            let sign = if self.has_signs() {
-                let path = self.sign((x + 8.0, y + 8.0), 14.0);
-
-                html! { path stroke=(RED) stroke-width="2.2" fill="none" d=(path) {} }
-            } else {
-                block_at((x, y), 16.0, RED)
-            };
-            signs.push((sign, y, "outlier"));
-            y += 24.0;
-        }
-        if (0..self.n * self.n).any(is_absent) {
-            signs.push((block_at((x, y), 16.0, ABSENT), y, "no value"));
-        }
         html! {
             @for step in 0..STEPS {
                 @let top = TOP + SCALE - (step + 1) as f64 * block;
+                // A little higher than its step, so that no gap shows between two of them.
                 (block_at((x, top), block + 0.4, &step_color(step)))
             }
             @for value in axis.ticks(24.0) {
                 @let y = axis.at(value);
+                @let text = units::tick(self.matrix.measure, value);
                 (rule(SOFT, (x + 16.0, y), (x + 20.0, y)))
-                (label((x + 24.0, y + 4.0), "start", SOFT, &units::tick(self.matrix.measure, value)))
+                (label((x + 24.0, y + 4.0), "start", SOFT, &text))
             }
-            @for (sign, y, meaning) in signs {
-                (sign) (label((x + 24.0, y + 12.0), "start", SOFT, meaning))
+            (self.signs(x, TOP + SCALE + 22.0))
+        }
+    }
+
+    /// Returns the signs on the map with their meaning, below each other from `y` on.
+    fn signs(&self, x: f64, mut y: f64) -> Markup {
+        let mut signs = Vec::new();
+        if !self.found.outliers.is_empty() {
+            let sign = if self.has_signs() {
+                let path = self.sign((x + 8.0, y + 8.0), 14.0);
+                html! { path stroke=(RED) stroke-width="2.2" fill="none" d=(path) {} }
+            } else {
+                block_at((x, y), 16.0, RED)
+            };
+            let meaning = label((x + 24.0, y + 12.0), "start", SOFT, "outlier");
+            signs.push(html! { (sign) (meaning) });
+            y += 24.0;
+        }
+
+        if self.lacks_a_value() {
+            let sign = block_at((x, y), 16.0, ABSENT);
+            let meaning = label((x + 24.0, y + 12.0), "start", SOFT, "no value");
+            signs.push(html! { (sign) (meaning) });
+        }
+        html! { @for sign in signs { (sign) } }
+    }
+
+    fn lacks_a_value(&self) -> bool {
+        for from in 0..self.n {
+            for to in 0..self.n {
+                if from != to && self.figure(from, to).is_none() {
+                    return true;
+                }
             }
         }
+        false
     }
 
     /// Returns the area under the pointer, with the PEs and the figures for the script, row by row.
     fn hits(&self) -> Markup {
-        let name = |pe: usize| self.nodes.name(self.nodes.of_pe[pe]).replace('|', "/");
-        let pes: Vec<String> = (0..self.n)
-            .map(|pe| format!("PE {pe} on {}", name(pe)))
-            .collect();
-        let value = |i: usize| self.figure(i / self.n, i % self.n);
-        let text = |value: f64| units::figure(self.matrix.measure, value);
-        let values: Vec<String> = (0..self.n * self.n)
-            .map(|i| value(i).map_or(String::new(), text))
-            .collect();
+        let mut pes = Vec::new();
+        let mut values = Vec::new();
+        for from in 0..self.n {
+            // The script splits the texts at each `|`.
+            let node = self.nodes.name(self.nodes.of_pe[from]).replace('|', "/");
+            pes.push(format!("PE {from} on {node}"));
+            for to in 0..self.n {
+                values.push(match self.figure(from, to) {
+                    Some(value) => units::figure(self.matrix.measure, value),
+                    None => String::new(),
+                });
+            }
+        }
         html! {
             rect .cursor width=(px(self.cell)) height=(px(self.cell)) visibility="hidden" {}
             rect .hit.map x=(LEFT) y=(TOP) width=(px(self.side)) height=(px(self.side))
@@ -331,32 +379,46 @@ impl NodeNames {
     /// Returns the nodes of the first `n` PEs. In records of older versions, which lack nodes, each
     /// host is one.
     fn new(job: &JobInfo, n: usize) -> Self {
-        // The host and the number of each node.
-        let mut keys: Vec<(u32, u32)> = Vec::new();
+        /// A part of a host whose PEs share memory.
+        #[derive(PartialEq)]
+        struct Node {
+            host: u32,
+            number: u32,
+        }
+
+        let mut nodes: Vec<Node> = Vec::new();
         let mut of_pe = Vec::new();
         for pe in job.pes.iter().take(n) {
-            let key = (pe.host, pe.node.unwrap_or_default());
-            let known = keys.iter().position(|other| *other == key);
-            of_pe.push(known.unwrap_or(keys.len()));
+            let node = Node {
+                host: pe.host,
+                number: pe.node.unwrap_or_default(),
+            };
+            let known = nodes.iter().position(|other| *other == node);
+            of_pe.push(known.unwrap_or(nodes.len()));
             if known.is_none() {
-                keys.push(key);
+                nodes.push(node);
             }
         }
+        // A record that was written by hand may lack PEs of its matrix.
         of_pe.resize(n, 0);
 
-        let nodes_of = |host: u32| keys.iter().filter(move |key| key.0 == host);
-        let name = |&(host, node): &(u32, u32)| {
-            let name = job.hosts.get(host as usize).map_or("?", |host| &host.name);
-            match nodes_of(host).position(|key| key.1 == node) {
-                Some(index) if nodes_of(host).count() > 1 => format!("node {index} of {name}"),
-                _ => name.to_owned(),
+        let mut names = Vec::new();
+        let mut are_hosts = true;
+        for (i, node) in nodes.iter().enumerate() {
+            let host = job.hosts.get(node.host as usize);
+            let host = host.map_or("?", |host| &host.name);
+            let of_host = |nodes: &[Node]| nodes.iter().filter(|one| one.host == node.host).count();
+            if of_host(&nodes) == 1 {
+                names.push(host.to_owned());
+            } else {
+                names.push(format!("node {} of {host}", of_host(&nodes[..i])));
+                are_hosts = false;
             }
-        };
+        }
 
-        let has_several_pes = keys.len() < n;
-        let are_hosts = keys.iter().all(|key| nodes_of(key.0).count() == 1);
+        let has_several_pes = nodes.len() < n;
         Self {
-            names: keys.iter().map(name).collect(),
+            names,
             divide: has_several_pes || are_hosts,
             of_pe,
         }
@@ -370,27 +432,24 @@ impl NodeNames {
 /// Returns sentences about slow nodes, slow PEs, and outliers; the slowest outliers first.
 fn sentences(found: &Suspects, nodes: &NodeNames) -> Vec<String> {
     const MOST: usize = 6;
-    let direction = |slow: &Slow| match (slow.from, slow.to) {
-        (Some(from), Some(to)) => format!("from it take {from:.1} times and to it {to:.1} times"),
-        (Some(from), None) => format!("from it take {from:.1} times"),
-        (_, to) => format!("to it take {:.1} times", to.unwrap_or(1.0)),
-    };
     let mut all = Vec::new();
     for slow in found.nodes.iter().take(MOST) {
         let name = nodes.name(slow.which);
         all.push(format!(
             "Node {}: transfers with other nodes {} as long as those of the other nodes.",
             name.strip_prefix("node ").unwrap_or(name),
-            direction(slow)
+            directions(slow)
         ));
     }
+
     for slow in found.pes.iter().take(MOST) {
         all.push(format!(
             "PE {}: transfers within its node {} as long as those of other PEs.",
             slow.which,
-            direction(slow)
+            directions(slow)
         ));
     }
+
     for one in found.outliers.iter().take(MOST) {
         let position = if nodes.of_pe[one.from] == nodes.of_pe[one.to] {
             "within a node"
@@ -406,6 +465,15 @@ fn sentences(found: &Suspects, nodes: &NodeNames) -> Vec<String> {
         all.push(format!("And {} more pairs.", found.outliers.len() - MOST));
     }
     all
+}
+
+/// Says in which directions a node or a PE is slow, and how much.
+fn directions(slow: &Slow) -> String {
+    match (slow.from, slow.to) {
+        (Some(from), Some(to)) => format!("from it take {from:.1} times and to it {to:.1} times"),
+        (Some(from), None) => format!("from it take {from:.1} times"),
+        (_, to) => format!("to it take {:.1} times", to.unwrap_or(1.0)),
+    }
 }
 
 #[cfg(test)]
@@ -451,7 +519,7 @@ mod tests {
     }
 
     fn text(matrix: &Matrix, job: &JobInfo) -> String {
-        draw(matrix, job).0.svg("").into_string()
+        draw(matrix, job).drawing.svg("").into_string()
     }
 
     fn crosses(text: &str) -> usize {
@@ -462,7 +530,7 @@ mod tests {
     fn the_slow_nic_and_the_bad_cable_are_named() {
         let run = fixture::run(1, 1.0);
         for matrix in &run.matrices {
-            let (_, sentences) = draw(matrix, &run.job);
+            let sentences = draw(matrix, &run.job).sentences;
             assert_eq!(sentences.len(), 2, "{sentences:?}");
             assert!(
                 sentences[0].contains(fixture::HOSTS[fixture::SLOW]),
@@ -490,7 +558,9 @@ mod tests {
         assert!(crosses(&few) == 2 && few.contains(">9.00</text>"), "{few}");
 
         let mut spotted = matrix(128);
-        (0..50).for_each(|i| spotted.values[i][i + 60] = Some(900.0));
+        for i in 0..50 {
+            spotted.values[i][i + 60] = Some(900.0);
+        }
         let spotted = text(&spotted, &job(128, 8));
         assert!(spotted.contains("fill=\"#d11a2a\"") && crosses(&spotted) == 0);
 
@@ -515,26 +585,22 @@ mod tests {
         let nodes = NodeNames::new(&job, 16);
         assert_eq!(nodes.of_pe[..5], [0, 0, 0, 0, 1]);
         assert!(nodes.divide && nodes.name(1) == fixture::HOSTS[1]);
-        assert_eq!(
-            (NodeNames::new(&job, 20).of_pe[19], nodes.name(99)),
-            (0, "?")
-        );
+        assert_eq!(NodeNames::new(&job, 20).of_pe[19], 0);
+        assert_eq!(nodes.name(99), "?");
     }
 
     #[test]
     fn a_host_may_be_several_nodes() {
         let mut job = fixture::empty().job;
-        job.pes
-            .iter_mut()
-            .zip(0..)
-            .for_each(|(pe, number)| pe.node = Some(number / 2));
+        for (pe, number) in job.pes.iter_mut().zip(0..) {
+            pe.node = Some(number / 2);
+        }
         let nodes = NodeNames::new(&job, 16);
         assert_eq!((nodes.of_pe[1], nodes.of_pe[2], nodes.of_pe[15]), (0, 1, 7));
         assert_eq!(nodes.name(3), format!("node 1 of {}", fixture::HOSTS[1]));
-        job.pes
-            .iter_mut()
-            .zip(0..)
-            .for_each(|(pe, number)| pe.node = Some(number));
+        for (pe, number) in job.pes.iter_mut().zip(0..) {
+            pe.node = Some(number);
+        }
         assert!(nodes.divide && !NodeNames::new(&job, 16).divide);
     }
 }

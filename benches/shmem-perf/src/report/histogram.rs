@@ -7,9 +7,9 @@ use maud::{Markup, html};
 
 use super::axis::{Axis, LABEL_HEIGHT};
 use super::style::{dashes, letter};
-use crate::record::Measure;
+use crate::record::{Measure, ValueCount};
 use crate::units;
-use charts::drawing::{Drawing, hit, px, rule, ticks_below, ticks_beside};
+use charts::drawing::{Drawing, Tick, hit, px, rule, ticks_below, ticks_beside};
 use charts::palette::{SERIES, SOFT};
 
 const WIDTH: f64 = 440.0;
@@ -30,20 +30,25 @@ struct Bars {
 /// The percentage of the operations by the index of a bar.
 type Shares = BTreeMap<i32, f64>;
 
-/// Draws the histograms of runs, each as (value, count), with the index of its run.
-pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usize) -> Drawing {
-    let runs: Vec<Bars> = histograms
-        .iter()
-        .map(|(run, histogram)| Bars {
-            run: *run,
-            shares: shares(histogram),
-        })
-        .collect();
+/// The histogram of one run, as its record has it.
+pub struct RunHistogram<'a> {
+    /// The index of the run.
+    pub run: usize,
+    pub counts: &'a [ValueCount],
+}
 
-    let bars: BTreeSet<i32> = runs
-        .iter()
-        .flat_map(|run| run.shares.keys().copied())
-        .collect();
+/// Draws the histograms of runs.
+pub fn draw(measure: Measure, histograms: &[RunHistogram], n_runs: usize) -> Drawing {
+    let mut runs = Vec::new();
+    let mut bars = BTreeSet::new();
+    for histogram in histograms {
+        let shares = shares(histogram.counts);
+        bars.extend(shares.keys().copied());
+        runs.push(Bars {
+            run: histogram.run,
+            shares,
+        });
+    }
     let edges = bars.iter().flat_map(|&bar| [edge(bar), edge(bar + 1)]);
     let xs = Axis::log(edges, (LEFT, RIGHT));
 
@@ -72,16 +77,21 @@ pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usi
 }
 
 fn axes(measure: Measure, xs: &Axis, ys: &Axis) -> Markup {
-    let beside: Vec<_> = ys
-        .ticks(LABEL_HEIGHT)
-        .into_iter()
-        .map(|y| (ys.at(y), format!("{y} %")))
-        .collect();
-    let below: Vec<_> = xs
-        .ticks(50.0)
-        .into_iter()
-        .map(|x| (xs.at(x), units::tick(measure, x)))
-        .collect();
+    let mut beside = Vec::new();
+    for y in ys.ticks(LABEL_HEIGHT) {
+        beside.push(Tick {
+            position: ys.at(y),
+            text: format!("{y} %"),
+        });
+    }
+
+    let mut below = Vec::new();
+    for x in xs.ticks(50.0) {
+        below.push(Tick {
+            position: xs.at(x),
+            text: units::tick(measure, x),
+        });
+    }
 
     html! {
         (ticks_beside(&beside, (LEFT, RIGHT)))
@@ -97,15 +107,14 @@ fn tip(measure: Measure, runs: &[Bars], n_runs: usize, bar: i32) -> String {
     let high = units::figure(measure, edge(bar + 1));
     let mut tip = format!("{low} to {high}");
 
-    for Bars { run, shares } in runs {
-        let Some(share) = shares.get(&bar) else {
-            continue;
-        };
-        tip.push('\n');
-        if n_runs > 1 {
-            tip += &format!("{}: ", letter(*run));
+    for bars in runs {
+        if let Some(share) = bars.shares.get(&bar) {
+            tip.push('\n');
+            if n_runs > 1 {
+                tip += &format!("{}: ", letter(bars.run));
+            }
+            tip += &format!("{share:.2} % of the operations");
         }
-        tip += &format!("{share:.2} % of the operations");
     }
     tip
 }
@@ -116,28 +125,27 @@ fn edge(bar: i32) -> f64 {
 }
 
 /// Returns the shares of a histogram. Times of zero are in the bar of the lowest other time.
-fn shares(histogram: &[(f64, u64)]) -> Shares {
-    let total: u64 = histogram.iter().map(|(_, count)| count).sum();
-    let positive = histogram
-        .iter()
-        .map(|(value, _)| *value)
-        .filter(|value| *value > 0.0);
-    let least = positive.reduce(f64::min).unwrap_or(1.0);
+fn shares(histogram: &[ValueCount]) -> Shares {
+    let total: u64 = histogram.iter().map(|one| one.count).sum();
+    let values = histogram.iter().map(|one| one.value);
+    let least = values.filter(|value| *value > 0.0).reduce(f64::min);
 
     let mut shares = Shares::new();
-    for (value, count) in histogram {
-        if value.is_finite() && *count > 0 {
-            let bar = (value.max(least).log10() * BARS).floor() as i32;
-            *shares.entry(bar).or_default() += *count as f64 / total as f64 * 100.0;
+    for &ValueCount { value, count } in histogram {
+        if value.is_finite() && count > 0 {
+            // A logarithmic axis has no place for 0.
+            let shown = value.max(least.unwrap_or(1.0));
+            let bar = (shown.log10() * BARS).floor() as i32;
+            *shares.entry(bar).or_default() += count as f64 / total as f64 * 100.0;
         }
     }
     shares
 }
 
-fn outline(Bars { run, shares }: &Bars, xs: &Axis, ys: &Axis) -> Markup {
+fn outline(bars: &Bars, xs: &Axis, ys: &Axis) -> Markup {
     let mut path = String::new();
     let mut last = None;
-    for (&bar, &share) in shares {
+    for (&bar, &share) in &bars.shares {
         // Bars without a gap have one outline, which begins and ends at the axis.
         if last != Some(bar - 1) {
             if last.is_some() {
@@ -150,11 +158,11 @@ fn outline(Bars { run, shares }: &Bars, xs: &Axis, ys: &Axis) -> Markup {
     }
     path += &format!("V{}", px(BOTTOM));
 
-    let color = SERIES[run % SERIES.len()];
+    let color = SERIES[bars.run % SERIES.len()];
     html! {
         @if last.is_some() {
             path fill=(color) fill-opacity="0.1" stroke=(color) stroke-width="1.4"
-                stroke-linejoin="round" stroke-dasharray=[dashes(*run)] d=(path) {}
+                stroke-linejoin="round" stroke-dasharray=[dashes(bars.run)] d=(path) {}
         }
     }
 }
@@ -163,23 +171,38 @@ fn outline(Bars { run, shares }: &Bars, xs: &Axis, ys: &Axis) -> Markup {
 mod tests {
     use super::*;
 
+    fn counted(value: f64, count: u64) -> ValueCount {
+        ValueCount { value, count }
+    }
+
     #[test]
     fn shares_add_up_and_keep_the_tail() {
-        let shares = shares(&[(0.0, 10), (100.0, 89), (101.0, 900), (1e6, 1)]);
+        let shares = shares(&[
+            counted(0.0, 10),
+            counted(100.0, 89),
+            counted(101.0, 900),
+            counted(1e6, 1),
+        ]);
+        assert_eq!(shares.len(), 2, "{shares:?}");
+
         let sum: f64 = shares.values().sum();
-        assert!(
-            (sum - 100.0).abs() < 1e-9 && shares.len() == 2,
-            "{shares:?}"
-        );
-        assert!(
-            (shares.values().last().expect("a tail") - 0.1).abs() < 1e-9,
-            "{shares:?}"
-        );
+        assert!((sum - 100.0).abs() < 1e-9, "{shares:?}");
+        let tail = shares.values().last().expect("a tail");
+        assert!((tail - 0.1).abs() < 1e-9, "{shares:?}");
     }
 
     #[test]
     fn an_empty_histogram_is_drawn() {
-        let drawing = draw(Measure::Latency, &[(0, &[]), (1, &[(0.0, 3)])], 2);
+        let empty = RunHistogram {
+            run: 0,
+            counts: &[],
+        };
+        let zeros = RunHistogram {
+            run: 1,
+            counts: &[counted(0.0, 3)],
+        };
+        let drawing = draw(Measure::Latency, &[empty, zeros], 2);
+
         let text = drawing.svg("").into_string();
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         assert!(text.contains("B: 100.00 % of the operations"), "{text}");

@@ -8,7 +8,7 @@ use super::chart::WIDTH;
 use super::curves::{Spot, Trace};
 use crate::record::Measure;
 use crate::units;
-use charts::drawing::{Drawing, hit, label, px, rule, shortened, ticks_below};
+use charts::drawing::{Drawing, Tick, hit, label, px, rule, shortened, ticks_below};
 use charts::palette::{INK, SOFT};
 
 const LEFT: f64 = 218.0;
@@ -25,23 +25,33 @@ pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
     let bottom = TOP + curves.len() as f64 * ROW + groups.len() as f64 * GAP;
 
     let spots = curves.iter().filter_map(|curve| curve.spots.first());
-    let values = spots.flat_map(|spot| [spot.value, spot.spread.0, spot.spread.1]);
+    let values = spots.flat_map(|spot| [spot.value, spot.low, spot.high]);
     let axis = Axis::log(values, (LEFT, RIGHT));
-    let ticks: Vec<_> = axis
-        .ticks(48.0)
-        .into_iter()
-        .map(|x| (axis.at(x), units::tick(measure, x)))
-        .collect();
+    let mut ticks = Vec::new();
+    for x in axis.ticks(48.0) {
+        ticks.push(Tick {
+            position: axis.at(x),
+            text: units::tick(measure, x),
+        });
+    }
 
     let mut names = Vec::new();
     let mut rows = Vec::new();
     let mut y = TOP + GAP / 2.0;
     for group in groups {
+        // The runs of an operation have its name once, beside the middle of their rows.
         let middle = y + group.len() as f64 * ROW / 2.0 + 4.0;
         let name = shortened(&group[0].name, LETTERS);
         names.push(label((LEFT - 10.0, middle), "end", INK, &name));
+
         for curve in group {
-            rows.extend(curve.spots.first().map(|spot| (curve, spot, y)));
+            if let Some(spot) = curve.spots.first() {
+                rows.push(Row {
+                    curve,
+                    spot,
+                    top: y,
+                });
+            }
             y += ROW;
         }
         y += GAP;
@@ -50,8 +60,8 @@ pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
     let content = html! {
         (ticks_below(&ticks, (TOP, bottom)))
         @for name in names { (name) }
-        @for (curve, spot, y) in &rows {
-            @let middle = y + ROW / 2.0;
+        @for Row { curve, spot, top } in &rows {
+            @let middle = top + ROW / 2.0;
             @if axis.has(spot.value) { (dot(&axis, curve, spot, middle)) }
             @let value = curve.lettered(&units::figure(measure, spot.value), n_runs);
             (label((RIGHT + 10.0, middle + 4.0), "start", INK, &value))
@@ -60,8 +70,8 @@ pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
     };
 
     let hits = html! {
-        @for (curve, spot, y) in &rows {
-            (hit((0.0, WIDTH), (*y, y + ROW), &curve.words(measure, spot, n_runs)))
+        @for Row { curve, spot, top } in &rows {
+            (hit((0.0, WIDTH), (*top, top + ROW), &curve.words(measure, spot, n_runs)))
         }
     };
 
@@ -73,8 +83,17 @@ pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
     }
 }
 
+/// The row of an operation in one run.
+struct Row<'a> {
+    curve: &'a Trace,
+    spot: &'a Spot,
+    /// The y coordinate of its upper edge.
+    top: f64,
+}
+
 fn dot(axis: &Axis, curve: &Trace, spot: &Spot, y: f64) -> Markup {
-    let [low, high] = [spot.spread.0, spot.spread.1].map(|value| px(axis.at(value)));
+    let low = px(axis.at(spot.low));
+    let high = px(axis.at(spot.high));
     let spread = format!("M{low} {y}H{high}", y = px(y));
     html! {
         path stroke=(curve.color()) stroke-width="1.5" stroke-opacity="0.65" d=(spread) {}

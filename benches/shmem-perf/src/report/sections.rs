@@ -7,26 +7,27 @@ use maud::Markup;
 
 use super::chart::{self, XAxis};
 use super::curves::{
-    NamedSeries, Trace, color_curves, curve, grouped, legend, name_series, note_on, series_of,
+    NamedSeries, RunSeries, SeriesGroup, SeriesNames, color_curves, curve, grouped, legend,
+    name_series, note_on, series_of,
 };
 use super::figure::{Figure, Part, ReportSection, chart_title, kinds, legend_markup, table};
 use super::header::folded;
+use super::histogram::{self, RunHistogram};
 use super::source::{NamedRun, run_name, short_run_name};
 use super::style::{Entry, dashes};
-use super::{heat, histogram, rows};
-use crate::naming::names;
+use super::{heat, rows};
 use crate::operation::{bounds, is_invalid, kind_of};
-use crate::record::{Ended, Measure, Point, Series, Shape};
+use crate::record::{Ended, Interval, Measure, MemberTimes, Point, Series, Shape, ValueCount};
 use crate::statistics::FEWEST_OF_P99;
 use crate::units;
 use charts::palette::SERIES;
 
 /// Returns the sections that have something to show.
 pub fn sections(runs: &[NamedRun]) -> Vec<ReportSection> {
-    let both = [Measure::Bandwidth, Measure::BidirectionalBandwidth];
+    let bandwidths = [Measure::Bandwidth, Measure::BidirectionalBandwidth];
     let mut sections = vec![
         section("latency", &[Measure::Latency], runs),
-        section("bandwidth", &both, runs),
+        section("bandwidth", &bandwidths, runs),
         section("rate", &[Measure::MessageRate], runs),
         section("overlap", &[Measure::Overlap], runs),
         section("collectives", &[Measure::Collective], runs),
@@ -90,60 +91,82 @@ fn section(id: &'static str, measures: &[Measure], runs: &[NamedRun]) -> ReportS
     }
 }
 
-fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[NamedRun]) -> Vec<Figure> {
-    let mut charts = Vec::new();
-    let mut floors = series.to_vec();
-    floors.retain(|(_, series)| series.is_floor);
-    let mut own = series.to_vec();
-    own.retain(|(_, series)| !series.is_floor);
+fn charts(measure: Measure, series: &[RunSeries], runs: &[NamedRun]) -> Vec<Figure> {
+    let (floors, own): (Vec<RunSeries>, Vec<RunSeries>) =
+        series.iter().partition(|one| one.series.is_floor);
 
-    for (kind, operations) in kinds(&own) {
+    let mut charts = Vec::new();
+    for kind in kinds(&own) {
         let mut of_kind = own.clone();
-        of_kind.retain(|(_, series)| kind_of(&series.operation) == kind);
+        of_kind.retain(|one| kind_of(&one.series.operation) == kind.name);
 
         // By size, collectives are those of the largest team.
-        let largest = of_kind
-            .iter()
-            .filter_map(|(_, series)| series.shape.team_size)
-            .max();
+        let largest = largest_team(&of_kind);
         let mut shown = of_kind.clone();
-        shown.retain(|(_, series)| series.shape.team_size == largest);
+        shown.retain(|one| one.series.shape.team_size == largest);
 
         let mut floors = floors.clone();
-        floors.retain(|(_, floor)| operations.iter().any(|one| bounds(&floor.operation, one)));
-        charts.extend(by_size(measure, kind, &operations, &shown, &floors, runs));
+        floors.retain(|floor| {
+            let mut operations = kind.operations.iter();
+            operations.any(|operation| bounds(&floor.series.operation, operation))
+        });
+
+        let chart = SizeCharts {
+            measure,
+            kind: kind.name,
+            operations: &kind.operations,
+            runs,
+        };
+        charts.extend(chart.draw(&shown, &floors));
         if largest.is_some() {
-            charts.extend(by_team(measure, &operations, &of_kind, runs));
+            charts.extend(by_team(measure, &kind.operations, &of_kind, runs));
         }
     }
 
     // Without operations, the floors are all that there is to show.
     if own.is_empty() {
-        charts.extend(by_size(measure, "", &[], &[], &floors, runs));
+        let chart = SizeCharts {
+            measure,
+            kind: "",
+            operations: &[],
+            runs,
+        };
+        charts.extend(chart.draw(&[], &floors));
     }
     charts
+}
+
+/// Returns the size of the largest team; `None` if no series is that of a collective.
+fn largest_team(series: &[RunSeries]) -> Option<u32> {
+    series
+        .iter()
+        .filter_map(|one| one.series.shape.team_size)
+        .max()
 }
 
 fn maps(runs: &[NamedRun]) -> Vec<Part> {
     let mut maps = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         for matrix in &run.record.matrices {
-            let (drawing, sentences) = heat::draw(matrix, &run.record.job);
-            let name = units::name(matrix.measure).to_lowercase();
             let title = format!(
-                "{}, {} bytes: {name}",
+                "{}, {} bytes: {}",
                 matrix.operation,
-                units::size(matrix.nbytes)
+                units::size(matrix.nbytes),
+                units::name(matrix.measure).to_lowercase()
             );
-            let run = if runs.len() > 1 {
+            let note = if runs.len() > 1 {
                 run_name(runs, i)
             } else {
                 String::new()
             };
-            let figure = Figure::new(title, run, drawing, Vec::new());
+
+            let map = heat::draw(matrix, &run.record.job);
             maps.push(Figure {
-                found: Some(sentences),
-                ..figure
+                title,
+                note,
+                drawing: map.drawing,
+                legend: Vec::new(),
+                found: Some(map.sentences),
             });
         }
     }
@@ -162,96 +185,103 @@ fn maps(runs: &[NamedRun]) -> Vec<Part> {
 /// The maximum number of rows of a chart.
 const MOST_ROWS: usize = 14;
 
-/// Returns the charts of operations of one kind, with their floors. Series with several sizes are
-/// curves, series with one size are rows. Message rates with several sizes are both.
-fn by_size(
+/// The charts of operations of one kind by size, with their floors.
+struct SizeCharts<'a> {
     measure: Measure,
-    kind: &str,
-    operations: &[String],
-    series: &[(usize, &Series)],
-    floors: &[(usize, &Series)],
-    runs: &[NamedRun],
-) -> Vec<Figure> {
-    let (names, common) = name_series(series);
-    let (floor_names, _) = name_series(floors);
-    let is_curve = |one: &NamedSeries| one.series.points.len() > 1;
-    let is_row = |one: &NamedSeries| one.series.points.len() == 1;
+    kind: &'a str,
+    operations: &'a [String],
+    runs: &'a [NamedRun],
+}
 
-    let mut curves = names.clone();
-    curves.retain(is_curve);
-    let mut floor_curves = floor_names.clone();
-    floor_curves.retain(is_curve);
-    let mut groups = grouped(&curves, SERIES.len());
-    if groups.is_empty() && series.is_empty() && !floor_curves.is_empty() {
-        // A chart of floors alone.
-        groups.push((Vec::new(), String::new()));
+impl SizeCharts<'_> {
+    /// Draws series with several sizes as curves, those with one size as rows, and message rates
+    /// with several sizes as both.
+    fn draw(&self, series: &[RunSeries], floors: &[RunSeries]) -> Vec<Figure> {
+        let SeriesNames { series, common } = name_series(series);
+        let floors = name_series(floors).series;
+        let has_curve = |one: &NamedSeries| one.series.points.len() > 1;
+        let has_one_size = |one: &NamedSeries| one.series.points.len() == 1;
+
+        let mut curves = series.clone();
+        curves.retain(has_curve);
+        let mut floor_curves = floors.clone();
+        floor_curves.retain(has_curve);
+        let mut groups = grouped(&curves, SERIES.len());
+        if groups.is_empty() && series.is_empty() && !floor_curves.is_empty() {
+            // A chart of floors alone.
+            groups.push(SeriesGroup {
+                series: Vec::new(),
+                title_end: String::new(),
+            });
+        }
+        let mut charts = Vec::new();
+        for group in groups {
+            charts.push(self.curves_chart(&group, &floor_curves, &common));
+        }
+
+        let has_operations = !series.is_empty();
+        let mut rows = series;
+        // Of message rates all series have a row, also those that have a curve.
+        if self.measure != Measure::MessageRate {
+            rows.retain(has_one_size);
+        }
+        if !rows.is_empty() || !has_operations {
+            rows.extend(floors.into_iter().filter(has_one_size));
+        }
+        for group in grouped(&rows, MOST_ROWS) {
+            charts.push(self.rows_chart(group, &common));
+        }
+        charts
     }
-    let mut charts = Vec::new();
-    for (group, part) in groups {
-        let mut drawn = color_curves(&group, operations, runs);
-        let legend = legend(&drawn, !floor_curves.is_empty(), runs);
-        drawn.extend(floor_curves.iter().map(|floor| curve(floor, None, runs)));
 
-        let by = if measure == Measure::Collective {
+    fn curves_chart(&self, group: &SeriesGroup, floors: &[NamedSeries], common: &str) -> Figure {
+        let mut curves = color_curves(&group.series, self.operations, self.runs);
+        let legend = legend(&curves, !floors.is_empty(), self.runs);
+        for floor in floors {
+            curves.push(curve(floor, None, self.runs));
+        }
+
+        // Collectives also have charts by team.
+        let by = if self.measure == Measure::Collective {
             " by size"
         } else {
             ""
         };
-        let title = chart_title(measure, kind, &format!("{by}{part}"));
-        let drawing = chart::draw(measure, XAxis::Bytes, &drawn, runs.len());
-        let note = note_on(&common, &drawn);
-        charts.push(Figure::new(title, note, drawing, legend));
+        let title_end = format!("{by}{}", group.title_end);
+        let title = chart_title(self.measure, self.kind, &title_end);
+        let drawing = chart::draw(self.measure, XAxis::Bytes, &curves, self.runs.len());
+        Figure::new(title, note_on(common, &curves), drawing, legend)
     }
 
-    let mut single = names;
-    // Of message rates all series have a row, also those that have a curve.
-    if measure != Measure::MessageRate {
-        single.retain(is_row);
-    }
-    if !single.is_empty() || series.is_empty() {
-        single.extend(floor_names.into_iter().filter(is_row));
-    }
-    for (group, part) in grouped(&single, MOST_ROWS) {
-        charts.push(rows_chart(measure, kind, &common, group, &part, runs));
-    }
-    charts
-}
+    /// Returns a chart of rows: each series has one, at its smallest number of bytes.
+    fn rows_chart(&self, mut group: SeriesGroup, common: &str) -> Figure {
+        let size = |one: &NamedSeries| one.series.points.first().map_or(0, |point| point.nbytes);
+        let first = group.series.first().map_or(0, size);
+        let are_same = group.series.iter().all(|one| size(one) == first);
 
-/// Returns a chart of rows: each series has one, at its smallest number of bytes. `common` is what
-/// all series of the chart have in common, `part` the end of its title.
-fn rows_chart(
-    measure: Measure,
-    kind: &str,
-    common: &str,
-    mut group: Vec<NamedSeries>,
-    part: &str,
-    runs: &[NamedRun],
-) -> Figure {
-    let size = |one: &NamedSeries| one.series.points.first().map_or(0, |point| point.nbytes);
-    let first = group.first().map_or(0, size);
-    let are_same = group.iter().all(|one| size(one) == first);
-    if !are_same {
-        for one in &mut group {
-            one.name = format!("{}, {} bytes", one.name, units::size(size(one)));
+        // The size is in the title, or else in each name.
+        let mut at = String::new();
+        if !are_same {
+            for one in &mut group.series {
+                one.name = format!("{}, {} bytes", one.name, units::size(size(one)));
+            }
+        } else if first > 0 {
+            at = format!(" at {} bytes", units::size(first));
+        } else if self.measure == Measure::Collective {
+            at = " without data".into();
         }
-    }
-    let at = match first {
-        _ if !are_same => String::new(),
-        0 if measure == Measure::Collective => " without data".into(),
-        0 => String::new(),
-        size => format!(" at {} bytes", units::size(size)),
-    };
 
-    let drawn: Vec<Trace> = group
-        .iter()
-        .map(|one| {
+        let mut rows = Vec::new();
+        for one in &group.series {
             let color = if one.series.is_floor { None } else { Some(0) };
-            curve(one, color, runs)
-        })
-        .collect();
-    let title = chart_title(measure, kind, &format!("{at}{part}"));
-    let drawing = rows::draw(measure, &drawn, runs.len());
-    Figure::new(title, note_on(common, &drawn), drawing, Vec::new())
+            rows.push(curve(one, color, self.runs));
+        }
+
+        let title_end = format!("{at}{}", group.title_end);
+        let title = chart_title(self.measure, self.kind, &title_end);
+        let drawing = rows::draw(self.measure, &rows, self.runs.len());
+        Figure::new(title, note_on(common, &rows), drawing, Vec::new())
+    }
 }
 
 /// Returns the charts of collectives by the size of the team, at their smallest and at their
@@ -259,12 +289,13 @@ fn rows_chart(
 fn by_team(
     measure: Measure,
     operations: &[String],
-    series: &[(usize, &Series)],
+    series: &[RunSeries],
     runs: &[NamedRun],
 ) -> Vec<Figure> {
     let mut charts = Vec::new();
     for (is_largest, which) in [(false, "smallest"), (true, "largest")] {
-        if is_largest && series.iter().all(|(_, s)| s.points.len() < 2) {
+        // With one size, the second chart would be the first one.
+        if is_largest && series.iter().all(|one| one.series.points.len() < 2) {
             continue;
         }
 
@@ -274,20 +305,27 @@ fn by_team(
             continue;
         }
 
-        let all: Vec<(usize, &Series)> = merged.iter().map(|of| (of.run, &of.series)).collect();
-        let (mut names, common) = name_series(&all);
-        for (one, of) in names.iter_mut().zip(&merged) {
+        let mut all = Vec::new();
+        for of in &merged {
+            all.push(RunSeries {
+                run: of.run,
+                series: &of.series,
+            });
+        }
+        let mut names = name_series(&all);
+        for (one, of) in names.series.iter_mut().zip(&merged) {
             if of.nbytes > 0 {
                 one.name += &format!(", {} bytes", units::size(of.nbytes));
             }
         }
 
-        for (group, part) in grouped(&names, SERIES.len()) {
-            let drawn = color_curves(&group, operations, runs);
-            let title = chart_title(measure, "", &format!(" by team, {which} size{part}"));
-            let drawing = chart::draw(measure, XAxis::Team, &drawn, runs.len());
-            let legend = legend(&drawn, false, runs);
-            let note = note_on(&common, &drawn);
+        for group in grouped(&names.series, SERIES.len()) {
+            let curves = color_curves(&group.series, operations, runs);
+            let title_end = format!(" by team, {which} size{}", group.title_end);
+            let title = chart_title(measure, "", &title_end);
+            let note = note_on(&names.common, &curves);
+            let drawing = chart::draw(measure, XAxis::Team, &curves, runs.len());
+            let legend = legend(&curves, false, runs);
             charts.push(Figure::new(title, note, drawing, legend));
         }
     }
@@ -304,25 +342,23 @@ struct TeamSeries {
 
 /// Merges series that differ only in the size of the team, each at its largest number of bytes, or
 /// else at its smallest one.
-fn merge_teams(series: &[(usize, &Series)], is_largest: bool) -> Vec<TeamSeries> {
+fn merge_teams(series: &[RunSeries], is_largest: bool) -> Vec<TeamSeries> {
     let mut merged: Vec<TeamSeries> = Vec::new();
-    for &(run, one) in series {
-        let mut points = one
-            .points
-            .iter()
-            .filter(|point| !is_largest || point.nbytes > 0);
+    for &RunSeries { run, series: one } in series {
         let point = if is_largest {
-            points.next_back()
+            // What moves no data has no largest size.
+            one.points.iter().rfind(|point| point.nbytes > 0)
         } else {
-            points.next()
+            one.points.first()
         };
-        let (Some(point), Some(team)) = (point, one.shape.team_size) else {
+        let Some(point) = point else { continue };
+        let Some(team_size) = one.shape.team_size else {
             continue;
         };
 
         let nbytes = point.nbytes;
         let across_teams = Point {
-            nbytes: u64::from(team),
+            nbytes: u64::from(team_size),
             ..point.clone()
         };
         let shape = Shape {
@@ -330,8 +366,10 @@ fn merge_teams(series: &[(usize, &Series)], is_largest: bool) -> Vec<TeamSeries>
             ..one.shape.clone()
         };
         let same = merged.iter_mut().find(|of| {
-            let is_like = of.series.operation == one.operation && of.series.shape == shape;
-            of.run == run && of.nbytes == nbytes && is_like
+            of.run == run
+                && of.nbytes == nbytes
+                && of.series.operation == one.operation
+                && of.series.shape == shape
         });
         match same {
             Some(of) => of.series.points.push(across_teams),
@@ -360,32 +398,38 @@ fn distributions(runs: &[NamedRun]) -> Vec<Part> {
     let mut seen = BTreeSet::new();
     for measure in [Measure::Latency, Measure::Collective, Measure::Event] {
         let mut series = series_of(measure, runs);
-        series.retain(|(_, series)| !series.is_floor && series.points.iter().any(has_histogram));
-        let largest = series
-            .iter()
-            .filter_map(|(_, series)| series.shape.team_size)
-            .max();
-        series.retain(|(_, s)| s.shape.team_size == largest || s.shape.team_size.is_none());
+        series.retain(|one| {
+            let mut points = one.series.points.iter();
+            !one.series.is_floor && points.any(|point| !point.histogram.is_empty())
+        });
+        let largest = largest_team(&series);
+        series.retain(|one| {
+            let team_size = one.series.shape.team_size;
+            team_size == largest || team_size.is_none()
+        });
 
-        let (names, _) = name_series(&series);
-        for (group, _) in grouped(&names, 1) {
+        // Each operation has a chart of its own, with all runs.
+        let names = name_series(&series);
+        for group in grouped(&names.series, 1) {
+            let group = group.series;
             let Some(nbytes) = common_size(&group) else {
                 continue;
             };
-            let histograms: Vec<(usize, &[(f64, u64)])> = group
-                .iter()
-                .filter_map(|one| histogram_of(one, nbytes))
-                .collect();
-            seen.extend(histograms.iter().map(|(run, _)| *run));
 
-            let at = if nbytes > 0 {
-                format!(", {} bytes", units::size(nbytes))
-            } else {
-                String::new()
-            };
+            let mut histograms = Vec::new();
+            for one in &group {
+                if let Some(counts) = histogram_of(one, nbytes) {
+                    seen.insert(one.run);
+                    let run = one.run;
+                    histograms.push(RunHistogram { run, counts });
+                }
+            }
 
+            let mut title = group[0].name.clone();
+            if nbytes > 0 {
+                title += &format!(", {} bytes", units::size(nbytes));
+            }
             let drawing = histogram::draw(measure, &histograms, runs.len());
-            let title = format!("{}{at}", group[0].name);
             charts.push(Figure::new(title, String::new(), drawing, Vec::new()));
         }
     }
@@ -398,15 +442,15 @@ fn distributions(runs: &[NamedRun]) -> Vec<Part> {
          thousand is still visible.",
     )];
     if runs.len() > 1 {
-        let entries: Vec<Entry> = seen
-            .into_iter()
-            .map(|run| Entry {
+        let mut entries = Vec::new();
+        for run in seen {
+            entries.push(Entry {
                 color: SERIES[run % SERIES.len()],
                 dashes: dashes(run),
                 run: None,
                 text: run_name(runs, run),
-            })
-            .collect();
+            });
+        }
         body.push(Part::Text(legend_markup(&entries)));
     }
 
@@ -414,41 +458,47 @@ fn distributions(runs: &[NamedRun]) -> Vec<Part> {
     body
 }
 
-fn has_histogram(point: &Point) -> bool {
-    !point.histogram.is_empty()
-}
-
-/// Returns the run of a series, and its histogram at a size.
-fn histogram_of<'a>(one: &NamedSeries<'a>, nbytes: u64) -> Option<(usize, &'a [(f64, u64)])> {
-    let point = one
-        .series
-        .points
-        .iter()
-        .find(|p| p.nbytes == nbytes && has_histogram(p));
-    point.map(|point| (one.run, point.histogram.as_slice()))
+/// Returns the histogram of a series at a size; `None` if it has none there.
+fn histogram_of<'a>(one: &NamedSeries<'a>, nbytes: u64) -> Option<&'a [ValueCount]> {
+    let mut points = one.series.points.iter();
+    let point = points.find(|point| point.nbytes == nbytes && !point.histogram.is_empty())?;
+    Some(&point.histogram)
 }
 
 /// Returns the size at which the runs of an operation are shown: 8 bytes, which is common in
 /// programs, if all runs have it, or else the smallest that all have, or else any.
 fn common_size(group: &[NamedSeries]) -> Option<u64> {
-    let points = || group.first().into_iter().flat_map(|one| &one.series.points);
-    let sizes = points()
-        .filter(|point| has_histogram(point))
-        .map(|point| point.nbytes);
-    let in_all = |nbytes: &u64| group.iter().all(|it| histogram_of(it, *nbytes).is_some());
-    std::iter::once(8)
-        .chain(sizes.clone())
-        .find(in_all)
-        .or(sizes.clone().next())
+    let mut sizes = Vec::new();
+    for point in &group.first()?.series.points {
+        if !point.histogram.is_empty() {
+            sizes.push(point.nbytes);
+        }
+    }
+
+    let all_have = |nbytes| group.iter().all(|one| histogram_of(one, nbytes).is_some());
+    if all_have(8) {
+        return Some(8);
+    }
+    let of_all = sizes.iter().find(|nbytes| all_have(**nbytes));
+    of_all.or(sizes.first()).copied()
 }
 
-/// Returns a table of all figures of some series, each of which is given with the index of its run.
-fn figures_table(series: &[(usize, &Series)], has_sizes: bool, runs: &[NamedRun]) -> Markup {
-    let names = names(&series.iter().map(|(_, series)| *series).collect::<Vec<_>>());
+/// Returns a table of all figures of some series.
+fn figures_table(series: &[RunSeries], has_sizes: bool, runs: &[NamedRun]) -> Markup {
+    let has_runs = runs.len() > 1;
+    let has_members = series
+        .iter()
+        .any(|one| one.series.points.iter().any(|point| point.by_pe.is_some()));
+
     let mut head = vec!["operation"];
-    head.extend((runs.len() > 1).then_some("run"));
-    head.extend(has_sizes.then_some("bytes"));
-    let n_words = head.len();
+    if has_runs {
+        head.push("run");
+    }
+    // The numbers, which are aligned at the right, begin with the sizes.
+    let numbers = head.len();
+    if has_sizes {
+        head.push("bytes");
+    }
     head.extend([
         "median",
         "95 % interval",
@@ -460,32 +510,27 @@ fn figures_table(series: &[(usize, &Series)], has_sizes: bool, runs: &[NamedRun]
         "max",
         "n",
     ]);
-    let has_members =
-        |(_, series): &(usize, &Series)| series.points.iter().any(|p| p.by_pe.is_some());
-    let has_members = series.iter().any(has_members);
-    head.extend(has_members.then_some("PE min, mean, max"));
+    if has_members {
+        head.push("PE min, mean, max");
+    }
     head.push("ended");
+
     let mut rows = Vec::new();
-    for ((run, series), name) in series.iter().zip(&names.names) {
-        for point in &series.points {
-            let summary = &point.summary;
-            let figure = |value: f64| units::figure(series.measure, value);
-            let mut row = vec![name.clone()];
-            row.extend((runs.len() > 1).then(|| short_run_name(runs, *run)));
-            row.extend(has_sizes.then(|| units::size(point.nbytes)));
-            let known = |value: Option<f64>| value.map_or("-".into(), figure);
-            let between = |(low, high)| format!("{} to {}", figure(low), figure(high));
-            let is_invalid = is_invalid(&runs[*run].record.series, series, point);
-            let invalid = if is_invalid { " (invalid)" } else { "" };
-            row.push(format!("{}{invalid}", figure(summary.p50)));
-            row.push(summary.interval.map_or("-".into(), between));
-            row.extend([summary.mean, summary.min, summary.p90].map(figure));
-            let p99 = Some(summary.p99).filter(|_| summary.n >= FEWEST_OF_P99);
-            row.extend([p99, summary.p999, Some(summary.max)].map(known));
-            row.push(summary.n.to_string());
-            let members = |(least, mean, most)| [least, mean, most].map(figure).join(", ");
-            row.extend(has_members.then(|| point.by_pe.map_or(String::new(), members)));
-            row.push(match summary.ended {
+    for one in name_series(series).series {
+        for point in &one.series.points {
+            let mut row = vec![one.name.clone()];
+            if has_runs {
+                row.push(short_run_name(runs, one.run));
+            }
+            if has_sizes {
+                row.push(units::size(point.nbytes));
+            }
+            row.extend(figures(&one, point, runs));
+            row.push(point.summary.n.to_string());
+            if has_members {
+                row.push(members(one.series.measure, point));
+            }
+            row.push(match point.summary.ended {
                 Ended::Narrow => "known to 2 %".into(),
                 Ended::TimeUp => "time up".into(),
                 Ended::Counted => "iterations".into(),
@@ -494,10 +539,49 @@ fn figures_table(series: &[(usize, &Series)], has_sizes: bool, runs: &[NamedRun]
             rows.push(row);
         }
     }
-    let numbers = n_words - usize::from(has_sizes);
-    table(
-        &head.into_iter().map(String::from).collect::<Vec<_>>(),
-        &rows,
-        numbers,
-    )
+
+    let head: Vec<String> = head.into_iter().map(String::from).collect();
+    table(&head, &rows, numbers)
+}
+
+/// Returns the cells of a point from its median to its maximum; `-` for what too few values do not
+/// tell.
+fn figures(one: &NamedSeries, point: &Point, runs: &[NamedRun]) -> [String; 8] {
+    let summary = &point.summary;
+    let figure = |value: f64| units::figure(one.series.measure, value);
+    let known = |value: Option<f64>| value.map_or("-".into(), figure);
+
+    let is_invalid = is_invalid(&runs[one.run].record.series, one.series, point);
+    let invalid = if is_invalid { " (invalid)" } else { "" };
+    let interval = match summary.interval {
+        Some(Interval { low, high }) => format!("{} to {}", figure(low), figure(high)),
+        None => "-".into(),
+    };
+    let p99 = if summary.n >= FEWEST_OF_P99 {
+        Some(summary.p99)
+    } else {
+        None
+    };
+
+    [
+        format!("{}{invalid}", figure(summary.p50)),
+        interval,
+        figure(summary.mean),
+        figure(summary.min),
+        figure(summary.p90),
+        known(p99),
+        known(summary.p999),
+        figure(summary.max),
+    ]
+}
+
+/// Returns the times of the members of a collective; an empty text for another operation.
+fn members(measure: Measure, point: &Point) -> String {
+    match point.by_pe {
+        Some(MemberTimes { min, mean, max }) => {
+            let figures = [min, mean, max].map(|value| units::figure(measure, value));
+            figures.join(", ")
+        }
+        None => String::new(),
+    }
 }

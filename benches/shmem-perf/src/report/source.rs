@@ -1,9 +1,9 @@
 //! The runs that a report shows: their records and names.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::style::letter;
-use crate::record::Record;
+use crate::record::{self, Record};
 use charts::drawing::shortened;
 
 pub struct NamedRun {
@@ -13,26 +13,34 @@ pub struct NamedRun {
     pub record: Record,
 }
 
-/// Names runs after the files of their records.
-pub fn name_runs(records: Vec<(PathBuf, Record)>) -> Vec<NamedRun> {
-    let stem = |path: &Path| {
-        path.file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned())
-    };
-    let stems: Vec<Option<String>> = records.iter().map(|(path, _)| stem(path)).collect();
-    let is_single =
-        |stem: &Option<String>| stems.iter().filter(|other| *other == stem).count() == 1;
-    let name = |path: &Path| match stem(path) {
-        Some(name) if is_single(&Some(name.clone())) => name,
-        _ => path.display().to_string(),
-    };
-    records
-        .into_iter()
-        .map(|(path, record)| NamedRun {
-            name: name(&path),
-            record,
-        })
-        .collect()
+/// Loads records, and names their runs.
+///
+/// # Errors
+/// A sentence that names the first file that is no record.
+pub fn load(paths: &[PathBuf]) -> Result<Vec<NamedRun>, String> {
+    let mut runs = Vec::new();
+    for (path, name) in paths.iter().zip(names(paths)) {
+        runs.push(NamedRun {
+            name,
+            record: record::load(path)?,
+        });
+    }
+    Ok(runs)
+}
+
+/// Returns the names of the runs whose records are in these files.
+fn names(paths: &[PathBuf]) -> Vec<String> {
+    let mut names = Vec::new();
+    for path in paths {
+        let same_stem = paths
+            .iter()
+            .filter(|other| other.file_stem() == path.file_stem());
+        match path.file_stem() {
+            Some(stem) if same_stem.count() == 1 => names.push(stem.to_string_lossy().into()),
+            _ => names.push(path.display().to_string()),
+        }
+    }
+    names
 }
 
 /// The maximum number of letters of a name in a legend.
@@ -63,9 +71,14 @@ mod tests {
     #[test]
     fn files_of_one_name_are_distinguished() {
         let paths = ["a/run.json", "b/run.json", "b/other.json"].map(PathBuf::from);
-        let runs = name_runs(paths.map(|path| (path, fixture::empty())).into());
-        let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+        let names = names(&paths);
         assert_eq!(names, ["a/run.json", "b/run.json", "other"]);
+
+        let mut runs = Vec::new();
+        for name in names {
+            let record = fixture::empty();
+            runs.push(NamedRun { name, record });
+        }
         assert_eq!(run_name(&runs, 2), "C other");
     }
 }

@@ -12,7 +12,10 @@ pub const FLOOR_DASHES: &str = "3 3";
 
 /// Returns the dashes of a run's lines; the first one has none.
 pub fn dashes(run: usize) -> Option<&'static str> {
-    Some(DASHES[run % DASHES.len()]).filter(|dashes| !dashes.is_empty())
+    match DASHES[run % DASHES.len()] {
+        "" => None,
+        dashes => Some(dashes),
+    }
 }
 
 pub fn letter(run: usize) -> String {
@@ -25,16 +28,13 @@ pub fn letter(run: usize) -> String {
 
 /// Returns a run's marker: a circle, a square, a triangle or a diamond.
 pub fn marker(run: usize, (x, y): (f64, f64), color: &str, is_hollow: bool) -> Markup {
-    let (fill, stroke) = if is_hollow {
-        (CARD, Some(color))
-    } else {
-        (color, None)
-    };
+    let fill = if is_hollow { CARD } else { color };
+    let stroke = if is_hollow { Some(color) } else { None };
     let path = match run % 4 {
         0 => {
-            let (x, y) = (px(x), px(y));
             return html! {
-                circle cx=(x) cy=(y) r="2.6" fill=(fill) stroke=[stroke] stroke-width="1.4" {}
+                circle cx=(px(x)) cy=(px(y)) r="2.6" fill=(fill) stroke=[stroke]
+                    stroke-width="1.4" {}
             };
         }
         1 => format!("M{} {}h5v5h-5z", px(x - 2.5), px(y - 2.5)),
@@ -65,13 +65,11 @@ impl Entry {
 
     /// Returns a sample of the line, with its upper left corner at this position.
     pub fn swatch(&self, x: f64, y: f64) -> Markup {
-        let Self {
-            color, dashes, run, ..
-        } = self;
         html! {
             svg viewBox="0 0 32 14" x=(px(x)) y=(px(y)) width="32" height="14" aria-hidden="true" {
-                path stroke=(color) stroke-width="2" stroke-dasharray=[dashes] d="M1 7H31" {}
-                @if let Some(run) = run { (marker(*run, (16.0, 7.0), color, false)) }
+                path stroke=(self.color) stroke-width="2" stroke-dasharray=[self.dashes]
+                    d="M1 7H31" {}
+                @if let Some(run) = self.run { (marker(run, (16.0, 7.0), self.color, false)) }
             }
         }
     }
@@ -80,17 +78,16 @@ impl Entry {
 /// Returns the index of a color for each operation: its index in `kind`, so that an operation has
 /// the same color in all charts, unless two operations of this chart would get the same color.
 pub fn colors(operations: &[&str], kind: &[String]) -> Vec<usize> {
-    let position = |name: &str| kind.iter().position(|other| other == name).unwrap_or(0);
-    let own: Vec<usize> = operations
-        .iter()
-        .map(|name| position(name) % SERIES.len())
-        .collect();
-    let is_own = |i: usize| own[..i].iter().all(|color| *color != own[i]);
-    if (0..own.len()).all(is_own) {
-        own
-    } else {
-        (0..own.len()).map(|i| i % SERIES.len()).collect()
+    let mut colors = Vec::new();
+    for operation in operations {
+        let index = kind.iter().position(|other| other == operation);
+        let color = index.unwrap_or(0) % SERIES.len();
+        if colors.contains(&color) {
+            return (0..operations.len()).map(|i| i % SERIES.len()).collect();
+        }
+        colors.push(color);
     }
+    colors
 }
 
 #[cfg(test)]

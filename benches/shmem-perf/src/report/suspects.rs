@@ -3,10 +3,11 @@
 //!
 //! Pairs within a node are compared separately from pairs of different nodes.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::record::{Matrix, Measure};
 use crate::statistics::{Spread, median, sorted};
+use charts::palette::ColorRange;
 
 /// The minimum ratio of the time of a pair to the median of its kind that makes it an outlier.
 const OUTLIER: f64 = 1.5;
@@ -39,8 +40,8 @@ pub struct Slow {
 
 /// The outliers of a matrix.
 pub struct Suspects {
-    /// The worst and the best figure that is no outlier, widened to at least `LEAST_SPAN`.
-    pub range: (f64, f64),
+    /// The range of the figures that are no outliers, widened to at least `LEAST_SPAN`.
+    pub range: ColorRange,
     /// The slow pairs, the slowest first.
     pub outliers: Vec<Outlier>,
     /// Nodes whose transfers with other nodes are slow.
@@ -52,28 +53,24 @@ pub struct Suspects {
 /// Finds the outliers. `nodes` has the node of each PE.
 pub fn find(matrix: &Matrix, nodes: &[usize]) -> Suspects {
     let cells = cells(matrix, nodes);
-    let node = |pe: usize| nodes.get(pe).copied().unwrap_or(0);
-    let between_nodes = cells.iter().filter(|cell| !cell.is_near);
-    let within_nodes = cells.iter().filter(|cell| cell.is_near);
-    let slow_nodes = slow(between_nodes.map(|cell| (node(cell.from), node(cell.to), cell.cost)));
-    let slow_pes = slow(within_nodes.map(|cell| (cell.from, cell.to, cell.cost)));
+    let (near, far): (Vec<&Cell>, Vec<&Cell>) = cells.iter().partition(|cell| cell.is_near);
+    let slow_pes = slow(near.iter().map(|cell| cell.between_pes()));
+    let slow_nodes = slow(far.iter().map(|cell| cell.between_nodes()));
 
     // Pairs with a slow end are compared only with each other. Among all pairs, they would hide
     // single pairs that are slow.
-    let is_slow = |cell: &Cell| {
-        if cell.is_near {
-            has_slow_end(&slow_pes, cell.from, cell.to)
-        } else {
-            has_slow_end(&slow_nodes, node(cell.from), node(cell.to))
-        }
-    };
     let mut outliers = Vec::new();
-    for kind in [(true, true), (true, false), (false, true), (false, false)] {
-        let alike = cells
-            .iter()
-            .filter(|cell| (cell.is_near, is_slow(cell)) == kind);
-        outliers.extend(outliers_of(alike));
-    }
+    let (slow_near, usual_near): (Vec<&Cell>, Vec<&Cell>) = near
+        .into_iter()
+        .partition(|cell| has_slow_end(&slow_pes, cell.between_pes()));
+    outliers.extend(outliers_of(&slow_near));
+    outliers.extend(outliers_of(&usual_near));
+
+    let (slow_far, usual_far): (Vec<&Cell>, Vec<&Cell>) = far
+        .into_iter()
+        .partition(|cell| has_slow_end(&slow_nodes, cell.between_nodes()));
+    outliers.extend(outliers_of(&slow_far));
+    outliers.extend(outliers_of(&usual_far));
     outliers.sort_by(|a, b| b.times.total_cmp(&a.times));
 
     Suspects {
@@ -84,9 +81,8 @@ pub fn find(matrix: &Matrix, nodes: &[usize]) -> Suspects {
     }
 }
 
-/// Returns the worst and the best value of the cells that are no outliers, widened to at least
-/// `LEAST_SPAN`.
-fn usual_range(measure: Measure, cells: &[Cell], outliers: &[Outlier]) -> (f64, f64) {
+/// Returns the range of the cells that are no outliers, widened to at least `LEAST_SPAN`.
+fn usual_range(measure: Measure, cells: &[Cell], outliers: &[Outlier]) -> ColorRange {
     let pairs: HashSet<(usize, usize)> = outliers.iter().map(|one| (one.from, one.to)).collect();
     let mut low = f64::MAX;
     let mut high = 0.0f64;
@@ -106,26 +102,60 @@ fn usual_range(measure: Measure, cells: &[Cell], outliers: &[Outlier]) -> (f64, 
     low /= wider;
     high *= wider;
     if measure.cost(low) < measure.cost(high) {
-        (high, low)
+        ColorRange {
+            worst: high,
+            best: low,
+        }
     } else {
-        (low, high)
+        ColorRange {
+            worst: low,
+            best: high,
+        }
     }
 }
 
-fn has_slow_end(slow: &[Slow], from: usize, to: usize) -> bool {
+fn has_slow_end(slow: &[Slow], transfer: Transfer) -> bool {
     slow.iter().any(|slow| {
-        (slow.which == from && slow.from.is_some()) || (slow.which == to && slow.to.is_some())
+        (slow.which == transfer.from && slow.from.is_some())
+            || (slow.which == transfer.to && slow.to.is_some())
     })
+}
+
+/// The time between two PEs, or between the nodes of two PEs.
+struct Transfer {
+    from: usize,
+    to: usize,
+    cost: f64,
 }
 
 struct Cell {
     from: usize,
     to: usize,
+    from_node: usize,
+    to_node: usize,
     /// True if both are on one node.
     is_near: bool,
     value: f64,
     /// A time in arbitrary units: [`Measure::cost`](crate::record::Measure::cost) of the value.
     cost: f64,
+}
+
+impl Cell {
+    fn between_pes(&self) -> Transfer {
+        Transfer {
+            from: self.from,
+            to: self.to,
+            cost: self.cost,
+        }
+    }
+
+    fn between_nodes(&self) -> Transfer {
+        Transfer {
+            from: self.from_node,
+            to: self.to_node,
+            cost: self.cost,
+        }
+    }
 }
 
 fn cells(matrix: &Matrix, nodes: &[usize]) -> Vec<Cell> {
@@ -135,13 +165,16 @@ fn cells(matrix: &Matrix, nodes: &[usize]) -> Vec<Cell> {
             let Some(value) = value.filter(|value| value.is_finite() && *value > 0.0) else {
                 continue;
             };
-            let cost = matrix.measure.cost(value);
+            let from_node = nodes.get(from).copied();
+            let to_node = nodes.get(to).copied();
             cells.push(Cell {
                 from,
                 to,
-                is_near: nodes.get(from) == nodes.get(to),
+                from_node: from_node.unwrap_or(0),
+                to_node: to_node.unwrap_or(0),
+                is_near: from_node == to_node,
                 value,
-                cost,
+                cost: matrix.measure.cost(value),
             });
         }
     }
@@ -151,62 +184,72 @@ fn cells(matrix: &Matrix, nodes: &[usize]) -> Vec<Cell> {
 /// Returns the cells that are far above the upper quartile, by more than three times the distance
 /// of the quartiles in logarithms, and above `OUTLIER` times the median. Fewer than four cells have
 /// no outliers.
-fn outliers_of<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Outlier> {
-    let logs: Vec<f64> = cells.clone().map(|cell| cell.cost.ln()).collect();
-    if logs.len() < 4 {
+fn outliers_of(cells: &[&Cell]) -> Vec<Outlier> {
+    if cells.len() < 4 {
         return Vec::new();
     }
 
+    let logs: Vec<f64> = cells.iter().map(|cell| cell.cost.ln()).collect();
     let Spread { low, median, high } = Spread::of(&logs);
     let limit = (high + 3.0 * (high - low)).max(median + OUTLIER.ln());
-    let far = cells.filter(|cell| cell.cost.ln() > limit);
-    far.map(|cell| Outlier {
-        from: cell.from,
-        to: cell.to,
-        times: cell.cost / median.exp(),
-    })
-    .collect()
+
+    let mut outliers = Vec::new();
+    for cell in cells {
+        if cell.cost.ln() > limit {
+            outliers.push(Outlier {
+                from: cell.from,
+                to: cell.to,
+                times: cell.cost / median.exp(),
+            });
+        }
+    }
+    outliers
 }
 
 /// Returns the PEs or nodes whose row or column is slow as a whole. Rows and columns are compared
 /// by their lower quartiles, since a good row also has slow cells, with bad columns.
-fn slow(cells: impl Iterator<Item = (usize, usize, f64)>) -> Vec<Slow> {
-    let mut rows: Vec<Vec<f64>> = Vec::new();
-    let mut columns: Vec<Vec<f64>> = Vec::new();
-    for (from, to, cost) in cells {
-        for (lines, which) in [(&mut rows, from), (&mut columns, to)] {
-            lines.resize_with(lines.len().max(which + 1), Vec::new);
-            lines[which].push(cost);
-        }
+fn slow(transfers: impl Iterator<Item = Transfer>) -> Vec<Slow> {
+    let mut rows: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    let mut columns: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for Transfer { from, to, cost } in transfers {
+        rows.entry(from).or_default().push(cost);
+        columns.entry(to).or_default().push(cost);
     }
 
-    let from = excess(rows);
-    let to = excess(columns);
-    let slow = |which: usize| Slow {
-        which,
-        from: from[which],
-        to: to.get(which).copied().flatten(),
-    };
-    (0..from.len())
-        .map(slow)
-        .filter(|slow| slow.from.is_some() || slow.to.is_some())
-        .collect()
+    let slow_rows = excess(&rows);
+    let slow_columns = excess(&columns);
+    let mut slow = Vec::new();
+    // A PE for whose row there was no time may still be slow as a target.
+    for which in BTreeSet::from_iter(rows.into_keys().chain(columns.into_keys())) {
+        let from = slow_rows.get(&which).copied();
+        let to = slow_columns.get(&which).copied();
+        if from.is_some() || to.is_some() {
+            slow.push(Slow { which, from, to });
+        }
+    }
+    slow
 }
 
-/// Returns for each row, or column, the ratio of its lower quartile to the median of all lower
-/// quartiles; `None` if it is below `SLOW`, or if fewer than three rows have values.
-fn excess(lines: Vec<Vec<f64>>) -> Vec<Option<f64>> {
-    let level = |line: Vec<f64>| sorted(&line).get(line.len().saturating_sub(1) / 4).copied();
-    let levels: Vec<Option<f64>> = lines.into_iter().map(level).collect();
-    let known: Vec<f64> = levels.iter().copied().flatten().collect();
-    // With two levels, it is not known which one is usual.
-    let usual = if known.len() > 2 {
-        median(&known)
-    } else {
-        f64::MAX
-    };
-    let much = |level: f64| Some(level / usual).filter(|times| *times >= SLOW);
-    levels.into_iter().map(|level| much(level?)).collect()
+/// Returns the rows, or columns, whose lower quartile is `SLOW` times the median of all lower
+/// quartiles or more, each with this ratio. Returns none if fewer than three have values.
+fn excess(lines: &BTreeMap<usize, Vec<f64>>) -> BTreeMap<usize, f64> {
+    // With two quartiles, it is not known which one is usual.
+    if lines.len() < 3 {
+        return BTreeMap::new();
+    }
+
+    let mut quartiles = BTreeMap::new();
+    for (which, line) in lines {
+        quartiles.insert(*which, sorted(line)[(line.len() - 1) / 4]);
+    }
+    let usual = median(&Vec::from_iter(quartiles.values().copied()));
+
+    let mut excess = quartiles;
+    for ratio in excess.values_mut() {
+        *ratio /= usual;
+    }
+    excess.retain(|_, ratio| *ratio >= SLOW);
+    excess
 }
 
 #[cfg(test)]
@@ -246,7 +289,7 @@ mod tests {
             (found.outliers.len(), found.nodes.len(), found.pes.len()),
             (0, 0, 0)
         );
-        assert!(found.range.1 == 300.0 && found.range.0 > 1500.0);
+        assert!(found.range.best == 300.0 && found.range.worst > 1500.0);
     }
 
     #[test]
@@ -261,7 +304,7 @@ mod tests {
         let found = find(&matrix(Measure::Latency, bad), &NODES);
         assert_eq!(found.outliers.len(), 1);
         assert_eq!((found.outliers[0].from, found.outliers[0].to), (4, 9));
-        assert!(found.outliers[0].times > 5.0 && found.range.0 < 1600.0);
+        assert!(found.outliers[0].times > 5.0 && found.range.worst < 1600.0);
         assert!(found.nodes.is_empty());
     }
 
@@ -307,9 +350,11 @@ mod tests {
     fn few_or_no_values_have_a_range() {
         let mut small = matrix(Measure::Latency, |_, _| 0.0);
         let found = find(&small, &NODES);
-        assert!(found.range.0.min(found.range.1) > 0.0 && found.range.0 != found.range.1);
+        assert!(found.range.worst.min(found.range.best) > 0.0);
+        assert_ne!(found.range.worst, found.range.best);
         small.values = vec![vec![None, Some(5.0)], vec![Some(7.0), None]];
         let found = find(&small, &[]);
-        assert!(found.outliers.is_empty() && found.range.1 <= 5.0 && found.range.0 >= 7.0);
+        assert!(found.outliers.is_empty());
+        assert!(found.range.best <= 5.0 && found.range.worst >= 7.0);
     }
 }

@@ -320,8 +320,8 @@ fn a_page_to_look_at() {
     );
     let dir = dir.join("shmem-perf-charts");
     std::fs::create_dir_all(&dir).expect("made");
-    for (name, text) in pictures(&sections(&runs())) {
-        std::fs::write(dir.join(name), text).expect("written");
+    for picture in pictures(&sections(&runs())) {
+        std::fs::write(dir.join(picture.file_name), picture.text).expect("written");
     }
 }
 
@@ -357,7 +357,7 @@ fn nothing_is_clipped(document: &Document, title: &str) {
 fn every_chart_is_a_picture_of_its_own() {
     let sections = sections(&runs());
     let pictures = pictures(&sections);
-    let names: HashSet<&String> = pictures.iter().map(|(name, _)| name).collect();
+    let names: HashSet<&String> = pictures.iter().map(|one| &one.file_name).collect();
     assert!(
         pictures.len() > 8 && names.len() == pictures.len(),
         "{names:?}"
@@ -365,8 +365,10 @@ fn every_chart_is_a_picture_of_its_own() {
     let parts = sections
         .iter()
         .flat_map(|section: &ReportSection| &section.body);
-    for (figure, (_, text)) in parts.flat_map(Part::figures).zip(&pictures) {
-        let (title, entries) = (figure.title.clone(), figure.legend.len());
+    for (figure, picture) in parts.flat_map(Part::figures).zip(&pictures) {
+        let title = figure.title.clone();
+        let n_entries = figure.legend.len();
+        let text = &picture.text;
         for address in [
             "https:", "url(", "@import", "src=", "var(", "class=", "data-", "<style",
         ] {
@@ -379,7 +381,8 @@ fn every_chart_is_a_picture_of_its_own() {
                 .collect();
             assert_eq!(texts.first(), Some(&title.as_str()));
             let is_swatch = |node: &Node| node.attribute("viewBox") == Some("0 0 32 14");
-            assert_eq!(document.descendants().filter(is_swatch).count(), entries);
+            let n_swatches = document.descendants().filter(is_swatch).count();
+            assert_eq!(n_swatches, n_entries);
             let is_shape =
                 |node: &Node| ["path", "rect", "circle", "text"].contains(&node.tag_name().name());
             for node in document.descendants().filter(is_shape) {

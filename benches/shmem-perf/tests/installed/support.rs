@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use shmem_perf::record::{FORMAT, Measure, Record, Series};
+use shmem_perf::record::{FORMAT, Interval, Measure, Record, Series};
 use testkit::{Job, Outcome, prefix};
 
 pub fn program() -> PathBuf {
@@ -60,7 +60,7 @@ pub fn require_plausible(series: &Series) {
         let has_time = s.min > 0.0 || series.measure == Measure::Overlap;
         assert!(has_time, "{name}: {s:?}");
 
-        if let Some((low, high)) = s.interval {
+        if let Some(Interval { low, high }) = s.interval {
             assert!(low <= s.p50 && s.p50 <= high, "{name}: {s:?}");
         }
         assert!(!s.batches.is_empty(), "{name}: {s:?}");

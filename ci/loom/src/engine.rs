@@ -14,7 +14,7 @@ use crate::EndpointUser;
 use crate::Error;
 use crate::primitive;
 use crate::task::Task;
-use issuer::{Issuer, Issuers};
+use issuer::{Issuer, Issuers, WireLimit};
 use loom::model::Builder;
 use loom::thread;
 use origin::Origin;
@@ -53,7 +53,11 @@ impl Pe {
         let issuers = Issuers::default();
         let must_be_polled = completed_by == CompletedBy::Polls;
         let open = || Ok(Origin::new(must_be_polled, Arc::clone(&network)));
-        let issuer = issuers.issuer(EndpointUser::Context, (1, ""), open);
+        let limit = WireLimit {
+            n_wires: 1,
+            set_by: "",
+        };
+        let issuer = issuers.issuer(EndpointUser::Context, limit, open);
 
         Pe {
             network,

@@ -388,7 +388,7 @@ mod tests {
     fn the_own_slice_is_where_it_was_reserved() {
         let _alone = reservation::tests::alone();
         let layout = Layout::new(1 << 24, 1 << 16, PageSize::Mib2).expect("fits");
-        let mut reserved = Reservation::all(&layout, (3, 2));
+        let mut reserved = Reservation::all(&layout, 3, 2);
         let reservation = reserved.pop().expect("a free range");
         let slice = reservation.slice();
 

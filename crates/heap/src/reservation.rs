@@ -30,7 +30,7 @@ pub struct Reservation {
 impl Reservation {
     /// Reserves the candidates whose addresses are free, for PE number `local` of `n_local` on its
     /// node. Returns them, best first.
-    pub fn all(layout: &Layout, (n_local, local): (u32, u32)) -> Vec<Reservation> {
+    pub fn all(layout: &Layout, n_local: u32, local: u32) -> Vec<Reservation> {
         let Some(nbytes) = layout.node_bytes(n_local) else {
             return Vec::new();
         };
@@ -94,7 +94,7 @@ pub(crate) mod tests {
         let _alone = alone();
         let layout = Layout::new(1 << 20, 1 << 16, PageSize::Mib2).expect("fits");
         let slices = |n, local| -> Vec<usize> {
-            Reservation::all(&layout, (n, local))
+            Reservation::all(&layout, n, local)
                 .iter()
                 .map(Reservation::slice)
                 .collect()
@@ -116,8 +116,8 @@ pub(crate) mod tests {
     fn what_is_taken_is_left_alone() {
         let _alone = alone();
         let layout = Layout::new(1 << 30, 1 << 16, PageSize::Mib2).expect("fits");
-        let first = Reservation::all(&layout, (3, 1));
-        let again = Reservation::all(&layout, (3, 1));
+        let first = Reservation::all(&layout, 3, 1);
+        let again = Reservation::all(&layout, 3, 1);
         for slice in again.iter().map(Reservation::slice) {
             assert!(
                 first.iter().all(|reservation| reservation.slice() != slice),
@@ -129,6 +129,6 @@ pub(crate) mod tests {
     #[test]
     fn no_place_is_large_enough_for_everything() {
         let layout = Layout::new(1 << 60, 1, PageSize::Mib2).expect("fits an address");
-        assert!(Reservation::all(&layout, (1, 0)).is_empty());
+        assert!(Reservation::all(&layout, 1, 0).is_empty());
     }
 }

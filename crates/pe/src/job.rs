@@ -133,7 +133,8 @@ pub fn refuse_child(call: Call) -> ! {
 pub fn require_pe(call: Call, argument: &str, pe: c_int) -> &'static Job {
     let job = require(call);
     if pe < 0 || pe as u32 >= job.n_pes {
-        let (pe, last) = (call.written(pe), job.n_pes - 1);
+        let pe = call.written(pe);
+        let last = job.n_pes - 1;
         fail!(
             call,
             "argument {argument}: PE {pe}, but PEs are numbered 0 to {last}"

@@ -186,9 +186,11 @@ where
         mut line: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let (level, target) = (event.metadata().level(), event.metadata().target());
+        let level = event.metadata().level();
+        let module = filter::module(event.metadata().target());
+
         SystemTime.format_time(&mut line)?;
-        write!(line, " {level:>5} {}: ", filter::module(target))?;
+        write!(line, " {level:>5} {module}: ")?;
         context.format_fields(line.by_ref(), event)?;
         writeln!(line)
     }

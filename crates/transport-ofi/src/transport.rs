@@ -13,6 +13,7 @@ use crate::shared::SharedState;
 use libfabric_sys as fi;
 use rushmem_connect::Secret;
 use rushmem_system::setting::environment;
+use rushmem_transport::engine::WireLimit;
 use rushmem_transport::{
     AmoOp, AmoSet, Amos, Caps, Error, NetworkTransport, Open, OpenedNetwork, Transport,
 };
@@ -223,8 +224,10 @@ fn open_network(args: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState
         name: "rushmem-ofi",
         address: published,
         caps,
-        most_wires: network.tuning.endpoints,
-        wires_limited_by: ENDPOINTS,
+        wire_limit: WireLimit {
+            n_wires: network.tuning.endpoints,
+            set_by: ENDPOINTS,
+        },
         network,
     })
 }

@@ -122,7 +122,8 @@ impl Answers {
     /// Handles the next bytes of a reply of peer `pe`, which are at offset `done` of its body.
     pub(crate) fn take(
         &mut self,
-        (receiving, pe): (&ReceivingPe, Pe),
+        receiving: &ReceivingPe,
+        pe: Pe,
         reply: ReplyFrame,
         done: usize,
         bytes: &[u8],
@@ -133,7 +134,8 @@ impl Answers {
                     AnswerDest::Private(dest) => dest.store_at(done, bytes),
                     AnswerDest::Shared(dest) => {
                         let rest = dest.range().skip(done);
-                        // SAFETY: the destination of a get that is not over.
+                        // SAFETY: `rest` is a part of the destination of a get. The get owns it
+                        // until it is over, so that it is valid for writes.
                         unsafe { self.words.write(rest, bytes) }
                     }
                     _ => return Err(Violation::Unrequested),

@@ -455,17 +455,18 @@ impl Connection {
             }
         }
 
-        // SAFETY: the kernel has written the range first, then this many bytes of the buffer.
+        // SAFETY: the kernel has written `nbytes` bytes, first those of `direct`, then the start of
+        // `buffer`, which is borrowed as long as `bytes`.
         let bytes = unsafe { from_raw_parts(buffer.as_ptr().cast(), nbytes - to_place) };
 
         let answers_all = self.target.replies.is_empty();
         let answers = &mut self.answers;
         let target = &mut self.target;
         let bye = &mut self.has_said_bye;
-        let from = (receiving, self.peer);
+        let peer = self.peer;
         self.reader
             .feed(bytes, |Piece { head, done, bytes }| match head {
-                Frame::Reply(reply) => answers.take(from, reply, done, bytes),
+                Frame::Reply(reply) => answers.take(receiving, peer, reply, done, bytes),
                 Frame::Request(_) if *bye => Err(AFTER_FAREWELL),
                 Frame::Request(RequestFrame::Bye) => {
                     *bye = true;

@@ -6,6 +6,7 @@ use crate::settings::{DESCRIPTORS, Tuning};
 use crate::shared::SharedState;
 use rushmem_system::interfaces::{PORTS, PortRange};
 use rushmem_system::lock::lock;
+use rushmem_transport::engine::WireLimit;
 use rushmem_transport::engine::message::MAX_ORIGINS;
 use rushmem_transport::{Caps, Error, NetworkTransport, Open, OpenedNetwork, Transport};
 use std::io;
@@ -65,8 +66,10 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
             wakes_waits: true,
             ..Caps::default()
         },
-        most_wires: MAX_ORIGINS as usize,
-        wires_limited_by: "streams of requests",
+        wire_limit: WireLimit {
+            n_wires: MAX_ORIGINS as usize,
+            set_by: "streams of requests",
+        },
     })?;
 
     Ok(Box::new(transport))

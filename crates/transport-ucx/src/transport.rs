@@ -6,7 +6,7 @@ use crate::settings::{DESCRIPTORS, LIMITS, MIN_DESCRIPTORS, OF_WORKER, Tuning, W
 use crate::shared::SharedState;
 use crate::{abort, connect, diagnosis};
 use rushmem_system::host::host_name;
-use rushmem_transport::engine::NetworkPe;
+use rushmem_transport::engine::{NetworkPe, WireLimit};
 use rushmem_transport::{Amos, Caps, Error, NetworkTransport, Open, OpenedNetwork, Transport};
 use std::io;
 use std::sync::Arc;
@@ -74,7 +74,9 @@ fn open_network(open: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState
         network,
         address,
         caps,
-        most_wires: max_workers,
-        wires_limited_by: WORKERS,
+        wire_limit: WireLimit {
+            n_wires: max_workers,
+            set_by: WORKERS,
+        },
     })
 }

@@ -46,7 +46,7 @@ mod wire;
 
 pub use crate::segments::heap_blocks::Registered;
 pub use endpoint::WireEndpoint;
-pub use issuer::{Issuer, Issuers};
+pub use issuer::{Issuer, Issuers, WireLimit};
 pub use origin::Origin;
 pub use replies::{Replies, ReplyTable};
 pub use wire::{

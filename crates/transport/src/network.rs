@@ -2,9 +2,9 @@
 //! checks its peers, makes endpoints and leaves the job, once for all providers.
 #![allow(unsafe_code)]
 
-use crate::engine::Registered;
 use crate::engine::keys::check_record;
 use crate::engine::service_thread::{Driver, Progress, ServiceThread, Woken};
+use crate::engine::{Registered, WireLimit};
 use crate::peers::{PeAddress, Published};
 use crate::progress::events::AwaitedWord;
 use crate::{
@@ -25,10 +25,8 @@ pub struct OpenedNetwork<N> {
     pub address: Vec<u8>,
     /// The capabilities of the transport.
     pub caps: Caps,
-    /// Maximum number of wires; further endpoints share them.
-    pub most_wires: usize,
-    /// What limits this number, such as a variable.
-    pub wires_limited_by: &'static str,
+    /// The limit of the number of wires.
+    pub wire_limit: WireLimit,
 }
 
 /// The transport of this PE. Fields are dropped in this order.
@@ -50,8 +48,7 @@ impl<N: Driver> NetworkTransport<N> {
             of_provider: opened.address,
         };
 
-        let progress = Progress::new(opened.network, opened.most_wires, opened.wires_limited_by);
-        let progress = Arc::new(progress);
+        let progress = Arc::new(Progress::new(opened.network, opened.wire_limit));
 
         Ok(NetworkTransport {
             thread: ServiceThread::start(opened.name, &progress)?,

@@ -363,7 +363,8 @@ impl Contexts {
     fn world_pe_in_registry(&self, call: Call, handle: ContextHandle, pe: c_int) -> c_int {
         let members = self.require(call, handle);
         if pe as u32 >= members.n {
-            let (pe, n) = (call.written(pe), members.n);
+            let pe = call.written(pe);
+            let n = members.n;
             fail!(
                 call,
                 "argument pe is {pe}, but the context's team has {n} PEs"

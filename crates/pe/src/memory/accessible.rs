@@ -32,7 +32,8 @@ impl LocalAccess {
 /// Makes up to two system calls.
 pub fn require_accessible(call: Call, access: LocalAccess, memory: LocalBuf) {
     if !are_ends_accessible(access, memory) {
-        let (argument, nbytes) = (access.argument_name(), memory.nbytes);
+        let argument = access.argument_name();
+        let nbytes = memory.nbytes;
         let able = if access == LocalAccess::Read {
             "readable"
         } else {

@@ -46,7 +46,7 @@ pub fn require_bytes(
         .unwrap_or_else(|| refuse(call, argument, addr, nbytes, pe));
     let job = job::require(call);
     if job.settings.checks() {
-        require_object(call, job, argument, segment, (addr, nbytes));
+        require_object(call, job, argument, segment, addr, nbytes);
     }
     (segment, offset)
 }
@@ -159,14 +159,9 @@ pub fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
     }
     let addr = local.base.addr();
     let is_in_object = address::observed_segment(addr).is_some_and(|segment| {
-        let bytes = (addr, local.nbytes);
-        require_object(
-            call,
-            job::require(call),
-            access.argument_name(),
-            segment,
-            bytes,
-        )
+        let job = job::require(call);
+        let argument = access.argument_name();
+        require_object(call, job, argument, segment, addr, local.nbytes)
     });
     if !is_in_object && !is_known_accessible(access, local) {
         require_accessible(call, access, local);
@@ -220,9 +215,10 @@ fn require_object(
     job: &Job,
     argument: &str,
     segment: Segment,
-    (addr, nbytes): (usize, usize),
+    addr: usize,
+    nbytes: usize,
 ) -> bool {
-    is_known_object(addr, nbytes) || find_object(call, job, argument, segment, (addr, nbytes))
+    is_known_object(addr, nbytes) || find_object(call, job, argument, segment, addr, nbytes)
 }
 
 /// Finds the object of [`require_object`] if it is neither of the last two, and remembers it.
@@ -233,7 +229,8 @@ fn find_object(
     job: &Job,
     argument: &str,
     segment: Segment,
-    (addr, nbytes): (usize, usize),
+    addr: usize,
+    nbytes: usize,
 ) -> bool {
     let held = match segment {
         Segment::Heap => job.allocator().as_ref().map(|allocator| {

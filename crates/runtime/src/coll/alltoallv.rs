@@ -15,6 +15,7 @@ use rushmem_communication::sync::waits;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
 use rushmem_pe::memory::range::{symmetric, symmetric_source};
+use rushmem_transport::Pe;
 
 /// Distinguishes the tag of these messages from the tags of other purposes.
 const OFFSETS: u64 = 11;
@@ -62,12 +63,18 @@ pub unsafe fn alltoallv(
     let offsets = unsafe { read(t_offsets, n) };
     // SAFETY: the caller promises an entry for each member.
     let sizes = unsafe { read(blocks.sizes, n) };
-    let [dest_offsets, received] = exchange(&mut executor, [&offsets, &sizes]);
+    let [target_offsets, received] = exchange(&mut executor, [&offsets, &sizes]);
 
     // SAFETY: the caller promises an entry for each member.
-    let from = unsafe { read(blocks.offsets, n) };
-    let to = (target, &dest_offsets[..]);
-    deliver(&mut executor, to, (blocks.source, &from), &sizes);
+    let source_offsets = unsafe { read(blocks.offsets, n) };
+    let delivery = Delivery {
+        source: blocks.source,
+        source_offsets: &source_offsets,
+        sizes: &sizes,
+        target,
+        target_offsets: &target_offsets,
+    };
+    delivery.carry_out(&mut executor);
 
     for (member, &size) in received.iter().enumerate() {
         // SAFETY: the caller promises that `t_sizes` has an entry for each member.
@@ -110,11 +117,17 @@ pub unsafe fn alltoallv_packed(
         );
     }
 
-    let [dest_offsets] = exchange(&mut executor, [&starts]);
+    let [target_offsets] = exchange(&mut executor, [&starts]);
     // SAFETY: the caller promises an entry for each member.
-    let from = unsafe { read(blocks.offsets, n) };
-    let to = (target, &dest_offsets[..]);
-    deliver(&mut executor, to, (blocks.source, &from), &sizes);
+    let source_offsets = unsafe { read(blocks.offsets, n) };
+    let delivery = Delivery {
+        source: blocks.source,
+        source_offsets: &source_offsets,
+        sizes: &sizes,
+        target,
+        target_offsets: &target_offsets,
+    };
+    delivery.carry_out(&mut executor);
     total as usize
 }
 
@@ -172,43 +185,56 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
     received
 }
 
-/// Copies a block to each member: `sizes[k]` bytes from byte `from[k]` of `source` on this PE to
-/// byte `dest_offsets[k]` of `target` on member `k`.
-fn deliver(
-    executor: &mut Executor<'_>,
-    (target, dest_offsets): (TargetBlocks, &[u64]),
-    (source, from): (*const u8, &[u64]),
-    sizes: &[u64],
-) {
-    let call = executor.collective.call;
-    let job = executor.job;
-    let members = executor.members();
+/// The blocks that this PE sends, one for each member: where they are here, and where they go.
+/// Offsets and sizes are in bytes.
+struct Delivery<'a> {
+    source: *const u8,
+    source_offsets: &'a [u64],
+    sizes: &'a [u64],
+    target: TargetBlocks,
+    target_offsets: &'a [u64],
+}
 
-    let copy = |member: usize, pe| {
-        let nbytes = sizes[member] as usize;
-        let from = source.wrapping_add(from[member] as usize);
-        let offset = dest_offsets[member] as usize;
+impl Delivery<'_> {
+    /// Copies its block to each member.
+    fn carry_out(&self, executor: &mut Executor<'_>) {
+        let call = executor.collective.call;
+        let job = executor.job;
+        let members = executor.members();
+
+        for step in pairwise::all_to_all(executor.n(), executor.me()) {
+            match step {
+                Step::Put { peer, .. } => {
+                    self.copy(call, peer.index, members.world_pe(peer.index));
+                    executor.signal(peer);
+                }
+                Step::Wait { peer } => executor.wait(peer),
+                _ => self.copy(call, executor.me(), job.me),
+            }
+        }
+    }
+
+    /// Copies the block for `member`, which is `pe`. Ends the job with an error if it does not fit
+    /// the target.
+    fn copy(&self, call: Call, member: u32, pe: Pe) {
+        let nbytes = self.sizes[member as usize] as usize;
+        let offset = self.target_offsets[member as usize] as usize;
+        let len = self.target.nbytes;
+
         let end = offset.checked_add(nbytes);
-        if end.is_none_or(|end| end > target.nbytes) {
-            let len = target.nbytes;
+        if end.is_none_or(|end| end > len) {
             fail!(
                 call,
                 "argument target has {len} bytes, but {nbytes} bytes for member {member} would go to byte {offset}; make it \
                  larger, or the offsets smaller"
             );
         }
-        let to = symmetric(call, "target", target.target.wrapping_add(offset), nbytes);
-        symmetric_source(call, from, nbytes).copy_to(pe, to);
-    };
 
-    for step in pairwise::all_to_all(executor.n(), executor.me()) {
-        match step {
-            Step::Put { peer, .. } => {
-                copy(peer.index as usize, members.world_pe(peer.index));
-                executor.signal(peer);
-            }
-            Step::Wait { peer } => executor.wait(peer),
-            _ => copy(executor.me() as usize, job.me),
-        }
+        let from = self
+            .source
+            .wrapping_add(self.source_offsets[member as usize] as usize);
+        let to = self.target.target.wrapping_add(offset);
+        let to = symmetric(call, "target", to, nbytes);
+        symmetric_source(call, from, nbytes).copy_to(pe, to);
     }
 }

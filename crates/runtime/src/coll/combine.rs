@@ -127,14 +127,13 @@ impl Combine {
             left.nbytes() >= nbytes && right.nbytes() >= nbytes,
             "operands too short"
         );
-        let (to, left, right) = (
-            dest.start().cast(),
-            left.start().cast(),
-            right.start().cast(),
-        );
+        let nelems = nbytes / self.elem_bytes;
+        let dest = dest.start().cast();
+        let left = left.start().cast();
+        let right = right.start().cast();
         // SAFETY: the assertion shows that each range has that many elements; `dest` is one of the
         // operands or does not overlap them, as the callers ensure.
-        unsafe { (self.f)(to, left, right, nbytes / self.elem_bytes) }
+        unsafe { (self.f)(dest, left, right, nelems) }
     }
 }
 
@@ -361,7 +360,9 @@ unsafe extern "C" fn combine<T: Element, O: Operator<T>>(
     right: *const c_void,
     nelems: usize,
 ) {
-    let (dest, left, right) = (dest.cast::<T>(), left.cast::<T>(), right.cast::<T>());
+    let dest = dest.cast::<T>();
+    let left = left.cast::<T>();
+    let right = right.cast::<T>();
     if nelems < const { MANY / size_of::<T>() } {
         // SAFETY: the caller keeps the contract of `CombineFunction`.
         return unsafe { combine_few::<T, O>(dest, left, right, nelems) };

@@ -168,25 +168,31 @@ pub(crate) fn scan(
     }
 }
 
-/// Combines `source` of `pe` with the operand `own` of this PE into `dest`, which is on this PE.
-/// `own_is_left` says whether `own` is the left operand.
+/// An operand on this PE.
+pub(crate) struct OwnOperand {
+    pub(crate) range: SymmetricRange,
+    /// True if it is the left operand.
+    pub(crate) is_left: bool,
+}
+
+/// Combines `source` of `pe` with an operand of this PE into `dest`, which is on this PE.
 pub(crate) fn combine_with(
     pe: Pe,
     source: SymmetricRange,
-    (own, own_is_left): (SymmetricRange, bool),
+    own: OwnOperand,
     dest: SymmetricRange,
     op: &Combine,
 ) {
-    let apply = |own, theirs, dest| {
-        if own_is_left {
-            op.apply(dest, own, theirs);
+    let apply = |operand, theirs, dest| {
+        if own.is_left {
+            op.apply(dest, operand, theirs);
         } else {
-            op.apply(dest, theirs, own);
+            op.apply(dest, theirs, operand);
         }
     };
 
     if let Some(image) = source.image(pe) {
-        return apply(own, image, dest);
+        return apply(own.range, image, dest);
     }
 
     let mut room = vec![MaybeUninit::uninit(); FETCHED_BLOCK.min(source.nbytes())];
@@ -194,7 +200,7 @@ pub(crate) fn combine_with(
         let nbytes = FETCHED_BLOCK.min(source.nbytes() - at);
         source.part(at, nbytes).fetch(&[pe], &mut room);
         let theirs = SymmetricRange::of_private(&mut room[..nbytes]);
-        apply(own.part(at, nbytes), theirs, dest.part(at, nbytes));
+        apply(own.range.part(at, nbytes), theirs, dest.part(at, nbytes));
     }
 }
 

@@ -5,7 +5,7 @@
 //! then raises a flag there: one ordered put-with-signal. `composition` chooses the plans.
 
 use crate::coll::combine::Combine;
-use crate::coll::direct;
+use crate::coll::direct::{self, OwnOperand};
 use crate::teams::team::Team;
 use rushmem_collectives::{Buffer, Operand, Partner, Span, Step};
 use rushmem_communication::net::copy::{CopyBetweenPes, StridedElements};
@@ -405,7 +405,8 @@ impl PlanArrays<'_> {
     /// Copies parts of a buffer of `pe` to a buffer of this PE. If there is an operand, combines
     /// the parts with it and stores the result in that buffer instead.
     fn get(&self, pe: Pe, (from, to, count): (Span, Span, u32), operand: Option<Operand>) {
-        let (source, dest) = (self.own_range(from.buffer), self.own_range(to.buffer));
+        let source = self.own_range(from.buffer);
+        let dest = self.own_range(to.buffer);
         let (source, dest) = self
             .contiguous((source, from), (dest, to), count)
             .expect("plans put strided parts and never get them");
@@ -415,12 +416,17 @@ impl PlanArrays<'_> {
 
         let at = self.offset(buffer.at(to.first));
         let own = self.own_range(buffer).part(at, dest.nbytes());
-        direct::combine_with(pe, source, (own, is_left), dest, self.operator());
+        let own = OwnOperand {
+            range: own,
+            is_left,
+        };
+        direct::combine_with(pe, source, own, dest, self.operator());
     }
 
     /// Returns `count` parts, from part `first` on, of the source and of the destination vector.
     fn share(&self, first: u32, count: u32) -> (SymmetricRange, SymmetricRange) {
-        let (from, to) = (Buffer::Source.at(first), Buffer::Dest.at(first));
+        let from = Buffer::Source.at(first);
+        let to = Buffer::Dest.at(first);
         self.contiguous((self.source, from), (self.dest, to), count)
             .expect("parts of a vector follow each other")
     }

@@ -371,14 +371,18 @@ pub fn complete_on(object: Range<usize>) {
     if !thread::has_requests() {
         return;
     }
-    let is_on = |request: &Request| request.vectors.iter().any(|vector| object.contains(vector));
-    let mut requests = lock(&REQUESTS);
-    let (on_object, others): (BTreeMap<_, _>, _) = std::mem::take(&mut requests.held)
-        .into_iter()
-        .partition(|(_, request)| is_on(request));
-    requests.held = others;
-    drop(requests);
-    for request in on_object.values() {
+
+    let mut on_object = Vec::new();
+    lock(&REQUESTS).held.retain(|_, request| {
+        let is_on = request.vectors.iter().any(|vector| object.contains(vector));
+        if is_on {
+            on_object.push(Arc::clone(request));
+        }
+        !is_on
+    });
+
+    // Without the lock: the thread that completes a request which was dropped takes it.
+    for request in on_object {
         request.wait();
         request.end_event();
     }
@@ -396,7 +400,8 @@ pub(crate) fn complete_all(call: Call, job: &Job) {
     }
     let untested = || held.values().filter(|request| !request.is_dropped());
     if let Some(first) = untested().next() {
-        let (n, first) = (untested().count(), first.call);
+        let n = untested().count();
+        let first = first.call;
         warning!(
             each: "{call}: neither a wait nor a test has found {n} non-blocking collectives done; the first is {first}; \
              call shmemx_req_wait for each"

@@ -198,7 +198,7 @@ impl Identified {
         let mut reserved = Vec::new();
         let mut pages = None;
         if let Some(layout) = &self.layout {
-            reserved = Reservation::all(layout, (self.n_local, self.local));
+            reserved = Reservation::all(layout, self.n_local, self.local);
             pages = huge_pages::reserve(&self.settings, layout, self.n_local, self.local);
         }
 

@@ -9,7 +9,7 @@ use crate::ucp::{UcpContext, UcpMemory};
 use crate::wire::UcxWire;
 use rushmem_system::lock::lock;
 use rushmem_transport::engine::service_thread::Progress;
-use rushmem_transport::engine::{Issuer, NetworkPe, WireEndpoint};
+use rushmem_transport::engine::{Issuer, NetworkPe, WireEndpoint, WireLimit};
 use rushmem_transport::peers::{PeAddress, Published};
 use rushmem_transport::{
     Amos, Completion, Directory, Endpoint, EndpointUser, Error, Host, LocalBuf, Open, Pe, PeRecord,
@@ -134,7 +134,11 @@ pub(crate) fn pair_on(
         .connect(Arc::new(directory))
         .expect("the first time");
 
-    let progress = Arc::new(Progress::new(shared, tuning.max_workers, WORKERS));
+    let wire_limit = WireLimit {
+        n_wires: tuning.max_workers,
+        set_by: WORKERS,
+    };
+    let progress = Arc::new(Progress::new(shared, wire_limit));
     let endpoint = progress.endpoint(EndpointUser::Context).expect("a worker");
     let issuer = Arc::clone(endpoint.issuer());
     Some(TestPair {

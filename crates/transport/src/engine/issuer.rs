@@ -125,6 +125,16 @@ fn flags_after(before: u8, must_be_polled: bool, awaits_acks: bool) -> u8 {
     }
 }
 
+/// The limit of the number of wires of a PE, each of which an issuer has. Further endpoints share
+/// them.
+#[derive(Clone, Copy, Debug)]
+pub struct WireLimit {
+    /// Maximum number of wires.
+    pub n_wires: usize,
+    /// What limits their number, such as a variable.
+    pub set_by: &'static str,
+}
+
 /// The issuers of a PE.
 pub struct Issuers<W: Wire> {
     /// Issuers with operations that calls have left unfinished, or whose acknowledgments are
@@ -236,16 +246,15 @@ impl<W: Wire> Default for Issuers<W> {
 
 impl<W: Wire> Issuers<W> {
     /// Returns an issuer for a new endpoint, and counts the endpoint among its users. This is an
-    /// issuer without users, a new one that `make` makes, or, if there are `max` already or `make`
+    /// issuer without users, a new one that `make` makes, or, if the `limit` is reached or `make`
     /// fails, the one with the fewest users, if possible one that was made for such a `user`.
-    /// `setting` names what limits their number, such as a variable.
     ///
     /// # Errors
     /// The errors of `make`, if there is no issuer.
     pub fn issuer(
         &self,
         user: EndpointUser,
-        (max, setting): (usize, &str),
+        limit: WireLimit,
         make: impl FnOnce() -> Result<Origin<W>, Error>,
     ) -> Result<Arc<Issuer<W>>, Error> {
         let mut all = lock(&self.all);
@@ -256,7 +265,7 @@ impl<W: Wire> Issuers<W> {
             .map(Arc::clone);
 
         let issuer = match fewest {
-            Some(fewest) if fewest.is_free_for(user) || all.len() >= max => fewest,
+            Some(fewest) if fewest.is_free_for(user) || all.len() >= limit.n_wires => fewest,
             fewest => match (make(), fewest) {
                 (Ok(origin), _) => {
                     let issuer = Arc::new(Issuer::new(origin, user));
@@ -275,8 +284,9 @@ impl<W: Wire> Issuers<W> {
             static REPORTED: Once = Once::new();
             REPORTED.call_once(|| {
                 let n = all.len();
+                let set_by = limit.set_by;
                 rushmem_system::log::info!(
-                    "contexts share endpoints: all {n} are taken ({setting})"
+                    "contexts share endpoints: all {n} are taken ({set_by})"
                 );
             });
         }

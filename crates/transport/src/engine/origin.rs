@@ -386,7 +386,10 @@ impl<W: Wire> Origin<W> {
         towards: Option<Pe>,
         mut ready: impl FnMut(&mut Origin<W>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        self.until_some(towards, |origin| ready(origin).map(|is| is.then_some(())))
+        self.until_some(towards, |origin| {
+            let is_ready = ready(origin)?;
+            Ok(if is_ready { Some(()) } else { None })
+        })
     }
 
     /// Starts an operation, and waits for room if the wire has none.

@@ -7,7 +7,7 @@
 //! A provider implements [`Driver`] for its network. This module does not interpret what a poll
 //! finds.
 
-use super::issuer::{Issuer, Issuers};
+use super::issuer::{Issuer, Issuers, WireLimit};
 use super::origin::Origin;
 use super::wire::{Wire, WireNetwork};
 use crate::progress::backoff::{FLUSH_DELAY, WaitLimits};
@@ -90,21 +90,16 @@ pub trait Driver: WireNetwork + Sized + 'static {
 pub struct Progress<N: Driver> {
     pub(super) issuers: Issuers<N::Wire>,
     network: Arc<N>,
-    /// Maximum number of wires; further endpoints share them.
-    most_wires: usize,
-    /// What limits this number, such as a variable.
-    wires_limited_by: &'static str,
+    wire_limit: WireLimit,
 }
 
 impl<N: Driver> Progress<N> {
-    /// Returns a network without issuers. Endpoints share wires once there are `most_wires` of
-    /// them; `wires_limited_by` names what limits this number, such as a variable.
-    pub fn new(network: N, most_wires: usize, wires_limited_by: &'static str) -> Progress<N> {
+    /// Returns a network without issuers.
+    pub fn new(network: N, wire_limit: WireLimit) -> Progress<N> {
         Progress {
             issuers: Issuers::default(),
             network: Arc::new(network),
-            most_wires,
-            wires_limited_by,
+            wire_limit,
         }
     }
 
@@ -136,15 +131,12 @@ impl<N: Driver> Progress<N> {
     /// # Errors
     /// The errors of [`Driver::open_wire`], if there is no wire to share.
     pub(super) fn issuer(&self, user: EndpointUser) -> Result<Arc<Issuer<N::Wire>>, Error> {
-        let open = || {
+        self.issuers.issuer(user, self.wire_limit, || {
             // This runs under the lock of the list of issuers, so replies to which the wire adds
             // itself get the same number as the origin.
             let wire = self.network.open_wire(user)?;
             Ok(Origin::new(wire, Arc::clone(&self.network)))
-        };
-
-        let limit = (self.most_wires, self.wires_limited_by);
-        self.issuers.issuer(user, limit, open)
+        })
     }
 
     fn state(&self) -> &ProgressState {

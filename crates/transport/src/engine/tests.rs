@@ -9,7 +9,7 @@ use super::wire::{
     NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, SentMessage, StreamOrder, TakeReply,
     Wire, WireCaps, WireNetwork, WriteEnd,
 };
-use super::{Issuers, NetworkPe, Origin};
+use super::{Issuers, NetworkPe, Origin, WireLimit};
 use crate::peers::{PeAddress, Peers, Published};
 use crate::progress::backoff::WaitLimits;
 use crate::progress::state::count_operations_in_flight;
@@ -677,8 +677,12 @@ pub(super) fn left_unfinished(
     origin: Origin<TestWire>,
 ) -> (Arc<Issuers<TestWire>>, Arc<super::Issuer<TestWire>>) {
     let issuers = Arc::new(Issuers::default());
+    let limit = WireLimit {
+        n_wires: 1,
+        set_by: "SHMEM_TEST",
+    };
     let issuer = issuers
-        .issuer(EndpointUser::Context, (1, "SHMEM_TEST"), || Ok(origin))
+        .issuer(EndpointUser::Context, limit, || Ok(origin))
         .expect("an issuer");
 
     let mut origin = issuer.lock();

@@ -13,7 +13,7 @@ use rushmem_transport::engine::message::{Reply, Request};
 use rushmem_transport::engine::service_thread::{Driver, Progress, Served, Sleeper, Woken};
 use rushmem_transport::engine::target::{Attached, Contents, Incoming, Serving};
 use rushmem_transport::engine::{
-    Issuers, NetworkPe, Registered, ReplyTable, StreamOrder, WireNetwork,
+    Issuers, NetworkPe, Registered, ReplyTable, StreamOrder, WireLimit, WireNetwork,
 };
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
 use rushmem_transport::peers::{PeAddress, Peers, Published};
@@ -281,7 +281,11 @@ pub fn pe(pe: Pe, kind: WireKind, n_wires: usize, memories: &[Memory]) -> Simula
         host,
         replies: ReplyTable::default(),
     };
-    Progress::new(network, n_wires, "the seed")
+    let wire_limit = WireLimit {
+        n_wires,
+        set_by: "the seed",
+    };
+    Progress::new(network, wire_limit)
 }
 
 fn host_name(pe: Pe) -> String {

@@ -148,7 +148,8 @@ impl fmt::Display for CrashPlace {
 
 /// Returns the name and the line of a function.
 fn with_line(frame: &Frame) -> Option<String> {
-    let (function, line) = (frame.function()?, frame.line.as_ref()?);
+    let function = frame.function()?;
+    let line = frame.line.as_ref()?;
     Some(format!("{function} ({line})"))
 }
 

@@ -134,7 +134,11 @@ fn started(
     };
 
     prepare(network.state());
-    let progress = Arc::new(Progress::new(network, 1, "the test"));
+    let wire_limit = WireLimit {
+        n_wires: 1,
+        set_by: "the test",
+    };
+    let progress = Arc::new(Progress::new(network, wire_limit));
     let thread = ServiceThread::start("test", &progress).expect("a thread");
     (Arc::clone(progress.network()), thread)
 }

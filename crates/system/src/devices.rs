@@ -30,8 +30,10 @@ pub fn any() -> bool {
 }
 
 fn any_in(classes: &Path) -> bool {
-    let is_there = |class| read_dir(classes.join(class)).is_ok_and(|devices| devices.count() > 0);
-    CLASSES.into_iter().any(is_there)
+    CLASSES.into_iter().any(|class| {
+        let devices = read_dir(classes.join(class));
+        devices.is_ok_and(|devices| devices.count() > 0)
+    })
 }
 
 fn active_in(classes: &Path) -> Vec<String> {

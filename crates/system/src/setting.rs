@@ -258,10 +258,18 @@ fn name_of(entry: &CStr) -> &[u8] {
 /// Returns the entries, followed by those of `ours` whose names they lack; `None` if they lack
 /// none.
 fn with_defaults(entries: &[&'static CStr], ours: &[&'static CStr]) -> Option<Vec<&'static CStr>> {
-    let has = |name| entries.iter().any(|entry| name_of(entry) == name);
-    let missing = ours.iter().copied().filter(|ours| !has(name_of(ours)));
-    let missing: Vec<_> = missing.collect();
-    (!missing.is_empty()).then(|| [entries, &missing].concat())
+    let mut missing = Vec::new();
+    for &own in ours {
+        let is_set = entries.iter().any(|entry| name_of(entry) == name_of(own));
+        if !is_set {
+            missing.push(own);
+        }
+    }
+
+    if missing.is_empty() {
+        return None;
+    }
+    Some([entries, &missing].concat())
 }
 
 /// Returns the entries without those of the name of `ours`, followed by `ours`.

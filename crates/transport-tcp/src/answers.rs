@@ -147,8 +147,10 @@ impl Answers {
             }
             ReplyFrame::Message { nbytes } => {
                 self.ledger.message()?;
-                let take = |body: &[u8]| take_reply(receiving, pe, body);
-                match self.reply.take(nbytes as usize, bytes, take) {
+                let taken = self.reply.take(nbytes as usize, bytes, |body| {
+                    take_reply(receiving, pe, body)
+                });
+                match taken {
                     Some(taken) => taken?,
                     None => return Ok(()),
                 }

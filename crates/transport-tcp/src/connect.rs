@@ -60,14 +60,13 @@ impl ConnectFailure {
 /// each attempt of a round, and that no route leads to the other addresses. Addresses with the same
 /// result are named together. If this PE ran out of descriptors, that alone is the reason.
 fn refusal(mut round: Vec<(SocketAddr, ConnectFailure)>, all: &[SocketAddr]) -> ConnectRefusal {
-    let untried = |at: &&SocketAddr| round.iter().all(|(tried, _)| tried != *at);
-    let without_route = || ConnectFailure::Socket(ErrorKind::NetworkUnreachable.into());
-    let untried: Vec<_> = all
-        .iter()
-        .filter(untried)
-        .map(|at| (*at, without_route()))
-        .collect();
-    round.extend(untried);
+    for at in all {
+        let is_tried = round.iter().any(|(tried, _)| tried == at);
+        if !is_tried {
+            let without_route = ErrorKind::NetworkUnreachable.into();
+            round.push((*at, ConnectFailure::Socket(without_route)));
+        }
+    }
 
     let mut answers: Vec<(String, String)> = Vec::new();
     for (at, failure) in &round {

@@ -116,8 +116,10 @@ pub(crate) fn receive_own(socket: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> 
 /// Returns true if data can be received, false at the end of the stream, and `None` if no data have
 /// arrived. Receives nothing.
 pub(crate) fn peek(socket: impl AsFd) -> io::Result<Option<bool>> {
-    let peek = || rustix::net::recv(&socket, &mut [0], RecvFlags::DONTWAIT | RecvFlags::PEEK);
-    match rustix::io::retry_on_intr(peek) {
+    let peeked = rustix::io::retry_on_intr(|| {
+        rustix::net::recv(&socket, &mut [0], RecvFlags::DONTWAIT | RecvFlags::PEEK)
+    });
+    match peeked {
         Ok((_, nbytes)) => Ok(Some(nbytes > 0)),
         Err(rustix::io::Errno::AGAIN) => Ok(None),
         Err(e) => Err(e.into()),

@@ -115,14 +115,13 @@ impl<N: Driver> Transport for NetworkTransport<N> {
     ) -> Result<(), Error> {
         let network = self.network();
         let local = network.local();
-        let register = |block| {
-            // SAFETY: `extend` passes parts of the registered heap alone, which is valid until this
-            // transport is dropped, and with it the network.
-            unsafe { network.register(Segment::Heap, block) }
-        };
         local
             .own_heap
-            .extend(nbytes, &local.segments, prepare, register)
+            .extend(nbytes, &local.segments, prepare, |block| {
+                // SAFETY: `extend` passes parts of the registered heap alone, which is valid until
+                // this transport is dropped, and with it the network.
+                unsafe { network.register(Segment::Heap, block) }
+            })
     }
 
     fn address(&self) -> Vec<u8> {

@@ -227,8 +227,9 @@ impl<P: Send + Sync, K: Send + Sync> Peers<P, K> {
     /// # Errors
     /// If the peers are connected already.
     pub fn connect(&self, directory: Arc<Directory>) -> Result<(), Error> {
-        let again = |_| Error::Invalid("the transport is connected already".to_owned());
-        self.directory.set(directory).map_err(again)
+        self.directory
+            .set(directory)
+            .map_err(|_| Error::Invalid("the transport is connected already".to_owned()))
     }
 
     /// Returns the address that a PE has published.

@@ -99,8 +99,9 @@ impl<A: Awaited> LongWait<A> {
                 self.is_located = true;
                 shown.locate();
             }
-            let is_due = |at| nanoseconds().saturating_sub(at) >= LONG.as_nanos() as u64;
-            if self.in_flight_at.is_some_and(is_due) {
+            if let Some(at) = self.in_flight_at
+                && nanoseconds().saturating_sub(at) >= LONG.as_nanos() as u64
+            {
                 self.look_at_network();
             }
             if self.peers.check(|| self.awaited.describe()) {

@@ -70,10 +70,11 @@ pub fn until_seen(
 /// another value than 0. `describe` says what the thread waits for; it is called if the wait is
 /// long.
 pub fn until_set(job: &Job, word: &AtomicU32, describe: impl Fn() -> WaitDescription) {
-    // Acquire: the other thread has set the word, with release order, after all else that this one
-    // waits for.
-    let is_set = || word.load(Ordering::Acquire) != 0;
-    wait(job, Sleep::OnWord(word), describe, is_set);
+    wait(job, Sleep::OnWord(word), describe, || {
+        // Acquire: the other thread has set the word, with release order, after all else that this
+        // one waits for.
+        word.load(Ordering::Acquire) != 0
+    });
 }
 
 /// Calls `ready` again and again for some microseconds; not at all if PEs outnumber the CPUs.

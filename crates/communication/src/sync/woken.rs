@@ -67,7 +67,7 @@ impl Woken {
             self.0
                 .compare_exchange(UNWOKEN, SLEEPS, Ordering::Relaxed, Ordering::Relaxed);
         if announced.is_ok() {
-            // The caller looks again after any end of the sleep.
+            // Every error is an end of the sleep, after which the caller looks again.
             let _ = futex::wait(&self.0, futex::Flags::empty(), SLEEPS, None);
         }
     }

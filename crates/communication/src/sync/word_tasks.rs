@@ -124,11 +124,13 @@ fn sleep_on_doorbell() {
         tv_nsec: RUNG.subsec_nanos().into(),
     };
 
-    let is_any_over = || TASKS.is_any_over();
-    flags::area().sleep_unless(is_any_over, |rings, heard| {
-        // The caller looks again after any end of the sleep.
-        let _ = futex::wait(rings, futex::Flags::empty(), heard, Some(&limit));
-    });
+    flags::area().sleep_unless(
+        || TASKS.is_any_over(),
+        |rings, heard| {
+            // Every error is an end of the sleep, after which the caller looks again.
+            let _ = futex::wait(rings, futex::Flags::empty(), heard, Some(&limit));
+        },
+    );
 }
 
 #[cfg(test)]

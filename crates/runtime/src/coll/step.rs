@@ -119,8 +119,11 @@ pub fn exchange(call: Call, number: u64, own: &StepWords) -> (u32, StepWords) {
     barrier_all(call);
 
     let next = next_pe(job);
-    let word = |i: usize| area.words_of(std::iter::once(next), at + i * size_of::<u64>())[0];
-    (next.0, std::array::from_fn(word))
+    let words = std::array::from_fn(|i| {
+        let at = at + i * size_of::<u64>();
+        area.words_of(std::iter::once(next), at)[0]
+    });
+    (next.0, words)
 }
 
 #[cfg(test)]

@@ -234,10 +234,13 @@ impl PsyncUse {
                  here, but with other implementations use another pSync, or a barrier between the calls",
             );
         }
+
         let nbytes = size_of::<c_long>();
         let is_symmetric = address::locate(new.psync, nbytes).is_some();
-        let word = || range::symmetric(call, "pSync", psync.cast(), nbytes).first_word();
-        if is_symmetric && word() != SHMEM_SYNC_VALUE as u64 {
+        if is_symmetric
+            && range::symmetric(call, "pSync", psync.cast(), nbytes).first_word()
+                != SHMEM_SYNC_VALUE as u64
+        {
             warn_once(
                 call,
                 "argument pSync does not have the value SHMEM_SYNC_VALUE; it works here, but with other \

@@ -268,8 +268,14 @@ impl AckCounts {
             .get_or_insert_with(pe, Default::default)
             .ok_or(Violation::Unrequested)?;
 
-        let later = |old| (!has_reached(old, count)).then_some(count);
-        if let Ok(old) = acked.fetch_update(Ordering::AcqRel, Ordering::Acquire, later) {
+        let raised = acked.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| {
+            if has_reached(old, count) {
+                None
+            } else {
+                Some(count)
+            }
+        });
+        if let Ok(old) = raised {
             self.all
                 .fetch_add(count.wrapping_sub(old), Ordering::AcqRel);
         }

@@ -277,8 +277,11 @@ impl Batcher {
 
     /// Returns the number of operations in all batches.
     pub(super) fn n_operations(&self) -> usize {
-        let n = |pe: &Pe| self.by_pe.get(*pe).map_or(0, |open| open.n_entries);
-        self.pes.iter().map(n).sum()
+        let mut n = 0;
+        for pe in &self.pes {
+            n += self.by_pe.get(*pe).map_or(0, |open| open.n_entries);
+        }
+        n
     }
 
     /// Returns true if the small operation that is being issued to a PE is lone, so that no batch

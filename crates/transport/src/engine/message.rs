@@ -216,11 +216,12 @@ impl Reply {
     pub fn decode(bytes: &[u8]) -> Result<Reply, RefusedMessage> {
         let from = bytes.first_chunk().map(|pe| Pe(u32::from_le_bytes(*pe)));
 
-        let unknown = |_| RefusedMessage {
-            from,
-            why: Violation::Unknown("reply").to_string(),
+        let Ok(bytes) = <&[u8; REPLY]>::try_from(bytes) else {
+            return Err(RefusedMessage {
+                from,
+                why: Violation::Unknown("reply").to_string(),
+            });
         };
-        let bytes: &[u8; REPLY] = bytes.try_into().map_err(unknown)?;
 
         let [pe, origin, count, slot, low, high] = fields(bytes);
         let word = u64::from(high) << 32 | u64::from(low);

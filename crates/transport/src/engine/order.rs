@@ -69,8 +69,9 @@ impl<W: Wire> Origin<W> {
         }
 
         self.ask_for_ack(pe)?;
-        let done = |origin: &mut Origin<W>| Ok(origin.issued.is_before_fence_done(pe));
-        self.until(Some(pe), done)
+        self.until(Some(pe), |origin| {
+            Ok(origin.issued.is_before_fence_done(pe))
+        })
     }
 
     /// Waits until the wire has taken all numbered batches, if the wire carries operations out in

@@ -346,10 +346,11 @@ impl<W: Wire> Origin<W> {
         self.transfer_by_wire(pe, &mut get)?;
 
         let network = &*self.network;
-        let key = |bytes: &[u8]| network.key(pe, Segment::Heap, block, bytes);
         keys::peer(network, pe)?
             .blocks
-            .learn(pe, block, &self.entry, key)
+            .learn(pe, block, &self.entry, |key| {
+                network.key(pe, Segment::Heap, block, key)
+            })
     }
 }
 

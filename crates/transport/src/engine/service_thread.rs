@@ -268,10 +268,11 @@ fn run<N: Driver>(progress: &Progress<N>) {
             wait: state.any_waiting(),
         };
 
-        let back_off = || wakeup.back_off();
-        let step = sleeper
-            .schedule
-            .next(others, back_off, || driver.longest_backoff(issuers));
+        let step = sleeper.schedule.next(
+            others,
+            || wakeup.back_off(),
+            || driver.longest_backoff(issuers),
+        );
 
         if let Step::Flush(time) | Step::Sleep(time) = step {
             if !std::mem::replace(&mut backs_off, true) {

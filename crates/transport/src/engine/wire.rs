@@ -89,8 +89,8 @@ pub trait WireNetwork: Send + Sync {
 /// Reports a message that violates the protocol, as the loss of its sender, or of this PE if the
 /// host of the sender is not known. Returns the first loss, which may be another one.
 pub fn refuse(network: &impl WireNetwork, message: &RefusedMessage) -> Error {
-    let host_of = |pe| network.peers().host_of(pe);
-    network.local().loss.of_message(message, host_of)
+    let loss = &network.local().loss;
+    loss.of_message(message, |pe| network.peers().host_of(pe))
 }
 
 /// The order that a wire keeps among the operations to one PE. Each variant includes the guarantees

@@ -2,7 +2,8 @@
 //!
 //! The standard asks for atomicity alone. Updates are acquire-release, fetches acquire and sets
 //! release nevertheless: it costs nothing on x86-64 and one bit of the instruction on AArch64, and
-//! programs that poll with `shmem_atomic_fetch` then see the data behind a flag.
+//! programs that poll with `shmem_atomic_fetch` then see the data behind a flag. A compare-and-swap
+//! that fails is a fetch.
 #![allow(unsafe_code)]
 
 use super::element::Element;
@@ -119,7 +120,7 @@ macro_rules! word {
             }
             #[inline(always)]
             unsafe fn load_acquire(source: *const Self) -> Self {
-                // SAFETY: valid and aligned by contract.
+                // SAFETY: `source` is valid for reads and writes and aligned, by contract.
                 unsafe { <$atomic>::from_ptr(source.cast_mut()) }.load(Acquire)
             }
         }
@@ -152,17 +153,17 @@ macro_rules! integer {
             }
             #[inline(always)]
             unsafe fn fetch(source: *const Self) -> Self {
-                // SAFETY: valid and aligned by contract.
+                // SAFETY: `source` is valid for reads and writes and aligned, by contract.
                 unsafe { <$atomic>::from_ptr(source.cast_mut()) }.load(Acquire)
             }
             #[inline(always)]
             unsafe fn set(dest: *mut Self, value: Self) {
-                // SAFETY: valid and aligned by contract.
+                // SAFETY: `dest` is valid for reads and writes and aligned, by contract.
                 unsafe { <$atomic>::from_ptr(dest) }.store(value, Release)
             }
             #[inline(always)]
             unsafe fn swap(dest: *mut Self, value: Self) -> Self {
-                // SAFETY: valid and aligned by contract.
+                // SAFETY: `dest` is valid for reads and writes and aligned, by contract.
                 unsafe { <$atomic>::from_ptr(dest) }.swap(value, AcqRel)
             }
         }
@@ -170,7 +171,7 @@ macro_rules! integer {
             const ADD: AmoOp = AmoOp::Add;
             #[inline(always)]
             unsafe fn fetch_add(dest: *mut Self, value: Self) -> Self {
-                // SAFETY: valid and aligned by contract.
+                // SAFETY: `dest` is valid for reads and writes and aligned, by contract.
                 unsafe { <$atomic>::from_ptr(dest) }.fetch_add(value, AcqRel)
             }
         }
@@ -178,7 +179,7 @@ macro_rules! integer {
             const ONE: Self = 1;
             #[inline(always)]
             unsafe fn compare_swap(dest: *mut Self, cond: Self, value: Self) -> Self {
-                // SAFETY: valid and aligned by contract.
+                // SAFETY: `dest` is valid for reads and writes and aligned, by contract.
                 let word = unsafe { <$atomic>::from_ptr(dest) };
                 word.compare_exchange(cond, value, AcqRel, Acquire).unwrap_or_else(|old| old)
             }
@@ -186,17 +187,17 @@ macro_rules! integer {
         impl BitwiseAmo for $t {
             #[inline(always)]
             unsafe fn fetch_and(dest: *mut Self, value: Self) -> Self {
-                // SAFETY: valid and aligned by contract.
+                // SAFETY: `dest` is valid for reads and writes and aligned, by contract.
                 unsafe { <$atomic>::from_ptr(dest) }.fetch_and(value, AcqRel)
             }
             #[inline(always)]
             unsafe fn fetch_or(dest: *mut Self, value: Self) -> Self {
-                // SAFETY: valid and aligned by contract.
+                // SAFETY: `dest` is valid for reads and writes and aligned, by contract.
                 unsafe { <$atomic>::from_ptr(dest) }.fetch_or(value, AcqRel)
             }
             #[inline(always)]
             unsafe fn fetch_xor(dest: *mut Self, value: Self) -> Self {
-                // SAFETY: valid and aligned by contract.
+                // SAFETY: `dest` is valid for reads and writes and aligned, by contract.
                 unsafe { <$atomic>::from_ptr(dest) }.fetch_xor(value, AcqRel)
             }
         }
@@ -228,17 +229,20 @@ macro_rules! float {
             }
             #[inline(always)]
             unsafe fn fetch(source: *const Self) -> Self {
-                // SAFETY: same size, alignment and validity as the bits.
+                // SAFETY: `source` is a valid word of its bits, which have the same size and
+                // alignment.
                 <$t>::from_bits(unsafe { <$bits as Amo>::fetch(source.cast()) })
             }
             #[inline(always)]
             unsafe fn set(dest: *mut Self, value: Self) {
-                // SAFETY: same size, alignment and validity as the bits.
+                // SAFETY: `dest` is a valid word of its bits, which have the same size and
+                // alignment.
                 unsafe { <$bits as Amo>::set(dest.cast(), value.to_bits()) }
             }
             #[inline(always)]
             unsafe fn swap(dest: *mut Self, value: Self) -> Self {
-                // SAFETY: same size, alignment and validity as the bits.
+                // SAFETY: `dest` is a valid word of its bits, which have the same size and
+                // alignment.
                 <$t>::from_bits(unsafe { <$bits as Amo>::swap(dest.cast(), value.to_bits()) })
             }
         }
@@ -246,7 +250,8 @@ macro_rules! float {
             const ADD: AmoOp = AmoOp::AddFloat;
             #[inline(always)]
             unsafe fn fetch_add(dest: *mut Self, value: Self) -> Self {
-                // SAFETY: same size, alignment and validity as the bits.
+                // SAFETY: `dest` is a valid word of its bits, which have the same size and
+                // alignment.
                 let word = unsafe { <$atomic>::from_ptr(dest.cast()) };
                 let sum = |old| Some((<$t>::from_bits(old) + value).to_bits());
                 <$t>::from_bits(word.fetch_update(AcqRel, Acquire, sum).unwrap_or_else(|old| old))

@@ -22,12 +22,13 @@ pub unsafe fn apply(
 ) -> u64 {
     match width {
         AmoWidth::Four => {
-            // SAFETY: an aligned word of 4 bytes, valid for reads and writes, by contract.
+            // SAFETY: `dest` is an aligned word of 4 bytes, valid for reads and writes, by
+            // contract.
             let old =
                 unsafe { word::<u32, f32>(op, dest.cast(), operand as u32, condition as u32) };
             u64::from(old)
         }
-        // SAFETY: an aligned word of 8 bytes, valid for reads and writes, by contract.
+        // SAFETY: `dest` is an aligned word of 8 bytes, valid for reads and writes, by contract.
         AmoWidth::Eight => unsafe { word::<u64, f64>(op, dest.cast(), operand, condition) },
     }
 }
@@ -41,9 +42,9 @@ impl AmoWidth {
     #[inline]
     pub unsafe fn write(self, to: *mut u8, value: u64) {
         match self {
-            // SAFETY: valid for 4 bytes by contract.
+            // SAFETY: `to` is valid for writes of 4 bytes by contract.
             AmoWidth::Four => unsafe { store(to.cast::<u32>(), value as u32) },
-            // SAFETY: valid for 8 bytes by contract.
+            // SAFETY: `to` is valid for writes of 8 bytes by contract.
             AmoWidth::Eight => unsafe { store(to.cast::<u64>(), value) },
         }
     }

@@ -25,14 +25,14 @@ const WORD: usize = size_of::<u64>();
 #[inline(always)]
 unsafe fn copy_word<L: Loads, W: Element + Opaque>(dest: *mut u8, source: *const u8) {
     if ANY_ALIGNMENT {
-        // SAFETY: valid for reads by contract.
+        // SAFETY: `source` is valid for reads of a word by contract, and need not be aligned.
         let word = unsafe { W::load_opaque(source.cast()) };
-        // SAFETY: valid for writes by contract.
+        // SAFETY: `dest` is valid for writes of a word by contract, and need not be aligned.
         unsafe { W::store_opaque(dest.cast(), word) }
     } else {
-        // SAFETY: valid for reads, as `L` says, by contract.
+        // SAFETY: `source` is valid for reads of a word, as `L` says, by contract.
         let word = unsafe { load_by::<L, W>(source.cast()) };
-        // SAFETY: valid for writes by contract.
+        // SAFETY: `dest` is valid for writes of a word by contract.
         unsafe { store(dest.cast(), word) }
     }
 }
@@ -47,22 +47,25 @@ unsafe fn copy_by_words<L: Loads, T: Element>(dest: *mut T, source: *const T) {
     let dest = dest.cast::<u8>();
     let source = source.cast::<u8>();
     match size_of::<T>() {
-        // SAFETY: one element of this size, valid by contract.
+        // SAFETY: both sides are valid for one element, which has this size, by contract.
         1 => unsafe { copy_word::<L, u8>(dest, source) },
-        // SAFETY: one element of this size, valid by contract.
+        // SAFETY: both sides are valid for one element, which has this size, by contract.
         2 => unsafe { copy_word::<L, u16>(dest, source) },
-        // SAFETY: one element of this size, valid by contract.
+        // SAFETY: both sides are valid for one element, which has this size, by contract.
         4 => unsafe { copy_word::<L, u32>(dest, source) },
         // By vectors as `memmove`, which tear no aligned word either.
         16 if size_of::<Baseline>() == 16 => {
-            // SAFETY: valid for reads by contract, and every processor has these vectors.
+            // SAFETY: `source` is valid for reads of 16 bytes by contract, and every processor has
+            // these vectors.
             let words = unsafe { Baseline::load(source) };
-            // SAFETY: valid for writes by contract, and every processor has these vectors.
+            // SAFETY: `dest` is valid for writes of 16 bytes by contract, and every processor has
+            // these vectors.
             unsafe { words.store(dest) }
         }
         nbytes => {
             for at in (0..nbytes).step_by(WORD) {
-                // SAFETY: a word of the element, valid by contract.
+                // SAFETY: `at` is the offset of a word of the element, for which both sides are
+                // valid by contract.
                 unsafe { copy_word::<L, u64>(dest.wrapping_add(at), source.wrapping_add(at)) }
             }
         }
@@ -102,7 +105,8 @@ unsafe fn copy_run<L: Loads, T: Element>(dest: *mut T, source: *const T, nelems:
             let from = unsafe { source.add(i) };
             // SAFETY: `i` is below `nelems`.
             let to = unsafe { dest.add(i) };
-            // SAFETY: valid by contract; elements are as far aligned as the first one.
+            // SAFETY: both sides are valid for this element by contract. Its addresses are as far
+            // aligned as the first ones, since they differ by multiples of its size.
             unsafe { copy_by_words::<L, T>(to, from) }
         }
     } else {
@@ -207,7 +211,8 @@ unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
     macro_rules! word_of {
         ($bytes:ident, $word:ty) => {
             if $bytes & size_of::<$word>() != 0 {
-                // SAFETY: a word within the run, valid by contract.
+                // SAFETY: `at` is the offset of a word within the run, for which both sides are
+                // valid by contract.
                 unsafe { copy_word::<L, $word>(dest.wrapping_add(at), source.wrapping_add(at)) };
                 at += size_of::<$word>();
             }
@@ -229,11 +234,13 @@ unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
     let from = source.wrapping_add(before);
     let nbytes = nbytes - before - after;
     if nbytes > WORDWISE {
-        // SAFETY: within the run, valid by contract.
+        // SAFETY: the `nbytes` bytes are within the run, for which both sides are valid by
+        // contract.
         unsafe { foreign_copy(to, from, nbytes) }
     } else {
         for at in (0..nbytes).step_by(WORD) {
-            // SAFETY: a word within the run, valid by contract.
+            // SAFETY: `at` is the offset of a word in these bytes, for which both sides are valid
+            // by contract.
             unsafe { copy_word::<L, u64>(to.wrapping_add(at), from.wrapping_add(at)) }
         }
     }
@@ -258,7 +265,8 @@ pub unsafe fn copy_strided<L: Loads, T: Element>(
     // Two words at a time take one block of instructions: see `copy_pair_opaque`.
     let pairs = if by_words { nblocks / 2 } else { 0 };
     for _ in 0..pairs {
-        // SAFETY: two blocks, valid by contract.
+        // SAFETY: `to` and `from` are the starts of the next two blocks, which are valid by
+        // contract.
         unsafe { copy_pair::<L, T>(to, from, dst, sst) }
         to = to.wrapping_offset(dst.wrapping_mul(2));
         from = from.wrapping_offset(sst.wrapping_mul(2));
@@ -266,7 +274,7 @@ pub unsafe fn copy_strided<L: Loads, T: Element>(
 
     // What is left: one word at most, or all blocks.
     for _ in 2 * pairs..nblocks {
-        // SAFETY: a block on each side, valid by contract.
+        // SAFETY: `to` and `from` are the starts of the next block, which is valid by contract.
         unsafe { copy_elements::<L, T>(to, from, bsize) }
         to = to.wrapping_offset(dst);
         from = from.wrapping_offset(sst);
@@ -284,7 +292,7 @@ unsafe fn copy_pair<L: Loads, T: Element>(dest: *mut T, source: *const T, dst: i
         ($word:ty) => {{
             let dest = dest.cast::<$word>();
             let source = source.cast::<$word>();
-            // SAFETY: elements of this size, valid by contract.
+            // SAFETY: both sides are valid for two elements, which have this size, by contract.
             unsafe { <$word>::copy_pair_opaque(dest, source, bytes(dst), bytes(sst)) }
         }};
     }

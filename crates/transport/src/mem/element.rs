@@ -63,7 +63,7 @@ impl Loads for VolatileLoads {
 /// `source` is valid for reads and writes of a `T`; a peer may have written it.
 #[inline(always)]
 pub unsafe fn load<T: Element>(source: *const T) -> T {
-    // SAFETY: the source is valid for reads and writes, as atomic loads require, by contract.
+    // SAFETY: `source` is valid for reads and writes by contract, as atomic loads require.
     unsafe { load_by::<AtomicLoads, T>(source) }
 }
 
@@ -76,10 +76,11 @@ pub(super) unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
     macro_rules! word {
         ($word:ty, $atomic:ty) => {{
             let word: $word = if L::ATOMIC {
-                // SAFETY: valid for reads and writes, as `L` says, and aligned by the test below.
+                // SAFETY: `source` is valid for reads and writes, as `L` says, and aligned by the
+                // test below.
                 unsafe { <$atomic>::from_ptr(source.cast_mut().cast()) }.load(Relaxed)
             } else {
-                // SAFETY: valid for a read by contract, aligned by the test below.
+                // SAFETY: `source` is valid for a read by contract, and aligned by the test below.
                 unsafe { <$word>::load_opaque(source.cast()) }
             };
             // SAFETY: `T` has the word's size, and the bits there are a `T` by contract.
@@ -107,14 +108,15 @@ pub(super) unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
                         // by the test above.
                         unsafe { u64::load_opaque(at) }
                     };
-                    // SAFETY: the same word of a value of the same size.
+                    // SAFETY: `to` has the size of the element, so it has the same word.
                     unsafe { to.cast::<u64>().wrapping_add(i).write_unaligned(word) };
                 }
             } else {
-                // SAFETY: valid for reads by contract, and a value of that many bytes.
+                // SAFETY: `source` is valid for reads of an element by contract, and `to` is an
+                // element of this function.
                 unsafe { foreign_copy(to.cast(), source.cast(), nbytes) };
             }
-            // SAFETY: all of its bytes were written, and are a `T` by contract.
+            // SAFETY: all bytes of `value` were written, and are a `T` by contract.
             unsafe { value.assume_init() }
         }
     }
@@ -154,7 +156,7 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
         ($atomic:ty) => {{
             // SAFETY: `T` has the word's size and no padding, so its bytes are an integer.
             let word = unsafe { std::mem::transmute_copy(&value) };
-            // SAFETY: valid for a write by contract, aligned by the test below.
+            // SAFETY: `dest` is valid for a write by contract, and aligned by the test below.
             unsafe { <$atomic>::from_ptr(dest.cast()) }.store(word, Relaxed);
         }};
     }
@@ -166,20 +168,20 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
         8 if dest.addr().is_multiple_of(8) => word!(AtomicU64),
         nbytes if is_of_words::<T>(dest.addr()) => {
             for i in 0..nbytes / size_of::<u64>() {
-                // SAFETY: a word of the value, which has no padding.
+                // SAFETY: `i` is below the number of words of `value`, which has no padding.
                 let bits = unsafe {
                     (&raw const value)
                         .cast::<u64>()
                         .wrapping_add(i)
                         .read_unaligned()
                 };
-                // SAFETY: the same word of the element, valid for a write by contract, aligned by
+                // SAFETY: the same word at `dest` is valid for a write by contract, and aligned by
                 // the test above.
                 let word = unsafe { AtomicU64::from_ptr(dest.cast::<u64>().wrapping_add(i)) };
                 word.store(bits, Relaxed);
             }
         }
-        // SAFETY: a value of that many bytes, and valid for writes by contract.
+        // SAFETY: `value` has that many bytes, and `dest` is valid for writes of them by contract.
         nbytes => unsafe { foreign_copy(dest.cast(), (&raw const value).cast(), nbytes) },
     }
 }
@@ -193,7 +195,8 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
 pub(super) unsafe fn load_opaque<T: Element>(source: *const T) -> T {
     macro_rules! word {
         ($word:ty) => {{
-            // SAFETY: valid for reads by contract.
+            // SAFETY: `source` is valid for reads of an element by contract, and need not be
+            // aligned, since there is `ANY_ALIGNMENT`.
             let word = unsafe { <$word>::load_opaque(source.cast()) };
             // SAFETY: `T` has the word's size, and the bits there are a `T` by contract.
             unsafe { std::mem::transmute_copy(&word) }
@@ -205,7 +208,7 @@ pub(super) unsafe fn load_opaque<T: Element>(source: *const T) -> T {
         2 if ANY_ALIGNMENT => word!(u16),
         4 if ANY_ALIGNMENT => word!(u32),
         8 if ANY_ALIGNMENT => word!(u64),
-        // SAFETY: the source is valid for reads, by contract.
+        // SAFETY: `source` is valid for reads by contract.
         _ => unsafe { load_by::<VolatileLoads, T>(source) },
     }
 }
@@ -221,7 +224,8 @@ pub(super) unsafe fn store_opaque<T: Element>(dest: *mut T, value: T) {
         ($word:ty) => {{
             // SAFETY: `T` has the word's size and no padding, so its bytes are an integer.
             let word = unsafe { std::mem::transmute_copy(&value) };
-            // SAFETY: valid for writes by contract.
+            // SAFETY: `dest` is valid for writes of an element by contract, and need not be
+            // aligned, since there is `ANY_ALIGNMENT`.
             unsafe { <$word>::store_opaque(dest.cast(), word) }
         }};
     }

@@ -35,13 +35,13 @@ pub struct OneLane<T>(T);
 impl<T: Element> Lanes for OneLane<T> {
     #[inline(always)]
     unsafe fn load(source: *const u8) -> Self {
-        // SAFETY: valid for reads by contract.
+        // SAFETY: `source` is valid for reads of an element by contract.
         Self(unsafe { load_opaque(source.cast()) })
     }
 
     #[inline(always)]
     unsafe fn store(self, dest: *mut u8) {
-        // SAFETY: valid for writes by contract.
+        // SAFETY: `dest` is valid for writes of an element by contract.
         unsafe { store_opaque(dest.cast(), self.0) }
     }
 }
@@ -61,7 +61,8 @@ macro_rules! vectors {
             $(#[$attribute])*
             unsafe fn load(source: *const u8) -> Self {
                 let lanes;
-                // SAFETY: valid for reads, and the processor has the vectors, by contract.
+                // SAFETY: `source` is valid for reads of a `Self`, and the processor has the
+                // vectors, by contract. The instructions need no alignment.
                 unsafe {
                     std::arch::asm!(
                         $load,
@@ -75,7 +76,8 @@ macro_rules! vectors {
 
             $(#[$attribute])*
             unsafe fn store(self, dest: *mut u8) {
-                // SAFETY: valid for writes, and the processor has the vectors, by contract.
+                // SAFETY: `dest` is valid for writes of a `Self`, and the processor has the
+                // vectors, by contract. The instructions need no alignment.
                 unsafe {
                     std::arch::asm!(
                         $store,
@@ -91,7 +93,8 @@ macro_rules! vectors {
             $(#[$attribute])*
             unsafe fn load(source: *const u8) -> Self {
                 let (a, b, c, d);
-                // SAFETY: valid for reads, and the processor has the vectors, by contract.
+                // SAFETY: `source` is valid for reads of a `Self`, and the processor has the
+                // vectors, by contract. The instructions need no alignment.
                 unsafe {
                     std::arch::asm!(
                         $($load_four,)*
@@ -106,7 +109,8 @@ macro_rules! vectors {
             $(#[$attribute])*
             unsafe fn store(self, dest: *mut u8) {
                 let [a, b, c, d] = self;
-                // SAFETY: valid for writes, and the processor has the vectors, by contract.
+                // SAFETY: `dest` is valid for writes of a `Self`, and the processor has the
+                // vectors, by contract. The instructions need no alignment.
                 unsafe {
                     std::arch::asm!(
                         $($store_four,)*
@@ -185,15 +189,17 @@ mod foreign {
             impl Lanes for $lanes {
                 unsafe fn load(source: *const u8) -> Self {
                     let mut lanes = MaybeUninit::<Self>::uninit();
-                    // SAFETY: valid for reads by contract, and as many bytes of this function's.
+                    // SAFETY: `source` is valid for reads of a `Self` by contract, and `lanes` is
+                    // as large.
                     unsafe { foreign_copy(lanes.as_mut_ptr().cast(), source, size_of::<Self>()) };
-                    // SAFETY: all bytes are copied, and initialized by contract.
+                    // SAFETY: all bytes of `lanes` are copied, and initialized by contract.
                     unsafe { lanes.assume_init() }
                 }
 
                 unsafe fn store(self, dest: *mut u8) {
                     let lanes = (&raw const self).cast();
-                    // SAFETY: as many bytes of this function's, and valid for writes by contract.
+                    // SAFETY: `dest` is valid for writes of a `Self` by contract, and `lanes` is as
+                    // large.
                     unsafe { foreign_copy(dest, lanes, size_of::<Self>()) };
                 }
             }

@@ -59,9 +59,11 @@ pub(super) trait Opaque: Sized {
     #[inline(always)]
     unsafe fn copy_pair_opaque(dest: *mut Self, source: *const Self, dst: isize, sst: isize) {
         for i in [0, 1] {
-            // SAFETY: valid for a read by contract.
+            // SAFETY: both words at `source` are valid for a read by contract, and aligned as it
+            // says.
             let word = unsafe { Self::load_opaque(source.wrapping_byte_offset(i * sst)) };
-            // SAFETY: valid for a write by contract.
+            // SAFETY: both words at `dest` are valid for a write by contract, and aligned as it
+            // says.
             unsafe { Self::store_opaque(dest.wrapping_byte_offset(i * dst), word) }
         }
     }
@@ -84,7 +86,9 @@ macro_rules! opaque {
             #[inline(always)]
             unsafe fn load_opaque(source: *const $word) -> $word {
                 let word: $register;
-                // SAFETY: valid for a read by contract.
+                // SAFETY: `source` is valid for a read by contract. The instruction loads one word,
+                // which need not be aligned, and changes the output register alone, as the options
+                // say.
                 unsafe {
                     std::arch::asm!(
                         concat!($load, "{1}", $to),
@@ -98,7 +102,8 @@ macro_rules! opaque {
 
             #[inline(always)]
             unsafe fn store_opaque(dest: *mut $word, word: $word) {
-                // SAFETY: valid for a write by contract.
+                // SAFETY: `dest` is valid for a write by contract. The instruction stores one word,
+                // which need not be aligned, and changes no register, as the options say.
                 unsafe {
                     std::arch::asm!(
                         concat!($store, "{1}", $from),
@@ -118,7 +123,9 @@ macro_rules! opaque {
                 dst: isize,
                 sst: isize,
             ) {
-                // SAFETY: valid for reads and writes by contract.
+                // SAFETY: both words at `source` are valid for reads and those at `dest` for
+                // writes, by contract. The instructions load and store these four words, which need
+                // not be aligned, and change the output register alone, as the options say.
                 unsafe {
                     std::arch::asm!(
                         concat!($load, "{source}", $to),
@@ -161,12 +168,14 @@ macro_rules! volatile {
     ($($word:ty)*) => {$(
         impl Opaque for $word {
             unsafe fn load_opaque(source: *const $word) -> $word {
-                // SAFETY: valid for a read by contract, and aligned.
+                // SAFETY: `source` is valid for a read by contract, and aligned, since there is no
+                // `ANY_ALIGNMENT`.
                 unsafe { source.read_volatile() }
             }
 
             unsafe fn store_opaque(dest: *mut $word, word: $word) {
-                // SAFETY: valid for a write by contract, and aligned.
+                // SAFETY: `dest` is valid for a write by contract, and aligned, since there is no
+                // `ANY_ALIGNMENT`.
                 unsafe { dest.write_volatile(word) }
             }
         }
@@ -189,9 +198,11 @@ pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usiz
         libc::size_t,
     ) -> *mut libc::c_void;
     static MEMMOVE: CopyFunction = libc::memmove;
-    // SAFETY: a static variable. A volatile read may yield anything, as far as the compiler knows.
+    // A volatile read may yield anything, as far as the compiler knows.
+    // SAFETY: `MEMMOVE` is a static variable, which nothing writes.
     let copy = unsafe { (&raw const MEMMOVE).read_volatile() };
-    // SAFETY: both sides are valid for `nbytes` bytes, by contract.
+    // SAFETY: `copy` is memmove, whose ranges may overlap. Both are valid for `nbytes` bytes, by
+    // contract.
     unsafe { copy(dest.cast(), source.cast(), nbytes) };
 }
 
@@ -201,11 +212,11 @@ pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usiz
 /// `source` is valid for reads and `dest` for writes of `nbytes` bytes.
 #[cfg(miri)]
 pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
-    // SAFETY: valid for reads by contract.
+    // SAFETY: `i` is below `nbytes`, so the byte at `source` is valid for reads by contract.
     let byte = |i| unsafe { source.add(i).read_volatile() };
     let bytes: Vec<u8> = (0..nbytes).map(byte).collect();
     for (i, byte) in bytes.into_iter().enumerate() {
-        // SAFETY: valid for writes by contract.
+        // SAFETY: `i` is below `nbytes`, so the byte at `dest` is valid for writes by contract.
         unsafe { AtomicU8::from_ptr(dest.add(i)) }.store(byte, Relaxed);
     }
 }

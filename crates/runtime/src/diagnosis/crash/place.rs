@@ -74,10 +74,12 @@ impl CrashPlace {
             .iter()
             .rfind(|frame| frame.owner != Owner::Language && frame.owner != Owner::Unknown)
         else {
-            let is_other = |frame: &&Frame| frame.is_located() && frame.name != frames[at].name;
+            let caller = frames[at + 1..]
+                .iter()
+                .find(|frame| frame.is_located() && frame.name != frames[at].name);
             return Some(CrashPlace::In {
                 function,
-                caller: frames[at + 1..].iter().find(is_other).and_then(with_line),
+                caller: caller.and_then(with_line),
             });
         };
 

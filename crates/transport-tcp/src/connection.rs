@@ -181,7 +181,8 @@ impl Connection {
                 false
             }
             // One system call for each put of 512 bytes to 4 KiB would divide the rate of a stream
-            // of such puts by 5 to 13. Smaller ones are batched by the engine.
+            // of such puts by 5 to 13. Smaller ones are batched by the engine. If the engine
+            // batched these, too, the rate would be divided by 1.3 (512 bytes) to 2.8 (4 KiB).
             WriteSent::WithOthers => !is_copied || self.is_full(tuning),
         };
         if sends_now {

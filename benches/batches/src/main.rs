@@ -5,15 +5,17 @@
 //! and not the memory.
 #![allow(unsafe_code)]
 
-use rushmem_transport::engine::entries::{append_amo, carry_out};
-use rushmem_transport::segments::Segments;
-use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Host, LocalBuf, RemoteAddr, Segment};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use rushmem_transport::engine::entries::{append_amo, carry_out};
+use rushmem_transport::segments::Segments;
+use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Host, LocalBuf, RemoteAddr, Segment};
+
 /// Bytes of a batch of a session over UCX.
 const BATCH: usize = 32 << 10;
+/// The number of words that are updated: 32 KiB.
 const WORDS: usize = 4 << 10;
 /// The number of times that the batch is executed.
 const ROUNDS: usize = 20_000;
@@ -26,7 +28,9 @@ impl Host for NoProxy {}
 /// Prints the rate of `rounds` times `n` operations.
 fn report(what: &str, rounds: usize, n: usize, mut round: impl FnMut()) {
     let start = Instant::now();
-    (0..rounds).for_each(|_| round());
+    for _ in 0..rounds {
+        round();
+    }
     let seconds = start.elapsed().as_secs_f64();
     println!(
         "{what}: {:.0} million a second",
@@ -49,24 +53,24 @@ fn measure(rounds: usize) {
     // SAFETY: the memory lives as long as the segments, and is accessed by atomic operations alone.
     unsafe { segments.register(Segment::Heap, whole, ()) }.expect("no other heap");
 
-    let (mut batch, mut words) = (Vec::new(), Vec::new());
+    let mut batch = Vec::new();
+    let mut words = Vec::new();
     while batch.len() < BATCH {
         let word = fastrand::usize(..WORDS);
-        let dest = RemoteAddr {
-            segment: Segment::Heap,
-            offset: 8 * word as u64,
-        };
-        let (op, width) = (AmoOp::Add, AmoWidth::Eight);
         let request = AmoRequest {
-            op,
-            width,
-            dest,
+            op: AmoOp::Add,
+            width: AmoWidth::Eight,
+            dest: RemoteAddr {
+                segment: Segment::Heap,
+                offset: 8 * word as u64,
+            },
             operand: 1,
             condition: 0,
         };
         append_amo(&mut batch, &request, 0, false);
         words.push(word);
     }
+
     let mut results = Vec::new();
     report("gathered updates", rounds, words.len(), || {
         assert!(carry_out(black_box(&batch), &[], &segments, &NoProxy, &mut results).is_ok());
@@ -76,6 +80,7 @@ fn measure(rounds: usize) {
             memory[*word].fetch_add(1, Ordering::Relaxed);
         }
     });
+
     let sum: u64 = memory.iter().map(|word| word.load(Ordering::Relaxed)).sum();
     assert_eq!(sum, (2 * rounds * words.len()) as u64);
 }

@@ -6,8 +6,9 @@
 //! Each operation is compiled into a function of its own, which callgrind finds by its name.
 #![allow(unsafe_code)]
 
-use shmem::{Atomic, Peer, Shmem, Sym, SymSlice};
 use std::hint::black_box;
+
+use shmem::{Atomic, Peer, Shmem, Sym, SymSlice};
 
 /// Defines functions that are not inlined and whose symbols are their plain names.
 macro_rules! counted {
@@ -47,13 +48,12 @@ counted! {
 }
 
 fn main() {
+    const USAGE: &str = "usage: counts OPERATION COUNT";
     let mut arguments = std::env::args().skip(1);
-    let (Some(operation), Some(Ok(count))) = (
-        arguments.next(),
-        arguments.next().map(|count| count.parse::<i64>()),
-    ) else {
-        panic!("usage: counts OPERATION COUNT");
-    };
+    let operation = arguments.next().expect(USAGE);
+    let count = arguments.next().expect(USAGE);
+    let count: i64 = count.parse().expect(USAGE);
+
     let shmem = shmem::init();
     let pe = shmem.n_pes() - 1;
     // A peer that was stored costs the same, whoever made it.
@@ -61,6 +61,7 @@ fn main() {
     let word = shmem.array::<i64>(1);
     let atomic = shmem.zeroed::<Atomic<i64>>();
     let mut local = [0];
+
     for i in 0..count {
         match operation.as_str() {
             "rust_put" => rust_put(&shmem, &word, &local, pe),

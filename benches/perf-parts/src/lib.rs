@@ -18,20 +18,23 @@ pub const ARCHIVE: &str = "libshmem_perf.a";
 pub fn command(oshcc: &Path, parts: &Path, output: &Path) -> Result<Command, String> {
     let files = std::fs::read_dir(parts)
         .map_err(|error| format!("{} cannot be read: {error}.", parts.display()))?;
-    let paths = files.filter_map(|file| Some(file.ok()?.path()));
-    let mut sources: Vec<PathBuf> = paths
-        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
-        .collect();
+    let mut sources: Vec<PathBuf> = Vec::new();
+    for file in files.flatten() {
+        let path = file.path();
+        if path.extension().is_some_and(|extension| extension == "c") {
+            sources.push(path);
+        }
+    }
+    // The same command each time, whatever the order of the directory.
     sources.sort();
+
     let mut command = Command::new(oshcc);
     // No warnings (-w): some routines that are measured are deprecated in other libraries.
-    command
-        .args(["-O2", "-w", "-pthread"])
-        .args(sources)
-        .arg(parts.join(ARCHIVE));
-    command
-        .arg("-o")
-        .arg(output)
-        .args(["-Wl,--gc-sections", "-ldl", "-lm"]);
+    command.args(["-O2", "-w", "-pthread"]);
+    command.args(sources);
+    // The archive is after the sources that need it, and before the libraries that it needs.
+    command.arg(parts.join(ARCHIVE));
+    command.arg("-o").arg(output);
+    command.args(["-Wl,--gc-sections", "-ldl", "-lm"]);
     Ok(command)
 }

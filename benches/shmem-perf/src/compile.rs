@@ -39,12 +39,12 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     };
     let mut command = perf_parts::command(&flags.oshcc, &parts()?, &flags.output)?;
     if flags.show {
-        let words: Vec<_> = std::iter::once(command.get_program())
-            .chain(command.get_args())
-            .map(|word| word.to_string_lossy())
-            .collect();
-        return print(&format!("{}\n", words.join(" "))).map(|()| 0);
+        let mut words = vec![command.get_program().to_string_lossy()];
+        words.extend(command.get_args().map(|word| word.to_string_lossy()));
+        print(&format!("{}\n", words.join(" ")))?;
+        return Ok(0);
     }
+
     match command.status() {
         Ok(status) if status.success() => Ok(0),
         Ok(_) => Err(format!("{} did not build it.", flags.oshcc.display())),

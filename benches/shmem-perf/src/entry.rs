@@ -18,17 +18,17 @@ pub unsafe extern "C" fn shmem_perf_main(
     argv: *const *const c_char,
     library: *const RawRoutines,
 ) -> c_int {
-    let argument = |index: usize| {
+    let mut arguments = Vec::new();
+    for index in 0..argc.unsigned_abs() as usize {
         // SAFETY: `index` is less than `argc`, the number of elements of `argv`.
-        let at = unsafe { argv.add(index) };
-        // SAFETY: `at` points to one of the `argc` elements.
-        let text = unsafe { *at };
+        let element = unsafe { argv.add(index) };
+        // SAFETY: it points to one of the `argc` elements.
+        let text = unsafe { *element };
         // SAFETY: each argument of `main` is a string that ends with 0.
-        unsafe { CStr::from_ptr(text) }
-            .to_string_lossy()
-            .into_owned()
-    };
-    let arguments: Vec<String> = (0..argc.unsigned_abs() as usize).map(argument).collect();
+        let text = unsafe { CStr::from_ptr(text) };
+        arguments.push(text.to_string_lossy().into_owned());
+    }
+
     // SAFETY: the caller passes a pointer that is valid until this returns.
     let library = unsafe { &*library };
     crate::run::main(&arguments, Routines::new(library)).into()

@@ -21,14 +21,13 @@ pub struct BenchJob<'a> {
 impl<'a> BenchJob<'a> {
     /// Measures the clock. All PEs call it, after [`Joined::allocate`].
     pub fn new(library: Joined<'a>) -> Self {
-        let (me, n) = (library.my_pe(), library.n_pes());
         let mut job = Self {
+            me: library.my_pe(),
+            n: library.n_pes(),
             clock: clock(&library),
             library,
-            me,
-            n,
         };
-        job.clock = job.share(0, Some(&job.clock).filter(|_| me == 0));
+        job.clock = job.share(0, Some(&job.clock));
         job
     }
 
@@ -82,27 +81,34 @@ impl<'a> BenchJob<'a> {
     pub fn gather<T: Serialize + DeserializeOwned>(&self, own: &T) -> Vec<T> {
         let bytes = to_json(own);
         assert!(bytes.len() <= CONTROL_BYTES - 16, "a few lines");
-        self.gather_bytes(&bytes)
-            .iter()
-            .map(|bytes| serde_json::from_slice(bytes).expect("what was written"))
-            .collect()
+        let mut values = Vec::new();
+        for bytes in self.gather_bytes(&bytes) {
+            values.push(serde_json::from_slice(&bytes).expect("what was written"));
+        }
+        values
     }
 
     /// Returns the numbers of all PEs on PE 0, and nothing on other PEs. All PEs call it.
     pub fn gather_numbers(&self, own: &[u64]) -> Vec<Vec<u64>> {
         let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
-        let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-        self.gather_bytes(&bytes)
-            .iter()
-            .map(|bytes| bytes.chunks_exact(8).map(number).collect())
-            .collect()
+        let mut all = Vec::new();
+        for bytes in self.gather_bytes(&bytes) {
+            all.push(bytes.chunks_exact(8).map(number).collect());
+        }
+        all
     }
 
     fn gather_bytes(&self, own: &[u8]) -> Vec<Vec<u8>> {
         self.library.post(&framed(own, 0));
         self.library.barrier();
-        let wanted = if self.me == 0 { self.n } else { 0 };
-        let all = (0..wanted).map(|pe| self.read_part(pe).bytes).collect();
+
+        let mut all = Vec::new();
+        if self.me == 0 {
+            for pe in 0..self.n {
+                all.push(self.read_part(pe).bytes);
+            }
+        }
+        // No PE publishes again before PE 0 has read.
         self.library.barrier();
         all
     }
@@ -110,14 +116,17 @@ impl<'a> BenchJob<'a> {
     /// Returns the part that `pe` has published.
     fn read_part(&self, pe: u32) -> Part {
         let head = self.library.read(pe, 16);
-        let number =
-            |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));
-        let nbytes = number(0) as usize;
+        let nbytes = number(&head[..8]) as usize;
         Part {
             bytes: self.library.read(pe, 16 + nbytes).split_off(16),
-            left: number(8),
+            left: number(&head[8..]),
         }
     }
+}
+
+/// Returns the number of eight bytes.
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
 }
 
 /// A part of the bytes that a PE publishes.
@@ -129,12 +138,11 @@ struct Part {
 
 /// Returns a part behind two 8-byte numbers: its length, and the number of bytes in later parts.
 fn framed(part: &[u8], left: u64) -> Vec<u8> {
-    [
-        &(part.len() as u64).to_le_bytes()[..],
-        &left.to_le_bytes(),
-        part,
-    ]
-    .concat()
+    let mut framed = Vec::new();
+    framed.extend((part.len() as u64).to_le_bytes());
+    framed.extend(left.to_le_bytes());
+    framed.extend(part);
+    framed
 }
 
 fn to_json<T: Serialize>(value: &T) -> Vec<u8> {
@@ -154,13 +162,8 @@ fn clock(library: &Joined<'_>) -> Clock {
     let overhead = usual.iter().sum::<u64>() as f64 / usual.len() as f64;
 
     let differences = steps.windows(2).map(|pair| pair[1] - pair[0]);
-    let resolution = steps
-        .iter()
-        .copied()
-        .chain(differences)
-        .filter(|&ns| ns > 0)
-        .min()
-        .unwrap_or(1);
+    let candidates = steps.iter().copied().chain(differences);
+    let resolution = candidates.filter(|&ns| ns > 0).min().unwrap_or(1);
 
     Clock {
         name: "CLOCK_MONOTONIC".into(),

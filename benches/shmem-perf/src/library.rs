@@ -240,9 +240,12 @@ impl Joined<'_> {
     pub fn reserve(&self, n_words: usize) -> Option<&'static [AtomicU64]> {
         // SAFETY: the job is joined.
         let memory = unsafe { (self.routines.raw.reserve)(8 * n_words as u64) };
+        if memory.is_null() {
+            return None;
+        }
         // SAFETY: `n_words` aligned words of zeros that are never freed; every access to them is
         // atomic or by a network.
-        (!memory.is_null()).then(|| unsafe { std::slice::from_raw_parts(memory.cast(), n_words) })
+        Some(unsafe { std::slice::from_raw_parts(memory.cast(), n_words) })
     }
 
     /// Finalizes the library.
@@ -266,7 +269,8 @@ impl Joined<'_> {
     }
 
     pub fn standard(&self) -> String {
-        let (mut major, mut minor) = (0, 0);
+        let mut major = 0;
+        let mut minor = 0;
         // SAFETY: C writes the two numbers.
         unsafe { (self.routines.raw.version)(&raw mut major, &raw mut minor) };
         format!("{major}.{minor}")
@@ -277,9 +281,8 @@ impl Joined<'_> {
         // SAFETY: the job is joined.
         let text = unsafe { (self.routines.raw.thread_level)() };
         // SAFETY: a literal of C.
-        unsafe { CStr::from_ptr(text) }
-            .to_string_lossy()
-            .into_owned()
+        let text = unsafe { CStr::from_ptr(text) };
+        text.to_string_lossy().into_owned()
     }
 
     /// Returns the path between PEs, a colon, and the reason for its choice; `None` if the library
@@ -287,12 +290,12 @@ impl Joined<'_> {
     pub fn path(&self) -> Option<String> {
         // SAFETY: the job is joined.
         let text = unsafe { (self.routines.raw.path)() };
-        (!text.is_null()).then(|| {
-            // SAFETY: the text is a string that is valid until the end of the process.
-            unsafe { CStr::from_ptr(text) }
-                .to_string_lossy()
-                .into_owned()
-        })
+        if text.is_null() {
+            return None;
+        }
+        // SAFETY: the text is a string that is valid until the end of the process.
+        let text = unsafe { CStr::from_ptr(text) };
+        Some(text.to_string_lossy().into_owned())
     }
 
     /// Calls `shmem_barrier_all`.

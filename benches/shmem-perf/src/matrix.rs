@@ -6,23 +6,43 @@
 //! complete. If PEs outnumber CPUs, there is a barrier before each pair's round trips: PEs that
 //! wait for their turn by polling would keep the pair from running.
 
-use rushmem_system::stderr::print_line;
 use std::time::{Duration, Instant};
+
+use rushmem_system::stderr::print_line;
 
 use crate::job::BenchJob;
 use crate::library::{OperationKind, Task};
 use crate::record::{Matrix, Measure};
 use crate::statistics::median;
 
-const ROUND_TRIP: &str = "p round trip";
-const TRANSFER: &str = "put_nbi";
-/// For the bandwidth: the bytes of each transfer, and the number of transfers before each
-/// completion.
-const TRANSFER_BYTES: u64 = 64 * 1024;
-const WINDOW: u64 = 8;
-/// The minimum and the maximum number of samples of a pair.
+/// The minimum number of samples of a pair.
 const FEWEST: u64 = 5;
+/// The maximum number of samples of a pair.
 const MOST: u64 = 4096;
+
+/// An operation that is measured between every two PEs.
+struct Plan {
+    operation: &'static str,
+    measure: Measure,
+    nbytes: u64,
+    /// The number of operations before each completion.
+    window: u64,
+}
+
+const PLANS: [Plan; 2] = [
+    Plan {
+        operation: "p round trip",
+        measure: Measure::Latency,
+        nbytes: 8,
+        window: 1,
+    },
+    Plan {
+        operation: "put_nbi",
+        measure: Measure::Bandwidth,
+        nbytes: 64 * 1024,
+        window: 8,
+    },
+];
 
 /// Measures both matrices in about `time`. After each row, calls `done` with the number of rows so
 /// far and the number of rows of both matrices. All PEs call it.
@@ -32,37 +52,11 @@ pub fn matrices(
     is_oversubscribed: bool,
     mut done: impl FnMut(u32, u32),
 ) -> Vec<Matrix> {
-    let each = [
-        (ROUND_TRIP, Measure::Latency, 8, 1),
-        (TRANSFER, Measure::Bandwidth, TRANSFER_BYTES, WINDOW),
-    ];
+    let n_rows = PLANS.len() as u32 * job.n;
+    let mut n_done = 0;
     let mut matrices = Vec::new();
-    for (index, (name, measure, nbytes, window)) in each.into_iter().enumerate() {
-        let operation = job
-            .library
-            .operations()
-            .iter()
-            .position(|operation| operation.name == name)
-            .expect("every library has it");
-        let row = Row {
-            job,
-            task: Task {
-                operation: operation as i32,
-                team_size: job.n as i32,
-                threads: 1,
-                nbytes,
-                window,
-                ..Task::default()
-            },
-            time: time / 2 / job.n,
-            meets: is_oversubscribed
-                && job.library.operations()[operation].kind == OperationKind::RoundTrip,
-        };
-        if let Err(sentence) = job.library.prepare(&row.task) {
-            print_line(format_args!("shmem-perf: PE {}: {sentence}", job.me));
-            job.library.exit_all(1);
-        }
-
+    for plan in PLANS {
+        let row = Row::prepare(job, &plan, time / n_rows, is_oversubscribed);
         let start = Instant::now();
         let mut values = Vec::new();
         for from in 0..job.n {
@@ -70,23 +64,24 @@ pub fn matrices(
             let own = if is_late {
                 vec![None; job.n as usize]
             } else {
-                row.measured(from)
+                row.measure(from)
             };
             values.push(job.share(from, Some(&own)));
-            done(index as u32 * job.n + from + 1, 2 * job.n);
+            n_done += 1;
+            done(n_done, n_rows);
         }
 
         // Nanoseconds of a window become bytes per second.
-        if measure == Measure::Bandwidth {
+        if plan.measure == Measure::Bandwidth {
             for value in values.iter_mut().flatten().flatten() {
-                *value = (window * nbytes) as f64 / *value * 1e9;
+                *value = (plan.window * plan.nbytes) as f64 / *value * 1e9;
             }
         }
 
         matrices.push(Matrix {
-            measure,
-            operation: name.into(),
-            nbytes,
+            measure: plan.measure,
+            operation: plan.operation.into(),
+            nbytes: plan.nbytes,
             values,
         });
     }
@@ -103,10 +98,43 @@ struct Row<'a> {
     meets: bool,
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
+    /// Prepares the operation of a plan. Ends the job if the library cannot.
+    fn prepare(
+        job: &'a BenchJob<'a>,
+        plan: &Plan,
+        time: Duration,
+        is_oversubscribed: bool,
+    ) -> Self {
+        let operations = job.library.operations();
+        let index = operations
+            .iter()
+            .position(|operation| operation.name == plan.operation)
+            .expect("every library has it");
+        let task = Task {
+            operation: index as i32,
+            team_size: job.n as i32,
+            threads: 1,
+            nbytes: plan.nbytes,
+            window: plan.window,
+            ..Task::default()
+        };
+
+        if let Err(sentence) = job.library.prepare(&task) {
+            print_line(format_args!("shmem-perf: PE {}: {sentence}", job.me));
+            job.library.exit_all(1);
+        }
+        Self {
+            job,
+            task,
+            time,
+            meets: is_oversubscribed && operations[index].kind == OperationKind::RoundTrip,
+        }
+    }
+
     /// Measures from `from` to each other PE. On `from`, returns by target the median nanoseconds
     /// of a window; the result of the other PEs is not used.
-    fn measured(&self, from: u32) -> Vec<Option<f64>> {
+    fn measure(&self, from: u32) -> Vec<Option<f64>> {
         let library = &self.job.library;
         let me = self.job.me;
         let start = Instant::now();

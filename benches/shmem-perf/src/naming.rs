@@ -12,64 +12,78 @@ pub struct Names {
     pub names: Vec<String>,
 }
 
+/// Names series by the parts of their shapes in which they differ.
 pub fn names(series: &[&Series]) -> Names {
-    let shapes: Vec<Vec<String>> = series.iter().map(|series| words(&series.shape)).collect();
-    let n_words = shapes.first().map_or(0, Vec::len);
-    let is_common = |word: usize| shapes.iter().all(|shape| shape[word] == shapes[0][word]);
-    let (common, distinct): (Vec<usize>, Vec<usize>) = (0..n_words).partition(|&w| is_common(w));
-
-    let join = |shape: &[String], words: &[usize]| {
-        let words = words
-            .iter()
-            .map(|&word| shape[word].as_str())
-            .filter(|word| !word.is_empty());
-        words.collect::<Vec<_>>().join(", ")
+    let shapes: Vec<Words> = series.iter().map(|series| words(&series.shape)).collect();
+    let Some(first) = shapes.first() else {
+        return Names {
+            common: String::new(),
+            names: Vec::new(),
+        };
     };
+
+    // Each word is in one of both, and empty in the other one.
+    let mut common = Words::default();
+    let mut distinct = shapes.clone();
+    for (i, word) in first.iter().enumerate() {
+        if shapes.iter().all(|shape| shape[i] == *word) {
+            common[i] = word.clone();
+            for shape in &mut distinct {
+                shape[i].clear();
+            }
+        }
+    }
+
     let mut names = Vec::new();
-    for (series, shape) in series.iter().zip(&shapes) {
-        let distinct = join(shape, &distinct);
+    for (series, distinct) in series.iter().zip(&distinct) {
+        let distinct = joined(distinct);
         names.push(if distinct.is_empty() {
             series.operation.clone()
         } else {
             format!("{}, {distinct}", series.operation)
         });
     }
-    let common = match shapes.first() {
-        Some(shape) => join(shape, &common),
-        None => String::new(),
-    };
-    Names { common, names }
+    Names {
+        common: joined(&common),
+        names,
+    }
 }
 
-/// Returns the parts of a shape in words. Some are empty if they have their default, such as one
-/// thread. The result has the same length for every shape.
-fn words(shape: &Shape) -> Vec<String> {
-    let many = |n: u32, what: &str| match n {
-        0 | 1 => String::new(),
-        n => format!("{n} {what}"),
-    };
-    let pairs = match shape.pairs.as_str() {
-        "" => String::new(),
-        "one" => "one pair".into(),
-        "neighbors" => "pairs of neighbors".into(),
-        pairs => format!("{pairs} pairs"),
-    };
+fn joined(words: &Words) -> String {
+    let words = words.iter().map(String::as_str);
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join(", ")
+}
 
-    vec![
+/// The parts of a shape in words. Some are empty if they have their default, such as one thread.
+type Words = [String; 8];
+
+fn words(shape: &Shape) -> Words {
+    [
         match shape.n_pes {
             0 => String::new(),
             1 => "1 PE".into(),
             n => format!("{n} PEs"),
         },
-        pairs,
-        shape
-            .team_size
-            .map_or(String::new(), |n| format!("team of {n}")),
-        match shape.contexts {
-            1 => "1 context".into(),
-            n => many(n, "contexts"),
+        match shape.pairs.as_str() {
+            "" => String::new(),
+            "one" => "one pair".into(),
+            "neighbors" => "pairs of neighbors".into(),
+            pairs => format!("{pairs} pairs"),
         },
-        many(shape.threads, "threads"),
+        match shape.team_size {
+            None => String::new(),
+            Some(n) => format!("team of {n}"),
+        },
+        match shape.contexts {
+            0 => String::new(),
+            1 => "1 context".into(),
+            n => format!("{n} contexts"),
+        },
+        match shape.threads {
+            0 | 1 => String::new(),
+            n => format!("{n} threads"),
+        },
         match shape.window {
             0 | 1 => String::new(),
             window => format!("window {window}"),
@@ -96,10 +110,9 @@ mod tests {
             memory: memory.into(),
             ..Shape::default()
         };
-        let operation = operation.into();
         Series {
             measure: Measure::Latency,
-            operation,
+            operation: operation.into(),
             is_floor: false,
             shape,
             points: Vec::new(),

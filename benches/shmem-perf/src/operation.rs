@@ -1,5 +1,7 @@
 //! Looks up an operation by its name: its kind, and the floors that bound it.
 
+use std::cmp::Ordering;
+
 use crate::record::{Point, Series};
 
 /// A floor is invalid if it takes longer than the operation that it bounds by more than this
@@ -9,25 +11,16 @@ const NOISE: f64 = 1.02;
 /// Returns the kind of an operation, by which charts are grouped; empty if it has none.
 pub fn kind_of(operation: &str) -> &'static str {
     let routine = operation.trim_end_matches("_nbi");
+    let begins = |starts: &[&str]| starts.iter().any(|start| routine.starts_with(start));
     match routine {
         _ if operation.ends_with("round trip") => "round trips",
         "p" | "g" | "put" | "get" => "puts and gets",
         "add" | "inc" | "set" | "swap" | "compare_swap" | "and" | "or" | "xor" | "fetch" => {
             "atomics"
         }
-        _ if routine.starts_with("fetch_") => "atomics",
-        _ if ["wait", "signal", "test"]
-            .iter()
-            .any(|start| routine.starts_with(start)) =>
-        {
-            "waits and signals"
-        }
-        _ if ["iput", "iget", "ibput", "ibget", "put_", "get_"]
-            .iter()
-            .any(|start| routine.starts_with(start)) =>
-        {
-            "other transfers"
-        }
+        _ if begins(&["fetch_"]) => "atomics",
+        _ if begins(&["wait", "signal", "test"]) => "waits and signals",
+        _ if begins(&["iput", "iget", "ibput", "ibget", "put_", "get_"]) => "other transfers",
         _ => "",
     }
 }
@@ -68,36 +61,52 @@ pub struct Bound<'a> {
 /// with one of each.
 pub fn bound<'a>(all: &'a [Series], series: &Series, point: &Point) -> Option<Bound<'a>> {
     let cost = |point: &Point| series.measure.cost(point.summary.p50);
-    let is_single = series.shape.pairs == "one" && series.shape.threads <= 1;
-    let floors = all.iter().filter(|floor| {
-        let is_one = floor.is_floor && floor.measure == series.measure;
-        is_one && is_single && !series.is_floor && bounds(&floor.operation, &series.operation)
-    });
-    let points = floors.flat_map(|floor| floor.points.iter().map(move |point| (floor, point)));
-    let valid = points.filter(|(floor, found)| {
-        found.nbytes == point.nbytes && cost(found) > 0.0 && !is_invalid(all, floor, found)
-    });
-    let highest = valid.max_by(|a, b| cost(a.1).total_cmp(&cost(b.1)));
-    highest.map(|(floor, found)| Bound {
-        floor: &floor.operation,
-        point: found,
-        ratio: cost(point) / cost(found),
-    })
+    let mut highest: Option<Bound> = None;
+    for floor in all.iter().filter(|floor| is_bounded(series, floor)) {
+        for found in &floor.points {
+            // A coarse clock measures a short floor as 0, which bounds nothing.
+            let is_valid =
+                found.nbytes == point.nbytes && cost(found) > 0.0 && !is_invalid(all, floor, found);
+            let is_higher =
+                |other: &Bound| cost(found).total_cmp(&cost(other.point)) != Ordering::Less;
+            if is_valid && highest.as_ref().is_none_or(is_higher) {
+                highest = Some(Bound {
+                    floor: &floor.operation,
+                    point: found,
+                    ratio: cost(point) / cost(found),
+                });
+            }
+        }
+    }
+    highest
 }
 
 /// Returns true if this point of `floor` takes longer, beyond noise, than an operation that it
 /// should bound; false if `floor` is not a floor.
 pub fn is_invalid(all: &[Series], floor: &Series, point: &Point) -> bool {
     let cost = |point: &Point| floor.measure.cost(point.summary.p50);
-    floor.is_floor
-        && all.iter().any(|series| {
-            let bound =
-                |other: &Point| other.nbytes == point.nbytes && cost(point) > NOISE * cost(other);
-            let is_bounded =
-                series.measure == floor.measure && bounds(&floor.operation, &series.operation);
-            let is_single = series.shape.pairs == "one" && series.shape.threads <= 1;
-            is_bounded && is_single && !series.is_floor && series.points.iter().any(bound)
-        })
+    for series in all {
+        if !is_bounded(series, floor) {
+            continue;
+        }
+        for other in &series.points {
+            if other.nbytes == point.nbytes && cost(point) > NOISE * cost(other) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// Returns true if `series` is of an operation, and `floor` of a floor that bounds it.
+fn is_bounded(series: &Series, floor: &Series) -> bool {
+    // Floors are measured with one pair and one thread.
+    let is_single = series.shape.pairs == "one" && series.shape.threads <= 1;
+    is_single
+        && floor.is_floor
+        && !series.is_floor
+        && floor.measure == series.measure
+        && bounds(&floor.operation, &series.operation)
 }
 
 #[cfg(test)]
@@ -154,7 +163,11 @@ mod tests {
                     "it bounds no put"
                 );
                 let found = bound(&all, &all[0], &all[0].points[0]);
-                let expected = (!is_wrong).then_some("memcpy to peer");
+                let expected = if is_wrong {
+                    None
+                } else {
+                    Some("memcpy to peer")
+                };
                 assert_eq!(found.map(|found| found.floor), expected);
                 let several = Series {
                     shape: fixture::pair("all", 2),

@@ -36,20 +36,28 @@ struct Transport {
 impl Info {
     /// Returns what each transport found, such as the version of its library.
     pub fn descriptions(&self) -> Vec<String> {
-        let found = |one: &Transport| Some(format!("{}: {}", one.name, one.found.as_ref()?));
-        self.transports.iter().filter_map(found).collect()
+        let mut descriptions = Vec::new();
+        for transport in &self.transports {
+            if let Some(found) = &transport.found {
+                descriptions.push(format!("{}: {found}", transport.name));
+            }
+        }
+        descriptions
     }
 }
 
 /// Runs `shmem-info`. Returns `None` if it is missing, takes too long, or belongs to another
 /// library than `library`.
 pub fn query(library: &str) -> Option<Info> {
-    let own = std::env::current_exe()
-        .ok()
-        .and_then(|own| Some(own.parent()?.join("shmem-info")));
-    let beside = own.filter(|path| path.exists());
+    let mut program = std::env::current_exe()
+        .unwrap_or_default()
+        .with_file_name("shmem-info");
+    if !program.exists() {
+        // On the search path.
+        program = PathBuf::from("shmem-info");
+    }
 
-    let mut child = Command::new(beside.unwrap_or_else(|| PathBuf::from("shmem-info")))
+    let mut child = Command::new(program)
         .arg("--json")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -61,6 +69,7 @@ pub fn query(library: &str) -> Option<Info> {
     let start = Instant::now();
     while child.try_wait().ok()?.is_none() {
         if start.elapsed() > LIMIT {
+            // It may have ended meanwhile; what it says is too late in any case.
             _ = child.kill();
             _ = child.wait();
             return None;
@@ -74,9 +83,12 @@ pub fn query(library: &str) -> Option<Info> {
 }
 
 fn parsed(text: &str, library: &str) -> Option<Info> {
-    serde_json::from_str(text)
-        .ok()
-        .filter(|info: &Info| info.name == library)
+    let info: Info = serde_json::from_str(text).ok()?;
+    if info.name == library {
+        Some(info)
+    } else {
+        None
+    }
 }
 
 /// Replaces this process by `shmem-info tune`, from the directory of this program. Returns only if
@@ -105,12 +117,10 @@ mod tests {
     #[test]
     fn only_the_same_library_counts() {
         let found = parsed(TEXT, "Rushmem 1.0").expect("it is the same");
-        assert_eq!(
-            (found.settings.len(), found.descriptions()),
-            (1, vec!["ucx: UCX 1.13.1".to_owned()])
-        );
-        assert!(
-            parsed(TEXT, "Rushmem 2.0").is_none() && parsed("no JSON", "Rushmem 1.0").is_none()
-        );
+        assert_eq!(found.settings.len(), 1);
+        assert_eq!(found.descriptions(), ["ucx: UCX 1.13.1"]);
+
+        assert!(parsed(TEXT, "Rushmem 2.0").is_none());
+        assert!(parsed("no JSON", "Rushmem 1.0").is_none());
     }
 }

@@ -2,20 +2,17 @@
 
 use crate::record::Measure;
 
-const TIMES: &[(f64, &str)] = &[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")];
-const BANDWIDTHS: &[(f64, &str)] = &[
-    (1.0, "B/s"),
-    (1e3, "kB/s"),
-    (1e6, "MB/s"),
-    (1e9, "GB/s"),
-    (1e12, "TB/s"),
-];
-const RATES: &[(f64, &str)] = &[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s"), (1e9, "G/s")];
-const PERCENT: &[(f64, &str)] = &[(1.0, "%")];
+/// The units of a measure. Each is a thousand of the one before; the first one is that of records.
+type Units = &'static [&'static str];
+
+const TIMES: Units = &["ns", "us", "ms", "s"];
+const BANDWIDTHS: Units = &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"];
+const RATES: Units = &["/s", "k/s", "M/s", "G/s"];
+const PERCENT: Units = &["%"];
 
 /// Returns a figure of a measure with three digits, such as `1.20 us`.
 pub fn figure(measure: Measure, value: f64) -> String {
-    let (number, unit) = scaled(measure, value);
+    let Scaled { number, unit } = scaled(measure, value);
     format!("{number} {unit}")
 }
 
@@ -31,34 +28,31 @@ pub fn ratio(value: f64) -> String {
 /// Returns a figure of a measure for an axis, without zeros at the end of its decimals: `1 us`,
 /// `1.5 us`, `500 MB/s`. Zero has no unit.
 pub fn tick(measure: Measure, value: f64) -> String {
-    let (number, unit) = scaled(measure, value);
+    let Scaled { mut number, unit } = scaled(measure, value);
     if value == 0.0 {
         return number;
     }
-    let number = if number.contains('.') {
-        number.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        &number
-    };
+    if number.contains('.') {
+        let short = number.trim_end_matches('0').trim_end_matches('.');
+        number.truncate(short.len());
+    }
     format!("{number} {unit}")
 }
 
 /// Returns a number of bytes as `8`, `1 Ki`, `4 Mi`. One that is not a multiple of a unit is
 /// written in full.
 pub fn size(nbytes: u64) -> String {
-    let units = [(1u64 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")];
-    match units
-        .into_iter()
-        .find(|(unit, _)| nbytes >= *unit && nbytes.is_multiple_of(*unit))
-    {
-        Some((unit, name)) => format!("{} {name}", nbytes / unit),
-        None => nbytes.to_string(),
+    for (unit, name) in [(1u64 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")] {
+        if nbytes >= unit && nbytes.is_multiple_of(unit) {
+            return format!("{} {name}", nbytes / unit);
+        }
     }
+    nbytes.to_string()
 }
 
 /// Returns the unit of the figures in a record.
 pub fn base(measure: Measure) -> &'static str {
-    units(measure)[0].1
+    units(measure)[0]
 }
 
 /// Returns the name of a measure, for titles.
@@ -74,7 +68,7 @@ pub fn name(measure: Measure) -> &'static str {
     }
 }
 
-fn units(measure: Measure) -> &'static [(f64, &'static str)] {
+fn units(measure: Measure) -> Units {
     match measure {
         Measure::Latency | Measure::Collective | Measure::Event => TIMES,
         Measure::Bandwidth | Measure::BidirectionalBandwidth => BANDWIDTHS,
@@ -83,12 +77,29 @@ fn units(measure: Measure) -> &'static [(f64, &'static str)] {
     }
 }
 
-fn scaled(measure: Measure, value: f64) -> (String, &'static str) {
+/// A number and its unit.
+struct Scaled {
+    number: String,
+    unit: &'static str,
+}
+
+/// Returns a figure in the largest unit of which it is at least 1, or else in the smallest unit.
+fn scaled(measure: Measure, value: f64) -> Scaled {
     let units = units(measure);
+    // Rounded first, so that 999.9 ns are 1.00 us.
     let value = three_digits(value);
-    let fits = units.iter().rev().find(|(unit, _)| value.abs() >= *unit);
-    let (unit, name) = fits.unwrap_or(&units[0]);
-    (digits(value / unit), name)
+    let mut scale = 1.0;
+    let mut unit = units[0];
+    for larger in &units[1..] {
+        if value.abs() >= scale * 1e3 {
+            scale *= 1e3;
+            unit = larger;
+        }
+    }
+    Scaled {
+        number: digits(value / scale),
+        unit,
+    }
 }
 
 /// Rounds to three significant digits.

@@ -10,6 +10,7 @@
 use std::env;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::ptr::null_mut;
 
 use libfabric_sys as fi;
@@ -36,8 +37,8 @@ pub struct LibfabricRoute {
     desc: *mut c_void,
     /// True if remote memory is given by its virtual addresses, false if by offsets.
     is_by_address: bool,
-    /// The maximum size of one operation in bytes.
-    most: usize,
+    /// The maximum size of one operation.
+    most_bytes: usize,
     /// The flags of a write, which say when it completes.
     completion: u64,
     peer: fi::fi_addr_t,
@@ -81,6 +82,8 @@ impl LibfabricRoute {
         let domain_attr = unsafe { &*info.domain_attr };
         // SAFETY: entries that libfabric returns have all parts.
         let ep_attr = unsafe { &*info.ep_attr };
+        let most_bytes = ep_attr.max_msg_size;
+        let requires = |mode: u64| domain_attr.mr_mode as u64 & mode != 0;
 
         // The flags of the hints were for the choice of a provider: each write gives its own, and
         // reads need none.
@@ -90,8 +93,6 @@ impl LibfabricRoute {
         rx.size = rx.size.min(DEPTH);
         // A provider may leave the size open, which is 0.
         let n_contexts = tx.size.max(1);
-        let most = ep_attr.max_msg_size;
-        let asks = |mode: u64| domain_attr.mr_mode as u64 & mode != 0;
 
         let domain = open_domain(&library, info)?;
         let addresses = open_addresses(&library, domain, domain_attr.av_type)?;
@@ -99,7 +100,7 @@ impl LibfabricRoute {
         let endpoint = open_endpoint(&library, domain, info, queue, addresses)?;
 
         let registration = register(&library, domain, &memory)?;
-        if asks(fi::FI_MR_ENDPOINT) {
+        if requires(fi::FI_MR_ENDPOINT) {
             // SAFETY: both are open.
             let code = unsafe { fi::fi_bind(registration.cast(), endpoint.cast(), 0) };
             check(&library, code)?;
@@ -107,7 +108,7 @@ impl LibfabricRoute {
             let code = unsafe { fi::fi_enable(registration.cast()) };
             check(&library, code)?;
         }
-        let desc = if asks(fi::FI_MR_LOCAL) {
+        let desc = if requires(fi::FI_MR_LOCAL) {
             // SAFETY: an open registration.
             unsafe { (*registration).mem_desc }
         } else {
@@ -120,6 +121,10 @@ impl LibfabricRoute {
         // The provider writes to the context of an operation until it completes, even while the
         // route is moved, so contexts have an address of their own.
         let contexts: &'static mut [_] = Vec::leak(vec![context; n_contexts]);
+        let mut free: Vec<*mut c_void> = Vec::new();
+        for context in contexts {
+            free.push((&raw mut *context).cast());
+        }
 
         Ok(Self {
             memory,
@@ -128,16 +133,13 @@ impl LibfabricRoute {
             addresses,
             registration,
             desc,
-            is_by_address: asks(fi::FI_MR_VIRT_ADDR),
-            most,
+            is_by_address: requires(fi::FI_MR_VIRT_ADDR),
+            most_bytes,
             completion: fi::FI_COMPLETION | completion,
             peer: fi::ADDR_NOTAVAIL,
             base: 0,
             key: 0,
-            free: contexts
-                .iter_mut()
-                .map(|context| (&raw mut *context).cast())
-                .collect(),
+            free,
             n_contexts,
             spins,
             path: format!("{} of libfabric's {}", device(info), provider(info)),
@@ -164,12 +166,12 @@ impl LibfabricRoute {
         }
     }
 
-    /// Returns the offsets and lengths of the operations into which a transfer is divided.
-    fn parts(&self, nbytes: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let most = self.most;
+    /// Returns the operations into which a transfer is divided: the offsets of their bytes.
+    fn parts(&self, nbytes: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let most = self.most_bytes;
         (0..nbytes)
             .step_by(most)
-            .map(move |at| (at, (nbytes - at).min(most)))
+            .map(move |start| start..nbytes.min(start.saturating_add(most)))
     }
 
     fn pause(&self) {
@@ -209,11 +211,6 @@ impl NetworkRoute for LibfabricRoute {
 
     fn connect(&mut self, contact: &Contact) -> Result<(), String> {
         // libfabric may read the name as a structure, so it is copied to aligned memory.
-        let word = |chunk: &[u8]| {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            u64::from_ne_bytes(word)
-        };
         let name: Vec<u64> = contact.name.chunks(8).map(word).collect();
 
         // SAFETY: an open table, and a name that an endpoint of the same provider gave.
@@ -229,14 +226,14 @@ impl NetworkRoute for LibfabricRoute {
     }
 
     fn put(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String> {
-        for (at, nbytes) in self.parts(nbytes) {
+        for part in self.parts(nbytes) {
             let iov = fi::iovec {
-                iov_base: self.local_address(from + at),
-                iov_len: nbytes,
+                iov_base: self.local_address(from + part.start),
+                iov_len: part.len(),
             };
             let rma = fi::fi_rma_iov {
-                addr: self.base + (to + at) as u64,
-                len: nbytes,
+                addr: self.base + (to + part.start) as u64,
+                len: part.len(),
                 key: self.key,
             };
 
@@ -262,9 +259,9 @@ impl NetworkRoute for LibfabricRoute {
     }
 
     fn get(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String> {
-        for (at, nbytes) in self.parts(nbytes) {
-            let to = self.local_address(to + at);
-            let from = self.base + (from + at) as u64;
+        for part in self.parts(nbytes) {
+            let to = self.local_address(to + part.start);
+            let from = self.base + (from + part.start) as u64;
             self.begin(|own, context| {
                 // SAFETY: an open endpoint, a context that is free, and memory that stays
                 // registered.
@@ -272,7 +269,7 @@ impl NetworkRoute for LibfabricRoute {
                     fi::fi_read(
                         own.endpoint,
                         to,
-                        nbytes,
+                        part.len(),
                         own.desc,
                         own.peer,
                         from,
@@ -299,11 +296,11 @@ impl NetworkRoute for LibfabricRoute {
         match unsafe { fi::fi_cq_read(self.queue, entries.as_mut_ptr().cast(), ENTRIES) } {
             0 => self.pause(),
             n if n >= 0 => {
-                // SAFETY: libfabric has filled in the first `n` entries.
-                let filled = entries[..n as usize]
-                    .iter()
-                    .map(|entry| unsafe { entry.assume_init_ref() });
-                self.free.extend(filled.map(|entry| entry.op_context));
+                for entry in &entries[..n as usize] {
+                    // SAFETY: libfabric has filled in the first `n` entries.
+                    let entry = unsafe { entry.assume_init_ref() };
+                    self.free.push(entry.op_context);
+                }
             }
             code if code == -(fi::FI_EAGAIN as isize) => self.pause(),
             // The next entry of the queue is an error, which another call reads.
@@ -322,6 +319,13 @@ impl NetworkRoute for LibfabricRoute {
     fn path(&self) -> String {
         self.path.clone()
     }
+}
+
+/// Returns the word of up to eight bytes, which has zeros after them.
+fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_ne_bytes(word)
 }
 
 /// Returns the error of a call that returned `code`, if it is not 0.
@@ -353,12 +357,13 @@ fn open_addresses(
     domain: *mut fi::fid_domain,
     av_type: fi::fi_av_type,
 ) -> Result<*mut fi::fid_av, String> {
+    let av_type = if av_type == fi::FI_AV_UNSPEC {
+        fi::FI_AV_TABLE
+    } else {
+        av_type
+    };
     let mut attr = fi::fi_av_attr {
-        type_: if av_type == fi::FI_AV_UNSPEC {
-            fi::FI_AV_TABLE
-        } else {
-            av_type
-        },
+        type_: av_type,
         rx_ctx_bits: 0,
         // A hint; only the peer's address is inserted.
         count: 2,
@@ -459,6 +464,43 @@ fn entry(
     preference: &Preference,
     completion: u64,
 ) -> Option<&'static mut fi::fi_info> {
+    let hints = hints(library, preference, completion)?;
+    let mut first = null_mut();
+    // SAFETY: valid hints.
+    if unsafe { library.getinfo(hints, &mut first) } != 0 {
+        return None;
+    }
+
+    let mut entries = Vec::new();
+    let mut next = first;
+    while !next.is_null() {
+        entries.push(next);
+        // SAFETY: an entry of a list that lives as long as the process.
+        next = unsafe { (*next).next };
+    }
+
+    // SAFETY: an entry of a list that lives as long as the process.
+    let provider_of = |entry: &*mut fi::fi_info| provider(unsafe { &**entry });
+    // SAFETY: an entry of a list that lives as long as the process.
+    let device_of = |entry: &*mut fi::fi_info| device(unsafe { &**entry });
+    let name = entries
+        .iter()
+        .map(provider_of)
+        .find(|name| !is_faulty(name))?;
+    let best = entries
+        .into_iter()
+        .filter(|entry| provider_of(entry) == name)
+        .min_by_key(|entry| preference.rank(&device_of(entry)))?;
+    // SAFETY: an entry of the list, which lives as long as the process and has no other reference.
+    unsafe { best.as_mut() }
+}
+
+/// Returns what an entry must offer. It is never freed.
+fn hints(
+    library: &Libfabric,
+    preference: &Preference,
+    completion: u64,
+) -> Option<&'static mut fi::fi_info> {
     // SAFETY: null asks for an empty one.
     let hints = unsafe { library.dupinfo(std::ptr::null()) };
     // SAFETY: null, or an owned one, which has all parts.
@@ -491,33 +533,7 @@ fn entry(
     // SAFETY: a part of hints that libfabric made.
     unsafe { &mut *hints.fabric_attr }.prov_name = named("SHMEM_OFI_PROVIDER");
 
-    let mut first = null_mut();
-    // SAFETY: valid hints.
-    if unsafe { library.getinfo(hints, &mut first) } != 0 {
-        return None;
-    }
-    let mut entries = Vec::new();
-    let mut next = first;
-    while !next.is_null() {
-        entries.push(next);
-        // SAFETY: an entry of a list that lives as long as the process.
-        next = unsafe { (*next).next };
-    }
-
-    // SAFETY: an entry of a list that lives as long as the process.
-    let provider_of = |entry: &*mut fi::fi_info| provider(unsafe { &**entry });
-    // SAFETY: an entry of a list that lives as long as the process.
-    let device_of = |entry: &*mut fi::fi_info| device(unsafe { &**entry });
-    let name = entries
-        .iter()
-        .map(provider_of)
-        .find(|name| !is_faulty(name))?;
-    let best = entries
-        .into_iter()
-        .filter(|entry| provider_of(entry) == name)
-        .min_by_key(|entry| preference.rank(&device_of(entry)))?;
-    // SAFETY: an entry of the list, which lives as long as the process and has no other reference.
-    unsafe { best.as_mut() }
+    Some(hints)
 }
 
 /// Returns true if one of the providers that are layered under this name is faulty.
@@ -541,16 +557,15 @@ fn text(string: *const c_char) -> String {
         return String::new();
     }
     // SAFETY: a string of an entry, which lives as long as the process.
-    unsafe { CStr::from_ptr(string) }
-        .to_string_lossy()
-        .into_owned()
+    let string = unsafe { CStr::from_ptr(string) };
+    string.to_string_lossy().into_owned()
 }
 
 /// Returns the value of a variable as a C string that libfabric owns; null if it is unset or empty.
 fn named(variable: &str) -> *mut c_char {
-    env::var(variable)
-        .ok()
-        .filter(|value| !value.is_empty())
-        .and_then(|value| CString::new(value).ok())
-        .map_or(null_mut(), CString::into_raw)
+    match env::var(variable) {
+        // The value of a variable contains no NUL.
+        Ok(value) if !value.is_empty() => CString::new(value).map_or(null_mut(), CString::into_raw),
+        _ => null_mut(),
+    }
 }

@@ -26,10 +26,10 @@ use serde::Serialize;
 /// of a transport that is not used.
 pub fn this_machine(says_why: bool) -> Result<Answer, String> {
     let sections = transports::with_host()?;
-    let text: String = sections
-        .iter()
-        .map(|section| section.text(says_why))
-        .collect();
+    let mut text = String::new();
+    for section in &sections {
+        text += &section.text(says_why);
+    }
 
     if let Some(first) = first_bad(&sections) {
         let verdict = verdict(false, &format!(": repair first {first}"));
@@ -54,10 +54,10 @@ pub fn this_machine(says_why: bool) -> Result<Answer, String> {
 pub fn findings_as_json() -> Result<Answer, String> {
     let name = uname();
     let host = name.nodename().to_string_lossy();
-    let sections: Vec<Section> = transports::with_host()?
-        .iter()
-        .map(|section| section.without_hosts(&host))
-        .collect();
+    let mut sections = transports::with_host()?;
+    for section in &mut sections {
+        *section = section.without_hosts(&host);
+    }
 
     let is_ok = first_bad(&sections).is_none();
     let report = MachineReport {

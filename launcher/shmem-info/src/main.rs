@@ -80,14 +80,10 @@ fn answer(flags: InfoFlags) -> Result<Answer, String> {
         return doctor::this_machine(flags.why);
     }
     if !flags.doctor_job.is_empty() {
-        let layout = flags
-            .doctor_layout
-            .split_whitespace()
-            .map(str::to_owned)
-            .collect();
+        let layout = flags.doctor_layout.split_whitespace();
         return doctor::examine(&doctor::Examined {
             oshrun: flags.doctor_job,
-            layout,
+            layout: layout.map(str::to_owned).collect(),
         });
     }
 
@@ -162,19 +158,19 @@ fn transports() -> Result<String, String> {
 /// Returns the map of a machine and of the PEs on it as text, or with `--svg` as a drawing. A
 /// drawing for a file is written to the file, and the returned text is empty.
 fn topology(flags: &InfoFlags) -> Result<String, String> {
-    let (machine, is_own) = if let Some(file) = &flags.xml {
-        (Topology::of_xml(file)?, false)
+    let machine;
+    let at_once;
+    if let Some(file) = &flags.xml {
+        machine = Topology::of_xml(file)?;
+        at_once = machine.usable.len();
     } else if let Some(words) = &flags.synthetic {
-        (Topology::of_synthetic(words)?, false)
+        machine = Topology::of_synthetic(words)?;
+        at_once = machine.usable.len();
     } else {
-        (Topology::of_this_machine(), true)
-    };
-    // The control group of this process limits how many CPUs it may use at once here.
-    let at_once = if is_own {
-        cpus_at_once()
-    } else {
-        machine.usable.len()
-    };
+        machine = Topology::of_this_machine();
+        // The control group of this process limits how many CPUs it may use at once here.
+        at_once = cpus_at_once();
+    }
 
     let n_cores = machine.cpu_sets(Level::Core).len() as u32;
     let n_pes = flags.n_pes.unwrap_or(n_cores);
@@ -193,6 +189,7 @@ fn topology(flags: &InfoFlags) -> Result<String, String> {
     if file.as_os_str() == "-" {
         return Ok(drawn);
     }
+
     std::fs::write(file, drawn)
         .map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
     Ok(String::new())

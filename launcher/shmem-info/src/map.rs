@@ -63,11 +63,15 @@ impl MachineMap {
         map_by: MapBy,
         bind_to: BindTo,
     ) -> MachineMap {
-        let mut nics: Vec<NicBox> = machine
-            .nics
-            .iter()
-            .map(|nic| nic_box(machine, plan, nic))
-            .collect();
+        let placed = PlacedPes { machine, plan };
+        let mut nics: Vec<NicBox> = machine.nics.iter().map(|nic| placed.nic(nic)).collect();
+
+        // Each socket takes the NICs that are near it, and those of no socket are left.
+        let mut sockets = Vec::new();
+        for (number, cpus) in machine.cpu_sets(Level::Package).iter().enumerate() {
+            sockets.push(placed.socket(number, cpus, &mut nics));
+        }
+
         let counts = [
             counted(machine.cpu_sets(Level::Package).len(), "socket"),
             counted(machine.numa.len(), "NUMA node"),
@@ -78,12 +82,6 @@ impl MachineMap {
         let pes = counted(plan.placements.len(), "PE");
         let map_by = word(&MapBy::WORDS, map_by);
         let bind_to = word(&BindTo::WORDS, bind_to);
-
-        // Each socket takes the NICs that are near it, and those of no socket are left.
-        let mut sockets = Vec::new();
-        for (number, cpus) in machine.cpu_sets(Level::Package).iter().enumerate() {
-            sockets.push(socket(machine, plan, number, cpus, &mut nics));
-        }
         MachineMap {
             head: vec![
                 format!("{}: {}", machine.source, counts.join(", ")),
@@ -105,59 +103,131 @@ fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static 
 }
 
 /// Returns a number with its noun.
-pub fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+pub fn counted(count: usize, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        n => format!("{n} {noun}s"),
+    }
 }
 
-fn nic_box(machine: &Topology, plan: &PlacementPlan, nic: &Nic) -> NicBox {
-    let choice = machine.choice().iter().position(|other| *other == nic);
-    let mut pes = Vec::new();
-    for (pe, place) in (0..).zip(&plan.placements) {
-        if choice.is_some() && place.nic == choice {
-            pes.push(pe);
+/// A machine, and the PEs that a plan places on it.
+struct PlacedPes<'a> {
+    machine: &'a Topology,
+    plan: &'a PlacementPlan,
+}
+
+impl PlacedPes<'_> {
+    fn nic(&self, nic: &Nic) -> NicBox {
+        let choice = self.machine.choice().iter().position(|other| *other == nic);
+        let mut pes = Vec::new();
+        for (pe, place) in (0..).zip(&self.plan.placements) {
+            if choice.is_some() && place.nic == choice {
+                pes.push(pe);
+            }
+        }
+
+        let kind = match nic.kind {
+            NicKind::Fabric if nic.is_infiniband => "InfiniBand",
+            NicKind::Fabric => "fabric",
+            NicKind::Ethernet => "Ethernet",
+        };
+        let interface = match &nic.interface {
+            Some(name) if *name != nic.name => format!(", {name}"),
+            _ => String::new(),
+        };
+        NicBox {
+            name: nic.ucx_device().unwrap_or_else(|| nic.name.clone()),
+            about: format!("{kind}{interface}, {}", nic.pci),
+            pes,
+            choice,
+            near: nic.near.and(&self.machine.usable),
         }
     }
 
-    let kind = match nic.kind {
-        NicKind::Fabric if nic.is_infiniband => "InfiniBand",
-        NicKind::Fabric => "fabric",
-        NicKind::Ethernet => "Ethernet",
-    };
-    let interface = match &nic.interface {
-        Some(name) if *name != nic.name => format!(", {name}"),
-        _ => String::new(),
-    };
-    NicBox {
-        name: nic.ucx_device().unwrap_or_else(|| nic.name.clone()),
-        about: format!("{kind}{interface}, {}", nic.pci),
-        pes,
-        choice,
-        near: nic.near.and(&machine.usable),
-    }
-}
+    /// Returns a socket with the NICs near it, which it takes from `nics`.
+    fn socket(&self, number: usize, cpus: &CpuSet, nics: &mut Vec<NicBox>) -> PackageMap {
+        let mut nodes: Vec<Node> = Vec::new();
+        for numa in &self.machine.numa {
+            if numa.cpus.meets(cpus) {
+                nodes.push(self.node(numa, &numa.cpus.and(cpus), nics));
+            }
+        }
+        if nodes.is_empty() {
+            nodes.push(Node {
+                title: "memory of the machine".to_owned(),
+                groups: self.groups(cpus),
+                nics: Vec::new(),
+            });
+        }
 
-fn socket(
-    machine: &Topology,
-    plan: &PlacementPlan,
-    number: usize,
-    cpus: &CpuSet,
-    nics: &mut Vec<NicBox>,
-) -> PackageMap {
-    let mut nodes: Vec<Node> = Vec::new();
-    for numa in machine.numa.iter().filter(|numa| numa.cpus.meets(cpus)) {
-        nodes.push(node(machine, plan, numa, &numa.cpus.and(cpus), nics));
+        PackageMap {
+            title: format!("socket {number}"),
+            nodes,
+            // After the nodes, which take those that are nearer to them.
+            nics: take_near(nics, cpus),
+        }
     }
-    if nodes.is_empty() {
-        nodes.push(Node {
-            title: "memory of the machine".to_owned(),
-            groups: groups(machine, plan, cpus),
-            nics: Vec::new(),
-        });
+
+    fn node(&self, numa: &Numa, cpus: &CpuSet, nics: &mut Vec<NicBox>) -> Node {
+        let memory = match numa.nbytes {
+            0 => String::new(),
+            nbytes => format!(", {} GiB", nbytes.div_ceil(1 << 30)),
+        };
+        let usable = cpus.and(&self.machine.usable);
+        Node {
+            title: format!("NUMA node {}{memory}, CPUs {usable}", numa.index),
+            groups: self.groups(&usable),
+            nics: take_near(nics, cpus),
+        }
     }
-    PackageMap {
-        title: format!("socket {number}"),
-        nodes,
-        nics: take_near(nics, cpus),
+
+    fn groups(&self, cpus: &CpuSet) -> Vec<CacheGroup> {
+        if self.machine.l3.is_empty() {
+            return vec![CacheGroup {
+                title: None,
+                cores: self.cores(cpus, cpus),
+            }];
+        }
+
+        let mut groups = Vec::new();
+        for group in self.machine.cpu_sets(Level::L3) {
+            if group.meets(cpus) {
+                groups.push(CacheGroup {
+                    title: Some(format!("L3, CPUs {}", group.and(cpus))),
+                    cores: self.cores(&group, cpus),
+                });
+            }
+        }
+        groups
+    }
+
+    /// Returns the cores that have CPUs in both sets.
+    fn cores(&self, group: &CpuSet, cpus: &CpuSet) -> Vec<CoreMap> {
+        let mut cores = Vec::new();
+        for core in self.machine.cpu_sets(Level::Core) {
+            if core.meets(group) && core.meets(cpus) {
+                cores.push(self.core(&core));
+            }
+        }
+        cores
+    }
+
+    fn core(&self, cpus: &CpuSet) -> CoreMap {
+        let mut pes = Vec::new();
+        let mut nic = None;
+        for (pe, place) in (0..).zip(&self.plan.placements) {
+            if place.home == *cpus {
+                if pes.is_empty() {
+                    nic = place.nic;
+                }
+                pes.push(pe);
+            }
+        }
+        CoreMap {
+            cpus: cpus.clone(),
+            pes,
+            nic,
+        }
     }
 }
 
@@ -165,66 +235,6 @@ fn socket(
 fn take_near(nics: &mut Vec<NicBox>, cpus: &CpuSet) -> Vec<NicBox> {
     nics.extract_if(.., |nic| !nic.near.is_empty() && nic.near.is_within(cpus))
         .collect()
-}
-
-fn node(
-    machine: &Topology,
-    plan: &PlacementPlan,
-    numa: &Numa,
-    cpus: &CpuSet,
-    nics: &mut Vec<NicBox>,
-) -> Node {
-    let memory = match numa.nbytes {
-        0 => String::new(),
-        nbytes => format!(", {} GiB", nbytes.div_ceil(1 << 30)),
-    };
-    let usable = cpus.and(&machine.usable);
-    Node {
-        title: format!("NUMA node {}{memory}, CPUs {usable}", numa.index),
-        groups: groups(machine, plan, &usable),
-        nics: take_near(nics, cpus),
-    }
-}
-
-fn groups(machine: &Topology, plan: &PlacementPlan, cpus: &CpuSet) -> Vec<CacheGroup> {
-    let all = machine.cpu_sets(Level::Core);
-    let cores = |within: &CpuSet| -> Vec<CoreMap> {
-        all.iter()
-            .filter(|core| core.meets(within) && core.meets(cpus))
-            .map(|core| self::core(plan, core))
-            .collect()
-    };
-
-    if machine.l3.is_empty() {
-        return vec![CacheGroup {
-            title: None,
-            cores: cores(cpus),
-        }];
-    }
-    machine
-        .cpu_sets(Level::L3)
-        .iter()
-        .filter(|group| group.meets(cpus))
-        .map(|group| CacheGroup {
-            title: Some(format!("L3, CPUs {}", group.and(cpus))),
-            cores: cores(group),
-        })
-        .collect()
-}
-
-fn core(plan: &PlacementPlan, cpus: &CpuSet) -> CoreMap {
-    let mut pes = Vec::new();
-    for (pe, place) in (0..).zip(&plan.placements) {
-        if place.home == *cpus {
-            pes.push(pe);
-        }
-    }
-    let nic = pes.first().and_then(|pe| plan.placements[*pe as usize].nic);
-    CoreMap {
-        cpus: cpus.clone(),
-        pes,
-        nic,
-    }
 }
 
 /// Returns numbers of PEs as ranges, such as `0-3,8`.

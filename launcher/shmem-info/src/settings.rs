@@ -24,6 +24,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
 pub fn values() -> String {
     let bold = Style::new().bold();
     let width = all().map(|row| row.name.len()).max().unwrap_or_default();
+
     let mut set = String::new();
     let mut defaults = String::new();
     let mut unset = Vec::new();
@@ -71,15 +72,17 @@ pub fn values() -> String {
 /// # Errors
 /// If there is no such setting.
 pub fn descriptions(word: &str) -> Result<String, String> {
-    let name = Style::new().bold();
+    let bold = Style::new().bold();
     let wanted = word.to_uppercase();
-    let text: String = all()
-        .filter(|row| row.names().contains(&wanted))
-        .map(|row| {
+    let mut text = String::new();
+    for row in all() {
+        let names = row.names();
+        if names.contains(&wanted) {
             let description = wrapped(&format!("      {}", row.description()), 6);
-            format!("  {name}{}{name:#}\n{description}\n", row.names())
-        })
-        .collect();
+            text += &format!("  {bold}{names}{bold:#}\n{description}\n");
+        }
+    }
+
     if text.is_empty() {
         return Err(format!(
             "no setting has {wanted} in its name; shmem-info lists all"
@@ -101,11 +104,11 @@ pub fn page() -> String {
         `shmem-info --markdown` writes this page.\n\n| variable | default | meaning |\n|---|---|---|\n"
         .to_owned();
     for row in all() {
-        let old: Vec<String> = row.old_names.iter().map(|old| format!("`{old}`")).collect();
-        let old = if old.is_empty() {
+        let old_names: Vec<String> = row.old_names.iter().map(|old| format!("`{old}`")).collect();
+        let old = if old_names.is_empty() {
             String::new()
         } else {
-            format!(" (or {})", old.join(", "))
+            format!(" (or {})", old_names.join(", "))
         };
         let default = match row.default {
             Some(default) => format!("`{default}`"),

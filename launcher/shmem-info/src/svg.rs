@@ -61,10 +61,8 @@ fn socket(socket: &PackageMap) -> Drawn {
 fn node(node: &Node) -> Drawn {
     // Several groups, usually of 8 cores, are drawn beside each other, so each is narrower.
     let columns = if node.groups.len() > 1 { 4 } else { 8 };
-    let groups = grid(
-        node.groups.iter().map(|all| group(all, columns)).collect(),
-        2,
-    );
+    let groups = node.groups.iter().map(|one| group(one, columns));
+    let groups = grid(groups.collect(), 2);
     let nics = nics(&node.nics, groups.width);
     let mut parts = vec![groups];
     parts.extend(nics);

@@ -80,15 +80,15 @@ fn measure_teams(flags: &TuneFlags, n: u32) -> Result<String, String> {
             .ok_or("no team is left")?;
         // The other PEs get no team.
         if team != TeamHandle::INVALID {
-            let facts = collectives::choice_facts(CALL, team);
+            let measurement = TeamMeasurement {
+                flags,
+                arrays: &arrays,
+                team,
+                facts: collectives::choice_facts(CALL, team),
+            };
             for &operation in Table::OPERATIONS {
-                let sizes = measure_operation(flags, &arrays, operation, team, &facts);
-                if !sizes.is_empty() {
-                    let measured = MeasuredRow {
-                        operation,
-                        facts,
-                        sizes,
-                    };
+                let measured = measurement.measure_operation(operation);
+                if !measured.sizes.is_empty() {
                     text += "\n";
                     text += &measured.rows(least, size == n);
                 }
@@ -103,42 +103,100 @@ fn measure_teams(flags: &TuneFlags, n: u32) -> Result<String, String> {
     Ok(text)
 }
 
-/// Returns the powers of two below `n`, and `n`: a team of one has no choice.
-fn sizes(n: u32) -> impl Iterator<Item = u32> {
-    let powers = (1..)
-        .map(|log| 1 << log)
-        .take_while(move |&power| power < n);
-    let all = if n > 1 { Some(n) } else { None };
-    powers.chain(all)
+/// Returns the sizes of the teams: the powers of two below `n`, and `n`. A team of one has no
+/// choice.
+fn sizes(n: u32) -> Vec<u32> {
+    let mut sizes = Vec::new();
+    let mut power = 2;
+    while power < n {
+        sizes.push(power);
+        power *= 2;
+    }
+    if n > 1 {
+        sizes.push(n);
+    }
+    sizes
 }
 
-/// Measures the algorithms of an operation for each number of bytes for which there is a choice.
-/// All members of the team call it.
-fn measure_operation(
-    flags: &TuneFlags,
-    arrays: &Arrays,
-    operation: &str,
+/// The measurements on a team. All members make the same ones.
+struct TeamMeasurement<'a> {
+    flags: &'a TuneFlags,
+    arrays: &'a Arrays,
     team: TeamHandle,
-    facts: &ChoiceFacts,
-) -> Vec<MeasuredSize> {
-    let most = flags.max_bytes as usize;
-    let sizes: Vec<usize> = match operation {
-        "sync" => vec![0],
-        _ => std::iter::successors(Some(8), |nbytes| Some(nbytes * 4))
-            .take_while(|&nbytes| nbytes <= most)
-            .filter(|&nbytes| arrays.fit(operation, facts.members, nbytes))
-            .collect(),
-    };
+    facts: ChoiceFacts,
+}
 
-    let mut measured = Vec::new();
-    for nbytes in sizes {
-        let candidates = candidates(operation, nbytes, facts);
-        if candidates.len() > 1 {
-            let times = measure_algorithms(flags, arrays, operation, team, nbytes, &candidates);
-            measured.push(MeasuredSize { nbytes, times });
+impl TeamMeasurement<'_> {
+    /// Measures the algorithms of an operation for each number of bytes for which there is a
+    /// choice.
+    fn measure_operation(&self, operation: &'static str) -> MeasuredRow {
+        let mut sizes = Vec::new();
+        for nbytes in self.numbers_of_bytes(operation) {
+            let candidates = candidates(operation, nbytes, &self.facts);
+            if candidates.len() > 1 {
+                let times = self.measure_algorithms(operation, nbytes, &candidates);
+                sizes.push(MeasuredSize { nbytes, times });
+            }
+        }
+        MeasuredRow {
+            operation,
+            facts: self.facts,
+            sizes,
         }
     }
-    measured
+
+    fn numbers_of_bytes(&self, operation: &str) -> Vec<usize> {
+        if operation == "sync" {
+            return vec![0];
+        }
+
+        let mut numbers = Vec::new();
+        let mut nbytes = 8;
+        while nbytes <= self.flags.max_bytes as usize {
+            if self.arrays.fit(operation, self.facts.members, nbytes) {
+                numbers.push(nbytes);
+            }
+            nbytes *= 4;
+        }
+        numbers
+    }
+
+    /// Returns the best time of a call with each algorithm.
+    fn measure_algorithms(
+        &self,
+        operation: &str,
+        nbytes: usize,
+        candidates: &[Candidate],
+    ) -> Vec<CallTime> {
+        let mut best = Vec::new();
+        for candidate in candidates {
+            best.push(CallTime {
+                algorithm: candidate.algorithm,
+                seconds: f64::INFINITY,
+            });
+        }
+
+        let enough = self.flags.time as f64 * 1e-3;
+        let time = |count| self.arrays.time(operation, self.team, nbytes, count);
+        let mut count = 1;
+        for pass in 0..PASSES {
+            for (candidate, best) in candidates.iter().zip(&mut best) {
+                // No PE is in a collective of the team, and all members use the same table in the
+                // next one.
+                let former = collectives::replace_table(CALL, candidate.table);
+                // `time` returns the same value on all members, so they agree on `count`.
+                let mut seconds = time(count);
+                while pass == 0 && seconds < enough {
+                    count *= 2;
+                    seconds = time(count);
+                }
+                collectives::replace_table(CALL, former);
+
+                best.seconds = best.seconds.min(seconds / count as f64);
+            }
+        }
+        best
+    }
 }
 
 /// An algorithm to measure, and a table that chooses it.
@@ -162,41 +220,4 @@ fn candidates(operation: &str, nbytes: usize, facts: &ChoiceFacts) -> Vec<Candid
         }
     }
     candidates
-}
-
-/// Returns the best time of a call with each algorithm.
-fn measure_algorithms(
-    flags: &TuneFlags,
-    arrays: &Arrays,
-    operation: &str,
-    team: TeamHandle,
-    nbytes: usize,
-    candidates: &[Candidate],
-) -> Vec<CallTime> {
-    let enough = flags.time as f64 * 1e-3;
-    let mut count = 1;
-    let mut best: Vec<CallTime> = candidates
-        .iter()
-        .map(|candidate| CallTime {
-            algorithm: candidate.algorithm,
-            seconds: f64::INFINITY,
-        })
-        .collect();
-    for pass in 0..PASSES {
-        for (candidate, best) in candidates.iter().zip(&mut best) {
-            // No PE is in a collective of the team, and all members use the same table in the next
-            // one.
-            let former = collectives::replace_table(CALL, candidate.table);
-            // `time` returns the same value on all members, so they agree on `count`.
-            let mut seconds = arrays.time(operation, team, nbytes, count);
-            while pass == 0 && seconds < enough {
-                count *= 2;
-                seconds = arrays.time(operation, team, nbytes, count);
-            }
-            collectives::replace_table(CALL, former);
-
-            best.seconds = best.seconds.min(seconds / count as f64);
-        }
-    }
-    best
 }

@@ -51,9 +51,8 @@ pub fn section() -> Section {
 }
 
 fn read(path: impl AsRef<Path>) -> Option<String> {
-    fs::read_to_string(path)
-        .ok()
-        .map(|text| text.trim().to_owned())
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned())
 }
 
 fn number(path: impl AsRef<Path>) -> Option<u64> {
@@ -149,19 +148,23 @@ fn nics(topology: &Topology) -> Vec<Finding> {
 /// Reports the drivers of NICs below `sys`, with their versions and those of the firmware, as far
 /// as they have one: the version of a driver that is part of the kernel is the kernel's.
 fn drivers(sys: &Path) -> Option<Finding> {
-    let mut found: Vec<String> = ["infiniband", "cxi", "net"]
-        .iter()
-        .flat_map(|class| fs::read_dir(sys.join("class").join(class)))
-        .flatten()
-        .flatten()
-        .filter_map(|nic| driver(sys, &nic))
-        .collect();
+    let mut found = Vec::new();
+    for class in ["infiniband", "cxi", "net"] {
+        for nic in entries(&sys.join("class").join(class)) {
+            found.extend(driver(sys, &nic));
+        }
+    }
     if found.is_empty() {
         return None;
     }
 
     found.sort();
     Some(Finding::ok("drivers", found.join(", ")))
+}
+
+/// Returns the entries of a directory; none if the machine lacks it.
+fn entries(dir: &Path) -> impl Iterator<Item = fs::DirEntry> {
+    fs::read_dir(dir).into_iter().flatten().flatten()
 }
 
 /// Returns the driver of a NIC; `None` for an interface without a device, such as `lo`.
@@ -268,18 +271,15 @@ fn huge_pages() -> Option<Finding> {
     let of_shared_memory = mode(&format!("{dir}/shmem_enabled"))?;
     let of_other_memory = mode(&format!("{dir}/enabled"))?;
 
-    let sizes = fs::read_dir("/sys/kernel/mm/hugepages");
-    let reserved: Vec<String> = sizes
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|pages| reserved_pages(&pages))
-        .collect();
-    let reserved = if reserved.is_empty() {
-        "none reserved".to_owned()
-    } else {
-        reserved.join(", ")
-    };
+    let mut reserved = Vec::new();
+    for pages in entries(Path::new("/sys/kernel/mm/hugepages")) {
+        reserved.extend(reserved_pages(&pages));
+    }
+    if reserved.is_empty() {
+        reserved.push("none reserved".to_owned());
+    }
+
+    let reserved = reserved.join(", ");
     let text = format!(
         "{reserved}; transparent ones of shared memory: {of_shared_memory}, of other memory: {of_other_memory}"
     );
@@ -356,7 +356,6 @@ fn groups() -> Vec<Finding> {
 /// address (GID) is link-local. libfabric's provider verbs uses the first address, and a link-local
 /// one has no route to other networks. UCX chooses a better one.
 fn gid_findings(class: &Path) -> Vec<Finding> {
-    let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
     let mut findings = Vec::new();
     for device in entries(class) {
         for port in entries(&device.path().join("ports")) {
@@ -383,19 +382,20 @@ struct Gid {
 
 /// Returns the addresses that are set, in the order of their indices.
 fn gids(dir: &Path) -> Vec<Gid> {
-    let mut gids: Vec<Gid> = fs::read_dir(dir)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|file| {
-            let index = file.file_name().to_str()?.parse().ok()?;
-            let text = fs::read_to_string(file.path()).ok()?;
-            let address: Ipv6Addr = text.trim().parse().ok()?;
-            (!address.is_unspecified()).then_some(Gid { index, address })
-        })
-        .collect();
+    let mut gids: Vec<Gid> = entries(dir).filter_map(|file| gid(&file)).collect();
     gids.sort_unstable_by_key(|gid| gid.index);
     gids
+}
+
+/// Returns the address in a file, whose name is its index; `None` if it is not set.
+fn gid(file: &fs::DirEntry) -> Option<Gid> {
+    let index = file.file_name().to_str()?.parse().ok()?;
+    // The kernel refuses to read an index that is not set, or gives the unspecified address.
+    let address: Ipv6Addr = read(file.path())?.parse().ok()?;
+    if address.is_unspecified() {
+        return None;
+    }
+    Some(Gid { index, address })
 }
 
 fn gid_finding(name: String, gids: &[Gid]) -> Option<Finding> {

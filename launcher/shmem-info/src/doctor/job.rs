@@ -12,7 +12,7 @@ use rushmem_system::setting::environment;
 
 use super::finding::{Finding, Grade, Section, verdict};
 use super::host::LOAD;
-use super::outcome::{CheckOutcome, Tag};
+use super::outcome::{CheckOutcome, Tagged};
 use super::pe::{HostReport, PairReport};
 use super::times::{self, seconds};
 use super::to_verify;
@@ -51,15 +51,17 @@ pub fn examine(examined: &Examined) -> Result<Answer, String> {
 
     let job = examine_job(examined, hosts)?;
     progress("");
+
     let mut layout = job.layout;
-    let rest = match (&job.complaint, job.working) {
-        (None, _) => "; use:".to_owned(),
-        (Some(first), None) => return Ok(unusable(first, &job.text)),
-        (Some(first), Some(name)) => {
-            layout.extend(["-x".to_owned(), format!("SHMEM_TRANSPORT={name}")]);
-            format!(": repair first: {first}; until then use:")
-        }
-    };
+    let mut rest = "; use:".to_owned();
+    if let Some(first) = &job.complaint {
+        let Some(name) = job.working else {
+            return Ok(unusable(first, &job.text));
+        };
+        layout.extend(["-x".to_owned(), format!("SHMEM_TRANSPORT={name}")]);
+        rest = format!(": repair first: {first}; until then use:");
+    }
+
     let is_ok = job.complaint.is_none();
     let verdict = verdict(is_ok, &rest);
     // The command is one line, to be copied.
@@ -101,14 +103,7 @@ fn examine_job(examined: &Examined, found: Hosts) -> Result<JobFindings, String>
     if layout.is_empty() && is_one_host && !examined.names_hosts() {
         layout = vec!["-n".to_owned(), hosts[0].report.cpus.max(2).to_string()];
     }
-    // The PEs of the jobs of shmem-perf: one on each host, or two if there is only one host.
-    let names: Vec<String> = if is_one_host {
-        ["PE 0", "PE 1"].map(str::to_owned).into()
-    } else {
-        hosts.iter().map(|host| host.name.clone()).collect()
-    };
-    let ppn = if is_one_host { "2" } else { "1" };
-    let few = ["--ppn", ppn, "--host-limit", OTHER_HOST_LIMIT].map(str::to_owned);
+    let few = FewPes::of(&hosts);
 
     text += "\nthe job\n";
     text += &shared_cpus(&hosts);
@@ -117,28 +112,26 @@ fn examine_job(examined: &Examined, found: Hosts) -> Result<JobFindings, String>
     let n_cpus = hosts.iter().map(|host| host.report.cpus).sum();
     let path = add_reports(&outcome, n_cpus, &mut text);
     if outcome.succeeded {
-        text += &examined.measure(&few, &names, &[])?;
+        text += &examined.measure(&few, &[])?;
     }
 
     let mut working = None;
     let chosen = path.or_else(|| environment("SHMEM_TRANSPORT"));
     for name in others(&hosts, chosen.as_deref()) {
-        let title = if is_one_host {
-            ", as between hosts"
-        } else {
-            ""
-        };
-        text += &format!("\ntransport {name}{title}\n");
         progress(&format!("running a job over {name}"));
         let mut variables = vec![("SHMEM_TRANSPORT", name.as_str())];
-        // Otherwise the PEs of one host would use no transport.
         if is_one_host {
+            text += &format!("\ntransport {name}, as between hosts\n");
+            // Otherwise the PEs of one host would use no transport.
             variables.push(("SHMEM_ONNODE", "off"));
+        } else {
+            text += &format!("\ntransport {name}\n");
         }
-        let other = examined.run(&few, &pe("pairs"), OTHER_LIMIT, &variables)?;
+
+        let other = examined.run(&few.layout, &pe("pairs"), OTHER_LIMIT, &variables)?;
         add_reports(&other, n_cpus, &mut text);
         if other.succeeded {
-            text += &examined.measure(&few, &names, &variables)?;
+            text += &examined.measure(&few, &variables)?;
             working.get_or_insert(name);
         }
     }
@@ -157,14 +150,39 @@ fn examine_job(examined: &Examined, found: Hosts) -> Result<JobFindings, String>
     })
 }
 
+/// The PEs of the jobs of shmem-perf and of those over other transports: one on each host, or two if
+/// there is only one host.
+struct FewPes {
+    /// The options of `oshrun` that start them.
+    layout: [String; 4],
+    /// The names of the PEs in findings.
+    names: Vec<String>,
+}
+
+impl FewPes {
+    fn of(hosts: &[ExaminedHost]) -> Self {
+        let mut per_host = "1";
+        let mut names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
+        if hosts.len() == 1 {
+            per_host = "2";
+            names = vec!["PE 0".to_owned(), "PE 1".to_owned()];
+        }
+        Self {
+            layout: ["--ppn", per_host, "--host-limit", OTHER_HOST_LIMIT].map(str::to_owned),
+            names,
+        }
+    }
+}
+
 /// Returns the findings that other programs use the CPUs of a host, which distorts measurements.
 fn shared_cpus(hosts: &[ExaminedHost]) -> String {
-    hosts
-        .iter()
-        .flat_map(ExaminedHost::findings)
-        .filter(|finding| finding.name == LOAD)
-        .map(Finding::lines)
-        .collect()
+    let mut text = String::new();
+    for finding in hosts.iter().flat_map(ExaminedHost::findings) {
+        if finding.name == LOAD {
+            text += &finding.lines();
+        }
+    }
+    text
 }
 
 /// The hosts of a job.
@@ -194,11 +212,9 @@ impl ExaminedHost {
     /// Returns true if a part of this transport is usable on the host.
     fn can_use(&self, transport: &str) -> bool {
         let title = format!("transport {transport}:");
-        self.report
-            .sections
-            .iter()
-            .filter(|section| section.title.starts_with(&title))
-            .flat_map(|section| &section.findings)
+        let sections = &self.report.sections;
+        let own = sections.iter().filter(|one| one.title.starts_with(&title));
+        own.flat_map(|section| &section.findings)
             .any(|finding| finding.grade == Grade::Ok)
     }
 }
@@ -206,14 +222,13 @@ impl ExaminedHost {
 fn examine_hosts(examined: &Examined) -> Result<Hosts, String> {
     let one_each = ["--ppn".to_owned(), "1".to_owned()];
     let outcome = examined.run(&one_each, &pe("host"), HOSTS_LIMIT, &[])?;
-    let hosts: Vec<ExaminedHost> = outcome
-        .reports::<HostReport>()
-        .into_iter()
-        .map(|(tag, report)| ExaminedHost {
-            name: tag.host_name(&report.host),
-            report,
-        })
-        .collect();
+    let mut hosts = Vec::new();
+    for Tagged { tag, content } in outcome.reports::<HostReport>() {
+        hosts.push(ExaminedHost {
+            name: tag.host_name(&content.host),
+            report: content,
+        });
+    }
 
     let mut text = String::new();
     if let Some((first, others)) = hosts.split_first() {
@@ -284,21 +299,23 @@ fn others(hosts: &[ExaminedHost], chosen: Option<&str>) -> Vec<String> {
     // A path gives the reason for the choice after a colon, which may name other transports.
     let scope = chosen.unwrap_or_default().split(':').next();
     let chosen: Vec<&str> = scope.unwrap_or_default().split([' ', ',']).collect();
-    rushmem_providers::ALL
-        .iter()
-        .map(|provider| provider.name)
-        .filter(|name| !chosen.contains(name) && hosts.iter().all(|host| host.can_use(name)))
-        .map(str::to_owned)
-        .collect()
+    let mut others = Vec::new();
+    for provider in rushmem_providers::ALL {
+        let name = provider.name;
+        if !chosen.contains(&name) && hosts.iter().all(|host| host.can_use(name)) {
+            others.push(name.to_owned());
+        }
+    }
+    others
 }
 
 /// Adds the reports of a job on `n_cpus` CPUs to `text`, and the messages if the job failed.
 /// Returns the path between the PEs, which names their transport, if PE 0 has reported it.
 fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Option<String> {
-    let reports: Vec<(Tag, PairReport)> = outcome.reports();
+    let reports: Vec<Tagged<PairReport>> = outcome.reports();
     let mut hosts = BTreeMap::new();
-    for (tag, report) in &reports {
-        if let PairReport::Host(own) = report {
+    for Tagged { tag, content } in &reports {
+        if let PairReport::Host(own) = content {
             hosts.insert(tag.pe as usize, tag.host_name(own));
         }
     }
@@ -306,8 +323,8 @@ fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Opti
     let host_of = |pe| hosts.range(..=pe).next_back().map_or("", |(_, name)| name);
 
     let mut path = None;
-    for (_, report) in reports {
-        match report {
+    for report in reports {
+        match report.content {
             PairReport::Host(_) => {}
             PairReport::Job {
                 n_pes,
@@ -324,7 +341,7 @@ fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Opti
                 *text += &Finding::ok("path", reported.clone()).lines();
                 path = Some(reported);
             }
-            PairReport::Pair((from, to), first) => {
+            PairReport::Pair { from, to, first } => {
                 let pair = format!(
                     "PE {from} on {} to PE {to} on {}",
                     host_of(from),
@@ -404,33 +421,26 @@ impl Examined {
             .stdin(Stdio::null())
             .output()
             .map_err(|error| format!("oshrun cannot be started: {error}"))?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(CheckOutcome {
             succeeded: output.status.success(),
-            stdout: text(&output.stdout),
-            stderr: text(&output.stderr),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         })
     }
 
-    /// Measures operations between the first and the last of the PEs with these names, and between
-    /// each pair if there are more than two.
-    fn measure(
-        &self,
-        layout: &[String],
-        names: &[String],
-        variables: &[(&str, &str)],
-    ) -> Result<String, String> {
+    /// Measures operations between the first and the last of these PEs, and between each pair if
+    /// there are more than two.
+    fn measure(&self, pes: &FewPes, variables: &[(&str, &str)]) -> Result<String, String> {
         let mut words = vec!["shmem-perf".to_owned()];
         words.extend(times::OPTIONS.iter().map(|&word| word.to_owned()));
-        words.push(format!("0,{}", names.len() - 1));
-        if names.len() > 2 {
+        words.push(format!("0,{}", pes.names.len() - 1));
+        if pes.names.len() > 2 {
             words.push("--matrix".to_owned());
         }
-        let outcome = self.run(layout, &words, OTHER_LIMIT, variables)?;
-        Ok(times::findings(&outcome, names)
-            .iter()
-            .map(Finding::lines)
-            .collect())
+
+        let outcome = self.run(&pes.layout, &words, OTHER_LIMIT, variables)?;
+        let findings = times::findings(&outcome, &pes.names);
+        Ok(findings.iter().map(Finding::lines).collect())
     }
 
     /// Returns the directory of this program on the hosts.

@@ -29,15 +29,16 @@ pub struct Tag {
 }
 
 impl Tag {
-    /// Splits a line into its tag and the rest.
-    fn split(line: &str) -> Option<(Tag, &str)> {
-        let (tag, rest) = line.strip_prefix('[')?.split_once("] ")?;
-        let (pe, host) = match tag.split_once('@') {
+    /// Returns the PE of a tag without its brackets.
+    fn parse(text: &str) -> Option<Tag> {
+        let (pe, host) = match text.split_once('@') {
             Some((pe, host)) => (pe, Some(host.to_owned())),
-            None => (tag, None),
+            None => (text, None),
         };
-        let pe = pe.parse().ok()?;
-        Some((Tag { pe, host }, rest))
+        Some(Tag {
+            pe: pe.parse().ok()?,
+            host,
+        })
     }
 
     /// Returns the host as the user names it. If its own name `own` differs, adds that in
@@ -50,6 +51,23 @@ impl Tag {
     }
 }
 
+/// Text that a PE has printed, or what it says.
+pub struct Tagged<T> {
+    pub tag: Tag,
+    pub content: T,
+}
+
+impl<'a> Tagged<&'a str> {
+    /// Splits a line into its tag and the rest.
+    fn split(line: &'a str) -> Option<Self> {
+        let (tag, content) = line.strip_prefix('[')?.split_once("] ")?;
+        Some(Tagged {
+            tag: Tag::parse(tag)?,
+            content,
+        })
+    }
+}
+
 /// A job that has ended.
 pub struct CheckOutcome {
     pub succeeded: bool,
@@ -59,47 +77,40 @@ pub struct CheckOutcome {
 
 impl CheckOutcome {
     /// Returns the reports of its PEs, in the order of the PEs.
-    pub fn reports<T: DeserializeOwned>(&self) -> Vec<(Tag, T)> {
+    pub fn reports<T: DeserializeOwned>(&self) -> Vec<Tagged<T>> {
         let mut reports = Vec::new();
-        for line in self.stdout.lines() {
-            if let Some((tag, line)) = Tag::split(line)
-                && let Some(report) = read(line)
-            {
-                reports.push((tag, report));
+        for Tagged { tag, content } in self.tagged_lines() {
+            if let Some(content) = read(content) {
+                reports.push(Tagged { tag, content });
             }
         }
-        reports.sort_by_key(|(tag, _)| tag.pe);
+        reports.sort_by_key(|report| report.tag.pe);
         reports
     }
 
-    /// Returns the lines of stdout that PEs have printed, without the tags.
-    pub fn lines(&self) -> impl Iterator<Item = &str> {
-        self.stdout
-            .lines()
-            .filter_map(|line| Some(Tag::split(line)?.1))
+    /// Returns the lines of stdout that PEs have printed.
+    pub fn tagged_lines(&self) -> impl Iterator<Item = Tagged<&str>> {
+        self.stdout.lines().filter_map(Tagged::split)
     }
 
     /// Returns why the job failed: the messages of PEs and of oshrun, or else the last line of
     /// stderr.
     pub fn complaints(&self) -> Vec<String> {
-        let lines: Vec<&str> = self
-            .stderr
-            .lines()
-            .map(|line| Tag::split(line).map_or(line, |(_, rest)| rest))
-            .collect();
-        let ours: Vec<String> = lines
-            .iter()
-            .filter(|line| OUR_MESSAGES.iter().any(|start| line.starts_with(start)))
-            .map(|line| (*line).to_owned())
-            .collect();
-        if !ours.is_empty() {
-            return ours;
+        let mut ours = Vec::new();
+        let mut last = None;
+        for line in self.stderr.lines() {
+            // Lines of oshrun itself have no tag.
+            let line = Tagged::split(line).map_or(line, |tagged| tagged.content);
+            if OUR_MESSAGES.iter().any(|start| line.starts_with(start)) {
+                ours.push(line.to_owned());
+            }
+            last = Some(line.to_owned());
         }
-        lines
-            .last()
-            .map(|line| (*line).to_owned())
-            .into_iter()
-            .collect()
+
+        if ours.is_empty() {
+            ours.extend(last);
+        }
+        ours
     }
 }
 
@@ -112,10 +123,17 @@ mod tests {
 
     #[test]
     fn hosts_have_the_names_of_the_user() {
-        let name = |line| Tag::split(line).map(|(tag, rest)| (tag.pe, tag.host_name("own"), rest));
-        assert_eq!(name("[7@a] x] y"), Some((7, "a (own)".to_owned(), "x] y")));
-        assert_eq!(name("[7@own] x"), Some((7, "own".to_owned(), "x")));
-        assert_eq!(name("[0] x"), Some((0, "own".to_owned(), "x")));
-        assert_eq!(name("PE 0: x").or(name("[a] x")), None);
+        let other = Tagged::split("[7@a] x] y").expect("a tag");
+        assert_eq!(other.tag.pe, 7);
+        assert_eq!(other.tag.host_name("own"), "a (own)");
+        assert_eq!(other.content, "x] y");
+
+        let same = Tagged::split("[7@own] x").expect("a tag");
+        assert_eq!(same.tag.host_name("own"), "own");
+        let single = Tagged::split("[0] x").expect("a tag");
+        assert_eq!(single.tag.host_name("own"), "own");
+
+        assert!(Tagged::split("PE 0: x").is_none());
+        assert!(Tagged::split("[a] x").is_none());
     }
 }

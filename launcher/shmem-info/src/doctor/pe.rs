@@ -54,9 +54,15 @@ pub enum PairReport {
     },
     /// By the first PE of each host: the name that the host has for itself.
     Host(String),
-    /// By the first PE of each pair: both PEs, and the seconds of the first operation, which
-    /// connects them.
-    Pair((usize, usize), f64),
+    /// By the first PE of each pair.
+    Pair {
+        /// The PE that writes.
+        from: usize,
+        /// The PE to whose memory it writes.
+        to: usize,
+        /// The time of the first operation, which connects them, in seconds.
+        first: f64,
+    },
     /// By PE 0 of a job of more than two PEs: writes of each PE to all others, one after the other.
     AllPairs {
         /// The lowest number of PEs to which a PE has written within [`ALL_PAIRS`] in a round.
@@ -77,10 +83,9 @@ pub fn run(role: Role) -> Result<String, String> {
 
 fn examine_host() -> Result<HostReport, String> {
     let executable = std::env::current_exe().map_err(|error| error.to_string())?;
+    let program = fs::read(&executable).map_err(|error| error.to_string())?;
     let mut digest = DefaultHasher::new();
-    fs::read(&executable)
-        .map_err(|error| error.to_string())?
-        .hash(&mut digest);
+    program.hash(&mut digest);
     // A build without the library beside it differs from one with it.
     let library = executable.join("../../lib/librushmem.so.1");
     fs::read(library).ok().hash(&mut digest);
@@ -102,12 +107,12 @@ fn connect_pairs() -> Result<String, String> {
 
     let leaders = leaders(&shmem);
     let is_leader = leaders.contains(&me);
-    // On one node, the first and the last PE connect.
-    let ends = if leaders.len() == 1 && n_pes > 1 {
-        vec![0, n_pes - 1]
-    } else {
-        leaders
-    };
+    let mut ends = leaders;
+    if ends.len() == 1 && n_pes > 1 {
+        // On one node, the first and the last PE connect.
+        ends = vec![0, n_pes - 1];
+    }
+
     let word = shmem.boxed(me as u64);
     let count = shmem.atomic(0);
     let clocks = compare_clocks(&shmem);
@@ -131,9 +136,9 @@ fn connect_pairs() -> Result<String, String> {
 
     for round in rounds(&ends) {
         shmem.barrier_all();
-        if let Some(&(_, target)) = round.iter().find(|(origin, _)| *origin == me) {
-            let seconds = connect(&shmem, &word, &count, target)?;
-            text += &line(&PairReport::Pair((me, target), seconds));
+        if let Some(&PePair { from, to }) = round.iter().find(|pair| pair.from == me) {
+            let first = connect(&shmem, &word, &count, to)?;
+            text += &line(&PairReport::Pair { from, to, first });
         }
     }
 
@@ -198,29 +203,51 @@ fn leaders(shmem: &Shmem) -> Vec<usize> {
 /// barrier.
 fn compare_clocks(shmem: &Shmem) -> f64 {
     shmem.barrier_all();
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs_f64();
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+    // A clock that is before 1970 differs from the others in any case.
+    let now = since_epoch.unwrap_or_default().as_secs_f64();
     let world = shmem.world();
     // The maximum of the negative times is the minimum.
     world.all_reduce(now, Max) + world.all_reduce(-now, Max)
 }
 
+/// Two PEs that connect.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct PePair {
+    /// The PE that writes first.
+    from: usize,
+    to: usize,
+}
+
 /// Returns the pairs of PEs that connect, in rounds: neighbors in `leaders`, and its first and last
 /// PE. No PE is in two pairs of a round.
-fn rounds(leaders: &[usize]) -> Vec<Vec<(usize, usize)>> {
-    let neighbors: Vec<(usize, usize)> =
-        leaders.windows(2).map(|pair| (pair[0], pair[1])).collect();
-    let every_second = |from| neighbors.iter().copied().skip(from).step_by(2).collect();
-    let ends = match leaders {
-        [first, _, .., last] => vec![(*first, *last)],
-        _ => Vec::new(),
-    };
-    [every_second(0), every_second(1), ends]
-        .into_iter()
-        .filter(|round| !round.is_empty())
-        .collect()
+fn rounds(leaders: &[usize]) -> Vec<Vec<PePair>> {
+    let mut even = Vec::new();
+    let mut odd = Vec::new();
+    for (i, two) in leaders.windows(2).enumerate() {
+        let round = if i.is_multiple_of(2) {
+            &mut even
+        } else {
+            &mut odd
+        };
+        round.push(PePair {
+            from: two[0],
+            to: two[1],
+        });
+    }
+
+    let mut ends = Vec::new();
+    // Two PEs are neighbors already.
+    if let [first, _, .., last] = *leaders {
+        ends.push(PePair {
+            from: first,
+            to: last,
+        });
+    }
+
+    let mut rounds = vec![even, odd, ends];
+    rounds.retain(|round| !round.is_empty());
+    rounds
 }
 
 /// Writes to a PE for the first time, which connects to it. Checks the memory of the PE after the
@@ -260,16 +287,17 @@ mod tests {
 
     #[test]
     fn no_pe_is_in_two_pairs_of_a_round() {
+        let pair = |from, to| PePair { from, to };
         assert!(rounds(&[0]).is_empty());
-        assert_eq!(rounds(&[0, 4]), [[(0, 4)]]);
+        assert_eq!(rounds(&[0, 4]), [[pair(0, 4)]]);
         assert_eq!(
             rounds(&[0, 4, 8]),
-            [vec![(0, 4)], vec![(4, 8)], vec![(0, 8)]]
+            [[pair(0, 4)], [pair(4, 8)], [pair(0, 8)]]
         );
+
         let many = rounds(&[0, 1, 2, 3, 4]);
-        assert_eq!(
-            many,
-            [vec![(0, 1), (2, 3)], vec![(1, 2), (3, 4)], vec![(0, 4)]]
-        );
+        assert_eq!(many[0], [pair(0, 1), pair(2, 3)]);
+        assert_eq!(many[1], [pair(1, 2), pair(3, 4)]);
+        assert_eq!(many[2..], [[pair(0, 4)]]);
     }
 }

@@ -21,7 +21,9 @@ pub const OPTIONS: &[&str] = &[
     "/dev/stdout",
     "--pair",
 ];
+/// The size in [`OPTIONS`] of which latencies are shown.
 const WORD: u64 = 8;
+/// The size of which bandwidths are shown.
 const BLOCK: u64 = 64 << 10;
 
 /// The part of a record that the doctor shows. Latencies are in nanoseconds, bandwidths in bytes
@@ -63,11 +65,14 @@ struct Matrix {
 /// failed, returns a note with its first message instead.
 pub fn findings(outcome: &CheckOutcome, names: &[String]) -> Vec<Finding> {
     // The record is written several times, each time with more in it.
-    let complete = outcome
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Record>(line).ok())
-        .filter(|record| record.complete)
-        .last();
+    let mut complete = None;
+    for line in outcome.tagged_lines() {
+        if let Ok(record) = serde_json::from_str::<Record>(line.content)
+            && record.complete
+        {
+            complete = Some(record);
+        }
+    }
     let record = match complete {
         Some(record) if outcome.succeeded => record,
         _ => {
@@ -94,34 +99,39 @@ pub fn findings(outcome: &CheckOutcome, names: &[String]) -> Vec<Finding> {
 
 impl Record {
     fn median(&self, measure: &str, operation: &str, nbytes: u64) -> Option<f64> {
-        let series = self
-            .series
-            .iter()
-            .find(|series| series.measure == measure && series.operation == operation)?;
+        let mut all = self.series.iter();
+        let series =
+            all.find(|series| series.measure == measure && series.operation == operation)?;
         let point = series.points.iter().find(|point| point.nbytes == nbytes)?;
         Some(point.summary.p50)
     }
 
+    /// Returns the time of an operation on a word.
+    fn time(&self, operation: &str) -> Option<String> {
+        let ns = self.median("latency", operation, WORD)?;
+        Some(seconds(ns * 1e-9))
+    }
+
+    /// Returns the bandwidth of an operation.
+    fn speed(&self, operation: &str) -> Option<String> {
+        let bytes_per_second = self.median("bandwidth", operation, BLOCK)?;
+        Some(rate(bytes_per_second))
+    }
+
     fn between_ends(&self) -> String {
-        let time = |operation, name: &str| {
-            let ns = self.median("latency", operation, WORD)?;
-            Some(format!("{name} {}", seconds(ns * 1e-9)))
-        };
-        let speed = |operation| self.median("bandwidth", operation, BLOCK).map(rate);
-        let ours: Vec<String> = [
-            time("put", "put"),
-            time("get", "get"),
-            time("fetch_add", "atomic add"),
-            speed("put"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+        let mut ours = Vec::new();
+        for (operation, name) in [("put", "put"), ("get", "get"), ("fetch_add", "atomic add")] {
+            if let Some(time) = self.time(operation) {
+                ours.push(format!("{name} {time}"));
+            }
+        }
+        ours.extend(self.speed("put"));
+
         let mut text = ours.join(", ");
-        if let Some(transfer) = time("socket transfer", "transfer")
-            && let Some(speed) = speed("socket")
+        if let Some(time) = self.time("socket transfer")
+            && let Some(speed) = self.speed("socket")
         {
-            text += &format!("; a socket: {transfer}, {speed}");
+            text += &format!("; a socket: transfer {time}, {speed}");
         }
         text
     }

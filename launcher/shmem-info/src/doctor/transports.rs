@@ -83,19 +83,17 @@ fn examine_with_parts(provider: &Provider) -> Examination {
 /// Returns the section of a transport. `requested` is the transport that SHMEM_TRANSPORT names, if
 /// any; no job starts if that one is unusable.
 fn section(transport: &str, examined: Examination, requested: Option<&str>) -> Section {
-    let of_many = examined
-        .parts
-        .iter()
-        .find(|part| part.is_for_many_pairs)
-        .map(|part| part.finding.name.clone());
-    let mut findings: Vec<Finding> = examined
-        .parts
-        .into_iter()
-        .map(|part| part.finding)
-        .collect();
+    let mut for_many_pairs = None;
+    let mut findings: Vec<Finding> = Vec::new();
+    for part in examined.parts {
+        if part.is_for_many_pairs && for_many_pairs.is_none() {
+            for_many_pairs = Some(part.finding.name.clone());
+        }
+        findings.push(part.finding);
+    }
     let is_usable = findings.iter().any(|finding| finding.grade == Grade::Ok);
     if transport == OFI && is_usable {
-        findings.push(connections(cpus_at_once(), of_many.as_deref()));
+        findings.push(connections(cpus_at_once(), for_many_pairs.as_deref()));
     }
 
     if requested == Some(transport) && !is_usable {

@@ -24,14 +24,18 @@ impl Arrays {
     /// Allocates two arrays of `nbytes` bytes each, and two words; `None` if the symmetric heap has
     /// no room for them.
     pub fn new(nbytes: usize) -> Option<Arrays> {
-        let array = |nbytes| Some(heap::calloc(CALL, nbytes, 1)).filter(|array| !array.is_null());
-        Some(Arrays {
-            source: array(nbytes)?.cast(),
-            dest: array(nbytes)?.cast(),
-            time: array(8)?.cast(),
-            longest: array(8)?.cast(),
+        let arrays = Arrays {
+            source: heap::calloc(CALL, nbytes, 1).cast(),
+            dest: heap::calloc(CALL, nbytes, 1).cast(),
+            time: heap::calloc(CALL, 8, 1).cast(),
+            longest: heap::calloc(CALL, 8, 1).cast(),
             nbytes,
-        })
+        };
+        let has_room = !arrays.source.is_null()
+            && !arrays.dest.is_null()
+            && !arrays.time.is_null()
+            && !arrays.longest.is_null();
+        if has_room { Some(arrays) } else { None }
     }
 
     /// Returns true if a collective of `operation` on `nbytes` bytes makes sense for a team of `n`

@@ -37,19 +37,14 @@ impl MeasuredRow {
     /// Returns the rows for teams of `least` members up to the number that was measured, or without
     /// an upper limit if `and_larger`. The times are in comments.
     pub fn rows(&self, least: u32, and_larger: bool) -> String {
-        let ChoiceFacts {
-            members,
-            oversubscribed,
-            ..
-        } = self.facts;
-        let one_node = self.facts.one_node();
+        let members = self.facts.members;
         let mut text = format!("# {} of {members} PEs, in microseconds\n", self.operation);
         for MeasuredSize { nbytes, times } in &self.sizes {
-            let times: Vec<String> = times
-                .iter()
-                .map(|time| format!("{} {:.2}", time.algorithm, time.seconds * 1e6))
-                .collect();
-            text += &format!("# {nbytes:>10} B: {}\n", times.join(", "));
+            let mut words = Vec::new();
+            for time in times {
+                words.push(format!("{} {:.2}", time.algorithm, time.seconds * 1e6));
+            }
+            text += &format!("# {nbytes:>10} B: {}\n", words.join(", "));
         }
 
         let members = if and_larger {
@@ -57,8 +52,16 @@ impl MeasuredRow {
         } else {
             format!("{least}-{members}")
         };
-        let nodes = if one_node { "one" } else { "several" };
-        let shared = if oversubscribed { "yes" } else { "no" };
+        let nodes = if self.facts.one_node() {
+            "one"
+        } else {
+            "several"
+        };
+        let shared = if self.facts.oversubscribed {
+            "yes"
+        } else {
+            "no"
+        };
         let changes = self.changes();
         for (index, change) in changes.iter().enumerate() {
             let from = change.nbytes;
@@ -84,23 +87,20 @@ impl MeasuredRow {
 
         let mut changes: Vec<Change> = Vec::new();
         for MeasuredSize { nbytes, times } in &self.sizes {
-            let fastest = times
-                .iter()
-                .map(|time| time.seconds)
-                .fold(f64::INFINITY, f64::min);
-            let fast: Vec<&'static str> = times
-                .iter()
-                .filter(|time| time.seconds <= fastest * AS_FAST)
-                .map(|time| time.algorithm)
-                .collect();
+            let seconds = times.iter().map(|time| time.seconds);
+            let fastest = seconds.fold(f64::INFINITY, f64::min);
+            let mut fast = Vec::new();
+            for time in times {
+                if time.seconds <= fastest * AS_FAST {
+                    fast.push(time.algorithm);
+                }
+            }
 
             let former = changes.last().map(|change| change.algorithm);
             let usual = built_in.chosen(self.operation, *nbytes, &self.facts);
-            let best = [former, usual, fast.first().copied()]
-                .into_iter()
-                .flatten()
-                .find(|algorithm| fast.contains(algorithm));
-            let Some(algorithm) = best else {
+            let preferred = [former, usual, fast.first().copied()].into_iter().flatten();
+            let mut as_fast = preferred.filter(|algorithm| fast.contains(algorithm));
+            let Some(algorithm) = as_fast.next() else {
                 continue;
             };
             if former != Some(algorithm) {

@@ -8,10 +8,11 @@ use std::ops::{Index, Range};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Maximum size of the record of one PE in bytes.
+/// Maximum size of the record of one PE in bytes. It keeps a PE from filling the launcher's memory.
 pub const MAX_RECORD: usize = 64 * 1024;
 
-/// Maximum size of the records of all PEs in bytes; equal records of consecutive PEs count once.
+/// Maximum size of the records of all PEs in bytes; equal records of consecutive PEs count once. A
+/// PE accepts no more from its launcher.
 pub const MAX_RECORDS: usize = 256 * 1024 * 1024;
 
 /// One record of each PE, or a value that was computed from it.

@@ -18,7 +18,7 @@ use rustix::process::{Pid, Resource, Rlimit, Uid, getrlimit, setrlimit};
 use crate::time_limit::TimeLeft;
 
 /// Pause before a repeated attempt to send, if the kernel has refused a message for a temporary
-/// reason.
+/// reason, such as descriptors that are in flight. The kernel signals no end of that.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Maximum number of descriptors in one message; the kernel accepts 253.

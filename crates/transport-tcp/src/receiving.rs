@@ -58,8 +58,7 @@ impl ReceivingPe {
     }
 }
 
-/// Bytes of a buffer for long transfers: about what one read of a socket returns at most, and less
-/// than a cache of a CPU has.
+/// Bytes of a buffer for long transfers: few reads fill it, and a cache of a CPU has more.
 const BUFFER_BYTES: usize = 128 << 10;
 
 /// The buffers that no thread is using. A thread borrows one to receive long bodies, and a new one

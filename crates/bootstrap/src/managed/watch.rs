@@ -32,7 +32,8 @@ use super::manager::Ender;
 use super::mpi::{self, Mpi};
 use crate::time_limit::TimeLeft;
 
-/// Time for the process manager to end the job, or this PE, before the watch does.
+/// Time for the process manager to end the job, or this PE, before the watch does: the manager
+/// knows why the PE has died, and says so.
 const MANAGER_GRACE: Duration = Duration::from_secs(1);
 
 const FINALIZED: u8 = b'f';

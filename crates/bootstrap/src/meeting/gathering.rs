@@ -40,11 +40,13 @@ use rushmem_system::stderr::print_line;
 /// The name at the start of messages of a meeting.
 const SPEAKER: &str = "rushmem";
 
-/// Time within which a connection must have joined.
+/// Time within which a connection must have joined. A member answers at once, so only a stranger,
+/// or a host that was lost, takes longer.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Maximum number of connections that have not proved to know the secret; the oldest one is closed
-/// for a new one.
+/// for a new one. So strangers take a bounded number of descriptors, and cannot keep members away
+/// for long.
 const MAX_STRANGERS: usize = 256;
 
 /// Maximum time for sending the end of the job to the members in other processes, and again to the

@@ -27,7 +27,7 @@ use rushmem_system::signals::without_signals;
 use rushmem_system::stderr::print_line;
 
 /// Maximum time for which a process that has requested the end of the job waits until the meeting,
-/// which it serves itself, ends it.
+/// which it serves itself, ends it. Until then the meeting tells the other members why.
 const END: Duration = Duration::from_secs(5);
 
 /// The value while no PE is known to serve the meeting.

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 /// same time have all written that to their statuses.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// Maximum time that a PE waits for the result of another one's search.
+/// Maximum time that a PE waits for the result of another one's search. As long as a message waits
+/// for its place in the program; then the PE searches itself.
 const LIMIT: Duration = Duration::from_secs(10);
 
 static STATUSES: OnceLock<Statuses> = OnceLock::new();

@@ -24,7 +24,8 @@ use rushmem_transport::segments::heap_blocks;
 /// The size of a cache line.
 const LINE: usize = 64;
 const WORD: usize = 8;
-/// Maximum number of teams that exist at once on a PE.
+/// Maximum number of teams that exist at once on a PE. Each PE has the flags of all of these slots
+/// in its internal area, whether they are used or not.
 pub const TEAM_SLOTS: usize = 1024;
 /// The number of slots in which each flag has a cache line of its own, so that no two PEs write to
 /// one line: those of the predefined teams and of finalize. The other slots are smaller.
@@ -36,7 +37,8 @@ pub const SHORT: usize = rushmem_collectives::choice::SHORT_MAX_BYTES;
 /// The number of PEs that have lines in the areas of other PEs: the first ones of the job.
 pub const LINE_PES: usize = rushmem_collectives::choice::LINE_MEMBERS as usize;
 /// The number of sets of receive buffers where threads of a PE may be in several collectives at
-/// once. The first ones belong to the predefined teams; agreements give the others to new teams.
+/// once. The first ones belong to the predefined teams; agreements give the others to new teams. A
+/// team without a set uses algorithms that need none, so the number only bounds the memory.
 pub const RECEIVE_BUFFER_SETS: usize = 16;
 /// The number of words of a mailbox message.
 pub const MESSAGE: usize = 6;

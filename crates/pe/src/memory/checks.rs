@@ -297,7 +297,8 @@ fn refuse_guard(call: Call, overwritten: Option<Overwritten>) {
     }
 }
 
-/// Maximum number of blocks whose guards a barrier reads.
+/// Maximum number of blocks whose guards a barrier reads, so that a program with many blocks does
+/// not spend its time there. The next barrier goes on with the blocks after them.
 pub const GUARDS_PER_BARRIER: usize = 1024;
 
 /// The smallest unit in bytes in which the kernel protects memory.

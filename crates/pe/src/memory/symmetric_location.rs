@@ -80,7 +80,7 @@ fn block_around(job: &Job, address: *const u8) -> Option<(u64, u64)> {
 
 /// Maximum number of stacks, which take a kilobyte each.
 const STACKS: usize = 1 << 10;
-/// Maximum number of blocks whose stacks are recorded.
+/// Maximum number of blocks whose stacks are recorded, which take some ten bytes each besides.
 const BLOCKS: usize = 1 << 16;
 
 struct Allocations {

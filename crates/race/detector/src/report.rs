@@ -19,7 +19,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum number of reports that a job writes. Further ones are only counted.
+/// Maximum number of reports that a job writes. Further ones are only counted: a program with so
+/// many races has a few causes, and each report reads debug information.
 const LIMIT: u64 = 100;
 
 /// The first byte of the memory on which a race is.

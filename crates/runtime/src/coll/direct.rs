@@ -20,7 +20,7 @@ use std::mem::MaybeUninit;
 /// transfers during a round trip, since this PE may be idle for a round trip between two blocks.
 const FETCHED_BLOCK: usize = 512 << 10;
 /// Maximum number of bytes that are fetched from all members at a time, unless [`SCRATCH`] bytes
-/// from each of them are more.
+/// from each of them are more. It bounds the memory of this PE that a large team takes.
 const FETCHED: usize = 4 << 20;
 
 /// Combines `source` of all members in the order of the team, and stores the result in `dest` of

@@ -44,13 +44,15 @@ const GROUP_WORDS: usize = 3;
 const MAX_ARGUMENTS: usize = 5;
 /// The index of the first argument in the description.
 const FIRST_ARGUMENT: usize = NAME_WORDS + GROUP_WORDS;
-/// Maximum number of PEs that a message names among those in the same call.
+/// Maximum number of PEs that a message names among those in the same call, so that it stays within
+/// a few lines.
 const NAMED: usize = 8;
 
 /// Distinguishes the tag of these messages from the tags of other purposes.
 const SAME_COLLECTIVE: u64 = 7;
 /// The time for which a PE that has found a mistake waits for the calls of further members, to
-/// report them.
+/// report them. Members that are in the wrong call mostly are there by then; the others would delay
+/// the end of a job that cannot go on.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Ends the job with an error unless all `members` are in the same call with the same `arguments`,

@@ -18,7 +18,8 @@ use rushmem_system::thread::spawn_service;
 use std::io;
 use std::time::Duration;
 
-/// The time between two reads of the statuses.
+/// The time between two reads of the statuses. It delays a report, whose limit is in seconds, by as
+/// much at most.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Starts the watchdog, if it is wanted and this PE is the first of its machine.

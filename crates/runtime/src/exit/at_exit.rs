@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The time between two reads of the number of PEs that have reached their exit: nothing wakes this
-/// PE, and reading costs a load of shared memory.
+/// PE when the number grows.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// A finalize that is due.

@@ -272,8 +272,8 @@ impl JobStatistics {
     }
 }
 
-/// Maximum number of PEs for which the table has a matrix of bytes between PEs. The JSON file has
-/// these numbers for any number of PEs.
+/// Maximum number of PEs for which the table has a matrix of bytes between PEs: lines of more
+/// columns are wider than a terminal. The JSON file has these numbers for any number of PEs.
 const MAX_IN_MATRIX: usize = 7;
 
 /// Returns the text of the table: the spread over the PEs of each counter that some PE has counted,

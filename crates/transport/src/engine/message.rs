@@ -261,7 +261,7 @@ fn fields<const NUMBERS: usize, const N: usize>(bytes: &[u8; N]) -> [u32; NUMBER
 /// whose requests arrive out of order.
 pub const MAX_IN_FLIGHT: u32 = 1 << 16;
 /// Exclusive bound of the numbers of the origins of a PE. It bounds the number of streams that a
-/// target keeps for a peer, and is more than a PE has contexts that use the network at once.
+/// target keeps for a peer. Where a PE has more contexts, they share origins.
 pub const MAX_ORIGINS: u32 = 1 << 16;
 
 /// Returns true if `count` is `other` or later. Counts wrap around, so both must be less than 2^31

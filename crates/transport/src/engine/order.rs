@@ -106,6 +106,8 @@ impl<W: Wire> Origin<W> {
     fn begin_flush(&mut self, pe: Pe) -> Result<(), Error> {
         self.send_open_batch(pe)?;
 
+        // Cleared before the flush begins: writes from now on are not covered by it, and set the
+        // mark again.
         let route = &mut self.routes[pe];
         if !std::mem::take(&mut route.is_dirty) {
             return Ok(());
@@ -180,7 +182,8 @@ impl<W: Wire> Origin<W> {
     pub(super) fn quiet(&mut self) -> Result<(), Error> {
         self.network.local().loss.check()?;
 
-        // All PEs are asked before the first wait.
+        // All PEs are asked before the first wait, so that the waits overlap. None of the waits
+        // issues an operation, so no PE is added to the lists meanwhile.
         self.begin_quiet_of_all()?;
 
         while let Some(&pe) = self.active.last() {
@@ -256,18 +259,23 @@ impl<W: Wire> Origin<W> {
             return Ok(Vec::new());
         }
 
-        let n = |pe: Pe| {
+        let mut found = Vec::new();
+        for pe in pes {
             let route = &self.routes[pe];
             let of_wire = self.wire.in_flight_to(pe) as u64 + u64::from(route.unanswered);
-            let n = u64::from(self.issued.unacked(pe)).max(of_wire);
-            if route.is_active { n.max(1) } else { n }
-        };
+            // A request may be in flight on the wire and unacknowledged, so the numbers are not
+            // added.
+            let mut n = u64::from(self.issued.unacked(pe)).max(of_wire);
+            if route.is_active {
+                // Only the end of a flush may be awaited.
+                n = n.max(1);
+            }
 
-        Ok(pes
-            .into_iter()
-            .map(|pe| (pe, n(pe)))
-            .filter(|(_, n)| *n > 0)
-            .collect())
+            if n > 0 {
+                found.push((pe, n));
+            }
+        }
+        Ok(found)
     }
 
     /// Orders later operations after those issued before, for each PE.

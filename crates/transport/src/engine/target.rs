@@ -396,10 +396,16 @@ impl<T> CarriedOut<T> {
             && !self.beyond.contains(&number)
             && self.early.iter().all(|(other, _)| other.number != number);
 
-        match is_new && has_reached(number.wrapping_sub(1), after) {
-            false => Err(Violation::Number(number)),
-            true if has_reached(self.count, after) => Ok(ArrivalOrder::Next),
-            true => Ok(ArrivalOrder::Early),
+        // A request follows earlier ones alone. One that followed itself would be kept forever.
+        let follows_earlier = has_reached(number.wrapping_sub(1), after);
+        if !is_new || !follows_earlier {
+            return Err(Violation::Number(number));
+        }
+
+        if has_reached(self.count, after) {
+            Ok(ArrivalOrder::Next)
+        } else {
+            Ok(ArrivalOrder::Early)
         }
     }
 
@@ -411,9 +417,12 @@ impl<T> CarriedOut<T> {
     /// Records that a request was carried out.
     #[inline]
     pub fn mark_carried_out(&mut self, number: u32) {
+        // `count` covers all numbers up to it, so one after a gap waits in `beyond` until the gap
+        // is closed. An acknowledgment sends `count` alone.
         if number != self.count.wrapping_add(1) {
             return self.beyond.push(number);
         }
+
         self.count = number;
         while let Some(next) = self
             .beyond

@@ -12,7 +12,7 @@ use crate::meeting::attendance::{LIMIT_VARIABLE, MeetingSource};
 use crate::proto::{self, FromLauncher};
 
 /// How many times within the limit of joining a member is asked for a sign of life while an
-/// exchange lasts.
+/// exchange lasts. One answer that is late must not end a job.
 pub(super) const PINGS: u32 = 8;
 
 /// Maximum number of missing PEs that are listed. The others are counted, since the number of PEs

@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 /// The size of the stack on which the copy reads the debug information.
 const STACK: usize = 1 << 20;
 
-/// The interval at which this process looks for the end of the copy.
+/// The interval at which this process looks for the end of the copy. A handler of a signal cannot
+/// rely on another signal to tell it.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A call of `handler` in a copy of this process, and the limits after which the copy is ended.

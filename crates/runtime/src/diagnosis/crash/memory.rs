@@ -6,7 +6,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// The minimum number of bytes that are mapped at once. Pages that are not used take no memory.
+/// The minimum number of bytes that are mapped at once: reading debug information makes many
+/// allocations, of which each mapping would be a system call. Pages that are not used take no
+/// memory.
 const CHUNK: usize = 16 << 20;
 
 /// The allocator of librushmem: that of the C library. In the copy of a process that has crashed it

@@ -7,24 +7,21 @@
 #![allow(unsafe_code)]
 
 use super::copy::{CopySource, StaticsCopy};
+use super::kept_file::KeptFile;
 use super::program::Statics;
 use rushmem_system::signals::SignalMask;
-use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The data of the handlers.
+/// What the handlers know of the shared static data.
 struct ForkState {
     statics: Statics,
-    /// The file that contains the static data. Its holes show which pages are not in use. The
-    /// program may have closed the descriptor.
-    memory: OwnedFd,
-    /// The device and inode of the file.
-    identity: (u64, u64),
+    /// The file that contains the static data. Its holes show which pages are not in use.
+    memory: KeptFile,
     /// The offset of the static data in the file.
     at: u64,
 }
@@ -82,11 +79,9 @@ impl ForkHandlers {
 /// shared. The handlers keep `memory`, the file in which the static data will be from offset `at`
 /// on.
 pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<ForkHandlers, Errno> {
-    let identity = identity(&memory)?;
     let shared = ForkState {
         statics: statics.clone(),
-        memory,
-        identity,
+        memory: KeptFile::new(memory)?,
         at,
     };
     if SHARED.set(shared).is_err() {
@@ -94,7 +89,7 @@ pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<For
     }
 
     let is_static = statics.of_static_program();
-    // SAFETY: functions that live as long as the process, since the library is never unloaded.
+    // SAFETY: the functions exist as long as the process, since the library is never unloaded.
     let errno = unsafe { rushmem_at_fork(is_static, before, in_parent, in_child) };
     if errno != 0 {
         return Err(Errno::from_raw_os_error(errno));
@@ -102,22 +97,22 @@ pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<For
     Ok(ForkHandlers)
 }
 
-/// Returns the device and the inode of a file, which identify it as long as it is open.
-pub(super) fn identity(file: &OwnedFd) -> Result<(u64, u64), Errno> {
-    let stat = fstat(file)?;
-    Ok((stat.st_dev, stat.st_ino))
-}
-
 extern "C" fn before() {
-    if let Some(shared) = SHARED.get()
-        && are_shared()
-    {
-        let signals = SignalMask::block();
-        // Without memory for a copy the fork goes on: the parent must not fail, and the child ends
-        // with a message.
-        let copy = StaticsCopy::of(&shared.source()).ok();
-        FORKING.set(Some(ManuallyDrop::new(Forking { copy, signals })));
+    let Some(shared) = SHARED.get() else { return };
+    if !are_shared() {
+        return;
     }
+
+    let signals = SignalMask::block();
+    let source = CopySource {
+        statics: &shared.statics,
+        memory: shared.memory.descriptor(),
+        at: shared.at,
+    };
+    // Without memory for a copy the fork goes on: the parent must not fail, and the child ends with
+    // a message.
+    let copy = StaticsCopy::of(&source).ok();
+    FORKING.set(Some(ManuallyDrop::new(Forking { copy, signals })));
 }
 
 extern "C" fn in_parent() {
@@ -140,8 +135,8 @@ extern "C" fn in_child() {
     };
 
     let Forking { copy, signals } = ManuallyDrop::into_inner(forking);
-    let moved = copy.is_some_and(|copy| copy.take_the_place_of(&shared.statics).is_ok());
-    if !moved {
+    let has_own = copy.is_some_and(|copy| copy.take_the_place_of(&shared.statics).is_ok());
+    if !has_own {
         end_child();
     }
 
@@ -157,17 +152,4 @@ fn end_child() -> ! {
     let _ = rustix::io::write(rustix::stdio::stderr(), WORDS.as_bytes());
     // SAFETY: `_exit` has no preconditions; it ends the child at once.
     unsafe { libc::_exit(127) }
-}
-
-impl ForkState {
-    /// Returns what is to be copied.
-    fn source(&self) -> CopySource<'_> {
-        let is_open = identity(&self.memory).is_ok_and(|now| now == self.identity);
-        let memory = is_open.then(|| self.memory.as_fd());
-        CopySource {
-            statics: &self.statics,
-            memory,
-            at: self.at,
-        }
-    }
 }

@@ -12,6 +12,7 @@
 #![allow(unsafe_code)]
 
 use super::fork;
+use super::kept_file::KeptFile;
 use super::program::{ProgramPart, Statics, page};
 use super::slots::StaticSlots;
 use crate::huge_pages::HUGE;
@@ -37,19 +38,15 @@ pub struct Remapped {
     pub in_slot: u64,
     /// The offset in the node's memfd, if the static data are there.
     pub in_node_memory: Option<u64>,
-    /// The memfd of this PE alone, if the static data are in one that is sealed, and its device and
-    /// inode.
-    file: Option<(OwnedFd, (u64, u64))>,
+    /// The memfd of this PE alone, if the static data are in one that is sealed.
+    file: Option<KeptFile>,
 }
 
 impl Remapped {
     /// Returns the memfd of this PE alone, if the static data are in one that peers may map. `None`
     /// if the program has closed the descriptor.
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
-        let (file, identity) = self.file.as_ref()?;
-        fork::identity(file)
-            .is_ok_and(|now| now == *identity)
-            .then(|| file.as_fd())
+        self.file.as_ref()?.descriptor()
     }
 }
 
@@ -143,11 +140,11 @@ impl Statics {
         // A peer accepts no file that could become shorter than what it maps. Without the seal this
         // PE works, and its peers do not map its static data.
         let sealed = fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW);
-        let identity = sealed.and_then(|()| fork::identity(&file));
+        let file = sealed.and_then(|()| KeptFile::new(file)).ok();
         Ok(Remapped {
             in_slot,
             in_node_memory: None,
-            file: identity.ok().map(|identity| (file, identity)),
+            file,
         })
     }
 

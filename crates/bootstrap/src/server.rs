@@ -454,15 +454,18 @@ impl Server {
         state.pid != 0 && state.exit.is_none()
     }
 
-    /// Returns the process ID of `pe`, and the stage of the PE that its messages show.
-    pub fn progress(&self, pe: u32) -> (u32, Stage) {
-        let PeState { pid, phase, .. } = self.pes[pe as usize];
-        let stage = match phase {
+    /// Returns the process ID of `pe`; 0 if it is not known yet.
+    pub fn pid(&self, pe: u32) -> u32 {
+        self.pes[pe as usize].pid
+    }
+
+    /// Returns the stage of `pe` that its messages show.
+    pub fn stage(&self, pe: u32) -> Stage {
+        match self.pes[pe as usize].phase {
             Phase::Silent => Stage::Uninitialized,
             Phase::Running | Phase::Unfinalized => Stage::Starting,
             Phase::Finalized => Stage::Finalized,
-        };
-        (pid, stage)
+        }
     }
 
     fn handle(&mut self, pe: u32, message: FromPe, decisions: &mut Vec<Decision>) {

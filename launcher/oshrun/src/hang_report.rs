@@ -270,8 +270,7 @@ impl Collection {
                 snapshot.process = ProcessState::Ended(exit.to_string());
             }
             if snapshot.status.is_none() {
-                let (pid, stage) = server.progress(pe);
-                snapshot.status = Some(Status::new(pid, stage));
+                snapshot.status = Some(Status::new(server.pid(pe), server.stage(pe)));
             }
         }
         self.snapshots.into_values().collect()

@@ -245,9 +245,8 @@ impl MeetingServer {
     }
 
     fn has_finalized(&self, pe: u32) -> bool {
-        self.job
-            .as_ref()
-            .is_some_and(|job| job.progress(pe).1 == Stage::Finalized)
+        let job = self.job.as_ref();
+        job.is_some_and(|job| job.stage(pe) == Stage::Finalized)
     }
 
     /// Returns true while some members wait for the records of others.
@@ -478,14 +477,14 @@ impl MeetingServer {
     fn handle_closing(&mut self, number: u32) {
         let joining = self.joining.remove(&number);
         self.connections.close(number);
+        // A process that was no member yet, or was refused, may go.
         let Some(Joining::Member(pe)) = joining else {
             return;
         };
-
-        // Another connection may get its number.
         let Some(member) = self.members.get_mut(&pe) else {
             return;
         };
+        // Another connection may get its number.
         member.connection = None;
 
         let Some(job) = &mut self.job else {
@@ -495,11 +494,13 @@ impl MeetingServer {
             ));
             return;
         };
+
         // A meeting does not see how a process ends. After the last finalize it may end as it
         // likes.
-        let exit = match job.progress(pe).1 {
-            Stage::Finalized => Exit::Status(0),
-            _ => Exit::Unknown,
+        let exit = if job.stage(pe) == Stage::Finalized {
+            Exit::Status(0)
+        } else {
+            Exit::Unknown
         };
         let decision = job.exited(pe, exit);
         self.execute(decision.into_iter().collect());
@@ -528,11 +529,12 @@ impl MeetingServer {
 
     /// Reports to the member in this process whether all other members have finalized or ended.
     fn report_progress(&mut self) {
-        let Some(job) = &self.job else { return };
+        if self.job.is_none() {
+            return;
+        }
         let are_done = self.joining.values().all(|one| match one {
-            Joining::Member(pe) => {
-                self.members[pe].serves || job.progress(*pe).1 == Stage::Finalized
-            }
+            // The member in this process is the one that waits.
+            Joining::Member(pe) => self.members[pe].serves || self.has_finalized(*pe),
             // The PEs of the job have all joined, so any other process is none of them.
             Joining::Proven { .. } | Joining::Refused => true,
         });

@@ -203,12 +203,14 @@ impl Daemon {
         supervisor: &mut Supervisor,
         output: &mut Output,
     ) -> Result<(), String> {
-        let mut was_idle = false;
+        // Once only: a daemon starts no further PEs after its last one has ended.
+        let mut has_reported_idle = false;
         while !self.is_finishing {
-            if !was_idle && supervisor.is_idle() {
-                was_idle = true;
+            if !has_reported_idle && supervisor.is_idle() {
+                has_reported_idle = true;
                 self.events.send(&HostEvent::Idle);
             }
+
             tokio::select! {
                 served = self.serve(supervisor) => served?,
                 sentence = output.next_loss() => self.report_loss(&sentence),
@@ -216,6 +218,8 @@ impl Daemon {
         }
 
         supervisor.finish(KILL_LIMIT).await;
+
+        // Heartbeats go on while the last output is sent, which may take long.
         let mut finished = std::pin::pin!(output.finish());
         loop {
             tokio::select! {

@@ -42,7 +42,7 @@ mod time_stamp {
     //! end of a wait as the cause of that end.
 
     use super::nanoseconds;
-    use core::arch::x86_64::{__cpuid, _rdtsc};
+    use core::arch::x86_64::{__cpuid, _rdtsc, CpuidResult};
     use std::cell::Cell;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -52,17 +52,28 @@ mod time_stamp {
     struct ClockRead {
         counter: u64,
         nanoseconds: u64,
+        /// True if the read was not interrupted, so that `counter` and `nanoseconds` are of the same
+        /// moment, and a rate can be computed from them.
+        is_whole: bool,
         /// The duration of a tick, in units of 1 / 2^[`RATE_BITS`] nanoseconds.
         rate: u64,
-        /// The number of ticks after the read for which the rate is used.
+        /// The number of ticks after the read for which the rate is used; 0 if there is no rate.
         ticks: u64,
         /// The lower limit of later results: no earlier result is above it.
         earliest: u64,
     }
 
     thread_local! {
+        /// The last read of this thread. The first call finds one without a rate.
         static LAST: Cell<ClockRead> = const {
-            Cell::new(ClockRead { counter: 0, nanoseconds: 0, rate: 0, ticks: 0, earliest: 0 })
+            Cell::new(ClockRead {
+                counter: 0,
+                nanoseconds: 0,
+                is_whole: false,
+                rate: 0,
+                ticks: 0,
+                earliest: 0,
+            })
         };
     }
 
@@ -81,10 +92,12 @@ mod time_stamp {
     pub fn fast_nanoseconds() -> u64 {
         let counter = ticks();
         let last = LAST.get();
-        match counter.wrapping_sub(last.counter) {
-            passed if passed < last.ticks => last.after(passed),
+        let passed = counter.wrapping_sub(last.counter);
+        if passed < last.ticks {
+            last.after(passed)
+        } else {
             // `read` loads `last` itself: as an argument, it would be stored to memory here.
-            _ => read(),
+            read()
         }
     }
 
@@ -109,22 +122,26 @@ mod time_stamp {
         let is_whole = is_steady() && took <= FASTEST_TWICE.load(Relaxed);
         FASTEST_TWICE.fetch_min(took.saturating_mul(2), Relaxed);
 
-        // 1 at least, since a virtual machine may show two reads the same value.
-        let passed = counter.wrapping_sub(last.counter).max(1);
-        let elapsed = u128::from(nanoseconds - last.nanoseconds) << RATE_BITS;
-        let rate = (elapsed / u128::from(passed)) as u64;
-        let has_rate = is_whole && last.counter != 0;
+        let mut rate = 0;
+        let mut ticks = 0;
+        if is_whole && last.is_whole {
+            // 1 at least, since a virtual machine may show two reads the same value.
+            let passed = counter.wrapping_sub(last.counter).max(1);
+            let elapsed = u128::from(nanoseconds - last.nanoseconds) << RATE_BITS;
+            rate = (elapsed / u128::from(passed)) as u64;
+            ticks = passed.min(MAX_TICKS);
+        }
 
         // The times that were computed from the last read may be ahead of the clock, and the time
         // must not go back.
         let earliest = last.after(last.ticks).max(nanoseconds);
 
         LAST.set(ClockRead {
-            // 0 if the next read must not compute a rate from this one.
-            counter: if is_whole { counter } else { 0 },
+            counter,
             nanoseconds,
+            is_whole,
             rate,
-            ticks: if has_rate { passed.min(MAX_TICKS) } else { 0 },
+            ticks,
             earliest,
         });
         earliest
@@ -132,21 +149,28 @@ mod time_stamp {
 
     #[inline(always)]
     fn ticks() -> u64 {
-        // SAFETY: every x86-64 has the instruction.
+        // SAFETY: every processor of this architecture has the instruction.
         unsafe { _rdtsc() }
     }
 
     /// Returns true if the rate of the counter does not depend on the frequency of the processor.
     fn is_steady() -> bool {
+        // The bit of leaf 0x8000_0007 for a counter with a constant rate ("invariant TSC").
         const INVARIANT: u32 = 1 << 8;
         static IS_STEADY: OnceLock<bool> = OnceLock::new();
+        *IS_STEADY.get_or_init(|| {
+            let last_leaf = cpuid(0x8000_0000).eax;
+            last_leaf >= 0x8000_0007 && cpuid(0x8000_0007).edx & INVARIANT != 0
+        })
+    }
+
+    fn cpuid(leaf: u32) -> CpuidResult {
         // Safe in newer versions of Rust.
         #[allow(unused_unsafe)]
         // SAFETY: every processor of this architecture has the instruction.
-        let cpuid = |leaf| unsafe { __cpuid(leaf) };
-        *IS_STEADY.get_or_init(|| {
-            cpuid(0x8000_0000).eax >= 0x8000_0007 && cpuid(0x8000_0007).edx & INVARIANT != 0
-        })
+        unsafe {
+            __cpuid(leaf)
+        }
     }
 
     #[cfg(test)]

@@ -374,11 +374,12 @@ impl<T> Drop for Fid<T> {
 
 /// Sets what an entry asks of endpoints that are opened with it.
 fn limit_entry(list: &InfoList) {
-    // SAFETY: an entry that is owned by the list, with all its parts.
+    // SAFETY: the list owns its first entry, with all parts of it, and nothing else refers to it
+    // meanwhile.
     let entry = unsafe { &mut *list.first() };
-    // SAFETY: a part of the entry, referred to only here.
+    // SAFETY: `tx_attr` is a part of the entry, to which nothing else refers.
     let tx = unsafe { &mut *entry.tx_attr };
-    // SAFETY: a part of the entry, referred to only here.
+    // SAFETY: `rx_attr` is another part of the entry, to which nothing else refers.
     let rx = unsafe { &mut *entry.rx_attr };
 
     // Each write passes the flags of the completion that it needs.
@@ -396,9 +397,12 @@ fn open_av(
     offered: fi::fi_av_type,
     n_pes: usize,
 ) -> Result<Fid<fi::fid_av>, i32> {
-    let av_type = match offered {
-        fi::FI_AV_UNSPEC => fi::FI_AV_TABLE,
-        offered => offered,
+    // A provider that supports both types leaves the choice to the caller. Either would do, since
+    // operations pass what the insertion of a peer has returned.
+    let av_type = if offered == fi::FI_AV_UNSPEC {
+        fi::FI_AV_TABLE
+    } else {
+        offered
     };
     let mut attr = fi::fi_av_attr {
         type_: av_type,
@@ -412,9 +416,9 @@ fn open_av(
     };
 
     let mut av = null_mut();
-    // SAFETY: an open domain.
+    // SAFETY: `domain` is open, and `attr` and `av` exist until the call returns.
     let code = unsafe { fi::fi_av_open(domain.raw(), &mut attr, &mut av) };
-    // SAFETY: the call that returned `code` has stored `av`.
+    // SAFETY: the call that returned `code` has stored `av`, which is used by nothing else.
     unsafe { Fid::opened(code, av) }
 }
 
@@ -437,7 +441,8 @@ impl RawKey {
     pub(crate) fn of(mr: &Fid<fi::fid_mr>) -> Result<RawKey, i32> {
         let mut base = 0;
         let mut nbytes = 0;
-        // SAFETY: an open registration, and room for no bytes: it says how many there are.
+        // SAFETY: `mr` is an open registration. With room for no bytes, the call writes none and
+        // says how many there are.
         match unsafe { fi::fi_raw_key(mr.raw(), &mut base, null_mut(), &mut nbytes) } {
             code if code == -(fi::FI_ETOOSMALL as i32) => {}
             // A key of no bytes could not be mapped.
@@ -446,7 +451,7 @@ impl RawKey {
         }
 
         let mut bytes = vec![0; nbytes];
-        // SAFETY: an open registration, and room for `nbytes` bytes.
+        // SAFETY: `mr` is an open registration, and `bytes` has room for `nbytes` bytes.
         let code = unsafe { fi::fi_raw_key(mr.raw(), &mut base, bytes.as_mut_ptr(), &mut nbytes) };
         succeeded(code)?;
         bytes.truncate(nbytes);

@@ -121,13 +121,13 @@ impl Engine {
 
     /// Delivers the first message to the first receive buffer.
     pub(super) fn deliver(&mut self, completions: &mut Completions) {
+        if self.receives.is_empty() {
+            return;
+        }
         let Some(message) = self.unexpected.pop_front() else {
             return;
         };
-        let Some(mut receive) = self.receives.pop_front() else {
-            self.unexpected.push_front(message);
-            return;
-        };
+        let mut receive = self.receives.pop_front().expect("there is one");
 
         let slot = message.slot();
         let sent_nbytes = slot.nbytes.load(Ordering::Relaxed) as usize;
@@ -137,8 +137,9 @@ impl Engine {
         // completion.
         let data = unsafe { read_data(slot, message.request.pid, buffer, nbytes) };
 
+        // Release: the sender that sees the slot as done also sees the error, and uses the slot
+        // again only after the message was read. So this is the last access to it.
         slot.error.store(0, Ordering::Relaxed);
-        // The last access to the slot: its endpoint may use it again afterwards.
         slot.state.store(DONE, Ordering::Release);
         if data.is_err() {
             // The sender has ended, so the message is lost.
@@ -152,6 +153,7 @@ impl Engine {
             flags: fi::FI_MSG | fi::FI_RECV,
             nbytes,
         };
+        // A message that does not fit its buffer is cut off, which is an error (fi_msg(3)).
         if sent_nbytes > nbytes {
             completions.fail(entry, fi::FI_ETRUNC as i32);
         } else {

@@ -53,24 +53,28 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
     endpoints().remove(ctx);
 }
 
-/// Destroys the contexts of a team that is being destroyed (§9.4.8), or of all teams. With
-/// `SHMEM_CHECK`, ends the job with an error if one of them is private, since only its thread may
-/// destroy it.
+/// Destroys the contexts of a team that is being destroyed (§9.4.8), or of all teams if `team` is
+/// `None`. With `SHMEM_CHECK`, ends the job with an error if one of them is private, since only its
+/// thread may destroy it.
 pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
+    let checks = job::require(call).settings.checks();
     for context in contexts().of_team(team) {
-        if context.is_private && job::require(call).settings.checks() {
+        if checks && context.is_private {
             fail!(
                 call,
                 "a private context is left, which the thread that created it must destroy first"
             );
         }
 
+        // A context that was never used has no endpoint. Unlike the quiet of `destroy`, this one is
+        // not by the program's order, so observers do not see it.
         let ctx = context.handle;
         if network::is_open()
             && let Some(mut endpoint) = endpoints().used(call, ctx)
         {
             network::or_fail(call, endpoint.quiet());
         }
+        // In this order, as in `destroy`.
         contexts().remove(ctx);
         endpoints().remove(ctx);
     }

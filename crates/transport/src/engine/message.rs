@@ -121,25 +121,48 @@ impl Request {
     /// # Errors
     /// When the bytes are no valid head of a request.
     pub fn decode(bytes: &[u8]) -> Result<Request, RefusedMessage> {
-        let sender = bytes.get(4..).and_then(|rest| rest.first_chunk());
-        let from = sender.map(|pe| Pe(u32::from_le_bytes(*pe)));
+        if let Ok(bytes) = bytes.try_into()
+            && let Some(request) = Request::decode_whole(bytes)
+        {
+            return Ok(request);
+        }
 
-        let request = bytes.try_into().ok().and_then(Request::decode_whole);
-        request.ok_or_else(|| RefusedMessage {
-            from,
+        // The number of the PE is the second one of the head. A message that has so much of it
+        // shows who sent it.
+        let sender = bytes.get(4..).and_then(|rest| rest.first_chunk());
+        Err(RefusedMessage {
+            from: sender.map(|pe| Pe(u32::from_le_bytes(*pe))),
             why: Violation::Unknown("request").to_string(),
         })
     }
 
+    /// Decodes a head of the right length. Returns `None` for flags that do not exist.
     fn decode_whole(bytes: &[u8; REQUEST]) -> Option<Request> {
         let [first, pe, origin, number, after, slot, acked_origin, count] = fields(bytes);
         let [low, high, flags, zero] = first.to_le_bytes();
 
         let is_long = flags & LONG != 0;
+        // Long results need a slot that awaits them.
         if flags > ASKS | LONG || zero != 0 || is_long && slot == NONE {
             return None;
         }
 
+        let ack = if acked_origin == NONE {
+            None
+        } else {
+            Some(Ack {
+                origin: acked_origin,
+                count,
+            })
+        };
+        let slot = if slot == NONE {
+            None
+        } else {
+            Some(AwaitedSlot {
+                number: slot,
+                is_long,
+            })
+        };
         Some(Request {
             stream: Stream { pe: Pe(pe), origin },
             position: StreamPosition {
@@ -147,14 +170,8 @@ impl Request {
                 after,
                 asks: flags & ASKS != 0,
             },
-            ack: (acked_origin != NONE).then_some(Ack {
-                origin: acked_origin,
-                count,
-            }),
-            slot: (slot != NONE).then_some(AwaitedSlot {
-                number: slot,
-                is_long,
-            }),
+            ack,
+            slot,
             nbytes: u16::from_le_bytes([low, high]),
         })
     }
@@ -214,25 +231,30 @@ impl Reply {
     /// # Errors
     /// When the bytes are no valid head of a reply.
     pub fn decode(bytes: &[u8]) -> Result<Reply, RefusedMessage> {
-        let from = bytes.first_chunk().map(|pe| Pe(u32::from_le_bytes(*pe)));
-
         let Ok(bytes) = <&[u8; REPLY]>::try_from(bytes) else {
+            // The number of the PE is the first one of the head. A message that has so much of it
+            // shows who sent it.
+            let sender = bytes.first_chunk();
             return Err(RefusedMessage {
-                from,
+                from: sender.map(|pe| Pe(u32::from_le_bytes(*pe))),
                 why: Violation::Unknown("reply").to_string(),
             });
         };
 
         let [pe, origin, count, slot, low, high] = fields(bytes);
-        let word = u64::from(high) << 32 | u64::from(low);
-
+        let answer = if slot == NONE {
+            None
+        } else {
+            let word = u64::from(high) << 32 | u64::from(low);
+            Some(Answer {
+                slot,
+                short: word.to_le_bytes(),
+            })
+        };
         Ok(Reply {
             pe: Pe(pe),
             ack: Ack { origin, count },
-            answer: (slot != NONE).then_some(Answer {
-                slot,
-                short: word.to_le_bytes(),
-            }),
+            answer,
         })
     }
 }

@@ -32,6 +32,10 @@ pub struct Blocks<'a> {
 
 impl<C: Threads> Team<'_, C> {
     /// Copies `source` of member `root` to `dest` of all members (`shmem_broadcast`, §9.10.7).
+    ///
+    /// # Panics
+    /// If there is no such member, if the lengths differ, or if `source` and `dest` overlap but are
+    /// not the same elements.
     #[doc(alias = "shmem_broadcast")]
     #[track_caller]
     pub fn broadcast_into<T: PlainData>(
@@ -57,6 +61,9 @@ impl<C: Threads> Team<'_, C> {
     /// Copies `source` of all members, whose lengths may differ, one after the other to `dest` of
     /// all members (`shmem_collect`, §9.10.8). Returns the number of elements of all sources. The
     /// job ends with a message if `dest` has fewer.
+    ///
+    /// # Panics
+    /// If `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmem_collect")]
     #[doc(alias = "all_gather_varcount_into")]
     #[track_caller]
@@ -84,6 +91,10 @@ impl<C: Threads> Team<'_, C> {
 
     /// Copies `source` of all members, which has the same number of elements on each, one after the
     /// other to `dest` of all members (`shmem_fcollect`, §9.10.8).
+    ///
+    /// # Panics
+    /// If `dest` has not the length of all sources together, or if `source` and `dest` overlap but
+    /// are not the same elements.
     #[doc(alias = "shmem_fcollect")]
     #[track_caller]
     pub fn all_gather_into<T: PlainData>(
@@ -111,6 +122,10 @@ impl<C: Threads> Team<'_, C> {
     /// Exchanges blocks: block `l` of `source` of member `k` is copied to block `k` of `dest` of
     /// member `l` (`shmem_alltoall`, §9.10.5). `source` and `dest` each consist of a block for each
     /// member, all of the same length.
+    ///
+    /// # Panics
+    /// If the lengths differ or are no multiple of the number of members, or if `source` and `dest`
+    /// overlap but are not the same elements.
     #[doc(alias = "shmem_alltoall")]
     #[track_caller]
     pub fn all_to_all_into<T: PlainData>(
@@ -140,7 +155,8 @@ impl<C: Threads> Team<'_, C> {
     /// `strides.dest` apart in `dest` (`shmem_alltoalls`, §9.10.6).
     ///
     /// # Panics
-    /// If `strides.block` is not 1, or not all elements are in both.
+    /// If `strides.block` is not 1, if not all elements are in both, or if `source` and `dest`
+    /// overlap but are not the same elements.
     #[doc(alias = "shmem_alltoalls")]
     #[track_caller]
     pub fn all_to_all_strided_into<T: PlainData>(
@@ -183,6 +199,10 @@ impl<C: Threads> Team<'_, C> {
     ///
     /// The job ends with a message if a block does not fit. Blocks received from two members must
     /// not overlap.
+    ///
+    /// # Panics
+    /// If `blocks` or `dest_offsets` has not one entry for each member, if a block is not within
+    /// `source`, or if `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmemx_alltoallv")]
     #[doc(alias = "all_to_all_varcount_into")]
     #[track_caller]
@@ -236,7 +256,8 @@ impl<C: Threads> Team<'_, C> {
     /// ```
     ///
     /// # Panics
-    /// If `counts` has not one entry for each member, or `source` fewer elements than all counts.
+    /// If `counts` has not one entry for each member, if `source` has fewer elements than all counts
+    /// together, or if `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmemx_alltoallv_packed")]
     #[doc(alias = "all_to_all_varcount_into")]
     #[track_caller]
@@ -316,6 +337,9 @@ impl<C: Threads> Team<'_, C> {
     /// # let (most, own) = (shmem.array::<f64>(8), shmem.array::<f64>(8));
     /// shmem.world().all_reduce_into(&own, &most, Max);
     /// ```
+    ///
+    /// # Panics
+    /// If the lengths differ, or if `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmem_sum_reduce")]
     #[doc(alias = "shmem_max_reduce")]
     #[doc(alias = "shmem_min_reduce")]
@@ -338,6 +362,9 @@ impl<C: Threads> Team<'_, C> {
 
     /// Combines `source` of the members up to this one element by element, and stores the results
     /// in `dest` (`shmem_sum_inscan`, §9.10.10, whose only operator is the sum).
+    ///
+    /// # Panics
+    /// If the lengths differ, or if `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmem_sum_inscan")]
     #[doc(alias = "scan_into")]
     #[track_caller]
@@ -359,6 +386,9 @@ impl<C: Threads> Team<'_, C> {
     /// [`Prod`](crate::Prod), all bits for [`And`](crate::And), and the least and the greatest
     /// value of the type for [`Max`](crate::Max) and [`Min`](crate::Min), infinite ones for
     /// floating-point numbers.
+    ///
+    /// # Panics
+    /// If the lengths differ, or if `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmem_sum_exscan")]
     #[track_caller]
     pub fn exclusive_scan_into<T: PlainData, O: Operator<T>>(

@@ -52,7 +52,7 @@ impl<'a> Init<'a> {
     }
 
     /// Says that the program has other threads, which do not call the library
-    /// (`SHMEM_THREAD_FUNNELED`, §9.2). Has no effect on [`start_shared`](Self::start_shared), whose
+    /// (`SHMEM_THREAD_FUNNELED`, §9.2). Has no effect on [`start_shared`](Self::start_shared): its
     /// level includes this one.
     #[doc(alias = "SHMEM_THREAD_FUNNELED")]
     #[must_use]

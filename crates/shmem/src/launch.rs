@@ -131,10 +131,12 @@ pub fn launch<T: Termination>(n: usize, program: impl FnOnce(Shmem) -> T) -> Job
 
 /// Runs `program` as a PE, and exits with the status of its result.
 fn run_pe<T: Termination>(call: Call, n: usize, program: impl FnOnce(Shmem) -> T) -> ! {
-    let is_launched = end_with_starter();
-    // From the start on, so that SIGQUIT of the terminal does not end the PE. Without descriptors
-    // it does, and the job runs.
-    let quits = is_launched.then(QuitSignals::take).and_then(Result::ok);
+    let mut quits = None;
+    if end_with_starter() {
+        // From the start on, so that SIGQUIT of the terminal does not end the PE. Without
+        // descriptors it does, and the job runs.
+        quits = QuitSignals::take().ok();
+    }
 
     let shmem = init();
     let n_pes = shmem.n_pes();
@@ -165,9 +167,8 @@ impl QuitSignals {
 
     /// Prints what the PEs do whenever a signal arrives.
     fn explain(mut self) {
-        let wait_for_request = move || self.wait().is_ok_and(|n| n > 0);
         // Without the thread nothing is explained, and the job runs.
-        let _ = setup::explain_on_request(wait_for_request);
+        let _ = setup::explain_on_request(move || self.wait().is_ok_and(|n| n > 0));
     }
 
     /// Waits for a signal. Returns 0 if none can arrive any more.

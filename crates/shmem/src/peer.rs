@@ -123,10 +123,11 @@ impl ScopePeer<'_> {
 ///
 /// | elements | operations |
 /// |---|---|
-/// | [`SymSlice`] of plain data | `put`, `get`, `to_vec`, `put_with`, `put_blocks`, `get_blocks`, `put_owned`, `get_owned` |
+/// | [`SymSlice`] of plain data | `put`, `get`, `to_vec`, `put_with` |
+/// | the same | `put_blocks`, `get_blocks`, `put_owned`, `get_owned` |
 /// | [`Sym`] of plain data | `read`, `write` |
-/// | [`Sym`] of [`Atomic`](crate::Atomic) | `load`, `store`, `swap`, `compare_exchange`, `add`, `fetch_add` and others |
-/// | [`SymSlice`] of [`Atomic`](crate::Atomic) | `load_each`, `load_into`, `store_each`, `fill` |
+/// | [`Sym`] of [`Atomic`] | `load`, `store`, `swap`, `compare_exchange`, `fetch_add` and others |
+/// | [`SymSlice`] of [`Atomic`] | `load_each`, `load_into`, `store_each`, `fill` |
 /// | [`Sym`] of [`Signal`](crate::Signal) | `set`, `add` |
 ///
 /// One element is a slice by [`as_slice`](crate::Sym::as_slice), for `put_with` and others.
@@ -135,6 +136,8 @@ impl ScopePeer<'_> {
 /// [`quiet`](Context::quiet) or a barrier; [`Shmem::sync_all`](crate::Shmem::sync_all) and
 /// reductions complete nothing. With a peer of a [scope](Context::scope), `put`, `get`, `put_with`
 /// and the atomic operations whose names end in `_into` are complete at the end of the scope.
+///
+/// [`Atomic`]: crate::Atomic
 pub struct Remote<'v, V: ?Sized, P> {
     view: &'v V,
     peer: P,

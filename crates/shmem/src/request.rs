@@ -18,7 +18,8 @@ use rushmem_runtime::Call;
 use rushmem_runtime::nonblocking::{self, NonblockingCollective};
 
 impl<C: Threads> Team<'_, C> {
-    /// Starts a sync of the members (`shmemx_team_sync_nb`).
+    /// Starts a sync of the members (`shmemx_team_sync_nb`): the future is ready when all members
+    /// have called this.
     #[doc(alias = "shmemx_team_sync_nb")]
     #[track_caller]
     pub fn start_sync(&self) -> Pending<'_, (), C> {
@@ -31,7 +32,12 @@ impl<C: Threads> Team<'_, C> {
         self.start(call!("Team::start_sync"), collective, nothing, |_| ())
     }
 
-    /// Starts [`broadcast_into`](Team::broadcast_into).
+    /// Starts to copy `source` of member `root` to `dest` of all members, as
+    /// [`broadcast_into`](Team::broadcast_into) does (`shmemx_broadcast_nb`).
+    ///
+    /// # Panics
+    /// If there is no such member, if the lengths differ, or if `source` and `dest` overlap but are
+    /// not the same elements.
     #[doc(alias = "shmemx_broadcast_nb")]
     #[track_caller]
     pub fn start_broadcast_into<'a, T: PlainData>(
@@ -51,7 +57,13 @@ impl<C: Threads> Team<'_, C> {
         self.start(call, collective, vectors, |_| ())
     }
 
-    /// Starts [`all_gather_varying_into`](Team::all_gather_varying_into).
+    /// Starts to copy `source` of all members, whose lengths may differ, one after the other to
+    /// `dest` of all members, as [`all_gather_varying_into`](Team::all_gather_varying_into) does
+    /// (`shmemx_collect_nb`). The future returns the number of elements of all sources. The job ends
+    /// with a message if `dest` has fewer.
+    ///
+    /// # Panics
+    /// If `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmemx_collect_nb")]
     #[track_caller]
     pub fn start_all_gather_varying_into<'a, T: PlainData>(
@@ -69,7 +81,12 @@ impl<C: Threads> Team<'_, C> {
         self.start(call, collective, vectors, elements_of::<T>)
     }
 
-    /// Starts [`all_gather_into`](Team::all_gather_into).
+    /// Starts to copy `source` of all members one after the other to `dest` of all members, as
+    /// [`all_gather_into`](Team::all_gather_into) does (`shmemx_fcollect_nb`).
+    ///
+    /// # Panics
+    /// If `dest` has not the length of all sources together, or if `source` and `dest` overlap but
+    /// are not the same elements.
     #[doc(alias = "shmemx_fcollect_nb")]
     #[track_caller]
     pub fn start_all_gather_into<'a, T: PlainData>(
@@ -89,7 +106,12 @@ impl<C: Threads> Team<'_, C> {
         self.start(call, NonblockingCollective::Fcollect, vectors, |_| ())
     }
 
-    /// Starts [`all_to_all_into`](Team::all_to_all_into).
+    /// Starts to exchange blocks between all members, as [`all_to_all_into`](Team::all_to_all_into)
+    /// does (`shmemx_alltoall_nb`).
+    ///
+    /// # Panics
+    /// If the lengths differ or are no multiple of the number of members, or if `source` and `dest`
+    /// overlap but are not the same elements.
     #[doc(alias = "shmemx_alltoall_nb")]
     #[track_caller]
     pub fn start_all_to_all_into<'a, T: PlainData>(
@@ -110,7 +132,8 @@ impl<C: Threads> Team<'_, C> {
         self.start(call, NonblockingCollective::Alltoall, vectors, |_| ())
     }
 
-    /// Starts [`all_reduce_into`](Team::all_reduce_into).
+    /// Starts to combine `source` of all members element by element to `dest` of all members, as
+    /// [`all_reduce_into`](Team::all_reduce_into) does (`shmemx_sum_reduce_nb` and others).
     ///
     /// ```standalone_crate
     /// # use shmem::Max;
@@ -119,6 +142,9 @@ impl<C: Threads> Team<'_, C> {
     /// let request = shmem.world().start_all_reduce_into(&own, &most, Max);
     /// shmem::block_on(request);
     /// ```
+    ///
+    /// # Panics
+    /// If the lengths differ, or if `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmemx_sum_reduce_nb")]
     #[doc(alias = "shmemx_max_reduce_nb")]
     #[doc(alias = "shmemx_min_reduce_nb")]
@@ -142,7 +168,11 @@ impl<C: Threads> Team<'_, C> {
         )
     }
 
-    /// Starts [`inclusive_scan_into`](Team::inclusive_scan_into).
+    /// Starts to combine `source` of the members up to this one to `dest`, as
+    /// [`inclusive_scan_into`](Team::inclusive_scan_into) does (`shmemx_sum_inscan_nb`).
+    ///
+    /// # Panics
+    /// If the lengths differ, or if `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmemx_sum_inscan_nb")]
     #[track_caller]
     pub fn start_inclusive_scan_into<'a, T: PlainData, O: Operator<T>>(
@@ -160,7 +190,11 @@ impl<C: Threads> Team<'_, C> {
         )
     }
 
-    /// Starts [`exclusive_scan_into`](Team::exclusive_scan_into).
+    /// Starts to combine `source` of the members before this one to `dest`, as
+    /// [`exclusive_scan_into`](Team::exclusive_scan_into) does (`shmemx_sum_exscan_nb`).
+    ///
+    /// # Panics
+    /// If the lengths differ, or if `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmemx_sum_exscan_nb")]
     #[track_caller]
     pub fn start_exclusive_scan_into<'a, T: PlainData, O: Operator<T>>(

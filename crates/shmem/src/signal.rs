@@ -31,7 +31,7 @@ impl SignalUpdate<'_> {
 }
 
 impl Sym<Signal> {
-    /// Returns the update that sets the signal to `value` (`SHMEM_SIGNAL_SET`).
+    /// Returns the update that sets the signal to `value` (`SHMEM_SIGNAL_SET`, §9.8).
     #[doc(alias = "SHMEM_SIGNAL_SET")]
     #[inline(always)]
     pub fn set(&self, value: u64) -> SignalUpdate<'_> {
@@ -42,7 +42,8 @@ impl Sym<Signal> {
         }
     }
 
-    /// Returns the update that adds `value` to the signal (`SHMEM_SIGNAL_ADD`).
+    /// Returns the update that adds `value` to the signal, which wraps around (`SHMEM_SIGNAL_ADD`,
+    /// §9.8).
     #[doc(alias = "SHMEM_SIGNAL_ADD")]
     #[inline(always)]
     pub fn add(&self, value: u64) -> SignalUpdate<'_> {

@@ -73,9 +73,9 @@ impl<'s, C: Threads> Team<'s, C> {
         self.split_2d_with(xrange, TeamOptions::new(), TeamOptions::new())
     }
 
-    /// Arranges the members in rows of `xrange`. Returns the team of this PE's row, for the use that
-    /// `xaxis` describes, and that of its column, for the use that `yaxis` describes
-    /// (`shmem_team_split_2d`, §9.4.7; §9.4.3).
+    /// Arranges the members in rows of `xrange`. Returns the team of this PE's row and that of its
+    /// column (`shmem_team_split_2d`, §9.4.7). `xaxis` describes the use of the rows, `yaxis` that
+    /// of the columns (§9.4.3).
     ///
     /// # Errors
     /// If `xrange` is 0, or there are too many teams.

@@ -54,9 +54,9 @@ impl<C: Threads> Context<'_, C> {
 
 /// Waits for a future on this thread, without an executor. The standard has no such routine.
 ///
-/// While the future is pending, the thread polls the network and awaited elements as a blocking wait
-/// does, and later sleeps until its waker is called. A future that requests another poll at once is
-/// polled immediately at first, later at longer intervals.
+/// While the future is pending, the thread first polls the network and awaited elements, as a
+/// blocking wait does. Later it sleeps until its waker is called. A future that requests another
+/// poll at once is polled immediately at first, later at longer intervals.
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
     let mut future = pin!(future.into_future());
     let woken = Arc::<ThisThread>::default();

@@ -23,9 +23,9 @@ use std::fmt;
 #[repr(transparent)]
 pub struct SymStatic<T>(UnsafeCell<T>);
 
-// SAFETY: the constructors make only variables whose type is an `Element`, so any bytes are a value.
-// Programs access them only by copies of plain data and by atomic operations, as any thread may at
-// any time.
+// SAFETY: the constructors make only variables whose type is an `Element`, of which any bytes are a
+// value. Programs access them only by copies of plain data and by atomic operations, as any thread
+// may at any time.
 unsafe impl<T> Sync for SymStatic<T> {}
 
 /// A static array of the program, which every PE has (§4), as [`symmetric!`](crate::symmetric!)

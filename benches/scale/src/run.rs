@@ -8,9 +8,10 @@
 //! The simulator in the tests of `collectives` runs the same plans for another question. It carries
 //! the values of the parts and a vector clock of each member, whose sizes grow with the square of
 //! the team, takes the steps in random orders, and fails on a wrong result. This one needs teams of
-//! 2^20 members, and for each message only its arrival. One simulator for both would be generic over
-//! values, clocks, costs and orders, to share the loop that takes the next step of a member. So they
-//! are two.
+//! 2^20 members, and for each message only its arrival.
+//!
+//! One simulator for both would be generic over values, clocks, costs and orders, and would share
+//! only the loop that takes the next step of a member. So they are two.
 
 use crate::machine::Machine;
 use crate::operation::{ModeledCollective, Plan};

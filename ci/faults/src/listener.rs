@@ -48,8 +48,9 @@ pub fn filter_this_thread(call: u32, listener: &OnceLock<RawFd>) -> io::Result<(
         filter: filter.as_mut_ptr(),
     };
 
-    // `WAIT_KILLABLE_RECV` lets only a signal that kills interrupt a call that waits for its answer:
-    // otherwise each signal of the program would make the call anew, and it would count twice.
+    // With `WAIT_KILLABLE_RECV`, only a signal that kills interrupts a call that waits for its
+    // answer. Any other signal of the program would make it call anew, and the call would count
+    // twice.
     // SAFETY: the program and its instructions outlive the call, which copies them.
     let fd = unsafe {
         libc::syscall(

@@ -5,7 +5,7 @@
 //! variable [`READ`], which tells them not to read the files again, and where each value was found.
 //!
 //! A value counts by its source, not by the spelling of its name: a deprecated name in the
-//! environment, or in a nearer file, replaces the present name in a file that is farther away. So a
+//! environment, or in a file with precedence, replaces the present name in another file. So a
 //! process has at most one name of a setting from files, and none that its environment has already.
 
 use std::collections::BTreeMap;
@@ -48,10 +48,11 @@ pub struct FileValue {
     pub place: String,
 }
 
-/// The content of the files.
+/// What all files together say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileValues {
-    /// The value of each setting in the nearest file that has one.
+    /// One value for each setting that is in a file. If several files have the setting, the value is
+    /// that of the user's file, before that of /etc, before that of the installation.
     pub values: Vec<FileValue>,
     /// A message for each file or line that is ignored.
     pub mistakes: Vec<String>,

@@ -70,11 +70,13 @@ impl fmt::Display for JoinRoute {
     }
 }
 
-/// The protocol by which a process joins its job under a process manager. The user selects one if
-/// the variables of several launchers are set, or for PMI-2.
+/// The protocol by which a process joins its job under a process manager, as [`env::BOOTSTRAP`]
+/// names it. Usually the variables of the launcher show the protocol. The user names it if the
+/// variables of several launchers are set, or if a launcher speaks PMI-2: its variables are those of
+/// PMI-1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// Whichever the variables show; over a PMI socket, PMI-1.
+    /// The one that the variables show. Those of PMI-1 and PMI-2 stand for PMI-1.
     Any,
     /// PMI-1, even if the variables of PMIx are set.
     Pmi1,

@@ -29,8 +29,9 @@ pub struct VisitedFrame {
     pub address: usize,
     /// True if a signal has interrupted the frame there.
     pub is_interrupted: bool,
-    /// The start of the frame's own part of the stack, at its last call. Where the processor pushes
-    /// the return address of that call, it is the word before.
+    /// The lowest address of the frame's own part of the stack when it made its last call. On
+    /// processors that push the return address of a call, such as x86-64, that address is in the
+    /// word below.
     pub start: usize,
 }
 

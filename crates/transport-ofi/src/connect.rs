@@ -89,9 +89,11 @@ impl OfiPeer {
 /// A key of the memory of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OfiKey {
-    /// The value to which offsets in the segment are added.
+    /// The remote address of offset 0 of the segment: the address in the peer's process, or 0 if
+    /// the provider counts from the start of the registration.
     base: u64,
-    /// The key that operations pass.
+    /// The key that operations pass: the one of the peer's registration, or the one by which this PE
+    /// has mapped the peer's raw key.
     key: u64,
 }
 

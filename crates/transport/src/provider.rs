@@ -152,8 +152,8 @@ pub trait Host: Send + Sync {
     }
 
     /// Wakes threads that wait for a change of memory, after the CPU of this PE has, or may have,
-    /// changed memory for a peer or for this PE itself: memory of this PE if `place` is 0, otherwise
-    /// the heap of the PE of this node with this number in a [`Proxy`].
+    /// changed memory for a peer or for this PE itself. If `place` is 0, that is memory of this PE,
+    /// otherwise the heap of the PE of this node with this number in a [`Proxy`].
     fn arrived(&self, place: u8) {
         let _ = place;
     }

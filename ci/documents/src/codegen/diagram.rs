@@ -19,9 +19,10 @@ const GAP: usize = 16;
 const LINE: usize = 21;
 /// The space above and below the text of a box, together.
 const MARGIN: usize = 12;
-/// The width of a letter in the name of a crate, which is bold and larger, and in an import: that of
-/// a wide one, since the font is the browser's.
+/// The width of a letter in the name of a crate, which is bold and larger. It is that of a wide
+/// letter, since the font is the browser's.
 const NAME_LETTER: usize = 11;
+/// The width of a letter in an import.
 const IMPORT_LETTER: usize = 9;
 /// The maximum number of letters in a line with several imports.
 const LETTERS: usize = 26;

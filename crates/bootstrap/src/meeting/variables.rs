@@ -62,7 +62,8 @@ impl GivenVariable {
         self.value.trim().parse().is_ok_and(|n: u32| n > 1)
     }
 
-    /// Returns the value, which is a `what` for messages.
+    /// Returns the value as a number. The error says that it is no `what`, such as "number of
+    /// processes".
     fn number(&self, what: &str) -> Result<u32, Error> {
         self.value.trim().parse().map_err(|_| {
             Error::JobVariables(format!(
@@ -73,16 +74,17 @@ impl GivenVariable {
     }
 }
 
-/// The variables by which a process finds its rank and the number of processes.
+/// The variables that are set and say which of how many processes this one is: `SHMEM_RANK` and
+/// `SHMEM_SIZE`, or those of a scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedJob {
-    /// The rank of this process.
+    /// The variable with the rank of this process.
     pub rank: Option<GivenVariable>,
-    /// The number of processes.
+    /// The variable with the number of processes.
     pub size: Option<GivenVariable>,
 }
 
-/// Returns the rank and the number of processes that the environment shows.
+/// Returns the variables of the environment that name the rank and the number of processes.
 pub fn given(lookup: Lookup<'_>) -> NamedJob {
     let variable = |name: &'static str, scheduler| {
         lookup(name).map(|value| GivenVariable {

@@ -77,8 +77,8 @@ pub fn until_set(job: &Job, word: &AtomicU32, describe: impl Fn() -> WaitDescrip
     });
 }
 
-/// Calls `ready` again and again for some microseconds; not at all if PEs outnumber the CPUs.
-/// Returns true once `ready` has.
+/// Calls `ready` again and again for some microseconds, and returns true as soon as it does. If PEs
+/// outnumber the CPUs, returns false at once: another PE could use the time.
 #[inline]
 pub(crate) fn is_soon(job: &Job, mut ready: impl FnMut() -> bool) -> bool {
     let loads = if job.is_oversubscribed {
@@ -95,9 +95,10 @@ pub(crate) fn is_soon(job: &Job, mut ready: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Calls `ready`, which reads words that any store may change. If it returns false and a network is
-/// open, makes progress on the network and calls it once more: a program usually repeats its test
-/// in a loop, in which peers must be served as in a wait. Returns the last result.
+/// Performs a test of the program (§9.11.8): returns the result of `ready`, which reads words that
+/// any store may change. If that is false and a network is open, makes progress on the network and
+/// calls `ready` once more. A program repeats a test in a loop, so the loop serves peers as a wait
+/// does.
 #[inline]
 pub fn test(mut ready: impl FnMut() -> bool) -> bool {
     let is_seen = ready() || network::is_open() && test_after_progress(&mut ready);

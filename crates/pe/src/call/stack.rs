@@ -21,10 +21,10 @@ pub fn digest() -> u64 {
     digest.value()
 }
 
-/// Returns a digest of the calls of this thread that is equal in different processes that run the
-/// same program: an address in a loaded file counts as the file and the offset in it. The frames of
-/// the library do not count, if it is a file of its own: PEs in the same call wait at different
-/// places in it.
+/// Returns a digest of the calls of this thread that is equal in processes that are at the same
+/// place of the same program, though the program may be loaded at different addresses: of each
+/// return address, the name of its file and the offset in the file are added. If the library is a
+/// file of its own, its frames are left out: PEs in the same call wait at different places in it.
 pub fn digest_of_program() -> u64 {
     let library = loaded_file(digest_of_program as *const () as usize).map(|file| file.dli_fbase);
     let program = loaded_file(program_headers()).map(|file| file.dli_fbase);

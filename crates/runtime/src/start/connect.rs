@@ -91,11 +91,12 @@ fn usable_providers<'a>(
     usable
 }
 
-/// The candidates for the transport of a job. All PEs have the same.
+/// The choice of the transport of a job. All PEs have the same findings and candidates, so each
+/// makes the same choice.
 struct Negotiation<'a> {
     call: Call,
     job: &'static Job,
-    /// What each PE has found.
+    /// What each PE has found, in the order of PEs.
     findings: Vec<Findings>,
     candidates: Vec<Candidate<'a>>,
 }

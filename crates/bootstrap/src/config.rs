@@ -51,8 +51,8 @@ pub struct FileValue {
 /// What all files together say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileValues {
-    /// One value for each setting that is in a file. If several files have the setting, the value is
-    /// that of the user's file, before that of /etc, before that of the installation.
+    /// One value for each setting that is in a file. If several files have the setting, the user's
+    /// file has precedence over that of /etc, and this one over that of the installation.
     pub values: Vec<FileValue>,
     /// A message for each file or line that is ignored.
     pub mistakes: Vec<String>,

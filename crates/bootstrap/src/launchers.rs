@@ -72,8 +72,8 @@ impl fmt::Display for JoinRoute {
 
 /// The protocol by which a process joins its job under a process manager, as [`env::BOOTSTRAP`]
 /// names it. Usually the variables of the launcher show the protocol. The user names it if the
-/// variables of several launchers are set, or if a launcher speaks PMI-2: its variables are those of
-/// PMI-1.
+/// variables of several launchers are set, or if a launcher speaks PMI-2, whose variables are the
+/// same as those of PMI-1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// The one that the variables show. Those of PMI-1 and PMI-2 stand for PMI-1.

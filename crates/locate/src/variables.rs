@@ -70,9 +70,9 @@ impl Variables {
         self.entry
     }
 
-    /// Returns the variable that contains all of the `nbytes` bytes from an address on. If none does,
-    /// returns the last one that contains the first byte, such as an array behind whose end the
-    /// bytes reach; `None` if there is none.
+    /// Returns the variable that contains all of the `nbytes` bytes from an address on. If none
+    /// does, returns the one that contains the first byte, such as an array beyond whose end the
+    /// bytes reach. `None` if there is none.
     pub fn holding(&self, address: u64, nbytes: u64) -> Option<Variable<'_>> {
         let has = |variable: &Variable<'_>, nbytes| {
             let offset = address - variable.address;

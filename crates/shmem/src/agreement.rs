@@ -22,14 +22,26 @@ static BARRIERS: AtomicU64 = AtomicU64::new(0);
 /// A step that all PEs must take together, with the values that must be equal on all of them.
 #[derive(Clone, Copy)]
 pub(crate) enum AgreementStep {
-    /// Allocates a block: the offset in the heap, the size and the alignment in bytes, and a hash
-    /// of the type and number of its elements.
-    Allocate([u64; 4]),
-    /// Frees the blocks that were dropped since the last allocation: their number, and a digest of
-    /// their offsets in the heap.
-    Free([u64; 2]),
-    /// Finalizes the library, which was initialized this number of times.
-    Finalize(u32),
+    /// Allocates a block.
+    Allocate {
+        /// The offset of the block in the heap.
+        offset: u64,
+        nbytes: u64,
+        alignment: u64,
+        /// A digest of the type and the number of the elements.
+        digest: u64,
+    },
+    /// Frees the blocks that were dropped since the last allocation.
+    Free {
+        n_blocks: u64,
+        /// A digest of the offsets of the blocks in the heap.
+        digest: u64,
+    },
+    /// Finalizes the library.
+    Finalize {
+        /// The number of initializations that were not finalized yet.
+        inits: u32,
+    },
 }
 
 /// A step that this PE has entered. It is announced before the PE waits for others, so that PEs
@@ -41,15 +53,13 @@ pub(crate) struct EnteredStep {
 
 impl EnteredStep {
     pub(crate) fn new(call: Call) -> EnteredStep {
+        // Relaxed: the numbers order nothing else. Other PEs see those that are announced.
         let number = STEPS.fetch_add(1, Relaxed) + 1;
-        let barriers = BARRIERS.load(Relaxed) as u32;
-        step::announce(
-            call,
-            StepPosition {
-                steps: number as u32,
-                barriers,
-            },
-        );
+        let position = StepPosition {
+            steps: number as u32,
+            barriers: BARRIERS.load(Relaxed) as u32,
+        };
+        step::announce(call, position);
         EnteredStep { call, number }
     }
 
@@ -58,17 +68,22 @@ impl EnteredStep {
     /// barrier that the caller enters next, all PEs have compared, so all take the same step.
     pub(crate) fn compare(self, step: AgreementStep, differs: &str, is_elsewhere: &str) {
         let EnteredStep { call, number } = self;
+        // The number of the step, its kind and its values.
         let own = match step {
-            AgreementStep::Allocate([offset, nbytes, alignment, digest]) => {
-                [number, 0, offset, nbytes, alignment, digest]
-            }
-            AgreementStep::Free([n, digest]) => [number, 1, n, digest, 0, 0],
-            AgreementStep::Finalize(inits) => [number, 2, inits.into(), 0, 0, 0],
+            AgreementStep::Allocate {
+                offset,
+                nbytes,
+                alignment,
+                digest,
+            } => [number, 0, offset, nbytes, alignment, digest],
+            AgreementStep::Free { n_blocks, digest } => [number, 1, n_blocks, digest, 0, 0],
+            AgreementStep::Finalize { inits } => [number, 2, inits.into(), 0, 0, 0],
         };
+
         let (next, other) = step::exchange(call, number, &own);
         if other != own {
-            let is_of_kind = other[..2] == own[..2];
-            let mistake = if is_of_kind { differs } else { is_elsewhere };
+            let is_same_kind = other[..2] == own[..2];
+            let mistake = if is_same_kind { differs } else { is_elsewhere };
             call.fail(format_args!("PE {next} {mistake}"));
         }
     }
@@ -95,10 +110,12 @@ impl Barrier {
     /// # Safety
     /// `flag` is an aligned word of symmetric memory.
     pub(crate) unsafe fn wait(&self, call: Call, flag: *const u64, value: u64) {
-        // SAFETY: the same contract.
-        if let Err(pe) = unsafe { step::wait(call, flag, value, self.0) } {
+        // SAFETY: the caller promises that `flag` is an aligned word of symmetric memory.
+        let waited = unsafe { step::wait(call, flag, value, self.0) };
+        if let Err(pe) = waited {
             call.fail(format_args!(
-                "PE {pe} allocates something or finalizes meanwhile; all PEs enter and leave an epoch together"
+                "PE {pe} allocates something or finalizes meanwhile; all PEs enter and leave an \
+                 epoch together"
             ));
         }
     }

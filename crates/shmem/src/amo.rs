@@ -22,8 +22,8 @@ macro_rules! operations {
         {
             let element = self.view().as_ptr().cast::<T>();
             let (pe, context) = self.target();
-            // SAFETY: the element is an aligned one of a symmetric object, which atomic operations
-            // alone access.
+            // SAFETY: `element` is an aligned element of a symmetric object, which only atomic
+            // operations access.
             unsafe { amo::$operation(call!(stringify!($name)), context, element, value, pe) }
         }
     )*};
@@ -37,8 +37,8 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
     pub fn load(self) -> T {
         let element = self.view().as_ptr().cast::<T>();
         let (pe, context) = self.target();
-        // SAFETY: the element is an aligned one of a symmetric object, which atomic operations
-        // alone access.
+        // SAFETY: `element` is an aligned element of a symmetric object, which only atomic
+        // operations access.
         unsafe { amo::fetch(call!("load"), context, element, pe) }
     }
 
@@ -57,8 +57,8 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
         let call = call!("compare_exchange");
         let element = self.view().as_ptr().cast::<T>();
         let (pe, context) = self.target();
-        // SAFETY: the element is an aligned one of a symmetric object, which atomic operations
-        // alone access.
+        // SAFETY: `element` is an aligned element of a symmetric object, which only atomic
+        // operations access.
         let old = unsafe { amo::compare_swap(call, context, element, current, new, pe) };
         if old == current { Ok(old) } else { Err(old) }
     }

@@ -54,7 +54,8 @@ impl<C: Threads> Team<'_, C> {
         let team = self.handle().into();
         let to = dest.as_ptr().cast();
         let from = source.as_ptr().cast();
-        // SAFETY: both are in symmetric objects and have the same number of bytes.
+        // SAFETY: `dest` and `source` are parts of symmetric objects and have the same number of
+        // bytes, as just checked.
         unsafe { collectives::broadcast(call, team, to, from, bytes_of(source), root) };
     }
 
@@ -81,8 +82,8 @@ impl<C: Threads> Team<'_, C> {
         let to = dest.as_ptr().cast();
         let from = source.as_ptr().cast();
         let max_bytes = bytes_of(dest);
-        // SAFETY: both are in symmetric objects; the call writes at most `max_bytes`, which the
-        // destination has.
+        // SAFETY: `dest` and `source` are parts of symmetric objects. The call writes at most
+        // `max_bytes`, which `dest` has.
         let nbytes = unsafe {
             collectives::collect_within(call, team, to, from, bytes_of(source), max_bytes)
         };
@@ -114,8 +115,8 @@ impl<C: Threads> Team<'_, C> {
         let team = self.handle().into();
         let to = dest.as_ptr().cast();
         let from = source.as_ptr().cast();
-        // SAFETY: both are in symmetric objects, and the destination has as many bytes as all
-        // sources.
+        // SAFETY: `dest` and `source` are parts of symmetric objects, and `dest` has as many bytes
+        // as all sources together, as just checked.
         unsafe { collectives::fcollect(call, team, to, from, bytes_of(source)) };
     }
 
@@ -146,7 +147,8 @@ impl<C: Threads> Team<'_, C> {
         let team = self.handle().into();
         let to = dest.as_ptr().cast();
         let from = source.as_ptr().cast();
-        // SAFETY: both are in symmetric objects, and have a block for each member.
+        // SAFETY: `dest` and `source` are parts of symmetric objects, and consist of a block for
+        // each member, as just checked.
         unsafe { collectives::alltoall(call, team, to, from, bytes_of(source) / n_pes) };
     }
 
@@ -189,7 +191,8 @@ impl<C: Threads> Team<'_, C> {
         let dst = strides.dest as isize;
         let sst = strides.source as isize;
         let nbytes = size_of::<T>();
-        // SAFETY: both are in symmetric objects; all elements are within them, as just checked.
+        // SAFETY: `dest` and `source` are parts of symmetric objects, and the elements for all
+        // members are within them, as just checked.
         unsafe { collectives::alltoalls(call, team, to, from, dst, sst, strides.count, nbytes) };
     }
 
@@ -232,8 +235,8 @@ impl<C: Threads> Team<'_, C> {
         let mut received = vec![0; n_pes];
         let team = self.handle().into();
         let sizes = received.as_mut_ptr();
-        // SAFETY: all arrays have an entry for each member; the blocks are in the source, and the
-        // target is as long as it says.
+        // SAFETY: `places`, `received` and the arrays of `from` have an entry for each member. All
+        // blocks are within `source`, and `to` is `dest` with its length.
         unsafe { alltoallv::alltoallv(call, team, to, places.as_ptr(), sizes, from) };
 
         received.into_iter().map(elements_of::<T>).collect()
@@ -256,8 +259,8 @@ impl<C: Threads> Team<'_, C> {
     /// ```
     ///
     /// # Panics
-    /// If `counts` has not one entry for each member, if `source` has fewer elements than all counts
-    /// together, or if `source` and `dest` overlap but are not the same elements.
+    /// If `counts` has not one entry for each member, if `source` has fewer elements than the sum
+    /// of the counts, or if `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmemx_alltoallv_packed")]
     #[doc(alias = "all_to_all_varcount_into")]
     #[track_caller]
@@ -291,8 +294,8 @@ impl<C: Threads> Team<'_, C> {
             nbytes,
         };
         let team = self.handle().into();
-        // SAFETY: both arrays have an entry for each member; the blocks are in the source, and the
-        // target is as long as it says.
+        // SAFETY: the arrays of `from` have an entry for each member. All blocks are within
+        // `source`, and `to` is `dest` with its length.
         let received = unsafe { alltoallv::alltoallv_packed(call, team, to, nbytes, from) };
         elements_of::<T>(received)
     }
@@ -418,8 +421,8 @@ impl<C: Threads> Team<'_, C> {
         let team = self.handle().into();
         let to = dest.as_ptr().cast();
         let from = source.as_ptr().cast();
-        // SAFETY: the arrays are symmetric objects with equal numbers of elements, which have the
-        // type of the operator.
+        // SAFETY: `dest` and `source` are parts of symmetric objects with the same number of
+        // elements, as just checked, which have the type that `O` combines.
         unsafe { routine(call, team, to, from, source.len(), O::COMBINE) };
     }
 }

@@ -23,7 +23,8 @@ pub struct Complex<T> {
     pub im: T,
 }
 
-// SAFETY: zero is a number in both parts.
+// SAFETY: zero is a value of `T`, so it is one of both parts.
 unsafe impl<T: Zeroable> Zeroable for Complex<T> {}
-// SAFETY: two plain numbers of the same type, laid out as in C, so no byte is padding.
+// SAFETY: a `Complex` is two plain numbers of the same type, laid out as in C, so no byte is
+// padding, and any bits are a value.
 unsafe impl<T: Pod> Pod for Complex<T> {}

@@ -24,8 +24,7 @@ pub struct Context<'t, C: Threads = Local> {
     threads: PhantomData<UsedByThreads<C>>,
 }
 
-/// A context that is destroyed when this is dropped, unless it is the default one. A type of its
-/// own because the drop must not depend on the kind of threads, which a [`Context`] has.
+/// A context that is destroyed when this is dropped, unless it is the default one.
 struct Owned(ContextHandle);
 
 impl Drop for Owned {

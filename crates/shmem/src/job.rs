@@ -317,7 +317,7 @@ fn finalize(call: Call) {
         let mistake = "does not drop its handle of the library; all PEs drop as many in the same \
             order as other objects";
         block::compare_dropped(call, mistake);
-        EnteredStep::new(call).compare(AgreementStep::Finalize(inits), mistake, mistake);
+        EnteredStep::new(call).compare(AgreementStep::Finalize { inits }, mistake, mistake);
 
         // The last finalization frees the whole heap; an earlier one leaves the objects to the next
         // allocation.

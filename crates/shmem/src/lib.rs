@@ -96,7 +96,8 @@
 //! - A mistake that no argument shows ends the job with one message: a PE is lost, or PEs allocate
 //!   or drop different objects.
 //! - PEs that disagree in another collective, or in the lengths that they pass to it, are found
-//!   with `SHMEM_CHECK=1` in the environment. Without it they may wait forever, or get wrong values.
+//!   with `SHMEM_CHECK=1` in the environment. Without it they may wait forever, or get wrong
+//!   values.
 //!
 //! [`init`] sets a panic hook, which names the PE and calls the hook that was set before. If PEs of
 //! one node make the same mistake, one of them prints the message. A panic that drops a symmetric

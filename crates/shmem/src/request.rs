@@ -59,8 +59,8 @@ impl<C: Threads> Team<'_, C> {
 
     /// Starts to copy `source` of all members, whose lengths may differ, one after the other to
     /// `dest` of all members, as [`all_gather_varying_into`](Team::all_gather_varying_into) does
-    /// (`shmemx_collect_nb`). The future returns the number of elements of all sources. The job ends
-    /// with a message if `dest` has fewer.
+    /// (`shmemx_collect_nb`). The future returns the number of elements of all sources. The job
+    /// ends with a message if `dest` has fewer.
     ///
     /// # Panics
     /// If `source` and `dest` overlap but are not the same elements.

@@ -108,7 +108,8 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
         let (pe, context) = self.target();
         let to = dest.as_ptr().cast();
         let from = elements.cast::<Plain<T>>();
-        // SAFETY: equal numbers of elements; the source is borrowed until the end of the call.
+        // SAFETY: `dest` and `source` have the same number of elements, as just checked. The source
+        // is borrowed until the end of the call.
         unsafe { rma::put(call, context, to, from, elements.len(), pe) }
     }
 
@@ -132,7 +133,8 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
         let (pe, context) = self.target();
         let to = elements.cast::<Plain<T>>();
         let from = source.as_ptr().cast();
-        // SAFETY: equal numbers of elements; the destination is borrowed until the end of the call.
+        // SAFETY: `dest` and `source` have the same number of elements, as just checked. `dest` is
+        // borrowed until the end of the call.
         unsafe { rma::get(call, context, to, from, elements.len(), pe) }
     }
 
@@ -167,7 +169,7 @@ impl<T: Element, C: Threads> Remote<'_, Sym<T>, Peer<'_, C>> {
     {
         let to = self.view().as_ptr().cast();
         let (pe, context) = self.target();
-        // SAFETY: the destination is an element of a symmetric object.
+        // SAFETY: a `Sym` is an aligned element of a symmetric object.
         unsafe { rma::p(call!("write"), context, to, Plain(value), pe) }
     }
 
@@ -180,8 +182,8 @@ impl<T: Element, C: Threads> Remote<'_, Sym<T>, Peer<'_, C>> {
     {
         let from = self.view().as_ptr().cast::<Plain<T>>();
         let (pe, context) = self.target();
-        // SAFETY: the source is an element of a symmetric object, whose bits are a value, whatever
-        // wrote them.
+        // SAFETY: a `Sym` is an aligned element of a symmetric object, whose bits are a value,
+        // whatever wrote them.
         unsafe { rma::g(call!("read"), context, from, pe) }.0
     }
 }

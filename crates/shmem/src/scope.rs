@@ -76,8 +76,8 @@ impl<'scope, T: Element> Remote<'scope, SymSlice<T>, ScopePeer<'scope>> {
         let (pe, context) = self.target();
         let to = dest.as_ptr().cast();
         let from = elements.cast::<Plain<T>>();
-        // SAFETY: equal numbers of elements; the source is borrowed until the scope has completed
-        // the put.
+        // SAFETY: `dest` and `source` have the same number of elements, as just checked. The source
+        // is borrowed until the scope has completed the put.
         unsafe { rma::put_nbi(call, context, to, from, elements.len(), pe) }
     }
 
@@ -102,8 +102,8 @@ impl<'scope, T: Element> Remote<'scope, SymSlice<T>, ScopePeer<'scope>> {
         let (pe, context) = self.target();
         let to = elements.cast::<Plain<T>>();
         let from = source.as_ptr().cast();
-        // SAFETY: equal numbers of elements; the destination is borrowed until the scope has
-        // completed the get.
+        // SAFETY: `dest` and `source` have the same number of elements, as just checked. `dest` is
+        // borrowed until the scope has completed the get.
         unsafe { rma::get_nbi(call, context, to, from, elements.len(), pe) }
     }
 
@@ -131,8 +131,9 @@ impl<'scope, T: Element> Remote<'scope, SymSlice<T>, ScopePeer<'scope>> {
         let from = elements.cast::<Plain<T>>();
         let word = update.word();
         let SignalUpdate { value, op, .. } = update;
-        // SAFETY: equal numbers of elements, and a signal of a symmetric object; the source is
-        // borrowed until the scope has completed the put.
+        // SAFETY: `dest` and `source` have the same number of elements, as just checked, and `word`
+        // is a signal of a symmetric object. `source` is borrowed until the scope has completed the
+        // put.
         unsafe { signal::put_signal_nbi(call, context, to, from, nelems, word, value, op, pe) }
     }
 }
@@ -150,9 +151,8 @@ macro_rules! fetching {
             let element = self.view().as_ptr().cast::<T>();
             let (pe, context) = self.target();
             let call = call!(stringify!($name));
-            // SAFETY: the element is an aligned one of a symmetric object, which only atomic
-            // operations access; the old value is stored to a variable that is borrowed until the
-            // scope has completed the operation.
+            // SAFETY: `element` is an aligned element of a symmetric object, which only atomic
+            // operations access. `old` is borrowed until the scope has completed the operation.
             unsafe { amo::$operation(call, context, old, element, value, pe) }
         }
     )*};
@@ -165,9 +165,8 @@ impl<'scope, T: AtomicValue> Remote<'scope, Sym<Atomic<T>>, ScopePeer<'scope>> {
     pub fn load_into(self, value: &'scope mut T) {
         let element = self.view().as_ptr().cast::<T>();
         let (pe, context) = self.target();
-        // SAFETY: the element is an aligned one of a symmetric object, which only atomic operations
-        // access; the value is stored to a variable that is borrowed until the scope has completed
-        // the operation.
+        // SAFETY: `element` is an aligned element of a symmetric object, which only atomic
+        // operations access. `value` is borrowed until the scope has completed the operation.
         unsafe { amo::fetch_nbi(call!("load_into"), context, value, element, pe) }
     }
 
@@ -182,9 +181,8 @@ impl<'scope, T: AtomicValue> Remote<'scope, Sym<Atomic<T>>, ScopePeer<'scope>> {
         let call = call!("compare_exchange_into");
         let element = self.view().as_ptr().cast::<T>();
         let (pe, context) = self.target();
-        // SAFETY: the element is an aligned one of a symmetric object, which only atomic operations
-        // access; the old value is stored to a variable that is borrowed until the scope has
-        // completed the operation.
+        // SAFETY: `element` is an aligned element of a symmetric object, which only atomic
+        // operations access. `old` is borrowed until the scope has completed the operation.
         unsafe { amo::compare_swap_nbi(call, context, old, element, current, new, pe) }
     }
 

@@ -89,8 +89,8 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
         let from = elements.cast::<Plain<T>>();
         let word = update.word();
         let SignalUpdate { value, op, .. } = update;
-        // SAFETY: equal numbers of elements, and a signal of a symmetric object; the source is
-        // borrowed until the end of the call.
+        // SAFETY: `dest` and `source` have the same number of elements, as just checked, and `word`
+        // is a signal of a symmetric object. `source` is borrowed until the end of the call.
         unsafe { signal::put_signal(call, context, to, from, nelems, word, value, op, pe) }
     }
 }
@@ -105,7 +105,7 @@ impl<C: Threads> Remote<'_, Sym<Signal>, Peer<'_, C>> {
     pub fn set(self, value: u64) {
         let word = self.view().as_ptr().cast();
         let (pe, context) = self.target();
-        // SAFETY: the word is a signal of a symmetric object.
+        // SAFETY: a `Sym<Signal>` is an aligned signal of a symmetric object.
         unsafe { signal::set(call!("set"), context, word, value, pe) }
     }
 
@@ -117,7 +117,7 @@ impl<C: Threads> Remote<'_, Sym<Signal>, Peer<'_, C>> {
     pub fn add(self, value: u64) {
         let word = self.view().as_ptr().cast();
         let (pe, context) = self.target();
-        // SAFETY: the word is a signal of a symmetric object.
+        // SAFETY: a `Sym<Signal>` is an aligned signal of a symmetric object.
         unsafe { signal::add(call!("add"), context, word, value, pe) }
     }
 }
@@ -127,7 +127,7 @@ impl<C: Threads> Shmem<C> {
     #[doc(alias = "shmem_signal_fetch")]
     #[inline]
     pub fn signal(&self, signal: &Sym<Signal>) -> u64 {
-        // SAFETY: the word is a signal of a symmetric object.
+        // SAFETY: a `Sym<Signal>` is an aligned signal of a symmetric object.
         unsafe { signal::fetch(call!("Shmem::signal"), signal.as_ptr().cast()) }
     }
 }

@@ -71,8 +71,8 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
         let dst = strides.dest as isize;
         let sst = strides.source as isize;
         let Strides { count, block, .. } = strides;
-        // SAFETY: all blocks are within both, as just checked; the source is borrowed until the end
-        // of the call.
+        // SAFETY: all blocks are within `dest` and `source`, as just checked. `source` is borrowed
+        // until the end of the call.
         unsafe { rma::ibput(call, context, to, from, dst, sst, block, count, pe) }
     }
 
@@ -94,6 +94,7 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
         let elements = dest.elements();
         strides.require_in_span(call, "destination", elements.len(), strides.dest);
         strides.require_in_span(call, "source", source.len(), strides.source);
+        // Elements without bytes need no transfer.
         if size_of::<T>() == 0 {
             return;
         }
@@ -104,8 +105,8 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
         let dst = strides.dest as isize;
         let sst = strides.source as isize;
         let Strides { count, block, .. } = strides;
-        // SAFETY: all blocks are within both, as just checked; the destination is borrowed until
-        // the end of the call.
+        // SAFETY: all blocks are within `dest` and `source`, as just checked. `dest` is borrowed
+        // until the end of the call.
         unsafe { rma::ibget(call, context, to, from, dst, sst, block, count, pe) }
     }
 }

@@ -36,7 +36,8 @@ impl<'c, T: Element, C: Threads> Remote<'c, SymSlice<T>, Peer<'c, C>> {
         let (pending, start) = Pending::transfer(context, source);
         let to = dest.as_ptr().cast();
         let from = start.cast::<Plain<T>>();
-        // SAFETY: equal numbers of elements; the transfer owns the source until it is complete.
+        // SAFETY: `dest` and `source` have the same number of elements, as just checked. `pending`
+        // owns `source` until the put is complete, also if it is dropped.
         unsafe { rma::put_nbi(call, context, to, from, len, pe) };
         pending
     }
@@ -61,8 +62,8 @@ impl<'c, T: Element, C: Threads> Remote<'c, SymSlice<T>, Peer<'c, C>> {
         let (pending, start) = Pending::transfer(context, dest);
         let to = start.cast::<Plain<T>>();
         let from = source.as_ptr().cast();
-        // SAFETY: equal numbers of elements; the transfer owns the destination until it is
-        // complete.
+        // SAFETY: `dest` and `source` have the same number of elements, as just checked. `pending`
+        // owns `dest` until the get is complete, also if it is dropped.
         unsafe { rma::get_nbi(call, context, to, from, len, pe) };
         pending
     }

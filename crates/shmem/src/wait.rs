@@ -114,7 +114,7 @@ macro_rules! words {
                 loop {
                     // SAFETY: the caller promises an aligned element of a symmetric object.
                     unsafe { wait::wait_until(call, at, cmp.constant(), value) };
-                    // SAFETY: the same; any bits are a value.
+                    // SAFETY: the caller promises the same, and any bits are a value.
                     let Plain(now) = unsafe { local::load(at.cast::<Plain<$word>>()) };
                     // The element may have changed since the wait.
                     if cmp.holds(now, value) {
@@ -130,9 +130,11 @@ macro_rules! words {
                 if !holds {
                     return None;
                 }
-                // SAFETY: the same; any bits are a value.
+
+                // SAFETY: the caller promises the same, and any bits are a value.
                 let Plain(now) = unsafe { local::load(at.cast::<Plain<$word>>()) };
-                cmp.holds(now, value).then_some(now)
+                // The element may have changed since the test.
+                if cmp.holds(now, value) { Some(now) } else { None }
             }
         }
 
@@ -161,9 +163,15 @@ impl Waits for Signal {
         if !holds {
             return None;
         }
-        // SAFETY: the same. It may have changed since the test.
+
+        // SAFETY: the caller promises the same.
         let now = unsafe { signal::fetch(call, at) };
-        cmp.holds(now, value).then_some(now)
+        // The signal may have changed since the test.
+        if cmp.holds(now, value) {
+            Some(now)
+        } else {
+            None
+        }
     }
 }
 

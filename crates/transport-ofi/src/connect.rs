@@ -92,8 +92,8 @@ pub(crate) struct OfiKey {
     /// The remote address of offset 0 of the segment: the address in the peer's process, or 0 if
     /// the provider counts from the start of the registration.
     base: u64,
-    /// The key that operations pass: the one of the peer's registration, or the one by which this PE
-    /// has mapped the peer's raw key.
+    /// The key that operations pass: that of the peer's registration, or the one that the mapping
+    /// of the peer's raw key has returned.
     key: u64,
 }
 

@@ -52,7 +52,7 @@ mod time_stamp {
     struct ClockRead {
         counter: u64,
         nanoseconds: u64,
-        /// True if the read was not interrupted, so that `counter` and `nanoseconds` are of the same
+        /// True if the read was not interrupted, so that `counter` and `nanoseconds` are of one
         /// moment, and a rate can be computed from them.
         is_whole: bool,
         /// The duration of a tick, in units of 1 / 2^[`RATE_BITS`] nanoseconds.

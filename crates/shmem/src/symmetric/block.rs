@@ -75,12 +75,12 @@ impl<'s> SymBlock<'s> {
             shmem: PhantomData,
         };
 
-        let step = AgreementStep::Allocate([
-            block.offset(),
-            block_bytes as u64,
-            alignment as u64,
-            digest_of_type::<T>(whole_len),
-        ]);
+        let step = AgreementStep::Allocate {
+            offset: block.offset(),
+            nbytes: block_bytes as u64,
+            alignment: alignment as u64,
+            digest: digest_of_type::<T>(whole_len),
+        };
         entered.compare(step, ALLOCATES_ELSE, ALLOCATES_ELSE);
         // No PE accesses the block of another one before that PE has compared.
         collectives::barrier_all(call);
@@ -160,11 +160,13 @@ pub(crate) fn compare_dropped(call: Call, is_elsewhere: &str) {
         let start = std::ptr::without_provenance(block.start);
         offsets.push(heap::offset(call, start));
     }
-    entered.compare(
-        AgreementStep::Free([offsets.len() as u64, digest(&offsets)]),
-        "has not dropped the same objects; all PEs drop their objects in the same order",
-        is_elsewhere,
-    );
+
+    let step = AgreementStep::Free {
+        n_blocks: offsets.len() as u64,
+        digest: digest(&offsets),
+    };
+    let differs = "has not dropped the same objects; all PEs drop their objects in the same order";
+    entered.compare(step, differs, is_elsewhere);
 }
 
 /// Frees the objects that all PEs have dropped. Collective.

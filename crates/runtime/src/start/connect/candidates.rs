@@ -31,8 +31,8 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Returns true if the PE has found RDMA devices for a provider. `rank` is the provider's number
-    /// in the order of preference.
+    /// Returns true if the PE has found RDMA devices for a provider. `rank` is the number of the
+    /// provider in the order of preference.
     pub(super) fn has_rdma(&self, rank: usize) -> bool {
         self.seen.get(rank) == Some(&Availability::Rdma)
     }

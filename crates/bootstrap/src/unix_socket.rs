@@ -50,6 +50,7 @@ impl PeerProcess {
             gid: 0,
         };
         let mut nbytes = size_of_val(&peer) as libc::socklen_t;
+
         // SAFETY: the descriptor is open, and the kernel writes at most `nbytes` bytes of a
         // `ucred`, whose fields may be any numbers.
         let code = unsafe {
@@ -64,6 +65,7 @@ impl PeerProcess {
         if code != 0 {
             return Err(io::Error::last_os_error());
         }
+
         Ok(PeerProcess {
             user: Uid::from_raw(peer.uid),
             pid: Pid::from_raw(peer.pid),

@@ -207,6 +207,7 @@ fn replace_environment(changed: impl Fn(&[&'static CStr]) -> Option<Vec<&'static
     let environ = &raw mut libc::environ;
     // SAFETY: libc's variable is aligned, and lives as long as the process.
     let environ = unsafe { AtomicPtr::from_ptr(environ) };
+
     // Acquire, for the entries of a list that another thread has stored below.
     let mut before = environ.load(Ordering::Acquire);
     loop {
@@ -215,15 +216,18 @@ fn replace_environment(changed: impl Fn(&[&'static CStr]) -> Option<Vec<&'static
         let Some(entries) = changed(&unsafe { entries_of(before) }) else {
             return;
         };
+
         let strings = entries.iter().map(|entry| entry.as_ptr().cast_mut());
         let list: Box<[AtomicPtr<c_char>]> =
             strings.chain([null_mut()]).map(AtomicPtr::new).collect();
         let start = list.as_ptr().cast::<*mut c_char>().cast_mut();
+
         // Release: a thread that reads the new list sees its entries.
         match environ.compare_exchange(before, start, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
-                let mut ours = lock(&OURS);
-                return ours.push(list);
+                // Kept as long as the process lives, since the environment points to it.
+                lock(&OURS).push(list);
+                return;
             }
             // Another thread has set a variable meanwhile.
             Err(now) => before = now,

@@ -113,6 +113,7 @@ impl<Way> StridedBlocks<Way> {
             ..
         } = self;
         let local = std::mem::take(&mut self.local);
+
         (0..all).step_by(n).map(move |first| {
             let n = n.min(all - first);
             let offset = remote.offset + (first * remote_stride) as u64;

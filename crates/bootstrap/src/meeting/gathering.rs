@@ -186,6 +186,7 @@ impl MeetingServer {
             time: HANDSHAKE_LIMIT,
             n: MAX_STRANGERS,
         };
+
         let mut server = MeetingServer {
             gathering,
             limits,
@@ -202,6 +203,7 @@ impl MeetingServer {
             since_ping: Duration::ZERO,
             over: None,
         };
+
         server.listen()?;
         Ok(server)
     }

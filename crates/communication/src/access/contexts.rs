@@ -310,6 +310,7 @@ impl Contexts {
                 "argument ctx is SHMEM_CTX_INVALID; check the result of shmem_ctx_create"
             );
         }
+
         let found = self.registry().alive.get(&handle).cloned();
         let Some(entry) = found else {
             fail!(
@@ -317,6 +318,7 @@ impl Contexts {
                 "argument ctx is not a context: was it destroyed, or never created?"
             );
         };
+
         if entry.user.is_some_and(|user| user != thread::current()) {
             fail!(
                 call,
@@ -324,6 +326,7 @@ impl Contexts {
                  that created it to use and to destroy it, and no other"
             );
         }
+
         entry.members
     }
 

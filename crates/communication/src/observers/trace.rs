@@ -217,11 +217,13 @@ impl Ring {
             index: index as u16,
             is_new: false,
         };
+
         for probe in 0..N_NAMES - 1 {
             let i = (first_index(key) + probe) % (N_NAMES - 1);
             if KEYS[i].load(Relaxed) == key {
                 return known(i);
             }
+
             match KEYS[i].compare_exchange(0, key, Relaxed, Relaxed) {
                 Ok(_) => {
                     self.write_name(i, call.name());

@@ -99,16 +99,19 @@ impl<A: Awaited> LongWait<A> {
                 self.is_located = true;
                 shown.locate();
             }
+
             if let Some(at) = self.in_flight_at
                 && nanoseconds().saturating_sub(at) >= LONG.as_nanos() as u64
             {
                 self.look_at_network();
             }
+
             if self.peers.check(|| self.awaited.describe()) {
                 // The check may have waited for the network, and the end of that wait removes the
                 // operations in flight from the status.
                 self.look_at_network();
             }
+
             if self.lasted() >= REPORTED {
                 print_remedy(|| self.awaited.describe().call);
             }

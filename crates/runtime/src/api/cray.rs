@@ -73,6 +73,7 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
             "argument PE_size is {size}, but a team has 1 to {n} PEs"
         );
     }
+
     if stride < 1 && size > 1 {
         let stride = call.written(stride);
         fail!(
@@ -82,6 +83,7 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
             c_int::MAX
         );
     }
+
     let Some(members) = parent.subset(start, stride, size) else {
         let [start, stride, size] = [start, stride, size].map(|argument| call.written(argument));
         fail!(

@@ -60,6 +60,7 @@ impl<T: LockWord> LockHandle<T> {
         caller::check(call, job);
         let range = range::symmetric(call, "lock", word.cast(), size_of::<T>());
         checks::require_aligned(call, "lock", word.addr(), size_of::<T>());
+
         if job.n_pes > T::MAX_PES {
             fail!(
                 call,
@@ -70,6 +71,7 @@ impl<T: LockWord> LockHandle<T> {
                 job.n_pes
             );
         }
+
         // Locks in consecutive words have different home PEs, so that many locks do not load one
         // PE.
         let home = ((range.offset() / size_of::<T>()) % job.n_pes as usize) as c_int;

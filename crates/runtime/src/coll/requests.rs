@@ -176,21 +176,10 @@ fn entered(call: Call, team: &Team) -> u64 {
 
 /// Carries out the requests of a team until the team ends or has had none for [`IDLE`].
 fn serve(handle: TeamHandle, queued: &Receiver<Task>) {
-    let next = || match queued.recv_timeout(IDLE) {
-        Err(RecvTimeoutError::Timeout) => {
-            let mut requests = lock(&REQUESTS);
-            let next = queued.try_recv();
-            if matches!(next, Err(TryRecvError::Empty)) {
-                requests.by_team.remove(&handle);
-            }
-            next.ok()
-        }
-        next => next.ok(),
-    };
     while let Some(Task {
         request,
         collective,
-    }) = next()
+    }) = next_task(handle, queued)
     {
         let result = thread::carry_out(request.call, collective);
         request.result.store(result, Ordering::Relaxed);
@@ -198,6 +187,25 @@ fn serve(handle: TeamHandle, queued: &Receiver<Task>) {
         flags::wake(&request.done);
         request.tell_holder();
     }
+}
+
+/// Waits for the next task of a team. Returns `None` if the thread is to end: the team has ended,
+/// or there was no task for [`IDLE`].
+fn next_task(handle: TeamHandle, queued: &Receiver<Task>) -> Option<Task> {
+    match queued.recv_timeout(IDLE) {
+        Ok(task) => return Some(task),
+        Err(RecvTimeoutError::Disconnected) => return None,
+        Err(RecvTimeoutError::Timeout) => {}
+    }
+
+    // Tasks are queued under this lock, so none is left to a thread that ends: the next request of
+    // the team starts another one.
+    let mut requests = lock(&REQUESTS);
+    let next = queued.try_recv();
+    if matches!(next, Err(TryRecvError::Empty)) {
+        requests.by_team.remove(&handle);
+    }
+    next.ok()
 }
 
 impl Request {

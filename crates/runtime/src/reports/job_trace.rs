@@ -37,12 +37,14 @@ pub(crate) fn start(call: Call, job: &Job) {
     let Some(directory) = &job.settings.trace else {
         return;
     };
+
     // The number distinguishes the files of this job from others in the directory.
     let number = gather_words(
         call,
         teams().world(),
         u64::from(std::process::id()) << 40 ^ nanoseconds(),
     )[0];
+
     let ring = trace::get().unwrap_or_else(|| {
         let me = job.me.0;
         let own = [number, me.into(), job.n_pes.into(), job.nodes.node_of(me).into()];
@@ -56,6 +58,7 @@ pub(crate) fn start(call: Call, job: &Job) {
             )
         })
     });
+
     ring.set_clock(false, clock_offset(call, job));
     observers::add(Observer::Trace);
 }

@@ -38,6 +38,7 @@ pub fn addresses(
     let all = get_if_addrs()
         .map_err(|error| format!("the network interfaces cannot be listed: {error}"))?;
     let picked = pick(&all, need, selection, near);
+
     match (picked.is_empty(), selection) {
         (false, _) => Ok(picked),
         (true, Some(selection)) => Err(no_match(&all, selection)),
@@ -91,25 +92,31 @@ fn pick(
     // A list of exclusions requests nothing, so `need` decides among the remaining addresses.
     let is_requested = selection.is_some_and(|selection| !selection.excludes());
     let usable: Vec<&Interface> = admitted(all, selection).collect();
-    let (loopback, mut others): (Vec<&Interface>, Vec<&Interface>) =
-        usable.iter().partition(|interface| interface.is_loopback());
-    let is_far = |i: &Interface| near.is_some_and(|near| near != i.name);
-    let order = |interfaces: &mut Vec<&Interface>| {
-        interfaces.sort_by_key(|i| (is_bridge(&i.name), is_far(i), i.ip().is_ipv6()));
-        interfaces
-            .iter()
-            .map(|interface| interface.ip())
-            .collect::<Vec<IpAddr>>()
+    let (loopback, others): (Vec<&Interface>, Vec<&Interface>) = usable
+        .iter()
+        .copied()
+        .partition(|interface| interface.is_loopback());
+
+    let is_by_loopback = match need {
+        Need::ThisMachine => !loopback.is_empty(),
+        Need::Any => others.is_empty(),
+        Need::Others => false,
     };
-    let first_loopback = || loopback.iter().map(|i| i.ip()).min_by_key(IpAddr::is_ipv6);
-    let mut picked = match need {
-        _ if is_requested => order(&mut usable.clone()),
-        Need::ThisMachine if !loopback.is_empty() => first_loopback().into_iter().collect(),
-        Need::Any if others.is_empty() => first_loopback().into_iter().collect(),
-        Need::ThisMachine | Need::Others | Need::Any => order(&mut others),
-    };
-    picked.dedup();
-    picked
+    if is_by_loopback && !is_requested {
+        let first = loopback.iter().map(|i| i.ip()).min_by_key(IpAddr::is_ipv6);
+        return first.into_iter().collect();
+    }
+
+    let mut picked = if is_requested { usable } else { others };
+    // The best ones first: no bridges, near the NIC, IPv4.
+    picked.sort_by_key(|interface| {
+        let is_far = near.is_some_and(|near| near != interface.name);
+        (is_bridge(&interface.name), is_far, interface.ip().is_ipv6())
+    });
+
+    let mut addresses: Vec<IpAddr> = picked.iter().map(|interface| interface.ip()).collect();
+    addresses.dedup();
+    addresses
 }
 
 /// Returns the addresses that a selection admits, without link-local ones, to which no route leads.

@@ -36,6 +36,7 @@ impl Selection {
         let trimmed = text.trim();
         let excludes = trimmed.starts_with('^');
         let list = trimmed.strip_prefix('^').unwrap_or(trimmed);
+
         let mut entries = Vec::new();
         for entry in list
             .split(',')
@@ -48,6 +49,7 @@ impl Selection {
                         .to_owned(),
                 );
             }
+
             entries.push(if let Ok(address) = entry.parse::<IpAddr>() {
                 Entry::Subnet(address.into())
             } else if let Ok(subnet) = entry.parse::<IpNet>() {
@@ -60,12 +62,15 @@ impl Selection {
                 Entry::Name(entry.to_owned())
             });
         }
-        let selection = Selection {
+
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Selection {
             text: text.to_owned(),
             excludes,
             entries,
-        };
-        Ok((!selection.entries.is_empty()).then_some(selection))
+        }))
     }
 
     /// Returns the list as the user has written it.

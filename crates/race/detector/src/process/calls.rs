@@ -39,6 +39,7 @@ impl ProcessDetector {
         if access.word == WordKind::Lock {
             return;
         }
+
         self.operations.fetch_add(1, Relaxed);
         self.with_issuing(|thread| {
             let site = sites::of_call(&self.areas, access.call.get());
@@ -52,6 +53,7 @@ impl ProcessDetector {
                 context,
                 thread,
             };
+
             match access.operation {
                 AccessOperation::Put | AccessOperation::PutNbi | AccessOperation::Update => {
                     self.begin_put(call);

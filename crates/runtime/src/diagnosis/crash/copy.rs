@@ -180,7 +180,8 @@ unsafe fn restore(context: *mut libc::ucontext_t) -> ! {
         )
     };
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the kernel's frame is the information on the signal, then the context.
+    // SAFETY: the kernel's frame is the information on the signal, then the context. So the stack
+    // pointer of a handler that returns is that of the information, which lies before the context.
     unsafe {
         asm!(
             "mov sp, {frame}",

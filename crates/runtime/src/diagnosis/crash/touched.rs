@@ -44,16 +44,20 @@ pub(super) fn describe(crash: &Crash) -> Option<Touched> {
     if !is_fault(crash) {
         return None;
     }
+
+    // The most certain cause comes first: an allocator that finds its own data damaged, then a
+    // stack that has overflowed.
     if let Some(call) = heap::allocating_call() {
         return Some(Touched {
             what: format!("the symmetric heap is damaged, which {call} has found"),
             remedy: Some(heap::DAMAGED.into()),
         });
     }
-    let address = crash.address;
     if overflows(crash, &maps::text()) {
         return Some(overflow(crash.is_first_thread));
     }
+
+    let address = crash.address;
     let what = match crash.code {
         _ if is_call(crash) && address < NEAR_NULL => "it called a null function pointer".into(),
         _ if is_call(crash) => format!("it called {address:#x}, where no function is"),

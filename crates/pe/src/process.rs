@@ -189,6 +189,7 @@ pub fn flush_output() {
         if let Some(flush) = FLUSH_MORE.get() {
             flush();
         }
+        // What cannot be written is lost, as at any exit.
         // SAFETY: null denotes all streams of the C library.
         unsafe { libc::fflush(std::ptr::null_mut()) };
         // This fails after the limit, when the receiver does not exist any more.

@@ -24,6 +24,7 @@ impl SignalMask {
         }
 
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        // This cannot fail, nor can the other calls of this file: their arguments are valid.
         // SAFETY: the first set was written above, the second has room for one.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, blocked.as_ptr(), before.as_mut_ptr()) };
         // SAFETY: written by the call, which cannot fail for a valid request.
@@ -32,7 +33,8 @@ impl SignalMask {
 
     /// Makes this thread block these signals, and no others.
     pub fn restore(&self) {
-        // SAFETY: a set that the kernel has written; the one before it is not wanted.
+        // SAFETY: the kernel has written the set of `self`; null says that the one before is not
+        // wanted.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, null_mut()) };
     }
 }

@@ -54,7 +54,8 @@ pub fn spawn_service(
     let builder = Builder::new().name(name.to_owned());
     without_signals(|| {
         builder.spawn(move || {
-            // SAFETY: takes numbers; where it fails sleeps end 50 us later.
+            // Where this fails, sleeps end 50 us later.
+            // SAFETY: the call takes numbers.
             unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
             IS_SERVICE.set(true);
             body();

@@ -111,22 +111,22 @@ impl Fabric {
         };
 
         limit_entry(&list);
-        // SAFETY: an entry that is owned here, with all its parts.
+        // SAFETY: `list` owns its first entry, which libfabric made with all its parts.
         let entry = unsafe { &mut *list.first() };
 
         let mut fabric = null_mut();
-        // SAFETY: the part of an entry that libfabric made.
+        // SAFETY: `fabric_attr` is a part of the entry, which libfabric made with it.
         let code = unsafe { library.fabric(entry.fabric_attr, &mut fabric) };
         // SAFETY: the call that returned `code` has stored `fabric`.
         let fabric = unsafe { Fid::opened(code, fabric) }.map_err(refused("the fabric"))?;
 
         let mut domain = null_mut();
-        // SAFETY: an open fabric and the entry that it was opened with.
+        // SAFETY: `fabric` is open, and `entry` is the one that it was opened with.
         let code = unsafe { fi::fi_domain(fabric.raw(), entry, &mut domain) };
         // SAFETY: the call that returned `code` has stored `domain`.
         let domain = unsafe { Fid::opened(code, domain) }.map_err(refused("the domain"))?;
 
-        // SAFETY: a part of the entry, which libfabric filled in.
+        // SAFETY: `domain_attr` is a part of the entry, which libfabric has filled in.
         let offered = unsafe { &*entry.domain_attr }.av_type;
         let av = open_av(&domain, offered, n_pes).map_err(refused("the address table"))?;
 
@@ -164,7 +164,8 @@ impl Fabric {
 
         if sleep && let Ok(cq) = open(fi::FI_WAIT_FD) {
             let mut fd = -1;
-            // SAFETY: an open queue that was opened with a descriptor.
+            // SAFETY: `cq` is open, and was opened with a descriptor, which the call stores in
+            // `fd`.
             let code = unsafe { fi::fi_getwait(cq.fid(), &mut fd) };
             let wait = if code == 0 && fd >= 0 { Some(fd) } else { None };
             return Ok(Cq { cq, wait });
@@ -196,11 +197,11 @@ impl Fabric {
         // SAFETY: the call that returned `code` has stored `endpoint`.
         let endpoint = unsafe { Fid::opened(code, endpoint) }?;
 
-        // SAFETY: both are open, and the queue is dropped after the endpoint.
+        // SAFETY: `endpoint` and the queue are open, and the queue is dropped after the endpoint.
         let code =
             unsafe { fi::fi_bind(endpoint.fid(), cq.cq.fid(), fi::FI_TRANSMIT | fi::FI_RECV) };
         succeeded(code)?;
-        // SAFETY: both are open, and the table is dropped with the domain.
+        // SAFETY: `endpoint` and the table are open, and the table is dropped with the domain.
         succeeded(unsafe { fi::fi_bind(endpoint.fid(), self.av.fid(), 0) })?;
 
         if let Some(name) = quirks::unused_name(&self.info.provider) {
@@ -211,7 +212,7 @@ impl Fabric {
             succeeded(unsafe { fi::fi_setname(endpoint.raw(), address, bytes.len()) })?;
         }
 
-        // SAFETY: an endpoint that is bound to all it needs.
+        // SAFETY: `endpoint` is open, and was bound above to all that it needs.
         succeeded(unsafe { fi::fi_enable(endpoint.fid()) })?;
         Ok(endpoint)
     }
@@ -220,7 +221,7 @@ impl Fabric {
     pub(crate) fn name(&self, endpoint: &Fid<fi::fid_ep>) -> Result<Vec<u8>, i32> {
         let mut name = vec![0u8; 1024];
         let mut nbytes = name.len();
-        // SAFETY: an open endpoint and room for `nbytes` bytes.
+        // SAFETY: `endpoint` is open, and `name` has room for `nbytes` bytes.
         let code = unsafe { fi::fi_getname(endpoint.raw(), name.as_mut_ptr().cast(), &mut nbytes) };
         succeeded(code)?;
         name.truncate(nbytes);
@@ -274,19 +275,20 @@ impl Fabric {
         };
 
         let mut mr = null_mut();
-        // SAFETY: an open domain, and memory that is valid for these accesses by contract.
+        // SAFETY: the domain is open, and the memory is valid for these accesses by contract.
         let code =
             unsafe { fi::fi_mr_reg(self.domain.raw(), base.cast(), nbytes, access, key, &mut mr) };
         // SAFETY: the call that returned `code` has stored `mr`.
         let mr = unsafe { Fid::opened(code, mr) }?;
 
         if self.info.asks(fi::FI_MR_ENDPOINT) {
-            // SAFETY: both are open, and the registration is dropped before the endpoint.
+            // SAFETY: `mr` and `endpoint` are open, and the registration is dropped before the
+            // endpoint.
             succeeded(unsafe { fi::fi_bind(mr.fid(), endpoint.fid(), 0) })?;
         }
 
         if self.info.needs_enabling() {
-            // SAFETY: an open registration.
+            // SAFETY: `mr` is open.
             succeeded(unsafe { fi::fi_enable(mr.fid()) })?;
         }
         Ok(mr)
@@ -303,12 +305,13 @@ impl Fabric {
             return WaitObject::Absent;
         };
 
-        // SAFETY: an open fabric and an open queue with a descriptor.
+        // SAFETY: the fabric and `cq` are open, and the queue has a descriptor.
         if unsafe { fi::fi_trywait(self.fabric.raw(), cq.cq.fid()) } != 0 {
             return WaitObject::Ready;
         }
 
-        // SAFETY: the queue's descriptor, which stays open until the queue is closed.
+        // SAFETY: `fd` is the descriptor of the queue, from which the result is borrowed. It stays
+        // open until the queue is closed.
         WaitObject::Descriptor(unsafe { BorrowedFd::borrow_raw(fd) })
     }
 }
@@ -469,7 +472,7 @@ impl MappedKeys {
         let mut key = fi::KEY_NOTAVAIL;
         let bytes = raw.bytes.as_ptr();
         let nbytes = raw.bytes.len();
-        // SAFETY: an open domain and as many bytes as `nbytes` says.
+        // SAFETY: `domain` is open, and `bytes` points to as many bytes as `nbytes` says.
         succeeded(unsafe { fi::fi_map_raw_key(domain.raw(), raw.base, bytes, nbytes, &mut key) })?;
 
         lock(&self.0).push(key);

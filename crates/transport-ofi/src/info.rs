@@ -98,15 +98,15 @@ impl FiInfo {
     /// Returns the offer of an entry. `delivery` says whether the entry was offered for hints that
     /// require completions for the target's memory.
     pub(crate) fn of(entry: &fi::fi_info, delivery: bool) -> FiInfo {
-        // SAFETY: entries that libfabric returns have all parts.
+        // SAFETY: libfabric returns entries with all parts, which live as long as the entry.
         let tx = unsafe { &*entry.tx_attr };
-        // SAFETY: an entry has this part.
+        // SAFETY: as for `tx_attr`.
         let rx = unsafe { &*entry.rx_attr };
-        // SAFETY: an entry has this part.
+        // SAFETY: as for `tx_attr`.
         let endpoint = unsafe { &*entry.ep_attr };
-        // SAFETY: an entry has this part.
+        // SAFETY: as for `tx_attr`.
         let domain = unsafe { &*entry.domain_attr };
-        // SAFETY: an entry has this part.
+        // SAFETY: as for `tx_attr`.
         let fabric = unsafe { &*entry.fabric_attr };
 
         let sockets = matches!(
@@ -261,7 +261,7 @@ unsafe impl Send for InfoList {}
 impl Drop for InfoList {
     fn drop(&mut self) {
         if !self.first.is_null() {
-            // SAFETY: this library made the list, which is owned here.
+            // SAFETY: this library made the list, which this owns and frees once.
             unsafe { self.library.freeinfo(self.first) };
         }
     }
@@ -276,7 +276,7 @@ impl InfoList {
             first: unsafe { library.dupinfo(std::ptr::null()) },
         };
 
-        // SAFETY: the pointer is null, or to an entry that is owned here.
+        // SAFETY: `first` is null, or points to the entry that `filled` owns.
         let empty = unsafe { filled.first.as_mut() };
         hints.fill(empty.ok_or("libfabric has no memory for a query")?)?;
 
@@ -297,7 +297,7 @@ impl InfoList {
 
     /// Returns a list with a copy of one entry; `None` if there is no memory.
     pub(crate) fn copy(library: &'static Libfabric, entry: &fi::fi_info) -> Option<InfoList> {
-        // SAFETY: an entry of a list that lives.
+        // SAFETY: `entry` is an entry of a list that lives.
         let first = unsafe { library.dupinfo(entry) };
         if first.is_null() {
             return None;
@@ -319,7 +319,7 @@ impl InfoList {
 /// Returns the names of the installed providers, whether or not they have a device here.
 pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
     let mut first = null_mut();
-    // SAFETY: the list is freed below.
+    // SAFETY: the call stores a list in `first`, which is freed below.
     if unsafe { library.installed(&mut first) } != 0 {
         return Vec::new();
     }
@@ -355,7 +355,8 @@ fn is_loopback(info: &fi::fi_info) -> bool {
         return false;
     }
 
-    // SAFETY: a live source address of at least this size, by the check above.
+    // SAFETY: `src_addr` is an address of at least this size, by the check above, and lives as long
+    // as the entry.
     let address = unsafe { info.src_addr.cast::<libc::sockaddr_in>().read_unaligned() };
     i32::from(address.sin_family) == libc::AF_INET
         && u32::from_be(address.sin_addr.s_addr) >> 24 == 127
@@ -368,7 +369,7 @@ fn copy(text: &str) -> Result<*mut c_char, String> {
     }
     let text = CString::new(text)
         .map_err(|_| format!("{text:?} has a zero byte, which no name of libfabric's has"))?;
-    // SAFETY: a string that ends with a zero.
+    // SAFETY: `text` ends with a zero.
     let copy = unsafe { libc::strdup(text.as_ptr()) };
     if copy.is_null() {
         return Err(format!("there is no memory for the name {text:?}"));

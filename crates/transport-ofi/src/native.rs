@@ -38,11 +38,11 @@ pub(crate) fn supported(endpoint: &Fid<fi::fid_ep>) -> Result<AmoSet, String> {
         let name = name(op);
         let mut most = 0;
         let code = match op {
-            // SAFETY: an open endpoint with atomic operations.
+            // SAFETY: `ep` is open, with atomic operations, and the call stores a number in `most`.
             AmoOp::CompareSwap => unsafe {
                 fi::fi_compare_atomicvalid(ep, datatype, name, &mut most)
             },
-            // SAFETY: an open endpoint with atomic operations.
+            // SAFETY: `ep` is open, with atomic operations, and the call stores a number in `most`.
             _ => unsafe { fi::fi_fetch_atomicvalid(ep, datatype, name, &mut most) },
         };
         code == 0 && most > 0

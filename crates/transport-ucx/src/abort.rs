@@ -54,9 +54,9 @@ pub(crate) fn guard(me: Pe, wait: Duration) {
     };
 
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: room for what the call writes.
+    // SAFETY: `before` has room for what the call writes.
     let known = unsafe { libc::sigaction(libc::SIGABRT, std::ptr::null(), before.as_mut_ptr()) };
-    // SAFETY: written by the call, or zeros, which is a valid value of this structure.
+    // SAFETY: `before` was written by the call, or has zeros, which are a valid value.
     let before = unsafe { before.assume_init() };
 
     let last = Last {
@@ -72,8 +72,9 @@ pub(crate) fn guard(me: Pe, wait: Duration) {
     let mut action = before;
     action.sa_sigaction = handler as usize;
     action.sa_flags |= libc::SA_SIGINFO;
-    // SAFETY: a handler of three arguments, as the flag says, that calls only what a handler may
-    // call, and the handler of before.
+    // This cannot fail: the signal exists, and may have a handler.
+    // SAFETY: `action` has a handler of three arguments, as the flag says, that calls only what a
+    // handler may call, and the handler of before.
     unsafe { libc::sigaction(libc::SIGABRT, &action, null_mut()) };
 }
 
@@ -94,6 +95,7 @@ extern "C" fn aborted(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
         _ => {}
     }
 
+    // Neither call can fail: the signal has a number of the kernel's.
     // SAFETY: the arguments are numbers, and a handler may call this function.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     // SAFETY: the argument is a number, and a handler may call this function. The signal is blocked
@@ -108,8 +110,8 @@ fn announce(Last { wait, words, .. }: &Last) {
     // SAFETY: both point to a time that lives here, and may be the same; a signal that is handled
     // ends a sleep early.
     while unsafe { libc::nanosleep(left, left) } != 0 {}
-    // SAFETY: the bytes of a text that lives as long as the process. If stderr is closed, nothing
-    // is printed.
+    // If stderr is closed, nothing is printed.
+    // SAFETY: `words` are the bytes of a text that lives as long as the process.
     unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
 }
 

@@ -363,7 +363,8 @@ impl Wire for UcxWire {
         let arguments = slot.keep_words(atomic.first, atomic.second, width, fetched.take());
         let params = callback_params(Some(operated), Rc::as_ptr(&slot).cast());
         let ucp = self.ucp();
-        // SAFETY: a live endpoint and its key; the slot keeps the words until the operation ends.
+        // SAFETY: `remote` has a live endpoint of this worker and a key that was unpacked for it.
+        // The slot keeps the words until the operation ends.
         let begun = unsafe { atomic.begin(ucp, remote, width, arguments, params) };
 
         let posted = match started(begun) {
@@ -424,8 +425,8 @@ impl Wire for UcxWire {
         let params = &raw const params;
         let header_base = header.base.cast_const().cast();
         let data_base = data.base.cast_const().cast();
-        // SAFETY: a live endpoint, a header that is kept until it is sent, and the data of this
-        // request.
+        // SAFETY: the endpoint is a live one of this worker, the slot keeps the header until it is
+        // sent, and the data are those of this request.
         let begun = unsafe {
             self.ucp().ucp_am_send_nbx(
                 endpoint.handle,

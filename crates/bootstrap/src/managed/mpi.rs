@@ -171,6 +171,7 @@ fn symbol(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
 /// Returns handles of the libraries of MPI that the process has loaded. They then stay loaded.
 fn loaded_libraries() -> Vec<*mut c_void> {
     let mut paths: Vec<CString> = Vec::new();
+    // The result is that of the function, which has none.
     // SAFETY: the function gets the pointer that it expects, and keeps none of its arguments.
     unsafe { libc::dl_iterate_phdr(Some(note_library), (&raw mut paths).cast()) };
 

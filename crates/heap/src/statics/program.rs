@@ -141,6 +141,7 @@ impl Statics {
     /// Returns the static data of the program that this process runs.
     pub fn of_program() -> Statics {
         let mut program = LoadedObject::default();
+        // The result is that of the callback, which has none.
         // SAFETY: the callback uses the pointer as that to `program`, which outlives the call.
         unsafe { libc::dl_iterate_phdr(Some(first_object), (&raw mut program).cast()) };
         Statics::of_headers(program.load_address, &program.headers, page())

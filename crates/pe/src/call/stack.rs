@@ -115,6 +115,7 @@ pub(crate) fn refuse_signal_handler(call: Call, me: Pe) {
 /// signal that the thread itself blocked at that time.
 fn is_in_signal_handler() -> bool {
     let mut blocked: MaybeUninit<libc::sigset_t> = MaybeUninit::zeroed();
+    // This cannot fail with these arguments.
     // SAFETY: without a new set, the call only writes the present one to `blocked`.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), blocked.as_mut_ptr()) };
     // SAFETY: a set begins with the 64 bits of all signals, is aligned for them, and was zeroed, so

@@ -69,7 +69,8 @@ fn is_accessible(access: LocalAccess, byte: *const u8) -> bool {
         }
         LocalAccess::Write => {
             let op = libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG;
-            // SAFETY: as above, and the word keeps its value.
+            // SAFETY: the kernel checks the address of the word, which keeps its value; `own` lives
+            // during the call.
             unsafe { libc::syscall(call, own, op, 0u32, 0u32, word, OR_ZERO) }
         }
     };

@@ -178,6 +178,7 @@ fn find(address: usize) -> Option<(String, usize)> {
     let mut modules = MODULES.lock().ok()?;
     look(&modules).or_else(|| {
         modules.clear();
+        // The result is that of `note_module`, which has none.
         // SAFETY: `note_module` gets a pointer to a list that this function alone uses until the
         // call returns.
         unsafe { libc::dl_iterate_phdr(Some(note_module), (&raw mut *modules).cast()) };

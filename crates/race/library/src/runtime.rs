@@ -62,6 +62,8 @@ extern "C" fn attach(opening: &DetectorOpening, pid: u32, fd: c_int) -> c_int {
     ProcessDetector::start(SharedAreas::new(words, segments), opening, heaps, statics);
 
     watch_exit();
+    // If memory for the handler is lacking, a forked child goes on checking, and may be killed
+    // while it holds a lock of the shared memory.
     // SAFETY: the function exists until the process ends, since the library is never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(process::end_in_child)) };
     0
@@ -158,6 +160,7 @@ fn watch_exit() {
     static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
     // Relaxed: the swap decides which call registers, and publishes nothing.
     if !IS_REGISTERED.swap(true, Relaxed) {
+        // If memory is lacking, the exit status stays that of the program.
         // SAFETY: the function exists until the process ends, since the library is never unloaded.
         unsafe { on_exit(at_exit, std::ptr::null_mut()) };
     }
@@ -167,6 +170,7 @@ extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     if status == 0
         && let Some(status) = rushmem_race::process::status()
     {
+        // What cannot be written is lost, as at any exit.
         // SAFETY: with null this writes the buffers of all streams, as `exit` would do next.
         unsafe { libc::fflush(std::ptr::null_mut()) };
         // SAFETY: `_exit` has no preconditions; it ends the process.

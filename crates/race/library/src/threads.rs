@@ -59,9 +59,10 @@ fn stack_of(thread: libc::pthread_t) -> Range<usize> {
 
     let mut start = null_mut();
     let mut nbytes = 0;
+    // This cannot fail: the C library has filled in the attributes.
     // SAFETY: the attributes were initialized above; the call writes to two variables.
     unsafe { libc::pthread_attr_getstack(own, &raw mut start, &raw mut nbytes) };
-    // SAFETY: the same attributes, which are not used any more.
+    // SAFETY: `own` points to the same attributes, which are not used any more.
     unsafe { libc::pthread_attr_destroy(own) };
     start.addr()..start.addr() + nbytes
 }

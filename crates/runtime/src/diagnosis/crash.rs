@@ -119,6 +119,7 @@ fn set_stack() {
         return;
     }
     if let Some(stack) = copy::new_stack(STACK) {
+        // If this fails, crashes of overflowed stacks end the PE without a message.
         // SAFETY: the stack is a new mapping, which nothing else uses and which is never unmapped.
         unsafe { libc::sigaltstack(&raw const stack, null_mut()) };
     }
@@ -144,6 +145,7 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     // A faulting instruction is executed again after the return. A signal that a process has sent
     // must be sent again.
     if signal == libc::SIGABRT || crash.code <= 0 {
+        // This cannot fail: a thread may send itself any signal.
         // SAFETY: the signal is blocked until this handler returns; then it ends the PE.
         unsafe { libc::raise(signal) };
     }
@@ -246,6 +248,7 @@ fn print_short(crash: &Crash) {
 
     let nbytes = message.position() as usize;
     let message = message.into_inner();
+    // The result is ignored, since the PE ends anyway.
     // SAFETY: the message is a local array with at least that many bytes.
     unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), nbytes) };
 }

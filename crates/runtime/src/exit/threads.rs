@@ -67,7 +67,8 @@ fn watch_the_end() {
     });
     // Without a key, a process whose first thread has ended lives until it is ended from outside.
     if let Some(key) = *key {
-        // SAFETY: the key is valid. The value only must not be null; it is never dereferenced.
+        // Without memory for the value, it is as without a key.
+        // SAFETY: `key` is valid. The value only must not be null; it is never dereferenced.
         unsafe { libc::pthread_setspecific(key, (&raw const LIBRARY_THREADS).cast()) };
     }
 }

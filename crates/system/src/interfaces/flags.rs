@@ -38,7 +38,8 @@ fn flags() -> BTreeMap<String, c_uint> {
         flags.insert(name.to_string_lossy().into_owned(), entry.ifa_flags);
         next = entry.ifa_next;
     }
-    // SAFETY: frees the list once; nothing refers to it any more.
+    // SAFETY: `first` is the list that the call above has made. It is freed once, and nothing
+    // refers to it any more.
     unsafe { libc::freeifaddrs(first) };
     flags
 }

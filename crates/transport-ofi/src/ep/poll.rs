@@ -117,7 +117,7 @@ impl FiEndpoint {
     fn read_error(&mut self, unread: u32) -> Result<Option<fi::fi_cq_err_entry>, EpFailure> {
         // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
         let mut entry: fi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
-        // SAFETY: an open queue.
+        // SAFETY: `cq` is open, and the call fills in `entry`.
         let n = unsafe { fi::fi_cq_readerr(self.cq.cq.raw(), &mut entry) };
         if n > 0 {
             return Ok(Some(entry));
@@ -192,7 +192,8 @@ impl FiEndpoint {
     /// Returns the texts of libfabric and of the provider for a failed operation.
     fn why_failed(&self, entry: &fi::fi_cq_err_entry) -> String {
         let mut text = [0; 256];
-        // SAFETY: an open queue, its entry, and room for the number of bytes passed.
+        // SAFETY: `cq` is open, `entry` is one of its entries, and `text` has room for the number
+        // of bytes passed.
         let detail =
             unsafe { fi::fi_cq_strerror(self.cq.cq.raw(), entry, text.as_mut_ptr(), text.len()) };
 

@@ -84,7 +84,8 @@ struct UcpConfig {
 impl UcpConfig {
     fn read(ucp: &'static Ucp) -> Result<UcpConfig, String> {
         let mut handle = null_mut();
-        // SAFETY: no prefix and no file; it writes a handle when it succeeds.
+        // SAFETY: null says that there is no prefix and no file. The call writes a handle when it
+        // succeeds.
         let status = unsafe { ucp.ucp_config_read(null(), null(), &raw mut handle) };
         check_status(ucp, status).map_err(|why| format!("UCX cannot read its variables: {why}"))?;
         Ok(UcpConfig { ucp, handle })
@@ -94,7 +95,7 @@ impl UcpConfig {
         let text = |text| CString::new(text).map_err(|_| "a zero byte in a variable".to_owned());
         let c_name = text(name)?;
         let c_value = text(value)?;
-        // SAFETY: a live configuration and two C strings.
+        // SAFETY: `handle` is live until this is dropped, and both texts are C strings.
         let status = unsafe {
             self.ucp
                 .ucp_config_modify(self.handle, c_name.as_ptr(), c_value.as_ptr())
@@ -153,7 +154,7 @@ impl UcpContext {
     /// Returns the transports that UCX may use here, each with its device.
     pub(crate) fn resources(&self) -> Vec<(String, String)> {
         resources_of(&printed(|stream| {
-            // SAFETY: a live context and the stream that it is given.
+            // SAFETY: `handle` is live, and `stream` is open during the call.
             unsafe { self.ucp.ucp_context_print_info(self.handle, stream.cast()) };
         }))
     }
@@ -168,7 +169,7 @@ impl UcpContext {
             field_mask: UCP_ATTR_FIELD_THREAD_MODE.into(),
             ..ucp_context_attr_t::default()
         };
-        // SAFETY: a live context; it writes the field that is requested.
+        // SAFETY: `handle` is live. The call writes the field that `attr` requests.
         let status = unsafe { self.ucp.ucp_context_query(self.handle, &raw mut attr) };
         check_status(self.ucp, status).is_ok() && attr.thread_mode == UCS_THREAD_MODE_MULTI
     }
@@ -202,7 +203,8 @@ fn init(ucp: &'static Ucp, config: &UcpConfig, n_pes: u32) -> Result<ucp_context
     // The oldest version that has all features. A UCX older than the version passed here prints
     // a warning.
     let (major, minor) = ucx_sys::OLDEST;
-    // SAFETY: parameters and a configuration that live; it writes a handle when it succeeds.
+    // SAFETY: the parameters and the configuration live during the call, which writes a handle when
+    // it succeeds.
     let status = unsafe {
         ucp.ucp_init_version(
             major,
@@ -247,7 +249,8 @@ impl UcpMemory {
         };
         let ucp = context.ucp;
         let mut handle = null_mut();
-        // SAFETY: a live context and memory that is valid by contract.
+        // SAFETY: the context is live, and the memory is valid by contract. The call writes a
+        // handle when it succeeds.
         let status = unsafe { ucp.ucp_mem_map(context.handle, &raw const params, &raw mut handle) };
         check_status(ucp, status)?;
         Ok(UcpMemory {
@@ -261,7 +264,8 @@ impl UcpMemory {
         let ucp = self.context.ucp;
         let mut buffer = null_mut();
         let mut nbytes = 0;
-        // SAFETY: live handles; it writes a buffer and its size when it succeeds.
+        // SAFETY: the handles of the context and the memory are live. The call writes a buffer and
+        // its size when it succeeds.
         let status = unsafe {
             ucp.ucp_rkey_pack(
                 self.context.handle,

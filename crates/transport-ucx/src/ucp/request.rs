@@ -95,13 +95,14 @@ pub(super) fn printed(print: impl FnOnce(*mut libc::FILE)) -> String {
     }
 
     print(stream);
-    // SAFETY: opened above and closed once.
+    // The result is ignored: without memory for all of the text, its start is there.
+    // SAFETY: `stream` was opened above, and is closed once.
     unsafe { libc::fclose(stream) };
 
     // SAFETY: the closed stream left that many bytes there.
     let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), nbytes) };
     let printed = String::from_utf8_lossy(bytes).into_owned();
-    // SAFETY: allocated by the stream and freed once.
+    // SAFETY: the stream has allocated `text`, which is freed once and not used any more.
     unsafe { libc::free(text.cast()) };
     printed
 }

@@ -74,7 +74,7 @@ impl Worker {
         // Each worker reads the variables; the program may have removed them.
         setting::set_defaults(&context.worker_variables);
         let status = at_free_port(context, || {
-            // SAFETY: a live context; it writes a handle when it succeeds.
+            // SAFETY: the context is live. The call writes a handle when it succeeds.
             unsafe { ucp.ucp_worker_create(context.handle, &raw const params, &raw mut handle) }
         })?;
         check_status(ucp, status).map_err(|why| {
@@ -86,7 +86,7 @@ impl Worker {
             handle,
             efd: -1,
         };
-        // SAFETY: a live worker; it writes a descriptor when it succeeds.
+        // SAFETY: `handle` was just made. The call writes a descriptor when it succeeds.
         let status = unsafe { ucp.ucp_worker_get_efd(handle, &raw mut worker.efd) };
         check_status(ucp, status)
             .map_err(|why| format!("UCX's worker has no descriptor to wait on: {why}"))?;
@@ -175,7 +175,7 @@ impl Worker {
             cb: callback,
             arg,
         };
-        // SAFETY: a live worker; the callback may be called with its argument by contract.
+        // SAFETY: `handle` is live, and the callback may be called with its argument by contract.
         let status = unsafe {
             self.ucp()
                 .ucp_worker_set_am_recv_handler(self.handle, &raw const params)
@@ -232,7 +232,7 @@ impl Worker {
         let mut params = plain_params();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_EP_CLOSE_FLAG_FORCE;
-        // SAFETY: a live endpoint of this worker that is not used from now on.
+        // SAFETY: the endpoint is a live one of this worker, and is not used from now on.
         let closing = unsafe {
             self.ucp()
                 .ucp_ep_close_nbx(endpoint.handle, &raw const params)
@@ -305,7 +305,8 @@ impl UcpEndpoint {
         packed: &[u8],
     ) -> Result<ucp_rkey_h, String> {
         let mut key = null_mut();
-        // SAFETY: a live endpoint and a key that UCX packed; it writes a handle when it succeeds.
+        // SAFETY: `handle` is live, and `packed` is a key that UCX has packed. The call writes a
+        // handle when it succeeds.
         let status =
             unsafe { ucp.ucp_ep_rkey_unpack(self.handle, packed.as_ptr().cast(), &raw mut key) };
         match NonNull::new(key) {

@@ -73,6 +73,7 @@ impl CopyTask<'_> {
                 used_until = Instant::now();
             } else if used_until.elapsed() > self.idle_limit {
                 // Nobody waits for its end: a system call of a file system may last for ever.
+                // This fails only if the copy has ended, as is wanted.
                 // SAFETY: a child that has not been waited for keeps its number.
                 unsafe { libc::kill(copy, libc::SIGKILL) };
                 return false;
@@ -113,7 +114,9 @@ extern "C" fn repeat(task: *mut c_void) -> c_int {
     let Some(stack) = new_stack(STACK) else {
         return 1;
     };
-    // SAFETY: nothing else uses the memory, and this function runs on another stack.
+    // If this fails, the handler runs on the stack of this function, and the description may end
+    // early.
+    // SAFETY: nothing else uses the memory of `stack`, and this function runs on another stack.
     unsafe { libc::sigaltstack(&raw const stack, null_mut()) };
     // The kernel restores the stack of handlers from the context.
     // SAFETY: `task.context` is from the kernel, as the caller of `run` promises. It is on the
@@ -123,7 +126,8 @@ extern "C" fn repeat(task: *mut c_void) -> c_int {
     // SAFETY: as for the stack: the context is valid, and this thread's alone.
     let blocked = unsafe { &raw mut (*task.context).uc_sigmask };
     for signal in [task.crash.signal, libc::SIGPROF, libc::SIGALRM] {
-        // SAFETY: the pointer is to the set of signals of the context.
+        // SAFETY: `blocked` points to the set of signals of the context, which only this thread
+        // uses.
         unsafe { libc::sigdelset(blocked, signal) };
     }
     handle(task.crash.signal, task.handler);
@@ -131,7 +135,8 @@ extern "C" fn repeat(task: *mut c_void) -> c_int {
     // Asks the kernel, since the C library has cached the thread number of the original process.
     let thread = rustix::thread::gettid().as_raw_nonzero().get();
     // The signal is blocked until the context is restored.
-    // SAFETY: sends a signal to this thread, the only one of its process.
+    // This cannot fail: a thread may send itself any signal.
+    // SAFETY: the call sends a signal to this thread, the only one of its process.
     unsafe { libc::syscall(libc::SYS_tgkill, thread, thread, task.crash.signal) };
     // SAFETY: the context is at the address at which the kernel has created it.
     unsafe { restore(task.context) }
@@ -156,6 +161,7 @@ fn end_after(timer: c_int, time: Duration) {
             ..no_time
         },
     };
+    // This cannot fail: the times are valid.
     // SAFETY: the call reads the local `once`, and accepts null where the former value is not
     // wanted.
     unsafe { libc::setitimer(timer, &raw const once, null_mut()) };

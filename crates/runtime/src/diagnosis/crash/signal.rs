@@ -23,6 +23,7 @@ pub(super) fn handle(signal: c_int, handler: Handler) {
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // This cannot fail: the signal exists, and may have a handler.
     // SAFETY: the handler has the type that the flags require, and only makes calls that are
     // allowed in handlers.
     unsafe { libc::sigaction(signal, &raw const action, null_mut()) };

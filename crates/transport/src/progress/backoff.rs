@@ -1,9 +1,9 @@
 //! The ladder that every waiting thread climbs: polls, yields, then sleeps.
 //!
 //! It is the same for the words of the program, the words of the library and the operations of the
-//! engine. A waiter first polls, and yields its CPU once in `POLLS_PER_YIELD` or
-//! `LOADS_PER_YIELD` polls; most waits end within the first ones. After `YIELD_TIME` it sleeps;
-//! the caller knows what ends the sleep. Work that a poll finds starts the ladder anew.
+//! engine. A waiter first polls, and yields its CPU once in `polls_per_yield` polls; most waits end
+//! within the first ones. After `yield_time` it sleeps; the caller knows what ends the sleep. Both
+//! depend on what it polls ([`Pace`]). Work that a poll finds starts the ladder anew.
 //!
 //! Other threads that need the CPU change this ([`CpuSharing`]). Where PEs outnumber the CPUs, or
 //! other threads of the PE wait on all CPUs of the PE, a waiter yields after each poll, and sleeps
@@ -24,24 +24,46 @@ use std::time::{Duration, Instant};
 /// time that waking a thread takes, but a peer may wait this long for the unfinished work.
 pub const FLUSH_DELAY: Duration = Duration::from_micros(50);
 
-/// The number of loads of a word after which a waiter yields: some tens of microseconds, since the
-/// instruction for such loops follows each of them. Without that instruction, a barrier of 2 PEs of
-/// a node takes 110 ns instead of 76. A yield that lasts as long as these loads shows a peer that
-/// polls on the same CPU ([`cpu_sharing`]).
-const LOADS_PER_YIELD: u32 = 3_000;
-/// The number of polls of a network after which a waiter yields, which take about as long. Where
-/// other programs took CPUs, 2 PEs that polled for some milliseconds without a yield needed 1 ms
-/// for a reduction over libfabric instead of 50 us.
-const POLLS_PER_YIELD: u32 = 128;
+/// How long a waiter polls if its CPU is its own.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// The number of polls after which it yields.
+    polls_per_yield: u32,
+    /// The time for which it polls and yields before it sleeps.
+    yield_time: Duration,
+}
+
+impl Pace {
+    const OF_WORDS: Pace = Pace {
+        // Some tens of microseconds, since the instruction for such loops follows each load.
+        // Without that instruction, a barrier of 2 PEs of a node takes 110 ns instead of 76. A
+        // yield that lasts as long as these loads shows a peer that polls on the same CPU
+        // (`cpu_sharing`).
+        polls_per_yield: 3_000,
+        // The kernel takes some 50 us to wake a thread on an idle CPU, and a barrier of 64 PEs that
+        // all sleep takes six such times. If waiters yielded for less than that, then after one PE
+        // was late once, all of them would sleep in each of the barriers that follow: with 20
+        // yields, each barrier of 16 PEs on 16 CPUs took 200 us for some 100 ms, in half of the
+        // runs.
+        yield_time: Duration::from_millis(2),
+    };
+
+    const OF_NETWORK: Pace = Pace {
+        // These take about as long as the loads above. Where other programs took CPUs, 2 PEs that
+        // polled for some milliseconds without a yield needed 1 ms for a reduction over libfabric
+        // instead of 50 us.
+        polls_per_yield: 128,
+        // Longer than the time slice for which another program keeps the peer from running. A
+        // waiter that sleeps meanwhile is woken on the CPU of its peer and that program, and its
+        // own CPU stays idle. Beside one program that computed on two CPUs, a round trip of 2 PEs
+        // took 101 us over UCX and 80 us over libfabric with 2 ms, and 66 us over both with this.
+        yield_time: Duration::from_millis(10),
+    };
+}
+
 /// The number of yields, one after each poll, before a waiter sleeps if PEs outnumber the CPUs.
 /// The number was chosen without a measurement.
 const YIELDS: u32 = 20;
-/// The time for which a waiter polls and yields before it sleeps if the CPU is its own. The kernel
-/// takes some 50 us to wake a thread on an idle CPU, and a barrier of 64 PEs that all sleep takes
-/// six such times. If waiters yielded for less than that, then after one PE was late once, all of
-/// them would sleep in each of the barriers that follow: with 20 yields, each barrier of 16 PEs on
-/// 16 CPUs took 200 us for some 100 ms, in half of the runs.
-const YIELD_TIME: Duration = Duration::from_millis(2);
 /// The number of loads of a word before a thread wakes the peer that it has signaled last: a few
 /// microseconds, and none if PEs outnumber the CPUs. Whether the peer sleeps is known only once
 /// the thread's own store is visible, which takes as long as the peer's answer: a barrier of 2 PEs
@@ -120,8 +142,8 @@ pub enum Polled {
 pub struct Backoff {
     /// PEs outnumber the CPUs, or another thread of the PE needs the CPU.
     is_oversubscribed: bool,
-    /// The number of polls before a yield while no other thread is known to need the CPU.
-    polls_per_yield: u32,
+    /// How long it polls while no other thread is known to need the CPU.
+    pace: Pace,
     /// The threads with which the waiter shares its CPU.
     sharing: CpuSharing,
     /// The waiter has not made its first loads of a word. It makes them also where it shares its
@@ -156,9 +178,9 @@ impl Backoff {
     pub fn new(polled: Polled, is_oversubscribed: bool) -> Backoff {
         Backoff {
             is_oversubscribed,
-            polls_per_yield: match polled {
-                Polled::Words => LOADS_PER_YIELD,
-                Polled::Network => POLLS_PER_YIELD,
+            pace: match polled {
+                Polled::Words => Pace::OF_WORDS,
+                Polled::Network => Pace::OF_NETWORK,
             },
             sharing: cpu_sharing::last_seen(),
             spins_first: polled == Polled::Words && !is_oversubscribed,
@@ -180,7 +202,7 @@ impl Backoff {
         }
 
         self.polls += 1;
-        if self.polls < self.polls_per_yield && self.spins() {
+        if self.polls < self.pace.polls_per_yield && self.spins() {
             std::hint::spin_loop();
             return Pause::Spin;
         }
@@ -210,7 +232,7 @@ impl Backoff {
         self.sleeps = if self.is_oversubscribed {
             self.yields >= YIELDS
         } else {
-            since.elapsed() > YIELD_TIME
+            since.elapsed() > self.pace.yield_time
         };
         Pause::Yield
     }

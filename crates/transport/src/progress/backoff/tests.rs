@@ -16,15 +16,12 @@ fn polls_before_sleep(backoff: &mut Backoff) -> [u32; 2] {
 
 #[test]
 fn a_waiter_yields_once_in_many_polls_and_sleeps_after_a_time() {
-    for (polled, per_yield) in [
-        (Polled::Words, LOADS_PER_YIELD),
-        (Polled::Network, POLLS_PER_YIELD),
-    ] {
+    for polled in [Polled::Words, Polled::Network] {
         let mut backoff = Backoff::new(polled, false);
         let before = Instant::now();
         let [spins, yields] = polls_before_sleep(&mut backoff);
-        assert!(before.elapsed() > YIELD_TIME);
-        assert_eq!(spins, yields * (per_yield - 1));
+        assert!(before.elapsed() > backoff.pace.yield_time);
+        assert_eq!(spins, yields * (backoff.pace.polls_per_yield - 1));
     }
 }
 
@@ -44,7 +41,7 @@ fn a_waiter_that_keeps_its_peer_from_running_yields_after_each_poll() {
 #[test]
 fn a_waiter_that_shares_its_cpu_with_a_thread_that_computes_sleeps_and_does_not_yield() {
     for (polled, is_oversubscribed, spins) in [
-        (Polled::Words, false, LOADS_PER_YIELD - 1),
+        (Polled::Words, false, Pace::OF_WORDS.polls_per_yield - 1),
         (Polled::Words, true, 0),
         (Polled::Network, false, 0),
         (Polled::Network, true, 0),

@@ -19,8 +19,8 @@ use tokio::time::{Instant, timeout};
 
 use self::agent::DaemonCommand;
 use self::connection::{DaemonOrder, HostEvent, HostJob, HostPes, JobSpec};
-pub use self::remote::DaemonEvent;
-use self::remote::{AgentStreams, DaemonEvents, DaemonStage, RemoteDaemon};
+pub use self::remote::DaemonArrival;
+use self::remote::{AgentStreams, DaemonEvent, DaemonEvents, DaemonStage, RemoteDaemon};
 use crate::ends::processes::{Child, Processes};
 use crate::errors::{StartFailure, reason};
 use crate::hosts::allocation;
@@ -171,15 +171,11 @@ impl Daemons {
     }
 
     /// Handles an event of a daemon. Returns the event for the job that it causes, if any.
-    pub fn handle(
-        &mut self,
-        number: usize,
-        arrival: DaemonEvent,
-        processes: &Processes,
-    ) -> Option<HostEvent> {
+    pub fn handle(&mut self, arrival: DaemonArrival, processes: &Processes) -> Option<HostEvent> {
+        let DaemonArrival { number, event } = arrival;
         let daemon = &mut self.list[number];
         daemon.heartbeat.received();
-        match arrival {
+        match event {
             DaemonEvent::Greeted if daemon.stage == DaemonStage::Starting => {
                 daemon.stage = DaemonStage::Running;
                 return Some(HostEvent::Greeted {

@@ -39,6 +39,14 @@ pub enum Purpose {
     Loss,
 }
 
+/// An explanation of a job.
+#[derive(Debug)]
+pub struct Explanation {
+    pub purpose: Purpose,
+    /// The lines to print; empty if there is nothing to explain.
+    pub text: String,
+}
+
 /// Decides when to explain a job, and collects the snapshots for one explanation at a time.
 #[derive(Debug)]
 pub struct Explainer {
@@ -192,21 +200,26 @@ impl Explainer {
     }
 
     /// Returns the explanation once all snapshots have arrived or the deadline has passed. That of
-    /// a loss is left to [`Explainer::finish_last`]. The text is empty if there is nothing to
-    /// explain.
-    pub fn finish(&mut self, server: &Server) -> Option<(Purpose, String)> {
+    /// a loss is left to [`Explainer::finish_last`].
+    pub fn finish(&mut self, server: &Server) -> Option<Explanation> {
         let open = self.collection.take_if(|open| {
             let is_complete = open.awaited.is_empty() || Instant::now() >= open.deadline;
             is_complete && open.purpose != Purpose::Loss
         })?;
-        Some((open.purpose, self.compose(open, server)))
+        Some(self.explained(open, server))
     }
 
-    /// Ends the explanation in progress, such as that of a loss, when the job has ended. Returns
-    /// its purpose and its text.
-    pub fn finish_last(&mut self, server: &Server) -> Option<(Purpose, String)> {
+    /// Ends the explanation in progress, such as that of a loss, when the job has ended.
+    pub fn finish_last(&mut self, server: &Server) -> Option<Explanation> {
         let open = self.collection.take()?;
-        Some((open.purpose, self.compose(open, server)))
+        Some(self.explained(open, server))
+    }
+
+    fn explained(&mut self, open: Collection, server: &Server) -> Explanation {
+        Explanation {
+            purpose: open.purpose,
+            text: self.compose(open, server),
+        }
     }
 
     fn compose(&mut self, open: Collection, server: &Server) -> String {
@@ -246,10 +259,11 @@ impl Explainer {
             self.has_gdb = true;
         }
 
-        let lines: Vec<String> = text
-            .lines()
-            .map(|line| format!("oshrun: {line}").trim_end().to_string())
-            .collect();
+        let mut lines = Vec::new();
+        for line in text.lines() {
+            // An empty line has no space after the colon.
+            lines.push(format!("oshrun: {line}").trim_end().to_string());
+        }
         lines.join("\n")
     }
 }

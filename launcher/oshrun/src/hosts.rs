@@ -113,8 +113,10 @@ fn is_own(host: &str) -> bool {
         return true;
     }
     // A socket can be bound only to an address of this machine.
-    host.parse::<IpAddr>()
-        .is_ok_and(|address| UdpSocket::bind((address, 0)).is_ok())
+    match host.parse::<IpAddr>() {
+        Ok(address) => UdpSocket::bind((address, 0)).is_ok(),
+        Err(_) => false,
+    }
 }
 
 /// Returns true if two names are equal, or equal without the domain that one of them lacks.
@@ -192,9 +194,11 @@ fn filled(n_pes: u32, slots: &[u32]) -> Vec<u32> {
 
 /// Returns the same number for every host, and one more for the first hosts.
 fn spread(n_pes: u32, n_hosts: u32) -> Vec<u32> {
-    (0..n_hosts)
-        .map(|host| n_pes / n_hosts + u32::from(host < n_pes % n_hosts))
-        .collect()
+    let mut counts = vec![n_pes / n_hosts; n_hosts as usize];
+    for count in counts.iter_mut().take((n_pes % n_hosts) as usize) {
+        *count += 1;
+    }
+    counts
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::io::{self, PipeReader};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::Stdio;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -151,16 +151,7 @@ async fn forward_lines(terminal: AsyncFd<io::Stdin>, mut pipe: Sender) {
         // While oshrun is in the background, the line is for another process, and reading it would
         // stop oshrun.
         ready.clear_ready();
-
-        let is_in_foreground = || {
-            rustix::termios::tcgetpgrp(&terminal)
-                .is_ok_and(|group| group == rustix::process::getpgrp())
-        };
-        let has_line = || {
-            let mut fds = [PollFd::new(&terminal, PollFlags::IN)];
-            rustix::event::poll(&mut fds, Some(&Timespec::default())) == Ok(1)
-        };
-        while is_in_foreground() && has_line() {
+        while is_in_foreground(&terminal) && has_line(&terminal) {
             match rustix::io::read(&terminal, &mut bytes) {
                 Ok(0) => return,
                 Ok(nbytes) => {
@@ -173,4 +164,15 @@ async fn forward_lines(terminal: AsyncFd<io::Stdin>, mut pipe: Sender) {
             }
         }
     }
+}
+
+/// Returns true if the process group of oshrun may read the terminal.
+fn is_in_foreground(terminal: impl AsFd) -> bool {
+    rustix::termios::tcgetpgrp(terminal).is_ok_and(|group| group == rustix::process::getpgrp())
+}
+
+/// Returns true if a read of the terminal would not block.
+fn has_line(terminal: &impl AsFd) -> bool {
+    let mut fds = [PollFd::new(terminal, PollFlags::IN)];
+    rustix::event::poll(&mut fds, Some(&Timespec::default())) == Ok(1)
 }

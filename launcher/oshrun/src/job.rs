@@ -23,7 +23,7 @@ use self::plan::JobPlan;
 use self::signals::{Interrupts, SignalRequest, Signals};
 use crate::daemons::connection::HostEvent;
 use crate::errors::{StartFailure, StartLimit, cannot};
-use crate::hang_report::{Explainer, Purpose};
+use crate::hang_report::{Explainer, Explanation, Purpose};
 use crate::input::JobInput;
 use crate::options::Options;
 use crate::output::{Output, Tags};
@@ -80,8 +80,8 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
         at: Instant::now() + limit,
     });
     job.supervise(&mut signals, &mut input, timeout).await;
-    if let Some((purpose, text)) = job.explainer.finish_last(&job.server) {
-        job.print_explanation(purpose, text);
+    if let Some(explanation) = job.explainer.finish_last(&job.server) {
+        job.print_explanation(explanation);
     }
 
     let status = job.finish(&mut signals, timeout).await;
@@ -182,10 +182,10 @@ impl Job {
 
     /// Prints the notices about the placement of the PEs of this host.
     fn print_notices(&mut self, plan: &JobPlan) {
-        if let Some((_, start)) = &plan.local
-            && !start.placements.notices.is_empty()
+        if let Some(local) = &plan.local
+            && !local.start.placements.notices.is_empty()
         {
-            let notices = start.placements.notices.join("\noshrun: ");
+            let notices = local.start.placements.notices.join("\noshrun: ");
             self.output.message(&format!("oshrun: {notices}"));
         }
     }
@@ -201,8 +201,8 @@ impl Job {
 
     fn try_start(&mut self, plan: &JobPlan) -> Result<(), StartFailure> {
         self.supervisor.start_daemons(plan, &mut self.output)?;
-        if let Some((_, start)) = &plan.local {
-            self.supervisor.start_pes(start, &mut self.output)?;
+        if let Some(local) = &plan.local {
+            self.supervisor.start_pes(&local.start, &mut self.output)?;
         }
         Ok(())
     }
@@ -361,8 +361,8 @@ impl Job {
                 self.explainer.add(batch);
             }
         }
-        if let Some((purpose, text)) = self.explainer.finish(&self.server) {
-            self.print_explanation(purpose, text);
+        if let Some(explanation) = self.explainer.finish(&self.server) {
+            self.print_explanation(explanation);
         }
         if self.end == Termination::Open
             && let Some(request) = self.explainer.begin_due(&self.server)
@@ -372,7 +372,7 @@ impl Job {
     }
 
     /// Prints an explanation, unless its text is empty. With that of `--timeout`, ends the job.
-    fn print_explanation(&mut self, purpose: Purpose, text: String) {
+    fn print_explanation(&mut self, Explanation { purpose, text }: Explanation) {
         if purpose == Purpose::Timeout
             && let Some(limit) = self.expired
         {
@@ -455,10 +455,11 @@ impl Job {
             Termination::Terminating(_) => self.kill(),
             Termination::Killed(_) => {
                 self.end = Termination::GivenUp;
-                let (pes, hosts) = self.supervisor.remains();
-                let mut remains: Vec<String> =
-                    pes.into_iter().map(|pe| self.server.name(pe)).collect();
-                for host in hosts {
+                let mut remains = Vec::new();
+                for pe in self.supervisor.remaining_pes() {
+                    remains.push(self.server.name(pe));
+                }
+                for host in self.supervisor.remaining_hosts() {
                     remains.push(format!("what runs on host {host}"));
                 }
                 for what in remains {
@@ -544,10 +545,13 @@ impl Job {
                 }
                 LateEvent::Host(_) | LateEvent::Signal(_) => {}
                 LateEvent::TimeLimit => {
-                    let status = match (signal, server.status()) {
-                        (Some(signal), _) => signal.status(),
-                        (None, 0) => TIMED_OUT,
-                        (None, status) => status,
+                    let status = if let Some(signal) = signal {
+                        signal.status()
+                    } else if server.status() == 0 {
+                        TIMED_OUT
+                    } else {
+                        // A PE has failed before.
+                        server.status()
                     };
                     return RestOfOutput::CutOff { status };
                 }

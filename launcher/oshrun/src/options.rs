@@ -278,18 +278,15 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     let matches = command.try_get_matches_from(own);
     let mut options = match matches.and_then(|matches| Options::from_arg_matches(&matches)) {
         Ok(options) => options,
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-            ) =>
-        {
-            error
-                .print()
-                .map_err(|error| StartFailure::general(format!("cannot print: {error}")))?;
-            return Ok(None);
-        }
-        Err(error) => return Err(usage(&error.to_string())),
+        Err(answer) => match answer.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                answer
+                    .print()
+                    .map_err(|error| StartFailure::general(format!("cannot print: {error}")))?;
+                return Ok(None);
+            }
+            _ => return Err(usage(&answer.to_string())),
+        },
     };
 
     let mut rest = rest.into_iter();
@@ -426,27 +423,28 @@ fn host_limit(set: Option<OsString>) -> Result<Duration, StartFailure> {
 
 /// Parses an argument of `-x`: `NAME=VALUE`, or the name of a variable of oshrun.
 fn assignment(word: OsString) -> Result<(OsString, OsString), StartFailure> {
-    let bytes = word.as_bytes();
-    let (name, value) = match bytes.iter().position(|&byte| byte == b'=') {
-        Some(end) => {
-            let value = OsStr::from_bytes(&bytes[end + 1..]).to_os_string();
-            (&bytes[..end], Some(value))
-        }
-        None => (bytes, std::env::var_os(&word)),
-    };
-
     let shown = word.to_string_lossy();
+    let bytes = word.as_bytes();
+    let end = bytes.iter().position(|&byte| byte == b'=');
+    let name = OsStr::from_bytes(&bytes[..end.unwrap_or(bytes.len())]);
     if name.is_empty() {
         return Err(StartFailure::usage(format!(
             "-x {shown}: the name of the variable is missing"
         )));
     }
-    let value = value.ok_or_else(|| {
-        StartFailure::usage(format!(
-            "-x {shown}: {shown} is not set; set it or give -x {shown}=VALUE"
-        ))
-    })?;
-    Ok((OsStr::from_bytes(name).to_os_string(), value))
+
+    let value = match end {
+        Some(end) => OsStr::from_bytes(&bytes[end + 1..]).to_os_string(),
+        None => match std::env::var_os(name) {
+            Some(value) => value,
+            None => {
+                return Err(StartFailure::usage(format!(
+                    "-x {shown}: {shown} is not set; set it or give -x {shown}=VALUE"
+                )));
+            }
+        },
+    };
+    Ok((name.to_os_string(), value))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 
 use self::forward::{Forwarder, Relay, forward, relay};
 pub use self::sink::Tags;
-use self::sink::{OutputStream, ParentSink, PendingLines, Sink};
+use self::sink::{OutputStream, ParentSink, PeStream, PendingLines, Sink};
 pub use self::writer::Files;
 use self::writer::{OutputSink, Writer};
 use crate::daemons::connection::{EventSender, OrderSender, Printed, StdStream};
@@ -120,15 +120,17 @@ impl Output {
         pipes: [OwnedFd; 2],
         files: Option<&Files>,
     ) -> io::Result<()> {
-        // Lines in files have no tags, and nobody answers a prompt there.
-        let (sinks, tag, prompts) = match files {
-            Some(files) => (self.file_sinks(pe, files)?, Vec::new(), false),
-            None => (
-                [self.stdout.clone(), self.stderr.clone()],
-                self.tags.tag(pe),
-                self.prompts && pe == 0,
-            ),
-        };
+        let sinks;
+        let mut tag = Vec::new();
+        let mut prompts = false;
+        if let Some(files) = files {
+            // Lines in files have no tags, and nobody answers a prompt there.
+            sinks = self.file_sinks(pe, files)?;
+        } else {
+            sinks = [self.stdout.clone(), self.stderr.clone()];
+            tag = self.tags.tag(pe);
+            prompts = self.prompts && pe == 0;
+        }
 
         let streams = [StdStream::Out, StdStream::Err];
         for ((pipe, sink), stream) in pipes.into_iter().zip(sinks).zip(streams) {
@@ -137,7 +139,7 @@ impl Output {
                 incoming: PendingLines::default(),
                 sink,
                 held: None,
-                owner: Some((pe, stream)),
+                owner: Some(PeStream { pe, stream }),
                 tag: tag.clone(),
                 prompts,
                 ending: self.ending.subscribe(),
@@ -179,21 +181,26 @@ impl Output {
     /// Starts forwarding the output of a daemon, until the returned queues are dropped. Reports to
     /// the daemon how much was written.
     pub fn relay(&mut self, daemon: &OrderSender) -> RelayQueues {
-        [
-            (StdStream::Out, self.stdout.clone()),
-            (StdStream::Err, self.stderr.clone()),
-        ]
-        .map(|(stream, sink)| {
-            let (queue, arrivals) = mpsc::unbounded_channel();
-            self.tasks.spawn(relay(Relay {
-                arrivals,
-                sink,
-                stream,
-                tags: self.tags.clone(),
-                daemon: daemon.clone(),
-            }));
-            queue
-        })
+        let out = self.relay_stream(daemon, StdStream::Out, self.stdout.clone());
+        let err = self.relay_stream(daemon, StdStream::Err, self.stderr.clone());
+        [out, err]
+    }
+
+    fn relay_stream(
+        &mut self,
+        daemon: &OrderSender,
+        stream: StdStream,
+        sink: Arc<Mutex<Sink>>,
+    ) -> mpsc::UnboundedSender<Printed> {
+        let (queue, arrivals) = mpsc::unbounded_channel();
+        self.tasks.spawn(relay(Relay {
+            arrivals,
+            sink,
+            stream,
+            tags: self.tags.clone(),
+            daemon: daemon.clone(),
+        }));
+        queue
     }
 
     /// Prints a message of oshrun or of a PE on stderr. A message of one line is wrapped at the

@@ -70,9 +70,8 @@ impl LocalPes {
     ) -> Result<(), StartFailure> {
         self.first = launch.pes.start;
         // If this fails, hang reports lack the statuses of PEs.
-        self.memory = rustix::io::fcntl_dupfd_cloexec(&launch.memory, 0)
-            .ok()
-            .map(Arc::new);
+        let memory = rustix::io::fcntl_dupfd_cloexec(&launch.memory, 0).ok();
+        self.memory = memory.map(Arc::new);
         for pe in launch.pes.clone() {
             let started = self.start_one(launch, pe, consumed, processes, output);
             let pid = started.map_err(|error| failure(launch, pe, &error))?;

@@ -37,15 +37,16 @@ struct HostStart {
 impl ProgressLine {
     /// Creates the line before anything has started. `names` are the names of the hosts.
     pub fn new(nodes: NodeMap, names: &[String]) -> ProgressLine {
-        let hosts = (0..)
-            .zip(names)
-            .map(|(node, name)| HostStart {
+        let mut hosts = Vec::new();
+        for (node, name) in (0..).zip(names) {
+            hosts.push(HostStart {
                 name: name.clone(),
                 n_pes: nodes.size(node),
                 greeted: false,
                 started: 0,
-            })
-            .collect();
+            });
+        }
+
         let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
         let is_terminal = rustix::termios::isatty(rustix::stdio::stderr()) && !is_dumb;
         ProgressLine {
@@ -102,11 +103,9 @@ impl ProgressLine {
             self.n_started(),
             self.nodes.n_pes()
         );
-        let behind = self
-            .hosts
-            .iter()
-            .filter(|host| host.started < host.n_pes)
-            .min_by_key(|host| (host.started, host.greeted));
+        let incomplete = self.hosts.iter().filter(|host| host.started < host.n_pes);
+        // Of hosts without PEs, one whose daemon has not answered is farther behind.
+        let behind = incomplete.min_by_key(|host| (host.started, host.greeted));
         let Some(host) = behind else {
             return counts;
         };
@@ -162,11 +161,19 @@ impl Phase {
 #[derive(Debug)]
 pub struct Timings {
     since: std::time::Instant,
-    marks: Vec<(String, Duration)>,
+    marks: Vec<Mark>,
     n_pes: u32,
     /// The number of PEs that have completed each [`Phase`].
     counts: [u32; 3],
     n_exchanges: u32,
+}
+
+/// An entry of the table.
+#[derive(Debug)]
+struct Mark {
+    phase: String,
+    /// The time since the start of oshrun.
+    at: Duration,
 }
 
 impl Timings {
@@ -189,7 +196,10 @@ impl Timings {
 
     /// Adds an entry with the present time.
     pub fn mark(&mut self, phase: &str) {
-        self.marks.push((phase.to_string(), self.since.elapsed()));
+        self.marks.push(Mark {
+            phase: phase.to_string(),
+            at: self.since.elapsed(),
+        });
     }
 
     /// Records that a PE on `host` has completed a phase. Only the first and the last PE get an
@@ -211,18 +221,17 @@ impl Timings {
         self.n_exchanges += 1;
         if self.n_exchanges > 2 {
             let before = format!("exchange {} complete", self.n_exchanges - 1);
-            self.marks.retain(|(phase, _)| *phase != before);
+            self.marks.retain(|mark| mark.phase != before);
         }
         self.mark(&format!("exchange {} complete", self.n_exchanges));
     }
 
     /// Formats the table.
     pub fn table(&self) -> String {
-        let lines: Vec<String> = self
-            .marks
-            .iter()
-            .map(|(phase, time)| format!("oshrun: {:>9.3} s  {phase}", time.as_secs_f64()))
-            .collect();
+        let mut lines = Vec::new();
+        for Mark { phase, at } in &self.marks {
+            lines.push(format!("oshrun: {:>9.3} s  {phase}", at.as_secs_f64()));
+        }
         lines.join("\n")
     }
 }

@@ -19,7 +19,7 @@ use rushmem_bootstrap::env;
 use rustix::io::FdFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
-use self::limits::INHERITED_FROM;
+use self::limits::{DescriptorUsers, INHERITED_FROM};
 use self::placement::{Placement, Placements};
 use self::program::Debugged;
 use crate::daemons::connection::JobSpec;
@@ -97,11 +97,8 @@ impl PreparedStart {
         command.env(env::LIVENESS, liveness.as_raw_fd().to_string());
         command.env(env::LOCAL_ID, local.to_string());
         if !placement.variables.is_empty() {
-            let names: Vec<&OsStr> = placement
-                .variables
-                .iter()
-                .map(|(name, _)| name.as_os_str())
-                .collect();
+            let names = placement.variables.iter().map(|(name, _)| name.as_os_str());
+            let names: Vec<&OsStr> = names.collect();
             command.env(env::SET_BY_OSHRUN, names.join(OsStr::new(" ")));
         }
         command.env(mark::VARIABLE, end_mechanisms.mark.value());
@@ -163,7 +160,12 @@ pub fn prepare(
     program::check_library(&file)?;
     let n_pes = pes.len() as u32;
     limits::check_capacity(n_pes)?;
-    limits::check_descriptors(n_pes, n_daemons, spec.output_files.is_some())?;
+    let users = DescriptorUsers {
+        n_pes,
+        n_daemons,
+        has_files: spec.output_files.is_some(),
+    };
+    users.check()?;
 
     let oshrun = std::env::current_exe().map_err(|error| cannot("find its own file", &error))?;
     let library_path = program::library_path(&oshrun, variable(LIBRARY_PATH).as_deref());

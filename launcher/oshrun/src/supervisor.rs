@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 use tokio::time::Interval;
 
 use crate::daemons::connection::{self, DaemonOrder, HostEvent};
-use crate::daemons::{DaemonEvent, Daemons};
-use crate::ends::processes::{Child, Processes};
+use crate::daemons::{DaemonArrival, Daemons};
+use crate::ends::processes::{AlivePe, Child, ChildExit, Processes};
 use crate::errors::{StartFailure, cannot};
 use crate::hang_report::snapshots::{SnapshotBatch, SnapshotRequest, SnapshotTask, Watch};
 use crate::job::plan::JobPlan;
@@ -42,7 +42,7 @@ pub struct Supervisor {
     events: VecDeque<HostEvent>,
     sigchld: unix::Signal,
     readable: mpsc::UnboundedReceiver<u32>,
-    arrivals: mpsc::UnboundedReceiver<(usize, DaemonEvent)>,
+    arrivals: mpsc::UnboundedReceiver<DaemonArrival>,
     /// Reports each piece of input that was written to PE 0 or dropped; set if
     /// [`Supervisor::send_input`] provides its input.
     consumed: Option<mpsc::UnboundedSender<()>>,
@@ -65,6 +65,8 @@ impl Supervisor {
         let (arrive, arrivals) = mpsc::unbounded_channel();
         let (consumed, inputs_consumed) = mpsc::unbounded_channel();
         let (snapshot_sender, snapshots) = mpsc::unbounded_channel();
+        let consumed = if sends_input { Some(consumed) } else { None };
+
         Ok(Supervisor {
             local_pes: LocalPes::new(announce),
             daemons: Daemons::new(limit, arrive),
@@ -73,7 +75,7 @@ impl Supervisor {
             sigchld: unix::signal(SignalKind::child())?,
             readable,
             arrivals,
-            consumed: sends_input.then_some(consumed),
+            consumed,
             inputs_consumed,
             snapshot_sender,
             snapshots,
@@ -134,8 +136,8 @@ impl Supervisor {
             tokio::select! {
                 _ = self.sigchld.recv() => self.reap(),
                 Some(pe) = self.readable.recv() => self.events.extend(self.local_pes.read(pe)),
-                Some((number, arrival)) = self.arrivals.recv() => {
-                    self.events.extend(self.daemons.handle(number, arrival, &self.processes));
+                Some(arrival) = self.arrivals.recv() => {
+                    self.events.extend(self.daemons.handle(arrival, &self.processes));
                     if self.events.is_empty() {
                         // Lets the caller check whether this process has become idle.
                         return HostEvent::Pong;
@@ -159,9 +161,9 @@ impl Supervisor {
 
     /// Takes the pending events, including those that have arrived from daemons.
     pub fn take_events(&mut self) -> VecDeque<HostEvent> {
-        while let Ok((number, arrival)) = self.arrivals.try_recv() {
+        while let Ok(arrival) = self.arrivals.try_recv() {
             self.events
-                .extend(self.daemons.handle(number, arrival, &self.processes));
+                .extend(self.daemons.handle(arrival, &self.processes));
         }
         std::mem::take(&mut self.events)
     }
@@ -171,8 +173,8 @@ impl Supervisor {
         self.add_exits(exits);
     }
 
-    fn add_exits(&mut self, exits: Vec<(Child, rushmem_bootstrap::Exit)>) {
-        for (child, exit) in exits {
+    fn add_exits(&mut self, exits: Vec<ChildExit>) {
+        for ChildExit { child, exit } in exits {
             match child {
                 Child::Pe(pe) => self.local_pes.add_exit(pe, exit, &mut self.events),
                 Child::Daemon(number) => {
@@ -250,14 +252,15 @@ impl Supervisor {
 
     /// Returns the PEs of this host that run.
     fn running_pes(&self) -> Vec<LocalPe> {
-        self.processes
-            .alive()
-            .map(|(pe, pid)| LocalPe {
+        let mut pes = Vec::new();
+        for AlivePe { pe, pid } in self.processes.alive() {
+            pes.push(LocalPe {
                 pe,
                 local: self.local_pes.local_number(pe),
                 pid: Some(pid.as_raw_nonzero().get().unsigned_abs()),
-            })
-            .collect()
+            });
+        }
+        pes
     }
 
     /// Sends a piece of input to PE 0. An empty piece ends the input.
@@ -301,12 +304,14 @@ impl Supervisor {
         self.daemons.broadcast(&DaemonOrder::Resume);
     }
 
-    /// Returns the PEs of this host that have not ended, and the other hosts with such PEs.
-    pub fn remains(&self) -> (Vec<u32>, Vec<String>) {
-        (
-            self.processes.alive().map(|(pe, _)| pe).collect(),
-            self.daemons.busy().map(str::to_string).collect(),
-        )
+    /// Returns the PEs of this host that have not ended.
+    pub fn remaining_pes(&self) -> Vec<u32> {
+        self.processes.alive().map(|alive| alive.pe).collect()
+    }
+
+    /// Returns the other hosts with PEs that have not ended.
+    pub fn remaining_hosts(&self) -> Vec<String> {
+        self.daemons.busy().map(str::to_string).collect()
     }
 
     /// Kills all processes of the PEs of this host, and waits until they have ended, for `limit` at

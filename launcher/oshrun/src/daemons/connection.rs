@@ -59,16 +59,24 @@ pub fn version() -> String {
     format!("{}/{}", env!("CARGO_PKG_VERSION"), proto::VERSION)
 }
 
-/// Searches for the greeting. Returns the version in it and the offset of the first message; `None`
-/// if there is no whole greeting.
-pub fn find_greeting(bytes: &[u8]) -> Option<(String, usize)> {
-    let mut start = 0;
+/// The greeting of a daemon.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Greeting {
+    pub version: String,
+    /// The offset at which the first message begins.
+    pub end: usize,
+}
+
+/// Searches for the greeting. Returns `None` if there is no whole one.
+pub fn find_greeting(bytes: &[u8]) -> Option<Greeting> {
+    let mut end = 0;
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
-        start += line.len();
+        end += line.len();
         if let Some(version) = line.strip_prefix(GREETING.as_bytes())
             && let Some(version) = version.strip_suffix(b"\n")
         {
-            return Some((String::from_utf8_lossy(version).into_owned(), start));
+            let version = String::from_utf8_lossy(version).into_owned();
+            return Some(Greeting { version, end });
         }
     }
     None
@@ -418,7 +426,8 @@ mod tests {
         bytes.extend(greeting().as_bytes());
         let end = bytes.len();
         bytes.extend(encode_event(&HostEvent::Idle));
-        assert_eq!(find_greeting(&bytes), Some((version(), end)));
+        let version = version();
+        assert_eq!(find_greeting(&bytes), Some(Greeting { version, end }));
         assert_eq!(
             find_greeting(&bytes[..end - 1]),
             None,

@@ -109,7 +109,8 @@ async fn run(
     let DaemonOrder::Start(job) = received(orders.recv().await)? else {
         return Err("a daemon is started by oshrun itself".to_string());
     };
-    let (limit, host) = (job.spec.host_limit, job.local.host.clone());
+    let limit = job.spec.host_limit;
+    let host = job.local.host.clone();
     let windows = [WINDOW, WINDOW].map(|bytes| Arc::new(Semaphore::new(bytes as usize)));
     let mut output = Output::to_parent(&events, &windows, job.spec.prompts);
     let mut supervisor = Supervisor::new(true, limit)

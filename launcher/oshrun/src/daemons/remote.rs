@@ -44,8 +44,16 @@ pub enum DaemonEvent {
     Overdue,
 }
 
-/// Receives the events of all daemons, each with the daemon's number.
-pub type DaemonEvents = mpsc::UnboundedSender<(usize, DaemonEvent)>;
+/// An event with the daemon that it concerns.
+#[derive(Debug)]
+pub struct DaemonArrival {
+    /// The number of the daemon.
+    pub number: usize,
+    pub event: DaemonEvent,
+}
+
+/// Receives the events of all daemons.
+pub type DaemonEvents = mpsc::UnboundedSender<DaemonArrival>;
 
 /// The stage of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +154,10 @@ impl RemoteDaemon {
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
             // The receiver may be gone.
-            let _ = arrivals.send((number, DaemonEvent::Overdue));
+            let _ = arrivals.send(DaemonArrival {
+                number,
+                event: DaemonEvent::Overdue,
+            });
         });
     }
 }
@@ -166,7 +177,7 @@ pub struct AgentStreams {
 /// Reads the messages of the daemon. Passes output of PEs to `output`, and all other messages to
 /// `arrivals`.
 async fn read(number: usize, mut stdout: Receiver, output: RelayQueues, arrivals: DaemonEvents) {
-    let report = |arrival| arrivals.send((number, arrival)).is_ok();
+    let report = |event| arrivals.send(DaemonArrival { number, event }).is_ok();
     let error = match greeting(&mut stdout).await {
         Ok(Some(rest)) => {
             report(DaemonEvent::Greeted);
@@ -189,13 +200,14 @@ async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
     let mut bytes = Vec::new();
     while let Ok(1..) = stdout.read_buf(&mut bytes).await {
         match connection::find_greeting(&bytes) {
-            Some((version, end)) if version == connection::version() => {
-                return Ok(Some(bytes.split_off(end)));
+            Some(greeting) if greeting.version == connection::version() => {
+                return Ok(Some(bytes.split_off(greeting.end)));
             }
-            Some((version, _)) => {
+            Some(greeting) => {
                 return Err(format!(
-                    "its oshrun has version {version} and this one {}: install the same on all hosts, or name its \
+                    "its oshrun has version {} and this one {}: install the same on all hosts, or name its \
                      directory by --prefix",
+                    greeting.version,
                     connection::version()
                 ));
             }

@@ -115,10 +115,9 @@ impl GuardProcess {
 
 /// Converts a process ID of the standard library to that of rustix.
 pub fn pid_of(id: u32) -> Pid {
-    i32::try_from(id)
-        .ok()
-        .and_then(Pid::from_raw)
-        .expect("the kernel's process numbers are above 0 and fit i32")
+    let number = i32::try_from(id).ok();
+    let pid = number.and_then(Pid::from_raw);
+    pid.expect("the kernel's process numbers are above 0 and fit i32")
 }
 
 /// Returns true if this process was started as a guard.
@@ -156,11 +155,7 @@ pub fn run() -> ExitCode {
 
     let agents = groups_of_kind(&groups, GroupKind::LaunchAgent);
     let since = Instant::now();
-    while since.elapsed() < AGENT_LIMIT
-        && agents
-            .iter()
-            .any(|&group| rustix::process::test_kill_process_group(group).is_ok())
-    {
+    while since.elapsed() < AGENT_LIMIT && agents.iter().any(|agent| has_processes(*agent)) {
         std::thread::sleep(Duration::from_millis(10));
     }
     kill(&agents);
@@ -168,11 +163,17 @@ pub fn run() -> ExitCode {
 }
 
 fn groups_of_kind(groups: &BTreeMap<i32, GroupKind>, kind: GroupKind) -> Vec<Pid> {
-    groups
-        .iter()
-        .filter(|(_, of_group)| **of_group == kind)
-        .map(|(&group, _)| Pid::from_raw(group).expect("a recorded number is above 1"))
-        .collect()
+    let mut of_kind = Vec::new();
+    for (&number, &of_group) in groups {
+        if of_group == kind {
+            of_kind.push(Pid::from_raw(number).expect("a recorded number is above 1"));
+        }
+    }
+    of_kind
+}
+
+fn has_processes(group: Pid) -> bool {
+    rustix::process::test_kill_process_group(group).is_ok()
 }
 
 /// Kills process groups. One signal suffices, since a process cannot escape it by forking.

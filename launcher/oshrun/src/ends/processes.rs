@@ -30,6 +30,20 @@ pub enum Child {
     Daemon(usize),
 }
 
+/// The exit of a child.
+#[derive(Clone, Copy, Debug)]
+pub struct ChildExit {
+    pub child: Child,
+    pub exit: Exit,
+}
+
+/// A PE that has not exited.
+#[derive(Clone, Copy, Debug)]
+pub struct AlivePe {
+    pub pe: u32,
+    pub pid: Pid,
+}
+
 #[derive(Debug)]
 struct ProcessEntry {
     child: Child,
@@ -119,15 +133,13 @@ impl Processes {
     }
 
     /// Reaps all processes that have ended. Returns the children among them, the lowest PE first.
-    pub fn reap(&mut self) -> Vec<(Child, Exit)> {
+    pub fn reap(&mut self) -> Vec<ChildExit> {
         let mut exits = Vec::new();
         while let Ok(Some((pid, status))) = leftovers::wait() {
             self.foreign.remove(&pid);
             // The number of a process that was reaped before may have been reused by an orphan.
-            let ended = self
-                .list
-                .iter_mut()
-                .find(|process| process.pid == pid && process.exit.is_none());
+            let mut started = self.list.iter_mut();
+            let ended = started.find(|process| process.pid == pid && process.exit.is_none());
             let Some(process) = ended else {
                 continue;
             };
@@ -136,7 +148,10 @@ impl Processes {
                 None => Exit::Signal(status.terminating_signal().unwrap_or_default()),
             };
             process.exit = Some(exit);
-            exits.push((process.child, exit));
+            exits.push(ChildExit {
+                child: process.child,
+                exit,
+            });
         }
 
         for process in &mut self.list {
@@ -152,7 +167,7 @@ impl Processes {
             }
         }
 
-        exits.sort_unstable_by_key(|(child, _)| *child);
+        exits.sort_unstable_by_key(|exit| exit.child);
         exits
     }
 
@@ -161,10 +176,13 @@ impl Processes {
         self.list.iter().all(|process| process.is_gone)
     }
 
-    /// Returns the PEs that have not exited, with their processes.
-    pub fn alive(&self) -> impl Iterator<Item = (u32, Pid)> {
+    /// Returns the PEs that have not exited.
+    pub fn alive(&self) -> impl Iterator<Item = AlivePe> {
         self.list.iter().filter_map(|process| match process.child {
-            Child::Pe(pe) if process.exit.is_none() => Some((pe, process.pid)),
+            Child::Pe(pe) if process.exit.is_none() => Some(AlivePe {
+                pe,
+                pid: process.pid,
+            }),
             _ => None,
         })
     }
@@ -212,7 +230,7 @@ impl Processes {
     /// Kills all processes in the PEs' groups, and waits until they have ended or `limit` has
     /// passed. If all groups are then empty, also those of launch agents, kills the processes that
     /// left their group. Returns the children that ended meanwhile.
-    pub async fn kill_all(&mut self, limit: Duration) -> Vec<(Child, Exit)> {
+    pub async fn kill_all(&mut self, limit: Duration) -> Vec<ChildExit> {
         let deadline = Instant::now() + limit;
         self.signal(Signal::KILL);
         let mut exits = Vec::new();

@@ -10,11 +10,11 @@ use std::time::Duration;
 use rushmem_bootstrap::server::Statuses;
 use rushmem_explain::collect::{Collector, LocalPe, PAUSE, SharedMemory};
 use rushmem_explain::snapshot::{PeSnapshot, ProcessState, WaitId};
-use rushmem_explain::status::{Stage, Status};
+use rushmem_explain::status::Stage;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Interval, MissedTickBehavior};
 
-use super::stacks;
+use super::stacks::{self, ExaminedProcess};
 
 /// Maximum number of snapshots in a message, so that its size is far below `MAX_EVENT`.
 const BATCH: usize = 8;
@@ -86,13 +86,14 @@ impl SnapshotTask {
             self.add_stacks(&mut snapshots);
         }
 
-        snapshots
-            .chunks(BATCH)
-            .map(|batch| SnapshotBatch {
+        let mut batches = Vec::new();
+        for batch in snapshots.chunks(BATCH) {
+            batches.push(SnapshotBatch {
                 number: request.number,
                 snapshots: batch.to_vec(),
-            })
-            .collect()
+            });
+        }
+        batches
     }
 
     fn add_stacks(&self, snapshots: &mut [PeSnapshot]) {
@@ -103,7 +104,10 @@ impl SnapshotTask {
                 && let Some(pid) = pe.process(snapshot.status.as_ref())
                 && !is_traced(pid)
             {
-                processes.push((pid, &mut snapshot.stacks));
+                processes.push(ExaminedProcess {
+                    pid,
+                    stacks: &mut snapshot.stacks,
+                });
             }
         }
         stacks::add(processes, &self.mark);
@@ -117,18 +121,21 @@ pub fn is_outside(snapshot: &PeSnapshot) -> bool {
         snapshot.process,
         ProcessState::Runs { .. } | ProcessState::Sleeps
     );
-    let is_in_library =
-        |status: &Status| !status.waits.is_empty() || status.stage == Stage::Finalized;
-    runs && !snapshot.status.as_ref().is_some_and(is_in_library)
+    let is_in_library = match &snapshot.status {
+        Some(status) => !status.waits.is_empty() || status.stage == Stage::Finalized,
+        None => false,
+    };
+    runs && !is_in_library
 }
 
 /// Returns true if a debugger is attached to the process: there can be only one.
 fn is_traced(pid: u32) -> bool {
+    // A process that has ended is not traced.
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    status.lines().any(|line| {
-        line.strip_prefix("TracerPid:")
-            .is_some_and(|pid| pid.trim() != "0")
-    })
+    let tracer = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_some_and(|pid| pid.trim() != "0")
 }
 
 /// Searches the statuses of the PEs of this host for waits that last longer than a limit.
@@ -168,11 +175,8 @@ impl Watch {
     /// find.
     pub fn search(&mut self, pes: &[LocalPe]) -> Vec<WaitId> {
         let waits = self.collector.long_waits(pes, self.limit);
-        let new = waits
-            .iter()
-            .filter(|wait| !self.known.contains(wait))
-            .copied()
-            .collect();
+        let mut new = waits.clone();
+        new.retain(|wait| !self.known.contains(wait));
         self.known = waits;
         new
     }

@@ -31,11 +31,19 @@ const FRAMES: &str = "6";
 /// The start of the name of each thread of the library, in gdb's output.
 const LIBRARY: &str = "\"rushmem";
 
+/// A process to which gdb is attached.
+pub struct ExaminedProcess<'a> {
+    pub pid: u32,
+    /// A line for the functions of each thread.
+    pub stacks: &'a mut Vec<String>,
+}
+
 /// Stores the functions of the threads of these processes; none for a process to which gdb may not
 /// attach. gdb gets the mark of the job, so that it ends with the job.
-pub fn add(processes: Vec<(u32, &mut Vec<String>)>, mark: &OsStr) {
+pub fn add(processes: Vec<ExaminedProcess<'_>>, mark: &OsStr) {
+    // All at once: one gdb after the other would exceed the time limit.
     std::thread::scope(|scope| {
-        for (pid, stacks) in processes {
+        for ExaminedProcess { pid, stacks } in processes {
             scope.spawn(move || *stacks = shown(&text(pid, mark).unwrap_or_default()));
         }
     });
@@ -103,17 +111,16 @@ fn shown(text: &str) -> Vec<String> {
         }
     }
 
+    let mut lines = Vec::new();
     // gdb begins with the last thread.
-    threads
-        .iter()
-        .rev()
-        .filter(|thread| !thread.is_library && !thread.functions.is_empty())
-        .map(|thread| {
-            let line = thread.functions.join(" < ");
-            line.chars().take(MAX_LINE).collect()
-        })
-        .take(MAX_THREADS)
-        .collect()
+    for thread in threads.iter().rev() {
+        if thread.is_library || thread.functions.is_empty() || lines.len() == MAX_THREADS {
+            continue;
+        }
+        let line = thread.functions.join(" < ");
+        lines.push(line.chars().take(MAX_LINE).collect());
+    }
+    lines
 }
 
 /// Returns `compute at stencil.c:41` or `sleep in libc.so.6`, from a line such as

@@ -13,7 +13,8 @@ use crate::daemons::connection::{HostPes, JobSpec};
 use crate::errors::{StartFailure, cannot};
 use crate::hosts;
 use crate::options::Options;
-use crate::spawn::{PreparedStart, limits, prepare, program};
+use crate::spawn::limits::DescriptorUsers;
+use crate::spawn::{PreparedStart, prepare, program};
 
 /// A job that is ready to start.
 pub struct JobPlan {
@@ -25,19 +26,26 @@ pub struct JobPlan {
     pub spec: JobSpec,
     /// The command that starts daemons.
     pub command: DaemonCommand,
-    /// The PEs of this host and the preparations for them; `None` if it has no PEs.
-    pub local: Option<(HostPes, PreparedStart)>,
+    /// The PEs of this host; `None` if it has none.
+    pub local: Option<LocalPart>,
     /// The PEs of other hosts.
     pub others: Vec<HostPes>,
+}
+
+/// The PEs of this host, and the preparations for them.
+pub struct LocalPart {
+    pub pes: HostPes,
+    pub start: PreparedStart,
 }
 
 impl JobPlan {
     /// Finds the hosts of a job, and prepares the start of the PEs of this one.
     pub fn new(options: &Options) -> Result<JobPlan, StartFailure> {
         let hosts = hosts::find(options)?;
-        let runs = (0..)
-            .zip(&hosts.parts)
-            .map(|(node, part)| (node, part.pes.len() as u32));
+        let mut runs = Vec::new();
+        for (node, part) in (0..).zip(&hosts.parts) {
+            runs.push((node, part.pes.len() as u32));
+        }
         let nodes =
             NodeMap::from_runs(runs).map_err(|error| StartFailure::usage(error.to_string()))?;
         let names = hosts.parts.iter().map(|part| part.host.clone()).collect();
@@ -57,12 +65,17 @@ impl JobPlan {
         };
 
         let local = match local {
-            Some(part) => {
-                let start = prepare(&spec, part.pes.clone(), n_daemons)?;
-                Some((part, start))
+            Some(pes) => {
+                let start = prepare(&spec, pes.pes.clone(), n_daemons)?;
+                Some(LocalPart { pes, start })
             }
             None => {
-                limits::check_descriptors(0, n_daemons, false)?;
+                let users = DescriptorUsers {
+                    n_pes: 0,
+                    n_daemons,
+                    has_files: false,
+                };
+                users.check()?;
                 None
             }
         };
@@ -78,9 +91,10 @@ impl JobPlan {
 
     /// Returns true if this host starts PE 0.
     pub fn has_pe_0(&self) -> bool {
-        self.local
-            .as_ref()
-            .is_some_and(|(part, _)| part.pes.contains(&0))
+        match &self.local {
+            Some(local) => local.pes.pes.contains(&0),
+            None => false,
+        }
     }
 
     /// Returns the text of `--dry-run`: a line for the program, for each exported variable and for
@@ -96,7 +110,7 @@ impl JobPlan {
 
         // The program is searched only on a host that starts PEs.
         let program = match &self.local {
-            Some((_, start)) => start.file.as_os_str(),
+            Some(local) => local.start.file.as_os_str(),
             None => self.spec.program.as_os_str(),
         };
         let arguments = self.spec.arguments.iter().map(OsString::as_os_str);
@@ -110,11 +124,11 @@ impl JobPlan {
             add("variable: ", &assignment);
         }
 
-        if let Some((part, start)) = &self.local {
-            let pes = shown_pes(&part.pes);
-            let line = format!("host {}: {pes}, started by this oshrun", part.host);
+        if let Some(local) = &self.local {
+            let pes = shown_pes(&local.pes.pes);
+            let line = format!("host {}: {pes}, started by this oshrun", local.pes.host);
             add(&line, OsStr::new(""));
-            for notice in &start.placements.notices {
+            for notice in &local.start.placements.notices {
                 add("  ", OsStr::new(notice));
             }
         }
@@ -131,19 +145,16 @@ impl JobPlan {
 /// Returns the program and how to start it. With `has_daemons`, includes what PEs on other hosts do
 /// not inherit from oshrun.
 fn job_spec(options: &Options, has_daemons: bool) -> Result<JobSpec, StartFailure> {
-    let dir = if has_daemons {
-        let dir =
+    let mut dir = None;
+    let mut forwarded = Vec::new();
+    if has_daemons {
+        let here =
             program::working_dir().map_err(|error| cannot("find the working directory", &error))?;
-        Some(dir)
-    } else {
-        None
-    };
-    // PEs on other hosts get the environment of oshrun, except variables that describe a host.
-    let forwarded = if has_daemons {
-        program::forwarded_variables()
-    } else {
-        Vec::new()
-    };
+        dir = Some(here);
+        // PEs on other hosts get the environment of oshrun, except variables that describe a host.
+        forwarded = program::forwarded_variables();
+    }
+
     // A dry run does not create the directory.
     let output_files = if options.dry_run {
         None

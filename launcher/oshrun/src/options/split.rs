@@ -65,10 +65,8 @@ fn has_name(arg: &clap::Arg, name: &str) -> bool {
 /// with a value, which the rest of the word is.
 fn is_group(command: &clap::Command, word: &str) -> bool {
     for letter in word[1..].chars() {
-        let known = command
-            .get_arguments()
-            .find(|arg| arg.get_short() == Some(letter));
-        match known {
+        let mut all = command.get_arguments();
+        match all.find(|arg| arg.get_short() == Some(letter)) {
             Some(arg) if arg.get_action().takes_values() => return true,
             Some(_) => {}
             // clap adds these when it parses.
@@ -99,24 +97,25 @@ fn n_values(command: &clap::Command, word: &OsStr) -> usize {
 /// Refuses the command line of a job with several programs, `a : -n 2 b`, in which oshrun would
 /// give all that follows to the first program as arguments.
 pub fn refuse_second_program(arguments: &[OsString]) -> Result<(), StartFailure> {
-    let path = std::env::var_os("PATH");
-    let begins_program = |word: &OsString| {
-        let bytes = word.as_bytes();
-        if bytes.starts_with(b"-") {
-            return bytes.starts_with(b"-n") || bytes.starts_with(b"--np");
+    for pair in arguments.windows(2) {
+        if pair[0] == ":" && begins_program(&pair[1]) {
+            return Err(StartFailure::usage(
+                "all PEs of a job run one program, so : cannot add a second one; start a program that acts by the number \
+                 of its PE, or write -- before the program if : is its argument"
+                    .to_string(),
+            ));
         }
-        // Many programs take a colon as an argument, but what follows it is seldom a program.
-        program::find(word, path.as_deref()).is_ok()
-    };
-    let has_second = arguments
-        .windows(2)
-        .any(|pair| pair[0] == ":" && begins_program(&pair[1]));
-    if !has_second {
-        return Ok(());
     }
-    Err(StartFailure::usage(
-        "all PEs of a job run one program, so : cannot add a second one; start a program that acts by the number \
-         of its PE, or write -- before the program if : is its argument"
-            .to_string(),
-    ))
+    Ok(())
+}
+
+/// Returns true if a word after a colon is the number of PEs of a second program, or that program.
+fn begins_program(word: &OsStr) -> bool {
+    let bytes = word.as_bytes();
+    if bytes.starts_with(b"-") {
+        return bytes.starts_with(b"-n") || bytes.starts_with(b"--np");
+    }
+    // Many programs take a colon as an argument, but what follows it is seldom a program.
+    let path = std::env::var_os("PATH");
+    program::find(word, path.as_deref()).is_ok()
 }

@@ -10,7 +10,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc, watch};
 use tokio::time::timeout;
 
-use super::sink::{MAX_PAUSE, PendingLines, Sink, Tags, TextSource, room_for};
+use super::sink::{MAX_PAUSE, PeStream, PendingLines, Sink, Tags, TextSource, room_for};
 use crate::daemons::connection::{DaemonOrder, OrderSender, Printed, StdStream};
 
 /// Time after which an unfinished line of PE 0 is printed on a terminal: it may be a prompt.
@@ -180,7 +180,8 @@ pub async fn relay(mut relay: Relay) {
         };
         let nbytes = room_for(&text);
         let tag = relay.tags.tag(pe);
-        if !sink.write(Some((pe, stream)), &tag, text, continues).await {
+        let owner = Some(PeStream { pe, stream });
+        if !sink.write(owner, &tag, text, continues).await {
             relay.daemon.send(&DaemonOrder::OutputClosed {
                 stream: relay.stream,
             });

@@ -81,7 +81,7 @@ impl OutputStream {
     }
 
     async fn write(&mut self, owner: TextSource, tag: &[u8], text: Vec<u8>) -> bool {
-        self.has_pe_errors |= matches!(owner, Some((_, StdStream::Err)));
+        self.has_pe_errors |= owner.is_some_and(|source| source.stream == StdStream::Err);
         let text = self.merger.add(owner, tag, text);
         match &self.writer {
             Some(writer) => writer.write(&self.destination, text).await,
@@ -107,7 +107,7 @@ impl ParentSink {
 
     async fn write(&mut self, owner: TextSource, text: Vec<u8>, continues: bool) -> bool {
         // A daemon sends its own messages as events.
-        let Some((pe, stream)) = owner else {
+        let Some(PeStream { pe, stream }) = owner else {
             return true;
         };
         let Ok(room) = self.window.acquire_many(room_for(&text)).await else {
@@ -171,8 +171,15 @@ impl PendingLines {
     }
 }
 
-/// The source of text: a PE and its stream, or `None` for oshrun itself.
-pub type TextSource = Option<(u32, StdStream)>;
+/// A stream of a PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeStream {
+    pub pe: u32,
+    pub stream: StdStream,
+}
+
+/// The source of text; `None` for oshrun itself.
+pub type TextSource = Option<PeStream>;
 
 /// Merges the text of several sources into one stream.
 #[derive(Debug, Default)]
@@ -213,23 +220,30 @@ impl LineMerger {
 /// The prefixes of `--tag-output`: the number of the PE, and its host if there are several.
 #[derive(Debug, Default)]
 pub struct Tags {
-    /// The nodes and the names of their hosts; `None` if lines are not tagged.
-    hosts: Option<(NodeMap, Vec<String>)>,
+    /// `None` if lines are not tagged.
+    hosts: Option<TagHosts>,
+}
+
+#[derive(Debug)]
+struct TagHosts {
+    nodes: NodeMap,
+    /// The name of the host of each node.
+    names: Vec<String>,
 }
 
 impl Tags {
     /// Creates tags for PEs on these nodes with these host names.
-    pub fn new(nodes: NodeMap, hosts: Vec<String>) -> Tags {
+    pub fn new(nodes: NodeMap, names: Vec<String>) -> Tags {
         Tags {
-            hosts: Some((nodes, hosts)),
+            hosts: Some(TagHosts { nodes, names }),
         }
     }
 
     /// Returns the tag of a PE, empty if lines are not tagged.
     pub fn tag(&self, pe: u32) -> Vec<u8> {
         match &self.hosts {
-            Some((nodes, hosts)) if hosts.len() > 1 && pe < nodes.n_pes() => {
-                format!("[{pe}@{}] ", hosts[nodes.node_of(pe) as usize]).into_bytes()
+            Some(TagHosts { nodes, names }) if names.len() > 1 && pe < nodes.n_pes() => {
+                format!("[{pe}@{}] ", names[nodes.node_of(pe) as usize]).into_bytes()
             }
             Some(_) => format!("[{pe}] ").into_bytes(),
             None => Vec::new(),
@@ -269,11 +283,21 @@ mod tests {
         assert_eq!(incoming.rest().as_deref(), Some(&b"end"[..]));
     }
 
+    fn out(pe: u32) -> TextSource {
+        let stream = StdStream::Out;
+        Some(PeStream { pe, stream })
+    }
+
+    fn err(pe: u32) -> TextSource {
+        let stream = StdStream::Err;
+        Some(PeStream { pe, stream })
+    }
+
     #[test]
     fn only_unfinished_lines_of_others_are_broken() {
         let mut merger = LineMerger::default();
-        let a = Some((0, StdStream::Out));
-        let b = Some((1, StdStream::Out));
+        let a = out(0);
+        let b = out(1);
         let steps: [(TextSource, &str, &str); 5] = [
             (a, "start", "start"),
             (a, " end", " end"),
@@ -290,20 +314,10 @@ mod tests {
     fn tags_prefix_lines() {
         let mut merger = LineMerger::default();
         let steps: [(TextSource, &[u8], &str, &str); 5] = [
-            (
-                Some((0, StdStream::Out)),
-                b"[0] ",
-                "a\n\nb\n",
-                "[0] a\n[0] \n[0] b\n",
-            ),
-            (Some((0, StdStream::Out)), b"[0] ", "long", "[0] long"),
-            (
-                Some((0, StdStream::Out)),
-                b"[0] ",
-                "er\nline",
-                "er\n[0] line",
-            ),
-            (Some((1, StdStream::Err)), b"[1] ", "oops\n", "\n[1] oops\n"),
+            (out(0), b"[0] ", "a\n\nb\n", "[0] a\n[0] \n[0] b\n"),
+            (out(0), b"[0] ", "long", "[0] long"),
+            (out(0), b"[0] ", "er\nline", "er\n[0] line"),
+            (err(1), b"[1] ", "oops\n", "\n[1] oops\n"),
             (None, b"", "done\n", "done\n"),
         ];
         for (owner, tag, text, expected) in steps {

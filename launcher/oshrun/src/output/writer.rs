@@ -52,7 +52,12 @@ impl fmt::Debug for OutputSink {
     }
 }
 
-type Chunk = (Arc<OutputSink>, Vec<u8>);
+/// Bytes that a thread writes to a destination.
+#[derive(Debug)]
+struct Chunk {
+    destination: Arc<OutputSink>,
+    bytes: Vec<u8>,
+}
 
 /// A handle of a writer thread, which ends when all handles are dropped.
 #[derive(Clone, Debug)]
@@ -78,11 +83,16 @@ impl Writer {
     }
 
     /// Queues a chunk. Returns false if the reader has closed the destination.
-    pub async fn write(&self, destination: &Arc<OutputSink>, chunk: Vec<u8>) -> bool {
+    pub async fn write(&self, destination: &Arc<OutputSink>, bytes: Vec<u8>) -> bool {
         if destination.is_unread.load(Ordering::Relaxed) {
             return false;
         }
-        let is_queued = self.0.send((destination.clone(), chunk)).await.is_ok();
+
+        let chunk = Chunk {
+            destination: destination.clone(),
+            bytes,
+        };
+        let is_queued = self.0.send(chunk).await.is_ok();
         // The thread may have detected it while this task waited for room.
         is_queued && !destination.is_unread.load(Ordering::Relaxed)
     }
@@ -91,13 +101,13 @@ impl Writer {
 /// Writes chunks until all handles are dropped. A closed or failed destination does not affect
 /// others.
 fn write_chunks(mut queue: mpsc::Receiver<Chunk>, losses: &mpsc::UnboundedSender<String>) {
-    while let Some((destination, chunk)) = queue.blocking_recv() {
+    while let Some(Chunk { destination, bytes }) = queue.blocking_recv() {
         let is_lost = destination.is_lost.load(Ordering::Relaxed);
         let is_unread = destination.is_unread.load(Ordering::Relaxed);
         if is_lost || is_unread {
             continue;
         }
-        match write_all(destination.fd.as_fd(), &chunk) {
+        match write_all(destination.fd.as_fd(), &bytes) {
             Ok(()) => {}
             Err(Errno::PIPE) => destination.is_unread.store(true, Ordering::Relaxed),
             Err(error) => {
@@ -138,16 +148,12 @@ impl Files {
     pub fn create(dir: &Path, pes: Range<u32>) -> Result<Files, StartFailure> {
         std::fs::create_dir_all(dir).map_err(|error| cannot_create("directory", dir, &error))?;
 
-        let create = |pe, stream| -> Result<Arc<OutputSink>, StartFailure> {
-            let path = dir.join(format!("{pe}.{stream}"));
-            let file = File::create(&path).map_err(|error| cannot_create("file", &path, &error))?;
-            let name = format!("the file {}", path.display());
-            Ok(Arc::new(OutputSink::new(name, file)))
-        };
         let first = pes.start;
         let mut files = Vec::new();
         for pe in pes {
-            files.push([create(pe, "out")?, create(pe, "err")?]);
+            let out = create(&dir.join(format!("{pe}.out")))?;
+            let err = create(&dir.join(format!("{pe}.err")))?;
+            files.push([out, err]);
         }
         Ok(Files { first, files })
     }
@@ -156,6 +162,12 @@ impl Files {
     pub fn files(&self, pe: u32) -> [Arc<OutputSink>; 2] {
         self.files[(pe - self.first) as usize].clone()
     }
+}
+
+fn create(path: &Path) -> Result<Arc<OutputSink>, StartFailure> {
+    let file = File::create(path).map_err(|error| cannot_create("file", path, &error))?;
+    let name = format!("the file {}", path.display());
+    Ok(Arc::new(OutputSink::new(name, file)))
 }
 
 fn cannot_create(what: &str, path: &Path, error: &io::Error) -> StartFailure {

@@ -44,7 +44,12 @@ pub fn raise_descriptor_limit() -> Result<(), StartFailure> {
         // The value is set only here.
         let _ = INHERITED.set(now);
     }
-    check_descriptors(0, 0, false)
+    let any_job = DescriptorUsers {
+        n_pes: 0,
+        n_daemons: 0,
+        has_files: false,
+    };
+    any_job.check()
 }
 
 /// Returns the limit of descriptors to restore in processes that this one starts, if it has been
@@ -53,50 +58,63 @@ pub fn inherited_descriptors() -> Option<Rlimit> {
     INHERITED.get().copied()
 }
 
-/// Checks that the limit of descriptors permits `n_pes` PEs, with or without output files, and
-/// `n_daemons` daemons.
-pub fn check_descriptors(n_pes: u32, n_daemons: u32, has_files: bool) -> Result<(), StartFailure> {
-    let Some(limit) = getrlimit(Rlimited::Nofile).current else {
-        return Ok(());
-    };
-    match descriptor_refusal(limit, n_pes, n_daemons, has_files) {
-        Some(sentence) => Err(StartFailure::general(sentence)),
-        None => Ok(()),
-    }
+/// The users of the descriptors of this process.
+#[derive(Clone, Copy, Debug)]
+pub struct DescriptorUsers {
+    /// The number of PEs of this host.
+    pub n_pes: u32,
+    /// The number of daemons of other hosts.
+    pub n_daemons: u32,
+    /// True if the output of the PEs goes to files.
+    pub has_files: bool,
 }
 
-/// Returns the message if a limit of descriptors is too low.
-fn descriptor_refusal(limit: u64, n_pes: u32, n_daemons: u32, has_files: bool) -> Option<String> {
-    let per_pe = if has_files {
-        FDS_OF_PE + FDS_OF_FILES
-    } else {
-        FDS_OF_PE
-    };
-    let of_daemons = u64::from(n_daemons) * FDS_OF_DAEMON;
-    let held = u64::from(n_pes) * per_pe + of_daemons;
-    // A limit is one of numbers: those below INHERITED_FROM are needed even if they are not used.
-    let needed = held.max(INHERITED_FROM as u64) + OWN_FDS;
-    if limit >= needed {
-        return None;
+impl DescriptorUsers {
+    /// Checks that the limit of descriptors permits them.
+    pub fn check(self) -> Result<(), StartFailure> {
+        let Some(limit) = getrlimit(Rlimited::Nofile).current else {
+            return Ok(());
+        };
+        match self.refusal(limit) {
+            Some(sentence) => Err(StartFailure::general(sentence)),
+            None => Ok(()),
+        }
     }
 
-    let who;
-    let enough;
-    if limit < INHERITED_FROM as u64 + OWN_FDS {
-        who = "any job".to_string();
-        enough = String::new();
-    } else if n_pes == 0 {
-        who = format!("a job on {n_daemons} other hosts");
-        let n_hosts = (limit - OWN_FDS) / FDS_OF_DAEMON;
-        enough = format!(", which suffices for {n_hosts} hosts");
-    } else {
-        who = format!("a job of {n_pes} PEs");
-        let left = limit.saturating_sub(OWN_FDS + of_daemons);
-        enough = format!(", which suffices for {}", left / per_pe);
+    /// Returns the message if a limit of descriptors is too low.
+    fn refusal(self, limit: u64) -> Option<String> {
+        let per_pe = if self.has_files {
+            FDS_OF_PE + FDS_OF_FILES
+        } else {
+            FDS_OF_PE
+        };
+        let of_daemons = u64::from(self.n_daemons) * FDS_OF_DAEMON;
+        let held = u64::from(self.n_pes) * per_pe + of_daemons;
+        // A limit is one of numbers: those below INHERITED_FROM are needed even if they are not
+        // used.
+        let needed = held.max(INHERITED_FROM as u64) + OWN_FDS;
+        if limit >= needed {
+            return None;
+        }
+
+        let who;
+        let enough;
+        if limit < INHERITED_FROM as u64 + OWN_FDS {
+            who = "any job".to_string();
+            enough = String::new();
+        } else if self.n_pes == 0 {
+            who = format!("a job on {} other hosts", self.n_daemons);
+            let n_hosts = (limit - OWN_FDS) / FDS_OF_DAEMON;
+            enough = format!(", which suffices for {n_hosts} hosts");
+        } else {
+            who = format!("a job of {} PEs", self.n_pes);
+            let left = limit.saturating_sub(OWN_FDS + of_daemons);
+            enough = format!(", which suffices for {}", left / per_pe);
+        }
+        Some(format!(
+            "{who} needs {needed} descriptors and the limit is {limit}{enough}; raise it with ulimit -n {needed}"
+        ))
     }
-    Some(format!(
-        "{who} needs {needed} descriptors and the limit is {limit}{enough}; raise it with ulimit -n {needed}"
-    ))
 }
 
 /// Memory that the smallest PE needs: in its process, in the kernel, and in the process that starts
@@ -212,14 +230,11 @@ impl ResourceLimit {
 /// Returns the limits of the kernel, the user, memory and control groups that may be too low for
 /// `tasks` further processes and threads.
 fn resource_limits(tasks: u64) -> Vec<ResourceLimit> {
-    let read = |path: &str| fs::read_to_string(path).ok();
-    let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
     let mut limits = Vec::new();
 
     // Processes and threads: the numbers of the kernel, and the limit of the user.
-    let used = read("/proc/loadavg")
-        .and_then(|loadavg| running(&loadavg))
-        .unwrap_or(0);
+    let loadavg = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let used = running(&loadavg).unwrap_or(0);
     let path = "/proc/sys/kernel/pid_max";
     if let Some(pid_max) = number(path) {
         limits.push(ResourceLimit {
@@ -242,7 +257,8 @@ fn resource_limits(tasks: u64) -> Vec<ResourceLimit> {
     }
     limits.extend(of_user(used + tasks));
 
-    limits.extend(read("/proc/meminfo").and_then(|meminfo| of_memory(&meminfo)));
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    limits.extend(of_memory(&meminfo));
 
     for group in GroupLimit::of_tasks() {
         limits.push(of_group(
@@ -259,6 +275,11 @@ fn resource_limits(tasks: u64) -> Vec<ResourceLimit> {
         ));
     }
     limits
+}
+
+/// Returns the number in a file of the kernel.
+fn number(path: &str) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 fn of_group(resource: Resource, group: &GroupLimit, remedy: &'static str) -> ResourceLimit {
@@ -331,9 +352,9 @@ fn threads(status: &str, user: u32) -> Option<u64> {
 /// Returns the available memory, from /proc/meminfo.
 fn of_memory(meminfo: &str) -> Option<ResourceLimit> {
     let bytes = |name| Some(field(meminfo, name)?.parse::<u64>().ok()? << 10);
-    let swap = |name| bytes(name).unwrap_or(0);
-    let limit = bytes("MemTotal:")? + swap("SwapTotal:");
-    let free = bytes("MemAvailable:")? + swap("SwapFree:");
+    // A kernel without swap does not name it.
+    let limit = bytes("MemTotal:")? + bytes("SwapTotal:").unwrap_or(0);
+    let free = bytes("MemAvailable:")? + bytes("SwapFree:").unwrap_or(0);
     Some(ResourceLimit {
         resource: Resource::Memory,
         source: "this host".to_string(),
@@ -346,6 +367,20 @@ fn of_memory(meminfo: &str) -> Option<ResourceLimit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn descriptor_refusal(
+        limit: u64,
+        n_pes: u32,
+        n_daemons: u32,
+        has_files: bool,
+    ) -> Option<String> {
+        let users = DescriptorUsers {
+            n_pes,
+            n_daemons,
+            has_files,
+        };
+        users.refusal(limit)
+    }
 
     #[test]
     fn three_hundred_pes_fit_the_usual_limit() {

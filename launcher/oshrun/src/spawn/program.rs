@@ -82,11 +82,13 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailu
         return Ok(PathBuf::from(program));
     }
 
-    let dirs = path.map(std::env::split_paths).into_iter().flatten();
-    let files: Vec<PathBuf> = dirs
-        .map(|dir| dir.join(program))
-        .filter(|file| file.is_file())
-        .collect();
+    let mut files = Vec::new();
+    for dir in path.map(std::env::split_paths).into_iter().flatten() {
+        let file = dir.join(program);
+        if file.is_file() {
+            files.push(file);
+        }
+    }
     // A file that cannot be executed hides none in a later directory.
     if let Some(file) = files.iter().find(|file| is_executable(file)) {
         return Ok(file.clone());
@@ -185,10 +187,10 @@ fn needed_libraries(file: &Path) -> Option<Vec<String>> {
 /// resolved unless the file has been removed: under valgrind, the link itself executes valgrind.
 pub fn own_file() -> PathBuf {
     let link = PathBuf::from("/proc/self/exe");
-    std::fs::read_link(&link)
-        .ok()
-        .filter(|file| file.exists())
-        .unwrap_or(link)
+    match std::fs::read_link(&link) {
+        Ok(file) if file.exists() => file,
+        _ => link,
+    }
 }
 
 fn is_executable(file: &Path) -> bool {

@@ -182,8 +182,8 @@ mod tests {
             let path = dir.path().join(name);
             let rng = &mut fastrand::Rng::with_seed(seed);
             let pair = fixture::pair("one", 2);
-            let sizes = [(8, 1000.0 * factor)];
-            let put = fixture::series(rng, Measure::Latency, "put", pair, sizes);
+            let medians = [(8, 1000.0 * factor)];
+            let put = fixture::series(rng, Measure::Latency, "put", pair, medians);
             let record = Record {
                 series: vec![put],
                 ..fixture::empty()
@@ -192,15 +192,18 @@ mod tests {
             std::fs::write(&path, text).expect("it is written");
             path.display().to_string()
         };
-        let files: Vec<String> = (0..4).map(|i| write(&format!("old{i}"), i, 1.0)).collect();
-        let slow: Vec<String> = (0..4)
-            .map(|i| write(&format!("new{i}"), 9 + i, 1.2))
-            .collect();
         let compared = |before: &[String], after: &[String]| {
             let with = ["--with".to_owned()];
             let words = [before, &with, after].concat();
             run(&words)
         };
+
+        let mut files = Vec::new();
+        let mut slow = Vec::new();
+        for i in 0..4 {
+            files.push(write(&format!("old{i}"), i, 1.0));
+            slow.push(write(&format!("new{i}"), 9 + i, 1.2));
+        }
 
         assert_eq!(compared(&files, &slow), Ok(1));
         assert_eq!(compared(&slow, &files), Ok(0));

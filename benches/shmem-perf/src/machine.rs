@@ -448,29 +448,26 @@ mod tests {
             node: Some(node),
             cpus: String::new(),
         };
-        let job = JobInfo {
+        let two_nodes = JobInfo {
             hosts: vec![host("a")],
             pes: vec![pe(0), pe(1)],
         };
-        assert_eq!(
-            transport(Some("ofi".into()), &ofi, &job).as_deref(),
-            Some("ofi (cxi)")
-        );
-        assert_eq!(
-            transport(Some("tcp".into()), &ofi, &job).as_deref(),
-            Some("tcp")
-        );
-        assert_eq!(transport(None, &ofi, &job), None);
         let one_node = JobInfo {
-            pes: job.pes[..1].to_vec(),
-            ..job.clone()
+            hosts: vec![host("a")],
+            pes: vec![pe(0)],
         };
-        assert_eq!(
-            transport(None, &ofi, &one_node).as_deref(),
-            Some("shared memory")
-        );
-        let named = [setting("SHMEM_TRANSPORT", "ucx")];
-        assert_eq!(transport(None, &named, &job).as_deref(), Some("ucx"));
+
+        let over_ofi = transport(Some("ofi".into()), &ofi, &two_nodes);
+        assert_eq!(over_ofi.as_deref(), Some("ofi (cxi)"));
+        let over_tcp = transport(Some("tcp".into()), &ofi, &two_nodes);
+        assert_eq!(over_tcp.as_deref(), Some("tcp"));
+        assert_eq!(transport(None, &ofi, &two_nodes), None);
+        let on_node = transport(None, &ofi, &one_node);
+        assert_eq!(on_node.as_deref(), Some("shared memory"));
+
+        let ucx = [setting("SHMEM_TRANSPORT", "ucx")];
+        let named = transport(None, &ucx, &two_nodes);
+        assert_eq!(named.as_deref(), Some("ucx"));
     }
 
     #[test]
@@ -508,7 +505,7 @@ mod tests {
 
     #[test]
     fn lists_of_cpus_are_counted() {
-        assert_eq!((count("0-3,8"), count("5"), count("")), (5, 1, 0));
+        assert_eq!(["0-3,8", "5", ""].map(count), [5, 1, 0]);
     }
 
     #[test]
@@ -523,21 +520,18 @@ mod tests {
         };
         let expected = "b: the CPUs were shared (load 17 on 2): times measure the scheduler.";
         assert!(warnings(&loaded).iter().any(|warning| warning == expected));
-        let host = HostInfo {
-            n_cpus: 1,
-            ..host("a")
-        };
-        let own = PeFacts {
-            host,
+
+        let facts = PeFacts {
+            host: HostInfo {
+                n_cpus: 1,
+                ..host("a")
+            },
             node: 0,
             cpus: "0".into(),
         };
-        let job = job(vec![own.clone(), own]);
+        let job = job(vec![facts.clone(), facts]);
         assert_eq!(job.hosts.len(), 1);
-        assert!(
-            warnings(&job)
-                .iter()
-                .any(|warning| warning.contains("2 PEs share 1 CPUs"))
-        );
+        let text = warnings(&job).join("\n");
+        assert!(text.contains("2 PEs share 1 CPUs"), "{text}");
     }
 }

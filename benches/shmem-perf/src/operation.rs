@@ -153,15 +153,15 @@ mod tests {
                     series(measure, "memcpy to peer", true, value),
                     series(measure, "memcpy from peer", true, bad),
                 ];
+                let [put, to_peer, from_peer] = &all;
                 assert_eq!(
-                    is_invalid(&all, &all[1], &all[1].points[0]),
+                    is_invalid(&all, to_peer, &to_peer.points[0]),
                     is_wrong,
                     "{measure:?}"
                 );
-                assert!(
-                    !is_invalid(&all, &all[2], &all[2].points[0]),
-                    "it bounds no put"
-                );
+                // It bounds no put.
+                assert!(!is_invalid(&all, from_peer, &from_peer.points[0]));
+
                 let found = bound(&all, &all[0], &all[0].points[0]);
                 let expected = if is_wrong {
                     None
@@ -171,7 +171,7 @@ mod tests {
                 assert_eq!(found.map(|found| found.floor), expected);
                 let several = Series {
                     shape: fixture::pair("all", 2),
-                    ..all[0].clone()
+                    ..put.clone()
                 };
                 assert!(bound(&all, &several, &several.points[0]).is_none());
             }

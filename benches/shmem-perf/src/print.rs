@@ -69,7 +69,7 @@ fn open_terminal(link: &str) -> Option<File> {
     }
 
     let file = File::options().write(true).open(&target).ok()?;
-    file.is_terminal().then_some(file)
+    if file.is_terminal() { Some(file) } else { None }
 }
 
 const BAR_WIDTH: usize = 30;

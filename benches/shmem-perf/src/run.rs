@@ -68,7 +68,7 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
 
     let options = match PerfOptions::try_parse_from(arguments) {
         Ok(options) => options,
-        Err(error) => return answer(&error, library),
+        Err(error) => return print_answer(&error, library),
     };
     match library.join(options.threads > 1 || options.thread_multiple) {
         Ok(joined) => run(&options, &invocation, joined),
@@ -80,7 +80,7 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
 }
 
 /// Prints what clap answers to the flags: help or a version, or an error. Returns the exit status.
-fn answer(error: &clap::Error, library: Routines<'_>) -> u8 {
+fn print_answer(error: &clap::Error, library: Routines<'_>) -> u8 {
     if !error.use_stderr() {
         return match print(&error.to_string()) {
             Ok(()) => 0,
@@ -270,6 +270,8 @@ fn empty_record(
     machines: JobInfo,
     pairs: &[Pair],
 ) -> Record {
+    let warnings = job.share(0, Some(&machine::warnings(&machines)));
+
     let name = job.library.name();
     let path = job.library.path();
     let (open, why) = match path.as_deref().and_then(|path| path.split_once(": ")) {
@@ -302,7 +304,7 @@ fn empty_record(
             why,
             below,
         },
-        warnings: job.share(0, Some(&machine::warnings(&machines))),
+        warnings,
         job: machines,
         pairs: pairs.to_vec(),
         settings,

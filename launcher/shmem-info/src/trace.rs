@@ -403,27 +403,7 @@ impl Row<'_> {
 /// Draws a row for each PE that is [`shown`], with the bars of its calls.
 fn timeline(job: &JobTrace) -> Drawing {
     let axis = TimeAxis { times: job.times() };
-    let pes = shown(job);
-    // With many PEs, the page would be too large with a bar for each call.
-    let gap = pes.len() as f64 / 16.0;
-    let mut rows = Vec::new();
-    for (index, pe) in pes.into_iter().enumerate() {
-        let mut gap_end = None;
-        if pe.dropped > 0 {
-            let first = pe.records.first();
-            let first = axis.x(first.map_or(axis.times.end, |record| record.begin));
-            if first > LEFT {
-                gap_end = Some(first);
-            }
-        }
-        rows.push(Row {
-            pe,
-            top: TIMELINE_TOP + index as f64 * ROW,
-            gap_end,
-            bars: bars(&pe.records, &axis, gap),
-        });
-    }
-
+    let rows = rows(job, &axis);
     let bottom = TIMELINE_TOP + rows.len() as f64 * ROW;
     let content = html! {
         (ticks_below(&axis.ticks(), (TIMELINE_TOP, bottom)))
@@ -465,6 +445,30 @@ fn timeline(job: &JobTrace) -> Drawing {
         content,
         hits,
     }
+}
+
+fn rows<'a>(job: &'a JobTrace, axis: &TimeAxis) -> Vec<Row<'a>> {
+    let pes = shown(job);
+    // With many PEs, the page would be too large with a bar for each call.
+    let gap = pes.len() as f64 / 16.0;
+    let mut rows = Vec::new();
+    for (index, pe) in pes.into_iter().enumerate() {
+        let mut gap_end = None;
+        if pe.dropped > 0 {
+            let first = pe.records.first();
+            let first = axis.x(first.map_or(axis.times.end, |record| record.begin));
+            if first > LEFT {
+                gap_end = Some(first);
+            }
+        }
+        rows.push(Row {
+            pe,
+            top: TIMELINE_TOP + index as f64 * ROW,
+            gap_end,
+            bars: bars(&pe.records, axis, gap),
+        });
+    }
+    rows
 }
 
 /// Returns the table of how long PEs waited and made others wait, for [`ROWS`] PEs at most.

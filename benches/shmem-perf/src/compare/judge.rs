@@ -5,6 +5,8 @@
 //! so that the variation between runs counts as noise. With one run of each side, the test compares
 //! the medians of batches, which do not include that variation.
 
+use std::collections::BTreeSet;
+
 use super::mann_whitney::{least_p_value, p_value};
 use crate::record::{Point, Record, Series};
 use crate::statistics::median;
@@ -41,10 +43,12 @@ impl Basis {
 /// Returns the minimum number of runs of each side by which the test can find a difference that
 /// only one of `n_figures` has.
 pub fn runs_to_find_one_of(n_figures: usize) -> usize {
-    let finds = |n: &usize| least_p_value(*n, *n) * n_figures as f64 <= LEVEL;
-    (1..)
-        .find(finds)
-        .expect("the least probability halves at least")
+    let mut n_runs = 1;
+    // With each further run, the least probability halves at least.
+    while least_p_value(n_runs, n_runs) * n_figures as f64 > LEVEL {
+        n_runs += 1;
+    }
+    n_runs
 }
 
 /// The verdict on a figure.
@@ -116,13 +120,13 @@ pub fn judge<'a>(
     let series_after = all_series(after);
 
     let mut compared = Vec::new();
-    let mut has_enough_values = Vec::new();
     for series in &series_before {
         if !contains(&series_after, series) {
             continue;
         }
         let curves_before = curves_of(before, series);
         let curves_after = curves_of(after, series);
+
         for nbytes in sizes(&curves_before) {
             let old = values(basis, &curves_before, nbytes);
             let new = values(basis, &curves_after, nbytes);
@@ -131,7 +135,7 @@ pub fn judge<'a>(
             }
             let median_before = median(&old);
             let median_after = median(&new);
-            has_enough_values.push(least_p_value(old.len(), new.len()) <= LEVEL);
+            let has_enough_values = least_p_value(old.len(), new.len()) <= LEVEL;
             compared.push(Compared {
                 series,
                 nbytes,
@@ -142,23 +146,27 @@ pub fn judge<'a>(
                     series.measure.cost(median_after),
                 ),
                 p: p_value(&old, &new),
-                // Judged below, when all probabilities are known, which the correction needs.
-                verdict: Change::TooFew,
+                // The correction below needs all probabilities, and only then a figure can be
+                // found to differ.
+                verdict: if has_enough_values {
+                    Change::Equal
+                } else {
+                    Change::TooFew
+                },
             });
         }
     }
 
     correct(&mut compared);
-    for (one, has_enough_values) in compared.iter_mut().zip(has_enough_values) {
-        one.verdict = if !has_enough_values {
-            Change::TooFew
-        } else if one.p <= LEVEL && one.ratio > 1.0 + threshold {
-            Change::Slower
-        } else if one.p <= LEVEL && one.ratio < 1.0 / (1.0 + threshold) {
-            Change::Faster
-        } else {
-            Change::Equal
-        };
+    for one in &mut compared {
+        if one.verdict == Change::TooFew || one.p > LEVEL {
+            continue;
+        }
+        if one.ratio > 1.0 + threshold {
+            one.verdict = Change::Slower;
+        } else if one.ratio < 1.0 / (1.0 + threshold) {
+            one.verdict = Change::Faster;
+        }
     }
 
     Ok(Comparison {
@@ -216,35 +224,30 @@ fn curves_of<'a>(runs: &'a [Record], series: &Series) -> Vec<&'a [Point]> {
 }
 
 fn sizes(curves: &[&[Point]]) -> Vec<u64> {
-    let mut sizes: Vec<u64> = curves
-        .iter()
-        .copied()
-        .flatten()
-        .map(|point| point.nbytes)
-        .collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    sizes
+    let mut sizes = BTreeSet::new();
+    for curve in curves {
+        sizes.extend(curve.iter().map(|point| point.nbytes));
+    }
+    sizes.into_iter().collect()
 }
 
 /// Returns the values to compare at one size: the median of each run, or the medians of the batches
 /// of the only run. If this has no batches, it is the run's median.
 fn values(basis: Basis, curves: &[&[Point]], nbytes: u64) -> Vec<f64> {
-    let points = curves
-        .iter()
-        .copied()
-        .flatten()
-        .filter(|point| point.nbytes == nbytes);
-    let batches: Vec<f64> = points
-        .clone()
-        .flat_map(|point| &point.summary.batches)
-        .copied()
-        .filter(|value| value.is_finite())
-        .collect();
+    let mut runs = Vec::new();
+    let mut batches: Vec<f64> = Vec::new();
+    for point in curves.iter().copied().flatten() {
+        if point.nbytes == nbytes {
+            runs.push(point.summary.p50);
+            batches.extend(&point.summary.batches);
+        }
+    }
+    // A record that was written by hand may have any numbers.
+    batches.retain(|value| value.is_finite());
 
     match basis {
         Basis::Batches if !batches.is_empty() => batches,
-        Basis::Batches | Basis::Runs => points.map(|point| point.summary.p50).collect(),
+        Basis::Batches | Basis::Runs => runs,
     }
 }
 

@@ -161,6 +161,7 @@ fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
 
     let transports_before = transports(before);
     let transports_after = transports(after);
+    // First, since other transports explain most differences.
     if transports_before != transports_after {
         doubts.push(format!(
             "the runs before went over {transports_before}, those after over {transports_after}."
@@ -204,15 +205,11 @@ fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
 
 /// Returns the transports of some runs in words, each once.
 fn transports(runs: &[Record]) -> String {
-    let all: BTreeSet<&str> = runs
-        .iter()
-        .map(|run| {
-            run.library
-                .transport
-                .as_deref()
-                .unwrap_or("what is unknown")
-        })
-        .collect();
+    let mut all = BTreeSet::new();
+    for run in runs {
+        let transport = run.library.transport.as_deref();
+        all.insert(transport.unwrap_or("what is unknown"));
+    }
     Vec::from_iter(all).join(" or ")
 }
 

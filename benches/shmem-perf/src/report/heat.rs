@@ -483,7 +483,7 @@ mod tests {
     use crate::record::{HostInfo, Measure, PeInfo};
 
     fn job(n: u32, per_host: u32) -> JobInfo {
-        let host = |i| HostInfo {
+        let hosts = (0..n.div_ceil(per_host)).map(|i| HostInfo {
             name: format!("n{i}"),
             cpu: String::new(),
             n_cpus: 1,
@@ -491,25 +491,27 @@ mod tests {
             kernel: String::new(),
             numa_nodes: Vec::new(),
             nics: Vec::new(),
-        };
-        let pe = |pe| PeInfo {
+        });
+        let pes = (0..n).map(|pe| PeInfo {
             host: pe / per_host,
             node: None,
             cpus: String::new(),
-        };
+        });
         JobInfo {
-            hosts: (0..n.div_ceil(per_host)).map(host).collect(),
-            pes: (0..n).map(pe).collect(),
+            hosts: hosts.collect(),
+            pes: pes.collect(),
         }
     }
 
     fn matrix(n: usize) -> Matrix {
-        let row = |from| {
-            (0..n)
-                .map(|to| (from != to).then(|| 100.0 + (from * to % 7) as f64))
-                .collect()
-        };
-        let values = (0..n).map(row).collect();
+        let mut values = vec![vec![None; n]; n];
+        for (from, row) in values.iter_mut().enumerate() {
+            for (to, value) in row.iter_mut().enumerate() {
+                if from != to {
+                    *value = Some(100.0 + (from * to % 7) as f64);
+                }
+            }
+        }
         Matrix {
             measure: Measure::Latency,
             operation: "put".into(),
@@ -564,18 +566,11 @@ mod tests {
         let spotted = text(&spotted, &job(128, 8));
         assert!(spotted.contains("fill=\"#d11a2a\"") && crosses(&spotted) == 0);
 
-        let values = vec![vec![None], vec![Some(1.0), Some(f64::NAN)]];
         let ragged = Matrix {
-            values,
+            values: vec![vec![None], vec![Some(1.0), Some(f64::NAN)]],
             ..matrix(2)
         };
-        let ragged = text(
-            &ragged,
-            &JobInfo {
-                hosts: Vec::new(),
-                pes: Vec::new(),
-            },
-        );
+        let ragged = text(&ragged, &JobInfo::default());
         assert!(!ragged.contains("NaN"));
     }
 

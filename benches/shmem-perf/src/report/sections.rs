@@ -397,17 +397,7 @@ fn distributions(runs: &[NamedRun]) -> Vec<Part> {
     let mut charts = Vec::new();
     let mut seen = BTreeSet::new();
     for measure in [Measure::Latency, Measure::Collective, Measure::Event] {
-        let mut series = series_of(measure, runs);
-        series.retain(|one| {
-            let mut points = one.series.points.iter();
-            !one.series.is_floor && points.any(|point| !point.histogram.is_empty())
-        });
-        let largest = largest_team(&series);
-        series.retain(|one| {
-            let team_size = one.series.shape.team_size;
-            team_size == largest || team_size.is_none()
-        });
-
+        let series = series_with_histograms(measure, runs);
         // Each operation has a chart of its own, with all runs.
         let names = name_series(&series);
         for group in grouped(&names.series, 1) {
@@ -456,6 +446,22 @@ fn distributions(runs: &[NamedRun]) -> Vec<Part> {
 
     body.push(Part::SmallFigures(charts));
     body
+}
+
+/// Returns the series of a measure that have histograms, of collectives only those of the largest
+/// team.
+fn series_with_histograms(measure: Measure, runs: &[NamedRun]) -> Vec<RunSeries<'_>> {
+    let mut series = series_of(measure, runs);
+    series.retain(|one| {
+        let mut points = one.series.points.iter();
+        !one.series.is_floor && points.any(|point| !point.histogram.is_empty())
+    });
+    let largest = largest_team(&series);
+    series.retain(|one| {
+        let team_size = one.series.shape.team_size;
+        team_size == largest || team_size.is_none()
+    });
+    series
 }
 
 /// Returns the histogram of a series at a size; `None` if it has none there.

@@ -10,35 +10,37 @@ use super::pictures;
 use super::sections::sections;
 use super::source::NamedRun;
 use crate::fixture;
-use crate::record::{Measure, Point, Record};
+use crate::record::{Measure, PeInfo, Point, Record};
 use crate::units;
 
 /// Returns two runs that are difficult to show: with warnings, markup, long names and missing
 /// values.
 fn runs() -> Vec<NamedRun> {
-    let (mut before, mut after) = (fixture::run(1, 1.0), fixture::run(2, 1.3));
-    after.warnings.push("The load of node-a01 was 3.2 before the run, with 64 CPUs; figures of <busy> machines & others scatter.".into());
-    after
-        .warnings
-        .push("SHMEM_CHECK is on, which slows every call down.".into());
+    let mut before = fixture::run(1, 1.0);
+    let word = "--operations=put,get,'all of them'";
+    before.command.push(word.into());
+
+    let mut after = fixture::run(2, 1.3);
     after.complete = false;
-    before
-        .command
-        .push("--operations=put,get,'all of them'".into());
+    after.warnings = vec![
+        "The load of node-a01 was 3.2 before the run, with 64 CPUs; figures of <busy> machines & \
+         others scatter."
+            .into(),
+        "SHMEM_CHECK is on, which slows every call down.".into(),
+    ];
     after.settings[0].value = "ucx".into();
     after.library.name =
         "Another library of OpenSHMEM with quite a long name, built with debugging".into();
-    let named = |name: &str, record| NamedRun {
+
+    let long = "after_the_change_with_a_file_name_that_is_longer_than_anybody_wants_to_read";
+    vec![named("before-the-change", before), named(long, after)]
+}
+
+fn named(name: &str, record: Record) -> NamedRun {
+    NamedRun {
         name: name.into(),
         record,
-    };
-    vec![
-        named("before-the-change", before),
-        named(
-            "after_the_change_with_a_file_name_that_is_longer_than_anybody_wants_to_read",
-            after,
-        ),
-    ]
+    }
 }
 
 fn page(runs: &[NamedRun]) -> String {
@@ -63,6 +65,8 @@ fn the_page_is_well_formed_and_needs_nothing_else() {
     for address in ["http:", "https:", "url(", "@import", "src="] {
         assert_eq!(text.find(address), None, "{address}");
     }
+    assert!(!text.contains("NaN") && !text.contains(">inf"));
+
     parsed(&text, |document| {
         let ids: Vec<&str> = document
             .descendants()
@@ -70,6 +74,7 @@ fn the_page_is_well_formed_and_needs_nothing_else() {
             .collect();
         let different: HashSet<&&str> = ids.iter().collect();
         assert_eq!(different.len(), ids.len(), "every id is there once");
+
         for link in all(document, "a").filter_map(|link| link.attribute("href")) {
             assert!(
                 ids.contains(&link.trim_start_matches('#')),
@@ -77,7 +82,7 @@ fn the_page_is_well_formed_and_needs_nothing_else() {
             );
         }
         let sections: Vec<&str> = all(document, "section")
-            .filter_map(|s| s.attribute("id"))
+            .filter_map(|section| section.attribute("id"))
             .collect();
         let expected = [
             "latency",
@@ -90,14 +95,13 @@ fn the_page_is_well_formed_and_needs_nothing_else() {
             "distributions",
         ];
         assert_eq!(sections, expected);
-        assert!(all(document, "li").any(|li| {
-            li.descendants().any(|d| {
-                d.text()
-                    .is_some_and(|t| t.contains("<busy> machines & others"))
-            })
-        }));
+
+        let has_warning = all(document, "li")
+            .flat_map(|item| item.descendants())
+            .filter_map(|node| node.text())
+            .any(|text| text.contains("<busy> machines & others"));
+        assert!(has_warning);
     });
-    assert!(!text.contains("NaN") && !text.contains(">inf"));
 }
 
 #[test]
@@ -123,6 +127,7 @@ fn the_pointer_finds_what_the_record_says() {
                 .collect();
             assert_eq!(shown, expected);
         }
+
         let tips: Vec<&str> = document
             .descendants()
             .filter_map(|node| node.attribute("data-tip"))
@@ -150,16 +155,10 @@ fn the_pointer_finds_what_the_record_says() {
 
 #[test]
 fn every_figure_is_in_a_table() {
-    let runs = vec![NamedRun {
-        name: "a".into(),
-        record: fixture::run(1, 1.0),
-    }];
-    let n_points: usize = runs[0]
-        .record
-        .series
-        .iter()
-        .map(|series| series.points.len())
-        .sum();
+    let runs = vec![named("a", fixture::run(1, 1.0))];
+    let series = runs[0].record.series.iter();
+    let n_points: usize = series.map(|series| series.points.len()).sum();
+
     parsed(&page(&runs), |document| {
         let rows = all(document, "section").flat_map(|section| {
             section
@@ -173,39 +172,24 @@ fn every_figure_is_in_a_table() {
 
 #[test]
 fn runs_without_figures_have_a_page() {
-    let empty = || NamedRun {
-        name: "nothing".into(),
-        record: fixture::empty(),
-    };
+    let empty = || named("nothing", fixture::empty());
     let text = page(&[empty(), empty()]);
     assert!(text.contains("Nothing was measured."));
+
     let mut hollow = fixture::run(1, 1.0);
-    hollow
-        .series
-        .iter_mut()
-        .for_each(|series| series.points.clear());
-    hollow
-        .matrices
-        .iter_mut()
-        .for_each(|matrix| matrix.values.clear());
-    parsed(
-        &page(&[NamedRun {
-            name: "hollow".into(),
-            record: hollow,
-        }]),
-        |_| (),
-    );
-    let mut alone = fixture::run(1, 1.0);
-    alone.series.retain(|series| series.is_floor);
-    parsed(
-        &page(&[NamedRun {
-            name: "floors".into(),
-            record: alone,
-        }]),
-        |document| {
-            assert!(all(document, "figure").count() >= 2);
-        },
-    );
+    for series in &mut hollow.series {
+        series.points.clear();
+    }
+    for matrix in &mut hollow.matrices {
+        matrix.values.clear();
+    }
+    parsed(&page(&[named("hollow", hollow)]), |_| ());
+
+    let mut floors = fixture::run(1, 1.0);
+    floors.series.retain(|series| series.is_floor);
+    parsed(&page(&[named("floors", floors)]), |document| {
+        assert!(all(document, "figure").count() >= 2);
+    });
 }
 
 #[test]
@@ -217,25 +201,20 @@ fn files_that_are_no_records_are_named() {
         path.display().to_string()
     };
     let record = serde_json::to_string(&fixture::run(1, 1.0)).expect("a record");
+    let empty = serde_json::to_string(&fixture::empty()).expect("a record");
+    let of_later_format = record.replacen("\"format\":2", "\"format\":7", 1);
     let good = file("good.json", &record);
-    let other = file(
-        "other.json",
-        &serde_json::to_string(&fixture::empty()).expect("a record"),
-    );
-    let newer = file(
-        "newer.json",
-        &record.replacen("\"format\":2", "\"format\":7", 1),
-    );
+    let other = file("other.json", &empty);
+    let newer = file("newer.json", &of_later_format);
     let torn = file("torn.json", &record[..record.len() / 2]);
     let text = file("text.json", "not a record");
+
     let html = dir.path().join("page.html").display().to_string();
     let report = |record: &str| super::run(&[record.into(), "-o".into(), html.clone()]);
     assert_eq!(report(&good), Ok(0));
-    assert!(
-        std::fs::read_to_string(&html)
-            .expect("a page")
-            .starts_with("<!DOCTYPE html>")
-    );
+    let page = std::fs::read_to_string(&html).expect("a page");
+    assert!(page.starts_with("<!DOCTYPE html>"));
+
     for (name, says) in [
         (&newer, "of format 7"),
         (&torn, "no record"),
@@ -250,14 +229,12 @@ fn files_that_are_no_records_are_named() {
         let error = crate::compare::run(&[good.clone(), name.clone()]).expect_err("no record");
         assert!(error.contains(name.as_str()), "{error}");
     }
-    let error = super::run(&[good.clone(), "-o".into(), dir.path().display().to_string()]);
-    assert!(
-        error
-            .expect_err("a directory")
-            .contains("cannot be written")
-    );
+    let refused = super::run(&[good.clone(), "-o".into(), dir.path().display().to_string()]);
+    let error = refused.expect_err("a directory");
+    assert!(error.contains("cannot be written"), "{error}");
     assert!(super::run(&[]).is_err());
     assert_eq!(super::run(&["--help".into()]), Ok(0));
+
     assert_eq!(crate::compare::run(&[good.clone(), good.clone()]), Ok(0));
     let error = crate::compare::run(&[good.clone(), other.clone()]).expect_err("nothing in common");
     assert!(
@@ -279,50 +256,57 @@ fn a_page_to_look_at() {
         println!("{}", path.display());
     };
     write("shmem-perf-two-runs.html", &runs());
-    let mut large = fixture::run(3, 1.0);
-    large.job.pes = (0..512)
-        .map(|pe| crate::record::PeInfo {
-            host: pe / 128,
-            node: None,
-            cpus: String::new(),
-        })
-        .collect();
-    for matrix in &mut large.matrices {
-        let small = matrix.values.clone();
-        let value = |from: usize, to: usize| {
-            small[from / 32][to / 32]
-                .or(small[0][1])
-                .filter(|_| from != to)
-        };
-        matrix.values = (0..512)
-            .map(|from| (0..512).map(|to| value(from, to)).collect())
-            .collect();
-    }
-    let mut tiny = fixture::run(4, 1.0);
-    tiny.job.pes.truncate(2);
-    for matrix in &mut tiny.matrices {
-        matrix.values.truncate(2);
-        matrix.values.iter_mut().for_each(|row| row.truncate(2));
-    }
-    write(
-        "shmem-perf-large.html",
-        &[NamedRun {
-            name: "large".into(),
-            record: large,
-        }],
-    );
-    write(
-        "shmem-perf-tiny.html",
-        &[NamedRun {
-            name: "tiny".into(),
-            record: tiny,
-        }],
-    );
+    write("shmem-perf-large.html", &[named("large", large_run())]);
+    write("shmem-perf-tiny.html", &[named("tiny", tiny_run())]);
+
     let dir = dir.join("shmem-perf-charts");
     std::fs::create_dir_all(&dir).expect("made");
     for picture in pictures(&sections(&runs())) {
         std::fs::write(dir.join(picture.file_name), picture.text).expect("written");
     }
+}
+
+/// Returns a run of 512 PEs, in whose matrices 32 PEs have the figures of one.
+fn large_run() -> Record {
+    const N_PES: usize = 512;
+    let mut large = fixture::run(3, 1.0);
+    large.job.pes.clear();
+    for pe in 0..N_PES as u32 {
+        large.job.pes.push(PeInfo {
+            host: pe / 128,
+            node: None,
+            cpus: String::new(),
+        });
+    }
+
+    for matrix in &mut large.matrices {
+        let small = std::mem::take(&mut matrix.values);
+        for from in 0..N_PES {
+            let mut row = Vec::new();
+            for to in 0..N_PES {
+                row.push(if from == to {
+                    None
+                } else {
+                    small[from / 32][to / 32].or(small[0][1])
+                });
+            }
+            matrix.values.push(row);
+        }
+    }
+    large
+}
+
+/// Returns a run of two PEs.
+fn tiny_run() -> Record {
+    let mut tiny = fixture::run(4, 1.0);
+    tiny.job.pes.truncate(2);
+    for matrix in &mut tiny.matrices {
+        matrix.values.truncate(2);
+        for row in &mut matrix.values {
+            row.truncate(2);
+        }
+    }
+    tiny
 }
 
 /// Checks that no text ends outside of its drawing, assuming the average width of letters.
@@ -376,13 +360,13 @@ fn every_chart_is_a_picture_of_its_own() {
         }
         parsed(text, |document| {
             nothing_is_clipped(document, &title);
-            let texts: Vec<&str> = all(document, "text")
-                .filter_map(|text| text.text())
-                .collect();
-            assert_eq!(texts.first(), Some(&title.as_str()));
+            let mut texts = all(document, "text").filter_map(|text| text.text());
+            assert_eq!(texts.next(), Some(title.as_str()));
+
             let is_swatch = |node: &Node| node.attribute("viewBox") == Some("0 0 32 14");
             let n_swatches = document.descendants().filter(is_swatch).count();
             assert_eq!(n_swatches, n_entries);
+
             let is_shape =
                 |node: &Node| ["path", "rect", "circle", "text"].contains(&node.tag_name().name());
             for node in document.descendants().filter(is_shape) {
@@ -396,10 +380,13 @@ fn every_chart_is_a_picture_of_its_own() {
                 .root_element()
                 .attribute("viewBox")
                 .expect("a size");
-            let [_, _, width, height] = [0, 1, 2, 3].map(|i| {
-                let number = size.split(' ').nth(i).expect("four numbers");
-                number.parse::<f64>().expect("a number")
-            });
+            let numbers: Vec<f64> = size
+                .split(' ')
+                .map(|number| number.parse().expect("a number"))
+                .collect();
+            let [_, _, width, height] = numbers[..] else {
+                panic!("{size}")
+            };
             let position =
                 |node: Node, name| node.attribute(name).and_then(|x| x.parse::<f64>().ok());
             for node in document.root_element().children() {

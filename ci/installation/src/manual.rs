@@ -132,13 +132,17 @@ impl DescribedPage {
 
     /// Returns the functions that the page describes, in the order of the tables.
     fn functions<'t>(&self, table: &'t SpecTable) -> Vec<&'t CFunction> {
-        let describes = |function: &&CFunction| {
+        let mut functions = Vec::new();
+        for function in table.all() {
             let names = [&function.section, &function.symbol, &function.family];
-            names
+            if names
                 .iter()
                 .any(|name| self.sections.contains(&name.as_str()))
-        };
-        table.all().filter(describes).collect()
+            {
+                functions.push(function);
+            }
+        }
+        functions
     }
 
     /// Returns the paragraphs of the description.

@@ -3,16 +3,26 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Returns the maximum number of permits: RUSHMEM_TEST_JOBS, but at least 1, or 2 by default.
+/// The maximum number of permits, unless RUSHMEM_TEST_JOBS is a number. It suits machines of two
+/// processors.
+const DEFAULT_LIMIT: usize = 2;
+
+/// Returns the maximum number of permits.
 fn limit() -> usize {
-    std::env::var("RUSHMEM_TEST_JOBS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(2)
-        .max(1)
+    let Ok(text) = std::env::var("RUSHMEM_TEST_JOBS") else {
+        return DEFAULT_LIMIT;
+    };
+    match text.parse() {
+        // Without a permit no test would end.
+        Ok(0) => 1,
+        Ok(limit) => limit,
+        Err(_) => DEFAULT_LIMIT,
+    }
 }
 
+/// The number of permits that are taken.
 static TAKEN: Mutex<usize> = Mutex::new(0);
+/// Is notified when a permit is given back.
 static GIVEN_BACK: Condvar = Condvar::new();
 
 /// The permission to run a job or a compiler, until it is dropped.
@@ -21,6 +31,7 @@ pub(crate) struct Permit(());
 /// Waits for a [`Permit`].
 pub(crate) fn take() -> Permit {
     let limit = limit();
+    // A test that panics leaves the number right: the permit is given back by its drop.
     let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
     while *taken >= limit {
         taken = GIVEN_BACK

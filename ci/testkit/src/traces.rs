@@ -53,15 +53,20 @@ impl Traces {
     }
 }
 
+/// Returns the paths of the files in a directory that may be Rushmem's.
 fn names_in(dir: &Path) -> Vec<String> {
-    fs::read_dir(dir)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| is_ours(name))
-        .map(|name| dir.join(name).display().to_string())
-        .collect()
+    let mut names = Vec::new();
+    // Not every machine has all of the directories.
+    let Ok(entries) = fs::read_dir(dir) else {
+        return names;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if is_ours(&name.to_string_lossy()) {
+            names.push(dir.join(name).display().to_string());
+        }
+    }
+    names
 }
 
 fn is_ours(name: &str) -> bool {

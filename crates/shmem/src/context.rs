@@ -125,8 +125,8 @@ impl ContextOptions {
         ContextOptions::default()
     }
 
-    /// The orders and completions of the context need not include stores to memory of other PEs by
-    /// pointers (`SHMEM_CTX_NOSTORE`).
+    /// Says that the orders and completions of the context need not include stores to memory of
+    /// other PEs by pointers (`SHMEM_CTX_NOSTORE`, §9.5.1).
     #[doc(alias = "SHMEM_CTX_NOSTORE")]
     pub fn no_store(mut self) -> ContextOptions {
         self.no_store = true;
@@ -229,15 +229,16 @@ impl SessionOptions {
         SessionOptions::default()
     }
 
-    /// The operations may be sent later, several together (`SHMEM_CTX_SESSION_BATCH`).
+    /// Says that the operations may be sent later, several together (`SHMEM_CTX_SESSION_BATCH`,
+    /// §9.9.1).
     #[doc(alias = "SHMEM_CTX_SESSION_BATCH")]
     pub fn batch(mut self) -> SessionOptions {
         self.batch = true;
         self
     }
 
-    /// The expected number of operations (`total_ops` of `shmem_ctx_session_config_t`). The library
-    /// does not use it, since a session costs nothing even for one operation.
+    /// Says how many operations are expected (`total_ops` of `shmem_ctx_session_config_t`, §9.9.1).
+    /// The library does not use the number, since a session costs nothing even for one operation.
     pub fn total_ops(self, _number: usize) -> SessionOptions {
         self
     }

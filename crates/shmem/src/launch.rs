@@ -400,14 +400,17 @@ fn print_lines<W: Write + 'static>(
     let Some(pipe) = pipe else {
         return Ok(());
     };
+
     let sender = sender.clone();
     thread::Builder::new().spawn(move || {
         let mut pipe = BufReader::new(pipe);
         let mut line = Vec::new();
         while let Ok(1..) = pipe.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line) {
+            // The last line may have no end, and one that is too long is printed in parts.
             if line.last() != Some(&b'\n') {
                 line.push(b'\n');
             }
+
             // If the output is closed or full, the line is lost and the job goes on.
             let _ = output().write_all(&line);
             line.clear();

@@ -121,6 +121,9 @@ impl Strides {
         if count == 0 || block == 0 {
             return;
         }
+
+        // A sum beyond the maximum becomes the maximum, which fits nowhere. The runtime takes
+        // strides as `isize`.
         let end = stride.saturating_mul(count - 1).saturating_add(block);
         if stride < block || stride > isize::MAX as usize || end > len {
             self.beyond(call, what, len, stride);

@@ -82,9 +82,12 @@ impl<'s, C: Threads> Team<'s, C> {
     /// (`shmem_team_get_config`, §9.4.4).
     #[doc(alias = "shmem_team_get_config")]
     pub fn config(&self) -> TeamOptions {
-        let config = team::config(call!("Team::config"), self.handle);
+        let Some(config) = team::config(call!("Team::config"), self.handle) else {
+            return TeamOptions::new();
+        };
         TeamOptions {
-            contexts: config.map_or(0, |config| config.num_contexts.max(0) as usize),
+            // A program in C may have requested a negative number, which is no hint.
+            contexts: config.num_contexts.max(0) as usize,
         }
     }
 
@@ -124,7 +127,8 @@ impl TeamOptions {
         TeamOptions::default()
     }
 
-    /// A PE will have this number of contexts on the team at the same time (`num_contexts`).
+    /// Says that a PE will have this number of contexts on the team at the same time
+    /// (`num_contexts`, §9.4.3).
     #[doc(alias = "num_contexts")]
     pub fn contexts(mut self, number: usize) -> TeamOptions {
         self.contexts = number;

@@ -63,7 +63,8 @@ macro_rules! numbers {
 numbers! { i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64> }
 
 impl<C: Threads> Team<'_, C> {
-    /// Returns the combined values of all members (§9.10.9).
+    /// Returns the combined values of all members (`shmem_sum_reduce` and others, §9.10.9).
+    /// Collective over the team.
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -80,12 +81,14 @@ impl<C: Threads> Team<'_, C> {
     }
 
     /// Replaces `values` on each member by the combination of the `values` of all members, element
-    /// by element (§9.10.9). All members pass the same number of elements.
+    /// by element (§9.10.9). Collective over the team: all members pass the same number of
+    /// elements.
     pub fn all_reduce_in_place<T: Pod, O: Operator<T>>(&self, values: &mut [T], op: O) {
         self.combine_in_place(call!("Team::all_reduce_in_place"), op, values);
     }
 
-    /// Returns the combined values of the members up to this one (§9.10.10).
+    /// Returns the combined values of the members up to this one, in the order of their numbers
+    /// (`shmem_sum_inscan`, §9.10.10). Collective over the team.
     #[doc(alias = "shmem_sum_inscan")]
     #[doc(alias = "scan")]
     pub fn inclusive_scan<V: ReducedValues, O: Operator<V::Element>>(
@@ -99,8 +102,9 @@ impl<C: Threads> Team<'_, C> {
     }
 
     /// Returns the combined values of the members before this one; on the first member the
-    /// operator's identity, as [`exclusive_scan_into`](Self::exclusive_scan_into) (§9.10.10). If
-    /// the value is a number of elements, the sum is the index of this member's first element.
+    /// operator's identity, as [`exclusive_scan_into`](Self::exclusive_scan_into) stores it
+    /// (`shmem_sum_exscan`, §9.10.10). Collective over the team. If the value is a number of
+    /// elements, the sum is the index of this member's first element.
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();
@@ -119,7 +123,10 @@ impl<C: Threads> Team<'_, C> {
     }
 
     /// Returns the value that member `root` passes; those of the other members are not used
-    /// (§9.10.7). Panics if there is no such member.
+    /// (`shmem_broadcast`, §9.10.7). Collective over the team.
+    ///
+    /// # Panics
+    /// If there is no such member.
     #[doc(alias = "shmem_broadcast")]
     #[track_caller]
     pub fn broadcast<T: Pod>(&self, mut value: T, root: usize) -> T {
@@ -129,8 +136,11 @@ impl<C: Threads> Team<'_, C> {
         value
     }
 
-    /// Copies the values of member `root` to `values` of the other members (§9.10.7). All members
-    /// pass the same number of elements. Panics if there is no such member.
+    /// Copies the values of member `root` to `values` of the other members (`shmem_broadcast`,
+    /// §9.10.7). Collective over the team: all members pass the same number of elements.
+    ///
+    /// # Panics
+    /// If there is no such member.
     #[track_caller]
     pub fn broadcast_in_place<T: Pod>(&self, values: &mut [T], root: usize) {
         let call = call!("Team::broadcast_in_place");
@@ -138,7 +148,8 @@ impl<C: Threads> Team<'_, C> {
         private::broadcast(call, self.handle(), cast_slice_mut(values), root);
     }
 
-    /// Returns the values of all members, in their order (§9.10.8).
+    /// Returns the values of all members, in the order of their numbers (`shmem_fcollect`,
+    /// §9.10.8). Collective over the team.
     ///
     /// ```standalone_crate
     /// # let shmem = shmem::init();

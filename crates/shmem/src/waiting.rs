@@ -70,6 +70,8 @@ pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
             }
 
             if woken.0.take() {
+                // The poll itself has requested another one. Pauses get longer, since the thread
+                // would otherwise use a whole CPU.
                 pauses.pause();
             } else {
                 woken.0.wait();
@@ -122,6 +124,7 @@ mod tests {
             if said.load(Ordering::Acquire) {
                 return Poll::Ready(());
             }
+
             if speaker.is_none() {
                 let said = Arc::clone(&said);
                 let waker = context.waker().clone();
@@ -133,9 +136,8 @@ mod tests {
             Poll::Pending
         });
         block_on(heard);
-        speaker
-            .expect("it was polled")
-            .join()
-            .expect("it has said so");
+
+        let speaker = speaker.expect("it was polled");
+        speaker.join().expect("it has said so");
     }
 }

@@ -45,7 +45,7 @@ use std::fmt;
 use std::ops::{Range, RangeBounds};
 
 /// An array of `len` elements, distributed by blocks over the PEs of a team, which makes it
-/// ([`Team::block_array`]).
+/// ([`Team::block_array`]). The standard has no such object.
 ///
 /// A block has `len` divided by the number of PEs, rounded up, which is
 /// [`block_len`](Self::block_len). PE 0 of the team has the first block, PE 1 the second one, and

@@ -18,7 +18,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// A PE as one context reaches it, the default one or one that was created: the target of
-/// operations, `x.on(peer).put(..)`.
+/// operations, `x.on(peer).put(..)` (the arguments `ctx` and `pe` of C, §9.5).
 ///
 /// The handle, a team and a context make peers of their numbers: `shmem.pe(3)`, `team.pe(3)`,
 /// `context.pe(3)`. A peer is a value to copy and to store.
@@ -28,8 +28,8 @@ pub struct Peer<'c, C: Threads = Local> {
     owner: PhantomData<&'c Context<'c, C>>,
 }
 
-/// A PE as the target of operations that the end of a [scope](Context::scope) completes:
-/// `x.on(s.pe(3)).put(..)`.
+/// A PE as the target of operations that the end of a [scope](Context::scope) completes (§9.6.2,
+/// §9.7.2, §9.8.2): `x.on(s.pe(3)).put(..)`.
 pub struct ScopePeer<'scope> {
     pe: ExistingPe,
     context: ContextHandle,

@@ -20,7 +20,8 @@ mod sealed {
 pub(crate) use sealed::UsedBy;
 
 /// The threads that may use a [`Shmem`](crate::Shmem), a [`Team`](crate::Team) or a
-/// [`Context`](crate::Context), and what borrows it: [`Local`], [`Movable`] or [`Shared`].
+/// [`Context`](crate::Context), and what borrows it (§9.2, §9.5.1): [`Local`], [`Movable`] or
+/// [`Shared`].
 pub trait Threads: UsedBy + 'static {}
 
 /// The thread that made it: neither `Send` nor `Sync`. A handle of [`init`](crate::init) is

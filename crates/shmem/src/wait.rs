@@ -177,8 +177,8 @@ impl Waits for Signal {
 
 impl Awaited for Signal {}
 
-/// A comparison of an element of this PE with a value, such as `x.ge(3)`, for [`Shmem::wait`],
-/// [`Shmem::test`] and [`Shmem::until`].
+/// A comparison of an element of this PE with a value (§9.11), such as `x.ge(3)`, for
+/// [`Shmem::wait`], [`Shmem::test`] and [`Shmem::until`].
 #[must_use = "`shmem.wait(condition)` waits for a condition"]
 pub struct Condition<'a, T: Awaited> {
     element: &'a Sym<T>,

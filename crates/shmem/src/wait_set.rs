@@ -45,8 +45,8 @@ impl<'v, T, const N: usize> From<&'v [T; N]> for Values<'v, T> {
     }
 }
 
-/// A comparison of each of several elements of this PE with a value, `xs.each(Cmp::Ge, 3)`, for
-/// [`Shmem::wait_all`], [`Shmem::test_any`] and the like.
+/// A comparison of each of several elements of this PE with a value (§9.11.2 to §9.11.14), such as
+/// `xs.each(Cmp::Ge, 3)`, for [`Shmem::wait_all`], [`Shmem::test_any`] and the like.
 #[must_use = "`shmem.wait_all(conditions)` waits for conditions"]
 #[derive(Debug)]
 pub struct Conditions<'a, T: Awaited> {

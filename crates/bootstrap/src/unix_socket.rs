@@ -80,7 +80,8 @@ pub(crate) fn make_room(n: usize) {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|soft| soft < needed) {
         let current = Some(limit.maximum.map_or(needed, |hard| hard.min(needed)));
-        // This cannot fail: the kernel refuses no soft limit up to the hard one.
+        // The kernel refuses this only if the hard limit exceeds that of the system (fs.nr_open). A
+        // later call then fails for the lack of descriptors, and says so.
         let _ = setrlimit(Resource::Nofile, Rlimit { current, ..limit });
     }
 }

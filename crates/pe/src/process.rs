@@ -33,8 +33,9 @@ struct Identity {
 /// Set before the process has joined its job completely.
 static IDENTITY: OnceLock<Identity> = OnceLock::new();
 /// The number of inits that no finalize has matched; 0 in a child process. An init counts itself
-/// with release order once it has stored what calls need, and each call reads the number with
-/// acquire order: the stores of init to the address map and to other flags are relaxed.
+/// with release order once it has stored what calls need, and a call that reads the number does so
+/// with acquire order: the stores of init to the address map and to other flags are relaxed. The
+/// fast paths read only the map, and rely on the order in which the program calls init and them.
 static INITS: AtomicU32 = AtomicU32::new(0);
 /// True in a child of the PE, if its creation has run the handlers of `fork`. Relaxed: the only
 /// thread of the child stores it before it starts others.
@@ -96,8 +97,9 @@ pub fn increment_inits() {
 
 /// Counts a finalize, which matches an init.
 pub fn decrement_inits() {
-    // Relaxed: no call overlaps finalize, so none relies on what the thread has done before.
-    INITS.fetch_sub(1, Ordering::Relaxed);
+    // Release: a thread that learns by `shmem_query_initialized` that finalize is over sees what it
+    // has completed.
+    INITS.fetch_sub(1, Ordering::Release);
 }
 
 /// Marks this process as the PE `me`, and sets the handle that ends the job.

@@ -47,7 +47,8 @@ fn soft_limit() -> u64 {
 fn raise(needed: u64) {
     let limit = getrlimit(Resource::Nofile);
     if let Some(new) = raised(limit, needed) {
-        // This cannot fail: the kernel refuses no soft limit up to the hard one.
+        // The kernel refuses this only if the hard limit exceeds that of the system (fs.nr_open). A
+        // later call then fails for the lack of descriptors, and says so.
         let _ = setrlimit(
             Resource::Nofile,
             Rlimit {

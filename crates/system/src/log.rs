@@ -30,8 +30,8 @@ use tracing_subscriber::registry::LookupSpan;
 static MAX_RANK: AtomicU8 = AtomicU8::new(0);
 /// The subscriber that prints to standard error.
 static PRINTER: OnceLock<Dispatch> = OnceLock::new();
-/// True if the program's subscriber gets the events, too. Relaxed: the program has ordered its
-/// subscriber and the threads that report.
+/// True if the program's subscriber gets the events, too. Stored with release order and read with
+/// acquire order: a thread of the library that sees it sees the program's subscriber.
 static FOR_PROGRAM: AtomicBool = AtomicBool::new(false);
 /// The number of this PE, as soon as it is known. Relaxed: it publishes nothing.
 static ME: AtomicU32 = AtomicU32::new(u32::MAX);
@@ -135,7 +135,7 @@ fn pass_on(event: &dyn Fn()) {
     if let Some(printer) = PRINTER.get() {
         with_default(printer, event);
     }
-    if FOR_PROGRAM.load(Ordering::Relaxed) {
+    if FOR_PROGRAM.load(Ordering::Acquire) {
         event();
     }
 }
@@ -158,7 +158,7 @@ pub fn print(filter: &Filter) {
 
 /// From now on, also passes all events to the default subscriber of the thread that reports them.
 pub fn give_to_program() {
-    FOR_PROGRAM.store(true, Ordering::Relaxed);
+    FOR_PROGRAM.store(true, Ordering::Release);
     MAX_RANK.store(rank(Level::TRACE), Ordering::Relaxed);
 }
 

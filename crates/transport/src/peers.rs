@@ -4,7 +4,7 @@
 pub(crate) mod directory;
 pub mod loss;
 
-use crate::segments::heap_blocks::{Covered, HeapBlocks};
+use crate::segments::heap_blocks::{Covered, FoundBlock, HeapBlocks};
 use crate::{AmoWidth, Directory, Error, Pe, PeRecord, RemoteAddr, Segment, SharedPeMap};
 use rushmem_system::formats::{PEER_ADDRESS, SEGMENT_KEY, decode, encode};
 use rushmem_system::lock::lock;
@@ -162,13 +162,10 @@ impl<P, K> Peer<P, K> {
             return None;
         }
 
-        let block = self.blocks.block(at.offset);
+        let FoundBlock { block, data } = self.blocks.find(at.offset);
         // The last block may end beyond the heap.
         let last = block.end.min(self.nbytes(Segment::Heap));
-        if end > last {
-            return None;
-        }
-        self.blocks.get(block)
+        data.filter(|_| end <= last)
     }
 
     /// Returns how many bytes from an address within a segment on one key covers, or the block of

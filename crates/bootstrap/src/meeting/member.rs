@@ -238,7 +238,7 @@ impl Manager for Member {
 
     fn report_resumption(&self) {
         self.state.finalized.store(false, Ordering::Relaxed);
-        // As above: the thread that receives ends the process.
+        // This fails if the meeting has ended, which the next exchange reports.
         let _ = self.state.sender.send(&FromPe::Resumed);
     }
 

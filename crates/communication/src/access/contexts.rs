@@ -466,8 +466,9 @@ impl ContextSlot {
             }
         }
 
-        // Relaxed: the program synchronizes with a thread to which it passes the handle, and a
-        // thread whose handle is of another generation does not read them.
+        // Relaxed: the program synchronizes with a thread to which it passes the handle. A thread
+        // that uses a context while another one destroys it, which is a mistake of the program, may
+        // reach PEs of a new context.
         self.start.store(start, Relaxed);
         self.stride.store(stride, Relaxed);
         self.is_of_shared.store(context.is_of_shared(), Relaxed);

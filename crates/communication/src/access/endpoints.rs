@@ -321,8 +321,9 @@ impl Entry {
     /// may take long, so the caller drops it after the lock is released.
     fn take(&self) -> Option<Box<dyn Endpoint>> {
         let _guard = lock(&self.lock);
-        // Relaxed: a thread that sees 0 takes the lock.
-        self.context.store(0, Ordering::Relaxed);
+        // Release: a thread that finds no endpoint at the exit sees that the job has ended, which
+        // its message says.
+        self.context.store(0, Ordering::Release);
         // SAFETY: the lock excludes threads that take it. Where a thread of the program uses the
         // endpoint without the lock, it is the only one in the library, so it is this thread.
         unsafe { &mut *self.endpoint.get() }.take()

@@ -25,7 +25,7 @@ static OPEN: AtomicBool = AtomicBool::new(false);
 static TRANSPORT: RwLock<Option<Box<dyn Transport>>> = RwLock::new(None);
 
 /// True if every change that a peer makes to this PE's memory ends a [`wait`]. Relaxed: a thread
-/// that misses it sleeps for shorter times.
+/// that reads an old value sleeps for shorter or longer times once.
 static WAKES_WAITS: AtomicBool = AtomicBool::new(false);
 
 /// Returns true if a transport is open: some memory of the job is reached only over a network.

@@ -258,7 +258,8 @@ struct FoundName {
 }
 
 /// The keys of the names, by index; 0 where there is no name yet. Relaxed: a thread that finds a
-/// key uses its index alone, and only the thread that has added the key stores the name.
+/// key uses its index alone. The thread that has added the key stores the name, and the lookup that
+/// it starts may replace it.
 static KEYS: [AtomicUsize; N_NAMES] = [const { AtomicUsize::new(0) }; N_NAMES];
 
 /// Returns the index at which the search for a key begins.

@@ -6,11 +6,11 @@ use rushmem_bootstrap::{MpiWorld, mpi_world};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// True once [`mpi_world`] has given a final answer: MPI has started, cannot start any more, or has
-/// handles that are not known.
+/// handles that are not known. Relaxed: a thread that misses it asks MPI once more.
 static IS_KNOWN: AtomicBool = AtomicBool::new(false);
 
-/// True if the last call of [`warn_if_alone`] found an MPI that had not started. As above, relaxed:
-/// a thread that misses a change asks MPI once more.
+/// True if the last call of [`warn_if_alone`] found an MPI that had not started. Relaxed: it
+/// publishes nothing, and a later call asks again.
 static IS_AWAITED: AtomicBool = AtomicBool::new(false);
 
 /// Prints a warning if MPI has started with one process although the job has several PEs: the

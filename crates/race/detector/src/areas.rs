@@ -180,8 +180,9 @@ pub fn by_page(offset: usize, nbytes: usize) -> impl Iterator<Item = (usize, Ran
     })
 }
 
-/// A word of [`SharedAreas::head`]: a counter or a lock. Counters are accessed in relaxed order:
-/// they publish nothing, and a PE that sees a full table late has only missed races.
+/// A word of [`SharedAreas::head`]: a counter or a lock. Counters are accessed in relaxed order,
+/// except [`Closed`](Counter::Closed): they publish nothing, and a PE that sees a full table late
+/// has only missed races.
 #[derive(Clone, Copy)]
 pub enum Counter {
     /// The number of races between different pairs of sites.

@@ -20,7 +20,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64,
-    Ordering::{Relaxed, SeqCst},
+    Ordering::{AcqRel, Relaxed, SeqCst},
     fence,
 };
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -236,8 +236,9 @@ impl ProcessDetector {
             .counter(Counter::Instrumented)
             .fetch_add(is_instrumented, Relaxed);
 
-        // A multiple: a job may finalize and initialize again.
-        let closed = self.areas.counter(Counter::Closed).fetch_add(1, Relaxed) + 1;
+        // Acquire and release: the PE that counts last reads what all have counted above. It finds a
+        // multiple, since a job may finalize and initialize again.
+        let closed = self.areas.counter(Counter::Closed).fetch_add(1, AcqRel) + 1;
         if !closed.is_multiple_of(u64::from(self.n_pes)) {
             return;
         }

@@ -5,9 +5,8 @@
 //! its bytes. The lock of a page protects these records. A page of symmetric memory also has bits,
 //! one for each byte, for the loads and stores of one thread ([`bits`]).
 //!
-//! The words of records are accessed in relaxed order, since the lock orders them. What is read
-//! without the lock ([`Page::knows`], the head in [`Page::revise`]) is one word, which is looked at
-//! by itself.
+//! The words of records are accessed in relaxed order, since the lock orders them. Each word that
+//! is read without the lock, such as one of the head, is looked at by itself.
 
 pub mod bits;
 #[cfg(test)]

@@ -179,7 +179,8 @@ impl AnswerSlots {
 pub struct Replies {
     /// The number of replies. It changes under the lock; most polls read only this. All accesses
     /// are relaxed, since the lock orders the replies. A poll that misses one leaves it to the next
-    /// poll: its origin waits for the answer and goes on polling.
+    /// poll: an origin that expects answers is polled until it has them, by a call that waits or as
+    /// one of the unfinished.
     n: AtomicUsize,
     arrived: Mutex<Vec<(Reply, Vec<u8>)>>,
 }

@@ -110,6 +110,13 @@ pub(crate) enum Covered {
     Unknown(HeapBlock),
 }
 
+/// A block of a heap, and a provider's data `T` on it.
+pub(crate) struct FoundBlock<'a, T> {
+    pub(crate) block: HeapBlock,
+    /// `None` for the first block, and if the data are unknown.
+    pub(crate) data: Option<&'a T>,
+}
+
 /// A provider's data `T` on the further blocks of one heap. Threads use it without a lock.
 pub struct HeapBlocks<T> {
     /// The first block has two to this power bytes.
@@ -160,6 +167,20 @@ impl<T> HeapBlocks<T> {
         self.known.get()?.get(index)?.get()
     }
 
+    /// Returns the block that contains an offset, with the data on it.
+    pub(crate) fn find(&self, offset: u64) -> FoundBlock<'_, T> {
+        loop {
+            let block = self.block(offset);
+            let data = self.get(block);
+
+            // Another thread may have lowered the limit and recorded a smaller block of the same
+            // index after the limit was read above. Then the data are not those of `block`.
+            if data.is_none() || self.block(offset) == block {
+                return FoundBlock { block, data };
+            }
+        }
+    }
+
     /// Returns the data on all known blocks.
     pub fn known(&self) -> impl Iterator<Item = &T> {
         self.known
@@ -188,17 +209,11 @@ impl<T> HeapBlocks<T> {
     /// Returns how many bytes from an offset on one key covers, or the block whose key is unknown.
     #[cold]
     pub(crate) fn covered(&self, offset: u64) -> Covered {
-        loop {
-            let block = self.block(offset);
-            if block.index > 0 && self.get(block).is_none() {
-                return Covered::Unknown(block);
-            }
-
-            // Another thread may have lowered the limit and recorded a smaller block of the same
-            // index after the limit was read above. Then the key covers less than `block`.
-            if self.block(offset) == block {
-                return Covered::Bytes((block.end - offset) as usize);
-            }
+        let FoundBlock { block, data } = self.find(offset);
+        if block.index == 0 || data.is_some() {
+            Covered::Bytes((block.end - offset) as usize)
+        } else {
+            Covered::Unknown(block)
         }
     }
 

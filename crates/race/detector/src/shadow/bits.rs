@@ -172,7 +172,8 @@ impl<'a> Page<'a> {
 
     /// Returns the sets that the owner has used: the number, the access, and the bits.
     fn new_sets(self) -> impl Iterator<Item = (usize, ShadowRecord, &'a Bits)> + Clone {
-        // Relaxed: the caller has the lock of the page, under which alone the owner changes.
+        // Relaxed: the caller has the lock of the page. Without it the owner changes only while
+        // there are no sets.
         let owner = self.head[OWNER].load(Relaxed) & !FLAGS;
         self.head[KEYS].iter().filter_map(move |key| {
             // Acquire: the bits are read after the key, which the owner stores before its bits.

@@ -38,7 +38,8 @@ pub struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// Returns the ratio of the operation's time to that of its floor; `None` without a valid floor.
+    /// Returns the ratio of the operation's time to that of its floor; `None` if it has no valid
+    /// floor.
     fn ratio(&self) -> Option<f64> {
         self.bound.as_ref().map(|bound| bound.ratio)
     }

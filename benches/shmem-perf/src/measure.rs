@@ -505,8 +505,8 @@ impl MemberSums {
     }
 }
 
-/// Returns the nanoseconds of an operation or window of a sample of `group` of them. Not 0, by which
-/// a rate would be divided: a sample may be shorter than the clock's overhead.
+/// Returns the nanoseconds of an operation or window of a sample of `group` of them. The result is
+/// above 0, since a rate is divided by it: a sample may be shorter than the clock's overhead.
 fn operation_ns(sample_ns: u64, overhead: f64, group: u64) -> f64 {
     ((sample_ns as f64 - overhead) / group as f64).max(0.001)
 }

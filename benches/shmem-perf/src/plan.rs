@@ -249,8 +249,8 @@ impl Planner<'_> {
         subjects
     }
 
-    /// Returns one sweep of an operation, or for collectives one for each team size. Those for which
-    /// no size in bytes is possible are left out.
+    /// Returns one sweep of an operation, or for collectives one for each team size. Sweeps for
+    /// which no size in bytes is possible are left out.
     fn sweeps(&self, index: usize, operation: &Operation) -> Vec<Sweep> {
         // All PEs take part in these, whatever `--team-sizes` says.
         let is_of_all =

@@ -188,8 +188,8 @@ fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
     rows
 }
 
-/// Returns the minimum, the mean and the maximum of the times of a collective's members; nothing for
-/// another operation.
+/// Returns the minimum, the mean and the maximum of the times of a collective's members; nothing
+/// for another operation.
 fn members(measure: Measure, point: &Point) -> Vec<String> {
     match point.by_pe {
         Some(MemberTimes { min, mean, max }) => [min, mean, max]

@@ -206,8 +206,8 @@ impl TickPattern {
     }
 }
 
-/// Returns sets of ticks at equal distances, the densest first: 1, 2 or 5 times a power of ten, from
-/// a tenth of the greatest power below the length of the axis on.
+/// Returns sets of ticks at equal distances, the densest first. The distances are 1, 2 and 5 times
+/// a power of ten, from a tenth of the greatest power below the length of the axis on.
 fn equidistant(low: f64, high: f64) -> Vec<Vec<f64>> {
     let greatest = (high - low).log10().floor() as i32;
     let mut sets = Vec::new();

@@ -162,8 +162,8 @@ impl Plot {
         }
     }
 
-    /// Returns the path around a band: along the upper ends of the spreads, and back along the lower
-    /// ones.
+    /// Returns the path around a band: along the upper ends of the spreads, and back along the
+    /// lower ones.
     fn outline(&self, piece: &[Spot]) -> String {
         let mut points = Vec::new();
         for spot in piece {

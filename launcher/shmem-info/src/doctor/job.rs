@@ -150,8 +150,8 @@ fn examine_job(examined: &Examined, found: Hosts) -> Result<JobFindings, String>
     })
 }
 
-/// The PEs of the jobs of shmem-perf and of those over other transports: one on each host, or two if
-/// there is only one host.
+/// The PEs of the jobs of shmem-perf and of those over other transports: one on each host, or two
+/// if there is only one host.
 struct FewPes {
     /// The options of `oshrun` that start them.
     layout: [String; 4],

@@ -5,7 +5,7 @@ use crate::Error;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// Stands for the struct of that name.
+/// Stands for the engine's `Origin`, whose lock and tasks are modeled.
 pub(crate) struct Origin<W: Wire> {
     pub(crate) caps: Caps,
     pub(crate) tasks: Vec<Waker>,

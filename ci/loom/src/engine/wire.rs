@@ -11,12 +11,12 @@ use loom::thread;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Stands for the trait of that name.
+/// The part of the engine's `Wire` that the modeled files use.
 pub(crate) trait Wire: Send {
     type Network: WireNetwork;
 }
 
-/// Stands for the trait of that name.
+/// Stands for the engine's `WireNetwork`.
 pub(crate) trait WireNetwork: Send + Sync {
     fn local(&self) -> &NetworkPe;
 
@@ -27,7 +27,7 @@ pub(crate) trait WireNetwork: Send + Sync {
     fn arm(&self);
 }
 
-/// Stands for the enum of that name.
+/// Stands for the engine's `NextEvent`.
 #[expect(dead_code, reason = "the network signals events by its own descriptor")]
 pub(crate) enum NextEvent {
     Unsignaled,
@@ -35,7 +35,7 @@ pub(crate) enum NextEvent {
     On(Arc<OwnedFd>),
 }
 
-/// The state of a PE.
+/// Stands for the engine's `NetworkPe`: the state of a PE in a network.
 #[derive(Default)]
 pub(crate) struct NetworkPe {
     pub(crate) state: State,
@@ -43,7 +43,7 @@ pub(crate) struct NetworkPe {
     pub(crate) host: Host,
 }
 
-/// No PE is ever lost.
+/// The losses of PEs, of which the models have none.
 #[derive(Default)]
 pub(crate) struct Loss;
 
@@ -76,8 +76,9 @@ impl State {
         self.wakeup.request(|| self.ring());
     }
 
-    /// Rings the timer, which the kernel does under a lock.
+    /// Rings the timer.
     pub(crate) fn ring(&self) {
+        // A swap with both orders, since the kernel changes a timer under a lock.
         self.timer.swap(true, AcqRel);
     }
 

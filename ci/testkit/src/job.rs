@@ -255,6 +255,21 @@ impl Running {
         }
     }
 
+    /// Waits until the job has printed this line on standard output.
+    ///
+    /// # Panics
+    /// If the job ends first or reaches its time limit.
+    #[track_caller]
+    pub fn wait_for_line(&mut self, line: &str) {
+        self.wait_for(|lines| {
+            if lines.contains(&line) {
+                Some(())
+            } else {
+                None
+            }
+        });
+    }
+
     /// Waits for the end of the job and of all of its processes.
     ///
     /// # Panics
@@ -342,7 +357,7 @@ mod tests {
         let mut job = shell("echo begun; sleep 1000")
             .timeout(Duration::from_secs(50))
             .start();
-        wait_for_line(&mut job, "begun");
+        job.wait_for_line("begun");
 
         job.started.limit = Duration::ZERO;
         let complaint = complaint(job);
@@ -369,7 +384,7 @@ mod tests {
     #[test]
     fn lines_are_seen_while_the_job_runs() {
         let mut job = shell("echo first; read nothing; sleep 1002").start();
-        wait_for_line(&mut job, "first");
+        job.wait_for_line("first");
 
         let sleeper = loop {
             let processes = job.processes();
@@ -379,15 +394,5 @@ mod tests {
         };
         crate::kill(sleeper);
         assert_eq!(job.finish().code(), 137);
-    }
-
-    fn wait_for_line(job: &mut Running, line: &str) {
-        job.wait_for(|lines| {
-            if lines.contains(&line) {
-                Some(())
-            } else {
-                None
-            }
-        });
     }
 }

@@ -65,7 +65,7 @@ fn a_link_that_loses_packets_slows_a_job_and_no_more() {
 fn a_partition_ends_the_job_with_a_message() {
     let hosts = Hosts::new("x", 2);
     let mut running = job(&hosts, &scenario!("endless.c"), 2).start();
-    running.wait_for(|lines| lines.contains(&"n_pes 2").then_some(()));
+    running.wait_for_line("n_pes 2");
 
     ip(&["-n", &hosts.host(1), "link", "set", "w", "down"]).expect("a device of ours");
     running.finish().assert_fails(&["was lost", "PE"]);

@@ -145,7 +145,7 @@ impl SshHosts {
     fn endless(&self, options: &[&str]) -> Running {
         let options = [&["-H", "h1,h2,h3,h4"], options].concat();
         let mut running = self.job(&scenario!("endless.c"), &options).start();
-        running.wait_for(|lines| lines.contains(&"n_pes 4").then_some(()));
+        running.wait_for_line("n_pes 4");
         running
     }
 

@@ -236,8 +236,8 @@ impl ProcessDetector {
             .counter(Counter::Instrumented)
             .fetch_add(is_instrumented, Relaxed);
 
-        // Acquire and release: the PE that counts last reads what all have counted above. It finds a
-        // multiple, since a job may finalize and initialize again.
+        // Acquire and release: the PE that counts last reads what all have counted above. It finds
+        // a multiple, since a job may finalize and initialize again.
         let closed = self.areas.counter(Counter::Closed).fetch_add(1, AcqRel) + 1;
         if !closed.is_multiple_of(u64::from(self.n_pes)) {
             return;

@@ -10,6 +10,7 @@ mod figure;
 mod header;
 mod heat;
 mod histogram;
+mod nodes;
 mod rows;
 mod sections;
 mod source;

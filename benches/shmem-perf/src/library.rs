@@ -31,7 +31,7 @@ pub struct Task {
     /// 1 if the target PE computes meanwhile and calls no routine of the library.
     pub target_computes: i32,
     pub nbytes: u64,
-    /// Operations before each completion.
+    /// The number of operations that are issued before the benchmark waits for their completion.
     pub window: u64,
     /// Iterations of the loop of `perf_compute` between issue and completion.
     pub compute: u64,

@@ -242,6 +242,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures the transfer alone, and then together with a computation that takes as long.
+    /// Returns the part of the transfer's time that the computation hides.
     fn overlap(&self, subject: &Sweep, mut task: Task, time: Duration) -> Point {
         let turn_ns = self.turn_ns();
         let limits = self.limits(subject, time / 2);

@@ -309,7 +309,7 @@ pub struct Soak {
     pub batches: u64,
 }
 
-/// Issues random operations for this time. Calls `look` after every 64 batches, with the number of
+/// Issues random operations for the duration `time`. Calls `look` after every 64 batches, with the number of
 /// batches so far.
 pub fn soak(member: &Member, time: Duration, mut look: impl FnMut(u64)) -> Soak {
     let mut room = Room::new(member, member.me() * ROOM, ROOM, 300 + member.me() as u64);
@@ -319,6 +319,7 @@ pub fn soak(member: &Member, time: Duration, mut look: impl FnMut(u64)) -> Soak 
     let until = Instant::now() + time;
     let mut batches = 0;
     while Instant::now() < until {
+        // Seldom, since a heavy batch takes as long as many usual ones.
         let mix = if batches % 16 == 0 {
             Mix::Heavy
         } else {

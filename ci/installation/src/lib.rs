@@ -213,7 +213,8 @@ impl Installer<'_> {
         self.strip(&installed)
     }
 
-    /// Installs the race detector, and the file by which the compiler reports accesses to it.
+    /// Installs the race detector, and the file of options with which the compiler makes programs
+    /// report their accesses to it.
     fn install_detector(&self) -> Result<()> {
         let built = self.release.file(DETECTOR_FILE)?;
         self.prefix.copy_file(built, "lib/librushmem-race.so.1")?;

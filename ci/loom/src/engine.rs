@@ -103,12 +103,14 @@ impl Pe {
     }
 }
 
-/// A thread has its task woken when an operation is complete, which ends meanwhile, while the
-/// service thread polls and sleeps.
+/// One thread registers a task with an origin. Meanwhile another one completes the operation that
+/// the task awaits, and the service thread polls and sleeps. The task is woken once, and only after
+/// the operation is complete.
 fn await_an_operation(completed_by: CompletedBy, then: Then) {
     let pe = Arc::new(Pe::new(completed_by));
     let task = Arc::<Task>::default();
     let waker = Waker::from(Arc::clone(&task));
+    // The end of a call lists the issuer as unfinished.
     pe.call(|_| Ok(()));
 
     let service = {

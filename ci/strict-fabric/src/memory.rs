@@ -309,6 +309,9 @@ mod tests {
         assert_eq!(shared_range(MAPS, 0x5800, 0x6800), None);
     }
 
+    /// An address in the first page, which Linux maps for no program.
+    const UNMAPPED: u64 = 16;
+
     #[test]
     fn own_memory_is_accessible_like_that_of_others() {
         let me = std::process::id();
@@ -322,10 +325,10 @@ mod tests {
         assert_eq!(to, from);
 
         // SAFETY: `from` has 100 bytes.
-        let nowhere = unsafe { store(me, 16, from.as_ptr(), 100) };
-        assert!(nowhere.is_err());
+        let refused = unsafe { store(me, UNMAPPED, from.as_ptr(), 100) };
+        assert!(refused.is_err());
 
         assert!(is_mapped(from_address, 100));
-        assert!(!is_mapped(16, 100));
+        assert!(!is_mapped(UNMAPPED, 100));
     }
 }

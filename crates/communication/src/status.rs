@@ -34,8 +34,8 @@ use std::time::Duration;
 /// only slow must not cost.
 const LOCATED: Duration = Duration::from_secs(5);
 
-/// The duration for each wait in a job with `SHMEM_STATS`, `SHMEM_TRACE` or the record of last
-/// writes.
+/// The same duration, for every wait, in a job with `SHMEM_STATS`, `SHMEM_TRACE` or the record of
+/// last writes: its user wants to know the lines of calls, and accepts what they cost.
 const LOCATED_OBSERVED: Duration = Duration::from_secs(1);
 
 /// What the status says that calls have changed one by one, and when it says more. The rest is

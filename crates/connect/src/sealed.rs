@@ -101,7 +101,8 @@ impl Sealer {
 #[derive(Debug)]
 pub struct Opener {
     key: Key,
-    /// Bytes that have arrived and are not opened yet, less than a few pieces.
+    /// Bytes that have arrived and are not opened yet. They stay below a piece and a read if the
+    /// caller takes all pieces after each read.
     received: Vec<u8>,
     /// True once bytes have arrived that the other end has not sealed.
     has_failed: bool,

@@ -81,7 +81,7 @@ impl JobTrace {
             PeTrace::of_file(&bytes).map_err(|why| format!("{}: {why}", file.display()))
         };
 
-        let numbers = numbers(dir)?;
+        let numbers = traced_pes(dir)?;
         let Some((first, others)) = numbers.split_first() else {
             return Err(format!(
                 "{} has no traces of PEs; name the directory of SHMEM_TRACE",
@@ -391,7 +391,7 @@ impl JobTrace {
 }
 
 /// Returns the PEs that have a trace file in a directory, in ascending order.
-fn numbers(dir: &Path) -> Result<Vec<u32>, String> {
+fn traced_pes(dir: &Path) -> Result<Vec<u32>, String> {
     let entries = fs::read_dir(dir).map_err(|error| {
         format!(
             "{}: {error}; name the directory of SHMEM_TRACE",
@@ -399,16 +399,19 @@ fn numbers(dir: &Path) -> Result<Vec<u32>, String> {
         )
     })?;
 
-    let mut numbers: Vec<u32> = entries
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name();
-            let number = name.to_str()?.strip_prefix("pe-")?.strip_suffix(".ring")?;
-            number.parse().ok()
-        })
-        .collect();
-    numbers.sort_unstable();
-    Ok(numbers)
+    let mut pes = Vec::new();
+    // An entry that cannot be read is left out, as a PE without a file is.
+    for entry in entries.flatten() {
+        if let Some(name) = entry.file_name().to_str()
+            && let Some(rest) = name.strip_prefix("pe-")
+            && let Some(number) = rest.strip_suffix(".ring")
+            && let Ok(pe) = number.parse()
+        {
+            pes.push(pe);
+        }
+    }
+    pes.sort_unstable();
+    Ok(pes)
 }
 
 #[cfg(test)]

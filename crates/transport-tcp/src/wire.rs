@@ -242,23 +242,30 @@ impl Wire for TcpWire {
     }
 
     fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
-        let Some(route) = self.routes.get_mut(pe).filter(|route| route.last != 0) else {
+        let Some(route) = self.routes.get_mut(pe) else {
             return Ok(true);
         };
         let last = route.last;
+        if last == 0 {
+            // Nothing was issued to the PE since it was last found flushed.
+            return Ok(true);
+        }
 
         let is_flushed = shared.with_link(pe, |connection| {
             let is_acked = connection.answers.acked() >= last;
             if !is_acked {
+                // What the connection holds back is not acknowledged.
                 connection.flush()?;
             }
             Ok(is_acked)
         })?;
 
         if is_flushed {
-            self.in_flight -= std::mem::take(&mut route.in_flight);
+            self.in_flight -= route.in_flight;
+            route.in_flight = 0;
             route.last = 0;
         } else {
+            // Polled next, since its acknowledgment ends the wait.
             self.expected = Some(pe);
         }
         Ok(is_flushed)

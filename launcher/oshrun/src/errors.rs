@@ -26,7 +26,7 @@ pub struct StartFailure {
 }
 
 impl StartFailure {
-    /// Returns a failure with status 1.
+    /// Returns a failure that has no exit status of its own.
     pub fn general(sentence: String) -> StartFailure {
         StartFailure {
             status: 1,

@@ -70,7 +70,7 @@ impl Handshake {
     }
 }
 
-/// The connections of this PE to the others of its node.
+/// What this PE shares with the others of its node: connections, the node's memory, and files.
 #[derive(Debug)]
 pub(super) struct NodeConnections {
     pub(super) peers: NodeLinks,

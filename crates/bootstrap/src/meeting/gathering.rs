@@ -508,8 +508,9 @@ impl MeetingServer {
         self.execute(decision.into_iter().collect());
     }
 
-    /// Handles bytes that the other end of a connection has not sealed. What this process seals
-    /// still arrives there, or is noticed.
+    /// Ends a connection on which bytes have arrived that the other end has not sealed. The reason
+    /// is sent to that end all the same: only the bytes from it are known to be changed, and it
+    /// notices if those to it are, too.
     fn handle_forgery(&mut self, number: u32, how: Forged) {
         match self.joining.get(&number) {
             Some(&Joining::Proven { from, .. }) => {

@@ -91,34 +91,50 @@ impl<A: Awaited> LongWait<A> {
 
     /// Called before or after each sleep: reads the clock, and updates the status of a long wait.
     pub fn check(&mut self) {
-        if let Some(shown) = &self.shown {
-            // The stack of a thread that carries out a non-blocking collective has no line of the
-            // program, for which all debug information would be searched.
-            let is_of_program = thread::request_call().is_none();
-            if is_of_program && !self.is_located && status::begin_locating(self.lasted()) {
-                self.is_located = true;
-                shown.locate();
-            }
-
-            if let Some(at) = self.in_flight_at
-                && nanoseconds().saturating_sub(at) >= LONG.as_nanos() as u64
-            {
-                self.look_at_network();
-            }
-
-            if self.peers.check(|| self.awaited.describe()) {
-                // The check may have waited for the network, and the end of that wait removes the
-                // operations in flight from the status.
-                self.look_at_network();
-            }
-
-            if self.lasted() >= REPORTED {
-                print_remedy(|| self.awaited.describe().call);
-            }
+        if self.shown.is_some() {
+            self.update_shown();
         } else if self.since.is_none() {
             self.since = Some(nanoseconds());
         } else if self.lasted() >= LONG {
             self.show();
+        }
+    }
+
+    /// Updates what the status says of the wait, and reports a wait that goes on for too long.
+    fn update_shown(&mut self) {
+        self.locate();
+
+        if let Some(at) = self.in_flight_at
+            && nanoseconds().saturating_sub(at) >= LONG.as_nanos() as u64
+        {
+            self.look_at_network();
+        }
+
+        let has_checked_peers = self.peers.check(|| self.awaited.describe());
+        if has_checked_peers {
+            // The check may have waited for the network, and the end of that wait removes the
+            // operations in flight from the status.
+            self.look_at_network();
+        }
+
+        if self.lasted() >= REPORTED {
+            print_remedy(|| self.awaited.describe().call);
+        }
+    }
+
+    /// Adds the line of the call to the status, once, if the wait has lasted long enough for that.
+    fn locate(&mut self) {
+        // A thread that carries out a non-blocking collective was called from no line of the
+        // program. A search for one would read all debug information in vain.
+        let is_of_program = thread::request_call().is_none();
+
+        if let Some(shown) = &self.shown
+            && is_of_program
+            && !self.is_located
+            && status::begin_locating(self.lasted())
+        {
+            self.is_located = true;
+            shown.locate();
         }
     }
 

@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the handlers know of the shared static data.
+/// What the handlers of `fork` need to give a child its own copy of the shared static data.
 struct ForkState {
     statics: Statics,
     /// The file that contains the static data. Its holes show which pages are not in use.

@@ -221,7 +221,8 @@ fn require_object(
     is_known_object(addr, nbytes) || find_object(call, job, argument, segment, addr, nbytes)
 }
 
-/// Finds the object of [`require_object`] if it is neither of the last two, and remembers it.
+/// The slow part of [`require_object`]: searches for the object. Remembers it for
+/// [`is_known_object`].
 #[cold]
 #[inline(never)]
 fn find_object(

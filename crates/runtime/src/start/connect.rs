@@ -96,7 +96,7 @@ fn usable_providers<'a>(
 struct Negotiation<'a> {
     call: Call,
     job: &'static Job,
-    /// What each PE has found, in the order of PEs.
+    /// What each PE has found out about the transports that it can use, in the order of PEs.
     findings: Vec<Findings>,
     candidates: Vec<Candidate<'a>>,
 }

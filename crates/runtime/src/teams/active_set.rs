@@ -219,13 +219,19 @@ impl PsyncUse {
         if !job.settings.checks() {
             return None;
         }
+
+        // Ends the job if pSync is not in such memory. The digest is not needed here.
         psync_digest(call, psync);
+
         let new = PsyncRecord {
             psync: psync.addr(),
             triplet,
             used_for,
+            // Set when the use is dropped.
             end: 0,
         };
+
+        // Taken, since this use is the last one from now on, and is recorded at its end.
         let last = lock(&LAST).take();
         if last.is_some_and(|last| new.follows_at_once(last)) {
             warn_once(
@@ -237,10 +243,10 @@ impl PsyncUse {
 
         let nbytes = size_of::<c_long>();
         let is_symmetric = address::locate(new.psync, nbytes).is_some();
-        if is_symmetric
+        let has_other_value = is_symmetric
             && range::symmetric(call, "pSync", psync.cast(), nbytes).first_word()
-                != SHMEM_SYNC_VALUE as u64
-        {
+                != SHMEM_SYNC_VALUE as u64;
+        if has_other_value {
             warn_once(
                 call,
                 "argument pSync does not have the value SHMEM_SYNC_VALUE; it works here, but with other \

@@ -290,43 +290,55 @@ const RESULTS: [&str; 8] = [
     "team",
 ];
 
-/// Returns the declaration of a parameter, and true if it takes any type and rank. Returns `None`
-/// if Fortran cannot declare it. `rank` is that of the arrays of a generic name.
-fn declaration(
-    function: &CFunction,
-    parameter: &str,
-    rank: Option<usize>,
-) -> Option<(String, bool)> {
+/// A declaration of a parameter.
+struct Declaration {
+    text: String,
+    /// The parameter takes arguments of any type and rank.
+    takes_any: bool,
+}
+
+impl Declaration {
+    fn of_one_type(text: String) -> Declaration {
+        Declaration {
+            text,
+            takes_any: false,
+        }
+    }
+}
+
+/// Returns the declaration of a parameter. Returns `None` if Fortran cannot declare it. `rank` is
+/// that of the arrays of a generic name.
+fn declaration(function: &CFunction, parameter: &str, rank: Option<usize>) -> Option<Declaration> {
     let (c_type, name) = split(parameter);
     let name = fortran_name(name);
+
     let Some(pointee) = c_type.strip_suffix('*').map(str::trim) else {
-        return Some((format!("{}, value :: {name}", by_value(c_type)?), false));
+        let text = format!("{}, value :: {name}", by_value(c_type)?);
+        return Some(Declaration::of_one_type(text));
     };
     let target = pointee.trim_start_matches("const ").trim();
     if target.ends_with('*') || target.contains('(') {
         return None;
     }
-    if target.ends_with("config_t") {
-        return Some((format!("type(c_ptr), value :: {name}"), false));
-    }
-    if target == "char" && function.type_name.is_empty() {
-        return Some((format!("character(kind=c_char) :: {name}(*)"), false));
-    }
-    if RESULTS.contains(&name.as_str()) {
-        return Some((
-            format!("{}, intent(out) :: {name}", by_value(target)?),
-            false,
-        ));
-    }
+
     let is_element = !function.c_type.is_empty() && target == function.c_type;
-    match rank {
-        Some(rank) if is_element => Some((
-            format!("{} :: {name}{}", by_value(target)?, shape(rank)),
-            false,
-        )),
-        Some(_) if target == "uint64_t" => Some((format!("integer(c_int64_t) :: {name}"), false)),
-        _ => Some((format!("type(*), dimension(*) :: {name}"), true)),
-    }
+    let text = if target.ends_with("config_t") {
+        format!("type(c_ptr), value :: {name}")
+    } else if target == "char" && function.type_name.is_empty() {
+        format!("character(kind=c_char) :: {name}(*)")
+    } else if RESULTS.contains(&name.as_str()) {
+        format!("{}, intent(out) :: {name}", by_value(target)?)
+    } else if let Some(rank) = rank.filter(|_| is_element) {
+        format!("{} :: {name}{}", by_value(target)?, shape(rank))
+    } else if rank.is_some() && target == "uint64_t" {
+        format!("integer(c_int64_t) :: {name}")
+    } else {
+        return Some(Declaration {
+            text: format!("type(*), dimension(*) :: {name}"),
+            takes_any: true,
+        });
+    };
+    Some(Declaration::of_one_type(text))
 }
 
 /// Returns the name of a parameter in lower case, since Fortran does not distinguish case.
@@ -348,46 +360,50 @@ fn interface(
         returns if returns.ends_with('*') => Some("type(c_ptr)"),
         returns => Some(by_value(returns)?),
     };
+
     let mut names = Vec::new();
+    let mut of_any_type = Vec::new();
     let mut declarations = String::new();
-    let mut any: Vec<String> = Vec::new();
     for parameter in &function.parameters {
-        let own = fortran_name(split(parameter).1);
-        let (declaration, takes_any) = match address(function) {
-            Some(address) if address == own => (address_declaration.to_owned(), false),
-            _ => declaration(function, parameter, rank)?,
+        let own_name = fortran_name(split(parameter).1);
+
+        let declaration = if address(function).is_some_and(|address| address == own_name) {
+            Declaration::of_one_type(address_declaration.to_owned())
+        } else {
+            declaration(function, parameter, rank)?
         };
-        if takes_any {
-            any.push(own.clone());
+        if declaration.takes_any {
+            of_any_type.push(own_name.clone());
         }
-        names.push(own);
-        writeln!(declarations, "      {declaration}").ok()?;
+        declarations += &format!("      {}\n", declaration.text);
+        names.push(own_name);
     }
-    let kind = if result.is_some() {
-        "function"
+
+    let (kind, result_clause) = if result.is_some() {
+        ("function", " result(res)")
     } else {
-        "subroutine"
+        ("subroutine", "")
     };
-    let result_clause = result.map_or("", |_| " result(res)");
     let mut text = wrapped(&format!(
         "    {kind} {name}({}){result_clause} bind(C, name=\"{}\")",
         names.join(", "),
         function.symbol
     ));
     text += "      import\n";
-    if !any.is_empty() {
-        let any = any.join(", ");
-        write!(
-            text,
-            "      !GCC$ ATTRIBUTES NO_ARG_CHECK :: {any}\n      !DIR$ IGNORE_TKR {any}\n"
-        )
-        .ok()?;
+
+    if !of_any_type.is_empty() {
+        // gfortran, and compilers that know the directives of Intel, then compare neither the
+        // type nor the rank of an argument with a declaration.
+        let names = of_any_type.join(", ");
+        text += &format!("      !GCC$ ATTRIBUTES NO_ARG_CHECK :: {names}\n");
+        text += &format!("      !DIR$ IGNORE_TKR {names}\n");
     }
+
     text += &declarations;
     if let Some(result) = result {
-        writeln!(text, "      {result} :: res").ok()?;
+        text += &format!("      {result} :: res\n");
     }
-    writeln!(text, "    end {kind}").ok()?;
+    text += &format!("    end {kind}\n");
     Some(text)
 }
 

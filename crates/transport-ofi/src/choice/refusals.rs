@@ -147,18 +147,25 @@ fn refusal(library: &'static Libfabric, request: &Request, name: &str) -> Diagno
         provider: name.to_owned(),
         ..request.hints(false)
     };
-    let offer = |hints: &FiInfo| {
-        let offers = InfoList::of(library, hints).ok()?;
-        offers
-            .iter()
-            .map(|entry| FiInfo::of(entry, false))
-            .find(|offer| offer.provider == name)
+    // An offer without a mismatch fits, and such a provider is not diagnosed here.
+    let mismatch = offer_of(library, &hints).and_then(|info| request.mismatch(&info));
+    let why = if let Some(mismatch) = mismatch {
+        mismatch
+    } else if let Some(refused) = refused_hints(&hints, |hints| offer_of(library, hints)) {
+        refused
+    } else {
+        "offers nothing, whatever is required of it".to_owned()
     };
-
-    let why = offer(&hints).and_then(|info| request.mismatch(&info));
-    let why = why.or_else(|| refused_hints(&hints, offer));
-    let why = why.unwrap_or_else(|| "offers nothing, whatever is required of it".to_owned());
     Diagnosis::new(name, Verdict::Refused, why)
+}
+
+/// Returns the first entry that the provider of the hints offers for them.
+fn offer_of(library: &'static Libfabric, hints: &FiInfo) -> Option<FiInfo> {
+    let offers = InfoList::of(library, hints).ok()?;
+    offers
+        .iter()
+        .map(|entry| FiInfo::of(entry, false))
+        .find(|offer| offer.provider == hints.provider)
 }
 
 /// A requirement that can be dropped.

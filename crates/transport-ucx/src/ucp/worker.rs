@@ -183,11 +183,13 @@ impl Worker {
         check_status(self.ucp(), status)
     }
 
-    /// Connects to the worker with this address. UCX calls `handler` with `arg` if the connection
-    /// breaks, if the context [notices failures](UcpContext::notices_failures).
+    /// Connects to the worker with this address. With a context that
+    /// [notices failures](UcpContext::notices_failures), UCX calls `handler` with `arg` when the
+    /// connection breaks.
     ///
     /// # Safety
-    /// `handler` may be called with `arg` until the worker is dropped.
+    /// `address` is the address of a worker of UCX, unchanged. `handler` may be called with `arg`
+    /// until the worker is dropped.
     pub(crate) unsafe fn connect(
         &self,
         address: &[u8],
@@ -211,8 +213,8 @@ impl Worker {
         };
 
         let mut handle = null_mut();
-        // SAFETY: a live worker and an address that UCX made; the handler may be called with its
-        // argument by contract.
+        // SAFETY: `self.handle` is a live worker, and `params` lives during the call. By contract
+        // the address is one of UCX, and the handler may be called with its argument.
         let status = unsafe {
             self.ucp()
                 .ucp_ep_create(self.handle, &raw const params, &raw mut handle)

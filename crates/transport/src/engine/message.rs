@@ -279,7 +279,7 @@ fn fields<const NUMBERS: usize, const N: usize>(bytes: &[u8; N]) -> [u32; NUMBER
 }
 
 /// Maximum number of requests of a stream in flight. It is far below 2^31, so that counts can be
-/// compared although they wrap around ([`has_reached`]), and bounds what a target keeps of a peer
+/// compared although they wrap around (`has_reached`), and bounds what a target keeps of a peer
 /// whose requests arrive out of order.
 pub const MAX_IN_FLIGHT: u32 = 1 << 16;
 /// Exclusive bound of the numbers of the origins of a PE. It bounds the number of streams that a

@@ -106,24 +106,35 @@ impl Schedule {
             sleep,
             ..
         } = others;
-        let limits = self.limits;
-        let (often, min_polls) = if self.oversubscribed {
-            (limits.often_oversubscribed, 1)
-        } else {
-            (limits.often, limits.min_polls)
-        };
 
-        // The polls would have lasted for this time at the lowest frequency that counts as often.
-        let polled = often.saturating_mul(u32::try_from(polls).unwrap_or(u32::MAX));
-        let polls_often = polls >= min_polls && polled >= self.time;
-        let longer = self.time * 2;
+        let doubled = self.time * 2;
         self.time = if sleep && polls == 0 {
-            unpolled.max(WaitLimits::LONGEST).min(longer)
-        } else if sleep || polls_often {
-            WaitLimits::LONGEST.min(longer)
+            doubled.min(unpolled.max(WaitLimits::LONGEST))
+        } else if sleep || self.are_often(polls) {
+            doubled.min(WaitLimits::LONGEST)
         } else {
             FLUSH_DELAY
         };
+    }
+
+    /// Returns true if other threads poll often: `polls` times during the last sleep.
+    fn are_often(&self, polls: u64) -> bool {
+        let limits = self.limits;
+        let min_polls = if self.oversubscribed {
+            1
+        } else {
+            limits.min_polls
+        };
+        let longest_interval = if self.oversubscribed {
+            limits.often_oversubscribed
+        } else {
+            limits.often
+        };
+
+        // The time between two polls is short enough if this many of them, each after the longest
+        // time, would have taken at least as long as the sleep.
+        let n = u32::try_from(polls).unwrap_or(u32::MAX);
+        polls >= min_polls && longest_interval.saturating_mul(n) >= self.time
     }
 }
 

@@ -118,16 +118,20 @@ impl Record {
         Some(rate(bytes_per_second))
     }
 
+    /// Describes the times of operations between the two PEs, then those of a socket to compare
+    /// them with.
     fn between_ends(&self) -> String {
-        let mut ours = Vec::new();
+        let mut of_operations = Vec::new();
         for (operation, name) in [("put", "put"), ("get", "get"), ("fetch_add", "atomic add")] {
             if let Some(time) = self.time(operation) {
-                ours.push(format!("{name} {time}"));
+                of_operations.push(format!("{name} {time}"));
             }
         }
-        ours.extend(self.speed("put"));
+        if let Some(speed) = self.speed("put") {
+            of_operations.push(speed);
+        }
 
-        let mut text = ours.join(", ");
+        let mut text = of_operations.join(", ");
         if let Some(time) = self.time("socket transfer")
             && let Some(speed) = self.speed("socket")
         {
@@ -138,7 +142,7 @@ impl Record {
 }
 
 impl Matrix {
-    /// Returns the minimum and the maximum of all pairs of PEs, if there are values.
+    /// Describes the lowest and the highest value, with their PEs; `None` if there are no values.
     fn extremes(&self, names: &[String]) -> Option<String> {
         let mut pairs = Vec::new();
         for (row, from) in self.values.iter().zip(names) {
@@ -152,20 +156,16 @@ impl Matrix {
         let most = pairs.iter().max_by(|a, b| a.value.total_cmp(&b.value))?;
 
         let is_latency = self.measure == "latency";
-        let shown = |pair: &MeasuredPair<'_>| {
-            let value = if is_latency {
-                seconds(pair.value * 1e-9)
-            } else {
-                rate(pair.value)
-            };
-            format!("{value} ({} to {})", pair.from, pair.to)
-        };
         let what = if is_latency {
             "round trip of a word"
         } else {
             "puts"
         };
-        Some(format!("{what} from {} to {}", shown(least), shown(most)))
+        Some(format!(
+            "{what} from {} to {}",
+            least.describe(is_latency),
+            most.describe(is_latency)
+        ))
     }
 }
 
@@ -174,6 +174,17 @@ struct MeasuredPair<'a> {
     value: f64,
     from: &'a str,
     to: &'a str,
+}
+
+impl MeasuredPair<'_> {
+    fn describe(&self, is_latency: bool) -> String {
+        let value = if is_latency {
+            seconds(self.value * 1e-9)
+        } else {
+            rate(self.value)
+        };
+        format!("{value} ({} to {})", self.from, self.to)
+    }
 }
 
 /// Formats a time in seconds with a suitable unit.

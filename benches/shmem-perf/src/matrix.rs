@@ -149,6 +149,7 @@ impl<'a> Row<'a> {
                     peer: to as i32,
                     ..self.task
                 };
+                // What earlier pairs have left or overdrawn is shared by the others.
                 let left = self.time.saturating_sub(start.elapsed());
                 let n_left = self.job.n - to;
                 values[to as usize] = Some(self.median(&task, left / n_left));

@@ -162,13 +162,14 @@ mod tests {
                 // It bounds no put.
                 assert!(!is_invalid(&all, from_peer, &from_peer.points[0]));
 
-                let found = bound(&all, &all[0], &all[0].points[0]);
+                let found = bound(&all, put, &put.points[0]);
                 let expected = if is_wrong {
                     None
                 } else {
                     Some("memcpy to peer")
                 };
                 assert_eq!(found.map(|found| found.floor), expected);
+
                 let several = Series {
                     shape: fixture::pair("all", 2),
                     ..put.clone()

@@ -30,10 +30,8 @@ pub struct Hosts {
 
 /// Finds the hosts, and distributes the PEs to them. Without `-n`, there is one PE per slot.
 pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
-    let mut agent = options
-        .launch_agent
-        .clone()
-        .map(|words| Agent::Remote(words.0));
+    let named_agent = options.launch_agent.clone();
+    let mut agent = named_agent.map(|words| Agent::Remote(words.0));
     let mut allocated_by = None;
     let hosts = if let Some(hosts) = named(options)? {
         hosts

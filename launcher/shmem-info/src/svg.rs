@@ -86,15 +86,18 @@ fn core(core: &CoreMap) -> Drawn {
         None => PLAIN,
     };
     // Longer texts do not fit the width.
-    let label = match short(&core.pes) {
-        long if long.len() > 5 => format!("{} PEs", core.pes.len()),
-        pes if pes.is_empty() => pes,
-        pes => format!("PE {pes}"),
+    let pes = short(&core.pes);
+    let label = if pes.is_empty() {
+        String::new()
+    } else if pes.len() > 5 {
+        format!("{} PEs", core.pes.len())
+    } else {
+        format!("PE {pes}")
     };
-    let cpus = match core.cpus.to_string() {
-        long if long.len() > 9 => format!("{} CPUs", core.cpus.len()),
-        cpus => cpus,
-    };
+    let mut cpus = core.cpus.to_string();
+    if cpus.len() > 9 {
+        cpus = format!("{} CPUs", core.cpus.len());
+    }
 
     let mut body = rectangle(WIDTH, HEIGHT, fill);
     body += &text(WIDTH / 2, 16, "middle", &label);

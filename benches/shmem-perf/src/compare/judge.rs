@@ -146,8 +146,7 @@ pub fn judge<'a>(
                     series.measure.cost(median_after),
                 ),
                 p: p_value(&old, &new),
-                // The correction below needs all probabilities, and only then a figure can be
-                // found to differ.
+                // What is found to differ is marked below: the correction needs all probabilities.
                 verdict: if has_enough_values {
                     Change::Equal
                 } else {

@@ -101,12 +101,7 @@ impl LibfabricRoute {
 
         let registration = register(&library, domain, &memory)?;
         if requires(fi::FI_MR_ENDPOINT) {
-            // SAFETY: both are open.
-            let code = unsafe { fi::fi_bind(registration.cast(), endpoint.cast(), 0) };
-            check(&library, code)?;
-            // SAFETY: an open registration that is bound.
-            let code = unsafe { fi::fi_enable(registration.cast()) };
-            check(&library, code)?;
+            enable_registration(&library, registration, endpoint)?;
         }
         let desc = if requires(fi::FI_MR_LOCAL) {
             // SAFETY: an open registration.
@@ -114,17 +109,6 @@ impl LibfabricRoute {
         } else {
             null_mut()
         };
-
-        let context = fi::fi_context2 {
-            internal: [null_mut(); 8],
-        };
-        // The provider writes to the context of an operation until it completes, even while the
-        // route is moved, so contexts have an address of their own.
-        let contexts: &'static mut [_] = Vec::leak(vec![context; n_contexts]);
-        let mut free: Vec<*mut c_void> = Vec::new();
-        for context in contexts {
-            free.push((&raw mut *context).cast());
-        }
 
         Ok(Self {
             memory,
@@ -139,7 +123,7 @@ impl LibfabricRoute {
             peer: fi::ADDR_NOTAVAIL,
             base: 0,
             key: 0,
-            free,
+            free: contexts(n_contexts),
             n_contexts,
             spins,
             path: format!("{} of libfabric's {}", device(info), provider(info)),
@@ -455,6 +439,34 @@ fn register(
     check(library, code)?;
 
     Ok(registration)
+}
+
+/// Binds a registration to the endpoint that uses it, for providers that require it, and enables it.
+fn enable_registration(
+    library: &Libfabric,
+    registration: *mut fi::fid_mr,
+    endpoint: *mut fi::fid_ep,
+) -> Result<(), String> {
+    // SAFETY: both are open.
+    let code = unsafe { fi::fi_bind(registration.cast(), endpoint.cast(), 0) };
+    check(library, code)?;
+    // SAFETY: an open registration that is bound.
+    let code = unsafe { fi::fi_enable(registration.cast()) };
+    check(library, code)
+}
+
+/// Allocates the contexts of operations, which are never freed. The provider writes to the context
+/// of an operation until it completes, even while the route is moved, so each has an address of its
+/// own.
+fn contexts(n: usize) -> Vec<*mut c_void> {
+    let context = fi::fi_context2 {
+        internal: [null_mut(); 8],
+    };
+    let mut contexts: Vec<*mut c_void> = Vec::new();
+    for context in Vec::leak(vec![context; n]) {
+        contexts.push((&raw mut *context).cast());
+    }
+    contexts
 }
 
 /// Returns the entry with the best device of the first suitable provider that supports this

@@ -115,6 +115,7 @@ async fn run(
     let mut output = Output::to_parent(&events, &windows, job.spec.prompts);
     let mut supervisor = Supervisor::new(true, limit)
         .map_err(|error| cannot("start the guard process", &error).sentence)?;
+
     // Heartbeats are answered even if a file system hangs.
     let start_limit = StartLimit::new(job.local.pes.len() as u32)
         .map_err(|error| cannot("start a thread", &error).sentence)?;

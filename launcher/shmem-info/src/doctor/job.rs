@@ -264,16 +264,15 @@ fn examine_hosts(examined: &Examined) -> Result<Hosts, String> {
 /// Returns the findings on a host that the first one does not have with the same grade, and all
 /// that are warnings or worse.
 fn different(first: &ExaminedHost, host: &ExaminedHost) -> Section {
-    let is_known = |finding: &Finding| {
-        first
-            .findings()
-            .any(|known| known.name == finding.name && known.grade == finding.grade)
-    };
-    let mut findings: Vec<Finding> = host
-        .findings()
-        .filter(|finding| finding.grade >= Grade::Warning || !is_known(finding))
-        .cloned()
-        .collect();
+    let mut findings = Vec::new();
+    for finding in host.findings() {
+        let mut known = first.findings();
+        let is_known =
+            known.any(|known| known.name == finding.name && known.grade == finding.grade);
+        if finding.grade >= Grade::Warning || !is_known {
+            findings.push(finding.clone());
+        }
+    }
 
     let own_build = &host.report.build;
     let first_build = &first.report.build;

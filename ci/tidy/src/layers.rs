@@ -114,7 +114,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/race/interface", &[]),
     (
         "crates/race/detector",
-        &["crates/locate", "crates/race/interface"],
+        &["crates/locate", "crates/race/interface", "crates/system"],
     ),
     (
         "crates/race/library",
@@ -129,6 +129,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "launcher/oshrun/man-pages",
             "crates/bootstrap",
             "crates/explain",
+            "crates/system",
             "crates/topology",
         ],
     ),
@@ -170,6 +171,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "benches/perf-parts",
             "benches/shmem-perf/charts",
             "launcher/oshrun/man-pages",
+            "crates/system",
             "sys/ucx-sys",
             "sys/libfabric-sys",
         ],

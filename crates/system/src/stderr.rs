@@ -2,7 +2,7 @@
 //!
 //! `eprintln!` and `writeln!` make a system call for each part of their text, so the parts of lines
 //! that two processes print at once are mixed. The crates of Rushmem print by this module instead;
-//! clippy.toml refuses `std::io::stderr` elsewhere.
+//! .clippy.toml refuses `std::io::stderr` elsewhere.
 
 use std::fmt::Display;
 use std::io::{Result, Write};

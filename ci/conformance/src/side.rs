@@ -49,10 +49,13 @@ impl Side {
         self.announce(&[]);
 
         let mut first = [0; 1];
-        let polled = self.link().set_nonblocking(true);
-        polled.expect("a socket can be polled");
-        // The lock is free while `compute` runs, which may be long.
+        let set_nonblocking = |is_nonblocking| {
+            let set = self.link().set_nonblocking(is_nonblocking);
+            set.expect("the mode of a socket can change");
+        };
+        set_nonblocking(true);
         loop {
+            // A statement of its own, so that the lock is free while `compute` runs.
             let read = self.link().read(&mut first);
             match read {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => compute(),
@@ -60,10 +63,10 @@ impl Side {
                 _ => panic!("the other PEs are gone"),
             }
         }
-        let blocking = self.link().set_nonblocking(false);
-        blocking.expect("a socket can block");
+        set_nonblocking(false);
 
-        // The messages of a barrier are empty, so all PEs together send the zeros of their lengths.
+        // The message of each PE in a barrier is empty: only its length is sent, which is 0. The
+        // first byte of all of them was read above.
         let mut rest = vec![0; LENGTH_BYTES * self.n_pes - 1];
         let read = self.link().read_exact(&mut rest);
         read.expect("the other PEs are there");

@@ -130,15 +130,20 @@ impl SeccompListener {
             error: error.map_or(0, |error| -error.raw_os_error()),
             flags: if error.is_none() { continued } else { 0 },
         };
-        // The result is ignored: it fails only if the caller is dead.
-        // SAFETY: the descriptor is a listener, and the request reads one value of this type from
-        // `answer`.
-        unsafe {
-            libc::ioctl(
-                self.0.as_raw_fd(),
-                libc::SECCOMP_IOCTL_NOTIF_SEND,
-                &raw mut answer,
-            )
-        };
+        loop {
+            // SAFETY: the descriptor is a listener, and the request reads one value of this type
+            // from `answer`.
+            let status = unsafe {
+                libc::ioctl(
+                    self.0.as_raw_fd(),
+                    libc::SECCOMP_IOCTL_NOTIF_SEND,
+                    &raw mut answer,
+                )
+            };
+            // A signal may have interrupted the request; after another failure the caller is dead.
+            if status == 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                return;
+            }
+        }
     }
 }

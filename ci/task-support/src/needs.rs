@@ -72,7 +72,7 @@ pub const CLANG: Need = need(
     "compiles C programs as gcc does not",
     ["clang", "clang", "clang"],
 );
-/// The GNU debugger.
+/// The debugger that `oshrun --gdb` and hang reports start.
 pub const GDB: Need = need(
     "gdb",
     "runs a test program under a debugger",

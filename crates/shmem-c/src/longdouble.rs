@@ -32,9 +32,9 @@ operators! {
     max = rushmem_longdouble_max;
     /// The minimum; NaN and signed zeros are ordered as for `f64` in `combine`.
     min = rushmem_longdouble_min;
-    /// Addition.
+    /// The sum.
     sum = rushmem_longdouble_sum;
-    /// Multiplication.
+    /// The product.
     prod = rushmem_longdouble_prod;
 }
 

@@ -123,9 +123,9 @@ impl<T: Default> IndexMut<Pe> for PeMap<T> {
     }
 }
 
-/// A table that several threads use without a lock. An entry is made once and lives as long as the
+/// A table that several threads read without a lock. An entry is made once and lives as long as the
 /// table. The cells of neighboring PEs are allocated together at the first use of one of them, so
-/// that a job of a million PEs takes 256 KiB here, and not a cell for each PE.
+/// that an empty table for a million PEs takes 256 KiB.
 pub struct SharedPeMap<T> {
     blocks: Box<[OnceLock<Block<T>>]>,
     n_pes: usize,

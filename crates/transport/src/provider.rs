@@ -183,8 +183,8 @@ pub trait Host: Send + Sync {
         let _ = error;
     }
 
-    /// Ends the process at once with this message, because after an error the network may still
-    /// access memory that is no longer valid.
+    /// Ends the process at once: after the loss `error`, operations could not be canceled, for the
+    /// reason `why`, so the network may still access memory of calls that have returned.
     fn cannot_go_on(&self, error: &Error, why: &str) -> ! {
         eprintln!("{error}; {why}");
         std::process::abort()

@@ -67,13 +67,15 @@ fn stack_of(thread: libc::pthread_t) -> Range<usize> {
     start.addr()..start.addr() + nbytes
 }
 
-extern "C" fn run<R>(start: *mut c_void) -> R {
+/// The function with which a thread starts: orders the thread after its creation, and calls the
+/// program's function.
+extern "C" fn run<R>(boxed: *mut c_void) -> R {
     // SAFETY: `create` below has made the box, for this thread alone, which takes it once.
     let ThreadStart {
         start,
         argument,
         number,
-    } = *unsafe { Box::from_raw(start.cast::<ThreadStart<R>>()) };
+    } = *unsafe { Box::from_raw(boxed.cast::<ThreadStart<R>>()) };
 
     // Thread-local variables are dropped in the reverse order of their first use. The drop of `END`
     // uses `THREAD`, and must follow the destructors of the program's variables.

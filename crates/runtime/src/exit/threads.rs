@@ -73,7 +73,8 @@ fn watch_the_end() {
     }
 }
 
-/// Called when a thread that has called an init ends.
+/// Has the process exit once only threads of the library are left. The C library calls this when a
+/// thread that has called an init ends.
 ///
 /// # Safety
 /// Only the C library calls it, at the end of a thread.
@@ -88,7 +89,8 @@ unsafe extern "C" fn initializer_ends(_: *mut c_void) {
         return;
     }
 
-    // If a transport needs the first thread, this thread stays here until the last finalize.
+    // This is the first thread. While a transport needs it, it waits here itself, at the longest
+    // until the last finalize.
     if own_number() == std::process::id() {
         exit_after_the_last(network::needs_first_thread);
     }

@@ -215,7 +215,7 @@ mod foreign {
 mod tests {
     use super::*;
 
-    /// Constants are memory that must not be accessed by an atomic, which Miri reports.
+    /// Miri reports an atomic access to memory that can only be read, such as these constants.
     #[test]
     fn one_lane_is_loaded_from_memory_that_is_only_read() {
         fn assert_loaded<T: Element + PartialEq>(elements: &[T]) {

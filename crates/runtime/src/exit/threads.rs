@@ -79,26 +79,34 @@ fn watch_the_end() {
 /// # Safety
 /// Only the C library calls it, at the end of a thread.
 unsafe extern "C" fn initializer_ends(_: *mut c_void) {
-    static WAITS: AtomicBool = AtomicBool::new(false);
+    static HAS_WAITER: AtomicBool = AtomicBool::new(false);
     if !process::is_this_process() || lock(&LIBRARY_THREADS).is_empty() {
-        return;
-    }
-    // One thread that waits is enough, whichever initializer ends first. Relaxed, since the flag
-    // publishes nothing.
-    if WAITS.swap(true, Ordering::Relaxed) {
         return;
     }
 
     // This is the first thread. While a transport needs it, it waits here itself, at the longest
-    // until the last finalize.
+    // until the last finalize. Another thread that waits does not replace it.
     if own_number() == std::process::id() {
         exit_after_the_last(network::needs_first_thread);
     }
 
+    // One thread that waits is enough, whichever initializer ends first. Relaxed, since the flag
+    // publishes nothing.
+    if HAS_WAITER.swap(true, Ordering::Relaxed) {
+        return;
+    }
+
     let waiter = std::thread::Builder::new().name("rushmem-end".to_owned());
+    let wait = || {
+        // The first thread must not count it as one of the program.
+        if let Some(own) = inspect(own_number()) {
+            lock(&LIBRARY_THREADS).push(own.thread);
+        }
+        exit_after_the_last(|| true);
+    };
     // The handle is dropped, since nothing joins the thread. If none can be started, the process
     // stays until it is ended from outside.
-    let _ = without_signals(|| waiter.spawn(|| exit_after_the_last(|| true)));
+    let _ = without_signals(|| waiter.spawn(wait));
 }
 
 /// Ends the process once all threads of the program except this one have ended. Returns when

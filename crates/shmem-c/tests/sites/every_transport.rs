@@ -134,11 +134,14 @@ fn a_process_ends_with_its_own_last_thread() {
             job.envs(&variables).run()
         };
 
-        let alone = run("alone");
-        alone.assert_fails(&["PE 1", "exited with status 0", "shmem_finalize"]);
-        assert!(!alone.stdout.contains("a barrier ended"), "{alone}");
+        for how in ["alone", "again-alone"] {
+            let alone = run(how);
+            alone.assert_fails(&["PE 1", "exited with status 0", "shmem_finalize"]);
+            assert!(!alone.stdout.contains("a barrier ended"), "{alone}");
+        }
 
         run("others").assert_ok(3);
+        run("again").assert_ok(3);
     }
 }
 

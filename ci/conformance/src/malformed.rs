@@ -12,8 +12,8 @@ use crate::member::heap;
 use crate::{Member, Opener, job};
 use rushmem_transport::mem::Amo;
 use rushmem_transport::{
-    AmoOp, AmoRequest, Completion, DestBuf, Endpoint, EndpointUser, Error, Follows, OldValue, Pe,
-    Put, RemoteAddr, Segment, SourceBuf, StridedBlocks, Transport,
+    AmoOp, AmoRequest, Completion, DestBuf, Endpoint, EndpointUser, Error, OldValue, Pe, Put,
+    RemoteAddr, Segment, SignalOrder, SourceBuf, StridedBlocks, Transport,
 };
 use std::process::exit;
 use std::thread;
@@ -117,7 +117,7 @@ fn signal(
         completion: Completion::AtQuiet,
     };
     let signal = AmoRequest::of_word(word, AmoOp::Add, 1);
-    endpoint.put_signal(TARGET, put, signal, Follows::Data)
+    endpoint.put_signal(TARGET, put, signal, SignalOrder::AfterData)
 }
 
 /// Returns the target's error, unless something else `is_decided` first.

@@ -10,8 +10,8 @@ use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::segments::heap_blocks;
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Buffer, Caps, Completion, DestBuf, Directory, Endpoint,
-    EndpointUser, Error, Follows, Get, Host, OldValue, Open, Pe, PeRecord, Put, RemoteAddr,
-    Segment, SourceBuf, StridedBlocks, Transport,
+    EndpointUser, Error, Get, Host, OldValue, Open, Pe, PeRecord, Put, RemoteAddr, Segment,
+    SignalOrder, SourceBuf, StridedBlocks, Transport,
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -507,7 +507,10 @@ impl<'a> TestEndpoint<'a> {
     pub fn put_signal(&mut self, to: usize, offset: usize, source: &[u8], signal: TestSignal) {
         let put = put(heap(offset), source, Completion::Now);
         let signal = signal.request();
-        fine(self.endpoint.put_signal(pe(to), put, signal, Follows::Data));
+        fine(
+            self.endpoint
+                .put_signal(pe(to), put, signal, SignalOrder::AfterData),
+        );
     }
 
     /// Starts a put with a signal, which the next quiet completes.
@@ -520,7 +523,10 @@ impl<'a> TestEndpoint<'a> {
     ) {
         let put = put(heap(offset), source, Completion::AtQuiet);
         let signal = signal.request();
-        fine(self.endpoint.put_signal(pe(to), put, signal, Follows::Data));
+        fine(
+            self.endpoint
+                .put_signal(pe(to), put, signal, SignalOrder::AfterData),
+        );
     }
 
     /// Orders the operations before the call before those after it, for each PE.

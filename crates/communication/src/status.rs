@@ -16,7 +16,8 @@ use crate::net::network;
 use crate::sync::lock_turns::lock_turns;
 use rushmem_explain::process::pid_namespace;
 use rushmem_explain::status::{
-    Finalizing, InFlight, MAX_LISTED, Poll, Search, Stage, Status, Subject, SymmetricLocation, Wait,
+    AwaitedObject, Finalizing, InFlight, MAX_LISTED, Poll, Search, Stage, Status,
+    SymmetricLocation, Wait,
 };
 use rushmem_explain::status_slot;
 use rushmem_pe::call::Call;
@@ -169,7 +170,7 @@ impl ShownWait {
     }
 
     /// Writes what the thread waits for now.
-    pub(crate) fn set_subject(&self, subject: Subject) {
+    pub(crate) fn set_subject(&self, subject: AwaitedObject) {
         change_wait(self.0, |wait| wait.subject = subject);
     }
 }
@@ -182,7 +183,7 @@ impl Drop for ShownWait {
 
 /// Adds to the status a wait that began at `since`, in nanoseconds.
 #[cold]
-pub fn show(since: u64, call: Call, subject: Subject) -> ShownWait {
+pub fn show(since: u64, call: Call, subject: AwaitedObject) -> ShownWait {
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let wait = Wait {
         thread,

@@ -2,7 +2,7 @@
 //! process has ended, is stopped, or is outside the library.
 
 use crate::graph::Graph;
-use crate::job::{Description, Pe, Situation};
+use crate::job::{Description, ObservedState, Pe};
 
 /// Maximum number of causes of one kind that are shown.
 pub const OF_A_KIND: usize = 3;
@@ -54,16 +54,16 @@ pub enum Kind {
 /// Finds hosts that do not answer, and PEs that have left the job although others wait for them.
 pub fn gone(graph: &Graph) -> Vec<Cause> {
     let silent = states(graph, Kind::HostSilent, false, |of| {
-        matches!(of.situation, Situation::HostSilent(_))
+        matches!(of.state, ObservedState::HostSilent(_))
     });
-    let gone = states(graph, Kind::Gone, true, |of| of.situation.is_gone());
+    let gone = states(graph, Kind::Gone, true, |of| of.state.is_gone());
     silent.into_iter().chain(gone).collect()
 }
 
 /// Finds PEs that a signal or a debugger has stopped, or that wait for a disk.
 pub fn stopped(graph: &Graph) -> Vec<Cause> {
     let mut stopped = states(graph, Kind::Stopped, false, |of| {
-        matches!(of.situation, Situation::Stopped | Situation::Traced)
+        matches!(of.state, ObservedState::Stopped | ObservedState::Traced)
     });
     if let Some(cause) = &mut stopped {
         let continues = if cause.pes.len() == 1 {
@@ -77,7 +77,7 @@ pub fn stopped(graph: &Graph) -> Vec<Cause> {
     }
 
     let on_disk = states(graph, Kind::WaitsForDisk, false, |of| {
-        of.situation == Situation::WaitsForDisk
+        of.state == ObservedState::WaitsForDisk
     });
     stopped.into_iter().chain(on_disk).collect()
 }
@@ -86,8 +86,8 @@ pub fn stopped(graph: &Graph) -> Vec<Cause> {
 /// end of `shmem_init`, sleep, compute (perhaps while another thread waits), repeat a call, or are
 /// on other hosts.
 pub fn outside(graph: &Graph) -> Vec<Cause> {
-    use Situation::{Computes, Elsewhere, NoStatus, Polls, Sleeps, Starting, Uninitialized};
-    let kind = |of: &Pe| match of.situation {
+    use ObservedState::{Computes, Elsewhere, NoStatus, Polls, Sleeps, Starting, Uninitialized};
+    let kind = |of: &Pe| match of.state {
         NoStatus | Uninitialized | Starting => Some(Kind::NotStarted),
         Sleeps => Some(Kind::Sleeps),
         Computes | Polls(_) => Some(Kind::Computes),

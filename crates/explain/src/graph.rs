@@ -5,8 +5,8 @@
 //! entered it can continue. PEs wait for a step and not for each member, so there are about as many
 //! edges as PEs.
 
-use crate::job::{Job, Situation};
-use crate::status::{Subject, Wait};
+use crate::job::{Job, ObservedState};
+use crate::status::{AwaitedObject, Wait};
 use crate::steps::{Step, StepId, steps};
 use std::collections::HashMap;
 
@@ -69,9 +69,9 @@ impl<'a> Graph<'a> {
         let steps = steps(job);
         // Sleeping threads outside the library do not count: otherwise idle threads of OpenMP would
         // hide most deadlocks.
-        let rules = job.pes.iter().map(|of| match of.situation {
-            situation if situation.is_gone() => Rule::Never,
-            Situation::Waits(_) if !of.is_busy() => Rule::Any,
+        let rules = job.pes.iter().map(|of| match of.state {
+            state if state.is_gone() => Rule::Never,
+            ObservedState::Waits(_) if !of.is_busy() => Rule::Any,
             _ => Rule::Always,
         });
         let mut graph = Graph {
@@ -182,14 +182,17 @@ impl<'a> Graph<'a> {
 
     /// Adds the node of init, in which all PEs meet.
     fn add_init(&mut self) {
-        let starting = self.job.all(|of| of.situation == Situation::Starting);
+        let starting = self.job.all(|of| of.state == ObservedState::Starting);
         if starting.is_empty() {
             return;
         }
 
-        let missing = self
-            .job
-            .all(|of| matches!(of.situation, Situation::NoStatus | Situation::Uninitialized));
+        let missing = self.job.all(|of| {
+            matches!(
+                of.state,
+                ObservedState::NoStatus | ObservedState::Uninitialized
+            )
+        });
         let init = self.add(Rule::All, missing);
         for pe in starting {
             self.forward[pe as usize].push(init);
@@ -200,8 +203,11 @@ impl<'a> Graph<'a> {
     /// not all.
     fn add_finalize(&mut self) -> Option<u32> {
         let missing = self.job.all(|of| {
-            let is_finalized = of.situation == Situation::Finalized;
-            !is_finalized && !of.waits().any(|(wait, _)| wait.subject == Subject::Exit)
+            let is_finalized = of.state == ObservedState::Finalized;
+            !is_finalized
+                && !of
+                    .waits()
+                    .any(|(wait, _)| wait.subject == AwaitedObject::Exit)
         });
         if missing.is_empty() || missing.len() == self.job.pes.len() {
             return None;
@@ -218,30 +224,30 @@ impl<'a> Graph<'a> {
         let known = |pe: &u32| *pe < job.n_pes();
         let mut targets: Vec<u32> = Vec::new();
         let end = match &wait.subject {
-            Subject::Words(words) if words.are_satisfied(values) => End::SatisfiedWord,
-            Subject::Words(_) if !is_long => End::YoungWord,
-            Subject::Words(_) => {
+            AwaitedObject::Words(words) if words.are_satisfied(values) => End::SatisfiedWord,
+            AwaitedObject::Words(_) if !is_long => End::YoungWord,
+            AwaitedObject::Words(_) => {
                 targets.push(awaited.writer);
                 End::Word
             }
-            Subject::Collective(collective) => {
+            AwaitedObject::Collective(collective) => {
                 targets.push(awaited.steps[&StepId::of(collective)]);
                 End::Network
             }
-            Subject::Lock { lock, behind } => {
+            AwaitedObject::Lock { lock, behind } => {
                 targets.extend(job.holder(lock).or(*behind).filter(known));
                 End::Lock
             }
-            Subject::Operations { peers } => {
-                let is_hindered = |pe: &u32| job.pes[*pe as usize].situation.is_hindered();
+            AwaitedObject::Operations { peers } => {
+                let is_hindered = |pe: &u32| job.pes[*pe as usize].state.is_hindered();
                 targets.extend(peers.iter().copied().filter(known).filter(is_hindered));
                 End::Network
             }
-            Subject::Message { from } => {
+            AwaitedObject::Message { from } => {
                 targets.extend(Some(*from).filter(known));
                 End::Network
             }
-            Subject::Exit | Subject::Leaving => {
+            AwaitedObject::Exit | AwaitedObject::Leaving => {
                 targets.extend(awaited.finalize);
                 End::Network
             }

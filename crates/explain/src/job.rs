@@ -1,8 +1,8 @@
-//! The PEs of a job, and the situation of each of them, from its process and its status.
+//! The PEs of a job, and the state of each of them, from its process and its status.
 
 use crate::ranges;
 use crate::snapshot::{PeSnapshot, ProcessState};
-use crate::status::{self, Poll, Stage, Subject, SymmetricLocation, Wait};
+use crate::status::{self, AwaitedObject, Poll, Stage, SymmetricLocation, Wait};
 use std::collections::{BTreeMap, HashMap};
 
 /// The duration in nanoseconds from which on a wait is long. Shorter waits may end while the
@@ -39,13 +39,13 @@ pub enum Detail {
 /// A PE, as far as it is known.
 #[derive(Clone, Copy)]
 pub struct Pe<'a> {
-    pub situation: Situation<'a>,
+    pub state: ObservedState<'a>,
     pub snapshot: Option<&'a PeSnapshot>,
 }
 
-/// The situation of a PE.
+/// The state of a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Situation<'a> {
+pub enum ObservedState<'a> {
     /// It has no snapshot, so it is taken to be on another host.
     Elsewhere,
     /// Nothing is known: its host does not answer.
@@ -90,7 +90,7 @@ impl<'a> Job<'a> {
         let pes: Vec<Pe> = of_pe
             .into_iter()
             .map(|snapshot| Pe {
-                situation: Situation::of(snapshot),
+                state: ObservedState::of(snapshot),
                 snapshot,
             })
             .collect();
@@ -121,8 +121,8 @@ impl<'a> Job<'a> {
     pub fn describe(&self, pes: &[u32]) -> Description {
         let mut groups = ranges::group_by(pes, |pe| {
             let of = &self.pes[pe as usize];
-            let does = match of.situation {
-                Situation::Waits(_) => self.waits(pe, Detail::Peers),
+            let does = match of.state {
+                ObservedState::Waits(_) => self.waits(pe, Detail::Peers),
                 _ => self.activity(pe, 1),
             };
             (does, of.is_busy())
@@ -141,7 +141,7 @@ impl<'a> Job<'a> {
         if !rest.is_empty() {
             let rest: Vec<u32> = rest.into_iter().flat_map(|group| group.pes).collect();
             let verb = if rest.len() == 1 {
-                "is in another situation"
+                "is in another state"
             } else {
                 "are in other situations"
             };
@@ -155,7 +155,7 @@ impl<'a> Job<'a> {
     /// they do.
     fn sentence(&self, pes: &[u32], waits: &str, is_busy: bool) -> String {
         let names = ranges::pes(pes);
-        let Situation::Waits(_) = self.pes[pes[0] as usize].situation else {
+        let ObservedState::Waits(_) = self.pes[pes[0] as usize].state else {
             return format!("{names} {}.", self.predicate(pes));
         };
 
@@ -170,7 +170,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Returns the predicate of a sentence about PEs in the same situation.
+    /// Returns the predicate of a sentence about PEs in the same state.
     pub fn predicate(&self, pes: &[u32]) -> String {
         format!("{}{}", self.activity(pes[0], pes.len()), self.cpu_time(pes))
     }
@@ -197,8 +197,8 @@ impl<'a> Job<'a> {
 impl<'a> Pe<'a> {
     /// Returns the waits of the PE, each with the values of its words.
     pub fn waits(&self) -> impl Iterator<Item = (&'a Wait, &'a [Option<u64>])> + use<'a> {
-        let waits = match self.situation {
-            Situation::Waits(waits) => waits,
+        let waits = match self.state {
+            ObservedState::Waits(waits) => waits,
             _ => &[],
         };
 
@@ -215,8 +215,8 @@ impl<'a> Pe<'a> {
 
     /// Returns the share of a CPU that the PE uses, if it computes.
     fn cpu_percent(&self) -> Option<u64> {
-        match (self.situation, &self.snapshot?.process) {
-            (Situation::Computes, ProcessState::Runs { cpu_ms, of_ms }) => {
+        match (self.state, &self.snapshot?.process) {
+            (ObservedState::Computes, ProcessState::Runs { cpu_ms, of_ms }) => {
                 Some(100 * cpu_ms / (*of_ms).max(1))
             }
             _ => None,
@@ -231,7 +231,7 @@ impl<'a> Pe<'a> {
 
     /// Returns true if the PE waits in the library.
     pub fn is_waiting(&self) -> bool {
-        matches!(self.situation, Situation::Waits(_))
+        matches!(self.state, ObservedState::Waits(_))
     }
 
     /// Returns true if threads of the PE compute while others wait in the library.
@@ -249,38 +249,38 @@ impl<'a> Pe<'a> {
     }
 }
 
-impl<'a> Situation<'a> {
-    /// Returns the situation of a PE from its snapshot; there is none of a PE on another host.
-    fn of(snapshot: Option<&'a PeSnapshot>) -> Situation<'a> {
+impl<'a> ObservedState<'a> {
+    /// Returns the state of a PE from its snapshot; there is none of a PE on another host.
+    fn of(snapshot: Option<&'a PeSnapshot>) -> ObservedState<'a> {
         let Some(snapshot) = snapshot else {
-            return Situation::Elsewhere;
+            return ObservedState::Elsewhere;
         };
         let status = snapshot.status.as_ref();
         let stage = status.map(|status| status.stage);
         let waits = status.map_or(&[][..], |status| &status.waits);
-        let is_at_exit = |wait: &Wait| wait.subject == Subject::Leaving;
+        let is_at_exit = |wait: &Wait| wait.subject == AwaitedObject::Leaving;
 
         // What the kernel says comes first: a process that does not run cannot have changed its
         // status since.
         match (&snapshot.process, stage) {
-            (ProcessState::HostSilent(host), _) => Situation::HostSilent(host),
-            (ProcessState::Ended(how), _) => Situation::Ended(how),
-            (ProcessState::Stopped, _) => Situation::Stopped,
-            (ProcessState::Traced, _) => Situation::Traced,
-            (ProcessState::WaitsForDisk, _) => Situation::WaitsForDisk,
-            (_, Some(Stage::Finalized)) => Situation::Finalized,
-            _ if waits.iter().any(is_at_exit) => Situation::Leaving,
-            _ if !waits.is_empty() => Situation::Waits(waits),
-            (_, Some(Stage::Starting)) => Situation::Starting,
-            (_, Some(Stage::Uninitialized)) => Situation::Uninitialized,
-            (_, None) => Situation::NoStatus,
+            (ProcessState::HostSilent(host), _) => ObservedState::HostSilent(host),
+            (ProcessState::Ended(how), _) => ObservedState::Ended(how),
+            (ProcessState::Stopped, _) => ObservedState::Stopped,
+            (ProcessState::Traced, _) => ObservedState::Traced,
+            (ProcessState::WaitsForDisk, _) => ObservedState::WaitsForDisk,
+            (_, Some(Stage::Finalized)) => ObservedState::Finalized,
+            _ if waits.iter().any(is_at_exit) => ObservedState::Leaving,
+            _ if !waits.is_empty() => ObservedState::Waits(waits),
+            (_, Some(Stage::Starting)) => ObservedState::Starting,
+            (_, Some(Stage::Uninitialized)) => ObservedState::Uninitialized,
+            (_, None) => ObservedState::NoStatus,
             (ProcessState::Runs { .. }, _) => {
                 match status.and_then(|status| status.poll.as_ref()) {
-                    Some(poll) => Situation::Polls(poll),
-                    None => Situation::Computes,
+                    Some(poll) => ObservedState::Polls(poll),
+                    None => ObservedState::Computes,
                 }
             }
-            (ProcessState::Sleeps, _) => Situation::Sleeps,
+            (ProcessState::Sleeps, _) => ObservedState::Sleeps,
         }
     }
 
@@ -288,13 +288,13 @@ impl<'a> Situation<'a> {
     pub fn is_gone(&self) -> bool {
         matches!(
             self,
-            Situation::Ended(_) | Situation::Finalized | Situation::Leaving
+            ObservedState::Ended(_) | ObservedState::Finalized | ObservedState::Leaving
         )
     }
 
     /// Returns true if the PE cannot serve operations of other PEs, as far as is known.
     pub fn is_hindered(&self) -> bool {
-        use Situation::{Elsewhere, Ended, HostSilent, Stopped, Traced, WaitsForDisk};
+        use ObservedState::{Elsewhere, Ended, HostSilent, Stopped, Traced, WaitsForDisk};
         matches!(
             self,
             Elsewhere | HostSilent(_) | Ended(_) | Stopped | Traced | WaitsForDisk
@@ -315,7 +315,7 @@ fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
         }
 
         for (wait, _) in of.waits() {
-            if let Subject::Lock { lock, behind } = &wait.subject {
+            if let AwaitedObject::Lock { lock, behind } = &wait.subject {
                 // For a thread that waits for another thread of its PE, `behind` is not known.
                 let known: &mut Option<u32> = waiters.entry((pe, key(lock))).or_default();
                 *known = known.or(*behind);

@@ -24,7 +24,7 @@ mod symbols;
 pub mod wording;
 pub mod writes;
 
-use job::{Description, Detail, Job, Situation};
+use job::{Description, Detail, Job, ObservedState};
 use ranges::Group;
 use snapshot::PeSnapshot;
 use std::cmp::Reverse;
@@ -62,7 +62,7 @@ fn wrapped(lines: &[String]) -> String {
 /// Maximum number of lines of the table.
 const LINES: usize = 25;
 
-/// Returns the lines of the table of these PEs: one line for all PEs in the same situation, the
+/// Returns the lines of the table of these PEs: one line for all PEs in the same state, the
 /// line with the most PEs first. If there are too many lines, PEs that wait for different objects
 /// in the same call share a line; if there are still too many, the last line counts the rest.
 fn table_lines(job: &Job, pes: &[u32]) -> Vec<String> {
@@ -91,11 +91,11 @@ fn table_lines(job: &Job, pes: &[u32]) -> Vec<String> {
 /// Describes what a PE does, in the same words for all PEs that do the same.
 fn text(job: &Job, pe: u32, detail: Detail) -> String {
     let of = &job.pes[pe as usize];
-    match of.situation {
-        Situation::Waits(_) if of.is_busy() => {
+    match of.state {
+        ObservedState::Waits(_) if of.is_busy() => {
             job.waits(pe, detail) + ", while other threads compute"
         }
-        Situation::Waits(_) => job.waits(pe, detail),
+        ObservedState::Waits(_) => job.waits(pe, detail),
         _ => job.activity(pe, 2),
     }
 }
@@ -104,8 +104,8 @@ fn line(job: &Job, row: &Group<String>) -> String {
     let Group { key: text, pes } = row;
     let names = ranges::counted(pes);
     // The text of waits has no number: it is the same for one PE and for many.
-    match job.pes[pes[0] as usize].situation {
-        Situation::Waits(_) => format!("{names} {text}{}", job.lasting(pes)),
+    match job.pes[pes[0] as usize].state {
+        ObservedState::Waits(_) => format!("{names} {text}{}", job.lasting(pes)),
         _ => format!("{names} {}", job.predicate(pes)),
     }
 }

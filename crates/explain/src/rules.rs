@@ -6,7 +6,7 @@ mod writer;
 
 use crate::cause::{self, Cause, Kind, OF_A_KIND};
 use crate::graph::Graph;
-use crate::job::{Description, Detail, Job, Pe, Situation};
+use crate::job::{Description, Detail, Job, ObservedState, Pe};
 use crate::ranges::{self, Group};
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -97,9 +97,9 @@ fn without_cause(job: &Job) -> Description {
         return of_none("The waits are shorter than 1 s: nothing can be concluded from them.");
     }
 
-    let first = job.pes.first().map(|of| of.situation);
-    match first.filter(|first| job.pes.iter().all(|of| of.situation == *first)) {
-        Some(Situation::NoStatus) => of_all(
+    let first = job.pes.first().map(|of| of.state);
+    match first.filter(|first| job.pes.iter().all(|of| of.state == *first)) {
+        Some(ObservedState::NoStatus) => of_all(
             "No PE has a status that can be read; perhaps none has passed shmem_init.".to_owned(),
         ),
         Some(_) if job.n_pes() > 1 => of_all(format!(

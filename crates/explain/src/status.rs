@@ -115,7 +115,7 @@ pub struct Wait {
     /// When the wait began: nanoseconds of `CLOCK_MONOTONIC` of the host.
     pub since: u64,
     /// The object or PEs for which the thread waits.
-    pub subject: Subject,
+    pub subject: AwaitedObject,
 }
 
 /// The search for the location of a call.
@@ -131,7 +131,7 @@ pub struct Search {
 
 /// The object or PEs for which a thread waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Subject {
+pub enum AwaitedObject {
     /// Words of this PE that other PEs write (OpenSHMEM 1.6, §9.11).
     Words(Words),
     /// Other members, in a collective.
@@ -160,12 +160,12 @@ pub enum Subject {
     Leaving,
 }
 
-impl Subject {
+impl AwaitedObject {
     /// Returns the offset in the heap of the block of the first word, or of the lock.
     pub fn block(&self) -> Option<u64> {
         match self {
-            Subject::Words(words) => words.words.first()?.location.block(),
-            Subject::Lock { lock, .. } => lock.block(),
+            AwaitedObject::Words(words) => words.words.first()?.location.block(),
+            AwaitedObject::Lock { lock, .. } => lock.block(),
             _ => None,
         }
     }
@@ -314,7 +314,7 @@ impl Status {
 /// Returns the words of a wait, if it waits for words.
 pub(crate) fn words_of(wait: &Wait) -> Option<&Words> {
     match &wait.subject {
-        Subject::Words(words) => Some(words),
+        AwaitedObject::Words(words) => Some(words),
         _ => None,
     }
 }

@@ -17,7 +17,7 @@
 //! bytes of a number may come from two stores, but two loads of which one ends before the other
 //! begins cannot both be torn by the same store.
 
-use crate::status::{MAX_LISTED, MAX_THREADS, Members, STATUS_BYTES, Status, Subject};
+use crate::status::{AwaitedObject, MAX_LISTED, MAX_THREADS, Members, STATUS_BYTES, Status};
 use std::sync::atomic::{Ordering, fence};
 
 /// Size of a word.
@@ -119,18 +119,21 @@ fn shorten(status: &mut Status, limit: usize) {
 
     for wait in &mut status.waits {
         match &mut wait.subject {
-            Subject::Words(words) => {
+            AwaitedObject::Words(words) => {
                 words.more += words.words.len().saturating_sub(limit) as u64;
                 words.words.truncate(limit);
             }
-            Subject::Collective(collective) => {
+            AwaitedObject::Collective(collective) => {
                 if let Members::Listed { pes, more } = &mut collective.members {
                     *more += pes.len().saturating_sub(limit) as u32;
                     pes.truncate(limit);
                 }
             }
-            Subject::Operations { peers } => peers.truncate(limit),
-            Subject::Lock { .. } | Subject::Message { .. } | Subject::Exit | Subject::Leaving => {}
+            AwaitedObject::Operations { peers } => peers.truncate(limit),
+            AwaitedObject::Lock { .. }
+            | AwaitedObject::Message { .. }
+            | AwaitedObject::Exit
+            | AwaitedObject::Leaving => {}
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::job::Job;
 use crate::ranges::{self, Group};
-use crate::status::{Collective, Members, Subject};
+use crate::status::{AwaitedObject, Collective, Members};
 use std::collections::{BTreeMap, HashMap};
 
 /// Identifies a step: the number of the team, and the number of the collective on it.
@@ -50,7 +50,7 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
     let mut last_steps = LastSteps::default();
     for (pe, of) in (0..).zip(&job.pes) {
         for (wait, _) in of.waits() {
-            let Subject::Collective(collective) = &wait.subject else {
+            let AwaitedObject::Collective(collective) = &wait.subject else {
                 continue;
             };
 

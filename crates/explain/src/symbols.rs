@@ -1,7 +1,7 @@
 //! Adds the names of the static variables that snapshots mention.
 
 use crate::snapshot::PeSnapshot;
-use crate::status::{Subject, SymmetricLocation};
+use crate::status::{AwaitedObject, SymmetricLocation};
 use rushmem_locate::Variables;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -58,12 +58,12 @@ fn static_addresses(snapshot: &PeSnapshot) -> BTreeMap<u64, u64> {
         }
         for wait in &status.waits {
             match &wait.subject {
-                Subject::Words(words) => {
+                AwaitedObject::Words(words) => {
                     for word in &words.words {
                         add(&word.location, word.nbytes.into());
                     }
                 }
-                Subject::Lock { lock, .. } => add(lock, LOCK_BYTES),
+                AwaitedObject::Lock { lock, .. } => add(lock, LOCK_BYTES),
                 _ => {}
             }
         }

@@ -1,47 +1,53 @@
 //! Writes the parts of sentences about waits: calls, durations, ordinals, and awaited words with
 //! their locations and values.
 
-use crate::job::{Detail, Job, Situation};
+use crate::job::{Detail, Job, ObservedState};
 use crate::ranges::{self, enumerate_once};
 use crate::snapshot::PeSnapshot;
-use crate::status::{Collective, PolledObject, Subject, SymmetricLocation, Wait, Words, number};
+use crate::status::{
+    AwaitedObject, Collective, PolledObject, SymmetricLocation, Wait, Words, number,
+};
 
 /// Maximum number of columns of a line of an explanation, to which oshrun adds its name.
 pub const COLUMNS: usize = 100 - "oshrun: ".len();
 
 const SECOND: u64 = 1_000_000_000;
 
-impl Situation<'_> {
-    /// Returns the predicate of a sentence about `n` PEs in this situation.
+impl ObservedState<'_> {
+    /// Returns the predicate of a sentence about `n` PEs in this state.
     pub fn predicate(&self, n: usize) -> String {
         let verb = |one: &str, many: &str| if n == 1 { one } else { many }.to_owned();
         let is = verb("is", "are");
         let has = verb("has", "have");
 
         match self {
-            Situation::Elsewhere => {
+            ObservedState::Elsewhere => {
                 let hosts = verb("another host", "other hosts");
                 format!("{is} on {hosts}, of which nothing is known here")
             }
-            Situation::HostSilent(host) => format!("{is} on host {host}, which does not answer"),
-            Situation::Ended(how) => format!("{has} ended ({how})"),
-            Situation::Finalized => format!("{has} finalized"),
-            Situation::Leaving => format!("{has} reached the exit without shmem_finalize"),
-            Situation::Stopped => format!("{is} stopped by a signal"),
-            Situation::Traced => format!("{is} stopped by a debugger"),
-            Situation::WaitsForDisk => verb("waits", "wait") + " for a disk or for swapped memory",
-            Situation::NoStatus => {
+            ObservedState::HostSilent(host) => {
+                format!("{is} on host {host}, which does not answer")
+            }
+            ObservedState::Ended(how) => format!("{has} ended ({how})"),
+            ObservedState::Finalized => format!("{has} finalized"),
+            ObservedState::Leaving => format!("{has} reached the exit without shmem_finalize"),
+            ObservedState::Stopped => format!("{is} stopped by a signal"),
+            ObservedState::Traced => format!("{is} stopped by a debugger"),
+            ObservedState::WaitsForDisk => {
+                verb("waits", "wait") + " for a disk or for swapped memory"
+            }
+            ObservedState::NoStatus => {
                 let they = verb("it has", "they have");
                 format!("{has} no status that can be read; perhaps {they} not passed shmem_init")
             }
-            Situation::Uninitialized => format!("{has} not called shmem_init"),
-            Situation::Starting => format!("{is} in shmem_init"),
-            Situation::Sleeps => verb("sleeps", "sleep") + " outside the library",
-            Situation::Computes => verb("computes", "compute"),
-            Situation::Polls(poll) => {
+            ObservedState::Uninitialized => format!("{has} not called shmem_init"),
+            ObservedState::Starting => format!("{is} in shmem_init"),
+            ObservedState::Sleeps => verb("sleeps", "sleep") + " outside the library",
+            ObservedState::Computes => verb("computes", "compute"),
+            ObservedState::Polls(poll) => {
                 format!("{} {} again and again", verb("calls", "call"), poll.call)
             }
-            Situation::Waits(_) => verb("waits", "wait"),
+            ObservedState::Waits(_) => verb("waits", "wait"),
         }
     }
 }
@@ -59,7 +65,7 @@ impl Job<'_> {
         let texts = of.waits().map(|(wait, values)| {
             let call = call(wait);
             match (&wait.subject, of.snapshot) {
-                (Subject::Collective(of), _) => format!("in {call}, {}", collective(of)),
+                (AwaitedObject::Collective(of), _) => format!("in {call}, {}", collective(of)),
                 (_, Some(snapshot)) if detail > Detail::Calls => {
                     format!("in {call}{}", self.object(snapshot, wait, values, detail))
                 }
@@ -70,11 +76,11 @@ impl Job<'_> {
     }
 
     /// Returns the predicate of a sentence about a PE that does not wait, and about `n` PEs in the
-    /// same situation: `computes`, or the call that it repeats and who may change its word.
+    /// same state: `computes`, or the call that it repeats and who may change its word.
     pub fn activity(&self, pe: u32, n: usize) -> String {
         let of = &self.pes[pe as usize];
-        let predicate = of.situation.predicate(n);
-        let (Situation::Polls(poll), Some(snapshot)) = (of.situation, of.snapshot) else {
+        let predicate = of.state.predicate(n);
+        let (ObservedState::Polls(poll), Some(snapshot)) = (of.state, of.snapshot) else {
             return predicate;
         };
 
@@ -109,24 +115,30 @@ impl Job<'_> {
     ) -> String {
         let with_peers = detail == Detail::Peers;
         match &wait.subject {
-            Subject::Words(words) => format!(" on {}", words_text(snapshot, wait, words, values)),
-            Subject::Lock { lock, .. } => {
+            AwaitedObject::Words(words) => {
+                format!(" on {}", words_text(snapshot, wait, words, values))
+            }
+            AwaitedObject::Lock { lock, .. } => {
                 let name = awaited(snapshot, wait, lock);
                 match self.holder(lock) {
                     Some(pe) if with_peers => format!(" on {name}, which PE {pe} holds"),
                     _ => format!(" on {name}"),
                 }
             }
-            Subject::Operations { .. } | Subject::Message { .. } if !with_peers => String::new(),
-            Subject::Operations { peers } if peers.is_empty() => {
+            AwaitedObject::Operations { .. } | AwaitedObject::Message { .. } if !with_peers => {
+                String::new()
+            }
+            AwaitedObject::Operations { peers } if peers.is_empty() => {
                 ", for operations over the network".to_owned()
             }
-            Subject::Operations { peers } => {
+            AwaitedObject::Operations { peers } => {
                 let names = ranges::pes(&ranges::sorted(peers));
                 format!(", for operations on {names}")
             }
-            Subject::Message { from } => format!(", for a message from PE {from}"),
-            Subject::Collective(_) | Subject::Exit | Subject::Leaving => String::new(),
+            AwaitedObject::Message { from } => format!(", for a message from PE {from}"),
+            AwaitedObject::Collective(_) | AwaitedObject::Exit | AwaitedObject::Leaving => {
+                String::new()
+            }
         }
     }
 

@@ -12,7 +12,8 @@ use rushmem_communication::sync::finalizing::{self, EndlessWait, PeerCheck};
 use rushmem_communication::sync::mailbox::{Mailboxes, message_wait};
 use rushmem_communication::sync::waits;
 use rushmem_explain::status::{
-    Collective, Finalizing, InFlight, Members, Stage, Status, Subject, SymmetricLocation, Words,
+    AwaitedObject, Collective, Finalizing, InFlight, Members, Stage, Status, SymmetricLocation,
+    Words,
 };
 use rushmem_explain::status_slot;
 use rushmem_heap::huge_pages::PageSize;
@@ -122,7 +123,7 @@ impl TestPe {
     }
 
     /// Examines a wait of this PE twice. Returns what either has found.
-    fn examined_twice<'a>(&self, subject: &'a Subject) -> [Option<EndlessWait<'a>>; 2] {
+    fn examined_twice<'a>(&self, subject: &'a AwaitedObject) -> [Option<EndlessWait<'a>>; 2] {
         let mut check = PeerCheck::default();
         [(); 2].map(|()| check.examine(&self.job, self.area, subject))
     }
@@ -231,15 +232,15 @@ fn a_wait_ends_when_the_other_pe_raises_the_flag() {
 }
 
 /// What a PE waits for that waits for the other one.
-fn waits_for(other: Pe) -> [Subject; 3] {
+fn waits_for(other: Pe) -> [AwaitedObject; 3] {
     let word = SymmetricLocation::Static { address: 0 };
     [
-        Subject::Message { from: other.0 },
-        Subject::Lock {
+        AwaitedObject::Message { from: other.0 },
+        AwaitedObject::Lock {
             lock: word,
             behind: Some(other.0),
         },
-        Subject::Words(Words {
+        AwaitedObject::Words(Words {
             words: Vec::new(),
             more: 0,
             all: false,
@@ -249,8 +250,8 @@ fn waits_for(other: Pe) -> [Subject; 3] {
 }
 
 /// Returns the `nth` collective on the team 7 of both PEs.
-fn collective(nth: u64) -> Subject {
-    Subject::Collective(Collective {
+fn collective(nth: u64) -> AwaitedObject {
+    AwaitedObject::Collective(Collective {
         team: "a team".to_owned(),
         is_active_set: false,
         number: 7,

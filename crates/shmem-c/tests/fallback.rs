@@ -11,9 +11,9 @@ use std::time::Duration;
 use rushmem_runtime::setup;
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{
-    AmoRequest, Amos, Caps, Dest, Directory, Endpoint, EndpointUser, Error, Follows, Found, Get,
-    Host, Key, NetworkActivity, OldValue, Open, Pe, Provider, Put, Segment, Source, StridedBlocks,
-    Transport, null,
+    AmoRequest, Amos, Caps, Dest, Directory, Endpoint, EndpointUser, Error, Found, Get, Host, Key,
+    NetworkActivity, OldValue, Open, Pe, Provider, Put, Segment, SignalOrder, Source,
+    StridedBlocks, Transport, null,
 };
 use testkit::{Job, Outcome};
 
@@ -152,7 +152,7 @@ impl Endpoint for Silent {
         Err(self.wait())
     }
 
-    fn put_signal(&mut self, _: Pe, _: Put, _: AmoRequest, _: Follows) -> Result<(), Error> {
+    fn put_signal(&mut self, _: Pe, _: Put, _: AmoRequest, _: SignalOrder) -> Result<(), Error> {
         Err(self.wait())
     }
 

@@ -43,6 +43,6 @@ pub use provider::{
     Open, Provider, Proxy, Transport, Unreported, Verdict, WaitReport,
 };
 pub use verbs::{
-    AmoRequest, Completion, Endpoint, Follows, Get, Key, OldValue, Put, RemoteAddr, Segment,
+    AmoRequest, Completion, Endpoint, Get, Key, OldValue, Put, RemoteAddr, Segment, SignalOrder,
     StridedBlocks, Transfer,
 };

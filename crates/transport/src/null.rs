@@ -6,8 +6,9 @@
 
 use crate::progress::events::AwaitedWord;
 use crate::{
-    AmoRequest, Caps, Dest, Directory, Endpoint, EndpointUser, Error, Follows, Found, Get, Key,
-    NetworkActivity, OldValue, Pe, Provider, Put, Segment, Source, StridedBlocks, Transport,
+    AmoRequest, Caps, Dest, Directory, Endpoint, EndpointUser, Error, Found, Get, Key,
+    NetworkActivity, OldValue, Pe, Provider, Put, Segment, SignalOrder, Source, StridedBlocks,
+    Transport,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -132,7 +133,7 @@ impl Endpoint for Nowhere {
         Err(Error::Unreachable(pe))
     }
 
-    fn put_signal(&mut self, pe: Pe, _: Put, _: AmoRequest, _: Follows) -> Result<(), Error> {
+    fn put_signal(&mut self, pe: Pe, _: Put, _: AmoRequest, _: SignalOrder) -> Result<(), Error> {
         Err(Error::Unreachable(pe))
     }
 
@@ -197,7 +198,7 @@ mod tests {
         };
         assert_eq!(endpoint.put(Pe(1), put()), Err(Error::Unreachable(Pe(1))));
         let signal = AmoRequest::of_word(at, AmoOp::Set, 1);
-        let with_signal = endpoint.put_signal(Pe(1), put(), signal, Follows::All);
+        let with_signal = endpoint.put_signal(Pe(1), put(), signal, SignalOrder::AfterAll);
         assert_eq!(with_signal, Err(Error::Unreachable(Pe(1))));
         assert_eq!(endpoint.quiet(), Ok(()));
     }

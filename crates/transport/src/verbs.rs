@@ -171,14 +171,14 @@ pub enum OldValue {
     AtQuiet(DestBuf),
 }
 
-/// The operations that a signal follows.
+/// The operations after which a signal is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Follows {
-    /// The data of its put.
-    Data,
-    /// Also all puts and signals that the endpoint has issued to the PE. Unlike a fence, this does
-    /// not order later operations, and takes less time.
-    All,
+pub enum SignalOrder {
+    /// After the data of its put.
+    AfterData,
+    /// Also after all puts and signals that the endpoint has issued to the PE. Unlike a fence, this
+    /// does not order later operations, and takes less time.
+    AfterAll,
 }
 
 /// The data that a peer needs to address a registered segment, opaque to everyone but the provider.
@@ -228,7 +228,7 @@ pub trait Endpoint: Send {
     fn amo(&mut self, pe: Pe, request: AmoRequest, old: OldValue) -> Result<u64, Error>;
 
     /// Puts, then sets or adds to the 8-byte word of the signal. The update is not visible before
-    /// what it [follows](crate::Follows).
+    /// the operations that the order names.
     ///
     /// # Errors
     /// When the PE cannot be reached.
@@ -237,7 +237,7 @@ pub trait Endpoint: Send {
         pe: Pe,
         put: Put,
         signal: AmoRequest,
-        follows: Follows,
+        order: SignalOrder,
     ) -> Result<(), Error>;
 
     /// Begins or ends a session, in which many small operations follow each other

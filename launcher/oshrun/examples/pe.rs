@@ -10,7 +10,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rushmem_bootstrap::{Aborter, JobSession, Joining, env};
-use rushmem_explain::status::{Collective, Members, STATUS_BYTES, Stage, Status, Subject, Wait};
+use rushmem_explain::status::{
+    AwaitedObject, Collective, Members, STATUS_BYTES, Stage, Status, Wait,
+};
 use rushmem_explain::status_slot;
 
 /// The offset of the statuses in the memory of the node.
@@ -204,7 +206,7 @@ impl Pe {
             search: None,
             allocated_at: None,
             since,
-            subject: Subject::Collective(subject),
+            subject: AwaitedObject::Collective(subject),
         };
         let status = Status {
             pid: std::process::id(),

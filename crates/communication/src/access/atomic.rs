@@ -16,8 +16,8 @@ use rushmem_pe::memory::checks;
 use rushmem_pe::memory::visibility::release;
 use rushmem_transport::mem::{AddAmo, Amo};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, Follows, LocalBuf, OldValue, Put, SourceBuf,
-    mem,
+    AmoOp, AmoRequest, AmoWidth, Completion, DestBuf, LocalBuf, OldValue, Put, SignalOrder,
+    SourceBuf, mem,
 };
 
 impl Access {
@@ -262,9 +262,10 @@ impl Access {
                 completion,
             };
             let signal = AmoRequest::of_word(word, op, signal);
-            let done = access
-                .endpoint()
-                .put_signal(network::pe(pe), put, signal, Follows::Data);
+            let done =
+                access
+                    .endpoint()
+                    .put_signal(network::pe(pe), put, signal, SignalOrder::AfterData);
             if let Err(error) = done {
                 let source = LocalBuf::source(source, nbytes);
                 network::fail_on_memory(call, &error, LocalAccess::Read, source)

@@ -19,7 +19,7 @@ use rushmem_pe::memory::address::Deltas;
 use rushmem_pe::memory::areas::Areas;
 use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::{
-    AmoOp, AmoRequest, Completion, Follows, Pe, Put, RemoteAddr, Segment, SourceBuf, mem,
+    AmoOp, AmoRequest, Completion, Pe, Put, RemoteAddr, Segment, SignalOrder, SourceBuf, mem,
 };
 use rustix::thread::futex;
 use std::mem::MaybeUninit;
@@ -481,7 +481,7 @@ fn signal_remote(pe: Pe, signal: AmoRequest) {
 
 /// Signals follow all earlier ones, since flags only grow: a smaller value must not arrive after a
 /// larger one.
-const AFTER_ALL: Follows = Follows::All;
+const AFTER_ALL: SignalOrder = SignalOrder::AfterAll;
 
 /// Returns the signal by which a network stores a flag.
 fn flag_signal(offset: usize, value: u64) -> AmoRequest {

@@ -11,7 +11,7 @@
 use crate::net::flags::{self, FlagArea};
 use crate::net::network;
 use crate::sync::long_wait::WaitDescription;
-use rushmem_explain::status::{Collective, Members, Status, Subject};
+use rushmem_explain::status::{AwaitedObject, Collective, Members, Status};
 use rushmem_explain::{ranges, status_slot};
 use rushmem_pe::call::thread;
 use rushmem_pe::call::{Call, fail};
@@ -98,23 +98,23 @@ impl PeerCheck {
         &mut self,
         job: &Job,
         area: &FlagArea,
-        subject: &'a Subject,
+        subject: &'a AwaitedObject,
     ) -> Option<EndlessWait<'a>> {
-        if let Subject::Collective(collective) = subject
+        if let AwaitedObject::Collective(collective) = subject
             && let Some(missing) = self.missing_members(job, area, collective)
         {
             return Some(EndlessWait::Collective(collective, missing));
         }
 
         let is_hopeless = match subject {
-            Subject::Message { from: pe }
-            | Subject::Lock {
+            AwaitedObject::Message { from: pe }
+            | AwaitedObject::Lock {
                 behind: Some(pe), ..
             }
-            | Subject::Collective(Collective {
+            | AwaitedObject::Collective(Collective {
                 awaited: Some(pe), ..
             }) => is_done(area, Pe(*pe)),
-            Subject::Words(_) => nobody_writes(job, area),
+            AwaitedObject::Words(_) => nobody_writes(job, area),
             _ => false,
         };
         // Twice: before the first time, a PE may have ended the wait by its last store.
@@ -124,9 +124,9 @@ impl PeerCheck {
         }
 
         match subject {
-            Subject::Message { from } => Some(EndlessWait::Message(*from)),
-            Subject::Lock { behind, .. } => behind.map(EndlessWait::Lock),
-            Subject::Collective(collective) => {
+            AwaitedObject::Message { from } => Some(EndlessWait::Message(*from)),
+            AwaitedObject::Lock { behind, .. } => behind.map(EndlessWait::Lock),
+            AwaitedObject::Collective(collective) => {
                 let done = done_members(job, area, collective);
                 Some(EndlessWait::Collective(collective, done))
             }

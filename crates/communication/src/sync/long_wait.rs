@@ -7,7 +7,7 @@ use crate::access::endpoints::endpoints;
 use crate::net::flags;
 use crate::status::{self, ShownWait};
 use crate::sync::finalizing::{PERIOD, PeerCheck};
-use rushmem_explain::status::{InFlight, MAX_LISTED, Subject};
+use rushmem_explain::status::{AwaitedObject, InFlight, MAX_LISTED};
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, thread};
 use rushmem_pe::job;
@@ -28,7 +28,7 @@ pub struct WaitDescription {
     /// The call in which the thread waits.
     pub call: Call,
     /// What the thread waits for.
-    pub subject: Subject,
+    pub subject: AwaitedObject,
 }
 
 /// A wait of a thread that no longer polls words alone, but begins to sleep or polls the network.
@@ -247,7 +247,7 @@ impl Awaited for NamedOperations {
     fn describe(&self) -> WaitDescription {
         WaitDescription {
             call: endpoints().current_call(),
-            subject: Subject::Operations {
+            subject: AwaitedObject::Operations {
                 peers: self.listed(),
             },
         }

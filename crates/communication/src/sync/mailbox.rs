@@ -7,7 +7,7 @@
 use crate::net::flags::{self, FlagArea};
 use crate::sync::long_wait::WaitDescription;
 use crate::sync::waits;
-use rushmem_explain::status::Subject;
+use rushmem_explain::status::AwaitedObject;
 use rushmem_pe::call::Call;
 use rushmem_pe::job::Job;
 use rushmem_pe::memory::areas::MESSAGE;
@@ -161,7 +161,7 @@ impl Mailboxes {
 pub fn message_wait(call: Call) -> impl Fn(Pe) -> WaitDescription {
     move |pe| WaitDescription {
         call,
-        subject: Subject::Message { from: pe.0 },
+        subject: AwaitedObject::Message { from: pe.0 },
     }
 }
 

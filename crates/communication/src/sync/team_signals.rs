@@ -17,7 +17,7 @@ use crate::net::flags::{self, FlagArea};
 use crate::sync::long_wait::WaitDescription;
 use crate::sync::waits;
 use rushmem_collectives::{Edge, LINE_BYTES, Partner};
-use rushmem_explain::status::Subject;
+use rushmem_explain::status::AwaitedObject;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
 use rushmem_pe::job::Job;
@@ -48,7 +48,7 @@ pub trait OngoingCollective {
 
     /// Returns the subject of a wait in this collective: for the PE `awaited`, or for several PEs
     /// if that is `None`.
-    fn subject(&self, awaited: Option<Pe>) -> Subject;
+    fn subject(&self, awaited: Option<Pe>) -> AwaitedObject;
 
     /// Describes a wait in this collective, as [`subject`](OngoingCollective::subject) does.
     fn describe(&self, awaited: Option<Pe>) -> WaitDescription {

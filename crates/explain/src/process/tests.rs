@@ -1,7 +1,7 @@
 //! Tests with texts of /proc, with processes that end, and with threads that compute or sleep.
 
 use super::*;
-use crate::status::{Stage, Subject, Wait};
+use crate::status::{AwaitedObject, Stage, Wait};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
@@ -115,7 +115,7 @@ fn waiting_in(pid: u32, threads: Vec<u32>) -> Status {
         search: None,
         allocated_at: None,
         since: 0,
-        subject: Subject::Exit,
+        subject: AwaitedObject::Exit,
     };
     let waits = threads.into_iter().map(wait).collect();
     let (stage, held_locks) = (Stage::Initialized, Vec::new());

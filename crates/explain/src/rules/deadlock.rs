@@ -6,7 +6,7 @@ use crate::cause::{Cause, Kind, OF_A_KIND};
 use crate::graph::{End, Graph};
 use crate::job::{Description, Detail, Job};
 use crate::ranges::{self, Group, enumerate};
-use crate::status::{Subject, Wait};
+use crate::status::{AwaitedObject, Wait};
 use crate::steps::{Step, StepId};
 use crate::wording::{self, ordinal};
 use std::cmp::Reverse;
@@ -59,7 +59,7 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
 /// `words`.
 fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
     let n_nodes = graph.forward.len();
-    let mut explained = graph.job.all(|of| of.situation.is_gone());
+    let mut explained = graph.job.all(|of| of.state.is_gone());
     for (index, step) in graph.steps.iter().enumerate() {
         if step.is_mismatched {
             explained.push(graph.node_of_step(index));
@@ -140,9 +140,9 @@ struct CycleKind {
 
 fn cycle_kind(graph: &Graph, pes: &[u32]) -> CycleKind {
     let are_collectives =
-        subjects(graph, pes).all(|subject| matches!(subject, Subject::Collective(_)));
+        subjects(graph, pes).all(|subject| matches!(subject, AwaitedObject::Collective(_)));
     let are_active_sets = subjects(graph, pes)
-        .all(|subject| matches!(subject, Subject::Collective(of) if of.is_active_set));
+        .all(|subject| matches!(subject, AwaitedObject::Collective(of) if of.is_active_set));
 
     if are_active_sets {
         CycleKind {
@@ -162,7 +162,7 @@ fn cycle_kind(graph: &Graph, pes: &[u32]) -> CycleKind {
     }
 }
 
-fn subjects<'a>(graph: &'a Graph, pes: &'a [u32]) -> impl Iterator<Item = &'a Subject> {
+fn subjects<'a>(graph: &'a Graph, pes: &'a [u32]) -> impl Iterator<Item = &'a AwaitedObject> {
     pes.iter()
         .flat_map(|pe| graph.job.pes[*pe as usize].waits())
         .map(|(wait, _)| &wait.subject)
@@ -276,10 +276,10 @@ fn other_threads(graph: &Graph) -> Option<OtherThreads> {
 /// message. It cannot end a collective or finalize, which the waiting members have entered
 /// themselves.
 pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
-    let is_helped = |subject: &Subject| {
+    let is_helped = |subject: &AwaitedObject| {
         !matches!(
             subject,
-            Subject::Collective(_) | Subject::Exit | Subject::Leaving
+            AwaitedObject::Collective(_) | AwaitedObject::Exit | AwaitedObject::Leaving
         )
     };
     let applies = causes.iter().any(|cause| match cause.kind {
@@ -368,7 +368,7 @@ fn describe_calls(
     described: &mut Vec<u32>,
 ) -> String {
     let is_in_step = |wait: &Wait| match &wait.subject {
-        Subject::Collective(of) => StepId::of(of) == StepId::of(step.collective),
+        AwaitedObject::Collective(of) => StepId::of(of) == StepId::of(step.collective),
         _ => false,
     };
     let waits = |pe: u32| job.pes[pe as usize].waits().map(|(wait, _)| wait);

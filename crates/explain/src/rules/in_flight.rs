@@ -4,7 +4,7 @@
 use super::writer;
 use crate::cause::{Cause, Kind};
 use crate::graph::{End, Graph};
-use crate::job::{Job, Pe, Situation};
+use crate::job::{Job, ObservedState, Pe};
 use crate::ranges;
 use crate::status::{InFlight, Stage};
 
@@ -150,7 +150,7 @@ fn writers(graph: &Graph) -> Writers {
 
     let (elsewhere, here) = writers
         .into_iter()
-        .partition(|pe| of(pe).situation == Situation::Elsewhere);
+        .partition(|pe| of(pe).state == ObservedState::Elsewhere);
     Writers { here, elsewhere }
 }
 

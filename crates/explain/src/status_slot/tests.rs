@@ -35,7 +35,7 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
         }),
         allocated_at: Some("ring.c:5 in main".into()),
         since: u64::MAX,
-        subject: Subject::Words(Words {
+        subject: AwaitedObject::Words(Words {
             words: (0..nwords).map(word).collect(),
             more: 1,
             all: true,
@@ -92,7 +92,7 @@ fn a_status_that_is_too_large_loses_the_ends_of_its_lists() {
     assert!(!read.waits.is_empty() && fits(&read));
     assert!(read.waiting_threads().eq(0..100));
     for wait in &read.waits {
-        let Subject::Words(words) = &wait.subject else {
+        let AwaitedObject::Words(words) = &wait.subject else {
             panic!("{wait:?}")
         };
         assert_eq!(words.words.len() as u64 + words.more, MAX_LISTED as u64 + 1);

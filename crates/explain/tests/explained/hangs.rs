@@ -2,7 +2,7 @@
 
 use crate::jobs::{TestJob, team, world};
 use rushmem_explain::snapshot::ProcessState;
-use rushmem_explain::status::{PolledObject, Stage, Subject, SymmetricLocation};
+use rushmem_explain::status::{AwaitedObject, PolledObject, Stage, SymmetricLocation};
 
 /// Checks that the conclusion for the hang has these sentences in jobs of 4 and of 64 PEs. `{last}`
 /// stands for the last PE, and `{rest}` for all PEs but 3.
@@ -77,7 +77,7 @@ fn the_first_of_many_cycles_is_described_although_it_is_found_last() {
 fn a_block_of_the_heap_is_named_by_its_allocation() {
     let hang = |n, block, allocated_at: Option<&str>| {
         let lock = SymmetricLocation::Heap { offset: 80, block };
-        let lock = |_| Subject::Lock {
+        let lock = |_| AwaitedObject::Lock {
             lock: lock.clone(),
             behind: Some(0),
         };
@@ -291,7 +291,7 @@ fn a_pe_exits_without_finalize() {
     let hang = |n| {
         TestJob::new(n)
             .barrier_all(others(n, &[3]))
-            .wait([3], "exit", 5.0, |_| Subject::Leaving)
+            .wait([3], "exit", 5.0, |_| AwaitedObject::Leaving)
     };
     check(
         hang,
@@ -306,9 +306,11 @@ fn a_pe_exits_without_finalize() {
 fn pes_wait_at_the_end_of_finalize_for_one_that_completes_its_operations() {
     check(
         |n| {
-            let to = |_| Subject::Operations { peers: vec![1] };
+            let to = |_| AwaitedObject::Operations { peers: vec![1] };
             let job = TestJob::new(n).wait([3], "shmem_finalize", 9.0, to);
-            let job = job.wait(others(n, &[3]), "shmem_finalize", 8.0, |_| Subject::Exit);
+            let job = job.wait(others(n, &[3]), "shmem_finalize", 8.0, |_| {
+                AwaitedObject::Exit
+            });
             job.process([1], ProcessState::Stopped)
         },
         &[
@@ -319,7 +321,9 @@ fn pes_wait_at_the_end_of_finalize_for_one_that_completes_its_operations() {
     check(
         |n| {
             let finalized = TestJob::new(n).stage([0], Some(Stage::Finalized));
-            finalized.wait(others(n, &[0, 3]), "Shmem::drop", 8.0, |_| Subject::Exit)
+            finalized.wait(others(n, &[0, 3]), "Shmem::drop", 8.0, |_| {
+                AwaitedObject::Exit
+            })
         },
         &[
             "PE 3 computes (99 % of a CPU). PEs 1-2 ",
@@ -466,7 +470,7 @@ fn finalize_instead_of_a_barrier() {
     check(
         |n| {
             let job = TestJob::new(n).barrier_all(others(n, &[3]));
-            job.wait([3], "shmem_finalize", 31.0, |_| Subject::Exit)
+            job.wait([3], "shmem_finalize", 31.0, |_| AwaitedObject::Exit)
         },
         &[
             "Deadlock: PE 0 has waited",
@@ -554,7 +558,7 @@ fn all_pes_wait_for_words_of_each_other() {
 fn a_message_comes_from_a_pe_that_waits_for_a_word() {
     check(
         |n| {
-            let from = |_| Subject::Message { from: 3 };
+            let from = |_| AwaitedObject::Message { from: 3 };
             TestJob::new(n)
                 .wait(others(n, &[3]), "shmem_team_split_2d", 4.0, from)
                 .wait_until(3, 7)
@@ -570,7 +574,7 @@ fn a_message_comes_from_a_pe_that_waits_for_a_word() {
 fn operations_are_for_a_stopped_pe() {
     check(
         |n| {
-            let to = |_| Subject::Operations { peers: vec![3] };
+            let to = |_| AwaitedObject::Operations { peers: vec![3] };
             let job = TestJob::new(n)
                 .wait([0], "shmem_quiet", 4.0, to)
                 .barrier_all(1..3);

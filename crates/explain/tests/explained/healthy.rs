@@ -2,7 +2,7 @@
 
 use crate::jobs::{TestJob, team, word, world};
 use rushmem_explain::snapshot::ProcessState;
-use rushmem_explain::status::{Stage, Subject};
+use rushmem_explain::status::{AwaitedObject, Stage};
 
 /// Checks that the conclusion for the job has the sentence, with 4 and with 64 PEs, and calls
 /// nothing a deadlock or a mistake.
@@ -131,7 +131,7 @@ fn pes_of_other_hosts_may_write_a_word() {
 #[test]
 fn waits_in_a_circle_are_young() {
     let job = |n| {
-        let next = |pe: u32| Subject::Message { from: (pe + 1) % n };
+        let next = |pe: u32| AwaitedObject::Message { from: (pe + 1) % n };
         TestJob::new(n).wait(0..n, "shmem_team_split_2d", 0.5, next)
     };
     check(job, "The waits are shorter than 1 s");
@@ -168,7 +168,7 @@ fn a_pe_that_is_done_waits_for_the_others_to_finalize() {
 
 #[test]
 fn all_pes_are_at_the_end_of_finalize() {
-    let job = |n| TestJob::new(n).wait(0..n, "shmem_finalize", 8.0, |_| Subject::Exit);
+    let job = |n| TestJob::new(n).wait(0..n, "shmem_finalize", 8.0, |_| AwaitedObject::Exit);
     check(
         job,
         "PEs 0-{last} have waited 8 s in shmem_finalize. No target",
@@ -205,7 +205,7 @@ fn different_calls_are_young() {
 #[test]
 fn a_network_is_slow() {
     let job = |n| {
-        let to = |_| Subject::Operations { peers: vec![3] };
+        let to = |_| AwaitedObject::Operations { peers: vec![3] };
         TestJob::new(n)
             .wait([0], "shmem_quiet", 4.0, to)
             .barrier_all(1..n)
@@ -240,7 +240,7 @@ fn a_reduction_of_much_data_is_behind_on_one_pe() {
 #[test]
 fn operations_of_a_barrier_are_slow() {
     let job = |n| {
-        let to = |_| Subject::Operations { peers: vec![0] };
+        let to = |_| AwaitedObject::Operations { peers: vec![0] };
         let job = TestJob::new(n).wait([3], "shmem_barrier_all", 4.0, to);
         job.barrier_all((1..n).filter(|pe| *pe != 3))
             .wait_until(0, 7)

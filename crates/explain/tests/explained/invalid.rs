@@ -3,7 +3,7 @@
 
 use crate::jobs::{TestJob, team, word};
 use rushmem_explain::snapshot::ProcessState;
-use rushmem_explain::status::{Members, Stage, Subject, SymmetricLocation};
+use rushmem_explain::status::{AwaitedObject, Members, Stage, SymmetricLocation};
 use std::collections::HashSet;
 
 /// Numbers that look random and are the same in each run (xorshift).
@@ -34,7 +34,7 @@ impl Numbers {
         (self.below(2) == 0).then(|| self.pe())
     }
 
-    fn subject(&mut self) -> Subject {
+    fn subject(&mut self) -> AwaitedObject {
         match self.below(6) {
             0 => word(),
             1 => {
@@ -45,7 +45,7 @@ impl Numbers {
                 let number = self.below(3);
                 let mut subject = team("team", number, (start, stride, n), nth, self.maybe_pe());
 
-                if let (0, Subject::Collective(of)) = (self.below(3), &mut subject) {
+                if let (0, AwaitedObject::Collective(of)) = (self.below(3), &mut subject) {
                     of.members = Members::Listed {
                         pes: vec![self.pe(), self.pe()],
                         more: u32::MAX,
@@ -58,16 +58,16 @@ impl Numbers {
                     offset: self.below(2),
                     block: Some((u64::MAX, 0)),
                 };
-                Subject::Lock {
+                AwaitedObject::Lock {
                     lock,
                     behind: self.maybe_pe(),
                 }
             }
-            3 => Subject::Operations {
+            3 => AwaitedObject::Operations {
                 peers: vec![self.pe(), self.pe(), self.pe()],
             },
-            4 => Subject::Message { from: self.pe() },
-            _ => Subject::Exit,
+            4 => AwaitedObject::Message { from: self.pe() },
+            _ => AwaitedObject::Exit,
         }
     }
 

@@ -2,8 +2,8 @@
 
 use rushmem_explain::snapshot::{PeSnapshot, ProcessState};
 use rushmem_explain::status::{
-    Collective, InFlight, Members, Poll, PolledObject, Stage, Status, Subject, SymmetricLocation,
-    Wait, Word, Words,
+    AwaitedObject, Collective, InFlight, Members, Poll, PolledObject, Stage, Status,
+    SymmetricLocation, Wait, Word, Words,
 };
 use rushmem_explain::writes::LastWrite;
 use std::collections::HashSet;
@@ -51,7 +51,7 @@ impl TestJob {
         pes: impl IntoIterator<Item = u32>,
         call: &str,
         seconds: f64,
-        subject: impl Fn(u32) -> Subject,
+        subject: impl Fn(u32) -> AwaitedObject,
     ) -> TestJob {
         for pe in pes {
             let snapshot = &mut self.0[pe as usize];
@@ -164,7 +164,7 @@ impl TestJob {
         lock: u64,
         behind: Option<u32>,
     ) -> TestJob {
-        self.wait(pes, "shmem_set_lock", 20.0, |_| Subject::Lock {
+        self.wait(pes, "shmem_set_lock", 20.0, |_| AwaitedObject::Lock {
             lock: location(lock),
             behind,
         })
@@ -228,7 +228,7 @@ fn location(offset: u64) -> SymmetricLocation {
 }
 
 /// Returns the collective with number `nth` on the team of all PEs.
-pub fn world(n_pes: u32, nth: u64) -> Subject {
+pub fn world(n_pes: u32, nth: u64) -> AwaitedObject {
     team("SHMEM_TEAM_WORLD", 0, (0, 1, n_pes), nth, None)
 }
 
@@ -239,10 +239,10 @@ pub fn team(
     (start, stride, n): (u32, i32, u32),
     nth: u64,
     awaited: Option<u32>,
-) -> Subject {
+) -> AwaitedObject {
     let members = Members::Strided { start, stride, n };
     let (team, is_active_set) = (name.to_owned(), name.starts_with("the active set"));
-    Subject::Collective(Collective {
+    AwaitedObject::Collective(Collective {
         team,
         is_active_set,
         number,
@@ -253,7 +253,7 @@ pub fn team(
 }
 
 /// Returns an awaited word: `flag[2] >= 8`.
-pub fn word() -> Subject {
+pub fn word() -> AwaitedObject {
     let word = Word {
         location: SymmetricLocation::Static { address: 0x4010 },
         in_memfd: None,
@@ -261,7 +261,7 @@ pub fn word() -> Subject {
         signed: true,
         wanted: 8,
     };
-    Subject::Words(Words {
+    AwaitedObject::Words(Words {
         words: vec![word],
         more: 0,
         all: true,

@@ -2,7 +2,7 @@
 
 use crate::jobs::{TestJob, team, world};
 use rushmem_explain::snapshot::ProcessState;
-use rushmem_explain::status::{Stage, Subject};
+use rushmem_explain::status::{AwaitedObject, Stage};
 use std::time::{Duration, Instant};
 
 /// The time limit of an explanation: far more than the second that it needs, and less than the
@@ -70,7 +70,7 @@ fn a_table_of_many_different_words_is_folded() {
 fn a_table_of_many_different_calls_ends_with_their_number() {
     let calls = |job: TestJob, pe: u32| {
         job.wait([pe], &format!("shmem_call{}", pe % 40), 3.0, |_| {
-            Subject::Message { from: 0 }
+            AwaitedObject::Message { from: 0 }
         })
     };
     let (table, _) = explained(&(1..512).fold(TestJob::new(512), calls));
@@ -129,7 +129,7 @@ fn pairs_of_100_000_pes_hold_the_locks_of_each_other() {
 
 #[test]
 fn a_ring_of_100_000_pes_waits_for_messages() {
-    let next = |pe: u32| Subject::Message {
+    let next = |pe: u32| AwaitedObject::Message {
         from: (pe + 1) % LARGE,
     };
     let ring = TestJob::new(LARGE).wait(0..LARGE, "shmem_team_split_2d", 5.0, next);

@@ -10,6 +10,7 @@ use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewh
 use crate::teams::registry::{HeldTeam, find, teams};
 use crate::teams::team::{NewTeam, Split, TeamConfig};
 use core::ffi::c_int;
+use rushmem_communication::sync::mailbox::message_wait;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
 use rushmem_pe::extension_constants::SHMEM_COLOR_UNDEFINED;
@@ -123,7 +124,7 @@ fn make(
         keeps: true,
         count: 1,
     };
-    match agree(call, job, &members, request) {
+    match agree(call, &message_wait(call), job, &members, request) {
         Agreed::Slots(slots, generation, _) => {
             let config = TeamConfig::default();
             Ok(teams().add_split_team(job, split, slots[0], generation, members, config))
@@ -167,7 +168,7 @@ pub fn split_grid<const D: usize>(
         keeps: true,
         count: D,
     };
-    match agree(call, job, parent.members(), request) {
+    match agree(call, &message_wait(call), job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let Some(axes) = axes else {
                 for slot in slots {

@@ -34,7 +34,7 @@ use rushmem_communication::status::polled_calls;
 use rushmem_communication::sync::lock_turns::{HeldLock, TurnResult, lock_turns};
 use rushmem_communication::sync::long_wait::{LongWait, WaitDescription};
 use rushmem_communication::sync::waits;
-use rushmem_explain::status::{PolledObject, Subject};
+use rushmem_explain::status::{AwaitedObject, PolledObject};
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
@@ -225,7 +225,7 @@ impl<T: LockWord> LockHandle<T> {
         let lock = symmetric_location::of_word(self.job, self.word.cast(), size_of::<T>()).0;
         WaitDescription {
             call: self.call,
-            subject: Subject::Lock {
+            subject: AwaitedObject::Lock {
                 lock,
                 behind: behind.map(|pe| pe.0),
             },

@@ -8,6 +8,7 @@ use crate::coll::{collectives, requests};
 use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
 use crate::teams::registry::{find, teams};
 use core::ffi::c_int;
+use rushmem_communication::sync::mailbox::message_wait;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
 use rushmem_pe::job;
@@ -142,7 +143,7 @@ pub fn split_strided(
         keeps: true,
         count: 1,
     };
-    match agree(call, job, parent.members(), request) {
+    match agree(call, &message_wait(call), job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let members = members.expect("all were able");
             let slot = slots[0];
@@ -202,7 +203,7 @@ pub fn split_2d(
         keeps: true,
         count: 2,
     };
-    match agree(call, job, parent.members(), request) {
+    match agree(call, &message_wait(call), job, parent.members(), request) {
         Agreed::Slots(slots, generation, _) => {
             let RowAndColumn { row, column } = axes.expect("all were able");
             let row = teams().add_split_team(job, split, slots[0], generation, row, xaxis);

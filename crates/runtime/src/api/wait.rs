@@ -13,7 +13,7 @@ use rushmem_communication::sync::waits;
 pub use rushmem_communication::sync::waits::Pauses;
 pub use rushmem_communication::sync::woken::Woken;
 pub use rushmem_communication::sync::word_tasks::{WordWait, looking};
-use rushmem_explain::status::{self, MAX_LISTED, PolledObject, Subject, Words};
+use rushmem_explain::status::{self, AwaitedObject, MAX_LISTED, PolledObject, Words};
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
@@ -195,7 +195,7 @@ fn status_word<T: WaitWord>(job: &Job, ivar: *const T, wanted: T) -> status::Wor
 
 /// Returns the subject of a wait for these words and `more` others. `all` is true if all of them
 /// must satisfy the comparison, not any one.
-fn words_subject(words: Vec<status::Word>, more: u64, all: bool, cmp: c_int) -> Subject {
+fn words_subject(words: Vec<status::Word>, more: u64, all: bool, cmp: c_int) -> AwaitedObject {
     let comparison = match cmp {
         SHMEM_CMP_EQ => "==",
         SHMEM_CMP_NE => "!=",
@@ -204,7 +204,7 @@ fn words_subject(words: Vec<status::Word>, more: u64, all: bool, cmp: c_int) -> 
         SHMEM_CMP_LT => "<",
         _ => "<=",
     };
-    Subject::Words(Words {
+    AwaitedObject::Words(Words {
         words,
         more,
         all,

@@ -14,7 +14,7 @@ use rushmem_communication::observers::{
     self, Action, Event, FollowedMembers, Membership, ObservedCall,
 };
 use rushmem_communication::sync::team_signals::{OngoingCollective, TeamSignals};
-use rushmem_explain::status::Subject;
+use rushmem_explain::status::AwaitedObject;
 use rushmem_pe::call::Call;
 use rushmem_pe::digest::digest;
 use rushmem_pe::job::Job;
@@ -167,7 +167,7 @@ impl OngoingCollective for CollectiveCall<'_> {
         self.in_request
     }
 
-    fn subject(&self, awaited: Option<Pe>) -> Subject {
+    fn subject(&self, awaited: Option<Pe>) -> AwaitedObject {
         self.team.subject(self.nth, awaited)
     }
 }

@@ -10,7 +10,7 @@ use crate::coll::collectives::barrier_all;
 use rushmem_communication::net::flags;
 use rushmem_communication::sync::long_wait::WaitDescription;
 use rushmem_communication::sync::waits;
-use rushmem_explain::status::{Collective, Subject};
+use rushmem_explain::status::{AwaitedObject, Collective};
 use rushmem_pe::call::Call;
 use rushmem_pe::job::members::Members;
 use rushmem_pe::job::{self, Job};
@@ -91,7 +91,7 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
         };
         WaitDescription {
             call,
-            subject: Subject::Collective(collective),
+            subject: AwaitedObject::Collective(collective),
         }
     };
     waits::until_seen(job, describe, || {

@@ -12,7 +12,7 @@ use rushmem_communication::net::{flags, network};
 use rushmem_communication::observers::races;
 use rushmem_communication::status;
 use rushmem_communication::sync::{finalizing, word_tasks};
-use rushmem_explain::status::{Stage, Subject};
+use rushmem_explain::status::{AwaitedObject, Stage};
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{self, Call, call, fail};
 use rushmem_pe::job::{self, caller, mpi};
@@ -89,7 +89,7 @@ pub(crate) fn close(call: Call) {
         // A PE must not close its network while others still have operations on its memory, for
         // example on the flags of the barrier.
         endpoints().complete(call);
-        let waits = status::show(nanoseconds(), call, Subject::Exit);
+        let waits = status::show(nanoseconds(), call, AwaitedObject::Exit);
         if let Err(error) = job.session().barrier() {
             fail!(call, "{error}");
         }

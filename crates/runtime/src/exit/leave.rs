@@ -13,7 +13,7 @@ use core::ffi::{c_int, c_void};
 use rushmem_communication::access::endpoints::{self, endpoints};
 use rushmem_communication::net::network;
 use rushmem_communication::status::{self, ShownWait};
-use rushmem_explain::status::Subject;
+use rushmem_explain::status::AwaitedObject;
 use rushmem_pe::call::call;
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::job::{self, Job};
@@ -87,7 +87,7 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
 
 /// Adds to the status that this PE waits at its exit.
 pub(super) fn show_exit() -> ShownWait {
-    status::show(nanoseconds(), call!("exit"), Subject::Leaving)
+    status::show(nanoseconds(), call!("exit"), AwaitedObject::Leaving)
 }
 
 /// Returns true if every PE reaches its exit with status 0 and without finalize within [`LIMIT`].

@@ -10,7 +10,7 @@
 //! wrong data.
 
 use crate::coll::same_collective;
-use crate::teams::agreement::{Agreed, AgreementRequest, agree_in};
+use crate::teams::agreement::{Agreed, AgreementRequest, agree};
 use crate::teams::registry::{self, HeldTeam, teams};
 use crate::teams::team::{Name, NewTeam, Team, TeamConfig};
 use core::ffi::{c_int, c_long};
@@ -103,7 +103,7 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
         count: 1,
     };
     let describe = |pe| new.describe(Some(pe));
-    match agree_in(call, &describe, job, &members, request) {
+    match agree(call, &describe, job, &members, request) {
         Agreed::Slots(slots, generation, all_keep) => {
             let slot = slots[0];
             let config = TeamConfig::default();

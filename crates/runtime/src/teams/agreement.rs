@@ -23,9 +23,7 @@
 use rushmem_collectives::{Buffer, Span, Step, recursive_doubling};
 use rushmem_communication::access::endpoints::endpoints;
 use rushmem_communication::net::flags;
-use rushmem_communication::sync::mailbox::{
-    self, DescribeWait, MailboxMessage, Mailboxes, mailboxes,
-};
+use rushmem_communication::sync::mailbox::{DescribeWait, MailboxMessage, Mailboxes, mailboxes};
 use rushmem_communication::sync::team_signals::GENERATIONS;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::Job;
@@ -289,13 +287,8 @@ impl Slots {
 }
 
 /// Agrees on the slots and the generation of new teams with all `members`, each of which calls
-/// this.
-pub(crate) fn agree(call: Call, job: &Job, members: &Members, request: AgreementRequest) -> Agreed {
-    agree_in(call, &mailbox::message_wait(call), job, members, request)
-}
-
-/// Agrees as [`agree`] does, in a call whose waits for a message `describe` describes.
-pub(crate) fn agree_in(
+/// this. `describe` describes the waits of the call for a message.
+pub(crate) fn agree(
     call: Call,
     describe: DescribeWait<'_>,
     job: &Job,

@@ -10,7 +10,7 @@ use rushmem_collectives::receive_buffer;
 use rushmem_collectives::two_level::NodeLists;
 use rushmem_communication::net::flags;
 use rushmem_communication::sync::team_signals::{OngoingCollective, TeamSignals};
-use rushmem_explain::status::{Collective, Subject};
+use rushmem_explain::status::{AwaitedObject, Collective};
 use rushmem_pe::call::Call;
 use rushmem_pe::digest::digest;
 use rushmem_pe::job::handle::TeamHandle;
@@ -220,9 +220,9 @@ impl Team {
 
     /// Returns the subject of a wait of this member in its `nth` collective: for the PE `awaited`,
     /// or for several members.
-    pub(crate) fn subject(&self, nth: u64, awaited: Option<Pe>) -> Subject {
+    pub(crate) fn subject(&self, nth: u64, awaited: Option<Pe>) -> AwaitedObject {
         if self.slot.number == FINALIZE {
-            return Subject::Exit;
+            return AwaitedObject::Exit;
         }
         self.name
             .subject(self.number(), &self.members, nth, awaited)
@@ -288,8 +288,14 @@ impl Split {
 
 impl Name {
     /// Returns the subject of a wait in the `nth` collective of a team with this name.
-    fn subject(self, number: u64, members: &Members, nth: u64, awaited: Option<Pe>) -> Subject {
-        Subject::Collective(Collective {
+    fn subject(
+        self,
+        number: u64,
+        members: &Members,
+        nth: u64,
+        awaited: Option<Pe>,
+    ) -> AwaitedObject {
+        AwaitedObject::Collective(Collective {
             team: self.to_string(),
             is_active_set: matches!(self, Name::ActiveSet(_)),
             number,
@@ -352,7 +358,7 @@ impl OngoingCollective for NewTeam<'_> {
         self.call
     }
 
-    fn subject(&self, awaited: Option<Pe>) -> Subject {
+    fn subject(&self, awaited: Option<Pe>) -> AwaitedObject {
         self.name.subject(self.tag, self.members, 1, awaited)
     }
 }

@@ -15,8 +15,8 @@ use rushmem_transport::engine::message::{REQUEST, Reply, Request, Stream, Stream
 use rushmem_transport::engine::{WireEndpoint, keys};
 use rushmem_transport::peers::PeAddress;
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Completion, DestBuf, Directory, Endpoint, EndpointUser, Follows, Get,
-    Host, OldValue, Pe, PeRecord, Put, RemoteAddr, Segment, SourceBuf,
+    AmoRequest, AmoWidth, Completion, DestBuf, Directory, Endpoint, EndpointUser, Get, Host,
+    OldValue, Pe, PeRecord, Put, RemoteAddr, Segment, SignalOrder, SourceBuf,
 };
 use std::mem::ManuallyDrop;
 use std::sync::mpsc;
@@ -215,7 +215,7 @@ fn a_signal_that_is_refused_leaves_no_put_in_flight() {
     for offset in [LONG as u64 + 4, HEAP as u64] {
         let dest = RemoteAddr { offset, ..START };
         let signal = AmoRequest::of_word(dest, AmoOp::Set, 1);
-        let refused = endpoint.put_signal(Pe(1), long_put(), signal, Follows::Data);
+        let refused = endpoint.put_signal(Pe(1), long_put(), signal, SignalOrder::AfterData);
         assert!(matches!(refused, Err(Error::Invalid(_))));
         assert_eq!(in_flight(&endpoint), Some(0), "at {offset}");
     }
@@ -445,7 +445,7 @@ fn signals_are_not_answered_before_somebody_waits() {
     for _ in 0..SIGNALS {
         endpoint.fence().expect("a fence");
         endpoint
-            .put_signal(Pe(1), put(), signal, Follows::All)
+            .put_signal(Pe(1), put(), signal, SignalOrder::AfterAll)
             .expect("a signal that starts");
     }
 
@@ -510,7 +510,7 @@ fn data_and_their_signal_leave_as_one_message() {
         completion: Completion::Now,
     };
     endpoint
-        .put_signal(Pe(1), nothing, signal, Follows::Data)
+        .put_signal(Pe(1), nothing, signal, SignalOrder::AfterData)
         .expect("a signal that starts");
     eventually("it is connected", || {
         ofi.progress().poll().expect("no loss");
@@ -525,7 +525,7 @@ fn data_and_their_signal_leave_as_one_message() {
     eventually("nothing is in flight", || in_flight(&endpoint) == Some(0));
     ofi.network().while_paused(|_| {
         endpoint
-            .put_signal(Pe(1), put, signal, Follows::Data)
+            .put_signal(Pe(1), put, signal, SignalOrder::AfterData)
             .expect("a message that starts");
         assert!(in_flight(&endpoint) <= Some(1), "more than one message");
         eventually("it has left", || {

@@ -5,8 +5,8 @@
 use rushmem_transport::segments::Segments;
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Buffer, Completion, DestBuf, Directory, Endpoint,
-    EndpointUser, Follows, Get, Host, LocalBuf, OldValue, Open, Pe, PeRecord, Proxy, Put,
-    RemoteAddr, Segment, SourceBuf, StridedBlocks, Transport,
+    EndpointUser, Get, Host, LocalBuf, OldValue, Open, Pe, PeRecord, Proxy, Put, RemoteAddr,
+    Segment, SignalOrder, SourceBuf, StridedBlocks, Transport,
 };
 use rushmem_transport_tcp::{Tuning, open};
 use std::sync::Arc;
@@ -168,7 +168,7 @@ fn issue(end: &mut dyn Endpoint, pe: Pe, fetched: &mut [u64; 8]) {
     add(end, pe, 2, OldValue::AtQuiet(dest(1, 1)));
     end.put(pe, put(3, &[7, 8])).expect("its proxy is there");
     let signal = AmoRequest::of_word(at(5), AmoOp::Set, 9);
-    end.put_signal(pe, put(6, &[10]), signal, Follows::Data)
+    end.put_signal(pe, put(6, &[10]), signal, SignalOrder::AfterData)
         .expect("the same");
     end.fence().expect("its proxy is there");
     let get = Get {

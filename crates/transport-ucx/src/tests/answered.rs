@@ -8,7 +8,7 @@ use rushmem_system::lock::lock;
 use rushmem_transport::engine::message::Ack;
 use rushmem_transport::engine::service_thread::Driver;
 use rushmem_transport::{
-    AmoOp, AmoRequest, Completion, DestBuf, Endpoint, Follows, Get, Put, SourceBuf,
+    AmoOp, AmoRequest, Completion, DestBuf, Endpoint, Get, Put, SignalOrder, SourceBuf,
 };
 use std::time::Duration;
 
@@ -32,7 +32,9 @@ impl TestPair {
         };
         for _ in 0..SIGNALS {
             self.endpoint.fence().expect("a peer that serves");
-            let signalled = self.endpoint.put_signal(PEER, put(), signal, Follows::All);
+            let signalled = self
+                .endpoint
+                .put_signal(PEER, put(), signal, SignalOrder::AfterAll);
             signalled.expect("a peer that serves");
         }
         self.poll_until_idle();

@@ -8,7 +8,8 @@ use rushmem_system::lock::lock;
 use rushmem_transport::engine::WireEndpoint;
 use rushmem_transport::engine::service_thread::Driver;
 use rushmem_transport::{
-    AmoOp, AmoRequest, Completion, DestBuf, Endpoint, Error, Follows, Get, LocalBuf, Put, SourceBuf,
+    AmoOp, AmoRequest, Completion, DestBuf, Endpoint, Error, Get, LocalBuf, Put, SignalOrder,
+    SourceBuf,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -141,7 +142,12 @@ fn a_put_with_a_signal_ends_with_a_loss_whether_or_not_somebody_waits() {
     let signal = AmoRequest::of_word(HEAP, AmoOp::Add, 1);
     for completion in COMPLETIONS {
         loses(|endpoint, memory| {
-            endpoint.put_signal(PEER, put(memory, completion), signal, Follows::Data)?;
+            endpoint.put_signal(
+                PEER,
+                put(memory, completion),
+                signal,
+                SignalOrder::AfterData,
+            )?;
             endpoint.quiet()
         });
     }

@@ -9,8 +9,8 @@ use super::issuer::Issuer;
 use super::origin::Origin;
 use super::service_thread::{Driver, Progress};
 use crate::{
-    AmoRequest, AmoWidth, Dest, DestBuf, Endpoint, EndpointUser, Error, Follows, Get, OldValue, Pe,
-    Put, Source, StridedBlocks,
+    AmoRequest, AmoWidth, Dest, DestBuf, Endpoint, EndpointUser, Error, Get, OldValue, Pe, Put,
+    SignalOrder, Source, StridedBlocks,
 };
 use std::sync::{Arc, MutexGuard};
 use std::task::Waker;
@@ -117,10 +117,10 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
         pe: Pe,
         mut put: Put,
         signal: AmoRequest,
-        follows: Follows,
+        order: SignalOrder,
     ) -> Result<(), Error> {
         let mut origin = self.issuer.lock();
-        let done = origin.put_signal(pe, &mut put, &signal, follows);
+        let done = origin.put_signal(pe, &mut put, &signal, order);
         self.release(origin, done)
     }
 

@@ -17,7 +17,7 @@ use super::replies::Ticket;
 use super::wire::{PostOutcome, SentMessage, StreamOrder, Wire, WireNetwork, WriteEnd, WriteSent};
 use crate::peers::check_aligned;
 use crate::{
-    AmoOp, AmoRequest, Completion, DestBuf, Error, Follows, Pe, Proxy, Put, Segment, Source,
+    AmoOp, AmoRequest, Completion, DestBuf, Error, Pe, Proxy, Put, Segment, SignalOrder, Source,
     SourceBuf, mem,
 };
 use std::ptr::from_ref;
@@ -316,7 +316,7 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         put: &mut Put,
         signal: &AmoRequest,
-        follows: Follows,
+        order: SignalOrder,
     ) -> Result<(), Error> {
         check_aligned(pe, signal.dest, signal.width)?;
         keys::check_in_segment(&*self.network, pe, signal.dest, signal.width.nbytes())?;
@@ -328,7 +328,7 @@ impl<W: Wire> Origin<W> {
         }
 
         keys::check_in_segment(&*self.network, pe, put.remote, put.local.nbytes())?;
-        self.put_and_request(pe, put, signal, follows)
+        self.put_and_request(pe, put, signal, order)
     }
 
     /// Puts, and has the target's CPU update the word of the signal. But if the wire orders
@@ -338,11 +338,11 @@ impl<W: Wire> Origin<W> {
         pe: Pe,
         put: &mut Put,
         signal: &AmoRequest,
-        follows: Follows,
+        order: SignalOrder,
     ) -> Result<(), Error> {
-        let order = match follows {
-            Follows::Data => RequestOrder::AfterFence,
-            Follows::All => RequestOrder::AfterAll,
+        let order = match order {
+            SignalOrder::AfterData => RequestOrder::AfterFence,
+            SignalOrder::AfterAll => RequestOrder::AfterAll,
         };
         let is_written = self.caps.order == StreamOrder::Everything
             && signal.op == AmoOp::Set

@@ -15,8 +15,8 @@ use crate::progress::backoff::WaitLimits;
 use crate::progress::state::count_operations_in_flight;
 use crate::segments::heap_blocks::{ENTRY, HeapBlock, Registered, TABLE};
 use crate::{
-    AmoOp, AmoRequest, Completion, DestBuf, Directory, EndpointUser, Error, Follows, Get, LocalBuf,
-    Open, Pe, PeRecord, Put, RemoteAddr, Segment, SourceBuf,
+    AmoOp, AmoRequest, Completion, DestBuf, Directory, EndpointUser, Error, Get, LocalBuf, Open,
+    Pe, PeRecord, Put, RemoteAddr, Segment, SignalOrder, SourceBuf,
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -423,7 +423,7 @@ fn a_flag_is_a_write_where_the_wire_keeps_the_order_of_everything() {
             PEER,
             &mut put(nbytes, Completion::Now),
             &signal,
-            Follows::All,
+            SignalOrder::AfterAll,
         );
         assert_eq!(done, Ok(()));
         origin.wire.calls.retain(|call| *call != Called::Poll);
@@ -506,7 +506,7 @@ fn signal_after_all(origin: &mut Origin<TestWire>) {
     let mut put = put(64, Completion::AtQuiet);
 
     assert_eq!(
-        origin.put_signal(PEER, &mut put, &signal, Follows::All),
+        origin.put_signal(PEER, &mut put, &signal, SignalOrder::AfterAll),
         Ok(())
     );
 }

@@ -3,11 +3,11 @@
 
 use crate::actor::Expected;
 use crate::memory::{CONSTANT, at};
-use crate::model::{Cell, Follows};
+use crate::model::{Cell, Predecessors};
 use crate::world::World;
 use fastrand::Rng;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Completion, LocalBuf, Pe, RemoteAddr, Segment,
+    AmoOp, AmoRequest, AmoWidth, Amos, Completion, LocalBuf, Pe, RemoteAddr, Segment, SignalOrder,
 };
 
 /// The frequencies of the calls of a world, which its seed draws: some calls are never made.
@@ -133,7 +133,7 @@ pub enum Call {
         pe: Pe,
         put: Bytes,
         signal: AmoRequest,
-        follows: rushmem_transport::Follows,
+        order: SignalOrder,
     },
     Get {
         pe: Pe,
@@ -383,7 +383,7 @@ impl World {
         };
 
         let all = self.rng.bool();
-        let follows = Follows {
+        let follows = Predecessors {
             data: follows_data,
             all,
         };
@@ -403,10 +403,10 @@ impl World {
         };
         let signal = AmoRequest::of_word(of.blocks[0], op, value);
 
-        let follows = if all {
-            rushmem_transport::Follows::All
+        let order = if all {
+            SignalOrder::AfterAll
         } else {
-            rushmem_transport::Follows::Data
+            SignalOrder::AfterData
         };
 
         let put = Bytes {
@@ -418,7 +418,7 @@ impl World {
             pe: to,
             put,
             signal,
-            follows,
+            order,
         })
     }
 

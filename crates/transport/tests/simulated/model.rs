@@ -186,9 +186,9 @@ fn word_at(offset: usize, nbytes: usize) -> usize {
         .unwrap_or(1)
 }
 
-/// What a signal follows.
+/// The operations that a signal follows.
 #[derive(Clone, Copy, Debug)]
-pub struct Follows {
+pub struct Predecessors {
     /// The cell and the version of its data.
     pub data: Option<(usize, u32)>,
     /// Also all earlier puts and signals.
@@ -205,7 +205,7 @@ struct Pending {
     version: u32,
     epoch: u32,
     is_amo: bool,
-    follows: Option<Follows>,
+    follows: Option<Predecessors>,
 }
 
 /// The operations of one actor on one PE.
@@ -244,7 +244,7 @@ impl Model {
         cell: usize,
         epoch: u32,
         is_amo: bool,
-        follows: Option<Follows>,
+        follows: Option<Predecessors>,
     ) -> u32 {
         let of = &mut self.cells[cell];
         if of.epoch != epoch {

@@ -92,9 +92,9 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedNetwork>, call: &Call) -> Result<u
             pe,
             put,
             signal,
-            follows,
+            order,
         } => {
-            endpoint.put_signal(pe, promised_put(put), signal, follows)?;
+            endpoint.put_signal(pe, promised_put(put), signal, order)?;
         }
         Call::Get { pe, get } => {
             // SAFETY: the actor keeps the destination.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::two_jobs::{self, TestPe};
+use rushmem_communication::sync::mailbox::message_wait;
 
 const REQUEST: AgreementRequest = AgreementRequest {
     tag: 0,
@@ -166,7 +167,7 @@ fn generations_end() {
 
 /// Makes an agreement with the other PE.
 fn agreed_with_other(pe: &TestPe, request: AgreementRequest) -> Agreed {
-    let describe = mailbox::message_wait(two_jobs::CALL);
+    let describe = message_wait(two_jobs::CALL);
     let member = AgreeingMember {
         job: &pe.job,
         mailboxes: &pe.mailboxes,

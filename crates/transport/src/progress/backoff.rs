@@ -3,7 +3,7 @@
 //! It is the same for the words of the program, the words of the library and the operations of the
 //! engine. A waiter first polls, and yields its CPU once in `polls_per_yield` polls; most waits end
 //! within the first ones. After `yield_time` it sleeps; the caller knows what ends the sleep. Both
-//! depend on what it polls ([`Pace`]). Work that a poll finds starts the ladder anew.
+//! depend on what it polls (`Pace`). Work that a poll finds starts the ladder anew.
 //!
 //! Other threads that need the CPU change this ([`CpuSharing`]). Where PEs outnumber the CPUs, or
 //! other threads of the PE wait on all CPUs of the PE, a waiter yields after each poll, and sleeps

@@ -309,8 +309,8 @@ pub struct Soak {
     pub batches: u64,
 }
 
-/// Issues random operations for the duration `time`. Calls `look` after every 64 batches, with the number of
-/// batches so far.
+/// Issues random operations for the duration `time`. Calls `look` after every 64 batches, with the
+/// number of batches so far.
 pub fn soak(member: &Member, time: Duration, mut look: impl FnMut(u64)) -> Soak {
     let mut room = Room::new(member, member.me() * ROOM, ROOM, 300 + member.me() as u64);
     // The caller may have used the heap before.

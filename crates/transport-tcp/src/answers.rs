@@ -1,5 +1,5 @@
-//! The answers of one peer to the requests of all origins of this PE. This file numbers the requests,
-//! and finds for each answer the memory or the origin for which it is.
+//! The answers of one peer to the requests of all origins of this PE. This file numbers the
+//! requests, and finds for each answer the memory or the origin for which it is.
 #![allow(unsafe_code)]
 
 use crate::proto::{ExpectedReply, Ledger, ReplyFrame};

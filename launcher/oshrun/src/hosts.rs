@@ -238,11 +238,8 @@ mod tests {
             ("a:9,b", None, Some(2), "a:0-2 b:2-4"),
             ("a,b", Some(3), Some(2), "a:0-2 b:2-3"),
         ] {
-            assert_eq!(
-                distributed(hosts, n_pes, per_host, true).as_deref(),
-                Ok(expected),
-                "{hosts}"
-            );
+            let parts = distributed(hosts, n_pes, per_host, true);
+            assert_eq!(parts.as_deref(), Ok(expected), "{hosts}");
         }
     }
 

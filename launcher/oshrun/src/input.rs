@@ -143,14 +143,16 @@ impl InputPipe {
 /// Forwards lines from the terminal, until the end of the input or of PE 0.
 async fn forward_lines(terminal: AsyncFd<io::Stdin>, mut pipe: Sender) {
     let mut bytes = [0; 4096];
+
     loop {
         let Ok(mut ready) = terminal.readable().await else {
             return;
         };
+        ready.clear_ready();
+
         // The terminal is shared and must stay blocking, so it is read only if a line has arrived.
         // While oshrun is in the background, the line is for another process, and reading it would
         // stop oshrun.
-        ready.clear_ready();
         while is_in_foreground(&terminal) && has_line(&terminal) {
             match rustix::io::read(&terminal, &mut bytes) {
                 Ok(0) => return,

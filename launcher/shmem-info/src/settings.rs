@@ -103,6 +103,7 @@ pub fn page() -> String {
         on its node and, on a machine with several NICs, `SHMEM_NIC` unless it is set.\n\n\
         `shmem-info --markdown` writes this page.\n\n| variable | default | meaning |\n|---|---|---|\n"
         .to_owned();
+
     for row in all() {
         let old_names: Vec<String> = row.old_names.iter().map(|old| format!("`{old}`")).collect();
         let old = if old_names.is_empty() {
@@ -110,10 +111,12 @@ pub fn page() -> String {
         } else {
             format!(" (or {})", old_names.join(", "))
         };
+
         let default = match row.default {
             Some(default) => format!("`{default}`"),
             None => String::new(),
         };
+
         text += &format!("| `{}`{old} | {default} | {} |\n", row.name, row.meaning);
     }
     text

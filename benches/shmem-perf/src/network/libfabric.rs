@@ -441,7 +441,8 @@ fn register(
     Ok(registration)
 }
 
-/// Binds a registration to the endpoint that uses it, for providers that require it, and enables it.
+/// Binds a registration to the endpoint that uses it, for providers that require it, and enables
+/// it.
 fn enable_registration(
     library: &Libfabric,
     registration: *mut fi::fid_mr,

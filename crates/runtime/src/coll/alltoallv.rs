@@ -66,15 +66,7 @@ pub unsafe fn alltoallv(
     let [target_offsets, received] = exchange(&mut executor, [&offsets, &sizes]);
 
     // SAFETY: the caller promises an entry for each member.
-    let source_offsets = unsafe { read(blocks.offsets, n) };
-    let delivery = Delivery {
-        source: blocks.source,
-        source_offsets: &source_offsets,
-        sizes: &sizes,
-        target,
-        target_offsets: &target_offsets,
-    };
-    delivery.carry_out(&mut executor);
+    unsafe { deliver(&mut executor, blocks, &sizes, target, &target_offsets) };
 
     for (member, &size) in received.iter().enumerate() {
         // SAFETY: the caller promises that `t_sizes` has an entry for each member.
@@ -119,16 +111,31 @@ pub unsafe fn alltoallv_packed(
 
     let [target_offsets] = exchange(&mut executor, [&starts]);
     // SAFETY: the caller promises an entry for each member.
-    let source_offsets = unsafe { read(blocks.offsets, n) };
+    unsafe { deliver(&mut executor, blocks, &sizes, target, &target_offsets) };
+    total as usize
+}
+
+/// Delivers the blocks, of these sizes, at the offsets in `target` that the members have sent.
+///
+/// # Safety
+/// `blocks.offsets` has an entry for each member and is valid for reads.
+unsafe fn deliver(
+    executor: &mut Executor<'_>,
+    blocks: SourceBlocks,
+    sizes: &[u64],
+    target: TargetBlocks,
+    target_offsets: &[u64],
+) {
+    // SAFETY: the caller promises an entry for each member.
+    let source_offsets = unsafe { read(blocks.offsets, executor.n()) };
     let delivery = Delivery {
         source: blocks.source,
         source_offsets: &source_offsets,
-        sizes: &sizes,
+        sizes,
         target,
-        target_offsets: &target_offsets,
+        target_offsets,
     };
-    delivery.carry_out(&mut executor);
-    total as usize
+    delivery.carry_out(executor);
 }
 
 /// Returns a copy of an array of the program.

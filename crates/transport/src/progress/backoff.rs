@@ -1,9 +1,10 @@
-//! The ladder that every waiting thread climbs: polls, yields, then sleeps.
+//! The backoff of every waiting thread: it polls, then also yields, then sleeps.
 //!
 //! It is the same for the words of the program, the words of the library and the operations of the
 //! engine. A waiter first polls, and yields its CPU once in `polls_per_yield` polls; most waits end
-//! within the first ones. After `yield_time` it sleeps; the caller knows what ends the sleep. Both
-//! depend on what it polls (`Pace`). Work that a poll finds starts the ladder anew.
+//! within the first polls. After `yield_time` it sleeps; the caller knows what ends the sleep. Both
+//! limits depend on what the waiter polls (`Pace`). If a poll finds work, the waiter starts from the
+//! beginning.
 //!
 //! Other threads that need the CPU change this ([`CpuSharing`]). Where PEs outnumber the CPUs, or
 //! other threads of the PE wait on all CPUs of the PE, a waiter yields after each poll, and sleeps
@@ -62,12 +63,15 @@ impl Pace {
 }
 
 /// The number of yields, one after each poll, before a waiter sleeps if PEs outnumber the CPUs.
-/// The number was chosen without a measurement.
+/// Each yield lets the other threads of the CPU run once. With fewer, waiters would sleep although
+/// the peer is about to answer, and have to be woken; with more, a waiter whose peer is late takes
+/// CPU time from the PEs that compute. The number was chosen without a measurement.
 const YIELDS: u32 = 20;
+
 /// The number of loads of a word before a thread wakes the peer that it has signaled last: a few
 /// microseconds, and none if PEs outnumber the CPUs. Whether the peer sleeps is known only once
 /// the thread's own store is visible, which takes as long as the peer's answer: a barrier of 2 PEs
-/// takes 0.91 of the time that it takes if the thread looks at once.
+/// takes 0.91 of the time that it takes if the thread checks at once.
 pub const LOADS_BEFORE_WAKING: u32 = 256;
 
 /// The sleep between two polls of a word that a plain store may change, or of a network that may
@@ -138,16 +142,16 @@ pub enum Polled {
     Network,
 }
 
-/// The place of one waiting thread on the ladder.
+/// The state of the backoff of one waiting thread.
 pub struct Backoff {
     /// PEs outnumber the CPUs, or another thread of the PE needs the CPU.
     is_oversubscribed: bool,
-    /// How long it polls while no other thread is known to need the CPU.
+    /// How long the waiter polls while no other thread is known to need the CPU.
     pace: Pace,
     /// The threads with which the waiter shares its CPU.
     sharing: CpuSharing,
-    /// The waiter has not made its first loads of a word. It makes them also where it shares its
-    /// CPU: they take less time than one yield, and a peer on another CPU may answer meanwhile.
+    /// The waiter has not finished its first loads of a word. It makes them also where it shares
+    /// its CPU: they take less time than one yield, and a peer on another CPU may answer meanwhile.
     spins_first: bool,
     /// The number of polls since the last yield.
     polls: u32,
@@ -173,7 +177,7 @@ pub enum Pause {
 }
 
 impl Backoff {
-    /// Returns the first rung of a wait.
+    /// Returns the state at the beginning of a wait.
     #[inline]
     pub fn new(polled: Polled, is_oversubscribed: bool) -> Backoff {
         Backoff {
@@ -192,12 +196,13 @@ impl Backoff {
         }
     }
 
-    /// Pauses after a poll or a sleep; `worked` says whether it has found work, which starts the
-    /// ladder anew. Returns what the pause was. The caller makes a [`Pause::Sleep`] itself.
+    /// Pauses after a poll or a sleep. If the poll has found work (`worked`), the backoff starts
+    /// from the beginning. Returns the kind of the pause. The caller makes a [`Pause::Sleep`]
+    /// itself.
     #[inline]
     pub fn pause(&mut self, worked: bool) -> Pause {
         if worked {
-            self.renew();
+            self.restart();
             return Pause::Spin;
         }
 
@@ -224,12 +229,15 @@ impl Backoff {
         }
 
         let since = *self.since.get_or_insert_with(Instant::now);
+        // Where PEs outnumber the CPUs, no CPU is idle to which the thread could move. A thread that
+        // is known to share its CPU yields after each poll instead of moving.
         let stays = self.is_oversubscribed || self.sharing == CpuSharing::Waiting;
         self.share_cpu(cpu_sharing::yield_now(stays));
 
         self.polls = 0;
         self.yields += 1;
         self.sleeps = if self.is_oversubscribed {
+            // Yields are counted, not timed: one takes as long as the threads that it lets run.
             self.yields >= YIELDS
         } else {
             since.elapsed() > self.pace.yield_time
@@ -237,8 +245,8 @@ impl Backoff {
         Pause::Yield
     }
 
-    /// Records what a yield has shown. Threads that were found before are still there although one
-    /// yield has not run them.
+    /// Records what a yield has shown. Threads that were found before count as still there although
+    /// this yield has not let them run.
     fn share_cpu(&mut self, with: CpuSharing) {
         if with != CpuSharing::Alone {
             self.sharing = with;
@@ -252,8 +260,8 @@ impl Backoff {
         self.spins_first || is_alone && !self.sleeps
     }
 
-    /// Returns to the first rung, since there was work.
-    fn renew(&mut self) {
+    /// Starts the backoff from the beginning, since there was work.
+    fn restart(&mut self) {
         self.sharing = cpu_sharing::last_seen();
         self.polls = 0;
         self.yields = 0;

@@ -31,13 +31,13 @@ const PEER_POLLED: Duration = Duration::from_micros(20);
 /// takes some 60 us, so all of them together take about 1 % of the time.
 const MOVE_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The time for which CPUs count as shared after a yield has shown it. A kernel takes at least this
-/// long to move one of two threads to an idle CPU.
-const MEMORY: Duration = Duration::from_millis(10);
+/// The shortest time for which CPUs count as shared after a yield has shown it. A kernel takes at
+/// least this long to move one of two threads to an idle CPU.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 /// The longest time for which CPUs count as shared with a thread that computes. The time starts at
-/// [`MEMORY`] and doubles whenever the thread is soon found again, because each test for it takes
-/// a time slice of that thread: with this limit, four slices a second.
-const LONGEST_MEMORY: Duration = Duration::from_millis(250);
+/// [`SHORTEST_PERIOD`] and doubles whenever the thread is soon found again, because each test for
+/// it takes a time slice of that thread: with this limit, four slices a second.
+const LONGEST_PERIOD: Duration = Duration::from_millis(250);
 
 /// The kind of threads with which a waiting thread shares its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,18 +54,18 @@ pub enum CpuSharing {
 ///
 /// All accesses to findings, and to the variables below, are relaxed. They are about the recent
 /// past, so a thread may as well act on a value that another one has just replaced.
-struct Memory {
+struct Finding {
     /// The time at which the finding expires, in nanoseconds of the clock; 0 before the first one.
     until: AtomicU64,
-    /// The time for which the last finding holds, in nanoseconds.
-    lasting: AtomicU64,
+    /// The length of the period for which it held last, in nanoseconds.
+    period: AtomicU64,
 }
 
-impl Memory {
-    const fn new() -> Memory {
-        Memory {
+impl Finding {
+    const fn new() -> Finding {
+        Finding {
             until: AtomicU64::new(0),
-            lasting: AtomicU64::new(0),
+            period: AtomicU64::new(0),
         }
     }
 
@@ -75,22 +75,26 @@ impl Memory {
         until != 0 && now() < until
     }
 
-    /// Makes the finding hold from `now` on, at first for [`MEMORY`]. Doubles the last period if it
-    /// still runs, or ended less than its own length ago. No period exceeds `longest`.
+    /// Makes the finding hold from `now` on, at first for [`SHORTEST_PERIOD`]. Doubles the last
+    /// period if it has not ended, or has ended less than its own length ago. No period exceeds
+    /// `longest`.
     fn renew(&self, now: u64, longest: Duration) {
-        let last = self.lasting.load(Ordering::Relaxed);
-        let is_again = now < self.until.load(Ordering::Relaxed) + last;
-        let lasting = Duration::from_nanos(if is_again { 2 * last } else { 0 });
-        let lasting = lasting.clamp(MEMORY, longest).as_nanos() as u64;
+        let last = self.period.load(Ordering::Relaxed);
+        let is_soon = now < self.until.load(Ordering::Relaxed) + last;
+
+        let period = Duration::from_nanos(if is_soon { 2 * last } else { 0 });
+        let period = period.clamp(SHORTEST_PERIOD, longest).as_nanos() as u64;
 
         // Threads may do this at once, each with a valid period; either may stay.
-        self.lasting.store(lasting, Ordering::Relaxed);
-        self.until.store(now + lasting, Ordering::Relaxed);
+        self.period.store(period, Ordering::Relaxed);
+        self.until.store(now + period, Ordering::Relaxed);
     }
 }
 
-static WAITING: Memory = Memory::new();
-static COMPUTING: Memory = Memory::new();
+/// The finding that the process shares CPUs with threads that wait.
+static WAITING: Finding = Finding::new();
+/// The finding that the process shares CPUs with threads that compute.
+static COMPUTING: Finding = Finding::new();
 /// The time before which no thread sleeps to move to another CPU; 0 at the start.
 static STAYS_UNTIL: AtomicU64 = AtomicU64::new(0);
 /// The number of threads of this process in waits that [`WaitingThread`] counts.
@@ -134,7 +138,7 @@ fn long_yield() -> Duration {
 /// Returns what recent yields of this process have shown.
 #[inline]
 pub fn last_seen() -> CpuSharing {
-    // As in `yield_now`.
+    // The results of unit tests must not depend on the load of the machine.
     if cfg!(test) {
         CpuSharing::Alone
     } else if COMPUTING.holds() {
@@ -147,9 +151,9 @@ pub fn last_seen() -> CpuSharing {
 }
 
 /// Yields the CPU. If the yield shows that a peer polls on this CPU, sleeps for a moment so that
-/// the kernel may move the thread to an idle CPU, unless CPUs are `oversubscribed`. Returns what
-/// this yield, together with the one before, has shown.
-pub fn yield_now(oversubscribed: bool) -> CpuSharing {
+/// the kernel may move the thread to an idle CPU, unless the thread `stays` on this one. Returns
+/// what this yield, together with the one before, has shown.
+pub fn yield_now(stays: bool) -> CpuSharing {
     let before = now();
     thread::yield_now();
     let after = now();
@@ -158,16 +162,17 @@ pub fn yield_now(oversubscribed: bool) -> CpuSharing {
 
     let is_to_another = took > YIELD_TO_ANOTHER;
     let was_to_another = WAS_TO_ANOTHER.swap(is_to_another, Ordering::Relaxed);
+
     if took > long_yield() {
-        COMPUTING.renew(after, LONGEST_MEMORY);
+        COMPUTING.renew(after, LONGEST_PERIOD);
         CpuSharing::Computing
-    } else if !oversubscribed && took > PEER_POLLED && after > STAYS_UNTIL.load(Ordering::Relaxed) {
+    } else if !stays && took > PEER_POLLED && after > STAYS_UNTIL.load(Ordering::Relaxed) {
         STAYS_UNTIL.store(after + MOVE_INTERVAL.as_nanos() as u64, Ordering::Relaxed);
         // The shortest sleep: the kernel chooses a CPU when the thread wakes.
         thread::sleep(Duration::from_nanos(1));
         CpuSharing::Alone
     } else if is_to_another && was_to_another {
-        WAITING.renew(after, MEMORY);
+        WAITING.renew(after, SHORTEST_PERIOD);
         CpuSharing::Waiting
     } else {
         CpuSharing::Alone
@@ -186,16 +191,23 @@ mod tests {
 
     #[test]
     fn what_is_found_again_counts_for_longer() {
-        let memory = Memory::new();
-        let ms = |n: u64| n * 1_000_000;
-        let mut lasting = |at| {
-            memory.renew(ms(at), LONGEST_MEMORY);
-            memory.lasting.load(Ordering::Relaxed) / ms(1)
-        };
-        assert_eq!(
-            [1000, 1011, 1035, 1080, 1200, 1400, 1700].map(&mut lasting),
-            [10, 20, 40, 80, 160, 250, 250]
-        );
-        assert_eq!(lasting(2201), 10, "that was long ago");
+        const MS: u64 = 1_000_000;
+        let finding = Finding::new();
+
+        for (now, period) in [
+            (1000, 10),
+            (1011, 20),
+            (1035, 40),
+            (1080, 80),
+            (1200, 160),
+            (1400, 250),
+            (1700, 250),
+            // More than a period after the last one has ended.
+            (2201, 10),
+        ] {
+            finding.renew(now * MS, LONGEST_PERIOD);
+            let found = finding.period.load(Ordering::Relaxed);
+            assert_eq!(found, period * MS, "at {now} ms");
+        }
     }
 }

@@ -2,9 +2,9 @@
 //! then the kernel does not wake them.
 //!
 //! One of these threads watches the descriptors of the network. The others follow it, unless they
-//! watch descriptors of their own: they sleep until a thread that has received data wakes them, or
-//! one that no longer watches. Data wake a thread that names the words for which it waits only if
-//! one of these has changed, so that most events wake few threads.
+//! watch descriptors of their own: they sleep until a thread wakes them that has received data or
+//! that no longer watches. A thread that names the words for which it waits is woken for data only
+//! if one of these words has changed, so that most events wake few threads.
 
 use super::backoff::SLEEP_AMONG_THREADS;
 use super::timer::timespec;
@@ -20,7 +20,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// The number of events when this thread last looked for what it waits for.
+    /// The number of events when this thread last returned from a sleep, after which it checks
+    /// what it waits for.
     static SEEN: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -33,11 +34,11 @@ pub struct AwaitedWord {
 }
 
 impl AwaitedWord {
-    /// Returns a word with its value. The caller then looks whether its wait is over.
+    /// Returns a word with its value. The caller then checks whether its wait is over.
     pub fn new(word: &'static AtomicU64) -> AwaitedWord {
         AwaitedWord {
             word,
-            // Acquire: what was written before the value is visible to the look that follows. A
+            // Acquire: what was written before the value is visible to the check that follows. A
             // change after this load is found by `has_changed`.
             seen: word.load(Ordering::Acquire),
         }
@@ -88,12 +89,13 @@ impl Sleeper {
     }
 }
 
+/// The threads that sleep.
 #[derive(Default)]
 struct Sleepers {
     /// The thread that watches the descriptors.
     watcher: Option<Sleeper>,
-    /// The bell was rung for that thread.
-    is_rung: bool,
+    /// That thread was woken, and has not returned from its sleep yet.
+    is_watcher_woken: bool,
     followers: Vec<Sleeper>,
 }
 
@@ -110,17 +112,17 @@ pub(super) struct Events {
     n_sleepers: AtomicUsize,
     sleepers: Mutex<Sleepers>,
     /// Readable when the watcher is to wake.
-    bell: OwnedFd,
+    wakes_watcher: OwnedFd,
 }
 
 impl Events {
     pub(super) fn new() -> io::Result<Events> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let wakes_watcher = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         Ok(Events {
             count: AtomicU64::new(0),
             n_sleepers: AtomicUsize::new(0),
             sleepers: Mutex::default(),
-            bell: made_by("eventfd2", bell)?,
+            wakes_watcher: made_by("eventfd2", wakes_watcher)?,
         })
     }
 
@@ -133,9 +135,9 @@ impl Events {
     /// Wakes the threads whose awaited words have changed, and those without words if there was an
     /// event since they began to sleep.
     pub(super) fn wake_concerned(&self) {
-        // The change that the caller makes visible comes before the fence. A thread that sleeps
-        // counts itself before it looks at its words. So either this thread sees that one, or that
-        // one sees the change, and does not sleep.
+        // The change that the caller makes visible comes before the fence. A thread that begins to
+        // sleep counts itself before it reads its words. So either the caller finds that thread
+        // counted, or that thread sees the change and does not sleep.
         fence(Ordering::SeqCst);
         if !self.any_sleeping() {
             return;
@@ -143,11 +145,15 @@ impl Events {
 
         let mut sleepers = lock(&self.sleepers);
         let count = self.count.load(Ordering::SeqCst);
-        let watcher = sleepers.watcher.as_ref();
-        if !sleepers.is_rung && watcher.is_some_and(|watcher| watcher.is_concerned(count)) {
-            sleepers.is_rung = true;
-            // The bell can be full only if it rings already.
-            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+
+        let is_watcher_concerned = sleepers
+            .watcher
+            .as_ref()
+            .is_some_and(|watcher| watcher.is_concerned(count));
+        if is_watcher_concerned && !sleepers.is_watcher_woken {
+            sleepers.is_watcher_woken = true;
+            // This fails only if the counter is full, and then the descriptor is readable already.
+            let _ = rustix::io::write(&self.wakes_watcher, &1u64.to_ne_bytes());
         }
 
         sleepers.followers.retain(|follower| {
@@ -164,7 +170,7 @@ impl Events {
         self.n_sleepers.load(Ordering::SeqCst) > 0
     }
 
-    /// Has another thread watch the descriptors if none does: the calling thread waits no longer.
+    /// Lets another thread watch the descriptors if none does: the calling thread waits no longer.
     pub(super) fn hand_over(&self) {
         // A follower that this misses finds no watcher when it takes the lock, and watches itself:
         // the calling thread has ended its own watch under that lock.
@@ -189,37 +195,40 @@ impl Events {
         awaited: &[AwaitedWord],
         at_most: Duration,
     ) -> bool {
-        // An event since this thread last returned from here ends the sleep at once: the thread has
-        // not looked since then. Others are past.
+        // The thread has not checked what it waits for since it last returned from here, so an event
+        // since then ends the sleep at once. It has seen earlier events.
         let seen = SEEN.replace(self.count.load(Ordering::SeqCst));
-        let own = Sleeper {
+        let sleeper = Sleeper {
             awaited: awaited.to_vec(),
             seen,
             woken: Arc::default(),
         };
 
-        // Counted before `sleep_as` looks for changes: see `wake_concerned`.
+        // Counted before `sleep_until` checks for changes: see `wake_concerned`.
         self.n_sleepers.fetch_add(1, Ordering::SeqCst);
-        let is_ready = self.sleep_as(&own, on, Instant::now() + at_most);
+        let is_ready = self.sleep_until(Instant::now() + at_most, on, &sleeper);
         self.n_sleepers.fetch_sub(1, Ordering::SeqCst);
 
         SEEN.set(self.count.load(Ordering::SeqCst));
         is_ready
     }
 
-    fn sleep_as(&self, own: &Sleeper, on: SleepOn<'_>, until: Instant) -> bool {
+    /// Sleeps until this time, as the watcher if there is none, otherwise as a follower or on
+    /// descriptors of the thread's own. `sleeper` is the calling thread. Returns true if a
+    /// descriptor is ready.
+    fn sleep_until(&self, end: Instant, on: SleepOn<'_>, sleeper: &Sleeper) -> bool {
         loop {
-            let left = until.saturating_duration_since(Instant::now());
+            let left = end.saturating_duration_since(Instant::now());
             let mut sleepers = lock(&self.sleepers);
-            // Under the lock, under which other threads wake sleepers: a change after this look
-            // finds this thread in the list.
-            if left.is_zero() || own.is_concerned(self.count.load(Ordering::SeqCst)) {
+            // Checked under the lock, under which other threads wake sleepers: a thread that makes a
+            // change after this check finds this thread among the sleepers.
+            if left.is_zero() || sleeper.is_concerned(self.count.load(Ordering::SeqCst)) {
                 return false;
             }
 
             match on {
                 SleepOn::Shared(fds) | SleepOn::Own(fds) if sleepers.watcher.is_none() => {
-                    sleepers.watcher = Some(own.clone());
+                    sleepers.watcher = Some(sleeper.clone());
                     drop(sleepers);
                     return self.watch(fds, left);
                 }
@@ -229,46 +238,60 @@ impl Events {
                     return sleep_on(fds, None, left.min(SLEEP_AMONG_THREADS));
                 }
                 SleepOn::Shared(_) => {
-                    // Relaxed: only a thread that finds it in the list, under the lock, wakes it.
-                    own.woken.store(0, Ordering::Relaxed);
-                    sleepers.followers.push(own.clone());
+                    // Relaxed: only a thread that finds this one in the list, under the lock, wakes
+                    // it.
+                    sleeper.woken.store(0, Ordering::Relaxed);
+                    sleepers.followers.push(sleeper.clone());
                     drop(sleepers);
-                    // The wait may end early; then the thread follows again, or watches.
-                    let flags = futex::Flags::PRIVATE;
-                    let _ = futex::wait(&own.woken, flags, 0, Some(&timespec(left)));
-                    // The thread that has woken this one has also taken it from the list; a
-                    // timeout or a signal has not.
-                    let followers = &mut lock(&self.sleepers).followers;
-                    followers.retain(|other| !Arc::ptr_eq(&other.woken, &own.woken));
+                    self.follow(sleeper, left);
                 }
             }
         }
     }
 
-    /// Sleeps until a descriptor is ready or the bell was rung.
+    /// Sleeps until a descriptor is ready or another thread wakes the watcher, which is the calling
+    /// thread. Returns true if a descriptor is ready.
     fn watch(&self, fds: &[BorrowedFd<'_>], at_most: Duration) -> bool {
-        let is_ready = sleep_on(fds, Some(&self.bell), at_most);
+        let is_ready = sleep_on(fds, Some(&self.wakes_watcher), at_most);
 
         let mut sleepers = lock(&self.sleepers);
         sleepers.watcher = None;
-        if std::mem::take(&mut sleepers.is_rung) {
-            // The bell is read under the lock, so that it rings for one watcher only. It was rung,
-            // so the read cannot fail.
-            let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        if std::mem::take(&mut sleepers.is_watcher_woken) {
+            // Read under the lock, so that the descriptor does not wake the next watcher, too. It
+            // was written under the lock, so the read cannot fail.
+            let _ = rustix::io::read(&self.wakes_watcher, &mut [0; 8]);
         }
         is_ready
     }
+
+    /// Sleeps until another thread wakes this follower. May return before.
+    fn follow(&self, follower: &Sleeper, at_most: Duration) {
+        // An error says that the sleep has ended early or did not begin, since the follower was
+        // woken. The caller checks anyway.
+        let _ = futex::wait(
+            &follower.woken,
+            futex::Flags::PRIVATE,
+            0,
+            Some(&timespec(at_most)),
+        );
+
+        // A thread that has woken this one has also removed it from the list. After a timeout or a
+        // signal it is still there.
+        lock(&self.sleepers)
+            .followers
+            .retain(|other| !Arc::ptr_eq(&other.woken, &follower.woken));
+    }
 }
 
-/// Sleeps until a descriptor or the bell is ready, for `at_most` at the longest. Returns true if a
-/// descriptor is ready.
-fn sleep_on(fds: &[BorrowedFd<'_>], bell: Option<&OwnedFd>, at_most: Duration) -> bool {
+/// Sleeps until one of `fds` or `also` is ready, for `at_most` at the longest. Returns true if one
+/// of `fds` is ready.
+fn sleep_on(fds: &[BorrowedFd<'_>], also: Option<&OwnedFd>, at_most: Duration) -> bool {
     let mut all: Vec<PollFd<'_>> = Vec::with_capacity(fds.len() + 1);
     for &fd in fds {
         all.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
     }
-    if let Some(bell) = bell {
-        all.push(PollFd::new(bell, PollFlags::IN));
+    if let Some(also) = also {
+        all.push(PollFd::new(also, PollFlags::IN));
     }
 
     // A signal also ends the sleep; then nothing is ready.
@@ -296,6 +319,10 @@ mod tests {
         lock(&events.sleepers).watcher.is_some()
     }
 
+    fn n_sleeping(events: &Events) -> usize {
+        n_followers(events) + usize::from(is_watched(events))
+    }
+
     fn wait_until(mut ready: impl FnMut() -> bool) {
         while !ready() {
             thread::yield_now();
@@ -306,49 +333,55 @@ mod tests {
     fn an_event_wakes_the_thread_that_watches_and_those_that_follow() {
         let events = Events::new().expect("a descriptor");
         let (silent, _peer) = UnixStream::pair().expect("sockets");
-        let sleep = || {
-            while events.count.load(Ordering::SeqCst) == 0 {
-                events.sleep(SleepOn::Shared(&[silent.as_fd()]), &[], LONG);
-            }
-        };
+
         thread::scope(|scope| {
             for _ in 0..5 {
-                scope.spawn(sleep);
+                scope.spawn(|| {
+                    while events.count.load(Ordering::SeqCst) == 0 {
+                        events.sleep(SleepOn::Shared(&[silent.as_fd()]), &[], LONG);
+                    }
+                });
             }
             wait_until(|| is_watched(&events) && n_followers(&events) == 4);
             events.record();
         });
-        assert_eq!((is_watched(&events), n_followers(&events)), (false, 0));
+
+        assert!(!is_watched(&events));
+        assert_eq!(n_followers(&events), 0);
     }
 
     #[test]
     fn a_thread_is_woken_for_its_words_alone_and_watches_when_no_other_does() {
         static WORDS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
-        let events = Events::new().expect("a descriptor");
+        let events = &Events::new().expect("a descriptor");
         let (silent, peer) = UnixStream::pair().expect("sockets");
-        let (events, fd) = (&events, silent.as_fd());
+        let fd = silent.as_fd();
+
         thread::scope(|scope| {
-            let sleepers = WORDS.each_ref().map(|word| {
-                let sleep = move || {
-                    let is_ready =
-                        events.sleep(SleepOn::Shared(&[fd]), &[AwaitedWord::new(word)], LONG);
+            // The first one watches, since each sleeps before the next one begins.
+            let [first, second, third] = WORDS.each_ref().map(|word| {
+                let n_before = n_sleeping(events);
+                let sleeper = scope.spawn(move || {
+                    let awaited = [AwaitedWord::new(word)];
+                    let is_ready = events.sleep(SleepOn::Shared(&[fd]), &awaited, LONG);
                     events.hand_over();
                     is_ready
-                };
-                let before = n_followers(events) + usize::from(is_watched(events));
-                let sleeper = scope.spawn(sleep);
-                wait_until(|| n_followers(events) + usize::from(is_watched(events)) > before);
+                });
+                wait_until(|| n_sleeping(events) > n_before);
                 sleeper
             });
-            let [first, second, third] = sleepers;
+
             WORDS[1].store(1, Ordering::Relaxed);
             events.record();
             assert!(!second.join().expect("it follows"));
-            assert_eq!((is_watched(events), n_followers(events)), (true, 1));
+            assert!(is_watched(events));
+            assert_eq!(n_followers(events), 1);
+
             WORDS[0].store(1, Ordering::Relaxed);
             events.record();
             assert!(!first.join().expect("it has watched"));
             wait_until(|| is_watched(events));
+
             drop(peer);
             assert!(third.join().expect("it watches now"), "the end of its peer");
         });
@@ -358,22 +391,18 @@ mod tests {
     fn an_event_prevents_the_next_sleep_and_no_further_one() {
         let events = Events::new().expect("a descriptor");
         let (silent, peer) = UnixStream::pair().expect("sockets");
-        let on = [silent.as_fd()];
+        let fds = [silent.as_fd()];
+        let on = SleepOn::Shared(&fds);
+
         events.record();
-        assert!(
-            !events.sleep(SleepOn::Shared(&on), &[], LONG),
-            "there was an event"
-        );
-        let (at_most, before) = (Duration::from_millis(20), Instant::now());
-        assert!(
-            !events.sleep(SleepOn::Shared(&on), &[], at_most),
-            "nothing has arrived"
-        );
+        assert!(!events.sleep(on, &[], LONG), "there was an event");
+
+        let at_most = Duration::from_millis(20);
+        let before = Instant::now();
+        assert!(!events.sleep(on, &[], at_most), "nothing has arrived");
         assert!(before.elapsed() >= at_most, "there was no event since");
+
         drop(peer);
-        assert!(
-            events.sleep(SleepOn::Shared(&on), &[], LONG),
-            "the end of its peer"
-        );
+        assert!(events.sleep(on, &[], LONG), "the end of its peer");
     }
 }

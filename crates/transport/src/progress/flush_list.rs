@@ -14,8 +14,8 @@ use super::primitive::{AtomicUsize, Mutex, Ordering, lock};
 pub struct FlushList<T> {
     /// The number of entries, including those that a thread is finishing. It changes under the
     /// lock; most polls read only this. All accesses are relaxed, since the lock orders the
-    /// entries. A thread that misses an entry just added leaves it to the flush that the call then
-    /// requests.
+    /// entries. If a thread misses an entry just added, the flush that the call then requests
+    /// finds it.
     n: AtomicUsize,
     list: Mutex<Vec<T>>,
 }
@@ -34,6 +34,7 @@ impl<T> FlushList<T> {
     pub fn add(&self, entry: T) {
         let mut list = lock(&self.list);
         list.push(entry);
+        // No atomic addition, which would take longer: only threads with the lock store `n`.
         let n = self.n.load(Ordering::Relaxed);
         self.n.store(n + 1, Ordering::Relaxed);
     }
@@ -57,11 +58,12 @@ impl<T> FlushList<T> {
         entries.retain_mut(keep);
         let n_finished = n_taken - entries.len();
 
+        // Entries may have been added meanwhile, to a list without memory of its own. The list that
+        // was taken has memory for as many entries as there were, so it is the one that stays.
         let mut list = lock(&self.list);
-        // The list that was taken has room for as many entries as there were, so it is the one that
-        // stays.
         entries.append(&mut list);
         *list = entries;
+
         let n = self.n.load(Ordering::Relaxed) - n_finished;
         self.n.store(n, Ordering::Relaxed);
         n

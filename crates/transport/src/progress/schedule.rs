@@ -13,9 +13,9 @@ pub(crate) struct WaitingThreads {
     /// The time since the last turn that found polls.
     pub(crate) unpolled: Duration,
     /// True if some sleep until an event of their network.
-    pub(crate) sleep: bool,
+    pub(crate) any_sleeping: bool,
     /// True if some are in a wait or in a long call.
-    pub(crate) wait: bool,
+    pub(crate) any_waiting: bool,
 }
 
 /// The next step of the service thread.
@@ -33,19 +33,19 @@ pub(crate) enum Step {
 /// State that the service thread keeps from turn to turn.
 pub(crate) struct Schedule {
     limits: &'static WaitLimits,
-    oversubscribed: bool,
+    is_oversubscribed: bool,
     /// The length of the last sleep while other threads polled; the shortest if none poll or wait.
-    pub(crate) time: Duration,
+    pub(crate) sleep: Duration,
     /// Turns in a row in which no other thread has polled.
     unpolled_turns: u32,
 }
 
 impl Schedule {
-    pub(crate) fn new(limits: &'static WaitLimits, oversubscribed: bool) -> Schedule {
+    pub(crate) fn new(limits: &'static WaitLimits, is_oversubscribed: bool) -> Schedule {
         Schedule {
             limits,
-            oversubscribed,
-            time: FLUSH_DELAY,
+            is_oversubscribed,
+            sleep: FLUSH_DELAY,
             unpolled_turns: 0,
         }
     }
@@ -59,38 +59,47 @@ impl Schedule {
         longest: impl FnOnce() -> Duration,
     ) -> Step {
         let WaitingThreads {
-            polls, sleep, wait, ..
+            polls,
+            any_sleeping,
+            any_waiting,
+            ..
         } = others;
 
-        self.unpolled_turns = if polls > 0 {
-            0
+        if polls > 0 {
+            self.unpolled_turns = 0;
         } else {
-            self.unpolled_turns + 1
-        };
+            self.unpolled_turns += 1;
+        }
 
         // Other threads count as polling if they polled since the last turn, or sleep on the
         // network. A thread in a wait or a long call also counts as polling until it has not polled
         // for `max_unpolled` turns.
-        let others_poll =
-            polls > 0 || sleep || wait && self.unpolled_turns < self.limits.max_unpolled;
-        if !others_poll && !wait {
-            self.time = FLUSH_DELAY;
+        let is_in_call = any_waiting && self.unpolled_turns < self.limits.max_unpolled;
+        let others_poll = polls > 0 || any_sleeping || is_in_call;
+
+        if !others_poll && !any_waiting {
+            self.sleep = FLUSH_DELAY;
         }
-        if !(others_poll && back_off()) {
+
+        if !others_poll || !back_off() {
             self.unpolled_turns = 0;
             return Step::Poll;
         }
 
-        // A thread that transfers much data polls rarely, so count it as polling often.
-        let polls = if wait && !sleep { u64::MAX } else { polls };
+        // A thread that transfers much data polls rarely, so it counts as polling often.
+        let polls = if any_waiting && !any_sleeping {
+            u64::MAX
+        } else {
+            polls
+        };
         self.lengthen(WaitingThreads { polls, ..others });
-        self.time = self.time.min(longest());
+        self.sleep = self.sleep.min(longest());
 
         // Beside threads that poll, nothing needs a flush: they poll what calls left unfinished.
-        if sleep && self.limits.flushes_beside_sleepers {
-            Step::Flush(self.time)
+        if any_sleeping && self.limits.flushes_beside_sleepers {
+            Step::Flush(self.sleep)
         } else {
-            Step::Sleep(self.time)
+            Step::Sleep(self.sleep)
         }
     }
 
@@ -103,14 +112,14 @@ impl Schedule {
         let WaitingThreads {
             polls,
             unpolled,
-            sleep,
+            any_sleeping,
             ..
         } = others;
 
-        let doubled = self.time * 2;
-        self.time = if sleep && polls == 0 {
+        let doubled = self.sleep * 2;
+        self.sleep = if any_sleeping && polls == 0 {
             doubled.min(unpolled.max(WaitLimits::LONGEST))
-        } else if sleep || self.are_often(polls) {
+        } else if any_sleeping || self.are_often(polls) {
             doubled.min(WaitLimits::LONGEST)
         } else {
             FLUSH_DELAY
@@ -120,21 +129,21 @@ impl Schedule {
     /// Returns true if other threads poll often: `polls` times during the last sleep.
     fn are_often(&self, polls: u64) -> bool {
         let limits = self.limits;
-        let min_polls = if self.oversubscribed {
+        let min_polls = if self.is_oversubscribed {
             1
         } else {
             limits.min_polls
         };
-        let longest_interval = if self.oversubscribed {
+        let longest_interval = if self.is_oversubscribed {
             limits.often_oversubscribed
         } else {
             limits.often
         };
 
-        // The time between two polls is short enough if this many of them, each after the longest
-        // time, would have taken at least as long as the sleep.
+        // The average time between two polls is at most the longest interval if this many such
+        // intervals are together at least as long as the sleep.
         let n = u32::try_from(polls).unwrap_or(u32::MAX);
-        polls >= min_polls && longest_interval.saturating_mul(n) >= self.time
+        polls >= min_polls && longest_interval.saturating_mul(n) >= self.sleep
     }
 }
 

@@ -22,12 +22,13 @@ pub struct ProgressState {
     timer: Timer,
     wakeup: Wakeup,
 
-    // Each of these is read and written in relaxed order: it publishes no other data, and a thread
+    // The accesses to the following atomics are relaxed: they publish no other data, and a thread
     // that reads an old value decides differently for one turn. Where a thread must not miss a
     // change, it uses `wakeup` or the timer besides.
     /// The number of polls of threads that wait. While it grows, the service thread need not poll.
     polls: AtomicU64,
-    /// The number of threads in waits, which may count a thread twice.
+    /// The number of threads in waits or in long calls. A thread that waits within a long call
+    /// counts twice.
     waiters: AtomicU32,
     /// The number of waits that have begun and not ended.
     waits: AtomicU32,
@@ -203,6 +204,7 @@ impl ProgressState {
 
     /// Records that the calling thread, which waits, polls.
     pub fn return_to_polling(&self) {
+        // Each poll calls this. The flag is seldom set, and a load lets all CPUs keep its cache line.
         if self.any_elsewhere() {
             self.sleeps_elsewhere.store(false, Ordering::Relaxed);
         }
@@ -268,7 +270,8 @@ impl ProgressState {
         &self.wakeup
     }
 
-    /// Returns the timer. A check for free descriptors duplicates its descriptor for a moment.
+    /// Returns the timer of the service thread. Providers also use its descriptor to check whether
+    /// the process may open another one.
     pub fn timer(&self) -> &Timer {
         &self.timer
     }
@@ -277,14 +280,15 @@ impl ProgressState {
     /// of them is ready.
     pub(crate) fn sleep(&self, descriptors: &[BorrowedFd<'_>], at_most: Duration) -> bool {
         self.service_sleeps.fetch_add(1, Ordering::Relaxed);
-        let descriptors = descriptors
-            .iter()
-            .map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let timer = PollFd::new(&self.timer, PollFlags::IN);
-        let mut fds: Vec<PollFd<'_>> = [timer].into_iter().chain(descriptors).collect();
 
+        let mut fds = vec![PollFd::new(&self.timer, PollFlags::IN)];
+        for &descriptor in descriptors {
+            fds.push(PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
+        }
         sleep_on(&mut fds, at_most);
-        if !fds[0].revents().is_empty() {
+
+        let has_rung = !fds[0].revents().is_empty();
+        if has_rung {
             self.timer.silence();
         }
         fds.iter().any(|fd| !fd.revents().is_empty())
@@ -293,14 +297,14 @@ impl ProgressState {
     /// Makes the service thread end.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
-        // A system call after the store: the service thread returns from its sleep, or does not
-        // begin one, and then sees the flag.
+        // After the store: the timer stays readable until the service thread has returned from its
+        // sleep, or from the next one. The thread then checks the flag.
         self.timer.ring();
     }
 }
 
-/// True if each wait counts the operations in flight at its start, which takes time.
-/// Relaxed: it is set while the job starts, and a wait that misses it is not counted.
+/// True if each wait counts the operations in flight at its start, which takes time. The accesses
+/// are relaxed: the flag is set while the job starts, and a wait that misses it is not counted.
 static COUNTS_IN_FLIGHT: AtomicBool = AtomicBool::new(false);
 
 /// Makes waits count operations in flight from now on, for `NetworkActivity::most_in_flight`.
@@ -357,32 +361,36 @@ mod tests {
 
     static LIMITS: WaitLimits = WaitLimits::for_tests();
 
+    /// Returns true if the timer rings within this time, and silences it.
     fn rings(state: &ProgressState, within: Duration) -> bool {
         let mut fds = [PollFd::new(state.timer(), PollFlags::IN)];
         sleep_on(&mut fds, within);
-        let rung = !fds[0].revents().is_empty();
+
+        let has_rung = !fds[0].revents().is_empty();
         state.timer().silence();
-        rung
+        has_rung
     }
 
     #[test]
     fn no_more_threads_spin_than_there_are_cpus() {
-        let spins = |state: &ProgressState| {
-            let mut backoff = state.begin_wait();
-            let pause = backoff.pause(false);
-            (backoff, pause == Pause::Spin)
-        };
         let state = ProgressState::new(&LIMITS, 2).expect("a timer");
-        // A long call counts as waiting, and may wait again within.
+        // A long call counts as a waiter, but not as a wait, which may begin within the call.
         state.enter_wait();
-        let (first, is_first_spinning) = spins(&state);
-        let (_second, is_second_spinning) = spins(&state);
-        let (_third, is_third_spinning) = spins(&state);
-        assert!(is_first_spinning && is_second_spinning && !is_third_spinning);
+
+        let mut first = state.begin_wait();
+        let mut second = state.begin_wait();
+        let mut third = state.begin_wait();
+        assert_eq!(first.pause(false), Pause::Spin);
+        assert_eq!(second.pause(false), Pause::Spin);
+        assert_ne!(third.pause(false), Pause::Spin);
+
         state.end_wait(&first);
-        assert!(!spins(&state).1, "two others wait");
+        let mut fourth = state.begin_wait();
+        assert_ne!(fourth.pause(false), Pause::Spin, "two others wait");
+
         let oversubscribed = ProgressState::new(&LIMITS, 0).expect("a timer");
-        assert!(!spins(&oversubscribed).1);
+        let mut alone = oversubscribed.begin_wait();
+        assert_ne!(alone.pause(false), Pause::Spin);
     }
 
     #[test]
@@ -390,7 +398,9 @@ mod tests {
         let state = ProgressState::new(&LIMITS, 1).expect("a timer");
         state.stop_polling();
         assert!(!rings(&state, Duration::ZERO), "it has not backed off");
-        assert!(!state.wakeup().back_off() && state.wakeup().back_off());
+
+        assert!(!state.wakeup().back_off(), "a thread has stopped polling");
+        assert!(state.wakeup().back_off());
         state.stop_polling();
         assert!(rings(&state, Duration::from_secs(10)));
     }
@@ -401,6 +411,7 @@ mod tests {
         state.wakeup().set_pending();
         state.request_flush();
         assert!(!rings(&state, 20 * FLUSH_DELAY));
+
         state.wakeup().clear_pending();
         state.request_flush();
         assert!(rings(&state, Duration::from_secs(10)));

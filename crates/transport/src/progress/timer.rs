@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// A timer whose descriptor is readable once it has rung.
+/// A timer whose descriptor is readable from the time at which it rings until it is silenced.
 pub struct Timer(OwnedFd);
 
 impl Timer {
@@ -23,25 +23,27 @@ impl Timer {
         made_by("timerfd_create", timer).map(Timer)
     }
 
-    /// Sets the timer to ring after this time; an earlier setting is dropped.
+    /// Sets the timer to ring once after this time, which replaces an earlier setting. A timer that
+    /// has rung becomes unreadable until then. Zero would stop the timer.
     pub fn ring_after(&self, time: Duration) {
-        let at = Itimerspec {
+        let setting = Itimerspec {
             it_interval: timespec(Duration::ZERO),
             it_value: timespec(time),
         };
         // This fails only for an invalid time.
-        let _ = timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &at);
+        let _ = timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &setting);
     }
 
     /// Makes the timer ring at once.
     pub fn ring(&self) {
-        // The shortest time: zero would stop the timer.
+        // The shortest time that is not zero.
         self.ring_after(Duration::from_nanos(1));
     }
 
     /// Makes the descriptor unreadable until the timer rings again.
     pub fn silence(&self) {
-        // This fails if the timer has not rung, or was set again meanwhile.
+        // This fails if the timer has not rung, or was set again meanwhile. Then the descriptor is
+        // unreadable already.
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }
@@ -59,7 +61,7 @@ pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Duration) {
     let _ = poll(fds, Some(&timespec(at_most)));
 }
 
-/// Returns a duration for the kernel.
+/// Returns a duration in the form that system calls take.
 pub fn timespec(time: Duration) -> Timespec {
     Timespec {
         tv_sec: time.as_secs() as i64,

@@ -57,8 +57,10 @@ pub fn wait<W: Waiter, T>(
         waiter.state().count_in_flight(waiter.in_flight());
     }
 
-    let mut wait = None;
+    // Made after the first attempt that does not end the wait: most calls need neither.
+    let mut backoff = None;
     let mut report = None;
+
     let result = loop {
         let worked = match attempt(waiter) {
             Ok(Attempt::Done(done)) => break Ok(done),
@@ -67,7 +69,7 @@ pub fn wait<W: Waiter, T>(
             Err(error) => break Err(error),
         };
 
-        let backoff = wait.get_or_insert_with(|| waiter.state().begin_wait());
+        let backoff = backoff.get_or_insert_with(|| waiter.state().begin_wait());
         let worked = match waiter.serve(worked) {
             Ok(worked) => worked,
             Err(error) => break Err(error),
@@ -80,7 +82,7 @@ pub fn wait<W: Waiter, T>(
         }
     };
 
-    if let Some(backoff) = wait {
+    if let Some(backoff) = backoff {
         waiter.state().end_wait(&backoff);
     }
     result

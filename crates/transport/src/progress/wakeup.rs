@@ -41,6 +41,7 @@ impl Wakeup {
         // The partner of the fence in `stop_polling`.
         fence(Ordering::SeqCst);
         let has_stopped = self.stopped_polling.swap(false, Ordering::Relaxed);
+
         if has_stopped {
             self.end_back_off();
         }

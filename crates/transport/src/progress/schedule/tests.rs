@@ -15,8 +15,8 @@ static WITHOUT_FLUSH: WaitLimits = WaitLimits {
 const NOBODY: WaitingThreads = WaitingThreads {
     polls: 0,
     unpolled: Duration::ZERO,
-    sleep: false,
-    wait: false,
+    any_sleeping: false,
+    any_waiting: false,
 };
 const POLL_OFTEN: WaitingThreads = WaitingThreads {
     polls: 1000,
@@ -24,12 +24,20 @@ const POLL_OFTEN: WaitingThreads = WaitingThreads {
 };
 const POLL_RARELY: WaitingThreads = WaitingThreads { polls: 1, ..NOBODY };
 const SLEEP: WaitingThreads = WaitingThreads {
-    sleep: true,
+    any_sleeping: true,
     ..NOBODY
 };
 const WAIT: WaitingThreads = WaitingThreads {
-    wait: true,
+    any_waiting: true,
     ..NOBODY
+};
+const WAIT_AND_SLEEP: WaitingThreads = WaitingThreads {
+    any_waiting: true,
+    ..SLEEP
+};
+const WAIT_AND_POLL_RARELY: WaitingThreads = WaitingThreads {
+    any_waiting: true,
+    ..POLL_RARELY
 };
 /// The second sleep of a backoff.
 const TWICE: Duration = FLUSH_DELAY.saturating_mul(2);
@@ -58,22 +66,10 @@ fn it_polls_unless_others_do() {
         (&LIMITS, SLEEP, true, max, Step::Poll),
         (&WITHOUT_FLUSH, SLEEP, false, max, Step::Sleep(TWICE)),
         (&LIMITS, WAIT, false, max, Step::Sleep(TWICE)),
+        (&LIMITS, WAIT_AND_SLEEP, false, max, Step::Flush(TWICE)),
         (
             &LIMITS,
-            WaitingThreads {
-                wait: true,
-                ..SLEEP
-            },
-            false,
-            max,
-            Step::Flush(TWICE),
-        ),
-        (
-            &LIMITS,
-            WaitingThreads {
-                wait: true,
-                ..POLL_RARELY
-            },
+            WAIT_AND_POLL_RARELY,
             false,
             max,
             Step::Sleep(TWICE),
@@ -81,21 +77,19 @@ fn it_polls_unless_others_do() {
     ];
 
     for (row, (limits, others, stops_polling, longest, step)) in table.into_iter().enumerate() {
-        assert_eq!(
-            first(limits, others, stops_polling, longest),
-            step,
-            "row {row}: {others:?}"
-        );
+        let found = first(limits, others, stops_polling, longest);
+        assert_eq!(found, step, "row {row}: {others:?}");
     }
 }
 
 #[test]
 fn a_thread_that_stops_polling_counts_only_if_others_poll() {
-    let back_off = || unreachable!("no other thread polls");
-    assert_eq!(
-        Schedule::new(&LIMITS, false).next(NOBODY, back_off, || Duration::MAX),
-        Step::Poll
+    let step = Schedule::new(&LIMITS, false).next(
+        NOBODY,
+        || unreachable!("no other thread polls"),
+        || Duration::MAX,
     );
+    assert_eq!(step, Step::Poll);
 }
 
 #[test]
@@ -134,17 +128,17 @@ fn sleeps_grow_beside_threads_that_wait() {
     let us = Duration::from_micros;
     let ms = Duration::from_millis;
     let mut schedule = Schedule::new(&LIMITS, false);
-    let mut sleep_beside = |polls, sleep| {
+    let mut sleep_beside = |polls, any_sleeping| {
         schedule.lengthen(WaitingThreads {
             polls,
             unpolled: ms(3),
-            sleep,
+            any_sleeping,
             ..NOBODY
         });
-        schedule.time
+        schedule.sleep
     };
 
-    assert_eq!(sleep_beside(7, false), FLUSH_DELAY, "they pass by");
+    assert_eq!(sleep_beside(7, false), FLUSH_DELAY, "too few polls");
     assert_eq!(sleep_beside(8, false), us(100));
     assert_eq!(sleep_beside(10, false), us(200));
     assert_eq!(sleep_beside(10, false), FLUSH_DELAY, "they poll less often");
@@ -158,5 +152,5 @@ fn sleeps_grow_beside_threads_that_wait() {
 
     let mut schedule = Schedule::new(&LIMITS, true);
     schedule.lengthen(POLL_RARELY);
-    assert_eq!(schedule.time, us(100), "a poll in 100 us is enough");
+    assert_eq!(schedule.sleep, us(100), "a poll in 100 us is enough");
 }

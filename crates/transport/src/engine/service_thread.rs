@@ -22,17 +22,22 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Longest sleep of an idle service thread over libraries that have timers of their own (UCX,
-/// libfabric).
+/// libfabric). They check some of these only while they are polled, so this bounds by how much such
+/// a timer is late. Longer sleeps would save little, since one turn takes some microseconds of CPU
+/// time. The value was chosen without a measurement.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// Longest sleep of the service thread while operations are left that must be polled, or while data
-/// are in flight over a library that transfers them only while it is polled.
+/// are in flight over a library that transfers them only while it is polled. It bounds how long the
+/// data wait for the next poll. Shorter sleeps would take more of a CPU from the program: with this
+/// limit, the service thread of a transfer over libfabric whose peer did not answer took 1.3 s of
+/// CPU time in 10 s before [`MAX_STALLED`] was introduced.
 pub const MAX_SLEEP_IN_FLIGHT: Duration = Duration::from_micros(200);
 /// The longest of the sleeps that get longer because nothing has happened for long. Each turn takes
 /// 25 us of CPU time over libfabric.
 const MAX_STALLED: Duration = Duration::from_millis(5);
-/// The part of the time since something has last happened for which the next sleep may last. So
-/// nothing is found later than by this part of its wait, and sleeps get longer than
-/// [`MAX_SLEEP_IN_FLIGHT`] only after 10 ms.
+/// The time since something has last happened, divided by this, is the time for which the next
+/// sleep may last. So an event is found late by at most this fraction of the time for which it was
+/// awaited, and sleeps get longer than [`MAX_SLEEP_IN_FLIGHT`] only after 10 ms.
 const STALLED_PART: u32 = 50;
 
 /// What a provider does for the threads that make progress on its network: threads that wait, and
@@ -62,9 +67,10 @@ pub trait Driver: WireNetwork + Sized + 'static {
     /// Serves peers, if no other thread does.
     fn serve(&self) -> Served;
 
-    /// Unless there is an event already, calls one method of `sleeper`, with the descriptors that
-    /// signal events of peers. [Events](Issuers::events) of unfinished operations are included
-    /// unless the last flush returned true (`is_left`).
+    /// Lets the service thread sleep: calls one method of `sleeper`, with the descriptors that
+    /// signal events of peers, unless there is an event already. The descriptors include those of
+    /// [unfinished operations](Issuers::events), unless the last flush has left some that must be
+    /// polled (`is_left`).
     fn sleep(&self, issuers: &Issuers<Self::Wire>, is_left: bool, sleeper: &mut Sleeper<'_>);
 
     /// Lets a thread sleep as [`Transport::wait`](crate::Transport::wait).
@@ -113,14 +119,16 @@ impl<N: Driver> Progress<N> {
         &self.issuers
     }
 
-    /// Works as [`Driver::poll`], and wakes the tasks whose operations are complete then.
+    /// Polls all issuers and serves peers as [`Driver::poll`], and wakes the tasks whose operations
+    /// are complete then. Returns true if there was work for peers.
     ///
     /// # Errors
     /// When a PE was lost.
     pub fn poll(&self) -> Result<bool, Error> {
         let worked = self.network.poll(&self.issuers)?;
         if worked && self.state().any_tasks() {
-            // The calling thread may not poll again.
+            // The data that have arrived may be what a task awaits, and the calling thread may not
+            // poll again.
             self.issuers.finish_in_wait();
         }
         Ok(worked)
@@ -175,9 +183,9 @@ pub struct Sleeper<'a> {
     brief: Duration,
     /// The last attempt to serve peers found work.
     worked: bool,
-    /// The time at which an attempt to serve peers has last found work, or something else than the
-    /// time has ended a sleep: an event, or a call that requests a flush.
-    happened: Instant,
+    /// The time at which an attempt to serve peers has last found work, or at which a sleep has last
+    /// ended before its time: by an event, or by a call that requests a flush.
+    last_event: Instant,
 }
 
 impl Sleeper<'_> {
@@ -203,7 +211,7 @@ impl Sleeper<'_> {
         self.sleep(descriptors, time);
     }
 
-    /// Works as [`briefly`](Self::briefly) until nothing has happened for long. Then the sleep is
+    /// Sleeps as [`briefly`](Self::briefly), unless nothing has happened for long. Then the sleep is
     /// [longer](Self::stalled), and a call that requests a flush ends it.
     pub fn briefly_unless_stalled(&mut self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
         let stalled = self.stalled();
@@ -217,13 +225,39 @@ impl Sleeper<'_> {
     /// Returns the time for which a sleep may last because nothing has happened for long, although
     /// not every event is signaled.
     pub fn stalled(&self) -> Duration {
-        (self.happened.elapsed() / STALLED_PART).min(MAX_STALLED)
+        (self.last_event.elapsed() / STALLED_PART).min(MAX_STALLED)
     }
 
     fn sleep(&mut self, descriptors: &[BorrowedFd<'_>], time: Duration) {
-        let is_ended = self.state.sleep(descriptors, time);
-        if is_ended {
-            self.happened = Instant::now();
+        let is_ended_early = self.state.sleep(descriptors, time);
+        if is_ended_early {
+            self.last_event = Instant::now();
+        }
+    }
+}
+
+/// The polls of other threads that the service thread has seen.
+struct SeenPolls {
+    count: u64,
+    /// The time of the last turn that found new ones.
+    last: Instant,
+}
+
+impl SeenPolls {
+    /// Returns the activity of other threads since the last call.
+    fn activity(&mut self, state: &ProgressState) -> WaitingThreads {
+        let count = state.polls();
+        let polls = count.wrapping_sub(self.count);
+        self.count = count;
+        if polls > 0 {
+            self.last = Instant::now();
+        }
+
+        WaitingThreads {
+            polls,
+            unpolled: self.last.elapsed(),
+            any_sleeping: state.any_sleeping(),
+            any_waiting: state.any_waiting(),
         }
     }
 }
@@ -233,20 +267,20 @@ fn run<N: Driver>(progress: &Progress<N>) {
     let driver = &*progress.network;
     let issuers = &progress.issuers;
     let state = progress.state();
-
     let wakeup = state.wakeup();
-    let schedule = Schedule::new(state.limits(), state.oversubscribed());
+
     let mut sleeper = Sleeper {
         state,
-        schedule,
+        schedule: Schedule::new(state.limits(), state.oversubscribed()),
         brief: FLUSH_DELAY,
         worked: false,
-        happened: Instant::now(),
+        last_event: Instant::now(),
     };
-
+    let mut seen_polls = SeenPolls {
+        count: 0,
+        last: Instant::now(),
+    };
     let mut checks = driver.checks();
-    let mut seen = 0;
-    let mut polled_at = Instant::now();
     let mut backs_off = false;
 
     rushmem_system::log::debug!(
@@ -256,81 +290,87 @@ fn run<N: Driver>(progress: &Progress<N>) {
 
     while !state.is_closing() {
         checks();
-        let all = state.polls();
-        let polls = all.wrapping_sub(std::mem::replace(&mut seen, all));
-        if polls > 0 {
-            polled_at = Instant::now();
-        }
-        let others = WaitingThreads {
-            polls,
-            unpolled: polled_at.elapsed(),
-            sleep: state.any_sleeping(),
-            wait: state.any_waiting(),
-        };
 
+        let others = seen_polls.activity(state);
         let step = sleeper.schedule.next(
             others,
             || wakeup.back_off(),
             || driver.longest_backoff(issuers),
         );
 
-        if let Step::Flush(time) | Step::Sleep(time) = step {
-            if !std::mem::replace(&mut backs_off, true) {
-                let sleeping = others.sleep;
-                rushmem_system::log::trace!(
-                    sleeping,
-                    "the service thread backs off: other threads poll"
-                );
-            }
-
-            sleeper.brief = FLUSH_DELAY;
-            if matches!(step, Step::Flush(_)) {
-                wakeup.clear_pending();
-                flush_or_request(progress);
-            } else {
-                wakeup.set_pending();
-            }
-
-            state.sleep(&[], time);
-            sleeper.happened = Instant::now();
-            wakeup.end_back_off();
-            driver.flush(issuers);
-            continue;
-        }
-
-        if std::mem::take(&mut backs_off) {
+        let backed_off = backs_off;
+        backs_off = step != Step::Poll;
+        if backs_off && !backed_off {
+            rushmem_system::log::trace!(
+                sleeping = others.any_sleeping,
+                "the service thread backs off: other threads poll"
+            );
+        } else if backed_off && !backs_off {
             rushmem_system::log::trace!("the service thread takes over: no other thread polls");
         }
 
-        let served = driver.serve();
-        sleeper.worked = served == Served::Worked;
-        if sleeper.worked {
-            sleeper.happened = Instant::now();
-        }
-        wakeup.clear_pending();
-        let is_left = driver.flush(issuers);
-
-        match served {
-            // The thread that serves may have lost its CPU, and needs one to go on.
-            Served::Contended if state.oversubscribed() => {
-                sleeper.briefly(&[], WaitLimits::LONGEST);
+        match step {
+            Step::Poll => serve_and_sleep(progress, &mut sleeper),
+            Step::Flush(time) => {
+                // Before the flush: a call that leaves something unfinished after it sets the timer.
+                wakeup.clear_pending();
+                if driver.flush(issuers) {
+                    // Sets the timer, too: the threads that sleep do not poll what is left.
+                    state.request_flush();
+                }
+                back_off(progress, &mut sleeper, time);
             }
-            Served::Contended => sleeper.briefly(&[], FLUSH_DELAY),
-            Served::Idle | Served::Worked => driver.sleep(issuers, is_left, &mut sleeper),
+            Step::Sleep(time) => {
+                wakeup.set_pending();
+                back_off(progress, &mut sleeper, time);
+            }
         }
-
-        wakeup.set_pending();
     }
 
     rushmem_system::log::debug!("the service thread ends");
 }
 
-/// Flushes, and requests another flush if operations are left, for a thread that will not poll them
-/// again soon.
-fn flush_or_request<N: Driver>(progress: &Progress<N>) {
-    if progress.network.flush(&progress.issuers) {
-        progress.state().request_flush();
+/// Sleeps for this time on the timer alone, while other threads poll. Afterwards completes what
+/// calls have left unfinished meanwhile, perhaps without setting the timer.
+fn back_off<N: Driver>(progress: &Progress<N>, sleeper: &mut Sleeper<'_>, time: Duration) {
+    let state = progress.state();
+    state.sleep(&[], time);
+    state.wakeup().end_back_off();
+
+    // The other threads may have found work, so the sleeps after the backoff are short again.
+    sleeper.brief = FLUSH_DELAY;
+    sleeper.last_event = Instant::now();
+
+    progress.network.flush(&progress.issuers);
+}
+
+/// Serves peers, completes what calls have left unfinished, and sleeps as the driver decides.
+fn serve_and_sleep<N: Driver>(progress: &Progress<N>, sleeper: &mut Sleeper<'_>) {
+    let driver = &*progress.network;
+    let issuers = &progress.issuers;
+    let state = progress.state();
+
+    let served = driver.serve();
+    sleeper.worked = served == Served::Worked;
+    if sleeper.worked {
+        sleeper.last_event = Instant::now();
     }
+
+    // Before the flush: a call that leaves something unfinished after it sets the timer.
+    state.wakeup().clear_pending();
+    let is_left = driver.flush(issuers);
+
+    match served {
+        // The thread that serves may have lost its CPU, and needs one to go on.
+        Served::Contended if state.oversubscribed() => {
+            sleeper.briefly(&[], WaitLimits::LONGEST);
+        }
+        Served::Contended => sleeper.briefly(&[], FLUSH_DELAY),
+        Served::Idle | Served::Worked => driver.sleep(issuers, is_left, sleeper),
+    }
+
+    // The next turn flushes, so calls need not set the timer.
+    state.wakeup().set_pending();
 }
 
 /// A running service thread. Dropping this ends the thread and joins it.
@@ -345,14 +385,12 @@ impl<N: Driver> ServiceThread<N> {
     /// # Errors
     /// If the thread cannot be started.
     pub fn start(name: &str, progress: &Arc<Progress<N>>) -> Result<ServiceThread<N>, Error> {
-        let progress = Arc::clone(progress);
-        let its = Arc::clone(&progress);
-
-        let thread = spawn_service(name, move || run(&*its));
+        let of_thread = Arc::clone(progress);
+        let thread = spawn_service(name, move || run(&*of_thread));
         let thread = thread.map_err(|error| Error::Unavailable(thread::refused(&error)))?;
 
         Ok(ServiceThread {
-            progress,
+            progress: Arc::clone(progress),
             thread: Some(thread),
         })
     }

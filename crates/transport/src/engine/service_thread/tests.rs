@@ -29,8 +29,16 @@ struct Network {
 struct Busy {
     /// Never ready.
     descriptor: PipeReader,
-    /// How long the service thread would sleep next: briefly, and while other threads poll.
-    next: Mutex<Vec<(Duration, Duration)>>,
+    /// The sleeps that the service thread would have made next, at the end of each turn.
+    next: Mutex<Vec<NextSleep>>,
+}
+
+/// How long the service thread would sleep next.
+#[derive(Clone, Copy, Debug)]
+struct NextSleep {
+    brief: Duration,
+    /// Beside threads that poll.
+    backoff: Duration,
 }
 
 impl Network {
@@ -98,8 +106,10 @@ impl Driver for Network {
             return sleeper.until(&[], Duration::from_secs(60));
         };
 
-        let times = (sleeper.brief, sleeper.schedule.time);
-        next.lock().unwrap().push(times);
+        next.lock().unwrap().push(NextSleep {
+            brief: sleeper.brief,
+            backoff: sleeper.schedule.sleep,
+        });
         sleeper.briefly(&[descriptor.as_fd()], WaitLimits::LONGEST);
     }
 
@@ -174,6 +184,8 @@ fn it_serves_nobody_beside_a_thread_that_waits_before_that_stops_polling() {
     let (network, _thread) = network();
     network.state().enter_wait();
     network.state().wake();
+
+    // This flush may be part of a turn that began before the wait. The next turns back off.
     network.unfinished.store(1, Ordering::Release);
     until(|| network.unfinished.load(Ordering::Acquire) == 0);
 
@@ -197,11 +209,11 @@ static FEW_UNPOLLED: WaitLimits = WaitLimits {
     ..WaitLimits::for_tests()
 };
 
-/// Returns the recorded times, once there are many.
+/// Returns the recorded sleeps, once there are many.
 fn next_sleeps(
     limits: &'static WaitLimits,
     prepare: impl FnOnce(&ProgressState),
-) -> Vec<(Duration, Duration)> {
+) -> Vec<NextSleep> {
     let (descriptor, _writer) = std::io::pipe().expect("a pipe");
     let busy = Busy {
         descriptor,
@@ -219,16 +231,16 @@ fn next_sleeps(
 #[test]
 fn messages_of_peers_do_not_make_it_look_at_a_busy_worker_more_often() {
     let next = next_sleeps(&LIMITS, |_| ());
-    assert_eq!(next[0].0, FLUSH_DELAY);
-    assert!(next[9].0 > WaitLimits::LONGEST, "{next:?}");
+    assert_eq!(next[0].brief, FLUSH_DELAY);
+    assert!(next[9].brief > WaitLimits::LONGEST, "{next:?}");
 }
 
 #[test]
 fn to_serve_beside_a_long_call_does_not_begin_the_backoff_anew() {
     let next = next_sleeps(&FEW_UNPOLLED, ProgressState::enter_wait);
-    assert_eq!(next[9].1, WaitLimits::LONGEST, "{next:?}");
+    assert_eq!(next[9].backoff, WaitLimits::LONGEST, "{next:?}");
     assert!(
-        next.iter().all(|(brief, _)| *brief == FLUSH_DELAY),
+        next.iter().all(|sleep| sleep.brief == FLUSH_DELAY),
         "{next:?}"
     );
 }
@@ -243,7 +255,7 @@ fn sleeps_get_longer_once_nothing_has_happened_for_long() {
         schedule: Schedule::new(&LIMITS, false),
         brief: FLUSH_DELAY,
         worked: false,
-        happened: long_ago,
+        last_event: long_ago,
     };
 
     sleeper.until(&[], Duration::ZERO);
@@ -251,7 +263,8 @@ fn sleeps_get_longer_once_nothing_has_happened_for_long() {
 
     state.wake();
     sleeper.until(&[], LIMIT);
-    assert!(sleeper.happened > long_ago);
-    sleeper.happened = Instant::now();
+    assert!(sleeper.last_event > long_ago);
+
+    sleeper.last_event = Instant::now();
     assert!(sleeper.stalled() < MAX_SLEEP_IN_FLIGHT);
 }

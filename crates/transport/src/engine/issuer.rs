@@ -118,10 +118,12 @@ impl<W: Wire> Issuer<W> {
 /// unfinished or acknowledgments are missing. Unfinished operations clear [`ARMED`], since some of
 /// them may be later than the poll after which the service thread slept.
 fn flags_after(before: u8, must_be_polled: bool, awaits_acks: bool) -> u8 {
-    match (must_be_polled, awaits_acks) {
-        (true, _) => LISTED | BUSY,
-        (false, true) => (before | LISTED) & !BUSY,
-        (false, false) => before & !BUSY,
+    if must_be_polled {
+        LISTED | BUSY
+    } else if awaits_acks {
+        (before | LISTED) & !BUSY
+    } else {
+        before & !BUSY
     }
 }
 
@@ -154,14 +156,7 @@ struct UnfinishedIssuer<W: Wire> {
     event: Option<Arc<OwnedFd>>,
 }
 
-/// The kind of thread that polls unfinished operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PollingThread {
-    Waiter,
-    Service,
-}
-
-/// What a poll of an unfinished issuer leaves.
+/// What the service thread leaves when it has polled an unfinished issuer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LeftBehind {
     Nothing,
@@ -173,58 +168,77 @@ enum LeftBehind {
 }
 
 impl<W: Wire> UnfinishedIssuer<W> {
-    /// Makes progress on the operations that calls have left unfinished. Adds the tasks to wake to
-    /// `tasks`.
-    fn poll(&mut self, thread: PollingThread, tasks: &mut Vec<Waker>) -> LeftBehind {
-        let by_service = thread == PollingThread::Service;
+    /// Makes progress on the operations that calls have left unfinished, for a thread that waits
+    /// for something else. Adds the tasks to wake to `tasks`. Returns true if operations are left,
+    /// or another thread is using the origin.
+    fn poll_in_wait(&self, tasks: &mut Vec<Waker>) -> bool {
+        let issuer = &*self.issuer;
+        let Some(mut origin) = try_lock(&issuer.origin) else {
+            return true;
+        };
 
+        if issuer.wanted.load(Ordering::Relaxed) == 0 {
+            // A flush may cost messages. Then only the service thread begins one.
+            let flush = origin.caps.flushes_free;
+            // The next call that meets a loss reports it.
+            let _ = origin.advance(flush);
+        }
+        tasks.append(&mut origin.tasks_to_wake(false));
+
+        let mut state = flags_after(0, origin.must_be_polled(), origin.awaits_acks());
+        let is_left = state & LISTED != 0;
+        if is_left {
+            // A poll adds no operation, so the service thread still knows all that are left.
+            state |= issuer.state() & ARMED;
+        }
+        issuer.set_state(state);
+
+        // After a loss, nothing is carried out any more.
+        is_left && origin.network.local().loss.check().is_ok()
+    }
+
+    /// Makes progress on the operations that calls have left unfinished, for the service thread.
+    /// Adds the tasks to wake to `tasks`.
+    fn poll_in_service(&mut self, tasks: &mut Vec<Waker>) -> LeftBehind {
         let issuer = &*self.issuer;
         let uses = issuer.uses.load(Ordering::Relaxed);
-        let in_use = by_service && std::mem::replace(&mut self.uses, uses) != uses;
+        let is_in_use = std::mem::replace(&mut self.uses, uses) != uses;
 
         let Some(mut origin) = try_lock(&issuer.origin) else {
             return LeftBehind::Unsignaled;
         };
-        if in_use {
+        if is_in_use {
             // The owner polls the origin itself, but may be busy with other PEs for long, while a
             // target waits for what it has batched.
             origin.send_old_batches();
             return LeftBehind::Unsignaled;
         }
 
-        let mut polls = if by_service { MAX_POLLS } else { 1 };
-        // A flush may cost messages, so only the service thread begins one then.
-        let flush = by_service || origin.caps.flushes_free;
-        // The next call that meets a loss reports it.
-        while polls > 0
-            && issuer.wanted.load(Ordering::Relaxed) == 0
-            && origin.advance(flush).unwrap_or(false)
-        {
-            polls -= 1;
-        }
-        tasks.append(&mut origin.tasks_to_wake(by_service));
-
-        let mut state = flags_after(0, origin.must_be_polled(), origin.awaits_acks());
-        let mut left = if state & LISTED != 0 {
-            LeftBehind::Awaited
-        } else {
-            LeftBehind::Nothing
-        };
-        if by_service {
-            self.event = None;
-        }
-
-        if left == LeftBehind::Awaited && by_service {
-            state |= ARMED;
-            match origin.next_event() {
-                NextEvent::Unsignaled => left = LeftBehind::Unsignaled,
-                NextEvent::OfNetwork => {}
-                NextEvent::On(event) => self.event = Some(event),
+        for _ in 0..MAX_POLLS {
+            let is_wanted = issuer.wanted.load(Ordering::Relaxed) > 0;
+            // The next call that meets a loss reports it.
+            if is_wanted || !origin.advance(true).unwrap_or(false) {
+                break;
             }
-        } else if left == LeftBehind::Awaited {
-            state |= issuer.state() & ARMED;
         }
-        issuer.set_state(state);
+        tasks.append(&mut origin.tasks_to_wake(true));
+
+        self.event = None;
+        let state = flags_after(0, origin.must_be_polled(), origin.awaits_acks());
+        if state & LISTED == 0 {
+            issuer.set_state(state);
+            return LeftBehind::Nothing;
+        }
+
+        issuer.set_state(state | ARMED);
+        let left = match origin.next_event() {
+            NextEvent::Unsignaled => LeftBehind::Unsignaled,
+            NextEvent::OfNetwork => LeftBehind::Awaited,
+            NextEvent::On(event) => {
+                self.event = Some(event);
+                LeftBehind::Awaited
+            }
+        };
 
         match origin.network.local().loss.check() {
             Ok(()) => left,
@@ -245,9 +259,10 @@ impl<W: Wire> Default for Issuers<W> {
 }
 
 impl<W: Wire> Issuers<W> {
-    /// Returns an issuer for a new endpoint, and counts the endpoint among its users. This is an
-    /// issuer without users, a new one that `make` makes, or, if the `limit` is reached or `make`
-    /// fails, the one with the fewest users, if possible one that was made for such a `user`.
+    /// Returns an issuer for a new endpoint of a user, and counts the endpoint among its users. This
+    /// is an issuer without users if there is one, or a new one, whose origin `make` makes. If the
+    /// `limit` is reached or `make` fails, it is the issuer with the fewest users, if possible one
+    /// that was made for the same kind of user.
     ///
     /// # Errors
     /// The errors of `make`, if there is no issuer.
@@ -266,17 +281,19 @@ impl<W: Wire> Issuers<W> {
 
         let issuer = match fewest {
             Some(fewest) if fewest.is_free_for(user) || all.len() >= limit.n_wires => fewest,
-            fewest => match (make(), fewest) {
-                (Ok(origin), _) => {
+            fewest => match make() {
+                Ok(origin) => {
                     let issuer = Arc::new(Issuer::new(origin, user));
                     all.push(Arc::clone(&issuer));
                     issuer
                 }
-                (Err(error), Some(fewest)) => {
+                Err(error) => {
+                    let Some(fewest) = fewest else {
+                        return Err(error);
+                    };
                     rushmem_system::log::debug!("contexts share endpoints: {error}");
                     fewest
                 }
-                (Err(error), None) => return Err(error),
             },
         };
 
@@ -304,7 +321,7 @@ impl<W: Wire> Issuers<W> {
     /// Ends a verb whose result is `done`: releases the lock, lists the issuer if operations are
     /// unfinished, and wakes the tasks that await their completion if they are complete. After a
     /// loss, first cancels all operations, so that the network accesses no memory of callers any
-    /// more.
+    /// more. Tasks are woken without the lock, since a waker may call anything.
     #[inline]
     pub(super) fn release<T>(
         &self,
@@ -331,7 +348,8 @@ impl<W: Wire> Issuers<W> {
         }
 
         let is_new = after & !before & LISTED != 0;
-        if is_new || before & !after & ARMED != 0 {
+        let is_disarmed = before & !after & ARMED != 0;
+        if is_new || is_disarmed {
             self.list(issuer, origin, is_new);
         } else {
             drop(origin);
@@ -374,7 +392,7 @@ impl<W: Wire> Issuers<W> {
         let n = self.unfinished.finish(|unfinished| {
             // An issuer that is not busy only awaits acknowledgments, which peers send on request.
             let is_due = looks_at_all || unfinished.issuer.state() & BUSY != 0;
-            !is_due || unfinished.poll(PollingThread::Waiter, &mut tasks) != LeftBehind::Nothing
+            !is_due || unfinished.poll_in_wait(&mut tasks)
         });
         wake(tasks);
 
@@ -390,7 +408,7 @@ impl<W: Wire> Issuers<W> {
         let mut tasks = Vec::new();
 
         let n = self.unfinished.finish(|unfinished| {
-            let left = unfinished.poll(PollingThread::Service, &mut tasks);
+            let left = unfinished.poll_in_service(&mut tasks);
             if left == LeftBehind::Nothing {
                 return false;
             }
@@ -420,8 +438,8 @@ impl<W: Wire> Issuers<W> {
     /// Returns the descriptors that signal the next events of unfinished issuers; `None` if another
     /// thread is polling some of them.
     pub fn events(&self) -> Option<Vec<Arc<OwnedFd>>> {
-        let events = self.unfinished.map(|unfinished| unfinished.event.clone());
-        events.map(|events| events.into_iter().flatten().collect())
+        let events = self.unfinished.map(|unfinished| unfinished.event.clone())?;
+        Some(events.into_iter().flatten().collect())
     }
 }
 

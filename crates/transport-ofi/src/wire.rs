@@ -72,7 +72,8 @@ impl OfiWire {
             },
             longest_write: tuning.max_bytes,
             longest_read: tuning.max_bytes,
-            longest_batch: (longest_batch, longest_batch),
+            longest_batch,
+            longest_session_batch: longest_batch,
             window: tuning.max_requests as u32,
             max_unanswered: tuning.max_requests,
             max_in_flight: usize::MAX,
@@ -122,7 +123,7 @@ impl OfiWire {
         source_free: bool,
     ) -> Result<PostOutcome<()>, Error> {
         let pe = to.pe;
-        let remote = remote(pe, to.peer, to.key, to.at.offset);
+        let remote = remote(pe, to.peer, to.key, to.addr.offset);
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
@@ -211,7 +212,7 @@ impl Wire for OfiWire {
 
         let copies = source.nbytes() <= shared.copy_up_to(end.awaited);
         if copies && ep.injects(source.nbytes()) {
-            let there = remote(pe, to.peer, to.key, to.at.offset);
+            let there = remote(pe, to.peer, to.key, to.addr.offset);
             let attempt = ep.write_injected(there, source);
             return self.posted(shared, pe, true, attempt);
         }
@@ -227,7 +228,7 @@ impl Wire for OfiWire {
         _: bool,
     ) -> Result<PostOutcome<()>, Error> {
         let pe = from.pe;
-        let remote = remote(pe, from.peer, from.key, from.at.offset);
+        let remote = remote(pe, from.peer, from.key, from.addr.offset);
         let known = shared.descriptor_of(dest.range());
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
@@ -245,7 +246,7 @@ impl Wire for OfiWire {
         fetched: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<()>, Error> {
         let pe = word.pe;
-        let remote = remote(pe, word.peer, word.key, word.at.offset);
+        let remote = remote(pe, word.peer, word.key, word.addr.offset);
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };

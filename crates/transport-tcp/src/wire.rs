@@ -70,7 +70,8 @@ impl TcpWire {
             longest_signaled: tuning.copy_up_to,
             longest_write: MAX_BODY,
             longest_read: MAX_BODY,
-            longest_batch: (tuning.batch, tuning.session_batch),
+            longest_batch: tuning.batch,
+            longest_session_batch: tuning.session_batch,
             window: tuning.window,
             max_unanswered: tuning.max_unanswered,
             max_in_flight: usize::MAX,
@@ -131,7 +132,7 @@ impl Wire for TcpWire {
         &mut self,
         shared: &SharedState,
         Remote {
-            pe, at: to, peer, ..
+            pe, addr: to, peer, ..
         }: Remote<'_, SharedState>,
         source: &mut SourceBuf,
         WriteEnd { awaited, sent, .. }: WriteEnd,
@@ -157,7 +158,10 @@ impl Wire for TcpWire {
         &mut self,
         shared: &SharedState,
         Remote {
-            pe, at: from, peer, ..
+            pe,
+            addr: from,
+            peer,
+            ..
         }: Remote<'_, SharedState>,
         dest: &mut DestBuf,
         awaited: bool,

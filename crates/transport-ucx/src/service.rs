@@ -286,7 +286,10 @@ fn decode<'a>(
         }),
         ReceivedData::There(descriptor, nbytes) => Ok(Contents {
             entries,
-            attached: Attached::There(descriptor, nbytes),
+            attached: Attached::There {
+                data: descriptor,
+                nbytes,
+            },
         }),
     };
     match contents {

@@ -150,7 +150,7 @@ impl UcxWire {
         Ok(UcpRemote {
             endpoint: handle,
             key,
-            address: range.key.address(range.at.offset),
+            address: range.key.address(range.addr.offset),
         })
     }
 
@@ -268,7 +268,8 @@ fn caps(shared: &SharedState) -> WireCaps {
         longest_signaled: usize::MAX,
         longest_write: context.longest_put,
         longest_read: usize::MAX,
-        longest_batch: (BATCH_NBYTES, SESSION_BATCH_NBYTES),
+        longest_batch: BATCH_NBYTES,
+        longest_session_batch: SESSION_BATCH_NBYTES,
         window: tuning.window(),
         max_unanswered: tuning.max_in_flight,
         max_in_flight: tuning.max_in_flight,

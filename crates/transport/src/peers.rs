@@ -77,7 +77,8 @@ impl Published {
     }
 }
 
-/// Returns a function that makes the error for what PE `pe` has published and this PE cannot read.
+/// Returns a function for `map_err`. It makes the error of this crate for an `error` in what PE `pe`
+/// has published.
 pub fn not_connected(pe: Pe) -> impl Fn(rushmem_system::formats::Error) -> Error {
     move |error| Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
 }
@@ -128,6 +129,7 @@ impl<P, K> Peer<P, K> {
         } else {
             HeapBlocks::after(heap.covered).ok_or_else(|| Error::damaged(pe, "key"))?
         };
+
         Ok(Peer {
             of_provider,
             segments,
@@ -143,48 +145,51 @@ impl<P, K> Peer<P, K> {
 
     /// Returns the key of a range, if one known key covers it.
     #[inline(always)]
-    pub fn key(&self, at: RemoteAddr, nbytes: usize) -> Option<&K> {
-        let segment = &self.segments[at.segment as usize];
-        let end = at.offset.checked_add(nbytes as u64)?;
+    pub fn key(&self, addr: RemoteAddr, nbytes: usize) -> Option<&K> {
+        let segment = &self.segments[addr.segment as usize];
+        let end = addr.offset.checked_add(nbytes as u64)?;
         if end <= segment.covered {
             segment.key.as_ref()
         } else {
-            self.key_of_block(at, end)
+            self.key_of_block(addr, end)
         }
     }
 
     /// Returns the key of a further block of the heap, if it is known and covers the range from
-    /// `at` to `end`.
+    /// `addr` to `end`.
     #[cold]
     #[inline(never)]
-    fn key_of_block(&self, at: RemoteAddr, end: u64) -> Option<&K> {
-        if at.segment != Segment::Heap {
+    fn key_of_block(&self, addr: RemoteAddr, end: u64) -> Option<&K> {
+        if addr.segment != Segment::Heap {
             return None;
         }
 
-        let FoundBlock { block, data } = self.blocks.find(at.offset);
+        let FoundBlock { block, data } = self.blocks.find(addr.offset);
         // The last block may end beyond the heap.
-        let last = block.end.min(self.nbytes(Segment::Heap));
-        data.filter(|_| end <= last)
+        let end_of_block = block.end.min(self.nbytes(Segment::Heap));
+        if end > end_of_block {
+            return None;
+        }
+        data
     }
 
-    /// Returns how many bytes from an address within a segment on one key covers, or the block of
-    /// the heap whose key is missing.
+    /// Returns how many bytes from this address on one key covers, or the block of the heap whose
+    /// key is missing. The address lies within its segment.
     #[cold]
-    pub(crate) fn covered(&self, at: RemoteAddr) -> Covered {
-        let covered = self.segments[at.segment as usize].covered;
-        match covered.checked_sub(at.offset) {
+    pub(crate) fn covered(&self, addr: RemoteAddr) -> Covered {
+        let covered = self.segments[addr.segment as usize].covered;
+        match covered.checked_sub(addr.offset) {
             Some(left @ 1..) => Covered::Bytes(left as usize),
-            _ => self.blocks.covered(at.offset),
+            _ => self.blocks.covered(addr.offset),
         }
     }
 
-    /// Returns a segment that has a byte, and its key, if there is one.
+    /// Returns the first segment of which a key covers at least one byte, and the key.
     pub fn any_memory(&self) -> Option<(Segment, &K)> {
         for segment in Segment::ALL {
-            let of = &self.segments[segment as usize];
-            if let Some(key) = &of.key
-                && of.covered > 0
+            let PeerSegment { covered, key, .. } = &self.segments[segment as usize];
+            if let Some(key) = key
+                && *covered > 0
             {
                 return Some((segment, key));
             }
@@ -269,7 +274,8 @@ impl<P: Send + Sync, K: Send + Sync> Peers<P, K> {
             return Ok(peer);
         }
 
-        // Two steps, so that a PE whose record is damaged is tried again at the next call.
+        // Made before the table is changed: a PE whose record is damaged gets no entry, and is tried
+        // again at the next call.
         let made = make(self.record(pe)?)?;
         rushmem_system::log::debug!(peer = pe.0, "a peer is used for the first time");
         let entry = self.entries.get_or_insert_with(pe, || made);
@@ -288,19 +294,24 @@ impl<P: Send + Sync, K: Send + Sync> Peers<P, K> {
 /// # Errors
 /// [`Error::Invalid`] when they do not.
 #[inline]
-pub fn check_range(pe: Pe, at: RemoteAddr, nbytes: usize, segment_bytes: u64) -> Result<(), Error> {
-    match at.offset.checked_add(nbytes as u64) {
+pub fn check_range(
+    pe: Pe,
+    addr: RemoteAddr,
+    nbytes: usize,
+    segment_bytes: u64,
+) -> Result<(), Error> {
+    match addr.offset.checked_add(nbytes as u64) {
         Some(end) if end <= segment_bytes => Ok(()),
-        _ => Err(beyond(pe, at, nbytes, segment_bytes)),
+        _ => Err(beyond(pe, addr, nbytes, segment_bytes)),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn beyond(pe: Pe, at: RemoteAddr, nbytes: usize, segment_bytes: u64) -> Error {
+fn beyond(pe: Pe, addr: RemoteAddr, nbytes: usize, segment_bytes: u64) -> Error {
     Error::Invalid(format!(
         "{nbytes} bytes at offset {} reach beyond the {segment_bytes} bytes of segment {:?} of PE {pe}",
-        at.offset, at.segment
+        addr.offset, addr.segment
     ))
 }
 
@@ -309,19 +320,19 @@ fn beyond(pe: Pe, at: RemoteAddr, nbytes: usize, segment_bytes: u64) -> Error {
 /// # Errors
 /// [`Error::Invalid`] when it is not.
 #[inline]
-pub fn check_aligned(pe: Pe, at: RemoteAddr, width: AmoWidth) -> Result<(), Error> {
-    if !at.offset.is_multiple_of(width.nbytes() as u64) {
-        return Err(misaligned(pe, at, width));
+pub fn check_aligned(pe: Pe, addr: RemoteAddr, width: AmoWidth) -> Result<(), Error> {
+    if !addr.offset.is_multiple_of(width.nbytes() as u64) {
+        return Err(misaligned(pe, addr, width));
     }
     Ok(())
 }
 
 #[cold]
 #[inline(never)]
-fn misaligned(pe: Pe, at: RemoteAddr, width: AmoWidth) -> Error {
+fn misaligned(pe: Pe, addr: RemoteAddr, width: AmoWidth) -> Error {
     Error::Invalid(format!(
         "offset {} of an atomic operation at PE {pe} is not a multiple of {}",
-        at.offset,
+        addr.offset,
         width.nbytes()
     ))
 }
@@ -363,12 +374,15 @@ mod tests {
             .connect(Arc::clone(&directory))
             .expect("the first time");
         assert!(peers.connect(directory).is_err(), "again");
-        assert!(peers.known(Pe(1)).is_none() && peers.iter().count() == 0);
+        assert!(peers.known(Pe(1)).is_none());
+        assert_eq!(peers.iter().count(), 0);
+
         assert_eq!(get(Pe(1)), Ok(()));
         let again = peers.get_or_make(Pe(1), |_| unreachable!("it is known"));
         assert_eq!(again.map(|peer| &*peer.of_provider), Ok(&b"b"[..]));
         let used: Vec<Pe> = peers.iter().map(|(pe, _)| pe).collect();
         assert_eq!(used, [Pe(1)]);
+
         for pe in [Pe(2), Pe(3)] {
             assert_eq!(get(pe), Err(Error::Unreachable(pe)), "it published nothing");
         }
@@ -390,12 +404,20 @@ mod tests {
     #[test]
     fn a_key_covers_what_its_owner_has_published() {
         let peer = made(Pe(1), PeRecord::default()).expect("a block may have 64 bytes");
-        let at = |segment, offset| RemoteAddr { segment, offset };
-        let heap = |offset| at(Segment::Heap, offset);
+        let heap = |offset| RemoteAddr {
+            segment: Segment::Heap,
+            offset,
+        };
+        let unregistered = RemoteAddr {
+            segment: Segment::Static,
+            offset: 0,
+        };
+
         assert_eq!(peer.key(heap(56), 8), Some(&7));
         assert_eq!(peer.key(heap(60), 8), None, "the next block is not known");
         assert_eq!(peer.key(heap(u64::MAX), 8), None);
-        assert_eq!(peer.key(at(Segment::Static, 0), 8), None, "not registered");
+        assert_eq!(peer.key(unregistered, 8), None);
+
         assert!(matches!(peer.covered(heap(60)), Covered::Bytes(4)));
         let Covered::Unknown(block) = peer.covered(heap(64)) else {
             panic!("its key was not read")
@@ -414,6 +436,7 @@ mod tests {
         assert_eq!(Published::decode(Pe(1), &bytes), Ok(Some(published)));
         assert_eq!(Published::decode(Pe(1), &[]), Ok(None));
         assert!(Published::decode(Pe(1), &bytes[1..]).is_err());
+
         let too_much = Published {
             nbytes: 1,
             covered: 2,
@@ -424,18 +447,19 @@ mod tests {
 
     #[test]
     fn only_what_lies_within_passes() {
-        let at = |offset| RemoteAddr {
+        let heap = |offset| RemoteAddr {
             segment: Segment::Heap,
             offset,
         };
-        assert_eq!(check_range(Pe(1), at(31), 1, 32), Ok(()));
+
+        assert_eq!(check_range(Pe(1), heap(31), 1, 32), Ok(()));
         for (offset, nbytes) in [(31, 2), (u64::MAX, 2), (33, 0)] {
-            let text = check_range(Pe(1), at(offset), nbytes, 32)
-                .expect_err("beyond")
-                .to_string();
+            let error = check_range(Pe(1), heap(offset), nbytes, 32).expect_err("beyond");
+            let text = error.to_string();
             assert!(text.contains("32 bytes of segment Heap of PE 1"), "{text}");
         }
-        assert_eq!(check_aligned(Pe(1), at(20), AmoWidth::Four), Ok(()));
-        assert!(check_aligned(Pe(1), at(20), AmoWidth::Eight).is_err());
+
+        assert_eq!(check_aligned(Pe(1), heap(20), AmoWidth::Four), Ok(()));
+        assert!(check_aligned(Pe(1), heap(20), AmoWidth::Eight).is_err());
     }
 }

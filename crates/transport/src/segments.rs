@@ -52,28 +52,29 @@ impl<T> Segments<T> {
 
     /// Returns the size of a segment in bytes; 0 before it is registered.
     pub fn nbytes(&self, segment: Segment) -> u64 {
-        self.0[segment as usize]
-            .get()
-            .map_or(0, |of| of.memory.nbytes as u64)
+        match self.0[segment as usize].get() {
+            Some(registered) => registered.memory.nbytes as u64,
+            None => 0,
+        }
     }
 
     /// Returns the `nbytes` bytes at an address, which are valid for reads and writes; `None` if
     /// they do not lie within the segment.
     #[inline]
-    pub fn bytes(&self, at: RemoteAddr, nbytes: usize) -> Option<LocalBuf> {
-        let memory = self.0[at.segment as usize].get()?.memory;
-        let end = at.offset.checked_add(nbytes as u64)?;
+    pub fn bytes(&self, addr: RemoteAddr, nbytes: usize) -> Option<LocalBuf> {
+        let memory = self.0[addr.segment as usize].get()?.memory;
+        let end = addr.offset.checked_add(nbytes as u64)?;
         if end > memory.nbytes as u64 {
             return None;
         }
-        Some(memory.skip(at.offset as usize).first(nbytes))
+        Some(memory.skip(addr.offset as usize).first(nbytes))
     }
 
     /// Returns the `nbytes` bytes at an address as the source of an operation; `None` if they do
     /// not lie within the segment.
     #[inline]
-    pub fn source(&self, at: RemoteAddr, nbytes: usize) -> Option<SourceBuf> {
-        let LocalBuf { base, nbytes } = self.bytes(at, nbytes)?;
+    pub fn source(&self, addr: RemoteAddr, nbytes: usize) -> Option<SourceBuf> {
+        let LocalBuf { base, nbytes } = self.bytes(addr, nbytes)?;
         // SAFETY: `bytes` has checked that the range is a part of a segment, whose memory is valid
         // for reads as long as what this table returns is used, by the contract of `register`.
         Some(unsafe { SourceBuf::new(base, nbytes) })
@@ -82,8 +83,8 @@ impl<T> Segments<T> {
     /// Returns the word at an address, which is valid for atomic accesses; `None` if the word does
     /// not lie within the segment or is not aligned.
     #[inline]
-    pub fn word(&self, at: RemoteAddr, width: AmoWidth) -> Option<*mut u8> {
-        let word = self.bytes(at, width.nbytes())?.base;
+    pub fn word(&self, addr: RemoteAddr, width: AmoWidth) -> Option<*mut u8> {
+        let word = self.bytes(addr, width.nbytes())?.base;
         if !word.addr().is_multiple_of(width.nbytes()) {
             return None;
         }
@@ -94,12 +95,15 @@ impl<T> Segments<T> {
     /// memory is part of a segment.
     pub fn holding(&self, memory: LocalBuf) -> Option<(RemoteAddr, &T)> {
         for segment in Segment::ALL {
-            let Some(of) = self.0[segment as usize].get() else {
+            let Some(registered) = self.0[segment as usize].get() else {
                 continue;
             };
-            if let Some(offset) = memory.offset_in(of.memory) {
-                let offset = offset as u64;
-                return Some((RemoteAddr { segment, offset }, &of.extra));
+            if let Some(offset) = memory.offset_in(registered.memory) {
+                let addr = RemoteAddr {
+                    segment,
+                    offset: offset as u64,
+                };
+                return Some((addr, &registered.extra));
             }
         }
         None
@@ -114,8 +118,8 @@ impl<T> Segments<T> {
         };
 
         // The bytes may be a flag for which a thread of this PE waits, with an acquire load. The
-        // fence makes visible to it what this thread has written before, since the stores of the
-        // copy are relaxed.
+        // stores of the copy are relaxed, so it is the fence that makes visible to that thread what
+        // this one has written before.
         fence(Ordering::Release);
         // SAFETY: a slice is valid for reads of its length. `to` has the same length, and is a part
         // of a segment, whose memory is valid for writes by the contract of `register`.
@@ -136,9 +140,9 @@ impl<T> Segments<T> {
         }
     }
 
-    /// Carries out an atomic operation by this CPU, after all earlier writes of this thread.
-    /// Returns the old value, zero-extended; `None` if the word does not lie within the segment or
-    /// is not aligned.
+    /// Carries out an atomic operation by this CPU, in an order after all earlier writes of this
+    /// thread. Returns the old value, zero-extended; `None` if the word does not lie within the
+    /// segment or is not aligned.
     #[inline]
     pub fn apply(&self, request: &AmoRequest) -> Option<u64> {
         let &AmoRequest {
@@ -177,31 +181,30 @@ mod tests {
             nbytes: 32,
         };
         let segments = Segments::default();
-        assert!(
-            segments.bytes(at(0), 0).is_none(),
-            "nothing is registered yet"
-        );
-        assert_eq!(
-            // SAFETY: the memory outlives the table.
-            unsafe { segments.register(Segment::Heap, whole, 'a') },
-            Ok(())
-        );
-        // SAFETY: it is refused.
-        assert!(unsafe { segments.register(Segment::Heap, whole, 'b') }.is_err());
+        let unregistered = segments.bytes(at(0), 0);
+        assert!(unregistered.is_none());
+
+        // SAFETY: the memory outlives the table.
+        let registered = unsafe { segments.register(Segment::Heap, whole, 'a') };
+        assert_eq!(registered, Ok(()));
+        // SAFETY: the memory outlives the table.
+        let again = unsafe { segments.register(Segment::Heap, whole, 'b') };
+        assert!(again.is_err());
+
         assert!(segments.bytes(at(31), 1).is_some());
         assert!(segments.bytes(at(31), 2).is_none());
         assert!(segments.bytes(at(u64::MAX), 2).is_none());
+
         assert!(segments.word(at(24), AmoWidth::Eight).is_some());
         assert!(segments.word(at(20), AmoWidth::Eight).is_none());
         assert!(segments.word(at(20), AmoWidth::Four).is_some());
+
+        let longer = LocalBuf {
+            nbytes: 33,
+            ..whole
+        };
         assert_eq!(segments.holding(whole.skip(8)), Some((at(8), &'a')));
-        assert_eq!(
-            segments.holding(LocalBuf {
-                nbytes: 33,
-                ..whole
-            }),
-            None
-        );
+        assert_eq!(segments.holding(longer), None);
     }
 
     #[test]
@@ -214,24 +217,20 @@ mod tests {
         let segments = Segments::default();
         // SAFETY: the memory outlives the table.
         unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
-        let (op, width) = (AmoOp::Add, AmoWidth::Eight);
-        let add = |offset| AmoRequest {
-            dest: at(offset),
-            width,
-            op,
-            operand: 5,
-            condition: 0,
-        };
+
+        let add = |offset| AmoRequest::of_word(at(offset), AmoOp::Add, 5);
         assert_eq!(segments.apply(&add(8)), Some(2));
         assert_eq!(segments.apply(&add(16)), None);
         assert_eq!(segments.apply(&add(4)), None);
+
         assert!(segments.write(at(0), &9u64.to_ne_bytes()));
         assert!(!segments.write(at(9), &[0; 8]));
+
         let mut found = Vec::new();
-        assert!(
-            segments.append_to(&mut found, at(8), 8) && !segments.append_to(&mut found, at(9), 8)
-        );
+        assert!(segments.append_to(&mut found, at(8), 8));
+        assert!(!segments.append_to(&mut found, at(9), 8));
         assert_eq!(found, 7u64.to_ne_bytes());
+
         assert_eq!(memory, [9, 7, 3]);
     }
 }

@@ -50,6 +50,7 @@ struct Issued {
 }
 
 impl Issued {
+    /// Returns the state after `acked` requests, all of which the PE has acknowledged.
     fn after(acked: u32) -> Issued {
         Issued {
             count: acked,
@@ -101,14 +102,6 @@ impl IssuedRequests {
         }
     }
 
-    fn issued_to(&mut self, pe: Pe) -> (&mut Issued, u32) {
-        let acked = self.acks.acked_by(pe);
-        (
-            self.by_pe.get_or_insert_with(pe, || Issued::after(acked)),
-            acked,
-        )
-    }
-
     /// Returns the stream to which requests of PE `me` belong.
     pub fn stream(&self, me: Pe) -> Stream {
         Stream {
@@ -150,32 +143,30 @@ impl IssuedRequests {
 
     /// Returns true if a PE has carried out all requests before the last fence.
     pub fn is_before_fence_done(&mut self, pe: Pe) -> bool {
-        let fences = self.fences;
-        self.unacked(pe) == 0 || {
-            let (issued, acked) = self.issued_to(pe);
-            has_reached(acked, issued.before_fence(fences, acked))
-        }
+        let acked = self.acks.acked_by(pe);
+        let Some(issued) = self.by_pe.get_mut(pe) else {
+            return true;
+        };
+        has_reached(acked, issued.before_fence(self.fences, acked))
     }
 
     /// Numbers the next request to a PE. The request also asks for an acknowledgment if half of the
     /// window is in use and no acknowledgment that was asked for is missing.
     #[inline]
     pub fn issue(&mut self, pe: Pe, order: RequestOrder) -> StreamPosition {
-        let fences = self.fences;
-        let window = self.window;
-
         self.all = self.all.wrapping_add(1);
 
-        let (issued, acked) = self.issued_to(pe);
-        let before = issued.before_fence(fences, acked);
+        let acked = self.acks.acked_by(pe);
+        let issued = self.by_pe.get_or_insert_with(pe, || Issued::after(acked));
+        let before = issued.before_fence(self.fences, acked);
         let previous = issued.count;
-        issued.count = previous.wrapping_add(1);
-        let number = issued.count;
+        let number = previous.wrapping_add(1);
+        issued.count = number;
 
-        let is_late =
-            number.wrapping_sub(acked) * 2 >= window && has_reached(acked, issued.last_asking);
-        let asks = order == RequestOrder::Asking || is_late;
-
+        // Half of the window is left for requests that are issued before the acknowledgment comes.
+        let is_half_in_use = number.wrapping_sub(acked) * 2 >= self.window;
+        let is_asked = !has_reached(acked, issued.last_asking);
+        let asks = order == RequestOrder::Asking || is_half_in_use && !is_asked;
         if asks {
             issued.last_asking = number;
         }
@@ -221,10 +212,17 @@ impl IssuedRequests {
     /// Removes a PE from [`awaiting_ack`](IssuedRequests::awaiting_ack), after the caller has found
     /// that the PE has acknowledged all requests.
     pub fn mark_acked(&mut self, pe: Pe) {
-        if std::mem::take(&mut self.issued_to(pe).0.awaits_ack)
-            && let Some(at) = self.awaiting_ack.iter().rposition(|other| *other == pe)
-        {
-            self.awaiting_ack.swap_remove(at);
+        let Some(issued) = self.by_pe.get_mut(pe) else {
+            return;
+        };
+        if !std::mem::take(&mut issued.awaits_ack) {
+            return;
+        }
+
+        // From the end: a quiet removes the last one first.
+        let index = self.awaiting_ack.iter().rposition(|other| *other == pe);
+        if let Some(index) = index {
+            self.awaiting_ack.swap_remove(index);
         }
     }
 }
@@ -276,6 +274,8 @@ impl AckCounts {
             }
         });
         if let Ok(old) = raised {
+            // After the count of the PE: a thread that finds the total complete also finds all
+            // counts complete.
             self.all
                 .fetch_add(count.wrapping_sub(old), Ordering::AcqRel);
         }

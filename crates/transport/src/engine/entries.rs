@@ -29,8 +29,8 @@ pub const ATTACHED_AND_SIGNAL: usize = HEAD + HEAD + WORD;
 /// ([`Proxy::place`](crate::Proxy::place)).
 const THIS_PE: u8 = 0;
 
-/// Bytes of a head: the offset, 8 bytes; the number of bytes, or the operation and its width, 2
-/// bytes; the kind and the segment; the PE of the node ([`Proxy::place`](crate::Proxy::place)).
+/// Bytes of the head of an entry: the offset, 8 bytes; the number of bytes, or the operation and its
+/// width, 2 bytes; the kind and the segment, 1 byte; the place of the PE, 1 byte.
 pub(super) const HEAD: usize = 12;
 /// Bytes of the head of strided blocks, which also has the distance from block to block and the
 /// number of blocks.
@@ -45,7 +45,7 @@ const FETCHING_AMO: u8 = 3;
 const PUT_STRIDED: u8 = 4;
 const GET_STRIDED: u8 = 5;
 const PUT_ATTACHED: u8 = 6;
-/// The kind is in the upper half of its byte, the segment in the lower one.
+/// The kind is in the upper half of its byte, the segment in the lower half.
 const KIND_SHIFT: u32 = 4;
 
 /// An entry of a request.
@@ -81,35 +81,38 @@ pub struct BlocksAt {
     pub nbytes: usize,
 }
 
-fn head(at: RemoteAddr, place: u8, [low, high]: [u8; 2], kind: u8) -> [u8; HEAD] {
-    let mut head = [0; HEAD];
+/// Returns a head. `detail` is the encoded number of bytes, or the operation and its width.
+fn head(addr: RemoteAddr, place: u8, detail: [u8; 2], kind: u8) -> [u8; HEAD] {
+    let [first, second] = detail;
+    let kind_and_segment = kind << KIND_SHIFT | addr.segment as u8;
 
+    let mut head = [0; HEAD];
     let (offset, rest) = head.split_at_mut(WORD);
-    offset.copy_from_slice(&at.offset.to_le_bytes());
-    rest.copy_from_slice(&[low, high, kind << KIND_SHIFT | at.segment as u8, place]);
+    offset.copy_from_slice(&addr.offset.to_le_bytes());
+    rest.copy_from_slice(&[first, second, kind_and_segment, place]);
     head
 }
 
-/// Appends the head of a put or a get of `nbytes` bytes. The data of a put follow. Here and in the
-/// functions below, `place` is the [place](crate::Proxy::place) of the PE.
+/// Appends the head of a put or a get of `nbytes` bytes. The caller appends the data of a put. Here
+/// and in the functions below, `place` is the [place](crate::Proxy::place) of the PE.
 #[inline]
 pub(super) fn append_transfer(
     entries: &mut Vec<u8>,
     is_put: bool,
-    at: RemoteAddr,
+    addr: RemoteAddr,
     place: u8,
     nbytes: usize,
 ) {
     let kind = if is_put { PUT } else { GET };
-    entries.extend_from_slice(&head(at, place, (nbytes as u16).to_le_bytes(), kind));
+    entries.extend_from_slice(&head(addr, place, (nbytes as u16).to_le_bytes(), kind));
 }
 
 /// Appends a put of the attached data.
-pub fn append_attached(entries: &mut Vec<u8>, at: RemoteAddr) {
-    entries.extend_from_slice(&head(at, 0, [0; 2], PUT_ATTACHED));
+pub fn append_attached(entries: &mut Vec<u8>, addr: RemoteAddr) {
+    entries.extend_from_slice(&head(addr, THIS_PE, [0; 2], PUT_ATTACHED));
 }
 
-/// Appends the head of a put or a get of blocks. The data of a put follow.
+/// Appends the head of a put or a get of blocks. The caller appends the data of a put.
 pub(super) fn append_strided<Way>(
     entries: &mut Vec<u8>,
     is_put: bool,
@@ -161,27 +164,28 @@ pub(super) fn amo_nbytes(op: AmoOp) -> usize {
 /// nothing, at the end of the entries or if the bytes are no valid entry.
 #[inline(always)]
 pub fn next<'a>(entries: &mut &'a [u8]) -> Option<(Entry<'a>, u8)> {
-    let (&[offset @ .., low, high, what, place], mut rest) = entries.split_first_chunk::<HEAD>()?;
-    let kind = what >> KIND_SHIFT;
-    let segment = what & ((1 << KIND_SHIFT) - 1);
+    let (head, mut rest) = entries.split_first_chunk::<HEAD>()?;
+    let &[offset @ .., first, second, kind_and_segment, place] = head;
+    let kind = kind_and_segment >> KIND_SHIFT;
+    let segment = kind_and_segment & ((1 << KIND_SHIFT) - 1);
 
-    let at = RemoteAddr {
+    let addr = RemoteAddr {
         segment: Segment::from_number(segment)?,
         offset: u64::from_le_bytes(offset),
     };
-    let nbytes = usize::from(u16::from_le_bytes([low, high]));
+    let nbytes = usize::from(u16::from_le_bytes([first, second]));
 
     let entry = match kind {
         PUT => {
             let data;
             (data, rest) = rest.split_at_checked(nbytes)?;
-            Entry::Put(at, data)
+            Entry::Put(addr, data)
         }
-        PUT_ATTACHED => Entry::PutAttached(at),
-        GET => Entry::Get(at, nbytes),
+        PUT_ATTACHED => Entry::PutAttached(addr),
+        GET => Entry::Get(addr, nbytes),
         PUT_STRIDED | GET_STRIDED if nbytes > 0 => {
             let strides = BlocksAt {
-                first: at,
+                first: addr,
                 stride: word(&mut rest)?,
                 nbytes,
             };
@@ -199,9 +203,8 @@ pub fn next<'a>(entries: &mut &'a [u8]) -> Option<(Entry<'a>, u8)> {
             }
         }
         AMO | FETCHING_AMO => {
-            let op = AmoOp::from_number(low)?;
-            let width = AmoWidth::from_nbytes(high)?;
-
+            let op = AmoOp::from_number(first)?;
+            let width = AmoWidth::from_nbytes(second)?;
             let operand = word(&mut rest)?;
             let condition = if op == AmoOp::CompareSwap {
                 word(&mut rest)?
@@ -209,16 +212,14 @@ pub fn next<'a>(entries: &mut &'a [u8]) -> Option<(Entry<'a>, u8)> {
                 0
             };
 
-            let request = AmoRequest {
-                op,
-                width,
-                dest: at,
-                operand,
-                condition,
-            };
-
             Entry::Amo {
-                request,
+                request: AmoRequest {
+                    op,
+                    width,
+                    dest: addr,
+                    operand,
+                    condition,
+                },
                 fetches: kind == FETCHING_AMO,
             }
         }
@@ -250,9 +251,12 @@ pub fn carry_out<T>(
     results: &mut Vec<u8>,
 ) -> Result<(), Violation> {
     let mut changed = ChangedPlaces::default();
-
     let carried_out = carry_out_each(entries, attached, own, host, results, &mut changed);
-    changed.places().for_each(|place| host.arrived(place));
+
+    // Also after an error, since the entries before it have been carried out.
+    for place in changed.places() {
+        host.arrived(place);
+    }
     carried_out
 }
 
@@ -315,10 +319,12 @@ impl ChangedPlaces {
 
     fn places(mut self) -> impl Iterator<Item = u8> {
         std::iter::from_fn(move || {
-            let word = self.0.iter().position(|word| *word != 0)?;
-            let bit = self.0[word].trailing_zeros() as usize;
-            self.0[word] &= self.0[word] - 1;
-            Some((64 * word + bit) as u8)
+            let index = self.0.iter().position(|word| *word != 0)?;
+            let word = &mut self.0[index];
+            let bit = word.trailing_zeros() as usize;
+            // Clears the lowest bit.
+            *word &= *word - 1;
+            Some((64 * index + bit) as u8)
         })
     }
 }
@@ -327,21 +333,20 @@ impl Entry<'_> {
     #[inline(always)]
     fn carry_out<T>(&self, segments: &Segments<T>, results: &mut Vec<u8>) -> Result<(), Violation> {
         match *self {
-            Entry::Put(at, data) => write(segments, at, data),
+            Entry::Put(addr, data) => write(segments, addr, data),
             // Only the first entry has attached data.
             Entry::PutAttached(_) => Err(Violation::Entries),
-            Entry::Get(at, nbytes) => {
+            Entry::Get(addr, nbytes) => {
                 let room = MAX_RESULTS.saturating_sub(results.len());
-
                 if nbytes > room {
                     return Err(Violation::TooMany);
                 }
 
-                append(segments, results, at, nbytes)
+                append(segments, results, addr, nbytes)
             }
             Entry::PutStrided(strides, data) => {
                 let mut blocks = strides.addresses().zip(data.chunks_exact(strides.nbytes));
-                blocks.try_for_each(|(at, block)| write(segments, at?, block))
+                blocks.try_for_each(|(addr, block)| write(segments, addr?, block))
             }
             Entry::GetStrided(strides, n) => {
                 let room = MAX_RESULTS.saturating_sub(results.len());
@@ -350,7 +355,7 @@ impl Entry<'_> {
                 }
 
                 let mut blocks = strides.addresses().take(n);
-                blocks.try_for_each(|at| append(segments, results, at?, strides.nbytes))
+                blocks.try_for_each(|addr| append(segments, results, addr?, strides.nbytes))
             }
             Entry::Amo { request, fetches } => {
                 let AmoRequest { dest, width, .. } = request;
@@ -358,9 +363,9 @@ impl Entry<'_> {
                     return Err(Violation::TooMany);
                 }
 
-                let old = segments.apply(&request);
-                let old = old.ok_or(Violation::Address(dest.offset))?;
-
+                let old = segments
+                    .apply(&request)
+                    .ok_or(Violation::Address(dest.offset))?;
                 if fetches {
                     append_word(results, width, old);
                 }
@@ -371,11 +376,11 @@ impl Entry<'_> {
 }
 
 #[inline]
-fn write<T>(segments: &Segments<T>, at: RemoteAddr, data: &[u8]) -> Result<(), Violation> {
-    if segments.write(at, data) {
+fn write<T>(segments: &Segments<T>, addr: RemoteAddr, data: &[u8]) -> Result<(), Violation> {
+    if segments.write(addr, data) {
         Ok(())
     } else {
-        Err(Violation::Address(at.offset))
+        Err(Violation::Address(addr.offset))
     }
 }
 
@@ -383,13 +388,13 @@ fn write<T>(segments: &Segments<T>, at: RemoteAddr, data: &[u8]) -> Result<(), V
 fn append<T>(
     segments: &Segments<T>,
     results: &mut Vec<u8>,
-    at: RemoteAddr,
+    addr: RemoteAddr,
     nbytes: usize,
 ) -> Result<(), Violation> {
-    if segments.append_to(results, at, nbytes) {
+    if segments.append_to(results, addr, nbytes) {
         Ok(())
     } else {
-        Err(Violation::Address(at.offset))
+        Err(Violation::Address(addr.offset))
     }
 }
 
@@ -400,13 +405,14 @@ impl BlocksAt {
         (0..).map(move |i: u64| {
             let offset = i
                 .checked_mul(stride)
-                .and_then(|from| first.offset.checked_add(from));
-            let offset = offset.ok_or(Violation::Address(first.offset))?;
+                .and_then(|distance| first.offset.checked_add(distance))
+                .ok_or(Violation::Address(first.offset))?;
             Ok(RemoteAddr { offset, ..first })
         })
     }
 }
 
+/// Appends a word in the byte order of this PE.
 fn append_word(results: &mut Vec<u8>, width: AmoWidth, word: u64) {
     match width {
         AmoWidth::Four => results.extend_from_slice(&(word as u32).to_ne_bytes()),

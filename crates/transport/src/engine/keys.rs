@@ -10,19 +10,19 @@ use crate::segments::heap_blocks::HeapBlock;
 use crate::{Error, Pe, PeRecord, RemoteAddr, Segment};
 
 /// Returns a range of a PE with its key; `None` if the PE was not used, or no known key covers the
-/// whole range. Over a wire without keys, one covers each segment.
+/// whole range. Over a wire that needs no keys, each segment has a key that covers all of it.
 #[inline(always)]
 pub fn find<N: WireNetwork>(
     network: &N,
     pe: Pe,
-    at: RemoteAddr,
+    addr: RemoteAddr,
     nbytes: usize,
 ) -> Option<Remote<'_, N>> {
     let peer = network.peers().known(pe)?;
-    let key = peer.key(at, nbytes)?;
+    let key = peer.key(addr, nbytes)?;
     Some(Remote {
         pe,
-        at,
+        addr,
         peer: &peer.of_provider,
         key,
     })
@@ -32,13 +32,13 @@ pub fn find<N: WireNetwork>(
 pub(super) fn require<N: WireNetwork>(
     network: &N,
     pe: Pe,
-    at: RemoteAddr,
+    addr: RemoteAddr,
     nbytes: usize,
 ) -> Result<Remote<'_, N>, Error> {
-    find(network, pe, at, nbytes).ok_or_else(|| Error::damaged(pe, "key"))
+    find(network, pe, addr, nbytes).ok_or_else(|| Error::damaged(pe, "key"))
 }
 
-/// Returns a peer, which is made of what it has published at its first use.
+/// Returns the entry of a PE. If there is none yet, makes it from what the PE has published.
 ///
 /// # Errors
 /// [`Error::Unreachable`] for a PE without a record, or before the transport is connected; the
@@ -47,30 +47,27 @@ pub(super) fn require<N: WireNetwork>(
 pub fn peer<N: WireNetwork>(network: &N, pe: Pe) -> Result<&Peer<N::Peer, N::Key>, Error> {
     match network.peers().known(pe) {
         Some(peer) => Ok(peer),
-        None => first_used(network, pe),
+        None => make_peer(network, pe),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn first_used<N: WireNetwork>(network: &N, pe: Pe) -> Result<&Peer<N::Peer, N::Key>, Error> {
+fn make_peer<N: WireNetwork>(network: &N, pe: Pe) -> Result<&Peer<N::Peer, N::Key>, Error> {
     network.peers().get_or_make(pe, |record| {
         let (of_provider, published) = read_record(network, pe, record)?;
 
         let mut segments: [PeerSegment<N::Key>; Segment::COUNT] = Default::default();
-        for ((segment, published), number) in segments.iter_mut().zip(published).zip(Segment::ALL) {
-            let Some(Published {
-                nbytes,
-                covered,
-                key,
-            }) = published
-            else {
+        for (segment, published) in Segment::ALL.into_iter().zip(published) {
+            let Some(published) = published else {
                 continue;
             };
-            *segment = PeerSegment {
-                nbytes,
-                covered,
-                key: Some(network.key(pe, number, HeapBlock::first(covered), &key)?),
+
+            let block = HeapBlock::first(published.covered);
+            segments[segment as usize] = PeerSegment {
+                nbytes: published.nbytes,
+                covered: published.covered,
+                key: Some(network.key(pe, segment, block, &published.key)?),
             };
         }
 
@@ -78,21 +75,22 @@ fn first_used<N: WireNetwork>(network: &N, pe: Pe) -> Result<&Peer<N::Peer, N::K
     })
 }
 
-/// Checks what a PE has published, as far as this is possible without keeping anything of the PE.
+/// Checks what a PE has published, as far as this is possible without making an entry for the PE.
 pub(crate) fn check_record<N: WireNetwork>(
     network: &N,
     pe: Pe,
     record: Option<PeRecord<'_>>,
 ) -> Result<(), Error> {
     let record = record.ok_or(Error::Unreachable(pe))?;
-    read_record(network, pe, record).map(|_| ())
+    read_record(network, pe, record)?;
+    Ok(())
 }
 
-/// What a PE has published of its segments, by their numbers; `None` for one that is empty or not
-/// registered.
+/// What a PE has published of its segments, in the order of [`Segment::ALL`]; `None` for one that is
+/// empty or not registered.
 type PublishedSegments = [Option<Published>; Segment::COUNT];
 
-/// Reads what a PE has published.
+/// Decodes what a PE has published. Returns the provider's data on the PE, and its segments.
 fn read_record<N: WireNetwork>(
     network: &N,
     pe: Pe,
@@ -116,8 +114,8 @@ fn read_record<N: WireNetwork>(
 pub fn check_in_segment<N: WireNetwork>(
     network: &N,
     pe: Pe,
-    at: RemoteAddr,
+    addr: RemoteAddr,
     nbytes: usize,
 ) -> Result<(), Error> {
-    check_range(pe, at, nbytes, peer(network, pe)?.nbytes(at.segment))
+    check_range(pe, addr, nbytes, peer(network, pe)?.nbytes(addr.segment))
 }

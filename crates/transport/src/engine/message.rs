@@ -93,7 +93,10 @@ impl Request {
             nbytes,
         } = *self;
 
-        let mut flags = if asks { ASKS } else { 0 };
+        let mut flags = 0;
+        if asks {
+            flags |= ASKS;
+        }
         if slot.is_some_and(|slot| slot.is_long) {
             flags |= LONG;
         }
@@ -127,8 +130,8 @@ impl Request {
             return Ok(request);
         }
 
-        // The number of the PE is the second one of the head. A message that has so much of it
-        // shows who sent it.
+        // The number of the PE is the second one of the head. Also a message that is too short shows
+        // who sent it if it has this number.
         let sender = bytes.get(4..).and_then(|rest| rest.first_chunk());
         Err(RefusedMessage {
             from: sender.map(|pe| Pe(u32::from_le_bytes(*pe))),
@@ -232,8 +235,8 @@ impl Reply {
     /// When the bytes are no valid head of a reply.
     pub fn decode(bytes: &[u8]) -> Result<Reply, RefusedMessage> {
         let Ok(bytes) = <&[u8; REPLY]>::try_from(bytes) else {
-            // The number of the PE is the first one of the head. A message that has so much of it
-            // shows who sent it.
+            // The number of the PE is the first one of the head. Also a message that is too short
+            // shows who sent it if it has this number.
             let sender = bytes.first_chunk();
             return Err(RefusedMessage {
                 from: sender.map(|pe| Pe(u32::from_le_bytes(*pe))),
@@ -259,18 +262,18 @@ impl Reply {
     }
 }
 
-/// Returns numbers as the bytes of a message of exactly that length.
+/// Encodes the numbers of a head.
 fn bytes<const NUMBERS: usize, const N: usize>(numbers: [u32; NUMBERS]) -> [u8; N] {
     const { assert!(N == 4 * NUMBERS, "as many bytes as the numbers have") };
 
     let mut bytes = [0; N];
-    for (to, number) in bytes.as_chunks_mut().0.iter_mut().zip(numbers) {
-        *to = number.to_le_bytes();
+    for (chunk, number) in bytes.as_chunks_mut().0.iter_mut().zip(numbers) {
+        *chunk = number.to_le_bytes();
     }
     bytes
 }
 
-/// Returns the numbers of a message.
+/// Decodes the numbers of a head.
 fn fields<const NUMBERS: usize, const N: usize>(bytes: &[u8; N]) -> [u32; NUMBERS] {
     const { assert!(N == 4 * NUMBERS, "as many bytes as the numbers have") };
 

@@ -29,27 +29,27 @@ impl<W: Wire> Origin<W> {
     /// at least `enough`.
     #[inline]
     pub(super) fn order_after_writes(&mut self, pe: Pe, enough: StreamOrder) -> Result<(), Error> {
-        let is_behind = self.caps.order < enough && self.routes[pe].has_writes_before;
-        if is_behind {
-            self.end_writes(pe)
-        } else {
-            Ok(())
+        let must_wait = self.caps.order < enough && self.routes[pe].has_writes_before;
+        if must_wait {
+            self.complete_writes(pe)?;
         }
+        Ok(())
     }
 
     /// Waits until a message to a PE may follow all writes to it, as if there were a fence.
     pub(super) fn order_after_all(&mut self, pe: Pe) -> Result<(), Error> {
         let route = &self.routes[pe];
-        let any = route.is_dirty || route.is_flushing || route.has_writes_before;
+        let has_writes = route.is_dirty || route.is_flushing || route.has_writes_before;
         let is_ordered = self.caps.order >= StreamOrder::WritesBeforeMessages;
-        if any && !is_ordered {
-            self.end_writes(pe)
-        } else {
-            Ok(())
+
+        if has_writes && !is_ordered {
+            self.complete_writes(pe)?;
         }
+        Ok(())
     }
 
-    fn end_writes(&mut self, pe: Pe) -> Result<(), Error> {
+    /// Waits until all writes to a PE are complete.
+    fn complete_writes(&mut self, pe: Pe) -> Result<(), Error> {
         self.begin_flush(pe)?;
         self.until(Some(pe), |origin| origin.is_flushed(pe))?;
         self.routes[pe].has_writes_before = false;
@@ -78,14 +78,14 @@ impl<W: Wire> Origin<W> {
     /// the order in which it has taken them.
     #[inline]
     pub(super) fn order_after_unsent(&mut self, pe: Pe) -> Result<(), Error> {
-        if self.unsent.is_empty() || self.caps.order < StreamOrder::Everything {
-            Ok(())
-        } else {
-            self.until(Some(pe), |origin| Ok(origin.unsent.is_empty()))
+        if self.caps.order == StreamOrder::Everything && !self.unsent.is_empty() {
+            self.until(Some(pe), |origin| Ok(origin.unsent.is_empty()))?;
         }
+        Ok(())
     }
 
-    /// Asks a PE to acknowledge all requests to it, unless it was asked already.
+    /// Asks a PE to acknowledge all requests to it, unless it was asked already. The batch for the
+    /// PE asks, if there is one, otherwise an empty request.
     fn ask_for_ack(&mut self, pe: Pe) -> Result<(), Error> {
         if self.batcher.has_any(pe) {
             self.send_batch(pe, RequestOrder::Asking)
@@ -133,6 +133,7 @@ impl<W: Wire> Origin<W> {
         Ok(!is_unsent && self.routes[pe].unanswered == 0 && self.is_flushed(pe)?)
     }
 
+    /// Marks a PE to which nothing is in flight as not active. The caller removes it from the list.
     fn deactivate(&mut self, pe: Pe) {
         let route = &mut self.routes[pe];
         route.is_active = false;
@@ -145,9 +146,12 @@ impl<W: Wire> Origin<W> {
         if pe.index() >= self.routes.n_pes() {
             return Err(Error::Unreachable(pe));
         }
+
         if self.batcher.uses_proxies(&*self.network.local().host) {
+            // Batches for other PEs may contain operations on this one.
             return self.quiet();
         }
+
         if self.routes[pe].is_active || self.issued.awaits_ack_of(pe) {
             self.begin_quiet(pe)?;
             self.await_quiet(pe)?;
@@ -170,6 +174,8 @@ impl<W: Wire> Origin<W> {
         })?;
 
         if has_own_message && self.batches {
+            // Otherwise the next operation would be sent alone after the time of the wait, and a
+            // loop of an operation and a quiet would send two messages for each operation.
             self.batcher.mark_busy();
         }
 
@@ -191,12 +197,14 @@ impl<W: Wire> Origin<W> {
             self.active.pop();
         }
 
+        // Each call removes its PE from the list.
         while let Some(&pe) = self.issued.awaiting_ack().last() {
             self.await_quiet(pe)?;
         }
         self.network.local().loss.check()
     }
 
+    /// Begins to complete all operations to all PEs.
     fn begin_quiet_of_all(&mut self) -> Result<(), Error> {
         for i in 0..self.active.len() {
             self.begin_quiet(self.active[i])?;
@@ -253,6 +261,7 @@ impl<W: Wire> Origin<W> {
         pes.sort_unstable();
         pes.dedup();
 
+        // The test for quiet starts at most a message and a flush for each PE.
         let room = self.caps.max_in_flight.saturating_sub(self.in_flight());
         let has_room = 2 * pes.len() < room && !pes.iter().any(|pe| self.issued.is_full(*pe));
         if has_room && self.is_quiet()? {
@@ -263,14 +272,12 @@ impl<W: Wire> Origin<W> {
         for pe in pes {
             let route = &self.routes[pe];
             let of_wire = self.wire.in_flight_to(pe) as u64 + u64::from(route.unanswered);
-            // A request may be in flight on the wire and unacknowledged, so the numbers are not
-            // added.
-            let mut n = u64::from(self.issued.unacked(pe)).max(of_wire);
-            if route.is_active {
-                // Only the end of a flush may be awaited.
-                n = n.max(1);
-            }
+            let unacked = u64::from(self.issued.unacked(pe));
 
+            // A request may be in flight on the wire and unacknowledged, so the numbers are not
+            // added. An active PE without either has a flush that has not ended.
+            let at_least = u64::from(route.is_active);
+            let n = of_wire.max(unacked).max(at_least);
             if n > 0 {
                 found.push((pe, n));
             }
@@ -282,24 +289,25 @@ impl<W: Wire> Origin<W> {
     pub(super) fn fence(&mut self) -> Result<(), Error> {
         self.network.local().loss.check()?;
         if self.batcher.uses_proxies(&*self.network.local().host) {
+            // An operation on a PE may be in a request to its proxy, which has an order of its own.
             return self.quiet();
         }
 
         self.send_open_batches()?;
         self.issued.fence();
 
-        let mut any = false;
-        for i in 0..self.active.len() {
-            let route = &mut self.routes[self.active[i]];
+        let mut has_writes = false;
+        for &pe in &self.active {
+            let route = &mut self.routes[pe];
             route.has_writes_before |= route.is_dirty || route.is_flushing;
-            any |= route.has_writes_before;
+            has_writes |= route.has_writes_before;
         }
 
         let calls_fence = match self.caps.order {
             StreamOrder::Unordered => false,
             // The wire may hold back requests, which its fence sends.
             StreamOrder::Everything => true,
-            StreamOrder::WritesByFence | StreamOrder::WritesBeforeMessages => any,
+            StreamOrder::WritesByFence | StreamOrder::WritesBeforeMessages => has_writes,
         };
 
         if calls_fence && !self.wire.fence(&self.network)? {
@@ -315,6 +323,7 @@ impl<W: Wire> Origin<W> {
         self.try_send_open_batches()?;
         let worked = self.progress()?;
 
+        // From the last one, since `swap_remove` moves the last one into the gap.
         for i in (0..self.active.len()).rev() {
             if self.in_flight() >= self.caps.max_in_flight {
                 break;

@@ -81,6 +81,7 @@ impl<W: Wire> Origin<W> {
         let NetworkPe { acks, clock, .. } = network.local();
 
         let caps = wire.caps();
+        let limits = (caps.longest_batch, caps.longest_session_batch);
         let n_pes = acks.n_pes();
         let (number, counts) = acks.add_origin();
 
@@ -88,7 +89,7 @@ impl<W: Wire> Origin<W> {
             wire,
             caps,
             issued: IssuedRequests::new(number, counts, n_pes, caps.window),
-            batcher: Batcher::new(n_pes, caps.longest_batch, *clock),
+            batcher: Batcher::new(n_pes, limits, *clock),
             batches: caps.batches,
             slots: AnswerSlots::default(),
             unsent: VecDeque::new(),
@@ -176,6 +177,7 @@ impl<W: Wire> Origin<W> {
             return Err(Error::Unreachable(pe));
         }
 
+        // Makes the entry of the peer, without which a wire cannot connect.
         keys::peer(&*self.network, pe)?;
 
         // The connection may depend on another PE that waits for an operation in an open batch.
@@ -238,13 +240,12 @@ impl<W: Wire> Origin<W> {
         if polled == Polled::Broke {
             self.confirm_used()?;
         }
-
         if !self.unsent.is_empty() {
             self.send_unsent()?;
         }
 
-        let worked = polled != Polled::Idle;
-        self.network.local().loss.check().map(|()| worked)
+        self.network.local().loss.check()?;
+        Ok(polled != Polled::Idle)
     }
 
     /// Checks that the PEs with which something is pending are alive.
@@ -271,7 +272,8 @@ impl<W: Wire> Origin<W> {
 }
 
 /// The interval at which a thread that waits without an event checks that the awaited PEs are
-/// alive. A check may cost a message, and a job that has lost a PE ends a second later for it.
+/// alive. Checks at shorter intervals would cost more messages; with longer ones, a job that has
+/// lost a PE would end later. The value was chosen without a measurement.
 const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
 
 /// An attempt to start an operation.
@@ -284,7 +286,7 @@ type TryPost<'a, W> = &'a mut dyn FnMut(
 struct Waiting<'a, W: Wire> {
     origin: &'a mut Origin<W>,
     /// The PE that the call waits for; `None` if it waits for all active ones.
-    towards: Option<Pe>,
+    awaited_pe: Option<Pe>,
     /// When the thread first slept since the last event, or since it last checked that the PEs are
     /// alive.
     silent_since: Option<Instant>,
@@ -314,9 +316,13 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
 
         let origin = &mut *self.origin;
         origin.polls = origin.polls.wrapping_add(1);
-        let is_unacked = self.towards.is_some_and(|pe| origin.issued.unacked(pe) > 0);
-        let expects = is_unacked || origin.slots.n_unanswered() > 0;
-        let served = origin.wire.serve(&origin.network, origin.polls, expects)?;
+        let is_unacked = self
+            .awaited_pe
+            .is_some_and(|pe| origin.issued.unacked(pe) > 0);
+        let expects_reply = is_unacked || origin.slots.n_unanswered() > 0;
+        let served = origin
+            .wire
+            .serve(&origin.network, origin.polls, expects_reply)?;
 
         let state = &origin.network.local().state;
         if served && state.any_tasks() {
@@ -346,7 +352,7 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
     }
 
     fn awaited(&self) -> Vec<Pe> {
-        match self.towards {
+        match self.awaited_pe {
             Some(pe) => vec![pe],
             None => self.origin.active.clone(),
         }
@@ -354,39 +360,44 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
 }
 
 impl<W: Wire> Origin<W> {
-    /// Waits until `step` returns a value, and serves peers meanwhile. `towards` is the awaited PE;
-    /// `None` stands for all active ones.
+    /// Waits until `step` returns a value, and serves peers meanwhile. `awaited_pe` is `None` if the
+    /// call waits for all active PEs.
     pub(super) fn until_some<T>(
         &mut self,
-        towards: Option<Pe>,
+        awaited_pe: Option<Pe>,
         mut step: impl FnMut(&mut Origin<W>) -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
         let mut waiting = Waiting {
             origin: self,
-            towards,
+            awaited_pe,
             silent_since: None,
         };
 
         wait(&mut waiting, |Waiting { origin, .. }| {
-            // A poll that found work most often found the awaited event. Serving peers first would
-            // delay it.
             if let Some(done) = step(origin)? {
                 return Ok(Attempt::Done(done));
             }
             if !origin.progress()? {
                 return Ok(Attempt::Idle);
             }
-            Ok(step(origin)?.map_or(Attempt::Worked, Attempt::Done))
+
+            // A poll that found work most often found the awaited event. Serving peers before this
+            // second try would delay the call.
+            match step(origin)? {
+                Some(done) => Ok(Attempt::Done(done)),
+                None => Ok(Attempt::Worked),
+            }
         })
     }
 
-    /// Waits until `ready` returns true, as [`until_some`](Self::until_some).
+    /// Waits until `ready` returns true, and serves peers meanwhile, as
+    /// [`until_some`](Self::until_some).
     pub(super) fn until(
         &mut self,
-        towards: Option<Pe>,
+        awaited_pe: Option<Pe>,
         mut ready: impl FnMut(&mut Origin<W>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        self.until_some(towards, |origin| {
+        self.until_some(awaited_pe, |origin| {
             let is_ready = ready(origin)?;
             Ok(if is_ready { Some(()) } else { None })
         })

@@ -9,8 +9,7 @@ use super::message::{Answer, AwaitedSlot, Reply, SHORT};
 use super::wire::TakeReply;
 use crate::peers::loss::{RefusedMessage, Violation};
 use crate::{DestBuf, Pe};
-use rushmem_system::lock::lock;
-use rushmem_system::lock::{read, write};
+use rushmem_system::lock::{lock, read, write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -22,7 +21,7 @@ pub(super) struct ReplyDestinations {
 }
 
 impl ReplyDestinations {
-    /// Expects results for this memory after those that are expected already.
+    /// Adds the memory for the next results.
     pub(super) fn expect(&mut self, dest: DestBuf) {
         self.nbytes += dest.nbytes();
         self.dests.push(dest);
@@ -37,21 +36,20 @@ impl ReplyDestinations {
         self.dests.is_empty()
     }
 
-    /// Returns true if the results are longer than the [head](super::message::SHORT) of a reply
-    /// includes.
+    /// Returns true if the results do not fit the head of a reply, so that they follow it.
     pub(super) fn are_long(&self) -> bool {
         self.nbytes > SHORT
     }
 
     /// Stores the results that have arrived, and expects none afterwards. They are in the head of
-    /// the reply (`short`), or are the bytes that follow it.
+    /// the reply (`short`) if they fit it, otherwise they are the bytes that `follow` it.
     ///
     /// # Errors
     /// When there are more or fewer bytes than expected. Then none is stored.
     pub(super) fn store(&mut self, short: &[u8; SHORT], follow: &[u8]) -> Result<(), Violation> {
         let nbytes = self.nbytes;
-        let mut bytes = match short.get(..nbytes) {
-            Some(results) if follow.is_empty() => results,
+        let mut results = match short.get(..nbytes) {
+            Some(short) if follow.is_empty() => short,
             None if follow.len() == nbytes => follow,
             _ => {
                 self.forget();
@@ -60,9 +58,9 @@ impl ReplyDestinations {
         };
 
         for dest in &self.dests {
-            let (answer, rest) = bytes.split_at(dest.nbytes());
-            dest.store_at(0, answer);
-            bytes = rest;
+            let (result, rest) = results.split_at(dest.nbytes());
+            dest.store_at(0, result);
+            results = rest;
         }
 
         self.forget();
@@ -108,8 +106,8 @@ impl AnswerSlots {
         self.slots.len() - self.free.len()
     }
 
-    /// Takes a slot for the results of a request to a PE; `fill` adds their destinations. Returns
-    /// `None`, and takes none, if there are no results.
+    /// Takes a slot for the results of a request to a PE; `fill` adds their destinations. Takes no
+    /// slot, and returns `None`, if there are no results.
     pub(super) fn take(
         &mut self,
         pe: Pe,
@@ -162,8 +160,10 @@ impl AnswerSlots {
 
         let pe = slot.pe.ok_or(Violation::Unrequested)?;
         let stored = slot.results.store(&answer.short, follow);
+        // Also after an error: no other answer may use the slot.
         self.release(answer.slot);
-        stored.map(|()| pe)
+        stored?;
+        Ok(pe)
     }
 
     /// Clears all destinations after a loss, so that answers that arrive later are not stored.
@@ -198,10 +198,10 @@ impl Replies {
     /// The first reply that `take` refuses; `take` is called for the others all the same.
     #[inline]
     pub fn take(&self, take: TakeReply<'_>) -> Result<usize, RefusedMessage> {
-        match self.n.load(Ordering::Relaxed) {
-            0 => Ok(0),
-            _ => self.take_all(take),
+        if self.n.load(Ordering::Relaxed) == 0 {
+            return Ok(0);
         }
+        self.take_all(take)
     }
 
     fn take_all(&self, take: TakeReply<'_>) -> Result<usize, RefusedMessage> {
@@ -226,7 +226,7 @@ impl Replies {
 pub struct ReplyTable(RwLock<Vec<Arc<Replies>>>);
 
 impl ReplyTable {
-    /// Adds the next origin, and returns its replies.
+    /// Adds the origin with the next number, and returns its replies.
     pub fn add(&self) -> Arc<Replies> {
         let replies = Arc::new(Replies::default());
         write(&self.0).push(Arc::clone(&replies));
@@ -280,16 +280,13 @@ mod tests {
 
         replies.put(reply, b"abc");
         let mut taken = Vec::new();
-        let take = &mut |reply, bytes: &[u8]| {
+        let n_taken = replies.take(&mut |reply, bytes| {
             taken.push((reply, bytes.to_vec()));
             Ok(())
-        };
-
-        assert_eq!(
-            (replies.take(take), replies.take(&mut |_, _| Ok(()))),
-            (Ok(1), Ok(0))
-        );
+        });
+        assert_eq!(n_taken, Ok(1));
         assert_eq!(taken, [(reply, b"abc".to_vec())]);
+        assert_eq!(replies.take(&mut |_, _| unreachable!("it is taken")), Ok(0));
 
         replies.put(reply, b"");
         replies.put(Reply { pe: Pe(4), ..reply }, b"");

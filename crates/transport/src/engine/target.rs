@@ -67,8 +67,13 @@ pub struct Contents<'a, R> {
 pub enum Attached<'a, R> {
     /// Bytes that have arrived with the request; none if no entry attaches data.
     Here(&'a [u8]),
-    /// This many bytes, which the target fetches from the origin.
-    There(R, usize),
+    /// Bytes that the target fetches from the origin.
+    There {
+        /// Identifies them.
+        data: R,
+        /// Their number.
+        nbytes: usize,
+    },
 }
 
 impl<'a, R> Contents<'a, R> {
@@ -77,9 +82,10 @@ impl<'a, R> Contents<'a, R> {
     /// # Errors
     /// When the entries are longer than the message.
     pub fn of(request: &Request, bytes: &'a [u8]) -> Result<Contents<'a, R>, Violation> {
-        let split = bytes.split_at_checked(request.nbytes.into());
+        let (entries, attached) = bytes
+            .split_at_checked(request.nbytes.into())
+            .ok_or(Violation::Entries)?;
 
-        let (entries, attached) = split.ok_or(Violation::Entries)?;
         Ok(Contents {
             entries,
             attached: Attached::Here(attached),
@@ -91,23 +97,26 @@ impl<'a, R> Contents<'a, R> {
 #[derive(Debug)]
 struct EarlyRequest<T, R> {
     incoming: Incoming<T>,
-    /// The entries, and the attached data if they have arrived.
-    bytes: Vec<u8>,
-    there: Option<(R, usize)>,
+    entries: Vec<u8>,
+    attached: KeptData<R>,
+}
+
+/// The attached data of a request that has arrived early.
+#[derive(Debug)]
+enum KeptData<R> {
+    Here(Vec<u8>),
+    There { data: R, nbytes: usize },
 }
 
 impl<T, R> EarlyRequest<T, R> {
-    fn keep(incoming: Incoming<T>, contents: Contents<'_, R>) -> EarlyRequest<T, R> {
-        let Contents { entries, attached } = contents;
-        let (here, there) = match attached {
-            Attached::Here(attached) => (attached, None),
-            Attached::There(data, nbytes) => (&[][..], Some((data, nbytes))),
-        };
-
+    fn new(incoming: Incoming<T>, contents: Contents<'_, R>) -> EarlyRequest<T, R> {
         EarlyRequest {
             incoming,
-            bytes: [entries, here].concat(),
-            there,
+            entries: contents.entries.to_vec(),
+            attached: match contents.attached {
+                Attached::Here(bytes) => KeptData::Here(bytes.to_vec()),
+                Attached::There { data, nbytes } => KeptData::There { data, nbytes },
+            },
         }
     }
 }
@@ -143,7 +152,8 @@ impl<T: Copy, R> RequestTarget<T, R> {
         incoming: Incoming<T>,
         contents: Contents<'_, R>,
     ) -> Result<(), Violation> {
-        if let Attached::There(_, nbytes) = contents.attached {
+        // Checked before the request is kept: a violation is refused on arrival.
+        if let Attached::There { nbytes, .. } = contents.attached {
             attached_memory(serving, contents.entries, nbytes)?;
         }
 
@@ -151,7 +161,7 @@ impl<T: Copy, R> RequestTarget<T, R> {
         let acks = &serving.local().acks;
         let order = self.streams.borrow_mut().accept(acks, request)?;
         if order == ArrivalOrder::Early {
-            let early = EarlyRequest::keep(incoming, contents);
+            let early = EarlyRequest::new(incoming, contents);
             self.streams.borrow_mut().keep(request, early);
             return Ok(());
         }
@@ -186,21 +196,25 @@ impl<T: Copy, R> RequestTarget<T, R> {
         stream: Stream,
     ) -> Result<(), Violation> {
         loop {
-            let next = self.streams.borrow_mut().take_ready(stream);
-            let Some(EarlyRequest {
-                incoming,
-                bytes,
-                there,
-            }) = next
-            else {
+            // A statement of its own, so that the borrow ends before the request is carried out.
+            let ready = self.streams.borrow_mut().take_ready(stream);
+            let Some(early) = ready else {
                 return Ok(());
             };
 
-            let mut contents = Contents::of(&incoming.request, &bytes)?;
-            if let Some((data, nbytes)) = there {
-                contents.attached = Attached::There(data, nbytes);
-            }
-            self.carry_out(serving, incoming, contents)?;
+            let here;
+            let attached = match early.attached {
+                KeptData::Here(bytes) => {
+                    here = bytes;
+                    Attached::Here(&here)
+                }
+                KeptData::There { data, nbytes } => Attached::There { data, nbytes },
+            };
+            let contents = Contents {
+                entries: &early.entries,
+                attached,
+            };
+            self.carry_out(serving, early.incoming, contents)?;
         }
     }
 
@@ -209,11 +223,12 @@ impl<T: Copy, R> RequestTarget<T, R> {
         &self,
         serving: &impl Serving<ReplyTo = T, Remote = R>,
         incoming: Incoming<T>,
-        Contents { entries, attached }: Contents<'_, R>,
+        contents: Contents<'_, R>,
     ) -> Result<(), Violation> {
-        let attached = match attached {
+        let entries = contents.entries;
+        let attached = match contents.attached {
             Attached::Here(bytes) => bytes,
-            Attached::There(data, nbytes) => {
+            Attached::There { data, nbytes } => {
                 let (dest, rest) = attached_memory(serving, entries, nbytes)?;
                 serving.fetch(incoming, rest.to_vec(), data, dest);
                 return Ok(());
@@ -236,11 +251,13 @@ impl<T: Copy, R> RequestTarget<T, R> {
             .streams
             .borrow_mut()
             .mark_carried_out(acks, request, &mut results);
+        if let Some(reply) = reply {
+            serving.reply(incoming, reply, &mut results)?;
+        }
 
-        let replied = reply.map_or(Ok(()), |reply| serving.reply(incoming, reply, &mut results));
         results.clear();
         self.results.replace(results);
-        replied
+        Ok(())
     }
 }
 
@@ -252,9 +269,12 @@ fn attached_memory<'a>(
     nbytes: usize,
 ) -> Result<(LocalBuf, &'a [u8]), Violation> {
     let (dest, rest) = entries::attached_put(entries).ok_or(Violation::Entries)?;
-
-    let memory = serving.local().segments.bytes(dest, nbytes);
-    Ok((memory.ok_or(Violation::Address(dest.offset))?, rest))
+    let memory = serving
+        .local()
+        .segments
+        .bytes(dest, nbytes)
+        .ok_or(Violation::Address(dest.offset))?;
+    Ok((memory, rest))
 }
 
 /// The order of the requests of all streams to PE `me`. `T` is what is kept of a request that has
@@ -287,6 +307,8 @@ impl<T> Streams<T> {
             ack,
             ..
         } = request;
+
+        // Before the table is changed: a peer cannot make this PE keep streams without limit.
         if stream.pe.index() >= acks.n_pes() || stream.origin >= MAX_ORIGINS {
             return Err(Violation::Unknown("stream of requests"));
         }
@@ -301,7 +323,7 @@ impl<T> Streams<T> {
             .arrival_order(position)
     }
 
-    /// Keeps what is needed of a request that has arrived [early](ArrivalOrder::Early).
+    /// Keeps a request that has arrived [early](ArrivalOrder::Early), in the form `early`.
     pub fn keep(&mut self, request: &Request, early: T) {
         self.carried
             .entry(request.stream)
@@ -309,7 +331,7 @@ impl<T> Streams<T> {
             .keep(request.position, early);
     }
 
-    /// Removes and returns a kept request of a stream that may be carried out now.
+    /// Removes and returns a kept request of a stream that may be carried out now, if there is one.
     pub fn take_ready(&mut self, stream: Stream) -> Option<T> {
         self.carried.get_mut(&stream)?.take_ready()
     }
@@ -420,7 +442,8 @@ impl<T> CarriedOut<T> {
         // `count` covers all numbers up to it, so one after a gap waits in `beyond` until the gap
         // is closed. An acknowledgment sends `count` alone.
         if number != self.count.wrapping_add(1) {
-            return self.beyond.push(number);
+            self.beyond.push(number);
+            return;
         }
 
         self.count = number;
@@ -434,7 +457,7 @@ impl<T> CarriedOut<T> {
         }
     }
 
-    /// Removes and returns a kept request that may be carried out now.
+    /// Removes and returns a kept request that may be carried out now, if there is one.
     #[inline]
     pub fn take_ready(&mut self) -> Option<T> {
         let count = self.count;

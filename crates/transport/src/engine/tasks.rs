@@ -10,8 +10,8 @@ use crate::Error;
 use std::task::Waker;
 
 impl<W: Wire> Origin<W> {
-    /// Returns true if all operations are complete, as [`is_quiet`](Self::is_quiet). Otherwise
-    /// wakes the task once when they are, or when a PE was lost.
+    /// Returns true if all operations are complete, as [`is_quiet`](Self::is_quiet) does. Otherwise
+    /// the task is woken once when they are, or when a PE was lost.
     pub(super) fn when_quiet(&mut self, task: &Waker) -> Result<bool, Error> {
         if self.is_quiet()? {
             return Ok(true);
@@ -25,8 +25,8 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Returns the tasks to wake if the operations are complete or a PE was lost, otherwise none.
-    /// The caller releases the lock of the origin first, since a waker may call anything. If
-    /// `begins`, begins to complete the operations.
+    /// The caller releases the lock of the origin before it wakes them, since a waker may call
+    /// anything. If `begins`, begins to complete the operations.
     pub(super) fn tasks_to_wake(&mut self, begins: bool) -> Vec<Waker> {
         if self.tasks.is_empty() {
             return Vec::new();
@@ -40,7 +40,8 @@ impl<W: Wire> Origin<W> {
         match is_quiet {
             Ok(false) => Vec::new(),
             Ok(true) => self.take_tasks(),
-            // The network may access memory of callers until the next call, which reports the loss.
+            // The wakers stay, since the network may access the memory that they own until the next
+            // call cancels the operations. That call reports the loss.
             Err(_) => self.tasks.clone(),
         }
     }

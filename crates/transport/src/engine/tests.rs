@@ -4,10 +4,9 @@
 mod issuer;
 mod tasks;
 
-use super::wire::Remote;
 use super::wire::{
-    NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, SentMessage, StreamOrder, TakeReply,
-    Wire, WireCaps, WireNetwork, WriteEnd,
+    NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, Remote, SentMessage, StreamOrder,
+    TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
 };
 use super::{Issuers, NetworkPe, Origin, WireLimit};
 use crate::peers::{PeAddress, Peers, Published};
@@ -116,6 +115,10 @@ enum Called {
     Poll,
 }
 
+fn n_writes(calls: &[Called]) -> usize {
+    calls.iter().filter(|call| **call == Called::Write).count()
+}
+
 /// A wire whose operations are over once it is polled. It transfers no data, but each read of an
 /// entry of the table of keys finds a key.
 pub(super) struct TestWire<N = TestNetwork> {
@@ -166,13 +169,8 @@ impl<N: WireNetwork> Wire for TestWire<N> {
         _: &mut SourceBuf,
         _: WriteEnd,
     ) -> Result<PostOutcome<u32>, Error> {
-        let n = self
-            .calls
-            .iter()
-            .filter(|call| **call == Called::Write)
-            .count();
-
-        if n + 1 == self.failing_write {
+        let n_before = n_writes(&self.calls);
+        if n_before + 1 == self.failing_write {
             Err(Error::Invalid("the write that fails".to_owned()))
         } else {
             Ok(self.start(Called::Write))
@@ -186,10 +184,10 @@ impl<N: WireNetwork> Wire for TestWire<N> {
         dest: &mut DestBuf,
         _: bool,
     ) -> Result<PostOutcome<u32>, Error> {
-        if from.at.segment == Segment::Internal && dest.nbytes() == ENTRY {
+        if from.addr.segment == Segment::Internal && dest.nbytes() == ENTRY {
             // No limit of block sizes, and a key of one byte.
             let start = [63u8, 1, 0, 9];
-            // SAFETY: the destination of this read, which has more bytes.
+            // SAFETY: `base` points to the destination of this read, which has `ENTRY` bytes.
             unsafe { dest.range().base.cast::<[u8; 4]>().write(start) };
         }
 
@@ -279,7 +277,8 @@ pub(super) fn origin() -> Origin<TestWire> {
         longest_signaled: 8,
         longest_write: 64,
         longest_read: 1 << 20,
-        longest_batch: (1024, 1024),
+        longest_batch: 1024,
+        longest_session_batch: 1024,
         window: 64,
         max_unanswered: 64,
         max_in_flight: 1024,
@@ -311,7 +310,7 @@ fn at(offset: u64) -> RemoteAddr {
 }
 
 fn put(nbytes: usize, completion: Completion) -> Put {
-    // SAFETY: a static source.
+    // SAFETY: the slice of a static variable has `nbytes` bytes, which nothing writes.
     let local = unsafe { SourceBuf::new(BYTES[..nbytes].as_ptr(), nbytes) };
 
     Put {
@@ -383,17 +382,10 @@ fn no_part_starts_before_all_keys_are_known() {
 
     damage(&origin, false);
     let done = origin.transfer(PEER, &mut put(200, Completion::AtQuiet));
-
-    let writes = origin
-        .wire
-        .calls
-        .iter()
-        .filter(|call| **call == Called::Write)
-        .count();
-
+    assert_eq!(done, Ok(()));
     assert_eq!(
-        (done, writes),
-        (Ok(()), 5),
+        n_writes(&origin.wire.calls),
+        5,
         "two in the first block, and one in each of 32 bytes"
     );
 }
@@ -407,48 +399,41 @@ fn parts_that_have_started_are_over_when_a_later_one_fails() {
     assert!(matches!(done, Err(Error::Invalid(_))), "{done:?}");
 
     assert_eq!(
-        (origin.wire.started, origin.wire.over),
-        (5, 5),
+        origin.wire.started, 5,
         "reads of three keys, and two writes"
     );
+    assert_eq!(origin.wire.over, 5);
 }
 
 #[test]
 fn a_flag_is_a_write_where_the_wire_keeps_the_order_of_everything() {
     let signal = |segment, op| AmoRequest::of_word(RemoteAddr { segment, offset: 0 }, op, 1);
-    let calls = |order, signal: AmoRequest, nbytes| {
+    let flag = signal(Segment::Internal, AmoOp::Set);
+    let counter = signal(Segment::Internal, AmoOp::Add);
+    let of_program = signal(Segment::Heap, AmoOp::Set);
+
+    let ordered = StreamOrder::Everything;
+    let partly_ordered = StreamOrder::WritesBeforeMessages;
+    for (order, signal, nbytes, calls) in [
+        (ordered, flag, 0, &[Called::Write][..]),
+        (ordered, flag, 8, &[Called::Write, Called::Write]),
+        (ordered, counter, 8, &[Called::Send]),
+        (ordered, of_program, 8, &[Called::Send]),
+        (partly_ordered, flag, 8, &[Called::Send]),
+    ] {
         let mut origin = origin();
         origin.caps.order = order;
-        let done = origin.put_signal(
-            PEER,
-            &mut put(nbytes, Completion::Now),
-            &signal,
-            SignalOrder::AfterAll,
-        );
+        let mut put = put(nbytes, Completion::Now);
+        let done = origin.put_signal(PEER, &mut put, &signal, SignalOrder::AfterAll);
         assert_eq!(done, Ok(()));
+
         origin.wire.calls.retain(|call| *call != Called::Poll);
-        origin.wire.calls
-    };
-
-    let flag = signal(Segment::Internal, AmoOp::Set);
-    let users = signal(Segment::Heap, AmoOp::Set);
-    let counter = signal(Segment::Internal, AmoOp::Add);
-
-    assert_eq!(calls(StreamOrder::Everything, flag, 0), [Called::Write]);
-    assert_eq!(
-        calls(StreamOrder::Everything, flag, 8),
-        [Called::Write, Called::Write]
-    );
-    assert_eq!(calls(StreamOrder::Everything, counter, 8), [Called::Send]);
-    assert_eq!(calls(StreamOrder::Everything, users, 8), [Called::Send]);
-    assert_eq!(
-        calls(StreamOrder::WritesBeforeMessages, flag, 8),
-        [Called::Send]
-    );
+        assert_eq!(origin.wire.calls, calls, "{order:?}, {signal:?}");
+    }
 }
 
-/// The idle time counts from the end of a send. Counted from its start, a slow send would make the
-/// next operation lone, too.
+/// The time in which no operation was sent counts from the end of a send. Counted from its start, a
+/// slow send would make the next operation lone, too.
 #[test]
 fn a_lone_operation_has_left_after_the_wire_has_it() {
     let mut bytes = [0u8; 8];
@@ -462,7 +447,8 @@ fn a_lone_operation_has_left_after_the_wire_has_it() {
             origin.transfer(PEER, &mut get(&mut bytes, Completion::AtQuiet))
         };
 
-        assert_eq!((done, origin.batcher.n_operations()), (Ok(()), 0));
+        assert_eq!(done, Ok(()));
+        assert_eq!(origin.batcher.n_operations(), 0);
         assert!(
             origin.batcher.last_busy() >= origin.wire.started_at,
             "put: {is_put}"
@@ -484,10 +470,8 @@ fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
         origin.caps.order = order;
         origin.caps.flushes_free = flushes_free;
 
-        assert_eq!(
-            origin.transfer(PEER, &mut put(8, Completion::AtQuiet)),
-            Ok(())
-        );
+        let done = origin.transfer(PEER, &mut put(8, Completion::AtQuiet));
+        assert_eq!(done, Ok(()));
 
         let before_quiet = Some(Instant::now());
         assert_eq!(origin.quiet(), Ok(()));
@@ -504,11 +488,8 @@ fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
 fn signal_after_all(origin: &mut Origin<TestWire>) {
     let signal = AmoRequest::of_word(at(0), AmoOp::Add, 1);
     let mut put = put(64, Completion::AtQuiet);
-
-    assert_eq!(
-        origin.put_signal(PEER, &mut put, &signal, SignalOrder::AfterAll),
-        Ok(())
-    );
+    let done = origin.put_signal(PEER, &mut put, &signal, SignalOrder::AfterAll);
+    assert_eq!(done, Ok(()));
 }
 
 #[test]
@@ -554,17 +535,12 @@ fn no_request_overtakes_one_that_found_no_room_where_the_wire_orders_everything(
         origin.batches = true;
         origin.batcher.session(true);
 
-        assert_eq!(
-            origin.transfer(PEER, &mut put(8, Completion::AtQuiet)),
-            Ok(())
-        );
+        let done = origin.transfer(PEER, &mut put(8, Completion::AtQuiet));
+        assert_eq!(done, Ok(()));
 
         assert_eq!(origin.try_send_batch(PEER), Ok(()));
-        assert_eq!(
-            (origin.unsent.len(), &origin.wire.calls[..]),
-            (1, &[][..]),
-            "it is issued"
-        );
+        assert_eq!(origin.unsent.len(), 1, "it is numbered");
+        assert_eq!(origin.wire.calls, [], "it is not sent");
 
         assert_eq!(origin.send_question(PEER), Ok(()));
         assert_eq!(origin.wire.calls, calls, "{order:?}");
@@ -577,12 +553,12 @@ fn what_is_batched_leaves_before_another_pe_is_reached() {
     origin.batches = true;
     origin.batcher.session(true);
 
-    let put = || put(8, Completion::AtQuiet);
-    assert_eq!(origin.transfer(PEER, &mut put()), Ok(()));
+    let done = origin.transfer(PEER, &mut put(8, Completion::AtQuiet));
+    assert_eq!(done, Ok(()));
     assert_eq!(origin.wire.calls, []);
 
-    assert_eq!(origin.transfer(Pe(0), &mut put()), Ok(()));
-
+    let done = origin.transfer(Pe(0), &mut put(8, Completion::AtQuiet));
+    assert_eq!(done, Ok(()));
     assert_eq!(origin.wire.calls, [Called::Send]);
 }
 
@@ -590,11 +566,9 @@ fn what_is_batched_leaves_before_another_pe_is_reached() {
 fn a_wire_that_other_threads_move_leaves_nothing_unfinished() {
     let mut origin = origin();
 
-    assert_eq!(
-        origin.transfer(PEER, &mut put(8, Completion::AtQuiet)),
-        Ok(())
-    );
-    assert!(origin.must_be_polled(), "it is to be polled");
+    let done = origin.transfer(PEER, &mut put(8, Completion::AtQuiet));
+    assert_eq!(done, Ok(()));
+    assert!(origin.must_be_polled());
 
     origin.caps.polled = PolledUntil::Started;
     assert!(!origin.must_be_polled());

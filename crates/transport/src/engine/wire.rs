@@ -26,7 +26,7 @@ pub struct Remote<'a, N: WireNetwork> {
     /// The PE.
     pub pe: Pe,
     /// The address of the range.
-    pub at: RemoteAddr,
+    pub addr: RemoteAddr,
     /// The provider's data on the PE.
     pub peer: &'a N::Peer,
     /// The key.
@@ -143,8 +143,10 @@ pub struct WireCaps {
     pub longest_write: usize,
     /// Maximum number of bytes of a read.
     pub longest_read: usize,
-    /// Maximum number of bytes of a batch, outside a session and in one.
-    pub longest_batch: (usize, usize),
+    /// Maximum number of bytes of a batch outside a session.
+    pub longest_batch: usize,
+    /// Maximum number of bytes of a batch in a session.
+    pub longest_session_batch: usize,
     /// The number of unacknowledged requests to a PE from which on only requests that ask for an
     /// acknowledgment are sent.
     pub window: u32,
@@ -288,10 +290,9 @@ pub trait Wire: Send + Sized {
         awaited: bool,
     ) -> Result<PostOutcome<Self::Token>, Error>;
 
-    /// Starts an atomic operation on a word that the network itself
-    /// [carries out](WireCaps::amos). The old
-    /// value is at `fetched`, if that is there, once the operation is over. The operation owns this
-    /// memory as a [`write`](Wire::write) owns its source.
+    /// Starts an atomic operation on a word that the network itself [carries out](WireCaps::amos).
+    /// It stores the old value in `fetched`, if the caller gives such memory, before it is over. It
+    /// owns this memory as a [`write`](Wire::write) owns its source.
     fn amo(
         &mut self,
         network: &Self::Network,
@@ -337,9 +338,14 @@ pub trait Wire: Send + Sized {
     fn poll(&mut self, network: &Self::Network, take: TakeReply<'_>) -> Result<Polled, Error>;
 
     /// Serves peers for a thread that waits, which calls this after each of its polls. The wire may
-    /// skip a call: it decides by the number of `polls` so far, and by whether the thread `expects`
-    /// a reply. Returns true if there was work.
-    fn serve(&self, network: &Self::Network, polls: u32, expects: bool) -> Result<bool, Error>;
+    /// skip a call: it decides by the number of `polls` so far, and by whether the thread
+    /// `expects_reply`. Returns true if there was work.
+    fn serve(
+        &self,
+        network: &Self::Network,
+        polls: u32,
+        expects_reply: bool,
+    ) -> Result<bool, Error>;
 
     /// Checks that a PE with which something is pending is alive, after a long wait without an
     /// event, or after a poll has found a connection [broken](Polled::Broke).

@@ -99,6 +99,15 @@ pub struct Bytes {
     pub completion: Completion,
 }
 
+/// A version of a cell of bytes that an actor puts.
+struct Data {
+    /// The address of the first block.
+    dest: RemoteAddr,
+    /// Memory that the actor keeps.
+    source: LocalBuf,
+    version: u32,
+}
+
 /// Blocks of a PE and of memory that the actor keeps.
 #[derive(Clone, Copy)]
 pub struct Blocks {
@@ -212,17 +221,17 @@ impl World {
             return None;
         }
 
-        if self
-            .actors
-            .iter()
-            .any(|of| of.wire == wire && of.is_in_call)
-        {
+        let mut of_wire = self.actors.iter().filter(|of| of.wire == wire);
+        let is_in_use = of_wire.any(|of| of.is_in_call);
+        if is_in_use {
             self.actors[actor].is_waiting = true;
             return None;
         }
 
         self.actors[actor].left = self.actors[actor].left.checked_sub(1)?;
 
+        // Where the CPU carries out atomic operations, the runtime issues no operation of a PE on
+        // itself over the network.
         let n_pes = self.pes.len() as u32;
         let mut to = Pe(self.rng.u32(..n_pes));
         if to == pe && self.kind.amos == Amos::Software {
@@ -309,28 +318,26 @@ impl World {
     fn draw_put(&mut self, actor: usize, to: Pe) -> Option<Call> {
         let completion = self.draw_completion();
         if self.rng.u32(..30) == 0 {
-            let dest = at(Segment::Heap, CONSTANT as u64);
-            let source = LocalBuf::EMPTY;
             let put = Bytes {
-                remote: dest,
-                local: source,
+                remote: at(Segment::Heap, CONSTANT as u64),
+                local: LocalBuf::EMPTY,
                 completion,
             };
             return Some(Call::Put { pe: to, put });
         }
 
         let cell = self.draw_cell(actor, to, |cell| cell.is_bytes() && cell.blocks.len() == 1)?;
-        let (dest, source, _) = self.draw_data(actor, to, cell);
+        let data = self.draw_data(actor, to, cell);
         let put = Bytes {
-            remote: dest,
-            local: source,
+            remote: data.dest,
+            local: data.source,
             completion,
         };
         Some(Call::Put { pe: to, put })
     }
 
-    /// Issues the next version of a cell of bytes. Returns its address, its data and the version.
-    fn draw_data(&mut self, actor: usize, to: Pe, cell: usize) -> (RemoteAddr, LocalBuf, u32) {
+    /// Issues the next version of a cell of bytes.
+    fn draw_data(&mut self, actor: usize, to: Pe, cell: usize) -> Data {
         let model = self.model(actor, to);
         let epoch = self.actors[actor].epoch;
         let version = self.models[model].issue(cell, epoch, false, None);
@@ -340,53 +347,55 @@ impl World {
         let bytes = of.bytes(version);
 
         self.log("version", [model as u64, cell as u64, version.into()]);
-        (dest, self.actors[actor].source(to, bytes), version)
+        Data {
+            dest,
+            source: self.actors[actor].source(to, bytes),
+            version,
+        }
     }
 
     fn draw_put_strided(&mut self, actor: usize, to: Pe) -> Option<Call> {
         let cell = self.draw_cell(actor, to, |cell| cell.blocks.len() > 1)?;
-        let (remote, source, _) = self.draw_data(actor, to, cell);
+        let data = self.draw_data(actor, to, cell);
 
         let model = self.model(actor, to);
         let of = &self.models[model].cells[cell];
-        let n = of.blocks.len();
-
         let blocks = Blocks {
-            remote,
-            local: source,
+            remote: data.dest,
+            local: data.source,
             nbytes: of.nbytes(),
-            remote_stride: (of.blocks[1].offset - remote.offset) as usize,
+            remote_stride: (of.blocks[1].offset - data.dest.offset) as usize,
             local_stride: of.nbytes(),
-            n,
+            n: of.blocks.len(),
         };
         Some(Call::PutStrided { pe: to, blocks })
     }
 
     fn draw_put_signal(&mut self, actor: usize, to: Pe) -> Option<Call> {
         let signal = self.draw_cell(actor, to, |cell| cell.is_word(AmoWidth::Eight))?;
-        let data = self.draw_cell(actor, to, |cell| cell.is_bytes() && cell.blocks.len() == 1);
+        let mut cell = self.draw_cell(actor, to, |cell| cell.is_bytes() && cell.blocks.len() == 1);
         // The data may be the word of the signal itself, of which both make a version.
-        let data = if self.rng.u32(..4) == 0 {
-            Some(signal)
-        } else {
-            data
-        };
-        let data = data.filter(|_| self.rng.u32(..4) > 0);
+        if self.rng.u32(..4) == 0 {
+            cell = Some(signal);
+        }
+        let cell = cell.filter(|_| self.rng.u32(..4) > 0);
 
-        let completion = self.draw_completion();
-        let (dest, source, follows_data) = match data {
-            Some(data) => {
-                let (dest, source, version) = self.draw_data(actor, to, data);
-                (dest, source, Some((data, version)))
-            }
-            None => (at(Segment::Heap, 0), LocalBuf::EMPTY, None),
+        let mut put = Bytes {
+            remote: at(Segment::Heap, 0),
+            local: LocalBuf::EMPTY,
+            completion: self.draw_completion(),
         };
-
-        let all = self.rng.bool();
-        let follows = Predecessors {
-            data: follows_data,
-            all,
+        let mut follows = Predecessors {
+            data: None,
+            all: false,
         };
+        if let Some(cell) = cell {
+            let data = self.draw_data(actor, to, cell);
+            put.remote = data.dest;
+            put.local = data.source;
+            follows.data = Some((cell, data.version));
+        }
+        follows.all = self.rng.bool();
 
         let model = self.model(actor, to);
         let epoch = self.actors[actor].epoch;
@@ -403,16 +412,10 @@ impl World {
         };
         let signal = AmoRequest::of_word(of.blocks[0], op, value);
 
-        let order = if all {
+        let order = if follows.all {
             SignalOrder::AfterAll
         } else {
             SignalOrder::AfterData
-        };
-
-        let put = Bytes {
-            remote: dest,
-            local: source,
-            completion,
         };
         Some(Call::PutSignal {
             pe: to,

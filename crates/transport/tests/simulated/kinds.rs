@@ -54,6 +54,11 @@ pub struct WireKind {
 }
 
 impl WireKind {
+    /// Returns the maximum number of bytes of any batch.
+    pub fn longest_batch(&self) -> usize {
+        self.caps.longest_batch.max(self.caps.longest_session_batch)
+    }
+
     /// Returns this kind over a network that carries out some atomic operations, or none, as the
     /// seed draws: all, or only those of 8 bytes on integers.
     fn with_drawn_amos(self, rng: &mut Rng, on_flags: bool) -> WireKind {
@@ -98,7 +103,8 @@ fn plain(rng: &mut Rng) -> WireKind {
             longest_signaled: one_of(rng, &[8, 64, 256, 1000]),
             longest_write: one_of(rng, &[64, 200, 1024, 1 << 20]),
             longest_read: one_of(rng, &[64, 200, 1024, 1 << 20]),
-            longest_batch: (batch, batch + rng.usize(..1000)),
+            longest_batch: batch,
+            longest_session_batch: batch + rng.usize(..1000),
             window: rng.u32(2..24),
             max_unanswered: rng.usize(1..12),
             max_in_flight: rng.usize(2..32),

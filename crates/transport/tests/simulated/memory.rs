@@ -28,9 +28,9 @@ pub fn nbytes(segment: Segment) -> usize {
 }
 
 /// Returns a byte that depends on all bits of both numbers.
-pub fn mix(salt: u64, at: u64) -> u8 {
-    let mixed = (salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ at).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-    (mixed >> 56) as u8
+pub fn mix(salt: u64, index: u64) -> u8 {
+    let salted = salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ index;
+    (salted.wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 56) as u8
 }
 
 /// Returns the byte at an offset of the part of a PE's heap that nobody changes.
@@ -90,14 +90,16 @@ impl Memory {
     pub fn bytes(&self, at: RemoteAddr, nbytes: usize) -> &[u8] {
         let range = self.range(at, nbytes);
 
-        // SAFETY: within a segment, which lives as long as this; nothing writes to it meanwhile.
+        // SAFETY: `base` points to `nbytes` initialized bytes of a segment, which lives as long as
+        // this. Nothing writes to them as long as the caller uses them.
         unsafe { std::slice::from_raw_parts(range.base, nbytes) }
     }
 
     /// Stores bytes.
     pub fn set(&self, at: RemoteAddr, bytes: &[u8]) {
         let range = self.range(at, bytes.len());
-        // SAFETY: within a segment, and no reference to it exists.
+        // SAFETY: a slice is valid for reads of its length. `base` points to as many bytes of a
+        // segment, to which no reference exists.
         unsafe { std::ptr::copy(bytes.as_ptr(), range.base, bytes.len()) };
     }
 }
@@ -105,7 +107,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         for segment in self.0.drain(..) {
-            // SAFETY: made by `into_raw`, and nothing else frees it.
+            // SAFETY: `segment` was made by `Box::into_raw`, and nothing else frees it.
             drop(unsafe { Box::from_raw(segment) });
         }
     }
@@ -123,7 +125,8 @@ pub fn at(segment: Segment, offset: u64) -> RemoteAddr {
 pub unsafe fn local_bytes<'a>(memory: LocalBuf) -> &'a [u8] {
     match memory.nbytes {
         0 => &[],
-        // SAFETY: valid by contract.
+        // SAFETY: `base` is valid for reads of `nbytes` bytes by contract. The caller uses them
+        // before any code could write them.
         nbytes => unsafe { std::slice::from_raw_parts(memory.base, nbytes) },
     }
 }
@@ -133,6 +136,7 @@ pub unsafe fn local_bytes<'a>(memory: LocalBuf) -> &'a [u8] {
 /// # Safety
 /// The memory is valid for writes of that many bytes.
 pub unsafe fn set_local(base: *mut u8, bytes: &[u8]) {
-    // SAFETY: valid by contract.
+    // SAFETY: a slice is valid for reads of its length, and `base` for writes of as many bytes by
+    // contract.
     unsafe { std::ptr::copy(bytes.as_ptr(), base, bytes.len()) };
 }

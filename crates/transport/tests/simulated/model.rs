@@ -7,8 +7,10 @@
 use crate::memory::{Memory, mix};
 use rushmem_transport::{AmoWidth, Pe, RemoteAddr};
 
-/// The value of a word of the first version.
+/// The value of a word of version 1; those of later versions are multiples.
 const STEP: u64 = 0x0123_4567_89AB_CDEF;
+/// Maximum number of changes of a cell: a byte shows its version modulo 256.
+const MAX_CHANGES: u32 = 250;
 
 /// The contents of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,14 +30,15 @@ pub struct Cell {
     /// The starts of its blocks.
     pub blocks: Vec<RemoteAddr>,
     salt: u64,
-    /// The number of changes that were issued, and that of the last version.
+    /// The number of changes that were issued, which is also the number of the last version.
     pub issued: u32,
     /// The epoch of the last change.
     pub epoch: u32,
     /// The number of changes that were issued before that epoch.
     before: u32,
-    /// The oldest and the newest version that memory shows.
+    /// The oldest version that memory shows.
     pub oldest: u32,
+    /// The newest version that memory shows.
     pub newest: u32,
 }
 
@@ -103,78 +106,95 @@ impl Cell {
     pub fn bytes(&self, version: u32) -> Vec<u8> {
         match self.content {
             Content::Bytes { nbytes } => (0..(nbytes * self.blocks.len()) as u64)
-                .map(|at| mix(self.salt, at).wrapping_add(version as u8))
+                .map(|i| mix(self.salt, i).wrapping_add(version as u8))
                 .collect(),
             _ => self.word(version).to_le_bytes()[..self.nbytes()].to_vec(),
         }
     }
 
-    /// Returns the oldest and the newest version of the words in bytes of the first block.
+    /// Returns the versions of the words in bytes of the first block.
     ///
     /// # Panics
     /// If a word has bytes of two versions, or of none.
-    pub fn versions_of(&self, bytes: &[u8]) -> (u32, u32) {
+    pub fn versions_of(&self, bytes: &[u8]) -> Versions {
         self.versions_in(0, bytes)
     }
 
-    fn versions_in(&self, block: usize, bytes: &[u8]) -> (u32, u32) {
-        if let Content::Word(_) | Content::Counter(_) = self.content {
+    fn versions_in(&self, block: usize, bytes: &[u8]) -> Versions {
+        if !self.is_bytes() {
             let version = (0..=self.issued).find(|version| self.bytes(*version) == bytes);
             let Some(version) = version else {
                 panic!("no version has the bytes {bytes:x?}: {self:?}")
             };
-            return (version, version);
+            return Versions {
+                oldest: version,
+                newest: version,
+            };
         }
 
         let start = self.blocks[block].offset as usize;
-        let first = block * bytes.len();
+        let n_before = block * bytes.len();
+        let version_of =
+            |i: usize| u32::from(bytes[i].wrapping_sub(mix(self.salt, (n_before + i) as u64)));
 
-        let mut oldest = u32::MAX;
-        let mut newest = 0;
-
-        let mut at = 0;
-        while at < bytes.len() {
-            let word = word_at(start + at, bytes.len() - at);
-            let of = |at: usize| bytes[at].wrapping_sub(mix(self.salt, (first + at) as u64));
-            let version = u32::from(of(at));
-
+        let mut found = Versions::NONE;
+        let mut i = 0;
+        while i < bytes.len() {
+            let word = word_at(start + i, bytes.len() - i);
+            let versions: Vec<u32> = (i..i + word).map(version_of).collect();
+            let version = versions[0];
             assert!(
-                (at..at + word).all(|at| u32::from(of(at)) == version),
-                "the word of {word} bytes at byte {at} of block {block} is torn: {:?} of {self:?}",
-                (at..at + word).map(of).collect::<Vec<_>>()
+                versions.iter().all(|other| *other == version),
+                "the word of {word} bytes at byte {i} of block {block} is torn: {versions:?} of {self:?}"
             );
             assert!(
                 version <= self.issued,
                 "nobody issued version {version}: {self:?}"
             );
-            oldest = oldest.min(version);
-            newest = newest.max(version);
 
-            at += word;
+            found.add(version);
+            i += word;
         }
-
-        (oldest, newest)
+        found
     }
 
     /// Updates the versions that memory shows.
     fn observe(&mut self, memory: &Memory) {
-        let mut oldest = u32::MAX;
-        let mut newest = 0;
-
+        let mut found = Versions::NONE;
         for block in 0..self.blocks.len() {
             let bytes = memory.bytes(self.blocks[block], self.nbytes());
-            let versions = self.versions_in(block, bytes);
-            oldest = oldest.min(versions.0);
-            newest = newest.max(versions.1);
+            let Versions { oldest, newest } = self.versions_in(block, bytes);
+            found.add(oldest);
+            found.add(newest);
         }
 
+        let Versions { oldest, newest } = found;
         assert!(
             oldest >= self.oldest && newest >= self.newest,
             "version {oldest} to {newest} is older than what was there: {self:?}"
         );
-
         self.oldest = oldest;
         self.newest = newest;
+    }
+}
+
+/// The versions of some words of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    pub oldest: u32,
+    pub newest: u32,
+}
+
+impl Versions {
+    /// The versions of no words.
+    const NONE: Versions = Versions {
+        oldest: u32::MAX,
+        newest: 0,
+    };
+
+    fn add(&mut self, version: u32) {
+        self.oldest = self.oldest.min(version);
+        self.newest = self.newest.max(version);
     }
 }
 
@@ -220,12 +240,11 @@ pub struct Model {
 impl Model {
     /// Returns a model without operations.
     pub fn new(actor: usize, pe: Pe, cells: Vec<Cell>) -> Model {
-        let pending = Vec::new();
         Model {
             actor,
             pe,
             cells,
-            pending,
+            pending: Vec::new(),
         }
     }
 
@@ -234,8 +253,8 @@ impl Model {
         self.check(memory);
 
         let of = &self.cells[cell];
-        let is_counter = matches!(of.content, Content::Counter(_));
-        of.issued < 250 && (is_counter || of.epoch < epoch || of.oldest == of.issued)
+        let is_ordered = of.is_counter() || of.epoch < epoch || of.oldest == of.issued;
+        of.issued < MAX_CHANGES && is_ordered
     }
 
     /// Records the next change of a cell. Returns the version.
@@ -255,9 +274,11 @@ impl Model {
         of.issued += 1;
         let version = of.issued;
 
-        let seen_from = match of.content {
-            Content::Counter(_) => of.before + 1,
-            _ => version,
+        // Additions of one epoch have no order, so a counter may show any of them first.
+        let seen_from = if of.is_counter() {
+            of.before + 1
+        } else {
+            version
         };
 
         self.pending.push(Pending {
@@ -278,9 +299,10 @@ impl Model {
             return;
         }
 
-        for at in 0..self.pending.len() {
-            let cell = self.pending[at].cell;
-            let is_first = self.pending[..at].iter().all(|other| other.cell != cell);
+        // Each cell with a pending change is observed once.
+        for i in 0..self.pending.len() {
+            let cell = self.pending[i].cell;
+            let is_first = self.pending[..i].iter().all(|other| other.cell != cell);
             if is_first {
                 self.cells[cell].observe(memory);
             }
@@ -289,9 +311,9 @@ impl Model {
         let is_seen = |of: &Pending| self.cells[of.cell].newest >= of.seen_from;
         let is_complete = |of: &Pending| self.cells[of.cell].oldest >= of.version;
 
+        // What follows a fence must not be seen before all that precedes the fence.
         let seen = self.pending.iter().filter(|of| is_seen(of));
         let newest = seen.max_by_key(|of| of.epoch);
-
         if let Some(newest) = newest {
             let mut before = self.pending.iter().filter(|of| of.epoch < newest.epoch);
             let missing = before.find(|of| !is_complete(of));
@@ -304,13 +326,13 @@ impl Model {
             );
         }
 
-        for (at, signal) in self.pending.iter().enumerate() {
+        for (i, signal) in self.pending.iter().enumerate() {
             let Some(follows) = signal.follows.filter(|_| is_seen(signal)) else {
                 continue;
             };
 
-            if let Some((data, version)) = follows.data {
-                let data = &self.cells[data];
+            if let Some((cell, version)) = follows.data {
+                let data = &self.cells[cell];
                 assert!(
                     data.oldest >= version,
                     "PE {} shows a signal of actor {} before its data: {signal:?}, {data:?}",
@@ -319,11 +341,10 @@ impl Model {
                 );
             }
 
-            let mut earlier = self.pending[..at]
+            let mut earlier = self.pending[..i]
                 .iter()
                 .filter(|of| follows.all && !of.is_amo);
             let missing = earlier.find(|of| !is_complete(of));
-
             assert!(
                 missing.is_none(),
                 "PE {} shows a signal of actor {} before what precedes it: {signal:?}, {missing:?}",

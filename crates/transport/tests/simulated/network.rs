@@ -4,14 +4,14 @@
 use crate::clock;
 use crate::kinds::WireKind;
 use crate::memory::{self, FIRST_BLOCK, Memory, at, local_bytes, set_local};
-use crate::operation::{Fetch, Work};
+use crate::operation::{Fetch, Operation, Work};
 use crate::queue::WireState;
 use crate::wire::SimulatedWire;
 use crate::world::{self, Event, World};
 use rushmem_transport::engine::Remote;
 use rushmem_transport::engine::message::{Reply, Request};
 use rushmem_transport::engine::service_thread::{Driver, Progress, Served, Sleeper, Woken};
-use rushmem_transport::engine::target::{Attached, Contents, Incoming, Serving};
+use rushmem_transport::engine::target::{Attached, Contents, Incoming, RequestTarget, Serving};
 use rushmem_transport::engine::{
     Issuers, NetworkPe, Registered, ReplyTable, StreamOrder, WireLimit, WireNetwork,
 };
@@ -25,6 +25,7 @@ use rushmem_transport::{
     Directory, EndpointUser, Error, Host, LocalBuf, Open, Pe, PeRecord, Proxy, Segment,
 };
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -111,9 +112,9 @@ pub struct SimulatedKey {
 impl SimulatedKey {
     /// Checks that the key covers a range.
     pub fn check(&self, range: &Remote<'_, SimulatedNetwork>, nbytes: usize) {
-        let start = range.at.offset;
-        let end = range.at.offset + nbytes as u64;
-        assert_eq!((self.pe, self.segment), (range.pe, range.at.segment));
+        let start = range.addr.offset;
+        let end = range.addr.offset + nbytes as u64;
+        assert_eq!((self.pe, self.segment), (range.pe, range.addr.segment));
         assert!(
             self.offsets.start <= start && end <= self.offsets.end,
             "the key of {:?} for {start}..{end}",
@@ -173,9 +174,7 @@ impl SimulatedNetwork {
             Ok(()) => panic!("PE {} refuses a reply: {message:?}", self.local.me),
         }
     }
-}
 
-impl SimulatedNetwork {
     /// Returns the first loss, if there was one.
     pub fn first_loss(&self) -> Option<Error> {
         self.local.loss.check().err()
@@ -249,8 +248,10 @@ pub fn pe(pe: Pe, kind: WireKind, n_wires: usize, memories: &[Memory]) -> Simula
 
     if kind.proxies && n_pes > 2 {
         host.proxies = (0..n_pes).map(|pe| host.proxy(Pe(pe))).collect();
-        let heap = |memory| registered(memory, &[Segment::Heap]);
-        host.heaps = memories.iter().map(heap).collect();
+        host.heaps = memories
+            .iter()
+            .map(|memory| registered(memory, &[Segment::Heap]))
+            .collect();
     }
 
     let host = Arc::new(host);
@@ -294,39 +295,38 @@ fn host_name(pe: Pe) -> String {
 
 /// Returns what all PEs publish.
 fn directory(kind: WireKind, n_pes: u32) -> Arc<Directory> {
-    let published = |pe: Pe, segment: Segment| {
-        let nbytes = memory::nbytes(segment);
-        let covered = if kind.has_keys && segment == Segment::Heap {
-            FIRST_BLOCK
-        } else {
-            nbytes
-        };
-
-        let published = Published {
-            nbytes: nbytes as u64,
-            covered: covered as u64,
-            key: memory::key(pe, segment, 0).to_vec(),
-        };
-
-        published.encode()
-    };
-
-    let of_pe = |pe: Pe| {
+    let mut addresses = Vec::new();
+    let mut keys = Vec::new();
+    for pe in (0..n_pes).map(Pe) {
         let address = PeAddress {
             host: host_name(pe),
             of_provider: pe.0.to_le_bytes().to_vec(),
         };
+        addresses.push(address.encode());
+        keys.push(Segment::ALL.map(|segment| published(kind, pe, segment).encode()));
+    }
 
-        let keys = Segment::ALL.map(|segment| published(pe, segment));
-        (address.encode(), keys)
-    };
-
-    let all: Vec<_> = (0..n_pes).map(|pe| of_pe(Pe(pe))).collect();
-    let records = all.iter().map(|(address, keys)| PeRecord {
+    let records = addresses.iter().zip(&keys).map(|(address, keys)| PeRecord {
         address,
         keys: keys.each_ref().map(Vec::as_slice),
     });
     Arc::new(Directory::new(Directory::encode(records)))
+}
+
+/// Returns what a PE publishes of a segment.
+fn published(kind: WireKind, pe: Pe, segment: Segment) -> Published {
+    let nbytes = memory::nbytes(segment);
+    let covered = if kind.has_keys && segment == Segment::Heap {
+        FIRST_BLOCK
+    } else {
+        nbytes
+    };
+
+    Published {
+        nbytes: nbytes as u64,
+        covered: covered as u64,
+        key: memory::key(pe, segment, 0).to_vec(),
+    }
 }
 
 /// Returns a table of segments of a PE.
@@ -354,22 +354,21 @@ impl Serving for Service {
 
     fn reply(
         &self,
-        Incoming { request, reply_to }: Incoming<usize>,
+        incoming: Incoming<usize>,
         reply: Reply,
         results: &mut Vec<u8>,
     ) -> Result<(), Violation> {
+        let Incoming { request, reply_to } = incoming;
         let me = self.local().me;
 
-        let announced = request.slot.is_some_and(|slot| slot.is_long);
-        assert_eq!(!results.is_empty(), announced, "long results");
+        let expects_long = request.slot.is_some_and(|slot| slot.is_long);
+        assert_eq!(!results.is_empty(), expects_long, "long results");
 
         world::with(|world| {
-            world.log(
-                "reply",
-                [me.0.into(), reply.ack.count.into(), results.len() as u64],
-            );
-
+            let count = reply.ack.count.into();
+            world.log("reply", [me.0.into(), count, results.len() as u64]);
             world.check_memory(me);
+
             let event = Event::Reply {
                 wire: reply_to,
                 bytes: reply.encode().to_vec(),
@@ -391,177 +390,118 @@ impl Serving for Service {
                 pieces: 0,
             });
 
-            // Segments begin with a word.
+            // Segments begin with a word, so the address is as far aligned as the offset.
             let offset = dest.base.addr() as u64;
-            let (_, pieces) =
-                world.send_pieces(offset, dest.nbytes, 0, false, |piece| Event::Fetched {
-                    fetch,
-                    from: piece.start,
-                    to: piece.end,
-                });
-
-            world.fetches[fetch].pieces = pieces;
+            let sent = world.send_pieces(offset, dest.nbytes, 0, false, |piece| Event::Fetched {
+                fetch,
+                from: piece.start,
+                to: piece.end,
+            });
+            world.fetches[fetch].pieces = sent.n_pieces;
         });
     }
 }
 
-/// Passes a request that arrives to the target.
+/// Passes a request that arrives to the target, unless that is dead.
 pub fn take_request(operation: usize) {
-    let Some((service, target, request, entries, bytes)) = world::with(|world| {
+    // The entries and the data are moved out: nothing else reads them after the arrival.
+    let (pe, wire, work, entries, bytes) = world::with(|world| {
         let of = &mut world.operations[operation];
-        let Work::Request { ref header, .. } = of.work else {
-            unreachable!("a request");
-        };
-        let request = Request::decode(header).expect("it is encoded");
-
-        let pe = of.pe;
-        let bytes = of.bytes.take().unwrap_or_default();
         let entries = std::mem::take(&mut of.entries);
-
-        if !world.is_alive(pe) {
-            return None;
-        }
-
-        world.log(
-            "request",
-            [
-                operation as u64,
-                pe.0.into(),
-                request.position.number.into(),
-            ],
-        );
-
-        if let Some(ack) = request.ack {
-            let mut of_target = world.wires.iter_mut().filter(|wire| wire.pe == pe);
-            let acked = of_target.nth(ack.origin as usize);
-            let link = &mut acked.expect("an origin").links[request.stream.pe.index()];
-            link.acked = link.acked.max(ack.count);
-        }
-
-        if world.kind.caps.order == StreamOrder::Everything {
-            let wire = world.operations[operation].wire;
-            let received = &mut world.wires[wire].links[pe.index()].received;
-            *received += 1;
-            assert_eq!(
-                request.position.number, *received,
-                "a request overtakes another one"
-            );
-        }
-
-        let service = Service(Arc::clone(&world.pes[pe.index()]));
-        Some((
-            service,
-            world.targets[pe.index()].clone(),
-            request,
-            entries,
-            bytes,
-        ))
-    }) else {
+        let bytes = of.bytes.take().unwrap_or_default();
+        (of.pe, of.wire, of.work, entries, bytes)
+    });
+    if world::with(|world| !world.is_alive(pe)) {
         return;
+    }
+
+    let Work::Request {
+        header,
+        attached,
+        is_fetched,
+    } = work
+    else {
+        unreachable!("a request");
     };
+    let request = Request::decode(&header).expect("it is encoded");
+    world::with(|world| {
+        let number = request.position.number.into();
+        world.log("request", [operation as u64, pe.0.into(), number]);
+        world.record_arrival(wire, pe, &request);
+    });
 
     let incoming = Incoming {
         request,
-        reply_to: world::with(|world| world.operations[operation].wire),
+        reply_to: wire,
     };
-
-    let attached = match world::with(|world| world.operations[operation].work) {
-        Work::Request {
-            attached,
-            is_fetched: true,
-            ..
-        } => Attached::There(operation, attached.nbytes),
-        _ => Attached::Here(&bytes),
+    let attached = if is_fetched {
+        Attached::There {
+            data: operation,
+            nbytes: attached.nbytes,
+        }
+    } else {
+        Attached::Here(&bytes)
     };
-
     let contents = Contents {
         entries: &entries,
         attached,
     };
 
+    let target = target_of(pe);
+    let service = service_of(pe);
     if let Err(violation) = target.take(&service, incoming, contents) {
         panic!("{request:?} is refused: {violation}");
     }
 
-    let me = service.local().me;
     world::with(|world| {
-        world.check_memory(me);
+        world.check_memory(pe);
         // The request may have brought an acknowledgment.
-        world.wake_service(me);
+        world.wake_service(pe);
     });
+}
+
+fn target_of(pe: Pe) -> Rc<RequestTarget<usize, usize>> {
+    world::with(|world| Rc::clone(&world.targets[pe.index()]))
+}
+
+fn service_of(pe: Pe) -> Service {
+    world::with(|world| Service(Arc::clone(&world.pes[pe.index()])))
 }
 
 /// Stores a part of the data that a target fetches. With the last one, the target carries the
 /// request out.
 pub fn take_fetched(fetch: usize, piece: Range<usize>) {
-    let finished = world::with(|world| {
-        let Fetch {
-            operation,
-            incoming,
-            ref mut rest,
-            dest,
-            ref mut pieces,
-        } = world.fetches[fetch];
-
-        *pieces -= 1;
-        let is_last = *pieces == 0;
-        let rest = if is_last {
-            std::mem::take(rest)
-        } else {
-            Vec::new()
-        };
-
-        let of = &world.operations[operation];
-        let pe = of.pe;
-        let state = &world.wires[of.wire];
-        let Work::Request { attached, .. } = of.work else {
-            unreachable!("a request");
-        };
-        if !world.is_alive(pe) || !world.is_alive(state.pe) || state.is_abandoned {
-            return None;
-        }
-
-        let from = attached.skip(piece.start).first(piece.len());
-        // SAFETY: valid until the operation is over, by the contract of the wire.
-        let bytes = unsafe { local_bytes(from) };
-        // SAFETY: a range of the memory of a PE.
-        unsafe { set_local(dest.skip(piece.start).base, bytes) };
-        world.check_memory(pe);
-
-        if !is_last {
-            return None;
-        }
-
-        world.end_later(operation);
-        let service = Service(Arc::clone(&world.pes[pe.index()]));
-        Some((service, world.targets[pe.index()].clone(), incoming, rest))
-    });
-
-    let Some((service, target, incoming, rest)) = finished else {
+    let fetched_by = world::with(|world| world.store_fetched(fetch, piece));
+    let Some(pe) = fetched_by else {
         return;
     };
 
+    let (incoming, rest) = world::with(|world| {
+        let fetch = &mut world.fetches[fetch];
+        (fetch.incoming, std::mem::take(&mut fetch.rest))
+    });
+
+    let target = target_of(pe);
+    let service = service_of(pe);
     if let Err(violation) = target.finish(&service, incoming, &rest) {
         panic!("{:?} is refused: {violation}", incoming.request);
     }
 
-    let me = service.local().me;
-    world::with(|world| world.check_memory(me));
+    world::with(|world| world.check_memory(pe));
 }
 
 /// Passes a reply that arrives to the wire, or to the origin that it names.
 pub fn take_reply(wire: usize, bytes: &[u8], follow: Vec<u8>) {
     let reply = Reply::decode(bytes).expect("it is encoded");
-    let passed_to = world::with(|world| {
+    let delivered_to = world::with(|world| {
         let state = &mut world.wires[wire];
         let pe = state.pe;
         if world.dead == Some(pe) {
             return None;
         }
 
-        let (normal, session) = world.kind.caps.longest_batch;
         assert!(
-            follow.len() <= normal.max(session),
+            follow.len() <= world.kind.longest_batch(),
             "{} bytes of results",
             follow.len()
         );
@@ -580,7 +520,7 @@ pub fn take_reply(wire: usize, bytes: &[u8], follow: Vec<u8>) {
         None
     });
 
-    if let Some(pe) = passed_to {
+    if let Some(pe) = delivered_to {
         let network = pe.network();
         let delivered = network.replies.deliver(&network.local.acks, reply, &follow);
         if let Err(violation) = delivered {
@@ -596,10 +536,10 @@ pub fn die(pe: Pe) {
     let dead = world::with(|world| {
         world.log("die", [pe.0.into(), 0, 0]);
         world.dead = Some(pe);
-        for other in (0..world.pes.len() as u32)
-            .map(Pe)
-            .filter(|other| *other != pe)
-        {
+        for other in (0..world.pes.len() as u32).map(Pe) {
+            if other == pe {
+                continue;
+            }
             let delay = world.delay();
             world.schedule(delay, 0, Event::Notice { pe: other });
             world.schedule(4_000_000_000 + delay, 0, Event::Learn { pe: other });
@@ -625,23 +565,77 @@ pub fn learn_of_death(pe: Pe) {
 }
 
 impl World {
+    /// Records a request of a wire that has arrived at a PE, and the acknowledgment that it
+    /// includes. Checks that it does not overtake another one if the wire orders everything.
+    fn record_arrival(&mut self, wire: usize, pe: Pe, request: &Request) {
+        if let Some(ack) = request.ack {
+            let mut of_target = self.wires.iter_mut().filter(|wire| wire.pe == pe);
+            let acked = of_target.nth(ack.origin as usize).expect("an origin");
+            let link = &mut acked.links[request.stream.pe.index()];
+            link.acked = link.acked.max(ack.count);
+        }
+
+        if self.kind.caps.order == StreamOrder::Everything {
+            let link = &mut self.wires[wire].links[pe.index()];
+            link.received += 1;
+            assert_eq!(
+                request.position.number, link.received,
+                "a request overtakes another one"
+            );
+        }
+    }
+
+    /// Stores a part of the data that a target fetches, unless one of the PEs is dead or the wire
+    /// was abandoned. Returns the target once it has all data.
+    fn store_fetched(&mut self, fetch: usize, piece: Range<usize>) -> Option<Pe> {
+        let fetch = &mut self.fetches[fetch];
+        let operation = fetch.operation;
+        let dest = fetch.dest;
+        fetch.pieces -= 1;
+        let is_last = fetch.pieces == 0;
+
+        let Operation { pe, wire, work, .. } = self.operations[operation];
+        let Work::Request { attached, .. } = work else {
+            unreachable!("a request");
+        };
+        let state = &self.wires[wire];
+        if !self.is_alive(pe) || !self.is_alive(state.pe) || state.is_abandoned {
+            return None;
+        }
+
+        let from = attached.skip(piece.start).first(piece.len());
+        // SAFETY: the attached data are valid for reads until the operation is over, by the
+        // contract of the wire.
+        let bytes = unsafe { local_bytes(from) };
+        // SAFETY: `dest` is a range of the memory of a PE, which has room for all pieces.
+        unsafe { set_local(dest.skip(piece.start).base, bytes) };
+        self.check_memory(pe);
+
+        if !is_last {
+            return None;
+        }
+        self.end_later(operation);
+        Some(pe)
+    }
+
     /// Checks what each actor has issued to a PE whose memory has changed, or to another one of its
     /// node.
     pub fn check_memory(&mut self, pe: Pe) {
-        let n_pes = self.pes.len();
+        let n_pes = self.pes.len() as u32;
         let node = if self.kind.proxies {
-            pe.0 / 2 * 2..pe.0 / 2 * 2 + 2
+            let first = pe.0 / 2 * 2;
+            first..n_pes.min(first + 2)
         } else {
             pe.0..pe.0 + 1
         };
 
-        for target in node.map(|pe| pe as usize).filter(|target| *target < n_pes) {
-            if self.dead == Some(Pe(target as u32)) {
+        for target in node.map(Pe) {
+            if !self.is_alive(target) {
                 continue;
             }
             for actor in 0..self.actors.len() {
-                let model = &mut self.models[actor * n_pes + target];
-                model.check(&self.memories[target]);
+                let model = self.model(actor, target);
+                self.models[model].check(&self.memories[target.index()]);
             }
         }
     }

@@ -68,6 +68,13 @@ pub struct Fetch {
     pub pieces: usize,
 }
 
+/// The parts in which a transfer was sent.
+pub struct SentPieces {
+    /// The time at which the last one arrives.
+    pub until: u64,
+    pub n_pieces: usize,
+}
+
 impl World {
     /// Takes the first operation out of the queue of a wire to a PE, and sends it.
     pub fn leave(&mut self, wire: usize, pe: Pe) {
@@ -110,85 +117,72 @@ impl World {
 
         let order = self.kind.caps.order;
         let link = &self.wires[wire].links[pe.index()];
-
-        let writes_until = link.writes_until;
-        let fenced_until = link.fenced_until;
         let is_in_order = order == StreamOrder::Everything;
-        let in_order = if is_in_order { link.all_until } else { 0 };
-        let flushed_by_end = self.kind.flush == Flush::Unneeded && !ends_at_source;
 
+        // The times before which a write or an atomic operation, a read and a message do not arrive.
+        let all_until = if is_in_order { link.all_until } else { 0 };
+        let after_fence = if order >= StreamOrder::WritesByFence {
+            all_until.max(link.fenced_until)
+        } else {
+            0
+        };
+        let after_writes = if order >= StreamOrder::WritesBeforeMessages {
+            all_until.max(link.writes_until)
+        } else {
+            0
+        };
+
+        let end_shows_arrival = self.kind.flush == Flush::Unneeded && !ends_at_source;
         match work {
             Work::Write { to, source } => {
-                let after = if order >= StreamOrder::WritesByFence {
-                    in_order.max(fenced_until)
-                } else {
-                    0
-                };
-
-                let until =
-                    self.send_pieces(to.offset, source.nbytes, after, is_in_order, |piece| {
-                        Event::Piece {
-                            operation,
-                            from: piece.start,
-                            to: piece.end,
-                        }
-                    });
-
-                self.operations[operation].pieces = until.1;
+                let sent = self.send_pieces(
+                    to.offset,
+                    source.nbytes,
+                    after_fence,
+                    is_in_order,
+                    |piece| Event::Piece {
+                        operation,
+                        from: piece.start,
+                        to: piece.end,
+                    },
+                );
+                self.operations[operation].pieces = sent.n_pieces;
 
                 let link = &mut self.wires[wire].links[pe.index()];
-                link.writes_until = link.writes_until.max(until.0);
-
-                if !flushed_by_end {
+                link.writes_until = link.writes_until.max(sent.until);
+                if !end_shows_arrival {
                     self.end_later(operation);
                 }
-
-                until.0
+                sent.until
             }
             Work::Amo { fetched, .. } => {
                 let delay = self.delay();
+                let until = self.schedule(delay, after_fence, Event::Arrive { operation });
 
-                let after = in_order.max(if order >= StreamOrder::WritesByFence {
-                    fenced_until
-                } else {
-                    0
-                });
-
-                let until = self.schedule(delay, after, Event::Arrive { operation });
                 let link = &mut self.wires[wire].links[pe.index()];
                 link.writes_until = link.writes_until.max(until);
-
-                if fetched.is_null() && !flushed_by_end && !self.kind.one_token {
+                if fetched.is_null() && !end_shows_arrival && !self.kind.one_token {
                     self.end_later(operation);
                 }
-
                 until
             }
             Work::Read { .. } => {
                 let delay = self.delay();
-                self.schedule(delay, in_order, Event::Arrive { operation })
+                self.schedule(delay, all_until, Event::Arrive { operation })
             }
             Work::Request { is_fetched, .. } => {
-                let after = if order >= StreamOrder::WritesBeforeMessages {
-                    in_order.max(writes_until)
-                } else {
-                    0
-                };
-
                 let delay = self.delay();
-                let until = self.schedule(delay, after, Event::Arrive { operation });
-
+                let until = self.schedule(delay, after_writes, Event::Arrive { operation });
                 if !is_fetched {
                     self.end_later(operation);
                 }
-
                 until
             }
         }
     }
 
-    /// Schedules the parts of a transfer, which end between words of the target. Returns the time
-    /// of the last one, and their number.
+    /// Schedules the parts of a transfer, which end between words of the target. None arrives before
+    /// the time `after`, and none overtakes another one if they are sent `in_order`.
     pub fn send_pieces(
         &mut self,
         offset: u64,
@@ -196,10 +190,10 @@ impl World {
         after: u64,
         in_order: bool,
         event: impl Fn(Range<usize>) -> Event,
-    ) -> (u64, usize) {
+    ) -> SentPieces {
         let mut start = 0;
         let mut until = after;
-        let mut n = 0;
+        let mut n_pieces = 0;
 
         while start < nbytes {
             let rest = nbytes - start;
@@ -216,10 +210,10 @@ impl World {
             until = until.max(self.schedule(delay, not_before, event(start..end)));
 
             start = end;
-            n += 1;
+            n_pieces += 1;
         }
 
-        (until, n)
+        SentPieces { until, n_pieces }
     }
 
     /// Reads the data of an operation from the memory of its caller, if they were not copied.

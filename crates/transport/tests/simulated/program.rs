@@ -4,6 +4,7 @@
 use crate::actor::{Dest, Expected, GUARD, UNUSED};
 use crate::call::{Blocks, Bytes, Call, Old, amo};
 use crate::memory::{HEAP, at, constant};
+use crate::model::Versions;
 use crate::network::SimulatedNetwork;
 use crate::world::{self, Event, World};
 use rushmem_transport::engine::WireEndpoint;
@@ -43,7 +44,7 @@ fn perform(actor: usize, name: &'static str, call: Call) {
         of.is_in_call = true;
         of.call = name;
         let endpoint = of.endpoint.take().expect("the actor is in no call");
-        // After a failed check, nothing is completed.
+        // Not dropped if a check fails: the endpoint would complete its operations.
         ManuallyDrop::new(endpoint)
     });
     let done = issue(&mut endpoint, &call);
@@ -52,10 +53,9 @@ fn perform(actor: usize, name: &'static str, call: Call) {
         let of = &mut world.actors[actor];
         of.is_in_call = false;
         of.endpoint = Some(ManuallyDrop::into_inner(endpoint));
-
         world.check_sent(actor);
 
-        let result = done.as_ref().map_or(u64::MAX, |done| *done);
+        let result = *done.as_ref().unwrap_or(&u64::MAX);
         world.log("returns", [actor as u64, result, 0]);
 
         match done {
@@ -66,10 +66,10 @@ fn perform(actor: usize, name: &'static str, call: Call) {
 
         let pe = world.actors[actor].pe;
         let wire = world.actors[actor].wire;
-
         world.make_progress();
         world.wake_service(pe);
 
+        // The wire is free for the actors that have waited for it.
         for other in 0..world.actors.len() {
             let of = &mut world.actors[other];
             if of.wire == wire && std::mem::take(&mut of.is_waiting) {
@@ -97,15 +97,12 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedNetwork>, call: &Call) -> Result<u
             endpoint.put_signal(pe, promised_put(put), signal, order)?;
         }
         Call::Get { pe, get } => {
-            // SAFETY: the actor keeps the destination.
+            // SAFETY: the actor keeps the destination until the operation is over.
             let local = unsafe { DestBuf::new(get.local.base, get.local.nbytes) };
-            let Bytes {
-                remote, completion, ..
-            } = get;
             let get = Get {
-                remote,
+                remote: get.remote,
                 local,
-                completion,
+                completion: get.completion,
             };
             endpoint.get(pe, get)?;
         }
@@ -141,15 +138,13 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedNetwork>, call: &Call) -> Result<u
         }
         Call::Session { is_open } => endpoint.session(is_open)?,
         Call::Invalid { pe, is_amo } => {
-            let segment = Segment::Heap;
-            let mut byte = 0u8;
-
             let done = if is_amo {
-                let unaligned = amo(at(segment, HEAP as u64 - 12), AmoOp::Add, 1);
+                let unaligned = amo(at(Segment::Heap, HEAP as u64 - 12), AmoOp::Add, 1);
                 endpoint.amo(pe, unaligned, OldValue::Ignored)
             } else {
+                let mut byte = 0u8;
                 let beyond = Bytes {
-                    remote: at(segment, HEAP as u64),
+                    remote: at(Segment::Heap, HEAP as u64),
                     local: LocalBuf {
                         base: &raw mut byte,
                         nbytes: 1,
@@ -238,9 +233,11 @@ impl World {
             Call::IsQuiet if value == 1 => self.check_quiet(actor, name, None),
             Call::InFlight if value == 0 => self.check_quiet(actor, name, None),
             Call::InFlight if !self.kind.proxies => {
-                for to in (0..self.pes.len()).filter(|to| value >> to & 1 == 0) {
-                    let model = actor * self.pes.len() + to;
-                    assert!(!self.models[model].is_pending(), "PE {to} is not listed");
+                for to in (0..self.pes.len() as u32).map(Pe) {
+                    let is_listed = value >> to.0 & 1 != 0;
+                    let model = self.model(actor, to);
+                    let is_pending = self.models[model].is_pending();
+                    assert!(is_listed || !is_pending, "PE {to} is not listed");
                 }
             }
             _ => {}
@@ -275,20 +272,17 @@ impl World {
                 self.models[model].check_complete(&self.memories[to.index()], name);
             }
 
-            let is_on = |dest: &Dest| dest.pe == to;
-            self.actors[actor].dests.sort_by_key(is_on);
-            let first = self.actors[actor]
-                .dests
-                .partition_point(|dest| !is_on(dest));
-            let n = self.actors[actor].dests.len();
-            self.check_dests(actor, first..n);
+            // The results of this PE are sorted to the end, where they are removed.
+            let dests = &mut self.actors[actor].dests;
+            dests.sort_by_key(|dest| dest.pe == to);
+            let first = dests.partition_point(|dest| dest.pe != to);
+            let end = dests.len();
+            self.check_dests(actor, first..end);
 
             let of = &mut self.actors[actor];
-            let (free, used) = std::mem::take(&mut of.sources)
-                .into_iter()
-                .partition(|(pe, _)| *pe == to);
+            let sources = std::mem::take(&mut of.sources);
+            let (free, used): (Vec<_>, Vec<_>) = sources.into_iter().partition(|(pe, _)| *pe == to);
             of.sources = used;
-            let free: Vec<(Pe, Vec<u8>)> = free;
             of.retire(free.into_iter().map(|(_, memory)| memory));
         }
 
@@ -325,12 +319,14 @@ impl World {
                 block,
                 stride,
             } => {
-                let at = |i: usize| offset + (i / block * stride + i % block) as u64;
-                let is_right = (0..bytes.len()).all(|i| bytes[i] == constant(pe, at(i)));
+                let is_right = bytes.iter().enumerate().all(|(i, byte)| {
+                    let distance = i / block * stride + i % block;
+                    *byte == constant(pe, offset + distance as u64)
+                });
                 assert!(is_right, "a get of actor {actor}: {expected:?}, {bytes:x?}");
             }
             Expected::Since { cell, version } => {
-                let (oldest, _) = cells[cell].versions_of(bytes);
+                let Versions { oldest, .. } = cells[cell].versions_of(bytes);
                 assert!(
                     oldest >= version,
                     "actor {actor} got version {oldest} after version {version}: {:?}",
@@ -339,7 +335,10 @@ impl World {
             }
             Expected::Version { cell, version } => assert_eq!(
                 cells[cell].versions_of(bytes),
-                (version, version),
+                Versions {
+                    oldest: version,
+                    newest: version
+                },
                 "actor {actor}: the old value of {:?}",
                 cells[cell]
             ),

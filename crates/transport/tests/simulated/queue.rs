@@ -31,16 +31,19 @@ pub struct Link {
     pub queue: VecDeque<Item>,
     /// The last entries of the queue, which the wire collects.
     pub n_collected: usize,
-    /// The times at which everything that has left has arrived: writes and atomic operations, those
-    /// before the last fence, all operations, and all answers.
+    /// The time at which all writes and atomic operations that have left have arrived.
     pub writes_until: u64,
+    /// The same for those before the last fence.
     pub fenced_until: u64,
+    /// The same for all operations.
     pub all_until: u64,
+    /// The time at which all answers that were sent have arrived.
     pub replies_until: u64,
-    /// The number of operations, except requests, that were started, that the last flush covers
-    /// that has begun, and that are known to have arrived.
+    /// The number of operations, except requests, that were started.
     pub started: u64,
+    /// The number of these that the last flush covers that has begun.
     pub flushing: u64,
+    /// The number of these that are known to have arrived.
     pub flushed: u64,
     pub in_flight: usize,
     /// The number of requests that have arrived.
@@ -69,7 +72,9 @@ pub struct WireState {
     pub unanswered: usize,
     /// The wire takes nothing before this time.
     pub full_until: u64,
+    /// The PE for which a call waited last: a poll sends what is collected for it.
     pub expected: Option<Pe>,
+    /// A connection broke since the last poll.
     pub broke: bool,
     pub is_abandoned: bool,
 }
@@ -94,10 +99,12 @@ impl WireState {
 
     /// Returns true if nothing is in flight or queued, and no answer waits for a poll.
     pub fn is_idle(&self) -> bool {
-        let is_idle = |link: &Link| link.queue.is_empty() && link.in_flight == 0;
-        let is_answer = |(reply, _): &(Reply, Vec<u8>)| reply.answer.is_some();
-
-        self.in_flight == 0 && !self.replies.iter().any(is_answer) && self.links.iter().all(is_idle)
+        let any_answer = self.replies.iter().any(|(reply, _)| reply.answer.is_some());
+        let any_operation = self
+            .links
+            .iter()
+            .any(|link| !link.queue.is_empty() || link.in_flight > 0);
+        self.in_flight == 0 && !any_answer && !any_operation
     }
 
     /// Changes the number of operations in flight to a PE.
@@ -110,6 +117,15 @@ impl WireState {
 
 fn changed(n: usize, by: isize) -> usize {
     n.checked_add_signed(by).expect("no operation ends twice")
+}
+
+/// How a wire treats an operation that it takes.
+#[derive(Clone, Copy)]
+pub struct PostOptions {
+    /// The wire copies the data at once.
+    pub copies: bool,
+    /// The wire counts the operation as in flight.
+    pub is_counted: bool,
 }
 
 /// The reason why an operation was not started.
@@ -152,17 +168,21 @@ impl World {
     }
 
     /// Adds an operation to the queue of a wire. Returns its number.
-    pub fn post(&mut self, wire: usize, pe: Pe, work: Work, copy: bool, is_counted: bool) -> usize {
+    pub fn post(&mut self, wire: usize, pe: Pe, work: Work, options: PostOptions) -> usize {
+        let PostOptions { copies, is_counted } = options;
         let source = match work {
-            Work::Write { source, .. }
-            | Work::Request {
-                attached: source, ..
-            } => source,
+            Work::Write { source, .. } => source,
+            Work::Request { attached, .. } => attached,
             _ => LocalBuf::EMPTY,
         };
 
-        // SAFETY: valid now, by the contract of the wire.
-        let bytes = copy.then(|| unsafe { local_bytes(source) }.to_vec());
+        let bytes = if copies {
+            // SAFETY: the source of an operation is valid for reads until the operation is over,
+            // by the contract of the wire.
+            Some(unsafe { local_bytes(source) }.to_vec())
+        } else {
+            None
+        };
 
         let is_flushed = !matches!(work, Work::Request { .. });
         let link = &mut self.wires[wire].links[pe.index()];
@@ -229,7 +249,9 @@ impl World {
     pub fn release_collected(&mut self, pe: Pe) {
         for wire in 0..self.wires.len() {
             if self.wires[wire].pe == pe {
-                (0..self.pes.len()).for_each(|to| self.release(wire, Pe(to as u32)));
+                for to in 0..self.pes.len() {
+                    self.release(wire, Pe(to as u32));
+                }
             }
         }
     }
@@ -245,8 +267,6 @@ impl World {
     /// Checks that a request respects the limits of its wire.
     pub fn check_limits(&mut self, wire: usize, pe: Pe, request: &Request, attached: usize) {
         let caps = &self.kind.caps;
-        let (normal, session) = caps.longest_batch;
-
         assert!(
             attached <= caps.longest_signaled,
             "{attached} bytes of data in a message"
@@ -254,7 +274,7 @@ impl World {
 
         let nbytes = usize::from(request.nbytes);
         assert!(
-            nbytes <= normal.max(session),
+            nbytes <= self.kind.longest_batch(),
             "{nbytes} bytes of entries in a message"
         );
 
@@ -308,14 +328,24 @@ impl World {
         }
     }
 
+    /// Returns the PE that died, if polls of a wire fail because of it.
+    pub fn failed_peer(&self, wire: usize) -> Option<Pe> {
+        let dead = self.dead?;
+        let link = &self.wires[wire].links[dead.index()];
+        if self.symptom == Symptom::Failed && link.is_broken && link.in_flight > 0 {
+            return Some(dead);
+        }
+        None
+    }
+
     /// Lets some of the entries leave that wait in the queues of a wire for a poll. Returns true if
     /// there were any.
     pub fn poll_queues(&mut self, wire: usize) -> bool {
         if self.kind.sending != Sending::ByPolls {
             return false;
         }
-        let mut any = false;
 
+        let mut any = false;
         for to in 0..self.pes.len() {
             let queued = self.wires[wire].links[to].queue.len();
             if queued > 0 {

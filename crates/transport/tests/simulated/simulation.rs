@@ -38,10 +38,10 @@ pub fn run(seed: u64, kind: fn(&mut Rng) -> WireKind) -> Vec<Entry> {
     world::run_all();
     check_end();
 
-    // Endpoints complete what they have issued when they are dropped.
-    let endpoints = world::with(|world| {
-        let endpoints = world.actors.iter_mut().map(|actor| actor.endpoint.take());
-        endpoints.collect::<Vec<_>>()
+    // Dropped outside the world, since endpoints complete what they have issued.
+    let endpoints: Vec<_> = world::with(|world| {
+        let actors = world.actors.iter_mut();
+        actors.map(|actor| actor.endpoint.take()).collect()
     });
     drop(endpoints);
 
@@ -124,28 +124,24 @@ fn number_of(issuer: &Issuer<SimulatedWire>) -> usize {
     origin.wire().number
 }
 
-/// The part of a PE's memory that is not in use.
+/// The memory of a PE that is not in use: where it starts in each segment.
 #[derive(Clone, Default)]
 struct Room([usize; Segment::COUNT]);
 
 impl Room {
-    /// Returns the address of unused memory, `skew` bytes after a multiple of 8.
+    /// Returns the address of unused memory, at least `gap` bytes after the memory in use, and
+    /// `skew` bytes after a multiple of 8.
     fn take(&mut self, segment: Segment, gap: usize, nbytes: usize, skew: usize) -> RemoteAddr {
-        let next = &mut self.0[segment as usize];
-        if segment == Segment::Heap {
-            *next = (*next).max(CONSTANT);
-        }
-
-        let start = (*next + gap).next_multiple_of(8) + skew;
-        *next = start + nbytes;
-
-        let end = match segment {
-            Segment::Heap => HEAP,
-            Segment::Internal => FLAGS,
-            Segment::Static => STATIC,
+        let (first, end) = match segment {
+            Segment::Heap => (CONSTANT, HEAP),
+            Segment::Internal => (0, FLAGS),
+            Segment::Static => (0, STATIC),
         };
 
-        assert!(*next <= end, "the segment {segment:?} is too short");
+        let unused = &mut self.0[segment as usize];
+        let start = ((*unused).max(first) + gap).next_multiple_of(8) + skew;
+        *unused = start + nbytes;
+        assert!(*unused <= end, "the segment {segment:?} is too short");
         at(segment, start as u64)
     }
 }
@@ -174,6 +170,7 @@ fn cells(rng: &mut Rng, room: &mut Room, salt: u64, memory: &Memory) -> Vec<Cell
         add(Content::Bytes { nbytes }, vec![start]);
     }
 
+    // Strided blocks.
     let n = rng.usize(2..8);
     let nbytes = rng.usize(1..40);
     let stride = nbytes + rng.usize(..60);
@@ -231,12 +228,10 @@ fn check_end() {
         }
 
         if world.dead.is_some() {
-            let dead = world.dead;
-            let alive = world.actors.iter().filter(|actor| Some(actor.pe) != dead);
-            for actor in alive {
-                assert!(actor.loss.is_some(), "a loss is reported to everybody");
+            for actor in &world.actors {
+                let is_reported = actor.loss.is_some() || !world.is_alive(actor.pe);
+                assert!(is_reported, "a loss is reported to everybody");
             }
-
             return;
         }
 
@@ -252,13 +247,13 @@ fn check_end() {
             assert!(wire.is_idle(), "a wire is not idle: {wire:?}");
         }
 
+        // Only the text shows the private tables of a target.
         for target in &world.targets {
             let streams = format!("{target:?}");
             for table in ["beyond: [", "early: ["] {
-                let all = table.to_owned();
-                let empty = format!("{table}]");
-                let n_filled = streams.matches(&all).count() - streams.matches(&empty).count();
-                assert_eq!(n_filled, 0, "requests are left: {streams}");
+                let n_tables = streams.matches(table).count();
+                let n_empty = streams.matches(&format!("{table}]")).count();
+                assert_eq!(n_tables, n_empty, "requests are left: {streams}");
             }
         }
 
@@ -296,7 +291,7 @@ fn check_memory_at_end(world: &World, pe: Pe, memory: &Memory) {
             continue;
         }
 
-        let wrong = (0..nbytes).find(|at| found[*at] != expected[*at]);
+        let wrong = (0..nbytes).find(|offset| found[*offset] != expected[*offset]);
         panic!("byte {wrong:?} of the segment {segment:?} of PE {pe} has another value");
     }
 }

@@ -4,15 +4,16 @@ use crate::kinds::{Flush, Sending, WireKind};
 use crate::memory::CONSTANT;
 use crate::network::SimulatedNetwork;
 use crate::operation::Work;
-use crate::queue::{Item, Refusal, WireState};
-use crate::world::{self, Event, Symptom};
+use crate::queue::{Item, PostOptions, Refusal, WireState};
+use crate::world::{self, Event};
 use rushmem_transport::engine::Remote;
 use rushmem_transport::engine::{
     NextEvent, Polled, PostOutcome, Replies, SentMessage, TakeReply, Wire, WireCaps, WireNetwork,
     WriteEnd, WriteSent,
 };
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
-use rushmem_transport::{AmoRequest, DestBuf, Error, LocalBuf, Pe, Segment, SourceBuf};
+use rushmem_transport::{AmoRequest, DestBuf, Error, Pe, Segment, SourceBuf};
+use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,18 +25,17 @@ pub struct SimulatedWire {
 }
 
 impl SimulatedWire {
-    /// Posts an operation on a PE if the wire takes one. `copy` and `is_counted` are those of
-    /// [`World::post`].
+    /// Posts an operation on a PE if the wire takes one.
     fn post(
         &self,
         network: &SimulatedNetwork,
         pe: Pe,
         work: Work,
-        (copy, is_counted): (bool, bool),
+        options: PostOptions,
     ) -> Result<PostOutcome<usize>, Error> {
         let posted = world::with(|world| match world.refusal(self.number, pe) {
             Some(refusal) => Err(refusal),
-            None => Ok(world.post(self.number, pe, work, copy, is_counted)),
+            None => Ok(world.post(self.number, pe, work, options)),
         });
 
         match posted {
@@ -80,25 +80,22 @@ impl Wire for SimulatedWire {
     }
 
     fn reach(&mut self, network: &SimulatedNetwork, pe: Pe) -> Result<bool, Error> {
-        let (is_reached, is_broken) = world::with(|world| {
+        let wire = self.number;
+        world::with(|world| {
             world.count_call();
-            let link = &mut world.wires[self.number].links[pe.index()];
+            let link = &mut world.wires[wire].links[pe.index()];
             let is_new = !link.is_reached && !std::mem::replace(&mut link.is_connecting, true);
-
-            let of = (link.is_reached, link.is_broken);
             if is_new {
-                let wire = self.number;
                 let delay = world.delay();
                 world.schedule(delay, 0, Event::Connected { wire, pe });
             }
-            of
         });
 
+        let is_broken = self.in_state(|state| state.links[pe.index()].is_broken);
         if is_broken {
-            Err(network.lose(pe, "it refuses the connection"))
-        } else {
-            Ok(is_reached)
+            return Err(network.lose(pe, "it refuses the connection"));
         }
+        Ok(self.in_state(|state| state.links[pe.index()].is_reached))
     }
 
     fn write(
@@ -113,7 +110,7 @@ impl Wire for SimulatedWire {
 
         to.key.check(&to, nbytes);
         let pe = to.pe;
-        let to = to.at;
+        let to = to.addr;
 
         assert!(
             (1..=self.kind.caps.longest_write).contains(&nbytes),
@@ -125,15 +122,18 @@ impl Wire for SimulatedWire {
         );
 
         let copies = nbytes <= self.kind.copies_up_to;
-        let is_counted = match () {
-            () if self.is_tcp() => false,
-            () if self.kind.one_token => !copies || self.kind.flush == Flush::Unneeded,
-            () => !end.awaited && (!copies || self.kind.flush == Flush::Unneeded),
+        let has_completion = !copies || self.kind.flush == Flush::Unneeded;
+        let is_counted = if self.is_tcp() {
+            false
+        } else if self.kind.one_token {
+            has_completion
+        } else {
+            has_completion && !end.awaited
         };
 
         let work = Work::Write { to, source };
-        let posted = self.post(network, pe, work, (copies, is_counted))?;
-
+        let options = PostOptions { copies, is_counted };
+        let posted = self.post(network, pe, work, options)?;
         let PostOutcome::Pending(operation) = posted else {
             return Ok(posted);
         };
@@ -171,17 +171,19 @@ impl Wire for SimulatedWire {
 
         from.key.check(&from, nbytes);
         let pe = from.pe;
-        let from = from.at;
+        let from = from.addr;
 
         assert!(
             (1..=self.kind.caps.longest_read).contains(&nbytes),
             "{nbytes} bytes"
         );
 
-        let is_counted = !self.is_tcp() && (self.kind.one_token || !awaited);
         let work = Work::Read { from, dest };
-
-        let posted = self.post(network, pe, work, (false, is_counted))?;
+        let options = PostOptions {
+            copies: false,
+            is_counted: !self.is_tcp() && (self.kind.one_token || !awaited),
+        };
+        let posted = self.post(network, pe, work, options)?;
         if !matches!(posted, PostOutcome::Pending(_)) {
             return Ok(posted);
         }
@@ -215,44 +217,51 @@ impl Wire for SimulatedWire {
             "{:?}",
             request.op
         );
-        assert_eq!(word.at, request.dest);
+        assert_eq!(word.addr, request.dest);
         word.key.check(&word, request.width.nbytes());
 
-        let request = *request;
-        let fetched = fetched
-            .as_ref()
-            .map_or(LocalBuf::EMPTY, DestBuf::range)
-            .base;
-
-        let work = Work::Amo { request, fetched };
-        self.post(network, word.pe, work, (false, true))
+        let fetched = match fetched {
+            Some(dest) => dest.range().base,
+            None => null_mut(),
+        };
+        let work = Work::Amo {
+            request: *request,
+            fetched,
+        };
+        let options = PostOptions {
+            copies: false,
+            is_counted: true,
+        };
+        self.post(network, word.pe, work, options)
     }
 
     fn send(
         &mut self,
         network: &SimulatedNetwork,
         pe: Pe,
-        SentMessage {
+        message: SentMessage<'_>,
+    ) -> Result<PostOutcome<usize>, Error> {
+        let SentMessage {
             request,
             entries,
             attached,
             awaited,
-        }: SentMessage<'_>,
-    ) -> Result<PostOutcome<usize>, Error> {
+        } = message;
         assert_eq!(entries.len(), usize::from(request.nbytes));
 
         let attached = attached.range();
         let copies = self.is_tcp() || attached.nbytes <= self.kind.copies_up_to;
-        let is_fetched = self.kind.fetches && !copies;
-        let is_counted = !self.is_tcp() && (self.kind.one_token || !awaited);
-
         let work = Work::Request {
             header: request.encode(),
             attached,
-            is_fetched,
+            is_fetched: self.kind.fetches && !copies,
+        };
+        let options = PostOptions {
+            copies,
+            is_counted: !self.is_tcp() && (self.kind.one_token || !awaited),
         };
 
-        let posted = self.post(network, pe, work, (copies, is_counted))?;
+        let posted = self.post(network, pe, work, options)?;
         let PostOutcome::Pending(operation) = posted else {
             return Ok(posted);
         };
@@ -390,24 +399,23 @@ impl Wire for SimulatedWire {
     }
 
     fn poll(&mut self, network: &SimulatedNetwork, take: TakeReply<'_>) -> Result<Polled, Error> {
-        let (replies, failed, worked) = world::with(|world| {
+        // Before the poll completes the operations that are in flight.
+        let failed = world::with(|world| {
             world.count_call();
-            let state = &mut world.wires[self.number];
-            let replies = std::mem::take(&mut state.replies);
-            let failed = match (world.dead, world.symptom) {
-                (Some(dead), Symptom::Failed) => {
-                    let link = &state.links[dead.index()];
-                    (link.is_broken && link.in_flight > 0).then_some(dead)
-                }
-                _ => None,
-            };
+            world.failed_peer(self.number)
+        });
+        let replies = self.in_state(|state| std::mem::take(&mut state.replies));
 
-            if let (Sending::Collected, Some(pe)) = (self.kind.sending, state.expected) {
+        let worked = world::with(|world| {
+            if self.kind.sending == Sending::Collected
+                && let Some(pe) = world.wires[self.number].expected
+            {
                 world.release(self.number, pe);
             }
 
-            let sent = world.poll_queues(self.number);
-            (replies, failed, world.poll_completions(self.number) || sent)
+            let any_sent = world.poll_queues(self.number);
+            let any_completed = world.poll_completions(self.number);
+            any_sent || any_completed
         });
 
         let any_reply = !replies.is_empty();
@@ -416,13 +424,18 @@ impl Wire for SimulatedWire {
         }
 
         let taken = self.replies.take(take);
-        let n = taken.map_err(|message| network.refuse_reply(&message))?;
+        let n_taken = taken.map_err(|message| network.refuse_reply(&message))?;
 
-        match failed {
-            Some(dead) => Err(network.lose(dead, "a poll failed")),
-            None if self.in_state(|state| std::mem::take(&mut state.broke)) => Ok(Polled::Broke),
-            None if worked || any_reply || n > 0 => Ok(Polled::Worked),
-            None => Ok(Polled::Idle),
+        if let Some(dead) = failed {
+            return Err(network.lose(dead, "a poll failed"));
+        }
+        let is_broken = self.in_state(|state| std::mem::take(&mut state.broke));
+        if is_broken {
+            Ok(Polled::Broke)
+        } else if worked || any_reply || n_taken > 0 {
+            Ok(Polled::Worked)
+        } else {
+            Ok(Polled::Idle)
         }
     }
 
@@ -475,8 +488,8 @@ impl Wire for SimulatedWire {
     }
 }
 
-/// Returns the loss of this PE's peer by an answer that the engine refuses. Only an answer to what
-/// was given up after a loss may be refused.
+/// Returns the loss after which the engine refuses an answer: only an answer to what was given up
+/// after a loss may be refused.
 fn refused(network: &SimulatedNetwork, pe: Pe, violation: Violation) -> Error {
     network.refuse_reply(&RefusedMessage::of(pe, violation))
 }

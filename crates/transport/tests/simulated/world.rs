@@ -30,9 +30,9 @@ use std::sync::Arc;
 const HORIZON: u64 = 3_000_000;
 /// The time without progress after which a wait will never end.
 const DEADLOCK: u64 = 60_000_000_000;
-/// The longest sleep of a service thread that must poll, and the time without progress after which
-/// it polls no more.
+/// The longest sleep of a service thread that must poll.
 const LONGEST_SLEEP: u64 = 2_000_000_000;
+/// The time without progress after which a service thread polls no more, so that a world ends.
 const LAST_LOOK: u64 = 5_000_000_000;
 /// Calls of wires without an event after which a call will never end.
 const LIVELOCK: u32 = 200_000;
@@ -144,8 +144,10 @@ pub struct World {
     pub rng: Rng,
     pub kind: WireKind,
     pub log: Vec<Entry>,
+    /// The memory of each PE.
     pub memories: Vec<Memory>,
     pub pes: Vec<Arc<SimulatedPe>>,
+    /// The target of the requests to each PE.
     pub targets: Vec<Rc<RequestTarget<usize, usize>>>,
     pub wires: Vec<WireState>,
     pub operations: Vec<Operation>,
@@ -155,14 +157,15 @@ pub struct World {
     pub models: Vec<Model>,
     pub counters: Vec<SharedCounter>,
     pub habits: Habits,
+    /// The service thread of each PE.
     pub services: Vec<ServiceThread>,
     /// The PE that died.
     pub dead: Option<Pe>,
     pub symptom: Symptom,
     /// One in this number of delays is longer than most.
     pub haste: u32,
-    /// Some delays are so long that threads sleep. In few worlds, since each sleep of the engine
-    /// begins with yields, which take long on a busy machine.
+    /// Some delays are so long that threads sleep. This is so in few worlds, since each sleep of the
+    /// engine begins with yields, which take long on a busy machine.
     has_long_delays: bool,
     events: BinaryHeap<Reverse<Scheduled>>,
     n_events: u64,
@@ -320,10 +323,13 @@ impl World {
         );
     }
 
+    /// Returns the actors that are in calls, for messages.
     fn waiting(&self) -> String {
-        let waiting = self.actors.iter().filter(|actor| actor.is_in_call);
-        let each = waiting.map(|actor| format!("PE {} in {}", actor.pe, actor.call));
-        each.collect::<Vec<_>>().join(", ")
+        let mut waiting = Vec::new();
+        for actor in self.actors.iter().filter(|actor| actor.is_in_call) {
+            waiting.push(format!("PE {} in {}", actor.pe, actor.call));
+        }
+        waiting.join(", ")
     }
 }
 
@@ -411,17 +417,15 @@ fn run_service(pe: Pe) {
         Arc::clone(&world.pes[pe.index()])
     });
 
-    let is_busy = simulated.network().flush(simulated.issuers());
+    let must_poll = simulated.network().flush(simulated.issuers());
     with(|world| {
-        let is_hopeless = clock::now() - world.progress > LAST_LOOK;
+        let is_over = clock::now() - world.progress > LAST_LOOK || !world.is_alive(pe);
         let service = &mut world.services[pe.index()];
-
         service.sleep = (2 * service.sleep).min(LONGEST_SLEEP);
-        let sleep = service.sleep;
 
-        let polls_again = is_busy && !service.is_scheduled && !is_hopeless;
-        if polls_again && world.is_alive(pe) {
-            world.services[pe.index()].is_scheduled = true;
+        if must_poll && !service.is_scheduled && !is_over {
+            service.is_scheduled = true;
+            let sleep = service.sleep;
             world.schedule(sleep, 0, Event::Service { pe });
         }
     });

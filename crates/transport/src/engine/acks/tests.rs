@@ -19,11 +19,17 @@ fn next(random: &mut u64) -> usize {
     (*random >> 33) as usize
 }
 
+/// A request in flight.
+struct Sent {
+    position: StreamPosition,
+    /// The number of fences before it.
+    fences: u64,
+}
+
 struct Wire {
     issued: IssuedRequests,
-    carried: CarriedOut<(StreamPosition, u64)>,
-    /// The requests in flight, each with the number of fences before it.
-    requests: VecDeque<(StreamPosition, u64)>,
+    carried: CarriedOut<Sent>,
+    requests: VecDeque<Sent>,
     acks: VecDeque<u32>,
     /// For each request that was carried out, the number of fences before it.
     done: Vec<u64>,
@@ -48,28 +54,28 @@ impl Wire {
 
     fn ask(&mut self, order: RequestOrder) {
         let position = self.issued.issue(THERE, order);
-
-        self.requests.push_back((position, self.issued.fences()));
+        let fences = self.issued.fences();
+        self.requests.push_back(Sent { position, fences });
     }
 
-    fn arrives(&mut self, (position, fences): (StreamPosition, u64)) {
-        match self
-            .carried
-            .arrival_order(position)
-            .expect("it was just issued")
-        {
-            ArrivalOrder::Next => self.carry_out(position, fences),
-            ArrivalOrder::Early => self.carried.keep(position, (position, fences)),
+    fn arrives(&mut self, request: Sent) {
+        let position = request.position;
+        let order = self.carried.arrival_order(position);
+        match order.expect("it was just issued") {
+            ArrivalOrder::Next => self.carry_out(request),
+            ArrivalOrder::Early => self.carried.keep(position, request),
         }
 
-        while let Some((position, fences)) = self.carried.take_ready() {
-            self.carry_out(position, fences);
+        while let Some(request) = self.carried.take_ready() {
+            self.carry_out(request);
         }
     }
 
-    fn carry_out(&mut self, position: StreamPosition, fences: u64) {
+    fn carry_out(&mut self, request: Sent) {
+        let Sent { position, fences } = request;
         self.carried.mark_carried_out(position.number);
         self.done.push(fences);
+
         if position.asks {
             assert!(
                 has_reached(self.carried.count(), position.number),
@@ -141,10 +147,14 @@ fn fences_hold_and_every_wait_ends_whatever_overtakes() {
                 wire.deliver(&mut random);
             }
 
-            assert!(wire.requests.is_empty() && wire.done.len() >= 3000);
-            assert!(wire.issued.awaits_ack_of(THERE) && wire.issued.awaiting_ack() == [THERE]);
+            assert!(wire.requests.is_empty());
+            assert!(wire.done.len() >= 3000);
+
+            assert!(wire.issued.awaits_ack_of(THERE));
+            assert_eq!(wire.issued.awaiting_ack(), [THERE]);
             wire.issued.mark_acked(THERE);
-            assert!(!wire.issued.awaits_ack_of(THERE) && wire.issued.awaiting_ack().is_empty());
+            assert!(!wire.issued.awaits_ack_of(THERE));
+            assert_eq!(wire.issued.awaiting_ack(), []);
 
             assert!(
                 wire.done.is_sorted(),
@@ -164,8 +174,9 @@ fn a_window_takes_two_acknowledgments() {
         let request = wire.requests.pop_front().expect("just sent");
         wire.arrives(request);
 
-        let mut acks = wire.acks.drain(..);
-        assert!(acks.all(|count| wire.issued.acks.acknowledge(THERE, count).is_ok()));
+        for count in wire.acks.drain(..) {
+            wire.issued.acks.acknowledge(THERE, count).expect("a PE");
+        }
     }
     assert_eq!(wire.sent_alone, 20);
 }
@@ -184,13 +195,7 @@ fn counts_that_ride_on_messages_need_no_acknowledgments() {
         to.ask(RequestOrder::AfterAll);
         let request = to.requests.pop_front().expect("just sent");
         to.arrives(request);
-        there.mark_carried_out(
-            Stream {
-                pe: HERE,
-                origin: to.issued.origin,
-            },
-            to.carried.count(),
-        );
+        there.mark_carried_out(to.issued.stream(HERE), to.carried.count());
 
         // A message in the other direction includes the acknowledgment.
         let ack = there.for_message_to(HERE).expect("an acknowledgment");
@@ -220,100 +225,66 @@ fn what_no_origin_sent_is_refused() {
         asks: false,
     };
 
+    let in_order = Ok(ArrivalOrder::Next);
+    let early = Ok(ArrivalOrder::Early);
     let never = |number| Err(Violation::Number(number));
+
+    let beyond = MAX_IN_FLIGHT + 1;
     assert_eq!(carried.arrival_order(position(0, 0)), never(0));
+    assert_eq!(carried.arrival_order(position(beyond, 0)), never(beyond));
+    assert_eq!(carried.arrival_order(position(2, 2)), never(2), "itself");
 
-    assert_eq!(
-        carried.arrival_order(position(MAX_IN_FLIGHT + 1, 0)),
-        never(MAX_IN_FLIGHT + 1)
-    );
-
-    assert_eq!(
-        carried.arrival_order(position(2, 2)),
-        never(2),
-        "after itself"
-    );
-    assert_eq!(
-        carried.arrival_order(position(2, 1)),
-        Ok(ArrivalOrder::Early)
-    );
-
+    assert_eq!(carried.arrival_order(position(2, 1)), early);
     carried.keep(position(2, 1), 'a');
-    assert_eq!(
-        carried.arrival_order(position(2, 1)),
-        never(2),
-        "it is kept"
-    );
-    assert_eq!(
-        carried.arrival_order(position(2, 0)),
-        never(2),
-        "it is kept"
-    );
-    assert_eq!(
-        carried.arrival_order(position(3, 0)),
-        Ok(ArrivalOrder::Next)
-    );
+    assert_eq!(carried.arrival_order(position(2, 1)), never(2), "kept");
+    assert_eq!(carried.arrival_order(position(2, 0)), never(2), "kept");
 
+    assert_eq!(carried.arrival_order(position(3, 0)), in_order);
     carried.mark_carried_out(3);
-    assert_eq!(
-        carried.arrival_order(position(3, 0)),
-        never(3),
-        "it was carried out"
-    );
+    assert_eq!(carried.arrival_order(position(3, 0)), never(3), "done");
 
     carried.mark_carried_out(1);
-    assert_eq!(
-        (carried.take_ready(), carried.take_ready()),
-        (Some('a'), None)
-    );
+    assert_eq!(carried.take_ready(), Some('a'));
+    assert_eq!(carried.take_ready(), None);
 
     carried.mark_carried_out(2);
-    assert_eq!(
-        (carried.count(), carried.arrival_order(position(1, 0))),
-        (3, never(1))
-    );
+    assert_eq!(carried.count(), 3);
+    assert_eq!(carried.arrival_order(position(1, 0)), never(1), "done");
+}
 
-    // Acknowledgments for an origin, and by a PE, that does not exist.
+#[test]
+fn acknowledgments_by_or_for_nobody_are_refused() {
     let acks = Acks::new(1);
+    let unknown_pe = Pe(7000);
+    let ack = Ack {
+        origin: 0,
+        count: 1,
+    };
     let unrequested = Err(Violation::Unrequested);
-    assert_eq!(
-        acks.acknowledge(
-            Pe(0),
-            Ack {
-                origin: 0,
-                count: 1
-            }
-        ),
-        unrequested
-    );
-
-    acks.mark_carried_out(
-        Stream {
-            pe: Pe(7000),
-            origin: 0,
-        },
-        1,
-    );
+    assert_eq!(acks.acknowledge(Pe(0), ack), unrequested, "no origin");
 
     let (_, counts) = acks.add_origin();
-    assert_eq!(
-        acks.acknowledge(
-            Pe(7000),
-            Ack {
-                origin: 0,
-                count: 1
-            }
-        ),
-        unrequested
-    );
+    assert_eq!(acks.acknowledge(unknown_pe, ack), unrequested);
+    assert_eq!(counts.acked_by(Pe(0)), 0);
+    assert_eq!(counts.acked_by(unknown_pe), 0);
 
-    assert_eq!((counts.acked_by(Pe(0)), counts.acked_by(Pe(7000))), (0, 0));
+    let stream = Stream {
+        pe: unknown_pe,
+        origin: 0,
+    };
+    acks.mark_carried_out(stream, 1);
+    assert_eq!(acks.for_message_to(unknown_pe), None);
+}
 
-    assert_eq!(counts.acknowledge(Pe(0), 9), Ok(()));
-    assert_eq!(counts.acknowledge(Pe(0), 8), Ok(()));
-    assert_eq!(
-        (counts.acked_by(Pe(0)), counts.all()),
-        (9, 9),
-        "an older count changes nothing"
-    );
+#[test]
+fn an_older_count_changes_nothing() {
+    let acks = Acks::new(1);
+    let (_, counts) = acks.add_origin();
+
+    for count in [9, 8] {
+        assert_eq!(counts.acknowledge(Pe(0), count), Ok(()));
+    }
+
+    assert_eq!(counts.acked_by(Pe(0)), 9);
+    assert_eq!(counts.all(), 9);
 }

@@ -41,6 +41,7 @@ fn heap(offset: u64) -> RemoteAddr {
     }
 }
 
+/// Returns an atomic operation with an operand of 5 and a condition of 9.
 fn update(op: AmoOp, width: AmoWidth, offset: u64) -> AmoRequest {
     AmoRequest {
         op,
@@ -66,13 +67,13 @@ fn blocks(offset: u64, stride: usize, n: usize) -> StridedBlocks<Dest> {
     }
 }
 
-fn append_bytes(entries: &mut Vec<u8>, (at, place): (RemoteAddr, u8), bytes: &[u8]) {
-    append_transfer(entries, true, at, place, bytes.len());
+fn append_bytes(entries: &mut Vec<u8>, dest: RemoteAddr, place: u8, bytes: &[u8]) {
+    append_transfer(entries, true, dest, place, bytes.len());
     entries.extend_from_slice(bytes);
 }
 
-fn append_get(entries: &mut Vec<u8>, (at, place): (RemoteAddr, u8), nbytes: usize) {
-    append_transfer(entries, false, at, place, nbytes);
+fn append_get(entries: &mut Vec<u8>, source: RemoteAddr, place: u8, nbytes: usize) {
+    append_transfer(entries, false, source, place, nbytes);
 }
 
 /// Appends a put of at most three blocks.
@@ -85,10 +86,6 @@ fn append_get_strided(entries: &mut Vec<u8>, place: u8, blocks: &StridedBlocks<D
     append_strided(entries, false, place, blocks);
 }
 
-fn amo<'a>(request: AmoRequest, fetches: bool) -> Entry<'a> {
-    Entry::Amo { request, fetches }
-}
-
 /// Carries out entries without attached data, on the memory of a PE that is alone on its node.
 fn carry_out_here(
     entries: &[u8],
@@ -98,34 +95,26 @@ fn carry_out_here(
     carry_out(entries, &[], segments, &ALONE, results)
 }
 
+/// An address in another segment than the heap, which is not registered.
+const STATIC: RemoteAddr = RemoteAddr {
+    segment: Segment::Static,
+    offset: u64::MAX,
+};
+
 /// Returns a batch with operations of each kind.
 fn each() -> Vec<u8> {
-    let mut batch = Vec::new();
-    let at = RemoteAddr {
-        segment: Segment::Static,
-        offset: u64::MAX,
-    };
+    let swap = update(AmoOp::CompareSwap, AmoWidth::Four, 4);
+    let add = update(AmoOp::Add, AmoWidth::Eight, 8);
 
-    append_bytes(&mut batch, (at, 0), &[]);
-    append_bytes(&mut batch, (heap(8), 0), &[7; MAX_NBYTES]);
-    append_get(&mut batch, (heap(16), 0), MAX_NBYTES);
+    let mut batch = Vec::new();
+    append_bytes(&mut batch, STATIC, 0, &[]);
+    append_bytes(&mut batch, heap(8), 0, &[7; MAX_NBYTES]);
+    append_get(&mut batch, heap(16), 0, MAX_NBYTES);
     append_put_strided(&mut batch, &blocks(8, 16, 2));
     append_attached(&mut batch, heap(8));
     append_get_strided(&mut batch, 3, &blocks(24, 4, 3));
-
-    append_amo(
-        &mut batch,
-        &update(AmoOp::CompareSwap, AmoWidth::Four, 4),
-        0,
-        true,
-    );
-    append_amo(
-        &mut batch,
-        &update(AmoOp::Add, AmoWidth::Eight, 8),
-        0,
-        false,
-    );
-
+    append_amo(&mut batch, &swap, 0, true);
+    append_amo(&mut batch, &add, 0, false);
     batch
 }
 
@@ -145,47 +134,41 @@ fn memory<const N: usize>(value: u64) -> (Box<[u64; N]>, Segments) {
 
 #[test]
 fn operations_come_as_they_were_sent() {
-    let batch = each();
-    let mut left = &batch[..];
-    let at = RemoteAddr {
-        segment: Segment::Static,
-        offset: u64::MAX,
-    };
-
-    assert_eq!(next(&mut left), Some((Entry::Put(at, &[]), 0)));
-    assert_eq!(
-        next(&mut left),
-        Some((Entry::Put(heap(8), &[7; MAX_NBYTES]), 0))
-    );
-    assert_eq!(next(&mut left), Some((Entry::Get(heap(16), MAX_NBYTES), 0)));
-
     let strides = |offset, stride| BlocksAt {
         first: heap(offset),
         stride,
         nbytes: 8,
     };
-
-    assert_eq!(
-        next(&mut left),
-        Some((Entry::PutStrided(strides(8, 16), &DATA[..16]), 0))
-    );
-    assert_eq!(next(&mut left), Some((Entry::PutAttached(heap(8)), 0)));
-    assert_eq!(
-        next(&mut left),
-        Some((Entry::GetStrided(strides(24, 4), 3), 3))
-    );
-
-    let swap = update(AmoOp::CompareSwap, AmoWidth::Four, 4);
-    assert_eq!(next(&mut left), Some((amo(swap, true), 0)));
-
-    let add = AmoRequest {
-        condition: 0,
-        ..update(AmoOp::Add, AmoWidth::Eight, 8)
+    let swap = Entry::Amo {
+        request: update(AmoOp::CompareSwap, AmoWidth::Four, 4),
+        fetches: true,
+    };
+    let add = Entry::Amo {
+        // Only a compare-and-swap sends its condition.
+        request: AmoRequest {
+            condition: 0,
+            ..update(AmoOp::Add, AmoWidth::Eight, 8)
+        },
+        fetches: false,
     };
 
-    assert_eq!(next(&mut left), Some((amo(add, false), 0)));
+    let batch = each();
+    let mut left = &batch[..];
+    for sent in [
+        (Entry::Put(STATIC, &[]), 0),
+        (Entry::Put(heap(8), &[7; MAX_NBYTES]), 0),
+        (Entry::Get(heap(16), MAX_NBYTES), 0),
+        (Entry::PutStrided(strides(8, 16), &DATA[..16]), 0),
+        (Entry::PutAttached(heap(8)), 0),
+        (Entry::GetStrided(strides(24, 4), 3), 3),
+        (swap, 0),
+        (add, 0),
+    ] {
+        assert_eq!(next(&mut left), Some(sent));
+    }
 
-    assert!(left.is_empty() && next(&mut left).is_none());
+    assert!(left.is_empty());
+    assert_eq!(next(&mut left), None);
 }
 
 #[test]
@@ -204,46 +187,34 @@ fn a_part_of_an_operation_is_none() {
 #[test]
 fn operations_are_carried_out_in_order() {
     let (memory, segments) = memory::<4>(1);
+    let add = update(AmoOp::Add, AmoWidth::Eight, 8);
+    let fetch = update(AmoOp::Fetch, AmoWidth::Four, 24);
+
     let mut batch = Vec::new();
+    append_bytes(&mut batch, heap(8), 0, &40u64.to_ne_bytes());
+    append_amo(&mut batch, &add, 0, false);
+    append_amo(&mut batch, &add, 0, true);
+    append_get(&mut batch, heap(0), 0, 16);
+    append_amo(&mut batch, &fetch, 0, true);
+
     let mut results = Vec::new();
-
-    append_bytes(&mut batch, (heap(8), 0), &40u64.to_ne_bytes());
-    append_amo(
-        &mut batch,
-        &update(AmoOp::Add, AmoWidth::Eight, 8),
-        0,
-        false,
-    );
-    append_amo(&mut batch, &update(AmoOp::Add, AmoWidth::Eight, 8), 0, true);
-    append_get(&mut batch, (heap(0), 0), 16);
-    append_amo(
-        &mut batch,
-        &update(AmoOp::Fetch, AmoWidth::Four, 24),
-        0,
-        true,
-    );
-
     assert_eq!(carry_out_here(&batch, &segments, &mut results), Ok(()));
 
     let words = [45u64, 1, 50].map(u64::to_ne_bytes);
-    let four = |word: u64| (word as u32).to_ne_bytes();
-    assert_eq!(
-        results,
-        [words.as_flattened(), &four(u64::from(memory[3] as u32))].concat()
-    );
+    let fetched = (memory[3] as u32).to_ne_bytes();
+    assert_eq!(results, [words.as_flattened(), &fetched].concat());
 }
 
 #[test]
 fn strided_blocks_are_scattered_and_gathered_in_order() {
     let (memory, segments) = memory::<6>(1);
     let mut batch = Vec::new();
-    let mut results = Vec::new();
-
     append_put_strided(&mut batch, &blocks(8, 24, 2));
-    append_bytes(&mut batch, (heap(32), 0), b"later on");
+    append_bytes(&mut batch, heap(32), 0, b"later on");
     append_get_strided(&mut batch, 0, &blocks(0, 16, 3));
     append_get_strided(&mut batch, 0, &blocks(8, 24, 2));
 
+    let mut results = Vec::new();
     assert_eq!(carry_out_here(&batch, &segments, &mut results), Ok(()));
 
     let ones = [1u64.to_ne_bytes(); 2];
@@ -294,40 +265,32 @@ fn strided_blocks_that_no_pe_sends_do_no_harm() {
 #[test]
 fn what_no_pe_sends_does_no_harm() {
     let (memory, segments) = memory::<4>(1);
-    let refused = |batch: &[u8]| carry_out_here(batch, &segments, &mut Vec::new()).is_err();
-    let one = |append: &dyn Fn(&mut Vec<u8>)| {
-        let mut batch = Vec::new();
-        append(&mut batch);
-        batch
-    };
+    let is_refused = |batch: &[u8]| carry_out_here(batch, &segments, &mut Vec::new()).is_err();
 
-    assert!(refused(&one(&|batch| append_bytes(
-        batch,
-        (heap(25), 0),
-        &[2; 8]
-    ))));
-    assert!(refused(&one(&|batch| append_get(
-        batch,
-        (heap(u64::MAX), 0),
-        8
-    ))));
+    let mut put_beyond = Vec::new();
+    append_bytes(&mut put_beyond, heap(25), 0, &[2; 8]);
+    assert!(is_refused(&put_beyond));
+
+    let mut get_beyond = Vec::new();
+    append_get(&mut get_beyond, heap(u64::MAX), 0, 8);
+    assert!(is_refused(&get_beyond));
 
     let unaligned = update(AmoOp::Set, AmoWidth::Eight, 4);
-    assert!(refused(&one(&|batch| append_amo(
-        batch, &unaligned, 0, true
-    ))));
-    assert!(refused(&one(&|batch| append_amo(
-        batch, &unaligned, 0, false
-    ))));
+    for fetches in [true, false] {
+        let mut batch = Vec::new();
+        append_amo(&mut batch, &unaligned, 0, fetches);
+        assert!(is_refused(&batch));
+    }
 
-    let mut strange = one(&|batch| append_get(batch, (heap(0), 0), 8));
-    strange[HEAD - 2] = 9 << KIND_SHIFT;
-    assert!(refused(&strange));
+    let mut of_unknown_kind = Vec::new();
+    append_get(&mut of_unknown_kind, heap(0), 0, 8);
+    of_unknown_kind[HEAD - 2] = 9 << KIND_SHIFT;
+    assert!(is_refused(&of_unknown_kind));
 
-    assert!(
-        refused(&one(&|batch| append_get(batch, (heap(0), 1), 8))),
-        "there is no such PE"
-    );
+    let mut for_no_pe = Vec::new();
+    append_get(&mut for_no_pe, heap(0), 1, 8);
+    assert!(is_refused(&for_no_pe));
+
     assert_eq!(*memory, [1; 4]);
 }
 
@@ -338,15 +301,11 @@ fn the_first_entry_alone_has_attached_data() {
         super::carry_out(entries, attached, &segments, &ALONE, &mut Vec::new())
     };
 
+    let add = update(AmoOp::Add, AmoWidth::Eight, 24);
     let mut put = Vec::new();
     let mut signal = Vec::new();
     append_attached(&mut put, heap(8));
-    append_amo(
-        &mut signal,
-        &update(AmoOp::Add, AmoWidth::Eight, 24),
-        0,
-        false,
-    );
+    append_amo(&mut signal, &add, 0, false);
 
     let both = [&put[..], &signal].concat();
     assert_eq!(carry_out(&both, &[2; 16]), Ok(()));
@@ -372,44 +331,35 @@ fn a_proxy_carries_out_what_is_for_another_pe_there() {
     let (own, segments) = memory::<2>(1);
     let (others, heap_of_other) = memory::<2>(7);
     let node = Node::new(Some(heap_of_other));
+    let add = update(AmoOp::Add, AmoWidth::Eight, 8);
+
     let mut batch = Vec::new();
+    append_bytes(&mut batch, heap(0), 2, &3u64.to_ne_bytes());
+    append_amo(&mut batch, &add, 0, false);
+    append_amo(&mut batch, &add, 2, true);
+
     let mut results = Vec::new();
-
-    append_bytes(&mut batch, (heap(0), 2), &3u64.to_ne_bytes());
-    append_amo(
-        &mut batch,
-        &update(AmoOp::Add, AmoWidth::Eight, 8),
-        0,
-        false,
-    );
-    append_amo(&mut batch, &update(AmoOp::Add, AmoWidth::Eight, 8), 2, true);
-
-    assert_eq!(
-        carry_out(&batch, &[], &segments, &node, &mut results),
-        Ok(())
-    );
-    assert_eq!(
-        (*own, *others, &results[..]),
-        ([1, 6], [3, 12], &7u64.to_ne_bytes()[..])
-    );
-
+    let done = carry_out(&batch, &[], &segments, &node, &mut results);
+    assert_eq!(done, Ok(()));
+    assert_eq!(*own, [1, 6]);
+    assert_eq!(*others, [3, 12]);
+    assert_eq!(results, 7u64.to_ne_bytes());
     assert_eq!(node.woken.load(Relaxed), 1);
 
-    let mut of_nobody = Vec::new();
-    append_bytes(&mut of_nobody, (heap(0), 3), &[9; 8]);
-    assert_eq!(
-        carry_out(&of_nobody, &[], &segments, &node, &mut results),
-        Err(Violation::Entries)
-    );
-    assert_eq!((*own, *others), ([1, 6], [3, 12]));
+    let mut for_no_pe = Vec::new();
+    append_bytes(&mut for_no_pe, heap(0), 3, &[9; 8]);
+    let done = carry_out(&for_no_pe, &[], &segments, &node, &mut results);
+    assert_eq!(done, Err(Violation::Entries));
+    assert_eq!(*own, [1, 6]);
+    assert_eq!(*others, [3, 12]);
 }
 
 #[test]
 fn changed_places_are_each_named_once() {
     let mut changed = ChangedPlaces::default();
-    [64, 1, 255, 63, 1, 64]
-        .into_iter()
-        .for_each(|place| changed.add(place));
+    for place in [64, 1, 255, 63, 1, 64] {
+        changed.add(place);
+    }
 
     assert!(changed.places().eq([1, 63, 64, 255]));
     assert_eq!(ChangedPlaces::default().places().count(), 0);
@@ -420,23 +370,16 @@ fn results_are_bounded() {
     const N: usize = MAX_RESULTS / 64;
     let (_memory, segments) = memory::<N>(1);
     let mut batch = Vec::new();
-    let mut results = Vec::new();
-
     for _ in 0..8 {
-        append_get(&mut batch, (heap(0), 0), 8 * N);
+        append_get(&mut batch, heap(0), 0, 8 * N);
     }
 
+    let mut results = Vec::new();
     assert_eq!(carry_out_here(&batch, &segments, &mut results), Ok(()));
     assert_eq!(results.len(), MAX_RESULTS);
 
-    append_amo(
-        &mut batch,
-        &update(AmoOp::Fetch, AmoWidth::Four, 0),
-        0,
-        true,
-    );
-    assert_eq!(
-        carry_out_here(&batch, &segments, &mut Vec::new()),
-        Err(Violation::TooMany)
-    );
+    let fetch = update(AmoOp::Fetch, AmoWidth::Four, 0);
+    append_amo(&mut batch, &fetch, 0, true);
+    let done = carry_out_here(&batch, &segments, &mut Vec::new());
+    assert_eq!(done, Err(Violation::TooMany));
 }

@@ -28,7 +28,7 @@ impl LocalBuf {
         nbytes: 0,
     };
 
-    /// Returns a range that is only read.
+    /// Returns a range of which the caller only reads.
     #[inline]
     pub fn source(base: *const u8, nbytes: usize) -> LocalBuf {
         LocalBuf {
@@ -56,7 +56,7 @@ impl LocalBuf {
         }
     }
 
-    /// Returns the offset of the range in a range that contains it.
+    /// Returns the offset of the range in `whole`; `None` if it is not a part of that.
     #[inline]
     pub(crate) fn offset_in(self, whole: LocalBuf) -> Option<usize> {
         let offset = self.base.addr().checked_sub(whole.base.addr())?;
@@ -80,13 +80,13 @@ pub enum Source {}
 #[derive(Debug)]
 pub enum Dest {}
 
-/// The way of the bytes of a transfer: to a PE by a put, from it by a get. Transfers, strided
-/// blocks and batches are written once for both.
+/// The direction of a transfer: to a PE by a put, from it by a get. The code of transfers, strided
+/// blocks and batches is generic over it.
 pub(crate) trait Way: Sized {
     /// The transfer is a put.
     const IS_PUT: bool;
 
-    /// Returns the memory as what it is, where a put and a get differ.
+    /// Returns the memory as a source or a destination, for code that differs between put and get.
     fn local(buffer: &mut Buffer<Self>) -> Local<'_>;
 }
 
@@ -198,10 +198,10 @@ impl Buffer<Source> {
         bytes.reserve(nbytes);
 
         let to = bytes.as_mut_ptr().wrapping_add(start);
-        // SAFETY: the operation, which is not over, may read its source; room for as many bytes was
-        // reserved.
+        // SAFETY: `base` points to at least `nbytes` bytes of the source, which the operation may
+        // read since it is not over. `to` points to as many bytes, which were just reserved.
         unsafe { mem::copy_bytes::<L>(to, base, nbytes) };
-        // SAFETY: this many bytes were reserved and written above.
+        // SAFETY: the vector has room for `nbytes` more bytes, which the copy has initialized.
         unsafe { bytes.set_len(start + nbytes) };
     }
 }
@@ -228,8 +228,10 @@ impl Buffer<Dest> {
             room.is_some_and(|room| bytes.len() <= room),
             "room for the bytes"
         );
+
         let to = self.range.base.wrapping_add(offset);
-        // SAFETY: the operation, which is not over, may write its destination.
+        // SAFETY: by the assertion, `to` points to at least as many bytes of the destination, which
+        // the operation may write since it is not over. A slice is valid for reads of its length.
         unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, bytes.as_ptr(), bytes.len()) };
     }
 
@@ -240,7 +242,8 @@ impl Buffer<Dest> {
     #[inline]
     pub fn store_word(&self, width: AmoWidth, old: u64) {
         assert!(width.nbytes() <= self.nbytes(), "room for the word");
-        // SAFETY: the operation, which is not over, may write its destination.
+        // SAFETY: by the assertion, `base` points to at least a word of the destination, which the
+        // operation may write since it is not over.
         unsafe { width.write(self.range.base, old) };
     }
 }

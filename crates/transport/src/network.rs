@@ -4,7 +4,7 @@
 
 use crate::engine::keys::check_record;
 use crate::engine::service_thread::{Driver, Progress, ServiceThread, Woken};
-use crate::engine::{Registered, WireLimit};
+use crate::engine::{NetworkPe, Registered, WireLimit};
 use crate::peers::{PeAddress, Published};
 use crate::progress::events::AwaitedWord;
 use crate::{
@@ -47,7 +47,6 @@ impl<N: Driver> NetworkTransport<N> {
             host: host_name(),
             of_provider: opened.address,
         };
-
         let progress = Arc::new(Progress::new(opened.network, opened.wire_limit));
 
         Ok(NetworkTransport {
@@ -87,15 +86,18 @@ impl<N: Driver> Transport for NetworkTransport<N> {
         let network = self.network();
         let local = network.local();
         let memory = LocalBuf { base, nbytes };
+
+        // The network registers only the first block of a heap in blocks.
         let covered = if segment == Segment::Heap && self.caps.heap_in_blocks {
             local.own_heap.begin(nbytes)
         } else {
             nbytes
         };
-        // SAFETY: the first `covered` bytes are a part of the memory, which is valid by contract
-        // until this transport is dropped, and with it the network.
-        let Registered { extra, key } =
-            unsafe { network.register(segment, memory.first(covered)) }?;
+        // SAFETY: the first `covered` bytes are a part of the memory, which is valid for reads and
+        // writes by contract until this transport is dropped, and with it the network.
+        let registered = unsafe { network.register(segment, memory.first(covered)) }?;
+        let Registered { extra, key } = registered;
+
         // SAFETY: the memory is valid for reads and writes by contract until this transport is
         // dropped. Afterwards no thread serves peers, so none uses the table.
         unsafe { local.segments.register(segment, memory, extra) }?;
@@ -114,14 +116,15 @@ impl<N: Driver> Transport for NetworkTransport<N> {
         prepare: &mut dyn FnMut(usize) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let network = self.network();
-        let local = network.local();
-        local
-            .own_heap
-            .extend(nbytes, &local.segments, prepare, |block| {
-                // SAFETY: `extend` passes parts of the registered heap alone, which is valid until
-                // this transport is dropped, and with it the network.
-                unsafe { network.register(Segment::Heap, block) }
-            })
+        let NetworkPe {
+            own_heap, segments, ..
+        } = network.local();
+
+        own_heap.extend(nbytes, segments, prepare, |block| {
+            // SAFETY: `extend` passes parts of the registered heap alone, which is valid for reads
+            // and writes until this transport is dropped, and with it the network.
+            unsafe { network.register(Segment::Heap, block) }
+        })
     }
 
     fn address(&self) -> Vec<u8> {
@@ -159,6 +162,7 @@ impl<N: Driver> Transport for NetworkTransport<N> {
             Woken::ToPoll => self.progress.poll(),
             Woken::ByEvent => {
                 self.progress.poll()?;
+                // Also if the poll has found no work: the thread must not sleep at once again.
                 Ok(true)
             }
         }
@@ -183,8 +187,9 @@ impl<N: Driver> Transport for NetworkTransport<N> {
 
 impl<N: Driver> Drop for NetworkTransport<N> {
     fn drop(&mut self) {
-        // From now on, a peer that leaves, or a connection that ends, is no loss.
+        // First: from now on, a peer that leaves, or a connection that ends, is no loss.
         self.network().local().loss.leave();
+        // The service thread ends before the network is left, since it uses the network.
         self.thread.end();
         N::leave(&self.progress);
     }

@@ -47,6 +47,7 @@ struct Null {
     endpoints: AtomicUsize,
 }
 
+/// An endpoint that reaches no PE.
 struct Nowhere;
 
 impl Transport for Null {
@@ -75,6 +76,7 @@ impl Transport for Null {
     }
 
     fn endpoint(&self, _: EndpointUser) -> Result<Box<dyn Endpoint>, Error> {
+        // Relaxed: the number orders nothing else.
         let left = self
             .endpoints
             .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
@@ -82,6 +84,7 @@ impl Transport for Null {
             let why = "the network has no more endpoints";
             return Err(Error::Unavailable(why.to_owned()));
         }
+
         Ok(Box::new(Nowhere))
     }
 
@@ -170,36 +173,36 @@ impl Endpoint for Nowhere {
 mod tests {
     use super::*;
     use crate::{AmoOp, Completion, Open, PeRecord, RemoteAddr, SourceBuf};
-    use std::sync::Arc;
 
     #[test]
     fn reaches_nobody() {
         let open = Open::for_tests();
         (PROVIDER.available)(&*open.host).expect("the template is always available");
         let mut transport = (PROVIDER.open)(&open).expect("the template always opens");
-        let directory = Arc::new(Directory::new(Directory::encode(
-            [PeRecord::default(); 2].into_iter(),
-        )));
-        assert!(matches!(
-            transport.connect(directory),
-            Err(Error::Unavailable(_))
-        ));
+
+        let records = [PeRecord::default(); 2];
+        let directory = Directory::new(Directory::encode(records.into_iter()));
+        let connected = transport.connect(Arc::new(directory));
+        assert!(matches!(connected, Err(Error::Unavailable(_))));
+
         let mut endpoint = transport
             .endpoint(EndpointUser::Context)
             .expect("an endpoint");
-        let at = RemoteAddr {
+        let unreachable = Err(Error::Unreachable(Pe(1)));
+        let dest = RemoteAddr {
             segment: Segment::Heap,
             offset: 0,
         };
         let put = || Put {
-            remote: at,
+            remote: dest,
             local: SourceBuf::EMPTY,
             completion: Completion::Now,
         };
-        assert_eq!(endpoint.put(Pe(1), put()), Err(Error::Unreachable(Pe(1))));
-        let signal = AmoRequest::of_word(at, AmoOp::Set, 1);
+        assert_eq!(endpoint.put(Pe(1), put()), unreachable);
+
+        let signal = AmoRequest::of_word(dest, AmoOp::Set, 1);
         let with_signal = endpoint.put_signal(Pe(1), put(), signal, SignalOrder::AfterAll);
-        assert_eq!(with_signal, Err(Error::Unreachable(Pe(1))));
+        assert_eq!(with_signal, unreachable);
         assert_eq!(endpoint.quiet(), Ok(()));
     }
 

@@ -27,7 +27,7 @@ impl Segment {
     /// All kinds, by their numbers.
     pub const ALL: [Segment; 3] = [Segment::Heap, Segment::Internal, Segment::Static];
 
-    /// Returns the segment of its encoded number, which is `segment as u8`.
+    /// Returns the segment with this number, the inverse of `segment as u8`.
     #[inline]
     pub fn from_number(number: u8) -> Option<Segment> {
         Self::ALL.get(usize::from(number)).copied()
@@ -66,7 +66,7 @@ pub struct Transfer<Way> {
     pub remote: RemoteAddr,
     /// The bytes in local memory.
     pub local: Buffer<Way>,
-    /// When the transfer is over: a source may be reused, a destination holds the data.
+    /// Whether the call of the transfer waits until the local memory is no longer in use.
     pub completion: Completion,
 }
 
@@ -96,26 +96,25 @@ impl<Way> StridedBlocks<Way> {
             .saturating_add(self.nbytes)
     }
 
-    /// Moves the memory out, and returns the remote and the local address of each block.
+    /// Moves the memory out, and returns the remote and the local memory of each block.
     pub fn each(&mut self) -> impl Iterator<Item = (RemoteAddr, Buffer<Way>)> + use<Way> {
-        let whole = self.in_parts(1);
-        whole.map(|block| (block.remote, block.local))
+        self.in_parts(1).map(|block| (block.remote, block.local))
     }
 
-    /// Moves the memory out, and returns the blocks in parts of at most `n` blocks.
-    pub fn in_parts(&mut self, n: usize) -> impl Iterator<Item = StridedBlocks<Way>> + use<Way> {
+    /// Moves the memory out, and returns the blocks in parts of at most `most` blocks.
+    pub fn in_parts(&mut self, most: usize) -> impl Iterator<Item = StridedBlocks<Way>> + use<Way> {
         let &mut StridedBlocks {
             remote,
             nbytes,
             remote_stride,
             local_stride,
-            n: all,
+            n: n_blocks,
             ..
         } = self;
         let local = std::mem::take(&mut self.local);
 
-        (0..all).step_by(n).map(move |first| {
-            let n = n.min(all - first);
+        (0..n_blocks).step_by(most).map(move |first| {
+            let n = most.min(n_blocks - first);
             let offset = remote.offset + (first * remote_stride) as u64;
             StridedBlocks {
                 remote: RemoteAddr { offset, ..remote },
@@ -274,9 +273,10 @@ pub trait Endpoint: Send {
     /// When a PE was lost.
     fn is_quiet(&mut self) -> Result<bool, Error>;
 
-    /// Works as [`is_quiet`](Endpoint::is_quiet). If it returns false, wakes the task once when the
-    /// operations are complete or a PE was lost. The waker is dropped when the operations are
-    /// complete, or when a call has reported the loss, so it may own local memory that they use.
+    /// Returns true if all operations are complete, as [`is_quiet`](Endpoint::is_quiet) does.
+    /// Otherwise the task is woken once when they are, or when a PE was lost. The waker is dropped
+    /// when the operations are complete, or when a call has reported the loss, so it may own local
+    /// memory that they use.
     ///
     /// # Errors
     /// When a PE was lost.

@@ -63,10 +63,12 @@ unsafe fn copy_by_words<L: Loads, T: Element>(dest: *mut T, source: *const T) {
             unsafe { words.store(dest) }
         }
         nbytes => {
-            for at in (0..nbytes).step_by(WORD) {
-                // SAFETY: `at` is the offset of a word of the element, for which both sides are
+            for offset in (0..nbytes).step_by(WORD) {
+                let to = dest.wrapping_add(offset);
+                let from = source.wrapping_add(offset);
+                // SAFETY: `to` and `from` point to a word of the element, for which both sides are
                 // valid by contract.
-                unsafe { copy_word::<L, u64>(dest.wrapping_add(at), source.wrapping_add(at)) }
+                unsafe { copy_word::<L, u64>(to, from) }
             }
         }
     }
@@ -87,7 +89,8 @@ pub unsafe fn copy_elements<L: Loads, T: Element>(dest: *mut T, source: *const T
         // SAFETY: both sides are valid for `nelems` elements, by contract.
         unsafe { copy_run::<L, T>(dest, source, nelems) }
     } else {
-        // SAFETY: the same contract; all bytes of the elements are initialized.
+        // SAFETY: both sides are valid for the bytes of `nelems` elements by contract. All of these
+        // bytes are initialized, since `T` has no padding.
         unsafe { copy_other_bytes::<L>(dest.cast(), source.cast(), nelems * size_of::<T>()) }
     }
 }
@@ -145,13 +148,17 @@ unsafe fn copy_released<L: Loads>(dest: *mut u8, source: *const u8) {
     let mut word = 0u64;
     let copied = (&raw mut word).cast();
     if is_by_words::<u64>(source.addr()) {
-        // SAFETY: an aligned word, valid for reads by contract; the variable is another one.
+        // SAFETY: `source` is valid for reads of a word, as `L` says, by contract. `copied` points
+        // to a local word.
         unsafe { copy_word::<L, u64>(copied, source) }
     } else {
-        // SAFETY: the same for a word that is not aligned.
+        // SAFETY: `source` is valid for reads of a word by contract. `copied` points to a local
+        // word.
         unsafe { foreign_copy(copied, source, WORD) }
     }
-    // SAFETY: an aligned word, valid for writes by contract, which peers access atomically.
+
+    // SAFETY: `dest` points to an aligned word, valid for writes by contract, which peers access
+    // atomically.
     unsafe { AtomicU64::from_ptr(dest.cast()) }.store(word, Release);
 }
 
@@ -207,14 +214,17 @@ unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
     };
     let (before, after) = cut(aligned, nbytes);
 
-    let mut at = 0;
+    let mut offset = 0;
+    // Copies a word of this type at `offset` if the bits of `$bytes` include its size.
     macro_rules! word_of {
         ($bytes:ident, $word:ty) => {
             if $bytes & size_of::<$word>() != 0 {
-                // SAFETY: `at` is the offset of a word within the run, for which both sides are
+                let to = dest.wrapping_add(offset);
+                let from = source.wrapping_add(offset);
+                // SAFETY: `to` and `from` point to a word within the run, for which both sides are
                 // valid by contract.
-                unsafe { copy_word::<L, $word>(dest.wrapping_add(at), source.wrapping_add(at)) };
-                at += size_of::<$word>();
+                unsafe { copy_word::<L, $word>(to, from) };
+                offset += size_of::<$word>();
             }
         };
     }
@@ -222,13 +232,13 @@ unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
     word_of!(before, u8);
     word_of!(before, u16);
     word_of!(before, u32);
-    debug_assert_eq!(at, before, "the start of the long part");
+    debug_assert_eq!(offset, before, "the start of the long part");
 
-    at = nbytes - after;
+    offset = nbytes - after;
     word_of!(after, u32);
     word_of!(after, u16);
     word_of!(after, u8);
-    debug_assert_eq!(at, nbytes, "the end of the run");
+    debug_assert_eq!(offset, nbytes, "the end of the run");
 
     let to = dest.wrapping_add(before);
     let from = source.wrapping_add(before);
@@ -238,10 +248,10 @@ unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
         // contract.
         unsafe { foreign_copy(to, from, nbytes) }
     } else {
-        for at in (0..nbytes).step_by(WORD) {
-            // SAFETY: `at` is the offset of a word in these bytes, for which both sides are valid
-            // by contract.
-            unsafe { copy_word::<L, u64>(to.wrapping_add(at), from.wrapping_add(at)) }
+        for offset in (0..nbytes).step_by(WORD) {
+            // SAFETY: `offset` is that of a word in these bytes, for which both sides are valid by
+            // contract.
+            unsafe { copy_word::<L, u64>(to.wrapping_add(offset), from.wrapping_add(offset)) }
         }
     }
 }
@@ -261,10 +271,11 @@ pub unsafe fn copy_strided<L: Loads, T: Element>(
 ) {
     let mut to = dest;
     let mut from = source;
-    let by_words = bsize == 1 && is_by_words::<T>(dest.addr() | source.addr());
+
     // Two words at a time take one block of instructions: see `copy_pair_opaque`.
-    let pairs = if by_words { nblocks / 2 } else { 0 };
-    for _ in 0..pairs {
+    let by_words = bsize == 1 && is_by_words::<T>(dest.addr() | source.addr());
+    let n_pairs = if by_words { nblocks / 2 } else { 0 };
+    for _ in 0..n_pairs {
         // SAFETY: `to` and `from` are the starts of the next two blocks, which are valid by
         // contract.
         unsafe { copy_pair::<L, T>(to, from, dst, sst) }
@@ -273,7 +284,7 @@ pub unsafe fn copy_strided<L: Loads, T: Element>(
     }
 
     // What is left: one word at most, or all blocks.
-    for _ in 2 * pairs..nblocks {
+    for _ in 2 * n_pairs..nblocks {
         // SAFETY: `to` and `from` are the starts of the next block, which is valid by contract.
         unsafe { copy_elements::<L, T>(to, from, bsize) }
         to = to.wrapping_offset(dst);
@@ -302,12 +313,15 @@ unsafe fn copy_pair<L: Loads, T: Element>(dest: *mut T, source: *const T, dst: i
         4 if ANY_ALIGNMENT => words!(u32),
         8 if ANY_ALIGNMENT => words!(u64),
         _ => {
-            // SAFETY: the first block on each side, valid and accessed by words, by contract.
+            // SAFETY: `dest` and `source` point to the first block on each side, valid and accessed
+            // by words, by contract.
             unsafe { copy_by_words::<L, T>(dest, source) };
 
             let to = dest.wrapping_offset(dst);
             let from = source.wrapping_offset(sst);
-            // SAFETY: the same contract; elements are as far aligned as the first one.
+            // SAFETY: `to` and `from` point to the second block on each side, valid by contract.
+            // They are as far aligned as the first ones, from which they differ by multiples of the
+            // size of an element.
             unsafe { copy_by_words::<L, T>(to, from) }
         }
     }

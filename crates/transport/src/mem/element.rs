@@ -98,15 +98,15 @@ pub(super) unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
             let to = value.as_mut_ptr();
             if is_of_words::<T>(source.addr()) {
                 for i in 0..nbytes / size_of::<u64>() {
-                    let at = source.cast::<u64>().wrapping_add(i);
+                    let from = source.cast::<u64>().wrapping_add(i);
                     let word = if L::ATOMIC {
-                        // SAFETY: a word of the element, valid for reads and writes, as `L` says,
-                        // and aligned by the test above.
-                        unsafe { AtomicU64::from_ptr(at.cast_mut()) }.load(Relaxed)
+                        // SAFETY: `from` points to a word of the element, valid for reads and
+                        // writes, as `L` says, and aligned by the test above.
+                        unsafe { AtomicU64::from_ptr(from.cast_mut()) }.load(Relaxed)
                     } else {
-                        // SAFETY: a word of the element, valid for a read by contract, and aligned
-                        // by the test above.
-                        unsafe { u64::load_opaque(at) }
+                        // SAFETY: `from` points to a word of the element, valid for a read by
+                        // contract, and aligned by the test above.
+                        unsafe { u64::load_opaque(from) }
                     };
                     // SAFETY: `to` has the size of the element, so it has the same word.
                     unsafe { to.cast::<u64>().wrapping_add(i).write_unaligned(word) };
@@ -122,8 +122,8 @@ pub(super) unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
     }
 }
 
-/// Returns true if elements of this type are accessed by words, each of them untorn, given the
-/// bitwise or of their addresses.
+/// Returns true if elements of this type are accessed by words, each of them untorn. `addrs` is the
+/// bitwise or of their addresses, which is aligned only if all of them are.
 #[inline(always)]
 pub(super) fn is_by_words<T: Element>(addrs: usize) -> bool {
     match size_of::<T>() {
@@ -132,7 +132,8 @@ pub(super) fn is_by_words<T: Element>(addrs: usize) -> bool {
     }
 }
 
-/// Returns true if an element at this address that is no word is accessed word by word.
+/// Returns true if an element at this address whose size is not that of a word is accessed word by
+/// word.
 #[inline(always)]
 fn is_of_words<T: Element>(addr: usize) -> bool {
     !T::PADDED
@@ -213,8 +214,8 @@ pub(super) unsafe fn load_opaque<T: Element>(source: *const T) -> T {
     }
 }
 
-/// Writes one element as [`store`], but by one instruction even if it is not aligned, where there
-/// is [`ANY_ALIGNMENT`].
+/// Writes one element, by one instruction even if it is not aligned, where there is
+/// [`ANY_ALIGNMENT`]. Other elements are written as by [`store`].
 ///
 /// # Safety
 /// As [`store`].

@@ -158,7 +158,7 @@ vectors! {
         "vmovdqu [{at} + 64], {}" "vmovdqu [{at} + 96], {}"
 }
 
-/// The vector that every processor of this architecture has on which Linux runs.
+/// The vector of every processor of this architecture on which Linux runs.
 #[cfg(all(opaque, target_arch = "aarch64"))]
 pub use std::arch::aarch64::float64x2_t as Baseline;
 
@@ -241,11 +241,15 @@ mod tests {
     fn one_lane_needs_no_alignment() {
         let bytes: [u8; 12] = std::array::from_fn(|i| i as u8);
         let mut copy = [0; 12];
-        for at in 0..=8 {
-            // SAFETY: four initialized bytes of an array; no vector is needed.
-            let lane = unsafe { OneLane::<u32>::load(bytes.as_ptr().wrapping_add(at)) };
-            // SAFETY: four bytes of another array.
-            unsafe { lane.store(copy.as_mut_ptr().wrapping_add(at)) };
+
+        for offset in 0..=8 {
+            let source = bytes.as_ptr().wrapping_add(offset);
+            // SAFETY: `source` points to four initialized bytes of `bytes`; no vector is needed.
+            let lane = unsafe { OneLane::<u32>::load(source) };
+
+            let dest = copy.as_mut_ptr().wrapping_add(offset);
+            // SAFETY: `dest` points to four bytes of `copy`; no vector is needed.
+            unsafe { lane.store(dest) };
         }
         assert_eq!(copy, bytes);
     }

@@ -33,9 +33,10 @@ impl Directory {
     /// # Panics
     /// When they would exceed 4 GiB.
     pub fn encode<'a>(all: impl ExactSizeIterator<Item = PeRecord<'a>>) -> Vec<u8> {
-        let records = (1 + all.len()) * NUMBER;
+        // Room for the ends of the records, which are known once the records are encoded.
+        let start_of_records = (1 + all.len()) * NUMBER;
         let mut bytes = encode_number(all.len()).to_vec();
-        bytes.resize(records, 0);
+        bytes.resize(start_of_records, 0);
 
         for (pe, record) in all.enumerate() {
             bytes.extend(encode_number(record.address.len()));
@@ -48,7 +49,7 @@ impl Directory {
                 bytes.extend(key);
             }
 
-            let end = encode_number(bytes.len() - records);
+            let end = encode_number(bytes.len() - start_of_records);
             bytes[(1 + pe) * NUMBER..][..NUMBER].copy_from_slice(&end);
         }
         bytes
@@ -74,31 +75,30 @@ impl Directory {
             return None;
         }
 
-        // A record begins where the one before it ends.
+        // The number of PEs is at index 0, so the end of a PE's record is at the index of the next
+        // PE. A record begins where the one before it ends.
         let start = if pe.index() == 0 {
             0
         } else {
             number(bytes, pe.index())?
         };
-        let end = number(bytes, 1 + pe.index())?;
+        let end = number(bytes, pe.index() + 1)?;
         let record = bytes.get((1 + n_pes) * NUMBER..)?.get(start..end)?;
-
-        let mut at = PARTS * NUMBER;
-        let mut part = |which| {
-            let part = record.get(at..)?.get(..number(record, which)?)?;
-            at += part.len();
-            Some(part)
-        };
-
-        let mut parts = PeRecord {
-            address: part(0)?,
-            ..PeRecord::default()
-        };
-        for (segment, key) in parts.keys.iter_mut().enumerate() {
-            *key = part(1 + segment)?;
-        }
-        Some(parts)
+        decode_record(record)
     }
+}
+
+/// Returns the parts of an encoded record; `None` if it is damaged.
+fn decode_record(record: &[u8]) -> Option<PeRecord<'_>> {
+    let parts = record.get(PARTS * NUMBER..)?;
+    let (address, mut rest) = parts.split_at_checked(number(record, 0)?)?;
+
+    let mut keys = [&[][..]; Segment::COUNT];
+    for (segment, key) in keys.iter_mut().enumerate() {
+        let nbytes = number(record, 1 + segment)?;
+        (*key, rest) = rest.split_at_checked(nbytes)?;
+    }
+    Some(PeRecord { address, keys })
 }
 
 fn encode_number(n: usize) -> [u8; NUMBER] {
@@ -107,9 +107,9 @@ fn encode_number(n: usize) -> [u8; NUMBER] {
         .to_le_bytes()
 }
 
-/// Returns the number at index `which` of the numbers at the start of these bytes.
-fn number(bytes: &[u8], which: usize) -> Option<usize> {
-    let number = bytes.get(which * NUMBER..)?.first_chunk()?;
+/// Returns the number at this index of the numbers at the start of the bytes.
+fn number(bytes: &[u8], index: usize) -> Option<usize> {
+    let number = bytes.get(index * NUMBER..)?.first_chunk()?;
     Some(u32::from_le_bytes(*number) as usize)
 }
 
@@ -130,16 +130,20 @@ mod tests {
                 keys: [b"", b"internal", b""],
             },
         ];
+
         let bytes = Directory::encode(records.into_iter());
         assert!(bytes.len() <= Directory::most_bytes(3, 70_008));
+
         let directory = Directory::new(bytes.clone());
         for (pe, record) in (0..).zip(records) {
             assert_eq!(directory.of(Pe(pe)), Some(record));
         }
         assert_eq!(directory.of(Pe(3)), None);
+
         assert_eq!(Directory::new(Vec::new()).of(Pe(0)), None);
         let cut = Directory::new(bytes[..bytes.len() - 1].to_vec());
-        assert_eq!((cut.of(Pe(1)), cut.of(Pe(2))), (Some(records[1]), None));
+        assert_eq!(cut.of(Pe(1)), Some(records[1]));
+        assert_eq!(cut.of(Pe(2)), None);
     }
 
     #[test]

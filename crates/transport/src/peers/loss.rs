@@ -1,9 +1,6 @@
 //! The first loss of a PE, or failure of this PE's network, and the protocol violations that lead
-//! to one. After it operations of the transport fail. The host is notified of the first loss only,
-//! and of none once this PE leaves the job.
-//!
-//! Verbs that use the network, and polls, check for a loss, so that all of them fail with the same
-//! error.
+//! to one. After it all verbs that use the network, and all polls, fail with the same error. The
+//! host is notified of the first loss only, and of none once this PE leaves the job.
 
 use crate::{Error, Host, Pe};
 use std::fmt;
@@ -39,15 +36,16 @@ impl Loss {
     /// The first loss.
     #[inline]
     pub fn check(&self) -> Result<(), Error> {
-        match self.first.get() {
-            None => Ok(()),
-            Some(_) => self.check_again(),
+        if self.first.get().is_some() {
+            return self.first_loss();
         }
+        Ok(())
     }
 
+    // Not inlined: the clone would make each caller longer, and almost all of them find no loss.
     #[cold]
     #[inline(never)]
-    fn check_again(&self) -> Result<(), Error> {
+    fn first_loss(&self) -> Result<(), Error> {
         match self.first.get() {
             None => Ok(()),
             Some(error) => Err(error.clone()),
@@ -63,7 +61,7 @@ impl Loss {
         let text = format!(
             "PE {pe} was lost: the connection from PE {me} on {own_host} to PE {pe} on {host} broke: {why}"
         );
-        self.end(Error::Lost(pe, text))
+        self.record(Error::Lost(pe, text))
     }
 
     /// Reports a message that violates the protocol. This is the loss of the PE that it names as
@@ -74,16 +72,17 @@ impl Loss {
         message: &RefusedMessage,
         host_of: impl FnOnce(Pe) -> Option<String>,
     ) -> Error {
-        let RefusedMessage { from, why } = message;
-        if let Some(pe) = *from
+        let why = &message.why;
+
+        if let Some(pe) = message.from
             && let Some(host) = host_of(pe)
         {
             let why = format!("{why}; see what PE {pe} said last");
             return self.of_peer(pe, Some(&host), &why);
         }
-        self.of_self(&format!(
-            "a message came that names no PE of this job: {why}"
-        ))
+
+        let why = format!("a message came that names no PE of this job: {why}");
+        self.of_self(&why)
     }
 
     /// Reports that this PE cannot use its network. Returns the first loss, which may be another
@@ -92,7 +91,7 @@ impl Loss {
         let me = self.me;
         let own_host = &self.own_host;
         let text = format!("PE {me} on {own_host} cannot use its network: {why}");
-        self.end(Error::Lost(me, text))
+        self.record(Error::Lost(me, text))
     }
 
     /// Records that this PE leaves the job. No loss is reported to the host from now on. A
@@ -101,11 +100,12 @@ impl Loss {
         self.leaving.store(true, Ordering::Relaxed);
     }
 
-    fn end(&self, error: Error) -> Error {
+    /// Records a loss, and notifies the host of it if it is the first one. Returns the first one.
+    fn record(&self, loss: Error) -> Error {
         let mut is_first = false;
         let first = self.first.get_or_init(|| {
             is_first = true;
-            error
+            loss
         });
 
         if is_first {
@@ -136,7 +136,7 @@ pub enum Violation {
     /// An answer without a request, or of another length than requested, or an acknowledgment for
     /// an origin that does not exist.
     Unrequested,
-    /// More requests than may be unanswered at once.
+    /// More requests, or longer results of one request, than a PE may ask for at once.
     TooMany,
 }
 
@@ -186,11 +186,17 @@ impl RefusedMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::loss::Violation;
     use std::sync::Mutex;
 
+    /// A host that records the losses of which it is notified.
     #[derive(Default)]
     struct Losses(Mutex<Vec<Error>>);
+
+    impl Losses {
+        fn all(&self) -> Vec<Error> {
+            self.0.lock().expect("no panic holds it").clone()
+        }
+    }
 
     impl Host for Losses {
         fn lost(&self, error: &Error) {
@@ -206,21 +212,26 @@ mod tests {
         let losses = Arc::new(Losses::default());
         let loss = Loss::new(Pe(0), "here".to_owned(), losses.clone());
         assert_eq!(loss.check(), Ok(()));
+
         let first = loss.of_peer(Pe(3), Some("there"), "it hung up");
         let text =
             "PE 3 was lost: the connection from PE 0 on here to PE 3 on there broke: it hung up";
         assert_eq!(first.to_string(), text);
+
         assert_eq!(loss.of_self("no descriptors"), first);
         assert_eq!(loss.check(), Err(first.clone()));
-        assert_eq!(*losses.0.lock().expect("no panic holds it"), [first]);
+        assert_eq!(losses.all(), [first]);
     }
 
     #[test]
     fn a_message_that_cannot_be_carried_out_is_the_loss_of_its_sender() {
         let text = |message: RefusedMessage| {
             let loss = Loss::new(Pe(0), "here".to_owned(), Arc::new(Losses::default()));
-            let host_of = |pe| (pe == Pe(3)).then(|| "there".to_owned());
-            loss.of_message(&message, host_of).to_string()
+            let error = loss.of_message(&message, |pe| match pe {
+                Pe(3) => Some("there".to_owned()),
+                _ => None,
+            });
+            error.to_string()
         };
 
         let wrong = Violation::Address(99);
@@ -250,6 +261,8 @@ mod tests {
         let loss = Loss::new(Pe(0), "here".to_owned(), losses.clone());
         loss.leave();
         loss.of_peer(Pe(1), None, "it hung up");
-        assert!(loss.check().is_err() && losses.0.lock().expect("no panic holds it").is_empty());
+
+        assert!(loss.check().is_err());
+        assert_eq!(losses.all(), []);
     }
 }

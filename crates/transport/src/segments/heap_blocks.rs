@@ -20,19 +20,24 @@ use rushmem_system::lock::lock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// Bytes of the first block: 64 MiB.
+/// Bytes of the first block: 64 MiB. A network locks this much for each PE, however little the
+/// program allocates. A smaller first block would need more registrations for the same heap. The
+/// value was chosen without a measurement.
 pub const FIRST: usize = 1 << FIRST_SHIFT;
 const FIRST_SHIFT: u32 = 26;
 /// The size of a block is the largest power of two that its offset reaches, divided by two to this
 /// power.
 const PART_SHIFT: u32 = 2;
-/// Maximum number of blocks after the first.
+/// Maximum number of blocks after the first. Without a limit of block sizes they reach 2^58 bytes,
+/// more than any heap has. If a network limits block sizes, they limit the heap, and more of them
+/// would make the table longer on every PE.
 const MOST: usize = 128;
 /// Bytes of an entry of the table.
 pub const ENTRY: usize = 256;
 /// Bytes of the table.
 pub const TABLE: usize = MOST * ENTRY;
-/// The offset of the length of the key in an entry. Offset 0 has the [`BlockSizes`].
+/// The offset of the length of the key in an entry. Offset 0 has the [limit](BlockSizes::limit) of
+/// block sizes.
 const LENGTH: usize = 1;
 /// The offset of the key in an entry.
 const KEY: usize = 3;
@@ -65,17 +70,18 @@ impl BlockSizes {
         // Within a doubling all blocks have the same size; beyond the limit, there is one doubling
         // without end.
         let doubling = doubling.min(self.limit);
-        let shift = doubling - PART_SHIFT;
-        let position = offset >> shift;
+        let size_shift = doubling - PART_SHIFT;
+        let position = offset >> size_shift;
 
         // Each doubling has `1 << PART_SHIFT` blocks. The positions in this one begin with the same
         // number, since the doubling begins at that many times the size of its blocks.
-        let before = (doubling - self.first) << PART_SHIFT;
-        let index = 1 + u64::from(before) + position - (1 << PART_SHIFT);
+        let n_before = (doubling - self.first) << PART_SHIFT;
+        let index = 1 + u64::from(n_before) + position - (1 << PART_SHIFT);
+
         HeapBlock {
             index: index as usize,
-            start: position << shift,
-            end: (position + 1) << shift,
+            start: position << size_shift,
+            end: (position + 1) << size_shift,
         }
     }
 }
@@ -195,11 +201,10 @@ impl<T> HeapBlocks<T> {
         let known = self
             .known
             .get_or_init(|| (0..MOST).map(|_| OnceLock::new()).collect());
-        let slot = block
-            .index
-            .checked_sub(1)
-            .and_then(|index| known.get(index));
-        if let Some(slot) = slot {
+
+        if let Some(index) = block.index.checked_sub(1)
+            && let Some(slot) = known.get(index)
+        {
             // An error says that another thread has recorded data meanwhile. Both have read the
             // same entry of the table, so the data are the same, and these may be dropped.
             let _ = slot.set(data);
@@ -217,18 +222,18 @@ impl<T> HeapBlocks<T> {
         }
     }
 
-    /// Records a further block of PE `pe` from its entry in the table of keys. `made` makes the
+    /// Records a further block of PE `pe` from its entry in the table of keys. `make` makes the
     /// data on the block from the key. If the entry limits block sizes so that `block` has other
-    /// bounds, records only this limit: the caller finds the block [anew](HeapBlocks::block).
+    /// bounds, records only this limit: the caller then [finds the block](HeapBlocks::block) again.
     ///
     /// # Errors
-    /// When the entry has no key or is damaged. Also returns the errors of `made`.
+    /// When the entry has no key or is damaged. Also returns the errors of `make`.
     pub fn learn(
         &self,
         pe: Pe,
         block: HeapBlock,
         entry: &[u8; ENTRY],
-        made: impl FnOnce(&[u8]) -> Result<T, Error>,
+        make: impl FnOnce(&[u8]) -> Result<T, Error>,
     ) -> Result<(), Error> {
         let limit = u32::from(entry[0]);
         let length = u16::from_le_bytes([entry[LENGTH], entry[LENGTH + 1]]).into();
@@ -244,11 +249,11 @@ impl<T> HeapBlocks<T> {
         }
 
         // Entries that were written before the network refused a block have a larger limit, so only
-        // a smaller one is news.
+        // a smaller one changes anything.
         self.limit.fetch_min(limit, Ordering::AcqRel);
-        // Under a limit that is news, the key may be that of another block than the caller meant.
+        // Under a smaller limit, the key may be that of another block than the caller meant.
         if self.block(block.start) == block {
-            self.set(block, made(key)?);
+            self.set(block, make(key)?);
         }
         Ok(())
     }
@@ -270,25 +275,36 @@ pub(crate) fn next_end(nbytes: usize) -> usize {
     BlockSizes::UNLIMITED.block(nbytes as u64).end as usize
 }
 
-/// Returns the number of keys in a table, and the size of the largest further block in bytes if the
-/// network refused a larger one.
-pub(crate) fn of_table(table: &[u8]) -> (usize, Option<u64>) {
-    let mut n_keys = 0;
-    let mut doubling = NO_LIMIT;
-    for entry in table.chunks(ENTRY) {
-        // An entry without a key has length 0.
-        if entry[LENGTH..KEY] != [0, 0] {
-            n_keys += 1;
-            doubling = doubling.min(u32::from(entry[0]));
+/// What a table of keys shows of the further blocks.
+pub(crate) struct TableSummary {
+    pub(crate) n_keys: usize,
+    /// The size of the largest further block in bytes, if the network refused a larger one.
+    pub(crate) largest_block: Option<u64>,
+}
+
+impl TableSummary {
+    /// Reads a table.
+    pub(crate) fn of(table: &[u8]) -> TableSummary {
+        let mut n_keys = 0;
+        let mut limit = NO_LIMIT;
+        for entry in table.chunks(ENTRY) {
+            // An entry without a key has length 0.
+            if entry[LENGTH..KEY] != [0, 0] {
+                n_keys += 1;
+                limit = limit.min(u32::from(entry[0]));
+            }
+        }
+
+        let largest_block = if limit < NO_LIMIT {
+            Some(1 << (limit - PART_SHIFT))
+        } else {
+            None
+        };
+        TableSummary {
+            n_keys,
+            largest_block,
         }
     }
-
-    let largest = if doubling < NO_LIMIT {
-        Some(1 << (doubling - PART_SHIFT))
-    } else {
-        None
-    };
-    (n_keys, largest)
 }
 
 /// What a provider has registered: a segment, or a block of a heap. `T` is the provider's data on
@@ -335,7 +351,7 @@ impl<T> OwnHeap<T> {
     /// Makes the first `nbytes` bytes of the heap reachable: registers the missing blocks by
     /// `register`, which returns the data on a block and its key, and writes the keys to the table.
     /// Before the first missing block, calls `prepare` with the number of bytes of the heap that
-    /// will be registered then, those that are so already included.
+    /// will be registered afterwards, including those that are registered already.
     ///
     /// # Errors
     /// When the network refuses a block, and smaller ones do not help, or the table has no room for
@@ -353,9 +369,9 @@ impl<T> OwnHeap<T> {
             return Ok(());
         }
 
-        let last = self.blocks.block(nbytes as u64 - 1);
-        let reach = last.end.min(extent.nbytes as u64);
-        prepare(reach as usize)?;
+        let last_block = self.blocks.block(nbytes as u64 - 1);
+        let last_end = last_block.end.min(extent.nbytes as u64);
+        prepare(last_end as usize)?;
 
         while extent.registered < nbytes {
             let start = extent.registered as u64;
@@ -377,14 +393,13 @@ impl<T> OwnHeap<T> {
                 }
             };
 
-            let Some(place) = entry(block, segments.nbytes(Segment::Internal)) else {
-                return Err(Error::Unavailable(format!(
-                    "the network refuses registrations of more than {} bytes, and {MOST} of them do not reach \
-                     {nbytes} bytes of the symmetric heap: allocate less",
-                    block.end - start
-                )));
-            };
-            if !segments.write(place, &self.entry(&key)?) {
+            // Before the block counts as registered: a peer may read the key once the allocation
+            // that needs the block has succeeded.
+            let internal_bytes = segments.nbytes(Segment::Internal);
+            let addr = entry(block, internal_bytes)
+                .ok_or_else(|| too_many_blocks(block.end - start, nbytes))?;
+            let is_written = segments.write(addr, &self.encode_entry(&key)?);
+            if !is_written {
                 return Err(not_registered());
             }
 
@@ -408,12 +423,12 @@ impl<T> OwnHeap<T> {
             return false;
         }
         // False if the sizes were limited to the same before: then they do not grow here.
-        let before = self.blocks.limit.fetch_min(doubling - 1, Ordering::AcqRel);
-        before >= doubling
+        let limit_before = self.blocks.limit.fetch_min(doubling - 1, Ordering::AcqRel);
+        limit_before >= doubling
     }
 
     /// Returns the entry of a block with this key.
-    fn entry(&self, key: &[u8]) -> Result<[u8; ENTRY], Error> {
+    fn encode_entry(&self, key: &[u8]) -> Result<[u8; ENTRY], Error> {
         let mut entry = [0; ENTRY];
         entry[0] = self.blocks.limit.load(Ordering::Acquire) as u8;
         entry[LENGTH..KEY].copy_from_slice(&(key.len() as u16).to_le_bytes());
@@ -441,6 +456,15 @@ fn not_registered() -> Error {
     Error::Invalid("a segment is not registered".to_owned())
 }
 
+/// Returns the error for a heap of which `nbytes` bytes take more blocks of at most `block_bytes`
+/// bytes than the table has entries.
+fn too_many_blocks(block_bytes: u64, nbytes: usize) -> Error {
+    Error::Unavailable(format!(
+        "the network refuses registrations of more than {block_bytes} bytes, and {MOST} of them do \
+         not reach {nbytes} bytes of the symmetric heap: allocate less"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -463,16 +487,22 @@ mod tests {
             (limited_to(32), GIB, 121),
             (limited_to(26), 16 * MIB, 6400),
         ] {
-            let (mut at, mut index) = (0, 0);
-            while at < 100 * GIB {
-                let block = sizes.block(at);
-                assert_eq!((block.start, block.index), (at, index), "{sizes:?}");
+            let mut offset = 0;
+            let mut n_blocks = 0;
+            while offset < 100 * GIB {
+                let block = sizes.block(offset);
+                assert_eq!(block.start, offset, "{sizes:?}");
+                assert_eq!(block.index, n_blocks, "{sizes:?}");
                 assert_eq!(sizes.block(block.end - 1), block);
-                let nbytes = block.end - at;
-                assert!(nbytes <= largest.max(FIRST as u64) && (index == 0 || nbytes <= at / 4));
-                (at, index) = (block.end, index + 1);
+
+                let nbytes = block.end - offset;
+                assert!(nbytes <= largest.max(FIRST as u64));
+                assert!(n_blocks == 0 || nbytes <= offset / 4);
+
+                offset = block.end;
+                n_blocks += 1;
             }
-            assert!(index <= most, "{index} blocks with {sizes:?}");
+            assert!(n_blocks <= most, "{n_blocks} blocks with {sizes:?}");
         }
     }
 

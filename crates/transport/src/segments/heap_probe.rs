@@ -2,7 +2,7 @@
 //! reports this; a job meets the limits of a network only when an allocation reaches them.
 #![allow(unsafe_code)]
 
-use super::heap_blocks::{FIRST, TABLE, next_end, of_table};
+use super::heap_blocks::{FIRST, TABLE, TableSummary, next_end};
 use crate::{Error, Segment, Transport};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -33,6 +33,7 @@ pub fn probe(
     if !transport.caps().heap_in_blocks {
         return Ok(None);
     }
+
     let mut heap = Vec::<u8>::new();
     if heap.try_reserve_exact(most).is_err() {
         return Ok(None);
@@ -42,9 +43,9 @@ pub fn probe(
     // Moved here so that it is dropped before the vectors, also when a call fails below.
     let mut transport = transport;
     let start = Instant::now();
-    // SAFETY: the vector has allocated that many bytes, and lives longer than the transport.
+    // SAFETY: `heap` has allocated `most` bytes, and lives longer than the transport.
     unsafe { transport.register(Segment::Heap, heap.as_mut_ptr(), most) }?;
-    // SAFETY: the vector has that many bytes, and lives longer than the transport.
+    // SAFETY: `table` has `TABLE` bytes, and lives longer than the transport.
     unsafe { transport.register(Segment::Internal, table.as_mut_ptr(), TABLE) }?;
 
     let mut nbytes = most.min(FIRST);
@@ -58,14 +59,18 @@ pub fn probe(
     }
 
     let time = start.elapsed();
-    // Nothing else uses the table from now on.
+    // Nothing else accesses the table from now on.
     drop(transport);
-    let (further, largest) = of_table(&table);
+    let TableSummary {
+        n_keys,
+        largest_block,
+    } = TableSummary::of(&table);
+
     Ok(Some(RegisteredBlocks {
         nbytes,
-        blocks: 1 + further,
+        blocks: 1 + n_keys,
         time,
-        largest,
+        largest: largest_block,
         refusal,
     }))
 }
@@ -84,6 +89,7 @@ impl fmt::Display for RegisteredBlocks {
             nbytes >> 20,
             time.as_millis()
         )?;
+
         if let Some(largest) = self.largest {
             write!(
                 f,

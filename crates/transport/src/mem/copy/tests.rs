@@ -9,21 +9,21 @@ use std::sync::atomic::AtomicU64;
 /// around powers of two unless `cargo xtask test --full` sets RUSHMEM_EVERY_SIZE.
 fn lengths() -> impl Iterator<Item = usize> {
     let all = !cfg!(miri) || std::env::var_os("RUSHMEM_EVERY_SIZE").is_some();
-    let is_near_power = |n: &usize| {
-        [n.saturating_sub(1), *n, n + 1]
-            .iter()
-            .any(|n| n.is_power_of_two())
-    };
     (0..80)
         .chain([128, 255, 256])
-        .filter(move |n| all || is_near_power(n))
+        .filter(move |&n| all || is_near_power(n))
+}
+
+fn is_near_power(n: usize) -> bool {
+    let neighbors = [n.saturating_sub(1), n, n + 1];
+    neighbors.iter().any(|n| n.is_power_of_two())
 }
 
 #[test]
 fn runs_of_every_length_and_alignment_arrive() {
     for nbytes in lengths() {
         let source: Vec<u8> = (0..nbytes + 16).map(|i| i as u8).collect();
-        for (to, from) in [
+        for (dest_start, source_start) in [
             (0, 0),
             (8, 0),
             (4, 4),
@@ -33,28 +33,26 @@ fn runs_of_every_length_and_alignment_arrive() {
             (0, 1),
             (7, 0),
         ] {
+            let dest_end = dest_start + nbytes;
             let mut dest = vec![0xAAu8; nbytes + 16];
-            let d = dest[to..].as_mut_ptr();
-            let s = source[from..].as_ptr();
+            let to = dest[dest_start..].as_mut_ptr();
+            let from = source[source_start..].as_ptr();
             // SAFETY: both vectors hold 16 bytes more than are copied, and offsets stay below that.
-            unsafe { copy_bytes::<VolatileLoads>(d, s, nbytes) };
-            assert_eq!(dest[to..to + nbytes], source[from..from + nbytes]);
-            assert!(
-                dest[..to]
-                    .iter()
-                    .chain(&dest[to + nbytes..])
-                    .all(|&b| b == 0xAA)
-            );
+            unsafe { copy_bytes::<VolatileLoads>(to, from, nbytes) };
+            assert_eq!(dest[dest_start..dest_end], source[source_start..][..nbytes]);
+            let mut others = dest[..dest_start].iter().chain(&dest[dest_end..]);
+            assert!(others.all(|&byte| byte == 0xAA));
 
             let mut owned = source.clone();
-            let d = dest[to..].as_mut_ptr();
-            let s = owned[from + 9..].as_mut_ptr();
+            let source_start = source_start + 9;
+            let to = dest[dest_start..].as_mut_ptr();
+            let from = owned[source_start..].as_mut_ptr();
             // SAFETY: both vectors hold 16 bytes more than are copied, and offsets stay below that.
-            unsafe { copy_bytes::<AtomicLoads>(d, s, nbytes) };
-            assert_eq!(dest[to..to + nbytes], source[from + 9..from + 9 + nbytes]);
+            unsafe { copy_bytes::<AtomicLoads>(to, from, nbytes) };
+            assert_eq!(dest[dest_start..dest_end], source[source_start..][..nbytes]);
 
             // SAFETY: both are the same bytes of a vector.
-            unsafe { copy_bytes::<AtomicLoads>(s, s, nbytes) };
+            unsafe { copy_bytes::<AtomicLoads>(from, from, nbytes) };
             assert_eq!(owned, source);
         }
     }
@@ -64,17 +62,18 @@ fn runs_of_every_length_and_alignment_arrive() {
 /// The part of aligned 8 bytes counts as one.
 fn cuts(addr: usize, nbytes: usize) -> Vec<usize> {
     let (before, after) = cut(addr, nbytes);
-    let bits = |bytes: usize| [1, 2, 4].into_iter().filter(move |size| bytes & size != 0);
-    let sizes = bits(before)
-        .chain([nbytes - before - after])
-        .chain(bits(after).rev());
+    let mut sizes: Vec<usize> = Vec::new();
+    sizes.extend([1, 2, 4].iter().filter(|size| before & **size != 0));
+    sizes.push(nbytes - before - after);
+    sizes.extend([4, 2, 1].iter().filter(|size| after & **size != 0));
 
-    let mut at = addr;
-    let ends = sizes.map(|size| {
-        at += size;
-        at
-    });
-    [addr].into_iter().chain(ends).collect()
+    let mut cuts = vec![addr];
+    let mut end = addr;
+    for size in sizes {
+        end += size;
+        cuts.push(end);
+    }
+    cuts
 }
 
 #[test]
@@ -85,13 +84,12 @@ fn no_aligned_word_is_cut() {
             let end = addr + nbytes;
             let cuts = cuts(addr, nbytes);
             assert_eq!(cuts.last(), Some(&end));
-            for (size, at) in [2, 4, 8]
-                .into_iter()
-                .flat_map(|n| cuts.iter().map(move |at| (n, at)))
-            {
-                let word = at - at % size;
-                let is_cut = word < *at && addr <= word && word + size <= end;
-                assert!(!is_cut, "{size} bytes at {word} of {addr}..{end}: {cuts:?}");
+            for size in [2, 4, 8] {
+                for &cut in &cuts {
+                    let word = cut - cut % size;
+                    let is_cut = word < cut && addr <= word && word + size <= end;
+                    assert!(!is_cut, "{size} bytes at {word} of {addr}..{end}: {cuts:?}");
+                }
             }
         }
     }
@@ -103,10 +101,9 @@ fn elements_of_every_size_arrive() {
         for nelems in lengths().take_while(|&nelems| nelems < 40) {
             let source: Vec<T> = (0..40).map(&make).collect();
             let mut dest: Vec<T> = (0..40).map(|_| make(99)).collect();
+            let to = dest.as_mut_ptr();
             // SAFETY: both vectors hold 40 elements.
-            unsafe {
-                copy_elements::<VolatileLoads, T>(dest.as_mut_ptr(), source.as_ptr(), nelems)
-            };
+            unsafe { copy_elements::<VolatileLoads, T>(to, source.as_ptr(), nelems) };
             assert_eq!(dest[..nelems], source[..nelems]);
             assert!(dest[nelems..].iter().all(|&x| x == make(99)));
         }

@@ -18,10 +18,12 @@ impl CpuSet {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let first: u32 = first.parse().ok()?;
             let last: u32 = last.parse().ok()?;
-            // No machine has that many CPUs, so a larger number is an error.
+            // No machine has that many CPUs, so a larger number is an error, and must not take
+            // memory.
             if first > last || last >= 1 << 20 {
                 return None;
             }
+
             for cpu in first..=last {
                 set.insert(cpu);
             }

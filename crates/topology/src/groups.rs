@@ -67,11 +67,13 @@ impl GroupLimit {
     /// Returns the number of processes that the kernel has killed in the group of a memory limit
     /// for lack of memory; 0 if it is not known.
     pub fn n_killed(&self) -> u64 {
-        let number = |names: &MemoryFiles| {
-            let text = fs::read_to_string(self.file.with_file_name(names.kills)).ok()?;
-            Some(sum(&text, &["oom_kill"]))
-        };
-        MEMORY.iter().find_map(number).unwrap_or(0)
+        for names in MEMORY {
+            // The file of one of the two versions exists.
+            if let Ok(text) = fs::read_to_string(self.file.with_file_name(names.kills)) {
+                return sum(&text, &["oom_kill"]);
+            }
+        }
+        0
     }
 }
 

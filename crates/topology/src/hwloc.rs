@@ -47,8 +47,10 @@ pub(crate) fn this_machine() -> Result<Topology, String> {
 pub(crate) fn xml(file: &Path) -> Result<Topology, String> {
     let shown = file.display();
     let mut loaded = Loaded::new()?;
+    // hwloc does not say why it cannot read a file.
     std::fs::metadata(file).map_err(|error| format!("{shown} cannot be read: {error}"))?;
     let path = CString::new(file.as_os_str().as_bytes()).map_err(|_| "a zero byte in a path")?;
+
     // SAFETY: a topology that is not loaded yet, and a path that ends with a zero.
     let status = unsafe {
         loaded
@@ -67,6 +69,7 @@ pub(crate) fn xml(file: &Path) -> Result<Topology, String> {
 pub(crate) fn synthetic(words: &str) -> Result<Topology, String> {
     let mut loaded = Loaded::new()?;
     let text = CString::new(words).map_err(|_| "a zero byte in a description")?;
+
     // SAFETY: a topology that is not loaded yet, and a string that ends with a zero.
     let status = unsafe {
         loaded
@@ -104,16 +107,20 @@ impl Loaded {
         if unsafe { hwloc.hwloc_topology_init(&raw mut handle) } != 0 {
             return Err("hwloc has no memory for a topology".to_owned());
         }
+        let loaded = Loaded { hwloc, handle };
+
         for name in NOT_NEEDED {
             let flags = hw::HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST.into();
-            // SAFETY: a topology that is not loaded yet and a C string. The call fails if hwloc has
-            // no such component, which does no harm.
+            // The call fails if hwloc has no such component, which does no harm.
+            // SAFETY: a topology that is not loaded yet, and a C string.
             unsafe { hwloc.hwloc_topology_set_components(handle, flags, name.as_ptr()) };
         }
+
         let filter = hw::HWLOC_TYPE_FILTER_KEEP_IMPORTANT;
-        // SAFETY: a topology that is not loaded yet. If the call fails, the topology has no NICs.
+        // If the call fails, the topology has no NICs.
+        // SAFETY: a topology that is not loaded yet.
         unsafe { hwloc.hwloc_topology_set_io_types_filter(handle, filter) };
-        Ok(Loaded { hwloc, handle })
+        Ok(loaded)
     }
 
     /// Loads the description that was set, or this machine. Objects exist only afterwards.
@@ -141,9 +148,9 @@ impl Loaded {
     fn at_depth(&self, depth: c_int) -> impl Iterator<Item = &hwloc_obj> {
         // SAFETY: a loaded topology; a depth that does not exist has no objects.
         let count = unsafe { self.hwloc.hwloc_get_nbobjs_by_depth(self.handle, depth) };
-        (0..count).filter_map(move |at| {
+        (0..count).filter_map(move |index| {
             // SAFETY: a loaded topology; the result is null beyond the last object.
-            let object = unsafe { self.hwloc.hwloc_get_obj_by_depth(self.handle, depth, at) };
+            let object = unsafe { self.hwloc.hwloc_get_obj_by_depth(self.handle, depth, index) };
             // SAFETY: an object lives, unchanged, as long as the topology, which is borrowed.
             unsafe { object.as_ref() }
         })
@@ -162,6 +169,7 @@ impl Loaded {
         // -1 asks for the first CPU, and the result -1 says that there is no further one.
         // SAFETY: a bitmap of the topology, which is borrowed.
         let next = |after: c_int| unsafe { self.hwloc.hwloc_bitmap_next(set, after) };
+
         let mut cpus = CpuSet::default();
         let mut cpu = next(-1);
         while let Ok(number) = u32::try_from(cpu) {
@@ -172,22 +180,6 @@ impl Loaded {
     }
 
     fn topology(&self, source: String) -> Topology {
-        let all = |kind| {
-            self.of_type(kind)
-                .map(|object| self.cpus(object.cpuset))
-                .collect()
-        };
-        let numa = |object: &hwloc_obj| {
-            let nbytes = attributes(object).map_or(0, |attributes| {
-                // SAFETY: `numanode` is the field of the union for objects of this type.
-                unsafe { attributes.numanode.local_memory }
-            });
-            Numa {
-                index: object.os_index,
-                nbytes,
-                cpus: self.cpus(object.cpuset),
-            }
-        };
         // SAFETY: a loaded topology; the bitmap lives as long as it.
         let allowed = unsafe { self.hwloc.hwloc_topology_get_allowed_cpuset(self.handle) };
 
@@ -196,17 +188,42 @@ impl Loaded {
         Topology {
             source,
             notes,
-            packages: all(hw::HWLOC_OBJ_PACKAGE),
-            numa: self
-                .of_type(hw::HWLOC_OBJ_NUMANODE)
-                .map(numa)
-                .filter(|numa| !numa.cpus.is_empty())
-                .collect(),
-            l3: all(hw::HWLOC_OBJ_L3CACHE),
-            cores: all(hw::HWLOC_OBJ_CORE),
+            packages: self.cpu_sets(hw::HWLOC_OBJ_PACKAGE),
+            numa: self.numa(),
+            l3: self.cpu_sets(hw::HWLOC_OBJ_L3CACHE),
+            cores: self.cpu_sets(hw::HWLOC_OBJ_CORE),
             nics,
             usable: self.cpus(allowed),
         }
+    }
+
+    /// Returns the CPUs of each object of a type.
+    fn cpu_sets(&self, kind: hw::hwloc_obj_type_t) -> Vec<CpuSet> {
+        self.of_type(kind)
+            .map(|object| self.cpus(object.cpuset))
+            .collect()
+    }
+
+    /// Returns the NUMA nodes with CPUs.
+    fn numa(&self) -> Vec<Numa> {
+        let mut numa = Vec::new();
+        for object in self.of_type(hw::HWLOC_OBJ_NUMANODE) {
+            let cpus = self.cpus(object.cpuset);
+            if cpus.is_empty() {
+                continue;
+            }
+
+            let nbytes = attributes(object).map_or(0, |attributes| {
+                // SAFETY: `numanode` is the field of the union for objects of this type.
+                unsafe { attributes.numanode.local_memory }
+            });
+            numa.push(Numa {
+                index: object.os_index,
+                nbytes,
+                cpus,
+            });
+        }
+        numa
     }
 
     /// Returns the NICs of the machine, and adds a note on each that is down.
@@ -219,14 +236,13 @@ impl Loaded {
             };
             // SAFETY: `osdev` is the field of the union for objects of this type.
             let kind = unsafe { attributes.osdev.type_ };
-            let Some((pci, near)) = self.pci_and_cpus(device) else {
+            let Some(found) = self.device_nic(device) else {
                 continue;
             };
-            let device_nic = device_nics.entry(pci.address.clone()).or_insert(DeviceNic {
-                pci,
-                near,
-                ..DeviceNic::default()
-            });
+
+            let device_nic = device_nics
+                .entry(found.pci.address.clone())
+                .or_insert(found);
             match kind {
                 hw::HWLOC_OBJ_OSDEV_OPENFABRICS => device_nic.fabric.push(FabricDevice {
                     name: text(device.name),
@@ -244,9 +260,9 @@ impl Loaded {
         nics
     }
 
-    /// Returns the PCI device that an object belongs to, and the CPUs near it; `None` for an object
-    /// that belongs to none.
-    fn pci_and_cpus(&self, device: &hwloc_obj) -> Option<(Pci, CpuSet)> {
+    /// Returns the PCI device that an object belongs to, and the CPUs near it, without fabric
+    /// devices and interfaces; `None` for an object that belongs to none.
+    fn device_nic(&self, device: &hwloc_obj) -> Option<DeviceNic> {
         let pci = std::iter::successors(Some(device), |object| parent(object))
             .find(|object| object.type_ == hw::HWLOC_OBJ_PCI_DEVICE)?;
         // Devices have no CPUs of their own in hwloc, but what they are attached to has.
@@ -267,11 +283,15 @@ impl Loaded {
             class: attributes.class_id,
             vendor: attributes.vendor_id,
         };
-        Some((pci, near))
+        Some(DeviceNic {
+            pci,
+            near,
+            fabric: Vec::new(),
+            interfaces: Vec::new(),
+        })
     }
 }
 
-#[derive(Default)]
 struct Pci {
     address: String,
     class: u16,
@@ -279,7 +299,6 @@ struct Pci {
 }
 
 /// A PCI device in hwloc, with the fabric devices and the network interfaces that it has.
-#[derive(Default)]
 struct DeviceNic {
     pci: Pci,
     near: CpuSet,
@@ -299,6 +318,7 @@ struct Port {
 }
 
 impl DeviceNic {
+    /// Returns the NICs of the device, and adds a note on each that is down.
     fn nics(self, notes: &mut Vec<String>) -> Vec<Nic> {
         let DeviceNic {
             pci,
@@ -306,6 +326,7 @@ impl DeviceNic {
             mut fabric,
             interfaces,
         } = self;
+
         // Versions of hwloc that do not know Slingshot report only the network interfaces. Each has
         // the number of its device.
         if fabric.is_empty() && pci.vendor == SLINGSHOT {

@@ -103,19 +103,16 @@ impl Topology {
     /// empty sets. If there is no information about a level, returns the sets of the next wider
     /// level, and finally all usable CPUs; for cores returns each usable CPU alone.
     pub fn cpu_sets(&self, level: Level) -> Vec<CpuSet> {
-        let usable = |all: &mut dyn Iterator<Item = &CpuSet>| -> Vec<CpuSet> {
-            all.map(|cpus| cpus.and(&self.usable))
-                .filter(|cpus| !cpus.is_empty())
-                .collect()
+        let all: Vec<&CpuSet> = match level {
+            Level::Package => self.packages.iter().collect(),
+            Level::Numa => self.numa.iter().map(|numa| &numa.cpus).collect(),
+            Level::L3 => self.l3.iter().collect(),
+            Level::Core => self.cores.iter().collect(),
         };
-        let sets = match level {
-            Level::Package => usable(&mut self.packages.iter()),
-            Level::Numa => usable(&mut self.numa.iter().map(|numa| &numa.cpus)),
-            Level::L3 => usable(&mut self.l3.iter()),
-            Level::Core => usable(&mut self.cores.iter()),
-        };
-        if !sets.is_empty() {
-            return sets;
+        let mut usable: Vec<CpuSet> = all.iter().map(|cpus| cpus.and(&self.usable)).collect();
+        usable.retain(|cpus| !cpus.is_empty());
+        if !usable.is_empty() {
+            return usable;
         }
 
         match level {

@@ -26,6 +26,7 @@ pub fn assign(nics: &[&Nic], packages: &[CpuSet], homes: &[CpuSet]) -> Vec<Optio
             if chosen.is_some() {
                 continue;
             }
+
             *chosen = (0..nics.len())
                 .filter(|&nic| distance(nics[nic], packages, home) <= wanted)
                 .min_by_key(|&nic| users[nic]);
@@ -42,6 +43,7 @@ fn distance(nic: &Nic, packages: &[CpuSet], home: &CpuSet) -> Distance {
     if nic.near.is_empty() || home.is_empty() || nic.near.meets(home) {
         return Distance::Near;
     }
+
     let share_package = packages
         .iter()
         .any(|package| package.meets(home) && package.meets(&nic.near));

@@ -141,6 +141,7 @@ pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> 
     let homes = homes(topology, n_pes as usize, map_by);
     let choice = topology.choice();
     let nics = nics::assign(&choice, &topology.packages, &homes);
+
     let mut placements = Vec::with_capacity(homes.len());
     for (home, nic) in homes.into_iter().zip(nics) {
         let binding = bind_to
@@ -156,12 +157,14 @@ pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> 
             choice.len()
         ));
     }
+
     let usable = topology.usable.len();
     if bind_to != BindTo::None && n_pes as usize > usable {
         notes.push(format!(
             "the PEs outnumber the CPUs that they are bound to: {n_pes} on {usable}"
         ));
     }
+
     PlacementPlan { placements, notes }
 }
 
@@ -177,6 +180,7 @@ fn homes(topology: &Topology, n_pes: usize, map_by: MapBy) -> Vec<CpuSet> {
             .map(|pe| cores[pe * cores.len() / n_pes].clone())
             .collect(),
         MapBy::Slot => {
+            // A core for each of its hardware threads.
             let slots = cores
                 .iter()
                 .flat_map(|core| std::iter::repeat_n(core, core.len()));
@@ -192,17 +196,21 @@ fn homes(topology: &Topology, n_pes: usize, map_by: MapBy) -> Vec<CpuSet> {
 /// Returns the cores of PEs that go to each of these sets in turn, and within a set to one core
 /// after the other.
 fn in_turn(cores: &[CpuSet], sets: &[CpuSet], n_pes: usize) -> Vec<CpuSet> {
-    let groups: Vec<Vec<&CpuSet>> = sets
-        .iter()
-        .map(|set| cores.iter().filter(|core| core.meets(set)).collect())
-        .filter(|group: &Vec<&CpuSet>| !group.is_empty())
-        .collect();
-    (0..n_pes)
-        .map(|pe| {
-            let group = &groups[pe % groups.len()];
-            group[pe / groups.len() % group.len()].clone()
-        })
-        .collect()
+    let mut groups: Vec<Vec<&CpuSet>> = Vec::new();
+    for set in sets {
+        let group: Vec<&CpuSet> = cores.iter().filter(|core| core.meets(set)).collect();
+        if !group.is_empty() {
+            groups.push(group);
+        }
+    }
+
+    let mut homes = Vec::with_capacity(n_pes);
+    for pe in 0..n_pes {
+        let group = &groups[pe % groups.len()];
+        let round = pe / groups.len();
+        homes.push(group[round % group.len()].clone());
+    }
+    homes
 }
 
 #[cfg(test)]

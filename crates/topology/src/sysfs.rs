@@ -11,24 +11,14 @@ use crate::model::{Nic, NicKind, Numa, Topology};
 pub(crate) fn read(root: &Path) -> Topology {
     let cpus = root.join("devices/system/cpu");
     let usable = list(&cpus.join("online")).unwrap_or_default();
-    // Each CPU has a file with its group.
-    let groups = |file: &str| -> Vec<CpuSet> {
-        let mut groups: Vec<CpuSet> = Vec::new();
-        for cpu in usable.iter() {
-            if !groups.iter().any(|group| group.contains(cpu)) {
-                groups.extend(list(&cpus.join(format!("cpu{cpu}/{file}"))));
-            }
-        }
-        groups
-    };
     let mut topology = Topology {
         source: "this machine (/sys)".to_owned(),
-        packages: groups("topology/core_siblings_list"),
+        packages: groups(&cpus, &usable, "topology/core_siblings_list"),
         numa: numa(root),
-        l3: groups("cache/index3/shared_cpu_list"),
-        cores: groups("topology/thread_siblings_list"),
+        l3: groups(&cpus, &usable, "cache/index3/shared_cpu_list"),
+        cores: groups(&cpus, &usable, "topology/thread_siblings_list"),
         nics: nics(root),
-        usable: usable.clone(),
+        usable,
         ..Topology::default()
     };
 
@@ -45,10 +35,23 @@ pub(crate) fn read(root: &Path) -> Topology {
     topology
 }
 
+/// Returns the groups of the CPUs `usable`. In the directory `cpus`, each CPU has a `file` with its
+/// group.
+fn groups(cpus: &Path, usable: &CpuSet, file: &str) -> Vec<CpuSet> {
+    let mut groups: Vec<CpuSet> = Vec::new();
+    for cpu in usable.iter() {
+        if !groups.iter().any(|group| group.contains(cpu)) {
+            groups.extend(list(&cpus.join(format!("cpu{cpu}/{file}"))));
+        }
+    }
+    groups
+}
+
 /// Returns the NUMA nodes with CPUs.
 pub(crate) fn numa(root: &Path) -> Vec<Numa> {
     let nodes = root.join("devices/system/node");
     let indices = list(&nodes.join("online")).unwrap_or_default();
+
     let mut numa = Vec::new();
     for index in indices.iter() {
         let dir = nodes.join(format!("node{index}"));
@@ -56,10 +59,11 @@ pub(crate) fn numa(root: &Path) -> Vec<Numa> {
         if cpus.is_empty() {
             continue;
         }
-        let info = fs::read_to_string(dir.join("meminfo")).unwrap_or_default();
+
+        let meminfo = fs::read_to_string(dir.join("meminfo")).unwrap_or_default();
         numa.push(Numa {
             index,
-            nbytes: total_kib(&info).unwrap_or(0) << 10,
+            nbytes: total_kib(&meminfo).unwrap_or(0) << 10,
             cpus,
         });
     }
@@ -107,11 +111,15 @@ fn nics(root: &Path) -> Vec<Nic> {
     fabric_devices(root).into_iter().filter_map(nic).collect()
 }
 
+/// The number of ports of a NIC that are looked at. A NIC with more, all of whose first ones are
+/// down, counts as one without an active port.
+const MAX_PORTS: u32 = 4;
+
 /// Returns the NIC of a device; `None` if it has ports, none of which is active.
 fn nic(FabricDevice { name, dir }: FabricDevice) -> Option<Nic> {
-    // 4 is the kernel's number for the state of an active port.
-    let port = (1..=4).find(|port| {
+    let port = (1..=MAX_PORTS).find(|port| {
         let state = fs::read_to_string(dir.join(format!("ports/{port}/state")));
+        // 4 is the kernel's number for the state of an active port.
         state.is_ok_and(|text| text.starts_with("4:"))
     });
     let has_ports = dir.join("ports").exists();
@@ -123,6 +131,7 @@ fn nic(FabricDevice { name, dir }: FabricDevice) -> Option<Nic> {
     let pci = fs::canonicalize(&device).ok();
     let pci = pci.as_deref().and_then(Path::file_name).unwrap_or_default();
     let class = fs::read_to_string(device.join("class")).unwrap_or_default();
+
     Some(Nic {
         name,
         kind: NicKind::Fabric,
@@ -195,6 +204,7 @@ mod tests {
             ),
             ("class/cxi/cxi0/device/local_cpulist".to_owned(), "0,2\n"),
         ];
+
         for (cpu, package) in [(0, "0,2\n"), (1, "1,3\n"), (2, "0,2\n"), (3, "1,3\n")] {
             let dir = format!("devices/system/cpu/cpu{cpu}");
             files.push((format!("{dir}/topology/core_siblings_list"), package));
@@ -212,6 +222,7 @@ mod tests {
         assert_eq!(topology.numa[1].index, 1);
         assert!(topology.l3.is_empty());
         assert_eq!(topology.usable.to_string(), "0-3");
+        assert!(has_choice(root.path()));
 
         let [cxi, mlx] = &topology.nics[..] else {
             panic!("{:?}", topology.nics)
@@ -221,7 +232,6 @@ mod tests {
         assert_eq!(mlx.ucx_device().as_deref(), Some("mlx5_0:2"));
         assert_eq!(mlx.interface.as_deref(), Some("ib0"));
         assert!(mlx.is_infiniband && !cxi.is_infiniband);
-        assert!(has_choice(root.path()));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use rushmem_topology::{BindTo, Level, MapBy, PlacementPlan, Topology, plan};
+use rushmem_topology::{BindTo, CpuSet, Level, MapBy, PlacementPlan, Topology, plan};
 use testkit::needs_library;
 
 const HWLOC: &str = "libhwloc.so.15";
@@ -33,14 +33,16 @@ fn nics_of_pes(topology: &Topology, plan: &PlacementPlan) -> Vec<String> {
     let name = |nic: Option<usize>| choice[nic.expect("there are NICs")].name.clone();
     plan.placements
         .iter()
-        .map(|place| name(place.nic))
+        .map(|placement| name(placement.nic))
         .collect()
 }
 
 fn bindings(plan: &PlacementPlan) -> Vec<String> {
-    let binding =
-        |place: &rushmem_topology::PePlacement| place.binding.as_ref().map(ToString::to_string);
-    plan.placements.iter().filter_map(binding).collect()
+    plan.placements
+        .iter()
+        .filter_map(|placement| placement.binding.as_ref())
+        .map(ToString::to_string)
+        .collect()
 }
 
 fn two_sockets_are_found_with_what_belongs_to_them() {
@@ -51,6 +53,7 @@ fn two_sockets_are_found_with_what_belongs_to_them() {
     );
     assert_eq!((machine.cores.len(), machine.usable.len()), (48, 96));
     assert_eq!(machine.numa[1].nbytes, 768 << 30);
+
     let choice: Vec<String> = machine
         .choice()
         .iter()
@@ -59,6 +62,7 @@ fn two_sockets_are_found_with_what_belongs_to_them() {
     let expected: Vec<String> = (0..8).map(|index| format!("mlx5_{index}:1")).collect();
     assert_eq!(choice, expected);
     assert_eq!(machine.notes, ["mlx5_9 has no port that is up"]);
+
     let first = &machine.choice()[0].clone();
     assert_eq!(
         (first.pci.as_str(), first.interface.as_deref()),
@@ -77,9 +81,11 @@ fn pes_of_a_socket_share_its_cards() {
             .map(|number| format!("mlx5_{number}"))
             .collect()
     };
+
     assert_eq!(nics_by(8, MapBy::Spread), named(&[0, 1, 2, 3, 4, 5, 6, 7]));
     assert_eq!(nics_by(8, MapBy::Socket), named(&[0, 4, 1, 5, 2, 6, 3, 7]));
     assert_eq!(nics_by(6, MapBy::Core), named(&[0, 1, 2, 3, 0, 1]));
+
     let all = nics_by(48, MapBy::Spread);
     assert!(
         machine
@@ -115,6 +121,7 @@ fn each_of_four_nodes_uses_its_slingshot_card() {
         (machine.numa.len(), machine.l3.len(), machine.cores.len()),
         (4, 8, 64)
     );
+
     // hwloc 2.9 shows only the network interfaces, from which the names of the fabric's devices
     // are derived.
     let choice: Vec<_> = machine
@@ -125,6 +132,7 @@ fn each_of_four_nodes_uses_its_slingshot_card() {
     assert_eq!(choice, ["cxi1", "cxi0", "cxi2", "cxi3"]);
     assert_eq!(machine.choice()[0].interface.as_deref(), Some("hsn1"));
     assert_eq!(machine.choice()[0].ucx_device(), None);
+
     let in_blocks = [
         "cxi2", "cxi2", "cxi1", "cxi1", "cxi3", "cxi3", "cxi0", "cxi0",
     ];
@@ -139,6 +147,7 @@ fn each_of_four_nodes_uses_its_slingshot_card() {
         let plan = plan(&machine, 8, map_by, BindTo::L3);
         assert_eq!(nics_of_pes(&machine, &plan), expected, "{map_by:?}");
     }
+
     let plan = plan(&machine, 8, MapBy::L3, BindTo::L3);
     assert_eq!(bindings(&plan)[..2], ["0-7,64-71", "8-15,72-79"]);
     assert_eq!(
@@ -153,13 +162,15 @@ fn machines_made_of_words() {
     needs_library(HWLOC);
     let words = "package:2 numa:2 l3:2 core:2 pu:2";
     let machine = Topology::of_synthetic(words).expect("a description of a machine");
-    let counts =
-        [Level::Package, Level::Numa, Level::L3, Level::Core].map(|l| machine.cpu_sets(l).len());
+    let levels = [Level::Package, Level::Numa, Level::L3, Level::Core];
+    let counts = levels.map(|level| machine.cpu_sets(level).len());
     assert_eq!(counts, [2, 4, 8, 16]);
     assert_eq!(machine.usable.to_string(), "0-31");
+
     let plan = plan(&machine, 3, MapBy::Numa, BindTo::Numa);
     assert_eq!(bindings(&plan), ["0-7", "8-15", "16-23"]);
-    assert!(plan.placements.iter().all(|place| place.nic.is_none()));
+    let mut nics = plan.placements.iter().map(|placement| placement.nic);
+    assert!(nics.all(|nic| nic.is_none()));
 }
 
 fn what_describes_no_machine_is_named() {
@@ -169,11 +180,13 @@ fn what_describes_no_machine_is_named() {
         refused.starts_with("\"many cores\" is not a description of a machine"),
         "{refused}"
     );
+
     let refused = Topology::of_xml("/no/such.xml".as_ref()).expect_err("no file");
     assert!(
         refused.starts_with("/no/such.xml cannot be read"),
         "{refused}"
     );
+
     let refused = Topology::of_xml("/etc/os-release".as_ref()).expect_err("no description");
     assert!(refused.contains("/etc/os-release"), "{refused}");
 }
@@ -183,16 +196,12 @@ fn this_machine_has_what_this_process_may_use() {
     let at_once = rushmem_topology::cpus_at_once();
     assert!(machine.usable.len() >= at_once, "{machine:?}");
     let cores = machine.cpu_sets(Level::Core);
-    assert_eq!(
-        cores.iter().map(|core| core.len()).sum::<usize>(),
-        machine.usable.len()
-    );
+    let in_cores: usize = cores.iter().map(CpuSet::len).sum();
+    assert_eq!(in_cores, machine.usable.len());
+
     let plan = plan(&machine, 2, MapBy::default(), BindTo::Core);
-    assert!(
-        plan.placements
-            .iter()
-            .all(|place| place.home.is_within(&machine.usable))
-    );
+    let mut homes = plan.placements.iter().map(|placement| &placement.home);
+    assert!(homes.all(|home| home.is_within(&machine.usable)));
 }
 
 testkit::tests! {

@@ -19,10 +19,12 @@ proptest! {
         two in prop::collection::btree_set(0u32..200, 0..20),
     ) {
         let set = |cpus: &std::collections::BTreeSet<u32>| cpus.iter().copied().collect::<CpuSet>();
-        let (a, b) = (set(&one), set(&two));
+        let a = set(&one);
+        let b = set(&two);
         prop_assert_eq!(a.and(&b), set(&(&one & &two)));
         prop_assert_eq!(a.meets(&b), !one.is_disjoint(&two));
         prop_assert_eq!(a.is_within(&b), one.is_subset(&two));
+
         let mut both = a.clone();
         both.extend(&b);
         prop_assert_eq!(both, set(&(&one | &two)));

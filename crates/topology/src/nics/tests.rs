@@ -73,7 +73,7 @@ proptest! {
         let near = vec!["0-63"; n_near];
         let nics = [near, vec!["64-127"; n_far]].concat();
         let chosen = assigned(&nics, &["0-63", "64-127"], &vec!["5"; n_pes]);
-        let users = |at| chosen.iter().filter(|chosen| **chosen == Some(at)).count();
+        let users = |nic| chosen.iter().filter(|chosen| **chosen == Some(nic)).count();
         let counts: Vec<usize> = (0..n_near).map(users).collect();
         prop_assert_eq!(counts.iter().sum::<usize>(), n_pes);
         prop_assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1);

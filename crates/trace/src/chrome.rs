@@ -48,7 +48,8 @@ struct Events<'a, W> {
 }
 
 impl<W: Write> Events<'_, W> {
-    /// Writes an event on the track of a record. `more` has further members of the JSON object.
+    /// Writes an event on the track of a record. `phase` is the letter of the event's type in the
+    /// format, and `more` has further members of the JSON object.
     fn put(
         &mut self,
         index: RecordIndex,
@@ -63,6 +64,7 @@ impl<W: Write> Events<'_, W> {
         self.emit(event, more)
     }
 
+    /// Returns an event of a thread of a PE, without its time.
     fn of_pe(&self, pe: usize, thread: u32, name: &str, phase: &str) -> Value {
         let trace = &self.job.pes[pe];
         // The tracks of the first threads of all PEs have the lowest numbers, in the order of PEs.
@@ -74,6 +76,7 @@ impl<W: Write> Events<'_, W> {
         (nanoseconds as f64 / 1000.0).into()
     }
 
+    /// Writes an event, to which the members of `more` are added.
     fn emit(&mut self, mut event: Value, more: Value) -> io::Result<()> {
         if let (Value::Object(event), Value::Object(more)) = (&mut event, more) {
             event.extend(more);
@@ -149,6 +152,7 @@ impl<W: Write> Events<'_, W> {
                 continue;
             }
 
+            // Unique in the file: the PE and the index of the record.
             let id = u64::from(job.pes[pe].pe) << 32 | i as u64;
             let more = json!({"cat": "in flight", "id": format!("{id:x}")});
             let (name, _) = parts(job.name(index));
@@ -158,6 +162,7 @@ impl<W: Write> Events<'_, W> {
                 index,
                 nbytes: record.nbytes,
             });
+
             // An operation without an end was in flight when the trace ended.
             if let Some(end) = end {
                 self.put(index, end, name, "e", more)?;

@@ -20,6 +20,35 @@ pub struct JobTrace {
     pub pes: Vec<PeTrace>,
 }
 
+/// A word of a PE, by its location in the trace. Words are sorted by PE, then by location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Word {
+    pe: u32,
+    location: u64,
+}
+
+/// A change of a word. Changes are sorted by the time at which they began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct WordChange {
+    begin: u64,
+    record: RecordIndex,
+}
+
+/// The operations that a quiet completes: those on its context, to one PE or to all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct QuietScope {
+    context: u32,
+    peer: Option<u32>,
+}
+
+/// A thread of a PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct TracedThread {
+    /// The index of its PE in [`JobTrace::pes`].
+    pe: usize,
+    thread: u32,
+}
+
 /// Identifies a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordIndex {
@@ -88,6 +117,7 @@ impl JobTrace {
                 dir.display()
             ));
         };
+
         let mut job = JobTrace {
             pes: vec![read(*first)?],
         };
@@ -102,13 +132,13 @@ impl JobTrace {
 
     /// Adds the trace of a PE if it is of the same job and above all PEs so far.
     pub fn add(&mut self, trace: PeTrace) {
-        let fits = self.pes.last().is_none_or(|last| {
+        if let Some(last) = self.pes.last() {
             let is_of_job = last.job == trace.job && last.n_pes == trace.n_pes;
-            is_of_job && last.pe < trace.pe
-        });
-        if fits {
-            self.pes.push(trace);
+            if !is_of_job || last.pe >= trace.pe {
+                return;
+            }
         }
+        self.pes.push(trace);
     }
 
     /// Returns the PEs that have no trace.
@@ -166,11 +196,15 @@ impl JobTrace {
     pub fn matrix(&self, group: u32) -> Vec<Vec<u64>> {
         let n = self.n_pes().div_ceil(group) as usize;
         let group_of = |pe: u32| (pe / group) as usize;
+
         let mut bytes = vec![vec![0u64; n]; n];
         for index in self.record_indices() {
             let record = self.record(index);
+            let Some(peer) = record.peer else { continue };
+
             let own = &mut bytes[group_of(self.pe(index))];
-            if let Some(cell) = record.peer.and_then(|peer| own.get_mut(group_of(peer))) {
+            // A damaged file may name a PE that the job does not have.
+            if let Some(cell) = own.get_mut(group_of(peer)) {
                 *cell = cell.saturating_add(record.nbytes);
             }
         }
@@ -181,19 +215,22 @@ impl JobTrace {
     /// the end of the next quiet on its context that concerns all PEs or its peer; `None` if there
     /// is none. `pe` is an index in [`pes`](JobTrace::pes).
     pub fn completions(&self, pe: usize) -> Vec<Option<u64>> {
-        // From the last record to the first: the end of the next quiet, by the context and the PE
-        // to which the quiet is restricted.
-        let mut next_quiets: HashMap<(u32, Option<u32>), u64> = HashMap::new();
+        // From the last record to the first: the end of the next quiet.
+        let mut next_quiets: HashMap<QuietScope, u64> = HashMap::new();
         let mut completions = Vec::new();
         for record in self.pes[pe].records.iter().rev() {
             let TraceRecord { context, peer, .. } = *record;
+            let with_peer = QuietScope { context, peer };
+            let with_all = QuietScope {
+                context,
+                peer: None,
+            };
             if let (Kind::Quiet, Some(end)) = (record.kind, record.end) {
-                next_quiets.insert((context, peer), end);
+                next_quiets.insert(with_peer, end);
             }
 
-            let of_all = next_quiets.get(&(context, None)).copied();
-            let of_peer = next_quiets.get(&(context, peer)).copied();
-            completions.push([of_all, of_peer].into_iter().flatten().min());
+            let ends = [with_all, with_peer].map(|scope| next_quiets.get(&scope).copied());
+            completions.push(ends.into_iter().flatten().min());
         }
         completions.reverse();
         completions
@@ -258,6 +295,7 @@ impl JobTrace {
                 made_wait: 0,
             })
             .collect();
+
         for wait in self.longest_waits(usize::MAX) {
             totals[wait.call.pe].waited += wait.nanoseconds;
             if let Some(cause) = wait.cause {
@@ -280,23 +318,8 @@ impl JobTrace {
 
         let changes = self.changes();
         for wait in self.record_indices() {
-            let record = self.record(wait);
-            let (Kind::Wait, Some(end)) = (record.kind, record.end) else {
-                continue;
-            };
-
-            let [first, nbytes] = record.subject;
-            let behind = first.saturating_add(nbytes.max(1));
-            let pe = self.pe(wait);
-            let last_changes =
-                changes
-                    .range((pe, first)..(pe, behind))
-                    .filter_map(|(_, changes)| {
-                        let n = changes.partition_point(|(begin, _)| *begin <= end);
-                        changes[..n].last()
-                    });
-            if let Some((_, change)) = last_changes.max_by_key(|(begin, _)| *begin) {
-                causes.insert(wait, *change);
+            if let Some(last) = self.last_change(wait, &changes) {
+                causes.insert(wait, last);
             }
         }
 
@@ -319,17 +342,53 @@ impl JobTrace {
         causes
     }
 
-    /// Returns the puts and atomic operations by the PE and the location of the word that they
-    /// change, for each word in the order in which they began.
-    fn changes(&self) -> BTreeMap<(u32, u64), Vec<(u64, RecordIndex)>> {
-        let mut changes: BTreeMap<(u32, u64), Vec<(u64, RecordIndex)>> = BTreeMap::new();
+    /// Returns the last record that changed a word for which the record `wait` has waited, and that
+    /// began before the wait ended; `None` also if `wait` is no wait, or has not ended.
+    fn last_change(
+        &self,
+        wait: RecordIndex,
+        changes: &BTreeMap<Word, Vec<WordChange>>,
+    ) -> Option<RecordIndex> {
+        let record = self.record(wait);
+        let end = record.end?;
+        if record.kind != Kind::Wait {
+            return None;
+        }
+
+        let pe = self.pe(wait);
+        let [location, nbytes] = record.subject;
+        let first = Word { pe, location };
+        let behind = Word {
+            pe,
+            location: location.saturating_add(nbytes.max(1)),
+        };
+
+        let mut last: Option<WordChange> = None;
+        for (_, changes) in changes.range(first..behind) {
+            let n = changes.partition_point(|change| change.begin <= end);
+            last = last.max(changes[..n].last().copied());
+        }
+        Some(last?.record)
+    }
+
+    /// Returns the puts and atomic operations by the word that they change, for each word in the
+    /// order in which they began.
+    fn changes(&self) -> BTreeMap<Word, Vec<WordChange>> {
+        let mut changes: BTreeMap<Word, Vec<WordChange>> = BTreeMap::new();
         for index in self.record_indices() {
             let record = self.record(index);
             if let (Kind::Put | Kind::Amo, Some(peer)) = (record.kind, record.peer) {
-                let word = (peer, record.subject[0]);
-                changes.entry(word).or_default().push((record.begin, index));
+                let word = Word {
+                    pe: peer,
+                    location: record.subject[0],
+                };
+                changes.entry(word).or_default().push(WordChange {
+                    begin: record.begin,
+                    record: index,
+                });
             }
         }
+
         for changes in changes.values_mut() {
             changes.sort_unstable();
         }
@@ -352,12 +411,15 @@ impl JobTrace {
     /// of the copy and the other PE's record of the same collective.
     fn moves(&self) -> Vec<Flow> {
         let collectives = self.collectives();
-        // The collective in which a thread of a PE is: the one that it began last.
-        let mut current: HashMap<(usize, u32), [u64; 2]> = HashMap::new();
+        // The collective in which a thread is: the one that it began last.
+        let mut current: HashMap<TracedThread, [u64; 2]> = HashMap::new();
         let mut flows = Vec::new();
         for own in self.record_indices() {
             let record = self.record(own);
-            let thread = (own.pe, record.thread);
+            let thread = TracedThread {
+                pe: own.pe,
+                thread: record.thread,
+            };
             match (record.kind, record.peer) {
                 (Kind::Collective, _) => {
                     current.insert(thread, record.subject);
@@ -369,12 +431,18 @@ impl JobTrace {
                     let other = members.and_then(|members| self.member_on(members, peer));
                     let Some(other) = other else { continue };
 
-                    let (from, to) = if record.subject[0] == 0 {
-                        (own, other)
+                    let is_from_peer = record.subject[0] != 0;
+                    flows.push(if is_from_peer {
+                        Flow {
+                            from: other,
+                            to: own,
+                        }
                     } else {
-                        (other, own)
-                    };
-                    flows.push(Flow { from, to });
+                        Flow {
+                            from: own,
+                            to: other,
+                        }
+                    });
                 }
                 _ => {}
             }
@@ -448,7 +516,7 @@ mod tests {
         }
     }
 
-    fn at(pe: usize, record: usize) -> RecordIndex {
+    fn index(pe: usize, record: usize) -> RecordIndex {
         RecordIndex { pe, record }
     }
 
@@ -463,15 +531,18 @@ mod tests {
         assert_eq!(
             job.flows(),
             [Flow {
-                from: at(0, 1),
-                to: at(1, 0)
+                from: index(0, 1),
+                to: index(1, 0)
             }]
         );
         assert_eq!(job.matrix(1), [[0, 32], [0, 0]]);
         assert_eq!(job.matrix(2), [[32]]);
 
         let waits = job.longest_waits(1);
-        assert_eq!((waits[0].nanoseconds, waits[0].cause), (50, Some(at(0, 1))));
+        assert_eq!(
+            (waits[0].nanoseconds, waits[0].cause),
+            (50, Some(index(0, 1)))
+        );
 
         let first = WaitTotals {
             pe: 0,
@@ -496,9 +567,9 @@ mod tests {
         assert_eq!(
             job.flows(),
             [
-                flow(at(0, 0), at(1, 1)),
-                flow(at(0, 1), at(1, 1)),
-                flow(at(1, 1), at(0, 2)),
+                flow(index(0, 0), index(1, 1)),
+                flow(index(0, 1), index(1, 1)),
+                flow(index(1, 1), index(0, 2)),
             ]
         );
     }
@@ -514,8 +585,8 @@ mod tests {
         assert_eq!(
             late.flows(),
             [Flow {
-                from: at(0, 1),
-                to: at(1, 0)
+                from: index(0, 1),
+                to: index(1, 0)
             }]
         );
         assert!(
@@ -544,7 +615,7 @@ mod tests {
             .map(|wait| (wait.call.record, wait.nanoseconds, wait.cause));
         assert_eq!(
             seen.collect::<Vec<_>>(),
-            [(1, 0, None), (1, 0, None), (0, 90, Some(at(1, 0)))]
+            [(1, 0, None), (1, 0, None), (0, 90, Some(index(1, 0)))]
         );
     }
 

@@ -37,6 +37,7 @@ impl PeTrace {
         let Some((front, ring)) = words.split_at_checked(RECORDS) else {
             return Err(NO_TRACE.into());
         };
+
         let (header, names) = front.split_at(NAMES);
         let header: Vec<u64> = header
             .iter()
@@ -77,6 +78,7 @@ impl PeTrace {
             .chunks_exact(NAME_WORDS)
             .map(|words| name(words.as_flattened()))
             .collect();
+
         Ok(PeTrace {
             job: header[header::JOB],
             pe,
@@ -96,6 +98,7 @@ impl PeTrace {
     }
 }
 
+/// Returns the name in these bytes, which ends with a zero byte or at their end.
 fn name(bytes: &[u8]) -> String {
     let end = bytes
         .iter()
@@ -117,9 +120,9 @@ struct Clock {
 
 impl Clock {
     fn of_words(words: &[u64]) -> Clock {
-        let [begin, offset, end, last] = [0, 1, 2, 3].map(|i| words[i].cast_signed() as f64);
+        let [begin, offset, end, last_offset] = [0, 1, 2, 3].map(|i| words[i].cast_signed() as f64);
         let drift = if end > begin {
-            (last - offset) / (end - begin)
+            (last_offset - offset) / (end - begin)
         } else {
             // A job that ended early has no second measurement.
             0.0

@@ -41,7 +41,8 @@ const SMALLEST_CHUNK: usize = 32;
 const CHUNK_FLAGS: usize = 7;
 const IS_PREVIOUS_USED: usize = 1;
 const IS_USED: usize = 2;
-/// The bytes at the end of the heap that dlmalloc keeps for itself, and does not hand out.
+/// The bytes at the end of the heap that dlmalloc does not hand out: the 80 of its
+/// `top_foot_size`, and a unit, since its last chunk is never used up.
 const END: usize = 80 + CHUNK_UNIT;
 
 /// The allocator of one PE's symmetric heap.
@@ -160,8 +161,8 @@ impl Allocator {
     }
 
     /// Allocates a block of `nbytes` bytes for `routine`, aligned to `alignment` or 16, whichever
-    /// is more. Returns `None` if there is no room, or the alignment is no power of two or too
-    /// large.
+    /// is more. Returns `None` if there is no room, or if the alignment is too large or not a power
+    /// of two.
     pub fn allocate(
         &mut self,
         routine: &'static str,
@@ -172,7 +173,7 @@ impl Allocator {
             return None;
         }
 
-        let alignment = alignment.max(16);
+        let alignment = alignment.max(CHUNK_UNIT);
         let guards = self.guard_sizes(alignment);
         let whole = guards.front + nbytes + guards.tail;
         // SAFETY: dlmalloc's memory, the heap, is valid by the contract of `new`, and `alignment`
@@ -224,7 +225,7 @@ impl Allocator {
     /// room. A block that is up to 32 bytes larger may fit, too: dlmalloc does not tell the exact
     /// sizes of its chunks.
     pub fn largest_free(&self) -> usize {
-        let guards = self.guard_sizes(16);
+        let guards = self.guard_sizes(CHUNK_UNIT);
 
         // The gaps between chunks in use. Every chunk is taken to be as large as it can be, so the
         // gap behind it may be larger than computed, but never smaller.
@@ -271,10 +272,10 @@ impl Allocator {
     /// Returns the offset in the heap and the size of the block that contains the byte at
     /// `address`.
     pub fn block_around(&self, address: usize) -> Option<(usize, usize)> {
-        let block = self
-            .blocks
-            .up_to(address)
-            .filter(|block| address < block.end())?;
+        let block = self.blocks.up_to(address)?;
+        if address >= block.end() {
+            return None;
+        }
         Some((block.start.addr() - self.base.addr(), block.nbytes))
     }
 
@@ -504,6 +505,7 @@ unsafe impl dlmalloc::Allocator for SingleRange {
         if taken || nbytes > self.nbytes {
             return (std::ptr::null_mut(), 0, 0);
         }
+        // The start, the size, and no flags.
         (self.base, self.nbytes, 0)
     }
 

@@ -34,7 +34,8 @@ impl PageSize {
 }
 
 /// The number of bytes that one request collapses. For each request the kernel first empties lists
-/// of pages of all CPUs, which takes milliseconds on a busy machine.
+/// of pages of all CPUs, which takes milliseconds on a busy machine. The time limit is only looked
+/// at between two requests, so larger ones would notice it later.
 const AT_A_TIME: usize = 16 * HUGE;
 
 /// The time that a collapse may always take, so that a moment in which the machine is busy does not

@@ -6,13 +6,14 @@ use crate::huge_pages::PageSize;
 /// Bytes of the largest normal page of the supported platforms.
 const PAGE: usize = 64 << 10;
 
-/// The bytes that the allocator needs beyond those that it hands out, so that one `shmem_malloc` of
-/// the whole `SHMEM_SYMMETRIC_SIZE` succeeds.
+/// The bytes of a heap beyond `SHMEM_SYMMETRIC_SIZE`, for the data of the allocator: more than it
+/// needs, so that one `shmem_malloc` of the whole size succeeds.
 const ALLOCATOR_OVERHEAD: usize = 4 << 10;
 
 /// The offset of the PEs' static data in a node's memory: behind all slices, since it must be known
-/// before the size of the slices is. The gap takes no memory.
-pub(crate) const STATICS_AT: u64 = 1 << 46;
+/// before the size of the slices is. So the slices are at most this large: half of the addresses
+/// that a process of `x86_64` usually has. The gap takes no memory.
+pub(crate) const STATICS_OFFSET: u64 = 1 << 46;
 
 /// The parts of one PE's slice: the heap, a gap that is never used, the library's internal area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +87,11 @@ impl Layout {
     /// Returns the bytes of the slices of a node with `n_local` PEs; `None` when no process can map
     /// them.
     pub fn node_bytes(&self, n_local: u32) -> Option<usize> {
-        let bytes = self.stride.checked_mul(n_local as usize)?;
-        (bytes as u64 <= STATICS_AT).then_some(bytes)
+        let nbytes = self.stride.checked_mul(n_local as usize)?;
+        if nbytes as u64 > STATICS_OFFSET {
+            return None;
+        }
+        Some(nbytes)
     }
 }
 

@@ -33,16 +33,17 @@ impl Mapping {
     /// When something is mapped in it, or the kernel refuses.
     pub(crate) fn reserve(address: usize, nbytes: usize) -> Result<Mapping, Errno> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
-        let at = without_provenance_mut(address);
+        let wanted = without_provenance_mut(address);
         // SAFETY: maps a new range: with `FIXED_NOREPLACE` the kernel replaces no mapping.
-        let start = unsafe { mmap_anonymous(at, nbytes, ProtFlags::empty(), flags) }?;
+        let start = unsafe { mmap_anonymous(wanted, nbytes, ProtFlags::empty(), flags) }?;
         let mapping = Mapping { start, nbytes };
-        // Kernels before 4.17 and valgrind take the address for a suggestion.
-        if start.addr() == address {
-            Ok(mapping)
-        } else {
-            Err(Errno::EXIST)
+
+        // Kernels before 4.17 and valgrind take the address for a suggestion. The drop of the
+        // mapping then unmaps what they have chosen.
+        if start.addr() != address {
+            return Err(Errno::EXIST);
         }
+        Ok(mapping)
     }
 
     /// Maps a range of shared memory, at an address of the kernel's choice.

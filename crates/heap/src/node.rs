@@ -4,7 +4,7 @@
 
 use crate::error::Error;
 use crate::hugetlb::ReservedPages;
-use crate::layout::{Layout, STATICS_AT};
+use crate::layout::{Layout, STATICS_OFFSET};
 use crate::mapping::{Mapping, omit_from_core_files};
 use crate::numa;
 use crate::published::PublishedBytes;
@@ -86,9 +86,9 @@ impl NodeMemory {
         assert!(local < n_local, "PE {local} of {n_local} on a node");
 
         let slices_bytes = layout.node_bytes(n_local).ok_or(Error::TooLarge)?;
-        let bytes = PublishedBytes::range_bytes(published_bytes)
+        let nbytes = PublishedBytes::range_bytes(published_bytes)
             .and_then(|range| slices_bytes.checked_add(range))
-            .filter(|&bytes| bytes as u64 <= STATICS_AT)
+            .filter(|&nbytes| nbytes as u64 <= STATICS_OFFSET)
             .ok_or(Error::TooLarge)?;
 
         let memory = match mapping.memory {
@@ -96,7 +96,7 @@ impl NodeMemory {
             None => memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
                 .map_err(|e| Error::Refused("making shared memory", e))?,
         };
-        let file_bytes = grow(&memory, bytes as u64)?;
+        let file_bytes = grow(&memory, nbytes as u64)?;
         // From here on no PE can make the file shorter, so no access ends a PE by SIGBUS.
         fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW)
             .map_err(|e| Error::Refused("sealing shared memory", e))?;
@@ -107,13 +107,9 @@ impl NodeMemory {
         };
         let base = map_aligned(&memory, slices_bytes, layout.stride(), &range)?;
         if let Some(pages) = pages {
-            for local in 0..n_local {
-                let heap = base.as_ptr().wrapping_add(local as usize * layout.stride());
-                // SAFETY: the range of a heap in the slices that were just mapped; no address in it
-                // was passed on yet.
-                unsafe { pages.map(heap.cast(), local) }
-                    .map_err(|e| Error::Refused(MAPPING_SLICES, e))?;
-            }
+            // SAFETY: `base` is the start of the slices that were just mapped, and no address in
+            // them was passed on yet.
+            unsafe { map_heaps(pages, base, layout.stride(), n_local) }?;
         }
         omit_from_core_files(base.as_ptr().cast(), slices_bytes);
 
@@ -235,8 +231,10 @@ impl NodeMemory {
     pub fn at(&self, offset: u64, nbytes: usize) -> Option<*mut u8> {
         let slices_bytes = self.layout.node_bytes(self.n_local)?;
         let offset = usize::try_from(offset).ok()?;
-        let is_within = offset.checked_add(nbytes)? <= slices_bytes;
-        is_within.then(|| self.base.as_ptr().wrapping_add(offset))
+        if offset.checked_add(nbytes)? > slices_bytes {
+            return None;
+        }
+        Some(self.base.as_ptr().wrapping_add(offset))
     }
 
     fn slice(&self) -> *mut u8 {
@@ -318,6 +316,25 @@ fn map_aligned(
     NonNull::new(mapped.cast()).ok_or(Error::Refused(MAPPING_SLICES, Errno::NOMEM))
 }
 
+/// Maps reserved pages as the heaps at the starts of the `n_local` slices from `base` on, which
+/// start `stride` bytes apart.
+///
+/// # Safety
+/// The slices are mapped there, and nobody uses them.
+unsafe fn map_heaps(
+    pages: &ReservedPages,
+    base: NonNull<u8>,
+    stride: usize,
+    n_local: u32,
+) -> Result<(), Error> {
+    for local in 0..n_local {
+        let heap = base.as_ptr().wrapping_add(local as usize * stride);
+        // SAFETY: the range is the heap of a slice, which the caller may replace, as it promises.
+        unsafe { pages.map(heap.cast(), local) }.map_err(|e| Error::Refused(MAPPING_SLICES, e))?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 #[expect(
     clippy::multiple_unsafe_ops_per_block,
@@ -377,9 +394,9 @@ mod tests {
         let offset = two
             .offset(two.heap().wrapping_add(8))
             .expect("in its slice");
-        let at = one.at(offset, 4).expect("within the slices");
+        let found = one.at(offset, 4).expect("within the slices");
         // SAFETY: the same 4 bytes of PE 2.
-        assert_eq!(unsafe { at.cast::<u32>().read() }, 77);
+        assert_eq!(unsafe { found.cast::<u32>().read() }, 77);
         assert_eq!(two.offset(two.heap().wrapping_offset(two.delta(1))), None);
         assert_eq!(one.at(3 * layout.stride() as u64 - 3, 4), None);
     }

@@ -44,14 +44,25 @@ impl Reservation {
         let stride = layout.stride();
         let in_front = local as usize * stride;
         let end = end_of_addresses();
-        let candidates = PLACES.iter().filter_map(|place| {
+
+        let mut reserved = Vec::new();
+        for place in PLACES {
+            if reserved.len() == max_ranges {
+                break;
+            }
+
+            // Slices begin at multiples of the stride.
             let slice = (end / 1024 * place) / stride * stride;
-            let start = slice.checked_sub(in_front).filter(|&start| start > 0)?;
+            // The slices of PEs with lower numbers precede this one.
+            if slice <= in_front {
+                continue;
+            }
             // A range that is not free is no candidate on this PE, whatever is there.
-            let range = Mapping::reserve(start, nbytes).ok()?;
-            Some(Reservation { slice, range })
-        });
-        candidates.take(max_ranges).collect()
+            if let Ok(range) = Mapping::reserve(slice - in_front, nbytes) {
+                reserved.push(Reservation { slice, range });
+            }
+        }
+        reserved
     }
 
     /// Returns the address at which the own slice would begin.

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 
-/// The number of freed blocks that are remembered: some hundred kilobytes of them.
+/// The number of freed blocks that are remembered: some hundred kilobytes of them. An access to a
+/// block that was freed earlier is reported without the routine that freed it.
 const REMEMBERED: usize = 4096;
 
 /// A block of the heap.
@@ -94,11 +95,16 @@ impl fmt::Display for Misplaced {
 pub(super) struct BlockList {
     /// The allocated blocks, by their starts.
     allocated: BTreeMap<usize, Block>,
-    /// The freed blocks, the latest first, with the routines that freed them. Only a guarded
-    /// allocator records them.
-    freed: VecDeque<(Block, &'static str)>,
+    /// The freed blocks, the latest first. Only a guarded allocator records them.
+    freed: VecDeque<FreedBlock>,
     /// The number of blocks allocated so far.
     count: u64,
+}
+
+struct FreedBlock {
+    block: Block,
+    /// The name of the routine that freed the block.
+    freed_by: &'static str,
 }
 
 impl BlockList {
@@ -142,7 +148,7 @@ impl BlockList {
     /// Remembers a block that was removed.
     pub(super) fn remember(&mut self, block: Block, freed_by: &'static str) {
         self.freed.truncate(REMEMBERED - 1);
-        self.freed.push_front((block, freed_by));
+        self.freed.push_front(FreedBlock { block, freed_by });
     }
 
     /// Returns the addresses of the block that contains the `nbytes` bytes at `address`. `nbytes`
@@ -173,8 +179,8 @@ impl BlockList {
             return Err(Misplaced::Before(block.clone(), by));
         }
 
-        if let Some((block, freed_by)) = self.freed.iter().find(|(block, _)| block.has(address)) {
-            return Err(Misplaced::Freed(block.clone(), freed_by));
+        if let Some(freed) = self.freed.iter().find(|freed| freed.block.has(address)) {
+            return Err(Misplaced::Freed(freed.block.clone(), freed.freed_by));
         }
         match before {
             Some(block) => Err(Misplaced::After(block.clone(), address - block.end())),

@@ -8,8 +8,8 @@
 use core::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Maximum number of bytes that a call poisons, since AddressSanitizer uses a byte of memory for
-/// each 8 of them: 32 MiB for this many. Accesses to the rest are not reported.
+/// Maximum number of bytes that a call poisons. AddressSanitizer uses a byte of memory for each 8
+/// of them, so 32 MiB for this many, in each PE. Accesses to the rest are not reported.
 const MAX_POISONED: usize = 256 << 20;
 
 type PoisonCall = unsafe extern "C" fn(*const c_void, usize);
@@ -133,11 +133,10 @@ mod valgrind {
     #[cfg(target_arch = "x86_64")]
     pub(super) fn request(request: usize, [first, second]: [usize; 2]) -> usize {
         let message = [request, first, second, 0, 0, 0];
+        let mut answer = 0usize;
 
         // The instructions before the last one have no effect either: valgrind recognizes the
         // whole sequence and then reads the message.
-        let mut answer = 0usize;
-
         // SAFETY: the rotations add up to two full turns, and the exchange is one of a register
         // with itself.
         unsafe {
@@ -161,7 +160,6 @@ mod valgrind {
     #[cfg(target_arch = "aarch64")]
     pub(super) fn request(request: usize, [first, second]: [usize; 2]) -> usize {
         let message = [request, first, second, 0, 0, 0];
-
         let mut answer = 0usize;
 
         // SAFETY: the rotations add up to two full turns, and the last instruction copies a

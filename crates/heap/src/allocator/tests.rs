@@ -48,7 +48,7 @@ fn what_is_written_beyond_a_block_is_found() {
     assert!(h.allocator.overwritten(AT_ONCE).is_none());
     assert!(h.allocator.overwritten_at(blocks[0]).is_none());
 
-    for (at, n, words) in [
+    for (first, n, words) in [
         (
             offset + 100,
             1,
@@ -65,8 +65,8 @@ fn what_is_written_beyond_a_block_is_found() {
             "overwritten, 8 bytes before the start of the block of 100 bytes",
         ),
     ] {
-        let before = copy_of(&h, at, n);
-        fill(&mut h, at, n, 7);
+        let before = copy_of(&h, first, n);
+        fill(&mut h, first, n, 7);
 
         let found = h
             .allocator
@@ -74,7 +74,7 @@ fn what_is_written_beyond_a_block_is_found() {
             .expect("overwritten")
             .to_string();
         assert!(
-            found.starts_with(&format!("{n} bytes at {:#x} were", h.base + at)),
+            found.starts_with(&format!("{n} bytes at {:#x} were", h.base + first)),
             "{found}"
         );
         assert!(found.contains(words), "{found}");
@@ -86,7 +86,7 @@ fn what_is_written_beyond_a_block_is_found() {
         assert!(h.allocator.overwritten_at(blocks[1]).is_none());
 
         for (i, byte) in before.into_iter().enumerate() {
-            fill(&mut h, at + i, 1, byte);
+            fill(&mut h, first + i, 1, byte);
         }
         assert!(h.allocator.overwritten(AT_ONCE).is_none());
     }
@@ -101,12 +101,12 @@ fn every_guard_has_its_turn() {
         .map(|_| h.allocator.allocate(BY, 40, 16).expect("room"))
         .collect();
     for i in [0, n / 2, n - 1] {
-        let at = blocks[i].addr() - h.base + 40;
-        let before = copy_of(&h, at, 1)[0];
-        fill(&mut h, at, 1, !before);
+        let behind = blocks[i].addr() - h.base + 40;
+        let before = copy_of(&h, behind, 1)[0];
+        fill(&mut h, behind, 1, !before);
         let looks = (1..=4).find(|_| h.allocator.overwritten(AT_ONCE).is_some());
         assert!(looks.is_some(), "the guard of block {i}");
-        fill(&mut h, at, 1, before);
+        fill(&mut h, behind, 1, before);
     }
 }
 
@@ -122,15 +122,14 @@ fn bytes_that_are_in_no_block_are_described() {
             .to_string()
     };
 
-    let at = block.addr();
-    assert!(h.allocator.holding(at, 100).is_ok());
-    assert!(h.allocator.holding(at + 99, 1).is_ok());
-    assert!(
-        why(&h, at + 96, 8).starts_with("reach 4 bytes past the end of the block of 100 bytes")
-    );
-    assert!(why(&h, at, usize::MAX).starts_with("reach "));
-    assert!(why(&h, at + 104, 8).starts_with("begin 4 bytes past the end of the block"));
-    assert!(why(&h, at - 16, 8).starts_with("begin 16 bytes before the start of the block"));
+    let start = block.addr();
+    assert!(h.allocator.holding(start, 100).is_ok());
+    assert!(h.allocator.holding(start + 99, 1).is_ok());
+    let beyond = why(&h, start + 96, 8);
+    assert!(beyond.starts_with("reach 4 bytes past the end of the block of 100 bytes"));
+    assert!(why(&h, start, usize::MAX).starts_with("reach "));
+    assert!(why(&h, start + 104, 8).starts_with("begin 4 bytes past the end of the block"));
+    assert!(why(&h, start - 16, 8).starts_with("begin 16 bytes before the start of the block"));
     let far = why(&h, other.addr() + (8 << 10), 8);
     assert!(
         far.starts_with("begin 8092 bytes past the end of the block"),
@@ -138,7 +137,7 @@ fn bytes_that_are_in_no_block_are_described() {
     );
 
     h.allocator.free("shmem_free", block).expect("a block");
-    let freed = why(&h, at + 8, 8);
+    let freed = why(&h, start + 8, 8);
     assert!(freed.starts_with("are not allocated: shmem_free has freed the block of 100 bytes"));
     h.allocator.free("shmem_free", other).expect("a block");
     assert!(why(&h, h.base + (60 << 10), 8).starts_with("are not allocated: no block"));
@@ -221,6 +220,14 @@ fn a_heap_of_nothing_gives_nothing() {
     assert_eq!(a.allocate(BY, 1, 16), None);
 }
 
+/// A block that is allocated on both PEs. On the first one, all of its bytes are `mark`.
+#[derive(Clone, Copy)]
+struct LiveBlock {
+    offset: usize,
+    nbytes: usize,
+    mark: u8,
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Allocate(usize, u32),
@@ -290,8 +297,7 @@ proptest! {
         // Offsets are equal only if the bases are equal modulo the largest alignment requested.
         let skew = pes[0].base % 4096 != pes[1].base % 4096;
 
-        // The offset, size and content of each block.
-        let mut live: Vec<(usize, usize, u8)> = Vec::new();
+        let mut live: Vec<LiveBlock> = Vec::new();
         for (step, op) in ops.into_iter().enumerate() {
             let mark = step as u8;
             match op {
@@ -303,15 +309,17 @@ proptest! {
                     prop_assert_eq!(got[0], got[1]);
                     let Some(offset) = got[0] else { continue };
                     prop_assert!((pes[0].base + offset).is_multiple_of(alignment));
-                    for &(o, len, _) in &live {
-                        prop_assert!(offset + n <= o || o + len <= offset);
+                    for other in &live {
+                        let is_behind = other.offset + other.nbytes <= offset;
+                        prop_assert!(offset + n <= other.offset || is_behind);
                     }
+
                     fill(&mut pes[0], offset, n, mark);
-                    live.push((offset, n, mark));
+                    live.push(LiveBlock { offset, nbytes: n, mark });
                 }
                 Op::Reallocate(i, n) if !live.is_empty() => {
                     let i = i % live.len();
-                    let (offset, len, mark) = live[i];
+                    let LiveBlock { offset, nbytes, mark } = live[i];
                     let got = pes.each_mut().map(|h| {
                         let block = std::ptr::with_exposed_provenance_mut(h.base + offset);
                         let moved = h.allocator.reallocate(BY, block, n).expect("live");
@@ -319,13 +327,13 @@ proptest! {
                     });
                     prop_assert_eq!(got[0], got[1]);
                     let Some(offset) = got[0] else { continue };
-                    check(&mut pes[0], offset, n.min(len), mark);
+                    check(&mut pes[0], offset, n.min(nbytes), mark);
                     fill(&mut pes[0], offset, n, mark);
-                    live[i] = (offset, n, mark);
+                    live[i] = LiveBlock { offset, nbytes: n, mark };
                 }
                 Op::Free(i) if !live.is_empty() => {
-                    let (offset, len, mark) = live.swap_remove(i % live.len());
-                    check(&mut pes[0], offset, len, mark);
+                    let LiveBlock { offset, nbytes, mark } = live.swap_remove(i % live.len());
+                    check(&mut pes[0], offset, nbytes, mark);
                     for h in &mut pes {
                         let block = std::ptr::with_exposed_provenance_mut(h.base + offset);
                         h.allocator.free(BY, block).expect("live");

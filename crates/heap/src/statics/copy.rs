@@ -24,11 +24,12 @@ pub(super) struct CopySource<'a> {
     /// unknown which pages are in use, and all are copied.
     pub(super) memory: Option<BorrowedFd<'a>>,
     /// The offset of the static data in the file.
-    pub(super) at: u64,
+    pub(super) offset: u64,
 }
 
 impl CopySource<'_> {
-    /// Returns the first run of the pages that are in use; `None` if none is.
+    /// Returns the first run of pages that are in use among `pages`, as offsets from the start of
+    /// the static data; `None` if none is in use.
     fn pages_in_use(&self, pages: Range<usize>) -> Result<Option<Range<usize>>, Errno> {
         if pages.is_empty() {
             return Ok(None);
@@ -37,8 +38,8 @@ impl CopySource<'_> {
             return Ok(Some(pages));
         };
 
-        let end = self.at + pages.end as u64;
-        let start = match seek(memory, SeekFrom::Data(self.at + pages.start as u64)) {
+        let end = self.offset + pages.end as u64;
+        let start = match seek(memory, SeekFrom::Data(self.offset + pages.start as u64)) {
             Ok(start) if start < end => start,
             // No further page is in use.
             Ok(_) | Err(Errno::NXIO) => return Ok(None),
@@ -46,7 +47,8 @@ impl CopySource<'_> {
         };
 
         let end = seek(memory, SeekFrom::Hole(start))?.min(end);
-        Ok(Some((start - self.at) as usize..(end - self.at) as usize))
+        let run = (start - self.offset) as usize..(end - self.offset) as usize;
+        Ok(Some(run))
     }
 }
 
@@ -156,7 +158,7 @@ impl StaticsCopy {
             // SAFETY: `to` has `run.len()` bytes, which are a part of the copy. They are
             // initialized, since a new mapping has zeros, and no other thread uses the copy.
             let to: &mut [u8] = unsafe { std::slice::from_raw_parts_mut(to, run.len()) };
-            let nbytes = pread(memory, to, from.at + run.start as u64)?;
+            let nbytes = pread(memory, to, from.offset + run.start as u64)?;
             if nbytes == 0 {
                 // The file has become shorter, which its seals prevent.
                 return Err(Errno::IO);

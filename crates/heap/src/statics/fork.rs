@@ -23,7 +23,7 @@ struct ForkState {
     /// The file that contains the static data. Its holes show which pages are not in use.
     memory: KeptFile,
     /// The offset of the static data in the file.
-    at: u64,
+    offset: u64,
 }
 
 unsafe extern "C" {
@@ -76,13 +76,17 @@ impl ForkHandlers {
 }
 
 /// Registers the handlers. This allocates memory, so it is called before the static data are
-/// shared. The handlers keep `memory`, the file in which the static data will be from offset `at`
+/// shared. The handlers keep `memory`, the file in which the static data will be from this offset
 /// on.
-pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<ForkHandlers, Errno> {
+pub(super) fn prepare(
+    statics: &Statics,
+    memory: OwnedFd,
+    offset: u64,
+) -> Result<ForkHandlers, Errno> {
     let shared = ForkState {
         statics: statics.clone(),
         memory: KeptFile::new(memory)?,
-        at,
+        offset,
     };
     if SHARED.set(shared).is_err() {
         return Err(Errno::ALREADY);
@@ -107,7 +111,7 @@ extern "C" fn before() {
     let source = CopySource {
         statics: &shared.statics,
         memory: shared.memory.descriptor(),
-        at: shared.at,
+        offset: shared.offset,
     };
     // Without memory for a copy the fork goes on: the parent must not fail, and the child ends with
     // a message.

@@ -283,7 +283,7 @@ fn constant_bytes(ranges: &[Range<usize>]) -> impl Iterator<Item = u8> {
     let addresses = ranges.iter().cloned().flatten();
     // SAFETY: the address is in a read-only segment of the program, as the caller passes them:
     // mapped as long as the program runs, readable, and never written.
-    addresses.map(|at| unsafe { std::ptr::with_exposed_provenance::<u8>(at).read() })
+    addresses.map(|address| unsafe { std::ptr::with_exposed_provenance::<u8>(address).read() })
 }
 
 /// Returns the bytes of a page.
@@ -293,6 +293,7 @@ pub(super) fn page() -> usize {
     usize::try_from(bytes).unwrap_or(4096)
 }
 
+/// Rounds an address down to a multiple of `page`.
 fn down(address: usize, page: usize) -> usize {
     address / page * page
 }

@@ -16,7 +16,7 @@ use super::kept_file::KeptFile;
 use super::program::{ProgramPart, Statics, page};
 use super::slots::StaticSlots;
 use crate::huge_pages::HUGE;
-use crate::layout::STATICS_AT;
+use crate::layout::STATICS_OFFSET;
 use rushmem_system::maps;
 use rushmem_system::signals::without_signals;
 use rustix::fs::{
@@ -26,6 +26,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// The lowest number of descriptors that the library keeps. Programs hardly use such numbers.
@@ -87,6 +88,14 @@ impl fmt::Display for NotRemapped {
     }
 }
 
+/// The place of the static data in a file.
+#[derive(Clone, Copy)]
+pub(super) struct FilePlace<'a> {
+    pub(super) memory: BorrowedFd<'a>,
+    /// The offset of their first byte.
+    pub(super) offset: u64,
+}
+
 impl Statics {
     /// Copies the static data to the slot of the node's PE number `local` in the node's `memory`,
     /// and maps the slot in their place.
@@ -110,10 +119,11 @@ impl Statics {
         )
         .map_err(|e| NotRemapped::Refused("clearing its place in shared memory", e))?;
 
-        self.move_to(memory, kept, slot + in_slot)?;
+        let offset = slot + in_slot;
+        self.move_to(FilePlace { memory, offset }, kept)?;
         Ok(Remapped {
             in_slot,
-            in_node_memory: Some(slot + in_slot),
+            in_node_memory: Some(offset),
             file: None,
         })
     }
@@ -135,7 +145,11 @@ impl Statics {
             .and_then(|file| rustix::io::fcntl_dupfd_cloexec(file, DESCRIPTORS_FROM))
             .map_err(refused)?;
         let kept = rustix::io::fcntl_dupfd_cloexec(&file, DESCRIPTORS_FROM).map_err(refused)?;
-        self.move_to(file.as_fd(), kept, in_slot)?;
+        let place = FilePlace {
+            memory: file.as_fd(),
+            offset: in_slot,
+        };
+        self.move_to(place, kept)?;
 
         // A peer accepts no file that could become shorter than what it maps. Without the seal this
         // PE works, and its peers do not map its static data.
@@ -156,11 +170,11 @@ impl Statics {
             .is_some_and(|mapping| mapping.is_shared)
     }
 
-    /// Copies the static data to offset `at` of `memory` and maps that in their place. `kept` is
-    /// another descriptor of the same file, which stays open for the handlers of `fork`.
-    fn move_to(&self, memory: BorrowedFd<'_>, kept: OwnedFd, at: u64) -> Result<(), NotRemapped> {
-        let prepared =
-            fork::prepare(self, kept, at).map_err(|e| NotRemapped::Refused("fork handlers", e))?;
+    /// Copies the static data to a file and maps it in their place. `kept` is another descriptor of
+    /// the file, which stays open for the handlers of `fork`.
+    fn move_to(&self, place: FilePlace<'_>, kept: OwnedFd) -> Result<(), NotRemapped> {
+        let prepared = fork::prepare(self, kept, place.offset)
+            .map_err(|e| NotRemapped::Refused("fork handlers", e))?;
         // Where this cannot be opened, the contents show which pages are in use.
         let pagemap = rustix::fs::open(
             "/proc/self/pagemap",
@@ -169,7 +183,7 @@ impl Statics {
         )
         .ok();
 
-        without_signals(|| self.copy_and_map(memory, at, page(), pagemap.as_ref()))?;
+        without_signals(|| self.copy_and_map(place, page(), pagemap.as_ref()))?;
         prepared.arm();
         Ok(())
     }
@@ -198,32 +212,30 @@ impl Statics {
         Ok(())
     }
 
-    /// Copies the static data to offset `at` of `memory` and maps that in their place.
+    /// Copies the static data to a file and maps it in their place. `page` is the size of a page.
     ///
     /// # Errors
     /// When the kernel refuses. Then no part is shared memory.
     pub(super) fn copy_and_map(
         &self,
-        memory: BorrowedFd<'_>,
-        at: u64,
+        place: FilePlace<'_>,
         page: usize,
         pagemap: Option<&OwnedFd>,
     ) -> Result<(), NotRemapped> {
         // Extends the file by a write, not by setting its size: other PEs may extend it further at
         // the same time.
-        let last = at + self.nbytes() as u64 - 1;
-        write(memory, last, self.start + self.nbytes() - 1, 1)?;
+        self.write(place, self.nbytes() - 1..self.nbytes())?;
 
         for part in &self.parts {
-            self.copy(memory, at, page, pagemap, part)?;
+            self.copy(place, page, pagemap, part)?;
         }
 
         for (i, part) in self.parts.iter().enumerate() {
-            if let Err(refused) = self.map(memory, at, part, MapFlags::SHARED) {
+            if let Err(refused) = self.map(place, part, MapFlags::SHARED) {
                 // Without the handlers of `fork`, no part may stay shared. The file has the
                 // contents of those that are, and no other process uses this place in it.
                 for part in &self.parts[..i] {
-                    self.map(memory, at, part, MapFlags::PRIVATE)?;
+                    self.map(place, part, MapFlags::PRIVATE)?;
                 }
                 return Err(refused);
             }
@@ -234,13 +246,13 @@ impl Statics {
     /// Maps the file in place of a part.
     fn map(
         &self,
-        memory: BorrowedFd<'_>,
-        at: u64,
-        ProgramPart {
-            pages, executable, ..
-        }: &ProgramPart,
+        place: FilePlace<'_>,
+        part: &ProgramPart,
         sharing: MapFlags,
     ) -> Result<(), NotRemapped> {
+        let ProgramPart {
+            pages, executable, ..
+        } = part;
         let mut protection = ProtFlags::READ | ProtFlags::WRITE;
         protection.set(ProtFlags::EXEC, *executable);
 
@@ -253,8 +265,8 @@ impl Statics {
                 pages.len(),
                 protection,
                 sharing | MapFlags::FIXED | MapFlags::NORESERVE,
-                memory,
-                at + pages.start as u64,
+                place.memory,
+                place.offset + pages.start as u64,
             )
         }
         .map_err(|e| NotRemapped::Refused("mapping shared memory", e))?;
@@ -270,14 +282,14 @@ impl Statics {
     /// Writes the pages of a part that are in use to the file, and those that the executable fills.
     fn copy(
         &self,
-        memory: BorrowedFd<'_>,
-        at: u64,
+        place: FilePlace<'_>,
         page: usize,
         pagemap: Option<&OwnedFd>,
-        ProgramPart {
-            pages, file_bytes, ..
-        }: &ProgramPart,
+        part: &ProgramPart,
     ) -> Result<(), NotRemapped> {
+        let ProgramPart {
+            pages, file_bytes, ..
+        } = part;
         let mut in_use = InUse {
             pagemap,
             page,
@@ -289,14 +301,29 @@ impl Statics {
         // Few large writes: a page that is not in use ends a run of pages that are.
         let mut run = pages.start;
         for offset in pages.clone().step_by(page) {
-            let from_file = offset < pages.start + file_bytes;
-            if !from_file && !in_use.includes(self.start + offset) {
-                write(memory, at + run as u64, self.start + run, offset - run)?;
+            let is_filled = offset < pages.start + file_bytes;
+            if !is_filled && !in_use.includes(self.start + offset) {
+                self.write(place, run..offset)?;
                 run = offset + page;
             }
         }
 
-        write(memory, at + run as u64, self.start + run, pages.end - run)
+        self.write(place, run..pages.end)
+    }
+
+    /// Writes static data, given by their offsets, to their place in the file. Makes only system
+    /// calls.
+    fn write(&self, place: FilePlace<'_>, mut bytes: Range<usize>) -> Result<(), NotRemapped> {
+        while !bytes.is_empty() {
+            let from = std::ptr::with_exposed_provenance(self.start + bytes.start);
+            // SAFETY: the bytes from `from` on are variables of the program or the rest of their
+            // last page, so they are mapped and initialized; no thread writes to them meanwhile.
+            let rest: &[u8] = unsafe { std::slice::from_raw_parts(from, bytes.len()) };
+            let written = rustix::io::pwrite(place.memory, rest, place.offset + bytes.start as u64)
+                .map_err(|e| NotRemapped::Refused("copying to shared memory", e))?;
+            bytes.start += written;
+        }
+        Ok(())
     }
 }
 
@@ -316,7 +343,7 @@ fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, NotRemapped> {
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
-    lock.l_start = (STATICS_AT + u64::from(local)) as libc::off_t;
+    lock.l_start = (STATICS_OFFSET + u64::from(local)) as libc::off_t;
     lock.l_len = 1;
 
     // SAFETY: an open descriptor and a valid lock.
@@ -329,27 +356,6 @@ fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, NotRemapped> {
         Some(Errno::AGAIN | Errno::ACCESS) | None => Err(NotRemapped::Taken),
         Some(errno) => Err(NotRemapped::Refused("locking its place", errno)),
     }
-}
-
-/// Writes bytes of this process to an offset in the file. Makes only system calls.
-fn write(
-    memory: BorrowedFd<'_>,
-    mut at: u64,
-    mut start: usize,
-    mut nbytes: usize,
-) -> Result<(), NotRemapped> {
-    while nbytes > 0 {
-        let from = std::ptr::with_exposed_provenance(start);
-        // SAFETY: the `nbytes` bytes at `from` are variables of the program or the rest of their
-        // last page, so they are mapped and initialized; no thread writes to them meanwhile.
-        let bytes: &[u8] = unsafe { std::slice::from_raw_parts(from, nbytes) };
-        let written = rustix::io::pwrite(memory, bytes, at)
-            .map_err(|e| NotRemapped::Refused("copying to shared memory", e))?;
-        at += written as u64;
-        start += written;
-        nbytes -= written;
-    }
-    Ok(())
 }
 
 /// Bytes of a page's entry in the kernel's page map.

@@ -7,9 +7,10 @@
 
 use super::program::Statics;
 use crate::huge_pages::HUGE;
-use crate::layout::STATICS_AT;
+use crate::layout::STATICS_OFFSET;
 
-/// Bytes for all slots of one size.
+/// Bytes for all slots of one size. No process can map as many, so the limit refuses no program
+/// that could run. The regions of all sizes together are below the largest offset of a file.
 const REGION: u64 = 1 << 48;
 
 /// The slots for the static data of one program.
@@ -29,7 +30,7 @@ impl StaticSlots {
         }
 
         // One region for each size, so that slots of different sizes cannot overlap.
-        let first = STATICS_AT + u64::from(nbytes.trailing_zeros()) * REGION;
+        let first = STATICS_OFFSET + u64::from(nbytes.trailing_zeros()) * REGION;
         Some(StaticSlots { first, nbytes })
     }
 
@@ -59,12 +60,13 @@ impl StaticSlots {
         (statics.start() & room(statics).saturating_sub(1)) as u64
     }
 
-    /// Returns true if the `nbytes` bytes at offset `at` are in the slot of a PE.
-    pub(crate) fn contains(self, local: u32, at: u64, nbytes: u64) -> bool {
+    /// Returns true if the `nbytes` bytes at this offset in the node's memory are in the slot of
+    /// the PE number `local`.
+    pub(crate) fn contains(self, local: u32, offset: u64, nbytes: u64) -> bool {
         let Some(start) = self.start(local) else {
             return false;
         };
-        nbytes <= self.nbytes && at >= start && at - start <= self.nbytes - nbytes
+        nbytes <= self.nbytes && offset >= start && offset - start <= self.nbytes - nbytes
     }
 }
 

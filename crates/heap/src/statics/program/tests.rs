@@ -1,6 +1,7 @@
 //! Tests with program headers as different linkers write them.
 #![allow(unsafe_code)]
 
+use super::super::remap::FilePlace;
 use super::*;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::pread;
@@ -115,8 +116,8 @@ static CONSTANT: u64 = 0x1234_5678_9abc_def0;
 #[test]
 fn constants_of_this_program_are_identified() {
     let own = Statics::of_program();
-    let at = (&raw const CONSTANT).expose_provenance();
-    assert_eq!(own.constant_at(at, 8), Some(ConstantMemory::Equal));
+    let address = (&raw const CONSTANT).expose_provenance();
+    assert_eq!(own.constant_at(address, 8), Some(ConstantMemory::Equal));
     let identity = || own.identity_of_constants();
     assert!(identity().count() >= BUILD_ID.len());
     assert!(identity().eq(identity()));
@@ -139,14 +140,20 @@ fn a_part_that_cannot_be_mapped_leaves_no_other_shared() {
     let variables: *mut u8 = variables.expect("memory").cast();
     // SAFETY: the first byte of the mapping.
     unsafe { variables.write_volatile(7) };
+
     let headers = [load(RW, 0, PAGE, PAGE), load(RW, 2 * PAGE + 16, PAGE, PAGE)];
     let statics = Statics::of_headers(variables.expose_provenance(), &headers, 16);
     let memory = memfd_create("test", MemfdFlags::CLOEXEC).expect("a memfd");
-    let moved = statics.copy_and_map(memory.as_fd(), 0, PAGE, None);
+    let place = FilePlace {
+        memory: memory.as_fd(),
+        offset: 0,
+    };
+    let moved = statics.copy_and_map(place, PAGE, None);
     assert!(moved.is_err());
-    // SAFETY: as above.
+
+    // SAFETY: the first byte of the mapping.
     assert_eq!(unsafe { variables.read_volatile() }, 7);
-    // SAFETY: as above.
+    // SAFETY: the first byte of the mapping.
     unsafe { variables.write_volatile(8) };
     let mut in_file = [0; 1];
     assert_eq!(pread(&memory, &mut in_file, 0), Ok(1));

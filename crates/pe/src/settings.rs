@@ -56,17 +56,17 @@ macro_rules! settings {
             /// # Errors
             /// When a variable has a value that it may not have.
             pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Settings, Invalid> {
-                let row = |name: &str| ALL.iter().find(|row| row.name == name);
-                let find = |name| row(name).and_then(|row| row.find(&lookup));
+                let find = |name: &str| ALL.iter().find(|row| row.name == name)?.find(&lookup);
                 Ok(Settings {
                     $($field: {
                         let parse: fn(Option<&str>) -> Option<$type> = $parse;
                         let found = find($name);
-                        let value = found.as_ref().map(|(_, value)| value.as_str()).or($default);
+                        let value = found.as_ref().map(|found| found.value.as_str()).or($default);
                         match parse(value) {
                             Some(value) => value,
                             None => {
-                                let (name, value) = found.unwrap_or(($name, String::new()));
+                                let name = found.as_ref().map_or($name, |found| found.name);
+                                let value = found.map_or(String::new(), |found| found.value);
                                 return Err(Invalid { name, value, expected: $expected });
                             }
                         }
@@ -152,11 +152,7 @@ settings! {
     /// True if PEs of a node map each other's memory.
     onnode: bool = "SHMEM_ONNODE", &[], Some("on");
         "on: PEs of one machine reach each other's memory directly; off: they use a transport";
-        |value| match value? {
-            "on" => Some(true),
-            "off" => Some(false),
-            _ => None,
-        }, "on or off";
+        |value| on_or_off(value?), "on or off";
     /// The division of one machine into nodes.
     virtual_nodes: VirtualNodes = "SHMEM_VIRTUAL_NODES", &[], None;
         "split one machine into nodes that share no memory with each other: the number of nodes, or the PEs of each, such as \
@@ -167,11 +163,7 @@ settings! {
     aggregate: bool = "SHMEM_AGGREGATE", &[], Some("off");
         "on: every context is in a session with SHMEM_CTX_SESSION_BATCH (shmem_ctx_session_start), so that small operations over \
          a network travel in large messages, one to each node; off: only while the program says so";
-        |value| match value? {
-            "on" => Some(true),
-            "off" => Some(false),
-            _ => None,
-        }, "on or off";
+        |value| on_or_off(value?), "on or off";
     /// The name of the transport; `None` for the best one that is available.
     transport: Option<String> = "SHMEM_TRANSPORT", &[], Some("auto");
         "the transport between PEs that share no memory: auto, tcp, ucx or ofi";
@@ -336,9 +328,10 @@ pub fn apply_files(prefix: impl Fn() -> Option<PathBuf>) -> Vec<String> {
 pub fn of_this_process(providers: &[Provider]) -> Result<Settings, String> {
     for row in providers.iter().flat_map(|provider| provider.settings) {
         // An empty value counts as not set.
-        let value = row.find(environment).map(|(_, value)| value);
-        if let Some(value) = value.filter(|value| !is_blank(value)) {
-            (row.check)(&value)?;
+        if let Some(found) = row.find(environment)
+            && !is_blank(&found.value)
+        {
+            (row.check)(&found.value)?;
         }
     }
     Settings::read(environment).map_err(|invalid| invalid.to_string())
@@ -360,15 +353,17 @@ fn file_and_line_of(name: &str) -> Option<String> {
 /// `None` if it is not set and has no default value. A secret is replaced by a text.
 pub fn current(row: &Setting) -> Option<(String, ValueSource)> {
     let by_oshrun = environment(env::SET_BY_OSHRUN).unwrap_or_default();
-    let shown = |name: &str| Some(meeting::without_secret(name, environment(name)?));
-    let (value, source) = row.now(shown, &by_oshrun)?;
-    let source = match source {
-        ValueSource::Environment(name) => match file_and_line_of(name) {
-            Some(place) => ValueSource::File(name, place),
-            None => source,
-        },
-        _ => source,
-    };
+    let (value, source) = row.now(
+        |name| Some(meeting::without_secret(name, environment(name)?)),
+        &by_oshrun,
+    )?;
+
+    // `apply_files` has put the values from files into the environment.
+    if let ValueSource::Environment(name) = source
+        && let Some(place) = file_and_line_of(name)
+    {
+        return Some((value, ValueSource::File(name, place)));
+    }
     Some((value, source))
 }
 
@@ -395,6 +390,14 @@ pub fn place_in_job() -> Vec<String> {
         lines.push(line);
     }
     lines
+}
+
+fn on_or_off(value: &str) -> Option<bool> {
+    match value {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a parser of the table may fail")]
@@ -570,6 +573,7 @@ fn size(text: &str) -> Option<u64> {
         Some(_) => return None,
     };
     let nbytes = value * (1_u64 << shift) as f64;
+
     // No infinity and no NaN either.
     if (0.0..2_f64.powi(64)).contains(&nbytes) {
         Some(nbytes.ceil() as u64)

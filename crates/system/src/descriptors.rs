@@ -10,12 +10,15 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Descriptors for the program, the library and the connections that are being made.
+/// Descriptors for the program, the library and the connections that are being made. A program that
+/// opens more may reach a limit that was raised.
 const OTHERS: u64 = 256;
-/// Descriptors left for the program to open after the transport.
+/// Descriptors left for the program to open after the transport. With more, a low limit leaves room
+/// for fewer endpoints.
 const OF_PROGRAM: u64 = 32;
 /// The number of peers to which an endpoint is expected to connect. Few contexts reach more, also
-/// in larger jobs.
+/// in larger jobs. With a larger number, a low limit seems to have room for fewer endpoints; with a
+/// smaller one, descriptors may run out.
 const PEERS_OF_ENDPOINT: u64 = 16;
 /// The interval at which a [`DescriptorWatch`] checks whether a descriptor is left.
 const LOOK: Duration = Duration::from_secs(1);
@@ -34,8 +37,14 @@ pub struct PerPeer(pub u64);
 /// Returns the new soft limit, if that of `limit` is below `needed` and may be raised.
 fn raised(limit: Rlimit, needed: u64) -> Option<u64> {
     let soft = limit.current?;
-    let new = limit.maximum.map_or(needed, |hard| hard.min(needed));
-    (soft < new).then_some(new)
+    let new = match limit.maximum {
+        Some(hard) => hard.min(needed),
+        None => needed,
+    };
+    if soft >= new {
+        return None;
+    }
+    Some(new)
 }
 
 /// Returns the number of files that this process may have open.
@@ -82,6 +91,7 @@ impl PerEndpoint {
         let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
         let taken = open + OF_PROGRAM;
         raise(taken + self.needed(n_pes) * max as u64);
+
         let limit = soft_limit();
         let number = self.number(n_pes, limit.saturating_sub(taken), max);
         if number < max {
@@ -92,11 +102,13 @@ impl PerEndpoint {
         number
     }
 
+    /// Returns the number of descriptors that an endpoint needs in a job of `n_pes` PEs.
     fn needed(self, n_pes: u32) -> u64 {
-        self.own + self.per_peer * u64::from(n_pes.saturating_sub(1)).min(PEERS_OF_ENDPOINT)
+        let peers = u64::from(n_pes.saturating_sub(1)).min(PEERS_OF_ENDPOINT);
+        self.own + self.per_peer * peers
     }
 
-    /// Returns the number of endpoints for which `left` descriptors suffice.
+    /// Returns the number of endpoints for which `left` descriptors suffice, from 1 to `max`.
     fn number(self, n_pes: u32, left: u64, max: usize) -> usize {
         usize::try_from(left / self.needed(n_pes)).map_or(max, |number| number.clamp(1, max))
     }
@@ -124,13 +136,13 @@ impl PerPeer {
     pub fn require(self, n_pes: u32, minimum: u64) -> Result<(), String> {
         self.raise_limit(n_pes);
         let limit = soft_limit();
-        match limit >= minimum {
-            true => Ok(()),
-            false => Err(format!(
+        if limit < minimum {
+            return Err(format!(
                 "a PE may have {limit} files open, but needs at least {minimum}: {}",
                 self.remedy()
-            )),
+            ));
         }
+        Ok(())
     }
 
     /// Returns the message that no descriptors are left, with the remedy.
@@ -176,16 +188,17 @@ impl PerPeer {
 /// That of the call. The kernel does not name a call that a filter of system calls refuses, so the
 /// error does.
 pub fn made_by(call: &str, made: Result<OwnedFd, Errno>) -> io::Result<OwnedFd> {
-    made.map_err(|error| match error {
-        Errno::PERM => io::Error::new(
+    match made {
+        Ok(descriptor) => Ok(descriptor),
+        Err(Errno::PERM) => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!(
                 "{call} is refused by a sandbox or container: permit it in its filter of system calls, or update \
                  its runtime"
             ),
-        ),
-        error => error.into(),
-    })
+        )),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Returns true if this error says that no descriptors are left.
@@ -197,6 +210,7 @@ pub fn ran_out(error: &io::Error) -> bool {
 /// it has none.
 #[derive(Debug, Default)]
 pub struct DescriptorWatch {
+    /// When the next check is due.
     next: Option<Instant>,
     /// When the checks began to find none.
     none_since: Option<Instant>,
@@ -212,11 +226,13 @@ impl DescriptorWatch {
             return false;
         }
         self.next = Some(now + LOOK);
-        if is_exhausted(any) {
-            return now - *self.none_since.get_or_insert(now) > LIMIT;
+
+        if !is_exhausted(any) {
+            self.none_since = None;
+            return false;
         }
-        self.none_since = None;
-        false
+        let none_since = *self.none_since.get_or_insert(now);
+        now - none_since > LIMIT
     }
 }
 

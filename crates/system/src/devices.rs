@@ -42,6 +42,7 @@ fn active_in(classes: &Path) -> Vec<String> {
         let Ok(devices) = read_dir(classes.join(class)) else {
             continue;
         };
+
         for device in devices.flatten() {
             if device.path().join("device").exists() && has_active_port(&device.path()) {
                 names.push(device.file_name().to_string_lossy().into_owned());
@@ -58,31 +59,32 @@ fn has_active_port(device: &Path) -> bool {
 }
 
 fn active_ports_of(device: &Path) -> Vec<String> {
-    let is_active = |port: &Path| {
-        read_to_string(port.join("state")).is_ok_and(|state| state.contains("ACTIVE"))
+    let Ok(ports) = read_dir(device.join("ports")) else {
+        return Vec::new();
     };
-    let ports = read_dir(device.join("ports"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let active = ports.filter(|port| is_active(&port.path()));
+
+    let mut active = Vec::new();
+    for port in ports.flatten() {
+        let state = read_to_string(port.path().join("state"));
+        if state.is_ok_and(|state| state.contains("ACTIVE")) {
+            active.push(port.file_name().to_string_lossy().into_owned());
+        }
+    }
     active
-        .map(|port| port.file_name().to_string_lossy().into_owned())
-        .collect()
 }
 
 fn active_ports_in(classes: &Path) -> Vec<String> {
-    let devices = read_dir(classes.join(CLASSES[0]))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let mut names: Vec<String> = devices
-        .flat_map(|device| {
-            let name = device.file_name().to_string_lossy().into_owned();
-            let ports = active_ports_of(&device.path());
-            ports.into_iter().map(move |port| format!("{name}:{port}"))
-        })
-        .collect();
+    let Ok(devices) = read_dir(classes.join(CLASSES[0])) else {
+        return Vec::new();
+    };
+
+    let mut names = Vec::new();
+    for device in devices.flatten() {
+        let name = device.file_name().to_string_lossy().into_owned();
+        for port in active_ports_of(&device.path()) {
+            names.push(format!("{name}:{port}"));
+        }
+    }
     names.sort();
     names
 }
@@ -112,8 +114,12 @@ impl NicName {
             Some((name, port)) => (name, Some(port.parse().ok()?)),
             None => (device, None),
         };
+
         let is_name = |name: &str| !name.is_empty() && !name.contains([',', ':', ' ']);
-        (is_name(name) && interface.as_deref().is_none_or(is_name)).then(|| NicName {
+        if !is_name(name) || !interface.as_deref().is_none_or(is_name) {
+            return None;
+        }
+        Some(NicName {
             name: name.to_owned(),
             port,
             interface,
@@ -150,6 +156,7 @@ mod tests {
         let on_a_bus = |device: &str| {
             create_dir_all(classes.join(device).join("device")).expect("a directory")
         };
+
         port("mlx5_0", "4: ACTIVE\n");
         on_a_bus("infiniband/mlx5_0");
         port("mlx5_1", "1: DOWN\n");
@@ -157,11 +164,13 @@ mod tests {
         // A device of software, which is on no bus.
         port("rxe0", "4: ACTIVE\n");
         on_a_bus("cxi/cxi0");
+
         let found = active_in(&classes);
         let ports = active_ports_in(&classes);
         let nothing = active_in(&classes.join("elsewhere"));
         let any = ["", "elsewhere"].map(|dir| any_in(&classes.join(dir)));
         remove_dir_all(&classes).expect("made above");
+
         assert_eq!(found, ["cxi0", "mlx5_0"]);
         assert_eq!(ports, ["mlx5_0:1", "rxe0:1"]);
         assert!(nothing.is_empty());

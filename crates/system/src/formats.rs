@@ -42,15 +42,17 @@ pub fn encode<T: Serialize>(format: Format, record: &T) -> Vec<u8> {
 /// # Errors
 /// When the bytes have another version, or are not exactly one record.
 pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8]) -> Result<T, Error> {
-    match bytes.split_first() {
-        Some((version, body)) if *version == format.version => {
-            match postcard::take_from_bytes(body) {
-                Ok((record, [])) => Ok(record),
-                _ => Err(Error::Damaged(format)),
-            }
-        }
-        Some((version, _)) => Err(Error::Version(format, *version)),
-        None => Err(Error::Damaged(format)),
+    let Some((version, body)) = bytes.split_first() else {
+        return Err(Error::Damaged(format));
+    };
+    if *version != format.version {
+        return Err(Error::Version(format, *version));
+    }
+
+    match postcard::take_from_bytes(body) {
+        Ok((record, [])) => Ok(record),
+        // The bytes are no record, or others follow it.
+        _ => Err(Error::Damaged(format)),
     }
 }
 

@@ -35,8 +35,8 @@ pub fn parse(text: &[u8]) -> impl Iterator<Item = Mapping<'_>> {
 /// mapping is private.
 fn mapping(line: &[u8]) -> Option<Mapping<'_>> {
     // Only a path has a slash, and only a path may contain spaces and what is not UTF-8.
-    let path_at = line.iter().position(|byte| *byte == b'/');
-    let (fields, path) = line.split_at(path_at.unwrap_or(line.len()));
+    let path_start = line.iter().position(|byte| *byte == b'/');
+    let (fields, path) = line.split_at(path_start.unwrap_or(line.len()));
     let mut fields = str::from_utf8(fields).ok()?.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
     let permissions = fields.next()?;
@@ -47,7 +47,7 @@ fn mapping(line: &[u8]) -> Option<Mapping<'_>> {
         is_writable: permissions.contains('w'),
         is_shared: permissions.ends_with('s'),
         offset: u64::from_str_radix(offset, 16).ok()?,
-        path: path_at.map(|_| Path::new(OsStr::from_bytes(path))),
+        path: path_start.map(|_| Path::new(OsStr::from_bytes(path))),
     })
 }
 

@@ -33,11 +33,17 @@ impl Setting {
     /// The check of a setting whose value can only be judged where it is used.
     pub const ANY: fn(&str) -> Result<(), String> = |_| Ok(());
 
-    /// Returns the name that is set, and its value; `None` if none is set. `lookup` reads a
-    /// variable.
-    pub fn find(&self, lookup: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
-        let named = |name: &'static str| lookup(name).map(|value| (name, value));
-        named(self.name).or_else(|| self.old_names.iter().find_map(|name| named(name)))
+    /// Returns the variable that is set; `None` if none is. `lookup` reads a variable.
+    pub fn find(&self, lookup: impl Fn(&str) -> Option<String>) -> Option<SetVariable> {
+        let names = [self.name]
+            .into_iter()
+            .chain(self.old_names.iter().copied());
+        for name in names {
+            if let Some(value) = lookup(name) {
+                return Some(SetVariable { name, value });
+            }
+        }
+        None
     }
 
     /// Returns all names as text, the deprecated ones in parentheses.
@@ -63,16 +69,26 @@ impl Setting {
         lookup: impl Fn(&str) -> Option<String>,
         by_oshrun: &str,
     ) -> Option<(String, ValueSource)> {
-        match self.find(lookup) {
-            Some((name, value)) if by_oshrun.split(' ').any(|set| set == name) => {
-                Some((value, ValueSource::Oshrun(name)))
-            }
-            Some((name, value)) => Some((value, ValueSource::Environment(name))),
-            None => self
-                .default
-                .map(|default| (default.to_owned(), ValueSource::Default)),
-        }
+        let Some(SetVariable { name, value }) = self.find(lookup) else {
+            return Some((self.default?.to_owned(), ValueSource::Default));
+        };
+
+        let source = if by_oshrun.split(' ').any(|set| set == name) {
+            ValueSource::Oshrun(name)
+        } else {
+            ValueSource::Environment(name)
+        };
+        Some((value, source))
     }
+}
+
+/// A variable that gives a setting its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetVariable {
+    /// The name of the setting, or one of its deprecated names.
+    pub name: &'static str,
+    /// The value.
+    pub value: String,
 }
 
 /// Where the value of a setting comes from.
@@ -241,14 +257,15 @@ fn replace_environment(changed: impl Fn(&[&'static CStr]) -> Option<Vec<&'static
 /// `environ` is null or a list of strings with a null at the end. The strings are never freed.
 unsafe fn entries_of(environ: *mut *mut c_char) -> Vec<&'static CStr> {
     let mut entries = Vec::new();
-    let mut at = environ;
-    // SAFETY: not beyond the null at the end.
-    while let Some(&entry) = unsafe { at.as_ref() }
+    let mut next = environ;
+    // SAFETY: `next` is null, or points to an entry or to the null at the end, beyond which the
+    // loop does not go.
+    while let Some(&entry) = unsafe { next.as_ref() }
         && !entry.is_null()
     {
-        // SAFETY: a string that is never freed, by contract.
+        // SAFETY: `entry` is a string that is never freed, as the caller promises.
         entries.push(unsafe { CStr::from_ptr(entry) });
-        at = at.wrapping_add(1);
+        next = next.wrapping_add(1);
     }
     entries
 }
@@ -278,9 +295,10 @@ fn with_defaults(entries: &[&'static CStr], ours: &[&'static CStr]) -> Option<Ve
 
 /// Returns the entries without those of the name of `ours`, followed by `ours`.
 fn with(entries: &[&'static CStr], ours: &'static CStr) -> Vec<&'static CStr> {
-    let others = entries.iter().copied();
-    let others = others.filter(|entry| name_of(entry) != name_of(ours));
-    others.chain([ours]).collect()
+    let mut changed = entries.to_vec();
+    changed.retain(|entry| name_of(entry) != name_of(ours));
+    changed.push(ours);
+    changed
 }
 
 #[cfg(test)]

@@ -38,25 +38,18 @@ pub fn addresses(
     let all = get_if_addrs()
         .map_err(|error| format!("the network interfaces cannot be listed: {error}"))?;
     let picked = pick(&all, need, selection, near);
-
-    match (picked.is_empty(), selection) {
-        (false, _) => Ok(picked),
-        (true, Some(selection)) => Err(no_match(&all, selection)),
-        // The loopback interface is down. The message of the failed connection will name it.
-        (true, None) if need == Need::ThisMachine => Ok(vec![Ipv4Addr::LOCALHOST.into()]),
-        (true, None) => {
-            let others = names().into_iter().filter(|name| name != "lo");
-            let whys: Vec<String> = others.map(|name| why(&all, &name)).collect();
-            let whys = if whys.is_empty() {
-                "there is only lo".to_owned()
-            } else {
-                whys.join(", ")
-            };
-            Err(format!(
-                "no network interface has an address that another machine could reach: {whys}"
-            ))
-        }
+    if !picked.is_empty() {
+        return Ok(picked);
     }
+
+    if let Some(selection) = selection {
+        return Err(no_match(&all, selection));
+    }
+    if need == Need::ThisMachine {
+        // The loopback interface is down. The message of the failed connection will name it.
+        return Ok(vec![Ipv4Addr::LOCALHOST.into()]);
+    }
+    Err(no_address(&all))
 }
 
 /// Returns the names of the interfaces that a selection admits, for libraries that take names. A
@@ -69,20 +62,22 @@ pub fn interface_names(selection: &Selection) -> Result<Vec<String>, String> {
         // The library reports an interface that does not exist.
         return Ok(selection.requested_names().map(str::to_owned).collect());
     }
+
     let all = get_if_addrs()
         .map_err(|error| format!("the network interfaces cannot be listed: {error}"))?;
     let mut names: Vec<String> = admitted(&all, Some(selection))
-        .map(|i| i.name.clone())
+        .map(|interface| interface.name.clone())
         .collect();
     names.sort_unstable();
     names.dedup();
+
     if names.is_empty() {
-        Err(no_match(&all, selection))
-    } else {
-        Ok(names)
+        return Err(no_match(&all, selection));
     }
+    Ok(names)
 }
 
+/// Returns the addresses that [`addresses`] describes; none if there are none.
 fn pick(
     all: &[Interface],
     need: Need,
@@ -103,7 +98,10 @@ fn pick(
         Need::Others => false,
     };
     if is_by_loopback && !is_requested {
-        let first = loopback.iter().map(|i| i.ip()).min_by_key(IpAddr::is_ipv6);
+        let first = loopback
+            .iter()
+            .map(|interface| interface.ip())
+            .min_by_key(IpAddr::is_ipv6);
         return first.into_iter().collect();
     }
 
@@ -143,23 +141,39 @@ fn no_match(all: &[Interface], selection: &Selection) -> String {
     let why = if selection.excludes() {
         "that leaves no address that another machine could reach".to_owned()
     } else {
-        let of = |entry: &Entry| match entry {
-            Entry::Name(name) => why(all, name),
-            Entry::Subnet(subnet) => format!("no address here is in {subnet}"),
-        };
-        selection
-            .entries
-            .iter()
-            .map(of)
-            .collect::<Vec<_>>()
-            .join(", ")
+        let mut whys = Vec::new();
+        for entry in &selection.entries {
+            whys.push(match entry {
+                Entry::Name(name) => why(all, name),
+                Entry::Subnet(subnet) => format!("no address here is in {subnet}"),
+            });
+        }
+        whys.join(", ")
     };
+
     let there: Vec<String> = names().iter().map(|name| described(all, name)).collect();
     format!(
         "{INTERFACES} is {}, but {why}; there are {}: name some of these, or their subnets",
         selection.text(),
         there.join(", ")
     )
+}
+
+/// Returns a sentence that says why no interface has an address that another machine could reach.
+fn no_address(all: &[Interface]) -> String {
+    let mut whys = Vec::new();
+    for name in names() {
+        if name != "lo" {
+            whys.push(why(all, &name));
+        }
+    }
+
+    let whys = if whys.is_empty() {
+        "there is only lo".to_owned()
+    } else {
+        whys.join(", ")
+    };
+    format!("no network interface has an address that another machine could reach: {whys}")
 }
 
 /// Returns the name of an interface with its addresses.
@@ -190,44 +204,39 @@ fn why(all: &[Interface], name: &str) -> String {
 }
 
 fn addresses_of(all: &[Interface], name: &str) -> Vec<String> {
-    let own = all.iter().filter(|interface| interface.name == name);
-    own.map(|interface| interface.ip().to_string()).collect()
+    all.iter()
+        .filter(|interface| interface.name == name)
+        .map(|interface| interface.ip().to_string())
+        .collect()
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use if_addrs::{IfAddr, IfOperStatus, Ifv4Addr, Ifv6Addr};
+    use std::net::Ipv6Addr;
 
     fn interface(name: &str, ip: &str) -> Interface {
-        let (broadcast, prefixlen) = (None, 24);
         let addr = match ip.parse().expect("an address") {
-            IpAddr::V4(ip) => {
-                let netmask = Ipv4Addr::new(255, 255, 255, 0);
-                IfAddr::V4(Ifv4Addr {
-                    ip,
-                    netmask,
-                    prefixlen,
-                    broadcast,
-                })
-            }
-            IpAddr::V6(ip) => {
-                let (netmask, broadcast) = (std::net::Ipv6Addr::UNSPECIFIED, None);
-                IfAddr::V6(Ifv6Addr {
-                    ip,
-                    netmask,
-                    prefixlen: 64,
-                    broadcast,
-                })
-            }
+            IpAddr::V4(ip) => IfAddr::V4(Ifv4Addr {
+                ip,
+                netmask: Ipv4Addr::new(255, 255, 255, 0),
+                prefixlen: 24,
+                broadcast: None,
+            }),
+            IpAddr::V6(ip) => IfAddr::V6(Ifv6Addr {
+                ip,
+                netmask: Ipv6Addr::UNSPECIFIED,
+                prefixlen: 64,
+                broadcast: None,
+            }),
         };
-        let (index, oper_status, is_p2p) = (None, IfOperStatus::Up, false);
         Interface {
             name: name.to_owned(),
             addr,
-            index,
-            oper_status,
-            is_p2p,
+            index: None,
+            oper_status: IfOperStatus::Up,
+            is_p2p: false,
         }
     }
 

@@ -20,14 +20,14 @@ pub fn down() -> Vec<String> {
         .collect()
 }
 
-/// Returns the flags of each interface, also of those without addresses. Returns none if the kernel
-/// does not list them.
+/// Returns the flags of each interface by its name. Returns none if the kernel does not list them.
 fn flags() -> BTreeMap<String, c_uint> {
     let mut first = std::ptr::null_mut();
     // SAFETY: on success the call makes a list and stores the address of its first entry.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
         return BTreeMap::new();
     }
+
     let mut flags = BTreeMap::new();
     let mut next = first.cast_const();
     // SAFETY: the pointer is null at the end of the list, and otherwise to an entry of the list,
@@ -38,6 +38,7 @@ fn flags() -> BTreeMap<String, c_uint> {
         flags.insert(name.to_string_lossy().into_owned(), entry.ifa_flags);
         next = entry.ifa_next;
     }
+
     // SAFETY: `first` is the list that the call above has made. It is freed once, and nothing
     // refers to it any more.
     unsafe { libc::freeifaddrs(first) };

@@ -29,6 +29,7 @@ impl PortRange {
         let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else {
             return Ok(PortRange::ANY);
         };
+
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         match (first.trim().parse(), last.trim().parse()) {
             (Ok(first), Ok(last)) if 0 < first && first <= last => Ok(PortRange { first, last }),
@@ -40,7 +41,10 @@ impl PortRange {
 
     /// Returns the first and the last port; `None` if any port may be used.
     pub fn bounds(self) -> Option<(u16, u16)> {
-        (self != PortRange::ANY).then_some((self.first, self.last))
+        if self == PortRange::ANY {
+            return None;
+        }
+        Some((self.first, self.last))
     }
 
     /// Listens on a free port of the range at this address.
@@ -54,9 +58,9 @@ impl PortRange {
                 result => return result,
             }
         }
-        let PortRange { first, last } = self;
+
         let text = match self.bounds() {
-            Some(_) => format!(
+            Some((first, last)) => format!(
                 "all ports of {PORTS} ({first}-{last}) are taken on {ip}: give a wider range, or end \
                  what listens there (`ss -tlnp`)"
             ),
@@ -69,14 +73,20 @@ impl PortRange {
     /// for a library that listens by itself. Processes that call this at the same time try
     /// different ports. Returns `None` if all ports are taken, or `listen` has returned no value.
     pub fn find<T>(self, mut listen: impl FnMut(u16) -> Option<T>) -> Option<T> {
-        self.ports().find_map(|port| {
-            let _claim = claim(port).ok()?;
-            is_free(port).then(|| listen(port)).flatten()
-        })
+        for port in self.ports() {
+            // Another process tries this port.
+            let Ok(_claim) = claim(port) else { continue };
+            if is_free(port)
+                && let Some(found) = listen(port)
+            {
+                return Some(found);
+            }
+        }
+        None
     }
 
-    /// Returns the ports of the range. Each process begins with one that depends on its number, so
-    /// that many processes on one machine need few attempts.
+    /// Returns the ports of the range; 0 alone for any port. Each process begins with one that
+    /// depends on its number, so that many processes on one machine need few attempts.
     fn ports(self) -> impl Iterator<Item = u16> {
         let n = u32::from(self.last - self.first) + 1;
         (0..n).map(move |offset| {
@@ -104,16 +114,19 @@ fn claim(port: u16) -> io::Result<Option<UnixDatagram>> {
 
 /// Returns true if no socket listens at the port, at any address.
 fn is_free(port: u16) -> bool {
-    let any = [
+    let any_address = [
         IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     ];
-    // Other errors say that the machine lacks this version of the protocol.
-    any.into_iter().all(|ip| {
-        TcpListener::bind((ip, port))
-            .err()
-            .is_none_or(|error| error.kind() != ErrorKind::AddrInUse)
-    })
+    for ip in any_address {
+        // Other errors say that the machine lacks this version of the protocol.
+        if let Err(error) = TcpListener::bind((ip, port))
+            && error.kind() == ErrorKind::AddrInUse
+        {
+            return false;
+        }
+    }
+    true
 }
 
 #[cfg(test)]
@@ -127,6 +140,7 @@ mod tests {
     fn ranges_are_parsed() {
         assert_eq!(PortRange::parse(None), Ok(PortRange::ANY));
         assert_eq!(PortRange::parse(Some(" ")), Ok(PortRange::ANY));
+
         let range = |first, last| Ok(PortRange { first, last });
         assert_eq!(PortRange::parse(Some("50000-50999")), range(50000, 50999));
         assert_eq!(
@@ -134,6 +148,7 @@ mod tests {
             range(50000, 50000)
         );
         assert_eq!(PortRange::parse(Some("65535")), range(65535, 65535));
+
         for wrong in [
             "0",
             "0-9",
@@ -165,6 +180,7 @@ mod tests {
             error.contains(&format!("({port}-{port}) are taken on 127.0.0.1")),
             "{error}"
         );
+
         let more = PortRange {
             first: port.saturating_sub(40),
             last: port,
@@ -180,21 +196,19 @@ mod tests {
         let last = taken.local_addr().expect("it is bound").port();
         let first = last - 9;
         let range = PortRange { first, last };
+
         let mut tried = Vec::new();
-        let never_listens = |port| {
+        let listens = range.find(|port| {
             tried.push(port);
-            // What another process finds meanwhile.
-            assert_eq!(
-                PortRange {
-                    first: port,
-                    last: port
-                }
-                .find(Some),
-                None
-            );
+            // Another process finds no port meanwhile.
+            let only = PortRange {
+                first: port,
+                last: port,
+            };
+            assert_eq!(only.find(Some), None);
             None::<u16>
-        };
-        assert_eq!(range.find(never_listens), None);
+        });
+        assert_eq!(listens, None);
         assert!(!tried.is_empty());
         assert!(tried.iter().all(|port| (first..last).contains(port)));
         assert!(range.find(Some).is_some());

@@ -50,7 +50,7 @@ impl Selection {
                 );
             }
 
-            entries.push(if let Ok(address) = entry.parse::<IpAddr>() {
+            let entry = if let Ok(address) = entry.parse::<IpAddr>() {
                 Entry::Subnet(address.into())
             } else if let Ok(subnet) = entry.parse::<IpNet>() {
                 Entry::Subnet(subnet)
@@ -60,7 +60,8 @@ impl Selection {
                 ));
             } else {
                 Entry::Name(entry.to_owned())
-            });
+            };
+            entries.push(entry);
         }
 
         if entries.is_empty() {
@@ -177,7 +178,8 @@ mod tests {
             entries in prop::collection::vec("eth0|docker0|lo|10[.]77[.]1[.]2/(8|24|32)|fd00::/8", 1..4),
         ) {
             let list = entries.join(",");
-            let (one, other) = (admitted(&list), admitted(&format!("^{list}")));
+            let one = admitted(&list);
+            let other = admitted(&format!("^{list}"));
             let n = crate::interfaces::addresses::tests::some_machine().len();
             prop_assert!(one.iter().all(|address| !other.contains(address)));
             prop_assert_eq!(one.len() + other.len(), n);

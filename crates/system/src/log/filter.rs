@@ -22,10 +22,17 @@ const MODULES: [&str; 6] = [
     "transport_ofi",
 ];
 
-/// The value of `SHMEM_DEBUG`: prefixes of modules, each with the most detailed level of its
-/// events.
+/// The value of `SHMEM_DEBUG`: which events are printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter(Vec<(String, Level)>);
+pub struct Filter(Vec<TargetLevel>);
+
+/// The most detailed level of the events of some modules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct TargetLevel {
+    /// The start of the modules' names, as `tracing` has them.
+    prefix: String,
+    level: Level,
+}
 
 impl Filter {
     /// The text that describes the input of [`parse`](Filter::parse).
@@ -40,29 +47,37 @@ impl Filter {
         if let Some(level) = level(text) {
             return Some(Filter::all(level));
         }
-        let items: Option<Vec<Vec<(String, Level)>>> = text.split(',').map(item).collect();
-        match items {
-            Some(items) => Some(Filter(items.concat())),
-            None if text.contains(['=', ',', ':']) => None,
-            None => Some(Filter::all(Level::DEBUG)),
+
+        let mut levels = Vec::new();
+        for item in text.split(',') {
+            match targets_of(item) {
+                Some(targets) => levels.extend(targets),
+                None if text.contains(['=', ',', ':']) => return None,
+                None => return Some(Filter::all(Level::DEBUG)),
+            }
         }
+        Some(Filter(levels))
     }
 
     fn all(level: Level) -> Filter {
-        Filter(vec![(CRATES.to_owned(), level)])
+        Filter(vec![TargetLevel {
+            prefix: CRATES.to_owned(),
+            level,
+        }])
     }
 
     /// Returns the most detailed level that any module has.
     pub(crate) fn max_level(&self) -> Level {
         self.0
             .iter()
-            .map(|&(_, level)| level)
+            .map(|target| target.level)
             .max()
             .unwrap_or(Level::INFO)
     }
 
     pub(crate) fn targets(&self) -> Targets {
-        Targets::new().with_targets(self.0.iter().cloned())
+        let levels = self.0.iter().map(|target| (&target.prefix, target.level));
+        Targets::new().with_targets(levels)
     }
 }
 
@@ -90,11 +105,12 @@ pub(crate) fn module(target: &str) -> Cow<'_, str> {
 
 /// Parses a module, and its level if there is one; `debug` is the default. Returns the targets of
 /// its events, with the level; `None` if the module or the level is unknown.
-fn item(text: &str) -> Option<Vec<(String, Level)>> {
-    let (module, level) = match text.split_once('=') {
+fn targets_of(item: &str) -> Option<Vec<TargetLevel>> {
+    let (module, level) = match item.split_once('=') {
         Some((module, name)) => (module, level(name)?),
-        None => (text, Level::DEBUG),
+        None => (item, Level::DEBUG),
     };
+
     let module = module.trim().replace('-', "_");
     let root = module.split("::").next().unwrap_or_default();
     if !MODULES.contains(&root) {
@@ -107,9 +123,10 @@ fn item(text: &str) -> Option<Vec<(String, Level)>> {
     } else {
         &[root]
     };
-    let targets = crates
-        .iter()
-        .map(|root| (format!("{CRATES}{root}{part}"), level));
+    let targets = crates.iter().map(|root| TargetLevel {
+        prefix: format!("{CRATES}{root}{part}"),
+        level,
+    });
     Some(targets.collect())
 }
 
@@ -118,12 +135,11 @@ mod tests {
     use super::*;
 
     fn filter(items: &[(&str, Level)]) -> Option<Filter> {
-        Some(Filter(
-            items
-                .iter()
-                .map(|&(module, level)| (module.to_owned(), level))
-                .collect(),
-        ))
+        let targets = items.iter().map(|&(prefix, level)| TargetLevel {
+            prefix: prefix.to_owned(),
+            level,
+        });
+        Some(Filter(targets.collect()))
     }
 
     #[test]

@@ -205,7 +205,8 @@ pub fn flush_output() {
     }
 }
 
-const PAGE: usize = 4096;
+/// The size of the mapping that begins with [`WORD`]. The kernel rounds it up to whole pages.
+const MARK_BYTES: usize = 4096;
 
 /// A word that is 1 in the PE and that the kernel sets to 0 in a child process, even in one that
 /// the bare system call `fork` has created. So a load instead of a system call distinguishes the
@@ -216,18 +217,22 @@ static WORD: AtomicPtr<u32> = AtomicPtr::new(null_mut());
 fn mark_process() {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: creates a mapping at an address that the kernel chooses.
-    let page = unsafe { mmap_anonymous(null_mut(), PAGE, protection, MapFlags::PRIVATE) };
+    let page = unsafe { mmap_anonymous(null_mut(), MARK_BYTES, protection, MapFlags::PRIVATE) };
+    // Without the mark, `is_this_process` asks the kernel.
     let Ok(page) = page else { return };
 
     // SAFETY: the page is the new mapping, which nothing else uses.
-    if unsafe { madvise(page, PAGE, Advice::LinuxWipeOnFork) }.is_ok() {
-        // SAFETY: the start of the new page is a word, aligned and valid for reads and writes as
-        // long as the process lives. All accesses to it are atomic.
-        unsafe { AtomicU32::from_ptr(page.cast()) }.store(1, Ordering::Relaxed);
-        // Relaxed: a thread that sees the word, but not yet its value, takes the process for an
-        // unmarked one and asks the kernel.
-        WORD.store(page.cast(), Ordering::Relaxed);
+    let is_cleared_in_child = unsafe { madvise(page, MARK_BYTES, Advice::LinuxWipeOnFork) }.is_ok();
+    if !is_cleared_in_child {
+        return;
     }
+
+    // SAFETY: the start of the new page is a word, aligned and valid for reads and writes as long
+    // as the process lives. All accesses to it are atomic.
+    unsafe { AtomicU32::from_ptr(page.cast()) }.store(1, Ordering::Relaxed);
+    // Relaxed: a thread that sees the word, but not yet its value, takes the process for an
+    // unmarked one and asks the kernel.
+    WORD.store(page.cast(), Ordering::Relaxed);
 }
 
 /// Returns true if the calling process is certainly the PE. A child of `vfork`, which shares the

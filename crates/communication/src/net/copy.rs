@@ -103,6 +103,7 @@ impl CopyBetweenPes for SymmetricRange {
     fn read(self, pe: Pe) -> Vec<u8> {
         let mut bytes = vec![MaybeUninit::uninit(); self.nbytes()];
         SymmetricRange::of_private(&mut bytes).copy_from(pe, self);
+
         // SAFETY: `copy_from` has written all bytes.
         bytes
             .into_iter()
@@ -111,6 +112,8 @@ impl CopyBetweenPes for SymmetricRange {
     }
 
     fn start_copy_to_image(self, pe: Pe) {
+        // If this CPU sets the flags of `pe`, the network does not order them after a copy that is
+        // still in flight, so the copy is completed at once.
         if self.on(pe).is_some() || address::statics_are_apart(pe.0 as c_int) {
             return self.copy_to(pe, self);
         }
@@ -157,6 +160,7 @@ impl CopyBetweenPes for SymmetricRange {
             let done = endpoints().of_library().get(pe, get);
             network::or_fail(LIBRARY_CALL, done);
         }
+
         if are_several {
             complete_copies();
         }
@@ -171,8 +175,8 @@ impl CopyBetweenPes for SymmetricRange {
                 && elements.span(elements.sst) <= self.nbytes(),
             "a stride too far"
         );
-        observers::report_copy_to(pe.index(), elements.nelems * elements.elem_bytes);
 
+        observers::report_copy_to(pe.index(), elements.nelems * elements.elem_bytes);
         match dest.on(pe) {
             // SAFETY: both ranges are mapped here, and the assertion shows that they hold every
             // element.
@@ -195,6 +199,8 @@ impl StridedElements {
     /// # Safety
     /// Every element is valid for reads at `from` and for writes at `to`.
     unsafe fn copy_mapped(self, to: *mut u8, from: *const u8) {
+        // The strided copy of the transport takes elements of an integer's size, of which it copies
+        // two at a time.
         let copy: unsafe fn(Self, *mut u8, *const u8) = match self.elem_bytes {
             1 => Self::copy_as::<u8>,
             2 => Self::copy_as::<u16>,
@@ -284,8 +290,8 @@ unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
     complete_before_flags(pe);
 }
 
-/// Completes the puts of the library to `pe` if this CPU sets the flags of `pe`, which the network
-/// does not order after the data.
+/// Completes the puts of the library to `pe` if this CPU sets the flags of `pe`: the network does
+/// not order them after the data.
 fn complete_before_flags(pe: Pe) {
     if address::statics_are_apart(pe.0 as c_int) {
         let done = endpoints().of_library().pe_quiet(pe);

@@ -16,7 +16,7 @@ use rushmem_heap::NodeMemory;
 use rushmem_pe::call::warning;
 use rushmem_pe::digest::digest_of_text;
 use rushmem_pe::memory::address::Deltas;
-use rushmem_pe::memory::areas::Areas;
+use rushmem_pe::memory::areas::{Areas, CounterPair};
 use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::{
     AmoOp, AmoRequest, Completion, Pe, Put, RemoteAddr, Segment, SignalOrder, SourceBuf, mem,
@@ -47,10 +47,10 @@ pub fn set(area: FlagArea) {
 fn claim_warning(text: &str) -> bool {
     let area = area();
     let digest = digest_of_text(text);
-    let first = area.mapped(area.first_of_node(area.areas.n_pes() as u32));
+    let first = area.first_of_node();
 
     for offset in area.areas.warnings() {
-        let word = area.word(first, offset);
+        let word = area.word(area.mapped(first), offset);
         // Relaxed: the word publishes only itself.
         match word.compare_exchange(0, digest, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => return true,
@@ -69,10 +69,14 @@ pub fn exist() -> bool {
 
 /// Wakes threads of this PE that sleep on its doorbell, after a transport has changed its memory.
 pub(crate) fn ring_own() {
+    // Without a job, as while the machine is diagnosed, there are no areas, and no thread sleeps.
     if let Some(area) = AREA.get() {
-        area.doorbell(0).ring(wake);
+        area.doorbell(OWN).ring(wake);
     }
 }
+
+/// The delta of this PE's own area.
+const OWN: isize = 0;
 
 /// The internal areas of this PE and of its mapped peers.
 #[derive(Debug)]
@@ -138,18 +142,18 @@ impl FlagArea {
         }
     }
 
-    /// Adds 1 to the word at `offset` of `pe`, in the order of [`raise`](FlagArea::raise), and
-    /// wakes the threads of `pe` that sleep. A network adds to the word at `by_network` instead,
-    /// since its atomic operations and those of CPUs are not atomic with respect to each other.
-    pub fn count(&self, pe: Pe, offset: usize, by_network: usize) {
+    /// Adds 1 to a counter of `pe`, in the order of [`raise`](FlagArea::raise), and wakes the
+    /// threads of `pe` that sleep.
+    pub fn count(&self, pe: Pe, counters: CounterPair) {
         match self.delta(pe) {
             Some(delta) => {
                 // Release: a PE that reads a count sees what all the PEs that it counts have
                 // written before. Each addition keeps what the earlier ones published.
-                self.word(delta, offset).fetch_add(1, Ordering::Release);
+                self.word(delta, counters.by_cpu)
+                    .fetch_add(1, Ordering::Release);
                 self.doorbell(delta).ring(wake);
             }
-            None => signal_remote(pe, count_signal(by_network)),
+            None => signal_remote(pe, count_signal(counters)),
         }
     }
 
@@ -159,14 +163,13 @@ impl FlagArea {
         pe: Pe,
         source: SymmetricRange,
         dest: SymmetricRange,
-        offset: usize,
-        by_network: usize,
+        counters: CounterPair,
     ) {
         if self.delta(pe).is_some() || source.nbytes() == 0 {
             source.copy_to(pe, dest);
-            self.count(pe, offset, by_network);
+            self.count(pe, counters);
         } else {
-            put_signal_remote(pe, source, dest, count_signal(by_network));
+            put_signal_remote(pe, source, dest, count_signal(counters));
         }
     }
 
@@ -194,7 +197,7 @@ impl FlagArea {
     /// so, and then resets the counter to 0.
     pub(crate) fn count_in(&self, pe: Pe, offset: usize, n: u32) -> bool {
         let counter = self.word(self.mapped(pe), offset);
-        // Acquire: the last PE sees all that the others wrote before they counted.
+        // Release and acquire: the last PE sees all that the others wrote before they counted.
         let is_last = counter.fetch_add(1, Ordering::AcqRel) + 1 == u64::from(n);
         if is_last {
             // Relaxed: no PE counts again before the last one has released it.
@@ -204,9 +207,12 @@ impl FlagArea {
     }
 
     /// Returns the first PE of this node, in whose area the words are that the node's PEs share.
-    pub fn first_of_node(&self, n_pes: u32) -> Pe {
-        let first = (0..n_pes).map(Pe).find(|pe| self.is_mapped(*pe));
-        first.expect("a PE has its own area")
+    pub fn first_of_node(&self) -> Pe {
+        let n_pes = self.areas.n_pes() as u32;
+        (0..n_pes)
+            .map(Pe)
+            .find(|pe| self.is_mapped(*pe))
+            .expect("a PE has its own area")
     }
 
     /// Claims a word of the mapped `pe` by adding 1 to it. Returns true if no PE had claimed it.
@@ -354,11 +360,12 @@ impl FlagArea {
         ready: impl FnOnce() -> bool,
         sleep: impl FnOnce(&AtomicU32, u32),
     ) {
-        self.doorbell(0).sleep_unless(ready, sleep);
+        self.doorbell(OWN).sleep_unless(ready, sleep);
     }
 
-    /// Stores the status of this PE: `words` from the second word of the slot on. The first word is
-    /// odd meanwhile, as `rushmem_explain::status_slot` describes.
+    /// Stores the status of this PE: `words` from the second word of the slot on. While it stores
+    /// them, the first word is odd, so that a reader discards what it has read
+    /// (`rushmem_explain::status_slot`).
     pub fn write_status(&self, words: &[u64]) {
         let offset = self.areas.status();
         let sequence = self.own_word(offset);
@@ -411,7 +418,7 @@ impl FlagArea {
     fn own_word(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: `word_address` asserts that the word is in the area and aligned. The area stays
         // mapped, as `new` requires, and every access to its words is atomic.
-        unsafe { AtomicU64::from_ptr(self.word_address(offset, 0).cast()) }
+        unsafe { AtomicU64::from_ptr(self.word_address(offset, OWN).cast()) }
     }
 
     fn word(&self, delta: isize, offset: usize) -> &AtomicU64 {
@@ -439,8 +446,10 @@ impl FlagArea {
 
 /// Wakes all threads that sleep on a word, in any process.
 pub fn wake(word: &AtomicU32) {
+    // All of them: the kernel reads the number as signed.
+    const ALL: u32 = i32::MAX as u32;
     // The only error is an address that is not mapped, and the reference proves that `word` is.
-    let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
+    let _ = futex::wake(word, futex::Flags::empty(), ALL);
 }
 
 #[cold]
@@ -489,8 +498,8 @@ fn flag_signal(offset: usize, value: u64) -> AmoRequest {
 }
 
 /// Returns the signal by which a network adds 1 to a counter.
-fn count_signal(offset: usize) -> AmoRequest {
-    AmoRequest::of_word(remote(offset), AmoOp::Add, 1)
+fn count_signal(counters: CounterPair) -> AmoRequest {
+    AmoRequest::of_word(remote(counters.by_network), AmoOp::Add, 1)
 }
 
 fn remote(offset: usize) -> RemoteAddr {

@@ -58,6 +58,8 @@ pub(crate) fn drop_transport() {
 /// # Errors
 /// If the transport has no more endpoints.
 pub(crate) fn new_endpoint(call: Call) -> Result<Box<dyn Endpoint>, Error> {
+    // `Ok` around the result: a lack of endpoints is left to the caller, and does not end the job
+    // here.
     with(call, |transport| {
         Ok(transport.endpoint(EndpointUser::Context))
     })
@@ -149,6 +151,7 @@ pub(crate) fn stop_polling_if_open() {
 /// The call that messages name for operations of the library itself.
 pub(crate) const LIBRARY_CALL: Call = call!("transport");
 
+/// Calls `act` with the transport. Ends the job with an error if there is none, or if `act` fails.
 fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> R {
     let transport = read(&TRANSPORT);
     let Some(transport) = &*transport else {
@@ -157,7 +160,7 @@ fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> 
     or_fail(call, act(&**transport))
 }
 
-/// Calls `act` with the transport, if one is open.
+/// Calls `act` with the transport, if one is open. Ends the job with an error if `act` fails.
 fn if_open<R>(act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> Option<R> {
     if !is_open() {
         return None;
@@ -169,7 +172,7 @@ fn if_open<R>(act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> Option<R>
 
 /// Returns the time that the launcher has to report why a PE is gone, before this PE reports its
 /// loss. Usually the launcher ends the job at once when a process has died; a busy machine may take
-/// longer.
+/// longer. A larger part of the limit would delay the end of a job whose launcher does not notice.
 pub(crate) fn launcher_grace(host_limit: Duration) -> Duration {
     host_limit / 4
 }

@@ -34,6 +34,7 @@ pub struct WaitDescription {
 /// A wait of a thread that no longer polls words alone, but begins to sleep or polls the network.
 /// Once the wait is long, it is added to the status.
 pub struct LongWait<A> {
+    /// What the thread waits for.
     awaited: A,
     /// True once the thread has called [`sleep`](LongWait::sleep).
     has_slept: bool,
@@ -104,8 +105,8 @@ impl<A: Awaited> LongWait<A> {
     fn update_shown(&mut self) {
         self.locate();
 
-        if let Some(at) = self.in_flight_at
-            && nanoseconds().saturating_sub(at) >= LONG.as_nanos() as u64
+        if let Some(found) = self.in_flight_at
+            && nanoseconds().saturating_sub(found) >= LONG.as_nanos() as u64
         {
             self.look_at_network();
         }
@@ -118,7 +119,7 @@ impl<A: Awaited> LongWait<A> {
         }
 
         if self.lasted() >= REPORTED {
-            print_remedy(|| self.awaited.describe().call);
+            print_remedy(&self.awaited);
         }
     }
 
@@ -139,7 +140,8 @@ impl<A: Awaited> LongWait<A> {
     }
 
     fn look_at_network(&mut self) {
-        self.in_flight_at = self.awaited.show_in_flight().then(nanoseconds);
+        let is_any_in_flight = self.awaited.show_in_flight();
+        self.in_flight_at = is_any_in_flight.then(nanoseconds);
     }
 
     /// Sleeps while the word has this value, for a limited time: at first until the wait has lasted
@@ -154,6 +156,7 @@ impl<A: Awaited> LongWait<A> {
         let rest = if self.shown.is_none() {
             LONG.saturating_sub(self.lasted())
         } else if self.in_flight_at.is_some() {
+            // So that the status soon says if they are complete.
             LONG
         } else if self.peers.is_hopeless() {
             return;
@@ -201,7 +204,7 @@ const REPORTED: Duration = Duration::from_secs(60);
 
 /// Prints how to find out why a wait lasts so long: once for each node, and not if the watchdog
 /// explains waits.
-fn print_remedy(call: impl FnOnce() -> Call) {
+fn print_remedy(awaited: &impl Awaited) {
     static PRINTED: AtomicBool = AtomicBool::new(false);
     let Some(job) = job::known() else { return };
     // Relaxed: one thread of the process prints, whichever it is.
@@ -211,7 +214,7 @@ fn print_remedy(call: impl FnOnce() -> Call) {
 
     // The first PE of the node to claim the word prints for all of them.
     let area = flags::area();
-    if !area.claim(area.first_of_node(job.n_pes), area.areas().long_waits()) {
+    if !area.claim(area.first_of_node(), area.areas().long_waits()) {
         return;
     }
 
@@ -225,7 +228,7 @@ fn print_remedy(call: impl FnOnce() -> Call) {
         "PE {} has waited {} s in {}; {remedy}",
         job.me,
         REPORTED.as_secs(),
-        call()
+        awaited.describe().call
     );
 }
 
@@ -257,11 +260,15 @@ impl Awaited for NamedOperations {
     /// cannot be asked.
     fn show_in_flight(&self) -> bool {
         let in_flight = InFlight {
+            // The thread waits for at least one.
             n: self.n.max(1),
             targets: self.listed(),
+            // The transport may have named one PE of several.
             more: true,
         };
         status::set_in_flight(in_flight);
+
+        // No update is due before the transport names the operations again.
         false
     }
 }

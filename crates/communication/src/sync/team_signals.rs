@@ -22,18 +22,22 @@ use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
 use rushmem_pe::job::Job;
 use rushmem_pe::job::members::Members;
-use rushmem_pe::memory::areas::{RECEIVE_BUFFER_SETS, SHORT, SlotFlags};
+use rushmem_pe::memory::areas::{CounterPair, RECEIVE_BUFFER_SETS, SHORT, SlotFlags};
 use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Bits of a counter for the number of signals; the generation is in the bits above.
+/// Bits of a counter for the number of signals; the generation is in the bits above. A team that
+/// sends more signals uses up values of later generations, which new teams then skip
+/// ([`TeamSignals::reached`]). With more bits there would be fewer generations.
 const COUNT_BITS: u32 = 36;
 /// The number of generations that the high bits of a counter can express. An agreement that would
 /// need a further one is refused.
 pub const GENERATIONS: u64 = 1 << (64 - COUNT_BITS);
-/// Bits of a counter of two PEs for the number of signals; the mark of the team is above.
+/// Bits of a counter of two PEs for the number of signals; the mark of the team is above. No two
+/// PEs send as many signals in the life of a job. With more bits, the marks of two teams would be
+/// equal more often.
 const PAIR_COUNT_BITS: u32 = 48;
 
 /// A collective in which a PE signals and waits, as messages and statuses describe it.
@@ -183,6 +187,8 @@ impl TeamSignals {
     /// Returns the highest generation that this member's counters have reached. It is later than
     /// the team's if an edge has carried more signals than fit the low bits of a counter.
     pub fn reached(&self) -> u64 {
+        // Only the counters on which this member has waited: each one that it has raised belongs to
+        // another member, which has waited on it.
         let max = self.taken.iter().max().unwrap_or(&0).max(&self.releases);
         self.generation + (max >> COUNT_BITS)
     }
@@ -192,10 +198,9 @@ impl TeamSignals {
     pub fn retire(&self) {
         let area = flags::area();
         for parity in [0, 1] {
-            for by_network in [false, true] {
-                let counter = area.areas().counted(self.slot, parity, by_network);
-                area.write_own(counter, &[0]);
-            }
+            let counters = area.areas().counted(self.slot, parity);
+            area.write_own(counters.by_cpu, &[0]);
+            area.write_own(counters.by_network, &[0]);
         }
     }
 
@@ -223,10 +228,16 @@ impl TeamSignals {
         let area = flags::area();
         let owner = self.members.world_pe(member);
         let counter = area.areas().counter(self.slot);
-        if area.count_in(owner, counter, self.members.n) {
-            when_last();
-            area.release(owner, counter + 8, self.mark() + self.releases + 1);
-            self.members.world_pes().for_each(|pe| area.ring(pe));
+        let is_last = area.count_in(owner, counter, self.members.n);
+        if !is_last {
+            return;
+        }
+
+        when_last();
+        let release = area.areas().release_flag(self.slot);
+        area.release(owner, release, self.mark() + self.releases + 1);
+        for pe in self.members.world_pes() {
+            area.ring(pe);
         }
     }
 
@@ -238,10 +249,14 @@ impl TeamSignals {
 
         let area = flags::area();
         let owner = self.members.world_pe(member);
-        let counter = area.areas().counter(self.slot);
+        let release = area.areas().release_flag(self.slot);
         let value = self.mark() + self.releases;
-        let is_released = || area.flag_of(owner, counter + 8) >= value;
-        waits::until_rung(job, &[], || collective.describe(None), is_released);
+        waits::until_rung(
+            job,
+            &[],
+            || collective.describe(None),
+            || area.flag_of(owner, release) >= value,
+        );
     }
 
     /// Returns the generation in the high bits of a counter.
@@ -294,8 +309,8 @@ impl TeamSignals {
                 self.raise(pe, |area| area.raise_unrung(pe, offset, value));
             }
             None => {
-                let [at, by_network] = self.next_counted();
-                flags::area().count(pe, at, by_network);
+                let counters = self.next_counted();
+                flags::area().count(pe, counters);
             }
         }
     }
@@ -308,8 +323,8 @@ impl TeamSignals {
                 area.put_and_raise_unrung(pe, source, dest, offset, value)
             }),
             None => {
-                let [at, by_network] = self.next_counted();
-                flags::area().put_and_count(pe, source, dest, at, by_network);
+                let counters = self.next_counted();
+                flags::area().put_and_count(pe, source, dest, counters);
             }
         }
     }
@@ -353,11 +368,14 @@ impl TeamSignals {
         let value = *taken + self.mark();
         let flag = self.flags.flag(edge);
 
-        let describe = || collective.describe(Some(source));
         let unnotified = self.unnotified.take();
-        self.unnotified = until(unnotified, job, flag, describe, || {
-            flags::area().flag(flag) >= value
-        });
+        self.unnotified = until(
+            unnotified,
+            job,
+            flag,
+            || collective.describe(Some(source)),
+            || flags::area().flag(flag) >= value,
+        );
     }
 
     /// Sends a block of at most [`LINE_BYTES`] bytes to a member: a flag and the block in one cache
@@ -440,14 +458,17 @@ impl TeamSignals {
         self.taken_of_any += 1;
 
         // Every second turn uses the same two counters, which only grow.
-        let [by_cpu, by_network] = self.counted(turn);
+        let CounterPair { by_cpu, by_network } = self.counted(turn);
         let expected = turn / 2 * peers + taken_in_turn + 1;
 
         self.ring();
         let area = flags::area();
-        let describe = || collective.describe(None);
-        let ready = || area.flag(by_cpu) + area.flag(by_network) >= expected;
-        waits::until_rung(job, &[by_cpu, by_network], describe, ready);
+        waits::until_rung(
+            job,
+            &[by_cpu, by_network],
+            || collective.describe(None),
+            || area.flag(by_cpu) + area.flag(by_network) >= expected,
+        );
     }
 
     /// Counts the next signal to a peer, and returns it. Returns `None` and counts nothing on
@@ -475,19 +496,18 @@ impl TeamSignals {
         }
     }
 
-    /// Counts a message of this member on [`Edge::Any`]. Returns its counters, as
-    /// [`counted`](Self::counted).
-    fn next_counted(&mut self) -> [usize; 2] {
+    /// Counts a message of this member on [`Edge::Any`]. Returns the counters of the message's
+    /// turn.
+    fn next_counted(&mut self) -> CounterPair {
         let turn = self.sent_to_any / u64::from(self.members.n - 1);
         self.sent_to_any += 1;
         self.counted(turn)
     }
 
-    /// Returns the offsets of the two counters of messages from any member in a turn: the one to
-    /// which CPUs add and the one to which a network adds.
-    fn counted(&self, turn: u64) -> [usize; 2] {
+    /// Returns the counters of messages from any member in a turn.
+    fn counted(&self, turn: u64) -> CounterPair {
         let parity = (turn % 2) as usize;
-        [false, true].map(|by_network| flags::area().areas().counted(self.slot, parity, by_network))
+        flags::area().areas().counted(self.slot, parity)
     }
 
     fn world_pe(&self, peer: Partner) -> Pe {
@@ -515,14 +535,14 @@ pub fn next_collective_of_job(set: u8) -> usize {
     COUNTS[usize::from(set)].fetch_add(1, Relaxed) % 2
 }
 
-/// Waits until `ready`, which reads the flag at offset `at`, returns true. If the first polls fail,
-/// wakes the PE `unnotified`, which was signaled before, and returns `None`; otherwise returns
-/// `unnotified`.
+/// Waits until `ready`, which reads the flag at offset `flag`, returns true. If the first polls
+/// fail, wakes the PE `unnotified`, which was signaled before, and returns `None`; otherwise
+/// returns `unnotified`.
 #[inline]
 fn until(
     unnotified: Option<Pe>,
     job: &Job,
-    at: usize,
+    flag: usize,
     describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) -> Option<Pe> {
@@ -534,7 +554,7 @@ fn until(
         flags::area().ring(pe);
     }
 
-    waits::until_rung(job, &[at], describe, ready);
+    waits::until_rung(job, &[flag], describe, ready);
     None
 }
 

@@ -107,10 +107,14 @@ pub fn line_on_stack(stack: &Stack) -> Option<String> {
 
 /// Returns `FILE:LINE` of what `search` finds within [`LIMIT`].
 fn line_of(search: impl FnOnce() -> Option<Location> + Send + 'static) -> Option<String> {
-    let (found, receiver) = mpsc::channel();
-    // After the limit the receiver is gone, which does not matter.
-    in_other_thread(move || drop(found.send(search())));
-    Some(receiver.recv_timeout(LIMIT).ok()??.line)
+    let (sender, receiver) = mpsc::channel();
+    in_other_thread(move || {
+        // This fails after the limit, when the receiver does not exist any more.
+        let _ = sender.send(search());
+    });
+
+    let found = receiver.recv_timeout(LIMIT).ok()?;
+    Some(found?.line)
 }
 
 impl fmt::Display for Location {

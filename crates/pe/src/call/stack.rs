@@ -3,6 +3,7 @@
 
 use crate::call::Call;
 use crate::digest::Digest;
+use crate::memory::statics::{object_info, program_info};
 use core::ffi::CStr;
 use rushmem_locate::visit;
 use rushmem_transport::Pe;
@@ -26,14 +27,14 @@ pub fn digest() -> u64 {
 /// return address, the name of its file and the offset in the file are added. If the library is a
 /// file of its own, its frames are left out: PEs in the same call wait at different places in it.
 pub fn digest_of_program() -> u64 {
-    let library = loaded_file(digest_of_program as *const () as usize).map(|file| file.dli_fbase);
-    let program = loaded_file(program_headers()).map(|file| file.dli_fbase);
+    let library = object_info(digest_of_program as *const () as usize).map(|file| file.dli_fbase);
+    let program = program_info().map(|file| file.dli_fbase);
     let is_file_of_its_own = library != program;
 
     let mut digest = Digest::EMPTY;
     visit(|frame| {
         let address = frame.address;
-        let Some(file) = loaded_file(address) else {
+        let Some(file) = object_info(address) else {
             digest.add(address.to_le_bytes());
             return true;
         };
@@ -49,30 +50,6 @@ pub fn digest_of_program() -> u64 {
         true
     });
     digest.value()
-}
-
-/// Returns the address at which the program headers of the program's file are loaded.
-fn program_headers() -> usize {
-    // SAFETY: the call accepts any number.
-    unsafe { libc::getauxval(libc::AT_PHDR) as usize }
-}
-
-/// Returns the file that is loaded at an address.
-fn loaded_file(address: usize) -> Option<libc::Dl_info> {
-    let mut found: MaybeUninit<libc::Dl_info> = MaybeUninit::zeroed();
-    // SAFETY: the call accepts any address, and writes only to `found`.
-    let is_found =
-        unsafe { libc::dladdr(std::ptr::without_provenance(address), found.as_mut_ptr()) };
-    if is_found == 0 {
-        return None;
-    }
-
-    // SAFETY: the value was zeroed, and a null pointer is valid for each of its fields.
-    let file = unsafe { found.assume_init() };
-    if file.dli_fname.is_null() {
-        return None;
-    }
-    Some(file)
 }
 
 thread_local! {

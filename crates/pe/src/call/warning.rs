@@ -43,8 +43,8 @@ pub fn claim_by_socket(launcher: u32, message: &str) -> bool {
     let mut digest = Digest::EMPTY;
     digest.add(message.bytes());
 
-    // The number of the parent is unique only in its PID namespace.
-    // Without `/proc`, all processes count as in one namespace.
+    // The number of the parent is unique only in its PID namespace. Without `/proc`, all processes
+    // count as in one namespace.
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     digest.add(namespace.into_os_string().into_encoded_bytes());
 
@@ -67,6 +67,7 @@ pub fn claim_by_socket(launcher: u32, message: &str) -> bool {
             true
         }
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            // A holder that cannot be reached may have ended before it printed.
             let holder = UnixStream::connect_addr(&address).and_then(PeerProcess::of);
             holder.map_or(true, |holder| holder.user != geteuid())
         }

@@ -48,19 +48,24 @@ pub fn require_accessible(call: Call, access: LocalAccess, memory: LocalBuf) {
 }
 
 fn are_ends_accessible(access: LocalAccess, memory: LocalBuf) -> bool {
-    let is_end_accessible = |at: usize| is_accessible(access, memory.base.wrapping_add(at));
-    memory.nbytes == 0 || is_end_accessible(0) && is_end_accessible(memory.nbytes - 1)
+    if memory.nbytes == 0 {
+        return true;
+    }
+    let last = memory.base.wrapping_add(memory.nbytes - 1);
+    is_accessible(access, memory.base) && is_accessible(access, last)
 }
 
 /// Returns false if the kernel answers EFAULT when it accesses a byte. The call is one on a futex
 /// that wakes no thread: the kernel compares the aligned word around the byte with 0, or combines
 /// it with 0 by an atomic `or`. So the word does not change. It is on the same page as the byte.
 fn is_accessible(access: LocalAccess, byte: *const u8) -> bool {
+    // An operation of FUTEX_WAKE_OP has its kind in the highest four bits, and its operand 0 below.
     const OR_ZERO: u32 = (libc::FUTEX_OP_OR as u32) << 28;
     let word = byte.map_addr(|addr| addr & !3);
     let own = 0u32;
     let own = &raw const own;
     let call = libc::SYS_futex;
+
     let code = match access {
         LocalAccess::Read => {
             let op = libc::FUTEX_CMP_REQUEUE | libc::FUTEX_PRIVATE_FLAG;
@@ -86,11 +91,12 @@ mod tests {
 
     /// Returns three pages: one that can be written, one that can be read, and one of neither.
     fn pages() -> *mut u8 {
+        let anywhere = std::ptr::null_mut();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let (nowhere, nbytes) = (std::ptr::null_mut(), 3 * PAGE);
         // SAFETY: a new mapping.
-        let base = unsafe { mmap_anonymous(nowhere, nbytes, protection, MapFlags::PRIVATE) };
+        let base = unsafe { mmap_anonymous(anywhere, 3 * PAGE, protection, MapFlags::PRIVATE) };
         let base = base.expect("memory");
+
         for (page, protection) in [(1, MprotectFlags::READ), (2, MprotectFlags::empty())] {
             // SAFETY: a page of the mapping, which nothing uses.
             unsafe { mprotect(base.wrapping_byte_add(page * PAGE), PAGE, protection) }
@@ -102,37 +108,28 @@ mod tests {
     #[test]
     fn either_end_is_probed_and_nothing_changes() {
         let base = pages();
-        let memory = |at, nbytes| LocalBuf {
-            base: base.wrapping_add(at),
+        let memory = |offset, nbytes| LocalBuf {
+            base: base.wrapping_add(offset),
             nbytes,
         };
+        let can_read = |memory| are_ends_accessible(LocalAccess::Read, memory);
+        let can_write = |memory| are_ends_accessible(LocalAccess::Write, memory);
         // SAFETY: the first page.
         unsafe { base.wrapping_add(PAGE - 1).write(7) };
+
         for nbytes in [0, 1, 2, 3, PAGE] {
-            assert!(are_ends_accessible(
-                LocalAccess::Read,
-                memory(PAGE - nbytes, nbytes)
-            ));
-            assert!(are_ends_accessible(
-                LocalAccess::Write,
-                memory(PAGE - nbytes, nbytes)
-            ));
+            let end_of_first_page = memory(PAGE - nbytes, nbytes);
+            assert!(can_read(end_of_first_page) && can_write(end_of_first_page));
         }
-        assert!(are_ends_accessible(LocalAccess::Read, memory(0, 2 * PAGE)));
-        assert!(!are_ends_accessible(
-            LocalAccess::Read,
-            memory(0, 2 * PAGE + 1)
-        ));
-        assert!(!are_ends_accessible(
-            LocalAccess::Write,
-            memory(PAGE - 1, 2)
-        ));
+        assert!(can_read(memory(0, 2 * PAGE)));
+        assert!(!can_read(memory(0, 2 * PAGE + 1)));
+        assert!(!can_write(memory(PAGE - 1, 2)));
+
         let nowhere = LocalBuf {
             base: 0x1000 as *mut u8,
             nbytes: 8,
         };
-        assert!(!are_ends_accessible(LocalAccess::Write, nowhere));
-        assert!(!are_ends_accessible(LocalAccess::Read, nowhere));
+        assert!(!can_write(nowhere) && !can_read(nowhere));
         // SAFETY: the first page.
         assert_eq!(unsafe { base.wrapping_add(PAGE - 1).read() }, 7);
     }

@@ -290,12 +290,12 @@ pub fn are_polls_counted() -> bool {
 /// Returns a table in which no PE is mapped.
 fn none_mapped() -> *mut isize {
     static NONE: OnceLock<Box<[AtomicIsize]>> = OnceLock::new();
-    let table = || {
+    let table = NONE.get_or_init(|| {
         (0..MAP.n_pes.load(Relaxed))
             .map(|_| AtomicIsize::new(UNMAPPED))
             .collect()
-    };
-    NONE.get_or_init(table).as_ptr().cast::<isize>().cast_mut()
+    });
+    table.as_ptr().cast::<isize>().cast_mut()
 }
 
 /// Returns true if the network carries out atomic operations on words that are mapped here.

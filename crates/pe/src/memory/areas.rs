@@ -40,6 +40,9 @@ pub const LINE_PES: usize = rushmem_collectives::choice::LINE_MEMBERS as usize;
 /// once. The first ones belong to the predefined teams; agreements give the others to new teams. A
 /// team without a set uses algorithms that need none, so the number only bounds the memory.
 pub const RECEIVE_BUFFER_SETS: usize = 16;
+/// The number of copies of a receive buffer in a set: two for collectives among some PEs of the
+/// job, and two for those among all.
+const COPIES: usize = 4;
 /// The number of words of a mailbox message.
 pub const MESSAGE: usize = 6;
 
@@ -94,6 +97,16 @@ impl SlotFlags {
     }
 }
 
+/// The offsets of two counters of the same events. CPUs add to one and networks to the other, since
+/// the atomic operations of a network are not atomic with respect to those of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterPair {
+    /// The counter to which PEs add that share memory with its PE.
+    pub by_cpu: usize,
+    /// The counter to which a network adds.
+    pub by_network: usize,
+}
+
 /// The distances in a slot, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Stride {
@@ -139,6 +152,8 @@ impl Stride {
 
     /// Returns the size of a slot. No two slots share a cache line.
     const fn slot_bytes(self, rounds: usize) -> usize {
+        // The counter of members, the flag that releases them, the combined result, and two words
+        // that a PE publishes.
         (self.counter(rounds) + 5 * WORD).next_multiple_of(LINE)
     }
 }
@@ -146,13 +161,18 @@ impl Stride {
 impl Areas {
     /// Lays out the areas of a job of `n_pes` PEs.
     pub fn new(n_pes: u32, receive_buffer_sets: usize) -> Areas {
+        // Each round has three edges: ahead, behind and exchange.
         let rounds = Edge::count(n_pes) / 3;
         let n_pes = n_pes as usize;
+
+        // Before the lines: one line of single words, then for each PE a mailbox, the line of a
+        // pair, and the word of an acknowledgment.
         let lines = (LINE + n_pes * (2 * LINE + WORD)).next_multiple_of(LINE);
         let slots = lines + 2 * LINE * n_pes.min(LINE_PES);
         let narrow_slots = slots + WIDE_SLOTS * WIDE.slot_bytes(rounds);
         let table = narrow_slots + (TEAM_SLOTS - WIDE_SLOTS) * NARROW.slot_bytes(rounds);
         let receive_buffers = (table + n_pes * WORD).next_multiple_of(LINE);
+
         Areas {
             n_pes,
             rounds,
@@ -203,11 +223,13 @@ impl Areas {
         self.step(0) + LINE - WORD
     }
 
-    /// Returns the offsets of the two words, on PE 0, that count the times that PEs have reached
-    /// finalize or their exit after `start_pes`. PEs that share memory with PE 0 add to the first
-    /// word, a network adds to the second one, since the two must not update the same word.
-    pub fn exits(&self) -> [usize; 2] {
-        [WORD, 2 * WORD]
+    /// Returns the counters, on PE 0, of the times that PEs have reached finalize or their exit
+    /// after `start_pes`.
+    pub fn exits(&self) -> CounterPair {
+        CounterPair {
+            by_cpu: WORD,
+            by_network: 2 * WORD,
+        }
     }
 
     /// Returns the offset of the number of finalizes that a PE has entered.
@@ -279,11 +301,12 @@ impl Areas {
     /// Returns the flags of the team in `slot`.
     #[inline]
     pub fn slot_flags(&self, slot: u16) -> SlotFlags {
-        let (at, stride) = (self.slot(slot), Stride::of(slot));
+        let start = self.slot(slot);
+        let stride = Stride::of(slot);
         SlotFlags {
-            ahead: at,
-            behind: at + self.rounds * stride.flag,
-            exchanges: at + stride.exchanges(self.rounds),
+            ahead: start,
+            behind: start + self.rounds * stride.flag,
+            exchanges: start + stride.exchanges(self.rounds),
             stride,
         }
     }
@@ -296,20 +319,27 @@ impl Areas {
         self.lines + (2 * source.index() + (turn % 2) as usize) * LINE
     }
 
-    /// Returns the offset of a counter of messages from any member. There are two, by parity, for
-    /// messages that CPUs count and two for those that a network counts, since a CPU and a network
-    /// must not update the same word.
+    /// Returns the counters of messages from any member. There are two pairs, by parity.
     #[inline]
-    pub fn counted(&self, slot: u16, parity: usize, by_network: bool) -> usize {
-        let at = Stride::of(slot).counted(self.rounds);
-        self.slot(slot) + at + (2 * usize::from(by_network) + parity) * WORD
+    pub fn counted(&self, slot: u16, parity: usize) -> CounterPair {
+        let first = self.slot(slot) + Stride::of(slot).counted(self.rounds);
+        CounterPair {
+            by_cpu: first + parity * WORD,
+            by_network: first + (2 + parity) * WORD,
+        }
     }
 
-    /// Returns the offset of the counter at which the members of a team arrive. The flag that
-    /// releases them is the next word.
+    /// Returns the offset of the counter at which the members of a team arrive.
     #[inline]
     pub fn counter(&self, slot: u16) -> usize {
         self.slot(slot) + Stride::of(slot).counter(self.rounds)
+    }
+
+    /// Returns the offset of the flag that releases the members of a team that have arrived at the
+    /// counter.
+    #[inline]
+    pub fn release_flag(&self, slot: u16) -> usize {
+        self.counter(slot) + WORD
     }
 
     /// Returns the offset of the result, of at most [`SHORT`] bytes, that the last member to arrive
@@ -337,7 +367,7 @@ impl Areas {
     }
 
     fn receive_buffer_set_bytes(&self) -> usize {
-        4 * receive_buffer::count(self.n_pes as u32) * self.receive_buffer_bytes()
+        COPIES * receive_buffer::count(self.n_pes as u32) * self.receive_buffer_bytes()
     }
 
     /// Returns the offset of a set of receive buffers.
@@ -356,7 +386,7 @@ impl Areas {
     #[inline]
     pub fn receive_buffer(&self, set: u8, receive_buffer: u8, copy: usize) -> usize {
         self.receive_buffer_set(set.into())
-            + (4 * receive_buffer as usize + copy) * self.receive_buffer_bytes()
+            + (COPIES * receive_buffer as usize + copy) * self.receive_buffer_bytes()
     }
 
     /// Returns the offset of a receive buffer of a set, for reductions and all-to-alls among all

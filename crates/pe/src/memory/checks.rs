@@ -14,6 +14,7 @@ use crate::memory::{address, constants, shortage, statics};
 use core::ffi::c_int;
 use rushmem_heap::Overwritten;
 use rushmem_transport::{LocalBuf, RemoteAddr, Segment};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Returns the segment and the offset of `nbytes` bytes at `addr`. Ends the job with an error if
@@ -157,13 +158,18 @@ pub fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
     if local.nbytes == 0 {
         return;
     }
+
     let addr = local.base.addr();
-    let is_in_object = address::observed_segment(addr).is_some_and(|segment| {
+    if let Some(segment) = address::observed_segment(addr) {
         let job = job::require(call);
         let argument = access.argument_name();
-        require_object(call, job, argument, segment, addr, local.nbytes)
-    });
-    if !is_in_object && !is_known_accessible(access, local) {
+        let is_in_object = require_object(call, job, argument, segment, addr, local.nbytes);
+        if is_in_object {
+            return;
+        }
+    }
+
+    if !is_known_accessible(access, local) {
         require_accessible(call, access, local);
         remember_accessible(access, local);
     }
@@ -173,24 +179,56 @@ pub fn check_local(call: Call, access: LocalAccess, local: LocalBuf) {
 /// lately accepted bytes of the same object or pages. After false they may be right, too.
 #[inline(always)]
 pub fn is_known_local(access: LocalAccess, local: LocalBuf) -> bool {
-    local.nbytes == 0
-        || match address::observed_segment(local.base.addr()) {
-            Some(_) => is_known_object(local.base.addr(), local.nbytes),
-            None => is_known_accessible(access, local),
-        }
+    if local.nbytes == 0 {
+        return true;
+    }
+
+    let addr = local.base.addr();
+    match address::observed_segment(addr) {
+        Some(_) => is_known_object(addr, local.nbytes),
+        None => is_known_accessible(access, local),
+    }
 }
 
-/// The start and the end of the last two objects, the newer one first, that a thread has found
-/// while no other thread was in the library. Without them, each access searches the blocks under
-/// the lock of the allocator: an 8-byte put with `SHMEM_CHECK` takes some 80 ns more, beside the 4
-/// ns of one without. Relaxed: a thread reads them only while it is alone in the library, so the
-/// program has ordered it after the threads that stored them.
-static KNOWN: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2] }; 2];
+/// The bounds of an object. Both are 0 before one is found, so that it contains no address.
+struct KnownObject {
+    start: AtomicUsize,
+    end: AtomicUsize,
+}
+
+/// The last two objects, the newer one first, that a thread has found while no other thread was in
+/// the library. Without them, each access searches the blocks under the lock of the allocator: an
+/// 8-byte put with `SHMEM_CHECK` takes some 80 ns more, beside the 4 ns of one without. Relaxed: a
+/// thread reads them only while it is alone in the library, so the program has ordered it after the
+/// threads that stored them.
+static KNOWN: [KnownObject; 2] = [const { KnownObject::none() }; 2];
+
+impl KnownObject {
+    const fn none() -> KnownObject {
+        KnownObject {
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+        }
+    }
+
+    fn set(&self, object: Range<usize>) {
+        self.start.store(object.start, Relaxed);
+        self.end.store(object.end, Relaxed);
+    }
+
+    /// Returns true if `nbytes` bytes at `addr` are in the object.
+    #[inline(always)]
+    fn contains(&self, addr: usize, nbytes: usize) -> bool {
+        let start = self.start.load(Relaxed);
+        let end = self.end.load(Relaxed);
+        addr >= start && addr < end && nbytes <= end - addr
+    }
+}
 
 /// Forgets the last objects, after one was freed or moved, or the allocator was replaced.
 pub fn forget_blocks() {
-    for bound in KNOWN.as_flattened() {
-        bound.store(0, Relaxed);
+    for known in &KNOWN {
+        known.set(0..0);
     }
 }
 
@@ -198,11 +236,7 @@ pub fn forget_blocks() {
 /// and the calling thread is alone in the library.
 #[inline(always)]
 pub fn is_known_object(addr: usize, nbytes: usize) -> bool {
-    let is_within = |[start, end]: &[AtomicUsize; 2]| {
-        let (start, end) = (start.load(Relaxed), end.load(Relaxed));
-        addr >= start && addr < end && nbytes <= end - addr
-    };
-    thread::is_alone() && (is_within(&KNOWN[0]) || is_within(&KNOWN[1]))
+    thread::is_alone() && (KNOWN[0].contains(addr, nbytes) || KNOWN[1].contains(addr, nbytes))
 }
 
 /// Ends the job with an error unless `nbytes` bytes at `addr`, which is in this segment, are within
@@ -253,11 +287,9 @@ fn find_object(
 
     // Other threads could free the block while this one records it.
     if thread::is_alone() {
-        for (older, newer) in KNOWN[1].iter().zip(&KNOWN[0]) {
-            older.store(newer.load(Relaxed), Relaxed);
-        }
-        KNOWN[0][0].store(object.start, Relaxed);
-        KNOWN[0][1].store(object.end, Relaxed);
+        let [newer, older] = &KNOWN;
+        older.set(newer.start.load(Relaxed)..newer.end.load(Relaxed));
+        newer.set(object);
     }
     true
 }
@@ -319,6 +351,7 @@ fn is_known_accessible(access: LocalAccess, local: LocalBuf) -> bool {
     let [first, last] = ends(local);
     let is_known = |page: usize| {
         let known = PAGES[page % REMEMBERED].load(Relaxed);
+        // For a read, the low bit does not matter, so it is set.
         known | usize::from(access == LocalAccess::Read) == entry(page, true)
     };
     is_known(first) && (first == last || is_known(last))
@@ -336,7 +369,8 @@ fn remember_accessible(access: LocalAccess, local: LocalBuf) {
 #[inline(always)]
 fn ends(local: LocalBuf) -> [usize; 2] {
     let first = local.base.addr();
-    [first, first.wrapping_add(local.nbytes - 1)].map(|byte| byte / PAGE)
+    let last = first.wrapping_add(local.nbytes - 1);
+    [first / PAGE, last / PAGE]
 }
 
 /// Returns the entry of an accessible page: its number plus 1, since 0 is an unused entry, and a

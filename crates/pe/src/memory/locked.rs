@@ -142,6 +142,7 @@ mod tests {
         let said = |locked, memory| registered.require(MemlockLimits { locked, memory });
         assert_eq!(said(None, None), Ok(()));
         assert_eq!(said(Some(515 * MIB), Some(128 * 515 * MIB)), Ok(()));
+
         let limited = said(Some(515 * MIB - 1), None).expect_err("a byte too little");
         for word in [
             "540016640 bytes",
@@ -152,6 +153,7 @@ mod tests {
             assert!(limited.contains(word), "{word}: {limited}");
         }
         assert!(limited.contains("ulimit -l") && limited.contains("SHMEM_SYMMETRIC_SIZE"));
+
         let short = said(None, Some(128 * 515 * MIB - 1)).expect_err("a byte too little");
         for word in [
             "128 PEs",

@@ -167,26 +167,28 @@ impl SymmetricRange {
         self.start == other.start
     }
 
-    /// Returns the `nbytes` bytes from byte `at`.
+    /// Returns the `nbytes` bytes from byte `first`.
     ///
     /// # Panics
     /// If they are not within the range.
     #[inline(always)]
-    pub fn part(self, at: usize, nbytes: usize) -> SymmetricRange {
-        let within = at.checked_add(nbytes).is_some_and(|end| end <= self.nbytes);
-        assert!(within, "{nbytes} bytes from {at} of {}", self.nbytes);
+    pub fn part(self, first: usize, nbytes: usize) -> SymmetricRange {
+        let within = first
+            .checked_add(nbytes)
+            .is_some_and(|end| end <= self.nbytes);
+        assert!(within, "{nbytes} bytes from {first} of {}", self.nbytes);
         SymmetricRange {
-            offset: self.offset + at,
-            start: self.start.wrapping_add(at),
+            offset: self.offset + first,
+            start: self.start.wrapping_add(first),
             nbytes,
             ..self
         }
     }
 
-    /// Returns all bytes from byte `at`.
+    /// Returns all bytes from byte `first`.
     #[inline]
-    pub fn from(self, at: usize) -> SymmetricRange {
-        self.part(at, self.nbytes - at)
+    pub fn from(self, first: usize) -> SymmetricRange {
+        self.part(first, self.nbytes - first)
     }
 
     /// Stores `bytes` in the range.
@@ -240,15 +242,15 @@ impl SymmetricRange {
         address::delta(self.segment(), pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
     }
 
-    /// Returns the location of byte `at` for a transport, the same on every PE.
+    /// Returns the location of byte `byte` for a transport, the same on every PE.
     ///
     /// # Panics
     /// If the range has no segment.
     #[inline]
-    pub fn remote(self, at: usize) -> RemoteAddr {
+    pub fn remote(self, byte: usize) -> RemoteAddr {
         RemoteAddr {
             segment: self.segment(),
-            offset: (self.offset + at) as u64,
+            offset: (self.offset + byte) as u64,
         }
     }
 

@@ -139,10 +139,7 @@ pub fn object_holding(address: *const c_void) -> Option<ObjectOffset> {
     let info = object_info(address.addr())?;
     let offset = address.addr() - info.dli_fbase.addr();
 
-    // SAFETY: only reads a value that the kernel has passed to this process.
-    let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
-    let program = object_info(headers as usize);
-    if program.is_some_and(|program| program.dli_fbase == info.dli_fbase) {
+    if program_info().is_some_and(|program| program.dli_fbase == info.dli_fbase) {
         return Some(ObjectOffset {
             name: Vec::new(),
             offset,
@@ -164,9 +161,24 @@ pub fn object_info(address: usize) -> Option<libc::Dl_info> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: `dladdr` accepts any address and writes only to `info`.
     let found = unsafe { libc::dladdr(address, info.as_mut_ptr()) };
-    // SAFETY: filled in by `dladdr`, or still zeros, which are a valid value.
+    if found == 0 {
+        return None;
+    }
+
+    // SAFETY: `info` was zeroed, and null is valid for each of its fields.
     let info = unsafe { info.assume_init() };
-    (found != 0 && !info.dli_fname.is_null()).then_some(info)
+    if info.dli_fname.is_null() {
+        return None;
+    }
+    Some(info)
+}
+
+/// Returns the linker's name and the load address of the program itself.
+pub(crate) fn program_info() -> Option<libc::Dl_info> {
+    // The program headers are in the program's file.
+    // SAFETY: only reads a value that the kernel has passed to this process.
+    let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
+    object_info(headers as usize)
 }
 
 #[cfg(test)]
@@ -177,9 +189,10 @@ mod tests {
 
     #[test]
     fn a_static_is_in_this_program() {
-        let at = |i: usize| object_holding((&raw const HERE[i]).cast()).expect("a static");
-        assert_eq!(at(3).offset - at(0).offset, 24);
-        assert!(at(0).name.is_empty(), "a static of the program");
+        let object = |i: usize| object_holding((&raw const HERE[i]).cast()).expect("a static");
+        assert_eq!(object(3).offset - object(0).offset, 24);
+        assert!(object(0).name.is_empty(), "a static of the program");
+
         let library =
             object_holding(libc::malloc as *const c_void).expect("a function of a library");
         assert!(!library.name.is_empty());

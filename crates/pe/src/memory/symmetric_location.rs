@@ -15,23 +15,24 @@ use rushmem_transport::Segment;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Returns the location of a word of `nbytes` bytes, and its offset in the node's shared memory if
-/// the word is in that memory.
-pub fn of_word(job: &Job, address: *const u8, nbytes: usize) -> (SymmetricLocation, Option<u64>) {
+/// Returns the location of a word of `nbytes` bytes.
+pub fn of_word(job: &Job, address: *const u8, nbytes: usize) -> SymmetricLocation {
     let mut location = of_bytes(address.addr(), nbytes);
-    let in_memory = match address::locate(address.addr(), nbytes) {
-        Some((Segment::Heap, _)) => job.memory.offset(address),
-        Some((_, offset)) => {
-            let start = statics::remapped().and_then(|remapped| remapped.in_node_memory);
-            start.map(|start| start + offset as u64)
-        }
-        None => None,
-    };
-
     if let SymmetricLocation::Heap { block, .. } = &mut location {
         *block = block_around(job, address);
     }
-    (location, in_memory)
+    location
+}
+
+/// Returns the offset of a word of `nbytes` bytes in the node's shared memory; `None` if the word
+/// is not in that memory.
+pub fn in_node_memory(job: &Job, address: *const u8, nbytes: usize) -> Option<u64> {
+    let (segment, offset) = address::locate(address.addr(), nbytes)?;
+    if segment == Segment::Heap {
+        return job.memory.offset(address);
+    }
+    let start = statics::remapped()?.in_node_memory?;
+    Some(start + offset as u64)
 }
 
 /// Returns the location of `nbytes` bytes, without the block around them.
@@ -60,14 +61,14 @@ pub fn on_all_pes(address: usize) -> String {
     }
 }
 
-/// Returns the location of a symmetric word in a trace: its segment and offset, the same on all
-/// PEs. Returns `u64::MAX` for a word that is not symmetric.
+/// Returns the location of a symmetric word in a trace: its segment in the highest four bits, and
+/// its offset, the same on all PEs. Returns `u64::MAX` for a word that is not symmetric.
 #[inline]
 pub fn in_trace(address: usize) -> u64 {
-    let location = address::locate(address, 1);
-    location.map_or(u64::MAX, |(segment, offset)| {
-        (segment as u64) << 60 | offset as u64
-    })
+    match address::locate(address, 1) {
+        Some((segment, offset)) => (segment as u64) << 60 | offset as u64,
+        None => u64::MAX,
+    }
 }
 
 /// Returns the offset and the size of the block around an address in the heap; `None` if there is

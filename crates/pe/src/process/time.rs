@@ -79,9 +79,11 @@ mod time_stamp {
 
     /// The number of fractional bits of a rate.
     const RATE_BITS: u32 = 32;
-    /// Maximum number of ticks for which a rate is used: about a millisecond.
+    /// Maximum number of ticks for which a rate is used: about a millisecond. Its error grows with
+    /// this time.
     const MAX_TICKS: u64 = 1 << 22;
-    /// Maximum number of ticks of a read that was not interrupted.
+    /// Maximum number of ticks of a read that was not interrupted: about a microsecond. With a
+    /// larger limit, an interrupted read could spoil a rate until a faster one is seen.
     const READ_TICKS: u64 = 1 << 12;
     /// Twice the ticks of the fastest read so far, at most [`READ_TICKS`]. A slower read is not
     /// used for a rate, since it is not known at which of its ticks the clock was read.

@@ -155,6 +155,7 @@ mod tests {
     #[test]
     fn what_is_ours_or_of_others_is_not_mentioned() {
         assert_eq!(warnings(&KNOWN), [""; 0]);
+
         let others = include_str!("../../../shmem-c/spec/env.csv").lines();
         let others: Vec<&str> = others.filter_map(|line| line.split(',').next()).collect();
         let known: Vec<&str> = crate::settings::ALL
@@ -168,6 +169,7 @@ mod tests {
             |name: &&str| !known.contains(name) && !name.starts_with("SMA_") && *name != documented;
         let others = others.into_iter().filter(unlike).map(str::to_owned);
         assert_eq!(misspelled(&known, others), [""; 0]);
+
         let unlike = ["SHMEM_MINE", "SHMEM_USE_HUGEPAGES", "TRANSPORT", "SHMEM_"];
         assert_eq!(warnings(&unlike), [""; 0]);
         let ours = [env::SOCKET, env::MEMORY, env::EXPLAINED, config::READ];

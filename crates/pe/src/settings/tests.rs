@@ -139,29 +139,28 @@ fn messages_name_the_variable_that_was_set() {
         error.starts_with("SMA_SYMMETRIC_SIZE is much, but it must be "),
         "{error}"
     );
+
     assert!(read(&[("SHMEM_NIC", "mlx5_0:first")]).is_err());
     let named = |value| read(&[("SHMEM_NIC", value)]).expect("valid").nic;
     assert_eq!(named("any"), NicPreference::Any);
     assert!(matches!(named("mlx5_1:1,ib1"), NicPreference::Named(nic) if nic.port == Some(1)));
+
     assert!(read(&[("SHMEM_ONNODE", "maybe")]).is_err());
     assert!(!read(&[("SHMEM_ONNODE", "off")]).expect("valid").onnode);
+
     let empty = read(&[("SHMEM_CHECK", "")])
         .expect_err("no value")
         .to_string();
     assert_eq!(empty, "SHMEM_CHECK is empty, but it must be 0, 1 or races");
+    let check = |value| read(&[("SHMEM_CHECK", value)]).expect("valid").check;
+    assert_eq!(check("1"), Checks::Calls);
+    assert_eq!(check("races"), Checks::Races);
+
     assert!(read(&[("SHMEM_BOOTSTRAP", "pmi")]).is_err());
     let bootstrap = read(&[("SHMEM_BOOTSTRAP", "pmix")])
         .expect("valid")
         .bootstrap;
     assert_eq!(bootstrap, Protocol::Pmix);
-    assert_eq!(
-        read(&[("SHMEM_CHECK", "1")]).expect("valid").check,
-        Checks::Calls
-    );
-    assert_eq!(
-        read(&[("SHMEM_CHECK", "races")]).expect("valid").check,
-        Checks::Races
-    );
 }
 
 #[test]
@@ -172,6 +171,7 @@ fn every_algorithm_can_be_forced_and_is_named_where_that_is_explained() {
             .iter()
             .find(|row| row.name == name)
             .expect("each operation has its setting");
+
         for &(algorithm, value) in A::ALL {
             assert_eq!(
                 forced(&read(&[(&name, algorithm)]).expect("valid")),
@@ -185,6 +185,7 @@ fn every_algorithm_can_be_forced_and_is_named_where_that_is_explained() {
         }
         assert_eq!(forced(&read(&[]).expect("valid")), None);
     }
+
     check(|settings| settings.sync_algorithm);
     check(|settings| settings.broadcast_algorithm);
     check(|settings| settings.reduce_algorithm);

@@ -82,7 +82,7 @@ pub fn install_at_load() {
 /// in Rust, also for those of the run time's handler. Has no effect in a later init.
 pub(crate) fn install_for(job: &Job, call: Call) {
     let reporter = Reporter {
-        first: flags::area().first_of_node(job.n_pes),
+        first: flags::area().first_of_node(),
         has_checks: job.settings.checks(),
     };
     if REPORTER.set(reporter).is_err() {

@@ -11,6 +11,7 @@ use core::ffi::{c_int, c_void};
 use rushmem_communication::net::flags;
 use rushmem_pe::call::Call;
 use rushmem_pe::job::{self, Job, caller};
+use rushmem_pe::memory::areas::CounterPair;
 use rushmem_pe::process;
 use rushmem_system::lock::lock;
 use rushmem_transport::Pe;
@@ -96,8 +97,8 @@ pub(crate) fn count_end() {
     ends.counted += 1;
     drop(ends);
 
-    let [by_cpu, by_network] = flags::area().areas().exits();
-    flags::area().count(Pe(0), by_cpu, by_network);
+    let area = flags::area();
+    area.count(Pe(0), area.areas().exits());
 }
 
 /// Returns the time that a PE which exits with another status than 0 waits for the others: 1.5 s by
@@ -158,8 +159,9 @@ fn await_all_ends(job: &Job) -> bool {
 /// Returns the number of ends that PE 0 has counted, of all PEs.
 fn ends_of_all() -> u64 {
     let area = flags::area();
+    let CounterPair { by_cpu, by_network } = area.areas().exits();
     let mut ends = 0;
-    for counter in area.areas().exits() {
+    for counter in [by_cpu, by_network] {
         let words = area.words_of(std::iter::once(Pe(0)), counter);
         ends += words.iter().sum::<u64>();
     }

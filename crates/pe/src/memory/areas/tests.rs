@@ -1,6 +1,7 @@
 //! Unit tests of `areas`.
 
 use super::*;
+use std::ops::Range;
 
 /// Returns all edges of a team of `n` members that have a flag in its slot, and the bytes of the
 /// flag and of the short vectors beside it.
@@ -15,6 +16,61 @@ fn edges(n: u32) -> impl Iterator<Item = (Edge, usize)> {
     })
 }
 
+fn part(start: usize, nbytes: usize) -> Range<usize> {
+    start..start + nbytes
+}
+
+/// Returns the words of two counters.
+fn words_of(counters: CounterPair) -> [Range<usize>; 2] {
+    [part(counters.by_cpu, WORD), part(counters.by_network, WORD)]
+}
+
+/// Returns the parts of the areas of a job of `n` PEs, of the slots only the first and the last
+/// ones.
+fn parts(areas: &Areas, n: u32, sets: u8) -> Vec<Range<usize>> {
+    let mut parts = vec![part(0, WORD), part(areas.table(), n as usize * WORD)];
+    parts.extend(words_of(areas.exits()));
+
+    for pe in (0..n).map(Pe) {
+        parts.push(part(areas.mailbox(pe), LINE));
+        parts.push(part(areas.acknowledged(pe), WORD));
+        parts.push(part(areas.pair_flag(pe), WORD));
+        parts.push(part(areas.contribution(pe), SHORT));
+        parts.extend([0, 1].map(|parity| part(areas.pair_short(pe, parity), SHORT)));
+    }
+    for pe in (0..n.min(LINE_PES as u32)).map(Pe) {
+        parts.extend([0, 1].map(|turn| part(areas.line(pe, turn), LINE)));
+    }
+
+    for slot in (0..TEAM_SLOTS as u16).filter(|slot| *slot < 9 || *slot > 1010) {
+        let flags = areas.slot_flags(slot);
+        parts.extend(edges(n).map(|(edge, nbytes)| part(flags.flag(edge), nbytes)));
+        parts.push(part(areas.counter(slot), WORD));
+        parts.push(part(areas.release_flag(slot), WORD));
+        parts.push(part(areas.combined(slot), SHORT));
+        for parity in 0..2 {
+            parts.push(part(areas.shown(slot, parity), WORD));
+            parts.extend(words_of(areas.counted(slot, parity)));
+        }
+    }
+
+    let nbytes = areas.receive_buffer_bytes();
+    for buffer in 0..receive_buffer::count(n) as u8 {
+        for set in 0..sets {
+            for copy in 0..2 {
+                parts.push(part(areas.receive_buffer(set, buffer, copy), nbytes));
+                parts.push(part(areas.receive_buffer_of_job(set, buffer, copy), nbytes));
+            }
+        }
+    }
+
+    parts.extend([0, 1].map(|parity| part(areas.step(parity), MESSAGE * WORD)));
+    parts.push(part(areas.progress(), WORD));
+    parts.push(part(areas.status(), STATUS_BYTES));
+    parts.push(part(areas.writes(), RING_BYTES));
+    parts
+}
+
 #[test]
 fn nothing_overlaps() {
     for (n, sets) in [
@@ -25,75 +81,35 @@ fn nothing_overlaps() {
         (65, RECEIVE_BUFFER_SETS),
         (512, 3),
     ] {
-        let a = Areas::new(n, sets);
-        let mut ends = vec![(0, WORD), (a.table(), n as usize * WORD)];
-        ends.extend(a.exits().map(|at| (at, WORD)));
-        ends.extend((0..n).map(|p| (a.mailbox(Pe(p)), LINE)));
-        ends.extend((0..n).map(|p| (a.acknowledged(Pe(p)), WORD)));
-        for p in (0..n).map(Pe) {
-            ends.extend([(a.pair_flag(p), WORD), (a.contribution(p), SHORT)]);
-            ends.extend([0, 1].map(|parity| (a.pair_short(p, parity), SHORT)));
-        }
-        for p in (0..n.min(LINE_PES as u32)).map(Pe) {
-            ends.extend([0, 1].map(|turn| (a.line(p, turn), LINE)));
-        }
-        for slot in (0..TEAM_SLOTS as u16).filter(|slot| *slot < 9 || *slot > 1010) {
-            ends.extend(edges(n).map(|(edge, nbytes)| (a.slot_flags(slot).flag(edge), nbytes)));
-            ends.extend([(a.counter(slot), 2 * WORD), (a.combined(slot), SHORT)]);
-            for parity in 0..2 {
-                ends.push((a.shown(slot, parity), WORD));
-                ends.extend([false, true].map(|net| (a.counted(slot, parity, net), WORD)));
-            }
-        }
-        for k in 0..receive_buffer::count(n) as u8 {
-            for set in 0..sets as u8 {
-                ends.extend(
-                    [0, 1].map(|copy| (a.receive_buffer(set, k, copy), a.receive_buffer_bytes())),
-                );
-                ends.extend([0, 1].map(|parity| {
-                    (
-                        a.receive_buffer_of_job(set, k, parity),
-                        a.receive_buffer_bytes(),
-                    )
-                }));
-            }
-        }
-        ends.extend([0, 1].map(|parity| (a.step(parity), MESSAGE * WORD)));
-        ends.push((a.progress(), WORD));
-        ends.extend([(a.status(), STATUS_BYTES), (a.writes(), RING_BYTES)]);
+        let areas = Areas::new(n, sets);
+        let mut parts = parts(&areas, n, sets as u8);
         if n > 1 {
             // The memory in which this PE packs is a receive buffer for collectives among all PEs.
-            let packed = (0..sets as u8).map(|set| a.packed(set));
-            assert!(
-                packed
-                    .clone()
-                    .all(|at| ends.contains(&(at, a.receive_buffer_bytes()))),
-                "{n} PEs"
-            );
+            for set in 0..sets as u8 {
+                let packed = part(areas.packed(set), areas.receive_buffer_bytes());
+                assert!(parts.contains(&packed), "{n} PEs");
+            }
         }
-        ends.sort();
-        for pair in ends.windows(2) {
-            assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?} for {n} PEs");
+
+        parts.sort_by_key(|part| part.start);
+        for pair in parts.windows(2) {
+            assert!(pair[0].end <= pair[1].start, "{pair:?} for {n} PEs");
         }
-        assert!(ends.iter().all(|(at, _)| at.is_multiple_of(WORD)));
-        assert!(a.line(Pe(0), 0).is_multiple_of(LINE));
-        let (last, length) = ends[ends.len() - 1];
-        assert!(last + length <= a.nbytes());
+        assert!(parts.iter().all(|part| part.start.is_multiple_of(WORD)));
+        assert!(areas.line(Pe(0), 0).is_multiple_of(LINE));
+        assert!(parts[parts.len() - 1].end <= areas.nbytes());
     }
 }
 
 #[test]
 fn short_vectors_lie_beside_their_flags() {
     for n in [2, 100] {
-        let a = Areas::new(n, 1);
+        let areas = Areas::new(n, 1);
         for slot in [0, 3, 4, 1000] {
             for (edge, nbytes) in edges(n) {
-                let at = a.slot_flags(slot).flag(edge);
-                assert_eq!(
-                    at / LINE,
-                    (at + nbytes - 1) / LINE,
-                    "{edge:?} of slot {slot}"
-                );
+                let first = areas.slot_flags(slot).flag(edge);
+                let last = first + nbytes - 1;
+                assert_eq!(first / LINE, last / LINE, "{edge:?} of slot {slot}");
             }
         }
     }

@@ -71,9 +71,13 @@ impl ProcessHost {
 
 impl Host for ProcessHost {
     fn variable(&self, name: &str) -> Option<String> {
+        let value = environment(name)?;
         // A script may leave a setting empty, which counts as not set. The variables of other
         // libraries are returned as they are.
-        environment(name).filter(|value| !name.starts_with("SHMEM_") || !is_blank(value))
+        if name.starts_with("SHMEM_") && is_blank(&value) {
+            return None;
+        }
+        Some(value)
     }
 
     fn nic(&self) -> Option<NicName> {
@@ -98,6 +102,7 @@ impl Host for ProcessHost {
 
     fn arrived(&self, place: u8) {
         if place == 0 {
+            // The memory of this PE has changed.
             flags::ring_own();
         } else if let Some(member) = member(place) {
             flags::area().ring(member.pe);
@@ -173,16 +178,20 @@ fn member(place: u8) -> Option<&'static NodeMember> {
     static MEMBERS: OnceLock<Vec<NodeMember>> = OnceLock::new();
     let job = job::known()?;
     let members = MEMBERS.get_or_init(|| {
-        let pes = job.nodes.members(job.nodes.node_of(job.me.0)).map(Pe);
-        pes.map(|pe| NodeMember {
-            pe,
-            heap: heap_of(job, pe),
-        })
-        .collect()
+        let own_node = job.nodes.node_of(job.me.0);
+        job.nodes
+            .members(own_node)
+            .map(Pe)
+            .map(|pe| NodeMember {
+                pe,
+                heap: heap_of(job, pe),
+            })
+            .collect()
     });
     members.get(usize::from(place).checked_sub(1)?)
 }
 
+/// Returns the heap of a PE as this process sees it; without a segment if it is not mapped here.
 fn heap_of(job: &Job, pe: Pe) -> Segments {
     let segments = Segments::default();
     if let Some(delta) = address::delta(Segment::Heap, pe.0 as i32) {

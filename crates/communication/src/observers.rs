@@ -67,8 +67,8 @@ pub struct OngoingEvent {
     event: Event,
     /// The observers that were active at the begin, as a sum of their bits.
     active: u32,
-    counted: counters::Begun,
-    record: trace::Begun,
+    counters_begun: counters::Begun,
+    trace_begun: trace::Begun,
     /// The result of a collective, for the checks.
     result: Option<Box<CollectiveResult>>,
     /// True for an access so short that the trace records one time for its begin and its end.
@@ -102,8 +102,8 @@ pub use during;
 #[cold]
 #[inline(never)]
 pub fn observe<R>(describe: impl FnOnce() -> Event, make: impl FnOnce() -> R) -> R {
-    let mut begun = OngoingEvent::new(describe());
-    begun.begin();
+    let mut ongoing = OngoingEvent::new(describe());
+    ongoing.begin();
     make()
 }
 
@@ -132,25 +132,26 @@ impl ObservedAccess {
     #[cold]
     #[inline(never)]
     fn begin_event(&mut self, describe: impl FnOnce() -> Event, is_mapped: bool) {
-        let begun = self.0.insert(OngoingEvent::new(describe()));
-        begun.is_brief = is_mapped && begun.event.remote.total() <= trace::BRIEF;
-        begun.begin();
+        let ongoing = self.0.insert(OngoingEvent::new(describe()));
+        ongoing.is_brief = is_mapped && ongoing.event.remote.total() <= trace::BRIEF;
+        ongoing.begin();
     }
 
     /// Records that a compare-and-swap has found the expected value, and so has written.
     #[inline(always)]
     pub(crate) fn set_written(&self) {
-        if let Some(begun) = &*self.0
-            && begun.has(Observer::Writes)
+        if let Some(ongoing) = &*self.0
+            && ongoing.has(Observer::Writes)
         {
             let Event {
                 call, pe, remote, ..
-            } = begun.event;
+            } = ongoing.event;
             writes::record(call, pe, remote);
         }
     }
 
-    // Calls the destructor of the event, so that it is not inlined in each access.
+    /// Drops the event, and so ends it. Not inlined, since each access would contain the destructor
+    /// of the event.
     #[cold]
     #[inline(never)]
     fn end(&mut self) {
@@ -175,10 +176,11 @@ pub fn call(describe: impl FnOnce() -> Event) -> ObservedCall {
     fn boxed(describe: impl FnOnce() -> Event) -> ObservedCall {
         // Begins the event before the allocation: the checks at the begin end the process if a
         // signal handler makes the call, which may have interrupted `malloc`.
-        let mut begun = OngoingEvent::new(describe());
-        begun.begin();
-        Some(Box::new(begun))
+        let mut ongoing = OngoingEvent::new(describe());
+        ongoing.begin();
+        Some(Box::new(ongoing))
     }
+
     if any() { boxed(describe) } else { None }
 }
 
@@ -186,6 +188,7 @@ pub fn call(describe: impl FnOnce() -> Event) -> ObservedCall {
 #[inline(always)]
 pub fn report(describe: impl FnOnce() -> Event) {
     if any() {
+        // The temporary is dropped here, which is the end of the event.
         OngoingEvent::new(describe()).begin();
     }
 }
@@ -220,8 +223,8 @@ impl OngoingEvent {
         OngoingEvent {
             event,
             active: ACTIVE.load(Relaxed),
-            counted: counters::Begun::default(),
-            record: trace::Begun::default(),
+            counters_begun: counters::Begun::default(),
+            trace_begun: trace::Begun::default(),
             result: None,
             is_brief: false,
         }
@@ -237,10 +240,10 @@ impl OngoingEvent {
     #[inline(never)]
     fn begin(&mut self) {
         if self.has(Observer::Counters) {
-            self.counted = counters::begin(&self.event);
+            self.counters_begun = counters::begin(&self.event);
         }
         if self.has(Observer::Trace) {
-            self.record = trace::begin(&self.event, self.is_brief);
+            self.trace_begun = trace::begin(&self.event, self.is_brief);
         }
         if self.has(Observer::Races) {
             races::begin(&self.event);
@@ -256,10 +259,10 @@ impl OngoingEvent {
     #[inline(never)]
     fn end(&self) {
         if self.has(Observer::Counters) {
-            counters::end(&self.event, self.counted);
+            counters::end(&self.event, self.counters_begun);
         }
         if self.has(Observer::Trace) && !self.is_brief {
-            trace::end(&self.event, self.record);
+            trace::end(&self.event, self.trace_begun);
         }
         if self.has(Observer::Races) {
             races::end(&self.event);
@@ -289,8 +292,8 @@ impl OngoingEvent {
         }
     }
 
-    /// Sets the members on whose arrays the result of a collective depends: `member` is the root,
-    /// or the number of first members.
+    /// Sets the members on whose arrays the result of a collective depends. `member` is the root of
+    /// [`FollowedMembers::Member`], or the number of first members of [`FollowedMembers::Below`].
     pub fn set_followed(&mut self, members: FollowedMembers, member: u32) {
         if let Action::Collective(membership) = &mut self.event.action {
             membership.follows = members;
@@ -303,16 +306,18 @@ impl Drop for OngoingEvent {
     /// Calls the observers that record ends, if one of them records the end of this kind of event.
     #[inline]
     fn drop(&mut self) {
-        let of_access = Observer::Trace as u32 | Observer::Races as u32;
-        let interested = match self.event.action {
-            Action::Access(_) if self.is_brief => Observer::Races as u32,
-            Action::Access(_) => of_access,
-            Action::Collective(_) | Action::Request(_) => {
-                of_access | Observer::Counters as u32 | Observer::Checks as u32
-            }
-            _ => of_access | Observer::Counters as u32,
+        const TRACE: u32 = Observer::Trace as u32;
+        const RACES: u32 = Observer::Races as u32;
+        const COUNTERS: u32 = Observer::Counters as u32;
+        const CHECKS: u32 = Observer::Checks as u32;
+
+        let recording_ends = match self.event.action {
+            Action::Access(_) if self.is_brief => RACES,
+            Action::Access(_) => TRACE | RACES,
+            Action::Collective(_) | Action::Request(_) => TRACE | RACES | COUNTERS | CHECKS,
+            _ => TRACE | RACES | COUNTERS,
         };
-        if self.active & interested != 0 {
+        if self.active & recording_ends != 0 {
             self.end();
         }
     }

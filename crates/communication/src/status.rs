@@ -39,8 +39,8 @@ const LOCATED: Duration = Duration::from_secs(5);
 /// last writes: its user wants to know the lines of calls, and accepts what they cost.
 const LOCATED_OBSERVED: Duration = Duration::from_secs(1);
 
-/// What the status says that calls have changed one by one, and when it says more. The rest is
-/// found out whenever the status is written.
+/// The part of the status that calls change one by one, and the duration after which a wait says
+/// more. The rest is collected whenever the status is written.
 struct StatusContent {
     pid_namespace: u64,
     stage: Stage,
@@ -107,16 +107,20 @@ fn set_poll(poll: Poll) {
     change(|written| written.poll = Some(poll));
 }
 
-/// Adds the place of the call that was found at this time.
-fn add_place_of_poll(at: u64, place: Option<String>) {
+/// Adds the place in the program of the repeated call that was found at this time, unless another
+/// one has been found since.
+fn add_place_of_poll(found_at: u64, place: Option<String>) {
     change(|written| {
-        if let Some(poll) = written.poll.as_mut().filter(|poll| poll.at == at) {
+        if let Some(poll) = &mut written.poll
+            && poll.at == found_at
+        {
             poll.called_at = place;
             poll.is_searched = true;
         }
     });
 }
 
+/// Changes the content of the status, and writes the status.
 fn change<R>(change: impl FnOnce(&mut StatusContent) -> R) -> R {
     let mut written = lock(&WRITTEN);
     let result = change(&mut written);
@@ -152,32 +156,86 @@ fn held_locks() -> Vec<SymmetricLocation> {
     let Some(job) = job::known() else {
         return Vec::new();
     };
-    let held = lock_turns().held().into_iter().take(MAX_LISTED);
-    held.map(|lock| {
+
+    let mut locations = Vec::new();
+    for lock in lock_turns().held().into_iter().take(MAX_LISTED) {
         let word = std::ptr::with_exposed_provenance(lock.address);
-        symmetric_location::of_word(job, word, lock.nbytes).0
-    })
-    .collect()
+        locations.push(symmetric_location::of_word(job, word, lock.nbytes));
+    }
+    locations
 }
 
-/// A wait in the status, by its number, removed when this is dropped.
-pub struct ShownWait(u64);
+/// A wait in the status, which is removed when this is dropped.
+pub struct ShownWait {
+    number: u64,
+}
 
 impl ShownWait {
-    /// Finds where in the program this thread waits, and adds it to the status.
+    /// Captures where in the program this thread waits, and where the block of the awaited word was
+    /// allocated. Another thread finds both locations in the debug information and adds them to the
+    /// status, unless the wait has ended by then.
     pub fn locate(&self) {
-        locate(self.0);
+        let number = self.number;
+        let call = CapturedCall::capture();
+        // The native stack does not show the line of a Python program, so equal stacks may be of
+        // different calls.
+        let stack = if call.may_be_in_python() {
+            None
+        } else {
+            Some(stack::digest_of_program())
+        };
+
+        let begun = change_wait(number, |wait| {
+            let allocation = wait.subject.block().and_then(symmetric_location::stack_of);
+            // Only this PE knows where the block was allocated, so it does not wait for the search
+            // of another PE.
+            let stack = stack.filter(|_| allocation.is_none());
+            wait.search = stack.map(|stack| Search {
+                stack,
+                since: nanoseconds(),
+                is_over: false,
+            });
+            (wait.search, allocation)
+        });
+        let Some((search, allocation)) = begun else {
+            return;
+        };
+
+        location::in_other_thread(move || {
+            let by_peer = search.and_then(machine::place_found_by_peer);
+            let called_at = by_peer.unwrap_or_else(|| {
+                rushmem_system::log::debug!(
+                    wait = number,
+                    "this PE searches for the place of a call"
+                );
+                call.locate().map(|place| place.to_string())
+            });
+            let allocated_at = allocation.and_then(|stack| location::locate_on_stack(&stack));
+
+            change_wait(number, |wait| {
+                wait.called_at = called_at;
+                wait.allocated_at = allocated_at.map(|place| place.to_string());
+                wait.search = search.map(|search| Search {
+                    is_over: true,
+                    ..search
+                });
+            });
+        });
     }
 
     /// Writes what the thread waits for now.
     pub(crate) fn set_subject(&self, subject: AwaitedObject) {
-        change_wait(self.0, |wait| wait.subject = subject);
+        change_wait(self.number, |wait| wait.subject = subject);
     }
 }
 
 impl Drop for ShownWait {
     fn drop(&mut self) {
-        remove(self.0);
+        change(|written| {
+            written.waits.retain(|one| one.number != self.number);
+            // The thread may issue new operations.
+            written.in_flight = None;
+        });
     }
 }
 
@@ -198,11 +256,12 @@ pub fn show(since: u64, call: Call, subject: AwaitedObject) -> ShownWait {
         written.count += 1;
         let number = written.count;
         written.waits.push(NumberedWait { number, wait });
-        ShownWait(number)
+        ShownWait { number }
     })
 }
 
-/// From now on, makes every wait of a second show where in the program it is.
+/// Has each wait show where in the program it is, once it has lasted for
+/// [`LOCATED_OBSERVED`].
 pub fn locate_waits() {
     lock(&WRITTEN).located = LOCATED_OBSERVED;
 }
@@ -218,69 +277,13 @@ pub(crate) fn begin_locating(lasted: Duration) -> bool {
     is_long
 }
 
-/// Captures where in the program this thread waits, and where the block of the awaited word was
-/// allocated. Another thread finds both locations in the debug information and adds them to the
-/// status, unless the wait has ended by then.
-fn locate(number: u64) {
-    let call = CapturedCall::capture();
-    // The native stack does not show the line of a Python program, so equal stacks may be of
-    // different calls.
-    let stack = if call.may_be_in_python() {
-        None
-    } else {
-        Some(stack::digest_of_program())
-    };
-
-    let begun = change_wait(number, |wait| {
-        let allocation = wait.subject.block().and_then(symmetric_location::stack_of);
-        // Only this PE knows where the block was allocated, so it does not wait for the search of
-        // another PE.
-        let stack = stack.filter(|_| allocation.is_none());
-        wait.search = stack.map(|stack| Search {
-            stack,
-            since: nanoseconds(),
-            is_over: false,
-        });
-        (wait.search, allocation)
-    });
-    let Some((search, allocation)) = begun else {
-        return;
-    };
-
-    location::in_other_thread(move || {
-        let by_peer = search.and_then(machine::place_found_by_peer);
-        let called_at = by_peer.unwrap_or_else(|| {
-            rushmem_system::log::debug!(wait = number, "this PE searches for the place of a call");
-            call.locate().map(|place| place.to_string())
-        });
-        let allocated_at = allocation.and_then(|stack| location::locate_on_stack(&stack));
-
-        change_wait(number, |wait| {
-            wait.called_at = called_at;
-            wait.allocated_at = allocated_at.map(|place| place.to_string());
-            wait.search = search.map(|search| Search {
-                is_over: true,
-                ..search
-            });
-        });
-    });
-}
-
-/// Changes a wait in the status, if it has not ended.
+/// Changes a wait in the status. Returns `None`, and changes nothing, if the wait has ended.
 fn change_wait<R>(number: u64, change: impl FnOnce(&mut Wait) -> R) -> Option<R> {
     let mut written = lock(&WRITTEN);
     let found = written.waits.iter_mut().find(|one| one.number == number)?;
     let result = change(&mut found.wait);
     write(&written);
     Some(result)
-}
-
-fn remove(number: u64) {
-    change(|written| {
-        written.waits.retain(|one| one.number != number);
-        // The thread may issue new operations.
-        written.in_flight = None;
-    });
 }
 
 /// Writes to the status which operations are in flight over the network. Returns true if there are

@@ -75,22 +75,24 @@ impl Access {
         if self.word != WordKind::Lock {
             polled_calls::count(self.call, dest, PolledObject::MemoryOf(self.pe as u32));
         }
-        let describe = move || {
-            let effect = match op {
-                AmoOp::Fetch => Effect::Reads,
-                AmoOp::CompareSwap => Effect::WritesIfEqual,
-                _ => Effect::Writes,
-            };
-            self.event(AccessKind::AmoFetch, effect, dest, width.nbytes())
-        };
         let mut observed = ObservedAccess::none();
-        observed.begin(describe, word.is_mapped());
+        observed.begin(
+            move || {
+                let effect = match op {
+                    AmoOp::Fetch => Effect::Reads,
+                    AmoOp::CompareSwap => Effect::WritesIfEqual,
+                    _ => Effect::Writes,
+                };
+                self.event(AccessKind::AmoFetch, effect, dest, width.nbytes())
+            },
+            word.is_mapped(),
+        );
 
         let old = match word {
-            RemoteBytes::Cpu(at) => {
+            RemoteBytes::Cpu(mapped) => {
                 polls::count_read();
                 // SAFETY: the word is mapped, as `resolve` found, and aligned, as was checked.
-                unsafe { mem::apply(op, width, at, operand, condition) }
+                unsafe { mem::apply(op, width, mapped, operand, condition) }
             }
             RemoteBytes::Network(dest) => {
                 let request = AmoRequest {
@@ -128,23 +130,25 @@ impl Access {
         self.require_aligned(dest, width);
         let word = self.resolve(dest, width.nbytes());
 
-        let describe = move || {
-            let effect = if op == AmoOp::Fetch {
-                Effect::Reads
-            } else {
-                Effect::Writes
-            };
-            let event = self.event(AccessKind::AmoFetchNbi, effect, dest, width.nbytes());
-            event.with_buffer(fetched, width.nbytes())
-        };
         let mut observed = ObservedAccess::none();
-        observed.begin(describe, word.is_mapped());
+        observed.begin(
+            move || {
+                let effect = if op == AmoOp::Fetch {
+                    Effect::Reads
+                } else {
+                    Effect::Writes
+                };
+                let event = self.event(AccessKind::AmoFetchNbi, effect, dest, width.nbytes());
+                event.with_buffer(fetched, width.nbytes())
+            },
+            word.is_mapped(),
+        );
 
         match word {
-            RemoteBytes::Cpu(at) => {
+            RemoteBytes::Cpu(mapped) => {
                 polls::count_read();
                 // SAFETY: the word is mapped, as `resolve` found, and aligned, as was checked.
-                let old = unsafe { mem::apply(op, width, at, operand, condition) };
+                let old = unsafe { mem::apply(op, width, mapped, operand, condition) };
                 // SAFETY: the caller's promise about `fetched`.
                 unsafe { width.write(fetched, old) };
             }
@@ -170,9 +174,11 @@ impl Access {
         self.require_aligned(dest, width);
         let word = self.resolve(dest, width.nbytes());
 
-        let describe = move || self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes());
         let mut observed = ObservedAccess::none();
-        observed.begin(describe, word.is_mapped());
+        observed.begin(
+            move || self.event(AccessKind::Amo, Effect::Writes, dest, width.nbytes()),
+            word.is_mapped(),
+        );
 
         self.update_word(word, width, op, operand);
     }
@@ -190,11 +196,11 @@ impl Access {
                 };
                 self.amo(request, OldValue::Ignored);
             }
-            RemoteBytes::Cpu(at) => {
+            RemoteBytes::Cpu(mapped) => {
                 release();
                 // SAFETY: the word is mapped, as `resolve` found; each caller has checked that it
                 // is aligned.
-                unsafe { mem::apply(op, width, at, operand, 0) };
+                unsafe { mem::apply(op, width, mapped, operand, 0) };
             }
         }
     }
@@ -237,16 +243,19 @@ impl Access {
         signaling.require_aligned(sig_addr, AmoWidth::Eight);
 
         // Observers count a put and its signal as one access of `nbytes` bytes.
-        let describe = move || {
-            let kind = match completion {
-                Completion::Now => AccessKind::PutSignal,
-                Completion::AtQuiet => AccessKind::PutSignalNbi,
-            };
-            let event = access.event(kind, Effect::Writes, dest, nbytes);
-            event.with_buffer(source, nbytes).with_signal(sig_addr)
-        };
         let mut observed = ObservedAccess::none();
-        observed.begin(describe, false);
+        observed.begin(
+            move || {
+                let kind = match completion {
+                    Completion::Now => AccessKind::PutSignal,
+                    Completion::AtQuiet => AccessKind::PutSignalNbi,
+                };
+                let event = access.event(kind, Effect::Writes, dest, nbytes);
+                event.with_buffer(source, nbytes).with_signal(sig_addr)
+            },
+            // Not known yet: the memory is resolved below.
+            false,
+        );
 
         let word = signaling.resolve(sig_addr, AmoWidth::Eight.nbytes());
         if nbytes == 0 {
@@ -296,19 +305,19 @@ pub struct SignalUpdate {
     pub op: AmoOp,
 }
 
-/// Updates the signal word at `at`, which is mapped here, after all earlier stores of this CPU:
-/// sets it to `signal`, or with another `op` than `Set` adds `signal`.
+/// Updates a signal word that is mapped here, after all earlier stores of this CPU: sets it to
+/// `signal`, or with another `op` than `Set` adds `signal`.
 ///
 /// # Safety
-/// `at` is a mapped and aligned word.
+/// `word` points to a mapped and aligned word.
 #[inline(always)]
-pub unsafe fn update_mapped(at: *mut u64, op: AmoOp, signal: u64) {
+pub unsafe fn update_mapped(word: *mut u64, op: AmoOp, signal: u64) {
     release();
     if op == AmoOp::Set {
-        // SAFETY: the caller promises a mapped and aligned word.
-        unsafe { u64::set(at, signal) };
+        // SAFETY: `word` points to a mapped and aligned word, as the caller promises.
+        unsafe { u64::set(word, signal) };
     } else {
-        // SAFETY: the caller promises a mapped and aligned word.
-        unsafe { u64::fetch_add(at, signal) };
+        // SAFETY: as above.
+        unsafe { u64::fetch_add(word, signal) };
     }
 }

@@ -179,8 +179,8 @@ struct ContextSlot {
     list: AtomicPtr<AtomicU32>,
 }
 
-/// The contexts that exist, and the slots that can be reused. Its maps are empty without a byte
-/// that is not zero, unlike those of a hash, and unlike a vector.
+/// The contexts that exist, and the slots that can be reused. An empty B-tree has only zero bytes,
+/// unlike a hash map or a vector.
 struct Registry {
     alive: BTreeMap<ContextHandle, ContextEntry>,
     /// The indices of the slots of destroyed contexts.
@@ -454,6 +454,7 @@ impl ContextSlot {
         let members = &context.members;
         let (start, stride) = members.triplet().unwrap_or((0, 0));
         if stride == 0 {
+            // The members are not a triplet, so they are listed.
             if self.list.load(Relaxed).is_null() {
                 let list = Box::leak((0..n_pes).map(AtomicU32::new).collect::<Box<[_]>>());
                 self.list.store(list.as_mut_ptr(), Release);

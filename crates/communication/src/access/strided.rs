@@ -90,20 +90,23 @@ impl Access {
     /// # Safety
     /// Every local block is valid, for reads if this is a put, for writes if this is a get.
     unsafe fn transfer_strided<const IS_PUT: bool>(self, blocks: Blocks) {
-        let describe = move || {
-            let event = if IS_PUT {
-                self.event(AccessKind::PutStrided, Effect::Writes, 0, 0)
-            } else {
-                self.event(AccessKind::GetStrided, Effect::Reads, 0, 0)
-            };
-            Event {
-                remote: blocks.bytes(blocks.remote, blocks.remote_stride),
-                local: blocks.bytes(blocks.local.addr(), blocks.local_stride),
-                ..event
-            }
-        };
         let mut observed = ObservedAccess::none();
-        observed.begin(describe, false);
+        observed.begin(
+            move || {
+                let event = if IS_PUT {
+                    self.event(AccessKind::PutStrided, Effect::Writes, 0, 0)
+                } else {
+                    self.event(AccessKind::GetStrided, Effect::Reads, 0, 0)
+                };
+                Event {
+                    remote: blocks.bytes(blocks.remote, blocks.remote_stride),
+                    local: blocks.bytes(blocks.local.addr(), blocks.local_stride),
+                    ..event
+                }
+            },
+            // Not known yet: the memory is resolved below.
+            false,
+        );
 
         let are_contiguous_there = blocks.remote_stride == blocks.nbytes;
         if are_contiguous_there && is_packed(blocks.local_stride, blocks.nbytes) {
@@ -265,7 +268,8 @@ fn over_network<Way>(remote: RemoteAddr, local: Buffer<Way>, blocks: Blocks) -> 
 }
 
 /// Returns true if blocks of `block` bytes that are contiguous at the peer are transferred
-/// together. Their starts are `stride` bytes apart here.
+/// together. Their starts are `stride` bytes apart here. Blocks with gaps are packed if at least
+/// four fit into the pack: fewer save too few messages.
 fn is_packed(stride: usize, block: usize) -> bool {
     stride == block || block <= PACKED / 4
 }

@@ -83,7 +83,6 @@ fn check_signal(call: Call, signal: usize, remote: ByteBlocks, pe: c_int) {
 fn check_access(event: &Event, access: AccessEvent) {
     let Event {
         call,
-        pe,
         remote,
         local,
         ..
@@ -111,21 +110,17 @@ fn check_access(event: &Event, access: AccessEvent) {
     if !(checks::is_known_object(remote.addr, remote.span())
         && checks::is_known_local(local_access, local))
     {
-        check_unknown(call, local_access, local, access.argument, remote, pe);
+        check_unknown(event, access.argument, local_access, local);
     }
 }
 
 /// Checks the bytes of an access that no earlier access has shown to be correct.
 #[cold]
 #[inline(never)]
-fn check_unknown(
-    call: Call,
-    local_access: LocalAccess,
-    local: LocalBuf,
-    argument: Argument,
-    remote: ByteBlocks,
-    pe: c_int,
-) {
+fn check_unknown(event: &Event, argument: Argument, local_access: LocalAccess, local: LocalBuf) {
+    let Event {
+        call, pe, remote, ..
+    } = *event;
     if local.nbytes > 0 {
         checks::check_local(call, local_access, local);
     }

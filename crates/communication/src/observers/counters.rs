@@ -33,7 +33,7 @@ impl AccessKind {
 }
 
 /// A number of events, and the sum of their bytes or nanoseconds. Relaxed: a reader may see an
-/// event in one of them before it is in the other.
+/// event in the number before it is in the sum.
 #[derive(Default)]
 pub struct Tally {
     n: AtomicU64,
@@ -58,17 +58,28 @@ impl Tally {
 pub struct ContextCounters {
     /// The accesses by kind: to PEs on this node, and to others.
     pub accesses: [[Tally; 2]; AccessKind::NAMES.len()],
-    /// The numbers of writes and of reads that are known to be complete.
-    completed: [AtomicU64; 2],
+    /// The number of writes that are known to be complete. Relaxed: the numbers publish nothing.
+    completed_writes: AtomicU64,
+    /// The number of reads that are known to be complete.
+    completed_reads: AtomicU64,
+}
+
+/// The operations on a context, as Sandia OpenSHMEM divides them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OperationCounts {
+    /// The number of operations that return nothing.
+    pub writes: u64,
+    /// The number of operations that return data.
+    pub reads: u64,
 }
 
 impl ContextCounters {
-    /// Returns the numbers of writes and of reads that were issued so far.
-    pub fn issued(&self) -> [u64; 2] {
-        [
-            self.count(&AccessKind::WRITES),
-            self.count(&AccessKind::READS),
-        ]
+    /// Returns the numbers of operations that were issued so far.
+    pub fn issued(&self) -> OperationCounts {
+        OperationCounts {
+            writes: self.count(&AccessKind::WRITES),
+            reads: self.count(&AccessKind::READS),
+        }
     }
 
     /// Returns the number of accesses of these kinds, on the node and off it.
@@ -82,16 +93,19 @@ impl ContextCounters {
         n
     }
 
-    /// Returns the numbers of writes and of reads that are known to be complete.
-    pub fn completed(&self) -> [u64; 2] {
-        self.completed.each_ref().map(|number| number.load(Relaxed))
+    /// Returns the numbers of operations that are known to be complete.
+    pub fn completed(&self) -> OperationCounts {
+        OperationCounts {
+            writes: self.completed_writes.load(Relaxed),
+            reads: self.completed_reads.load(Relaxed),
+        }
     }
 
-    /// Records that these numbers of writes and of reads are complete.
-    pub fn complete(&self, issued: [u64; 2]) {
-        for (completed, issued) in self.completed.iter().zip(issued) {
-            completed.fetch_max(issued, Relaxed);
-        }
+    /// Records that operations are complete, which were the first `issued` ones.
+    pub fn complete(&self, issued: OperationCounts) {
+        // The maximum: another thread may have found later operations complete.
+        self.completed_writes.fetch_max(issued.writes, Relaxed);
+        self.completed_reads.fetch_max(issued.reads, Relaxed);
     }
 }
 
@@ -161,13 +175,15 @@ impl Counters {
             return &self.default_context;
         }
 
-        // Two statements: the lock for reading is released before the one for writing is taken.
+        // A statement of its own: the lock for reading is released at its end, before the one for
+        // writing is taken.
         let known = read(&self.contexts).get(&index).copied();
-        known.unwrap_or_else(|| {
-            write(&self.contexts)
-                .entry(index)
-                .or_insert_with(|| Box::leak(Box::default()))
-        })
+        if let Some(counters) = known {
+            return counters;
+        }
+        write(&self.contexts)
+            .entry(index)
+            .or_insert_with(|| Box::leak(Box::default()))
     }
 
     /// Returns the counters of all contexts, by index, the default context first.
@@ -185,8 +201,8 @@ impl Counters {
 pub(super) struct Begun {
     /// The time of the begin in nanoseconds, if the duration is counted.
     since: u64,
-    /// The numbers of writes and of reads that were issued on its context before a quiet.
-    issued: [u64; 2],
+    /// The operations that were issued on its context before a quiet.
+    issued: OperationCounts,
 }
 
 /// Returns the kind of call to which the duration of an event is added.
@@ -256,6 +272,9 @@ mod tests {
         let issued = context.issued();
         context.accesses[AccessKind::P as usize][1].add(4, true);
         context.complete(issued);
-        assert_eq!((context.issued(), context.completed()), ([2, 1], [1, 1]));
+
+        let counts = |writes, reads| OperationCounts { writes, reads };
+        assert_eq!(context.issued(), counts(2, 1));
+        assert_eq!(context.completed(), counts(1, 1));
     }
 }

@@ -133,24 +133,9 @@ fn collective(event: &Event, membership: Membership) -> CollectiveEvent {
 /// with an error if that is not possible: for example, the PEs are not all on one machine, or the
 /// library is not installed.
 pub fn open(call: Call, job: &Job) {
-    let n_machines = job.session().nodes().n_nodes();
-    if n_machines > 1 {
-        fail!(
-            call,
-            "SHMEM_CHECK=races needs all PEs on one machine, since they share the record of their accesses, and \
-             this job has {n_machines} machines; run it on one with more PEs than cores, or split that into nodes with \
-             SHMEM_VIRTUAL_NODES"
-        );
-    }
-    if statics::own().of_static_program() {
-        fail!(
-            call,
-            "SHMEM_CHECK is races, but a statically linked program cannot open {LIBRARY}, which finds them; link the \
-             program dynamically"
-        );
-    }
-
+    require_supported(call, job);
     let detector = detector().unwrap_or_else(|| load(call));
+
     let heaps = on_all_pes(job, Segment::Heap, job.memory.heap().addr());
     let statics = on_all_pes(job, Segment::Static, statics::own().start());
     let json = job.settings.races_json.clone().unwrap_or_default();
@@ -167,32 +152,7 @@ pub fn open(call: Call, job: &Job) {
         status: job.settings.races_status.into(),
     };
 
-    let namespace = pid_namespace().unwrap_or(0);
-    let mut own = Vec::new();
-    if job.me.0 == 0 {
-        let created = SharedDetectorMemory {
-            pid: std::process::id(),
-            fd: (detector.create)(&opening),
-            namespace,
-        };
-        own = created.to_bytes();
-    }
-    let records = match job.session().exchange(&own) {
-        Ok(records) => records,
-        Err(error) => fail!(call, "{error}"),
-    };
-
-    // PE 0 has created the memory.
-    let created = SharedDetectorMemory::of_bytes(&records[0])
-        .filter(|created| namespace != 0 && created.namespace == namespace);
-    let Some(created) = created else {
-        fail!(
-            call,
-            "the race detector of SHMEM_CHECK=races finds its memory in PE 0's process, which this PE does not see in /proc; \
-             start all PEs in one PID namespace, with its /proc"
-        );
-    };
-
+    let created = exchange_created(call, job, detector, &opening);
     let error = if created.fd < 0 {
         -created.fd
     } else {
@@ -209,6 +169,59 @@ pub fn open(call: Call, job: &Job) {
 
     // A later init of the process has the same detector.
     let _ = DETECTOR.set(detector);
+}
+
+/// Ends the job with an error if no detector can observe it.
+fn require_supported(call: Call, job: &Job) {
+    let n_machines = job.session().nodes().n_nodes();
+    if n_machines > 1 {
+        fail!(
+            call,
+            "SHMEM_CHECK=races needs all PEs on one machine, since they share the record of their accesses, and \
+             this job has {n_machines} machines; run it on one with more PEs than cores, or split that into nodes with \
+             SHMEM_VIRTUAL_NODES"
+        );
+    }
+    if statics::own().of_static_program() {
+        fail!(
+            call,
+            "SHMEM_CHECK is races, but a statically linked program cannot open {LIBRARY}, which finds them; link the \
+             program dynamically"
+        );
+    }
+}
+
+/// Creates the memory of the detectors, on PE 0, and returns it on all PEs. Ends the job with an
+/// error if this PE cannot see the process of PE 0.
+fn exchange_created(
+    call: Call,
+    job: &Job,
+    detector: &Detector,
+    opening: &DetectorOpening,
+) -> SharedDetectorMemory {
+    let namespace = pid_namespace().unwrap_or(0);
+    let mut own = Vec::new();
+    if job.me.0 == 0 {
+        let created = SharedDetectorMemory {
+            pid: std::process::id(),
+            fd: (detector.create)(opening),
+            namespace,
+        };
+        own = created.to_bytes();
+    }
+    let records = match job.session().exchange(&own) {
+        Ok(records) => records,
+        Err(error) => fail!(call, "{error}"),
+    };
+
+    match SharedDetectorMemory::of_bytes(&records[0]) {
+        Some(created) if namespace != 0 && created.namespace == namespace => created,
+        _ => fail!(
+            call,
+            "the race detector of SHMEM_CHECK=races finds its memory in PE 0's process, which this PE does not see in /proc; \
+             start all PEs in one PID namespace, with its /proc"
+        ),
+    }
 }
 
 /// Returns the address in this process of each PE's segment, which starts at `own` on this PE; 0
@@ -266,10 +279,10 @@ impl SharedDetectorMemory {
 
 /// Returns the functions of the library, which stays loaded.
 fn load(call: Call) -> &'static Detector {
-    // Without a path, the dynamic linker searches for the library.
     let beside = beside_this_code().map(|dir| dir.join(LIBRARY));
     let name = beside
         .filter(|path| path.exists())
+        // Without a directory, the dynamic linker searches for the library.
         .unwrap_or_else(|| PathBuf::from(LIBRARY));
 
     // SAFETY: the library is part of Rushmem, and its initialization has no preconditions.
@@ -284,11 +297,9 @@ fn load(call: Call) -> &'static Detector {
     };
 
     // SAFETY: the library exports a value of this type by this name.
-    let detector = unsafe { library.get::<*const Detector>(SYMBOL) };
-    // SAFETY: the library stays loaded, and nothing changes the value.
-    let detector = detector
-        .ok()
-        .and_then(|detector| unsafe { detector.as_ref() });
+    let symbol = unsafe { library.get::<*const Detector>(SYMBOL) };
+    // SAFETY: the symbol points to a value that nothing changes, in a library that stays loaded.
+    let detector = symbol.ok().and_then(|symbol| unsafe { symbol.as_ref() });
     match detector {
         Some(detector) if detector.version == VERSION => detector,
         _ => fail!(

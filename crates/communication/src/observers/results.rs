@@ -30,12 +30,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 pub struct CollectiveResult {
     call: Call,
     members: Members,
+    /// The number of this PE among the members.
     me: u32,
-    /// The bytes of the result, and those that this PE writes on other members; both by their
-    /// addresses on this PE.
+    /// The bytes of the result, by their addresses on this PE.
     dest: ByteBlocks,
+    /// The bytes that this PE writes on other members, by their addresses on this PE.
     written: ByteBlocks,
     writers: ResultWriters,
+    /// The stack of the call, from which a warning finds its place in the program.
     stack: Stack,
 }
 
@@ -59,7 +61,7 @@ pub enum ResultWriters {
 }
 
 impl ResultWriters {
-    /// Returns true if member `from` may write the result of member `to` before that calls.
+    /// Returns true if member `from` may write the result of member `to` before `to` calls.
     fn has(self, from: u32, to: u32) -> bool {
         match self {
             ResultWriters::WithMember => false,
@@ -79,19 +81,20 @@ impl ResultWriters {
 }
 
 /// Maximum number of collectives that are remembered, so that a program which never synchronizes
-/// does not fill the memory, and a collective is not compared with all before. The number was
-/// chosen without a measurement.
+/// does not fill the memory, and a collective is not compared with all before. An overlap with an
+/// older one is not found. The number was chosen without a measurement.
 const REMEMBERED: usize = 64;
 
-/// The collectives in which other members may still be, by what this PE has received.
+/// The collectives in which other members may still be, as far as this PE has received nothing
+/// that says otherwise; the oldest first.
 static RESULTS: Mutex<Vec<CollectiveResult>> = Mutex::new(Vec::new());
 /// True if a get or a fetch was started that the next quiet completes. Relaxed: of threads that
 /// call at once, either order is possible.
 static IS_FETCHING: AtomicBool = AtomicBool::new(false);
 
 impl CollectiveResult {
-    /// Returns the result `dest` of a call that this PE has begun as member `me`, and which writes
-    /// `written` on other members.
+    /// Returns the result `dest` of a collective that this PE has begun as member `me`. The PE
+    /// itself writes `written` on other members.
     pub fn new(
         call: Call,
         members: &Members,
@@ -119,7 +122,7 @@ impl CollectiveResult {
             self.forget_earlier_of_set(&mut results);
         }
 
-        // Those before a collective that is alike were compared with that one.
+        // Those before the last collective that is alike were compared with that one.
         let last_alike = results.iter().rposition(|earlier| earlier.is_alike(self));
         let overlapping = results[last_alike.unwrap_or(0)..]
             .iter()
@@ -148,9 +151,13 @@ impl CollectiveResult {
     fn forget_earlier_of_set(&self, results: &mut Vec<CollectiveResult>) {
         let is_of_set =
             |one: &CollectiveResult| one.writers == self.writers && one.members == self.members;
-        let last = results.iter().rposition(is_of_set);
-        let mut index = 0..;
-        results.retain(|one| index.next() == last || !is_of_set(one));
+        let Some(last) = results.iter().rposition(is_of_set) else {
+            return;
+        };
+
+        let last_and_later = results.split_off(last);
+        results.retain(|earlier| !is_of_set(earlier));
+        results.extend(last_and_later);
     }
 
     fn is_on_active_set(&self) -> bool {
@@ -168,8 +175,8 @@ impl CollectiveResult {
         self.writers == later.writers && self.dest == later.dest && self.members == later.members
     }
 
-    /// Returns the other members whose `dest` this PE may write at once, and the earlier collective
-    /// writes.
+    /// Returns the other members whose `dest` the earlier collective writes, and this PE may write
+    /// before they call.
     fn targets<'a>(&'a self, earlier: &'a CollectiveResult) -> impl Iterator<Item = Pe> + 'a {
         (0..self.members.n)
             .filter(|&member| member != self.me && self.writers.has(self.me, member))
@@ -190,19 +197,24 @@ impl CollectiveResult {
             return;
         }
 
-        let place = |stack: &Stack| {
-            let place = location::line_on_stack(stack);
-            place.map_or_else(String::new, |place| format!(" (called at {place})"))
-        };
         warning!(
             each: "{}{}: argument dest has bytes in common with dest of {}{}, in which other PEs may still be: \
             one result may replace the other; let the PEs synchronize between the two calls, for example by \
             shmem_sync_all, or use another dest",
             self.call,
-            place(&self.stack),
+            self.place(),
             earlier.call,
-            place(&earlier.stack),
+            earlier.place(),
         );
+    }
+
+    /// Returns the place of the call in the program, as a clause of a message; empty if it is not
+    /// found.
+    fn place(&self) -> String {
+        match location::line_on_stack(&self.stack) {
+            Some(line) => format!(" (called at {line})"),
+            None => String::new(),
+        }
     }
 }
 
@@ -210,7 +222,7 @@ impl CollectiveResult {
 /// entered it, and so left those before, if the result needs the data of all.
 pub(super) fn leave(call: Call, membership: Membership, result: Option<&CollectiveResult>) {
     let Membership { n, me, follows, .. } = membership;
-    let is_over = if races::detector().is_some() {
+    let have_others_left = if races::detector().is_some() {
         // The detector judges what this PE has received. Only after a collective of all PEs there
         // is nothing left to judge.
         follows == FollowedMembers::All && n == job::require(call).n_pes
@@ -223,12 +235,12 @@ pub(super) fn leave(call: Call, membership: Membership, result: Option<&Collecti
     };
 
     let mut results = lock(&RESULTS);
-    if is_over {
+    if have_others_left {
         results.clear();
     }
-    if n > 1
-        && let Some(result) = result
-    {
+
+    let Some(result) = result else { return };
+    if n > 1 {
         if results.len() == REMEMBERED {
             results.remove(0);
         }

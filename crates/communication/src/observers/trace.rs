@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::event::{AccessKind, Action, Event};
-use rushmem_pe::call::{Call, location, stack, thread};
+use rushmem_pe::call::{Call, CallName, location, stack, thread};
 use rushmem_pe::memory::symmetric_location;
 use rushmem_pe::process::time::{fast_nanoseconds, nanoseconds};
 use rushmem_trace::layout::{
@@ -62,8 +62,8 @@ pub fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&'static
         capacity: capacity as u64,
     };
 
-    for (at, word) in (header::JOB..).zip(words) {
-        ring.words[at].store(*word, Relaxed);
+    for (index, word) in (header::JOB..).zip(words) {
+        ring.words[index].store(*word, Relaxed);
     }
     ring.words[header::CAPACITY].store(capacity as u64, Relaxed);
     // Last: a reader that sees it takes the header as complete.
@@ -75,10 +75,11 @@ impl Ring {
     /// Stores the number to add to this PE's clock for the clock of PE 0, measured at the begin or
     /// at the end of the job.
     pub fn set_clock(&self, at_end: bool, offset: i64) {
-        let at = header::CLOCKS + 2 * usize::from(at_end);
-        self.words[at + 1].store(offset.cast_unsigned(), Relaxed);
+        // Two words for each end of the job: the time of the measurement, and the offset.
+        let first = header::CLOCKS + 2 * usize::from(at_end);
+        self.words[first + 1].store(offset.cast_unsigned(), Relaxed);
         // Last: the offset counts once there is a time of its measurement.
-        self.words[at].store(nanoseconds(), Release);
+        self.words[first].store(nanoseconds(), Release);
     }
 
     /// Returns the number that distinguishes the job from others.
@@ -103,13 +104,11 @@ impl Ring {
     fn begin(&self, event: &Event, recorded: Recorded, is_brief: bool) -> Begun {
         let begin = fast_nanoseconds();
         let since_last = begin.saturating_sub(LAST.replace(begin));
-        let name = self.name(event.call);
-        let number = thread::add(&self.words[header::BEGUN], 1, thread::is_alone()) + 1;
 
         let record = TraceRecord {
             kind: recorded.kind,
             in_flight: recorded.in_flight,
-            name,
+            name: self.name(event.call),
             peer: u32::try_from(event.pe).ok(),
             thread: thread_number(),
             context: event.ctx.index() as u32,
@@ -118,6 +117,7 @@ impl Ring {
             nbytes: recorded.nbytes as u64,
             subject: recorded.subject,
         };
+        let number = thread::add(&self.words[header::BEGUN], 1, thread::is_alone()) + 1;
         let first_word = RECORDS + ((number - 1) % self.capacity) as usize * RECORD_WORDS;
         let slot = self.slot(first_word);
         for (word, value) in slot.iter().zip(record.words()) {
@@ -131,6 +131,7 @@ impl Ring {
         if since_last >= LOCATED {
             self.locate(event.call, slot, number);
         }
+
         Begun {
             number,
             first_word,
@@ -145,11 +146,12 @@ impl Ring {
         let end = fast_nanoseconds();
         LAST.set(end);
 
-        if slot[record::NUMBER].load(Acquire) == begun.number {
-            slot[record::END].store(end, Relaxed);
-            if end - begun.begin >= LOCATED {
-                self.locate(call, slot, begun.number);
-            }
+        if slot[record::NUMBER].load(Acquire) != begun.number {
+            return;
+        }
+        slot[record::END].store(end, Relaxed);
+        if end - begun.begin >= LOCATED {
+            self.locate(call, slot, begun.number);
         }
     }
 
@@ -164,8 +166,8 @@ impl Ring {
     }
 
     #[inline(always)]
-    fn slot(&self, at: usize) -> &[AtomicU64] {
-        &self.words[at..at + RECORD_WORDS]
+    fn slot(&self, first_word: usize) -> &[AtomicU64] {
+        &self.words[first_word..first_word + RECORD_WORDS]
     }
 
     /// Returns the index of the name of a function. Stores the name when it is first used. If there
@@ -185,6 +187,7 @@ impl Ring {
     /// finds the location and stores it later, if it fits into the words of the name. Once half of
     /// the names have a location, returns the index of the name without one.
     fn located_name(&self, call: Call) -> u16 {
+        // Relaxed: threads that add names at the same time may exceed the half by a few.
         static N_LOCATED: AtomicUsize = AtomicUsize::new(0);
         if N_LOCATED.load(Relaxed) >= N_NAMES / 2 {
             return self.name(call);
@@ -192,20 +195,24 @@ impl Ring {
 
         let key = std::ptr::from_ref(call.0).addr() ^ stack::digest() as usize;
         let FoundName { index, is_new } = self.find_name(key, call);
-        if is_new {
-            N_LOCATED.fetch_add(1, Relaxed);
-            // Relaxed: the thread of the lookup is started afterwards.
-            LOOKUPS.fetch_add(1, Relaxed);
-            location::find(move |found| {
-                let text = found.map(|found| format!("{} ({})", call.name(), found.short()));
-                if let Some(text) = text.filter(|text| text.len() <= NAME_WORDS * WORD)
-                    && let Some(ring) = self::get()
-                {
+        if !is_new {
+            return index;
+        }
+
+        N_LOCATED.fetch_add(1, Relaxed);
+        // Relaxed: the thread of the lookup is started afterwards.
+        LOOKUPS.fetch_add(1, Relaxed);
+        location::find(move |found| {
+            if let Some(location) = found
+                && let Some(ring) = self::get()
+            {
+                let text = format!("{} ({})", call.name(), location.short());
+                if text.len() <= NAME_WORDS * WORD {
                     ring.write_name(index.into(), &text);
                 }
-                LOOKUPS.fetch_sub(1, Release);
-            });
-        }
+            }
+            LOOKUPS.fetch_sub(1, Release);
+        });
         index
     }
 
@@ -213,15 +220,10 @@ impl Ring {
     /// the last name, which is empty, if there is no room.
     #[inline(never)]
     fn find_name(&self, key: usize, call: Call) -> FoundName {
-        let known = |index: usize| FoundName {
-            index: index as u16,
-            is_new: false,
-        };
-
-        for probe in 0..N_NAMES - 1 {
-            let i = (first_index(key) + probe) % (N_NAMES - 1);
+        for probe in 0..EMPTY_NAME {
+            let i = (first_index(key) + probe) % EMPTY_NAME;
             if KEYS[i].load(Relaxed) == key {
-                return known(i);
+                return FoundName::known(i);
             }
 
             match KEYS[i].compare_exchange(0, key, Relaxed, Relaxed) {
@@ -233,11 +235,11 @@ impl Ring {
                     };
                 }
                 // Another thread has just added it.
-                Err(other) if other == key => return known(i),
+                Err(other) if other == key => return FoundName::known(i),
                 Err(_) => {}
             }
         }
-        known(N_NAMES - 1)
+        FoundName::known(EMPTY_NAME)
     }
 
     fn write_name(&self, i: usize, name: &str) {
@@ -257,23 +259,37 @@ struct FoundName {
     is_new: bool,
 }
 
+impl FoundName {
+    fn known(index: usize) -> FoundName {
+        FoundName {
+            index: index as u16,
+            is_new: false,
+        }
+    }
+}
+
+/// The index of the last name, which is empty. Calls whose names have no room get it.
+const EMPTY_NAME: usize = N_NAMES - 1;
+
 /// The keys of the names, by index; 0 where there is no name yet. Relaxed: a thread that finds a
 /// key uses its index alone. The thread that has added the key stores the name, and the lookup that
 /// it starts may replace it.
 static KEYS: [AtomicUsize; N_NAMES] = [const { AtomicUsize::new(0) }; N_NAMES];
 
-/// Returns the index at which the search for a key begins.
+/// Returns the index at which the search for a key begins. The low bits of an aligned address are
+/// the same in all keys, and are dropped.
 #[inline(always)]
 fn first_index(key: usize) -> usize {
-    key / size_of::<&str>() % (N_NAMES - 1)
+    key / align_of::<CallName>() % EMPTY_NAME
 }
 
 /// The location in the program is recorded for calls that last at least this many nanoseconds, and
 /// for calls that follow such a time outside the library. Reading the stack takes much less.
 const LOCATED: u64 = 100_000;
 
-/// Maximum time that the end of a trace waits for the places of calls. The debug information of a
-/// large program takes longer; then its calls have no places.
+/// Maximum time that the end of a trace waits for the places of calls: it bounds the delay of
+/// finalize. Reading the debug information of a large program may take longer; then its calls have
+/// no places.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// The number of places that are being looked up. A lookup ends with release order after it has
@@ -340,6 +356,8 @@ impl Recorded {
     }
 }
 
+/// Returns the part of an event's record that depends on its kind; `None` if the trace has no
+/// events of this kind.
 #[inline(always)]
 fn recorded(event: &Event) -> Option<Recorded> {
     let remote = event.remote;

@@ -59,12 +59,14 @@ pub(super) fn record(call: Call, pe: c_int, bytes: ByteBlocks) {
     record_bytes(call, pe, bytes.addr, bytes.span());
 }
 
+/// Records a write of `nbytes` bytes. Takes no [`ByteBlocks`], so that all arguments are in
+/// registers.
 #[inline(never)]
 fn record_bytes(call: Call, pe: c_int, address: usize, nbytes: usize) {
     let Some(ring) = RING.get() else { return };
-    let place = symmetric_location::of_bytes(address, nbytes);
+    let location = symmetric_location::of_bytes(address, nbytes);
     let now = coarse_nanoseconds();
-    let Some(words) = writes::encode(now, pe as u32, &place, nbytes as u64, call.0.start) else {
+    let Some(words) = writes::encode(now, pe as u32, &location, nbytes as u64, call.0.start) else {
         return;
     };
 
@@ -79,7 +81,7 @@ fn record_bytes(call: Call, pe: c_int, address: usize, nbytes: usize) {
         return;
     }
     // Acquire, with the release store below of the thread that stored the older write: the words of
-    // that write precede those of this one.
+    // that write precede those of this one. A thread that is alone in the library has no rival.
     if is_alone {
         entry[0].store(BUSY, Relaxed);
     } else if entry[0]

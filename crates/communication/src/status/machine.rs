@@ -9,17 +9,17 @@ use rushmem_explain::status::Search;
 use rushmem_heap::NodeMemory;
 use rushmem_pe::job::{self, Job};
 use rushmem_pe::memory::statics;
-use rushmem_transport::mem;
+use rushmem_transport::{Pe, mem};
 use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The time between two reads of the statuses. Within this time PEs that begin to search at the
-/// same time have all written that to their statuses.
+/// The time between two reads of the statuses. PEs that begin to search at the same time have all
+/// written that to their statuses before the first read, so that only one of them searches.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// Maximum time that a PE waits for the result of another one's search. As long as a message waits
-/// for its place in the program; then the PE searches itself.
+/// Maximum time that a PE waits for the result of another one's search, before it searches itself.
+/// An error message waits as long for its place in the program.
 const LIMIT: Duration = Duration::from_secs(10);
 
 static STATUSES: OnceLock<Statuses> = OnceLock::new();
@@ -72,30 +72,55 @@ pub fn statuses() -> Option<&'static Statuses> {
 /// dozens of megabytes.
 pub(crate) fn place_found_by_peer(own: Search) -> Option<Option<String>> {
     let job = job::known()?;
-    let Statuses { collector, pes } = statuses()?;
+    let statuses = statuses()?;
     let until = Instant::now() + LIMIT;
 
     loop {
         sleep(PERIOD);
-        let mut is_first = true;
+        match statuses.searches_of_peers(job.me, own) {
+            PeerSearches::Over(place) => return Some(place),
+            PeerSearches::EarlierOngoing if Instant::now() < until => {}
+            PeerSearches::EarlierOngoing | PeerSearches::NoneEarlier => return None,
+        }
+    }
+}
 
-        for pe in pes.iter().filter(|pe| pe.pe != job.me.0) {
-            let waits = collector
-                .status(pe.local)
-                .map_or(Vec::new(), |status| status.waits);
+/// The searches of other PEs for the location that this PE needs, too.
+enum PeerSearches {
+    /// One is over, with this result.
+    Over(Option<String>),
+    /// None is over, and one began before that of this PE.
+    EarlierOngoing,
+    /// None is over, and none began before that of this PE.
+    NoneEarlier,
+}
 
-            for wait in waits {
-                match wait.search.filter(|search| search.stack == own.stack) {
-                    Some(Search { is_over: true, .. }) => return Some(wait.called_at),
-                    // Of searches that began at the same time, the one of the lower PE goes on.
-                    Some(other) => is_first &= (own.since, job.me.0) < (other.since, pe.pe),
-                    None => {}
+impl Statuses {
+    /// Returns what the statuses of the PEs other than `me` say of searches for the stack of
+    /// `own`.
+    fn searches_of_peers(&self, me: Pe, own: Search) -> PeerSearches {
+        let mut is_own_first = true;
+        for peer in self.pes.iter().filter(|peer| peer.pe != me.0) {
+            let Some(status) = self.collector.status(peer.local) else {
+                continue;
+            };
+
+            for wait in status.waits {
+                let Some(search) = wait.search.filter(|search| search.stack == own.stack) else {
+                    continue;
+                };
+                if search.is_over {
+                    return PeerSearches::Over(wait.called_at);
                 }
+                // Of searches that began at the same time, the one of the lower PE goes on.
+                is_own_first &= (own.since, me.0) < (search.since, peer.pe);
             }
         }
 
-        if is_first || Instant::now() >= until {
-            return None;
+        if is_own_first {
+            PeerSearches::NoneEarlier
+        } else {
+            PeerSearches::EarlierOngoing
         }
     }
 }
@@ -104,8 +129,8 @@ pub(crate) fn place_found_by_peer(own: Search) -> Option<Option<String>> {
 pub struct MappedNode(&'static NodeMemory);
 
 impl SharedMemory for MappedNode {
-    fn read(&self, at: u64, bytes: &mut [u8]) -> bool {
-        let source = self.0.at(at, bytes.len());
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> bool {
+        let source = self.0.at(offset, bytes.len());
         // SAFETY: `at` returns a pointer only if the bytes are mapped.
         source.is_some_and(|source| unsafe { copy(source, bytes) })
     }

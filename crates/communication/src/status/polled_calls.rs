@@ -79,6 +79,7 @@ fn count_word(polled: PolledCall) {
     }
 
     if is_loop || calls.len() > DIFFERENT {
+        // The next report of a hang counts anew.
         calls.clear();
         drop(calls);
         stop_counting();
@@ -92,19 +93,20 @@ fn count_word(polled: PolledCall) {
 fn publish(PolledCall { call, word, of }: PolledCall) {
     let Some(job) = job::known() else { return };
     let captured = CapturedCall::capture();
-    let at = nanoseconds();
+    let found_at = nanoseconds();
     let address = std::ptr::with_exposed_provenance::<u8>(word);
     let poll = Poll {
         call: call.to_string(),
         called_at: None,
         is_searched: false,
-        at,
-        word: symmetric_location::of_word(job, address, 1).0,
+        at: found_at,
+        word: symmetric_location::of_word(job, address, 1),
         of,
     };
     status::set_poll(poll);
+
     location::in_other_thread(move || {
         let place = captured.locate().map(|place| place.to_string());
-        status::add_place_of_poll(at, place);
+        status::add_place_of_poll(found_at, place);
     });
 }

@@ -150,10 +150,11 @@ impl PeerCheck {
             ..
         } = collective;
         let is_missing = |pe: &Pe| {
-            let Some(finalizing) = finalizing(area, *pe).and_then(|status| status.finalizing)
-            else {
+            let status = finalizing(area, *pe);
+            let Some(finalizing) = status.and_then(|status| status.finalizing) else {
                 return false;
             };
+
             // If the PE has no entry for the team, the team was destroyed, which all its members do
             // after this collective.
             let of_team = finalizing.entered.iter().find(|(other, _)| other == number);
@@ -169,6 +170,7 @@ impl PeerCheck {
                 .collect(),
         };
         self.first = (self.first + MAX_MEMBERS) % n.max(1);
+
         if !members.iter().any(is_missing) {
             return None;
         }
@@ -221,8 +223,8 @@ fn finalizing(area: &FlagArea, pe: Pe) -> Option<Status> {
         return None;
     }
 
-    let at = area.areas().status();
-    let status = status_slot::read(|nbytes| Some(area.bytes_of(pe, at, nbytes)));
+    let slot = area.areas().status();
+    let status = status_slot::read(|nbytes| Some(area.bytes_of(pe, slot, nbytes)));
     if !area.is_mapped(pe) {
         // The fetch has made this thread a poller of the network, but the caller sleeps next.
         network::stop_polling();
@@ -244,7 +246,7 @@ fn is_done(area: &FlagArea, pe: Pe) -> bool {
 /// PE has nothing to do with the wait.
 fn nobody_writes(job: &Job, area: &FlagArea) -> bool {
     let has_threads = job.thread_level != SHMEM_THREAD_SINGLE || thread::has_requests();
-    // A PE that is alone gets no message about other PEs.
+    // The message about a PE that is alone would speak of other PEs.
     if has_threads || job.n_pes == 1 {
         return false;
     }

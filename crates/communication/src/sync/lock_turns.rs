@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard};
 type ThreadNumber = u64;
 
 fn current_thread() -> ThreadNumber {
+    // Relaxed: the numbers only have to differ.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     thread_local!(static OWN: ThreadNumber = NEXT.fetch_add(1, Relaxed));
     OWN.with(|own| *own)
@@ -93,6 +94,7 @@ impl LockTurns {
     ) -> TurnResult {
         let me = Some(current_thread());
         let mut turns = self.turns();
+
         let Some(turn) = turns.iter_mut().find(|turn| turn.lock == lock) else {
             turns.push(LockTurn {
                 lock,
@@ -104,6 +106,7 @@ impl LockTurns {
             });
             return TurnResult::Yours;
         };
+
         if turn.owner == me || !threads {
             return TurnResult::Own;
         }
@@ -111,7 +114,7 @@ impl LockTurns {
             return TurnResult::Taken;
         }
 
-        let mine = turn.next;
+        let number = turn.next;
         turn.next += 1;
         loop {
             // Read under the mutex, so that the sleep misses no change.
@@ -122,10 +125,10 @@ impl LockTurns {
             turns = self.turns();
 
             let turn = turns.iter_mut().find(|turn| turn.lock == lock);
-            let Some(turn) = turn.filter(|turn| turn.serving <= mine) else {
+            let Some(turn) = turn.filter(|turn| turn.serving <= number) else {
                 unreachable!("a turn is kept while threads wait for it");
             };
-            if turn.serving == mine {
+            if turn.serving == number {
                 turn.owner = me;
                 turn.held = true;
                 return TurnResult::Yours;
@@ -146,33 +149,37 @@ impl LockTurns {
     /// count as held.
     pub fn pass(&self, lock: usize) {
         let mut turns = self.turns();
-        let Some(at) = turns.iter().position(|turn| turn.lock == lock) else {
+        let Some(index) = turns.iter().position(|turn| turn.lock == lock) else {
             return;
         };
 
-        turns[at].serving += 1;
-        turns[at].owner = None;
-        turns[at].held = false;
+        let turn = &mut turns[index];
+        turn.serving += 1;
+        turn.owner = None;
+        turn.held = false;
 
-        if turns[at].serving == turns[at].next {
-            turns.swap_remove(at);
-        } else {
-            self.passed.fetch_add(1, Relaxed);
-            // The threads that wake need the mutex.
-            drop(turns);
-            flags::wake(&self.passed);
+        let is_awaited = turn.serving < turn.next;
+        if !is_awaited {
+            turns.swap_remove(index);
+            return;
         }
+
+        self.passed.fetch_add(1, Relaxed);
+        // The threads that wake need the mutex.
+        drop(turns);
+        flags::wake(&self.passed);
     }
 
     /// Returns the locks that this PE holds.
     pub fn held(&self) -> Vec<HeldLock> {
-        let turns = self.turns();
-        let held = turns.iter().filter(|turn| turn.held);
-        held.map(|turn| HeldLock {
-            address: turn.lock,
-            nbytes: turn.nbytes,
-        })
-        .collect()
+        let mut held = Vec::new();
+        for turn in self.turns().iter().filter(|turn| turn.held) {
+            held.push(HeldLock {
+                address: turn.lock,
+                nbytes: turn.nbytes,
+            });
+        }
+        held
     }
 
     /// Forgets the locks in a range of memory, except those for which threads wait.

@@ -30,6 +30,11 @@ pub type DescribeWait<'a> = &'a dyn Fn(Pe) -> WaitDescription;
 /// The contents of one message.
 pub type MailboxMessage = [u64; MESSAGE];
 
+/// The offset of the tag in a mailbox, behind the sequence number.
+const TAG: usize = 8;
+/// The offset of the contents in a mailbox.
+const CONTENTS: usize = 16;
+
 /// The lower half of the tags of non-blocking collectives, whose messages are sent and received by
 /// threads of the library, not of the program.
 const OF_REQUEST: u32 = u32::MAX;
@@ -76,21 +81,22 @@ impl Mailboxes {
         tag: u64,
         message: &MailboxMessage,
     ) {
-        let internal = self.area;
-        let acknowledged = internal.areas().acknowledged(dest);
+        let area = self.area;
+        let acknowledged = area.areas().acknowledged(dest);
         loop {
             let mut state = self.state();
             let sent = state.sent.entry(dest).or_default();
-            if internal.flag(acknowledged) == *sent {
+            if area.flag(acknowledged) == *sent {
                 *sent += 1;
-                let at = internal.areas().mailbox(job.me);
-                internal.write(dest, at + 8, &[tag]);
-                internal.write(dest, at + 16, message);
+                let mailbox = area.areas().mailbox(job.me);
+                area.write(dest, mailbox + TAG, &[tag]);
+                area.write(dest, mailbox + CONTENTS, message);
                 // Last: the number tells the receiver that the words are there.
-                internal.raise(dest, at, *sent);
+                area.raise(dest, mailbox, *sent);
                 return;
             }
 
+            // Another thread may send to `dest` meanwhile, so the loop looks again after the wait.
             let waited_for = *sent;
             drop(state);
 
@@ -98,13 +104,15 @@ impl Mailboxes {
             // otherwise PEs that each wait to send to the next one would wait forever.
             waits::until_rung_in(
                 job,
-                self.area,
+                area,
                 || describe(dest),
                 || {
-                    let is_free = internal.flag(acknowledged) >= waited_for;
+                    let is_free = area.flag(acknowledged) >= waited_for;
                     if !is_free {
                         let mut state = self.state();
-                        (0..job.n_pes).for_each(|source| state.take(internal, job.me, Pe(source)));
+                        for source in 0..job.n_pes {
+                            state.take(area, job.me, Pe(source));
+                        }
                     }
                     is_free
                 },
@@ -189,24 +197,25 @@ impl State {
 
     /// Moves the message in the mailbox of `source`, if there is one, to the kept ones, and
     /// acknowledges it.
-    fn take(&mut self, internal: &FlagArea, me: Pe, source: Pe) {
-        let at = internal.areas().mailbox(source);
+    fn take(&mut self, area: &FlagArea, me: Pe, source: Pe) {
+        let mailbox = area.areas().mailbox(source);
         let taken = self.taken.entry(source).or_default();
-        if internal.flag(at) == *taken {
+        if area.flag(mailbox) == *taken {
             return;
         }
 
         let mut tag = [0];
-        internal.read(at + 8, &mut tag);
+        area.read(mailbox + TAG, &mut tag);
         let mut message = [0; MESSAGE];
-        internal.read(at + 16, &mut message);
+        area.read(mailbox + CONTENTS, &mut message);
 
         // After the reads: from now on the sender may store the next message here.
         *taken += 1;
-        internal.raise(source, internal.areas().acknowledged(me), *taken);
+        area.raise(source, area.areas().acknowledged(me), *taken);
 
+        let [tag] = tag;
         self.kept
-            .entry((source, tag[0]))
+            .entry((source, tag))
             .or_default()
             .push_back(message);
     }

@@ -277,15 +277,15 @@ impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
             }
             Sleep::InNetwork { at_most, flags } => {
                 wait.check();
-                // Before `ready`: each has the value that the word has now, so that the sleep is
-                // not begun, or ends, if a word changes after `ready` has read it.
+                // Read before `ready` is called: if a word changes after that, the sleep is not
+                // begun, or ends.
                 let area = flags::area();
                 let awaited: Vec<AwaitedWord> = flags
                     .iter()
                     .map(|&offset| AwaitedWord::new(area.awaited(offset)))
                     .collect();
 
-                // A change since the last poll ends no sleep.
+                // A change between the last poll and these reads ends no sleep.
                 if ready() {
                     return false;
                 }

@@ -23,8 +23,9 @@ const IDLE: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_micros(50);
 /// The longest of these intervals: 500 looks a second take less than 1 % of a CPU.
 const LONGEST: Duration = Duration::from_millis(2);
-/// The longest sleep where a ring ends it after each change by a peer. Another thread of this PE
-/// may change a word without a ring. The number was chosen without a measurement.
+/// The longest sleep where a ring ends it after each change by a peer. It bounds how late a change
+/// by another thread of this PE is seen, which rings nothing. The number was chosen without a
+/// measurement.
 const RUNG: Duration = Duration::from_millis(10);
 
 static TASKS: LazyLock<Registry> = LazyLock::new(Registry::default);
@@ -74,15 +75,17 @@ pub fn forget() {
 
 /// Calls `body`, in which this thread looks at the words by itself.
 pub fn looking<R>(body: impl FnOnce() -> R) -> R {
-    struct Before(bool);
+    /// Restores the former value of [`LOOKS`] when it is dropped: `body` may panic, and may contain
+    /// a call of `looking`.
+    struct Restore(bool);
 
-    impl Drop for Before {
+    impl Drop for Restore {
         fn drop(&mut self) {
             LOOKS.set(self.0);
         }
     }
 
-    let _before = Before(LOOKS.replace(true));
+    let _restore = Restore(LOOKS.replace(true));
     body()
 }
 

@@ -6,7 +6,7 @@ use rushmem_communication::access::contexts::{Context, contexts};
 use rushmem_communication::access::endpoints::endpoints;
 use rushmem_communication::access::order;
 use rushmem_communication::net::network;
-use rushmem_communication::observers::counters::{self, ContextCounters};
+use rushmem_communication::observers::counters::{self, ContextCounters, OperationCounts};
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::{
     SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_CTX_SESSION_BATCH,
@@ -142,14 +142,24 @@ pub fn operations(call: Call, ctx: ContextHandle) -> [Operations; 2] {
     let issued = counters.issued();
     update_completed(call, ctx, counters, issued);
     let completed = counters.completed();
-    [0, 1].map(|direction| Operations {
-        issued: issued[direction],
-        completed: completed[direction],
-    })
+    let writes = Operations {
+        issued: issued.writes,
+        completed: completed.writes,
+    };
+    let reads = Operations {
+        issued: issued.reads,
+        completed: completed.reads,
+    };
+    [writes, reads]
 }
 
 /// Records that all operations on the context are complete, if none is in flight.
-fn update_completed(call: Call, ctx: ContextHandle, counters: &ContextCounters, issued: [u64; 2]) {
+fn update_completed(
+    call: Call,
+    ctx: ContextHandle,
+    counters: &ContextCounters,
+    issued: OperationCounts,
+) {
     let mut is_quiet = true;
     if network::is_open()
         && let Some(mut endpoint) = endpoints().used(call, ctx)

@@ -222,7 +222,7 @@ impl<T: LockWord> LockHandle<T> {
 
     /// Describes a wait for the lock behind another PE of the queue, if that PE is known.
     fn describe(&self, behind: Option<Pe>) -> WaitDescription {
-        let lock = symmetric_location::of_word(self.job, self.word.cast(), size_of::<T>()).0;
+        let lock = symmetric_location::of_word(self.job, self.word.cast(), size_of::<T>());
         WaitDescription {
             call: self.call,
             subject: AwaitedObject::Lock {

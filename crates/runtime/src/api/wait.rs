@@ -183,10 +183,10 @@ pub unsafe fn wake_when<T: WaitWord + Send>(
 
 /// Returns an awaited word as a status shows it.
 fn status_word<T: WaitWord>(job: &Job, ivar: *const T, wanted: T) -> status::Word {
-    let (location, in_memfd) = symmetric_location::of_word(job, ivar.cast(), size_of::<T>());
+    let address = ivar.cast();
     status::Word {
-        location,
-        in_memfd,
+        location: symmetric_location::of_word(job, address, size_of::<T>()),
+        in_memfd: symmetric_location::in_node_memory(job, address, size_of::<T>()),
         nbytes: size_of::<T>() as u8,
         signed: T::SIGNED,
         wanted: wanted.word_bits(),

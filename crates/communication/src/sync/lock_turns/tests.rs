@@ -85,6 +85,7 @@ fn threads_are_served_in_the_order_of_their_calls() {
     static TURNS: LockTurns = LockTurns::new();
     static SERVED: AtomicUsize = AtomicUsize::new(0);
     assert_eq!(TURNS.take_or_wait(), TurnResult::Yours);
+
     let threads: Vec<_> = (0..8)
         .map(|i| {
             let thread = thread::spawn(move || {
@@ -98,13 +99,15 @@ fn threads_are_served_in_the_order_of_their_calls() {
             thread
         })
         .collect();
+
     TURNS.pass(LOCK);
     // This thread queues behind the others, although it has had the first turn.
     assert_eq!(TURNS.take_or_wait(), TurnResult::Yours);
     assert_eq!(SERVED.load(SeqCst), 8);
     TURNS.pass(LOCK);
-    threads
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
+
+    for thread in threads {
+        thread.join().unwrap();
+    }
     assert!(TURNS.turns().is_empty());
 }

@@ -34,7 +34,7 @@ struct WordTask {
 pub(crate) struct Look {
     /// The number of the last task at whose word it has looked.
     pub last_task: u64,
-    /// There is a new task, or the look before has woken one.
+    /// True if there is a new task, or the look before has woken one.
     pub is_first: bool,
 }
 
@@ -131,17 +131,21 @@ impl Registry {
         let mut has_woken = false;
 
         while let Some(tasks) = self.tasks_or_end(idle) {
-            let is_any_new = replace(&mut last_task, tasks.count) != tasks.count;
+            let is_any_new = tasks.count != last_task;
+            last_task = tasks.count;
+
             if wake_over(tasks) {
+                // What a task does next may satisfy the condition of another one: look again
+                // before the sleep.
                 has_woken = true;
                 continue;
             }
 
-            let is_first = replace(&mut has_woken, false) || is_any_new;
             sleep(Look {
                 last_task,
-                is_first,
+                is_first: is_any_new || has_woken,
             });
+            has_woken = false;
         }
     }
 

@@ -3,7 +3,7 @@
 //! Two accesses of the program itself conflict only if one is to memory of another PE, through a
 //! pointer of `shmem_ptr`: what threads do in the memory of their own PE, ThreadSanitizer finds.
 
-use crate::clock::{Actor, Epoch};
+use crate::clock::{Actor, Epoch, Stamp};
 
 /// A kind of access, in one byte: whether it writes; whether it is atomic, and if so, on which type
 /// and in which domain; whether the library makes it, or else the program, and if the program does,
@@ -125,7 +125,7 @@ impl ShadowKind {
     /// considered.
     fn replaces(self, old: ShadowKind) -> bool {
         self == old
-            || (self == ShadowKind::WRITE)
+            || self == ShadowKind::WRITE
             || (self == ShadowKind::READ && !old.writes() && !old.is_atomic())
             || (self.to_any() == ShadowKind::STORE && !old.is_of_library())
     }
@@ -149,22 +149,21 @@ pub struct ShadowRecord {
 }
 
 impl ShadowRecord {
+    /// Returns the actor and the epoch.
+    #[inline]
+    pub fn stamp(&self) -> Stamp {
+        Stamp {
+            actor: self.actor,
+            epoch: self.epoch,
+        }
+    }
+
     /// Returns the record as two words: the actor, epoch, mask and kind from the upper bits down,
     /// and the site and the number of bytes.
     pub fn words(self) -> [u64; 2] {
-        let ShadowRecord {
-            actor,
-            epoch,
-            mask,
-            kind,
-            site,
-            nbytes,
-        } = self;
-        let first = u64::from(actor) << 48
-            | u64::from(epoch) << 16
-            | u64::from(mask) << 8
-            | u64::from(kind.0);
-        [first, u64::from(site) << 32 | u64::from(nbytes)]
+        let first = self.stamp().bits() | u64::from(self.mask) << 8 | u64::from(self.kind.0);
+        let second = u64::from(self.site) << 32 | u64::from(self.nbytes);
+        [first, second]
     }
 
     /// Returns the record that two words hold; `None` if they hold none.
@@ -186,8 +185,9 @@ impl ShadowRecord {
 
     /// Returns true if the two accesses are a race unless something orders them.
     pub fn conflicts(&self, other: &ShadowRecord) -> bool {
-        let is_same = (self.actor, self.epoch) == (other.actor, other.epoch);
-        self.mask & other.mask != 0 && !is_same && self.kind.conflicts(other.kind)
+        self.mask & other.mask != 0
+            && self.stamp() != other.stamp()
+            && self.kind.conflicts(other.kind)
     }
 
     /// Returns true if the earlier access `old` need not be kept beside this one.

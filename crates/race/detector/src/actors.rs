@@ -7,7 +7,7 @@
 //! operations, are another actor, which only a quiet completes.
 
 use crate::areas::{Counter, MAX_ACTORS, ShadowPlace, SharedAreas};
-use crate::clock::{Actor, Epoch, VectorClock};
+use crate::clock::{Actor, Epoch, Stamp, VectorClock};
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -83,8 +83,8 @@ pub struct Thread {
     pub clock: VectorClock,
     /// Its number among the threads of the PE, in the order of their first accesses.
     pub number: u32,
-    /// The thread around the section in which it is.
-    pub before_tasks: Option<Box<AroundSection>>,
+    /// What the thread has around the section in which it is; `None` outside of sections.
+    pub around_section: Option<Box<AroundSection>>,
     /// The pages that have bits of this actor.
     pub marked: MarkedPages,
     /// Its fences and quiets so far.
@@ -103,6 +103,16 @@ pub struct AroundSection {
     pub done: VectorClock,
 }
 
+impl AroundSection {
+    /// Returns the thread after its sections. Its clock then includes their accesses.
+    pub fn into_outer(self) -> Thread {
+        let AroundSection { mut outer, done } = self;
+        outer.clock.join(&done);
+        outer.advance();
+        outer
+    }
+}
+
 /// The pages whose bits stand for accesses of a thread.
 #[derive(Default)]
 pub struct MarkedPages {
@@ -119,11 +129,13 @@ impl Thread {
         self.clock.of(self.actor)
     }
 
-    /// Returns the actor and the epoch of its next access, at the bits where the first word of a
-    /// record has them.
+    /// Returns its actor and the epoch of its next access.
     #[inline]
-    pub fn stamp(&self) -> u64 {
-        u64::from(self.actor) << 48 | u64::from(self.epoch()) << 16
+    pub fn stamp(&self) -> Stamp {
+        Stamp {
+            actor: self.actor,
+            epoch: self.epoch(),
+        }
     }
 
     /// Begins a new epoch, so that the actors that have received this clock are not ordered after
@@ -142,13 +154,12 @@ impl Thread {
 
 /// A thread that has ended.
 pub struct EndedThread {
-    /// The number of its actor, which a later thread may use.
-    pub actor: Actor,
+    /// Its actor, which a later thread may use, and the epoch in which it ended: an actor whose
+    /// clock includes it is ordered after all accesses of the thread, but for those that
+    /// destructors made later.
+    pub last: Stamp,
     /// Its number among the threads of the PE, in the order of their first accesses.
     pub number: u32,
-    /// The epoch in which it ended: an actor whose clock includes it is ordered after all accesses
-    /// of the thread, but for those that destructors made later.
-    pub released: Epoch,
 }
 
 thread_local! {
@@ -172,9 +183,8 @@ pub struct Flight {
 struct Fence {
     /// The last operation before it.
     last: Epoch,
-    thread: Actor,
-    /// The epoch of the thread.
-    epoch: Epoch,
+    /// The thread, and its epoch at the fence.
+    by: Stamp,
 }
 
 impl Flight {
@@ -194,10 +204,40 @@ impl Flight {
         }
     }
 
-    /// Counts an operation, and returns its number, which is its epoch.
-    pub fn issue(&mut self) -> Epoch {
+    /// Counts an operation. Its number is its epoch.
+    pub fn issue(&mut self) -> Stamp {
         self.last += 1;
-        self.last
+        Stamp {
+            actor: self.actor,
+            epoch: self.last,
+        }
+    }
+
+    /// Records a fence of a thread.
+    fn fence(&mut self, by: Stamp) {
+        let is_own = |fence: &Fence| fence.by.actor == by.actor;
+
+        // A fence that follows another one of the thread, without operations between them, orders
+        // nothing more.
+        if let Some(last) = self.fences.last()
+            && is_own(last)
+            && last.last == self.last
+        {
+            return;
+        }
+
+        // Earlier fences are kept, since the clocks of other threads may include only those.
+        let n_own = self.fences.iter().filter(|fence| is_own(fence)).count();
+        if n_own >= FENCES
+            && let Some(oldest) = self.fences.iter().position(is_own)
+        {
+            self.fences.remove(oldest);
+        }
+
+        self.fences.push(Fence {
+            last: self.last,
+            by,
+        });
     }
 }
 
@@ -216,9 +256,13 @@ pub struct ContextFlights {
     pub fetched: HashSet<(u32, u64)>,
 }
 
-/// Maximum number of fences of one thread that a [`Flight`] remembers.
+/// Maximum number of fences of one thread that a [`Flight`] remembers. Another thread whose clock
+/// includes only earlier fences does not count as ordered after them. Each put and each atomic
+/// operation searches the remembered fences.
 const FENCES: usize = 8;
-/// The number of classes of signals to one PE. Signals of one class are not distinguished.
+/// Maximum number of classes of signals to one PE. Each class that is used is an actor of its own,
+/// which makes clocks longer. Signals of one class are not distinguished: a thread that sees one
+/// counts as ordered after the puts of all earlier ones.
 const MAX_SIGNALS: usize = 64;
 
 impl ContextFlights {
@@ -264,58 +308,44 @@ impl ContextFlights {
 
     /// Returns, for each actor of puts to a PE, the last operation before a fence that `clock`
     /// includes.
-    pub fn fenced(&self, pe: u32, clock: &VectorClock) -> Vec<(Actor, Epoch)> {
+    pub fn fenced(&self, pe: u32, clock: &VectorClock) -> Vec<Stamp> {
         let mut fenced = Vec::new();
         for ((to, _), flight) in &self.puts {
             if *to != pe {
                 continue;
             }
+
             let known = flight
                 .fences
                 .iter()
-                .filter(|fence| clock.of(fence.thread) >= fence.epoch);
+                .filter(|fence| clock.includes(fence.by));
             if let Some(last) = known.map(|fence| fence.last).max() {
-                fenced.push((flight.actor, last));
+                fenced.push(Stamp {
+                    actor: flight.actor,
+                    epoch: last,
+                });
             }
         }
         fenced
     }
 
     /// Returns the first epoch in which a thread ordered an operation in flight by a fence.
-    pub fn fenced_in(&self, (actor, epoch): (Actor, Epoch), thread: Actor) -> Option<Epoch> {
-        let flight = self.puts.values().find(|flight| flight.actor == actor)?;
+    pub fn fenced_in(&self, operation: Stamp, thread: Actor) -> Option<Epoch> {
+        let flight = self
+            .puts
+            .values()
+            .find(|flight| flight.actor == operation.actor)?;
         let after = flight
             .fences
             .iter()
-            .filter(|fence| fence.last >= epoch && fence.thread == thread);
-        after.map(|fence| fence.epoch).min()
+            .filter(|fence| fence.last >= operation.epoch && fence.by.actor == thread);
+        after.map(|fence| fence.by.epoch).min()
     }
 
     /// Records a fence of a thread.
     pub fn fence(&mut self, thread: &Thread) {
         for flight in self.puts.values_mut() {
-            // Earlier fences are kept, since the clocks of other threads may include only those.
-            let is_own = |fence: &Fence| fence.thread == thread.actor;
-            let n_own = flight.fences.iter().filter(|fence| is_own(fence)).count();
-            if n_own >= FENCES
-                && let Some(oldest) = flight.fences.iter().position(is_own)
-            {
-                flight.fences.remove(oldest);
-            }
-
-            // A fence that follows another one of the thread, without operations between them,
-            // orders nothing more.
-            let is_new = flight
-                .fences
-                .last()
-                .is_none_or(|fence| !is_own(fence) || fence.last != flight.last);
-            if is_new {
-                flight.fences.push(Fence {
-                    last: flight.last,
-                    thread: thread.actor,
-                    epoch: thread.epoch(),
-                });
-            }
+            flight.fence(thread.stamp());
         }
     }
 
@@ -334,9 +364,12 @@ impl ContextFlights {
         let puts = self.puts.iter().map(|((to, _), flight)| (*to, flight));
         let gets = self.gets.iter().map(|(from, flight)| (*from, flight));
         for (other, flight) in puts.chain(gets) {
-            if pe.is_none_or(|pe| pe == other) {
-                let last = issued.get(&flight.actor).copied().unwrap_or(0);
-                thread.clock.raise(flight.actor, last);
+            if pe.is_some_and(|pe| pe != other) {
+                continue;
+            }
+            // An actor that is not in the list was enrolled after the quiet began.
+            if let Some(last) = issued.get(&flight.actor) {
+                thread.clock.raise(flight.actor, *last);
             }
         }
     }

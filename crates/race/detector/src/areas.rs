@@ -6,31 +6,38 @@ use crate::shared::{Arena, Words};
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
+// The tables are large, since what is never touched takes no memory.
+
 /// Words for counters and locks.
 const HEAD: usize = 64;
-/// Words of the table of actors. A job can have one actor less, since number 0 is none.
+/// Words of the table of actors, one for each number of 16 bits. A job can have one actor less,
+/// since number 0 is none. If the table is full, nothing is checked any more.
 pub const MAX_ACTORS: usize = 1 << 16;
-/// Maximum number of sites: places of the program that make accesses.
+/// Maximum number of sites: places of the program that make accesses. Those beyond it are reported
+/// as unknown.
 pub const MAX_SITES: usize = 1 << 16;
 /// Words of a site.
 pub const SITE_WORDS: usize = 16;
-/// Maximum number of files from which a program is loaded.
+/// Maximum number of files from which a program is loaded. Frames of those beyond it are not
+/// reported.
 pub const MAX_MODULES: usize = 64;
-/// Words of a file: one that tells that the entry is used, and the path.
+/// Words of a file: one that tells that the entry is used, and 256 bytes for the path.
 pub const MODULE_WORDS: usize = 33;
 /// Maximum number of pairs of sites whose race is counted; the first of them are also printed.
 pub const MAX_PAIRS: usize = 1 << 12;
-/// Entries of the table of words by which PEs synchronize. An entry is a key and a clock.
+/// Entries of the table of words by which PEs synchronize. An entry is a key and a clock. Entries
+/// are never removed.
 pub const SYNC_ENTRIES: usize = 1 << 22;
-/// The number of entries that share a lock.
+/// The number of entries that share a lock. If they are all used, nothing is checked any more.
 pub const SYNC_STRIPE: usize = 1 << 8;
-/// The number of locks of words on which the program executes atomic operations.
+/// The number of locks of words on which the program executes atomic operations. Operations on two
+/// words with the same lock wait for each other.
 pub const WORD_LOCKS: usize = 1 << 10;
 /// Maximum number of collectives that have begun and that some member has not left.
 pub const MAX_COLLECTIVES: usize = 1 << 12;
 /// Words of a collective.
 pub const COLLECTIVE_WORDS: usize = 8;
-/// Words for clocks.
+/// Words for clocks. If they are all used, nothing is checked any more.
 const ARENA: usize = 1 << 28;
 
 /// The parts of the shared memory.
@@ -56,9 +63,29 @@ pub struct SharedAreas {
     pub collectives: Words,
     /// Blocks for clocks.
     pub arena: Arena,
+    /// The shadows of all PEs in turn, of the heap and then of the static data.
     shadow: Shadow<'static>,
-    pages_of_heap: usize,
-    pages_of_pe: usize,
+    segments: SegmentSizes,
+}
+
+/// The sizes of the symmetric segments of a PE.
+#[derive(Clone, Copy)]
+pub struct SegmentSizes {
+    /// Bytes of the heap.
+    pub heap_bytes: usize,
+    /// Bytes of the static data.
+    pub static_bytes: usize,
+}
+
+impl SegmentSizes {
+    fn heap_pages(self) -> usize {
+        self.heap_bytes.div_ceil(PAGE)
+    }
+
+    /// Returns the number of pages of both segments.
+    fn pages(self) -> usize {
+        self.heap_pages() + self.static_bytes.div_ceil(PAGE)
+    }
 }
 
 /// The segment of a symmetric address.
@@ -95,28 +122,15 @@ impl SharedAreas {
         ARENA,
     ];
 
-    /// Returns the number of pages of a PE's heap, and of the heap and the static data.
-    fn pages([heap_bytes, static_bytes]: [usize; 2]) -> [usize; 2] {
-        let of_heap = heap_bytes.div_ceil(PAGE);
-        let of_statics = static_bytes.div_ceil(PAGE);
-        [of_heap, of_heap + of_statics]
-    }
-
     /// Returns the number of words of the shared memory.
-    pub fn n_words(n_pes: u32, segments: [usize; 2]) -> usize {
-        let [_, of_pe] = SharedAreas::pages(segments);
-        SharedAreas::SIZES.iter().sum::<usize>()
-            + n_pes as usize * of_pe * (HEAD_WORDS + BIT_WORDS + PART_WORDS)
+    pub fn n_words(n_pes: u32, segments: SegmentSizes) -> usize {
+        let of_page = HEAD_WORDS + BIT_WORDS + PART_WORDS;
+        SharedAreas::SIZES.iter().sum::<usize>() + n_pes as usize * segments.pages() * of_page
     }
 
     /// Divides `words`, which are [`n_words`](Self::n_words), into the parts.
-    pub fn new(words: Words, segments: [usize; 2]) -> SharedAreas {
+    pub fn new(words: Words, segments: SegmentSizes) -> SharedAreas {
         let mut rest = words;
-        let mut next = |nwords: usize| {
-            let (part, after) = rest.split_at(nwords);
-            rest = after;
-            part
-        };
         let [
             head,
             actors,
@@ -128,9 +142,12 @@ impl SharedAreas {
             word_locks,
             collectives,
             arena,
-        ] = SharedAreas::SIZES.map(&mut next);
+        ] = SharedAreas::SIZES.map(|nwords| {
+            let (part, after) = rest.split_at(nwords);
+            rest = after;
+            part
+        });
 
-        let [pages_of_heap, pages_of_pe] = SharedAreas::pages(segments);
         SharedAreas {
             head,
             actors,
@@ -143,8 +160,7 @@ impl SharedAreas {
             collectives,
             arena: Arena::new(arena),
             shadow: Shadow::new(rest),
-            pages_of_heap,
-            pages_of_pe,
+            segments,
         }
     }
 
@@ -154,12 +170,11 @@ impl SharedAreas {
     }
 
     fn page_index(&self, place: ShadowPlace) -> usize {
-        let of_segment = if place.segment == ShadowSegment::Heap {
-            0
-        } else {
-            self.pages_of_heap
+        let before_segment = match place.segment {
+            ShadowSegment::Heap => 0,
+            ShadowSegment::Static => self.segments.heap_pages(),
         };
-        place.pe as usize * self.pages_of_pe + of_segment + place.offset / PAGE
+        place.pe as usize * self.segments.pages() + before_segment + place.offset / PAGE
     }
 
     /// Returns the shadow of the page that contains `place`.

@@ -13,6 +13,23 @@ pub type Actor = u16;
 /// until it advances its epoch, since no clock needs to distinguish them.
 pub type Epoch = u32;
 
+/// An epoch of an actor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The number of the actor.
+    pub actor: Actor,
+    /// The number of the epoch.
+    pub epoch: Epoch,
+}
+
+impl Stamp {
+    /// Returns the actor and the epoch at the bits where the first word of a record has them.
+    #[inline]
+    pub fn bits(self) -> u64 {
+        u64::from(self.actor) << 48 | u64::from(self.epoch) << 16
+    }
+}
+
 /// A clock of this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VectorClock(Vec<Epoch>);
@@ -22,6 +39,12 @@ impl VectorClock {
     #[inline]
     pub fn of(&self, actor: Actor) -> Epoch {
         self.0.get(usize::from(actor)).copied().unwrap_or(0)
+    }
+
+    /// Returns true if the accesses of an actor up to this epoch are known to be complete.
+    #[inline]
+    pub fn includes(&self, stamp: Stamp) -> bool {
+        self.of(stamp.actor) >= stamp.epoch
     }
 
     /// Returns true if no access is known to be complete.
@@ -54,49 +77,66 @@ impl VectorClock {
 /// relaxed accesses.
 pub struct SharedClock<'a>(pub &'a AtomicU64);
 
-/// Lower bits of the word, for the number of entries.
+/// The block of a shared clock in the arena.
+struct ClockBlock {
+    number: u64,
+    n_entries: usize,
+}
+
+/// Lower bits of the word, for the number of entries. A clock has at most 1 << 16 of them, one for
+/// each number of an actor.
 const LENGTH_BITS: u32 = 17;
 
 impl SharedClock<'_> {
-    /// Returns the number of the block, and that of its entries.
-    fn block(&self) -> (u64, usize) {
+    /// Returns the block; one without entries if the clock is empty.
+    fn block(&self) -> ClockBlock {
         let word = self.0.load(Relaxed);
-        let len = word & ((1 << LENGTH_BITS) - 1);
-        (word >> LENGTH_BITS, len as usize)
+        ClockBlock {
+            number: word >> LENGTH_BITS,
+            n_entries: (word & ((1 << LENGTH_BITS) - 1)) as usize,
+        }
     }
 
     /// Raises each entry to that of `clock`, if it is lower. Returns false if the arena has no
     /// room.
     pub fn join(&self, arena: Arena, clock: &VectorClock) -> bool {
-        let (at, len) = self.block();
-        let own = arena.block(at, len);
-        for (own, other) in own.iter().zip(&clock.0) {
+        let block = self.block();
+        let entries = arena.block(block.number, block.n_entries);
+        for (own, other) in entries.iter().zip(&clock.0) {
             own.fetch_max(u64::from(*other), Relaxed);
         }
-        if clock.0.len() <= len {
+
+        let n_entries = clock.0.len();
+        if n_entries <= block.n_entries {
             return true;
         }
 
-        // A block does not grow, so a larger one takes its place.
-        let new_len = clock.0.len();
-        let Some(grown) = arena.allocate(new_len) else {
+        // A block does not grow, so a larger one takes its place. It gets the entries of `clock`,
+        // and then those of the old block, which are at least as high.
+        let Some(number) = arena.allocate(n_entries) else {
             return false;
         };
-        for (i, (word, other)) in arena.block(grown, new_len).iter().zip(&clock.0).enumerate() {
-            let own = own.get(i).map_or(0, |word| word.load(Relaxed));
-            word.store(own.max(u64::from(*other)), Relaxed);
+        let grown = arena.block(number, n_entries);
+        for (word, epoch) in grown.iter().zip(&clock.0) {
+            word.store(u64::from(*epoch), Relaxed);
         }
-        if len > 0 {
-            arena.free(at, len);
+        for (word, own) in grown.iter().zip(entries) {
+            word.store(own.load(Relaxed), Relaxed);
         }
-        self.0.store(grown << LENGTH_BITS | new_len as u64, Relaxed);
+
+        if block.n_entries > 0 {
+            arena.free(block.number, block.n_entries);
+        }
+        self.0
+            .store(number << LENGTH_BITS | n_entries as u64, Relaxed);
         true
     }
 
     /// Raises each entry of `clock` to that of this clock, if it is lower.
     pub fn join_into(&self, arena: Arena, clock: &mut VectorClock) {
-        let (at, len) = self.block();
-        for (actor, word) in arena.block(at, len).iter().enumerate() {
+        let block = self.block();
+        let entries = arena.block(block.number, block.n_entries);
+        for (actor, word) in entries.iter().enumerate() {
             let epoch = word.load(Relaxed) as Epoch;
             if epoch > 0 {
                 clock.raise(actor as Actor, epoch);
@@ -106,9 +146,9 @@ impl SharedClock<'_> {
 
     /// Empties the clock, and frees its block.
     pub fn clear(&self, arena: Arena) {
-        let (at, len) = self.block();
-        if len > 0 {
-            arena.free(at, len);
+        let block = self.block();
+        if block.n_entries > 0 {
+            arena.free(block.number, block.n_entries);
         }
         self.0.store(0, Relaxed);
     }

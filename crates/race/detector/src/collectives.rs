@@ -7,15 +7,19 @@ use rushmem_race_interface::CollectiveEvent;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The words of a collective: its key, the number of members that have left, and the block of the
-/// arena that has a clock for each member. The lock of collectives orders all of them.
+/// The words of a collective. The lock of collectives orders all of them.
 struct MemberClocks {
+    /// The key of the collective; 0 if the words are free.
     key: &'static AtomicU64,
+    /// The number of members that have left.
     left: &'static AtomicU64,
+    /// The number of the block of the arena that has a clock for each member.
     clocks: &'static AtomicU64,
 }
 
-/// Maximum number of entries of the table that are searched for a collective.
+/// Maximum number of entries of the table that are searched for a collective. Each search holds the
+/// lock of all collectives. If this many collectives whose keys select the same part of the table
+/// are unfinished, nothing is checked any more.
 const PROBES: usize = 64;
 
 impl MemberClocks {
@@ -28,7 +32,8 @@ impl MemberClocks {
     }
 }
 
-/// Returns the key of a collective, which is not 0. Two collectives of a job hardly have the same.
+/// Returns the key of a collective, which is not 0: a hash of 63 bits that two unfinished
+/// collectives are unlikely to share.
 fn key(collective: &CollectiveEvent) -> u64 {
     let mixed = collective.team ^ collective.nth.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed.rotate_left(29).wrapping_mul(0xD6E8_FEB8_6659_FD93) | 1
@@ -45,25 +50,19 @@ fn find(areas: &SharedAreas, collective: &CollectiveEvent, make: bool) -> Option
     // The search goes on behind free words: a collective that was entered before may be there,
     // since others are removed at any time.
     let mut free = None;
-    let mut found = None;
     for words in from_first.take(PROBES) {
-        let other = words[0].load(Relaxed);
-        if other == key {
-            found = Some(words);
-            break;
+        let entry = MemberClocks::of(words);
+        match entry.key.load(Relaxed) {
+            0 => free = free.or(Some(entry)),
+            other if other == key => return Some(entry),
+            _ => {}
         }
-        if other == 0 && free.is_none() {
-            free = Some(words);
-        }
-    }
-    if let Some(words) = found {
-        return Some(MemberClocks::of(words));
     }
     if !make {
         return None;
     }
 
-    let entry = MemberClocks::of(free?);
+    let entry = free?;
     let n = collective.n as usize;
     let clocks = areas.arena.allocate(n)?;
     for word in areas.arena.block(clocks, n) {
@@ -109,7 +108,7 @@ pub fn leave(
         SharedClock(&clocks[member as usize]).join_into(areas.arena, clock);
     }
 
-    // The last member that leaves.
+    // The last member that leaves frees the entry and the clocks.
     if entry.left.fetch_add(1, Relaxed) + 1 == u64::from(collective.n) {
         for word in clocks {
             SharedClock(word).clear(areas.arena);

@@ -20,12 +20,15 @@ use std::sync::atomic::{
     compiler_fence,
 };
 
-/// Words of a table, which covers 32 MiB. Words that are never used take no memory.
+/// Words of a table. They stand for 32 MiB of memory: accesses to more than that replace each other
+/// in the table, and are looked up in the shadow. Words that are never used take no memory.
 const ENTRIES: usize = 1 << ENTRY_BITS;
 const ENTRY_BITS: u32 = 22;
-/// The number of other actors whose last complete accesses a thread remembers.
+/// The number of other actors whose last complete accesses a thread remembers. Beyond this number,
+/// actors replace each other, and an access after one of another actor needs the thread's clock.
 const ACTORS: usize = 8;
-/// The number of instructions whose sites a thread remembers.
+/// The number of instructions whose sites a thread remembers. Beyond this number, instructions
+/// replace each other, and a site is looked up in a map.
 const SITES: usize = 1 << 10;
 /// Where the parts of an entry begin. They are, from bit 0: the bytes that were not loaded, the
 /// bytes that were not stored, the number of the table's epoch, the upper bits of the address.
@@ -53,9 +56,18 @@ struct Known {
     /// Other actors, each with the epoch up to which this thread knows the actor's accesses to be
     /// complete. The number of the actor selects the entry.
     done: [Cell<u64>; ACTORS],
-    /// Addresses of instructions, and the numbers of their sites.
-    sites: [Cell<(usize, u32)>; SITES],
+    /// Sites of instructions. The address of the instruction selects the entry.
+    sites: [Cell<RecentSite>; SITES],
     entries: [Cell<u64>; ENTRIES],
+}
+
+/// The site of an instruction.
+#[derive(Clone, Copy)]
+pub struct RecentSite {
+    /// The address of the instruction.
+    pub address: usize,
+    /// The number of the site.
+    pub site: u32,
 }
 
 /// The accesses of other actors that a thread knows to be complete.
@@ -66,13 +78,14 @@ impl Done<'_> {
     /// Returns true if the access whose record has this first word is known to be complete.
     #[inline(always)]
     pub fn has(self, first: u64) -> bool {
-        let (actor, epoch) = (first >> 48, first >> 16 & u64::from(Epoch::MAX));
+        let actor = first >> 48;
+        let epoch = first >> 16 & u64::from(Epoch::MAX);
         let done = self.0[actor as usize % ACTORS].get();
         done >> EPOCH_BITS == actor && done & u64::from(Epoch::MAX) >= epoch
     }
 }
 
-/// Frees the table when its thread ends.
+/// Frees the table of its thread when the thread ends.
 struct Owner;
 
 thread_local! {
@@ -165,7 +178,9 @@ fn table() -> Option<&'static Known> {
 #[inline(always)]
 fn locate(addr: usize) -> (usize, u64) {
     let upper = addr >> (3 + ENTRY_BITS);
-    ((addr >> 3 ^ upper) % ENTRIES, (upper as u64) << ADDRESS)
+    // Addresses that differ in their upper bits alone have different entries.
+    let index = (addr >> 3 ^ upper) % ENTRIES;
+    (index, (upper as u64) << ADDRESS)
 }
 
 /// Returns the bits of an entry that stand for a load or store of `nbytes` bytes at an address.
@@ -198,14 +213,12 @@ pub fn add(addr: usize, nbytes: usize, kind: ShadowKind) {
     let Some(known) = table().or_else(new_table) else {
         return;
     };
+
     let (index, upper) = locate(addr);
     let entry = &known.entries[index];
-    let own = upper | known.epoch.get();
-    let before = if (entry.get() ^ own) & !BYTES == 0 {
-        entry.get()
-    } else {
-        own | BYTES
-    };
+    let empty = upper | known.epoch.get() | BYTES;
+    let is_same = (entry.get() ^ empty) & !BYTES == 0;
+    let before = if is_same { entry.get() } else { empty };
     entry.set(before & !bits(addr, nbytes, kind));
 }
 
@@ -217,6 +230,7 @@ pub fn forget() {
         return known.epoch.set(next);
     }
 
+    // The numbers begin again with 1, so no entry of an earlier epoch may stay.
     for entry in &known.entries {
         // A store of a zero to an entry of zeros would allocate a page that was never used.
         if entry.get() != 0 {
@@ -285,14 +299,17 @@ pub struct Recording {
 #[inline(always)]
 pub fn recording(pc: usize) -> Option<Recording> {
     let known = table()?;
-    let (address, site) = known.sites[site_slot(pc)].get();
-    if address != pc || known.stamp.get() == 0 || known.is_recording.get() {
+    let recent = known.sites[site_slot(pc)].get();
+    if recent.address != pc || known.stamp.get() == 0 || known.is_recording.get() {
         return None;
     }
     known.is_recording.set(true);
     // A signal handler must find the flag set before the thread takes a lock.
     compiler_fence(SeqCst);
-    Some(Recording { known, site })
+    Some(Recording {
+        known,
+        site: recent.site,
+    })
 }
 
 impl Recording {
@@ -339,14 +356,16 @@ pub fn count_first() {
     }
 }
 
-/// Returns the entry in which the site of an instruction is remembered. It has the address of the
-/// instruction that it holds now, maybe another one, and the number of that instruction's site.
-pub fn recent_site(address: usize) -> Option<&'static Cell<(usize, u32)>> {
+/// Returns the entry in which the site of an instruction is remembered. It may hold another
+/// instruction's site now.
+pub fn recent_site(address: usize) -> Option<&'static Cell<RecentSite>> {
     Some(&table()?.sites[site_slot(address)])
 }
 
+/// Returns the index of the entry for an instruction.
 #[inline(always)]
 fn site_slot(address: usize) -> usize {
+    // The lowest bits of the product depend on the lowest bits of the address alone.
     address.wrapping_mul(0x9E37_79B9) >> 8 & (SITES - 1)
 }
 
@@ -361,12 +380,15 @@ pub fn take_uncounted() -> u64 {
 #[cold]
 #[inline(never)]
 fn new_table() -> Option<&'static Known> {
+    // Fails if the thread is ending, or if there was no memory for its table before.
     OWNER.try_with(|owner| owner.set(Owner)).ok()?.ok()?;
+
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a new mapping at an address of the kernel's choice.
     let made = unsafe { mmap_anonymous(null_mut(), size_of::<Known>(), protection, flags) }.ok()?;
     own::set(made.cast());
+    // The first epoch: the entries are zeros, which belong to no epoch.
     forget();
     table()
 }

@@ -5,42 +5,106 @@
 use crate::access::ShadowKind;
 use crate::areas::{ShadowPlace, ShadowSegment, SharedAreas};
 use crate::known;
-use crate::shadow::{Page, Shadow};
+use crate::shadow::{PAGE, Page, Shadow, word_mask};
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The symmetric segments of this PE: the first address, the number of bytes, and the shadow.
-struct Own {
-    heap: (usize, usize, Shadow<'static>),
-    statics: (usize, usize, Shadow<'static>),
+/// A symmetric segment of this PE.
+pub struct OwnSegment {
+    /// Which segment it is.
+    pub segment: ShadowSegment,
+    /// The shadow, from its first page on.
+    pub shadow: Shadow<'static>,
+    start: usize,
+    nbytes: usize,
 }
 
-static OWN: OnceLock<Own> = OnceLock::new();
-/// The ranges of symmetric memory: the own heap and static data, then one range around all heaps,
-/// and one around all static data, of other PEs that are mapped. Each range is its first address
-/// and its number of bytes, which is 0 before the first initialization. Relaxed: init stores them,
-/// which no call of the program overlaps, and `OWN` publishes the shadow.
-static RANGES: [[AtomicUsize; 2]; 4] = [const { [const { AtomicUsize::new(0) }; 2] }; 4];
+/// The heap and the static data of this PE.
+static OWN: OnceLock<[OwnSegment; 2]> = OnceLock::new();
 
-/// Starts to watch four ranges of symmetric memory: this PE's heap and static data, and the ranges
-/// that contain all mapped heaps and static data of other PEs.
-pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
-    let of = |segment, range: &Range<usize>| {
-        let shadow = areas.from(ShadowPlace {
+/// A range of addresses that may grow from none to some.
+struct WatchedRange {
+    start: AtomicUsize,
+    nbytes: AtomicUsize,
+}
+
+/// The ranges of symmetric memory, in the order of [`WatchedRanges`]. They are empty before the
+/// first initialization. Relaxed: init stores them, which no call of the program overlaps, and
+/// `OWN` publishes the shadow.
+static RANGES: [WatchedRange; 4] = [const {
+    WatchedRange {
+        start: AtomicUsize::new(0),
+        nbytes: AtomicUsize::new(0),
+    }
+}; 4];
+
+/// Ranges of symmetric memory: the two segments of this PE, and the ranges from the first to the
+/// last one of those of other PEs that are mapped.
+pub struct WatchedRanges {
+    /// The heap of this PE.
+    pub own_heap: Range<usize>,
+    /// The static data of this PE.
+    pub own_statics: Range<usize>,
+    /// The heaps of other PEs.
+    pub other_heaps: Range<usize>,
+    /// The static data of other PEs.
+    pub other_statics: Range<usize>,
+}
+
+/// A byte of this PE's symmetric memory.
+#[derive(Clone, Copy)]
+pub struct OwnByte {
+    /// The segment that contains it.
+    pub of: &'static OwnSegment,
+    /// The offset in the segment.
+    pub offset: usize,
+}
+
+impl OwnByte {
+    /// Returns the shadow of the byte's page.
+    #[inline(always)]
+    pub fn page(self) -> Page<'static> {
+        self.of.shadow.page(self.offset / PAGE)
+    }
+
+    /// Returns the offset in the page.
+    #[inline(always)]
+    pub fn offset_in_page(self) -> usize {
+        self.offset % PAGE
+    }
+}
+
+/// Starts to watch symmetric memory, for PE `pe`.
+pub fn watch(areas: &SharedAreas, pe: u32, ranges: WatchedRanges) {
+    let WatchedRanges {
+        own_heap,
+        own_statics,
+        other_heaps,
+        other_statics,
+    } = ranges;
+
+    let segments = [
+        (ShadowSegment::Heap, &own_heap),
+        (ShadowSegment::Static, &own_statics),
+    ];
+    let own = segments.map(|(segment, addresses)| OwnSegment {
+        segment,
+        shadow: areas.from(ShadowPlace {
             pe,
             segment,
             offset: 0,
-        });
-        (range.start, range.len(), shadow)
-    };
-    let heap = of(ShadowSegment::Heap, &ranges[0]);
-    let statics = of(ShadowSegment::Static, &ranges[1]);
+        }),
+        start: addresses.start,
+        nbytes: addresses.len(),
+    });
     // The runtime starts the detector once in a process, so this cannot fail.
-    let _ = OWN.set(Own { heap, statics });
-    for ([start, nbytes], range) in RANGES.iter().zip(ranges) {
-        start.store(range.start, Relaxed);
-        nbytes.store(range.len(), Relaxed);
+    let _ = OWN.set(own);
+
+    let all = [own_heap, own_statics, other_heaps, other_statics];
+    for (watched, range) in RANGES.iter().zip(all) {
+        watched.start.store(range.start, Relaxed);
+        watched.nbytes.store(range.len(), Relaxed);
     }
 }
 
@@ -48,28 +112,28 @@ pub fn watch(areas: &SharedAreas, pe: u32, ranges: [Range<usize>; 4]) {
 /// between the segments of two other PEs.
 #[inline(always)]
 pub fn may_be_symmetric(addr: usize) -> bool {
-    let is_in = |[start, nbytes]: &[AtomicUsize; 2]| {
-        addr.wrapping_sub(start.load(Relaxed)) < nbytes.load(Relaxed)
-    };
-    RANGES.iter().any(is_in)
+    // One comparison for each range: an address below the start wraps to a large number.
+    RANGES
+        .iter()
+        .any(|range| addr.wrapping_sub(range.start.load(Relaxed)) < range.nbytes.load(Relaxed))
 }
 
-/// Returns the shadow of the segment of own memory that an address is in, and the offset in it.
+/// Returns the place of an address in the symmetric memory of this PE; `None` for other memory.
 #[inline(always)]
-pub fn find(addr: usize) -> Option<(&'static Shadow<'static>, usize)> {
-    let own = OWN.get()?;
-    [&own.heap, &own.statics]
-        .into_iter()
-        .find_map(|(start, len, shadow)| {
-            let offset = addr.wrapping_sub(*start);
-            (offset < *len).then_some((shadow, offset))
+pub fn find(addr: usize) -> Option<OwnByte> {
+    OWN.get()?.iter().find_map(|segment| {
+        let offset = addr.wrapping_sub(segment.start);
+        (offset < segment.nbytes).then_some(OwnByte {
+            of: segment,
+            offset,
         })
+    })
 }
 
-/// Returns true if an access within eight bytes at an offset of a page is recorded in the shadow
-/// for the calling thread's current epoch.
+/// Returns true if an access to `nbytes` bytes from an offset of a page, all within eight bytes, is
+/// recorded in the shadow for the calling thread's current epoch.
 #[inline]
-pub fn is_known((page, offset): (Page<'_>, usize), nbytes: usize, kind: ShadowKind) -> bool {
-    let mask = ((1u64 << nbytes) - 1) << (offset % 8);
+pub fn is_known(page: Page<'_>, offset: usize, nbytes: usize, kind: ShadowKind) -> bool {
+    let mask = word_mask(offset, nbytes);
     page.knows(offset, known::stamp() | mask << 8 | u64::from(kind.0))
 }

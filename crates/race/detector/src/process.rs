@@ -10,7 +10,8 @@ mod threads;
 use crate::access::{ShadowKind, ShadowRecord};
 use crate::actors::{ActorInfo, ActorRole, ContextFlights, EndedThread, THREAD, Thread};
 use crate::areas::{Counter, ShadowPlace, ShadowSegment, SharedAreas, by_page};
-use crate::clock::{Actor, Epoch, VectorClock};
+use crate::clock::{Actor, Stamp, VectorClock};
+use crate::own_memory::WatchedRanges;
 use crate::report::{Memory, Reporter};
 use crate::shadow::View;
 use crate::{known, own_memory, private, sync_words};
@@ -26,7 +27,7 @@ use std::sync::atomic::{
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A segment of a PE that is mapped in this process.
-struct Mapped {
+struct MappedSegment {
     addresses: Range<usize>,
     pe: u32,
     segment: ShadowSegment,
@@ -40,15 +41,15 @@ pub struct ProcessDetector {
     status: i32,
     n_pes: u32,
     /// Sorted by address.
-    mapped: Vec<Mapped>,
+    mapped: Vec<MappedSegment>,
     contexts: Mutex<HashMap<u64, ContextFlights>>,
     /// The clocks of the objects by which threads of this process synchronize.
     objects: Mutex<HashMap<usize, VectorClock>>,
     /// The number of threads so far. Relaxed: it only gives each thread another number.
     threads: AtomicU32,
     ended: Mutex<VecDeque<EndedThread>>,
-    /// Actors of completed tasks, which may serve other tasks, and their last epochs.
-    spare: Mutex<VecDeque<(Actor, Epoch)>>,
+    /// Actors of completed tasks, which may serve other tasks, with their last epochs.
+    spare: Mutex<VecDeque<Stamp>>,
     // Relaxed: numbers for the summary alone.
     operations: AtomicU64,
     accesses: AtomicU64,
@@ -64,10 +65,6 @@ static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 /// True if the program was compiled for the detector and reports its loads, stores and threads.
 static IS_INSTRUMENTED: AtomicBool = AtomicBool::new(false);
-
-/// The number of completed tasks after which a new task reuses the actor of the oldest one. Races
-/// between these two tasks are not found.
-const SPARE: usize = 256;
 
 /// The object that each call acquires and releases if the program was not compiled for the
 /// detector, which then does not know how its threads are ordered.
@@ -138,19 +135,55 @@ struct AccessSite {
 }
 
 impl AccessSite {
-    /// Returns the record of such an access by `actor` in `epoch`, with an empty mask: the shadow
+    /// Returns the record of such an access by an actor in an epoch, with an empty mask: the shadow
     /// sets it for each eight bytes of the access.
-    fn record(self, actor: Actor, epoch: Epoch) -> ShadowRecord {
-        let nbytes = self.nbytes.try_into().unwrap_or(u32::MAX);
+    fn record(self, by: Stamp) -> ShadowRecord {
         ShadowRecord {
-            actor,
-            epoch,
+            actor: by.actor,
+            epoch: by.epoch,
             mask: 0,
             kind: self.kind,
             site: self.site,
-            nbytes,
+            // Only reports use the number, which is then that of four gigabytes.
+            nbytes: self.nbytes.try_into().unwrap_or(u32::MAX),
         }
     }
+}
+
+/// Returns the segments of all PEs that this process has mapped, sorted by address. The arguments
+/// are those of [`ProcessDetector::start`].
+fn mapped_segments(
+    opening: &DetectorOpening,
+    heaps: &[usize],
+    statics: &[usize],
+) -> Vec<MappedSegment> {
+    let mut mapped = Vec::new();
+    for (segment, starts, nbytes) in [
+        (ShadowSegment::Heap, heaps, opening.heap_bytes),
+        (ShadowSegment::Static, statics, opening.static_bytes),
+    ] {
+        for (pe, &start) in (0..).zip(starts) {
+            if start != 0 {
+                mapped.push(MappedSegment {
+                    addresses: start..start + nbytes,
+                    pe,
+                    segment,
+                });
+            }
+        }
+    }
+    mapped.sort_by_key(|mapped| mapped.addresses.start);
+    mapped
+}
+
+/// Returns the range from the first of these segments to the last one, which are sorted by address;
+/// no addresses if there are none.
+fn enclosing_range<'a>(mut segments: impl Iterator<Item = &'a MappedSegment>) -> Range<usize> {
+    let Some(first) = segments.next() else {
+        return 0..0;
+    };
+    let last = segments.last().unwrap_or(first);
+    first.addresses.start..last.addresses.end
 }
 
 impl ProcessDetector {
@@ -163,22 +196,23 @@ impl ProcessDetector {
         statics: &[usize],
     ) {
         let me = opening.pe;
-        let mut mapped = Vec::new();
-        for (segment, starts, nbytes) in [
-            (ShadowSegment::Heap, heaps, opening.heap_bytes),
-            (ShadowSegment::Static, statics, opening.static_bytes),
-        ] {
-            for (pe, &start) in (0..).zip(starts) {
-                if start != 0 {
-                    mapped.push(Mapped {
-                        addresses: start..start + nbytes,
-                        pe,
-                        segment,
-                    });
-                }
-            }
-        }
-        mapped.sort_by_key(|mapped| mapped.addresses.start);
+        let mapped = mapped_segments(opening, heaps, statics);
+
+        let own = |segment| {
+            let segments = mapped.iter().filter(|mapped| mapped.segment == segment);
+            enclosing_range(segments.filter(|mapped| mapped.pe == me))
+        };
+        let others = |segment| {
+            let segments = mapped.iter().filter(|mapped| mapped.segment == segment);
+            enclosing_range(segments.filter(|mapped| mapped.pe != me))
+        };
+        let ranges = WatchedRanges {
+            own_heap: own(ShadowSegment::Heap),
+            own_statics: own(ShadowSegment::Static),
+            other_heaps: others(ShadowSegment::Heap),
+            other_statics: others(ShadowSegment::Static),
+        };
+        own_memory::watch(&areas, me, ranges);
 
         let own_statics = statics.get(me as usize).map_or(0, |start| *start);
         let process = ProcessDetector {
@@ -196,25 +230,6 @@ impl ProcessDetector {
             operations: AtomicU64::new(0),
             accesses: AtomicU64::new(0),
         };
-
-        // The range from the first of these segments to the last one.
-        let around = |is_own: bool, segment: ShadowSegment| {
-            let ranges = process
-                .mapped
-                .iter()
-                .filter(|mapped| (mapped.pe == me) == is_own && mapped.segment == segment)
-                .map(|mapped| &mapped.addresses);
-            let start = ranges.clone().map(|range| range.start).min().unwrap_or(0);
-            start..ranges.map(|range| range.end).max().unwrap_or(0)
-        };
-        let ranges = [
-            around(true, ShadowSegment::Heap),
-            around(true, ShadowSegment::Static),
-            around(false, ShadowSegment::Heap),
-            around(false, ShadowSegment::Static),
-        ];
-        own_memory::watch(&areas, me, ranges);
-
         // The runtime calls this once in a process, so it cannot fail.
         let _ = PROCESS.set(process);
         IS_ACTIVE.store(true, Relaxed);
@@ -222,30 +237,34 @@ impl ProcessDetector {
 
     /// Ends the detection. The last PE that does so prints how much all PEs have checked.
     pub fn close(&self) {
-        self.accesses.fetch_add(known::take_uncounted(), Relaxed);
         IS_ACTIVE.store(false, Relaxed);
-        let count = |counter, n: &AtomicU64| {
-            self.areas
-                .counter(counter)
-                .fetch_add(n.swap(0, Relaxed), Relaxed);
-        };
-        count(Counter::Operations, &self.operations);
-        count(Counter::Accesses, &self.accesses);
+
+        // After a later initialization, each PE counts from 0 again, and the job goes on counting.
+        let operations = self.operations.swap(0, Relaxed);
+        let accesses = self.accesses.swap(0, Relaxed) + known::take_uncounted();
         let is_instrumented = u64::from(IS_INSTRUMENTED.load(Relaxed));
-        self.areas
-            .counter(Counter::Instrumented)
-            .fetch_add(is_instrumented, Relaxed);
+        for (counter, n) in [
+            (Counter::Operations, operations),
+            (Counter::Accesses, accesses),
+            (Counter::Instrumented, is_instrumented),
+        ] {
+            self.areas.counter(counter).fetch_add(n, Relaxed);
+        }
 
         // Acquire and release: the PE that counts last reads what all have counted above. It finds
         // a multiple, since a job may finalize and initialize again.
         let closed = self.areas.counter(Counter::Closed).fetch_add(1, AcqRel) + 1;
-        if !closed.is_multiple_of(u64::from(self.n_pes)) {
-            return;
+        if closed.is_multiple_of(u64::from(self.n_pes)) {
+            print_line(format_args!("rushmem: {}", self.summary(closed)));
         }
+    }
 
+    /// Returns what all PEs have found and checked in this many finalizations.
+    fn summary(&self, n_finalizations: u64) -> String {
         let get = |counter| self.areas.counter(counter).load(Relaxed);
         let operations = get(Counter::Operations);
         let accesses = get(Counter::Accesses);
+
         let races = match get(Counter::Reported) {
             0 => "no race".to_owned(),
             1 => "1 race".to_owned(),
@@ -253,10 +272,10 @@ impl ProcessDetector {
         };
         let checked = match get(Counter::Instrumented) {
             0 => "; loads and stores were not checked: compile with oshcc --race".to_owned(),
-            n if n < closed => format!(
+            n if n < n_finalizations => format!(
                 " and {accesses} loads and stores; those of {} PEs were not checked: compile with \
                  oshcc --race",
-                closed - n
+                n_finalizations - n
             ),
             _ => format!(" and {accesses} loads and stores"),
         };
@@ -265,20 +284,17 @@ impl ProcessDetector {
         } else {
             "; a table of the detector was full, so that not all was checked"
         };
-        print_line(format_args!(
-            "rushmem: {races} in {operations} operations{checked}{incomplete}"
-        ));
+        format!("{races} in {operations} operations{checked}{incomplete}")
     }
 
     /// Looks up an address of this process among the mapped segments.
     #[inline]
     fn find(&self, addr: usize) -> AccessedMemory {
         // The last segment that begins at the address or before it.
-        let after = self
+        let n = self
             .mapped
             .partition_point(|mapped| mapped.addresses.start <= addr);
-        let mapped = after.checked_sub(1).map(|index| &self.mapped[index]);
-        match mapped {
+        match self.mapped[..n].last() {
             Some(mapped) if addr < mapped.addresses.end => AccessedMemory::Symmetric(ShadowPlace {
                 pe: mapped.pe,
                 segment: mapped.segment,
@@ -309,6 +325,7 @@ impl ProcessDetector {
     /// Compares the accesses of the thread's epoch that are kept as bits with the accesses that
     /// others have recorded on these pages since, and reports races.
     fn check_pages(&self, thread: &mut Thread) {
+        // No page has bits of this epoch.
         if thread.marked.epoch != thread.epoch() {
             return;
         }
@@ -317,7 +334,8 @@ impl ProcessDetector {
         // bit, or has already changed the word of the page's lock, which is compared below.
         fence(SeqCst);
         for place in &thread.marked.pages {
-            if self.areas.page(*place).must_be_checked(thread.stamp()) {
+            let page = self.areas.page(*place);
+            if page.must_be_checked(thread.stamp().bits()) {
                 self.begin_page(*place, thread);
             }
         }
@@ -326,8 +344,9 @@ impl ProcessDetector {
     /// Begins the bits of the thread's epoch in a page. If they have begun, compares them with the
     /// records added since, and reports races.
     fn begin_page(&self, place: ShadowPlace, thread: &Thread) {
+        let page = self.areas.page(place);
         let view = View::of(&thread.clock);
-        for conflict in self.areas.page(place).begin(thread.stamp(), view) {
+        for conflict in page.begin(thread.stamp().bits(), view) {
             let memory = ShadowPlace {
                 offset: place.offset + conflict.offset,
                 ..place
@@ -349,12 +368,7 @@ impl ProcessDetector {
             let mut thread = thread.try_borrow_mut().ok()?;
             if thread.actor == 0 {
                 let number = self.threads.fetch_add(1, Relaxed);
-                let info = ActorInfo {
-                    pe: self.me,
-                    role: ActorRole::Thread(number),
-                    on_context: false,
-                };
-                let actor = info.enroll(&self.areas)?;
+                let actor = self.enroll_thread(number)?;
                 thread.actor = actor;
                 thread.number = number;
                 thread.clock.raise(actor, 1);
@@ -362,11 +376,23 @@ impl ProcessDetector {
 
             known::set_recording(true);
             let result = f(&mut thread);
-            known::set_stamp(thread.stamp(), thread.number == 0);
+            // `f` may have begun another epoch, or another section or task, which is another actor.
+            known::set_stamp(thread.stamp().bits(), thread.number == 0);
             known::set_recording(false);
             Some(result)
         });
         entered.ok().flatten()
+    }
+
+    /// Returns a new actor for the thread with this number, or for a task of it. `None` if the
+    /// table of actors is full.
+    fn enroll_thread(&self, number: u32) -> Option<Actor> {
+        let info = ActorInfo {
+            pe: self.me,
+            role: ActorRole::Thread(number),
+            on_context: false,
+        };
+        info.enroll(&self.areas)
     }
 
     /// Calls `f` with the thread that calls the library, after the bits of its epoch were checked.
@@ -383,16 +409,17 @@ impl ProcessDetector {
     /// does, but does not check the bits of its epoch: `f` may change the thread's clock only by
     /// [`release`](Self::release), which checks them.
     fn with_issuing(&self, f: impl FnOnce(&mut Thread)) {
-        if self.reporter.has_full_table() {
-            return;
-        }
         // The call may change records in the shadow on which the cache relies.
         known::forget();
         self.with_accessing(|thread| {
+            // Relaxed: the object files of the program set the flag before `main`.
             if IS_INSTRUMENTED.load(Relaxed) {
                 return f(thread);
             }
 
+            // What orders the threads of this program, such as a mutex, is not known. So its calls
+            // are ordered as if a lock was held during each of them: races between threads of one
+            // PE are missed, rather than reported where there are none.
             if let Some(known) = locked(&self.objects).get(&EVERYTHING) {
                 thread.clock.join(known);
             }
@@ -474,8 +501,8 @@ impl ProcessDetector {
         }
     }
 
-    /// Releases `clock` to the actors that acquire one of the words from now on. If there are any
-    /// words, this begins a new epoch of the thread.
+    /// Releases `clock` to the actors that acquire one of the words from now on. Begins a new epoch
+    /// of the thread if there are any words.
     fn release(
         &self,
         thread: &mut Thread,

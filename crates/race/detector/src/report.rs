@@ -1,10 +1,11 @@
 //! Prints the report of a race: the memory, the two accesses with their places in the source, and
 //! advice on how to order them.
 
-use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
+mod advice;
+
+use crate::access::{ShadowKind, ShadowRecord};
 use crate::actors::{ActorInfo, ActorRole};
 use crate::areas::{Counter, MAX_PAIRS, ShadowPlace, ShadowSegment, SharedAreas};
-use crate::private;
 use crate::shared::lock;
 use crate::sites::{self, Site};
 use crate::symbols::{self, SourceLine};
@@ -13,7 +14,7 @@ use rushmem_race_interface::DetectorOpening;
 use rushmem_system::stderr::print_line;
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::Write as _;
+use std::fmt;
 use std::io::Write as _;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -148,9 +149,9 @@ impl Reporter {
 
     /// Returns the static variable that contains an offset of the static data.
     fn variable_of(&self, offset: usize) -> Option<FoundVariable> {
-        let (module, base) = sites::executable()?;
-        let address = (self.statics + offset - base) as u64;
-        let variable = variables::find(&module, address)?;
+        let program = sites::executable()?;
+        let address = (self.statics + offset - program.base) as u64;
+        let variable = variables::find(&program.path, address)?;
         let offset = address - variable.address;
         Some(FoundVariable { variable, offset })
     }
@@ -159,20 +160,55 @@ impl Reporter {
     /// sites was reported before, or a suppression matches it. After `LIMIT` reports of the job,
     /// races are only counted.
     pub fn race(&self, memory: Memory, new: &ShadowRecord, old: &ShadowRecord) {
-        let areas = &self.areas;
         if self.has_full_table() {
             return;
         }
 
         // A race on many bytes is found once for each eight of them.
         let pair = pair(new.site, old.site);
-        if is_reported(areas, pair) {
+        if is_reported(&self.areas, pair) {
             return;
         }
 
-        // To look up names and lines takes milliseconds, so what is suppressed is remembered.
+        let Some(race) = self.describe(memory, pair, new, old) else {
+            return;
+        };
+
+        // Another PE may have reported it meanwhile.
+        if !mark_reported(&self.areas, pair) {
+            return;
+        }
+        let n_before = self
+            .areas
+            .counter(Counter::Reported)
+            .fetch_add(1, Relaxed);
+        if n_before >= LIMIT {
+            return;
+        }
+
+        let object = &race.object;
+        let [first, second] = &race.sides;
+        let advice = advice::of(&race.sides, memory);
+        print_line(format_args!(
+            "race on {object}:\n{first}\n{second}\n  {advice}"
+        ));
+        if !self.json.is_empty() {
+            self.append_json(&race);
+        }
+    }
+
+    /// Looks up the names and lines of a race. Returns `None` if a suppression matches it.
+    fn describe(
+        &self,
+        memory: Memory,
+        pair: u64,
+        new: &ShadowRecord,
+        old: &ShadowRecord,
+    ) -> Option<Race> {
+        // To look up names and lines takes milliseconds, so what is suppressed is remembered. The
+        // lock is held until the end: another thread may have found the same race.
         let has_suppressions = !self.suppressions.is_empty();
-        let race = has_suppressions.then(|| SuppressedRace {
+        let key = has_suppressions.then(|| SuppressedRace {
             pair,
             object: self.object(memory),
         });
@@ -180,52 +216,82 @@ impl Reporter {
             .suppressed
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if race.as_ref().is_some_and(|race| suppressed.contains(race)) {
-            return;
+        if key.as_ref().is_some_and(|key| suppressed.contains(key)) {
+            return None;
         }
 
-        let sides = [Side::new(areas, old), Side::new(areas, new)];
-        let (object, place) = match memory {
-            Memory::Symmetric(place) => {
-                let name = object(self, place, new.nbytes.min(old.nbytes));
-                (name, Some(place))
-            }
+        let race = Race {
+            object: self.memory_name(memory, new.nbytes.min(old.nbytes)),
+            sides: [Side::new(&self.areas, old), Side::new(&self.areas, new)],
+        };
+        if let Some(key) = key
+            && is_suppressed(self.suppressions, &race)
+        {
+            suppressed.insert(key);
+            return None;
+        }
+        Some(race)
+    }
+
+    /// Returns the name that a report has for the first byte of an access of `nbytes` bytes.
+    fn memory_name(&self, memory: Memory, nbytes: u32) -> String {
+        let place = match memory {
+            Memory::Symmetric(place) => place,
             Memory::Private(addr) => {
-                let name = format!("private memory of PE {} at {addr:#x}", self.me);
-                (name, None)
+                return format!("private memory of PE {} at {addr:#x}", self.me);
             }
         };
-        if let Some(race) = race
-            && is_suppressed(self.suppressions, &object, &sides)
-        {
-            suppressed.insert(race);
-            return;
-        }
-        drop(suppressed);
-
-        // Another PE may have reported it meanwhile.
-        if !mark_reported(areas, pair) {
-            return;
-        }
-        if areas.counter(Counter::Reported).fetch_add(1, Relaxed) >= LIMIT {
-            return;
-        }
-
-        let first = sides[0].line();
-        let second = sides[1].line();
-        let advice = advice(&sides, place);
-        print_line(format_args!(
-            "race on {object}:\n{first}\n{second}\n  {advice}"
-        ));
-        if !self.json.is_empty() {
-            self.append_json(&object, &sides);
+        match place.segment {
+            ShadowSegment::Heap => self.heap_name(place, nbytes),
+            ShadowSegment::Static => self.static_name(place, nbytes),
         }
     }
 
+    /// Returns the name of a place in a heap: the element of a block, the PE, and where the block
+    /// was allocated.
+    fn heap_name(&self, place: ShadowPlace, nbytes: u32) -> String {
+        let pe = place.pe;
+        let Some(block) = self.block_of(place.offset) else {
+            return format!("byte {} of the heap of PE {pe}", place.offset);
+        };
+
+        let sources = match sites::get(&self.areas, block.site) {
+            Some(site) => symbols::of_program(&site.frames),
+            None => Vec::new(),
+        };
+        let allocated = match sources.first() {
+            Some(source) => format!(", allocated at {source}"),
+            None => String::new(),
+        };
+        let offset = (place.offset - block.start) as u64;
+        let name = variables::element("the block", offset, nbytes);
+        format!("{name} of PE {pe} ({} bytes{allocated})", block.nbytes)
+    }
+
+    /// Returns the name of a place in static data: the element of a variable, the PE, and where the
+    /// variable is declared.
+    fn static_name(&self, place: ShadowPlace, nbytes: u32) -> String {
+        let pe = place.pe;
+        let Some(found) = self.variable_of(place.offset) else {
+            return format!(
+                "byte {} of the static data of PE {pe} (static)",
+                place.offset
+            );
+        };
+
+        let name = found.variable.element(found.offset, nbytes);
+        let declared = match found.variable.declared {
+            Some(declaration) => format!(", {}", declaration.line),
+            None => String::new(),
+        };
+        format!("{name} of PE {pe} (static{declared})")
+    }
+
     /// Appends a report to the file of SHMEM_RACES_JSON, as a line of its own.
-    fn append_json(&self, object: &str, sides: &[Side; 2]) {
+    fn append_json(&self, race: &Race) {
         let path = self.json;
-        let line = json!({"object": object, "accesses": [sides[0].json(), sides[1].json()]});
+        let accesses = [race.sides[0].json(), race.sides[1].json()];
+        let line = json!({"object": race.object, "accesses": accesses});
         let written = std::fs::OpenOptions::new()
             .append(true)
             .create(true)
@@ -239,109 +305,73 @@ impl Reporter {
     }
 }
 
-/// Returns the key of a pair of sites, in any order.
+/// Returns the key of a pair of sites, the same for either order. It is not 0.
 fn pair(a: u32, b: u32) -> u64 {
     u64::from(a.min(b)) << 32 | u64::from(a.max(b)) | 1 << 63
 }
 
 /// Returns the word of a pair of sites, or a free one if the pair has none; `None` if there is no
 /// room.
-fn place_of(areas: &SharedAreas, pair: u64) -> Option<&'static AtomicU64> {
+fn word_of(areas: &SharedAreas, pair: u64) -> Option<&'static AtomicU64> {
     let first = (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize;
     (0..MAX_PAIRS)
         .map(|i| &areas.pairs[(first + i) % MAX_PAIRS])
-        .find(|place| [0, pair].contains(&place.load(Relaxed)))
+        .find(|word| [0, pair].contains(&word.load(Relaxed)))
 }
 
 /// Returns true if a race between the two sites was reported, or if the table of pairs is full.
 fn is_reported(areas: &SharedAreas, pair: u64) -> bool {
     // Relaxed, and without the lock: `mark_reported` decides.
-    place_of(areas, pair).is_none_or(|place| place.load(Relaxed) == pair)
+    word_of(areas, pair).is_none_or(|word| word.load(Relaxed) == pair)
 }
 
 /// Records that a race between the two sites is reported. Returns false if one was reported before,
 /// or if the table of pairs is full.
 fn mark_reported(areas: &SharedAreas, pair: u64) -> bool {
     let _held = lock(areas.counter(Counter::Reports));
-    place_of(areas, pair).is_some_and(|place| place.swap(pair, Relaxed) == 0)
+    word_of(areas, pair).is_some_and(|word| word.swap(pair, Relaxed) == 0)
 }
 
-/// Returns the name that a report has for symmetric memory: the element of a block or variable, the
-/// PE, and where the block was allocated or the variable declared.
-fn object(reporter: &Reporter, place: ShadowPlace, nbytes_accessed: u32) -> String {
-    let pe = place.pe;
-    match place.segment {
-        ShadowSegment::Heap => {
-            let Some(block) = reporter.block_of(place.offset) else {
-                return format!("byte {} of the heap of PE {pe}", place.offset);
-            };
-
-            let sources = match sites::get(&reporter.areas, block.site) {
-                Some(site) => symbols::of_program(&site.frames),
-                None => Vec::new(),
-            };
-            let allocated = match sources.first() {
-                Some(source) => format!(", allocated at {source}"),
-                None => String::new(),
-            };
-            let offset = (place.offset - block.start) as u64;
-            let name = variables::element("the block", offset, nbytes_accessed);
-            format!("{name} of PE {pe} ({} bytes{allocated})", block.nbytes)
-        }
-        ShadowSegment::Static => {
-            let Some(found) = reporter.variable_of(place.offset) else {
-                return format!(
-                    "byte {} of the static data of PE {pe} (static)",
-                    place.offset
-                );
-            };
-
-            let name = found.variable.element(found.offset, nbytes_accessed);
-            let declared = match found.variable.declared {
-                Some(declaration) => format!(", {}", declaration.line),
-                None => String::new(),
-            };
-            format!("{name} of PE {pe} (static{declared})")
-        }
-    }
-}
-
-/// Returns true if a line of `lines` names a function of one of the sites, or the object:
+/// Returns true if a line of `lines` names a function of one of the accesses, or the object:
 /// `function:NAME` or `object:NAME`.
-fn is_suppressed(lines: &str, object: &str, sides: &[Side; 2]) -> bool {
-    let has_function = |name: &str| {
-        sides
-            .iter()
-            .flat_map(|side| &side.sources)
-            .any(|source| source.function.as_deref() == Some(name))
-    };
+fn is_suppressed(lines: &str, race: &Race) -> bool {
+    let sources = race.sides.iter().flat_map(|side| &side.sources);
     lines.lines().any(|line| match line.trim().split_once(':') {
-        Some(("function", name)) => has_function(name),
+        Some(("function", name)) => sources
+            .clone()
+            .any(|source| source.function.as_deref() == Some(name)),
         // The name of the object, without an index.
-        Some(("object", name)) => object.split(['[', ' ']).next() == Some(name),
+        Some(("object", name)) => race.object.split(['[', ' ']).next() == Some(name),
         _ => false,
     })
 }
 
+/// A race, with the names and lines of its report.
+struct Race {
+    /// The memory.
+    object: String,
+    /// The earlier access, and the one that has found it.
+    sides: [Side; 2],
+}
+
 /// One of the two accesses, with its place in the source.
-pub struct Side {
+struct Side {
     /// The actor that makes it.
-    pub actor: ActorInfo,
-    /// The kind of the access.
-    pub kind: ShadowKind,
+    actor: ActorInfo,
+    kind: ShadowKind,
     /// The name of the routine, or a load, a store or an atomic operation of the program.
-    pub what: String,
+    what: String,
     /// The number of bytes of the whole access; 0 for a call that frees memory.
-    pub nbytes: u32,
+    nbytes: u32,
     /// The source lines of its stack, from the innermost function.
-    pub sources: Vec<SourceLine>,
+    sources: Vec<SourceLine>,
     /// True if the operation may be carried out after its call has returned.
-    pub in_flight: bool,
+    in_flight: bool,
 }
 
 impl Side {
     /// Looks up the actor, the routine and the source lines of a recorded access.
-    pub fn new(areas: &SharedAreas, record: &ShadowRecord) -> Side {
+    fn new(areas: &SharedAreas, record: &ShadowRecord) -> Side {
         let site = sites::get(areas, record.site).unwrap_or_else(|| Site {
             call: String::new(),
             frames: Vec::new(),
@@ -363,36 +393,8 @@ impl Side {
         }
     }
 
-    /// Returns the lines of a report that describe the access: itself, and the calls around it.
-    pub fn line(&self) -> String {
-        let mut line = format!("  PE {}", self.actor.pe);
-        if let ActorRole::Thread(number @ 1..) = self.actor.role {
-            let _ = write!(line, ", thread {number}");
-        }
-        let _ = write!(line, ": {}", self.what);
-        if self.nbytes > 0 {
-            let _ = write!(line, " of {} bytes", self.nbytes);
-        }
-        line.push_str(" at ");
-        match self.sources.first() {
-            Some(source) => {
-                let _ = write!(line, "{source}");
-            }
-            None => line.push_str("an unknown place"),
-        }
-        if self.in_flight {
-            line.push_str(", in flight since then");
-        }
-
-        let callers = self.sources.iter().skip(1);
-        for source in callers.filter(|source| source.file.is_some()) {
-            let _ = write!(line, "\n      called at {source}");
-        }
-        line
-    }
-
     /// Returns the access as an object of a report in JSON.
-    pub fn json(&self) -> serde_json::Value {
+    fn json(&self) -> serde_json::Value {
         let thread = match self.actor.role {
             ActorRole::Thread(number) => Some(number),
             _ => None,
@@ -419,6 +421,34 @@ impl Side {
     }
 }
 
+/// Writes the lines of a report that describe the access: itself, and the calls around it.
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "  PE {}", self.actor.pe)?;
+        if let ActorRole::Thread(number @ 1..) = self.actor.role {
+            write!(f, ", thread {number}")?;
+        }
+
+        write!(f, ": {}", self.what)?;
+        if self.nbytes > 0 {
+            write!(f, " of {} bytes", self.nbytes)?;
+        }
+        match self.sources.first() {
+            Some(source) => write!(f, " at {source}")?,
+            None => f.write_str(" at an unknown place")?,
+        }
+        if self.in_flight {
+            f.write_str(", in flight since then")?;
+        }
+
+        let callers = self.sources.iter().skip(1);
+        for source in callers.filter(|source| source.file.is_some()) {
+            write!(f, "\n      called at {source}")?;
+        }
+        Ok(())
+    }
+}
+
 /// Returns the name of an access that the program makes itself.
 fn access_of_program(kind: ShadowKind) -> String {
     let access = if kind.is_atomic() {
@@ -434,190 +464,4 @@ fn access_of_program(kind: ShadowKind) -> String {
         ""
     };
     format!("{access}{way}")
-}
-
-/// Returns the sentences of a report that say what would order two accesses, or which operations to
-/// use instead. The accesses are to symmetric memory at `place`, or to private memory if it is
-/// `None`.
-fn advice(sides: &[Side; 2], place: Option<ShadowPlace>) -> String {
-    let [first, second] = sides;
-    if first.kind.is_atomic() && second.kind.is_atomic() {
-        return advice_on_atomics(sides);
-    }
-    if first.actor.pe == second.actor.pe {
-        return advice_on_one_pe(sides, place);
-    }
-    if let Some(advice) = advice_on_word(sides, place) {
-        return advice;
-    }
-
-    let (operation, other) = if first.in_flight {
-        (first, second)
-    } else {
-        (second, first)
-    };
-    if !operation.in_flight {
-        return "Nothing orders the two. shmem_barrier_all between them would.".to_owned();
-    }
-    if operation.actor.on_context {
-        return format!(
-            "Nothing orders the two. {} on PE {} and shmem_barrier_all after it, between them, \
-             would: shmem_barrier_all completes the default context alone.",
-            quiet(operation),
-            operation.actor.pe
-        );
-    }
-    advice_on_flight(operation, other, place)
-}
-
-fn quiet(side: &Side) -> &'static str {
-    if side.actor.on_context {
-        "shmem_ctx_quiet of its context"
-    } else {
-        "shmem_quiet"
-    }
-}
-
-fn is_of_signal(kind: ShadowKind) -> bool {
-    kind == ShadowKind::atomic(AtomicityDomain::Signal, 8, false, kind.writes())
-}
-
-fn advice_on_atomics([first, second]: &[Side; 2]) -> String {
-    let why = if is_of_signal(first.kind) != is_of_signal(second.kind) {
-        "signal operations and atomic operations do not exclude each other"
-    } else {
-        "they have other types, or contexts of other atomicity domains"
-    };
-    format!(
-        "Both are atomic, but {why} (OpenSHMEM 1.6, \"Atomicity Guarantees\"). Use one kind, or order \
-         them by a barrier."
-    )
-}
-
-/// Returns the advice for an atomic operation and another PE's get or put of its word, which could
-/// be atomic, too. `None` for other accesses.
-fn advice_on_word([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> Option<String> {
-    let (atomic, plain) = if first.kind.is_atomic() {
-        (first, second)
-    } else {
-        (second, first)
-    };
-
-    let is_of_library = atomic.kind.is_of_library() && plain.kind.is_of_library();
-    let is_remote = place.is_some_and(|place| place.pe != plain.actor.pe);
-    let is_word = atomic.kind.is_atomic() && !is_of_signal(atomic.kind);
-    if !is_of_library || !is_remote || !is_word || plain.nbytes != atomic.nbytes {
-        return None;
-    }
-
-    let routine = if plain.kind.writes() {
-        "shmem_atomic_set"
-    } else {
-        "shmem_atomic_fetch"
-    };
-    Some(format!(
-        "Nothing orders the two. {routine} in place of {} would make both atomic; else \
-         shmem_barrier_all between the two would order them.",
-        plain.what
-    ))
-}
-
-fn advice_on_one_pe([first, second]: &[Side; 2], place: Option<ShadowPlace>) -> String {
-    // A fence orders what goes to the PE whose memory the race is on.
-    let is_fenced = |side: &Side| {
-        place.is_some_and(|place| side.actor.role == ActorRole::InFlight(place.pe))
-            && (side.kind.writes() || side.kind.is_atomic())
-    };
-    match (first.in_flight, second.in_flight) {
-        (true, true) if is_fenced(first) && is_fenced(second) => {
-            match (first.actor.on_context, second.actor.on_context) {
-                (false, false) => {
-                    "Nothing orders the two. shmem_fence between them would.".to_owned()
-                }
-                (true, true) => {
-                    "Nothing orders the two. If they are of one context, shmem_ctx_fence of it \
-                     between them would, else shmem_ctx_quiet of the first one's."
-                        .to_owned()
-                }
-                _ => format!(
-                    "Nothing orders the two, which are of two contexts. {} between them would.",
-                    quiet(first)
-                ),
-            }
-        }
-        (true, true) => format!(
-            "Nothing orders the two. {} between them would; shmem_fence orders puts and atomic \
-             operations alone, to the same PE.",
-            quiet(first)
-        ),
-        (true, false) => {
-            let of_thread = if private::has_threads() {
-                " If another thread has completed it, order the two threads: by a lock, a \
-                 barrier, or atomic operations with release and acquire order."
-            } else {
-                ""
-            };
-            format!(
-                "Nothing completes {}. {} before the second access would.{of_thread}",
-                first.what,
-                quiet(first)
-            )
-        }
-        _ => "Nothing orders the two. A barrier or a lock between the threads would.".to_owned(),
-    }
-}
-
-/// Returns the advice for an operation in flight on the default context and an access by another
-/// PE.
-fn advice_on_flight(operation: &Side, other: &Side, place: Option<ShadowPlace>) -> String {
-    let is_word_of_library =
-        |side: &Side| side.kind.is_of_library() && !side.kind.is_atomic() && side.nbytes <= 8;
-    if operation.kind.writes() && is_word_of_library(operation) && is_word_of_library(other) {
-        return "Nothing orders the two. If both PEs change the value, let them do it by an atomic \
-                operation such as shmem_atomic_add, or between shmem_set_lock and \
-                shmem_clear_lock; else shmem_barrier_all between the two would order them."
-            .to_owned();
-    }
-
-    if other.kind == ShadowKind::STORE && operation.kind.writes() {
-        return format!(
-            "Nothing orders the two. shmem_barrier_all between them would: after the store, if it \
-             prepares the memory for {0}; after {0}, if the store is to change what has arrived.",
-            operation.what
-        );
-    }
-
-    // What follows is about data for a PE that reads it.
-    let is_for_target = place.is_some_and(|place| place.pe == other.actor.pe);
-    if !is_for_target || !operation.kind.writes() || other.kind.writes() {
-        return "Nothing orders the two. shmem_barrier_all between them would.".to_owned();
-    }
-
-    let pe = other.actor.pe;
-    let has_signal = operation.what.contains("_signal");
-    match (operation.kind.is_atomic(), has_signal) {
-        (true, true) => format!(
-            "Nothing orders the two. shmem_signal_wait_until or shmem_signal_fetch on PE {pe} \
-             reads a signal."
-        ),
-        (true, false) => format!(
-            "Nothing orders the two. shmem_barrier_all between them would, or a wait such as \
-             shmem_wait_until on PE {pe}; shmem_atomic_fetch reads a word that others change."
-        ),
-        (false, true) => format!(
-            "Nothing orders the two. shmem_signal_wait_until for its signal before the access of \
-             PE {pe} would, or shmem_barrier_all between them."
-        ),
-        (false, false) => {
-            let put = match operation.sources.first() {
-                Some(source) => source.to_string(),
-                None => "the first".to_owned(),
-            };
-            format!(
-                "Nothing orders the two. shmem_barrier_all between them would, or a put with a \
-                 signal at {put} and shmem_signal_wait_until on PE {pe}; a flag that follows the \
-                 put needs shmem_fence before it."
-            )
-        }
-    }
 }

@@ -13,17 +13,20 @@ pub mod bits;
 mod tests;
 
 use crate::access::{ShadowKind, ShadowRecord};
-use crate::clock::{Actor, Epoch, VectorClock};
-use crate::shared::lock;
+use crate::clock::{Actor, Stamp, VectorClock};
+use crate::shared::{Held, lock};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes of memory in a page.
 pub const PAGE: usize = 4096;
-/// Records for eight bytes, and for a page as a whole.
+/// Records for eight bytes, and for a page as a whole. They fill 64 bytes, the size of a cache
+/// line. With fewer, accesses would be forgotten sooner, and races with them missed.
 const RECORDS: usize = 4;
 /// Words of a page's head.
 pub const HEAD_WORDS: usize = 32;
+/// In the head: the lock of the page, with the bits `IN_PARTS` and `IN_WHOLE` and a counter.
+const LOCK: usize = 0;
 /// In the head: the owner, which is the actor and epoch whose accesses become bits, as the first
 /// word of its records has them.
 const OWNER: usize = 1;
@@ -47,7 +50,8 @@ const LOOKED: Range<usize> = 17..19;
 const IN_PARTS_BY: Range<usize> = 19..24;
 /// In the head: the records of accesses to the whole page.
 const WHOLE: usize = 24;
-/// Sets of bits of a page. Each is for the loads or the stores of one instruction in one epoch.
+/// Sets of bits of a page. Each is for the loads or the stores of one instruction in one epoch. The
+/// owner has one for each of its keys; the others keep accesses of its earlier epochs.
 const SETS: usize = 5;
 /// Words of a page for the bits.
 pub const BIT_WORDS: usize = PAGE / 64 * SETS;
@@ -55,13 +59,12 @@ pub const BIT_WORDS: usize = PAGE / 64 * SETS;
 const GRANULE: usize = RECORDS * 2;
 /// Words of a page for the records of accesses to its parts.
 pub const PART_WORDS: usize = PAGE / 8 * GRANULE;
-/// In the first word of the head, beside the lock: there are records of accesses to parts of the
-/// page.
+/// In the word of the lock: there are records of accesses to parts of the page.
 const IN_PARTS: u64 = 2;
-/// In the first word of the head: there are records of accesses to the whole page.
+/// In the word of the lock: there are records of accesses to the whole page.
 const IN_WHOLE: u64 = 4;
-/// In the first word of the head: the first bit of a counter of the accesses that may conflict with
-/// loads and stores of the PE.
+/// In the word of the lock: the first bit of a counter of the accesses that may conflict with loads
+/// and stores of the PE.
 const CHANGE: u64 = 8;
 
 /// In the first word of a record: the kind, its bit of the library, and the bytes.
@@ -81,8 +84,8 @@ type Bits = [AtomicU64; PAGE / 64];
 pub struct View<'a> {
     /// The clock of the thread.
     pub clock: &'a VectorClock,
-    /// Operations in flight to the same PE that precede a fence.
-    pub fenced: &'a [(Actor, Epoch)],
+    /// Operations in flight to the same PE that precede a fence: the last one of each actor.
+    pub fenced: &'a [Stamp],
 }
 
 impl<'a> View<'a> {
@@ -96,8 +99,8 @@ impl<'a> View<'a> {
     /// the thread and the operations that precede a fence.
     pub fn released(&self) -> VectorClock {
         let mut clock = self.clock.clone();
-        for &(actor, epoch) in self.fenced {
-            clock.raise(actor, epoch);
+        for fenced in self.fenced {
+            clock.raise(fenced.actor, fenced.epoch);
         }
         clock
     }
@@ -105,21 +108,39 @@ impl<'a> View<'a> {
     /// Returns true if a recorded access is complete or ordered before the new one.
     #[inline]
     pub fn covers(&self, record: &ShadowRecord) -> bool {
-        self.clock.of(record.actor) >= record.epoch
+        self.clock.includes(record.stamp())
             || self
                 .fenced
                 .iter()
-                .any(|&(actor, epoch)| actor == record.actor && epoch >= record.epoch)
+                .any(|fenced| fenced.actor == record.actor && fenced.epoch >= record.epoch)
+    }
+}
+
+/// The sets of bits of all pages, from one page on. The sets with the same number are adjacent.
+#[derive(Clone, Copy)]
+struct BitSets<'a> {
+    sets: &'a [Bits],
+    /// The number of all pages, which is the distance between two sets of a page.
+    n_pages: usize,
+}
+
+impl<'a> BitSets<'a> {
+    /// Returns the sets from those of page number `first` on.
+    #[inline]
+    fn from(self, first: usize) -> BitSets<'a> {
+        BitSets {
+            sets: &self.sets[first..],
+            n_pages: self.n_pages,
+        }
     }
 }
 
 /// The shadow of pages. The heads of all pages are adjacent, so that a page without records of its
-/// parts takes little memory. So are the sets of bits with the same number.
+/// parts takes little memory.
 #[derive(Clone, Copy)]
 pub struct Shadow<'a> {
     heads: &'a [[AtomicU64; HEAD_WORDS]],
-    /// The sets of all pages from the first page on, and the distance between two sets of a page.
-    bits: (&'a [Bits], usize),
+    bits: BitSets<'a>,
     parts: &'a [[Records; PAGE / 8]],
 }
 
@@ -129,35 +150,31 @@ impl<'a> Shadow<'a> {
         let n = words.len() / (HEAD_WORDS + BIT_WORDS + PART_WORDS);
         let (heads, rest) = words.split_at(n * HEAD_WORDS);
         let (bits, parts) = rest.split_at(n * BIT_WORDS);
-        let parts = parts.as_chunks().0.as_chunks().0;
         Shadow {
             heads: heads.as_chunks().0,
-            bits: (bits.as_chunks().0, n),
-            parts,
+            bits: BitSets {
+                sets: bits.as_chunks().0,
+                n_pages: n,
+            },
+            parts: parts.as_chunks().0.as_chunks().0,
         }
     }
 
     /// Returns the pages from number `first`.
     pub fn from(self, first: usize) -> Shadow<'a> {
-        let Shadow {
-            heads,
-            bits: (bits, n),
-            parts,
-        } = self;
         Shadow {
-            heads: &heads[first..],
-            bits: (&bits[first..], n),
-            parts: &parts[first..],
+            heads: &self.heads[first..],
+            bits: self.bits.from(first),
+            parts: &self.parts[first..],
         }
     }
 
     /// Returns page number `index`.
     #[inline]
     pub fn page(&self, index: usize) -> Page<'a> {
-        let bits = (&self.bits.0[index..], self.bits.1);
         Page {
             head: &self.heads[index],
-            bits,
+            bits: self.bits.from(index),
             parts: &self.parts[index],
         }
     }
@@ -167,7 +184,8 @@ impl<'a> Shadow<'a> {
 #[derive(Clone, Copy)]
 pub struct Page<'a> {
     head: &'a [AtomicU64; HEAD_WORDS],
-    bits: (&'a [Bits], usize),
+    /// The page's sets of bits are the first ones.
+    bits: BitSets<'a>,
     parts: &'a [Records; PAGE / 8],
 }
 
@@ -177,7 +195,10 @@ impl<'a> Page<'a> {
         let (head, parts) = words.split_first_chunk().expect("a page has a head");
         Page {
             head,
-            bits: (&[], 0),
+            bits: BitSets {
+                sets: &[],
+                n_pages: 0,
+            },
             parts: parts.as_chunks().0.first_chunk().expect("and parts"),
         }
     }
@@ -188,7 +209,8 @@ impl<'a> Page<'a> {
     pub fn knows(self, offset: usize, stamp: u64) -> bool {
         let records = self.granule(offset / 8);
         // All bits are equal, but the mask of the record may have more bytes.
-        (0..RECORDS).any(|i| (records[i * 2].load(Relaxed) ^ stamp) & !(0xff00 & !stamp) == 0)
+        let compared = !(MASK & !stamp);
+        (0..RECORDS).any(|i| (records[i * 2].load(Relaxed) ^ stamp) & compared == 0)
     }
 
     /// Returns the records of the whole page.
@@ -211,30 +233,17 @@ impl<'a> Page<'a> {
         access: ShadowRecord,
         view: View<'_>,
     ) -> Option<ShadowRecord> {
-        let mut held = lock(&self.head[0]);
+        let mut held = lock(&self.head[LOCK]);
         let mut conflict = None;
         if access.kind.is_looked_for() {
+            // The word of the lock then differs, also after the release, from the one that the
+            // owner of the bits has compared.
             held.add(CHANGE);
             conflict = self.look_at_bits(&(at..end), &access, view);
         }
 
         if (at, end) == (0, PAGE) {
-            let access = ShadowRecord {
-                mask: 0xff,
-                ..access
-            };
-            if held.has(IN_PARTS) {
-                let (found, left) = self.look_at_parts(&access, view);
-                conflict = found.or(conflict);
-                held.set(IN_PARTS, left);
-            }
-
-            // What was compared with the records of the whole page was not compared with this one.
-            for looked in &self.head[LOOKED] {
-                looked.store(0, Relaxed);
-            }
-            held.set(IN_WHOLE, true);
-            return insert(self.whole(), &access, view).or(conflict);
+            return self.record_on_whole(access, view, &mut held).or(conflict);
         }
 
         for index in at / 8..end.div_ceil(8) {
@@ -253,6 +262,34 @@ impl<'a> Page<'a> {
         conflict
     }
 
+    /// Records an access to the whole page, whose lock is held. Returns an earlier access that
+    /// conflicts with it and is not ordered before it, if the records have one.
+    fn record_on_whole(
+        self,
+        access: ShadowRecord,
+        view: View<'_>,
+        held: &mut Held<'_>,
+    ) -> Option<ShadowRecord> {
+        let access = ShadowRecord {
+            mask: 0xff,
+            ..access
+        };
+
+        let mut conflict = None;
+        if held.has(IN_PARTS) {
+            let found = self.look_at_parts(&access, view);
+            conflict = found.conflict;
+            held.set(IN_PARTS, found.is_left);
+        }
+
+        // What was compared with the records of the whole page was not compared with this one.
+        for looked in &self.head[LOOKED] {
+            looked.store(0, Relaxed);
+        }
+        held.set(IN_WHOLE, true);
+        insert(self.whole(), &access, view).or(conflict)
+    }
+
     /// Records a load or store of the program, within eight bytes, whose record has these words.
     /// Returns false if the clock of the thread is needed, because another actor's access to the
     /// eight bytes may be incomplete, because the access was not compared with the records of the
@@ -265,7 +302,7 @@ impl<'a> Page<'a> {
         [first, second]: [u64; 2],
         is_done: impl Fn(u64) -> bool,
     ) -> bool {
-        let mut held = lock(&self.head[0]);
+        let mut held = lock(&self.head[LOCK]);
         let writes = first & u64::from(ShadowKind::STORE.0);
         let looked = &self.head[LOOKED][writes as usize];
         if held.has(IN_WHOLE) && looked.load(Relaxed) != first & !MASK {
@@ -276,12 +313,12 @@ impl<'a> Page<'a> {
         let mut first = first;
         // The index of a record that is free or replaced, and of one that reads, which is forgotten
         // if there is no other room.
-        let mut place = None;
+        let mut free = None;
         let mut read = None;
         for i in 0..RECORDS {
             let old = records[i * 2].load(Relaxed);
             if old >> ACTOR == 0 {
-                place = place.or(Some(i));
+                free = free.or(Some(i));
                 continue;
             }
             if old >> ACTOR != first >> ACTOR && !is_done(old) {
@@ -291,28 +328,27 @@ impl<'a> Page<'a> {
             if are_like(old, first) && records[i * 2 + 1].load(Relaxed) == second {
                 first |= old & MASK;
             }
+
             // The same rule as `ShadowKind::replaces`, for loads and stores of own memory.
-            let is_less = old & !first & MASK == 0
+            let is_replaced = old & !first & MASK == 0
                 && ((old ^ first) & KIND == 0 || writes != 0 && old & LIBRARY == 0);
-            if !is_less {
-                let is_read = old & u64::from(ShadowKind::STORE.0) == 0;
-                if is_read {
-                    read = read.or(Some(i));
-                }
-            } else if place.is_none() {
-                place = Some(i);
-            } else {
+            let old_writes = old & u64::from(ShadowKind::STORE.0) != 0;
+            if is_replaced && free.is_none() {
+                free = Some(i);
+            } else if is_replaced {
                 records[i * 2].store(0, Relaxed);
+            } else if !old_writes {
+                read = read.or(Some(i));
             }
         }
-        let Some(place) = place.or(read) else {
+        let Some(index) = free.or(read) else {
             return false;
         };
 
         // `knows` reads the first word alone, without the lock, and only the thread itself stores
         // one with its stamp. So the order of the two stores does not matter.
-        records[place * 2 + 1].store(second, Relaxed);
-        records[place * 2].store(first, Relaxed);
+        records[index * 2 + 1].store(second, Relaxed);
+        records[index * 2].store(first, Relaxed);
         held.set(IN_PARTS, true);
         self.add_to_parts(first);
         true
@@ -327,19 +363,20 @@ impl<'a> Page<'a> {
     /// Adds the access with this first word to the list of accesses to parts of the page.
     #[inline]
     fn add_to_parts(self, first: u64) {
-        for place in &self.head[IN_PARTS_BY] {
-            let by = place.load(Relaxed);
+        for word in &self.head[IN_PARTS_BY] {
+            let by = word.load(Relaxed);
             if by >> ACTOR == 0 || (by ^ first) & (!0 << ACTOR | KIND) == 0 {
-                return place.store(by.max(first | MASK), Relaxed);
+                // Of two words of one actor and kind, the larger one has the later epoch.
+                return word.store(by.max(first | MASK), Relaxed);
             }
         }
+        // The list is full, which says that there may be more.
     }
 
-    /// Returns a recorded access to a part of the page that conflicts with `access`, which is to
-    /// all of it, and whether any record is left that `access` does not replace. If all recorded
-    /// accesses are complete, the parts are not searched: what stays there is complete for each
-    /// later access.
-    fn look_at_parts(self, access: &ShadowRecord, view: View<'_>) -> (Option<ShadowRecord>, bool) {
+    /// Searches the records of parts of the page for a conflict with `access`, which is to all of
+    /// it. If all recorded accesses are complete, the parts are not searched: what stays there is
+    /// complete for each later access.
+    fn look_at_parts(self, access: &ShadowRecord, view: View<'_>) -> Search {
         let by = &self.head[IN_PARTS_BY];
         // A list that is full may lack entries.
         let mut are_done = by.last().is_some_and(|last| last.load(Relaxed) == 0);
@@ -355,9 +392,9 @@ impl<'a> Page<'a> {
         if !are_done {
             is_left = false;
             for index in 0..PAGE / 8 {
-                let (found, left) = look(self.granule(index), access, view);
-                conflict = conflict.or(found);
-                is_left |= left;
+                let found = look(self.granule(index), access, view);
+                conflict = conflict.or(found.conflict);
+                is_left |= found.is_left;
             }
         }
 
@@ -366,7 +403,7 @@ impl<'a> Page<'a> {
                 words.store(0, Relaxed);
             }
         }
-        (conflict, is_left)
+        Search { conflict, is_left }
     }
 
     /// Returns a recorded access to the whole page that conflicts with `access`, which is to a part
@@ -402,11 +439,11 @@ impl<'a> Page<'a> {
     ) {
         // Most pages have no accesses at all. Without the lock: an access that is being recorded
         // now is concurrent to the revision, and either order is right.
-        if self.head[0].load(Relaxed) == 0 {
+        if self.head[LOCK].load(Relaxed) == 0 {
             return;
         }
 
-        let _held = lock(&self.head[0]);
+        let _held = lock(&self.head[LOCK]);
         let granules = (at / 8..end.div_ceil(8)).map(|index| self.granule(index));
         let is_whole = (at, end) == (0, PAGE);
         let whole = is_whole.then(|| self.whole());
@@ -422,7 +459,14 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Returns the mask of the bytes of a page that are in `bytes`, of eight bytes: number `index`.
+/// Returns a bit for each of `nbytes` bytes at an offset, which are within eight bytes at a multiple
+/// of eight.
+#[inline(always)]
+pub fn word_mask(offset: usize, nbytes: usize) -> u64 {
+    ((1 << nbytes) - 1) << (offset % 8)
+}
+
+/// Returns the mask of those of eight bytes, number `index` of the page, that are in `bytes`.
 fn mask(bytes: &Range<usize>, index: usize) -> u8 {
     let first = bytes.start.saturating_sub(index * 8).min(8);
     let last = bytes.end.saturating_sub(index * 8).min(8);
@@ -441,9 +485,16 @@ fn look_at(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<S
         .find(|old| old.conflicts(access) && !view.covers(old))
 }
 
-/// Returns a recorded access that conflicts with a new one, and whether any record is left: those
-/// that the new one replaces are forgotten.
-fn look(records: &Records, access: &ShadowRecord, view: View<'_>) -> (Option<ShadowRecord>, bool) {
+/// The result of a search of records for a conflict with a new access.
+struct Search {
+    /// A recorded access that conflicts with the new one and is not ordered before it.
+    conflict: Option<ShadowRecord>,
+    /// True if there is a record that the new access does not replace.
+    is_left: bool,
+}
+
+/// Searches records for a conflict with a new access, and forgets those that it replaces.
+fn look(records: &Records, access: &ShadowRecord, view: View<'_>) -> Search {
     let conflict = look_at(records, access, view);
     let mut is_left = false;
     for words in records.chunks_exact(2) {
@@ -454,7 +505,7 @@ fn look(records: &Records, access: &ShadowRecord, view: View<'_>) -> (Option<Sha
             is_left = true;
         }
     }
-    (conflict, is_left)
+    Search { conflict, is_left }
 }
 
 /// Returns true if two accesses, by the first words of their records, are of one actor, epoch and
@@ -466,16 +517,15 @@ fn are_like(a: u64, b: u64) -> bool {
 
 /// Records an access, and returns a recorded one that conflicts with it. Accesses that differ only
 /// in their bytes become one record. If there is no room, the access replaces a read that is
-/// complete or of the same actor and epoch. If there is none, two accesses that differ only in
-/// their bytes and sites become one record, which has the later site. Otherwise the oldest access
-/// is forgotten.
+/// complete or of the same actor and epoch; else [`make_room`] decides. What is forgotten is in no
+/// race that is found later.
 #[inline]
 fn insert(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<ShadowRecord> {
     let [mut first, second] = access.words();
     let mut conflict = None;
     // The index of a record that is free or replaced, and of one that reads, which is forgotten if
     // there is no other room.
-    let mut place = None;
+    let mut free = None;
     let mut read = None;
     for i in 0..RECORDS {
         let word = records[i * 2].load(Relaxed);
@@ -484,47 +534,62 @@ fn insert(records: &Records, access: &ShadowRecord, view: View<'_>) -> Option<Sh
         }
         // The second word is not used here.
         let Some(old) = ShadowRecord::of([word, 0]) else {
-            place = place.or(Some(i));
+            free = free.or(Some(i));
             continue;
         };
 
-        let mask = (first >> 8) as u8;
-        let is_same = (old.actor, old.epoch) == (access.actor, access.epoch);
-        if !is_same && !view.covers(&old) {
+        // An access that may not be complete is kept beside the new one.
+        if old.stamp() != access.stamp() && !view.covers(&old) {
             if old.conflicts(access) {
                 conflict = record(&records[i * 2..]);
             }
-        } else if !(ShadowRecord { mask, ..*access }).replaces(&old) {
-            if !old.kind.writes() {
-                read = read.or(Some(i));
-            }
-        } else if place.is_none() {
-            place = Some(i);
-        } else {
+            continue;
+        }
+
+        let widened = ShadowRecord {
+            mask: (first >> 8) as u8,
+            ..*access
+        };
+        let is_replaced = widened.replaces(&old);
+        if is_replaced && free.is_none() {
+            free = Some(i);
+        } else if is_replaced {
             records[i * 2].store(0, Relaxed);
+        } else if !old.kind.writes() {
+            read = read.or(Some(i));
         }
     }
 
-    let place = place.or(read).unwrap_or_else(|| {
-        for i in 0..RECORDS {
-            let word = records[i * 2].load(Relaxed);
-            let is_like = |later: &&AtomicU64| are_like(later.load(Relaxed), word);
-            if let Some(later) = records[i * 2 + 2..].iter().step_by(2).find(is_like) {
-                later.fetch_or(word & MASK, Relaxed);
-                return i;
-            }
-            if are_like(word, first) {
-                first |= word & MASK;
-                return i;
-            }
-        }
-        // Moves the accesses up by one, so that the oldest is forgotten.
-        for i in 2..GRANULE {
-            records[i - 2].store(records[i].load(Relaxed), Relaxed);
-        }
-        RECORDS - 1
-    });
-    records[place * 2 + 1].store(second, Relaxed);
-    records[place * 2].store(first, Relaxed);
+    let index = match free.or(read) {
+        Some(index) => index,
+        None => make_room(records, &mut first),
+    };
+    records[index * 2 + 1].store(second, Relaxed);
+    records[index * 2].store(first, Relaxed);
     conflict
+}
+
+/// Makes room for a new access, the first word of whose record is `first`: joins two accesses that
+/// differ only in their bytes and sites, of which one may be the new one, or else forgets the
+/// oldest access. The record of two accesses has the later site. Returns the index of the record
+/// that is free then.
+fn make_room(records: &Records, first: &mut u64) -> usize {
+    for i in 0..RECORDS {
+        let word = records[i * 2].load(Relaxed);
+        let mut later = records[i * 2 + 2..].iter().step_by(2);
+        if let Some(like) = later.find(|later| are_like(later.load(Relaxed), word)) {
+            like.fetch_or(word & MASK, Relaxed);
+            return i;
+        }
+        if are_like(word, *first) {
+            *first |= word & MASK;
+            return i;
+        }
+    }
+
+    // Moves the accesses up by one, so that the oldest is forgotten.
+    for i in 2..GRANULE {
+        records[i - 2].store(records[i].load(Relaxed), Relaxed);
+    }
+    RECORDS - 1
 }

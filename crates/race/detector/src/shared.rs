@@ -130,8 +130,12 @@ pub struct Arena {
     words: Words,
 }
 
-/// The head of an arena: its lock, the first free word, and a list of free blocks for each size.
+/// Words of the head of an arena: its lock, the first word that was never allocated, and a list of
+/// free blocks for each size.
 const HEAD: usize = 64;
+const LOCK: usize = 0;
+const UNUSED: usize = 1;
+const FREE: usize = 2;
 
 impl Arena {
     /// Returns an arena over words that are zero at first.
@@ -142,37 +146,42 @@ impl Arena {
     /// Allocates a block of at least `n` words, which are not cleared. Returns `None` if there is
     /// no more room.
     pub fn allocate(self, n: usize) -> Option<u64> {
-        let class = n.next_power_of_two().trailing_zeros() as usize;
-        let _held = lock(&self.words[0]);
+        let class = size_class(n);
+        let _held = lock(&self.words[LOCK]);
 
         // The first word of a free block has the number of the next one.
-        let list = &self.words[2 + class];
+        let list = &self.words[FREE + class];
         let free = list.load(Relaxed);
         if free != 0 {
             list.store(self.words[free as usize].load(Relaxed), Relaxed);
             return Some(free);
         }
 
-        let unused = self.words[1].load(Relaxed).max(HEAD as u64);
+        // The word is 0 before the first block.
+        let unused = self.words[UNUSED].load(Relaxed).max(HEAD as u64);
         let end = unused + (1 << class);
         if end > self.words.len() as u64 {
             return None;
         }
-        self.words[1].store(end, Relaxed);
+        self.words[UNUSED].store(end, Relaxed);
         Some(unused)
     }
 
     /// Frees a block that was allocated with `n` words.
-    pub fn free(self, at: u64, n: usize) {
-        let class = n.next_power_of_two().trailing_zeros() as usize;
-        let _held = lock(&self.words[0]);
-        let list = &self.words[2 + class];
-        self.words[at as usize].store(list.load(Relaxed), Relaxed);
-        list.store(at, Relaxed);
+    pub fn free(self, block: u64, n: usize) {
+        let _held = lock(&self.words[LOCK]);
+        let list = &self.words[FREE + size_class(n)];
+        self.words[block as usize].store(list.load(Relaxed), Relaxed);
+        list.store(block, Relaxed);
     }
 
     /// Returns the first `n` words of a block.
-    pub fn block(self, at: u64, n: usize) -> &'static [AtomicU64] {
-        &self.words[at as usize..at as usize + n]
+    pub fn block(self, block: u64, n: usize) -> &'static [AtomicU64] {
+        &self.words[block as usize..][..n]
     }
+}
+
+/// Returns the exponent of the smallest power of two that is at least `n`.
+fn size_class(n: usize) -> usize {
+    n.next_power_of_two().trailing_zeros() as usize
 }

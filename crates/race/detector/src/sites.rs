@@ -7,11 +7,11 @@
 #![allow(unsafe_code)]
 
 use crate::areas::{Counter, MAX_MODULES, MAX_SITES, MODULE_WORDS, SITE_WORDS, SharedAreas};
-use crate::known;
+use crate::known::{self, RecentSite};
 use crate::shared::lock;
 use crate::symbols;
 use core::ffi::{CStr, c_int, c_void};
-use rushmem_locate::VisitedFrame;
+use rushmem_locate::{Owner, VisitedFrame};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,23 +22,46 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// Maximum number of frames of a site.
-const FRAMES: usize = 6;
-/// Words of the name of a routine.
+/// Maximum number of frames of a site. Two calls whose innermost frames are the same count as one
+/// site.
+const FRAMES: usize = SITE_WORDS - 2 - NAME_WORDS;
+/// Words of the name of a routine. A longer name is cut off in reports.
 const NAME_WORDS: usize = 8;
 
 /// A loaded segment of the executable or of a shared library.
 #[derive(Clone, Debug)]
 struct Module {
     addresses: Range<usize>,
-    base: usize,
-    path: String,
+    file: LoadedFile,
+}
+
+/// A file from which code was loaded.
+#[derive(Clone, Debug)]
+pub struct LoadedFile {
+    /// The path.
+    pub path: String,
+    /// The difference between addresses in the process and in the file.
+    pub base: usize,
+}
+
+impl LoadedFile {
+    /// Returns true if the file's name begins with one of these.
+    fn is_named(&self, starts: &[&str]) -> bool {
+        let name = self.path.rsplit('/').next().unwrap_or("");
+        starts.iter().any(|start| name.starts_with(start))
+    }
 }
 
 static MODULES: Mutex<Vec<Module>> = Mutex::new(Vec::new());
 
-/// A frame: the path of the file, and the address in it.
-pub type Frame = (String, u64);
+/// A frame of a stack.
+#[derive(Clone, Debug)]
+pub struct SiteFrame {
+    /// The path of the file that has the code.
+    pub module: String,
+    /// The address in the file.
+    pub address: u64,
+}
 
 /// A place in the program's code that makes accesses.
 #[derive(Clone, Debug)]
@@ -47,20 +70,32 @@ pub struct Site {
     /// the program.
     pub call: String,
     /// The frames of the stack, from the innermost one.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<SiteFrame>,
+}
+
+/// A site, as the threads of this process recognize it.
+#[derive(PartialEq, Eq, Hash)]
+struct SiteKey {
+    /// The address of the routine's name.
+    call: usize,
+    /// The address of an instruction, or a hash of the return addresses of a stack.
+    stack: u64,
 }
 
 thread_local! {
-    static KNOWN: RefCell<HashMap<(usize, u64), u32>> = RefCell::default();
+    /// The numbers of the sites that the thread has used.
+    static KNOWN: RefCell<HashMap<SiteKey, u32>> = RefCell::default();
 }
 
 /// Returns the number of the site where the program calls `call`; 0 if the table is full.
 #[inline(never)]
 pub fn of_call(areas: &SharedAreas, call: &'static str) -> u32 {
     let local = 0u8;
-    let routine = call.as_ptr().addr();
-    let variable = (&raw const local).addr();
-    if let Some(site) = known_site(routine, variable) {
+    let called = CalledRoutine {
+        name: call.as_ptr().addr(),
+        variable: (&raw const local).addr(),
+    };
+    if let Some(site) = called.known_site() {
         return site;
     }
 
@@ -69,33 +104,38 @@ pub fn of_call(areas: &SharedAreas, call: &'static str) -> u32 {
     let mut hasher = DefaultHasher::new();
     calls.hash(&mut hasher);
     let site = number(areas, call, hasher.finish(), || program_frames(&calls));
-    stack.remember(routine, variable, site);
+    called.remember(&stack, site);
     site
 }
 
 /// Returns the number of the site of an instruction; 0 if the table is full.
 pub fn of_address(areas: &SharedAreas, address: usize) -> u32 {
     let recent = known::recent_site(address);
-    if let Some((known, site)) = recent.map(Cell::get)
-        && known == address
+    if let Some(recent) = recent
+        && recent.get().address == address
     {
-        return site;
+        return recent.get().site;
     }
 
     let site = number(areas, "", address as u64, || vec![address]);
     if let Some(recent) = recent {
-        recent.set((address, site));
+        recent.set(RecentSite { address, site });
     }
     site
 }
 
+/// Returns the number of the site with this routine and stack. Calls `frames` if the thread has not
+/// used the site before.
 fn number(
     areas: &SharedAreas,
     call: &'static str,
     stack: u64,
     frames: impl FnOnce() -> Vec<usize>,
 ) -> u32 {
-    let key = (call.as_ptr().addr(), stack);
+    let key = SiteKey {
+        call: call.as_ptr().addr(),
+        stack,
+    };
     // When a thread ends, its destructors may run after this variable was dropped.
     let known = KNOWN.try_with(|known| known.borrow().get(&key).copied());
     if let Some(known) = known.ok().flatten() {
@@ -110,80 +150,84 @@ fn number(
 
 /// Returns true if a function of librushmem.so, UCX or libfabric is on the stack.
 pub fn is_called_by_library() -> bool {
+    // Not `librushmem`: functions of this library, librushmem-race.so, are always on the stack.
     Stack::unwind().calls().iter().any(|address| {
-        let Some((module, _)) = find(*address) else {
-            return false;
-        };
-        let name = module.rsplit('/').next().unwrap_or("");
-        ["librushmem.so", "libuc", "libfabric"]
-            .iter()
-            .any(|start| name.starts_with(start))
+        find(*address).is_some_and(|file| file.is_named(&["librushmem.so", "libuc", "libfabric"]))
     })
 }
 
+/// Whose code is at an address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CodeOwner {
+    /// The program, or a library that it uses.
+    Program,
+    /// Rushmem, which may be linked into the program.
+    Library,
+    /// The run time of the compiler.
+    RunTime,
+    /// The standard library of C++ or Rust, whose templates are in the program.
+    Language,
+    /// The C library or its dynamic linker, or no loaded file.
+    System,
+}
+
+impl CodeOwner {
+    fn of(address: usize) -> CodeOwner {
+        let Some(file) = find(address) else {
+            return CodeOwner::System;
+        };
+        if file.is_named(&["libc.so", "ld-linux"]) {
+            return CodeOwner::System;
+        }
+        if file.is_named(&["libgomp", "libstdc++", "libc++"]) {
+            return CodeOwner::RunTime;
+        }
+        match symbols::owner(&file.path, (address - file.base) as u64) {
+            Some(Owner::Library) => CodeOwner::Library,
+            Some(Owner::Language) => CodeOwner::Language,
+            _ => CodeOwner::Program,
+        }
+    }
+}
+
 /// Returns the innermost frames that are of the program, at most [`FRAMES`]: from the function that
-/// calls the library to `main` or a thread's function, which the C library calls. The run time of
-/// the compiler is not of the program, and templates of the C++ library are left out.
+/// calls the library to `main` or a thread's function, which the C library calls.
 fn program_frames(addresses: &[usize]) -> Vec<usize> {
-    let is_ours = |address: &usize| {
-        find(*address)
-            .is_some_and(|(module, base)| symbols::is_ours(&module, (address - base) as u64))
-    };
-    let is_of_system = |address: &usize| {
-        find(*address).is_none_or(|(module, _)| {
-            let name = module.rsplit('/').next().unwrap_or("");
-            name.starts_with("libc.so") || name.starts_with("ld-linux")
-        })
-    };
-    let is_run_time = |address: &usize| {
-        find(*address).is_some_and(|(module, _)| {
-            ["/libgomp", "/libstdc++", "/libc++"]
-                .iter()
-                .any(|name| module.contains(name))
-        })
-    };
-    let is_of_language = |address: &usize| {
-        find(*address)
-            .is_some_and(|(module, base)| symbols::is_of_language(&module, (address - base) as u64))
-    };
-
-    let mut frames: Vec<usize> = addresses
-        .iter()
-        .skip_while(|address| is_ours(address))
-        .take_while(|address| !is_of_system(address))
-        .filter(|address| !is_ours(address) && !is_run_time(address))
-        .copied()
-        .collect();
-
-    // A call from a template alone is named by the template.
-    if !frames.iter().all(is_of_language) {
-        frames.retain(|address| !is_of_language(address));
+    let mut frames = Vec::new();
+    let mut of_language = Vec::new();
+    for &address in addresses {
+        match CodeOwner::of(address) {
+            CodeOwner::Program => frames.push(address),
+            CodeOwner::Language => of_language.push(address),
+            CodeOwner::Library | CodeOwner::RunTime => {}
+            CodeOwner::System => break,
+        }
     }
 
+    // A call from templates alone is named by the templates.
+    if frames.is_empty() {
+        frames = of_language;
+    }
     frames.truncate(FRAMES);
     frames
 }
 
-/// Returns the path of the file from which the code at an address was loaded, and the difference
-/// between addresses in the process and in the file.
-fn find(address: usize) -> Option<(String, usize)> {
-    let look = |modules: &[Module]| {
-        let module = modules
-            .iter()
-            .find(|module| module.addresses.contains(&address))?;
-        Some((module.path.clone(), module.base))
-    };
-
-    // A library may have been opened since the list was made.
+/// Returns the file from which the code at an address was loaded.
+fn find(address: usize) -> Option<LoadedFile> {
     let mut modules = MODULES.lock().ok()?;
-    look(&modules).or_else(|| {
+    if !modules.iter().any(|module| module.addresses.contains(&address)) {
+        // A library may have been opened since the list was made.
         modules.clear();
         // The result is that of `note_module`, which has none.
         // SAFETY: `note_module` gets a pointer to a list that this function alone uses until the
         // call returns.
         unsafe { libc::dl_iterate_phdr(Some(note_module), (&raw mut *modules).cast()) };
-        look(&modules)
-    })
+    }
+
+    let module = modules
+        .iter()
+        .find(|module| module.addresses.contains(&address))?;
+    Some(module.file.clone())
 }
 
 unsafe extern "C" fn note_module(
@@ -217,8 +261,10 @@ unsafe extern "C" fn note_module(
         let start = base + header.p_vaddr as usize;
         modules.push(Module {
             addresses: start..start + header.p_memsz as usize,
-            base,
-            path: path.clone(),
+            file: LoadedFile {
+                path: path.clone(),
+                base,
+            },
         });
     }
 
@@ -226,14 +272,14 @@ unsafe extern "C" fn note_module(
     0
 }
 
-/// Returns the path of the executable, and the difference between addresses in the process and in
-/// the file.
-pub fn executable() -> Option<(String, usize)> {
+/// Returns the executable.
+pub fn executable() -> Option<LoadedFile> {
     let path = std::env::current_exe().ok()?.display().to_string();
+    // No file is loaded at address 0, so this makes the list anew.
     find(0);
     let modules = MODULES.lock().ok()?;
-    let module = modules.iter().find(|module| module.path == path)?;
-    Some((module.path.clone(), module.base))
+    let module = modules.iter().find(|module| module.file.path == path)?;
+    Some(module.file.clone())
 }
 
 fn put_text(words: &[AtomicU64], text: &str) {
@@ -279,17 +325,43 @@ fn intern_module(areas: &SharedAreas, path: &str) -> Option<u64> {
     None
 }
 
+/// The words of a site in the shared table.
+struct SiteWords {
+    /// The key by which the table is searched; 0 if the words have no site yet.
+    key: &'static AtomicU64,
+    call: &'static [AtomicU64],
+    n_frames: &'static AtomicU64,
+    /// Each frame is the number of its file in the upper 16 bits, and the address in the file.
+    frames: &'static [AtomicU64],
+}
+
+/// Bits of a frame for the address.
+const ADDRESS_BITS: u32 = 48;
+
+impl SiteWords {
+    fn of(areas: &SharedAreas, index: usize) -> SiteWords {
+        let words = &areas.sites[index * SITE_WORDS..][..SITE_WORDS];
+        let (call, frames) = words[2..].split_at(NAME_WORDS);
+        SiteWords {
+            key: &words[0],
+            call,
+            n_frames: &words[1],
+            frames,
+        }
+    }
+}
+
 /// Returns the number of a site in the shared table, to which it adds the site if needed; 0 if the
 /// table is full.
 fn intern(areas: &SharedAreas, call: &str, addresses: &[usize]) -> u32 {
     let _held = lock(areas.counter(Counter::Sites));
 
-    // A frame is the number of its file, above the address in the file.
     let frames: Vec<u64> = addresses
         .iter()
         .filter_map(|&address| {
-            let (path, base) = find(address)?;
-            Some(intern_module(areas, &path)? << 48 | (address - base) as u64)
+            let file = find(address)?;
+            let number = intern_module(areas, &file.path)?;
+            Some(number << ADDRESS_BITS | (address - file.base) as u64)
         })
         .collect();
 
@@ -299,20 +371,20 @@ fn intern(areas: &SharedAreas, call: &str, addresses: &[usize]) -> u32 {
     let key = hasher.finish() | 1;
     for i in 0..MAX_SITES {
         let index = (key as usize >> 1).wrapping_add(i) % MAX_SITES;
-        let words = &areas.sites[index * SITE_WORDS..][..SITE_WORDS];
-        match words[0].load(Acquire) {
-            0 => {
-                put_text(&words[1..1 + NAME_WORDS], call);
-                words[1 + NAME_WORDS].store(frames.len() as u64, Relaxed);
-                for (word, frame) in words[2 + NAME_WORDS..].iter().zip(&frames) {
-                    word.store(*frame, Relaxed);
-                }
-                // Last: `get` reads without the lock.
-                words[0].store(key, Release);
-                return index as u32 + 1;
+        let words = SiteWords::of(areas, index);
+        let mut other = words.key.load(Acquire);
+        if other == 0 {
+            put_text(words.call, call);
+            words.n_frames.store(frames.len() as u64, Relaxed);
+            for (word, frame) in words.frames.iter().zip(&frames) {
+                word.store(*frame, Relaxed);
             }
-            other if other == key => return index as u32 + 1,
-            _ => {}
+            // Last: `get` reads without the lock.
+            words.key.store(key, Release);
+            other = key;
+        }
+        if other == key {
+            return index as u32 + 1;
         }
     }
     0
@@ -320,67 +392,86 @@ fn intern(areas: &SharedAreas, call: &str, addresses: &[usize]) -> u32 {
 
 /// Returns the site with this number; `None` for 0.
 pub fn get(areas: &SharedAreas, site: u32) -> Option<Site> {
-    let words = areas
-        .sites
-        .chunks_exact(SITE_WORDS)
-        .nth((site as usize).checked_sub(1)?)?;
+    let words = SiteWords::of(areas, (site as usize).checked_sub(1)?);
 
     // Pairs with the release store of `intern`.
-    words[0].load(Acquire);
+    words.key.load(Acquire);
 
-    let n = words[1 + NAME_WORDS].load(Relaxed) as usize;
-    let frames = words[2 + NAME_WORDS..].iter().take(n).map(|word| {
-        let word = word.load(Relaxed);
-        let module = &areas.modules[(word >> 48) as usize * MODULE_WORDS..][1..MODULE_WORDS];
-        (text(module), word & ((1 << 48) - 1))
-    });
+    let n_frames = words.n_frames.load(Relaxed) as usize;
+    let mut frames = Vec::new();
+    for word in words.frames.iter().take(n_frames) {
+        let frame = word.load(Relaxed);
+        let module = (frame >> ADDRESS_BITS) as usize;
+        let path = &areas.modules[module * MODULE_WORDS..][1..MODULE_WORDS];
+        frames.push(SiteFrame {
+            module: text(path),
+            address: frame & ((1 << ADDRESS_BITS) - 1),
+        });
+    }
     Some(Site {
-        call: text(&words[1..1 + NAME_WORDS]),
-        frames: frames.collect(),
+        call: text(words.call),
+        frames,
     })
 }
 
-/// Maximum number of frames that are unwound.
+/// Maximum number of frames that are unwound. If the library and templates of C++ have more, the
+/// program's frames are missed.
 const DEPTH: usize = 24;
 /// Maximum number of stacks that are remembered for a routine that is called at one depth of the
-/// stack.
+/// stack. Each call compares them in turn.
 const RECENT: usize = 16;
-/// Maximum number of pairs of a routine and a depth for which stacks are remembered.
-const PAIRS: usize = 1024;
+/// Maximum number of called routines for which stacks are remembered. It bounds the memory: a
+/// recursive program calls a routine at many depths.
+const ROUTINES: usize = 1024;
 
-/// The addresses to which the functions of the calling thread return, from the innermost function
-/// on.
+/// The return addresses of the calling thread's functions, from the innermost function on.
 ///
 /// Unwinding the stack takes microseconds. A loop has the same stack each time, which is recognized
 /// by the locations in memory of these addresses.
 struct Stack {
-    addresses: [usize; DEPTH],
-    /// The address in memory of each return address: the word below the caller's frame, where
-    /// x86-64 calls push it. 0 if the return address is not there.
-    places: [usize; DEPTH],
+    returns: [ReturnAddress; DEPTH],
     n: usize,
 }
 
-/// A stack that was seen: its return addresses, each after its address in memory, and the number of
-/// its site.
+/// The address to which a function returns.
+#[derive(Clone, Copy)]
+struct ReturnAddress {
+    address: usize,
+    /// The address in memory of the return address: the word below the caller's frame, where x86-64
+    /// calls push it. 0 if it is not there.
+    location: usize,
+}
+
+/// A stack that was seen: its return addresses and the number of its site.
 struct KnownStack {
-    returns: Box<[(usize, usize)]>,
+    returns: Box<[ReturnAddress]>,
     site: u32,
 }
 
+/// A routine that is called at one depth of the stack.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct CalledRoutine {
+    /// The address of the routine's name.
+    name: usize,
+    /// The address of a local variable of [`of_call`], which stands for the depth.
+    variable: usize,
+}
+
 thread_local! {
-    /// The stacks that were seen, by the address of the routine's name and that of a local variable
-    /// of [`of_call`], which stands for the depth of the stack.
-    static STACKS: RefCell<HashMap<(usize, usize), Vec<KnownStack>>> = RefCell::default();
+    /// The stacks that were seen.
+    static STACKS: RefCell<HashMap<CalledRoutine, Vec<KnownStack>>> = RefCell::default();
 }
 
 impl Stack {
     /// Unwinds the stack of the function that calls this.
     #[inline(always)]
     fn unwind() -> Stack {
+        let none = ReturnAddress {
+            address: 0,
+            location: 0,
+        };
         let mut stack = Stack {
-            addresses: [0; DEPTH],
-            places: [0; DEPTH],
+            returns: [none; DEPTH],
             n: 0,
         };
         rushmem_locate::visit(|frame| stack.add(frame));
@@ -393,72 +484,86 @@ impl Stack {
             return false;
         }
 
-        let place = frame.start.wrapping_sub(size_of::<usize>());
+        let location = frame.start.wrapping_sub(size_of::<usize>());
         let is_there = cfg!(target_arch = "x86_64") && {
-            let place = std::ptr::with_exposed_provenance::<usize>(place);
+            let location = std::ptr::with_exposed_provenance::<usize>(location);
             // SAFETY: the word before the frame of a caller is on the stack: there its call has
             // pushed the return address.
-            unsafe { place.read_volatile() == frame.address }
+            unsafe { location.read_volatile() == frame.address }
         };
-        self.addresses[self.n] = frame.address;
-        self.places[self.n] = if is_there { place } else { 0 };
+        self.returns[self.n] = ReturnAddress {
+            address: frame.address,
+            location: if is_there { location } else { 0 },
+        };
         self.n += 1;
         true
     }
 
     /// Returns an address within each call instruction: the one before the return address.
     fn calls(&self) -> Vec<usize> {
-        self.addresses[..self.n]
+        self.returns[..self.n]
             .iter()
-            .map(|address| address - 1)
+            .map(|to| to.address - 1)
             .collect()
     }
+}
 
-    /// Remembers the site of this stack, which is that of [`of_call`]: `routine` is the address of
-    /// the routine's name, and `variable` that of a local variable.
-    fn remember(&self, routine: usize, variable: usize, site: u32) {
-        // The first addresses are in `of_call` itself and in what unwinds the stack for it.
-        let is_inner = |&(place, _): &(usize, usize)| (1..=variable).contains(&place);
-        let returns = (0..self.n)
-            .map(|i| (self.places[i], self.addresses[i]))
-            .skip_while(is_inner)
-            .collect::<Box<[_]>>();
-        // A return address that was not found in memory cannot be compared.
-        if returns.is_empty() || returns.iter().any(|(place, _)| *place <= variable) {
+impl CalledRoutine {
+    /// Remembers the site of a stack, which is that of [`of_call`].
+    fn remember(self, stack: &Stack, site: u32) {
+        // The first addresses are in `of_call` itself and in what unwinds the stack for it. One
+        // that was not found in memory cannot be compared.
+        let mut returns = &stack.returns[..stack.n];
+        while let [first, rest @ ..] = returns
+            && (1..=self.variable).contains(&first.location)
+        {
+            returns = rest;
+        }
+        if returns.is_empty() || returns.iter().any(|to| to.location <= self.variable) {
             return;
         }
 
         // When a thread ends, its destructors may run after this variable was dropped.
         let _ = STACKS.try_with(|known| {
             let mut known = known.borrow_mut();
-            if known.len() >= PAIRS {
+            if known.len() >= ROUTINES {
                 known.clear();
             }
-            let all = known.entry((routine, variable)).or_default();
-            if all.len() >= RECENT {
-                all.clear();
+            let stacks = known.entry(self).or_default();
+            if stacks.len() >= RECENT {
+                stacks.clear();
             }
-            all.push(KnownStack { returns, site });
+            stacks.push(KnownStack {
+                returns: returns.into(),
+                site,
+            });
         });
+    }
+
+    /// Returns the site of the stack of [`of_call`], if it is remembered.
+    fn known_site(self) -> Option<u32> {
+        let found = STACKS.try_with(|known| {
+            let known = known.borrow();
+            let stack = known.get(&self)?.iter().find(|stack| stack.is_current())?;
+            Some(stack.site)
+        });
+        found.ok().flatten()
     }
 }
 
-/// Returns the site of the stack of [`of_call`], if it is remembered.
-fn known_site(routine: usize, variable: usize) -> Option<u32> {
-    let is_here = |&(place, address): &(usize, usize)| {
-        let place = std::ptr::with_exposed_provenance::<usize>(place);
-        // SAFETY: the first place is in the frame of the caller, as it was when the variable had
-        // this address. Where a frame has the address that it had, the next place is above it, in
-        // the frames around it, as before; and none is read after one that differs.
-        unsafe { place.read_volatile() == address }
-    };
-    let of = |all: &Vec<KnownStack>| {
-        all.iter()
-            .find(|stack| stack.returns.iter().all(is_here))
-            .map(|stack| stack.site)
-    };
-    let found = STACKS.try_with(|known| known.borrow().get(&(routine, variable)).and_then(of));
-    found.ok().flatten()
+impl KnownStack {
+    /// Returns true if the return addresses are where they were. The caller is [`of_call`], with
+    /// its variable where it was.
+    fn is_current(&self) -> bool {
+        self.returns.iter().all(|to| {
+            let location = std::ptr::with_exposed_provenance::<usize>(to.location);
+            // SAFETY: the first location is in the frame of the caller of `of_call`, as it was when
+            // the variable had this address. If a frame has the return address that it had, the
+            // next location is above it, in the frames around it, as before; and none is read after
+            // one that differs.
+            unsafe { location.read_volatile() == to.address }
+        })
+    }
 }
 
 #[cfg(test)]

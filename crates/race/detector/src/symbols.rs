@@ -1,5 +1,6 @@
 //! Finds the function and the source line of an address of the program, from its debug information.
 
+use crate::sites::SiteFrame;
 use rushmem_locate::{Frame, Owner, Symbols, from_here};
 use std::cell::RefCell;
 use std::path::Path;
@@ -44,17 +45,12 @@ thread_local! {
     static SYMBOLS: RefCell<Symbols> = RefCell::default();
 }
 
-/// Returns the function and the source line of an address in the file `module`.
-pub fn source(module: &str, address: u64) -> SourceLine {
-    innermost(module, address).map_or_else(SourceLine::default, |frame| SourceLine::of(&frame))
-}
-
 /// Returns the functions and source lines of frames, without those of libraries. If all are of
 /// libraries, returns all.
-pub fn of_program(frames: &[(String, u64)]) -> Vec<SourceLine> {
+pub fn of_program(frames: &[SiteFrame]) -> Vec<SourceLine> {
     let all: Vec<Frame> = frames
         .iter()
-        .filter_map(|(module, address)| innermost(module, *address))
+        .filter_map(|frame| innermost(&frame.module, frame.address))
         .collect();
     let has_any = all.iter().any(is_of_program);
     all.iter()
@@ -63,19 +59,9 @@ pub fn of_program(frames: &[(String, u64)]) -> Vec<SourceLine> {
         .collect()
 }
 
-/// Returns true if the function at an address is of Rushmem, which may be linked into the program.
-pub fn is_ours(module: &str, address: u64) -> bool {
-    owner(module, address) == Some(Owner::Library)
-}
-
-/// Returns true if the function at an address is of the standard library of C++ or Rust, whose
-/// templates are in the program.
-pub fn is_of_language(module: &str, address: u64) -> bool {
-    owner(module, address) == Some(Owner::Language)
-}
-
-/// Returns whose function is at an address, without those that are inlined into it.
-fn owner(module: &str, address: u64) -> Option<Owner> {
+/// Returns whose function is at an address of the file `module`, without those that are inlined into
+/// it.
+pub fn owner(module: &str, address: u64) -> Option<Owner> {
     frames(module, address).last().map(|frame| frame.owner)
 }
 

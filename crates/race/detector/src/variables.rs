@@ -23,18 +23,21 @@ impl StaticVariable {
     /// Returns the name of the part of the variable that an access of `nbytes` bytes at an offset
     /// accesses, such as `a[2][3]`.
     pub fn element(&self, offset: u64, nbytes: u32) -> String {
-        let dimensions = self
-            .declared
-            .as_ref()
-            .map_or(&[][..], |declared| &declared.dimensions);
-        let elements: u64 = dimensions.iter().product();
-        let is_of_elements = elements * u64::from(nbytes) == self.nbytes && offset > 0;
-        if dimensions.len() < 2 || !is_of_elements || !offset.is_multiple_of(nbytes.into()) {
+        let nbytes_of_element = u64::from(nbytes);
+        let dimensions = match &self.declared {
+            Some(declared) => &declared.dimensions[..],
+            None => &[],
+        };
+        let n_elements: u64 = dimensions.iter().product();
+        let is_of_element = n_elements * nbytes_of_element == self.nbytes
+            && offset > 0
+            && offset.is_multiple_of(nbytes_of_element);
+        if dimensions.len() < 2 || !is_of_element {
             return element(&self.name, offset, nbytes);
         }
 
         // The last index changes from one element to the next.
-        let mut rest = offset / u64::from(nbytes);
+        let mut rest = offset / nbytes_of_element;
         let mut indices = String::new();
         for dimension in dimensions.iter().rev() {
             indices.insert_str(0, &format!("[{}]", rest % dimension));
@@ -57,7 +60,7 @@ pub fn element(name: &str, offset: u64, nbytes: u32) -> String {
 }
 
 /// The static variables of the executable, with their declarations by address.
-struct OfProgram {
+struct ProgramVariables {
     variables: Variables,
     declared: HashMap<u64, Declaration>,
 }
@@ -65,26 +68,23 @@ struct OfProgram {
 /// Returns the variable that contains an address of the executable, the file `module`. The address
 /// is that before relocation.
 pub fn find(module: &str, address: u64) -> Option<StaticVariable> {
-    static PROGRAM: Mutex<Option<OfProgram>> = Mutex::new(None);
+    static PROGRAM: Mutex<Option<ProgramVariables>> = Mutex::new(None);
 
     // Read at the first race: the debug information of a program may be large.
     let mut program = PROGRAM.lock().ok()?;
     if program.is_none() {
-        *program = Some(OfProgram {
+        *program = Some(ProgramVariables {
             variables: Variables::of(File::open(module).ok()?),
             declared: declarations(Path::new(module)),
         });
     }
-    let OfProgram {
-        variables,
-        declared,
-    } = program.as_ref()?;
+    let program = program.as_ref()?;
 
-    let found = variables.holding(address, 1)?;
+    let found = program.variables.holding(address, 1)?;
     Some(StaticVariable {
         name: names::in_source(found.name),
         address: found.address,
         nbytes: found.nbytes,
-        declared: declared.get(&found.address).cloned(),
+        declared: program.declared.get(&found.address).cloned(),
     })
 }

@@ -15,7 +15,7 @@ pub struct AtomicOperation {
     /// Bytes of the word.
     pub nbytes: usize,
     /// The address to which the call of the operation returns.
-    pub place: usize,
+    pub return_address: usize,
 }
 
 impl AtomicOperation {
@@ -37,6 +37,7 @@ impl AtomicOperation {
             return f();
         };
 
+        // Whoever finds the value must find what is published.
         let _held = process.hold_word(self.addr);
         process.publish(self.addr, MemoryOrder::of(order));
         f();
@@ -69,12 +70,13 @@ impl AtomicOperation {
             return exchange();
         };
 
+        // Whether the operation stores decides what is recorded and published before it.
         let _held = process.hold_word(self.addr);
         let found = load();
-        let equal = found == wanted;
-        self.record(equal);
+        let is_equal = found == wanted;
+        self.record(is_equal);
 
-        let result = if equal {
+        let result = if is_equal {
             // Other PEs may see the new value at once, by a routine that holds no word.
             process.publish(self.addr, MemoryOrder::of(success));
             exchange()
@@ -90,7 +92,7 @@ impl AtomicOperation {
     fn record(self, writes: bool) -> Option<&'static ProcessDetector> {
         let process = active()?;
         let kind = ShadowKind::atomic(AtomicityDomain::Language, self.nbytes, false, writes);
-        access_range(self.addr, self.nbytes, kind, self.place.wrapping_sub(1));
+        access_range(self.addr, self.nbytes, kind, self.return_address.wrapping_sub(1));
         Some(process)
     }
 }

@@ -86,14 +86,15 @@ fn first(data: *mut c_void) -> usize {
     unsafe { data.cast::<usize>().read() }
 }
 
+/// Runs a team by `next`, which gets its code and its data.
 fn fork(
     region: Region,
     data: *mut c_void,
     reductions: usize,
-    run: impl FnOnce(usize, usize) -> usize,
+    next: impl FnOnce(usize, usize) -> usize,
 ) -> usize {
     if active().is_none() {
-        return run(region as usize, data.expose_provenance());
+        return next(region as usize, data.expose_provenance());
     }
 
     let team = teams::fork();
@@ -103,7 +104,9 @@ fn fork(
         data,
         team,
     };
-    let result = run(
+    // `next` returns when all threads of the team have left `in_team`, so the variable lives as
+    // long as they use it.
+    let result = next(
         in_team as *const () as usize,
         (&raw mut forked).expose_provenance(),
     );
@@ -142,7 +145,11 @@ fn pass_barrier(_: usize, next: impl FnOnce() -> usize) -> usize {
 /// Begins the section that `next` returns: its number, or 0 if none is left.
 fn begin_section(_: usize, next: impl FnOnce() -> usize) -> usize {
     let section = next();
-    with(|process| process.begin_section(section as c_int != 0));
+    if section as c_int != 0 {
+        with(ProcessDetector::begin_section);
+    } else {
+        with(ProcessDetector::end_sections);
+    }
     section
 }
 

@@ -8,7 +8,7 @@
 
 use crate::next::{around_next, next};
 use crate::synchronization::with;
-use crate::tsan::with_place;
+use crate::tsan::with_return_address;
 use core::ffi::{c_char, c_int, c_void};
 use rushmem_race::access::ShadowKind;
 use rushmem_race::private;
@@ -20,8 +20,8 @@ use std::sync::OnceLock;
 
 type Unused = usize;
 
-fn access(addr: *const c_void, nbytes: usize, kind: ShadowKind, place: usize) {
-    access_range(addr.addr(), nbytes, kind, place.wrapping_sub(1));
+fn access(addr: *const c_void, nbytes: usize, kind: ShadowKind, return_address: usize) {
+    access_range(addr.addr(), nbytes, kind, return_address.wrapping_sub(1));
 }
 
 extern "C" fn copy(
@@ -30,10 +30,10 @@ extern "C" fn copy(
     nbytes: usize,
     _: Unused,
     _: Unused,
-    place: usize,
+    return_address: usize,
 ) -> *mut c_void {
-    access(source, nbytes, ShadowKind::LOAD, place);
-    access(dest, nbytes, ShadowKind::STORE, place);
+    access(source, nbytes, ShadowKind::LOAD, return_address);
+    access(dest, nbytes, ShadowKind::STORE, return_address);
     // SAFETY: the program keeps the contract of memcpy.
     unsafe { libc::memcpy(dest, source, nbytes) }
 }
@@ -44,10 +44,10 @@ extern "C" fn copy_overlapping(
     nbytes: usize,
     _: Unused,
     _: Unused,
-    place: usize,
+    return_address: usize,
 ) -> *mut c_void {
-    access(source, nbytes, ShadowKind::LOAD, place);
-    access(dest, nbytes, ShadowKind::STORE, place);
+    access(source, nbytes, ShadowKind::LOAD, return_address);
+    access(dest, nbytes, ShadowKind::STORE, return_address);
     // SAFETY: the program keeps the contract of memmove.
     unsafe { libc::memmove(dest, source, nbytes) }
 }
@@ -58,9 +58,9 @@ extern "C" fn set(
     nbytes: usize,
     _: Unused,
     _: Unused,
-    place: usize,
+    return_address: usize,
 ) -> *mut c_void {
-    access(dest, nbytes, ShadowKind::STORE, place);
+    access(dest, nbytes, ShadowKind::STORE, return_address);
     // SAFETY: the program keeps the contract of memset.
     unsafe { libc::memset(dest, byte, nbytes) }
 }
@@ -71,10 +71,10 @@ extern "C" fn compare(
     nbytes: usize,
     _: Unused,
     _: Unused,
-    place: usize,
+    return_address: usize,
 ) -> c_int {
-    access(a, nbytes, ShadowKind::LOAD, place);
-    access(b, nbytes, ShadowKind::LOAD, place);
+    access(a, nbytes, ShadowKind::LOAD, return_address);
+    access(b, nbytes, ShadowKind::LOAD, return_address);
     // SAFETY: the program keeps the contract of memcmp.
     unsafe { libc::memcmp(a, b, nbytes) }
 }
@@ -85,11 +85,11 @@ extern "C" fn length(
     _: Unused,
     _: Unused,
     _: Unused,
-    place: usize,
+    return_address: usize,
 ) -> usize {
     // SAFETY: the program keeps the contract of strlen.
     let nbytes = unsafe { libc::strlen(text) };
-    access(text.cast(), nbytes + 1, ShadowKind::LOAD, place);
+    access(text.cast(), nbytes + 1, ShadowKind::LOAD, return_address);
     nbytes
 }
 
@@ -99,9 +99,9 @@ extern "C" fn copy_to_end(
     nbytes: usize,
     _: Unused,
     _: Unused,
-    place: usize,
+    return_address: usize,
 ) -> *mut c_void {
-    copy(dest, source, nbytes, 0, 0, place).wrapping_byte_add(nbytes)
+    copy(dest, source, nbytes, 0, 0, return_address).wrapping_byte_add(nbytes)
 }
 
 extern "C" fn copy_text(
@@ -110,9 +110,9 @@ extern "C" fn copy_text(
     _: Unused,
     _: Unused,
     _: Unused,
-    place: usize,
+    return_address: usize,
 ) -> *mut c_char {
-    copy_text_to_end(dest, source, 0, 0, 0, place);
+    copy_text_to_end(dest, source, 0, 0, 0, return_address);
     dest
 }
 
@@ -122,12 +122,12 @@ extern "C" fn copy_text_to_end(
     _: Unused,
     _: Unused,
     _: Unused,
-    place: usize,
+    return_address: usize,
 ) -> *mut c_char {
     // SAFETY: the program keeps the contract of strcpy, whose source is a string.
     let nbytes = unsafe { libc::strlen(source) } + 1;
-    access(source.cast(), nbytes, ShadowKind::LOAD, place);
-    access(dest.cast(), nbytes, ShadowKind::STORE, place);
+    access(source.cast(), nbytes, ShadowKind::LOAD, return_address);
+    access(dest.cast(), nbytes, ShadowKind::STORE, return_address);
     // SAFETY: the program keeps the contract of stpcpy, which is also that of strcpy.
     unsafe { libc::stpcpy(dest, source) }
 }
@@ -138,13 +138,13 @@ extern "C" fn copy_text_of_length(
     nbytes: usize,
     _: Unused,
     _: Unused,
-    place: usize,
+    return_address: usize,
 ) -> *mut c_char {
     // SAFETY: the program keeps the contract of strncpy, whose source ends after `nbytes` bytes or
     // with a null byte.
     let n_read = (unsafe { libc::strnlen(source, nbytes) } + 1).min(nbytes);
-    access(source.cast(), n_read, ShadowKind::LOAD, place);
-    access(dest.cast(), nbytes, ShadowKind::STORE, place);
+    access(source.cast(), n_read, ShadowKind::LOAD, return_address);
+    access(dest.cast(), nbytes, ShadowKind::STORE, return_address);
     // SAFETY: the program keeps the contract of strncpy.
     unsafe { libc::strncpy(dest, source, nbytes) }
 }
@@ -155,14 +155,14 @@ extern "C" fn append_text(
     _: Unused,
     _: Unused,
     _: Unused,
-    place: usize,
+    return_address: usize,
 ) -> *mut c_char {
-    let end = dest.wrapping_add(length(dest, 0, 0, 0, 0, place));
-    copy_text_to_end(end, source, 0, 0, 0, place);
+    let end = dest.wrapping_add(length(dest, 0, 0, 0, 0, return_address));
+    copy_text_to_end(end, source, 0, 0, 0, return_address);
     dest
 }
 
-with_place! {
+with_return_address! {
     __tsan_memcpy => copy;
     __tsan_memmove => copy_overlapping;
     __tsan_memset => set;

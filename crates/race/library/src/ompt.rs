@@ -10,12 +10,12 @@ use crate::teams::{
 };
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use rushmem_race::actors::Thread;
-use rushmem_race::process::active;
 use rushmem_race::process::memory_order::MemoryOrder;
+use rushmem_race::process::{ProcessDetector, active};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 type Callback = *const c_void;
 type SetCallback = unsafe extern "C" fn(c_int, Callback) -> c_int;
@@ -31,7 +31,7 @@ pub struct Tool {
     data: u64,
 }
 
-// Numbers of OMPT's enumerations.
+// Events (`ompt_callbacks_t`).
 const PARALLEL_BEGIN: c_int = 3;
 const PARALLEL_END: c_int = 4;
 const TASK_CREATE: c_int = 5;
@@ -41,15 +41,20 @@ const MUTEX_RELEASED: c_int = 17;
 const DEPENDENCES: c_int = 18;
 const SYNC_REGION: c_int = 23;
 const MUTEX_ACQUIRED: c_int = 27;
+// Begin and end of a region (`ompt_scope_endpoint_t`).
 const BEGIN: c_int = 1;
 const END: c_int = 2;
+// Regions in which threads synchronize (`ompt_sync_region_t`).
 const TASK_WAIT: c_int = 5;
 const TASK_GROUP: c_int = 6;
 const REDUCTION: c_int = 7;
+// Kinds of tasks (`ompt_task_flag_t`).
 const INITIAL_TASK: c_int = 1;
 const EXPLICIT_TASK: c_int = 4;
 const UNDEFERRED_TASK: c_int = 1 << 27;
+// Why a task is left (`ompt_task_status_t`).
 const TASK_COMPLETE: c_int = 1;
+// Kinds of dependences (`ompt_dependence_type_t`).
 const IN: c_int = 1;
 const SOURCE: c_int = 5;
 const SINK: c_int = 6;
@@ -135,13 +140,15 @@ thread_local! {
     /// The values that `TEAM` had in the teams around the current one, the outermost first.
     static TEAMS: RefCell<Vec<TeamMember>> = RefCell::default();
     /// The explicit tasks that the calling thread has begun and not completed, the outermost first.
-    static TASKS: RefCell<Vec<Suspended>> = RefCell::default();
+    static TASKS: RefCell<Vec<BegunTask>> = RefCell::default();
 }
 
-/// A task that was begun, and what the thread did before.
-struct Suspended {
-    task: usize,
+/// An explicit task that was begun.
+struct BegunTask {
+    /// The number that `task_create` has given it.
+    number: usize,
     is_undeferred: bool,
+    /// What the thread did before.
     outer: Option<Thread>,
 }
 
@@ -230,9 +237,8 @@ impl OmptDependence {
 /// The dependences of tasks that are not complete, by the number of the task.
 static DEPENDS: LazyLock<Mutex<HashMap<usize, Vec<Dependence>>>> = LazyLock::new(Mutex::default);
 
-/// Calls `f` with the locked map of dependences.
-fn depends<R>(f: impl FnOnce(&mut HashMap<usize, Vec<Dependence>>) -> R) -> R {
-    f(&mut DEPENDS.lock().unwrap_or_else(PoisonError::into_inner))
+fn locked_depends() -> MutexGuard<'static, HashMap<usize, Vec<Dependence>>> {
+    DEPENDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 extern "C" fn dependences(task: Data, first: *const OmptDependence, n: c_int) {
@@ -247,12 +253,12 @@ extern "C" fn dependences(task: Data, first: *const OmptDependence, n: c_int) {
     match all[0].kind {
         SOURCE => release(iteration),
         SINK => acquire(iteration),
-        _ => depends(|depends| {
+        _ => {
             // If the task has dependences already, these are of a later wait of the task.
-            depends
+            locked_depends()
                 .entry(get(task))
                 .or_insert_with(|| all.iter().map(OmptDependence::of_task).collect());
-        }),
+        }
     }
 }
 
@@ -262,36 +268,52 @@ extern "C" fn task_schedule(prior: Data, status: c_int, next: Data) {
     let next = get(next);
     TASKS.with_borrow_mut(|tasks| {
         if status == TASK_COMPLETE
-            && let Some(done) = tasks.pop_if(|last| last.task == prior)
+            && let Some(task) = tasks.pop_if(|last| last.number == prior)
         {
-            for dependence in depends(|depends| depends.remove(&prior)).unwrap_or_default() {
-                dependence.end();
-            }
-
-            let end = object(Tag::TaskEnd, prior);
-            if done.is_undeferred {
-                process.release_object(end);
-            }
-            process.leave_task(done.outer, own(Tag::Tasks));
-            // The thread that has created the task is the one that has run it.
-            if done.is_undeferred {
-                process.acquire_last(end);
-            }
+            task.complete(process);
         }
 
         // A task that is in the list continues after others that it has waited for.
-        if next != 0 && tasks.iter().all(|task| task.task != next) {
-            let outer = process.enter_task(object(Tag::TaskStart, next));
-            tasks.push(Suspended {
-                task: next,
-                is_undeferred: UNDEFERRED.get() == next,
-                outer,
-            });
-            for dependence in depends(|depends| depends.get(&next).cloned()).unwrap_or_default() {
-                dependence.begin();
-            }
+        if next != 0 && tasks.iter().all(|task| task.number != next) {
+            tasks.push(BegunTask::begin(next, process));
         }
     });
+}
+
+impl BegunTask {
+    /// Begins the explicit task with this number on the calling thread.
+    fn begin(number: usize, process: &ProcessDetector) -> BegunTask {
+        let outer = process.enter_task(object(Tag::TaskStart, number));
+
+        let depends = locked_depends().get(&number).cloned();
+        for dependence in depends.unwrap_or_default() {
+            dependence.begin();
+        }
+
+        BegunTask {
+            number,
+            is_undeferred: UNDEFERRED.get() == number,
+            outer,
+        }
+    }
+
+    /// Completes the task.
+    fn complete(self, process: &ProcessDetector) {
+        let depends = locked_depends().remove(&self.number);
+        for dependence in depends.unwrap_or_default() {
+            dependence.end();
+        }
+
+        let end = object(Tag::TaskEnd, self.number);
+        if self.is_undeferred {
+            process.release_object(end);
+        }
+        process.leave_task(self.outer, own(Tag::Tasks));
+        // The thread that has created the task is the one that has run it.
+        if self.is_undeferred {
+            process.acquire_last(end);
+        }
+    }
 }
 
 /// An address for which a thread waits (`kmp_depend_info_t`).

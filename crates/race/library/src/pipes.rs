@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::synchronization::{Tag, acquire, object, release};
-use crate::tsan::with_place;
+use crate::tsan::with_return_address;
 use core::ffi::{CStr, c_int};
 use core::mem::MaybeUninit;
 use rushmem_race::known;
@@ -17,41 +17,41 @@ use std::io::Write as _;
 /// Defines functions of at most five arguments that interpose those of their names. Each row has a
 /// function of this file, which gets the first argument, the return address, and a closure that
 /// calls the original function.
-macro_rules! around_next_with_place {
+macro_rules! around_next_with_return_address {
     ($($around:ident: $($name:ident)+;)*) => {$($(
         mod $name {
             pub extern "C" fn call(
-                fd: usize, b: usize, c: usize, d: usize, e: usize, place: usize,
+                fd: usize, b: usize, c: usize, d: usize, e: usize, return_address: usize,
             ) -> usize {
                 static NEXT: std::sync::OnceLock<crate::next::Next> = std::sync::OnceLock::new();
                 const NAME: &str = concat!(stringify!($name), "\0");
                 // SAFETY: the function has such arguments.
                 let next = unsafe { crate::next::next_once(&NEXT, NAME) };
                 // SAFETY: the contract of the function of this name, which the caller keeps.
-                super::$around(fd, place, || unsafe { next(fd, b, c, d, e, 0, 0, 0) })
+                super::$around(fd, return_address, || unsafe { next(fd, b, c, d, e, 0, 0, 0) })
             }
         }
-        with_place! { $name => $name::call; }
+        with_return_address! { $name => $name::call; }
     )+)*};
 }
 
-around_next_with_place! {
+around_next_with_return_address! {
     read_pipe: read readv eventfd_read __read_chk recv recvmsg recvmmsg __recv_chk;
     write_pipe: write writev eventfd_write send sendmsg sendmmsg;
 }
 
-fn read_pipe(fd: usize, place: usize, next: impl FnOnce() -> usize) -> usize {
+fn read_pipe(fd: usize, return_address: usize, next: impl FnOnce() -> usize) -> usize {
     let result = next();
     if result as c_int != -1
-        && let Some(pipe) = pipe_of(fd, place)
+        && let Some(pipe) = pipe_of(fd, return_address)
     {
         acquire(pipe);
     }
     result
 }
 
-fn write_pipe(fd: usize, place: usize, next: impl FnOnce() -> usize) -> usize {
-    if let Some(pipe) = pipe_of(fd, place) {
+fn write_pipe(fd: usize, return_address: usize, next: impl FnOnce() -> usize) -> usize {
+    if let Some(pipe) = pipe_of(fd, return_address) {
         release(pipe);
     }
     next()
@@ -61,7 +61,7 @@ fn write_pipe(fd: usize, place: usize, next: impl FnOnce() -> usize) -> usize {
 /// pipe have one inode; all eventfds share one; sockets do not tell which other one they are
 /// connected to, so all are one object. Standard input, output and error have no object, since the
 /// threads of a program do not synchronize by them.
-fn pipe_of(fd: usize, place: usize) -> Option<usize> {
+fn pipe_of(fd: usize, return_address: usize) -> Option<usize> {
     let fd = fd as c_int;
     if fd <= libc::STDERR_FILENO || active().is_none() || known::is_recording() {
         return None;
@@ -83,7 +83,7 @@ fn pipe_of(fd: usize, place: usize) -> Option<usize> {
         _ => return None,
     };
     // Asked last: to find the file of the caller takes a lock of the loader.
-    if !is_of_program(place) {
+    if !is_of_program(return_address) {
         return None;
     }
     Some(object)
@@ -114,10 +114,10 @@ fn is_eventfd(fd: c_int) -> bool {
 }
 
 /// Returns true unless Rushmem, UCX or libfabric makes the call, or code that is of no loaded file.
-fn is_of_program(place: usize) -> bool {
+fn is_of_program(return_address: usize) -> bool {
     let mut found = MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: writes the description of the address to the variable above, if it does not return 0.
-    if unsafe { libc::dladdr(std::ptr::with_exposed_provenance(place), found.as_mut_ptr()) } == 0 {
+    if unsafe { libc::dladdr(std::ptr::with_exposed_provenance(return_address), found.as_mut_ptr()) } == 0 {
         return false;
     }
     // SAFETY: the call above has not returned 0, so it has written the description.

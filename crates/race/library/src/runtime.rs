@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
-use rushmem_race::areas::SharedAreas;
+use rushmem_race::areas::{SegmentSizes, SharedAreas};
 use rushmem_race::process::{self, ProcessDetector, active};
 use rushmem_race::shared;
 use rushmem_race_interface::{
@@ -32,12 +32,16 @@ pub static rushmem_race_detector: Detector = Detector {
     close,
 };
 
-fn n_words(opening: &DetectorOpening) -> usize {
-    SharedAreas::n_words(opening.n_pes, [opening.heap_bytes, opening.static_bytes])
+fn segment_sizes(opening: &DetectorOpening) -> SegmentSizes {
+    SegmentSizes {
+        heap_bytes: opening.heap_bytes,
+        static_bytes: opening.static_bytes,
+    }
 }
 
 extern "C" fn create(opening: &DetectorOpening) -> c_int {
-    match shared::create(n_words(opening)) {
+    let n_words = SharedAreas::n_words(opening.n_pes, segment_sizes(opening));
+    match shared::create(n_words) {
         // The descriptor stays open as long as this process.
         Ok(file) => file.into_raw_fd(),
         Err(error) => -error.raw_os_error(),
@@ -48,14 +52,17 @@ extern "C" fn attach(opening: &DetectorOpening, pid: u32, fd: c_int) -> c_int {
     if process::resume() {
         return 0;
     }
-    let segments = [opening.heap_bytes, opening.static_bytes];
-    let words = match shared::attach(n_words(opening), pid, fd) {
+
+    let segments = segment_sizes(opening);
+    let n_words = SharedAreas::n_words(opening.n_pes, segments);
+    let words = match shared::attach(n_words, pid, fd) {
         Ok(words) => words,
         Err(error) => return error.raw_os_error(),
     };
 
     let n = opening.n_pes as usize;
-    // SAFETY: by the contract of `DetectorOpening`, this is an array of an address for each PE.
+    // SAFETY: the runtime passes an array with an address for each of the `n` PEs, which is valid
+    // during the call.
     let heaps = unsafe { std::slice::from_raw_parts(opening.heaps, n) };
     // SAFETY: as for the heaps.
     let statics = unsafe { std::slice::from_raw_parts(opening.statics, n) };
@@ -112,14 +119,20 @@ extern "C" fn writes(call: Text, dest: ByteBlocks, pe: u32) {
 }
 
 extern "C" fn lock(addr: usize, is_taken: bool) {
-    if let Some(process) = active() {
-        process.lock(addr, is_taken);
+    let Some(process) = active() else { return };
+    if is_taken {
+        process.acquire_lock(addr);
+    } else {
+        process.release_lock(addr);
     }
 }
 
 extern "C" fn block(call: Text, addr: usize, nbytes: usize, is_allocated: bool) {
-    if let Some(process) = active() {
-        process.block(call.get(), addr, nbytes, is_allocated);
+    let Some(process) = active() else { return };
+    if is_allocated {
+        process.allocate_block(call.get(), addr, nbytes);
+    } else {
+        process.free_block(call.get(), addr, nbytes);
     }
 }
 
@@ -167,13 +180,16 @@ fn watch_exit() {
 }
 
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
-    if status == 0
-        && let Some(status) = rushmem_race::process::status()
-    {
-        // What cannot be written is lost, as at any exit.
-        // SAFETY: with null this writes the buffers of all streams, as `exit` would do next.
-        unsafe { libc::fflush(std::ptr::null_mut()) };
-        // SAFETY: `_exit` has no preconditions; it ends the process.
-        unsafe { libc::_exit(status) }
+    if status != 0 {
+        return;
     }
+    let Some(status) = process::status() else {
+        return;
+    };
+
+    // What cannot be written is lost, as at any exit.
+    // SAFETY: with null this writes the buffers of all streams, as `exit` would do next.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    // SAFETY: `_exit` has no preconditions; it ends the process.
+    unsafe { libc::_exit(status) }
 }

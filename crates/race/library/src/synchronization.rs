@@ -217,34 +217,43 @@ fn wait_for_condition_in_cxx(lock: usize, next: impl FnOnce() -> usize) -> usize
 type Initialize = extern "C" fn();
 type Once = unsafe extern "C" fn(*mut c_void, Initialize) -> c_int;
 
-thread_local! {
-    /// The flag and the function that the calling thread has passed to `pthread_once` or
-    /// `call_once`.
-    static ONCE: Cell<Option<(usize, Initialize)>> = const { Cell::new(None) };
+/// The arguments of `pthread_once` or `call_once`.
+struct Initialization {
+    flag: usize,
+    f: Initialize,
 }
 
+thread_local! {
+    /// The arguments that the calling thread has passed last, until the function runs.
+    static ONCE: Cell<Option<Initialization>> = const { Cell::new(None) };
+}
+
+/// Runs the function that the calling thread has passed, and releases the flag.
 extern "C" fn initialize() {
-    if let Some((flag, f)) = ONCE.take() {
+    if let Some(Initialization { flag, f }) = ONCE.take() {
         f();
         release(flag);
     }
 }
 
+/// Calls `pthread_once` or `call_once`, and acquires the flag: another thread may have run the
+/// function.
 fn once(
     name: &core::ffi::CStr,
-    next_once: &OnceLock<Once>,
+    known: &OnceLock<Once>,
     flag: *mut c_void,
     f: Initialize,
 ) -> c_int {
     // SAFETY: the two functions that are named below have this type; the result of `call_once` is
     // not used.
-    let next = *next_once.get_or_init(|| unsafe { next(name) });
+    let next = *known.get_or_init(|| unsafe { next(name) });
 
-    ONCE.set(Some((flag.addr(), f)));
-
+    ONCE.set(Some(Initialization {
+        flag: flag.addr(),
+        f,
+    }));
     // SAFETY: the flag is the caller's; the call runs `initialize` on this thread, or not at all.
     let result = unsafe { next(flag, initialize) };
-
     acquire(flag.addr());
     result
 }

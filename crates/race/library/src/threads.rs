@@ -7,7 +7,7 @@
 
 use crate::next::{around_next, next};
 use crate::synchronization::{Tag, acquire, object, release, with};
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{c_int, c_void};
 use libc::pthread_attr_t;
 use rushmem_race::actors::THREAD;
 use rushmem_race::{private, sites};
@@ -117,11 +117,6 @@ fn create<R>(
     status
 }
 
-fn find<F: Copy>(found: &OnceLock<F>, name: &CStr) -> F {
-    // SAFETY: the callers below pass the name and the type of the same function.
-    *found.get_or_init(|| unsafe { next(name) })
-}
-
 /// Interposes the function of this name.
 ///
 /// # Safety
@@ -134,7 +129,8 @@ pub unsafe extern "C" fn pthread_create(
     argument: *mut c_void,
 ) -> c_int {
     static NEXT: OnceLock<CreatePosix> = OnceLock::new();
-    let next = find(&NEXT, c"pthread_create");
+    // SAFETY: the function has this type.
+    let next = *NEXT.get_or_init(|| unsafe { next(c"pthread_create") });
     // SAFETY: the caller keeps the contract of this function; the new thread owns its argument.
     create(start, argument, |start, argument| unsafe {
         next(thread, attributes, start, argument)
@@ -152,7 +148,8 @@ pub unsafe extern "C" fn thrd_create(
     argument: *mut c_void,
 ) -> c_int {
     static NEXT: OnceLock<CreateC> = OnceLock::new();
-    let next = find(&NEXT, c"thrd_create");
+    // SAFETY: the function has this type.
+    let next = *NEXT.get_or_init(|| unsafe { next(c"thrd_create") });
     // SAFETY: the caller keeps the contract of this function; the new thread owns its argument.
     create(start, argument, |start, argument| unsafe {
         next(thread, start, argument)

@@ -3,7 +3,7 @@
 //!
 //! The names and arguments are those of ThreadSanitizer's run time (compiler-rt/lib/tsan). An
 //! access is identified by the address to which the call returns, which a stub adds as the last
-//! argument, `place`.
+//! argument.
 #![allow(unsafe_code)]
 
 use crate::atomic_operation::AtomicOperation;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, fence};
 
 /// Defines stubs with the names of functions that a program calls. Each calls a function of this
 /// crate with its own arguments, at most five, and with its return address as the sixth argument.
-macro_rules! with_place {
+macro_rules! with_return_address {
     ($($name:ident => $function:path;)*) => {$(
         /// A stub for the function of this name, with its arguments and its result.
         ///
@@ -34,7 +34,7 @@ macro_rules! with_place {
         }
     )*};
 }
-pub(crate) use with_place;
+pub(crate) use with_return_address;
 
 type Unused = usize;
 
@@ -44,9 +44,9 @@ extern "C" fn load<const N: usize, const IS_ALIGNED: bool>(
     _: Unused,
     _: Unused,
     _: Unused,
-    place: usize,
+    return_address: usize,
 ) {
-    access::<N, false, IS_ALIGNED>(addr, place.wrapping_sub(1));
+    access::<N, false, IS_ALIGNED>(addr, return_address.wrapping_sub(1));
 }
 
 extern "C" fn store<const N: usize, const IS_ALIGNED: bool>(
@@ -55,9 +55,9 @@ extern "C" fn store<const N: usize, const IS_ALIGNED: bool>(
     _: Unused,
     _: Unused,
     _: Unused,
-    place: usize,
+    return_address: usize,
 ) {
-    access::<N, true, IS_ALIGNED>(addr, place.wrapping_sub(1));
+    access::<N, true, IS_ALIGNED>(addr, return_address.wrapping_sub(1));
 }
 
 extern "C" fn load_range(
@@ -66,9 +66,9 @@ extern "C" fn load_range(
     _: Unused,
     _: Unused,
     _: Unused,
-    place: usize,
+    return_address: usize,
 ) {
-    access_range(addr, nbytes, ShadowKind::LOAD, place.wrapping_sub(1));
+    access_range(addr, nbytes, ShadowKind::LOAD, return_address.wrapping_sub(1));
 }
 
 extern "C" fn store_range(
@@ -77,12 +77,12 @@ extern "C" fn store_range(
     _: Unused,
     _: Unused,
     _: Unused,
-    place: usize,
+    return_address: usize,
 ) {
-    access_range(addr, nbytes, ShadowKind::STORE, place.wrapping_sub(1));
+    access_range(addr, nbytes, ShadowKind::STORE, return_address.wrapping_sub(1));
 }
 
-with_place! {
+with_return_address! {
     __tsan_read1 => load::<1, true>;
     __tsan_read2 => load::<2, true>;
     __tsan_read4 => load::<4, true>;
@@ -149,6 +149,23 @@ pub extern "C" fn __tsan_ignore_thread_begin() {}
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_ignore_thread_end() {}
 
+/// Defines functions that load a word of a type and store to it, each by a method of the atomic
+/// types.
+macro_rules! updates {
+    ($type:ty: $($name:ident by $method:ident;)*) => {$(
+        pub extern "C" fn $name(
+            addr: usize,
+            value: $type,
+            order: c_int,
+            _: Unused,
+            _: Unused,
+            return_address: usize,
+        ) -> $type {
+            operation(addr, return_address).update(order, || word(addr).$method(value, SeqCst))
+        }
+    )*};
+}
+
 // The operation itself is sequentially consistent, whatever order the program asks for, which is
 // at least as strong. `AtomicOperation` records the order that it asks for, so a program that
 // relies on a stronger one is reported.
@@ -160,86 +177,83 @@ macro_rules! atomics {
         mod $functions {
             use super::*;
 
-            fn at(addr: usize) -> &'static $atomic {
+            fn word(addr: usize) -> &'static $atomic {
                 // SAFETY: the program makes an atomic operation of this size at the address, so it
                 // is valid and aligned now; the callers use the reference at once.
                 unsafe { <$atomic>::from_ptr(std::ptr::with_exposed_provenance_mut(addr)) }
             }
 
-            fn operation(addr: usize, place: usize) -> AtomicOperation {
-                AtomicOperation { addr, nbytes: size_of::<$type>(), place }
+            fn operation(addr: usize, return_address: usize) -> AtomicOperation {
+                AtomicOperation { addr, nbytes: size_of::<$type>(), return_address }
             }
 
-            pub extern "C" fn load(a: usize, order: c_int, _: Unused, _: Unused, _: Unused, place: usize) -> $type {
-                operation(a, place).load(order, || at(a).load(SeqCst))
+            pub extern "C" fn load(
+                addr: usize,
+                order: c_int,
+                _: Unused,
+                _: Unused,
+                _: Unused,
+                return_address: usize,
+            ) -> $type {
+                operation(addr, return_address).load(order, || word(addr).load(SeqCst))
             }
 
-            pub extern "C" fn store(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) {
-                operation(a, place).store(order, || at(a).store(v, SeqCst));
+            pub extern "C" fn store(
+                addr: usize,
+                value: $type,
+                order: c_int,
+                _: Unused,
+                _: Unused,
+                return_address: usize,
+            ) {
+                operation(addr, return_address).store(order, || word(addr).store(value, SeqCst));
             }
 
-            pub extern "C" fn exchange(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) -> $type {
-                operation(a, place).update(order, || at(a).swap(v, SeqCst))
-            }
-
-            pub extern "C" fn add(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) -> $type {
-                operation(a, place).update(order, || at(a).fetch_add(v, SeqCst))
-            }
-
-            pub extern "C" fn sub(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) -> $type {
-                operation(a, place).update(order, || at(a).fetch_sub(v, SeqCst))
-            }
-
-            pub extern "C" fn and(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) -> $type {
-                operation(a, place).update(order, || at(a).fetch_and(v, SeqCst))
-            }
-
-            pub extern "C" fn or(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) -> $type {
-                operation(a, place).update(order, || at(a).fetch_or(v, SeqCst))
-            }
-
-            pub extern "C" fn xor(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) -> $type {
-                operation(a, place).update(order, || at(a).fetch_xor(v, SeqCst))
-            }
-
-            pub extern "C" fn nand(a: usize, v: $type, order: c_int, _: Unused, _: Unused, place: usize) -> $type {
-                operation(a, place).update(order, || at(a).fetch_nand(v, SeqCst))
+            updates! { $type:
+                exchange by swap;
+                add by fetch_add;
+                sub by fetch_sub;
+                and by fetch_and;
+                or by fetch_or;
+                xor by fetch_xor;
+                nand by fetch_nand;
             }
 
             pub extern "C" fn compare_exchange(
-                a: usize,
+                addr: usize,
                 expected: *mut $type,
-                v: $type,
+                value: $type,
                 success: c_int,
                 failure: c_int,
-                place: usize,
+                return_address: usize,
             ) -> c_int {
-                // SAFETY: the compiler passes a variable of this type.
+                // SAFETY: `expected` points to a variable of the program of this type.
                 let wanted = unsafe { expected.read() };
-                let found = compare_exchange_val(a, wanted, v, success, failure, place);
+                let found =
+                    compare_exchange_val(addr, wanted, value, success, failure, return_address);
                 if found != wanted {
-                    // SAFETY: the same variable.
+                    // SAFETY: as above; the program lets the operation write to the variable.
                     unsafe { expected.write(found) };
                 }
                 c_int::from(found == wanted)
             }
 
             pub extern "C" fn compare_exchange_val(
-                a: usize,
+                addr: usize,
                 wanted: $type,
-                v: $type,
+                value: $type,
                 success: c_int,
                 failure: c_int,
-                place: usize,
+                return_address: usize,
             ) -> $type {
-                let load = || at(a).load(SeqCst);
-                let exchange = || at(a).compare_exchange(wanted, v, SeqCst, SeqCst);
-                operation(a, place)
+                let load = || word(addr).load(SeqCst);
+                let exchange = || word(addr).compare_exchange(wanted, value, SeqCst, SeqCst);
+                operation(addr, return_address)
                     .compare_exchange(wanted, [success, failure], load, exchange)
                     .unwrap_or_else(|other| other)
             }
         }
-        with_place! {
+        with_return_address! {
             $load => $functions::load;
             $store => $functions::store;
             $exchange => $functions::exchange;

@@ -3,53 +3,53 @@
 #![allow(unsafe_code)]
 
 use crate::atomic_operation::AtomicOperation;
-use crate::tsan::with_place;
+use crate::tsan::with_return_address;
 use core::ffi::c_int;
 use portable_atomic::AtomicU128;
 use std::sync::atomic::Ordering::SeqCst;
 
-fn at(addr: usize) -> &'static AtomicU128 {
+fn word(addr: usize) -> &'static AtomicU128 {
     // SAFETY: the program makes an atomic operation of this size at the address, so it is valid and
     // aligned now; the callers use the reference at once.
     unsafe { AtomicU128::from_ptr(std::ptr::with_exposed_provenance_mut(addr)) }
 }
 
-fn operation(addr: usize, place: usize) -> AtomicOperation {
+fn operation(addr: usize, return_address: usize) -> AtomicOperation {
     AtomicOperation {
         addr,
         nbytes: size_of::<u128>(),
-        place,
+        return_address,
     }
 }
 
 // All are sequentially consistent, as those of `tsan`.
 
-extern "C" fn load(a: usize, order: c_int, _: usize, _: usize, _: usize, place: usize) -> u128 {
-    operation(a, place).load(order, || at(a).load(SeqCst))
+extern "C" fn load(addr: usize, order: c_int, _: usize, _: usize, _: usize, return_address: usize) -> u128 {
+    operation(addr, return_address).load(order, || word(addr).load(SeqCst))
 }
 
 extern "C" fn store(
-    a: usize,
-    v: u128,
+    addr: usize,
+    value: u128,
     order: c_int,
     // On aarch64 the two registers of a value begin with an even one, so one is skipped.
     #[cfg(target_arch = "x86_64")] _: usize,
-    place: usize,
+    return_address: usize,
 ) {
-    operation(a, place).store(order, || at(a).store(v, SeqCst));
+    operation(addr, return_address).store(order, || word(addr).store(value, SeqCst));
 }
 
 macro_rules! updates {
     ($($name:ident)*) => {$(
         extern "C" fn $name(
-            a: usize,
-            v: u128,
+            addr: usize,
+            value: u128,
             order: c_int,
             // As for `store`.
             #[cfg(target_arch = "x86_64")] _: usize,
-            place: usize,
+            return_address: usize,
         ) -> u128 {
-            operation(a, place).update(order, || at(a).$name(v, SeqCst))
+            operation(addr, return_address).update(order, || word(addr).$name(value, SeqCst))
         }
     )*};
 }
@@ -57,16 +57,16 @@ macro_rules! updates {
 updates! { swap fetch_add fetch_sub fetch_and fetch_or fetch_xor fetch_nand }
 
 extern "C" fn compare_exchange(
-    a: usize,
+    addr: usize,
     expected: *mut u128,
-    v: u128,
+    value: u128,
     success: c_int,
     failure: c_int,
-    place: usize,
+    return_address: usize,
 ) -> c_int {
     // SAFETY: the compiler passes a variable of this type.
     let wanted = unsafe { expected.read() };
-    let found = compare_exchange_val(a, wanted, v, success, failure, place);
+    let found = compare_exchange_val(addr, wanted, value, success, failure, return_address);
     if found != wanted {
         // SAFETY: the same variable.
         unsafe { expected.write(found) };
@@ -75,21 +75,21 @@ extern "C" fn compare_exchange(
 }
 
 extern "C" fn compare_exchange_val(
-    a: usize,
+    addr: usize,
     wanted: u128,
-    v: u128,
+    value: u128,
     success: c_int,
     failure: c_int,
-    place: usize,
+    return_address: usize,
 ) -> u128 {
-    let load = || at(a).load(SeqCst);
-    let exchange = || at(a).compare_exchange(wanted, v, SeqCst, SeqCst);
-    operation(a, place)
+    let load = || word(addr).load(SeqCst);
+    let exchange = || word(addr).compare_exchange(wanted, value, SeqCst, SeqCst);
+    operation(addr, return_address)
         .compare_exchange(wanted, [success, failure], load, exchange)
         .unwrap_or_else(|other| other)
 }
 
-with_place! {
+with_return_address! {
     __tsan_atomic128_load => load;
     __tsan_atomic128_store => store;
     __tsan_atomic128_exchange => swap;
@@ -103,7 +103,7 @@ with_place! {
 
 /// Defines stubs of functions of ThreadSanitizer whose arguments leave no register for the return
 /// address on x86-64: the program's six are in registers.
-macro_rules! with_seventh_place {
+macro_rules! with_seventh_argument {
     ($($name:ident)+) => {$(
         /// A stub of ThreadSanitizer's function of this name.
         ///
@@ -130,7 +130,7 @@ macro_rules! with_seventh_place {
     )+};
 }
 
-with_seventh_place! {
+with_seventh_argument! {
     __tsan_atomic128_compare_exchange_strong
     __tsan_atomic128_compare_exchange_weak
 }

@@ -6,10 +6,10 @@ use super::{AccessSite, AccessedMemory, ProcessDetector, active};
 use crate::access::ShadowKind;
 use crate::actors::Thread;
 use crate::areas::ShadowPlace;
-use crate::own_memory::{find, is_known, may_be_symmetric};
+use crate::own_memory::{OwnByte, find, is_known, may_be_symmetric};
 use crate::report::Memory;
 use crate::shadow::bits::Marked;
-use crate::shadow::{PAGE, Page, Shadow, View};
+use crate::shadow::{PAGE, View, word_mask};
 use crate::{known, private, sites};
 
 /// Records a load or store of `N` bytes by the program's instruction at `pc`. The address is a
@@ -55,7 +55,7 @@ fn access_unknown<const N: usize, const WRITES: bool>(addr: usize, pc: usize) {
     known::count_first();
 
     let own = find(addr);
-    match own.map_or(Marked::No, |found| mark(found, N, kind, pc)) {
+    match own.map_or(Marked::No, |own| mark(own, N, kind, pc)) {
         Marked::Yes => {}
         Marked::AfterBegin if begin(addr) => return access_unknown::<N, WRITES>(addr, pc),
         _ => access_unmarked(addr, N, kind, pc),
@@ -71,23 +71,17 @@ fn access_unknown<const N: usize, const WRITES: bool>(addr: usize, pc: usize) {
 /// Keeps a load or store of own memory, within eight bytes, as bits of its page if the calling
 /// thread is the first one.
 #[inline(always)]
-fn mark(
-    (shadow, offset): (&'static Shadow<'static>, usize),
-    nbytes: usize,
-    kind: ShadowKind,
-    pc: usize,
-) -> Marked {
+fn mark(own: OwnByte, nbytes: usize, kind: ShadowKind, pc: usize) -> Marked {
     let Some(recording) = known::recording(pc).filter(known::Recording::is_first) else {
         return Marked::No;
     };
 
-    let mask = ((1u64 << nbytes) - 1) << (offset % 8);
+    let stamp = recording.stamp();
+    let mask = word_mask(own.offset, nbytes);
     let second = u64::from(recording.site) << 32 | nbytes as u64;
 
-    match shadow.mark(offset, recording.stamp(), mask, kind, second) {
-        Marked::AfterBegin if shadow.page(offset / PAGE).skip_epoch(recording.stamp()) => {
-            Marked::No
-        }
+    match own.of.shadow.mark(own.offset, stamp, mask, kind, second) {
+        Marked::AfterBegin if own.page().skip_epoch(stamp) => Marked::No,
         marked => marked,
     }
 }
@@ -96,21 +90,34 @@ fn mark(
 #[inline(never)]
 fn access_unmarked(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     let is_within = addr % 8 + nbytes <= 8;
+
     if may_be_symmetric(addr) {
-        match find(addr).filter(|_| is_within) {
-            Some((shadow, offset)) => {
-                let found = (shadow.page(offset / PAGE), offset % PAGE);
-                if !is_known(found, nbytes, kind) && !try_record(found, nbytes, kind, pc) {
-                    access_own(addr, found, nbytes, kind, pc);
-                }
-            }
-            None => access_other(addr, nbytes, kind, pc),
+        match find(addr) {
+            Some(own) if is_within => access_own(own, nbytes, kind, pc),
+            _ => access_other(addr, nbytes, kind, pc),
         }
-    } else if private::is_watched()
-        && let Some(page) = private::page(addr, false)
-        && !(is_within && is_known((page, addr % PAGE), nbytes, kind))
-    {
+        return;
+    }
+
+    if !private::is_watched() {
+        return;
+    }
+    let Some(page) = private::page(addr, false) else {
+        return;
+    };
+    if !is_within || !is_known(page, addr % PAGE, nbytes, kind) {
         access_other(addr, nbytes, kind, pc);
+    }
+}
+
+/// Records an access to own memory, within eight bytes, unless it is recorded in the shadow for
+/// this epoch.
+#[inline(always)]
+fn access_own(own: OwnByte, nbytes: usize, kind: ShadowKind, pc: usize) {
+    let is_recorded = is_known(own.page(), own.offset_in_page(), nbytes, kind)
+        || try_record(own, nbytes, kind, pc);
+    if !is_recorded {
+        record_own(own, nbytes, kind, pc);
     }
 }
 
@@ -137,7 +144,8 @@ fn begin(addr: usize) -> bool {
             thread.marked.pages.clear();
         }
         // A page that must be checked has bits of this epoch, and is in the list.
-        if !process.areas.page(place).must_be_checked(thread.stamp()) {
+        let page = process.areas.page(place);
+        if !page.must_be_checked(thread.stamp().bits()) {
             thread.marked.pages.push(place);
         }
         process.begin_page(place, thread);
@@ -149,12 +157,7 @@ fn begin(addr: usize) -> bool {
 /// if the data in the thread's cache show that it conflicts with no other access. Otherwise returns
 /// false.
 #[inline(always)]
-fn try_record(
-    (page, at): (Page<'static>, usize),
-    nbytes: usize,
-    kind: ShadowKind,
-    pc: usize,
-) -> bool {
+fn try_record(own: OwnByte, nbytes: usize, kind: ShadowKind, pc: usize) -> bool {
     let is_plain = kind == ShadowKind::LOAD || kind == ShadowKind::STORE;
     if !is_plain || active().is_none() {
         return false;
@@ -163,39 +166,39 @@ fn try_record(
         return false;
     };
 
-    let mask = ((1u64 << nbytes) - 1) << (at % 8);
+    let mask = word_mask(own.offset, nbytes);
     let first = recording.stamp() | mask << 8 | u64::from(kind.0);
     let second = u64::from(recording.site) << 32 | nbytes as u64;
-    page.record_if_done(at, [first, second], |old| recording.done().has(old))
+    own.page()
+        .record_if_done(own.offset_in_page(), [first, second], |old| {
+            recording.done().has(old)
+        })
 }
 
 /// Records an access to own memory, within eight bytes, with the clock of the thread, and reports a
 /// race if there is one.
 #[inline(never)]
-fn access_own(
-    addr: usize,
-    (page, at): (Page<'static>, usize),
-    nbytes: usize,
-    kind: ShadowKind,
-    pc: usize,
-) {
+fn record_own(own: OwnByte, nbytes: usize, kind: ShadowKind, pc: usize) {
     let Some(process) = active() else { return };
     process.with_accessing(|thread| {
-        let site = sites::of_address(&process.areas, pc);
-        let record = AccessSite { kind, site, nbytes }.record(thread.actor, thread.epoch());
+        let page = own.page();
+        let offset = own.offset_in_page();
 
         // The next accesses to these bytes then need no clock.
-        for other in page.actors(at) {
+        for other in page.actors(offset) {
             known::add_done(other, thread.clock.of(other));
         }
 
+        let site = sites::of_address(&process.areas, pc);
+        let record = AccessSite { kind, site, nbytes }.record(thread.stamp());
         let view = View::of(&thread.clock);
-        if let Some(old) = page.record_access(at, at + nbytes, record, view)
-            && let AccessedMemory::Symmetric(place) = process.find(addr)
-        {
-            process
-                .reporter
-                .race(Memory::Symmetric(place), &record, &old);
+        if let Some(old) = page.record_access(offset, offset + nbytes, record, view) {
+            let memory = Memory::Symmetric(ShadowPlace {
+                pe: process.me,
+                segment: own.of.segment,
+                offset: own.offset,
+            });
+            process.reporter.race(memory, &record, &old);
         }
     });
 }
@@ -221,10 +224,11 @@ impl ProcessDetector {
         let kind = self.kind_for(memory, kind);
         let record = |thread: &mut Thread| {
             let site = sites::of_address(&self.areas, pc);
-            let record = AccessSite { kind, site, nbytes }.record(thread.actor, thread.epoch());
+            let record = AccessSite { kind, site, nbytes }.record(thread.stamp());
             self.record_access(memory, nbytes, record, View::of(&thread.clock));
         };
 
+        // A flag of two bytes, for which only deprecated routines wait, is not considered.
         let may_be_flag = kind.is_to_peer() && kind.writes() && matches!(nbytes, 4 | 8);
         if may_be_flag {
             // A wait that sees this store is ordered after the accesses before it, but not after

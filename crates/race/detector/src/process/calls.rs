@@ -5,8 +5,8 @@ use super::{AccessSite, AccessedMemory, ProcessDetector, locked};
 use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
 use crate::actors::{ActorInfo, ActorRole, ContextFlights, Thread};
 use crate::areas::{ShadowPlace, by_page};
-use crate::clock::{Actor, Epoch};
-use crate::shadow::{PAGE, View};
+use crate::clock::Stamp;
+use crate::shadow::{PAGE, View, word_mask};
 use crate::{collectives, sites, sync_words};
 use rushmem_race_interface::{
     AccessOperation, ByteBlocks, CheckedAccess, CollectiveEvent, FollowedMembers, Order, WordKind,
@@ -59,7 +59,10 @@ impl ProcessDetector {
                     self.begin_put(call);
                 }
                 AccessOperation::Get | AccessOperation::GetNbi => self.begin_get(call),
-                AccessOperation::Fetch => self.begin_fetch(call),
+                AccessOperation::Fetch => {
+                    let thread = call.thread.stamp();
+                    self.begin_fetch(call, thread);
+                }
                 AccessOperation::FetchNbi => self.begin_fetch_nbi(call),
             }
         });
@@ -72,8 +75,7 @@ impl ProcessDetector {
         let Some(flight) = call.context.puts(&self.areas, self.me, pe, access.signal) else {
             return;
         };
-        let actor = flight.actor;
-        let epoch = flight.issue();
+        let put = flight.issue();
         let fenced = call.context.fenced(pe, &call.thread.clock);
         let view = View {
             clock: &call.thread.clock,
@@ -84,15 +86,15 @@ impl ProcessDetector {
             AccessOperation::Update => atomic(access),
             _ => ShadowKind::WRITE,
         };
-        let writes = call.of_kind(kind).record(actor, epoch);
+        let writes = call.of_kind(kind).record(put);
         self.record_blocks(access.remote, Some(pe), writes, view);
 
         // The source of a blocking put may be used again when the call returns.
-        let reads = call.of_kind(ShadowKind::READ);
-        let reads = match access.operation {
-            AccessOperation::PutNbi => reads.record(actor, epoch),
-            _ => reads.record(call.thread.actor, call.thread.epoch()),
+        let reader = match access.operation {
+            AccessOperation::PutNbi => put,
+            _ => call.thread.stamp(),
         };
+        let reads = call.of_kind(ShadowKind::READ).record(reader);
         self.record_blocks(access.local, None, reads, view);
 
         let mut released = view.released();
@@ -103,10 +105,10 @@ impl ProcessDetector {
                 nbytes: 8,
             };
             let word = ByteBlocks::one(access.signal, 8);
-            self.record_blocks(word, Some(pe), sets.record(actor, epoch), view);
+            self.record_blocks(word, Some(pe), sets.record(put), view);
 
             // Who sees the signal sees the data of this put.
-            released.raise(actor, epoch);
+            released.raise(put.actor, put.epoch);
             let word = self.place_on(access.signal, pe).map(sync_words::of_word);
             self.release(call.thread, word, &released);
         } else if access.remote.total() <= 8 {
@@ -117,26 +119,19 @@ impl ProcessDetector {
 
     fn begin_get(&self, call: IssuedCall<'_>) {
         let access = call.access;
-        let (actor, epoch) = match access.operation {
-            AccessOperation::Get => (call.thread.actor, call.thread.epoch()),
+        let get = match access.operation {
+            AccessOperation::Get => call.thread.stamp(),
             _ => match call.context.gets(&self.areas, self.me, access.pe) {
-                Some(flight) => (flight.actor, flight.issue()),
+                Some(flight) => flight.issue(),
                 None => return,
             },
         };
 
         let view = View::of(&call.thread.clock);
-        let reads = call.of_kind(ShadowKind::READ).record(actor, epoch);
+        let reads = call.of_kind(ShadowKind::READ).record(get);
         self.record_blocks(access.remote, Some(access.pe), reads, view);
-        let writes = call.of_kind(ShadowKind::WRITE).record(actor, epoch);
+        let writes = call.of_kind(ShadowKind::WRITE).record(get);
         self.record_blocks(access.local, None, writes, view);
-    }
-
-    /// Begins an atomic operation with a result, which `end` completes.
-    fn begin_fetch(&self, call: IssuedCall<'_>) {
-        let actor = call.thread.actor;
-        let epoch = call.thread.epoch();
-        self.begin_fetch_as(call, actor, epoch);
     }
 
     /// Begins an atomic operation whose result is stored later. The operation is an actor that a
@@ -146,17 +141,15 @@ impl ProcessDetector {
         let Some(store) = call.context.gets(&self.areas, self.me, access.pe) else {
             return;
         };
-        let actor = store.actor;
-        let epoch = store.issue();
-        let writes = call.of_kind(ShadowKind::WRITE).record(actor, epoch);
+        let store = store.issue();
+        let writes = call.of_kind(ShadowKind::WRITE).record(store);
         self.record_blocks(access.local, None, writes, View::of(&call.thread.clock));
 
-        let Some(flight) = call.context.puts(&self.areas, self.me, access.pe, 0) else {
+        let Some(fetch) = call.context.puts(&self.areas, self.me, access.pe, 0) else {
             return;
         };
-        let actor = flight.actor;
-        let epoch = flight.issue();
-        let context = self.begin_fetch_as(call, actor, epoch);
+        let fetch = fetch.issue();
+        let context = self.begin_fetch(call, fetch);
 
         // The quiet that completes the store acquires the word.
         if let Some(place) = self.place_on(access.remote.addr, access.pe) {
@@ -165,21 +158,15 @@ impl ProcessDetector {
         }
     }
 
-    /// Records the atomic operation of a fetch as one of this actor. Returns the context of the
-    /// call.
-    fn begin_fetch_as<'a>(
-        &self,
-        call: IssuedCall<'a>,
-        actor: Actor,
-        epoch: Epoch,
-    ) -> &'a mut ContextFlights {
+    /// Records the atomic operation of a fetch as one of `actor`. Returns the context of the call.
+    fn begin_fetch<'a>(&self, call: IssuedCall<'a>, actor: Stamp) -> &'a mut ContextFlights {
         let access = call.access;
         let fenced = call.context.fenced(access.pe, &call.thread.clock);
         let view = View {
             clock: &call.thread.clock,
             fenced: &fenced,
         };
-        let record = call.of_kind(atomic(access)).record(actor, epoch);
+        let record = call.of_kind(atomic(access)).record(actor);
         self.record_blocks(access.remote, Some(access.pe), record, view);
 
         if !access.reads_only {
@@ -219,8 +206,8 @@ impl ProcessDetector {
             // has arrived.
             let contexts = locked(&self.contexts);
             if let Some(context) = contexts.get(&access.ctx) {
-                for (actor, epoch) in context.fenced(access.pe, &thread.clock) {
-                    thread.clock.raise(actor, epoch);
+                for fenced in context.fenced(access.pe, &thread.clock) {
+                    thread.clock.raise(fenced.actor, fenced.epoch);
                 }
             }
             drop(contexts);
@@ -239,10 +226,10 @@ impl ProcessDetector {
     /// which has seen their results. They get the epoch in which the thread ordered them by a
     /// fence, or else its current epoch.
     fn complete_atomics(&self, place: ShadowPlace, nbytes: usize, thread: &Thread) {
-        let at = place.offset % PAGE;
-        let mask = (((1u16 << nbytes) - 1) << (place.offset % 8)) as u8;
+        let start = place.offset % PAGE;
+        let mask = word_mask(place.offset, nbytes) as u8;
         let contexts = locked(&self.contexts);
-        self.areas.page(place).revise(at, at + nbytes, |old| {
+        self.areas.page(place).revise(start, start + nbytes, |old| {
             let is_seen = old.kind.is_atomic() && old.kind.writes() && old.mask == mask;
             let info = ActorInfo::find(&self.areas, old.actor);
             let is_own = info.pe == self.me && matches!(info.role, ActorRole::InFlight(_));
@@ -250,10 +237,9 @@ impl ProcessDetector {
                 return Some(old);
             }
 
-            let flight = (old.actor, old.epoch);
             let fenced_in = contexts
                 .values()
-                .find_map(|context| context.fenced_in(flight, thread.actor));
+                .find_map(|context| context.fenced_in(old.stamp(), thread.actor));
             Some(ShadowRecord {
                 actor: thread.actor,
                 epoch: fenced_in.unwrap_or(thread.epoch()),
@@ -273,13 +259,13 @@ impl ProcessDetector {
                 return;
             }
 
+            // A fence and the end of a quiet also order what the thread knows before a flag that it
+            // stores later: through a pointer of `shmem_ptr`, which only an instrumented program
+            // reports, or by a relaxed atomic operation of the language.
             if super::IS_INSTRUMENTED.load(Relaxed) {
                 sync_words::add_fence(&self.areas, thread.actor, thread.fences, &thread.clock);
                 thread.fences = thread.fences.wrapping_add(1);
             }
-
-            // Both also order the stores of the thread before a flag that it stores later, which
-            // may be a relaxed atomic operation.
             thread.mark_fence();
         });
     }
@@ -294,18 +280,23 @@ impl ProcessDetector {
         match order {
             Order::Fence => context.fence(thread),
             Order::Begin => context.begin_quiet(thread.actor),
-            Order::Quiet | Order::PeQuiet => {
-                let of = (order == Order::PeQuiet).then_some(pe);
-                context.quiet(of, thread);
-                context.fetched.retain(|(from, word)| {
-                    let is_done = of.is_none_or(|pe| pe == *from);
-                    if is_done {
-                        sync_words::acquire(&self.areas, *word, &mut thread.clock);
-                    }
-                    !is_done
-                });
-            }
+            Order::Quiet => self.complete(context, None, thread),
+            Order::PeQuiet => self.complete(context, Some(pe), thread),
         }
+    }
+
+    /// Records the end of a quiet to one PE or to all.
+    fn complete(&self, context: &mut ContextFlights, pe: Option<u32>, thread: &mut Thread) {
+        context.quiet(pe, thread);
+
+        // The values that atomic operations have fetched are complete, too.
+        context.fetched.retain(|(from, word)| {
+            if pe.is_some_and(|pe| pe != *from) {
+                return true;
+            }
+            sync_words::acquire(&self.areas, *word, &mut thread.clock);
+            false
+        });
     }
 
     /// Records that a wait or a test has seen a word of this PE. The writes to the word, and those
@@ -317,22 +308,22 @@ impl ProcessDetector {
             };
             sync_words::acquire(&self.areas, sync_words::of_word(place), &mut thread.clock);
 
-            let at = place.offset % PAGE;
-            let first_byte = 1 << (place.offset % 8);
-            let mut stored = Vec::new();
-            self.areas.page(place).forget(at, at + 1, |old| {
+            let start = place.offset % PAGE;
+            let first_byte = word_mask(place.offset, 1) as u8;
+            let mut stores = Vec::new();
+            self.areas.page(place).forget(start, start + 1, |old| {
                 let is_word = old.nbytes <= 8 && old.kind.writes() && old.mask & first_byte != 0;
                 if is_word && old.kind.is_to_peer() {
-                    stored.push((old.actor, old.epoch));
+                    stores.push(old.stamp());
                 }
                 is_word && old.kind.is_of_library()
             });
 
-            // A store of another PE to this word through a pointer: the accesses of its thread
+            // Stores of other PEs to this word through a pointer: the accesses of their threads
             // before the store are complete, and so is what the thread knew at its last fence.
-            for (actor, epoch) in stored {
-                thread.clock.raise(actor, epoch);
-                sync_words::acquire_fence(&self.areas, actor, epoch, &mut thread.clock);
+            for store in stores {
+                thread.clock.raise(store.actor, store.epoch);
+                sync_words::acquire_fence(&self.areas, store, &mut thread.clock);
             }
         });
     }
@@ -350,16 +341,17 @@ impl ProcessDetector {
     /// may be a race: for example, it may still be in an earlier collective.
     pub fn write_result(&self, call: &'static str, dest: ByteBlocks, pe: u32) {
         self.with_issuing(|thread| {
-            let site = sites::of_call(&self.areas, call);
-            let nbytes = dest.total();
-            let kind = ShadowKind::WRITE;
-            // Of the epoch that ended when it entered.
-            let entered = thread.epoch() - 1;
-            let record = AccessSite { kind, site, nbytes }.record(thread.actor, entered);
-            let view = View {
-                clock: &thread.clock,
-                fenced: &[],
+            let writes = AccessSite {
+                kind: ShadowKind::WRITE,
+                site: sites::of_call(&self.areas, call),
+                nbytes: dest.total(),
             };
+            // Of the epoch that ended when it entered.
+            let record = writes.record(Stamp {
+                actor: thread.actor,
+                epoch: thread.epoch() - 1,
+            });
+            let view = View::of(&thread.clock);
             self.record_blocks(dest, Some(pe), record, view);
         });
     }
@@ -384,7 +376,7 @@ impl ProcessDetector {
                 site,
                 nbytes: source.total(),
             };
-            let reads = reads.record(thread.actor, thread.epoch());
+            let reads = reads.record(thread.stamp());
             self.record_blocks(source, None, reads, View::of(&thread.clock));
 
             let members = match collective.follows {
@@ -399,53 +391,63 @@ impl ProcessDetector {
                 site,
                 nbytes: dest.total(),
             };
-            let writes = writes.record(thread.actor, thread.epoch());
+            let writes = writes.record(thread.stamp());
             self.record_blocks(dest, None, writes, View::of(&thread.clock));
         });
     }
 
-    /// Records that this PE has taken a lock, or releases it.
-    pub fn lock(&self, addr: usize, is_taken: bool) {
+    /// Records that this PE has acquired a lock.
+    pub fn acquire_lock(&self, addr: usize) {
         self.with_caller(|thread| {
-            let Some(key) = self.place_on(addr, self.me).map(sync_words::of_lock) else {
-                return;
-            };
-            if is_taken {
+            if let Some(place) = self.place_on(addr, self.me) {
+                let key = sync_words::of_lock(place);
                 sync_words::acquire(&self.areas, key, &mut thread.clock);
-            } else {
-                let clock = thread.clock.clone();
-                self.release(thread, Some(key), &clock);
             }
         });
     }
 
-    /// Records that a block of the heap is allocated, which forgets all accesses to it, or freed,
-    /// which counts as a write to all of it.
-    pub fn block(&self, call: &'static str, addr: usize, nbytes: usize, is_allocated: bool) {
+    /// Records that this PE releases a lock.
+    pub fn release_lock(&self, addr: usize) {
         self.with_caller(|thread| {
+            if let Some(place) = self.place_on(addr, self.me) {
+                let clock = thread.clock.clone();
+                self.release(thread, Some(sync_words::of_lock(place)), &clock);
+            }
+        });
+    }
+
+    /// Records that `call` has allocated a block of the heap, and forgets all accesses to it.
+    pub fn allocate_block(&self, call: &'static str, addr: usize, nbytes: usize) {
+        self.with_caller(|_| {
             let Some(place) = self.place_on(addr, self.me) else {
                 return;
             };
 
             let site = sites::of_call(&self.areas, call);
-            if is_allocated {
-                self.reporter.allocated(place.offset, nbytes, site);
-                for (start, bytes) in by_page(place.offset, nbytes) {
-                    let page = self.areas.page(ShadowPlace {
-                        offset: start,
-                        ..place
-                    });
-                    page.forget(bytes.start, bytes.end, |_| true);
-                }
-                return;
+            self.reporter.allocated(place.offset, nbytes, site);
+            for (start, bytes) in by_page(place.offset, nbytes) {
+                let page = self.areas.page(ShadowPlace {
+                    offset: start,
+                    ..place
+                });
+                page.forget(bytes.start, bytes.end, |_| true);
             }
+        });
+    }
+
+    /// Records that `call` frees a block of the heap, which counts as a write to all of it.
+    pub fn free_block(&self, call: &'static str, addr: usize, nbytes: usize) {
+        self.with_caller(|thread| {
+            let Some(place) = self.place_on(addr, self.me) else {
+                return;
+            };
 
             let frees = AccessSite {
                 kind: ShadowKind::WRITE,
-                site,
+                site: sites::of_call(&self.areas, call),
                 nbytes,
             };
-            let record = frees.record(thread.actor, thread.epoch());
+            let record = frees.record(thread.stamp());
             let view = View::of(&thread.clock);
             self.record_access(AccessedMemory::Symmetric(place), nbytes, record, view);
         });

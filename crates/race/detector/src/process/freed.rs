@@ -80,7 +80,7 @@ impl ProcessDetector {
                 site: sites::of_call(&self.areas, call),
                 nbytes: 0,
             };
-            let free = access.record(thread.actor, thread.epoch());
+            let free = access.record(thread.stamp());
             self.reporter.race(Memory::Private(addr), &free, &operation);
 
             for (start, bytes) in by_page(freed.start, freed.len()) {

@@ -1,23 +1,30 @@
-//! The begin and end of threads, and of sections and explicit tasks of OpenMP. Both are called
-//! tasks here: parts of a thread's work that another thread might have done. Each task is an actor.
+//! The begin and end of threads, and of the sections and explicit tasks of OpenMP. A section, too,
+//! is called a task here: a part of a thread's work that another thread might have done. Each task
+//! is an actor.
 //!
 //! The actor of a thread or task that has ended is used again for a later one, so that clocks do
 //! not grow with the number of threads and tasks.
 
-use super::{ProcessDetector, SPARE, locked};
-use crate::actors::{ActorInfo, ActorRole, AroundSection, EndedThread, THREAD, Thread};
-use crate::clock::VectorClock;
+use super::{ProcessDetector, locked};
+use crate::actors::{AroundSection, EndedThread, THREAD, Thread};
+use crate::clock::{Stamp, VectorClock};
 use std::ops::Range;
 
 /// A new thread uses the actor of an ended thread after which it is ordered. If there is no such
 /// thread, but this number of ended threads, it uses the oldest one's, and races between these two
-/// threads are not found.
+/// threads are not found. A larger number would find more of them, with longer clocks.
 const ENDED: usize = 256;
+
+/// The number of completed tasks after which a new task uses the actor of the oldest one. Races
+/// between these two tasks are not found. A larger number would find more of them, with longer
+/// clocks.
+const SPARE: usize = 256;
 
 impl ProcessDetector {
     /// Begins the calling thread, which acquires `start`. No other thread acquires that object.
     pub fn begin_thread(&self, start: usize) {
         let clock = locked(&self.objects).remove(&start).unwrap_or_default();
+
         let begun = THREAD.try_with(|thread| {
             let mut thread = thread.try_borrow_mut().ok()?;
             if thread.actor != 0 {
@@ -26,6 +33,8 @@ impl ProcessDetector {
             *thread = self.reuse_actor(&clock)?;
             Some(())
         });
+
+        // Without an actor to reuse, the thread gets a new one here.
         if begun.ok().flatten().is_none() {
             self.with_thread(|thread| thread.clock.join(&clock));
         }
@@ -36,31 +45,34 @@ impl ProcessDetector {
     /// actor is to be used again.
     fn reuse_actor(&self, clock: &VectorClock) -> Option<Thread> {
         let mut ended = locked(&self.ended);
-        let known = ended
-            .iter()
-            .position(|old| clock.of(old.actor) >= old.released);
-        let oldest = (ended.len() >= ENDED).then_some(0);
-        let old = ended.remove(known.or(oldest)?)?;
+        let known = ended.iter().position(|old| clock.includes(old.last));
+        let index = match known {
+            Some(index) => index,
+            None if ended.len() >= ENDED => 0,
+            None => return None,
+        };
+        let EndedThread { last, number } = ended.remove(index)?;
 
         let mut clock = clock.clone();
-        // The epoch after `released` is that of what the old thread did after its release, such as
-        // by destructors.
-        clock.raise(old.actor, old.released + 2);
+        // The epoch after the last one is that of what the old thread did after its release, such
+        // as by destructors.
+        clock.raise(last.actor, last.epoch + 2);
         Some(Thread {
-            actor: old.actor,
+            actor: last.actor,
             clock,
-            number: old.number,
+            number,
             ..Thread::default()
         })
     }
 
     /// Ends the calling thread, which releases `end`, and forgets the accesses to its stack.
     pub fn end_thread(&self, end: usize, stack: Range<usize>) {
+        // Before the release, which begins a new epoch.
         let ended = self.with_thread(|thread| EndedThread {
-            actor: thread.actor,
+            last: thread.stamp(),
             number: thread.number,
-            released: thread.epoch(),
         });
+
         self.release_object(end);
         if let Some(used) = self.forget_freed(stack) {
             self.report_freed("end of the thread", used);
@@ -70,7 +82,8 @@ impl ProcessDetector {
 }
 
 impl ProcessDetector {
-    /// Returns a new task with the clock `clock`, of the thread with this number.
+    /// Returns a new task with the clock `clock`, of the thread with this number. `None` if the
+    /// table of actors is full.
     fn task(&self, number: u32, clock: &VectorClock) -> Option<Thread> {
         let mut spare = locked(&self.spare);
         let reused = if spare.len() >= SPARE {
@@ -78,22 +91,18 @@ impl ProcessDetector {
         } else {
             None
         };
-        let (actor, last) = match reused {
-            Some(reused) => reused,
-            None => {
-                let info = ActorInfo {
-                    pe: self.me,
-                    role: ActorRole::Thread(number),
-                    on_context: false,
-                };
-                (info.enroll(&self.areas)?, 0)
-            }
+        let last = match reused {
+            Some(last) => last,
+            None => Stamp {
+                actor: self.enroll_thread(number)?,
+                epoch: 0,
+            },
         };
 
         let mut clock = clock.clone();
-        clock.raise(actor, last + 1);
+        clock.raise(last.actor, last.epoch + 1);
         Some(Thread {
-            actor,
+            actor: last.actor,
             clock,
             number,
             ..Thread::default()
@@ -102,37 +111,30 @@ impl ProcessDetector {
 
     /// Ends the task. Its actor may serve another one.
     fn retire(&self, task: &Thread) {
-        locked(&self.spare).push_back((task.actor, task.epoch()));
+        locked(&self.spare).push_back(task.stamp());
     }
 
-    /// Ends the current section of the calling thread, if there is one, and begins the next one if
-    /// `has_next`. Its accesses are not ordered with those of the thread's other sections.
-    pub fn begin_section(&self, has_next: bool) {
+    /// Ends the current section of the calling thread, if there is one, and begins the next one.
+    /// Nothing orders the accesses of the two.
+    pub fn begin_section(&self) {
         self.with_thread(|thread| {
-            let (outer, mut done) = match thread.before_tasks.take() {
-                Some(around) => {
-                    self.retire(thread);
-                    (around.outer, around.done)
-                }
-                None => (std::mem::take(thread), VectorClock::default()),
+            let around = match self.leave_section(thread) {
+                Some(around) => around,
+                None => Box::new(AroundSection {
+                    outer: std::mem::take(thread),
+                    done: VectorClock::default(),
+                }),
             };
-            if outer.actor != thread.actor {
-                done.join(&thread.clock);
-            }
 
             // Each section begins with the clock from before the first one, so that nothing orders
             // it after its predecessors.
-            let task = if has_next {
-                self.task(outer.number, &outer.clock)
-            } else {
-                None
-            };
-            *thread = match task {
-                Some(task) => Thread {
-                    before_tasks: Some(Box::new(AroundSection { outer, done })),
-                    ..task
+            *thread = match self.task(around.outer.number, &around.outer.clock) {
+                Some(section) => Thread {
+                    around_section: Some(around),
+                    ..section
                 },
-                None => after_sections(outer, &done),
+                // The table of actors is full, after which nothing is checked.
+                None => around.into_outer(),
             };
         });
     }
@@ -141,13 +143,19 @@ impl ProcessDetector {
     /// includes the accesses of all its sections.
     pub fn end_sections(&self) {
         self.with_thread(|thread| {
-            if let Some(around) = thread.before_tasks.take() {
-                self.retire(thread);
-                let AroundSection { outer, mut done } = *around;
-                done.join(&thread.clock);
-                *thread = after_sections(outer, &done);
+            if let Some(around) = self.leave_section(thread) {
+                *thread = around.into_outer();
             }
         });
+    }
+
+    /// Ends the section that `thread` is in. Returns what is around it, with the section's clock
+    /// joined; `None` if the thread is in no section.
+    fn leave_section(&self, thread: &mut Thread) -> Option<Box<AroundSection>> {
+        let mut around = thread.around_section.take()?;
+        around.done.join(&thread.clock);
+        self.retire(thread);
+        Some(around)
     }
 
     /// Begins a task on the calling thread, after the thread that has released `start`. Returns
@@ -170,11 +178,4 @@ impl ProcessDetector {
             *thread = outer;
         });
     }
-}
-
-/// Returns the thread `outer` after its sections, whose joined clocks are `done`.
-fn after_sections(mut outer: Thread, done: &VectorClock) -> Thread {
-    outer.clock.join(done);
-    outer.advance();
-    outer
 }

@@ -7,8 +7,8 @@
 //! precedes the comparison.
 
 use super::{
-    ACTOR, Bits, CHECKED, FIRSTS, IN_PARTS, IN_PARTS_BY, KEYS, MASK, OWNER, PAGE, PAUSE, Page,
-    SECONDS, SETS, Shadow, View, insert, look_at, mask, record,
+    ACTOR, Bits, CHECKED, FIRSTS, IN_PARTS, IN_PARTS_BY, KEYS, LOCK, MASK, OWNER, PAGE, PAUSE,
+    Page, SECONDS, SETS, Shadow, View, insert, look_at, mask, record,
 };
 use crate::access::{ShadowKind, ShadowRecord};
 use crate::clock::VectorClock;
@@ -20,9 +20,10 @@ use std::sync::atomic::{
 };
 
 /// After an epoch with bits, but fewer than this, the page gets records instead of bits, which are
-/// cheaper then.
+/// cheaper then: to begin the bits of an epoch takes about as long for one byte as for a page.
 const FEW_BITS: u32 = 256;
-/// The number of epochs for which the page then gets records instead of bits.
+/// The number of epochs for which the page then gets records instead of bits. A page that is used
+/// more later gets bits again after them; one that is not pays for bits in one epoch of 32.
 const FEW_EPOCHS: u64 = 31;
 /// The flag of an owner whose further accesses are recorded one by one.
 const IS_SHARED: u64 = 1;
@@ -37,6 +38,19 @@ const FLAGS: u64 = IS_SHARED | IS_SEEN;
 const STORES: u64 = 1 << 63;
 const SET: u64 = 0xf << SET_SHIFT;
 const SET_SHIFT: u32 = 59;
+
+/// Returns the index of the set in a key.
+#[inline(always)]
+fn set_of(key: u64) -> usize {
+    ((key & SET) >> SET_SHIFT) as usize - 1
+}
+
+/// A set of bits that stands for accesses.
+struct MarkedSet<'a> {
+    index: usize,
+    access: ShadowRecord,
+    bits: &'a Bits,
+}
 
 /// The result of an attempt to keep an access as a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,13 +75,21 @@ pub struct Conflict {
 
 impl Shadow<'_> {
     /// Keeps a load or store of the first thread within eight bytes as bits: `stamp` is the first
-    /// word of its record without kind and mask, `second` the other word. `at` is an offset in the
-    /// shadow.
+    /// word of its record without kind and mask, `second` the other word. `offset` is that of its
+    /// first byte in the memory of the shadow.
     #[inline(always)]
-    pub fn mark(&self, at: usize, stamp: u64, mask: u64, kind: ShadowKind, second: u64) -> Marked {
-        let head = &self.heads[at / PAGE];
+    pub fn mark(
+        &self,
+        offset: usize,
+        stamp: u64,
+        mask: u64,
+        kind: ShadowKind,
+        second: u64,
+    ) -> Marked {
+        let page = offset / PAGE;
+        let head = &self.heads[page];
         let owner = head[OWNER].load(Relaxed);
-        if owner != stamp || head[CHECKED].load(Relaxed) != head[0].load(Relaxed) {
+        if owner != stamp || head[CHECKED].load(Relaxed) != head[LOCK].load(Relaxed) {
             return if owner == stamp | IS_SHARED {
                 Marked::No
             } else {
@@ -77,21 +99,22 @@ impl Shadow<'_> {
 
         let key = second | if kind.writes() { STORES } else { 0 };
 
-        for place in &head[KEYS] {
-            let found = place.load(Relaxed);
+        for slot in &head[KEYS] {
+            let found = slot.load(Relaxed);
             if found & !SET != key {
                 if found & !SET != 0 {
                     continue;
                 }
-                place.store(found | key, Relaxed);
+                // The first set that is not used yet.
+                slot.store(found | key, Relaxed);
             }
 
-            let set = ((found & SET) >> SET_SHIFT) as usize - 1;
-            let word = &self.bits.0[set * self.bits.1 + at / PAGE][at % PAGE / 64];
+            let bits = &self.bits.sets[set_of(found) * self.bits.n_pages + page];
+            let word = &bits[offset % PAGE / 64];
             // No exchange: only this thread sets bits. The release orders the store of the key
             // before the bit, so that a search (`by_granule`, which acquires) that finds the bit
             // knows what it stands for.
-            word.store(word.load(Relaxed) | mask << (at / 8 % 8 * 8), Release);
+            word.store(word.load(Relaxed) | mask << (offset / 8 % 8 * 8), Release);
             return Marked::Yes;
         }
         Marked::No
@@ -102,8 +125,9 @@ impl<'a> Page<'a> {
     /// Returns true if the page has bits of this thread and epoch, and other accesses were recorded
     /// since they were last compared.
     pub fn must_be_checked(self, stamp: u64) -> bool {
-        let [owner, checked, now] = [OWNER, CHECKED, 0].map(|word| self.head[word].load(Relaxed));
-        owner == stamp && checked != now
+        let owner = self.head[OWNER].load(Relaxed);
+        let checked = self.head[CHECKED].load(Relaxed);
+        owner == stamp && checked != self.head[LOCK].load(Relaxed)
     }
 
     /// Counts the epoch of the PE's first thread as one without bits, if that was not done yet.
@@ -122,26 +146,14 @@ impl<'a> Page<'a> {
     /// Returns the conflicts. If accesses of other actors are not complete, or few bits were set
     /// before, further accesses of the epoch get records.
     pub fn begin(self, stamp: u64, view: View<'_>) -> Vec<Conflict> {
-        let mut held = lock(&self.head[0]);
+        let mut held = lock(&self.head[LOCK]);
         let are_done = self.are_others_done(stamp, view);
 
         let mut conflicts = Vec::new();
         if self.head[OWNER].load(Relaxed) & !IS_SHARED != stamp {
             self.move_bits(&mut held);
         } else if !are_done {
-            for (_, access, bits) in self.new_sets() {
-                for (index, new) in by_granule(access, bits, &(0..PAGE)) {
-                    let old = look_at(self.granule(index), &new, view);
-                    if let Some(old) = old.or_else(|| look_at(self.whole(), &new, view)) {
-                        let first = (new.mask & old.mask).trailing_zeros() as usize;
-                        conflicts.push(Conflict {
-                            offset: index * 8 + first,
-                            new,
-                            old,
-                        });
-                    }
-                }
-            }
+            conflicts = self.conflicts_with_bits(view);
         }
 
         let is_shared = !are_done || self.head[PAUSE].load(Relaxed) > 0;
@@ -152,98 +164,107 @@ impl<'a> Page<'a> {
 
     /// Returns true if all recorded accesses of other actors than that of `stamp` are complete.
     fn are_others_done(self, stamp: u64, view: View<'_>) -> bool {
-        let is_done =
-            |old: ShadowRecord| u64::from(old.actor) == stamp >> ACTOR || view.covers(&old);
-
         // A list that is full may lack entries.
         let by = &self.head[IN_PARTS_BY];
         let is_full = by.last().is_none_or(|last| last.load(Relaxed) != 0);
-        !is_full
-            && by
-                .iter()
-                .filter_map(|by| ShadowRecord::of([by.load(Relaxed), 0]))
-                .all(is_done)
-            && self.whole().chunks_exact(2).filter_map(record).all(is_done)
+        if is_full {
+            return false;
+        }
+
+        let in_parts = by
+            .iter()
+            .filter_map(|by| ShadowRecord::of([by.load(Relaxed), 0]));
+        let in_whole = self.whole().chunks_exact(2).filter_map(record);
+        in_parts
+            .chain(in_whole)
+            .all(|old| u64::from(old.actor) == stamp >> ACTOR || view.covers(&old))
     }
 
-    fn set(self, set: usize) -> &'a Bits {
-        &self.bits.0[set * self.bits.1]
+    /// Returns the records that conflict with the owner's bits.
+    fn conflicts_with_bits(self, view: View<'_>) -> Vec<Conflict> {
+        let mut conflicts = Vec::new();
+        for set in self.new_sets() {
+            for (index, new) in by_granule(set.access, set.bits, &(0..PAGE)) {
+                let old = look_at(self.granule(index), &new, view);
+                if let Some(old) = old.or_else(|| look_at(self.whole(), &new, view)) {
+                    let first = (new.mask & old.mask).trailing_zeros() as usize;
+                    conflicts.push(Conflict {
+                        offset: index * 8 + first,
+                        new,
+                        old,
+                    });
+                }
+            }
+        }
+        conflicts
     }
 
-    /// Returns the sets that the owner has used: the number, the access, and the bits.
-    fn new_sets(self) -> impl Iterator<Item = (usize, ShadowRecord, &'a Bits)> + Clone {
+    fn set(self, index: usize) -> &'a Bits {
+        &self.bits.sets[index * self.bits.n_pages]
+    }
+
+    /// Returns the sets that the owner has used.
+    fn new_sets(self) -> impl Iterator<Item = MarkedSet<'a>> + Clone {
         // Relaxed: the caller has the lock of the page. Without it the owner changes only while
         // there are no sets.
         let owner = self.head[OWNER].load(Relaxed) & !FLAGS;
         self.head[KEYS].iter().filter_map(move |key| {
             // Acquire: the bits are read after the key, which the owner stores before its bits.
-            let key = Some(key.load(Acquire)).filter(|key| key & !SET != 0)?;
-            let words = [owner | MASK | key >> 63, key & !(STORES | SET)];
-            let set = ((key & SET) >> SET_SHIFT) as usize - 1;
-            Some((set, ShadowRecord::of(words)?, self.set(set)))
+            let key = key.load(Acquire);
+            if key & !SET == 0 {
+                return None;
+            }
+
+            let index = set_of(key);
+            let writes = u64::from(key & STORES != 0);
+            Some(MarkedSet {
+                index,
+                access: ShadowRecord::of([owner | MASK | writes, key & !(STORES | SET)])?,
+                bits: self.set(index),
+            })
         })
     }
 
-    /// Returns the sets of earlier owners, in the same form.
-    fn old_sets(self) -> impl Iterator<Item = (usize, ShadowRecord, &'a Bits)> {
-        self.head[FIRSTS]
-            .iter()
-            .enumerate()
-            .filter_map(move |(set, first)| {
-                let second = self.head[SECONDS + set].load(Relaxed);
-                Some((
-                    set,
-                    ShadowRecord::of([first.load(Relaxed), second])?,
-                    self.set(set),
-                ))
+    /// Returns the sets of earlier owners.
+    fn old_sets(self) -> impl Iterator<Item = MarkedSet<'a>> {
+        (0..SETS).filter_map(move |index| {
+            Some(MarkedSet {
+                index,
+                access: self.old_access(index)?,
+                bits: self.set(index),
             })
+        })
+    }
+
+    /// Returns the access of an earlier owner for which a set stands, if there is one.
+    fn old_access(self, set: usize) -> Option<ShadowRecord> {
+        let first = self.head[FIRSTS][set].load(Relaxed);
+        let second = self.head[SECONDS + set].load(Relaxed);
+        ShadowRecord::of([first, second])
     }
 
     /// Makes room for the bits of another epoch. Clears the bits of earlier epochs that an access
     /// of the last one replaces. Then the sets with the fewest bits become records, as many as
     /// another owner needs; all of them, if the last epoch had few bits.
     fn move_bits(self, held: &mut Held<'_>) {
-        // The number of bits of each set, and the bytes that the last epoch accesses and writes.
-        let mut sizes = [0; SETS];
-        let mut accessed = [0; PAGE / 64];
-        let mut written = [0; PAGE / 64];
-        for (set, access, bits) in self.new_sets() {
-            for (i, word) in bits.iter().enumerate() {
-                let word = word.load(Relaxed);
-                sizes[set] += word.count_ones();
-                accessed[i] |= word;
-                if access.kind.writes() {
-                    written[i] |= word;
-                }
-            }
+        self.clear_replaced_bits();
+
+        let mut sizes = [0u32; SETS];
+        for set in self.new_sets().chain(self.old_sets()) {
+            let counts = set.bits.iter().map(|word| word.load(Relaxed).count_ones());
+            sizes[set.index] = counts.sum();
         }
 
-        // A later access replaces an earlier load, a later store also an earlier store.
-        let owner = self.head[OWNER].load(Relaxed) >> ACTOR;
-        for (set, old, bits) in self.old_sets() {
-            let replaced = if u64::from(old.actor) != owner {
-                [0; PAGE / 64]
-            } else if old.kind.writes() {
-                written
-            } else {
-                accessed
-            };
-            for (word, replaced) in bits.iter().zip(replaced) {
-                let left = word.load(Relaxed) & !replaced;
-                word.store(left, Relaxed);
-                sizes[set] += left.count_ones();
-            }
-        }
-
-        for (set, access, _) in self.new_sets() {
-            let [first, second] = access.words();
-            self.head[FIRSTS][set].store(first, Relaxed);
-            self.head[SECONDS + set].store(second, Relaxed);
-        }
-
-        let n_bits: u32 = self.new_sets().map(|(set, ..)| sizes[set]).sum();
+        let n_bits: u32 = self.new_sets().map(|set| sizes[set.index]).sum();
         let has_few = (1..FEW_BITS).contains(&n_bits);
         self.head[PAUSE].store(if has_few { FEW_EPOCHS } else { 0 }, Relaxed);
+
+        // The owner's sets become those of an earlier owner.
+        for set in self.new_sets() {
+            let [first, second] = set.access.words();
+            self.head[FIRSTS][set.index].store(first, Relaxed);
+            self.head[SECONDS + set.index].store(second, Relaxed);
+        }
 
         let mut by_size: [usize; SETS] = std::array::from_fn(|set| set);
         by_size.sort_by_key(|set| sizes[*set]);
@@ -255,27 +276,53 @@ impl<'a> Page<'a> {
             self.head[FIRSTS][set].store(0, Relaxed);
         }
 
-        for (place, set) in self.head[KEYS].iter().zip(by_size) {
-            place.store((set as u64 + 1) << SET_SHIFT, Relaxed);
+        for (key, set) in self.head[KEYS].iter().zip(by_size) {
+            key.store((set as u64 + 1) << SET_SHIFT, Relaxed);
+        }
+    }
+
+    /// Clears the bits of earlier epochs of the owner that an access of its last epoch replaces: a
+    /// later access replaces an earlier load, a later store also an earlier store.
+    fn clear_replaced_bits(self) {
+        let mut accessed = [0; PAGE / 64];
+        let mut written = [0; PAGE / 64];
+        for set in self.new_sets() {
+            for (i, word) in set.bits.iter().enumerate() {
+                let word = word.load(Relaxed);
+                accessed[i] |= word;
+                if set.access.kind.writes() {
+                    written[i] |= word;
+                }
+            }
+        }
+
+        let owner = self.head[OWNER].load(Relaxed) >> ACTOR;
+        for set in self.old_sets() {
+            if u64::from(set.access.actor) != owner {
+                continue;
+            }
+            let replaced = if set.access.kind.writes() {
+                &written
+            } else {
+                &accessed
+            };
+            for (word, replaced) in set.bits.iter().zip(replaced) {
+                word.store(word.load(Relaxed) & !replaced, Relaxed);
+            }
         }
     }
 
     /// Turns the bits of a set into records. The bits were compared with the records of other
     /// actors already, so they replace only records of their own actor.
     fn record_bits(self, set: usize, held: &mut Held<'_>) {
-        let words = [
-            self.head[FIRSTS][set].load(Relaxed),
-            self.head[SECONDS + set].load(Relaxed),
-        ];
-        let Some(access) = ShadowRecord::of(words) else {
+        let Some(access) = self.old_access(set) else {
             return;
         };
 
         // The view of the actor itself, which replaces its own records alone.
-        let own = [(access.actor, access.epoch)];
         let view = View {
             clock: &VectorClock::default(),
-            fenced: &own,
+            fenced: &[access.stamp()],
         };
 
         for (index, access) in by_granule(access, self.set(set), &(0..PAGE)) {
@@ -289,7 +336,7 @@ impl<'a> Page<'a> {
         }
 
         held.set(IN_PARTS, true);
-        self.add_to_parts(words[0]);
+        self.add_to_parts(access.words()[0]);
         for bits in self.set(set) {
             bits.store(0, Relaxed);
         }
@@ -313,27 +360,29 @@ impl<'a> Page<'a> {
         // its word before.
         fence(SeqCst);
 
-        let thread = ShadowRecord::of([owner & !FLAGS | MASK, 0]);
-        let knows = |owner: ShadowRecord| owner.actor != access.actor && view.covers(&owner);
-        if owner & FLAGS == 0 && thread.is_some_and(knows) {
+        if owner & FLAGS == 0
+            && let Some(thread) = ShadowRecord::of([owner, 0])
+            && thread.actor != access.actor
+            && view.covers(&thread)
+        {
             self.head[OWNER].fetch_or(IS_SEEN, Relaxed);
         }
 
-        let conflicts = |(index, old): &(usize, ShadowRecord)| {
-            old.conflicts(&ShadowRecord {
-                mask: mask(bytes, *index),
-                ..*access
-            })
-        };
-        let mut sets = self.new_sets().chain(self.old_sets());
-        sets.find_map(|(_, old, bits)| {
-            if !old.kind.conflicts(access.kind) || view.covers(&old) {
-                return None;
+        for set in self.new_sets().chain(self.old_sets()) {
+            if !set.access.kind.conflicts(access.kind) || view.covers(&set.access) {
+                continue;
             }
-            by_granule(old, bits, bytes)
-                .find(conflicts)
-                .map(|(_, old)| old)
-        })
+            for (index, old) in by_granule(set.access, set.bits, bytes) {
+                let access = ShadowRecord {
+                    mask: mask(bytes, index),
+                    ..*access
+                };
+                if old.conflicts(&access) {
+                    return Some(old);
+                }
+            }
+        }
+        None
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::bits::{Conflict, Marked};
 use super::*;
+use crate::clock::Epoch;
 use std::collections::HashSet;
 
 fn shadow() -> Shadow<'static> {
@@ -292,7 +293,7 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
 fn a_fence_covers_what_a_clock_does_not() {
     let page = page();
     let clock = knowing(&[]);
-    let fenced = |epoch| [(1, epoch)];
+    let fenced = |epoch| [Stamp { actor: 1, epoch }];
     page.record_access(0, 8, access(1, 3, ShadowKind::WRITE), View::of(&clock));
     let too_early = View {
         clock: &clock,
@@ -328,7 +329,7 @@ fn a_whole_page_conflicts_with_its_parts() {
     page.record_access(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
     assert!(page.record_access(0, PAGE, put, view(&first)).is_none());
     assert_eq!(
-        page.head[0].load(Relaxed) & (IN_PARTS | IN_WHOLE),
+        page.head[LOCK].load(Relaxed) & (IN_PARTS | IN_WHOLE),
         IN_WHOLE,
         "the parts are forgotten"
     );

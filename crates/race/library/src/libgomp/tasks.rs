@@ -255,6 +255,7 @@ extern "C" fn run_loop_task(arguments: *mut c_void) {
     unsafe { Box::from_raw(task) }.run(&bounds);
 }
 
+/// Creates the tasks of a loop by `next`, which gets their code and arguments.
 fn run_loop(
     code: TaskCode,
     alignment: c_long,
@@ -369,26 +370,44 @@ fn fulfill_event(_: usize, next: impl FnOnce() -> usize) -> usize {
 /// # Safety
 /// The array has this form.
 unsafe fn dependences(depends: *const usize) -> Vec<Dependence> {
+    /// The numbers at the start of the array.
+    struct Head {
+        n: usize,
+        n_out: usize,
+        n_in: usize,
+        /// The number of words before the addresses.
+        nwords: usize,
+    }
+
     // SAFETY: by contract the array has all words that its form has; only these are read below.
-    let word = |at: *const usize, i: usize| unsafe { at.wrapping_add(i).read() };
+    let word = |array: *const usize, i: usize| unsafe { array.wrapping_add(i).read() };
     let n_plain = word(depends, 0);
-    let (n, n_out, n_in, start) = if n_plain == 0 {
-        let n_out = word(depends, 2) + word(depends, 3);
-        (word(depends, 1), n_out, word(depends, 4), 5)
+    let head = if n_plain == 0 {
+        Head {
+            n: word(depends, 1),
+            n_out: word(depends, 2) + word(depends, 3),
+            n_in: word(depends, 4),
+            nwords: 5,
+        }
     } else {
         let n_out = word(depends, 1);
-        (n_plain, n_out, n_plain - n_out, 2)
+        Head {
+            n: n_plain,
+            n_out,
+            n_in: n_plain - n_out,
+            nwords: 2,
+        }
     };
 
     let mut all = Vec::new();
-    for i in 0..n {
-        let addr = word(depends, start + i);
-        let dependence = if i < n_out {
+    for i in 0..head.n {
+        let addr = word(depends, head.nwords + i);
+        let dependence = if i < head.n_out {
             Dependence {
                 addr,
                 tag: Tag::Out,
             }
-        } else if i < n_out + n_in {
+        } else if i < head.n_out + head.n_in {
             Dependence { addr, tag: Tag::In }
         } else {
             let depend_object = std::ptr::with_exposed_provenance(addr);

@@ -2,7 +2,7 @@
 //! process has ended, is stopped, or is outside the library.
 
 use crate::graph::Graph;
-use crate::job::{Description, ObservedState, Pe};
+use crate::job::{Description, ObservedState};
 
 /// Maximum number of causes of one kind that are shown.
 pub const OF_A_KIND: usize = 3;
@@ -53,18 +53,25 @@ pub enum Kind {
 
 /// Finds hosts that do not answer, and PEs that have left the job although others wait for them.
 pub fn gone(graph: &Graph) -> Vec<Cause> {
-    let silent = states(graph, Kind::HostSilent, false, |of| {
-        matches!(of.state, ObservedState::HostSilent(_))
-    });
-    let gone = states(graph, Kind::Gone, true, |of| of.state.is_gone());
-    silent.into_iter().chain(gone).collect()
+    let silent = graph
+        .job
+        .all(|pe| matches!(pe.state, ObservedState::HostSilent(_)));
+    let mut gone = graph.job.all(|pe| pe.state.is_gone());
+    gone.retain(|pe| graph.is_awaited(*pe));
+
+    let causes = [
+        cause(graph, Kind::HostSilent, silent),
+        cause(graph, Kind::Gone, gone),
+    ];
+    causes.into_iter().flatten().collect()
 }
 
 /// Finds PEs that a signal or a debugger has stopped, or that wait for a disk.
 pub fn stopped(graph: &Graph) -> Vec<Cause> {
-    let mut stopped = states(graph, Kind::Stopped, false, |of| {
-        matches!(of.state, ObservedState::Stopped | ObservedState::Traced)
-    });
+    let stopped = graph
+        .job
+        .all(|pe| matches!(pe.state, ObservedState::Stopped | ObservedState::Traced));
+    let mut stopped = cause(graph, Kind::Stopped, stopped);
     if let Some(cause) = &mut stopped {
         let continues = if cause.pes.len() == 1 {
             "It continues"
@@ -76,9 +83,10 @@ pub fn stopped(graph: &Graph) -> Vec<Cause> {
         ));
     }
 
-    let on_disk = states(graph, Kind::WaitsForDisk, false, |of| {
-        of.state == ObservedState::WaitsForDisk
-    });
+    let on_disk = graph
+        .job
+        .all(|pe| pe.state == ObservedState::WaitsForDisk);
+    let on_disk = cause(graph, Kind::WaitsForDisk, on_disk);
     stopped.into_iter().chain(on_disk).collect()
 }
 
@@ -87,38 +95,35 @@ pub fn stopped(graph: &Graph) -> Vec<Cause> {
 /// on other hosts.
 pub fn outside(graph: &Graph) -> Vec<Cause> {
     use ObservedState::{Computes, Elsewhere, NoStatus, Polls, Sleeps, Starting, Uninitialized};
-    let kind = |of: &Pe| match of.state {
-        NoStatus | Uninitialized | Starting => Some(Kind::NotStarted),
-        Sleeps => Some(Kind::Sleeps),
-        Computes | Polls(_) => Some(Kind::Computes),
-        Elsewhere => Some(Kind::Elsewhere),
-        _ => of.is_busy().then_some(Kind::Computes),
-    };
+    let mut not_started = Vec::new();
+    let mut sleeping = Vec::new();
+    let mut computing = Vec::new();
+    let mut elsewhere = Vec::new();
+    for (pe, observed) in (0..).zip(&graph.job.pes) {
+        if !graph.is_awaited(pe) {
+            continue;
+        }
+        match observed.state {
+            NoStatus | Uninitialized | Starting => not_started.push(pe),
+            Sleeps => sleeping.push(pe),
+            Computes | Polls(_) => computing.push(pe),
+            Elsewhere => elsewhere.push(pe),
+            _ if observed.is_busy() => computing.push(pe),
+            _ => {}
+        }
+    }
 
-    let kinds = [
-        Kind::NotStarted,
-        Kind::Sleeps,
-        Kind::Computes,
-        Kind::Elsewhere,
+    let causes = [
+        cause(graph, Kind::NotStarted, not_started),
+        cause(graph, Kind::Sleeps, sleeping),
+        cause(graph, Kind::Computes, computing),
+        cause(graph, Kind::Elsewhere, elsewhere),
     ];
-    kinds
-        .into_iter()
-        .filter_map(|wanted| states(graph, wanted, true, |of| kind(of) == Some(wanted)))
-        .collect()
+    causes.into_iter().flatten().collect()
 }
 
-/// Returns the PEs that `matches` accepts as one cause; `None` if there are none. With
-/// `only_awaited`, PEs for which no other PE waits are left out.
-fn states(
-    graph: &Graph,
-    kind: Kind,
-    only_awaited: bool,
-    matches: impl Fn(&Pe) -> bool,
-) -> Option<Cause> {
-    let mut pes = graph.job.all(matches);
-    if only_awaited {
-        pes.retain(|pe| !graph.backward[*pe as usize].is_empty());
-    }
+/// Returns the state of these PEs as a cause; `None` if there are none.
+fn cause(graph: &Graph, kind: Kind, pes: Vec<u32>) -> Option<Cause> {
     if pes.is_empty() {
         return None;
     }

@@ -14,17 +14,19 @@ use std::time::Duration;
 /// The time between two reads of the state of a process, which show whether it uses CPU time.
 pub const PAUSE: Duration = Duration::from_millis(200);
 
-/// The time within which a PE that polls repeats its call, and the time within which it finds the
-/// location of the call.
+/// The time within which a PE that polls repeats its call. A PE that repeats a call less often is
+/// reported as one that computes.
 const REPEATED_WITHIN: Duration = Duration::from_millis(300);
-const PLACED_WITHIN: Duration = Duration::from_secs(3);
+/// The time within which a PE finds the location of the call: it reads debug information. A call is
+/// reported without a location if this takes longer.
+const LOCATED_WITHIN: Duration = Duration::from_secs(3);
 /// The time between two reads of the status of a PE that was asked.
-const GLANCE: Duration = Duration::from_millis(20);
+const ANSWER_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The memory that the PEs of a node share.
 pub trait SharedMemory {
     /// Copies the bytes at an offset. Returns false if they cannot be read.
-    fn read(&self, at: u64, bytes: &mut [u8]) -> bool;
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> bool;
 
     /// Copies bytes of a static variable of the PE with this local number. Returns false if they
     /// cannot be read.
@@ -55,7 +57,7 @@ pub struct Collector<M> {
     /// Reads the memory that the PEs of the node share.
     pub memory: M,
     /// The offset in that memory of the status of the node's first PE, in bytes.
-    pub at: u64,
+    pub offset: u64,
     /// The distance between the statuses of two PEs, in bytes.
     pub stride: u64,
 }
@@ -90,11 +92,10 @@ impl<M: SharedMemory> Collector<M> {
                 continue;
             };
             let status = snapshot.status.as_ref();
-            let before = stat.as_ref();
             let after = read_process(*pid, status);
-            let after = after.as_ref();
-            snapshot.other_threads = process::other_threads(*pid, status, before, after);
-            snapshot.process = process::between(before, after);
+            snapshot.other_threads =
+                process::other_threads(*pid, status, stat.as_ref(), after.as_ref());
+            snapshot.process = process::between(stat.as_ref(), after.as_ref());
         }
 
         if pause.is_some() {
@@ -133,9 +134,9 @@ impl<M: SharedMemory> Collector<M> {
         }
 
         let mut waited = Duration::ZERO;
-        while !asked.is_empty() && waited < PLACED_WITHIN {
-            std::thread::sleep(GLANCE);
-            waited += GLANCE;
+        while !asked.is_empty() && waited < LOCATED_WITHIN {
+            std::thread::sleep(ANSWER_INTERVAL);
+            waited += ANSWER_INTERVAL;
 
             // A PE that has not repeated a call soon does not poll. One that has is given more time
             // to find the location of the call in its debug information.
@@ -163,8 +164,8 @@ impl<M: SharedMemory> Collector<M> {
 
     /// Returns the status of the PE with this local number, if it has written one that can be read.
     pub fn status(&self, local: u32) -> Option<Status> {
-        let at = self.status_offset(local)?;
-        status_slot::read(|nbytes| self.copy(at, nbytes))
+        let offset = self.status_offset(local)?;
+        status_slot::read(|nbytes| self.copy(offset, nbytes))
     }
 
     fn status_snapshot(&self, pe: &LocalPe) -> PeSnapshot {
@@ -190,26 +191,31 @@ impl<M: SharedMemory> Collector<M> {
     }
 
     fn writes(&self, local: u32) -> Option<Vec<LastWrite>> {
-        let at = self
+        let offset = self
             .status_offset(local)?
             .checked_add(STATUS_BYTES as u64)?;
-        writes::read(|| self.copy(at, RING_BYTES))
+        writes::read(|| self.copy(offset, RING_BYTES))
     }
 
     fn status_offset(&self, local: u32) -> Option<u64> {
-        self.at.checked_add(self.stride.checked_mul(local.into())?)
+        self.offset
+            .checked_add(self.stride.checked_mul(local.into())?)
     }
 
-    fn copy(&self, at: u64, nbytes: usize) -> Option<Vec<u8>> {
+    fn copy(&self, offset: u64, nbytes: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; nbytes];
-        self.memory.read(at, &mut bytes).then_some(bytes)
+        if !self.memory.read(offset, &mut bytes) {
+            return None;
+        }
+        Some(bytes)
     }
 
+    /// Returns the value of a word of the PE with this local number, if it can be read.
     fn value(&self, local: u32, word: &Word) -> Option<u64> {
         let mut bytes = [0; 8];
         let low = bytes.get_mut(..usize::from(word.nbytes))?;
         let is_read = match (&word.location, word.in_memfd) {
-            (_, Some(at)) if self.memory.read(at, low) => true,
+            (_, Some(offset)) if self.memory.read(offset, low) => true,
             (SymmetricLocation::Static { address }, _) => {
                 self.memory.read_static(local, *address, low)
             }

@@ -17,8 +17,8 @@ pub struct Graph<'a> {
     pub forward: Vec<Vec<u32>>,
     /// For each node, the nodes that wait for it.
     pub backward: Vec<Vec<u32>>,
-    /// The PEs with a wait for which no single PE is known to be responsible.
-    ends: Vec<(u32, End)>,
+    /// The waits for which no single PE is known to be responsible.
+    open_waits: Vec<OpenWait>,
     /// True for each node that can continue.
     pub can_continue: Vec<bool>,
     /// The PEs that can continue even if no PE writes an awaited word.
@@ -53,6 +53,13 @@ pub enum End {
     Lock,
 }
 
+/// A wait for which no single PE is known to be responsible.
+struct OpenWait {
+    /// The PE that waits.
+    pe: u32,
+    end: End,
+}
+
 /// The nodes for which PEs wait, besides other PEs.
 struct AwaitedNodes {
     /// The node of each step.
@@ -69,9 +76,9 @@ impl<'a> Graph<'a> {
         let steps = steps(job);
         // Sleeping threads outside the library do not count: otherwise idle threads of OpenMP would
         // hide most deadlocks.
-        let rules = job.pes.iter().map(|of| match of.state {
+        let rules = job.pes.iter().map(|pe| match pe.state {
             state if state.is_gone() => Rule::Never,
-            ObservedState::Waits(_) if !of.is_busy() => Rule::Any,
+            ObservedState::Waits(_) if !pe.is_busy() => Rule::Any,
             _ => Rule::Always,
         });
         let mut graph = Graph {
@@ -79,7 +86,7 @@ impl<'a> Graph<'a> {
             rules: rules.collect(),
             forward: vec![Vec::new(); job.pes.len()],
             backward: Vec::new(),
-            ends: Vec::new(),
+            open_waits: Vec::new(),
             can_continue: Vec::new(),
             unaided: Vec::new(),
             steps: Vec::new(),
@@ -87,8 +94,8 @@ impl<'a> Graph<'a> {
 
         let awaited = graph.add_awaited_nodes(&steps);
         graph.steps = steps;
-        for (pe, of) in (0..).zip(&job.pes) {
-            for (wait, values) in of.waits() {
+        for (pe, observed) in (0..).zip(&job.pes) {
+            for (wait, values) in observed.waits() {
                 graph.add_wait(&awaited, pe, wait, values);
             }
         }
@@ -97,13 +104,18 @@ impl<'a> Graph<'a> {
         graph
     }
 
-    /// Returns the PEs with a wait that ends so, a PE as often as it has such waits.
+    /// Returns the PEs with an open wait of this kind, a PE as often as it has such waits.
     pub fn pes_with(&self, end: End) -> Vec<u32> {
-        self.ends
+        self.open_waits
             .iter()
-            .filter(|(_, other)| *other == end)
-            .map(|(pe, _)| *pe)
+            .filter(|wait| wait.end == end)
+            .map(|wait| wait.pe)
             .collect()
+    }
+
+    /// Returns true if a node waits for this one.
+    pub fn is_awaited(&self, node: u32) -> bool {
+        !self.backward[node as usize].is_empty()
     }
 
     /// Returns the node of a step.
@@ -116,7 +128,8 @@ impl<'a> Graph<'a> {
         node < self.job.n_pes()
     }
 
-    fn add(&mut self, rule: Rule, edges: Vec<u32>) -> u32 {
+    /// Adds a node that waits for `edges`, and returns it.
+    fn add_node(&mut self, rule: Rule, edges: Vec<u32>) -> u32 {
         self.rules.push(rule);
         self.forward.push(edges);
         (self.forward.len() - 1) as u32
@@ -136,14 +149,14 @@ impl<'a> Graph<'a> {
             } else {
                 step.awaited.clone()
             };
-            nodes.insert(StepId::of(step.collective), self.add(rule, awaited));
+            nodes.insert(StepId::of(step.collective), self.add_node(rule, awaited));
         }
         self.add_missing_members(steps);
 
         self.add_init();
         let finalize = self.add_finalize();
         // `decide` marks this node by itself.
-        let writer = self.add(Rule::Never, Vec::new());
+        let writer = self.add_node(Rule::Never, Vec::new());
         AwaitedNodes {
             steps: nodes,
             finalize,
@@ -154,8 +167,8 @@ impl<'a> Graph<'a> {
     /// Adds the edges of steps that need all members. Such a step waits for those that are in no
     /// step of the team, and for those in the step before.
     fn add_missing_members(&mut self, steps: &[Step]) {
-        // The members of the team at hand that are in no step, and their node. All steps of a team
-        // share it: an edge from each step to each PE would be too many.
+        // The members of the step's team that are in no step, and their node. All steps of a team
+        // share the node: an edge from each step to each PE would be too many.
         let mut missing = &Vec::new();
         let mut missing_node = None;
 
@@ -169,7 +182,7 @@ impl<'a> Graph<'a> {
             }
 
             if missing_node.is_none() && !missing.is_empty() {
-                missing_node = Some(self.add(Rule::All, missing.clone()));
+                missing_node = Some(self.add_node(Rule::All, missing.clone()));
             }
             let mut edges: Vec<u32> = missing_node.into_iter().collect();
             if step.is_later {
@@ -182,18 +195,18 @@ impl<'a> Graph<'a> {
 
     /// Adds the node of init, in which all PEs meet.
     fn add_init(&mut self) {
-        let starting = self.job.all(|of| of.state == ObservedState::Starting);
+        let starting = self.job.all(|pe| pe.state == ObservedState::Starting);
         if starting.is_empty() {
             return;
         }
 
-        let missing = self.job.all(|of| {
+        let missing = self.job.all(|pe| {
             matches!(
-                of.state,
+                pe.state,
                 ObservedState::NoStatus | ObservedState::Uninitialized
             )
         });
-        let init = self.add(Rule::All, missing);
+        let init = self.add_node(Rule::All, missing);
         for pe in starting {
             self.forward[pe as usize].push(init);
         }
@@ -202,17 +215,15 @@ impl<'a> Graph<'a> {
     /// Adds the node of the end of finalize, in which all PEs meet, if some are missing there but
     /// not all.
     fn add_finalize(&mut self) -> Option<u32> {
-        let missing = self.job.all(|of| {
-            let is_finalized = of.state == ObservedState::Finalized;
-            !is_finalized
-                && !of
-                    .waits()
-                    .any(|(wait, _)| wait.subject == AwaitedObject::Exit)
+        let missing = self.job.all(|pe| {
+            let mut waits = pe.waits().map(|(wait, _)| wait);
+            let is_there = waits.any(|wait| wait.subject == AwaitedObject::Exit);
+            pe.state != ObservedState::Finalized && !is_there
         });
         if missing.is_empty() || missing.len() == self.job.pes.len() {
             return None;
         }
-        Some(self.add(Rule::All, missing))
+        Some(self.add_node(Rule::All, missing))
     }
 
     /// Adds the edges of a wait. Nothing is concluded from a wait of less than a second.
@@ -254,7 +265,7 @@ impl<'a> Graph<'a> {
         };
 
         if targets.is_empty() || end == End::Word {
-            self.ends.push((pe, end));
+            self.open_waits.push(OpenWait { pe, end });
         }
         if targets.is_empty() || !is_long {
             self.rules[pe as usize] = Rule::Always;
@@ -264,7 +275,7 @@ impl<'a> Graph<'a> {
         let target = match targets[..] {
             [] => return,
             [target] => target,
-            _ => self.add(Rule::All, targets),
+            _ => self.add_node(Rule::All, targets),
         };
         self.forward[pe as usize].push(target);
     }
@@ -287,18 +298,18 @@ impl<'a> Graph<'a> {
             Rule::All => missing[*node as usize] == 0,
             Rule::Never | Rule::Any => false,
         });
-        self.spread(starts.collect(), &mut missing);
+        self.mark(starts.collect(), &mut missing);
 
         let pes = 0..self.job.n_pes();
         self.unaided = pes.filter(|pe| self.can_continue[*pe as usize]).collect();
         if !self.unaided.is_empty() {
-            self.spread(vec![writer], &mut missing);
+            self.mark(vec![writer], &mut missing);
         }
     }
 
     /// Marks these nodes, and all nodes that can continue if these can. `missing` has for each node
     /// the number of its successors that are not marked.
-    fn spread(&mut self, mut nodes: Vec<u32>, missing: &mut [usize]) {
+    fn mark(&mut self, mut nodes: Vec<u32>, missing: &mut [usize]) {
         while let Some(node) = nodes.pop() {
             if std::mem::replace(&mut self.can_continue[node as usize], true) {
                 continue;

@@ -1,6 +1,6 @@
 //! The PEs of a job, and the state of each of them, from its process and its status.
 
-use crate::ranges;
+use crate::ranges::{self, Group};
 use crate::snapshot::{PeSnapshot, ProcessState};
 use crate::status::{self, AwaitedObject, Poll, Stage, SymmetricLocation, Wait};
 use std::collections::{BTreeMap, HashMap};
@@ -23,6 +23,15 @@ pub struct Job<'a> {
 pub struct Description {
     pub sentences: Vec<String>,
     pub described: Vec<u32>,
+}
+
+/// What PEs do.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Situation {
+    /// The calls in which they wait, or the predicate of a sentence about one that does not wait.
+    text: String,
+    /// True if other threads of them compute.
+    is_busy: bool,
 }
 
 /// The detail in which waits are described.
@@ -120,21 +129,20 @@ impl<'a> Job<'a> {
     /// computes.` or `PE 3 has waited 31 s in shmem_quiet.` Only the first groups are named.
     pub fn describe(&self, pes: &[u32]) -> Description {
         let mut groups = ranges::group_by(pes, |pe| {
-            let of = &self.pes[pe as usize];
-            let does = match of.state {
-                ObservedState::Waits(_) => self.waits(pe, Detail::Peers),
-                _ => self.activity(pe, 1),
-            };
-            (does, of.is_busy())
+            let observed = &self.pes[pe as usize];
+            Situation {
+                text: match observed.state {
+                    ObservedState::Waits(_) => self.waits(pe, Detail::Peers),
+                    _ => self.activity(pe, 1),
+                },
+                is_busy: observed.is_busy(),
+            }
         });
         let rest = groups.split_off(NAMED.min(groups.len()));
 
         let mut description = Description::default();
         for group in groups {
-            let (does, is_busy) = &group.key;
-            description
-                .sentences
-                .push(self.sentence(&group.pes, does, *is_busy));
+            description.sentences.push(self.sentence(&group));
             description.described.extend(group.pes);
         }
 
@@ -151,23 +159,27 @@ impl<'a> Job<'a> {
         description
     }
 
-    /// Returns the sentence about PEs that do the same. `waits` tells in which calls they wait, if
-    /// they do.
-    fn sentence(&self, pes: &[u32], waits: &str, is_busy: bool) -> String {
+    /// Returns the sentence about PEs that do the same.
+    fn sentence(&self, group: &Group<Situation>) -> String {
+        let Group { key, pes } = group;
         let names = ranges::pes(pes);
-        let ObservedState::Waits(_) = self.pes[pes[0] as usize].state else {
+        if !self.pes[pes[0] as usize].is_waiting() {
             return format!("{names} {}.", self.predicate(pes));
-        };
-
-        let verb = |one, many| if pes.len() == 1 { one } else { many };
-        let have = verb("has", "have");
-        let lasted = self.durations(pes);
-        if is_busy {
-            let computes = verb("computes in another thread", "compute in other threads");
-            format!("{names} {computes}, and {have} waited {lasted} {waits}.")
-        } else {
-            format!("{names} {have} waited {lasted} {waits}.")
         }
+
+        let is_one = pes.len() == 1;
+        let have = if is_one { "has" } else { "have" };
+        let lasted = self.durations(pes);
+        let waits = &key.text;
+        if !key.is_busy {
+            return format!("{names} {have} waited {lasted} {waits}.");
+        }
+        let compute = if is_one {
+            "computes in another thread"
+        } else {
+            "compute in other threads"
+        };
+        format!("{names} {compute}, and {have} waited {lasted} {waits}.")
     }
 
     /// Returns the predicate of a sentence about PEs in the same state.
@@ -202,7 +214,8 @@ impl<'a> Pe<'a> {
             _ => &[],
         };
 
-        // The snapshot has the values of all waits in one list.
+        // The snapshot has the values of all waits in one list. One that another process has sent
+        // may lack some.
         let values = self.snapshot.map_or(&[][..], |snapshot| &snapshot.values);
         let mut first = 0;
         waits.iter().map(move |wait| {
@@ -306,15 +319,17 @@ impl<'a> ObservedState<'a> {
 /// PE behind which another one waits in the queue, if it does not wait for the lock itself.
 fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
     let mut holders = HashMap::new();
-
+    // By PE and lock: the PE before this one in the queue, if it is known.
     let mut waiters = BTreeMap::new();
-
-    for (pe, of) in (0..).zip(pes) {
-        if let Some(status) = of.snapshot.and_then(|snapshot| snapshot.status.as_ref()) {
+    for (pe, observed) in (0..).zip(pes) {
+        if let Some(status) = observed
+            .snapshot
+            .and_then(|snapshot| snapshot.status.as_ref())
+        {
             holders.extend(status.held_locks.iter().map(|lock| (key(lock), pe)));
         }
 
-        for (wait, _) in of.waits() {
+        for (wait, _) in observed.waits() {
             if let AwaitedObject::Lock { lock, behind } = &wait.subject {
                 // For a thread that waits for another thread of its PE, `behind` is not known.
                 let known: &mut Option<u32> = waiters.entry((pe, key(lock))).or_default();
@@ -324,9 +339,9 @@ fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
     }
 
     for ((pe, lock), behind) in &waiters {
-        if let Some(behind) = *behind
-            && (behind == *pe || !waiters.contains_key(&(behind, lock.clone())))
-        {
+        let Some(behind) = *behind else { continue };
+        let waits_itself = behind != *pe && waiters.contains_key(&(behind, lock.clone()));
+        if !waits_itself {
             holders.insert(lock.clone(), behind);
         }
     }

@@ -90,9 +90,9 @@ fn table_lines(job: &Job, pes: &[u32]) -> Vec<String> {
 
 /// Describes what a PE does, in the same words for all PEs that do the same.
 fn text(job: &Job, pe: u32, detail: Detail) -> String {
-    let of = &job.pes[pe as usize];
-    match of.state {
-        ObservedState::Waits(_) if of.is_busy() => {
+    let observed = &job.pes[pe as usize];
+    match observed.state {
+        ObservedState::Waits(_) if observed.is_busy() => {
             job.waits(pe, detail) + ", while other threads compute"
         }
         ObservedState::Waits(_) => job.waits(pe, detail),
@@ -104,8 +104,9 @@ fn line(job: &Job, row: &Group<String>) -> String {
     let Group { key: text, pes } = row;
     let names = ranges::counted(pes);
     // The text of waits has no number: it is the same for one PE and for many.
-    match job.pes[pes[0] as usize].state {
-        ObservedState::Waits(_) => format!("{names} {text}{}", job.lasting(pes)),
-        _ => format!("{names} {}", job.predicate(pes)),
+    if job.pes[pes[0] as usize].is_waiting() {
+        format!("{names} {text}{}", job.lasting(pes))
+    } else {
+        format!("{names} {}", job.predicate(pes))
     }
 }

@@ -29,7 +29,8 @@ const MAX_THREADS: usize = 64;
 /// What /proc shows of a process at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessStat {
-    at: Instant,
+    read_at: Instant,
+    /// The letter that proc_pid_stat(5) gives.
     state: char,
     /// When the process was started. A later process with the same number has another time.
     start: u64,
@@ -63,8 +64,9 @@ pub fn read_stat(pid: u32) -> Option<ProcessStat> {
     stat(&pid.to_string())
 }
 
-fn stat(of: &str) -> Option<ProcessStat> {
-    parse(&std::fs::read_to_string(format!("/proc/{of}/stat")).ok()?)
+/// Reads a process or a thread, by its directory in /proc.
+fn stat(directory: &str) -> Option<ProcessStat> {
+    parse(&std::fs::read_to_string(format!("/proc/{directory}/stat")).ok()?)
 }
 
 /// Reads the process, and at most `MAX_THREADS` of its threads: those that wait according to the
@@ -106,7 +108,7 @@ fn parse(stat: &str) -> Option<ProcessStat> {
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
 
     Some(ProcessStat {
-        at: Instant::now(),
+        read_at: Instant::now(),
         state: fields.first()?.chars().next()?,
         start: number(22)?,
         ticks: number(14)? + number(15)?,
@@ -140,7 +142,7 @@ pub fn between(first: Option<&ProcessStat>, second: Option<&ProcessStat>) -> Pro
 }
 
 fn runs(ticks: u64, first: &ProcessStat, second: &ProcessStat) -> ProcessState {
-    let of_ms = second.at.duration_since(first.at).as_millis() as u64;
+    let of_ms = second.read_at.duration_since(first.read_at).as_millis() as u64;
     let cpu_ms = ticks * 1000 / rustix::param::clock_ticks_per_second().max(1);
     ProcessState::Runs { cpu_ms, of_ms }
 }

@@ -37,40 +37,25 @@ pub fn conclusion(job: &Job) -> Description {
     };
 
     for of_kind in causes.chunk_by(|one, other| one.kind == other.kind) {
-        for (index, cause) in of_kind.iter().take(OF_A_KIND).enumerate() {
-            let mut sentences = cause.description.sentences.clone();
+        for cause in of_kind.iter().take(OF_A_KIND) {
+            add_cause(&mut conclusion, &graph, cause);
+        }
 
-            let waiters = waiters(&graph, cause, &conclusion.described);
-            for sentence in waiters.sentences {
-                // PEs may wait for several causes.
-                let is_known = conclusion
-                    .sentences
-                    .iter()
-                    .any(|line| line.trim() == sentence);
-                if !is_known {
-                    sentences.push(sentence);
-                }
+        match of_kind.len().saturating_sub(OF_A_KIND) {
+            0 => {}
+            1 => {
+                let text = "  There is one more case of this kind.";
+                conclusion.sentences.push(text.to_owned());
             }
-
-            if index == OF_A_KIND - 1 {
-                match of_kind.len() - OF_A_KIND {
-                    0 => {}
-                    1 => sentences.push("There is one more case of this kind.".into()),
-                    more => sentences.push(format!("There are {more} more cases of this kind.")),
-                }
-            }
-
-            conclusion.described.extend(&cause.description.described);
-            conclusion.described.extend(waiters.described);
-            for (n, sentence) in sentences.into_iter().enumerate() {
-                let indent = if n == 0 { "" } else { "  " };
-                conclusion.sentences.push(format!("{indent}{sentence}"));
+            more => {
+                let text = format!("  There are {more} more cases of this kind.");
+                conclusion.sentences.push(text);
             }
         }
     }
 
     let lines = &mut conclusion.sentences;
-    for snapshot in job.pes.iter().filter_map(|of| of.snapshot) {
+    for snapshot in job.pes.iter().filter_map(|pe| pe.snapshot) {
         for stack in &snapshot.stacks {
             lines.push(format!("PE {} is in {stack}", snapshot.pe));
         }
@@ -80,33 +65,66 @@ pub fn conclusion(job: &Job) -> Description {
     conclusion
 }
 
-/// Returns the conclusion if the rules have found no cause.
-fn without_cause(job: &Job) -> Description {
-    let all = job.all(|_| true);
-    let of_all = |sentence: String| Description {
-        sentences: vec![sentence],
-        described: all.clone(),
-    };
+/// Adds the lines of a cause to the conclusion: its description, and the PEs that wait for it.
+fn add_cause(conclusion: &mut Description, graph: &Graph, cause: &Cause) {
+    let waiters = waiters(graph, cause, &conclusion.described);
 
-    let of_none = |sentence: &str| Description {
-        sentences: vec![sentence.into()],
-        described: vec![],
-    };
-
-    if job.pes.iter().any(Pe::is_waiting) {
-        return of_none("The waits are shorter than 1 s: nothing can be concluded from them.");
+    let mut sentences = cause.description.sentences.clone();
+    for sentence in waiters.sentences {
+        // PEs may wait for several causes.
+        let is_known = conclusion
+            .sentences
+            .iter()
+            .any(|line| line.trim() == sentence);
+        if !is_known {
+            sentences.push(sentence);
+        }
+    }
+    for (n, sentence) in sentences.into_iter().enumerate() {
+        let indent = if n == 0 { "" } else { "  " };
+        conclusion.sentences.push(format!("{indent}{sentence}"));
     }
 
-    let first = job.pes.first().map(|of| of.state);
-    match first.filter(|first| job.pes.iter().all(|of| of.state == *first)) {
-        Some(ObservedState::NoStatus) => of_all(
-            "No PE has a status that can be read; perhaps none has passed shmem_init.".to_owned(),
-        ),
-        Some(_) if job.n_pes() > 1 => of_all(format!(
-            "All PEs {}: none waits for another.",
-            job.predicate(&all)
-        )),
-        _ => of_none("No PE waits for another."),
+    conclusion.described.extend(&cause.description.described);
+    conclusion.described.extend(waiters.described);
+}
+
+/// Returns the conclusion if the rules have found no cause.
+fn without_cause(job: &Job) -> Description {
+    if job.pes.iter().any(Pe::is_waiting) {
+        let sentence = "The waits are shorter than 1 s: nothing can be concluded from them.";
+        return Description {
+            sentences: vec![sentence.to_owned()],
+            described: Vec::new(),
+        };
+    }
+
+    let common_state = match &job.pes[..] {
+        [first, others @ ..] if others.iter().all(|pe| pe.state == first.state) => {
+            Some(first.state)
+        }
+        _ => None,
+    };
+    let all = job.all(|_| true);
+    match common_state {
+        Some(ObservedState::NoStatus) => Description {
+            sentences: vec![
+                "No PE has a status that can be read; perhaps none has passed shmem_init."
+                    .to_owned(),
+            ],
+            described: all,
+        },
+        Some(_) if job.n_pes() > 1 => Description {
+            sentences: vec![format!(
+                "All PEs {}: none waits for another.",
+                job.predicate(&all)
+            )],
+            described: all,
+        },
+        _ => Description {
+            sentences: vec!["No PE waits for another.".to_owned()],
+            described: Vec::new(),
+        },
     }
 }
 
@@ -124,59 +142,74 @@ fn waiters(graph: &Graph, cause: &Cause, described: &[u32]) -> Description {
         indirect.extend(&next);
     }
 
-    // As many details as a few sentences allow.
-    let mut calls = ranges::group_by(&direct, |pe| job.waits(pe, Detail::Objects));
-    let is_detailed = calls.len() <= CALLS;
-    if !is_detailed {
-        calls = ranges::group_by(&direct, |pe| job.waits(pe, Detail::Calls));
-    }
-    calls.sort_by_key(|group| Reverse(group.pes.len()));
-    if calls.len() > CALLS {
-        calls = vec![Group {
-            key: format!("in {} calls", calls.len()),
-            pes: direct.clone(),
-        }];
-    }
-
     let object = if cause.pes.len() == 1 {
         ranges::pes(&cause.pes)
     } else {
-        "them".into()
+        "them".to_owned()
     };
     let wait = |pes: &[u32]| match pes {
         _ if cause.kind == Kind::Elsewhere => "may wait",
         [_] => "waits",
         _ => "wait",
     };
+
+    let waits = common_waits(job, &direct);
     let described_before: HashSet<u32> = described.iter().copied().collect();
-    let mut description = Description::default();
-    for Group { key: call, pes } in &calls {
+    let mut sentences = Vec::new();
+    for Group { key: call, pes } in &waits.groups {
         let call = if pes.iter().all(|pe| described_before.contains(pe)) {
-            "too".into()
+            "too".to_owned()
         } else {
             format!("{call}{}", job.lasting(pes))
         };
         let names = ranges::pes(pes);
-        description
-            .sentences
-            .push(format!("{names} {} for {object} {call}.", wait(pes)));
+        sentences.push(format!("{names} {} for {object} {call}.", wait(pes)));
     }
     if !indirect.is_empty() {
         let names = ranges::pes(&ranges::sorted(&indirect));
         let direct = ranges::pes(&direct);
-        description
-            .sentences
-            .push(format!("{names} {} for {direct}.", wait(&indirect)));
+        sentences.push(format!("{names} {} for {direct}.", wait(&indirect)));
     }
 
-    if is_detailed {
+    let mut described = Vec::new();
+    if waits.are_detailed {
         // The sentences do not mention threads that compute.
-        description.described = direct;
-        description
-            .described
-            .retain(|pe| !job.pes[*pe as usize].is_busy());
+        described = direct;
+        described.retain(|pe| !job.pes[*pe as usize].is_busy());
     }
-    description
+    Description {
+        sentences,
+        described,
+    }
+}
+
+/// The waits of PEs, in a few groups.
+struct CommonWaits {
+    /// PEs with the same wait, the largest group first.
+    groups: Vec<Group<String>>,
+    /// True if the groups name the awaited words and locks.
+    are_detailed: bool,
+}
+
+/// Groups PEs by their waits, with as many details as [`CALLS`] groups allow.
+fn common_waits(job: &Job, pes: &[u32]) -> CommonWaits {
+    let mut groups = ranges::group_by(pes, |pe| job.waits(pe, Detail::Objects));
+    let are_detailed = groups.len() <= CALLS;
+    if !are_detailed {
+        groups = ranges::group_by(pes, |pe| job.waits(pe, Detail::Calls));
+    }
+    groups.sort_by_key(|group| Reverse(group.pes.len()));
+
+    if groups.len() > CALLS {
+        groups = vec![Group {
+            key: format!("in {} calls", groups.len()),
+            pes: pes.to_vec(),
+        }];
+    }
+    CommonWaits {
+        groups,
+        are_detailed,
+    }
 }
 
 /// Returns the PEs that wait directly for these nodes, in ascending order, and marks them and the

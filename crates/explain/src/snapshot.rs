@@ -19,15 +19,23 @@ pub struct PeSnapshot {
     /// The values of the awaited words, in the order of waits and words; `None` for a value that
     /// cannot be read.
     pub values: Vec<Option<u64>>,
-    /// The names of static variables that the status mentions: an address in the executable, and
-    /// the variable with an index or offset, such as `flag[2]`.
-    pub symbols: Vec<(u64, String)>,
+    /// The names of the static variables that the status and the writes mention.
+    pub symbols: Vec<StaticSymbol>,
     /// The last writes to other PEs; `None` if the PE records none, or they cannot be read.
     pub writes: Option<Vec<LastWrite>>,
     /// The threads that neither wait according to the status nor belong to the library.
     pub other_threads: OtherThreads,
     /// The innermost functions of each thread, if gdb has found them.
     pub stacks: Vec<String>,
+}
+
+/// The name of an address in static data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StaticSymbol {
+    /// The address in the executable.
+    pub address: u64,
+    /// The variable with an index or offset, such as `flag[2]`.
+    pub name: String,
 }
 
 /// The numbers of threads of a PE that do not wait in the library.

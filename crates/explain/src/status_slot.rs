@@ -62,12 +62,12 @@ pub fn encode(status: &Status) -> Vec<u64> {
 }
 
 /// Returns the status in a whole copy of the slot; `None` if there is none.
-fn parse(page: &[u8]) -> Option<Status> {
-    let nbytes = usize::try_from(word(page, 1)?).ok()?;
+fn parse(slot: &[u8]) -> Option<Status> {
+    let nbytes = usize::try_from(word(slot, 1)?).ok()?;
     if nbytes == 0 {
         return None;
     }
-    Status::decode(page.get(2 * WORD..)?.get(..nbytes)?).ok()
+    Status::decode(slot.get(2 * WORD..)?.get(..nbytes)?).ok()
 }
 
 /// Reads the status in a slot that its PE may be writing. `copy` copies as many bytes from the
@@ -76,26 +76,26 @@ fn parse(page: &[u8]) -> Option<Status> {
 pub fn read(mut copy: impl FnMut(usize) -> Option<Vec<u8>>) -> Option<Status> {
     // No load of a copy may move behind those of the next one.
     let mut copy = |nbytes| {
-        let page = copy(nbytes);
+        let bytes = copy(nbytes);
         fence(Ordering::Acquire);
-        page
+        bytes
     };
 
     let mut before = word(&copy(WORD)?, 0)?;
 
     for _ in 0..COPIES {
-        let page = copy(STATUS_BYTES)?;
+        let slot = copy(STATUS_BYTES)?;
         let after = word(&copy(WORD)?, 0)?;
         if before.is_multiple_of(2) && after == before {
-            return parse(&page);
+            return parse(&slot);
         }
         before = after;
     }
     None
 }
 
-fn word(page: &[u8], index: usize) -> Option<u64> {
-    let bytes = page.get(index * WORD..(index + 1) * WORD)?;
+fn word(slot: &[u8], index: usize) -> Option<u64> {
+    let bytes = slot.get(index * WORD..(index + 1) * WORD)?;
     Some(u64::from_ne_bytes(bytes.try_into().ok()?))
 }
 

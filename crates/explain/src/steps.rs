@@ -48,8 +48,8 @@ pub struct Step<'a> {
 pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
     let mut steps: BTreeMap<StepId, Step> = BTreeMap::new();
     let mut last_steps = LastSteps::default();
-    for (pe, of) in (0..).zip(&job.pes) {
-        for (wait, _) in of.waits() {
+    for (pe, observed) in (0..).zip(&job.pes) {
+        for (wait, _) in observed.waits() {
             let AwaitedObject::Collective(collective) = &wait.subject else {
                 continue;
             };
@@ -59,7 +59,7 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
                 .entry(StepId::of(collective))
                 .or_insert_with(|| Step::new(collective));
             step.enter(pe, &wait.call);
-            step.is_long &= of.is_long(wait);
+            step.is_long &= observed.is_long(wait);
             step.awaited
                 .extend(collective.awaited.filter(|pe| *pe < job.n_pes()));
         }
@@ -70,56 +70,67 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
         let (before, rest) = steps.split_at_mut(index);
         let step = &mut rest[0];
         let StepId { team, nth } = StepId::of(step.collective);
-
-        // As the PEs report, a PE may be awaited by some that has entered the step meanwhile.
-        let awaited = ranges::sorted(&std::mem::take(&mut step.awaited));
-        step.awaited = awaited.clone();
-        step.awaited
-            .retain(|pe| last_steps.of(team, *pe).is_none_or(|last| last < nth));
         step.is_mismatched = step.is_long && differ(&step.calls);
 
-        let before = before
-            .last_mut()
-            .filter(|before| before.collective.number == team);
-        step.is_later = before.is_some();
-        if let Some(before) = before {
-            before.is_out_of_step = before.is_long
-                && step.is_long
-                && !before.is_later
-                && before.elsewhere.is_empty()
-                && before.calls.iter().all(|group| is_left_together(group.key));
-            before.is_mismatched |= before.is_out_of_step;
-        } else {
-            // Members that are not listed may be awaited.
-            let mut members = members(step.collective, job.n_pes());
-            members.extend(awaited);
-            step.elsewhere = ranges::sorted(&members);
-            step.elsewhere
-                .retain(|pe| last_steps.of(team, *pe).is_none());
+        let awaited = ranges::sorted(&std::mem::take(&mut step.awaited));
+        // A PE that some report as awaited may have entered the step meanwhile.
+        let mut still_awaited = awaited.clone();
+        still_awaited.retain(|pe| last_steps.of(team, *pe).is_none_or(|last| last < nth));
 
-            // The other members may have left the step already.
-            let is_awaited = |pe: &u32| step.awaited.binary_search(pe).is_ok();
-            if step.elsewhere.iter().any(is_awaited) {
-                step.elsewhere.retain(is_awaited);
+        match before.last_mut() {
+            Some(before) if before.collective.number == team => {
+                step.is_later = true;
+                before.is_out_of_step = before.is_long
+                    && step.is_long
+                    && !before.is_later
+                    && before.elsewhere.is_empty()
+                    && before.calls.iter().all(|group| is_left_together(group.key));
+                before.is_mismatched |= before.is_out_of_step;
+            }
+            _ => {
+                // Members that are not listed may be awaited.
+                let mut members = members(step.collective, job.n_pes());
+                members.extend(awaited);
+                let mut elsewhere = ranges::sorted(&members);
+                elsewhere.retain(|pe| last_steps.of(team, *pe).is_none());
+
+                // The other members may have left the step already.
+                let is_awaited = |pe: &u32| still_awaited.binary_search(pe).is_ok();
+                if elsewhere.iter().any(is_awaited) {
+                    elsewhere.retain(is_awaited);
+                }
+                step.elsewhere = elsewhere;
             }
         }
+        step.awaited = still_awaited;
     }
     steps
 }
 
 /// The number of the last step of each team in which a PE waits.
 #[derive(Default)]
-struct LastSteps(HashMap<(u64, u32), u64>);
+struct LastSteps(HashMap<TeamMember, u64>);
+
+/// A PE in a team.
+#[derive(PartialEq, Eq, Hash)]
+struct TeamMember {
+    team: u64,
+    pe: u32,
+}
 
 impl LastSteps {
     fn add(&mut self, pe: u32, collective: &Collective) {
+        let member = TeamMember {
+            team: collective.number,
+            pe,
+        };
         // Threads of a PE may be in different steps.
-        let last = self.0.entry((collective.number, pe)).or_default();
+        let last = self.0.entry(member).or_default();
         *last = collective.nth.max(*last);
     }
 
     fn of(&self, team: u64, pe: u32) -> Option<u64> {
-        self.0.get(&(team, pe)).copied()
+        self.0.get(&TeamMember { team, pe }).copied()
     }
 }
 
@@ -182,9 +193,12 @@ fn differ(calls: &[Group<&str>]) -> bool {
         .iter()
         .map(|group| group.key.to_lowercase())
         .partition(|call| call.contains([':', ' ']));
-    [rust, standard]
-        .iter()
-        .any(|calls| calls.iter().any(|call| routine(call) != routine(&calls[0])))
+    for calls in [rust, standard] {
+        if calls.iter().any(|call| routine(call) != routine(&calls[0])) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Returns one name for all calls of a routine.
@@ -205,13 +219,15 @@ fn routine(call: &str) -> &str {
 
 /// Returns the members that the status lists, as far as they are PEs of the job.
 fn members(collective: &Collective, n_pes: u32) -> Vec<u32> {
-    match &collective.members {
+    let mut members: Vec<u32> = match &collective.members {
         Members::Strided { start, stride, n } => (0..i64::from((*n).min(n_pes)))
             .map(|index| i64::from(*start) + index * i64::from(*stride))
-            .filter_map(|pe| u32::try_from(pe).ok().filter(|pe| *pe < n_pes))
+            .filter_map(|pe| u32::try_from(pe).ok())
             .collect(),
-        Members::Listed { pes, .. } => pes.iter().copied().filter(|pe| *pe < n_pes).collect(),
-    }
+        Members::Listed { pes, .. } => pes.clone(),
+    };
+    members.retain(|pe| *pe < n_pes);
+    members
 }
 
 /// Returns true if the collective transfers no data of the program, so that all members leave it at

@@ -1,6 +1,6 @@
 //! Adds the names of the static variables that snapshots mention.
 
-use crate::snapshot::PeSnapshot;
+use crate::snapshot::{PeSnapshot, StaticSymbol};
 use crate::status::{AwaitedObject, SymmetricLocation};
 use rushmem_locate::Variables;
 use std::collections::{BTreeMap, HashMap};
@@ -16,10 +16,11 @@ const WORD_BYTES: u64 = 8;
 /// Adds the names of the static variables that the statuses and writes of the PEs mention. A
 /// program that many PEs execute is read once.
 pub(crate) fn add<'a>(snapshots: impl Iterator<Item = (&'a mut PeSnapshot, Option<u32>)>) {
+    // By device and inode number.
     let mut programs: HashMap<(u64, u64), Variables> = HashMap::new();
     for (snapshot, pid) in snapshots {
-        let addresses = static_addresses(snapshot);
         let Some(pid) = pid else { continue };
+        let addresses = static_addresses(snapshot);
         if addresses.is_empty() {
             continue;
         }
@@ -35,10 +36,12 @@ pub(crate) fn add<'a>(snapshots: impl Iterator<Item = (&'a mut PeSnapshot, Optio
         let variables = programs
             .entry((metadata.dev(), metadata.ino()))
             .or_insert_with(|| Variables::of(file));
-        snapshot.symbols = addresses
-            .into_iter()
-            .filter_map(|(address, nbytes)| Some((address, variables.part(address, nbytes)?)))
-            .collect();
+        snapshot.symbols.clear();
+        for (address, nbytes) in addresses {
+            if let Some(name) = variables.part(address, nbytes) {
+                snapshot.symbols.push(StaticSymbol { address, name });
+            }
+        }
     }
 }
 

@@ -57,35 +57,38 @@ impl Job<'_> {
     /// are named once: a thread that waits for a request, and the thread that carries the request
     /// out, are in the same collective. A PE that does not wait counts as one in `shmem_init`.
     pub fn waits(&self, pe: u32, detail: Detail) -> String {
-        let of = &self.pes[pe as usize];
-        if !of.is_waiting() {
+        let observed = &self.pes[pe as usize];
+        if !observed.is_waiting() {
             return "in shmem_init".to_owned();
         }
 
-        let texts = of.waits().map(|(wait, values)| {
+        let texts = observed.waits().map(|(wait, values)| {
             let call = call(wait);
-            match (&wait.subject, of.snapshot) {
-                (AwaitedObject::Collective(of), _) => format!("in {call}, {}", collective(of)),
+            match (&wait.subject, observed.snapshot) {
+                (AwaitedObject::Collective(entered), _) => {
+                    format!("in {call}, {}", collective(entered))
+                }
                 (_, Some(snapshot)) if detail > Detail::Calls => {
                     format!("in {call}{}", self.object(snapshot, wait, values, detail))
                 }
                 _ => format!("in {call}"),
             }
         });
-        enumerate_once(texts, of.further_waits())
+        enumerate_once(texts, observed.further_waits())
     }
 
     /// Returns the predicate of a sentence about a PE that does not wait, and about `n` PEs in the
     /// same state: `computes`, or the call that it repeats and who may change its word.
     pub fn activity(&self, pe: u32, n: usize) -> String {
-        let of = &self.pes[pe as usize];
-        let predicate = of.state.predicate(n);
-        let (ObservedState::Polls(poll), Some(snapshot)) = (of.state, of.snapshot) else {
+        let observed = &self.pes[pe as usize];
+        let predicate = observed.state.predicate(n);
+        let (ObservedState::Polls(poll), Some(snapshot)) = (observed.state, observed.snapshot)
+        else {
             return predicate;
         };
 
-        let place = match &poll.called_at {
-            Some(place) => format!(" ({place})"),
+        let line = match &poll.called_at {
+            Some(line) => format!(" ({line})"),
             None => String::new(),
         };
         let word = location(snapshot, &poll.word);
@@ -101,7 +104,7 @@ impl Job<'_> {
                 format!("{word} of PE {owner}, which that PE or another one must change")
             }
         };
-        format!("{predicate}{place} on {object}")
+        format!("{predicate}{line} on {object}")
     }
 
     /// Returns the end of a text on a wait: the words or the lock for which it waits or, with
@@ -156,10 +159,10 @@ impl Job<'_> {
         let mut min = u64::MAX;
         let mut max = 0;
         for pe in pes {
-            let of = &self.pes[*pe as usize];
-            let longest = of
+            let observed = &self.pes[*pe as usize];
+            let longest = observed
                 .waits()
-                .filter_map(|(wait, _)| Some(of.snapshot?.age(wait)))
+                .filter_map(|(wait, _)| Some(observed.snapshot?.age(wait)))
                 .max()
                 .unwrap_or(0);
             min = min.min(longest);
@@ -178,10 +181,11 @@ pub fn call(wait: &Wait) -> String {
 }
 
 /// Returns `the 41st collective on SHMEM_TEAM_WORLD`.
-fn collective(of: &Collective) -> String {
-    format!("the {} collective on {}", ordinal(of.nth), of.team)
+fn collective(entered: &Collective) -> String {
+    format!("the {} collective on {}", ordinal(entered.nth), entered.team)
 }
 
+/// Returns the awaited words, with the comparison and the value of one of them.
 fn words_text(snapshot: &PeSnapshot, wait: &Wait, words: &Words, values: &[Option<u64>]) -> String {
     let total = words.more.saturating_add(words.words.len() as u64);
     if words.words.is_empty() {
@@ -219,12 +223,12 @@ fn awaited(snapshot: &PeSnapshot, wait: &Wait, word: &SymmetricLocation) -> Stri
         offset,
         block: Some((start, nbytes)),
     } = word
-        && let Some(place) = &wait.allocated_at
-        // The status has this place for the block of the first word alone.
+        && let Some(line) = &wait.allocated_at
+        // The status has this line for the block of the first word alone.
         && wait.subject.block() == Some(*start)
     {
         let byte = offset.saturating_sub(*start);
-        return format!("byte {byte} of the {nbytes} bytes allocated at {place}");
+        return format!("byte {byte} of the {nbytes} bytes allocated at {line}");
     }
     location(snapshot, word)
 }
@@ -234,8 +238,9 @@ fn awaited(snapshot: &PeSnapshot, wait: &Wait, word: &SymmetricLocation) -> Stri
 pub fn location(snapshot: &PeSnapshot, location: &SymmetricLocation) -> String {
     match location {
         SymmetricLocation::Static { address } => {
-            match snapshot.symbols.iter().find(|(of, _)| of == address) {
-                Some((_, name)) => name.clone(),
+            let mut symbols = snapshot.symbols.iter();
+            match symbols.find(|symbol| symbol.address == *address) {
+                Some(symbol) => symbol.name.clone(),
                 None => format!("the static variable at {address:#x}"),
             }
         }

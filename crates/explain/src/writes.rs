@@ -18,7 +18,7 @@ use crate::status::SymmetricLocation;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{Ordering, fence};
 
-/// The number of entries of the ring.
+/// The number of entries of the ring. A write is forgotten after as many later ones of its PE.
 pub const ENTRIES: usize = 32;
 
 /// The number of an entry that is being written.
@@ -47,7 +47,7 @@ const IS_STATIC: u64 = 1 << 32;
 pub struct LastWrite {
     /// When the call began, in nanoseconds of `CLOCK_MONOTONIC_COARSE` of the host, which ticks
     /// every few milliseconds.
-    pub at: u64,
+    pub began_at: u64,
     /// The world PE whose memory is written.
     pub pe: u32,
     /// The location of the first byte.
@@ -62,7 +62,7 @@ pub struct LastWrite {
 /// not symmetric.
 #[inline]
 pub fn encode(
-    at: u64,
+    began_at: u64,
     pe: u32,
     location: &SymmetricLocation,
     nbytes: u64,
@@ -76,7 +76,9 @@ pub fn encode(
     };
 
     let [first, second, third, fourth] = name;
-    Some([at, target, offset, nbytes, first, second, third, fourth])
+    Some([
+        began_at, target, offset, nbytes, first, second, third, fourth,
+    ])
 }
 
 /// Returns the words of the name of a call.
@@ -94,7 +96,7 @@ pub const fn name_words(call: &str) -> NameWords {
 
 impl LastWrite {
     fn decode(words: &[u64]) -> Option<LastWrite> {
-        let &[at, target, offset, nbytes, ref name @ ..] = words else {
+        let &[began_at, target, offset, nbytes, ref name @ ..] = words else {
             return None;
         };
 
@@ -112,7 +114,7 @@ impl LastWrite {
             .to_owned();
 
         Some(LastWrite {
-            at,
+            began_at,
             pe: target as u32,
             location,
             nbytes,
@@ -141,16 +143,16 @@ impl LastWrite {
 /// Returns the writes in a ring to which its PE may be writing; `copy` returns copies of the ring.
 /// `None` if the PE records no writes.
 pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<LastWrite>> {
-    let mut words = || -> Option<Vec<u64>> {
+    let mut copy_words = || -> Option<Vec<u64>> {
         let bytes = copy()?;
         // No load of a copy may move behind those of the next one.
         fence(Ordering::Acquire);
         let (words, _) = bytes.as_chunks();
         Some(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
     };
-    let before = words()?;
-    let ring = words()?;
-    let after = words()?;
+    let before = copy_words()?;
+    let ring = copy_words()?;
+    let after = copy_words()?;
     if ring.first() != Some(&1) {
         return None;
     }
@@ -175,7 +177,7 @@ mod tests {
 
     fn write(pe: u32, location: SymmetricLocation) -> LastWrite {
         LastWrite {
-            at: 5,
+            began_at: 5,
             pe,
             location,
             nbytes: 16,
@@ -187,19 +189,21 @@ mod tests {
     fn ring(entries: &[(u64, &LastWrite)]) -> Vec<u8> {
         let mut words = vec![0; RING_BYTES / WORD];
         words[0] = 1;
-        for (index, (number, write)) in entries.iter().enumerate() {
-            let at = 1 + index * ENTRY_WORDS;
-            words[at] = *number;
+        for ((number, write), entry) in entries
+            .iter()
+            .zip(words[1..].chunks_exact_mut(ENTRY_WORDS))
+        {
             let LastWrite {
-                at: time,
+                began_at,
                 pe,
                 location,
                 nbytes,
                 call,
             } = write;
-            let entry = encode(*time, *pe, location, *nbytes, name_words(call))
+            let encoded = encode(*began_at, *pe, location, *nbytes, name_words(call))
                 .expect("a symmetric location");
-            words[at + 1..at + ENTRY_WORDS].copy_from_slice(&entry);
+            entry[0] = *number;
+            entry[1..].copy_from_slice(&encoded);
         }
         words.into_iter().flat_map(u64::to_ne_bytes).collect()
     }
@@ -247,13 +251,16 @@ mod tests {
                 block: None,
             },
         );
-        let at = |offset| SymmetricLocation::Heap {
-            offset,
-            block: Some((0, 8)),
+        let is_of = |pe, offset| {
+            let word = SymmetricLocation::Heap {
+                offset,
+                block: Some((0, 8)),
+            };
+            write.is_of(pe, &word, 8)
         };
-        let is_of = |pe, offset| write.is_of(pe, &at(offset), 8);
         assert!([57, 64, 72, 79].into_iter().all(|offset| is_of(3, offset)));
-        assert!(![56, 80].into_iter().any(|offset| is_of(3, offset)) && !is_of(2, 64));
+        assert!(![56, 80].into_iter().any(|offset| is_of(3, offset)));
+        assert!(!is_of(2, 64));
         assert!(!write.is_of(3, &SymmetricLocation::Static { address: 64 }, 8));
     }
 }

@@ -133,12 +133,12 @@ impl LocalPes {
         match statuses {
             Some(Statuses { offset, stride }) => NodeCollector {
                 memory: NodeMemfd(self.memory.clone()),
-                at: offset,
+                offset,
                 stride,
             },
             None => NodeCollector {
                 memory: NodeMemfd(None),
-                at: 0,
+                offset: 0,
                 stride: 0,
             },
         }

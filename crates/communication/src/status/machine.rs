@@ -39,7 +39,7 @@ pub fn begin(job: &'static Job) {
     let in_slice = memory.internal().addr() - memory.heap().addr();
     let collector = Collector {
         memory: MappedNode(memory),
-        at: (in_slice + flags::area().areas().status()) as u64,
+        offset: (in_slice + flags::area().areas().status()) as u64,
         stride: memory.layout().stride() as u64,
     };
 

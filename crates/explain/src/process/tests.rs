@@ -15,27 +15,30 @@ fn stat(state: char, ticks: u64, start: u64) -> ProcessStat {
 }
 
 #[test]
-fn the_state_follows_from_two_looks() {
+fn the_state_follows_from_two_reads() {
     let state = |from: &ProcessStat, to: &ProcessStat| between(Some(from), Some(to));
+
     let idle = stat('S', 5, 9);
     assert_eq!(state(&idle, &stat('S', 5, 9)), ProcessState::Sleeps);
     assert!(matches!(
         state(&idle, &stat('S', 25, 9)),
         ProcessState::Runs { cpu_ms: 1.., .. }
     ));
+
     let ready = stat('R', 5, 9);
     assert!(matches!(
         state(&ready, &ready),
         ProcessState::Runs { cpu_ms: 0, .. }
     ));
     assert_eq!(state(&idle, &ready), ProcessState::Sleeps);
+
     assert_eq!(state(&idle, &stat('T', 5, 9)), ProcessState::Stopped);
     assert_eq!(state(&idle, &stat('t', 5, 9)), ProcessState::Traced);
-    assert_eq!(state(&idle, &stat('D', 5, 9)), ProcessState::Sleeps);
-    assert_eq!(
-        state(&stat('D', 5, 9), &stat('D', 5, 9)),
-        ProcessState::WaitsForDisk
-    );
+
+    let on_disk = stat('D', 5, 9);
+    assert_eq!(state(&idle, &on_disk), ProcessState::Sleeps);
+    assert_eq!(state(&on_disk, &on_disk), ProcessState::WaitsForDisk);
+
     let ended = ProcessState::Ended("ended".to_owned());
     assert_eq!(state(&idle, &stat('Z', 5, 9)), ended);
     assert_eq!(
@@ -68,40 +71,45 @@ fn a_thread_that_computes_is_busy_unless_it_is_said_to_wait() {
 
 /// Checks the number of busy threads while a thread with this name computes.
 fn check_busy(name: &str, expected: u32) {
-    let (stop, said) = (AtomicBool::new(false), mpsc::channel());
+    let stop = AtomicBool::new(false);
+    let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         let compute = || {
-            said.0
-                .send(rustix::thread::gettid().as_raw_nonzero().get() as u32)
-                .expect("heard");
+            let number = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+            sender.send(number).expect("the test receives it");
             while !stop.load(Relaxed) {
                 std::hint::spin_loop();
             }
         };
         let named = std::thread::Builder::new().name(name.to_owned());
         named.spawn_scoped(scope, compute).expect("a thread");
+        let thread = receiver.recv().expect("its number");
+
+        // Until the thread has used CPU time.
         let pid = std::process::id();
-        let thread = said.1.recv().expect("its number");
+        let stat_of_thread = |process: &ProcessStat| {
+            let mut threads = process.threads.iter();
+            threads.find(|other| other.number == thread).copied()
+        };
         let first = read(pid, None).expect("alive");
-        let used = |look: &ProcessStat| look.threads.iter().find(|of| of.number == thread).cloned();
         let second = loop {
             let second = read(pid, None).expect("alive");
-            if used(&second) != used(&first) {
+            if stat_of_thread(&second) != stat_of_thread(&first) {
                 break second;
             }
         };
-        let all = second.threads.iter().map(|thread| thread.number);
+
+        let all: Vec<u32> = second.threads.iter().map(|thread| thread.number).collect();
+        let mut others = all.clone();
+        others.retain(|other| *other != thread);
         let busy = |waiting: Vec<u32>| {
             let status = waiting_in(pid, waiting);
             let second = read(pid, Some(&status));
             other_threads(pid, Some(&status), Some(&first), second.as_ref()).busy
         };
-        assert_eq!(
-            busy(all.clone().filter(|other| *other != thread).collect()),
-            expected,
-            "{name}"
-        );
-        assert_eq!(busy(all.collect()), 0);
+        assert_eq!(busy(others), expected, "{name}");
+        assert_eq!(busy(all), 0);
+
         stop.store(true, Relaxed);
     });
 }
@@ -117,21 +125,9 @@ fn waiting_in(pid: u32, threads: Vec<u32>) -> Status {
         since: 0,
         subject: AwaitedObject::Exit,
     };
-    let waits = threads.into_iter().map(wait).collect();
-    let (stage, held_locks) = (Stage::Initialized, Vec::new());
-    let (further_waits, in_flight, finalizing) = (Vec::new(), None, None);
-    let pid_namespace = 0;
     Status {
-        pid,
-        pid_namespace,
-        stage,
-        waits,
-        further_waits,
-        held_locks,
-        in_flight,
-        finalizing,
-        finds_polls: false,
-        poll: None,
+        waits: threads.into_iter().map(wait).collect(),
+        ..Status::new(pid, Stage::Initialized)
     }
 }
 
@@ -140,14 +136,17 @@ fn a_thread_that_sleeps_in_a_system_call_sleeps() {
     let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
     let status = waiting_in(child.id(), Vec::new());
     let is_sleeping = || {
-        let look = read(child.id(), Some(&status));
-        other_threads(child.id(), Some(&status), look.as_ref(), look.as_ref()).sleeping == 1
+        let stat = read(child.id(), Some(&status));
+        other_threads(child.id(), Some(&status), stat.as_ref(), stat.as_ref()).sleeping == 1
     };
-    let seen = (0..6000).any(|_| {
+
+    // For at most a minute, until it has called `nanosleep`.
+    let is_seen = (0..6000).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
         is_sleeping()
     });
-    child.kill().expect("own");
+
+    child.kill().expect("a child of this process");
     child.wait().expect("it ends");
-    assert!(seen);
+    assert!(is_seen);
 }

@@ -59,7 +59,7 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
 /// `words`.
 fn cycles(graph: &Graph, words: &[u32]) -> Vec<Vec<u32>> {
     let n_nodes = graph.forward.len();
-    let mut explained = graph.job.all(|of| of.state.is_gone());
+    let mut explained = graph.job.all(|pe| pe.state.is_gone());
     for (index, step) in graph.steps.iter().enumerate() {
         if step.is_mismatched {
             explained.push(graph.node_of_step(index));
@@ -141,8 +141,10 @@ struct CycleKind {
 fn cycle_kind(graph: &Graph, pes: &[u32]) -> CycleKind {
     let are_collectives =
         subjects(graph, pes).all(|subject| matches!(subject, AwaitedObject::Collective(_)));
-    let are_active_sets = subjects(graph, pes)
-        .all(|subject| matches!(subject, AwaitedObject::Collective(of) if of.is_active_set));
+    let are_active_sets = subjects(graph, pes).all(|subject| match subject {
+        AwaitedObject::Collective(collective) => collective.is_active_set,
+        _ => false,
+    });
 
     if are_active_sets {
         CycleKind {
@@ -193,7 +195,7 @@ fn describe_words(graph: &Graph, pes: &[u32]) -> Description {
     };
     let why = why_none_writes(graph, pes, &others);
     sentences.push(format!("{writer} is left to write {word}: {why}."));
-    sentences.extend(in_flight::sentences(graph.job, pes));
+    sentences.extend(in_flight::on_operations(graph.job, pes));
     sentences.extend(writer::sentences(graph.job, pes));
     description
 }
@@ -250,7 +252,7 @@ struct OtherThreads {
 fn other_threads(graph: &Graph) -> Option<OtherThreads> {
     let unlisted = graph
         .job
-        .all(|of| of.is_waiting() && of.further_waits() > 0);
+        .all(|pe| pe.is_waiting() && pe.further_waits() > 0);
     if !unlisted.is_empty() {
         return Some(OtherThreads {
             pes: unlisted,
@@ -258,9 +260,11 @@ fn other_threads(graph: &Graph) -> Option<OtherThreads> {
         });
     }
 
-    let sleeping = graph.job.all(|of| {
-        let is_sleeping = of.snapshot.is_some_and(|pe| pe.other_threads.sleeping > 0);
-        of.is_waiting() && is_sleeping
+    let sleeping = graph.job.all(|pe| {
+        pe.is_waiting()
+            && pe
+                .snapshot
+                .is_some_and(|snapshot| snapshot.other_threads.sleeping > 0)
     });
     if sleeping.is_empty() {
         return None;
@@ -276,15 +280,11 @@ fn other_threads(graph: &Graph) -> Option<OtherThreads> {
 /// message. It cannot end a collective or finalize, which the waiting members have entered
 /// themselves.
 pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
-    let is_helped = |subject: &AwaitedObject| {
-        !matches!(
-            subject,
-            AwaitedObject::Collective(_) | AwaitedObject::Exit | AwaitedObject::Leaving
-        )
-    };
+    const OPERATION: &str = "operation that is still in flight over a network";
+
     let applies = causes.iter().any(|cause| match cause.kind {
         Kind::WordOfNobody => true,
-        Kind::Cycle => subjects(graph, &cause.pes).any(is_helped),
+        Kind::Cycle => subjects(graph, &cause.pes).any(another_thread_can_end),
         _ => false,
     });
     if !applies {
@@ -298,14 +298,24 @@ pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
             threads.clause
         )
     });
-    let operations = "n operation that is still in flight over a network";
     let who = match (threads, in_flight::is_nothing(graph.job)) {
         (None, true) => return None,
-        (None, false) => format!("A{operations}"),
+        (None, false) => format!("An {OPERATION}"),
         (Some(threads), true) => threads,
-        (Some(threads), false) => format!("{threads}, or a{operations},"),
+        (Some(threads), false) => format!("{threads}, or an {OPERATION},"),
     };
     Some(format!("{who} could end such waits; nothing else can."))
+}
+
+/// Returns true if another thread of a waiting PE can end a wait for this object.
+fn another_thread_can_end(subject: &AwaitedObject) -> bool {
+    match subject {
+        AwaitedObject::Words(_)
+        | AwaitedObject::Lock { .. }
+        | AwaitedObject::Operations { .. }
+        | AwaitedObject::Message { .. } => true,
+        AwaitedObject::Collective(_) | AwaitedObject::Exit | AwaitedObject::Leaving => false,
+    }
 }
 
 /// Maximum number of different calls of a step that are named.
@@ -334,15 +344,19 @@ fn describe_mismatch(graph: &Graph, index: usize) -> Description {
     let what = if step.is_out_of_step {
         // The next step is on the same team, or no member could be in it.
         let next = &graph.steps[index + 1];
-        let verbs = ["is in", "are in"];
-        let here = describe_calls(graph.job, step, verbs, &mut described);
-        let there = describe_calls(graph.job, next, verbs, &mut described);
         let next_nth = ordinal(next.collective.nth);
-        format!("{here}, the {nth} one, but {there}, already the {next_nth} one")
+        let here = describe_calls(graph.job, step, Verb::IsIn);
+        let there = describe_calls(graph.job, next, Verb::IsIn);
+        described.extend(here.described);
+        described.extend(there.described);
+        format!(
+            "{}, the {nth} one, but {}, already the {next_nth} one",
+            here.clause, there.clause
+        )
     } else {
-        let verbs = ["has called", "have called"];
-        let calls = describe_calls(graph.job, step, verbs, &mut described);
-        format!("as the {nth} one, {calls}")
+        let calls = describe_calls(graph.job, step, Verb::HasCalled);
+        described.extend(calls.described);
+        format!("as the {nth} one, {}", calls.clause)
     };
 
     let waited = if described.is_empty() {
@@ -359,16 +373,35 @@ fn describe_mismatch(graph: &Graph, index: usize) -> Description {
     }
 }
 
-/// Describes which PEs are in each call of a step, and adds those that wait for nothing else to
-/// `described`. The verbs are those of one PE and of several.
-fn describe_calls(
-    job: &Job,
-    step: &Step,
-    [of_one, of_many]: [&str; 2],
-    described: &mut Vec<u32>,
-) -> String {
+/// The verb between PEs and their call.
+#[derive(Clone, Copy)]
+enum Verb {
+    IsIn,
+    HasCalled,
+}
+
+impl Verb {
+    fn of(self, n_pes: usize) -> &'static str {
+        match self {
+            Verb::IsIn if n_pes == 1 => "is in",
+            Verb::IsIn => "are in",
+            Verb::HasCalled if n_pes == 1 => "has called",
+            Verb::HasCalled => "have called",
+        }
+    }
+}
+
+/// A clause on the calls of a step.
+struct CallsOfStep {
+    clause: String,
+    /// The PEs that the clause names and that wait for nothing else.
+    described: Vec<u32>,
+}
+
+/// Describes which PEs are in each call of a step.
+fn describe_calls(job: &Job, step: &Step, verb: Verb) -> CallsOfStep {
     let is_in_step = |wait: &Wait| match &wait.subject {
-        AwaitedObject::Collective(of) => StepId::of(of) == StepId::of(step.collective),
+        AwaitedObject::Collective(other) => StepId::of(other) == StepId::of(step.collective),
         _ => false,
     };
     let waits = |pe: u32| job.pes[pe as usize].waits().map(|(wait, _)| wait);
@@ -380,14 +413,19 @@ fn describe_calls(
     calls.sort_by_key(|group| (Reverse(group.pes.len()), group.key.to_lowercase()));
     let rest = calls.split_off(NAMED_CALLS.min(calls.len()));
 
-    let mut texts = Vec::new();
+    let mut clauses = Vec::new();
+    let mut described = Vec::new();
     for Group { key: call, pes } in calls {
-        let verb = if pes.len() == 1 { of_one } else { of_many };
-        texts.push(format!("{} {verb} {call}", ranges::pes(&pes)));
+        let names = ranges::pes(&pes);
+        clauses.push(format!("{names} {} {call}", verb.of(pes.len())));
         described.extend(pes.into_iter().filter(|pe| waits(*pe).all(is_in_step)));
     }
     if !rest.is_empty() {
-        texts.push(format!("other PEs {of_many} {} other routines", rest.len()));
+        let have = verb.of(2);
+        clauses.push(format!("other PEs {have} {} other routines", rest.len()));
     }
-    enumerate(texts)
+    CallsOfStep {
+        clause: enumerate(clauses),
+        described,
+    }
 }

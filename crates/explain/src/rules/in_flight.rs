@@ -14,20 +14,35 @@ const NAMED: usize = 3;
 /// Finds PEs whose waits can still end, and PEs in collectives that no member is missing in.
 pub fn find(graph: &Graph) -> Vec<Cause> {
     // Threads of a PE may wait for different events; only the first one is described.
-    let mut is_described = vec![false; graph.job.pes.len()];
-    for (pe, of) in graph.job.pes.iter().enumerate() {
+    let mut described = DescribedPes(vec![false; graph.job.pes.len()]);
+    for (pe, observed) in (0..).zip(&graph.job.pes) {
         // A PE that also computes is described by `cause::outside` if others wait for it.
-        is_described[pe] = of.is_busy() && !graph.backward[pe].is_empty();
+        described.0[pe as usize] = observed.is_busy() && graph.is_awaited(pe);
     }
 
-    let mut causes = open_waits(graph, &mut is_described);
-    causes.extend(complete_steps(graph, &mut is_described));
+    let mut causes = open_waits(graph, &mut described);
+    causes.extend(complete_steps(graph, &mut described));
     causes
+}
+
+/// True for each PE that a cause describes.
+struct DescribedPes(Vec<bool>);
+
+impl DescribedPes {
+    /// Removes the PEs that are described already, and marks the others as described.
+    fn retain_new(&mut self, pes: &mut Vec<u32>) {
+        pes.retain(|pe| {
+            let is_described = &mut self.0[*pe as usize];
+            let is_new = !*is_described;
+            *is_described = true;
+            is_new
+        });
+    }
 }
 
 /// Finds PEs with waits for which no single PE is known to be responsible: one cause for all PEs
 /// whose waits end in the same way.
-fn open_waits(graph: &Graph, is_described: &mut [bool]) -> Vec<Cause> {
+fn open_waits(graph: &Graph, described: &mut DescribedPes) -> Vec<Cause> {
     let mut causes = Vec::new();
     for end in [
         End::Word,
@@ -41,7 +56,7 @@ fn open_waits(graph: &Graph, is_described: &mut [bool]) -> Vec<Cause> {
             // The others wait for words that no PE is left to write.
             pes.retain(|pe| graph.can_continue[*pe as usize]);
         }
-        pes.retain(|pe| !std::mem::replace(&mut is_described[*pe as usize], true));
+        described.retain_new(&mut pes);
         if pes.is_empty() {
             continue;
         }
@@ -66,7 +81,7 @@ fn open_waits(graph: &Graph, is_described: &mut [bool]) -> Vec<Cause> {
 }
 
 /// Finds collectives that all members have entered, and which are not over.
-fn complete_steps(graph: &Graph, is_described: &mut [bool]) -> Vec<Cause> {
+fn complete_steps(graph: &Graph, described: &mut DescribedPes) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (index, step) in graph.steps.iter().enumerate() {
         let node = graph.node_of_step(index);
@@ -75,7 +90,7 @@ fn complete_steps(graph: &Graph, is_described: &mut [bool]) -> Vec<Cause> {
         }
 
         let mut pes = step.pes();
-        pes.retain(|pe| !std::mem::replace(&mut is_described[*pe as usize], true));
+        described.retain_new(&mut pes);
         if pes.is_empty() {
             continue;
         }
@@ -112,7 +127,7 @@ fn how_waits_end(graph: &Graph, end: End, pes: &[u32]) -> Vec<String> {
                 let names = ranges::pes(&writers.elsewhere);
                 sentences.push(format!("{names} may, on other hosts, write {word}."));
             }
-            sentences.extend(self::sentences(graph.job, pes));
+            sentences.extend(on_operations(graph.job, pes));
             sentences.extend(writer::sentences(graph.job, pes));
             sentences
         }
@@ -140,9 +155,10 @@ struct Writers {
 /// Returns the PEs that can continue even if no PE writes an awaited word: those that do not wait,
 /// or if there are none, those whose waits can end.
 fn writers(graph: &Graph) -> Writers {
-    let of = |pe: &u32| &graph.job.pes[*pe as usize];
-    let is_free = |pe: &u32| of(pe).is_busy() || !of(pe).is_waiting();
-
+    let is_free = |pe: &u32| {
+        let observed = &graph.job.pes[*pe as usize];
+        observed.is_busy() || !observed.is_waiting()
+    };
     let mut writers = graph.unaided.clone();
     if writers.iter().any(is_free) {
         writers.retain(is_free);
@@ -150,23 +166,23 @@ fn writers(graph: &Graph) -> Writers {
 
     let (elsewhere, here) = writers
         .into_iter()
-        .partition(|pe| of(pe).state == ObservedState::Elsewhere);
+        .partition(|pe| graph.job.pes[*pe as usize].state == ObservedState::Elsewhere);
     Writers { here, elsewhere }
 }
 
 /// Returns sentences on the operations in flight that may end the waits of these PEs for words.
 /// Says that there are none only if the operations of all PEs are known.
-pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
+pub fn on_operations(job: &Job, pes: &[u32]) -> Vec<String> {
     let targeting: Vec<String> = (0..)
         .zip(&job.pes)
-        .filter_map(|(pe, of)| sentence(pe, &in_flight(of)?, pes))
+        .filter_map(|(pe, observed)| on_operations_of(pe, &in_flight(observed)?, pes))
         .take(NAMED)
         .collect();
     if !targeting.is_empty() {
         return targeting;
     }
 
-    let are_all_known = job.pes.iter().all(|of| in_flight(of).is_some());
+    let are_all_known = job.pes.iter().all(|pe| in_flight(pe).is_some());
     if !are_all_known {
         return Vec::new();
     }
@@ -178,12 +194,12 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
 pub fn is_nothing(job: &Job) -> bool {
     job.pes
         .iter()
-        .all(|of| in_flight(of).is_some_and(|operations| operations.n == 0))
+        .all(|pe| in_flight(pe).is_some_and(|operations| operations.n == 0))
 }
 
 /// Returns the operations of a PE in flight, if they are known.
-fn in_flight(of: &Pe) -> Option<InFlight> {
-    let status = of.snapshot?.status.as_ref()?;
+fn in_flight(pe: &Pe) -> Option<InFlight> {
+    let status = pe.snapshot?.status.as_ref()?;
     match status.stage {
         // No operation begins before init or survives finalize, whatever the status says.
         Stage::Uninitialized | Stage::Finalized => Some(InFlight::default()),
@@ -192,13 +208,12 @@ fn in_flight(of: &Pe) -> Option<InFlight> {
 }
 
 /// Returns a sentence on the operations of a PE in flight, if they target one of these PEs, or may.
-fn sentence(pe: u32, operations: &InFlight, pes: &[u32]) -> Option<String> {
-    let InFlight { n, targets, more } = operations;
-    let mut targets = ranges::sorted(targets);
+fn on_operations_of(pe: u32, operations: &InFlight, pes: &[u32]) -> Option<String> {
+    let mut targets = ranges::sorted(&operations.targets);
     let is_meant = |pe: &u32| pes.binary_search(pe).is_ok();
     if targets.iter().any(is_meant) {
         targets.retain(is_meant);
-    } else if !more {
+    } else if !operations.more {
         return None;
     }
 
@@ -208,10 +223,10 @@ fn sentence(pe: u32, operations: &InFlight, pes: &[u32]) -> Option<String> {
         ranges::pes(&targets)
     };
 
-    match n {
+    match operations.n {
         0 => None,
         1 => Some(format!("PE {pe} has an operation in flight, to {to}.")),
-        _ => Some(format!(
+        n => Some(format!(
             "PE {pe} has {n} operations in flight, among them to {to}."
         )),
     }

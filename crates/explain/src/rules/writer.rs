@@ -3,6 +3,7 @@
 use crate::cause::{Cause, Kind};
 use crate::job::{Job, Pe};
 use crate::ranges::{enumerate, sorted};
+use crate::snapshot::PeSnapshot;
 use crate::status::{self, Word};
 use crate::wording::{self, durations};
 use crate::writes::{ENTRIES, LastWrite};
@@ -24,8 +25,8 @@ pub fn hint(job: &Job, causes: &[Cause]) -> Option<String> {
     )
 }
 
-fn records_writes(of: &Pe) -> bool {
-    of.snapshot
+fn records_writes(pe: &Pe) -> bool {
+    pe.snapshot
         .is_some_and(|snapshot| snapshot.writes.is_some())
 }
 
@@ -37,30 +38,29 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
     for &pe in pes {
         words.extend(unmet_words(job, pe));
     }
-    let name = |awaited: &AwaitedWord| match job.pes[awaited.pe as usize].snapshot {
-        Some(snapshot) if words.len() > 1 => {
-            let location = wording::location(snapshot, &awaited.word.location);
-            format!("{location} of PE {}", awaited.pe)
-        }
-        _ => "it".to_owned(),
-    };
+    let writes = recent_writes(job);
 
     let mut sentences = Vec::new();
     let mut writers = Vec::new();
     let mut unwritten = Vec::new();
     for awaited in words.iter().take(NAMED) {
-        let Some(last) = newest(job, |_, write| awaited.is_in(write)) else {
-            unwritten.push(name(awaited));
+        let name = if words.len() == 1 {
+            "it".to_owned()
+        } else {
+            awaited.name()
+        };
+        let Some(last) = writes.iter().find(|recent| awaited.is_in(recent.write)) else {
+            unwritten.push(name);
             continue;
         };
+
+        let age = durations(last.age, last.age);
+        let call = &last.write.call;
+        let writer = last.writer;
         sentences.push(format!(
-            "PE {} wrote {} last, {} ago, in {}.",
-            last.writer,
-            name(awaited),
-            durations(last.age, last.age),
-            last.write.call
+            "PE {writer} wrote {name} last, {age} ago, in {call}."
         ));
-        writers.push(last.writer);
+        writers.push(writer);
     }
 
     // The writes of PEs on other hosts may be unknown.
@@ -74,29 +74,17 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
     // What the writers wrote instead: if no PE has written a word, any other PE may be the one that
     // should have.
     if writers.is_empty() {
-        writers = job.all(|of| records_writes(of));
+        writers = job.all(|pe| records_writes(pe));
         writers.retain(|pe| pes.binary_search(pe).is_err());
     }
     for writer in sorted(&writers).into_iter().take(NAMED) {
-        let Some(last) = newest(job, |pe, _| pe == writer) else {
+        let Some(last) = writes.iter().find(|recent| recent.writer == writer) else {
             continue;
         };
-        let Some(snapshot) = job.pes[writer as usize].snapshot else {
-            continue;
-        };
-        // A sentence above tells of it.
-        if words.iter().any(|awaited| awaited.is_in(last.write)) {
-            continue;
+        // A write of an awaited word is in a sentence above.
+        if !words.iter().any(|awaited| awaited.is_in(last.write)) {
+            sentences.push(last.sentence());
         }
-
-        let LastWrite {
-            pe, location, call, ..
-        } = last.write;
-        let location = wording::location(snapshot, location);
-        let age = durations(last.age, last.age);
-        sentences.push(format!(
-            "The last write of PE {writer}, {age} ago, was to {location} of PE {pe}, in {call}."
-        ));
     }
     sentences
 }
@@ -107,34 +95,59 @@ struct RecentWrite<'a> {
     age: u64,
     /// The PE that has written.
     writer: u32,
+    /// The snapshot of that PE.
+    snapshot: &'a PeSnapshot,
     write: &'a LastWrite,
 }
 
-/// Returns the newest write that `matches` accepts.
-fn newest<'a>(job: &Job<'a>, matches: impl Fn(u32, &LastWrite) -> bool) -> Option<RecentWrite<'a>> {
+impl RecentWrite<'_> {
+    /// Returns a sentence on the write as the last one of its PE.
+    fn sentence(&self) -> String {
+        let LastWrite {
+            pe, location, call, ..
+        } = self.write;
+        let location = wording::location(self.snapshot, location);
+        let age = durations(self.age, self.age);
+        let writer = self.writer;
+        format!(
+            "The last write of PE {writer}, {age} ago, was to {location} of PE {pe}, in {call}."
+        )
+    }
+}
+
+/// Returns the recorded writes of all PEs, the newest first.
+fn recent_writes<'a>(job: &Job<'a>) -> Vec<RecentWrite<'a>> {
     let mut all = Vec::new();
-    for snapshot in job.pes.iter().filter_map(|of| of.snapshot) {
+    for snapshot in job.pes.iter().filter_map(|pe| pe.snapshot) {
         for write in snapshot.writes.iter().flatten() {
-            if matches(snapshot.pe, write) {
-                all.push(RecentWrite {
-                    age: snapshot.read_at.saturating_sub(write.at),
-                    writer: snapshot.pe,
-                    write,
-                });
-            }
+            all.push(RecentWrite {
+                age: snapshot.read_at.saturating_sub(write.began_at),
+                writer: snapshot.pe,
+                snapshot,
+                write,
+            });
         }
     }
     // Clocks of hosts differ, so the ages are compared and not the times.
-    all.into_iter().min_by_key(|last| (last.age, last.writer))
+    all.sort_by_key(|recent| (recent.age, recent.writer));
+    all
 }
 
 /// A word for which a PE waits.
 struct AwaitedWord<'a> {
     pe: u32,
+    /// The snapshot of the PE.
+    snapshot: &'a PeSnapshot,
     word: &'a Word,
 }
 
 impl AwaitedWord<'_> {
+    /// Returns the name of the word, with its PE.
+    fn name(&self) -> String {
+        let location = wording::location(self.snapshot, &self.word.location);
+        format!("{location} of PE {}", self.pe)
+    }
+
     fn is_in(&self, write: &LastWrite) -> bool {
         write.is_of(self.pe, &self.word.location, self.word.nbytes.into())
     }
@@ -142,14 +155,22 @@ impl AwaitedWord<'_> {
 
 /// Returns the awaited words of a PE whose values do not satisfy the comparison.
 fn unmet_words<'a>(job: &Job<'a>, pe: u32) -> Vec<AwaitedWord<'a>> {
+    let observed = &job.pes[pe as usize];
+    let Some(snapshot) = observed.snapshot else {
+        return Vec::new();
+    };
+
     let mut unmet = Vec::new();
-    for (wait, values) in job.pes[pe as usize].waits() {
+    for (wait, values) in observed.waits() {
         let Some(words) = status::words_of(wait) else {
             continue;
         };
         for index in words.unmet(values) {
-            let word = &words.words[index];
-            unmet.push(AwaitedWord { pe, word });
+            unmet.push(AwaitedWord {
+                pe,
+                snapshot,
+                word: &words.words[index],
+            });
         }
     }
     unmet

@@ -5,14 +5,21 @@ use crate::status::{Finalizing, InFlight, Search, Stage, SymmetricLocation, Wait
 use std::sync::atomic::AtomicU64;
 
 /// Returns a slot as a reader copies it, with this sequence number.
-fn page(sequence: u64, status: &Status) -> Vec<u8> {
+fn slot(sequence: u64, status: &Status) -> Vec<u8> {
     let words = std::iter::once(sequence).chain(encode(status));
-    let mut page: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
-    assert!(page.len() <= STATUS_BYTES);
-    page.resize(STATUS_BYTES, 0);
-    page
+    let mut slot: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
+    assert!(slot.len() <= STATUS_BYTES);
+    slot.resize(STATUS_BYTES, 0);
+    slot
 }
 
+/// Returns the status that a reader finds in a slot that is not being written.
+fn found(slot: &[u8]) -> Option<Status> {
+    read(|nbytes| Some(slot.get(..nbytes)?.to_vec()))
+}
+
+/// Returns a status in which this many threads wait for this many words each, with the largest
+/// numbers that there are.
 fn waits_for(nwords: usize, threads: u32) -> Status {
     let word = |index: usize| Word {
         location: SymmetricLocation::Heap {
@@ -63,23 +70,19 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
 }
 
 #[test]
-fn a_status_comes_back_from_its_place() {
+fn a_status_comes_back_from_its_slot() {
     let status = waits_for(10, 3);
     assert!(fits(&status));
-    assert_eq!(found(&page(2, &status)), Some(status));
-}
-
-/// Returns the status that a reader finds in a slot that is not being written.
-fn found(page: &[u8]) -> Option<Status> {
-    read(|nbytes| Some(page.get(..nbytes)?.to_vec()))
+    assert_eq!(found(&slot(2, &status)), Some(status));
 }
 
 #[test]
-fn an_empty_place_and_one_that_is_being_written_have_no_status() {
+fn an_empty_slot_and_one_that_is_being_written_have_no_status() {
     assert_eq!(found(&[0; STATUS_BYTES]), None);
     assert_eq!(found(&[]), None);
-    assert_eq!(found(&page(3, &waits_for(1, 1))), None);
-    let mut damaged = page(2, &waits_for(1, 1));
+    assert_eq!(found(&slot(3, &waits_for(1, 1))), None);
+
+    let mut damaged = slot(2, &waits_for(1, 1));
     damaged[8..16].copy_from_slice(&u64::MAX.to_ne_bytes());
     assert_eq!(found(&damaged), None);
 }
@@ -88,7 +91,8 @@ fn an_empty_place_and_one_that_is_being_written_have_no_status() {
 fn a_status_that_is_too_large_loses_the_ends_of_its_lists() {
     let status = waits_for(MAX_LISTED, 100);
     assert!(!fits(&status));
-    let read = found(&page(2, &status)).expect("a shorter status");
+
+    let read = found(&slot(2, &status)).expect("a shorter status");
     assert!(!read.waits.is_empty() && fits(&read));
     assert!(read.waiting_threads().eq(0..100));
     for wait in &read.waits {
@@ -101,15 +105,19 @@ fn a_status_that_is_too_large_loses_the_ends_of_its_lists() {
 
 #[test]
 fn a_reader_copies_again_when_a_write_came_between() {
-    let (old, new) = (waits_for(1, 1), waits_for(2, 1));
-    let (old, new_page) = (page(2, &old), page(4, &new));
-    let mut places = [&old, &old, &new_page, &new_page, &new_page].into_iter();
+    let new = waits_for(2, 1);
+    let old_slot = slot(2, &waits_for(1, 1));
+    let new_slot = slot(4, &new);
+
+    // The number, the slot and the number, then the slot and the number again.
+    let mut copies = [&old_slot, &old_slot, &new_slot, &new_slot, &new_slot].into_iter();
     assert_eq!(
-        read(|nbytes| Some(places.next()?[..nbytes].to_vec())),
+        read(|nbytes| Some(copies.next()?[..nbytes].to_vec())),
         Some(new.clone())
     );
-    assert_eq!(places.len(), 0);
-    assert_eq!(found(&page(5, &new)), None);
+    assert_eq!(copies.len(), 0);
+
+    assert_eq!(found(&slot(5, &new)), None);
 }
 
 /// Every status that is read while another thread writes is one of those written.
@@ -124,16 +132,16 @@ fn a_reader_finds_no_status_that_was_not_written() {
         status.pid_namespace = round;
         status
     };
+
     let write = |round: u64| {
         words[0].store(2 * round + 1, Ordering::Relaxed);
         fence(Ordering::Release);
-        let encoded = encode(&status(round));
-        encoded
-            .iter()
-            .zip(&words[1..])
-            .for_each(|(from, to)| to.store(*from, Ordering::Relaxed));
+        for (from, to) in encode(&status(round)).into_iter().zip(&words[1..]) {
+            to.store(from, Ordering::Relaxed);
+        }
         words[0].store(2 * round + 2, Ordering::Release);
     };
+
     // From the last word to the first, as a copy may be made.
     let copy = |nbytes: usize| {
         let mut copied: Vec<u64> = words[..nbytes / WORD]
@@ -144,6 +152,7 @@ fn a_reader_finds_no_status_that_was_not_written() {
         copied.reverse();
         Some(copied.into_iter().flat_map(u64::to_ne_bytes).collect())
     };
+
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| (0..WRITES).for_each(write));
         while !writer.is_finished() {

@@ -1,6 +1,6 @@
 //! Constructs jobs for tests: snapshots of PEs as a launcher would collect them.
 
-use rushmem_explain::snapshot::{PeSnapshot, ProcessState};
+use rushmem_explain::snapshot::{PeSnapshot, ProcessState, StaticSymbol};
 use rushmem_explain::status::{
     AwaitedObject, Collective, InFlight, Members, Poll, PolledObject, Stage, Status,
     SymmetricLocation, Wait, Word, Words,
@@ -56,24 +56,21 @@ impl TestJob {
         for pe in pes {
             let snapshot = &mut self.0[pe as usize];
             snapshot.process = ProcessState::Sleeps;
+
             let since = NOW - (seconds * SECOND as f64) as u64;
             let status = snapshot
                 .status
                 .as_mut()
                 .expect("a PE that waits has a status");
-            let thread = status.waits.len() as u32;
-            let (call, subject) = (call.into(), subject(pe));
-            let (called_at, search, allocated_at) = (None, None, None);
-            let wait = Wait {
-                thread,
-                call,
-                called_at,
-                search,
-                allocated_at,
+            status.waits.push(Wait {
+                thread: status.waits.len() as u32,
+                call: call.to_owned(),
+                called_at: None,
+                search: None,
+                allocated_at: None,
                 since,
-                subject,
-            };
-            status.waits.push(wait);
+                subject: subject(pe),
+            });
         }
         self
     }
@@ -89,24 +86,22 @@ impl TestJob {
         let mut job = self.wait([pe], "shmem_long_wait_until", 31.0, |_| word());
         let snapshot = &mut job.0[pe as usize];
         snapshot.values.push(Some(value));
-        snapshot.symbols.push((0x4010, "flag[2]".into()));
+        snapshot.symbols.push(StaticSymbol {
+            address: 0x4010,
+            name: "flag[2]".into(),
+        });
         job
     }
 
     /// Adds a write of a PE to the word of [`word`] on another PE, made `seconds` ago.
     pub fn writes(mut self, writer: u32, pe: u32, seconds: f64) -> TestJob {
-        let at = NOW - (seconds * SECOND as f64) as u64;
-        let (location, call) = (
-            SymmetricLocation::Static { address: 0x4010 },
-            "shmem_long_p".into(),
-        );
         let writes = self.0[writer as usize].writes.get_or_insert_default();
         writes.push(LastWrite {
-            at,
+            began_at: NOW - (seconds * SECOND as f64) as u64,
             pe,
-            location,
+            location: SymmetricLocation::Static { address: 0x4010 },
             nbytes: 8,
-            call,
+            call: "shmem_long_p".into(),
         });
         self
     }
@@ -140,7 +135,10 @@ impl TestJob {
     /// Lets a PE repeat a call on `flag[2]` of a PE, or on the lock at an offset of the heap.
     pub fn polls(mut self, pe: u32, call: &str, of: PolledObject, lock: u64) -> TestJob {
         let snapshot = &mut self.0[pe as usize];
-        snapshot.symbols.push((0x4010, "flag[2]".into()));
+        snapshot.symbols.push(StaticSymbol {
+            address: 0x4010,
+            name: "flag[2]".into(),
+        });
         let word = match of {
             PolledObject::MemoryOf(_) => SymmetricLocation::Static { address: 0x4010 },
             PolledObject::Lock => location(lock),
@@ -176,6 +174,7 @@ impl TestJob {
         let text = rushmem_explain::explain(n_pes, &self.0);
         let (conclusion, table) = text.split_once("\n\n").unwrap_or((&text, ""));
         println!("{text}\n");
+
         assert!(
             table.replace("\n    ", " ").lines().count() <= 25,
             "a long table"
@@ -184,6 +183,7 @@ impl TestJob {
         for line in text.lines() {
             assert!("oshrun: ".len() + line.len() <= 100, "a long line: {line}");
         }
+
         let sentences: Vec<&str> = conclusion.lines().map(str::trim).collect();
         let sentences = sentences.join(" ");
         let once: HashSet<&str> = sentences.split(". ").collect();
@@ -197,24 +197,12 @@ impl TestJob {
 }
 
 fn snapshot(pe: u32) -> PeSnapshot {
-    let status = Status {
-        pid: 100 + pe,
-        pid_namespace: 0,
-        stage: Stage::Initialized,
-        waits: vec![],
-        further_waits: vec![],
-        held_locks: vec![],
-        in_flight: None,
-        finalizing: None,
-        finds_polls: false,
-        poll: None,
-    };
     let process = ProcessState::Runs {
         cpu_ms: 99,
         of_ms: 100,
     };
     PeSnapshot {
-        status: Some(status),
+        status: Some(Status::new(100 + pe, Stage::Initialized)),
         read_at: NOW,
         ..PeSnapshot::new(pe, process)
     }
@@ -240,13 +228,11 @@ pub fn team(
     nth: u64,
     awaited: Option<u32>,
 ) -> AwaitedObject {
-    let members = Members::Strided { start, stride, n };
-    let (team, is_active_set) = (name.to_owned(), name.starts_with("the active set"));
     AwaitedObject::Collective(Collective {
-        team,
-        is_active_set,
+        team: name.to_owned(),
+        is_active_set: name.starts_with("the active set"),
         number,
-        members,
+        members: Members::Strided { start, stride, n },
         nth,
         awaited,
     })

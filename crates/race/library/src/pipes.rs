@@ -27,7 +27,7 @@ macro_rules! around_next_with_return_address {
                 const NAME: &str = concat!(stringify!($name), "\0");
                 // SAFETY: the function has such arguments.
                 let next = unsafe { crate::next::next_once(&NEXT, NAME) };
-                // SAFETY: the contract of the function of this name, which the caller keeps.
+                // SAFETY: the caller keeps the contract of the function of this name.
                 super::$around(fd, return_address, || unsafe { next(fd, b, c, d, e, 0, 0, 0) })
             }
         }

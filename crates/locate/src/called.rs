@@ -6,7 +6,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// The jumps between a call and the function: an entry of the table, and the table's second part.
+/// Maximum number of jumps between a call and the function: one through an entry of the table, and
+/// one through the table's second part.
 const MAX_JUMPS: usize = 2;
 
 /// The memory of this process, which is read by the kernel: an address without memory is an error.
@@ -58,18 +59,22 @@ impl Memory {
 
     /// Returns the function of an entry of the linker's table, `jmp *operand(%rip)`.
     fn target_of_table(&self, entry: usize) -> Option<usize> {
-        let bytes: [u8; 11] = self.bytes(entry)?;
-        // `endbr64`, and the prefix `bnd`, may come before the jump.
-        let start = if bytes.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]) {
-            4
-        } else {
-            0
-        };
-        let start = start + usize::from(bytes[start] == 0xf2);
-        let [0xff, 0x25, distance @ ..] = self.bytes::<6>(entry + start)? else {
+        const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+        const BND: [u8; 1] = [0xf2];
+
+        // This instruction, and then this prefix, may come before the jump.
+        let mut jump = entry;
+        if self.bytes::<4>(jump)? == ENDBR64 {
+            jump += ENDBR64.len();
+        }
+        if self.bytes::<1>(jump)? == BND {
+            jump += BND.len();
+        }
+
+        let [0xff, 0x25, distance @ ..] = self.bytes::<6>(jump)? else {
             return None;
         };
-        let end = entry + start + 6;
+        let end = jump + 6;
         self.word(end.wrapping_add_signed(i32::from_le_bytes(distance) as isize))
     }
 }
@@ -93,15 +98,23 @@ impl Memory {
     fn target_of_table(&self, entry: usize) -> Option<usize> {
         const BTI: u32 = 0xd503_245f;
         let first = u32::from_le_bytes(self.bytes(entry)?);
-        let start = entry + if first == BTI { 4 } else { 0 };
-        let page = u32::from_le_bytes(self.bytes(start)?);
-        let load = u32::from_le_bytes(self.bytes(start + 4)?);
-        if page & 0x9f00_001f != 0x9000_0010 || load & 0xffc0_03ff != 0xf940_0211 {
+        // This instruction may come before the two.
+        let start = if first == BTI { entry + 4 } else { entry };
+
+        // The masks leave the fields that differ: the page, and the offset.
+        let adrp = u32::from_le_bytes(self.bytes(start)?);
+        let ldr = u32::from_le_bytes(self.bytes(start + 4)?);
+        let is_entry = adrp & 0x9f00_001f == 0x9000_0010 && ldr & 0xffc0_03ff == 0xf940_0211;
+        if !is_entry {
             return None;
         }
-        let pages = ((page >> 5 & 0x7_ffff) << 2 | page >> 29 & 3) << 11;
-        let page = (start & !0xfff).wrapping_add_signed((pages as i32 >> 11) as isize * 0x1000);
-        self.word(page + (load >> 10 & 0xfff) as usize * 8)
+
+        // A signed number of 21 bits, of pages from that of the instruction, in two fields; and a
+        // number of 12 bits, of words.
+        let pages = ((adrp >> 5 & 0x7_ffff) << 2 | adrp >> 29 & 3) << 11;
+        let pages = (pages as i32 >> 11) as isize;
+        let page = (start & !0xfff).wrapping_add_signed(pages * 0x1000);
+        self.word(page + (ldr >> 10 & 0xfff) as usize * 8)
     }
 }
 

@@ -6,14 +6,15 @@ use addr2line::gimli::{
     AttributeValue, DW_AT_count, DW_AT_decl_file, DW_AT_decl_line, DW_AT_language, DW_AT_location,
     DW_AT_type, DW_AT_upper_bound, DW_LANG_Fortran03, DW_LANG_Fortran08, DW_LANG_Fortran77,
     DW_LANG_Fortran90, DW_LANG_Fortran95, DW_TAG_array_type, DW_TAG_const_type,
-    DW_TAG_subrange_type, DW_TAG_typedef, DW_TAG_variable, DW_TAG_volatile_type, DwTag, Dwarf,
-    DwarfSections, EndianSlice, Error, NativeEndian, Operation, Reader, SectionId, UnitRef,
+    DW_TAG_subrange_type, DW_TAG_typedef, DW_TAG_variable, DW_TAG_volatile_type,
+    DebuggingInformationEntry, DwLang, DwTag, Dwarf, DwarfSections, EndianSlice, Error,
+    NativeEndian, Operation, Reader, SectionId, UnitRef,
 };
 use object::{Object, ObjectSection, ReadCache};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The declaration of a static variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,22 +29,22 @@ pub struct Declaration {
 /// Returns the declarations of the static variables of a program, by their addresses before
 /// relocation; none without debug information.
 pub fn declarations(program: &Path) -> HashMap<u64, Declaration> {
-    let found = || {
-        let headers = Headers::read(program).ok()?;
-        let data = ReadCache::new(File::open(headers.debug_file).ok()?);
-        read(&Elf::parse(&data).ok()?).ok()
-    };
-
-    found().unwrap_or_default()
+    read(program).unwrap_or_default()
 }
 
-fn read(file: &Elf<'_>) -> Result<HashMap<u64, Declaration>, Error> {
-    let load = |id: SectionId| {
+fn read(program: &Path) -> Option<HashMap<u64, Declaration>> {
+    let headers = Headers::read(program).ok()?;
+    let data = ReadCache::new(File::open(headers.debug_file).ok()?);
+    let file = Elf::parse(&data).ok()?;
+    declarations_in(&file).ok()
+}
+
+fn declarations_in(file: &Elf<'_>) -> Result<HashMap<u64, Declaration>, Error> {
+    let sections = DwarfSections::load(|id: SectionId| {
         let section = file.section_by_name(id.name());
         let data = section.and_then(|section| section.uncompressed_data().ok());
         Ok::<Cow<'_, [u8]>, Error>(data.unwrap_or_default())
-    };
-    let sections = DwarfSections::load(load)?;
+    })?;
     let dwarf: Dwarf<_> = sections.borrow(|section| EndianSlice::new(section, NativeEndian));
 
     let mut declared = HashMap::new();
@@ -60,12 +61,7 @@ fn read(file: &Elf<'_>) -> Result<HashMap<u64, Declaration>, Error> {
             let Some(address) = address(unit, entry.attr_value(DW_AT_location))? else {
                 continue;
             };
-
-            let file = path(unit, entry.attr_value(DW_AT_decl_file))?;
-            let number = entry
-                .attr_value(DW_AT_decl_line)
-                .and_then(|line| line.udata_value());
-            let (Some(file), Some(number)) = (file, number) else {
+            let Some(line) = line(unit, entry)? else {
                 continue;
             };
 
@@ -76,30 +72,48 @@ fn read(file: &Elf<'_>) -> Result<HashMap<u64, Declaration>, Error> {
             } else {
                 dimensions(unit, entry.attr_value(DW_AT_type))?
             };
-            let line = Line {
-                file,
-                number: u32::try_from(number).unwrap_or(u32::MAX),
-            };
             declared.insert(address, Declaration { line, dimensions });
         }
     }
     Ok(declared)
 }
 
-/// Returns whether a unit is of Fortran, where the first elements of an array are adjacent.
+/// Returns the line of the declaration of a variable.
+fn line<R: Reader>(
+    unit: UnitRef<'_, R>,
+    variable: &DebuggingInformationEntry<R>,
+) -> Result<Option<Line>, Error> {
+    let file = path(unit, variable.attr_value(DW_AT_decl_file))?;
+    let number = variable
+        .attr_value(DW_AT_decl_line)
+        .and_then(|line| line.udata_value());
+    let (Some(file), Some(number)) = (file, number) else {
+        return Ok(None);
+    };
+    Ok(Some(Line {
+        file,
+        number: u32::try_from(number).unwrap_or(u32::MAX),
+    }))
+}
+
+const FORTRAN: [DwLang; 5] = [
+    DW_LANG_Fortran77,
+    DW_LANG_Fortran90,
+    DW_LANG_Fortran95,
+    DW_LANG_Fortran03,
+    DW_LANG_Fortran08,
+];
+
+/// Returns true if a unit is of Fortran.
 fn is_fortran<R: Reader>(unit: UnitRef<'_, R>) -> Result<bool, Error> {
-    let all = [
-        DW_LANG_Fortran77,
-        DW_LANG_Fortran90,
-        DW_LANG_Fortran95,
-        DW_LANG_Fortran03,
-        DW_LANG_Fortran08,
-    ];
     let mut entries = unit.entries();
     let language = entries
         .next_dfs()?
         .and_then(|entry| entry.attr_value(DW_AT_language));
-    Ok(matches!(language, Some(AttributeValue::Language(language)) if all.contains(&language)))
+    Ok(match language {
+        Some(AttributeValue::Language(language)) => FORTRAN.contains(&language),
+        _ => false,
+    })
 }
 
 /// Types that have the elements of the type to which they refer.
@@ -108,19 +122,19 @@ const ALIASES: [DwTag; 3] = [DW_TAG_typedef, DW_TAG_const_type, DW_TAG_volatile_
 /// Returns the number of elements in each dimension of a type of C; empty if it is no array.
 fn dimensions<R: Reader>(
     unit: UnitRef<'_, R>,
-    mut of: Option<AttributeValue<R>>,
+    mut next: Option<AttributeValue<R>>,
 ) -> Result<Vec<u64>, Error> {
     let mut dimensions = Vec::new();
-    while let Some(AttributeValue::UnitRef(offset)) = of {
+    while let Some(AttributeValue::UnitRef(offset)) = next {
         let mut tree = unit.entries_tree(Some(offset))?;
         let node = tree.root()?;
         let tag = node.entry().tag();
-        // Only these have elements of another type; a structure has none.
-        of = if tag == DW_TAG_array_type || ALIASES.contains(&tag) {
-            node.entry().attr_value(DW_AT_type)
-        } else {
-            None
-        };
+        if tag != DW_TAG_array_type && !ALIASES.contains(&tag) {
+            break;
+        }
+
+        // The type of the elements, or the type of which this one is an alias.
+        next = node.entry().attr_value(DW_AT_type);
         if tag != DW_TAG_array_type {
             continue;
         }
@@ -164,27 +178,21 @@ fn path<R: Reader>(
         Some(AttributeValue::FileIndex(index)) => Some(index),
         other => other.and_then(|value| value.udata_value()),
     };
-
-    let Some((program, index)) = unit.line_program.as_ref().zip(index) else {
+    let (Some(program), Some(index)) = (&unit.line_program, index) else {
         return Ok(None);
     };
     let Some(file) = program.header().file(index) else {
         return Ok(None);
     };
 
-    let dir = file
-        .directory(program.header())
-        .map(|dir| unit.attr_string(dir));
-    let parts = [
-        unit.comp_dir.clone(),
-        dir.transpose()?,
-        Some(unit.attr_string(file.path_name())?),
-    ];
-
-    let mut path = std::path::PathBuf::new();
-    for part in parts.into_iter().flatten() {
-        // An absolute part replaces what is before it.
-        path.push(&*part.to_string_lossy()?);
+    // An absolute part replaces what is before it.
+    let mut path = PathBuf::new();
+    if let Some(dir) = &unit.comp_dir {
+        path.push(&*dir.to_string_lossy()?);
     }
+    if let Some(dir) = file.directory(program.header()) {
+        path.push(&*unit.attr_string(dir)?.to_string_lossy()?);
+    }
+    path.push(&*unit.attr_string(file.path_name())?.to_string_lossy()?);
     Ok(Some(path.display().to_string()))
 }

@@ -73,18 +73,17 @@ pub(crate) fn of_frame(file: &Path, frame: &Frame) -> Owner {
         return Owner::System;
     }
 
-    let names: Vec<&String> = [&frame.symbol, &frame.name].into_iter().flatten().collect();
-    // Of the routines only those with the profiling name: a tool may define the others, to observe
-    // the calls.
-    let is_ours =
-        |name: &str| has_start(name, &OF_LIBRARY) || name.starts_with('p') && is_routine(name);
-    if names.iter().any(|name| is_ours(name)) {
+    let names: Vec<&str> = [&frame.symbol, &frame.name]
+        .into_iter()
+        .filter_map(|name| name.as_deref())
+        .collect();
+    if names.iter().any(|name| is_library_name(name)) {
         return Owner::Library;
     }
     if names.iter().any(|name| has_start(name, &OF_LANGUAGE)) {
         return Owner::Language;
     }
-    if names.iter().any(|name| OUTERMOST.contains(&name.as_str())) {
+    if names.iter().any(|name| OUTERMOST.contains(name)) {
         return Owner::System;
     }
 
@@ -93,6 +92,12 @@ pub(crate) fn of_frame(file: &Path, frame: &Frame) -> Owner {
         None if frame.name.is_none() => Owner::Unknown,
         None => Owner::Program,
     }
+}
+
+/// Returns true if a function of this name in the program is the library's. Of the routines, only
+/// the profiling names are: a tool may define the others, to observe the calls.
+fn is_library_name(name: &str) -> bool {
+    has_start(name, &OF_LIBRARY) || name.starts_with('p') && is_routine(name)
 }
 
 /// Returns true if a name is that of an exported routine of the library, or its profiling name.
@@ -141,6 +146,7 @@ fn is_our_source(path: &Path, this_crate: &Path) -> bool {
         return false;
     };
 
+    // This crate was downloaded.
     if is_package(this_crate) {
         let Ok(beside) = path.strip_prefix(around) else {
             return false;

@@ -81,9 +81,12 @@ pub struct PythonThread(ThreadLine);
 
 enum ThreadLine {
     Found(Option<PythonLine>),
-    /// The thread did not hold the lock of the interpreter. By its number another thread finds the
-    /// line.
-    OfThread(Interpreter, c_ulong),
+    /// The thread did not hold the lock of the interpreter, so its line is still to be found.
+    Unknown {
+        interpreter: Interpreter,
+        /// The number by which another thread can find the line, too.
+        thread: c_ulong,
+    },
 }
 
 impl PythonThread {
@@ -95,16 +98,19 @@ impl PythonThread {
         if unsafe { (interpreter.Py_IsInitialized)() } == 0 {
             return None;
         }
+
         // SAFETY: `pthread_self` has no preconditions.
         let thread = unsafe { libc::pthread_self() };
         // SAFETY: the interpreter is initialized.
         let holds_lock = unsafe { (interpreter.PyGILState_Check)() } != 0;
-        let line = if holds_lock {
+        Some(PythonThread(if holds_lock {
             ThreadLine::Found(interpreter.line_of(thread))
         } else {
-            ThreadLine::OfThread(interpreter, thread)
-        };
-        Some(PythonThread(line))
+            ThreadLine::Unknown {
+                interpreter,
+                thread,
+            }
+        }))
     }
 
     /// Returns the innermost line of the program on the thread. May wait for the lock of the
@@ -112,19 +118,25 @@ impl PythonThread {
     pub fn line(self) -> Option<PythonLine> {
         match self.0 {
             ThreadLine::Found(found) => found,
-            ThreadLine::OfThread(interpreter, thread) => interpreter.line_of(thread),
+            ThreadLine::Unknown {
+                interpreter,
+                thread,
+            } => interpreter.line_of(thread),
         }
     }
 }
 
 /// A reference to a live object, released when it is dropped. It exists only while the thread holds
 /// the lock of the interpreter.
-struct Reference<'a>(&'a Interpreter, Object);
+struct Reference<'a> {
+    interpreter: &'a Interpreter,
+    object: Object,
+}
 
 impl Drop for Reference<'_> {
     fn drop(&mut self) {
         // SAFETY: this is a reference to an object, and the thread holds the lock.
-        unsafe { (self.0.Py_DecRef)(self.1) };
+        unsafe { (self.interpreter.Py_DecRef)(self.object) };
     }
 }
 
@@ -134,6 +146,7 @@ impl Interpreter {
         // SAFETY: the interpreter is initialized.
         let state = unsafe { (self.PyGILState_Ensure)() };
         let line = self.line_with_lock(thread);
+
         // Clears an error of the search, which the program must not see.
         // SAFETY: the thread holds the lock.
         unsafe { (self.PyErr_Clear)() };
@@ -142,53 +155,72 @@ impl Interpreter {
         line
     }
 
+    /// Returns the line, as [`line_of`](Self::line_of); the calling thread holds the lock.
     fn line_with_lock(&self, thread: c_ulong) -> Option<PythonLine> {
-        // SAFETY: the name ends with a zero, and the thread holds the lock.
-        let sys = self.take_reference(unsafe { (self.PyImport_ImportModule)(c"sys".as_ptr()) })?;
-        let current_frames = sys.attribute(c"_current_frames")?;
-        // SAFETY: a live object, which is called without arguments; the thread holds the lock.
-        let frames = self
-            .take_reference(unsafe { (self.PyObject_CallObject)(current_frames.1, null_mut()) })?;
-        // SAFETY: the thread holds the lock.
-        let key = self.take_reference(unsafe { (self.PyLong_FromUnsignedLong)(thread) })?;
-        // SAFETY: two live objects, and the thread holds the lock.
-        let mut frame = self.take_reference(unsafe { (self.PyObject_GetItem)(frames.1, key.1) })?;
+        let mut frame = self.frame_of(thread)?;
         for _ in 0..MAX_DEPTH {
             let code = frame.attribute(c"f_code")?;
             let file = code.attribute(c"co_filename")?.text()?;
-            if !file.contains(BINDING_PATH) {
-                let number = frame.attribute(c"f_lineno")?;
-                // SAFETY: a live object, and the thread holds the lock.
-                let number = unsafe { (self.PyLong_AsLong)(number.1) };
-                let function = code.attribute(c"co_name")?.text()?;
-                let line = format!("{file}:{number}");
-                return Some(PythonLine { line, function });
+            if file.contains(BINDING_PATH) {
+                frame = frame.attribute(c"f_back")?;
+                continue;
             }
-            frame = frame.attribute(c"f_back")?;
+
+            let number = frame.attribute(c"f_lineno")?;
+            // SAFETY: `number` is a live object, and the thread holds the lock.
+            let number = unsafe { (self.PyLong_AsLong)(number.object) };
+            return Some(PythonLine {
+                line: format!("{file}:{number}"),
+                function: code.attribute(c"co_name")?.text()?,
+            });
         }
         None
     }
 
+    /// Returns the innermost frame of a thread: `sys._current_frames()[thread]`.
+    fn frame_of(&self, thread: c_ulong) -> Option<Reference<'_>> {
+        // SAFETY: the name ends with a zero, and the thread holds the lock.
+        let sys = self.take_reference(unsafe { (self.PyImport_ImportModule)(c"sys".as_ptr()) })?;
+        let function = sys.attribute(c"_current_frames")?;
+        // SAFETY: `function` is a live object, which is called without arguments; the thread holds
+        // the lock.
+        let frames = self
+            .take_reference(unsafe { (self.PyObject_CallObject)(function.object, null_mut()) })?;
+
+        // SAFETY: the thread holds the lock.
+        let key = self.take_reference(unsafe { (self.PyLong_FromUnsignedLong)(thread) })?;
+        // SAFETY: `frames` and `key` are live objects, and the thread holds the lock.
+        self.take_reference(unsafe { (self.PyObject_GetItem)(frames.object, key.object) })
+    }
+
     /// Takes a new reference that a function of the interpreter has returned; `None` if it failed.
     fn take_reference(&self, object: Object) -> Option<Reference<'_>> {
-        (!object.is_null()).then_some(Reference(self, object))
+        if object.is_null() {
+            return None;
+        }
+        Some(Reference {
+            interpreter: self,
+            object,
+        })
     }
 }
 
 impl<'a> Reference<'a> {
     fn attribute(&self, name: &CStr) -> Option<Reference<'a>> {
-        // SAFETY: a live object, and a name that ends with a zero; the thread holds the lock.
-        self.0
-            .take_reference(unsafe { (self.0.PyObject_GetAttrString)(self.1, name.as_ptr()) })
+        let get = self.interpreter.PyObject_GetAttrString;
+        // SAFETY: the object is live, and the name ends with a zero; the thread holds the lock.
+        self.interpreter
+            .take_reference(unsafe { get(self.object, name.as_ptr()) })
     }
 
     fn text(&self) -> Option<String> {
-        // SAFETY: a live object, and the thread holds the lock.
+        let encode = self.interpreter.PyUnicode_AsUTF8String;
+        // SAFETY: the object is live, and the thread holds the lock.
         let bytes = self
-            .0
-            .take_reference(unsafe { (self.0.PyUnicode_AsUTF8String)(self.1) })?;
-        // SAFETY: a live object, and the thread holds the lock.
-        let text = unsafe { (self.0.PyBytes_AsString)(bytes.1) };
+            .interpreter
+            .take_reference(unsafe { encode(self.object) })?;
+        // SAFETY: `bytes` is a live object, and the thread holds the lock.
+        let text = unsafe { (self.interpreter.PyBytes_AsString)(bytes.object) };
         if text.is_null() {
             return None;
         }

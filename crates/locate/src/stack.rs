@@ -13,7 +13,7 @@ unsafe extern "C" {
         visit: extern "C" fn(*mut UnwindFrame, *mut c_void) -> c_int,
         visitor: *mut c_void,
     ) -> c_int;
-    fn _Unwind_GetIPInfo(frame: *mut UnwindFrame, at_instruction: *mut c_int) -> usize;
+    fn _Unwind_GetIPInfo(frame: *mut UnwindFrame, is_interrupted: *mut c_int) -> usize;
     fn _Unwind_GetCFA(frame: *mut UnwindFrame) -> usize;
 }
 
@@ -41,9 +41,9 @@ pub fn visit(mut visit: impl FnMut(VisitedFrame) -> bool) {
         frame: *mut UnwindFrame,
         visitor: *mut c_void,
     ) -> c_int {
-        let mut at_instruction = 0;
+        let mut is_interrupted = 0;
         // SAFETY: the unwinder passes a valid frame for the time of the call.
-        let address = unsafe { _Unwind_GetIPInfo(frame, &raw mut at_instruction) };
+        let address = unsafe { _Unwind_GetIPInfo(frame, &raw mut is_interrupted) };
         // SAFETY: the same frame, which is still valid.
         let start = unsafe { _Unwind_GetCFA(frame) };
         // SAFETY: `start` has passed a pointer to a `V`, which it does not use until the unwinder
@@ -52,12 +52,15 @@ pub fn visit(mut visit: impl FnMut(VisitedFrame) -> bool) {
 
         let visited = VisitedFrame {
             address,
-            is_interrupted: at_instruction != 0,
+            is_interrupted: is_interrupted != 0,
             start,
         };
         if visitor(visited) { CONTINUE } else { STOP }
     }
+
+    // A function, since only a generic parameter names the type of a closure.
     fn start<V: FnMut(VisitedFrame) -> bool>(visit: &mut V) {
+        // The result only says why the visit has ended.
         // SAFETY: `next` has the signature that the unwinder requires, and gets a pointer to a `V`.
         unsafe { _Unwind_Backtrace(next::<V>, std::ptr::from_mut(visit).cast()) };
     }

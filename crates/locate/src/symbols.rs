@@ -1,7 +1,7 @@
 //! Reads the symbol tables and the debug information of the files of this process.
 
 use crate::called::Memory;
-use crate::files::{Headers, Maps};
+use crate::files::{FilePosition, Headers, Maps};
 use crate::frame::{Frame, Line, Owner};
 use crate::owner;
 use crate::stack::Stack;
@@ -29,19 +29,27 @@ impl Symbols {
         // Code that is in no file, such as that of the kernel or of a compiler at run time, has a
         // frame without a name.
         for &address in stack.addresses() {
-            let at = maps.find(address);
-            let path = at.as_ref().map_or(Path::new(""), |at| at.path);
-            frames.push(FileFrames {
-                is_shared: is_shared_library(path),
-                frames: self.frames_at_offset(path, at.map_or(0, |at| at.offset)),
+            frames.push(match maps.find(address) {
+                Some(position) => FileFrames {
+                    is_shared: is_shared_library(position.path),
+                    frames: self.frames_at_offset(&position),
+                },
+                None => FileFrames {
+                    is_shared: false,
+                    frames: vec![nameless(Path::new(""))],
+                },
             });
         }
         give_to_system(&mut frames);
         self.add_routines(stack, &mut frames);
-        frames.into_iter().flat_map(|at| at.frames).collect()
+        frames
+            .into_iter()
+            .flat_map(|of_address| of_address.frames)
+            .collect()
     }
 
-    /// Adds the frames of routines of the library that have jumped to another function of it.
+    /// Adds the frames of routines of the library that have jumped to another function of it, since
+    /// messages name the routine that the program has called.
     fn add_routines(&mut self, stack: &Stack, frames: &mut [FileFrames]) {
         let Some(memory) = Memory::open() else {
             return;
@@ -56,8 +64,12 @@ impl Symbols {
                 continue;
             }
 
-            let called = memory.called_before(stack.addresses()[outer] + 1);
-            if let Some(routine) = called.and_then(|address| self.name_at(address))
+            // The address is the last byte of the call.
+            let return_address = stack.addresses()[outer] + 1;
+            let Some(called) = memory.called_before(return_address) else {
+                continue;
+            };
+            if let Some(routine) = self.name_at(called)
                 && owner::is_routine(&routine)
             {
                 inner.frames.push(Frame {
@@ -73,10 +85,10 @@ impl Symbols {
     /// Returns the name that the symbol table has for the function at an address of this process.
     pub fn name_at(&mut self, address: usize) -> Option<String> {
         let maps = Maps::read();
-        let at = maps.find(address)?;
-        let file = self.file(at.path)?;
-        let name = file.loader.find_symbol(file.headers.address(at.offset)?)?;
-        Some(name.to_owned())
+        let position = maps.find(address)?;
+        let file = self.file(position.path)?;
+        let address = file.headers.address(position.offset)?;
+        Some(file.loader.find_symbol(address)?.to_owned())
     }
 
     /// Returns the frames at an address of a file, as its symbol table has addresses.
@@ -87,10 +99,14 @@ impl Symbols {
         }
     }
 
-    fn frames_at_offset(&mut self, path: &Path, offset: u64) -> Vec<Frame> {
-        let file = self.file(path);
-        let found = file.and_then(|file| Some(file.frames(path, file.headers.address(offset)?)));
-        found.unwrap_or_else(|| vec![nameless(path)])
+    fn frames_at_offset(&mut self, position: &FilePosition<'_>) -> Vec<Frame> {
+        let path = position.path;
+        if let Some(file) = self.file(path)
+            && let Some(address) = file.headers.address(position.offset)
+        {
+            return file.frames(path, address);
+        }
+        vec![nameless(path)]
     }
 
     fn file(&mut self, path: &Path) -> Option<&CodeFile> {
@@ -139,11 +155,10 @@ impl CodeFile {
             let name = frame
                 .function
                 .and_then(|name| Some(name.raw_name().ok()?.into_owned()));
-
-            let line = frame.location.and_then(|at| {
+            let line = frame.location.and_then(|location| {
                 Some(Line {
-                    file: at.file?.to_owned(),
-                    number: at.line?,
+                    file: location.file?.to_owned(),
+                    number: location.line?,
                 })
             });
 
@@ -175,13 +190,14 @@ impl FileFrames {
 /// Gives the frames of shared libraries that Rushmem has called, such as those of a network, to the
 /// system.
 fn give_to_system(stack: &mut [FileFrames]) {
-    let mut is_below_library = false;
-    for at in stack.iter_mut().rev() {
-        for frame in &mut at.frames {
-            if is_below_library && at.is_shared && frame.owner == Owner::Program {
+    // From the outermost frame on.
+    let mut is_called_by_library = false;
+    for of_address in stack.iter_mut().rev() {
+        for frame in &mut of_address.frames {
+            if is_called_by_library && of_address.is_shared && frame.owner == Owner::Program {
                 frame.owner = Owner::System;
             }
-            is_below_library |= frame.owner == Owner::Library;
+            is_called_by_library |= frame.owner == Owner::Library;
         }
     }
 }

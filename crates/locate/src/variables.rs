@@ -74,17 +74,14 @@ impl Variables {
     /// does, returns the one that contains the first byte, such as an array beyond whose end the
     /// bytes reach. `None` if there is none.
     pub fn holding(&self, address: u64, nbytes: u64) -> Option<Variable<'_>> {
-        let has = |variable: &Variable<'_>, nbytes| {
-            let offset = address - variable.address;
-            offset < variable.nbytes && nbytes <= variable.nbytes - offset
-        };
-
         let first = self.up_to(address).next()?;
-        if !has(&first, 1) {
+        if !first.contains(address, 1) {
             return None;
         }
-        // Another symbol may be for a part of the variable, as in a common block of Fortran.
-        let whole = self.up_to(address).find(|variable| has(variable, nbytes));
+        // This symbol may be for a part of a variable, as in a common block of Fortran.
+        let whole = self
+            .up_to(address)
+            .find(|variable| variable.contains(address, nbytes));
         whole.or(Some(first))
     }
 
@@ -102,24 +99,33 @@ impl Variables {
     /// is the number of bytes that are accessed at the address.
     pub fn part(&self, address: u64, word: u64) -> Option<String> {
         let variable = self.up_to(address).next()?;
-        let nbytes = variable.nbytes;
-        let offset = address - variable.address;
-        if offset >= nbytes {
+        if !variable.contains(address, 1) {
             return None;
         }
 
         let name = names::in_source(variable.name);
         let name: String = name.chars().take(MAX_NAME).collect();
-        let has_elements = word > 0 && nbytes.is_multiple_of(word) && offset.is_multiple_of(word);
-        if offset == 0 && nbytes == word {
-            Some(name)
-        } else if has_elements {
-            Some(format!("{name}[{}]", offset / word))
+
+        let nbytes = variable.nbytes;
+        let offset = address - variable.address;
+        let is_of_elements =
+            word > 0 && nbytes > word && nbytes.is_multiple_of(word) && offset.is_multiple_of(word);
+        Some(if is_of_elements {
+            format!("{name}[{}]", offset / word)
         } else if offset == 0 {
-            Some(name)
+            name
         } else {
-            Some(format!("{name} + {offset} bytes"))
-        }
+            format!("{name} + {offset} bytes")
+        })
+    }
+}
+
+impl Variable<'_> {
+    /// Returns true if the variable contains all of the `nbytes` bytes from an address on, at which
+    /// it begins or before which it begins.
+    fn contains(&self, address: u64, nbytes: u64) -> bool {
+        let offset = address - self.address;
+        offset < self.nbytes && nbytes <= self.nbytes - offset
     }
 }
 

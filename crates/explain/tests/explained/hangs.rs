@@ -1,6 +1,6 @@
 //! Constructed hangs: the conclusion names the PEs, the calls and the cause.
 
-use crate::jobs::{TestJob, team, world};
+use crate::jobs::{TestJob, strided, team, world};
 use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{AwaitedObject, PolledObject, Stage, SymmetricLocation};
 
@@ -8,7 +8,7 @@ use rushmem_explain::status::{AwaitedObject, PolledObject, Stage, SymmetricLocat
 /// stands for the last PE, and `{rest}` for all PEs but 3.
 fn check(hang: impl Fn(u32) -> TestJob, sentences: &[&str]) {
     for n_pes in [4, 64] {
-        let (_, conclusion) = hang(n_pes).explained(n_pes);
+        let conclusion = hang(n_pes).explained(n_pes).conclusion;
         let rest = if n_pes == 4 {
             "0-2".to_owned()
         } else {
@@ -57,7 +57,8 @@ fn the_first_of_many_cycles_is_described_although_it_is_found_last() {
     let job = [4, 6, 8, 10, 12]
         .into_iter()
         .fold(TestJob::new(16), |job, pe| {
-            let (first, second) = (u64::from(pe) * 8, u64::from(pe + 1) * 8);
+            let first = u64::from(pe) * 8;
+            let second = u64::from(pe + 1) * 8;
             let job = job.holds(pe, first).holds(pe + 1, second);
             job.set_lock([pe], second, None)
                 .set_lock([pe + 1], first, None)
@@ -66,7 +67,7 @@ fn the_first_of_many_cycles_is_described_although_it_is_found_last() {
     let job = (0..4).fold(job, |job, pe: u32| {
         job.set_lock([pe], u64::from(6 + 2 * pe) * 8, None)
     });
-    let (_, conclusion) = job.explained(16);
+    let conclusion = job.explained(16).conclusion;
     assert!(
         conclusion.contains("PE 4 has waited 20 s for PE 5 in shmem_set_lock"),
         "{conclusion}"
@@ -142,7 +143,7 @@ fn what_is_in_flight_to_the_word_is_named() {
     let none = |n| hang(n).in_flight(0..n, 0, &[], false);
     let nothing = "all others wait. Nothing in flight targets it. PEs";
     check(none, &[nothing]);
-    assert!(!none(4).explained(4).1.contains("could end such waits"));
+    assert!(!none(4).explained(4).conclusion.contains("could end such waits"));
 
     // An operation to another PE does not end the wait, but that PE may then write the word.
     check(
@@ -399,13 +400,13 @@ fn the_holder_of_a_lock_has_finalized() {
 
 #[test]
 fn two_pes_are_in_collectives_of_different_teams() {
-    let row = |n| team("team 5", 5, (0, 1, n / 2 + 1), 3, None);
-    let column = |n| team("team 6", 6, (0, 1, n), 8, None);
+    let row = |n| team("team 5", 5, strided(0, 1, n / 2 + 1), 3, None);
+    let column = |n| team("team 6", 6, strided(0, 1, n), 8, None);
     let hang = |n| {
         let job = TestJob::new(n).wait(0..n / 2, "shmem_team_sync", 9.0, |_| row(n));
         job.wait(n / 2..n, "shmem_long_sum_reduce", 8.0, |_| column(n))
     };
-    let (_, conclusion) = hang(4).explained(4);
+    let conclusion = hang(4).explained(4).conclusion;
     assert!(!conclusion.contains(EXCEPTION), "{conclusion}");
     check(
         hang,
@@ -420,7 +421,7 @@ fn two_pes_are_in_collectives_of_different_teams() {
 
 #[test]
 fn a_member_is_in_a_collective_of_another_team_with_a_pe_that_computes() {
-    let pair = || team("team 7", 7, (3, -1, 2), 1, None);
+    let pair = || team("team 7", 7, strided(3, -1, 2), 1, None);
     check(
         |n| {
             TestJob::new(n).barrier_all(others(n, &[2, 3])).wait(
@@ -514,7 +515,7 @@ fn members_pass_different_active_sets() {
         team(
             "the active set PE_start 1, logPE_stride 0, PE_size 3",
             9,
-            (1, 1, 3),
+            strided(1, 1, 3),
             1,
             None,
         )
@@ -523,7 +524,7 @@ fn members_pass_different_active_sets() {
         team(
             "the active set PE_start 0, logPE_stride 0, PE_size 4",
             8,
-            (0, 1, n),
+            strided(0, 1, n),
             1,
             None,
         )
@@ -613,7 +614,7 @@ fn a_pe_has_not_come_to_init() {
 
 #[test]
 fn a_broadcast_waits_for_the_parent_of_a_parent() {
-    let in_broadcast = |n, awaited| team("SHMEM_TEAM_WORLD", 0, (0, 1, n), 5, Some(awaited));
+    let in_broadcast = |n, awaited| team("SHMEM_TEAM_WORLD", 0, strided(0, 1, n), 5, Some(awaited));
     check(
         |n| {
             TestJob::new(n)
@@ -629,7 +630,7 @@ fn a_broadcast_waits_for_the_parent_of_a_parent() {
 
 #[test]
 fn a_member_that_has_left_a_reduction_is_not_missing_in_it() {
-    let awaits_3 = |n| team("SHMEM_TEAM_WORLD", 0, (0, 1, n), 5, Some(3));
+    let awaits_3 = |n| team("SHMEM_TEAM_WORLD", 0, strided(0, 1, n), 5, Some(3));
     let hang = |n| {
         let waiting = others(n, &[0, 3]);
         let job = TestJob::new(n).wait(waiting, "shmem_int_sum_reduce", 6.0, |_| awaits_3(n));
@@ -643,7 +644,7 @@ fn a_member_that_has_left_a_reduction_is_not_missing_in_it() {
             "wait for PE 3 in shmem_int_sum_reduce, the 5th collective on SHMEM_TEAM_WORLD, for 6 s.",
         ],
     );
-    let (_, conclusion) = hang(4).explained(4);
+    let conclusion = hang(4).explained(4).conclusion;
     assert!(!conclusion.contains("wait for PE 0"), "{conclusion}");
 }
 

@@ -1,6 +1,6 @@
 //! States of healthy jobs: the conclusion calls nothing a deadlock or a mistake.
 
-use crate::jobs::{TestJob, team, word, world};
+use crate::jobs::{TestJob, strided, team, word, world};
 use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{AwaitedObject, Stage};
 
@@ -8,7 +8,7 @@ use rushmem_explain::status::{AwaitedObject, Stage};
 /// nothing a deadlock or a mistake.
 fn check(job: impl Fn(u32) -> TestJob, sentence: &str) {
     for n_pes in [4, 64] {
-        let (_, conclusion) = job(n_pes).explained(n_pes);
+        let conclusion = job(n_pes).explained(n_pes).conclusion;
         let sentence = sentence.replace("{last}", &(n_pes - 1).to_string());
         assert!(
             conclusion.contains(&sentence),
@@ -153,7 +153,7 @@ fn a_word_is_young() {
 #[test]
 fn a_broadcast_is_under_way_while_its_root_is_in_the_next_collective() {
     let job = |n| {
-        let awaits_root = |_| team("SHMEM_TEAM_WORLD", 0, (0, 1, n), 5, Some(0));
+        let awaits_root = |_| team("SHMEM_TEAM_WORLD", 0, strided(0, 1, n), 5, Some(0));
         let job = TestJob::new(n).wait(1..n, "shmem_broadcastmem", 9.0, awaits_root);
         job.wait([0], "shmem_barrier_all", 8.0, |_| world(n, 6))
     };

@@ -1,7 +1,7 @@
 //! Statuses that no PE of this version writes, such as those of damaged memory. Their explanation
 //! may be wrong, but must not panic.
 
-use crate::jobs::{TestJob, team, word};
+use crate::jobs::{TestJob, strided, team, word};
 use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{AwaitedObject, Members, Stage, SymmetricLocation};
 use std::collections::HashSet;
@@ -43,10 +43,11 @@ impl Numbers {
                 let start = self.pe();
                 let nth = self.below(3);
                 let number = self.below(3);
-                let mut subject = team("team", number, (start, stride, n), nth, self.maybe_pe());
+                let mut subject = team("team", number, strided(start, stride, n), nth, self.maybe_pe());
 
-                if let (0, AwaitedObject::Collective(of)) = (self.below(3), &mut subject) {
-                    of.members = Members::Listed {
+                let is_listed = self.below(3) == 0;
+                if is_listed && let AwaitedObject::Collective(collective) = &mut subject {
+                    collective.members = Members::Listed {
                         pes: vec![self.pe(), self.pe()],
                         more: u32::MAX,
                     };
@@ -80,11 +81,13 @@ impl Numbers {
                 job = job.wait([pe], call, self.below(4) as f64, |_| subject.clone());
             }
 
-            let report = &mut job.0[pe as usize];
-            report
-                .values
-                .extend((0..self.below(3)).map(|index| (index > 0).then_some(8)));
-            report.other_threads.busy = u32::from(self.below(9) == 0);
+            let snapshot = &mut job.0[pe as usize];
+            let n_values = self.below(3);
+            for index in 0..n_values {
+                let value = if index == 0 { None } else { Some(8) };
+                snapshot.values.push(value);
+            }
+            snapshot.other_threads.busy = u32::from(self.below(9) == 0);
 
             job = match self.below(12) {
                 0 => job.stage([pe], Some(Stage::Starting)),
@@ -102,7 +105,7 @@ impl Numbers {
             };
         }
 
-        // A report that gives a wrong number for its PE.
+        // A snapshot that gives a wrong number for its PE.
         job.0[self.below(6) as usize].pe = self.pe();
         job
     }

@@ -168,9 +168,8 @@ impl TestJob {
         })
     }
 
-    /// Returns the table of the PEs that the conclusion does not describe, and the sentences of the
-    /// conclusion, of which no two are equal.
-    pub fn explained(&self, n_pes: u32) -> (String, String) {
+    /// Explains the job, and checks that the text is short and has no sentence twice.
+    pub fn explained(&self, n_pes: u32) -> Explanation {
         let text = rushmem_explain::explain(n_pes, &self.0);
         let (conclusion, table) = text.split_once("\n\n").unwrap_or((&text, ""));
         println!("{text}\n");
@@ -192,8 +191,19 @@ impl TestJob {
             sentences.split(". ").count(),
             "a sentence comes twice: {text}"
         );
-        (table.replace("\n    ", " "), sentences)
+        Explanation {
+            table: table.replace("\n    ", " "),
+            conclusion: sentences,
+        }
     }
+}
+
+/// The explanation of a job.
+pub struct Explanation {
+    /// The table of the PEs that the conclusion does not describe.
+    pub table: String,
+    /// The sentences of the conclusion.
+    pub conclusion: String,
 }
 
 fn snapshot(pe: u32) -> PeSnapshot {
@@ -217,14 +227,19 @@ fn location(offset: u64) -> SymmetricLocation {
 
 /// Returns the collective with number `nth` on the team of all PEs.
 pub fn world(n_pes: u32, nth: u64) -> AwaitedObject {
-    team("SHMEM_TEAM_WORLD", 0, (0, 1, n_pes), nth, None)
+    team("SHMEM_TEAM_WORLD", 0, strided(0, 1, n_pes), nth, None)
 }
 
-/// Returns a collective on a team of PEs at equal distances.
+/// Returns `n` members at equal distances.
+pub fn strided(start: u32, stride: i32, n: u32) -> Members {
+    Members::Strided { start, stride, n }
+}
+
+/// Returns a collective on a team.
 pub fn team(
     name: &str,
     number: u64,
-    (start, stride, n): (u32, i32, u32),
+    members: Members,
     nth: u64,
     awaited: Option<u32>,
 ) -> AwaitedObject {
@@ -232,7 +247,7 @@ pub fn team(
         team: name.to_owned(),
         is_active_set: name.starts_with("the active set"),
         number,
-        members: Members::Strided { start, stride, n },
+        members,
         nth,
         awaited,
     })

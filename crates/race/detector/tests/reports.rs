@@ -106,18 +106,20 @@ fn a_block_is_named_by_where_it_was_allocated() {
 #[test]
 fn a_program_that_was_not_compiled_for_it_is_checked_by_its_calls() {
     let job = |name: &str, n| races(Job::new(suite(name, &[])).n(n).env("SHMEM_CHECK", "races"));
+
     let found = job("put_put_of_two.c", 3);
     assert!(
         line(&found, 0).starts_with("race on x of PE 1 (static, "),
         "{found}"
     );
     assert_eq!(found.code(), 66, "{found}");
+
     let unseen = job("put_load.c", 2);
     assert!(unseen.status.success(), "a load was seen\n{unseen}");
-    let said = unseen.stderr.trim_end();
-    assert!(said.starts_with("rushmem: no race in "), "{unseen}");
+    let summary = unseen.stderr.trim_end();
+    assert!(summary.starts_with("rushmem: no race in "), "{unseen}");
     assert!(
-        said.ends_with("; loads and stores were not checked: compile with oshcc --race"),
+        summary.ends_with("; loads and stores were not checked: compile with oshcc --race"),
         "{unseen}"
     );
 }
@@ -302,11 +304,13 @@ fn a_compiled_program_can_be_run_without_the_detector() {
 #[test]
 fn the_exit_status_can_be_chosen() {
     let program = suite("put_load.c", &["--race"]);
+
     let found = races(Job::new(&program).n(2).env("SHMEM_RACES_STATUS", "0"));
     assert!(
         found.status.success() && found.stderr.contains("race on x"),
         "{found}"
     );
+
     let found = races(Job::new(&program).n(2).env("SHMEM_RACES_STATUS", "3"));
     assert_eq!(found.code(), 3, "{found}");
 }
@@ -368,11 +372,14 @@ int main(void) {
     return 0;
 }
 "#;
-    let (waits, goes_on) = (text.replace("NOWAIT", ""), text.replace("NOWAIT", "nowait"));
     let flags = ["--race", "-O0", "-fopenmp"];
+
+    let waits = text.replace("NOWAIT", "");
     let clean = compile_text("openmp_waits.c", &waits, tmpdir(), &flags);
     let found = races(Job::new(clean).n(1));
     assert!(found.status.success(), "{found}");
+
+    let goes_on = text.replace("NOWAIT", "nowait");
     let racy = compile_text("openmp_goes_on.c", &goes_on, tmpdir(), &flags);
     let found = races(Job::new(racy).n(1));
     assert!(
@@ -440,19 +447,14 @@ int main(void) {
 ";
     let job = |name: &str, complete: &str| {
         let define = format!("-DCOMPLETE={complete}");
-        races(
-            Job::new(compile_text(
-                name,
-                TEXT,
-                tmpdir(),
-                &["--race", "-O0", &define],
-            ))
-            .n(1),
-        )
+        let program = compile_text(name, TEXT, tmpdir(), &["--race", "-O0", &define]);
+        races(Job::new(program).n(1))
     };
+
     let found = job("ends_early.c", "(void)0");
     assert!(found.stderr.contains("rushmem: 1 race in "), "{found}");
     assert!(found.stderr.contains(": end of the thread at"), "{found}");
+
     let clean = job("ends_after_quiet.c", "shmem_quiet()");
     assert!(clean.status.success(), "{clean}");
 }

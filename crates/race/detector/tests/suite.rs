@@ -88,37 +88,41 @@ impl Program {
             .is_some_and(|extension| extension == "f90")
     }
 
-    fn job(&self, program: &Path) -> Job {
-        Job::new(program)
+    fn job(&self, program: &Path, environment: &[(&str, &str)]) -> Job {
+        let mut job = Job::new(program)
             .n(self.n)
-            .env("SHMEM_SYMMETRIC_SIZE", "16m")
+            .env("SHMEM_SYMMETRIC_SIZE", "16m");
+        for (name, value) in environment {
+            job = job.env(name, value);
+        }
+        job
     }
 
     /// Runs the program with its race, and without.
     fn check(&self, environment: &[(&str, &str)]) {
-        let with = |job: Job| {
-            environment
-                .iter()
-                .fold(job, |job, (name, value)| job.env(name, value))
-        };
-
         let found = tempfile::NamedTempFile::new().expect("a file for the reports");
         let json = found.path().to_str().expect("a plain name");
-        let racy = with(self.job(&self.compile(&[])).env("SHMEM_RACES_JSON", json)).run();
+        let racy = self
+            .job(&self.compile(&[]), environment)
+            .env("SHMEM_RACES_JSON", json)
+            .run();
         let reports = std::fs::read_to_string(found.path()).expect("the reports");
         let lines: Vec<[u64; 2]> = reports.lines().map(lines).collect();
         assert_eq!(lines, [self.lines], "not the race of {}\n{racy}", self.name);
         assert_eq!(racy.code(), STATUS, "{racy}");
-        assert!(said(&racy).starts_with("rushmem: 1 race in "), "{racy}");
+        assert!(summary(&racy).starts_with("rushmem: 1 race in "), "{racy}");
 
-        let clean = with(self.job(&self.compile(&["-DCLEAN"]))).run();
+        let clean = self.job(&self.compile(&["-DCLEAN"]), environment).run();
         assert!(clean.status.success(), "{clean}");
-        assert!(said(&clean).starts_with("rushmem: no race in "), "{clean}");
+        assert!(
+            summary(&clean).starts_with("rushmem: no race in "),
+            "{clean}"
+        );
     }
 }
 
 /// Returns the last line that the detector has printed.
-fn said(outcome: &Outcome) -> &str {
+fn summary(outcome: &Outcome) -> &str {
     outcome
         .stderr
         .lines()
@@ -154,30 +158,22 @@ fn main() -> ExitCode {
     let mut tests = Vec::new();
     for program in programs {
         let name = program.name.clone();
-        let here = program.clone();
-        tests.push(Test::new(name.clone(), move || here.check(&[])));
+        let on_node = program.clone();
+        tests.push(Test::new(name.clone(), move || on_node.check(&[])));
 
-        let others: [(&str, &[(&str, &str)]); 2] = [
-            (
-                "tcp",
-                &[("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "tcp")],
-            ),
-            (
-                "virtual_nodes",
-                &[("SHMEM_VIRTUAL_NODES", "1+1"), ("SHMEM_TRANSPORT", "tcp")],
-            ),
-        ];
-        for (over, environment) in others {
-            // Only PEs of one node share SHMEM_TEAM_SHARED, and have pointers to each other.
-            let needs_node =
-                program.name.starts_with("domains") || program.name.starts_with("pointer_");
-            if needs_node || (over == "virtual_nodes" && program.n != 2) {
-                continue;
-            }
+        // Only PEs of one node share SHMEM_TEAM_SHARED, and have pointers to each other.
+        if name.starts_with("domains") || name.starts_with("pointer_") {
+            continue;
+        }
+        let over_tcp = program.clone();
+        let test = Test::new(format!("tcp::{name}"), move || {
+            over_tcp.check(&[("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "tcp")])
+        });
+        tests.push(test.ignored("part of --full"));
 
-            let program = program.clone();
-            let test = Test::new(format!("{over}::{name}"), move || {
-                program.check(environment)
+        if program.n == 2 {
+            let test = Test::new(format!("virtual_nodes::{name}"), move || {
+                program.check(&[("SHMEM_VIRTUAL_NODES", "1+1"), ("SHMEM_TRANSPORT", "tcp")])
             });
             tests.push(test.ignored("part of --full"));
         }

@@ -72,9 +72,10 @@ impl Text {
 
     /// Returns the wrapped string.
     pub fn get(self) -> &'static str {
-        // SAFETY: made of a string that lives as long as the process.
+        // SAFETY: `new` has stored the start and the length of a string that lives as long as the
+        // process and never changes.
         let bytes = unsafe { std::slice::from_raw_parts(self.start, self.nbytes) };
-        // SAFETY: the bytes of a `str`.
+        // SAFETY: the bytes of a `str` are UTF-8.
         unsafe { std::str::from_utf8_unchecked(bytes) }
     }
 }

@@ -206,8 +206,8 @@ pub enum SymmetricLocation {
     Heap {
         /// Bytes from the start of the heap.
         offset: u64,
-        /// The block that contains the location, if it is known: its offset and size in bytes.
-        block: Option<(u64, u64)>,
+        /// The block that contains the location, if it is known.
+        block: Option<HeapBlock>,
     },
     /// A static variable.
     Static {
@@ -221,14 +221,22 @@ pub enum SymmetricLocation {
     },
 }
 
+/// A block of the heap.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+pub struct HeapBlock {
+    /// Bytes from the start of the heap.
+    pub offset: u64,
+    /// The size in bytes.
+    pub nbytes: u64,
+}
+
 impl SymmetricLocation {
     /// Returns the offset of the block of the heap that contains the location, if it is known.
     pub fn block(&self) -> Option<u64> {
         match self {
-            SymmetricLocation::Heap {
-                block: Some((start, _)),
-                ..
-            } => Some(*start),
+            SymmetricLocation::Heap { block, .. } => Some(block.as_ref()?.offset),
             _ => None,
         }
     }

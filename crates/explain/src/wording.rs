@@ -221,13 +221,14 @@ fn words_text(snapshot: &PeSnapshot, wait: &Wait, words: &Words, values: &[Optio
 fn awaited(snapshot: &PeSnapshot, wait: &Wait, word: &SymmetricLocation) -> String {
     if let SymmetricLocation::Heap {
         offset,
-        block: Some((start, nbytes)),
+        block: Some(block),
     } = word
         && let Some(line) = &wait.allocated_at
         // The status has this line for the block of the first word alone.
-        && wait.subject.block() == Some(*start)
+        && wait.subject.block() == Some(block.offset)
     {
-        let byte = offset.saturating_sub(*start);
+        let byte = offset.saturating_sub(block.offset);
+        let nbytes = block.nbytes;
         return format!("byte {byte} of the {nbytes} bytes allocated at {line}");
     }
     location(snapshot, word)
@@ -246,10 +247,12 @@ pub fn location(snapshot: &PeSnapshot, location: &SymmetricLocation) -> String {
         }
         SymmetricLocation::Heap {
             offset,
-            block: Some((start, nbytes)),
+            block: Some(block),
         } => format!(
-            "byte {} of the allocation of {nbytes} bytes at heap offset {start:#x}",
-            offset.saturating_sub(*start)
+            "byte {} of the allocation of {} bytes at heap offset {:#x}",
+            offset.saturating_sub(block.offset),
+            block.nbytes,
+            block.offset
         ),
         SymmetricLocation::Heap {
             offset,

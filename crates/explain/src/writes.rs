@@ -174,6 +174,7 @@ pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<LastWrite>>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::HeapBlock;
 
     fn write(pe: u32, location: SymmetricLocation) -> LastWrite {
         LastWrite {
@@ -254,7 +255,10 @@ mod tests {
         let is_of = |pe, offset| {
             let word = SymmetricLocation::Heap {
                 offset,
-                block: Some((0, 8)),
+                block: Some(HeapBlock {
+                    offset: 0,
+                    nbytes: 8,
+                }),
             };
             write.is_of(pe, &word, 8)
         };

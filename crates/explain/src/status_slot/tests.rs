@@ -1,7 +1,9 @@
 //! Tests of slots that are too small for a status, damaged, or written while they are read.
 
 use super::*;
-use crate::status::{Finalizing, InFlight, Search, Stage, SymmetricLocation, Wait, Word, Words};
+use crate::status::{
+    Finalizing, HeapBlock, InFlight, Search, Stage, SymmetricLocation, Wait, Word, Words,
+};
 use std::sync::atomic::AtomicU64;
 
 /// Returns a slot as a reader copies it, with this sequence number.
@@ -24,7 +26,10 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
     let word = |index: usize| Word {
         location: SymmetricLocation::Heap {
             offset: u64::MAX - index as u64,
-            block: Some((u64::MAX, u64::MAX)),
+            block: Some(HeapBlock {
+                offset: u64::MAX,
+                nbytes: u64::MAX,
+            }),
         },
         in_memfd: Some(u64::MAX),
         nbytes: 8,

@@ -2,7 +2,9 @@
 
 use crate::jobs::{TestJob, strided, team, world};
 use rushmem_explain::snapshot::ProcessState;
-use rushmem_explain::status::{AwaitedObject, PolledObject, Stage, SymmetricLocation};
+use rushmem_explain::status::{
+    AwaitedObject, HeapBlock, PolledObject, Stage, SymmetricLocation,
+};
 
 /// Checks that the conclusion for the hang has these sentences in jobs of 4 and of 64 PEs. `{last}`
 /// stands for the last PE, and `{rest}` for all PEs but 3.
@@ -88,7 +90,10 @@ fn a_block_of_the_heap_is_named_by_its_allocation() {
         job
     };
     let named = |text: &str| format!("PE 3 waits for PE 0 in shmem_set_lock on {text}, for 6 s.");
-    let block = Some((64, 32));
+    let block = Some(HeapBlock {
+        offset: 64,
+        nbytes: 32,
+    });
     let place = named("byte 16 of the 32 bytes allocated at ring.c:5 in main");
     check(|n| hang(n, block, Some("ring.c:5 in main")), &[&place]);
     let offset = named("byte 16 of the allocation of 32 bytes at heap offset 0x40");

@@ -3,7 +3,7 @@
 
 use crate::jobs::{TestJob, strided, team, word};
 use rushmem_explain::snapshot::ProcessState;
-use rushmem_explain::status::{AwaitedObject, Members, Stage, SymmetricLocation};
+use rushmem_explain::status::{AwaitedObject, HeapBlock, Members, Stage, SymmetricLocation};
 use std::collections::HashSet;
 
 /// Numbers that look random and are the same in each run (xorshift).
@@ -57,7 +57,10 @@ impl Numbers {
             2 => {
                 let lock = SymmetricLocation::Heap {
                     offset: self.below(2),
-                    block: Some((u64::MAX, 0)),
+                    block: Some(HeapBlock {
+                        offset: u64::MAX,
+                        nbytes: 0,
+                    }),
                 };
                 AwaitedObject::Lock {
                     lock,

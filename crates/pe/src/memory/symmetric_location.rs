@@ -8,7 +8,7 @@
 use crate::call::stack;
 use crate::job::Job;
 use crate::memory::{address, statics};
-use rushmem_explain::status::SymmetricLocation;
+use rushmem_explain::status::{HeapBlock, SymmetricLocation};
 use rushmem_locate::Stack;
 use rushmem_system::lock::lock;
 use rushmem_transport::Segment;
@@ -71,12 +71,15 @@ pub fn in_trace(address: usize) -> u64 {
     }
 }
 
-/// Returns the offset and the size of the block around an address in the heap; `None` if there is
-/// no block, or while another thread uses the allocator.
-fn block_around(job: &Job, address: *const u8) -> Option<(u64, u64)> {
+/// Returns the block around an address in the heap; `None` if there is no block, or while another
+/// thread uses the allocator.
+fn block_around(job: &Job, address: *const u8) -> Option<HeapBlock> {
     let allocator = job.allocator.try_lock().ok()?;
     let (offset, nbytes) = allocator.as_ref()?.block_around(address.addr())?;
-    Some((offset as u64, nbytes as u64))
+    Some(HeapBlock {
+        offset: offset as u64,
+        nbytes: nbytes as u64,
+    })
 }
 
 /// Maximum number of stacks, which take a kilobyte each.

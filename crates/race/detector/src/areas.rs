@@ -183,15 +183,26 @@ impl SharedAreas {
     }
 }
 
-/// Returns the parts of `nbytes` bytes at `offset` on each page: the offset of the page, and which
-/// bytes of it.
-pub fn by_page(offset: usize, nbytes: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
+/// The bytes of a range on one page.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PagePart {
+    /// The offset or address of the page.
+    pub page: usize,
+    /// The bytes of the page.
+    pub bytes: Range<usize>,
+}
+
+/// Returns the parts of `nbytes` bytes at an offset or address on each page.
+pub fn by_page(offset: usize, nbytes: usize) -> impl Iterator<Item = PagePart> {
     let end = offset + nbytes;
-    (offset / PAGE..end.div_ceil(PAGE)).map(move |page| {
-        let start = page * PAGE;
-        let first = offset.max(start) - start;
-        let last = end.min(start + PAGE) - start;
-        (start, first..last)
+    (offset / PAGE..end.div_ceil(PAGE)).map(move |index| {
+        let page = index * PAGE;
+        let start = offset.max(page) - page;
+        let end = end.min(page + PAGE) - page;
+        PagePart {
+            page,
+            bytes: start..end,
+        }
     })
 }
 
@@ -235,9 +246,14 @@ mod tests {
 
     #[test]
     fn bytes_are_cut_at_pages() {
+        let part = |page, bytes| PagePart { page, bytes };
         let parts: Vec<_> = by_page(4000, 5000).collect();
-        assert_eq!(parts, [(0, 4000..4096), (4096, 0..4096), (8192, 0..808)]);
-        assert_eq!(by_page(4096, 4096).collect::<Vec<_>>(), [(4096, 0..4096)]);
+        assert_eq!(
+            parts,
+            [part(0, 4000..4096), part(4096, 0..4096), part(8192, 0..808)]
+        );
+        let parts: Vec<_> = by_page(4096, 4096).collect();
+        assert_eq!(parts, [part(4096, 0..4096)]);
         assert_eq!(by_page(10, 0).count(), 1, "an empty part, of no bytes");
     }
 }

@@ -451,21 +451,22 @@ impl ProcessDetector {
         let mut first_conflict = None;
         match memory {
             AccessedMemory::Symmetric(place) => {
-                for (start, bytes) in by_page(place.offset, nbytes) {
-                    let offset = start + bytes.start;
+                for part in by_page(place.offset, nbytes) {
+                    let offset = part.page + part.bytes.start;
                     let place = ShadowPlace { offset, ..place };
                     let page = self.areas.page(place);
-                    if let Some(old) = page.record_access(bytes.start, bytes.end, record, view) {
+                    if let Some(old) = page.record_access(part.bytes, record, view) {
                         first_conflict.get_or_insert((Memory::Symmetric(place), old));
                     }
                 }
             }
             AccessedMemory::Private(addr) => {
-                for (start, bytes) in by_page(addr, nbytes) {
-                    let page = private::page(start, record.kind.is_of_library());
+                for part in by_page(addr, nbytes) {
+                    let page = private::page(part.page, record.kind.is_of_library());
                     let Some(page) = page else { continue };
-                    if let Some(old) = page.record_access(bytes.start, bytes.end, record, view) {
-                        first_conflict.get_or_insert((Memory::Private(start + bytes.start), old));
+                    let addr = part.page + part.bytes.start;
+                    if let Some(old) = page.record_access(part.bytes, record, view) {
+                        first_conflict.get_or_insert((Memory::Private(addr), old));
                     }
                 }
             }

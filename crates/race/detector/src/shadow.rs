@@ -224,12 +224,11 @@ impl<'a> Page<'a> {
         &self.parts[index]
     }
 
-    /// Records an access to bytes `at..end` of the page. Returns an earlier one that conflicts with
-    /// it and is not ordered before it, if there is one.
+    /// Records an access to bytes of the page. Returns an earlier one that conflicts with it and is
+    /// not ordered before it, if there is one.
     pub fn record_access(
         self,
-        at: usize,
-        end: usize,
+        bytes: Range<usize>,
         access: ShadowRecord,
         view: View<'_>,
     ) -> Option<ShadowRecord> {
@@ -239,16 +238,16 @@ impl<'a> Page<'a> {
             // The word of the lock then differs, also after the release, from the one that the
             // owner of the bits has compared.
             held.add(CHANGE);
-            conflict = self.look_at_bits(&(at..end), &access, view);
+            conflict = self.look_at_bits(&bytes, &access, view);
         }
 
-        if (at, end) == (0, PAGE) {
+        if bytes == (0..PAGE) {
             return self.record_on_whole(access, view, &mut held).or(conflict);
         }
 
-        for index in at / 8..end.div_ceil(8) {
+        for index in granules(&bytes) {
             let access = ShadowRecord {
-                mask: mask(&(at..end), index),
+                mask: mask(&bytes, index),
                 ..access
             };
             if held.has(IN_WHOLE) {
@@ -290,7 +289,8 @@ impl<'a> Page<'a> {
         insert(self.whole(), &access, view).or(conflict)
     }
 
-    /// Records a load or store of the program, within eight bytes, whose record has these words.
+    /// Records a load or store of the program at an offset, within eight bytes, whose record has
+    /// these words.
     /// Returns false if the clock of the thread is needed, because another actor's access to the
     /// eight bytes may be incomplete, because the access was not compared with the records of the
     /// whole page, or because there is no room.
@@ -298,7 +298,7 @@ impl<'a> Page<'a> {
     #[inline(always)]
     pub fn record_if_done(
         self,
-        at: usize,
+        offset: usize,
         [first, second]: [u64; 2],
         is_done: impl Fn(u64) -> bool,
     ) -> bool {
@@ -309,7 +309,7 @@ impl<'a> Page<'a> {
             return false;
         }
 
-        let records = self.granule(at / 8);
+        let records = self.granule(offset / 8);
         let mut first = first;
         // The index of a record that is free or replaced, and of one that reads, which is forgotten
         // if there is no other room.
@@ -354,9 +354,9 @@ impl<'a> Page<'a> {
         true
     }
 
-    /// Returns the actors of the accesses to the eight bytes at `at`.
-    pub fn actors(self, at: usize) -> impl Iterator<Item = Actor> {
-        let records = self.granule(at / 8).chunks_exact(2);
+    /// Returns the actors of the accesses to the eight bytes around an offset.
+    pub fn actors(self, offset: usize) -> impl Iterator<Item = Actor> {
+        let records = self.granule(offset / 8).chunks_exact(2);
         records.filter_map(record).map(|record| record.actor)
     }
 
@@ -423,18 +423,17 @@ impl<'a> Page<'a> {
         conflict
     }
 
-    /// Forgets the recorded accesses to bytes `at..end` for which `is_seen` returns true.
-    pub fn forget(self, at: usize, end: usize, mut is_seen: impl FnMut(&ShadowRecord) -> bool) {
-        self.revise(at, end, |old| Some(old).filter(|old| !is_seen(old)));
+    /// Forgets the recorded accesses to these bytes for which `is_seen` returns true.
+    pub fn forget(self, bytes: Range<usize>, mut is_seen: impl FnMut(&ShadowRecord) -> bool) {
+        self.revise(bytes, |old| if is_seen(&old) { None } else { Some(old) });
     }
 
-    /// Replaces each recorded access to bytes `at..end` by the one that `revised` returns, or
-    /// forgets it if `revised` returns `None`. Accesses to the whole page are included only if
-    /// `at..end` is the whole page.
+    /// Replaces each recorded access to these bytes by the one that `revised` returns, or forgets
+    /// it if `revised` returns `None`. Accesses to the whole page are included only if the bytes
+    /// are the whole page.
     pub fn revise(
         self,
-        at: usize,
-        end: usize,
+        bytes: Range<usize>,
         mut revised: impl FnMut(ShadowRecord) -> Option<ShadowRecord>,
     ) {
         // Most pages have no accesses at all. Without the lock: an access that is being recorded
@@ -444,9 +443,12 @@ impl<'a> Page<'a> {
         }
 
         let _held = lock(&self.head[LOCK]);
-        let granules = (at / 8..end.div_ceil(8)).map(|index| self.granule(index));
-        let is_whole = (at, end) == (0, PAGE);
-        let whole = is_whole.then(|| self.whole());
+        let granules = granules(&bytes).map(|index| self.granule(index));
+        let whole = if bytes == (0..PAGE) {
+            Some(self.whole())
+        } else {
+            None
+        };
         for records in granules.chain(whole) {
             for words in records.chunks_exact(2) {
                 if let Some(old) = record(words) {
@@ -466,7 +468,12 @@ pub fn word_mask(offset: usize, nbytes: usize) -> u64 {
     ((1 << nbytes) - 1) << (offset % 8)
 }
 
-/// Returns the mask of those of eight bytes, number `index` of the page, that are in `bytes`.
+/// Returns the numbers of the groups of eight bytes that contain these bytes of a page.
+fn granules(bytes: &Range<usize>) -> Range<usize> {
+    bytes.start / 8..bytes.end.div_ceil(8)
+}
+
+/// Returns the mask of a page's group of eight bytes: those that are in `bytes`.
 fn mask(bytes: &Range<usize>, index: usize) -> u8 {
     let first = bytes.start.saturating_sub(index * 8).min(8);
     let last = bytes.end.saturating_sub(index * 8).min(8);

@@ -192,7 +192,7 @@ fn record_own(own: OwnByte, nbytes: usize, kind: ShadowKind, pc: usize) {
         let site = sites::of_address(&process.areas, pc);
         let record = AccessSite { kind, site, nbytes }.record(thread.stamp());
         let view = View::of(&thread.clock);
-        if let Some(old) = page.record_access(offset, offset + nbytes, record, view) {
+        if let Some(old) = page.record_access(offset..offset + nbytes, record, view) {
             let memory = Memory::Symmetric(ShadowPlace {
                 pe: process.me,
                 segment: own.of.segment,

@@ -229,7 +229,7 @@ impl ProcessDetector {
         let start = place.offset % PAGE;
         let mask = word_mask(place.offset, nbytes) as u8;
         let contexts = locked(&self.contexts);
-        self.areas.page(place).revise(start, start + nbytes, |old| {
+        self.areas.page(place).revise(start..start + nbytes, |old| {
             let is_seen = old.kind.is_atomic() && old.kind.writes() && old.mask == mask;
             let info = ActorInfo::find(&self.areas, old.actor);
             let is_own = info.pe == self.me && matches!(info.role, ActorRole::InFlight(_));
@@ -311,7 +311,7 @@ impl ProcessDetector {
             let start = place.offset % PAGE;
             let first_byte = word_mask(place.offset, 1) as u8;
             let mut stores = Vec::new();
-            self.areas.page(place).forget(start, start + 1, |old| {
+            self.areas.page(place).forget(start..start + 1, |old| {
                 let is_word = old.nbytes <= 8 && old.kind.writes() && old.mask & first_byte != 0;
                 if is_word && old.kind.is_to_peer() {
                     stores.push(old.stamp());
@@ -425,12 +425,12 @@ impl ProcessDetector {
 
             let site = sites::of_call(&self.areas, call);
             self.reporter.allocated(place.offset, nbytes, site);
-            for (start, bytes) in by_page(place.offset, nbytes) {
+            for part in by_page(place.offset, nbytes) {
                 let page = self.areas.page(ShadowPlace {
-                    offset: start,
+                    offset: part.page,
                     ..place
                 });
-                page.forget(bytes.start, bytes.end, |_| true);
+                page.forget(part.bytes, |_| true);
             }
         });
     }

@@ -6,9 +6,27 @@ use crate::access::{ShadowKind, ShadowRecord};
 use crate::actors::{ActorInfo, ActorRole};
 use crate::areas::by_page;
 use crate::report::Memory;
-use crate::shadow::View;
+use crate::shadow::{Page, View};
 use crate::{known, private, sites};
 use std::ops::Range;
+
+/// The bytes of freed memory on a page that has a shadow.
+struct WatchedPart {
+    page: Page<'static>,
+    page_addr: usize,
+    /// The bytes of the page.
+    bytes: Range<usize>,
+}
+
+fn watched_parts(memory: &Range<usize>) -> impl Iterator<Item = WatchedPart> {
+    by_page(memory.start, memory.len()).filter_map(|part| {
+        Some(WatchedPart {
+            page: private::known_page(part.page)?,
+            page_addr: part.page,
+            bytes: part.bytes,
+        })
+    })
+}
 
 /// An operation in flight that uses memory which the program frees.
 pub struct UsedMemory {
@@ -24,25 +42,24 @@ impl ProcessDetector {
     /// before the calling thread. The allocator orders them before those of the memory's next
     /// owner. Returns an operation in flight that uses the memory, if there is one.
     pub fn forget_freed(&self, memory: Range<usize>) -> Option<UsedMemory> {
-        let mut pages = by_page(memory.start, memory.len());
         // Most memory that is freed was never watched.
-        if !pages.any(|(start, _)| private::known_page(start).is_some()) {
-            return None;
-        }
+        watched_parts(&memory).next()?;
 
         self.with_accessing(|thread| {
             let view = View::of(&thread.clock);
             let mut is_changed = false;
             let mut used = None;
-            for (start, bytes) in by_page(memory.start, memory.len()) {
-                let Some(page) = private::known_page(start) else {
-                    continue;
-                };
-                page.forget(bytes.start, bytes.end, |old| {
+            for part in watched_parts(&memory) {
+                let addr = part.page_addr + part.bytes.start;
+                part.page.forget(part.bytes, |old| {
                     let is_done = old.actor == thread.actor || view.covers(old);
                     is_changed |= is_done;
-                    if !is_done && self.is_operation(old) {
-                        used.get_or_insert((start + bytes.start, *old));
+                    if !is_done && self.is_operation(old) && used.is_none() {
+                        used = Some(UsedMemory {
+                            freed: memory.clone(),
+                            addr,
+                            operation: *old,
+                        });
                     }
                     is_done
                 });
@@ -52,11 +69,7 @@ impl ProcessDetector {
             if is_changed {
                 known::forget();
             }
-            used.map(|(addr, operation)| UsedMemory {
-                freed: memory,
-                addr,
-                operation,
-            })
+            used
         })?
     }
 
@@ -70,7 +83,8 @@ impl ProcessDetector {
             operation,
         } = used;
         self.with_accessing(|thread| {
-            // Not before: the look at the stack may allocate a block in the memory, and free it.
+            // Only here, where a nested call is not recorded: unwinding the stack may allocate a
+            // block in the freed memory, and free it.
             if sites::is_called_by_library() {
                 return;
             }
@@ -83,11 +97,8 @@ impl ProcessDetector {
             let free = access.record(thread.stamp());
             self.reporter.race(Memory::Private(addr), &free, &operation);
 
-            for (start, bytes) in by_page(freed.start, freed.len()) {
-                let Some(page) = private::known_page(start) else {
-                    continue;
-                };
-                page.forget(bytes.start, bytes.end, |old| {
+            for part in watched_parts(&freed) {
+                part.page.forget(part.bytes, |old| {
                     old.actor == operation.actor && old.epoch <= operation.epoch
                 });
             }

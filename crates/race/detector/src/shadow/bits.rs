@@ -8,7 +8,7 @@
 
 use super::{
     ACTOR, Bits, CHECKED, FIRSTS, IN_PARTS, IN_PARTS_BY, KEYS, LOCK, MASK, OWNER, PAGE, PAUSE,
-    Page, SECONDS, SETS, Shadow, View, insert, look_at, mask, record,
+    Page, SECONDS, SETS, Shadow, View, granules, insert, look_at, mask, record,
 };
 use crate::access::{ShadowKind, ShadowRecord};
 use crate::clock::VectorClock;
@@ -393,8 +393,11 @@ fn by_granule<'a>(
     bits: &'a Bits,
     bytes: &Range<usize>,
 ) -> impl Iterator<Item = (usize, ShadowRecord)> + use<'a> {
-    (bytes.start / 8..bytes.end.div_ceil(8)).filter_map(move |index| {
+    granules(bytes).filter_map(move |index| {
         let mask = (bits[index / 8].load(Acquire) >> (index % 8 * 8)) as u8;
-        (mask != 0).then_some((index, ShadowRecord { mask, ..access }))
+        if mask == 0 {
+            return None;
+        }
+        Some((index, ShadowRecord { mask, ..access }))
     })
 }

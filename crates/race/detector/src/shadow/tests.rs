@@ -6,6 +6,19 @@ use super::*;
 use crate::clock::Epoch;
 use std::collections::HashSet;
 
+/// Numbers that look random and are the same in each run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (self.0 >> 33) % n
+    }
+}
+
 fn shadow() -> Shadow<'static> {
     let words = |n| (0..n).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak();
     Shadow::new(words(HEAD_WORDS + BIT_WORDS + PART_WORDS))
@@ -37,22 +50,24 @@ fn knowing(known: &[(Actor, Epoch)]) -> VectorClock {
 #[test]
 fn bytes_that_overlap_conflict_unless_the_clock_covers_them() {
     let page = page();
-    let (nothing, first) = (knowing(&[]), knowing(&[(1, 1)]));
+    let nothing = knowing(&[]);
+    let first = knowing(&[(1, 1)]);
     let view = |clock| View { clock, fenced: &[] };
+
     assert_eq!(
-        page.record_access(10, 14, access(1, 1, ShadowKind::WRITE), view(&nothing)),
+        page.record_access(10..14, access(1, 1, ShadowKind::WRITE), view(&nothing)),
         None
     );
     assert_eq!(
-        page.record_access(14, 15, access(2, 1, ShadowKind::STORE), view(&nothing)),
+        page.record_access(14..15, access(2, 1, ShadowKind::STORE), view(&nothing)),
         None
     );
     assert_eq!(
-        page.record_access(12, 13, access(2, 2, ShadowKind::LOAD), view(&first)),
+        page.record_access(12..13, access(2, 2, ShadowKind::LOAD), view(&first)),
         None
     );
     let found = page
-        .record_access(13, 20, access(3, 1, ShadowKind::LOAD), view(&nothing))
+        .record_access(13..20, access(3, 1, ShadowKind::LOAD), view(&nothing))
         .expect("a race");
     assert_eq!((found.actor, found.epoch), (1, 1));
 }
@@ -61,20 +76,16 @@ fn bytes_that_overlap_conflict_unless_the_clock_covers_them() {
 /// or at random all but those of its last epoch.
 #[test]
 fn the_short_path_records_what_the_long_one_does() {
-    let (long, short) = (page(), page());
-    let (mut state, mut n_short, mut n_conflicts) = (1u64, 0, 0);
-
-    let mut below = |n: u64| {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (state >> 33) % n
-    };
+    let long = page();
+    let short = page();
+    let mut random = Random(1);
+    let mut n_short = 0;
+    let mut n_conflicts = 0;
 
     let mut epochs = [1 as Epoch; 5];
     for _ in 0..50_000 {
-        let actor = 1 + below(4) as Actor;
-        epochs[usize::from(actor)] += (below(3) == 0) as Epoch;
+        let actor = 1 + random.below(4) as Actor;
+        epochs[usize::from(actor)] += (random.below(3) == 0) as Epoch;
         let own = (actor, epochs[usize::from(actor)]);
         let to_peer = ShadowKind::WRITE.to_peer();
         let kind = [
@@ -83,14 +94,14 @@ fn the_short_path_records_what_the_long_one_does() {
             ShadowKind::READ,
             ShadowKind::WRITE,
             to_peer,
-        ][below(5) as usize];
+        ][random.below(5) as usize];
 
         let clock = knowing(&[1, 2, 3, 4].map(|other| {
             if other == actor {
                 return own;
             }
             // Seldom, what another actor did last is not known.
-            let missed = Epoch::from(below(50) == 0);
+            let missed = Epoch::from(random.below(50) == 0);
             (other, epochs[usize::from(other)] - missed)
         }));
         let view = View {
@@ -98,22 +109,22 @@ fn the_short_path_records_what_the_long_one_does() {
             fenced: &[],
         };
 
-        if below(500) == 0 {
+        if random.below(500) == 0 {
             let access = access(own.0, own.1, kind);
-            let found = long.record_access(0, PAGE, access, view);
-            assert_eq!(short.record_access(0, PAGE, access, view), found);
+            let found = long.record_access(0..PAGE, access, view);
+            assert_eq!(short.record_access(0..PAGE, access, view), found);
             continue;
         }
 
-        let nbytes = 1 << below(4);
-        let at = 8 * below(4) as usize + nbytes * below(8 / nbytes as u64) as usize;
+        let nbytes = 1 << random.below(4);
+        let group = random.below(4) as usize;
+        let at = 8 * group + nbytes * random.below(8 / nbytes as u64) as usize;
         let access = access(own.0, own.1, kind);
-        let found = long.record_access(at, at + nbytes, access, view);
+        let found = long.record_access(at..at + nbytes, access, view);
         n_conflicts += usize::from(found.is_some());
 
-        let mask = ((1 << nbytes) - 1) << (at % 8);
         let words = ShadowRecord {
-            mask: mask as u8,
+            mask: word_mask(at, nbytes) as u8,
             ..access
         }
         .words();
@@ -122,7 +133,7 @@ fn the_short_path_records_what_the_long_one_does() {
             n_short += 1;
             assert_eq!(found, None);
         } else {
-            assert_eq!(short.record_access(at, at + nbytes, access, view), found);
+            assert_eq!(short.record_access(at..at + nbytes, access, view), found);
         }
 
         for (a, b) in long
@@ -169,22 +180,18 @@ fn bits_find_what_records_find() {
 /// Returns the numbers of races that were not found because there was no room: by records alone,
 /// and with bits.
 fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
-    let (long, shadow) = (page(), shadow());
+    let long = page();
+    let shadow = shadow();
     let short = shadow.page(0);
-    let mut state = 1u64;
-
-    let mut below = |n: u64| {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (state >> 33) % n
-    };
+    let mut random = Random(1);
 
     let mut clocks = [1, 2, 3].map(|actor| knowing(&[(actor, 1)]));
     let stamp = |clock: &VectorClock| 1 << ACTOR | u64::from(clock.of(1)) << 16;
     let mut all: Vec<(usize, ShadowRecord)> = Vec::new();
-    let (mut n_bits, mut missed, mut last_flight) = (0, [0; 2], 0);
     let mut races = HashSet::new();
+    let mut n_bits = 0;
+    let mut missed = [0; 2];
+    let mut last_flight = 0;
 
     let begin = |clock: &VectorClock, races: &HashSet<(usize, _, _)>| {
         for Conflict { offset, new, old } in short.begin(stamp(clock), View::of(clock)) {
@@ -194,7 +201,9 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
     };
 
     for _ in 0..100_000 {
-        let (who, event) = ((below(300) as usize).saturating_sub(297), below(600));
+        // Mostly the thread.
+        let who = (random.below(300) as usize).saturating_sub(297);
+        let event = random.below(600);
         if event == 4 && flights {
             // The actor of the other PE has seen a word that the thread stored.
             let epoch = clocks[0].of(1);
@@ -217,17 +226,17 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
                 }
                 clock.raise(actor, clock.of(actor) + 1);
             }
-            clocks[who].join(&before[below(3) as usize]);
+            clocks[who].join(&before[random.below(3) as usize]);
             let is_left =
                 |old: &ShadowRecord| clocks.iter().any(|clock| clock.of(old.actor) < old.epoch);
             all.retain(|(_, old)| is_left(old));
             continue;
         }
 
-        let nbytes = 8 >> below(sizes);
-        let index = 8 * below(64) as usize;
-        let at = index * 8 + nbytes * below(8 / nbytes as u64) as usize;
-        let kind = match (who, below(20)) {
+        let nbytes = 8 >> random.below(sizes);
+        let index = 8 * random.below(64) as usize;
+        let at = index * 8 + nbytes * random.below(8 / nbytes as u64) as usize;
+        let kind = match (who, random.below(20)) {
             (0, n) => [ShadowKind::LOAD, ShadowKind::STORE][n as usize % 2],
             (1, _) => ShadowKind::WRITE,
             _ => ShadowKind::STORE.to_peer(),
@@ -243,8 +252,8 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
         };
 
         let view = View { clock, fenced: &[] };
-        let mask = (((1u64 << nbytes) - 1) << (at % 8)) as u8;
-        let site = below(3) as u32 + 1;
+        let mask = word_mask(at, nbytes) as u8;
+        let site = random.below(3) as u32 + 1;
         let access = access(actor, epoch, kind);
         let access = ShadowRecord {
             mask,
@@ -263,7 +272,7 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
         }
         all.push((index, access));
 
-        let by_records = long.record_access(at, at + nbytes, access, view);
+        let by_records = long.record_access(at..at + nbytes, access, view);
         let mark = || shadow.mark(at, stamp(clock), mask.into(), kind, access.words()[1]);
         if who == 0 && mark() == Marked::AfterBegin && !short.skip_epoch(stamp(clock)) {
             begin(clock, &races);
@@ -272,7 +281,7 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
         let by_bits = if who == 0 && mark() == Marked::Yes {
             None
         } else {
-            short.record_access(at, at + nbytes, access, view)
+            short.record_access(at..at + nbytes, access, view)
         };
         n_bits += usize::from(who == 0 && mark() == Marked::Yes);
 
@@ -294,13 +303,13 @@ fn a_fence_covers_what_a_clock_does_not() {
     let page = page();
     let clock = knowing(&[]);
     let fenced = |epoch| [Stamp { actor: 1, epoch }];
-    page.record_access(0, 8, access(1, 3, ShadowKind::WRITE), View::of(&clock));
+    page.record_access(0..8, access(1, 3, ShadowKind::WRITE), View::of(&clock));
     let too_early = View {
         clock: &clock,
         fenced: &fenced(2),
     };
     assert!(
-        page.record_access(0, 8, access(1, 4, ShadowKind::WRITE), too_early)
+        page.record_access(0..8, access(1, 4, ShadowKind::WRITE), too_early)
             .is_some()
     );
     let after = View {
@@ -308,7 +317,7 @@ fn a_fence_covers_what_a_clock_does_not() {
         fenced: &fenced(4),
     };
     assert!(
-        page.record_access(0, 8, access(1, 5, ShadowKind::WRITE), after)
+        page.record_access(0..8, access(1, 5, ShadowKind::WRITE), after)
             .is_none()
     );
 }
@@ -316,18 +325,19 @@ fn a_fence_covers_what_a_clock_does_not() {
 #[test]
 fn a_whole_page_conflicts_with_its_parts() {
     let page = page();
-    let (nothing, first) = (knowing(&[]), knowing(&[(1, 1)]));
+    let nothing = knowing(&[]);
+    let first = knowing(&[(1, 1)]);
     let view = |clock| View { clock, fenced: &[] };
-    page.record_access(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
+    page.record_access(100..104, access(1, 1, ShadowKind::STORE), view(&nothing));
     let put = access(2, 1, ShadowKind::WRITE);
-    assert!(page.record_access(0, PAGE, put, view(&nothing)).is_some());
+    assert!(page.record_access(0..PAGE, put, view(&nothing)).is_some());
     assert!(
-        page.record_access(4000, 4001, access(1, 2, ShadowKind::LOAD), view(&first))
+        page.record_access(4000..4001, access(1, 2, ShadowKind::LOAD), view(&first))
             .is_some()
     );
     let page = self::page();
-    page.record_access(100, 104, access(1, 1, ShadowKind::STORE), view(&nothing));
-    assert!(page.record_access(0, PAGE, put, view(&first)).is_none());
+    page.record_access(100..104, access(1, 1, ShadowKind::STORE), view(&nothing));
+    assert!(page.record_access(0..PAGE, put, view(&first)).is_none());
     assert_eq!(
         page.head[LOCK].load(Relaxed) & (IN_PARTS | IN_WHOLE),
         IN_WHOLE,
@@ -338,16 +348,17 @@ fn a_whole_page_conflicts_with_its_parts() {
 #[test]
 fn parts_that_a_whole_page_does_not_replace_stay() {
     let page = page();
-    let (nothing, stores) = (knowing(&[]), knowing(&[(1, 2), (2, 9)]));
+    let nothing = knowing(&[]);
+    let stores = knowing(&[(1, 2), (2, 9)]);
     let view = |clock| View { clock, fenced: &[] };
     for epoch in 1..3 {
-        page.record_access(100, 104, access(1, epoch, ShadowKind::STORE), view(&stores));
+        page.record_access(100..104, access(1, epoch, ShadowKind::STORE), view(&stores));
     }
     assert!(
-        page.record_access(0, PAGE, access(2, 1, ShadowKind::READ), view(&stores))
+        page.record_access(0..PAGE, access(2, 1, ShadowKind::READ), view(&stores))
             .is_none()
     );
-    let found = page.record_access(0, PAGE, access(3, 1, ShadowKind::READ), view(&nothing));
+    let found = page.record_access(0..PAGE, access(3, 1, ShadowKind::READ), view(&nothing));
     assert_eq!(found.map(|old| (old.actor, old.epoch)), Some((1, 2)));
 }
 
@@ -359,14 +370,14 @@ fn a_whole_page_is_compared_with_all_who_access_parts() {
         for actor in 1..=actors {
             let at = usize::from(actor) * 64;
             let store = access(actor, 1, ShadowKind::STORE);
-            page.record_access(at, at + 8, store, View::of(&known));
+            page.record_access(at..at + 8, store, View::of(&known));
         }
 
         for actor in 1..actors {
             known.raise(actor, 1);
         }
         let put = access(20, 1, ShadowKind::WRITE);
-        let found = page.record_access(0, PAGE, put, View::of(&known));
+        let found = page.record_access(0..PAGE, put, View::of(&known));
         assert_eq!(
             found.map(|old| old.actor),
             Some(actors),
@@ -385,12 +396,12 @@ fn many_readers_do_not_hide_a_writer_that_comes() {
     };
     for reader in 1..20 {
         assert!(
-            page.record_access(0, 8, access(reader, 1, ShadowKind::READ), view)
+            page.record_access(0..8, access(reader, 1, ShadowKind::READ), view)
                 .is_none()
         );
     }
     assert!(
-        page.record_access(0, 8, access(30, 1, ShadowKind::WRITE), view)
+        page.record_access(0..8, access(30, 1, ShadowKind::WRITE), view)
             .is_some()
     );
 }
@@ -412,13 +423,13 @@ fn bytes_of_one_epoch_do_not_push_each_other_out() {
                 ..access(1, 1, ShadowKind::STORE)
             };
             if !page.record_if_done(at, access.words(), |_| false) {
-                page.record_access(at, at + 1, access, view);
+                page.record_access(at..at + 1, access, view);
             }
         }
         let write = access(2, 1, ShadowKind::WRITE);
         let is_found = |at: &usize| {
             let at = if is_backward { 7 - at } else { *at };
-            page.record_access(at, at + 1, write, view).is_some()
+            page.record_access(at..at + 1, write, view).is_some()
         };
         assert_eq!(
             (0..8).filter(is_found).count(),
@@ -438,7 +449,7 @@ fn what_is_known_need_not_be_recorded_again() {
     };
     let is_known = |record: ShadowRecord| page.knows(0, record.words()[0]);
     assert!(!is_known(store));
-    page.record_access(0, 8, store, View::of(&nothing));
+    page.record_access(0..8, store, View::of(&nothing));
     assert!(is_known(store));
     assert!(is_known(ShadowRecord {
         mask: 0x03,
@@ -449,6 +460,6 @@ fn what_is_known_need_not_be_recorded_again() {
         kind: ShadowKind::LOAD,
         ..store
     }));
-    page.forget(0, 8, |_| true);
+    page.forget(0..8, |_| true);
     assert!(!is_known(store));
 }

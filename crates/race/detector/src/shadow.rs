@@ -34,7 +34,7 @@ const OWNER: usize = 1;
 /// the two are equal, no access that may conflict with the bits has been recorded since.
 const CHECKED: usize = 2;
 /// In the head: the keys of the owner's sets of bits. A set that is not used yet has only its
-/// number.
+/// number. Once all are used, accesses by further instructions are recorded one by one.
 const KEYS: Range<usize> = 3..6;
 /// In the head: the number of the next epochs that set no bits.
 const PAUSE: usize = 6;

@@ -12,7 +12,7 @@ use crate::shared::lock;
 use crate::symbols;
 use core::ffi::{CStr, c_int, c_void};
 use rushmem_locate::{Owner, VisitedFrame};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;

@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn clocks_join() {
-        let (mut a, mut b) = (VectorClock::default(), VectorClock::default());
+        let mut a = VectorClock::default();
+        let mut b = VectorClock::default();
         a.raise(3, 7);
         b.raise(3, 5);
         b.raise(9, 1);

@@ -414,39 +414,40 @@ mod tests {
 
     #[test]
     fn bytes_are_known_until_the_epoch_ends() {
-        const AT: usize = 0x7f12_3456_7890;
-        let (load, store) = (ShadowKind::LOAD, ShadowKind::STORE);
-        assert!(!has(AT, 8, load));
-        add(AT + 4, 4, load);
-        assert!(has(AT + 4, 4, load) && has(AT + 6, 1, load));
-        assert!(!has(AT, 4, load) && !has(AT, 8, load) && !has(AT + 4, 4, store));
+        const ADDR: usize = 0x7f12_3456_7890;
+        let load = ShadowKind::LOAD;
+        let store = ShadowKind::STORE;
+        assert!(!has(ADDR, 8, load));
+        add(ADDR + 4, 4, load);
+        assert!(has(ADDR + 4, 4, load) && has(ADDR + 6, 1, load));
+        assert!(!has(ADDR, 4, load) && !has(ADDR, 8, load) && !has(ADDR + 4, 4, store));
 
-        add(AT, 8, store);
-        assert!(has(AT, 8, store) && has(AT + 4, 4, load));
+        add(ADDR, 8, store);
+        assert!(has(ADDR, 8, store) && has(ADDR + 4, 4, load));
 
-        let far = AT + (8 << ENTRY_BITS);
-        assert!(!has(far, 8, store) && !has(AT + 8, 8, store));
+        let far = ADDR + (8 << ENTRY_BITS);
+        assert!(!has(far, 8, store) && !has(ADDR + 8, 8, store));
 
         // Another address that selects the same entry replaces it.
-        let other = AT ^ (1 << (3 + ENTRY_BITS)) ^ (1 << 3);
-        assert_eq!(locate(other).0, locate(AT).0);
+        let other = ADDR ^ (1 << (3 + ENTRY_BITS)) ^ (1 << 3);
+        assert_eq!(locate(other).0, locate(ADDR).0);
         add(other, 8, store);
-        assert!(has(other, 8, store) && !has(AT, 8, store));
+        assert!(has(other, 8, store) && !has(ADDR, 8, store));
 
-        add(AT, 8, store);
+        add(ADDR, 8, store);
         forget();
-        assert!(!has(AT, 8, store) && !has(AT + 4, 4, load));
+        assert!(!has(ADDR, 8, store) && !has(ADDR + 4, 4, load));
 
         // When the numbers of epochs begin again with 1, an entry of the former epoch 1 must not
         // count as known.
         table().expect("it was made").epoch.set(1 << EPOCH);
-        add(AT, 8, store);
+        add(ADDR, 8, store);
         table()
             .expect("it was made")
             .epoch
             .set((1 << ADDRESS) - (1 << EPOCH));
         forget();
-        assert!(table().is_some_and(|t| t.epoch.get() == 1 << EPOCH) && !has(AT, 8, store));
+        assert!(table().is_some_and(|t| t.epoch.get() == 1 << EPOCH) && !has(ADDR, 8, store));
 
         assert!(take_uncounted() > 0);
         assert_eq!(take_uncounted(), 0);

@@ -118,28 +118,28 @@ fn the_short_path_records_what_the_long_one_does() {
 
         let nbytes = 1 << random.below(4);
         let group = random.below(4) as usize;
-        let at = 8 * group + nbytes * random.below(8 / nbytes as u64) as usize;
+        let offset = 8 * group + nbytes * random.below(8 / nbytes as u64) as usize;
         let access = access(own.0, own.1, kind);
-        let found = long.record_access(at..at + nbytes, access, view);
+        let found = long.record_access(offset..offset + nbytes, access, view);
         n_conflicts += usize::from(found.is_some());
 
         let words = ShadowRecord {
-            mask: word_mask(at, nbytes) as u8,
+            mask: word_mask(offset, nbytes) as u8,
             ..access
         }
         .words();
         let is_done = |old: u64| clock.of((old >> ACTOR) as Actor) >= (old >> 16) as Epoch;
-        if !kind.is_of_library() && short.record_if_done(at, words, is_done) {
+        if !kind.is_of_library() && short.record_if_done(offset, words, is_done) {
             n_short += 1;
             assert_eq!(found, None);
         } else {
-            assert_eq!(short.record_access(at..at + nbytes, access, view), found);
+            assert_eq!(short.record_access(offset..offset + nbytes, access, view), found);
         }
 
         for (a, b) in long
-            .granule(at / 8)
+            .granule(offset / 8)
             .chunks_exact(2)
-            .zip(short.granule(at / 8).chunks_exact(2))
+            .zip(short.granule(offset / 8).chunks_exact(2))
         {
             assert_eq!(record(a), record(b));
         }
@@ -235,7 +235,7 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
 
         let nbytes = 8 >> random.below(sizes);
         let index = 8 * random.below(64) as usize;
-        let at = index * 8 + nbytes * random.below(8 / nbytes as u64) as usize;
+        let offset = index * 8 + nbytes * random.below(8 / nbytes as u64) as usize;
         let kind = match (who, random.below(20)) {
             (0, n) => [ShadowKind::LOAD, ShadowKind::STORE][n as usize % 2],
             (1, _) => ShadowKind::WRITE,
@@ -252,7 +252,7 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
         };
 
         let view = View { clock, fenced: &[] };
-        let mask = word_mask(at, nbytes) as u8;
+        let mask = word_mask(offset, nbytes) as u8;
         let site = random.below(3) as u32 + 1;
         let access = access(actor, epoch, kind);
         let access = ShadowRecord {
@@ -272,8 +272,8 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
         }
         all.push((index, access));
 
-        let by_records = long.record_access(at..at + nbytes, access, view);
-        let mark = || shadow.mark(at, stamp(clock), mask.into(), kind, access.words()[1]);
+        let by_records = long.record_access(offset..offset + nbytes, access, view);
+        let mark = || shadow.mark(offset, stamp(clock), mask.into(), kind, access.words()[1]);
         if who == 0 && mark() == Marked::AfterBegin && !short.skip_epoch(stamp(clock)) {
             begin(clock, &races);
         }
@@ -281,7 +281,7 @@ fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
         let by_bits = if who == 0 && mark() == Marked::Yes {
             None
         } else {
-            short.record_access(at..at + nbytes, access, view)
+            short.record_access(offset..offset + nbytes, access, view)
         };
         n_bits += usize::from(who == 0 && mark() == Marked::Yes);
 
@@ -368,9 +368,9 @@ fn a_whole_page_is_compared_with_all_who_access_parts() {
         let page = page();
         let mut known = knowing(&[]);
         for actor in 1..=actors {
-            let at = usize::from(actor) * 64;
+            let offset = usize::from(actor) * 64;
             let store = access(actor, 1, ShadowKind::STORE);
-            page.record_access(at..at + 8, store, View::of(&known));
+            page.record_access(offset..offset + 8, store, View::of(&known));
         }
 
         for actor in 1..actors {
@@ -410,26 +410,27 @@ fn many_readers_do_not_hide_a_writer_that_comes() {
 fn bytes_of_one_epoch_do_not_push_each_other_out() {
     for (is_one_place, is_backward) in [(true, false), (false, false), (true, true), (false, true)]
     {
-        let (page, nothing) = (page(), knowing(&[]));
+        let page = page();
+        let nothing = knowing(&[]);
         let view = View {
             clock: &nothing,
             fenced: &[],
         };
-        for at in 0..8 {
-            let site = if is_one_place { 1 } else { at as u32 + 1 };
+        for offset in 0..8 {
+            let site = if is_one_place { 1 } else { offset as u32 + 1 };
             let access = ShadowRecord {
                 site,
-                mask: 1 << at,
+                mask: 1 << offset,
                 ..access(1, 1, ShadowKind::STORE)
             };
-            if !page.record_if_done(at, access.words(), |_| false) {
-                page.record_access(at..at + 1, access, view);
+            if !page.record_if_done(offset, access.words(), |_| false) {
+                page.record_access(offset..offset + 1, access, view);
             }
         }
         let write = access(2, 1, ShadowKind::WRITE);
-        let is_found = |at: &usize| {
-            let at = if is_backward { 7 - at } else { *at };
-            page.record_access(at..at + 1, write, view).is_some()
+        let is_found = |offset: &usize| {
+            let offset = if is_backward { 7 - offset } else { *offset };
+            page.record_access(offset..offset + 1, write, view).is_some()
         };
         assert_eq!(
             (0..8).filter(is_found).count(),

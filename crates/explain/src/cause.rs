@@ -83,9 +83,7 @@ pub fn stopped(graph: &Graph) -> Vec<Cause> {
         ));
     }
 
-    let on_disk = graph
-        .job
-        .all(|pe| pe.state == ObservedState::WaitsForDisk);
+    let on_disk = graph.job.all(|pe| pe.state == ObservedState::WaitsForDisk);
     let on_disk = cause(graph, Kind::WaitsForDisk, on_disk);
     stopped.into_iter().chain(on_disk).collect()
 }

@@ -222,9 +222,7 @@ pub enum SymmetricLocation {
 }
 
 /// A block of the heap.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HeapBlock {
     /// Bytes from the start of the heap.
     pub offset: u64,

@@ -182,7 +182,11 @@ pub fn call(wait: &Wait) -> String {
 
 /// Returns `the 41st collective on SHMEM_TEAM_WORLD`.
 fn collective(entered: &Collective) -> String {
-    format!("the {} collective on {}", ordinal(entered.nth), entered.team)
+    format!(
+        "the {} collective on {}",
+        ordinal(entered.nth),
+        entered.team
+    )
 }
 
 /// Returns the awaited words, with the comparison and the value of one of them.

@@ -190,9 +190,7 @@ mod tests {
     fn ring(entries: &[(u64, &LastWrite)]) -> Vec<u8> {
         let mut words = vec![0; RING_BYTES / WORD];
         words[0] = 1;
-        for ((number, write), entry) in entries
-            .iter()
-            .zip(words[1..].chunks_exact_mut(ENTRY_WORDS))
+        for ((number, write), entry) in entries.iter().zip(words[1..].chunks_exact_mut(ENTRY_WORDS))
         {
             let LastWrite {
                 began_at,

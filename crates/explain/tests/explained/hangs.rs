@@ -2,9 +2,7 @@
 
 use crate::jobs::{TestJob, strided, team, world};
 use rushmem_explain::snapshot::ProcessState;
-use rushmem_explain::status::{
-    AwaitedObject, HeapBlock, PolledObject, Stage, SymmetricLocation,
-};
+use rushmem_explain::status::{AwaitedObject, HeapBlock, PolledObject, Stage, SymmetricLocation};
 
 /// Checks that the conclusion for the hang has these sentences in jobs of 4 and of 64 PEs. `{last}`
 /// stands for the last PE, and `{rest}` for all PEs but 3.
@@ -148,7 +146,12 @@ fn what_is_in_flight_to_the_word_is_named() {
     let none = |n| hang(n).in_flight(0..n, 0, &[], false);
     let nothing = "all others wait. Nothing in flight targets it. PEs";
     check(none, &[nothing]);
-    assert!(!none(4).explained(4).conclusion.contains("could end such waits"));
+    assert!(
+        !none(4)
+            .explained(4)
+            .conclusion
+            .contains("could end such waits")
+    );
 
     // An operation to another PE does not end the wait, but that PE may then write the word.
     check(

@@ -43,7 +43,13 @@ impl Numbers {
                 let start = self.pe();
                 let nth = self.below(3);
                 let number = self.below(3);
-                let mut subject = team("team", number, strided(start, stride, n), nth, self.maybe_pe());
+                let mut subject = team(
+                    "team",
+                    number,
+                    strided(start, stride, n),
+                    nth,
+                    self.maybe_pe(),
+                );
 
                 let is_listed = self.below(3) == 0;
                 if is_listed && let AwaitedObject::Collective(collective) = &mut subject {

@@ -86,7 +86,8 @@ fn one_of_100_000_pes_is_missing() {
         &TestJob::new(LARGE)
             .barrier_all(others)
             .wait_until(77_777, 7),
-    ).conclusion;
+    )
+    .conclusion;
     assert!(conclusion.contains("Deadlock: PE 77777 has waited 31 s in shmem_long_wait_until"));
     assert!(
         conclusion.contains("PEs 0-77776 and 77778-99999 wait for PE 77777 in shmem_barrier_all")
@@ -95,7 +96,15 @@ fn one_of_100_000_pes_is_missing() {
 
 #[test]
 fn rows_of_100_000_pes_wait_for_their_first_members() {
-    let row = |pe: u32| team("row", u64::from(pe / 10), strided(pe / 10 * 10, 1, 10), 6, None);
+    let row = |pe: u32| {
+        team(
+            "row",
+            u64::from(pe / 10),
+            strided(pe / 10 * 10, 1, 10),
+            6,
+            None,
+        )
+    };
     let others = (0..LARGE).filter(|pe| pe % 10 != 0);
     let job = TestJob::new(LARGE).wait(others, "shmem_team_sync", 5.0, row);
     let conclusion = explained(&job).conclusion;

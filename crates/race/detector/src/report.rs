@@ -178,10 +178,7 @@ impl Reporter {
         if !mark_reported(&self.areas, pair) {
             return;
         }
-        let n_before = self
-            .areas
-            .counter(Counter::Reported)
-            .fetch_add(1, Relaxed);
+        let n_before = self.areas.counter(Counter::Reported).fetch_add(1, Relaxed);
         if n_before >= LIMIT {
             return;
         }

@@ -215,7 +215,10 @@ fn program_frames(addresses: &[usize]) -> Vec<usize> {
 /// Returns the file from which the code at an address was loaded.
 fn find(address: usize) -> Option<LoadedFile> {
     let mut modules = MODULES.lock().ok()?;
-    if !modules.iter().any(|module| module.addresses.contains(&address)) {
+    if !modules
+        .iter()
+        .any(|module| module.addresses.contains(&address))
+    {
         // A library may have been opened since the list was made.
         modules.clear();
         // The result is that of `note_module`, which has none.

@@ -92,7 +92,12 @@ impl AtomicOperation {
     fn record(self, writes: bool) -> Option<&'static ProcessDetector> {
         let process = active()?;
         let kind = ShadowKind::atomic(AtomicityDomain::Language, self.nbytes, false, writes);
-        access_range(self.addr, self.nbytes, kind, self.return_address.wrapping_sub(1));
+        access_range(
+            self.addr,
+            self.nbytes,
+            kind,
+            self.return_address.wrapping_sub(1),
+        );
         Some(process)
     }
 }

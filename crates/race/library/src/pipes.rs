@@ -117,7 +117,13 @@ fn is_eventfd(fd: c_int) -> bool {
 fn is_of_program(return_address: usize) -> bool {
     let mut found = MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: writes the description of the address to the variable above, if it does not return 0.
-    if unsafe { libc::dladdr(std::ptr::with_exposed_provenance(return_address), found.as_mut_ptr()) } == 0 {
+    if unsafe {
+        libc::dladdr(
+            std::ptr::with_exposed_provenance(return_address),
+            found.as_mut_ptr(),
+        )
+    } == 0
+    {
         return false;
     }
     // SAFETY: the call above has not returned 0, so it has written the description.

@@ -68,7 +68,12 @@ extern "C" fn load_range(
     _: Unused,
     return_address: usize,
 ) {
-    access_range(addr, nbytes, ShadowKind::LOAD, return_address.wrapping_sub(1));
+    access_range(
+        addr,
+        nbytes,
+        ShadowKind::LOAD,
+        return_address.wrapping_sub(1),
+    );
 }
 
 extern "C" fn store_range(
@@ -79,7 +84,12 @@ extern "C" fn store_range(
     _: Unused,
     return_address: usize,
 ) {
-    access_range(addr, nbytes, ShadowKind::STORE, return_address.wrapping_sub(1));
+    access_range(
+        addr,
+        nbytes,
+        ShadowKind::STORE,
+        return_address.wrapping_sub(1),
+    );
 }
 
 with_return_address! {

@@ -24,7 +24,14 @@ fn operation(addr: usize, return_address: usize) -> AtomicOperation {
 
 // All are sequentially consistent, as those of `tsan`.
 
-extern "C" fn load(addr: usize, order: c_int, _: usize, _: usize, _: usize, return_address: usize) -> u128 {
+extern "C" fn load(
+    addr: usize,
+    order: c_int,
+    _: usize,
+    _: usize,
+    _: usize,
+    return_address: usize,
+) -> u128 {
     operation(addr, return_address).load(order, || word(addr).load(SeqCst))
 }
 

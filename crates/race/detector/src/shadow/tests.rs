@@ -133,7 +133,10 @@ fn the_short_path_records_what_the_long_one_does() {
             n_short += 1;
             assert_eq!(found, None);
         } else {
-            assert_eq!(short.record_access(offset..offset + nbytes, access, view), found);
+            assert_eq!(
+                short.record_access(offset..offset + nbytes, access, view),
+                found
+            );
         }
 
         for (a, b) in long
@@ -430,7 +433,8 @@ fn bytes_of_one_epoch_do_not_push_each_other_out() {
         let write = access(2, 1, ShadowKind::WRITE);
         let is_found = |offset: &usize| {
             let offset = if is_backward { 7 - offset } else { *offset };
-            page.record_access(offset..offset + 1, write, view).is_some()
+            page.record_access(offset..offset + 1, write, view)
+                .is_some()
         };
         assert_eq!(
             (0..8).filter(is_found).count(),

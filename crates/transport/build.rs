@@ -9,11 +9,14 @@ fn main() {
         .split(',')
         .any(|sanitizer| sanitizer == "thread");
     let has_instructions = ["x86_64", "aarch64"].contains(&target("TARGET_ARCH").as_str());
+    let is_miri = env::var_os("CARGO_CFG_MIRI").is_some();
+
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-check-cfg=cfg(opaque, race_detector)");
+
     if race_detector {
         println!("cargo::rustc-cfg=race_detector");
-    } else if has_instructions && env::var_os("CARGO_CFG_MIRI").is_none() {
+    } else if has_instructions && !is_miri {
         println!("cargo::rustc-cfg=opaque");
     }
 }

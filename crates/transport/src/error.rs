@@ -74,9 +74,10 @@ mod tests {
     #[test]
     fn refused_memory_names_the_limit_the_size_and_the_remedy() {
         let refused = |limit| {
-            let (segment, why) = (Segment::Heap, "Cannot allocate memory");
-            Error::refused_memory("UCX", segment, 536_870_912, why, limit).to_string()
+            let why = "Cannot allocate memory";
+            Error::refused_memory("UCX", Segment::Heap, 536_870_912, why, limit).to_string()
         };
+
         let limited = refused(Some(65_536));
         for word in [
             "UCX",
@@ -86,11 +87,13 @@ mod tests {
             "RLIMIT_MEMLOCK",
             "65536",
             "ulimit -l",
+            "SHMEM_SYMMETRIC_SIZE",
         ] {
             assert!(limited.contains(word), "{limited}");
         }
-        assert!(limited.contains("SHMEM_SYMMETRIC_SIZE"), "{limited}");
+
         let unlimited = refused(None);
-        assert!(unlimited.contains("SHMEM_SYMMETRIC_SIZE") && !unlimited.contains("ulimit"));
+        assert!(unlimited.contains("SHMEM_SYMMETRIC_SIZE"), "{unlimited}");
+        assert!(!unlimited.contains("ulimit"), "{unlimited}");
     }
 }

@@ -139,12 +139,15 @@ impl Request {
         })
     }
 
-    /// Decodes a head of the right length. Returns `None` for flags that do not exist.
+    /// Decodes a head of the right length. Returns `None` for flags that do not exist, or that the
+    /// other fields contradict.
     fn decode_whole(bytes: &[u8; REQUEST]) -> Option<Request> {
         let [first, pe, origin, number, after, slot, acked_origin, count] = fields(bytes);
         let [low, high, flags, zero] = first.to_le_bytes();
-
+        let nbytes = u16::from_le_bytes([low, high]);
+        let asks = flags & ASKS != 0;
         let is_long = flags & LONG != 0;
+
         // Long results need a slot that awaits them.
         if flags > ASKS | LONG || zero != 0 || is_long && slot == NONE {
             return None;
@@ -166,16 +169,17 @@ impl Request {
                 is_long,
             })
         };
+
         Some(Request {
             stream: Stream { pe: Pe(pe), origin },
             position: StreamPosition {
                 number,
                 after,
-                asks: flags & ASKS != 0,
+                asks,
             },
             ack,
             slot,
-            nbytes: u16::from_le_bytes([low, high]),
+            nbytes,
         })
     }
 

@@ -499,53 +499,43 @@ mod tests {
             pe: Pe(1),
             origin: 3,
         };
-
-        let first = request(stream, 1, 0);
-        let second = request(stream, 2, 1);
-
-        let fetch = Request {
+        let first = Request {
             slot: Some(AwaitedSlot {
                 number: 7,
                 is_long: false,
             }),
-            ..first
+            ..request(stream, 1, 0)
         };
+        let second = request(stream, 2, 1);
 
         assert_eq!(streams.accept(&acks, &second), Ok(ArrivalOrder::Early));
         streams.keep(&second, "second");
         assert_eq!(streams.take_ready(stream), None);
-        assert_eq!(streams.accept(&acks, &fetch), Ok(ArrivalOrder::Next));
+        assert_eq!(streams.accept(&acks, &first), Ok(ArrivalOrder::Next));
 
-        let reply = streams
-            .mark_carried_out(&acks, &fetch, &mut vec![5, 6])
-            .expect("the results are due");
-
-        assert_eq!(
-            reply,
-            Reply {
-                pe: Pe(0),
-                ack: Ack {
-                    origin: 3,
-                    count: 1
-                },
-                answer: Some(Answer {
-                    slot: 7,
-                    short: [5, 6, 0, 0, 0, 0, 0, 0]
-                })
-            }
-        );
-        assert_eq!(streams.take_ready(stream), Some("second"));
-        assert_eq!(
-            streams.mark_carried_out(&acks, &second, &mut Vec::new()),
-            None
-        );
-        assert_eq!(
-            acks.for_message_to(Pe(1)),
-            Some(Ack {
+        let reply = streams.mark_carried_out(&acks, &first, &mut vec![5, 6]);
+        let with_results = Reply {
+            pe: Pe(0),
+            ack: Ack {
                 origin: 3,
-                count: 2
-            })
-        );
+                count: 1,
+            },
+            answer: Some(Answer {
+                slot: 7,
+                short: [5, 6, 0, 0, 0, 0, 0, 0],
+            }),
+        };
+        assert_eq!(reply, Some(with_results));
+
+        assert_eq!(streams.take_ready(stream), Some("second"));
+        let reply = streams.mark_carried_out(&acks, &second, &mut Vec::new());
+        assert_eq!(reply, None);
+        let of_both = Ack {
+            origin: 3,
+            count: 2,
+        };
+        assert_eq!(acks.for_message_to(Pe(1)), Some(of_both));
+
         assert_eq!(streams.accept(&acks, &second), Err(Violation::Number(2)));
     }
 

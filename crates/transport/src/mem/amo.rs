@@ -253,8 +253,11 @@ macro_rules! float {
                 // SAFETY: `dest` is a valid word of its bits, which have the same size and
                 // alignment.
                 let word = unsafe { <$atomic>::from_ptr(dest.cast()) };
-                let sum = |old| Some((<$t>::from_bits(old) + value).to_bits());
-                <$t>::from_bits(word.fetch_update(AcqRel, Acquire, sum).unwrap_or_else(|old| old))
+                // There is no atomic floating-point number. The update never fails.
+                let old = word.fetch_update(AcqRel, Acquire, |old| {
+                    Some((<$t>::from_bits(old) + value).to_bits())
+                });
+                <$t>::from_bits(old.unwrap_or_else(|old| old))
             }
         }
     )*};
@@ -275,28 +278,28 @@ mod tests {
 
     fn arithmetic<T: ArithmeticAmo + PartialEq + std::fmt::Debug>(five: T, six: T, nine: T) {
         let mut word = five;
-        let at = &raw mut word;
-        // SAFETY: `at` points to a live local, aligned as its type.
+        let dest = &raw mut word;
+        // SAFETY: `dest` points to a live local, aligned as its type.
         unsafe {
-            assert_eq!(T::fetch_add(at, T::ONE), five);
-            assert_eq!(T::fetch(at), six);
-            assert_eq!(T::compare_swap(at, five, nine), six);
-            assert_eq!(T::compare_swap(at, six, nine), six);
-            assert_eq!(T::swap(at, five), nine);
-            T::set(at, six);
-            assert_eq!(T::fetch(at), six);
+            assert_eq!(T::fetch_add(dest, T::ONE), five);
+            assert_eq!(T::fetch(dest), six);
+            assert_eq!(T::compare_swap(dest, five, nine), six);
+            assert_eq!(T::compare_swap(dest, six, nine), six);
+            assert_eq!(T::swap(dest, five), nine);
+            T::set(dest, six);
+            assert_eq!(T::fetch(dest), six);
         }
     }
 
     fn bitwise<T: BitwiseAmo + PartialEq + std::fmt::Debug + From<u8>>() {
         let mut word = T::from(0b1100);
-        let at = &raw mut word;
-        // SAFETY: `at` points to a live local, aligned as its type.
+        let dest = &raw mut word;
+        // SAFETY: `dest` points to a live local, aligned as its type.
         unsafe {
-            assert_eq!(T::fetch_and(at, T::from(0b0110)), T::from(0b1100));
-            assert_eq!(T::fetch_or(at, T::from(0b0001)), T::from(0b0100));
-            assert_eq!(T::fetch_xor(at, T::from(0b1111)), T::from(0b0101));
-            assert_eq!(T::fetch(at), T::from(0b1010));
+            assert_eq!(T::fetch_and(dest, T::from(0b0110)), T::from(0b1100));
+            assert_eq!(T::fetch_or(dest, T::from(0b0001)), T::from(0b0100));
+            assert_eq!(T::fetch_xor(dest, T::from(0b1111)), T::from(0b0101));
+            assert_eq!(T::fetch(dest), T::from(0b1010));
         }
     }
 

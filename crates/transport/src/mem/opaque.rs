@@ -212,11 +212,14 @@ pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usiz
 /// `source` is valid for reads and `dest` for writes of `nbytes` bytes.
 #[cfg(miri)]
 pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
-    // SAFETY: `i` is below `nbytes`, so the byte at `source` is valid for reads by contract.
-    let byte = |i| unsafe { source.add(i).read_volatile() };
-    let bytes: Vec<u8> = (0..nbytes).map(byte).collect();
+    // All bytes are read before the first one is written, since the ranges may overlap.
+    let mut bytes = Vec::with_capacity(nbytes);
+    for i in 0..nbytes {
+        // SAFETY: byte `i` at `source` is one of `nbytes` that are valid for reads by contract.
+        bytes.push(unsafe { source.wrapping_add(i).read_volatile() });
+    }
     for (i, byte) in bytes.into_iter().enumerate() {
-        // SAFETY: `i` is below `nbytes`, so the byte at `dest` is valid for writes by contract.
-        unsafe { AtomicU8::from_ptr(dest.add(i)) }.store(byte, Relaxed);
+        // SAFETY: byte `i` at `dest` is one of `nbytes` that are valid for writes by contract.
+        unsafe { AtomicU8::from_ptr(dest.wrapping_add(i)) }.store(byte, Relaxed);
     }
 }

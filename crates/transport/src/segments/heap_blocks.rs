@@ -506,109 +506,113 @@ mod tests {
         }
     }
 
-    /// One PE registers blocks over a network that refuses more than `largest` bytes; another PE
-    /// reads the keys from its table.
-    #[test]
-    fn a_peer_finds_each_key_although_the_network_refuses_large_blocks() {
-        let heap_bytes = 700 * MIB as usize;
-        let segments = Segments::<()>::default();
-        for (segment, nbytes) in [(Heap, heap_bytes), (Internal, TABLE + 64)] {
+    /// Returns a table of segments of zeros, whose memory is never freed.
+    fn registered(segments: &[(Segment, usize)]) -> Segments {
+        let table = Segments::default();
+        for &(segment, nbytes) in segments {
             let memory = LocalBuf {
                 base: vec![0u8; nbytes].leak().as_mut_ptr(),
                 nbytes,
             };
-            // SAFETY: never freed.
-            unsafe { segments.register(segment, memory, ()) }.expect("a segment");
+            // SAFETY: the memory is never freed.
+            unsafe { table.register(segment, memory, ()) }.expect("a segment");
         }
+        table
+    }
 
+    /// Returns the registration of a network that refuses more than `largest` bytes. The key of a
+    /// block is its number of bytes.
+    fn register_up_to(largest: u64) -> impl FnMut(LocalBuf) -> Result<Registered<()>, Error> {
+        move |memory| {
+            if memory.nbytes as u64 > largest {
+                return Err(Error::Unavailable("too long".to_owned()));
+            }
+            Ok(Registered {
+                extra: (),
+                key: memory.nbytes.to_le_bytes().to_vec(),
+            })
+        }
+    }
+
+    /// Finds the block at an offset as a peer does, which reads unknown keys from the table. Returns
+    /// the block and its key.
+    fn find(
+        peer: &HeapBlocks<u64>,
+        segments: &Segments,
+        offset: u64,
+    ) -> Result<(HeapBlock, u64), Error> {
+        loop {
+            let block = peer.block(offset);
+            if let Some(key) = peer.get(block) {
+                return Ok((block, *key));
+            }
+
+            let addr = entry(block, segments.nbytes(Internal)).expect("a further block");
+            let mut bytes = Vec::new();
+            assert!(segments.append_to(&mut bytes, addr, ENTRY));
+            let bytes = bytes.try_into().expect("an entry");
+            peer.learn(Pe(1), block, &bytes, |key| {
+                Ok(u64::from_le_bytes(key.try_into().expect("a word")))
+            })?;
+        }
+    }
+
+    #[test]
+    fn a_peer_finds_each_key_although_the_network_refuses_large_blocks() {
+        let heap_bytes = 700 * MIB as usize;
+        let segments = registered(&[(Heap, heap_bytes), (Internal, TABLE + 64)]);
         let own = OwnHeap::default();
         assert_eq!(own.begin(heap_bytes), FIRST);
 
         let mut prepared = Vec::new();
-        let mut extend = |nbytes, largest: u64| {
-            let register = |memory: LocalBuf| {
-                if memory.nbytes as u64 > largest {
-                    return Err(Error::Unavailable("too long".to_owned()));
-                }
-                Ok(Registered {
-                    extra: (),
-                    key: memory.nbytes.to_le_bytes().to_vec(),
-                })
-            };
-            let mut prepare = |reach| {
-                prepared.push(reach as u64 / MIB);
+        let mut extend = |nbytes, largest| {
+            let mut prepare = |end| {
+                prepared.push(end as u64 / MIB);
                 Ok(())
             };
-            own.extend(nbytes, &segments, &mut prepare, register)
+            own.extend(nbytes, &segments, &mut prepare, register_up_to(largest))
         };
+        let peer = HeapBlocks::default();
 
-        let peer = HeapBlocks::<u64>::default();
-        let read = |offset: u64| -> Result<(HeapBlock, u64), Error> {
-            loop {
-                let block = peer.block(offset);
-                if let Some(nbytes) = peer.get(block) {
-                    return Ok((block, *nbytes));
-                }
-
-                let mut bytes = Vec::new();
-                let at = entry(block, (TABLE + 64) as u64).expect("a further block");
-                assert!(segments.append_to(&mut bytes, at, ENTRY));
-                let bytes = bytes.try_into().expect("an entry");
-                let made = |key: &[u8]| Ok(u64::from_le_bytes(key.try_into().expect("a word")));
-                peer.learn(Pe(1), block, &bytes, made)?;
-            }
-        };
-
-        let any = 1 << 40;
-        extend(10, any).expect("registered before");
-        extend(100 * MIB as usize, any).expect("small");
-        assert_eq!(read(70 * MIB).expect("allocated").1, 16 * MIB);
-        let why = read(200 * MIB).expect_err("not allocated").to_string();
-        assert!(why.contains("heap of PE 1"), "{why}");
+        extend(10, u64::MAX).expect("registered before");
+        extend(100 * MIB as usize, u64::MAX).expect("small");
+        let (_, nbytes) = find(&peer, &segments, 70 * MIB).expect("allocated");
+        assert_eq!(nbytes, 16 * MIB);
+        let error = find(&peer, &segments, 200 * MIB).expect_err("not allocated");
+        assert!(error.to_string().contains("heap of PE 1"), "{error}");
 
         extend(usize::MAX, 64 * MIB).expect("a limit that blocks can keep");
-        for offset in [
-            70 * MIB,
-            300 * MIB,
-            511 * MIB,
-            512 * MIB,
-            575 * MIB,
-            576 * MIB,
-        ] {
-            let (block, nbytes) = read(offset).expect("allocated");
+        for offset in [70, 300, 511, 512, 575, 576].map(|offset| offset * MIB) {
+            let (block, nbytes) = find(&peer, &segments, offset).expect("allocated");
             assert!(block.start <= offset && offset < block.end);
             assert_eq!(nbytes, block.end - block.start);
         }
 
-        let (_, last) = read(700 * MIB - 1).expect("allocated");
-        assert_eq!(last, 60 * MIB, "the end of the heap");
+        let (_, nbytes) = find(&peer, &segments, 700 * MIB - 1).expect("allocated");
+        assert_eq!(nbytes, 60 * MIB, "the end of the heap");
         assert_eq!(prepared, [112, 700]);
     }
 
     #[test]
     fn a_refusal_that_smaller_blocks_cannot_avoid_is_returned() {
-        let segments = Segments::<()>::default();
-        let memory = LocalBuf {
-            base: vec![0u8; 2 * FIRST].leak().as_mut_ptr(),
-            nbytes: 2 * FIRST,
-        };
-        // SAFETY: never freed.
-        unsafe { segments.register(Heap, memory, ()) }.expect("a segment");
+        let segments = registered(&[(Heap, 2 * FIRST)]);
+        let own = OwnHeap::default();
+        own.begin(2 * FIRST);
 
+        let extended = own.extend(2 * FIRST, &segments, &mut |_| Ok(()), register_up_to(0));
+        assert_eq!(extended, Err(Error::Unavailable("too long".to_owned())));
+    }
+
+    #[test]
+    fn nothing_is_registered_that_is_not_prepared() {
+        let segments = registered(&[(Heap, 2 * FIRST)]);
         let own = OwnHeap::<()>::default();
         own.begin(2 * FIRST);
-        let refused = || Error::Unavailable("no more".to_owned());
-        let extend = |register: &dyn Fn() -> Result<Registered<()>, Error>| {
-            own.extend(2 * FIRST, &segments, &mut |_| Ok(()), |_| register())
-        };
-        assert_eq!(extend(&|| Err(refused())), Err(refused()));
 
-        let why = own.extend(
-            2 * FIRST,
-            &segments,
-            &mut |_| Err(refused()),
-            |_| unreachable!(),
-        );
-        assert_eq!(why, Err(refused()), "not prepared");
+        let refused = Error::Unavailable("no more".to_owned());
+        let extended = own.extend(2 * FIRST, &segments, &mut |_| Err(refused.clone()), |_| {
+            unreachable!("it is not prepared")
+        });
+        assert_eq!(extended, Err(refused));
     }
 }

@@ -84,7 +84,7 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedNetwork>, call: &Call) -> Result<u
     match *call {
         Call::Put { pe, put } => endpoint.put(pe, promised_put(put))?,
         Call::PutStrided { pe, blocks } => {
-            // SAFETY: the actor keeps the source.
+            // SAFETY: the actor keeps the source until the operation is over.
             let local = unsafe { SourceBuf::new(blocks.local.base, blocks.local.nbytes) };
             endpoint.put_strided(pe, promised_blocks(blocks, local))?;
         }
@@ -107,7 +107,7 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedNetwork>, call: &Call) -> Result<u
             endpoint.get(pe, get)?;
         }
         Call::GetStrided { pe, blocks } => {
-            // SAFETY: the actor keeps the destination.
+            // SAFETY: the actor keeps the destination until the operation is over.
             let local = unsafe { DestBuf::new(blocks.local.base, blocks.local.nbytes) };
             endpoint.get_strided_nbi(pe, promised_blocks(blocks, local))?;
         }
@@ -118,7 +118,7 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedNetwork>, call: &Call) -> Result<u
                 Old::Ignored => OldValue::Ignored,
                 Old::Returned => OldValue::Returned,
                 Old::AtQuiet(word) => {
-                    // SAFETY: the actor keeps the destination.
+                    // SAFETY: the actor keeps the destination until the operation is over.
                     let word = unsafe { DestBuf::new(word, request.width.nbytes()) };
                     OldValue::AtQuiet(word)
                 }
@@ -137,32 +137,35 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedNetwork>, call: &Call) -> Result<u
             return Ok(bits.sum());
         }
         Call::Session { is_open } => endpoint.session(is_open)?,
-        Call::Invalid { pe, is_amo } => {
-            let done = if is_amo {
-                let unaligned = amo(at(Segment::Heap, HEAP as u64 - 12), AmoOp::Add, 1);
-                endpoint.amo(pe, unaligned, OldValue::Ignored)
-            } else {
-                let mut byte = 0u8;
-                let beyond = Bytes {
-                    remote: at(Segment::Heap, HEAP as u64),
-                    local: LocalBuf {
-                        base: &raw mut byte,
-                        nbytes: 1,
-                    },
-                    completion: Completion::Now,
-                };
-                endpoint.put(pe, promised_put(beyond)).map(|()| 0)
-            };
-
-            assert!(done.is_err(), "an invalid address is accepted");
-            return done;
-        }
+        Call::Invalid { pe, is_amo } => return Err(issue_invalid(endpoint, pe, is_amo)),
     }
     Ok(0)
 }
 
+/// Makes a call with an invalid address. Returns its error.
+fn issue_invalid(endpoint: &mut WireEndpoint<SimulatedNetwork>, pe: Pe, is_amo: bool) -> Error {
+    let done = if is_amo {
+        let unaligned = amo(at(Segment::Heap, HEAP as u64 - 12), AmoOp::Add, 1);
+        endpoint.amo(pe, unaligned, OldValue::Ignored).map(|_| ())
+    } else {
+        let mut byte = 0u8;
+        let beyond = Bytes {
+            remote: at(Segment::Heap, HEAP as u64),
+            local: LocalBuf {
+                base: &raw mut byte,
+                nbytes: 1,
+            },
+            completion: Completion::Now,
+        };
+        endpoint.put(pe, promised_put(beyond))
+    };
+
+    done.expect_err("the address is invalid")
+}
+
 fn promised_put(put: Bytes) -> Put {
-    // SAFETY: the actor keeps the source, or it is a local of the call.
+    // SAFETY: the source is memory that the actor keeps until the operation is over, or a variable
+    // of the call that issues the put.
     let local = unsafe { SourceBuf::new(put.local.base, put.local.nbytes) };
     Put {
         remote: put.remote,

@@ -296,6 +296,22 @@ impl World {
         );
     }
 
+    /// Records that a wire is connected to a PE, unless one of both PEs is dead.
+    pub fn connect(&mut self, wire: usize, pe: Pe) {
+        let origin = self.wires[wire].pe;
+        if self.is_alive(pe) && self.is_alive(origin) {
+            self.wires[wire].links[pe.index()].is_reached = true;
+            self.wake_service(origin);
+        }
+    }
+
+    /// Lets a PE answer a flush, unless it is dead.
+    pub fn answer_flush(&mut self, wire: usize, pe: Pe, last: u64) {
+        if self.is_alive(pe) {
+            self.answer(wire, pe, Event::Flushed { wire, pe, last });
+        }
+    }
+
     /// Records the end of a flush.
     pub fn end_flush(&mut self, wire: usize, pe: Pe, last: u64) {
         let state = &mut self.wires[wire];

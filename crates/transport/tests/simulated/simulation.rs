@@ -55,10 +55,8 @@ fn populate() {
     let n_pes = world::with(|world| world.rng.u32(fewest..=4));
 
     world::with(|world| {
-        let pes = || (0..n_pes).map(Pe);
-        world.memories = pes().map(Memory::new).collect();
-
-        for pe in pes() {
+        world.memories = (0..n_pes).map(|pe| Memory::new(Pe(pe))).collect();
+        for pe in (0..n_pes).map(Pe) {
             let n_wires = world.rng.usize(1..=2);
             let simulated = network::pe(pe, kind, n_wires, &world.memories);
             world.pes.push(Arc::new(simulated));
@@ -175,12 +173,11 @@ fn cells(rng: &mut Rng, room: &mut Room, salt: u64, memory: &Memory) -> Vec<Cell
     let nbytes = rng.usize(1..40);
     let stride = nbytes + rng.usize(..60);
     let first = room.take(Segment::Heap, 1, n * stride, rng.usize(..8));
-    let block = |i: usize| RemoteAddr {
+    let blocks = (0..n).map(|i| RemoteAddr {
         offset: first.offset + (i * stride) as u64,
         ..first
-    };
-
-    add(Content::Bytes { nbytes }, (0..n).map(block).collect());
+    });
+    add(Content::Bytes { nbytes }, blocks.collect());
 
     for segment in Segment::ALL {
         let word = room.take(segment, 1, 8, 0);

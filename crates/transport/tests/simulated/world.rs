@@ -367,23 +367,13 @@ fn run_next(until: u64) -> bool {
             from,
             to,
         } => with(|world| world.store_piece(operation, from..to)),
-        Event::Arrive { operation } => {
-            let is_request =
-                with(|world| matches!(world.operations[operation].work, Work::Request { .. }));
-
-            if is_request {
-                network::take_request(operation)
-            } else {
-                with(|world| world.execute(operation))
-            }
-        }
+        Event::Arrive { operation } => match with(|world| world.operations[operation].work) {
+            Work::Request { .. } => network::take_request(operation),
+            _ => with(|world| world.execute(operation)),
+        },
         Event::Return { operation, bytes } => with(|world| world.take_result(operation, &bytes)),
         Event::Over { operation } => with(|world| world.complete(operation)),
-        Event::Flush { wire, pe, last } => with(|world| {
-            if world.is_alive(pe) {
-                world.answer(wire, pe, Event::Flushed { wire, pe, last });
-            }
-        }),
+        Event::Flush { wire, pe, last } => with(|world| world.answer_flush(wire, pe, last)),
         Event::Flushed { wire, pe, last } => with(|world| world.end_flush(wire, pe, last)),
         Event::Fetched { fetch, from, to } => network::take_fetched(fetch, from..to),
         Event::Reply {
@@ -391,12 +381,7 @@ fn run_next(until: u64) -> bool {
             bytes,
             follow,
         } => network::take_reply(wire, &bytes, follow),
-        Event::Connected { wire, pe } => with(|world| {
-            if world.is_alive(pe) && world.is_alive(world.wires[wire].pe) {
-                world.wires[wire].links[pe.index()].is_reached = true;
-                world.wake_service(world.wires[wire].pe);
-            }
-        }),
+        Event::Connected { wire, pe } => with(|world| world.connect(wire, pe)),
         Event::Room { wire } => with(|world| world.wake_service(world.wires[wire].pe)),
         Event::Service { pe } => run_service(pe),
         Event::Act { actor } => program::act(actor),

@@ -115,13 +115,13 @@ fn replies_are_decoded_as_they_were_encoded() {
 fn what_no_pe_wrote_is_refused() {
     for request in requests() {
         // The flags, and the byte after them; and long results without a slot.
-        for (at, byte) in [(2, 4), (3, 1), (2, 2)] {
+        for (index, byte) in [(2, 4), (3, 1), (2, 2)] {
             let mut damaged = request.encode();
             if request.slot.is_some() && byte == 2 {
                 continue;
             }
 
-            damaged[at] |= byte;
+            damaged[index] |= byte;
             let refused = Request::decode(&damaged).expect_err("damaged");
             assert_eq!(
                 (refused.from, &*refused.why),

@@ -260,8 +260,7 @@ pub fn show(since: u64, call: Call, subject: AwaitedObject) -> ShownWait {
     })
 }
 
-/// Has each wait show where in the program it is, once it has lasted for
-/// [`LOCATED_OBSERVED`].
+/// Has each wait show where in the program it is, once it has lasted for a second.
 pub fn locate_waits() {
     lock(&WRITTEN).located = LOCATED_OBSERVED;
 }

@@ -528,6 +528,7 @@ impl VirtualNodes {
                 if least == 0 {
                     return None;
                 }
+
                 // The first nodes have one of the remaining PEs each.
                 let remaining = n_pes % n_nodes;
                 let sizes = (0..*n_nodes).map(|node| least + u32::from(node < remaining));

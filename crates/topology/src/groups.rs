@@ -124,6 +124,8 @@ fn control_groups() -> Vec<PathBuf> {
     dirs(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
 }
 
+/// Returns the directories of the groups that `groups`, a text of /proc/self/cgroup, lists.
+/// `mounts` is a text of /proc/self/mountinfo.
 fn dirs(groups: &str, mounts: &str) -> Vec<PathBuf> {
     let mut dirs = Vec::new();
     for line in groups.lines() {
@@ -132,6 +134,7 @@ fn dirs(groups: &str, mounts: &str) -> Vec<PathBuf> {
         let [_, controllers, path] = fields[..] else {
             continue;
         };
+
         let mounted = mounts
             .lines()
             .find_map(|mount| Hierarchy::of_mount(mount, controllers));

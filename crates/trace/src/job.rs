@@ -246,8 +246,9 @@ impl JobTrace {
             .into_iter()
             .map(|(to, from)| Flow { from, to })
             .collect();
-        // The causes are in no order, and a trace is to be the same each time.
-        flows.sort_by_key(|flow| self.record(flow.from).begin);
+        // The causes are in no order, and a trace is to be the same each time: of flows that begin
+        // together, as from the last PE that entered a collective, the records decide.
+        flows.sort_by_key(|flow| (self.record(flow.from).begin, flow.from, flow.to));
         flows.extend(self.moves());
 
         flows.retain(|flow| {

@@ -54,14 +54,14 @@ impl PeTrace {
             return Err("it is damaged: its size is not that in its header".into());
         }
 
-        // A slot whose number is outside of these is free, or was being written when the PE ended.
         let begun = header[header::BEGUN];
-        let oldest = begun.saturating_sub(capacity);
+        let dropped = begun.saturating_sub(capacity);
         let (slots, _) = ring.as_chunks::<RECORD_WORDS>();
         let mut records: Vec<TraceRecord> = slots
             .iter()
             .map(|words| words.map(u64::from_ne_bytes))
-            .filter(|words| words[record::NUMBER] > oldest && words[record::NUMBER] <= begun)
+            // A slot with another number is free, or was being written when the PE ended.
+            .filter(|words| words[record::NUMBER] > dropped && words[record::NUMBER] <= begun)
             .filter_map(|words| TraceRecord::of_words(&words))
             .collect();
 
@@ -84,7 +84,7 @@ impl PeTrace {
             pe,
             n_pes,
             node: header[header::NODE] as u32,
-            dropped: oldest,
+            dropped,
             records,
             names,
         })

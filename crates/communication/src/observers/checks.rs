@@ -92,6 +92,7 @@ fn check_access(event: &Event, access: AccessEvent) {
         Effect::Reads => LocalAccess::Write,
         _ => LocalAccess::Read,
     };
+
     // A non-blocking fetch stores its result later, so the buffer of the result is not checked
     // here.
     let nbytes = if access.kind == AccessKind::AmoFetchNbi {

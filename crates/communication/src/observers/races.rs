@@ -215,6 +215,8 @@ fn exchange_created(
     };
 
     match SharedDetectorMemory::of_bytes(&records[0]) {
+        // In another namespace, or in one that is not known, the number may be that of another
+        // process.
         Some(created) if namespace != 0 && created.namespace == namespace => created,
         _ => fail!(
             call,

@@ -117,6 +117,7 @@ impl Ring {
             nbytes: recorded.nbytes as u64,
             subject: recorded.subject,
         };
+
         let number = thread::add(&self.words[header::BEGUN], 1, thread::is_alone()) + 1;
         let first_word = RECORDS + ((number - 1) % self.capacity) as usize * RECORD_WORDS;
         let slot = self.slot(first_word);

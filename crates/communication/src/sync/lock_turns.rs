@@ -107,6 +107,7 @@ impl LockTurns {
             return TurnResult::Yours;
         };
 
+        // If threads do not call at the same time, none could end the turn while this one waits.
         if turn.owner == me || !threads {
             return TurnResult::Own;
         }

@@ -422,7 +422,7 @@ impl TeamSignals {
         turn: u64,
     ) {
         let awaited = self.pair_mark + turn;
-        // The number of the signal alone: another team's mark is in the high bits.
+        // Shifts the mark out, so that the numbers of signals of different teams compare.
         let count = |value: u64| value << (64 - PAIR_COUNT_BITS);
 
         let mut found = 0;

@@ -180,6 +180,7 @@ impl StaticsCopy {
         {
             let from = self.start.wrapping_byte_add(pages.start);
             let to = std::ptr::with_exposed_provenance_mut(statics.start() + pages.start);
+
             if *executable {
                 let protection = rustix::mm::MprotectFlags::READ
                     | rustix::mm::MprotectFlags::WRITE

@@ -35,13 +35,18 @@ static DONE: AtomicUsize = AtomicUsize::new(0);
 /// Applies `SHMEM_HUGE_PAGES` to memory that has just been mapped: forbids huge pages, or makes
 /// those of the static data. Blocks of the heap get theirs when they are allocated.
 pub fn apply_setting(memory: &NodeMemory, settings: &Settings, me: Pe) {
-    let statics = statics::own()
-        .ranges()
-        .filter(|_| statics::remapped().is_some());
+    // Static data that are not shared memory are left as the kernel has mapped them.
+    let mut statics = Vec::new();
+    if statics::remapped().is_some() {
+        statics.extend(statics::own().ranges());
+    }
+
     match settings.huge_pages {
         HugePages::Off => {
             huge_pages::forbid(memory.slices());
-            statics.for_each(huge_pages::forbid);
+            for part in statics {
+                huge_pages::forbid(part);
+            }
         }
         HugePages::Auto => {}
         HugePages::On | HugePages::Reserved(_) => {
@@ -106,6 +111,8 @@ pub fn make_for_block(job: &Job, start: *const u8, nbytes: usize, for_amos: bool
     make(job.memory, &job.settings, job.me, pages);
 }
 
+/// Makes huge pages at these addresses, unless the node has too little memory. If the user has
+/// asked for huge pages, PE 0 warns once of those that it does not get.
 fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
     if pages.is_empty() {
         return;
@@ -132,6 +139,7 @@ fn make(memory: &NodeMemory, settings: &Settings, me: Pe, pages: Range<usize>) {
     }
 
     rushmem_system::log::debug!(nbytes, obtained, why, "huge pages for symmetric memory");
+
     if obtained < nbytes && settings.huge_pages == HugePages::On && me == Pe(0) {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {

@@ -23,6 +23,7 @@ pub fn warnings<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<String> 
         .flat_map(|row| [row.name].into_iter().chain(row.old_names.iter().copied()))
         .chain([env::LOCAL_ID])
         .collect();
+
     // The environment also has the values from files, which have warnings of their own.
     let in_files = config::in_environment(environment);
     let set = std::env::vars_os()
@@ -34,6 +35,7 @@ pub fn warnings<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<String> 
         if known.contains(&one.name.as_str()) {
             continue;
         }
+
         let meant = match similar_setting(&one.name, &known) {
             Some(meant) => format!("; did you mean {meant}?"),
             None => String::new(),
@@ -43,6 +45,7 @@ pub fn warnings<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<String> 
             one.place, one.name
         ));
     }
+
     warnings
 }
 

@@ -86,13 +86,15 @@ impl Selection {
 
     /// Returns the names of interfaces that the list requests; none if it excludes.
     pub fn requested_names(&self) -> impl Iterator<Item = &str> {
-        self.entries
-            .iter()
-            .filter(|_| !self.excludes)
-            .filter_map(|entry| match entry {
-                Entry::Name(name) => Some(name.as_str()),
-                Entry::Subnet(_) => None,
-            })
+        let requested = if self.excludes {
+            &[]
+        } else {
+            &self.entries[..]
+        };
+        requested.iter().filter_map(|entry| match entry {
+            Entry::Name(name) => Some(name.as_str()),
+            Entry::Subnet(_) => None,
+        })
     }
 
     /// Returns true if the list requests interfaces by their names alone.

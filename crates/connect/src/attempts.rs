@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 /// The first pause between attempts. Each is twice as long as the one before, up to
 /// [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
-/// The longest pause between attempts: it delays a start by so much at most, and many thousand
-/// processes that wait for one load it little.
+/// The longest pause between attempts. It bounds the time for which a process that has become
+/// reachable goes unnoticed. A shorter one would load a process that thousands of others await.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Attempts to reach one process that were refused. They are repeated, with pauses, for some time:
+/// The refused attempts to reach one process. Attempts are repeated, with pauses, for some time:
 /// the process may start later, and where many connect over one NIC at once, some attempts fail.
 #[derive(Debug)]
 pub struct Attempts {
@@ -32,7 +32,7 @@ impl Attempts {
     }
 
     /// Records a refusal, and sets the time of the next attempt. Returns false if `limit` has
-    /// passed since the first one, so that no other attempt is to be made.
+    /// passed since the first attempt, so that no other one is to be made.
     pub fn record_refusal(&mut self, now: Instant, limit: Duration) -> bool {
         self.n += 1;
         self.next = now + self.pause;
@@ -55,8 +55,8 @@ impl Attempts {
         self.n
     }
 
-    /// Returns the clause of a message of loss that says how often PE `me` has tried, and for how
-    /// long.
+    /// Returns a clause for the message about a process that was not reached: how often PE `me` has
+    /// tried, and for how long.
     pub fn tried(&self, me: impl Display) -> String {
         format!(
             "PE {me} has tried {} times within {:.1} s",

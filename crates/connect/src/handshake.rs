@@ -82,7 +82,8 @@ impl Answer {
     }
 }
 
-const CLAIMS: &str = "claim";
+/// The purpose of the proof in a claim.
+const CLAIM_PURPOSE: &str = "claim";
 
 /// What the proofs of a connection are about.
 #[derive(Clone, Debug)]
@@ -90,50 +91,53 @@ struct Facts {
     protocol: Protocol,
     secret: Secret,
     /// The nonce of the end that accepts.
-    greeted: [u8; NBYTES],
+    acceptor_nonce: [u8; NBYTES],
     /// The nonce of the end that connects.
-    claimed: [u8; NBYTES],
-    from: u32,
-    to: u32,
+    connector_nonce: [u8; NBYTES],
+    /// The number of the process that connects, little endian.
+    from: [u8; 4],
+    /// The number of the process that accepts, little endian.
+    to: [u8; 4],
     /// The bytes of the address of the end that accepts; empty if the protocol does not bind it.
-    at: Vec<u8>,
+    address: Vec<u8>,
 }
 
 impl Facts {
-    fn about<T>(&self, work: impl FnOnce(&[&[u8]]) -> T) -> T {
-        work(&[
+    /// Returns the bytes that each proof and each key covers, besides its purpose.
+    fn parts(&self) -> [&[u8]; 7] {
+        [
             &self.protocol.magic,
-            &[self.protocol.version],
-            &self.greeted,
-            &self.claimed,
-            &self.from.to_le_bytes(),
-            &self.to.to_le_bytes(),
-            &self.at,
-        ])
+            std::slice::from_ref(&self.protocol.version),
+            &self.acceptor_nonce,
+            &self.connector_nonce,
+            &self.from,
+            &self.to,
+            &self.address,
+        ]
     }
 
     fn prove(&self, purpose: &str) -> [u8; NBYTES] {
-        self.about(|facts| self.secret.tag(purpose, facts))
+        self.secret.tag(purpose, &self.parts())
     }
 
     fn check(&self, purpose: &str, proof: &[u8]) -> Result<(), Violation> {
-        let is_right = self.about(|facts| self.secret.is_tag(purpose, facts, proof));
-        if !is_right {
-            return Err(Violation::Secret);
+        if self.secret.is_tag(purpose, &self.parts(), proof) {
+            Ok(())
+        } else {
+            Err(Violation::Secret)
         }
-        Ok(())
     }
 
     fn key(&self, direction: &str) -> Secret {
-        self.about(|facts| self.secret.derive(direction, facts))
+        self.secret.derive(direction, &self.parts())
     }
 }
 
 /// Returns the bytes of an address as both ends of a connection see it. An address of IPv4 counts
 /// as such also where a socket of IPv6 shows it.
-fn bytes_of(at: SocketAddr) -> Vec<u8> {
-    let port = at.port().to_le_bytes();
-    match at.ip().to_canonical() {
+fn address_bytes(address: SocketAddr) -> Vec<u8> {
+    let port = address.port().to_le_bytes();
+    match address.ip().to_canonical() {
         IpAddr::V4(ip) => [&ip.octets()[..], &port].concat(),
         IpAddr::V6(ip) => [&ip.octets()[..], &port].concat(),
     }
@@ -152,19 +156,20 @@ impl Acceptor {
         let facts = Facts {
             protocol,
             secret: secret.clone(),
-            greeted: nonce,
-            claimed: [0; NBYTES],
-            from: 0,
-            to: me,
-            at: Vec::new(),
+            acceptor_nonce: nonce,
+            // Filled in from the claim.
+            connector_nonce: [0; NBYTES],
+            from: [0; 4],
+            to: me.to_le_bytes(),
+            address: Vec::new(),
         };
         Acceptor { facts }
     }
 
     /// Binds the proofs to this address, at which the connection was accepted. The other end does
     /// the same with the address to which it has connected.
-    pub fn bound_to(mut self, at: SocketAddr) -> Acceptor {
-        self.facts.at = bytes_of(at);
+    pub fn bound_to(mut self, address: SocketAddr) -> Acceptor {
+        self.facts.address = address_bytes(address);
         self
     }
 
@@ -173,7 +178,7 @@ impl Acceptor {
         let mut greeting = [0; GREETING];
         greeting[..MAGIC].copy_from_slice(&self.facts.protocol.magic);
         greeting[MAGIC] = self.facts.protocol.version;
-        greeting[MAGIC + 1..].copy_from_slice(&self.facts.greeted);
+        greeting[MAGIC + 1..].copy_from_slice(&self.facts.acceptor_nonce);
         greeting
     }
 
@@ -186,14 +191,16 @@ impl Acceptor {
         let (to, rest) = rest.split_first_chunk().expect("a claim is longer");
         let (nonce, proof) = rest.split_first_chunk().expect("a claim is longer");
 
-        if u32::from_le_bytes(*to) != self.facts.to {
+        if *to != self.facts.to {
             return Err(Violation::WrongPe);
         }
 
-        self.facts.from = u32::from_le_bytes(*from);
-        self.facts.claimed = *nonce;
-        self.facts.check(CLAIMS, proof)?;
-        Ok(self.facts.from)
+        // Before the check of the proof, which is also about these two.
+        self.facts.from = *from;
+        self.facts.connector_nonce = *nonce;
+
+        self.facts.check(CLAIM_PURPOSE, proof)?;
+        Ok(u32::from_le_bytes(*from))
     }
 
     /// Returns the message with the answer to the claim that was checked.
@@ -226,18 +233,19 @@ impl Connector {
         let facts = Facts {
             protocol,
             secret: secret.clone(),
-            greeted: [0; NBYTES],
-            claimed: nonce,
-            from: me,
-            to,
-            at: Vec::new(),
+            // Filled in from the greeting.
+            acceptor_nonce: [0; NBYTES],
+            connector_nonce: nonce,
+            from: me.to_le_bytes(),
+            to: to.to_le_bytes(),
+            address: Vec::new(),
         };
         Connector { facts }
     }
 
     /// Binds the proofs to this address, to which this end has connected.
-    pub fn bound_to(mut self, at: SocketAddr) -> Connector {
-        self.facts.at = bytes_of(at);
+    pub fn bound_to(mut self, address: SocketAddr) -> Connector {
+        self.facts.address = address_bytes(address);
         self
     }
 
@@ -255,13 +263,15 @@ impl Connector {
         }
 
         // Before the proof, which is also about the nonce of the greeting.
-        self.facts.greeted.copy_from_slice(&greeting[MAGIC + 1..]);
+        self.facts
+            .acceptor_nonce
+            .copy_from_slice(&greeting[MAGIC + 1..]);
 
         let claim = [
-            &self.facts.from.to_le_bytes()[..],
-            &self.facts.to.to_le_bytes(),
-            &self.facts.claimed,
-            &self.facts.prove(CLAIMS),
+            &self.facts.from[..],
+            &self.facts.to,
+            &self.facts.connector_nonce,
+            &self.facts.prove(CLAIM_PURPOSE),
         ]
         .concat();
         Ok(claim.try_into().expect("the parts of a claim"))

@@ -3,8 +3,8 @@
 //!
 //! The bytes travel in pieces: a u32 (little endian) with the size of the sealed piece, and the
 //! piece. The nonce of a piece is its number, so pieces that are left out, repeated or exchanged
-//! are noticed, as changed ones are. An end of the stream is not sealed: the messages inside have
-//! sizes.
+//! are noticed, as changed ones are. The end of the stream is not sealed: the messages inside have
+//! sizes, so a message that was cut off is noticed.
 
 use std::fmt;
 
@@ -149,7 +149,9 @@ impl Opener {
         let Some(sealed) = rest.get(..size) else {
             return Ok(None);
         };
-        // Only here, where the piece is complete: each piece has a number of its own.
+
+        // The nonce is taken only once the piece is complete, since this function is called again
+        // for one that is not, and each piece has one number.
         let nonce = self.key.next_nonce();
         let cipher = &self.key.cipher;
         let piece = cipher.decrypt(&nonce, sealed).map_err(|_| Forged)?;
@@ -176,7 +178,8 @@ impl Key {
     fn next_nonce(&mut self) -> Nonce {
         let mut nonce = [0; 12];
         nonce[4..].copy_from_slice(&self.next.to_le_bytes());
-        // No stream is that long.
+        // The number cannot overflow, so no key seals two pieces with one nonce: 2^64 pieces are
+        // more than any connection carries.
         self.next += 1;
         nonce.into()
     }

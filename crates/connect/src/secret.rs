@@ -27,7 +27,8 @@ impl Secret {
         nonce().map(Secret)
     }
 
-    /// Returns another secret for this purpose. Who knows it cannot find out this one.
+    /// Returns another secret for this purpose. A process that knows only the other one cannot find
+    /// out this one.
     pub fn derive(&self, purpose: &str, about: &[&[u8]]) -> Secret {
         Secret(self.tag(purpose, about))
     }
@@ -52,7 +53,8 @@ impl Secret {
         let mut mac =
             <Hmac<Sha256> as KeyInit>::new_from_slice(&self.0).expect("HMAC takes any key");
         for part in [&[purpose.as_bytes()], about].concat() {
-            // With its length before each part, different parts never are the same bytes.
+            // The length before each part keeps different lists of parts from giving the same
+            // bytes.
             mac.update(&(part.len() as u64).to_le_bytes());
             mac.update(part);
         }
@@ -60,7 +62,7 @@ impl Secret {
     }
 }
 
-/// The key with which a secret is made of other bytes.
+/// The key by which [`Secret::new`] converts bytes of any length to a secret.
 const NONE: Secret = Secret([0; NBYTES]);
 
 impl From<[u8; NBYTES]> for Secret {

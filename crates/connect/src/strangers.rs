@@ -2,10 +2,11 @@
 //!
 //! The other end receives a greeting and may send one message of fixed size within a time limit.
 //! The number of such connections is limited: the oldest is dropped for a new one, so that clients
-//! that connect and send nothing cannot keep a process of the job out. That proves its identity at
-//! once, or connects again.
+//! that connect and send nothing cannot keep a process of the job out. Such a process proves its
+//! identity at once, or connects again.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -33,10 +34,11 @@ pub struct StrangerLimits {
     pub n: usize,
 }
 
-/// The strangers of a process, by the numbers of their descriptors.
+/// The strangers of a process.
 #[derive(Debug)]
 pub struct Strangers {
     limits: StrangerLimits,
+    /// The strangers, by the numbers of their descriptors.
     all: HashMap<u32, Stranger>,
     /// The time since which no connection was accepted although one waits.
     short_since: Option<Instant>,
@@ -48,7 +50,8 @@ struct Stranger {
     socket: TcpStream,
     acceptor: Acceptor,
     claim: [u8; CLAIM],
-    have: usize,
+    /// Number of bytes of the claim that have arrived.
+    n_read: usize,
     since: Instant,
 }
 
@@ -88,6 +91,7 @@ impl Proven {
     /// # Errors
     /// Those of write.
     pub fn answer(self, answer: Answer) -> io::Result<TcpStream> {
+        // This does not wait: only the greeting was sent on this socket before.
         (&self.socket).write_all(&self.acceptor.answer(answer))?;
         Ok(self.socket)
     }
@@ -102,13 +106,13 @@ impl Proven {
     }
 }
 
-/// Returns the number of a socket's descriptor.
+/// Returns the number of a socket's descriptor, by which its stranger is found.
 pub fn number_of(socket: &TcpStream) -> u32 {
     socket.as_raw_fd().cast_unsigned()
 }
 
 impl Strangers {
-    /// Returns a process without strangers.
+    /// Returns an empty set with these limits.
     pub fn new(limits: StrangerLimits) -> Strangers {
         Strangers {
             limits,
@@ -117,8 +121,9 @@ impl Strangers {
         }
     }
 
-    /// Accepts connections that wait at a listener, which must not block, by `accept`, and greets
-    /// them as `acceptor` says. A connection is dropped if `watch` returns false for its socket.
+    /// Accepts the connections that wait at `listener`, which must not block, and greets each.
+    /// `accept` accepts one, `acceptor` returns the accepting end of its handshake, and `watch`
+    /// asks for the events of its socket: if that returns false, the connection is dropped.
     ///
     /// # Errors
     /// [`Shortage`].
@@ -144,7 +149,7 @@ impl Strangers {
                 self.drop_oldest(Duration::ZERO);
             }
 
-            // An error is not reported: one to which the greeting cannot be sent is gone.
+            // An error is not reported: a connection to which the greeting cannot be sent is gone.
             let greeted = acceptor(&socket).and_then(|acceptor| Stranger::greet(socket, acceptor));
             if let Ok(stranger) = greeted
                 && watch(&stranger.socket)
@@ -155,7 +160,8 @@ impl Strangers {
         Ok(())
     }
 
-    /// Drops a stranger, since no descriptor is left for another one.
+    /// Drops an old stranger, since no descriptor is left for another one. Returns the shortage if
+    /// a connection waits.
     fn make_room(&mut self, listener: &TcpListener, error: io::Error) -> Result<(), Shortage> {
         // The kernel may report this although no connection waits.
         if !is_waiting(listener) {
@@ -181,27 +187,26 @@ impl Strangers {
     }
 
     /// Reads what has arrived from the stranger with this number, and checks its claim once that is
-    /// complete. The stranger is none any more unless the claim is incomplete.
+    /// complete. The stranger is kept only while its claim is incomplete.
     pub fn read_claim(&mut self, number: u32) -> Claim {
-        let Some(stranger) = self.all.get_mut(&number) else {
+        let Entry::Occupied(mut entry) = self.all.entry(number) else {
             return Claim::Refused;
         };
-        let checked = stranger.read_claim();
-        if matches!(checked, Ok(None)) {
-            return Claim::Incomplete;
-        }
 
-        let stranger = self.all.remove(&number);
-        if let Ok(Some(from)) = checked
-            && let Some(stranger) = stranger
-        {
-            Claim::Right(Proven {
-                from,
-                socket: stranger.socket,
-                acceptor: stranger.acceptor,
-            })
-        } else {
-            Claim::Refused
+        match entry.get_mut().read_claim() {
+            Ok(None) => Claim::Incomplete,
+            Ok(Some(from)) => {
+                let stranger = entry.remove();
+                Claim::Right(Proven {
+                    from,
+                    socket: stranger.socket,
+                    acceptor: stranger.acceptor,
+                })
+            }
+            Err(_) => {
+                entry.remove();
+                Claim::Refused
+            }
         }
     }
 
@@ -235,17 +240,18 @@ impl Stranger {
             socket,
             acceptor,
             claim: [0; CLAIM],
-            have: 0,
+            n_read: 0,
             since: Instant::now(),
         })
     }
 
-    /// Returns the number in a right claim, and `None` as long as it has not arrived.
+    /// Returns the number of the process that has sent a right claim; `None` until the whole claim
+    /// has arrived. A wrong claim is answered with a refusal, and is an error.
     fn read_claim(&mut self) -> io::Result<Option<u32>> {
-        while self.have < CLAIM {
-            match (&self.socket).read(&mut self.claim[self.have..]) {
+        while self.n_read < CLAIM {
+            match (&self.socket).read(&mut self.claim[self.n_read..]) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(nbytes) => self.have += nbytes,
+                Ok(nbytes) => self.n_read += nbytes,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -257,8 +263,8 @@ impl Stranger {
             return Err(ErrorKind::PermissionDenied.into());
         };
 
-        // A process that has stopped waiting may have closed this connection and claimed on another
-        // one. The claim on a connection that was closed does not count.
+        // A process that has stopped waiting may have closed this connection and sent its claim on
+        // another one. So the claim on a closed connection does not count.
         match self.socket.peek(&mut [0]) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
             Ok(_) => Ok(Some(from)),

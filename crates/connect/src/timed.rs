@@ -24,7 +24,7 @@ impl<'a> TimedReads<'a> {
 impl Read for TimedReads<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let left = self.until.saturating_duration_since(Instant::now());
-        // A limit of zero would be none.
+        // `set_read_timeout` refuses a limit of zero.
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());
         }

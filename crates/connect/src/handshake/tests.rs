@@ -67,6 +67,7 @@ fn another_secret_is_refused_by_either_end() {
 fn a_claim_counts_once_and_for_one_process() {
     let claim = connector().claim(&acceptor().greeting());
     let claim = claim.expect("a greeting");
+
     // It is sent again to the same process, with another nonce, and to another process.
     let mut later = Acceptor::new(PROTOCOL, &secret("secret"), 3, [4; NBYTES]);
     assert_eq!(later.check(&claim), Err(Violation::Secret));
@@ -82,7 +83,7 @@ fn a_proof_cannot_be_sent_back() {
     let own = claim[CLAIM - ANSWER..].try_into().expect("its size");
     assert_eq!(origin.check(&own), Err(Violation::Secret));
 
-    // And what an end seals with what it has received.
+    // Nor can it send back what this end has sealed.
     let mut session = origin.session();
     let sealed = session.seal(b"records");
     session.received(&sealed);

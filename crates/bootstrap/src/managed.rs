@@ -65,6 +65,7 @@ pub(crate) fn manager(
     } else {
         Dialect::One
     };
+
     let manager: Box<dyn Manager> = match route {
         JoinRoute::Alone | JoinRoute::Meeting(_) => return Ok(None),
         JoinRoute::Pmix if !opens_libraries => return Err(Error::PmixStatic),
@@ -76,14 +77,14 @@ pub(crate) fn manager(
 }
 
 fn open_pmix() -> Result<PmixConnection, Error> {
-    let variables = assignments(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
-    let who = format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default());
-    PmixConnection::open(time_limit::ANSWER, |cause| Error::NoManager {
-        who,
+    let library = pmix::library()?;
+    let process = pmix::init(library, time_limit::ANSWER).map_err(|cause| Error::NoManager {
+        who: format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default()),
         protocol: "PMIx",
-        variables,
-        cause,
-    })
+        variables: assignments(&[env::PMIX_NAMESPACE, env::PMIX_RANK]),
+        cause: format!("PMIx_Init: {cause}"),
+    })?;
+    PmixConnection::new(library, process)
 }
 
 /// Connects to the manager at `address`, which identifies this process by `id`.
@@ -96,6 +97,7 @@ fn open_at_port(address: &str, id: u32, dialect: Dialect) -> Result<Pmi, Error> 
     let who = format!("the process with {}={id}", env::PMI_ID);
     let no_manager = |error| no_manager(error, &who, &[env::PMI_PORT, env::PMI_ID]);
     let socket = connect(address).map_err(|error| no_manager(Error::ManagerLost(error)))?;
+
     Pmi::open(Opening {
         socket: socket.into(),
         dialect,
@@ -110,6 +112,7 @@ fn open_at_port(address: &str, id: u32, dialect: Dialect) -> Result<Pmi, Error> 
 /// Uses the socket to the manager that this process has inherited.
 fn open_inherited(fd: i32, pe: u32, n_pes: u32, dialect: Dialect) -> Result<Pmi, Error> {
     let socket = inherited::shared_socket(fd, env::PMI_FD)?;
+
     let mpi = mpi::state();
     let job = job_of_manager();
     // Slurm sets PMI_JOBID, Hydra does not. Slurm accepts one opening of PMI.
@@ -194,7 +197,7 @@ impl Managed {
         mut manager: Box<dyn Manager>,
         file: Option<BorrowedFd<'_>>,
     ) -> Result<Managed, Error> {
-        // Each of the two fences below takes as long as the slowest process.
+        // The fence below, and the one in `agree`, take as long as the slowest process.
         let notice = Notice::after(time_limit::ANSWER, manager.pe(), manager.n_pes());
         let key = NodeKey::agree(&mut *manager)?;
         let rendezvous = Rendezvous::open(key, manager.pe(), time_limit::ANSWER)?;
@@ -209,6 +212,7 @@ impl Managed {
             memory,
             files,
         } = rendezvous.connect_node(manager.n_pes(), file)?;
+
         let nodes = if files.len() < manager.n_pes() as usize {
             exchange_node_map(&mut *manager, &mut peers)?
         } else {
@@ -272,14 +276,15 @@ impl Managed {
             Some(own) if has_other_nodes => Some(self.exchange_nodes(&own)?),
             Some(own) => Some(own),
             None => {
-                // A fence ends when all processes have called it. The first PE of the node calls it
-                // in `exchange_nodes`.
+                // A fence ends when all processes have called it, also those that put nothing. The
+                // first PE of the node calls it in `exchange_nodes`.
                 if has_other_nodes {
                     self.manager.fence()?;
                 }
                 None
             }
         };
+
         let records = match to {
             Receivers::All => Some(self.peers.broadcast(records)?),
             Receivers::FirstOfNode => records,
@@ -287,6 +292,7 @@ impl Managed {
 
         rushmem_system::log::trace!(round = self.round, "has the records of all PEs");
         self.round = self.round.wrapping_add(1);
+
         match &records {
             Some(all) if all.n_pes() != self.nodes.n_pes() => {
                 Err(Error::Unexpected("the records of another job"))
@@ -304,6 +310,7 @@ impl Managed {
         self.manager.put(&format!("{key}{me}"), &bytes)?;
         self.manager.fence()?;
 
+        // The record of each PE, in the order of PEs.
         let mut whole = vec![Vec::new(); self.nodes.n_pes() as usize];
         for node in 0..self.nodes.n_nodes() {
             let pes: Vec<u32> = self.nodes.members(node).collect();
@@ -317,6 +324,7 @@ impl Managed {
                     .filter(|records| records.n_pes() as usize == pes.len())
                     .ok_or(Error::Unexpected("records that cannot be read"))?
             };
+
             for (pe, record) in pes.into_iter().zip(records.iter()) {
                 whole[pe as usize].clone_from(record);
             }
@@ -374,10 +382,11 @@ fn node_map(manager: &mut dyn Manager) -> Result<NodeMap, Error> {
     let mut firsts: Vec<Option<u32>> = vec![None; n_pes];
     while let Some(first) = firsts.iter().position(Option::is_none) {
         let unexpected = Error::Unexpected("a node with the PEs of another one");
+
         let first = first as u32;
         let bytes = manager.get(first, &node_key(first))?;
         let (pes, rest) = bytes.as_chunks::<4>();
-        // If the list lacked its own PE, this loop would have no end.
+        // If the list did not begin with that PE, this loop might have no end.
         if !rest.is_empty() || pes.first() != Some(&first.to_le_bytes()) {
             return Err(unexpected);
         }

@@ -12,10 +12,11 @@ use rustix::io::ioctl_fionread;
 use crate::error::Error;
 use crate::records::Records;
 
-/// Maximum time by which a reader that has stopped reading delays the end of the job.
+/// Maximum time by which a manager that does not read what a process prints delays the end of the
+/// job.
 const READ_LIMIT: Duration = Duration::from_secs(1);
 
-/// Time between two polls.
+/// Time between two checks of whether a pipe is empty: the kernel does not report that.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The connection of a process to the manager that has started it, or to the meeting of its job.

@@ -22,7 +22,16 @@ pub(crate) enum Mpi {
 }
 
 /// Maximum length of the result of `MPI_Get_library_version` in any MPI.
-const TEXT: usize = 8192;
+const VERSION_LENGTH: usize = 8192;
+
+/// Parts of the version strings of MPICH and of implementations that are derived from it.
+const MPICH: [&str; 3] = ["MPICH", "Intel(R) MPI", "MVAPICH"];
+
+/// The handle MPI_COMM_WORLD of MPICH.
+const MPICH_COMM_WORLD: usize = 0x4400_0000;
+
+/// The start of the version string of Open MPI.
+const OPEN_MPI: &str = "Open MPI v";
 
 /// Returns the state of MPI in this process now.
 pub(crate) fn state() -> Mpi {
@@ -104,15 +113,6 @@ pub fn world() -> MpiWorld {
     }
 }
 
-/// Parts of the version strings of MPICH and of implementations that are derived from it.
-const MPICH: [&str; 3] = ["MPICH", "Intel(R) MPI", "MVAPICH"];
-
-/// The handle MPI_COMM_WORLD of MPICH.
-const MPICH_COMM_WORLD: usize = 0x4400_0000;
-
-/// The start of the version string of Open MPI.
-const OPEN_MPI: &str = "Open MPI v";
-
 /// Returns the version string of MPI; `None` if the program has no MPI, or the call fails.
 fn version() -> Option<String> {
     let version = find(c"MPI_Get_library_version")?;
@@ -121,14 +121,15 @@ fn version() -> Option<String> {
     let version: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int =
         unsafe { std::mem::transmute(version) };
 
-    let mut text = [0; TEXT];
+    let mut text = [0; VERSION_LENGTH];
     let mut length = 0;
-    // SAFETY: both are writable, and the text is as long as the limit of every MPI. MPI allows the
-    // call at any time.
+    // SAFETY: `text` and `length` are writable, and `text` is as long as the limit of every MPI.
+    // MPI allows the call at any time.
     let failed = unsafe { version(text.as_mut_ptr().cast(), &mut length) } != 0;
     if failed {
         return None;
     }
+
     let text = CStr::from_bytes_until_nul(&text).ok()?;
     Some(text.to_string_lossy().into_owned())
 }
@@ -151,7 +152,7 @@ fn is_true(question: &CStr) -> bool {
 }
 
 /// Looks a symbol up in the program and the libraries that it can see, then in the libraries of MPI
-/// that only the one that has loaded them can see (`RTLD_LOCAL`), as with modules of Python.
+/// that are visible only to what has loaded them (`RTLD_LOCAL`), such as a module of Python.
 fn find(name: &CStr) -> Option<*mut c_void> {
     if let Some(found) = symbol(libc::RTLD_DEFAULT, name) {
         return Some(found);
@@ -168,14 +169,17 @@ fn symbol(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
     if found.is_null() { None } else { Some(found) }
 }
 
-/// Returns handles of the libraries of MPI that the process has loaded. They then stay loaded.
+/// Returns handles of the libraries of MPI that the process has loaded. The handles are never
+/// closed, so the libraries stay loaded.
 fn loaded_libraries() -> Vec<*mut c_void> {
     let mut paths: Vec<CString> = Vec::new();
-    // The result is that of the function, which has none.
-    // SAFETY: the function gets the pointer that it expects, and keeps none of its arguments.
+    // The result is the last one of `note_library`, which is always 0.
+    // SAFETY: `note_library` gets a pointer to a `Vec<CString>`, as it expects, and keeps none of
+    // its arguments.
     unsafe { libc::dl_iterate_phdr(Some(note_library), (&raw mut paths).cast()) };
 
-    // They are opened here and not in the function above, during which the loader is locked.
+    // The libraries are opened here and not in `note_library`, since the loader is locked during
+    // `dl_iterate_phdr`.
     let mut libraries = Vec::new();
     for path in paths {
         // SAFETY: the path has a null character at its end. With RTLD_NOLOAD nothing is loaded, so

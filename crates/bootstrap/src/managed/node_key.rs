@@ -31,6 +31,7 @@ impl NodeKey {
         }
         manager.fence()?;
         let secret = Secret::new(&manager.get(0, SECRET)?);
+
         // This value is the same for all processes of the machine. If it cannot be read, the secret
         // alone is the key.
         let machine = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();

@@ -1,8 +1,8 @@
 //! A process manager that speaks PMI-1 or PMI-2 over a socket: Hydra, Slurm.
 //!
 //! MPI in the same program may use the same inherited socket. Both can use it in turn, since only
-//! one request is in flight at a time, and while the program is inside MPI at most the one that
-//! ends the job.
+//! one request is in flight at a time. While the program is inside MPI, this module sends at most
+//! the request that ends the job.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,8 +27,9 @@ const PMI_2_VALUE: usize = 1024;
 /// The start of the name of a job under Hydra.
 const HYDRA_JOB: &str = "kvs_";
 
-/// A manager is not used if its values are limited to this length or less, with the null character.
-const LEAST_VALUE: usize = 64;
+/// A manager is not used if it limits values to this length or less, including the null character.
+/// It must leave room for [`wire::split`], which needs at least 16 characters.
+const TOO_SHORT: usize = 64;
 
 /// The sending half, shared with the thread that ends the job.
 #[derive(Debug)]
@@ -37,9 +38,10 @@ struct PmiSender {
     /// Locked while a request is sent, so that requests of two threads are not mixed.
     sending: Mutex<()>,
 
-    // Relaxed: none of these publishes anything else. The first two are stored while the connection
-    // is opened, before the thread that watches it is started. `left` is stored before the report
-    // to the manager, which then closes the connection, as that thread finds by a system call.
+    // Relaxed: none of these publishes other data. The first two are stored while the connection is
+    // opened, before the thread that watches it is started. `left` is stored before the report to
+    // the manager, which closes the connection only after the report. The thread that watches
+    // learns of that by a system call, and loads `left` afterwards.
     /// True if requests have the form of PMI-2.
     is_two: AtomicBool,
     /// True if the request that ends the job has the form of PMI-1 in any case. Hydra detects the
@@ -129,7 +131,7 @@ pub(crate) struct Pmi {
     /// The name of the job, under which values are stored.
     job: String,
     /// Maximum length of a value.
-    longest: usize,
+    max_value: usize,
     /// Maximum time for an answer that does not depend on other processes.
     limit: Duration,
 }
@@ -150,7 +152,7 @@ impl Pmi {
             pe: 0,
             n_pes: 0,
             job: String::new(),
-            longest: PMI_2_VALUE - 1,
+            max_value: PMI_2_VALUE - 1,
             limit: opening.limit,
         };
 
@@ -177,6 +179,7 @@ impl Pmi {
             Dialect::One => pmi.open_one()?,
             Dialect::Two => pmi.open_two(opening.job, opening.is_open)?,
         }
+
         if pmi.pe < pmi.n_pes {
             Ok(pmi)
         } else {
@@ -210,10 +213,10 @@ impl Pmi {
     fn open_one(&mut self) -> Result<(), Error> {
         let maxes = self.ask("get_maxes", &[], "maxes")?;
         let longest = number(&maxes, "vallen_max")
-            .filter(|&length: &usize| length > LEAST_VALUE)
+            .filter(|&length: &usize| length > TOO_SHORT)
             .ok_or_else(|| refused("get_maxes", &maxes))?;
         // The length includes the null character of C.
-        self.longest = longest - 1;
+        self.max_value = longest - 1;
 
         let name = self.ask("get_my_kvsname", &[], "my_kvsname")?;
         self.job = name
@@ -228,11 +231,12 @@ impl Pmi {
     fn open_two(&mut self, job: Option<String>, is_open: bool) -> Result<(), Error> {
         self.sender.is_two.store(true, Ordering::Relaxed);
         self.decoder.switch(Dialect::Two);
+
         if !is_open {
             let pe = self.pe.to_string();
             let mut pairs = vec![("pmirank", pe.as_str()), ("threaded", "FALSE")];
             if let Some(job) = &job {
-                // With an empty one, the proxy of Hydra 5 would exit.
+                // Only if there is one: with an empty job id, the proxy of Hydra 5 would exit.
                 pairs.insert(0, ("pmijobid", job));
             }
             let reply = self.ask("fullinit", &pairs, "fullinit-response")?;
@@ -248,6 +252,7 @@ impl Pmi {
             .value("jobid")
             .ok_or_else(|| refused("job-getid", &reply))?
             .to_owned();
+
         let is_hydra = self.job.starts_with(HYDRA_JOB);
         self.sender.aborts_by_one.store(is_hydra, Ordering::Relaxed);
         Ok(())
@@ -270,17 +275,16 @@ impl Pmi {
     /// Waits for the reply to `command`, which does not depend on other processes.
     fn reply(&mut self, command: &str) -> Result<PmiMessage, Error> {
         let mut limit = TimeLeft::new(self.limit);
-        self.receive(|socket| limit.readable(socket))
-            .map_err(|error| match error {
-                Error::ManagerLost(cause) if cause.kind() == ErrorKind::TimedOut => {
-                    Error::ManagerSilent {
-                        pe: self.pe,
-                        request: command.to_owned(),
-                        limit: self.limit,
-                    }
+        self.receive(Some(&mut limit)).map_err(|error| match error {
+            Error::ManagerLost(cause) if cause.kind() == ErrorKind::TimedOut => {
+                Error::ManagerSilent {
+                    pe: self.pe,
+                    request: command.to_owned(),
+                    limit: self.limit,
                 }
-                error => error,
-            })
+            }
+            error => error,
+        })
     }
 
     /// Sends a request whose reply follows when all processes of the job have sent it, and waits
@@ -289,14 +293,11 @@ impl Pmi {
         self.sender
             .send(command, pairs)
             .map_err(Error::ManagerLost)?;
-        self.receive(|_| Ok(()))
+        self.receive(None)
     }
 
-    /// Receives the next message. Calls `wait`, which may limit the time, before each read.
-    fn receive(
-        &mut self,
-        mut wait: impl FnMut(&OwnedFd) -> io::Result<()>,
-    ) -> Result<PmiMessage, Error> {
+    /// Receives the next message, within `limit` if there is one.
+    fn receive(&mut self, mut limit: Option<&mut TimeLeft>) -> Result<PmiMessage, Error> {
         let mut bytes = [0; 4096];
         loop {
             match self.decoder.take() {
@@ -304,7 +305,12 @@ impl Pmi {
                 Ok(None) => {}
                 Err(wire::Malformed) => return Err(Error::Unexpected("bytes that are not PMI")),
             }
-            wait(&self.sender.socket).map_err(Error::ManagerLost)?;
+
+            if let Some(limit) = &mut limit {
+                limit
+                    .readable(&self.sender.socket)
+                    .map_err(Error::ManagerLost)?;
+            }
             match rustix::io::read(&self.sender.socket, &mut bytes) {
                 Ok(0) => return Err(Error::ManagerLost(ErrorKind::UnexpectedEof.into())),
                 Ok(nbytes) => self.decoder.push(&bytes[..nbytes]),
@@ -372,7 +378,7 @@ impl Manager for Pmi {
 
     fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
         let job = self.job.clone();
-        for (index, text) in wire::split(value, self.longest).iter().enumerate() {
+        for (index, text) in wire::split(value, self.max_value).iter().enumerate() {
             let key = part(key, index);
             match self.sender.dialect() {
                 Dialect::One => {
@@ -399,7 +405,7 @@ impl Manager for Pmi {
                 let reply = self.ask_with_all("kvs-fence", &[])?;
                 expect("kvs-fence", "kvs-fence-response", reply)?;
                 // Hydra replies to a fence at once, and to the next get when all processes have
-                // called the fence.
+                // called the fence. The key need not exist.
                 let job = self.job.clone();
                 let pairs = [
                     ("jobid", job.as_str()),
@@ -428,11 +434,12 @@ impl Manager for Pmi {
         if mpi::state() == Mpi::Open {
             return;
         }
+
         let answer = match self.sender.dialect() {
             Dialect::One => "finalize_ack",
             Dialect::Two => "finalize-response",
         };
-        // This fails if the manager has ended, which needs no report then.
+        // This fails if the manager has ended. It then needs no report.
         let _ = self.ask("finalize", &[], answer);
     }
 }

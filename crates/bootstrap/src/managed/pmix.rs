@@ -27,10 +27,10 @@ use rushmem_system::signals::without_signals;
 
 /// Opens the library at the first call, and returns it. It is never closed, since it has threads of
 /// its own.
-fn library() -> Result<&'static Library, Error> {
+pub(super) fn library() -> Result<&'static Library, Error> {
     static OPEN: OnceLock<Result<Library, String>> = OnceLock::new();
     let open = OPEN.get_or_init(|| {
-        // SAFETY: the initializers of libpmix, which any process may load, have no preconditions.
+        // SAFETY: the initializers of libpmix have no preconditions.
         let library = unsafe { Library::new(LIBRARY) }.map_err(|error| reason(&error))?;
         check_functions(&library).map_err(reason)?;
         Ok(library)
@@ -77,19 +77,13 @@ impl fmt::Debug for PmixConnection {
 }
 
 impl PmixConnection {
-    /// Connects to the server, which must answer within `limit`; otherwise `no_manager` returns the
-    /// error.
-    pub(crate) fn open(
-        limit: Duration,
-        no_manager: impl FnOnce(String) -> Error,
-    ) -> Result<PmixConnection, Error> {
-        let library = library()?;
-        let me = init(library, limit).map_err(|cause| no_manager(format!("PMIx_Init: {cause}")))?;
+    /// Returns the connection of this process, which [`init`] has returned, to its server.
+    pub(crate) fn new(library: &'static Library, me: pmix_proc_t) -> Result<PmixConnection, Error> {
         let ender = Arc::new(Abort {
             library,
             left: AtomicBool::new(false),
         });
-        // The number of processes below also comes from the server, which may end first.
+        // Before the number of processes is asked for: the server may end before it answers.
         end_with_server(library, me.rank, &ender);
 
         let mut pmix = PmixConnection {
@@ -129,25 +123,15 @@ impl PmixConnection {
     }
 }
 
-/// Initializes the library. PMIx_Init waits without a limit for the server that its variables name,
-/// so another thread calls it; if no server answers, that thread remains.
-fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, String> {
+/// Initializes the library. Returns this process, or why the server has not accepted it within
+/// `limit`. PMIx_Init waits without a limit for the server that its variables name, so another
+/// thread calls it; if no server answers, that thread remains.
+pub(super) fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, String> {
     let (answer, answers) = mpsc::channel();
-    let call = move || {
-        let mut me = pmix_proc_t {
-            nspace: [0; 256],
-            rank: 0,
-        };
-        // SAFETY: `me` is writable. The array of further information may be null, since its length
-        // is 0.
-        let status = unsafe { library.PMIx_Init(&mut me, null_mut(), 0) };
-        // This fails if the receiver has given up, after its limit.
-        let _ = answer.send((me, status));
-    };
     without_signals(|| {
         thread::Builder::new()
             .name("rushmem-pmix".into())
-            .spawn(call)
+            .spawn(move || call_init(library, &answer))
     })
     .map_err(|error| error.to_string())?;
 
@@ -159,9 +143,31 @@ fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, Strin
             Some(Err(mpsc::RecvTimeoutError::Disconnected)) => {
                 return Err("its thread has ended".to_owned());
             }
-            Some(Ok((me, status))) => return explain(library, status).map(|()| me),
+            Some(Ok(Initialized { me, status })) => {
+                return explain(library, status).map(|()| me);
+            }
         }
     }
+}
+
+/// The result of PMIx_Init.
+struct Initialized {
+    /// This process, if the call has succeeded.
+    me: pmix_proc_t,
+    status: pmix_status_t,
+}
+
+/// Calls PMIx_Init, and sends the result to `answer`.
+fn call_init(library: &Library, answer: &mpsc::Sender<Initialized>) {
+    let mut me = pmix_proc_t {
+        nspace: [0; 256],
+        rank: 0,
+    };
+    // SAFETY: `me` is writable. The array of further information may be null, since its length is
+    // 0.
+    let status = unsafe { library.PMIx_Init(&mut me, null_mut(), 0) };
+    // This fails if the receiver has stopped waiting, after its limit.
+    let _ = answer.send(Initialized { me, status });
 }
 
 /// The rank of this process and the handle that ends the job, for [`server_lost`].
@@ -179,7 +185,7 @@ static SERVER_LOST: [pmix_status_t; 2] =
 /// Makes this process end when the connection to its server is lost. A manager that is killed does
 /// not end its PEs.
 fn end_with_server(library: &Library, rank: u32, ender: &Arc<Abort>) {
-    // The handler of the first connection is still registered.
+    // If this is not the first connection, the handler is registered already.
     if MEMBER.set((rank, ender.clone())).is_err() {
         return;
     }
@@ -261,6 +267,7 @@ fn explain(library: &Library, status: pmix_status_t) -> Result<(), String> {
     if status == PMIX_SUCCESS as pmix_status_t {
         return Ok(());
     }
+
     // SAFETY: any number is allowed; the result is a constant string or null.
     let text = unsafe { library.PMIx_Error_string(status) };
     let name = if text.is_null() {
@@ -348,7 +355,7 @@ impl Manager for PmixConnection {
 
     fn leave(&mut self) {
         self.ender.left.store(true, Ordering::Relaxed);
-        // A failure cannot be reported any more.
+        // A failure changes nothing: the process exits next.
         // SAFETY: the library is initialized, and null with length 0 passes no information.
         unsafe { self.library.PMIx_Finalize(null(), 0) };
     }
@@ -357,8 +364,8 @@ impl Manager for PmixConnection {
 /// Ends the job by the library, which any thread may call.
 struct Abort {
     library: &'static Library,
-    /// True once this process leaves the library. Relaxed: it publishes nothing else, and is stored
-    /// before the call that makes the library lose its server.
+    /// True once this process leaves the library. Relaxed: it publishes no other data, and is
+    /// stored before the call that makes the library lose its server.
     left: AtomicBool,
 }
 

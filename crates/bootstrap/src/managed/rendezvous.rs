@@ -192,6 +192,7 @@ impl Rendezvous {
             }
         }
 
+        // Nothing fails from here on.
         drop(ManuallyDrop::into_inner(rendezvous));
         let others = ManuallyDrop::into_inner(joined)
             .into_iter()
@@ -205,7 +206,8 @@ impl Rendezvous {
         })
     }
 
-    /// Returns the higher PEs that are on this node.
+    /// Returns the higher PEs that are on this node, from each of which the first PE awaits a
+    /// hello.
     fn awaited(&self, n_pes: u32) -> Result<BTreeSet<u32>, Error> {
         let mut awaited = BTreeSet::new();
         for pe in self.pe + 1..n_pes {
@@ -238,7 +240,7 @@ impl Rendezvous {
                 joined.insert(pe, other);
             }
 
-            // Datagrams of other users may arrive all the time, so this does not wait for silence.
+            // Once per slice, also while datagrams arrive: other users may send them all the time.
             if last_check.elapsed() > SLICE {
                 for &pe in &awaited {
                     // A PE without a socket has ended, and sends no hello.
@@ -260,6 +262,7 @@ impl Rendezvous {
         if !time_limit::is_readable(&self.socket, wait)? {
             return Ok(None);
         }
+
         let mut bytes = [0; HANDSHAKE];
         // Closing a descriptor of an unknown sender may block, so none is opened before the proof
         // has been checked.
@@ -304,21 +307,31 @@ impl Rendezvous {
         }
         .encode(&self.key, pe);
 
-        let send = || {
-            let (ours, theirs) = UnixStream::pair()?;
-            let mut limit = TimeLeft::new(self.limit);
-            unix_socket::send(stream, &answer, &[memory, theirs.as_fd()], &mut limit)?;
-            unix_socket::send_files(stream, files, &mut limit)?;
-            Ok(ours)
-        };
-        send().map_err(|cause: io::Error| match cause.kind() {
-            ErrorKind::TimedOut => self.silence_error(
-                self.limit,
-                pe,
-                "and others to take the descriptors sent to them",
-            ),
-            _ => Error::NodePeer { pe, cause },
-        })
+        self.send_answer(stream, &answer, memory, files)
+            .map_err(|cause| match cause.kind() {
+                ErrorKind::TimedOut => self.silence_error(
+                    self.limit,
+                    pe,
+                    "and others to take the descriptors sent to them",
+                ),
+                _ => Error::NodePeer { pe, cause },
+            })
+    }
+
+    /// Sends the answer, with the node's memory and one end of a new pair, and then the files.
+    /// Returns the other end of the pair.
+    fn send_answer(
+        &self,
+        stream: &UnixStream,
+        answer: &[u8],
+        memory: BorrowedFd<'_>,
+        files: &[Option<BorrowedFd<'_>>],
+    ) -> io::Result<UnixStream> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let mut limit = TimeLeft::new(self.limit);
+        unix_socket::send(stream, answer, &[memory, theirs.as_fd()], &mut limit)?;
+        unix_socket::send_files(stream, files, &mut limit)?;
+        Ok(ours)
     }
 
     /// Sends a hello to the first PE of the node, and waits for its answer.
@@ -327,8 +340,8 @@ impl Rendezvous {
         first: u32,
         file: Option<BorrowedFd<'_>>,
     ) -> Result<NodeConnections, Error> {
-        // The first PE also waits for the others. With twice its limit here, it is the one that
-        // reports which PE is missing.
+        // The first PE also waits for the others. This PE waits twice as long, so that the first PE
+        // is the one that reports which PE is missing.
         let whole = 2 * self.limit;
         self.greet(first, file, TimeLeft::new(whole))
             .map_err(|cause| match cause.kind() {
@@ -357,7 +370,7 @@ impl Rendezvous {
             &fds,
             &mut limit,
         )?;
-        // With this copy open, the stream would not end when the first PE ends.
+        // If this copy stayed open, the stream would not end when the first PE ends.
         drop(theirs);
 
         limit.readable(&stream)?;

@@ -14,6 +14,7 @@ struct Store {
     gets: Mutex<usize>,
 }
 
+/// The manager as one PE, a thread, sees it.
 struct Thread {
     store: Arc<Store>,
     pe: u32,
@@ -27,10 +28,11 @@ impl std::fmt::Debug for Thread {
     }
 }
 
+/// A handle that ends no job.
 #[derive(Debug)]
-struct Nothing;
+struct NoEnder;
 
-impl Ender for Nothing {
+impl Ender for NoEnder {
     fn request_end(&self, _: i32) -> bool {
         true
     }
@@ -71,7 +73,7 @@ impl Manager for Thread {
     }
 
     fn ender(&self) -> Arc<dyn Ender> {
-        Arc::new(Nothing)
+        Arc::new(NoEnder)
     }
 
     fn leave(&mut self) {}
@@ -85,6 +87,7 @@ fn job(nodes: &[u32], body: impl Fn(Managed) + Sync) -> usize {
         together: Barrier::new(nodes.len()),
         gets: Mutex::default(),
     });
+
     thread::scope(|scope| {
         for (pe, node) in nodes.iter().enumerate() {
             let body = &body;

@@ -17,7 +17,7 @@
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -36,8 +36,12 @@ use crate::time_limit::TimeLeft;
 /// knows why the PE has died, and says so.
 const MANAGER_GRACE: Duration = Duration::from_secs(1);
 
+/// The phases that a PE reports.
 const FINALIZED: u8 = b'f';
 const RESUMED: u8 = b'r';
+
+/// The event to wait for on the connection to the manager: its end. Its data are not read here.
+const END: PollFlags = PollFlags::RDHUP;
 
 /// A connection to a PE of this node. It ends when the PE ends.
 #[derive(Clone, Debug)]
@@ -94,8 +98,8 @@ impl LivenessConnections {
 
     fn report(&self, phase: u8) {
         for connection in &self.connections {
-            // This fails if the PE has ended, or does not watch and so never reads: both need no
-            // report.
+            // This fails if the PE has ended. It also fails once the buffer is full, which happens
+            // only if the PE does not watch, and so never reads. Neither needs the report.
             let _ = rustix::net::send(
                 &*connection.stream,
                 &[phase],
@@ -104,9 +108,6 @@ impl LivenessConnections {
         }
     }
 }
-
-/// The event to wait for on the connection to the manager: its end. Its data are not read here.
-const END: PollFlags = PollFlags::RDHUP;
 
 /// A PE of this node that the thread watches.
 struct WatchedPe {
@@ -185,6 +186,7 @@ fn watch(me: u32, mut watched: Vec<WatchedPe>, ender: &dyn Ender) {
 /// Prints that a PE has died, and ends the job, unless the process manager does so before.
 fn report_death(dead: &LivenessConnection, ender: &dyn Ender) {
     thread::sleep(MANAGER_GRACE);
+
     let pid = dead
         .pid
         .map(|pid| format!(" (pid {pid})"))
@@ -222,9 +224,11 @@ pub(super) fn end_without_manager(me: u32, what: &str) -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// A wait that lasts until this is dropped; if it takes long, a thread prints a line for the user.
+/// A wait that lasts until this value is dropped. If it takes long, a thread prints a line for the
+/// user.
 #[derive(Debug)]
 pub(super) struct Notice {
+    /// Dropped when the wait is over.
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -251,23 +255,16 @@ impl Notice {
     }
 
     fn run(wait: Duration, report: impl FnOnce() + Send + 'static) -> Notice {
-        // The thread learns that the wait is over when the sender is dropped.
         let (over, is_over) = channel();
-        let watch = move || {
-            let mut limit = TimeLeft::new(wait);
-            while let Some(waited) = limit.spend(|slice| is_over.recv_timeout(slice)) {
-                if waited != Err(RecvTimeoutError::Timeout) {
-                    return;
-                }
-            }
-            report();
-        };
-
         // If no thread can be started, nothing is printed.
         let thread = without_signals(|| {
             thread::Builder::new()
                 .name("rushmem-notice".into())
-                .spawn(watch)
+                .spawn(move || {
+                    if !ends_within(wait, &is_over) {
+                        report();
+                    }
+                })
         })
         .ok();
         Notice {
@@ -275,6 +272,18 @@ impl Notice {
             thread,
         }
     }
+}
+
+/// Waits until the sender of `is_over` is dropped. Returns false if the time `wait` has passed
+/// first.
+fn ends_within(wait: Duration, is_over: &Receiver<()>) -> bool {
+    let mut limit = TimeLeft::new(wait);
+    while let Some(waited) = limit.spend(|slice| is_over.recv_timeout(slice)) {
+        if waited == Err(RecvTimeoutError::Disconnected) {
+            return true;
+        }
+    }
+    false
 }
 
 impl Drop for Notice {

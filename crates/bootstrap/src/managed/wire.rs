@@ -1,5 +1,5 @@
-//! The wire format of PMI: requests to a process manager and its replies, as bytes, and
-//! values as texts of limited length.
+//! The wire format of PMI: requests to a process manager and its replies, as bytes, and values as
+//! texts of limited length.
 //!
 //! It does no I/O and does not interpret commands. A message of PMI-1 is a line of words, one of
 //! PMI-2 a body after its length in six characters. Both are parsed as pairs of key and value,
@@ -174,10 +174,10 @@ pub(crate) fn split(bytes: &[u8], limit: usize) -> Vec<String> {
         limit >= 16,
         "a manager's values have room for more than {limit} characters"
     );
-    let text = base64::encode(bytes);
 
     // The number of texts has at most as many digits as the length of the whole text. All texts
-    // leave the room that the first one needs for it and for the mark.
+    // leave the room that the first one needs for that number and for the mark.
+    let text = base64::encode(bytes);
     let digits = text.len().to_string().len().min(limit - 2);
     let data = limit - digits - 1;
     let mut texts: Vec<String> = text
@@ -209,6 +209,7 @@ pub(crate) fn join<E>(
     let Ok(count) = count.parse::<usize>() else {
         return Ok(None);
     };
+
     let mut text = data.to_owned();
     for index in 1..count {
         text += &part(index)?;

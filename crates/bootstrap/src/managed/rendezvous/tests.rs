@@ -36,6 +36,7 @@ fn node(
         let node = rendezvous.connect_node(n_pes, file.as_ref().map(AsFd::as_fd));
         body(pe, node.expect("node"));
     };
+
     thread::scope(|scope| {
         for &pe in pes {
             let run = &run;
@@ -323,6 +324,7 @@ fn other_users_keep_nobody_waiting() {
                 intrude(&key, PES[0], attack, Some(Duration::from_millis(20)));
             }
         };
+
         thread::scope(|scope| {
             for attacker in 0..3 {
                 let attack = &attack;

@@ -51,7 +51,7 @@ struct ServedMeetings {
     meetings: Vec<Gathering>,
 }
 
-/// True once this process has begun to join a meeting. Relaxed: it publishes nothing.
+/// True once this process has begun to join a meeting. Relaxed: it publishes no other data.
 static ATTENDS: AtomicBool = AtomicBool::new(false);
 
 /// Returns true if this process has begun to join a meeting.
@@ -59,8 +59,8 @@ pub(crate) fn is_attended() -> bool {
     ATTENDS.load(Ordering::Relaxed)
 }
 
-/// Makes a unique id, and serves the meeting of its job from a thread of this process until all of
-/// its PEs have ended.
+/// Makes a unique id, and serves the meeting of its job from a thread of this process until all PEs
+/// of the job have ended.
 ///
 /// # Errors
 /// If the process has no address, no descriptor or no thread for it, or a setting for addresses or
@@ -134,10 +134,10 @@ pub(crate) fn attend(attendance: &Attendance, limits: MeetingLimits) -> Result<M
     ATTENDS.store(true, Ordering::Relaxed);
 
     let mut attendance = attendance.clone();
-    if let MeetingAddress::Named(at) = &attendance.address
+    if let MeetingAddress::Named(place) = &attendance.address
         && attendance.pe == 0
     {
-        let own = serve_at(at, &attendance.secret, limits)?;
+        let own = serve_at(place, &attendance.secret, limits)?;
         attendance.address = MeetingAddress::Addresses(own);
     }
 
@@ -148,10 +148,10 @@ pub(crate) fn attend(attendance: &Attendance, limits: MeetingLimits) -> Result<M
     Member::join(&attendance, served(&attendance.secret), limits)
 }
 
-/// Serves the meeting at a host and port that the user has named, as PE 0. Returns the addresses at
-/// which this process reaches it itself.
-fn serve_at(at: &str, secret: &Secret, limits: MeetingLimits) -> Result<Vec<SocketAddr>, Error> {
-    let listeners = place::listen(at, limits.join)?;
+/// Serves the meeting at `place`, a host and a port that the user has named, as PE 0. Returns the
+/// addresses at which this process reaches its own listeners.
+fn serve_at(place: &str, secret: &Secret, limits: MeetingLimits) -> Result<Vec<SocketAddr>, Error> {
+    let listeners = place::listen(place, limits.join)?;
     let own = listeners
         .iter()
         .map(|listener| listener.local_addr().map(reachable))
@@ -180,6 +180,7 @@ fn listen() -> Result<Vec<TcpListener>, Error> {
             Err(error) => refused = error,
         }
     }
+
     if listeners.is_empty() {
         Err(Error::Serving(refused))
     } else {

@@ -36,7 +36,7 @@ const ROOM: usize = (NBYTES - 1 - PREFIX.len()) / 4 * 3;
 #[derive(Clone, Copy, Debug)]
 pub struct MeetingLimits {
     /// The time within which all PEs must have joined after the first one. A PE tries to reach the
-    /// meeting for a few seconds longer.
+    /// meeting for a few seconds longer, so that the meeting reports first which PEs are missing.
     pub join: Duration,
     /// The time after which a silent host of a PE, or of the meeting, counts as lost.
     pub silence: Duration,
@@ -74,7 +74,7 @@ pub struct Attendance {
     pub n_pes: u32,
 }
 
-/// How the processes learn of the meeting, for messages.
+/// What names the meeting to the processes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MeetingSource {
     UniqueId,
@@ -102,7 +102,7 @@ impl UniqueId {
             };
             encoded.extend(address.port().to_be_bytes());
 
-            // A shorter address may still have room behind one that has none.
+            // An address for which there is no room is left out. A shorter one may follow it.
             if bytes.len() + encoded.len() <= ROOM {
                 bytes.extend(encoded);
                 held.push(*address);
@@ -160,8 +160,7 @@ fn parse(text: &str) -> Option<UniqueId> {
 
     let mut addresses = Vec::new();
     while let Some((kind, address)) = rest.split_first() {
-        let ip: IpAddr;
-        (ip, rest) = match kind {
+        let (ip, after_ip): (IpAddr, &[u8]) = match kind {
             4 => {
                 let (ip, rest) = address.split_first_chunk::<4>()?;
                 ((*ip).into(), rest)
@@ -172,9 +171,9 @@ fn parse(text: &str) -> Option<UniqueId> {
             }
             _ => return None,
         };
-        let port;
-        (port, rest) = rest.split_first_chunk::<2>()?;
+        let (port, after_port) = after_ip.split_first_chunk::<2>()?;
         addresses.push(SocketAddr::new(ip, u16::from_be_bytes(*port)));
+        rest = after_port;
     }
 
     if addresses.is_empty() {
@@ -213,11 +212,11 @@ mod tests {
         #[test]
         fn an_id_survives_as_bytes_and_as_text(
             secret in any::<[u8; SECRET]>(),
-            at in prop::collection::vec(address(), 1..20),
+            addresses in prop::collection::vec(address(), 1..20),
         ) {
-            let id = UniqueId::new(&secret, &at);
-            prop_assert!(at.starts_with(&id.addresses[..1]));
-            prop_assert!(id.addresses.len() >= at.len().min(3));
+            let id = UniqueId::new(&secret, &addresses);
+            prop_assert!(addresses.starts_with(&id.addresses[..1]));
+            prop_assert!(id.addresses.len() >= addresses.len().min(3));
 
             prop_assert_eq!(id.to_string().parse(), Ok(id.clone()));
             prop_assert_eq!(UniqueId::from_bytes(&id.to_bytes()), Some(id.clone()));

@@ -15,9 +15,9 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::time::Timespec;
 
-/// The handshake of a process with the meeting of its job. Its proofs are not bound to an address,
-/// since the name of a meeting may denote that of a router; the session keeps out a process in
-/// between.
+/// The handshake of a process with the meeting of its job. Its proofs are not bound to an address:
+/// the name of a meeting may denote a router, so the two ends may see different addresses. Sealing
+/// keeps a process in between from reading or changing what follows.
 pub(super) const HANDSHAKE: Protocol = Protocol {
     magic: *b"rushjob",
     version: rushmem_system::formats::JOB.version,
@@ -26,7 +26,7 @@ pub(super) const HANDSHAKE: Protocol = Protocol {
 /// The number of the meeting in the handshake, which is that of no PE.
 pub(super) const MEETING: u32 = u32::MAX;
 
-/// Maximum number of events of one wait.
+/// Maximum number of events of one wait. Further ones are reported by the next.
 const EVENTS: usize = 256;
 
 /// The socket of an event.
@@ -99,7 +99,7 @@ impl Watch {
 
     /// Ends the watch of a listener.
     pub(super) fn ignore(&self, listener: &TcpListener) {
-        // This fails only for a listener that is not watched, which is what is wanted.
+        // This fails only for a listener that is not watched anyway.
         let _ = epoll::delete(&self.0, listener);
     }
 
@@ -115,6 +115,7 @@ impl Watch {
         // A socket nearly always has room, so watching for it without need would never let the
         // thread sleep.
         flags.set(EventFlags::OUT, !connection.unsent.is_empty());
+
         let data = Source::Connection(number_of(&connection.stream)).data();
         // This cannot fail: the socket was added when it was that of a stranger.
         let _ = epoll::modify(&self.0, &connection.stream, data, flags);
@@ -126,6 +127,15 @@ impl Watch {
 pub(super) enum Ending {
     Closed,
     Forged(Forged),
+}
+
+/// What a read of a connection has found.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    /// The opened bytes.
+    pub(super) bytes: Vec<u8>,
+    /// Why no more follow; `None` if more may follow.
+    pub(super) ending: Option<Ending>,
 }
 
 /// The connections, by the numbers of their descriptors.
@@ -167,30 +177,40 @@ impl Connections {
 
     /// Returns the time since the connection was added.
     pub(super) fn age(&self, number: u32) -> Option<Duration> {
-        self.0.get(&number).map(|one| one.since.elapsed())
+        Some(self.0.get(&number)?.since.elapsed())
     }
 
-    /// Returns what has arrived, and why that is all of it if it is.
-    pub(super) fn read(&mut self, number: u32) -> (Vec<u8>, Option<Ending>) {
-        let mut opened = Vec::new();
-        let Some(one) = self.0.get_mut(&number) else {
-            return (opened, None);
+    /// Reads and opens all that has arrived on a connection.
+    pub(super) fn read(&mut self, number: u32) -> Arrived {
+        let mut arrived = Arrived {
+            bytes: Vec::new(),
+            ending: None,
+        };
+        let Some(connection) = self.0.get_mut(&number) else {
+            return arrived;
         };
 
-        let mut bytes = [0; 16 * 1024];
+        let mut sealed = [0; 16 * 1024];
         loop {
-            match one.stream.read(&mut bytes) {
-                Ok(nbytes @ 1..) => one.session.received(&bytes[..nbytes]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return (opened, None),
+            match connection.stream.read(&mut sealed) {
+                Ok(nbytes @ 1..) => connection.session.received(&sealed[..nbytes]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return arrived,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                _ => return (opened, Some(Ending::Closed)),
+                Ok(0) | Err(_) => {
+                    arrived.ending = Some(Ending::Closed);
+                    return arrived;
+                }
             }
-            // What was sealed before a forged piece counts.
+
+            // The pieces before a forged one are genuine, and are returned.
             loop {
-                match one.session.take() {
-                    Ok(Some(piece)) => opened.extend(piece),
+                match connection.session.take() {
+                    Ok(Some(piece)) => arrived.bytes.extend(piece),
                     Ok(None) => break,
-                    Err(forged) => return (opened, Some(Ending::Forged(forged))),
+                    Err(forged) => {
+                        arrived.ending = Some(Ending::Forged(forged));
+                        return arrived;
+                    }
                 }
             }
         }
@@ -198,33 +218,37 @@ impl Connections {
 
     /// Sends bytes, or queues those for which the socket has no room.
     pub(super) fn send(&mut self, watch: &Watch, number: u32, bytes: &[u8]) {
-        if let Some(one) = self.0.get_mut(&number) {
-            one.unsent.extend(one.session.seal(bytes));
+        if let Some(connection) = self.0.get_mut(&number) {
+            connection.unsent.extend(connection.session.seal(bytes));
             self.flush(watch, number);
         }
     }
 
     /// Sends as many queued bytes as the socket accepts. The next read detects a failed connection.
     pub(super) fn flush(&mut self, watch: &Watch, number: u32) {
-        let Some(one) = self.0.get_mut(&number) else {
+        let Some(connection) = self.0.get_mut(&number) else {
             return;
         };
-        while !one.unsent.is_empty() {
-            match one.stream.write(one.unsent.as_slices().0) {
+
+        while !connection.unsent.is_empty() {
+            let (oldest, _) = connection.unsent.as_slices();
+            match connection.stream.write(oldest) {
                 Ok(nbytes) => {
-                    one.unsent.drain(..nbytes);
+                    connection.unsent.drain(..nbytes);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => one.unsent.clear(),
+                Err(_) => connection.unsent.clear(),
             }
         }
-        watch.watch(one);
+        watch.watch(connection);
     }
 
     /// Returns true if queued bytes wait for room in a socket.
     pub(super) fn have_unsent(&self) -> bool {
-        self.0.values().any(|one| !one.unsent.is_empty())
+        self.0
+            .values()
+            .any(|connection| !connection.unsent.is_empty())
     }
 }
 
@@ -232,9 +256,10 @@ impl Connections {
 /// for `silence` is detected. The kernel of the other host answers even if the process there is
 /// stopped.
 pub(super) fn prepare(stream: &TcpStream, silence: Duration) {
-    // The first probe and three more, each of which has this time for its answer. The kernel
-    // accepts no less than a second.
+    // The first of three probes follows after a quarter of the time, and each has a quarter for its
+    // answer. The kernel accepts no less than a second.
     let interval = (silence / 4).max(Duration::from_secs(1));
+
     // If an option cannot be set, messages are slower, or a lost host is detected later.
     let _ = stream.set_nodelay(true);
     let _ = sockopt::set_socket_keepalive(stream, true);

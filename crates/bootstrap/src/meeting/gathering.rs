@@ -25,7 +25,9 @@ use rushmem_explain::status::Stage;
 use rustix::event::epoll::EventFlags;
 
 use super::attendance::{MeetingLimits, MeetingSource};
-use super::connections::{Connections, Ending, HANDSHAKE, MEETING, Source, Watch, prepare};
+use super::connections::{
+    Arrived, Connections, Ending, HANDSHAKE, MEETING, Source, Watch, prepare,
+};
 use super::listeners::{self, Listeners};
 use crate::error::IN_BETWEEN;
 use crate::proto::{self, Decoder, FromLauncher};
@@ -40,13 +42,13 @@ use rushmem_system::stderr::print_line;
 /// The name at the start of messages of a meeting.
 const SPEAKER: &str = "rushmem";
 
-/// Time within which a connection must have joined. A member answers at once, so only a stranger,
-/// or a host that was lost, takes longer.
+/// Maximum time for the handshake of a connection, and again for the first message after it. A PE
+/// answers at once, so only a stranger, or a lost host, takes longer.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Maximum number of connections that have not proved to know the secret; the oldest one is closed
-/// for a new one. So strangers take a bounded number of descriptors, and cannot keep members away
-/// for long.
+/// Maximum number of connections that have not proved that they know the secret; the oldest one is
+/// closed for a new one. So strangers take a bounded number of descriptors, and cannot keep members
+/// away for long.
 const MAX_STRANGERS: usize = 256;
 
 /// Maximum time for sending the end of the job to the members in other processes, and again to the
@@ -77,18 +79,11 @@ impl Gathering {
         };
 
         // The server is made here and not in its thread, so that the caller learns of an error.
-        let mut server = MeetingServer::new(gathering.clone(), limits, source)?;
-        let serve = move || {
-            // The connections end with the thread, and with them the members.
-            if let Err(error) = server.run() {
-                rushmem_system::log::debug!(%error, "the meeting cannot be served");
-            }
-            server.gathering.listeners.close();
-        };
+        let server = MeetingServer::new(gathering.clone(), limits, source)?;
         without_signals(|| {
             thread::Builder::new()
                 .name("rushmem-meeting".into())
-                .spawn(serve)
+                .spawn(move || server.serve())
         })?;
         Ok(gathering)
     }
@@ -99,7 +94,7 @@ impl Gathering {
 
     /// Returns true once processes can no longer join.
     pub(super) fn is_closed(&self) -> bool {
-        self.listeners.with(<[TcpListener]>::is_empty)
+        self.listeners.all().is_empty()
     }
 
     /// Closes the listeners in a child of the process that serves the meeting.
@@ -109,10 +104,10 @@ impl Gathering {
 
     /// Waits until the other members have finalized or ended, at most for `limit`.
     pub(super) fn wait_for_others(&self, limit: Duration) {
-        let (are_done, change) = &*self.others_are_done;
-        let done = lock(are_done);
-        // The result says whether the limit was reached: then this process ends as well.
-        let _ = change.wait_timeout_while(done, limit, |done| !*done);
+        let (done, change) = &*self.others_are_done;
+        let are_done = lock(done);
+        // The result says whether the limit was reached. This process ends in either case.
+        let _ = change.wait_timeout_while(are_done, limit, |are_done| !*are_done);
     }
 }
 
@@ -130,13 +125,13 @@ enum Joining {
 /// A process that has joined.
 #[derive(Clone, Debug)]
 struct Attendee {
-    /// The number of its connection, as long as there is one.
+    /// The number of its connection; `None` once that has ended.
     connection: Option<u32>,
     pid: u32,
     host: String,
     /// True if it is this process.
     serves: bool,
-    /// How many signs of life were requested since it has sent anything.
+    /// Number of signs of life that were requested since the process last sent something.
     unanswered: u32,
 }
 
@@ -208,6 +203,15 @@ impl MeetingServer {
         Ok(server)
     }
 
+    /// Serves the meeting until it is over, or cannot be served any longer.
+    fn serve(mut self) {
+        // After an error, the connections end with this value, and the members with them.
+        if let Err(error) = self.run() {
+            rushmem_system::log::debug!(%error, "the meeting cannot be served");
+        }
+        self.gathering.listeners.close();
+    }
+
     /// Serves the meeting until it is over and its members have ended.
     fn run(&mut self) -> io::Result<()> {
         loop {
@@ -224,20 +228,23 @@ impl MeetingServer {
             // While no limit runs, the thread uses no CPU until a process sends something.
             let is_timed = self.is_timed();
             let limit = if is_timed { Some(SLICE) } else { None };
+
             let begin = Instant::now();
             for (source, events) in self.watch.wait(limit)? {
                 self.handle(source, events);
             }
             if is_timed {
-                // If this process was stopped meanwhile, the other processes had no chance.
+                // The time for which this process was stopped does not count: the other processes
+                // may have answered meanwhile.
                 self.check_limits(begin.elapsed().min(SLICE));
             }
+
             self.report_progress();
         }
     }
 
-    /// Returns true while processes that connect get an answer: until all PEs have finalized, and
-    /// after a job that has failed for the time within which its PEs may come.
+    /// Returns true while processes that connect get an answer: until all PEs have finalized. If
+    /// the job has failed, they get one for as long as its PEs may still come.
     fn is_open(&self) -> bool {
         match (&self.over, &self.job) {
             (Some(over), _) => over.since.elapsed() < self.limits.join,
@@ -259,26 +266,22 @@ impl MeetingServer {
     /// Watches the listeners.
     fn listen(&mut self) -> io::Result<()> {
         self.muted = None;
-        self.gathering.listeners.with(|all| {
-            for (number, listener) in all.iter().enumerate() {
-                self.watch.listen(number, listener)?;
-            }
-            Ok(())
-        })
+        for (number, listener) in self.gathering.listeners.all().iter().enumerate() {
+            self.watch.listen(number, listener)?;
+        }
+        Ok(())
     }
 
     fn ignore_listeners(&self) {
-        self.gathering.listeners.with(|all| {
-            for listener in all {
-                self.watch.ignore(listener);
-            }
-        });
+        for listener in self.gathering.listeners.all().iter() {
+            self.watch.ignore(listener);
+        }
     }
 
-    /// Refuses connections from now on. A listener that a forked child of this process has a copy
-    /// of would be ready all the time although it is closed, and the thread would run without a
-    /// pause.
+    /// Refuses connections from now on.
     fn stop_listening(&self) {
+        // If a forked child of this process has a copy of a listener, epoll would report it all the
+        // time although it is closed, and the thread would run without a pause.
         self.ignore_listeners();
         self.gathering.listeners.close();
     }
@@ -310,13 +313,17 @@ impl MeetingServer {
             Ok(Acceptor::new(HANDSHAKE, secret, MEETING, nonce()?))
         };
         let greet = |socket: &TcpStream| self.watch.greet(socket);
-        let accepted = self.gathering.listeners.with(|all| match all.get(number) {
-            Some(listener) => self
-                .strangers
-                .accept(listener, listeners::accept, acceptor, greet),
+
+        let listeners = self.gathering.listeners.all();
+        let Some(listener) = listeners.get(number) else {
             // Another event has closed the listeners since this one was reported.
-            None => Ok(()),
-        });
+            return;
+        };
+        let accepted = self
+            .strangers
+            .accept(listener, listeners::accept, acceptor, greet);
+        drop(listeners);
+
         let Err(Shortage { error, lasts }) = accepted else {
             return;
         };
@@ -325,7 +332,7 @@ impl MeetingServer {
         self.muted = Some(Instant::now());
         self.ignore_listeners();
 
-        // By then no stranger has a descriptor any more.
+        // After that time no stranger has a descriptor any more, so none will become free.
         if lasts > HANDSHAKE_LIMIT && self.job.is_none() {
             self.fail(listeners::shortage(&error, self.n_pes));
         }
@@ -333,7 +340,7 @@ impl MeetingServer {
 
     /// Reads and handles the bytes that have arrived on a connection.
     fn read(&mut self, number: u32) {
-        let (bytes, ending) = self.connections.read(number);
+        let Arrived { bytes, ending } = self.connections.read(number);
         if !bytes.is_empty() {
             self.handle_bytes(number, &bytes);
         }
@@ -401,7 +408,7 @@ impl MeetingServer {
     /// Processes that connect later are refused with the reason `why`.
     ///
     /// One process on each host prints the message, since hosts such as the pods of Kubernetes may
-    /// have outputs of their own. On the host `printed`, a process has done so.
+    /// have outputs of their own. `printed` is a host on which a process prints it anyway.
     fn end(&mut self, status: i32, message: Option<String>, why: String, printed: Option<String>) {
         self.refuse_all_proven(&why);
         self.over = Some(Over {
@@ -437,7 +444,8 @@ impl MeetingServer {
     ) {
         for &pe in pes {
             let member = &self.members[&pe];
-            // A member that is gone, perhaps the one that this is about, prints nothing.
+            // A member without a connection prints nothing. It may be the one that the message is
+            // about.
             let prints = member.connection.is_some() && informed.insert(member.host.clone());
             let message = message.filter(|_| prints).map(str::to_owned);
             self.send_frame(pe, &proto::encode(&FromLauncher::End { status, message }));
@@ -449,7 +457,7 @@ impl MeetingServer {
     fn flush_all(&mut self) {
         let end = Instant::now() + END_LIMIT;
         while self.connections.have_unsent() && Instant::now() < end {
-            // Without events, the time is used up.
+            // An error counts as no events, so the loop ends with its time.
             let events = self.watch.wait(Some(SLICE)).unwrap_or_default();
             let mut is_ready = false;
             for (source, events) in events {
@@ -461,7 +469,8 @@ impl MeetingServer {
                 }
             }
 
-            // Other events are handled later, and are reported until then.
+            // Other events are handled later. As they are reported until then, each wait returns at
+            // once, so the loop pauses itself.
             if !is_ready {
                 thread::sleep(Duration::from_millis(1));
             }
@@ -479,14 +488,15 @@ impl MeetingServer {
     fn handle_closing(&mut self, number: u32) {
         let joining = self.joining.remove(&number);
         self.connections.close(number);
-        // A process that was no member yet, or was refused, may go.
+
+        // A process that is not a member may end its connection at any time.
         let Some(Joining::Member(pe)) = joining else {
             return;
         };
         let Some(member) = self.members.get_mut(&pe) else {
             return;
         };
-        // Another connection may get its number.
+        // Another connection may get the same number.
         member.connection = None;
 
         let Some(job) = &mut self.job else {
@@ -535,6 +545,7 @@ impl MeetingServer {
         if self.job.is_none() {
             return;
         }
+
         let are_done = self.joining.values().all(|one| match one {
             // The member in this process is the one that waits.
             Joining::Member(pe) => self.members[pe].serves || self.has_finalized(*pe),

@@ -9,7 +9,7 @@
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rushmem_system::lock::lock;
 use rustix::io::Errno;
@@ -29,9 +29,9 @@ impl Listeners {
         Ok(Listeners(Arc::new(Mutex::new(sockets))))
     }
 
-    /// Calls `work` with the listeners, of which there are none once they are closed.
-    pub(super) fn with<T>(&self, work: impl FnOnce(&[TcpListener]) -> T) -> T {
-        work(&lock(&self.0))
+    /// Locks the listeners and returns them. There are none once they are closed.
+    pub(super) fn all(&self) -> MutexGuard<'_, Vec<TcpListener>> {
+        lock(&self.0)
     }
 
     /// Refuses connections from now on, also those that wait. Frees the addresses, although forked
@@ -80,7 +80,7 @@ pub(super) fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
 }
 
 /// Returns true if the number of a descriptor is in the lower half of those below the soft limit.
-/// The program has the upper half.
+/// The upper half is left to the program.
 fn leaves_room(stream: &TcpStream, soft: u64) -> bool {
     (stream.as_raw_fd().cast_unsigned() as u64) < soft / 2
 }
@@ -90,6 +90,7 @@ fn moved_above(stream: TcpStream, soft: u64) -> TcpStream {
     let Ok(above) = soft.try_into() else {
         return stream;
     };
+
     match rustix::io::fcntl_dupfd_cloexec(&stream, above) {
         Ok(moved) => TcpStream::from(moved),
         Err(_) => stream,
@@ -128,7 +129,7 @@ pub(super) fn shortage(error: &io::Error, n_pes: u32) -> String {
         ),
         Some(Errno::NFILE) => {
             "the machine of the process that serves the meeting of the job has no file descriptor \
-                               left; raise the sysctl fs.file-max"
+             left; raise the sysctl fs.file-max"
                 .to_owned()
         }
         _ => format!(

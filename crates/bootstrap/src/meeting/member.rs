@@ -25,12 +25,13 @@ use crate::time_limit::TimeLeft;
 use rushmem_system::host::host_name;
 use rushmem_system::signals::without_signals;
 use rushmem_system::stderr::print_line;
+use serde::{Deserialize, Serialize};
 
 /// Maximum time for which a process that has requested the end of the job waits until the meeting,
 /// which it serves itself, ends it. Until then the meeting tells the other members why.
 const END: Duration = Duration::from_secs(5);
 
-/// The value while no PE is known to serve the meeting.
+/// The number of the server while no PE is known to serve the meeting.
 const NOBODY: u32 = u32::MAX;
 
 /// The membership of this PE in a meeting.
@@ -43,12 +44,27 @@ pub(crate) struct Member {
     messages: mpsc::Receiver<Result<FromLauncher, Error>>,
     round: u32,
     /// The values that this PE has put since the last fence.
-    puts: Vec<(String, Vec<u8>)>,
+    puts: Vec<Put>,
     /// The values that the PEs have put between the last two fences, by PE and key.
     values: HashMap<(u32, String), Vec<u8>>,
     /// The meeting, if this process serves it.
     gathering: Option<Gathering>,
     limits: MeetingLimits,
+}
+
+/// A value that a PE has put.
+#[derive(Debug, Serialize, Deserialize)]
+struct Put {
+    key: String,
+    value: Vec<u8>,
+}
+
+/// The record of a PE in a fence.
+#[derive(Debug, Serialize, Deserialize)]
+struct FenceRecord {
+    /// True if the process of the PE serves the meeting.
+    serves: bool,
+    puts: Vec<Put>,
 }
 
 /// The state that the PE shares with the thread that receives.
@@ -58,11 +74,11 @@ struct MemberState {
     pe: u32,
     /// True if this process serves the meeting.
     serves: bool,
-    /// The PE whose process serves the meeting, or [`NOBODY`]. Relaxed: only a message depends on
-    /// it.
+    /// The PE whose process serves the meeting, or [`NOBODY`]. Relaxed: only the text of a message
+    /// depends on it.
     server: AtomicU32,
-    /// True once the last finalize is done, so that the meeting may end. Relaxed: it publishes
-    /// nothing else, and is stored before the report without which the meeting does not end.
+    /// True once the last finalize is done, so that the meeting may end. Relaxed: it publishes no
+    /// other data, and is stored before the report without which the meeting does not end.
     finalized: AtomicBool,
 }
 
@@ -74,14 +90,10 @@ impl Member {
         gathering: Option<Gathering>,
         limits: MeetingLimits,
     ) -> Result<Member, Error> {
-        let Attendance {
-            ref address,
-            ref secret,
-            pe,
-            n_pes,
-        } = *attendance;
+        let Attendance { pe, n_pes, .. } = *attendance;
+
         let begin = Instant::now();
-        let Reached { stream, session } = reach(address, secret, pe, limits.join)?;
+        let Reached { stream, session } = reach(attendance, limits.join)?;
         prepare(&stream, limits.silence);
         // A process in between that does not read must not stop this one for ever.
         stream
@@ -89,8 +101,9 @@ impl Member {
             .map_err(Error::Serving)?;
 
         let link = Link::sealed(stream, session);
-        let server = match address {
+        let server = match attendance.address {
             MeetingAddress::Named(_) => 0,
+            // The first fence tells which process has made the unique id.
             MeetingAddress::Addresses(_) => NOBODY,
         };
         let state = Arc::new(MemberState {
@@ -100,6 +113,7 @@ impl Member {
             server: AtomicU32::new(server),
             finalized: AtomicBool::new(false),
         });
+
         let join = FromPe::Join {
             pe,
             n_pes,
@@ -123,19 +137,24 @@ impl Member {
 
         // The limit counts from the first attempt to connect.
         let left = (limits.join + SLACK).saturating_sub(begin.elapsed());
-        match member.next_message(left)? {
-            FromLauncher::Welcome { pe: number, nodes }
-                if number == pe && nodes.n_pes() == n_pes =>
-            {
-                Ok(member)
+        member.await_welcome(left)?;
+        Ok(member)
+    }
+
+    /// Waits until all PEs have joined, at most for `limit`.
+    fn await_welcome(&self, limit: Duration) -> Result<(), Error> {
+        match self.next_message(limit)? {
+            FromLauncher::Welcome { pe, nodes } if pe == self.pe && nodes.n_pes() == self.n_pes => {
+                Ok(())
             }
             FromLauncher::Refused { why } => Err(Error::NotWelcome(why)),
             _ => Err(Error::Unexpected("a message of another meeting")),
         }
     }
 
-    /// Waits for the next message of the meeting that is no sign of life. Waits for `first`, and
-    /// for the limit of joining after each sign of life.
+    /// Waits for the next message of the meeting that is not a request for a sign of life. The wait
+    /// lasts at most for `first`, and after each such request for the limit of joining and the
+    /// slack.
     fn next_message(&self, first: Duration) -> Result<FromLauncher, Error> {
         let limit = self.limits.join + SLACK;
         let mut left = TimeLeft::new(first);
@@ -189,24 +208,31 @@ impl Manager for Member {
     }
 
     fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
-        self.puts.push((key.to_owned(), value.to_vec()));
+        self.puts.push(Put {
+            key: key.to_owned(),
+            value: value.to_vec(),
+        });
         Ok(())
     }
 
     fn fence(&mut self) -> Result<(), Error> {
-        let puts = (self.gathering.is_some(), std::mem::take(&mut self.puts));
-        let record = postcard::to_stdvec(&puts).expect("plain data and memory does not refuse");
+        let record = FenceRecord {
+            serves: self.gathering.is_some(),
+            puts: std::mem::take(&mut self.puts),
+        };
+        let record = postcard::to_stdvec(&record).expect("plain data and memory does not refuse");
         let records = self.exchange_all(record)?;
 
         self.values.clear();
         for (pes, record) in records.runs() {
-            let (serves, puts): (bool, Vec<(String, Vec<u8>)>) = postcard::from_bytes(record)
+            let FenceRecord { serves, puts } = postcard::from_bytes(record)
                 .map_err(|_| Error::Unexpected("values that cannot be read"))?;
+            // One process serves, so its record is in a run of one PE.
             if serves {
                 self.state.server.store(pes.start, Ordering::Relaxed);
             }
             for pe in pes {
-                for (key, value) in &puts {
+                for Put { key, value } in &puts {
                     self.values.insert((pe, key.clone()), value.clone());
                 }
             }
@@ -261,7 +287,7 @@ impl Ender for MemberState {
     }
 }
 
-/// Starts the thread that receives, and returns what it passes on.
+/// Starts the thread that receives. Returns the channel by which it passes messages on.
 fn start_receiving(
     link: Link,
     state: Arc<MemberState>,
@@ -290,10 +316,12 @@ fn receive(mut link: Link, to: &mpsc::Sender<Result<FromLauncher, Error>>, state
             }
             Ok(message) => {
                 is_member |= matches!(message, FromLauncher::Welcome { .. });
+
                 if matches!(message, FromLauncher::Ping) {
                     // If the connection has ended, the next message is an error.
                     let _ = state.sender.send(&FromPe::Pong);
                 }
+                // The PE waits for the requests, too: each extends its wait.
                 if to.send(Ok(message)).is_err() {
                     return;
                 }
@@ -311,6 +339,7 @@ fn receive(mut link: Link, to: &mpsc::Sender<Result<FromLauncher, Error>>, state
         let _ = to.send(Err(why));
         return;
     }
+
     if state.finalized.load(Ordering::Relaxed) {
         return;
     }
@@ -320,12 +349,13 @@ fn receive(mut link: Link, to: &mpsc::Sender<Result<FromLauncher, Error>>, state
 /// Ends this process, which can no longer receive from the meeting for the reason `error`.
 fn end_without_meeting(state: &MemberState, error: &Error) -> ! {
     if let Error::Forged(_) = error {
-        // The other PEs do not know it.
+        // Only this process has noticed, so it prints the reason itself.
         print_line(format_args!("PE {}: {error}; all PEs end", state.pe));
         end(1);
     }
 
-    // One line is enough for the job: that of the lowest PE outside the process that has ended.
+    // One line is enough for the job: that of the lowest PE whose process does not serve the
+    // meeting.
     let server = state.server.load(Ordering::Relaxed);
     if state.pe == u32::from(server == 0) {
         let who = match server {

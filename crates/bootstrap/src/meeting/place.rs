@@ -18,6 +18,13 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use super::reach::notice_after;
 use crate::error::Error;
 
+/// Maximum number of connections that the kernel holds until they are accepted, as in the standard
+/// library.
+const BACKLOG: i32 = 128;
+
+/// The state of a socket that listens, in the kernel's list.
+const LISTENS: &str = "0A";
+
 /// An address at which another process listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Taken {
@@ -110,14 +117,14 @@ fn is_known_elsewhere(place: &str, resolved: &[SocketAddr]) -> bool {
     !is_address && !is_loopback && resolved.iter().all(|address| address.ip().is_loopback())
 }
 
-/// Listens at those of these addresses that this machine has. Closes all sockets if one of the
-/// addresses is taken: until PE 0 has all, members find nobody and try again. Returns none if the
-/// addresses are those of a router in front of this host.
+/// Listens at those of these addresses that this machine has; there may be none, as when they are
+/// those of a router in front of this host. Closes all sockets if one of the addresses is taken:
+/// until PE 0 has all, members find nobody and try again.
 fn listen_at_all(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, Refusal> {
     let mut listeners = Vec::new();
-    for (at, &address) in addresses.iter().enumerate() {
+    for (index, &address) in addresses.iter().enumerate() {
         // The C library may return an address of /etc/hosts twice.
-        if !addresses[..at].contains(&address) {
+        if !addresses[..index].contains(&address) {
             listeners.extend(bind(address)?);
         }
     }
@@ -126,7 +133,8 @@ fn listen_at_all(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, Refusal> 
 
 /// Listens at a port of every address of this machine.
 fn listen_everywhere(port: u16) -> Result<TcpListener, Refusal> {
-    // The address of IPv6 includes those of IPv4. Only a machine without IPv6 needs the other one.
+    // A socket of IPv6 also accepts connections of IPv4, so only a machine without IPv6 needs the
+    // other one.
     for any in [
         IpAddr::from(Ipv6Addr::UNSPECIFIED),
         Ipv4Addr::UNSPECIFIED.into(),
@@ -138,8 +146,8 @@ fn listen_everywhere(port: u16) -> Result<TcpListener, Refusal> {
     Err(Refusal::Other(ErrorKind::AddrNotAvailable.into()))
 }
 
-/// Listens at an address. At the unspecified one of IPv6, this includes IPv4, whatever
-/// net.ipv6.bindv6only says: another process could have the port of an address of IPv4 otherwise.
+/// Listens at an address. At the unspecified one of IPv6, this includes IPv4, whatever the sysctl
+/// net.ipv6.bindv6only says: otherwise another process could have the port at an address of IPv4.
 fn listener_at(address: SocketAddr) -> io::Result<TcpListener> {
     let SocketAddr::V6(everywhere) = address else {
         return TcpListener::bind(address);
@@ -154,17 +162,14 @@ fn listener_at(address: SocketAddr) -> io::Result<TcpListener> {
         SocketFlags::CLOEXEC,
         None,
     )?;
-    // As the standard library does: connections of a meeting that is over keep the port otherwise.
+    // As the standard library does. Without this option, connections of a meeting that is over
+    // keep the port for a while.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     sockopt::set_ipv6_v6only(&socket, false)?;
     net::bind(&socket, &everywhere)?;
     net::listen(&socket, BACKLOG)?;
     Ok(socket.into())
 }
-
-/// The number of connections that the kernel holds until they are accepted, as in the standard
-/// library.
-const BACKLOG: i32 = 128;
 
 /// Listens at an address. Returns `None` if this machine lacks the address or its family.
 fn bind(address: SocketAddr) -> Result<Option<TcpListener>, Refusal> {
@@ -200,9 +205,6 @@ fn holder(sockets: &str, address: SocketAddr) -> Option<u32> {
         }
     })
 }
-
-/// The state of a socket that listens, in the kernel's list.
-const LISTENS: &str = "0A";
 
 /// Returns the address that the kernel lists as words of 4 bytes in the byte order of the machine.
 fn listed(hex: &str) -> Option<IpAddr> {
@@ -304,10 +306,10 @@ mod tests {
 
     #[test]
     fn a_name_that_is_loopback_only_here_stands_for_all_addresses() {
-        let at = |address: &str| [address.parse().expect("an address")];
-        let own = at("127.0.1.1:5000");
+        let only = |address: &str| [address.parse().expect("an address")];
+        let own = only("127.0.1.1:5000");
         assert!(is_known_elsewhere("h1:5000", &own));
-        assert!(!is_known_elsewhere("h1:5000", &at("10.0.0.1:5000")));
+        assert!(!is_known_elsewhere("h1:5000", &only("10.0.0.1:5000")));
         for loopback in [
             "127.0.1.1:5000",
             "[::1]:5000",
@@ -316,7 +318,7 @@ mod tests {
         ] {
             assert!(!is_known_elsewhere(loopback, &own), "{loopback}");
         }
-        let both = [own, at("10.0.0.1:5000")].concat();
+        let both = [own, only("10.0.0.1:5000")].concat();
         assert!(!is_known_elsewhere("h1:5000", &both));
     }
 

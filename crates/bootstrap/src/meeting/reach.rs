@@ -13,7 +13,7 @@ use rushmem_connect::sealed::Session;
 use rushmem_connect::{Attempts, Secret, TimedReads, nonce};
 use rushmem_system::stderr::print_line;
 
-use super::attendance::MeetingAddress;
+use super::attendance::{Attendance, MeetingAddress};
 use super::connections::{HANDSHAKE, MEETING};
 use crate::error::Error;
 use crate::managed::NodeKey;
@@ -21,20 +21,19 @@ use crate::managed::NodeKey;
 /// Maximum time for one attempt to connect, and for the handshake.
 const ATTEMPT: Duration = Duration::from_secs(5);
 
-/// Maximum time for each of the first attempts to connect if there are several addresses: one that
-/// does not answer must not delay the next.
+/// Maximum time for each attempt of the first round if there are several addresses: an address that
+/// does not answer must not delay the next one.
 const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
 
-/// Time after which a process that waits prints a notice. If half of the limit is shorter, that
-/// counts.
+/// Time after which a process that waits prints a notice, but at most half of its limit.
 const NOTICE: Duration = Duration::from_secs(10);
 
-/// Additional time for which a member waits, so that the meeting can report first which PEs are
-/// missing.
+/// Time by which a PE waits longer than the meeting, so that the meeting can report first which PEs
+/// are missing.
 pub(super) const SLACK: Duration = Duration::from_secs(5);
 
-/// Time for which a process at the place of the job may have another secret or version: it may be
-/// of an earlier job, which ends soon. If half of the limit is shorter, that counts.
+/// Time for which a process at the place of the job may have another secret or version, but at most
+/// half of the limit: it may be of an earlier job, which ends soon.
 const OTHER_JOB: Duration = Duration::from_secs(2);
 
 /// Returns the time after which a process that waits for at most `limit` prints a notice.
@@ -90,17 +89,24 @@ impl From<Violation> for NoConnection {
     }
 }
 
-/// The addresses that were tried in one round, and why each attempt failed.
-struct Round(Vec<(String, NoConnection)>);
+/// An attempt at one address that has failed.
+struct FailedAttempt {
+    /// The address, or the name that has none yet.
+    address: String,
+    failure: NoConnection,
+}
+
+/// The attempts of one round, one for each address.
+struct Round(Vec<FailedAttempt>);
 
 impl Round {
     /// Returns true if another round may succeed. `is_early` is true while another job may still
     /// end at the place.
     fn may_succeed_later(&self, meeting: &MeetingAddress, is_early: bool) -> bool {
-        let mut failures = self.0.iter().map(|(_, failure)| failure);
+        let mut failures = self.0.iter().map(|attempt| &attempt.failure);
         match meeting {
-            // PE 0 may start later, or take a port that another process still has. It says itself
-            // if it does not get it.
+            // PE 0 may start later, or wait for a port that another process still has. If it does
+            // not get the port, it reports that itself.
             MeetingAddress::Named(_) => {
                 let has_other_job = failures.any(|failure| {
                     matches!(
@@ -110,7 +116,8 @@ impl Round {
                 });
                 is_early || !has_other_job
             }
-            // The process with these addresses has existed since they are known.
+            // The process with these addresses listened before anyone knew them. If it does not
+            // now, it has ended.
             MeetingAddress::Addresses(_) => failures.any(|failure| match failure {
                 NoConnection::Socket(error) => error.kind() != ErrorKind::ConnectionRefused,
                 NoConnection::HungUp | NoConnection::Later => true,
@@ -122,31 +129,27 @@ impl Round {
 
 impl fmt::Display for Round {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, (at, failure)) in self.0.iter().enumerate() {
-            let separator = if number > 0 { "; " } else { "" };
-            write!(f, "{separator}{at}: {failure}")?;
+        for (index, FailedAttempt { address, failure }) in self.0.iter().enumerate() {
+            let separator = if index > 0 { "; " } else { "" };
+            write!(f, "{separator}{address}: {failure}")?;
         }
         Ok(())
     }
 }
 
-/// Connects PE `pe` to the meeting of the job with this secret. Repeats attempts that may succeed
-/// later, for the time `limit` and a little more. One process of the job on this machine prints a
-/// notice meanwhile.
+/// Connects this PE to the meeting of its job. Repeats attempts that may succeed later, for the
+/// time `limit` and a little more. One process of the job on this machine prints a notice
+/// meanwhile.
 ///
 /// # Errors
 /// [`Error::NoMeeting`] or [`Error::NobodyServes`].
-pub(super) fn reach(
-    meeting: &MeetingAddress,
-    secret: &Secret,
-    pe: u32,
-    limit: Duration,
-) -> Result<Reached, Error> {
+pub(super) fn reach(attendance: &Attendance, limit: Duration) -> Result<Reached, Error> {
+    let meeting = &attendance.address;
     let mut attempts = Attempts::new(Instant::now());
     // Kept until the end of the attempts, since it keeps other processes from printing it as well.
     let mut notice = None;
     loop {
-        let round = match try_all(meeting, secret, pe, attempts.n() == 0) {
+        let round = match try_all(attendance, attempts.n() == 0) {
             Ok(reached) => return Ok(reached),
             Err(round) => round,
         };
@@ -162,27 +165,25 @@ pub(super) fn reach(
         }
 
         if notice.is_none() && attempts.elapsed() >= notice_after(limit) {
-            let text = waiting(meeting, pe, limit, &tried);
-            notice = Some(Notice::print(secret, &text));
+            let text = waiting(attendance, limit, &tried);
+            notice = Some(Notice::print(&attendance.secret, &text));
         }
         attempts.pause();
     }
 }
 
 /// Tries each address of the meeting once.
-fn try_all(
-    meeting: &MeetingAddress,
-    secret: &Secret,
-    pe: u32,
-    is_first_round: bool,
-) -> Result<Reached, Round> {
-    let addresses = match meeting {
-        MeetingAddress::Addresses(at) => at.clone(),
-        MeetingAddress::Named(at) => match at.to_socket_addrs() {
+fn try_all(attendance: &Attendance, is_first_round: bool) -> Result<Reached, Round> {
+    let addresses = match &attendance.address {
+        MeetingAddress::Addresses(addresses) => addresses.clone(),
+        MeetingAddress::Named(place) => match place.to_socket_addrs() {
             Ok(addresses) => addresses.collect(),
             // The name of a host that is starting may not be resolvable yet.
             Err(error) => {
-                return Err(Round(vec![(at.clone(), NoConnection::Socket(error))]));
+                return Err(Round(vec![FailedAttempt {
+                    address: place.clone(),
+                    failure: NoConnection::Socket(error),
+                }]));
             }
         },
     };
@@ -192,28 +193,33 @@ fn try_all(
     } else {
         ATTEMPT
     };
-    let mut round = Vec::new();
+
+    let mut failed = Vec::new();
     for address in addresses {
-        match attempt(address, secret, pe, limit) {
+        match attempt(address, attendance, limit) {
             Ok(reached) => return Ok(reached),
-            Err(failure) => round.push((address.to_string(), failure)),
+            Err(failure) => failed.push(FailedAttempt {
+                address: address.to_string(),
+                failure,
+            }),
         }
     }
-    Err(Round(round))
+    Err(Round(failed))
 }
 
 /// Connects to an address within the time `limit`, and does the handshake.
 fn attempt(
     address: SocketAddr,
-    secret: &Secret,
-    pe: u32,
+    attendance: &Attendance,
     limit: Duration,
 ) -> Result<Reached, NoConnection> {
     let stream = TcpStream::connect_timeout(&address, limit)?;
-    // The limit is for both reads together: a process that sends a byte now and then does not keep
-    // this one.
+
+    let Attendance { secret, pe, .. } = attendance;
+    let mut connector = Connector::new(HANDSHAKE, secret, *pe, MEETING, nonce()?);
+    // The limit is for both reads together, so a process that sends a byte now and then cannot
+    // delay this one any longer.
     let mut reads = TimedReads::new(&stream, ATTEMPT);
-    let mut connector = Connector::new(HANDSHAKE, secret, pe, MEETING, nonce()?);
 
     let mut greeting = [0; GREETING];
     reads.read_exact(&mut greeting)?;
@@ -225,29 +231,30 @@ fn attempt(
         return Err(NoConnection::Later);
     }
 
-    // `TimedReads` has set one for each read.
+    // `TimedReads` has set a limit for each read.
     stream.set_read_timeout(None)?;
     let session = connector.session();
     Ok(Reached { stream, session })
 }
 
 /// Returns the notice of a process that has not reached the meeting for a while.
-fn waiting(meeting: &MeetingAddress, pe: u32, limit: Duration, tried: &str) -> String {
-    let what = match meeting {
+fn waiting(attendance: &Attendance, limit: Duration, tried: &str) -> String {
+    let what = match &attendance.address {
         MeetingAddress::Addresses(_) => {
             "to reach the process that made the unique id of its job".to_owned()
         }
-        MeetingAddress::Named(at) => format!("for PE 0 to serve the job at SHMEM_JOB={at}"),
+        MeetingAddress::Named(place) => format!("for PE 0 to serve the job at SHMEM_JOB={place}"),
     };
     format!(
-        "PE {pe} has waited {} s {what} ({tried}), and tries again until SHMEM_JOIN_LIMIT ({} s)",
+        "PE {} has waited {} s {what} ({tried}), and tries again until SHMEM_JOIN_LIMIT ({} s)",
+        attendance.pe,
         notice_after(limit).as_secs_f64(),
         limit.as_secs_f64()
     )
 }
 
-/// The right to print the notice, which one process of a job on this machine can have at a time: a
-/// socket with a name that only one can have.
+/// The right to print the notice, which one process of a job on this machine has at a time: a
+/// socket with a name that only one socket can have.
 struct Notice {
     _socket: Option<UnixDatagram>,
 }
@@ -275,10 +282,11 @@ mod tests {
     use super::*;
 
     fn round(failures: Vec<NoConnection>) -> Round {
-        let tried = failures
-            .into_iter()
-            .map(|failure| ("at".to_owned(), failure));
-        Round(tried.collect())
+        let attempts = failures.into_iter().map(|failure| FailedAttempt {
+            address: "address".to_owned(),
+            failure,
+        });
+        Round(attempts.collect())
     }
 
     #[test]

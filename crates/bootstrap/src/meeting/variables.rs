@@ -19,8 +19,8 @@ struct RankSource {
     size: Option<&'static str>,
 }
 
-/// The schedulers in the order of precedence. A scheduler that may run inside a job of another one
-/// precedes that one.
+/// The schedulers in the order of precedence: one that may run inside a job of another one comes
+/// before that one.
 const SOURCES: [RankSource; 4] = [
     RankSource {
         scheduler: "torchrun",
@@ -62,8 +62,8 @@ impl GivenVariable {
         self.value.trim().parse().is_ok_and(|n: u32| n > 1)
     }
 
-    /// Returns the value as a number. The error says that it is no `what`, such as "number of
-    /// processes".
+    /// Returns the value as a number. `what` names the number in the message of an error, such as
+    /// "number of processes".
     fn number(&self, what: &str) -> Result<u32, Error> {
         self.value.trim().parse().map_err(|_| {
             Error::JobVariables(format!(
@@ -98,7 +98,7 @@ pub fn given(lookup: Lookup<'_>) -> NamedJob {
         size: variable(env::SIZE, None),
     };
 
-    // Both come from one scheduler: the numbers of another one are those of another job.
+    // Both come from one scheduler: the variables of another one may be those of another job.
     if let Some(source) = SOURCES.iter().find(|source| lookup(source.rank).is_some()) {
         let scheduler = Some(source.scheduler);
         if given.rank.is_none() {
@@ -124,14 +124,16 @@ pub fn forgotten_job_hint(lookup: Lookup<'_>) -> Option<String> {
     let is_several = rank.is_some() && size.as_ref().is_some_and(GivenVariable::is_above_one);
     let variables: Vec<GivenVariable> = [rank, size].into_iter().flatten().collect();
     // Short names such as those of torchrun may have another meaning unless both are set.
-    let has_own = variables.iter().any(|one| one.scheduler.is_none());
+    let has_own = variables
+        .iter()
+        .any(|variable| variable.scheduler.is_none());
     if !has_own && !is_several {
         return None;
     }
 
     let assignments: Vec<String> = variables
         .iter()
-        .map(|one| format!("{}={}", one.name, one.value))
+        .map(|variable| format!("{}={}", variable.name, variable.value))
         .collect();
     let verb = if assignments.len() == 1 { "is" } else { "are" };
     Some(format!(

@@ -16,7 +16,7 @@ impl MeetingServer {
         // If one PE has finalized, all are about to, so this process may be one of the next job.
         let is_ending = self.members.keys().any(|&pe| self.has_finalized(pe));
         if is_ending && matches!(self.source, MeetingSource::Variables) {
-            // If this fails, the process tries again as well.
+            // If this fails, the process tries again, as it does after the answer.
             let _ = proven.answer(Answer::Deferral);
             return;
         }
@@ -94,7 +94,7 @@ impl MeetingServer {
         }
     }
 
-    /// Refuses a process that has not joined. It prints the reason.
+    /// Refuses a process that has not joined. That process prints the reason.
     pub(super) fn refuse(&mut self, connection: u32, why: String) {
         let refused = proto::encode(&FromLauncher::Refused { why });
         self.connections.send(&self.watch, connection, &refused);
@@ -106,7 +106,7 @@ impl MeetingServer {
         let numbers: Vec<u32> = self
             .joining
             .iter()
-            .filter(|(_, one)| matches!(one, Joining::Proven { .. }))
+            .filter(|(_, joining)| matches!(joining, Joining::Proven { .. }))
             .map(|(number, _)| *number)
             .collect();
         for number in numbers {

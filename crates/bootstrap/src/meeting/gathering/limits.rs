@@ -27,7 +27,8 @@ impl MeetingServer {
         let has_joining = self
             .joining
             .values()
-            .any(|one| !matches!(one, Joining::Member(_)));
+            .any(|joining| !matches!(joining, Joining::Member(_)));
+
         awaits_pes
             || has_joining
             || self.is_exchanging()
@@ -47,10 +48,12 @@ impl MeetingServer {
             self.ask_members(time);
             return;
         }
+
         // The limit of joining runs from the first member until all have joined.
         if self.job.is_some() || self.over.is_some() || self.members.is_empty() {
             return;
         }
+
         self.waited += time;
         if self.waited >= self.limits.join {
             self.fail(self.who_is_missing());
@@ -88,9 +91,9 @@ impl MeetingServer {
         }
     }
 
-    /// Asks all members for a sign of life, [`PINGS`] times within the limit. Ends the job if one
-    /// has given none within the limit: a process in between may hold back what is sent, and then
-    /// the other PEs would wait for ever.
+    /// Asks all members for a sign of life, [`PINGS`] times within the limit of joining. Ends the
+    /// job if one has given none within that limit: a process in between may hold back what is
+    /// sent, and then the other PEs would wait for ever.
     fn ask_members(&mut self, time: Duration) {
         self.since_ping += time;
         if self.since_ping < self.limits.join / PINGS {
@@ -98,8 +101,8 @@ impl MeetingServer {
         }
         self.since_ping = Duration::ZERO;
 
-        // The first unanswered request was sent up to one interval after the last sign of life, so
-        // with one request fewer than PINGS, the whole limit has passed.
+        // The first unanswered request was sent up to one interval after the last sign of life.
+        // With that interval, PINGS - 1 unanswered requests make up the whole limit.
         let silent = self
             .members
             .iter()

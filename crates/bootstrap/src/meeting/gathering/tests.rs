@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use super::limits::PINGS;
 use super::*;
 use crate::link::Link;
-use crate::meeting::attendance::MeetingAddress;
+use crate::meeting::attendance::{Attendance, MeetingAddress};
 use crate::meeting::reach::{Reached, reach};
 use crate::proto::FromPe;
 
@@ -16,15 +16,16 @@ const SHORT: Duration = Duration::from_millis(800);
 /// The limit of the other meetings.
 const LONG: Duration = Duration::from_secs(60);
 
+/// A meeting that this process serves.
 struct Meeting {
-    at: SocketAddr,
+    address: SocketAddr,
     secret: Secret,
 }
 
 impl Meeting {
     fn new(join: Duration) -> Meeting {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let at = listener.local_addr().expect("bound");
+        let address = listener.local_addr().expect("bound");
         let secret = Secret::new(b"secret");
         let limits = MeetingLimits {
             join,
@@ -37,13 +38,19 @@ impl Meeting {
             MeetingSource::Variables,
         )
         .expect("a thread");
-        Meeting { at, secret }
+        Meeting { address, secret }
     }
 
     /// Connects as a process that knows the secret.
     fn reach(&self, pe: u32) -> Reached {
-        let at = MeetingAddress::Addresses(vec![self.at]);
-        reach(&at, &self.secret, pe, LONG).expect("it listens")
+        let attendance = Attendance {
+            address: MeetingAddress::Addresses(vec![self.address]),
+            secret: self.secret.clone(),
+            pe,
+            // Only the first message names the number of PEs.
+            n_pes: 0,
+        };
+        reach(&attendance, LONG).expect("it listens")
     }
 
     /// Connects and joins.
@@ -62,6 +69,7 @@ impl Meeting {
             let pe = pes.next().expect("there is always one");
             self.join(pe, N as u32, host)
         });
+
         for member in &mut members {
             assert!(matches!(member.receive(), FromLauncher::Welcome { .. }));
         }
@@ -98,7 +106,8 @@ impl TestMember {
         self.link.receive().expect("a message")
     }
 
-    /// Answers each sign of life, at most `n`, and returns the next other message.
+    /// Answers requests for a sign of life, at most `n`. Returns the next other message; `None` if
+    /// there was none before the `n`-th request.
     fn receive_alive(&mut self, n: usize) -> Option<FromLauncher> {
         for _ in 0..n {
             match self.receive() {

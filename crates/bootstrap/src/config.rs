@@ -1,8 +1,9 @@
 //! The files with which a site and a user change the defaults of settings: lines of `NAME=value`.
 //!
 //! `oshrun` reads them for its job; a PE that no `oshrun` has started reads them itself. The reader
-//! puts the values into its environment. The processes that it starts inherit them, and the
-//! variable [`READ`], which tells them not to read the files again, and where each value was found.
+//! puts the values into its environment, and the variable [`READ`]. The processes that it starts
+//! inherit both: [`READ`] keeps them from reading the files again, and tells where each value was
+//! found.
 //!
 //! A value counts by its source, not by the spelling of its name: a deprecated name in the
 //! environment, or in a file with precedence, replaces the present name in another file. So a
@@ -131,7 +132,7 @@ pub fn places_in(message: &str, lookup: impl Fn(&str) -> Option<String>) -> Stri
     text
 }
 
-/// Returns true if a variable of this name is a setting, or none that is known.
+/// Returns true if the name begins as those of settings do. There need not be such a setting.
 pub fn is_name(name: &str) -> bool {
     name.starts_with("SHMEM_") || name.starts_with("SMA_")
 }
@@ -186,7 +187,7 @@ fn files(lookup: impl Fn(&str) -> Option<String>, prefix: Option<&Path>) -> Vec<
         .collect()
 }
 
-/// Reads these files, the last of which has precedence.
+/// Reads these files. If several have a setting, the last of them counts.
 fn read(files: &[ConfigFile]) -> FileValues {
     let mut values: BTreeMap<String, FileValue> = BTreeMap::new();
     let mut mistakes = Vec::new();
@@ -217,12 +218,13 @@ fn text_of(file: &Path) -> io::Result<String> {
         .read(true)
         .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32)
         .open(file)?;
+
     let metadata = file.metadata()?;
     let null_device = rustix::fs::makedev(1, 3);
     if metadata.file_type().is_char_device() && metadata.rdev() == null_device {
         return Ok(String::new());
     }
-    // To read a directory fails with the reason.
+    // A directory is let through: the error of read says what it is.
     if !metadata.is_file() && !metadata.is_dir() {
         return Err(io::Error::other("it is not a regular file"));
     }
@@ -250,7 +252,9 @@ fn values_in(text: &str, file: &str, mistakes: &mut Vec<String>) -> BTreeMap<Str
 
         let setting = present_name(&name).to_owned();
         let is_old = name != setting;
-        let has_present = values.get(&setting).is_some_and(|it| it.name == setting);
+        let has_present = values
+            .get(&setting)
+            .is_some_and(|known| known.name == setting);
         if !(is_old && has_present) {
             values.insert(setting, FileValue { name, value, place });
         }
@@ -268,14 +272,15 @@ fn parse(line: &str) -> Result<Option<(&str, &str)>, String> {
         return Ok(None);
     }
 
-    // A value may contain the mark of a comment, as in a list of transports. Only one after a space
-    // begins a comment.
+    // A value may contain the mark of a comment, as in a list of transports. Only a mark after a
+    // space begins a comment.
     let line = line
         .match_indices('#')
         .map(|(mark, _)| &line[..mark])
         .find(|before| before.ends_with([' ', '\t']))
         .unwrap_or(line)
         .trim_end();
+
     let Some((name, value)) = line.split_once('=') else {
         return Err(format!("{line} is no line of the form NAME=value"));
     };
@@ -486,12 +491,12 @@ mod tests {
                 if let Ok(Some((name, value))) = parse(line) {
                     let read = format!("/a file:1\t{name}={value}");
                     let there = variables(&[(READ, &read), (name, value)]);
-                    let (name, value) = (name.to_owned(), value.to_owned());
-                    let place = "/a file:1".to_owned();
-                    prop_assert_eq!(
-                        in_environment(lookup(&there)),
-                        [FileValue { name, value, place }]
-                    );
+                    let expected = FileValue {
+                        name: name.to_owned(),
+                        value: value.to_owned(),
+                        place: "/a file:1".to_owned(),
+                    };
+                    prop_assert_eq!(in_environment(lookup(&there)), [expected]);
                 }
             }
         }

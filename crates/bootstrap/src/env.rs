@@ -18,12 +18,12 @@ pub const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
 /// Set if `oshrun` explains long waits, so that PEs record their last writes.
 pub const EXPLAINED: &str = "RUSHMEM_EXPLAINED";
 
-/// Names of the variables that `oshrun` itself has set for the PE, separated by spaces, by which
-/// the PE distinguishes them from those of the user.
+/// Names of the variables that `oshrun` itself has set for the PE, separated by spaces. By this
+/// list the PE distinguishes them from variables of the user.
 pub const SET_BY_OSHRUN: &str = "OSHRUN_SET";
 
-/// The variables that are valid for one process only. They are removed when the PE opens its
-/// session, so that programs that it starts are jobs of their own.
+/// The variables that are valid for one process only. A PE removes them when it opens its session,
+/// so that programs that it starts are jobs of their own.
 pub const OF_ONE_PE: [&str; 3] = [SOCKET, MEMORY, LIVENESS];
 
 /// The setting of the time within which the job ends when another host is silent. `oshrun` and the

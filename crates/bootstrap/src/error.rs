@@ -214,7 +214,7 @@ pub enum Error {
     MeetingTaken {
         /// Host and port.
         place: String,
-        /// The address, and who has it.
+        /// The address, and the process that has it.
         taken: String,
         /// The time for which PE 0 has tried.
         limit: Duration,

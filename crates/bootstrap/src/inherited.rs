@@ -13,6 +13,10 @@ use rustix::io::FdFlags;
 use crate::env;
 use crate::error::Error;
 
+/// The command of fcntl that selects the signal for events of a descriptor, which the crate libc
+/// does not define for Linux.
+const F_SETSIG: libc::c_int = 10;
+
 /// The descriptors of a PE that `oshrun` started.
 pub(crate) struct Inherited {
     /// The connection to `oshrun`.
@@ -66,6 +70,7 @@ fn numbered(
         value: value.clone(),
         wanted,
     };
+
     let number: RawFd = value
         .parse()
         .ok()
@@ -140,8 +145,7 @@ fn own(number: RawFd) -> OwnedFd {
 }
 
 /// Makes the kernel, from version 5.6 on, kill this process as soon as the pipe has no writer. That
-/// needs neither a thread nor a signal handler. The descriptor stays open as long as the process
-/// runs.
+/// needs neither a thread nor a signal handler.
 fn kill_at_end_of(pipe: OwnedFd) {
     let set = |command, argument: libc::c_int| {
         // SAFETY: the descriptor is open, and these commands take a number.
@@ -149,15 +153,19 @@ fn kill_at_end_of(pipe: OwnedFd) {
     };
     let own = std::process::id() as libc::c_int;
     let release = rustix::system::uname();
-    // The receiver and the signal are set before signals are requested, which otherwise would go to
-    // nobody. If the kernel refuses one of these calls, as in a sandbox, only the launcher ends
-    // PEs.
+
+    // The receiver and the signal are set before signals are requested: a signal without a receiver
+    // would be lost. If the kernel refuses one of these calls, as in a sandbox, only the launcher
+    // ends PEs.
     if reports_last_writers(&release.release().to_string_lossy())
         && set(libc::F_SETOWN, own) == 0
         && set(F_SETSIG, libc::SIGKILL) == 0
     {
         set(libc::F_SETFL, libc::O_ASYNC);
     }
+
+    // The signal comes only while the descriptor is open, so it stays open for the whole life of
+    // the process.
     std::mem::forget(pipe);
 }
 
@@ -168,18 +176,11 @@ fn reports_last_writers(release: &str) -> bool {
     let mut numbers = release
         .split(|letter: char| !letter.is_ascii_digit())
         .map_while(|digits| digits.parse::<u32>().ok());
-    let Some(major) = numbers.next() else {
-        return false;
-    };
-    let Some(minor) = numbers.next() else {
-        return false;
-    };
-    (major, minor) >= (5, 6)
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) => (major, minor) >= (5, 6),
+        _ => false,
+    }
 }
-
-/// The command of fcntl that selects the signal for events of a descriptor, which the crate libc
-/// does not define for Linux.
-const F_SETSIG: libc::c_int = 10;
 
 fn is_pipe(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::fstat(fd).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)

@@ -6,6 +6,7 @@
 //! the outer one may still be set. Therefore an inherited socket that works has precedence over an
 //! address.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::env;
@@ -13,16 +14,26 @@ use crate::error::Error;
 use crate::meeting::attendance::Attendance;
 use crate::meeting::variables;
 
-/// Other launchers, whose jobs are joined by PMI or PMIx if they provide it: the name, and the
-/// variables with the rank of this process and the number of processes.
-const OTHERS: [(&str, &str, &str); 3] = [
-    ("Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
-    ("jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"),
-    (
-        "MVAPICH2's mpirun_rsh",
-        "MV2_COMM_WORLD_RANK",
-        "MV2_COMM_WORLD_SIZE",
-    ),
+/// Other launchers, whose jobs are joined by PMI or PMIx if they provide it.
+const OTHERS: [LauncherVariables; 3] = [
+    LauncherVariables {
+        name: "Flux",
+        rank: "FLUX_TASK_RANK",
+        size: "FLUX_JOB_SIZE",
+        remedy: Cow::Borrowed(NO_PROTOCOL),
+    },
+    LauncherVariables {
+        name: "jsrun",
+        rank: "JSM_NAMESPACE_RANK",
+        size: "JSM_NAMESPACE_SIZE",
+        remedy: Cow::Borrowed(NO_PROTOCOL),
+    },
+    LauncherVariables {
+        name: "MVAPICH2's mpirun_rsh",
+        rank: "MV2_COMM_WORLD_RANK",
+        size: "MV2_COMM_WORLD_SIZE",
+        remedy: Cow::Borrowed(NO_PROTOCOL),
+    },
 ];
 
 /// How this process joins its job.
@@ -112,7 +123,7 @@ type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub(crate) fn route(
     protocol: Protocol,
     lookup: Lookup<'_>,
-    is_socket: impl Fn(i32) -> bool,
+    is_socket: fn(i32) -> bool,
 ) -> Result<JoinRoute, Error> {
     if let Some(attendance) = variables::attendance(lookup)? {
         return Ok(JoinRoute::Meeting(attendance));
@@ -146,52 +157,11 @@ pub(crate) fn route(
     }
 }
 
-/// Returns the error that refuses a job of one PE, if the variables show more processes or do not
-/// show how many there are.
+/// Returns the error that refuses a job of one PE, if the variables show several processes, or show
+/// a launcher but not how many processes it has started.
 pub(crate) fn refuse_single(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
-    // The launchers whose variables show a number of processes. The error names the first one that
-    // shows several.
-    let mut sizes = vec![
-        LauncherVariables {
-            name: "a PMI launcher such as Hydra or Slurm",
-            rank: env::PMI_RANK,
-            size: env::PMI_SIZE,
-            remedy: lost_socket(protocol, lookup),
-        },
-        LauncherVariables {
-            name: "Open MPI's launcher",
-            rank: env::OMPI_RANK,
-            size: env::OMPI_SIZE,
-            remedy: LOST_PMIX.to_owned(),
-        },
-    ];
-    // The number of the step is that of these processes; the allocation may have more.
-    let slurm_size = [env::SLURM_STEP_NUM_TASKS, env::SLURM_NTASKS]
-        .into_iter()
-        .find(|name| lookup(name).is_some());
-    if let Some(size) = slurm_size
-        && lookup(env::SLURM_PROCID).is_some()
-    {
-        sizes.push(LauncherVariables {
-            name: "Slurm",
-            rank: env::SLURM_PROCID,
-            size,
-            remedy: NO_PMI.to_owned(),
-        });
-    }
-    for (name, rank, size) in OTHERS {
-        if lookup(rank).is_some() {
-            sizes.push(LauncherVariables {
-                name,
-                rank,
-                size,
-                remedy: NO_PROTOCOL.to_owned(),
-            });
-        }
-    }
-
     let mut is_known_single = false;
-    for launcher in sizes {
+    for launcher in launchers_with_size(protocol, lookup) {
         let Some(value) = lookup(launcher.size) else {
             continue;
         };
@@ -209,11 +179,51 @@ pub(crate) fn refuse_single(protocol: Protocol, lookup: Lookup<'_>) -> Option<Er
             name: "a PMIx launcher",
             rank: env::PMIX_RANK,
             size: env::PMIX_RANK,
-            remedy: LOST_PMIX.to_owned(),
+            remedy: LOST_PMIX.into(),
         };
         return Some(launcher.refuse(lookup));
     }
     None
+}
+
+/// Returns the launchers whose variables may show a number of processes, in the order in which they
+/// are checked.
+fn launchers_with_size(protocol: Protocol, lookup: Lookup<'_>) -> Vec<LauncherVariables> {
+    let mut launchers = vec![
+        LauncherVariables {
+            name: "a PMI launcher such as Hydra or Slurm",
+            rank: env::PMI_RANK,
+            size: env::PMI_SIZE,
+            remedy: lost_socket(protocol, lookup).into(),
+        },
+        LauncherVariables {
+            name: "Open MPI's launcher",
+            rank: env::OMPI_RANK,
+            size: env::OMPI_SIZE,
+            remedy: LOST_PMIX.into(),
+        },
+    ];
+
+    // The number of the step is that of these processes; the allocation may have more.
+    let slurm_size = [env::SLURM_STEP_NUM_TASKS, env::SLURM_NTASKS]
+        .into_iter()
+        .find(|name| lookup(name).is_some());
+    if let Some(size) = slurm_size
+        && lookup(env::SLURM_PROCID).is_some()
+    {
+        launchers.push(LauncherVariables {
+            name: "Slurm",
+            rank: env::SLURM_PROCID,
+            size,
+            remedy: NO_PMI.into(),
+        });
+    }
+    for launcher in OTHERS {
+        if lookup(launcher.rank).is_some() {
+            launchers.push(launcher);
+        }
+    }
+    launchers
 }
 
 /// The variables of a launcher that may have started this process as one of several.
@@ -221,9 +231,10 @@ struct LauncherVariables {
     name: &'static str,
     /// The variable with the rank of this process.
     rank: &'static str,
-    /// The variable with the number of processes, or with what else shows that there are several.
+    /// The variable with the number of processes, or another one that shows that there are several.
     size: &'static str,
-    remedy: String,
+    /// What is missing, and the remedy, as the end of a sentence.
+    remedy: Cow<'static, str>,
 }
 
 impl LauncherVariables {
@@ -233,7 +244,7 @@ impl LauncherVariables {
             pe: lookup(self.rank).and_then(|rank| rank.trim().parse().ok()),
             name: self.size,
             value: lookup(self.size).unwrap_or_default(),
-            remedy: self.remedy,
+            remedy: self.remedy.into_owned(),
         }
     }
 }

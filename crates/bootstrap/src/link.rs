@@ -22,8 +22,8 @@ use crate::proto::{self, Decoder};
 #[derive(Debug)]
 pub(crate) struct Sender {
     stream: OwnedFd,
-    /// What seals the frames of a session. Locked while a frame is sent, so that frames of several
-    /// threads are not mixed.
+    /// The sealer of a sealed connection. Locked while a frame is sent, sealed or not, so that the
+    /// frames of several threads are not mixed.
     sealer: Mutex<Option<Sealer>>,
 }
 
@@ -57,6 +57,7 @@ pub(crate) struct Link {
     sender: Arc<Sender>,
     opener: Option<Opener>,
     decoder: Decoder,
+    /// Number of bytes received so far.
     received: u64,
 }
 
@@ -104,6 +105,7 @@ impl Link {
             if let Some(message) = self.decoder.take()? {
                 return Ok(message);
             }
+
             match rustix::io::read(&self.sender.stream, &mut bytes) {
                 Ok(0) => return Err(Error::Lost(ErrorKind::UnexpectedEof.into())),
                 Ok(nbytes) => {
@@ -122,6 +124,7 @@ impl Link {
             self.decoder.push(bytes);
             return Ok(());
         };
+
         opener.received(bytes);
         while let Some(piece) = opener.take()? {
             self.decoder.push(&piece);

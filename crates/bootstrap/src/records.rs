@@ -19,8 +19,15 @@ pub const MAX_RECORDS: usize = 256 * 1024 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Records<T = Vec<u8>> {
     n_pes: u32,
-    /// The first PE of each run of equal records, and the record.
-    runs: Vec<(u32, T)>,
+    runs: Vec<Run<T>>,
+}
+
+/// Consecutive PEs with equal records. A run ends where the next one begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Run<T> {
+    /// The first PE of the run.
+    first: u32,
+    record: T,
 }
 
 impl<T> Records<T> {
@@ -31,13 +38,12 @@ impl<T> Records<T> {
 
     /// Returns the runs of consecutive PEs whose records are equal.
     pub fn runs(&self) -> impl Iterator<Item = (Range<u32>, &T)> {
-        // A run ends where the next one begins.
-        let firsts = self.runs.iter().map(|(first, _)| *first);
-        let ends = firsts.skip(1).chain([self.n_pes]);
+        let next_firsts = self.runs.iter().skip(1).map(|run| run.first);
+        let ends = next_firsts.chain([self.n_pes]);
         self.runs
             .iter()
             .zip(ends)
-            .map(|((first, record), end)| (*first..end, record))
+            .map(|(run, end)| (run.first..end, &run.record))
     }
 
     /// Returns the record of every PE, in the order of PEs.
@@ -50,8 +56,8 @@ impl<T> Records<T> {
     pub fn position(&self, condition: impl Fn(&T) -> bool) -> Option<u32> {
         self.runs
             .iter()
-            .find(|(_, record)| condition(record))
-            .map(|(pe, _)| *pe)
+            .find(|run| condition(&run.record))
+            .map(|run| run.first)
     }
 
     /// Converts the records. Consecutive equal ones are converted once.
@@ -63,9 +69,9 @@ impl<T> Records<T> {
         mut convert: impl FnMut(T) -> Result<U, E>,
     ) -> Result<Records<U>, (u32, E)> {
         let mut runs = Vec::with_capacity(self.runs.len());
-        for (pe, record) in self.runs {
-            let value = convert(record).map_err(|error| (pe, error))?;
-            runs.push((pe, value));
+        for Run { first, record } in self.runs {
+            let record = convert(record).map_err(|error| (first, error))?;
+            runs.push(Run { first, record });
         }
         Ok(Records {
             n_pes: self.n_pes,
@@ -79,8 +85,8 @@ impl<T: PartialEq> Records<T> {
     fn push(&mut self, n_pes: u32, record: T) -> Option<()> {
         let first = self.n_pes;
         self.n_pes = first.checked_add(n_pes)?;
-        if self.runs.last().is_none_or(|(_, last)| *last != record) {
-            self.runs.push((first, record));
+        if self.runs.last().is_none_or(|last| last.record != record) {
+            self.runs.push(Run { first, record });
         }
         Some(())
     }
@@ -110,9 +116,8 @@ impl<T> Index<u32> for Records<T> {
         );
 
         // The first run begins at PE 0, so at least one run begins at or before `pe`.
-        let n_begun = self.runs.partition_point(|(first, _)| *first <= pe);
-        let (_, record) = &self.runs[n_begun - 1];
-        record
+        let n_begun = self.runs.partition_point(|run| run.first <= pe);
+        &self.runs[n_begun - 1].record
     }
 }
 
@@ -120,10 +125,11 @@ impl<T> Index<u32> for Records<T> {
 #[derive(Serialize, Deserialize)]
 struct SentRun {
     n_pes: u32,
-    /// The numbers of bytes at the start and at the end that equal those of the record before.
+    /// Number of bytes at the start that equal those of the record before.
     start: u32,
+    /// Number of bytes at the end that equal those of the record before.
     end: u32,
-    /// The bytes between them.
+    /// The bytes between these.
     middle: Vec<u8>,
 }
 
@@ -132,9 +138,10 @@ impl Serialize for Records {
         let mut before: &[u8] = &[];
         serializer.collect_seq(self.runs().map(|(pes, record)| {
             let start = n_equal(before.iter(), record.iter());
-            // Of the bytes behind these, so that none counts twice.
+            // Only the bytes behind these are compared from the end, so that none counts twice.
             let end = n_equal(before[start..].iter().rev(), record[start..].iter().rev());
             before = record;
+
             SentRun {
                 n_pes: pes.end - pes.start,
                 start: start as u32,
@@ -167,29 +174,23 @@ fn restore(sent: &[SentRun]) -> Option<Records> {
         runs: Vec::new(),
     };
     let mut nbytes = 0;
-    for SentRun {
-        n_pes,
-        start,
-        end,
-        middle,
-    } in sent
-    {
+    for run in sent {
         let before: &[u8] = match all.runs.last() {
-            Some((_, record)) => record,
+            Some(last) => &last.record,
             None => &[],
         };
-        let head = *start as usize;
-        let tail = before.len().checked_sub(*end as usize)?;
-        if head > tail {
+        let head_end = run.start as usize;
+        let tail_start = before.len().checked_sub(run.end as usize)?;
+        if head_end > tail_start {
             return None;
         }
-        let record = [&before[..head], middle, &before[tail..]].concat();
+        let record = [&before[..head_end], &run.middle, &before[tail_start..]].concat();
 
         nbytes += record.len();
-        if *n_pes == 0 || record.len() > MAX_RECORD || nbytes > MAX_RECORDS {
+        if run.n_pes == 0 || record.len() > MAX_RECORD || nbytes > MAX_RECORDS {
             return None;
         }
-        all.push(*n_pes, record)?;
+        all.push(run.n_pes, record)?;
     }
     Some(all)
 }

@@ -390,22 +390,19 @@ impl Server {
 
     /// Returns the warnings that were held back, and the end of the job if a PE has aborted.
     pub fn take_messages(&mut self) -> Vec<Decision> {
-        let warnings = self.messages.take_warnings(false).into_iter();
-        let mut decisions: Vec<Decision> = warnings.map(warn).collect();
+        let warnings = self.messages.take_new_warnings();
+        let mut decisions: Vec<Decision> = warnings.into_iter().map(warn).collect();
         if self.messages.is_aborting() {
             decisions.extend(self.end(1, None));
         }
         decisions
     }
 
-    /// Returns all warnings that were held back, and printed ones again with the PEs that have sent
-    /// them since.
+    /// Returns all warnings that were held back, and once more those that other PEs have sent since
+    /// they were printed, with these PEs.
     pub fn take_all_warnings(&mut self) -> Vec<Decision> {
-        self.messages
-            .take_warnings(true)
-            .into_iter()
-            .map(warn)
-            .collect()
+        let warnings = self.messages.take_all_warnings();
+        warnings.into_iter().map(warn).collect()
     }
 
     /// Returns the exit status of the job so far: the one with which it was ended, otherwise that
@@ -541,9 +538,9 @@ impl Server {
         record: Vec<u8>,
         decisions: &mut Vec<Decision>,
     ) {
-        // The first record of an exchange decides who receives the records.
-        let is_other = round != self.round || self.records > 0 && to != self.to;
-        if is_other || self.pes[pe as usize].record.is_some() {
+        // The first record of an exchange decides which PEs receive the records.
+        let is_other_exchange = round != self.round || self.records > 0 && to != self.to;
+        if is_other_exchange || self.pes[pe as usize].record.is_some() {
             decisions.extend(self.end_on_violation(pe, "an exchange out of turn"));
             return;
         }

@@ -69,8 +69,8 @@ impl Default for Joining<'_> {
     }
 }
 
-/// True once this process has begun to open its session, or has aborted without one. Relaxed: the
-/// swaps decide which call may take the descriptors, and publish nothing.
+/// True once this process has begun to open its session, or has aborted without one. Relaxed, since
+/// the swaps only decide which call may take the descriptors, and publish no data.
 static OPENED: AtomicBool = AtomicBool::new(false);
 
 impl JobSession {
@@ -110,6 +110,7 @@ impl JobSession {
             session.log_joined("no launcher: it is a job of one PE");
             return Ok(session);
         };
+
         let launcher = Launcher::Managed(manager.ender());
         identified(manager.pe(), Aborter { launcher });
         let n_pes = manager.n_pes();
@@ -155,6 +156,7 @@ impl JobSession {
         link.send(&FromPe::Hello {
             pid: std::process::id(),
         })?;
+
         match link.receive()? {
             FromLauncher::Welcome { pe, nodes } if pe < nodes.n_pes() => Ok(JobSession {
                 pe,
@@ -216,6 +218,7 @@ impl JobSession {
             });
         }
         rushmem_system::log::debug!(nbytes = record.len(), ?to, "exchanges records with all PEs");
+
         let receives = to == Receivers::All || self.local_id() == 0;
         let link = match &mut self.job {
             Membership::Alone => return Ok(Some(std::iter::once(record.to_vec()).collect())),
@@ -394,6 +397,7 @@ fn find_manager(joining: &Joining<'_>) -> Result<Option<Box<dyn Manager>>, Error
         None => launchers::route(protocol, &lookup, inherited::is_socket)?,
     };
     rushmem_system::log::debug!(?protocol, "the program or the environment shows {route}");
+
     if let JoinRoute::Meeting(attendance) = &route {
         let member = meeting::attend(attendance, joining.limits)?;
         return Ok(Some(Box::new(member)));
@@ -430,8 +434,9 @@ fn lookup(name: &str) -> Option<String> {
 }
 
 /// Returns the handle that ends a job of `oshrun`, for a PE that fails before it has opened its
-/// session. So an error of all PEs is printed as one message. No session can be opened afterwards.
-/// Returns `None` without `oshrun`, if it cannot be reached, and after a session has been opened.
+/// session: `oshrun` prints an error of all PEs as one message. No session can be opened
+/// afterwards. Returns `None` without `oshrun`, if it cannot be reached, and after a session has
+/// been opened.
 pub fn aborter_without_session() -> Option<Aborter> {
     if OPENED.swap(true, Ordering::Relaxed) {
         return None;
@@ -477,6 +482,7 @@ impl Aborter {
             }
         }
 
+        // No oshrun has taken the message.
         print_line(message);
         match &self.launcher {
             Launcher::Managed(ender) => ender.end(if status == 0 { 1 } else { status }),

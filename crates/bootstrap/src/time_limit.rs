@@ -1,8 +1,9 @@
 //! Time limits: parses those that users write in variables and in options of `oshrun`, and counts
 //! the time that is left for one step of a protocol.
 //!
-//! Of each single wait at most `SLICE` counts for a step, so a job that was suspended, or that
-//! shares its processors with many others, does not fail for that reason.
+//! A step waits in slices of at most `SLICE`, and no slice counts as longer than that. So a job
+//! that was suspended, or that shares its processors with many others, does not fail for that
+//! reason.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -15,7 +16,7 @@ use rustix::time::Timespec;
 /// The accepted texts, for messages.
 pub const EXPECTED: &str = "a time above 0 such as 30s or 5m";
 
-/// A longer limit counts as this one, 30 years, so that sums with it do not overflow.
+/// A longer limit counts as this one, about 30 years, so that sums with it do not overflow.
 const LONGEST: Duration = Duration::from_secs(1_000_000_000);
 
 /// The default of [`env::HOST_LIMIT`](crate::env::HOST_LIMIT).
@@ -37,6 +38,7 @@ pub fn parse(text: &str) -> Option<Duration> {
         b'h' => (text.strip_suffix('h')?, 3600.0),
         _ => (text, 1.0),
     };
+
     let seconds = number.parse::<f64>().ok()? * factor;
     let limit = Duration::try_from_secs_f64(seconds).ok()?;
     if limit.is_zero() {
@@ -64,8 +66,10 @@ impl TimeLeft {
         if slice.is_zero() {
             return None;
         }
+
         let start = Instant::now();
         let value = wait(slice);
+        // Time for which the process was stopped, or had no processor, does not count.
         self.left -= start.elapsed().min(slice);
         Some(value)
     }
@@ -86,8 +90,8 @@ impl TimeLeft {
     }
 }
 
-/// Waits for at most `wait`, which is short, until `fd` has data or is at its end. Returns false if
-/// that time has passed, or a signal has interrupted the wait.
+/// Waits for at most `wait`, which must be short enough for a `Timespec`, until `fd` has data or is
+/// at its end. Returns false if that time has passed, or a signal has interrupted the wait.
 pub(crate) fn is_readable(fd: impl AsFd, wait: Duration) -> io::Result<bool> {
     let wait = Timespec::try_from(wait).expect("a slice is short");
     match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&wait)) {

@@ -22,9 +22,10 @@ use crate::time_limit::TimeLeft;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Maximum number of descriptors in one message; the kernel accepts 253.
-const AT_ONCE: usize = 128;
+const MAX_FDS: usize = 128;
 
-/// Descriptors of the program and of the process manager, besides those for the PEs of the node.
+/// Descriptors of the program and of the process manager, besides those for the PEs of the node: an
+/// allowance. A program that needs more raises the limit itself, or meets it.
 const OTHER_DESCRIPTORS: u64 = 256;
 
 /// The process that has connected a socket, or created the pair to which it belongs.
@@ -77,6 +78,7 @@ impl PeerProcess {
 /// that is too low, a later call fails and reports it.
 pub(crate) fn make_room(n: usize) {
     let needed = n as u64 + OTHER_DESCRIPTORS;
+
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|soft| soft < needed) {
         let current = Some(limit.maximum.map_or(needed, |hard| hard.min(needed)));
@@ -97,7 +99,7 @@ pub(crate) fn send(
     limit: &mut TimeLeft,
 ) -> io::Result<()> {
     loop {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() {
             ancillary.push(SendAncillaryMessage::ScmRights(fds));
@@ -116,7 +118,7 @@ pub(crate) fn send(
             Ok(_) => return Ok(()),
             // The kernel limits the number of descriptors that a user has in flight.
             Err(Errno::TOOMANYREFS) => limit.spend(|_| sleep(PAUSE)).ok_or(ErrorKind::TimedOut)?,
-            // The receiver has no room yet, and the socket has a time limit.
+            // The receiver has no room yet, and the time limit of the socket has passed.
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -126,7 +128,7 @@ pub(crate) fn send(
 /// Receives one message of `bytes.len()` bytes. Returns its descriptors, except those that exceed
 /// the limit of this process, which the kernel drops.
 pub(crate) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::WAITALL | RecvFlags::CMSG_CLOEXEC;
     let received = rustix::io::retry_on_intr(|| {
@@ -157,7 +159,7 @@ pub(crate) fn send_files(
     files: &[Option<BorrowedFd<'_>>],
     limit: &mut TimeLeft,
 ) -> io::Result<()> {
-    for files in files.chunks(AT_ONCE) {
+    for files in files.chunks(MAX_FDS) {
         let present: Vec<u8> = files.iter().map(|file| u8::from(file.is_some())).collect();
         let fds: Vec<BorrowedFd<'_>> = files.iter().copied().flatten().collect();
         send(stream, &present, &fds, limit)?;
@@ -169,10 +171,11 @@ pub(crate) fn send_files(
 pub(crate) fn receive_files(stream: &UnixStream, n: usize) -> io::Result<Vec<Option<OwnedFd>>> {
     let mut files = Vec::with_capacity(n);
     while files.len() < n {
-        let mut present = vec![0; AT_ONCE.min(n - files.len())];
+        let mut present = vec![0; MAX_FDS.min(n - files.len())];
         let mut fds = receive(stream, &mut present)?.into_iter();
-        for present in present {
-            let file = if present != 0 {
+        for is_present in present {
+            let file = if is_present != 0 {
+                // The kernel drops descriptors that exceed the limit of this process.
                 Some(fds.next().ok_or(Errno::MFILE)?)
             } else {
                 None

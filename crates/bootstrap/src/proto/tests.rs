@@ -48,6 +48,7 @@ fn decode(stream: &[u8], sizes: &[usize], limit: usize) -> Decoded {
         if rest.is_empty() {
             break;
         }
+
         let (slice, later) = rest.split_at((*size).min(rest.len()));
         rest = later;
         decoder.push(slice);
@@ -104,10 +105,10 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_stream_never_panics(messages in prop::collection::vec(message(), 1..5), at in any::<usize>(), bit in 0_u32..8) {
+    fn a_damaged_stream_never_panics(messages in prop::collection::vec(message(), 1..5), position in any::<usize>(), bit in 0_u32..8) {
         let mut stream: Vec<u8> = messages.iter().flat_map(encode).collect();
-        let at = at % stream.len();
-        stream[at] ^= 1_u8 << bit;
+        let position = position % stream.len();
+        stream[position] ^= 1_u8 << bit;
         decode(&stream, &[7], MAX_FROM_PE);
     }
 }

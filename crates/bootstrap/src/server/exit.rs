@@ -46,10 +46,8 @@ const NAMES: [&str; 31] = [
 
 /// Returns the name of a signal, such as `SIGKILL`; `signal 40` if it has none.
 pub fn signal_name(signal: i32) -> String {
-    match usize::try_from(signal - 1)
-        .ok()
-        .and_then(|index| NAMES.get(index))
-    {
+    let index = usize::try_from(signal - 1).ok();
+    match index.and_then(|index| NAMES.get(index)) {
         Some(name) => format!("SIG{name}"),
         None => format!("signal {signal}"),
     }

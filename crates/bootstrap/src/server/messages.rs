@@ -3,7 +3,8 @@
 
 use rushmem_explain::ranges;
 
-/// Maximum number of different warnings that are kept; further ones are printed immediately.
+/// Maximum number of different warnings that are kept; further ones are printed immediately. It
+/// bounds the memory of the launcher, and the comparisons for each warning.
 const MAX_WARNINGS: usize = 64;
 
 /// The messages of a job.
@@ -42,17 +43,23 @@ impl Messages {
         self.is_aborting() || self.warnings.iter().any(|joined| joined.printed == 0)
     }
 
-    /// Returns the warnings that have not been printed, and marks them as printed. With `all`,
-    /// also returns those that further PEs have sent since they were printed.
-    pub(super) fn take_warnings(&mut self, all: bool) -> Vec<String> {
+    /// Returns the warnings that have not been printed, and marks them as printed.
+    pub(super) fn take_new_warnings(&mut self) -> Vec<String> {
         let mut taken = Vec::new();
         for joined in &mut self.warnings {
-            let is_pending = if all {
-                joined.printed < joined.pes.len()
-            } else {
-                joined.printed == 0
-            };
-            if is_pending {
+            if joined.printed == 0 {
+                taken.push(joined.take_warning(self.n_pes));
+            }
+        }
+        taken
+    }
+
+    /// Returns the warnings that were not printed for all PEs that have sent them, and marks them
+    /// as printed. One that was printed before names only the PEs that have sent it since.
+    pub(super) fn take_all_warnings(&mut self) -> Vec<String> {
+        let mut taken = Vec::new();
+        for joined in &mut self.warnings {
+            if joined.printed < joined.pes.len() {
                 taken.push(joined.take_warning(self.n_pes));
             }
         }
@@ -77,7 +84,7 @@ impl Messages {
             }
         };
 
-        // Nothing more can be joined to a warning that all PEs have sent.
+        // No other PE can still send a warning that all PEs have sent, so it need not wait.
         let joined = &mut self.warnings[index];
         if joined.printed == 0 && joined.pes.len() as u32 == self.n_pes {
             Some(joined.take_warning(self.n_pes))
@@ -112,7 +119,7 @@ impl JoinedMessage {
         }
     }
 
-    /// Adds a PE if its message is the same one.
+    /// Adds a PE if its message is the same one. Returns false if it is another one.
     fn join(&mut self, pe: u32, message: &str) -> bool {
         let is_same = self.text == without_name(pe, message);
         if is_same && !self.pes.contains(&pe) {

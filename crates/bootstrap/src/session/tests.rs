@@ -15,6 +15,7 @@ fn job(n_pes: u32, body: impl Fn(JobSession) + Sync) -> Option<Decision> {
         .map(|_| UnixStream::pair().expect("a pair"))
         .unzip();
     let (pieces, received) = mpsc::channel();
+
     thread::scope(|scope| {
         for peer in peers {
             let body = &body;

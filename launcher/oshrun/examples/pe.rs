@@ -4,7 +4,9 @@
 //! It uses the job protocol through `rushmem_bootstrap`, without symmetric memory.
 #![forbid(unsafe_code)]
 
+use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -26,7 +28,7 @@ struct Pe {
     /// A thread that aborts the job.
     aborting: Option<JoinHandle<bool>>,
     /// The memory of the node, after `waits`.
-    memory: Option<std::fs::File>,
+    memory: Option<File>,
 }
 
 fn main() {
@@ -165,18 +167,23 @@ impl Pe {
     /// Writes a byte to the node's memory, and checks those of all PEs of the node after a barrier.
     fn memory(&mut self) {
         let session = self.session();
-        let (nodes, pe, local) = (session.nodes().clone(), session.pe(), session.local_id());
-        let memory = std::fs::File::from(session.take_node_memory().expect("node memory"));
+        let nodes = session.nodes().clone();
+        let pe = session.pe();
+        let local = session.local_id();
+        let memory = File::from(session.take_node_memory().expect("node memory"));
         assert!(session.take_node_memory().is_none(), "taken once");
-        std::os::unix::fs::FileExt::write_at(&memory, &[pe as u8 + 1], u64::from(local))
+
+        memory
+            .write_at(&[pe as u8 + 1], u64::from(local))
             .expect("write");
         session.barrier().expect("barrier");
+
         let members: Vec<u8> = nodes
             .members(nodes.node_of(pe))
             .map(|pe| pe as u8 + 1)
             .collect();
         let mut bytes = vec![0; members.len() + 1];
-        let nbytes = std::os::unix::fs::FileExt::read_at(&memory, &mut bytes, 0).expect("read");
+        let nbytes = memory.read_at(&mut bytes, 0).expect("read");
         assert_eq!(&bytes[..nbytes], members);
     }
 
@@ -185,16 +192,16 @@ impl Pe {
         let session = self.session.as_mut().expect("after init");
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let since = (now.tv_sec as u64).saturating_sub(seconds) * 1_000_000_000;
+
         let members = Members::Strided {
             start: 0,
             stride: 1,
             n: session.n_pes(),
         };
-        let (team, number) = ("SHMEM_TEAM_WORLD".to_string(), 1);
         let subject = Collective {
-            team,
+            team: "SHMEM_TEAM_WORLD".to_string(),
             is_active_set: false,
-            number,
+            number: 1,
             members,
             nth: 1,
             awaited: None,
@@ -220,14 +227,15 @@ impl Pe {
             finds_polls: false,
             poll: None,
         };
-        let memory = self.memory.get_or_insert_with(|| {
-            std::fs::File::from(session.take_node_memory().expect("node memory"))
-        });
+
+        let memory = self
+            .memory
+            .get_or_insert_with(|| File::from(session.take_node_memory().expect("node memory")));
         let words = std::iter::once(0).chain(status_slot::encode(&status));
         let mut bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
         bytes.resize(STATUS_BYTES, 0);
         let offset = STATUSES + STATUS_BYTES as u64 * u64::from(session.local_id());
-        std::os::unix::fs::FileExt::write_all_at(memory, &bytes, offset).expect("memory");
+        memory.write_all_at(&bytes, offset).expect("memory");
     }
 }
 
@@ -270,7 +278,9 @@ fn lines(count: u64) {
             format!("<{me}:{line}:{body}>\n")
         })
         .collect();
-    let (mut rest, mut size) = (text.as_bytes(), 1);
+
+    let mut rest = text.as_bytes();
+    let mut size = 1;
     while !rest.is_empty() {
         let (piece, later) = rest.split_at(size.min(rest.len()));
         rustix::io::write(rustix::stdio::stdout(), piece).expect("stdout");

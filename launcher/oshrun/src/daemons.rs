@@ -71,12 +71,14 @@ impl Daemons {
         self.since = Instant::now();
         // The command is needed for messages about the daemons that start, even if one does not.
         self.command = Some(command.clone());
+
         for local in hosts {
             let host = local.host.clone();
             let job = HostJob {
                 spec: spec.clone(),
                 local,
             };
+
             if let Err(error) = self.start_one(&command, job, processes, output) {
                 let name = command.agent.name();
                 let reason = reason(&error);
@@ -103,6 +105,7 @@ impl Daemons {
         let (stdout, their_stdout) = io::pipe()?;
         let stderr = rustix::fs::memfd_create("oshrun-agent", MemfdFlags::CLOEXEC)?;
         let their_stderr = rustix::io::fcntl_dupfd_cloexec(&stderr, 0)?;
+
         let mut agent = command.agent.command(&job.local.host, &command.oshrun);
         agent
             .stdin(their_stdin)
@@ -112,6 +115,7 @@ impl Daemons {
         let number = self.list.len();
         let pid = spawn::start_agent(agent, processes.guard())?;
         processes.add(Child::Daemon(number), pid);
+
         let streams = AgentStreams {
             stdin,
             stdout,
@@ -121,7 +125,7 @@ impl Daemons {
             number,
             job.local.clone(),
             streams,
-            |orders| output.relay(orders),
+            output,
             &self.arrivals,
             connection::period(self.limit),
         )?;
@@ -175,6 +179,7 @@ impl Daemons {
         let DaemonArrival { number, event } = arrival;
         let daemon = &mut self.list[number];
         daemon.heartbeat.received();
+
         match event {
             DaemonEvent::Greeted if daemon.stage == DaemonStage::Starting => {
                 daemon.stage = DaemonStage::Running;
@@ -190,7 +195,7 @@ impl Daemons {
             }
             DaemonEvent::Message(HostEvent::Pong | HostEvent::Idle | HostEvent::Done)
             | DaemonEvent::Greeted => {}
-            // The job has ended because of the loss.
+            // The job was ended because of the loss, so nothing else from this host counts.
             DaemonEvent::Message(_) if daemon.stage == DaemonStage::Lost => {}
             DaemonEvent::Message(event) => return Some(event),
             DaemonEvent::Invalid(error) => return self.lose(number, Some(error), processes),
@@ -270,6 +275,7 @@ impl Daemons {
         if matches!(daemon.stage, DaemonStage::Done | DaemonStage::Lost) {
             return None;
         }
+
         let had_started = daemon.stage != DaemonStage::Starting;
         daemon.give_up();
         processes.kill(Child::Daemon(number));

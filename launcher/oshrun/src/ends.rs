@@ -27,7 +27,7 @@ pub struct EndMechanisms<'a> {
     pub mark: &'a JobMark,
 }
 
-/// A pipe whose end of file makes the kernel kill the PEs, even if the guard was killed too.
+/// A pipe whose end of file makes the kernel kill the PEs, even if the guard was killed, too.
 ///
 /// Only this process holds the write end, and writes nothing, so the pipe ends with this process. A
 /// PE requests SIGKILL for that event when it joins the job (`rushmem_bootstrap`). The kernel
@@ -38,7 +38,7 @@ pub struct LivenessPipe(PipeWriter);
 impl LivenessPipe {
     /// Creates the pipe.
     pub fn new() -> io::Result<LivenessPipe> {
-        // The read end is opened again for each PE.
+        // The read end is dropped: `for_pe` opens another one for each PE.
         let (_, write) = io::pipe()?;
         Ok(LivenessPipe(write))
     }

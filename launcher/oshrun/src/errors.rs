@@ -8,12 +8,12 @@ use std::time::Duration;
 use rushmem_bootstrap::refused;
 use rushmem_system::stderr::print_line;
 
-/// Time limit for the start of processes, also from a file system that hangs for a while. One
-/// second is added for each PE.
+/// Time limit for the start of processes, to which one second is added for each PE. It leaves time
+/// for a file system that hangs for a while.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// Unit in which the time is counted. The time for which oshrun is stopped counts as one unit at
-/// most.
+/// Duration of a single wait. If oshrun is stopped during a wait, the wait counts as no longer than
+/// this.
 const TICK: Duration = Duration::from_millis(250);
 
 /// Why a job could not be started.
@@ -79,6 +79,7 @@ pub fn report_panics() {
         } else {
             "an unknown error"
         };
+
         let place = match panic.location() {
             Some(place) => format!(" ({}:{})", place.file(), place.line()),
             None => String::new(),
@@ -88,8 +89,8 @@ pub fn report_panics() {
     }));
 }
 
-/// Ends oshrun unless it is dropped in time. It guards the start of processes, which blocks until
-/// the kernel reports that the child has executed its program or has failed.
+/// Ends oshrun unless this value is dropped in time. It guards the start of processes, which blocks
+/// until the kernel reports that the child has executed its program or has failed.
 #[derive(Debug)]
 pub struct StartLimit {
     _started: Sender<()>,
@@ -117,5 +118,11 @@ impl StartLimit {
 /// Waits until the start is over. Returns false if the limit expired first.
 fn ends_within(limit: Duration, over: &Receiver<()>) -> bool {
     let n_ticks = limit.as_millis().div_ceil(TICK.as_millis());
-    (0..n_ticks).any(|_| over.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout))
+    for _ in 0..n_ticks {
+        // The sender is dropped at the end of the start.
+        if over.recv_timeout(TICK) == Err(RecvTimeoutError::Disconnected) {
+            return true;
+        }
+    }
+    false
 }

@@ -22,8 +22,8 @@ use self::snapshots::{SnapshotBatch, SnapshotRequest, is_outside};
 /// Time in which the snapshots of all PEs must arrive, without the time for gdb.
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(5);
 
-/// If another PE has waited for this long when a PE or a host is lost, the end of the job is
-/// explained.
+/// If a PE has waited for this long when another PE or a host is lost, the end of the job is
+/// explained. After a shorter wait, the message about the loss is enough.
 const LONG_WAIT: Duration = Duration::from_secs(10);
 
 /// Why an explanation is made, in ascending order of precedence if there are several reasons.
@@ -65,6 +65,7 @@ pub struct Explainer {
     has_gdb: bool,
 }
 
+/// The snapshots for an explanation in progress.
 #[derive(Debug)]
 struct Collection {
     purpose: Purpose,
@@ -97,13 +98,14 @@ impl Explainer {
     /// Begins an explanation, or adds the purpose to the one in progress; that of a loss replaces
     /// one in progress. Returns the request for snapshots to send, if any.
     pub fn begin(&mut self, purpose: Purpose, server: &Server) -> Option<SnapshotRequest> {
+        // After a loss, oshrun is about to end the PEs.
         let at_once = purpose == Purpose::Loss;
         // gdb interrupts PEs, so it is used only at the request of the user and after `--timeout`.
         let with_stacks = !at_once && purpose != Purpose::Overdue;
-        if let Some(open) = &mut self.collection
+        if let Some(collection) = &mut self.collection
             && !at_once
         {
-            open.purpose = open.purpose.max(purpose);
+            collection.purpose = collection.purpose.max(purpose);
             return None;
         }
 
@@ -132,21 +134,22 @@ impl Explainer {
         if batch.number != self.number {
             return;
         }
-        let Some(open) = &mut self.collection else {
+        let Some(collection) = &mut self.collection else {
             return;
         };
+
         for snapshot in batch.snapshots {
-            // A late request may have had a second snapshot of the same PE.
-            if open.awaited.remove(&snapshot.pe) {
-                open.snapshots.insert(snapshot.pe, snapshot);
+            // After a late request, a second snapshot of a PE may arrive, which is ignored.
+            if collection.awaited.remove(&snapshot.pe) {
+                collection.snapshots.insert(snapshot.pe, snapshot);
             }
         }
     }
 
     /// Records that the process of a PE has ended, so that its snapshot is not awaited.
     pub fn record_exit(&mut self, pe: u32) {
-        if let Some(open) = &mut self.collection {
-            open.awaited.remove(&pe);
+        if let Some(collection) = &mut self.collection {
+            collection.awaited.remove(&pe);
         }
     }
 
@@ -164,6 +167,7 @@ impl Explainer {
         if self.collection.is_some() || !self.is_due || self.next_overdue() > Some(now) {
             return None;
         }
+
         self.is_due = false;
         self.last = Some(now);
         self.begin(Purpose::Overdue, server)
@@ -177,7 +181,7 @@ impl Explainer {
     /// `None` if nothing is in progress or due.
     pub fn deadline(&self) -> Option<Instant> {
         match &self.collection {
-            Some(open) => Some(open.deadline),
+            Some(collection) => Some(collection.deadline),
             None if self.is_due => self.next_overdue(),
             None => None,
         }
@@ -187,10 +191,11 @@ impl Explainer {
     /// deadline. The thread that makes them may have waited for a CPU; now they are made
     /// immediately.
     pub fn late_request(&self, server: &Server) -> Option<SnapshotRequest> {
-        let open = self.collection.as_ref()?;
-        if open.awaited.is_empty() || Instant::now() < open.deadline {
+        let collection = self.collection.as_ref()?;
+        if collection.awaited.is_empty() || Instant::now() < collection.deadline {
             return None;
         }
+
         Some(SnapshotRequest {
             number: self.number,
             statuses: server.statuses(),
@@ -202,29 +207,31 @@ impl Explainer {
     /// Returns the explanation once all snapshots have arrived or the deadline has passed. That of
     /// a loss is left to [`Explainer::finish_last`].
     pub fn finish(&mut self, server: &Server) -> Option<Explanation> {
-        let open = self.collection.take_if(|open| {
-            let is_complete = open.awaited.is_empty() || Instant::now() >= open.deadline;
-            is_complete && open.purpose != Purpose::Loss
+        let collection = self.collection.take_if(|collection| {
+            let is_complete =
+                collection.awaited.is_empty() || Instant::now() >= collection.deadline;
+            is_complete && collection.purpose != Purpose::Loss
         })?;
-        Some(self.explained(open, server))
+        Some(self.explanation(collection, server))
     }
 
     /// Ends the explanation in progress, such as that of a loss, when the job has ended.
     pub fn finish_last(&mut self, server: &Server) -> Option<Explanation> {
-        let open = self.collection.take()?;
-        Some(self.explained(open, server))
+        let collection = self.collection.take()?;
+        Some(self.explanation(collection, server))
     }
 
-    fn explained(&mut self, open: Collection, server: &Server) -> Explanation {
+    fn explanation(&mut self, collection: Collection, server: &Server) -> Explanation {
         Explanation {
-            purpose: open.purpose,
-            text: self.compose(open, server),
+            purpose: collection.purpose,
+            text: self.compose(collection, server),
         }
     }
 
-    fn compose(&mut self, open: Collection, server: &Server) -> String {
-        let purpose = open.purpose;
-        let waits: HashMap<WaitId, Duration> = open
+    /// Returns the text of an explanation; empty if there is nothing to explain.
+    fn compose(&mut self, collection: Collection, server: &Server) -> String {
+        let purpose = collection.purpose;
+        let waits: HashMap<WaitId, Duration> = collection
             .snapshots
             .values()
             .flat_map(PeSnapshot::waits)
@@ -234,10 +241,11 @@ impl Explainer {
                 .iter()
                 .any(|(id, age)| *age >= limit && !self.explained.contains(id))
         };
+
         let is_wanted = match purpose {
             Purpose::Loss => has_new(LONG_WAIT),
             // The overdue wait may be in a PE whose snapshot is missing.
-            Purpose::Overdue => !open.awaited.is_empty() || self.limit.is_some_and(has_new),
+            Purpose::Overdue => !collection.awaited.is_empty() || self.limit.is_some_and(has_new),
             // If the job has ended meanwhile, there is nothing to explain.
             Purpose::Request => (0..server.n_pes()).any(|pe| server.runs(pe)),
             Purpose::Timeout => true,
@@ -247,12 +255,13 @@ impl Explainer {
         }
         self.explained = waits.into_keys().collect();
 
-        let snapshots = open.completed(server);
+        let snapshots = collection.completed(server);
         let mut text = match purpose {
             // The message about the loss has named the cause.
             Purpose::Loss => format!("when the job ended:\n{}", table(server.n_pes(), &snapshots)),
             _ => explain(server.n_pes(), &snapshots),
         };
+
         let is_requested = matches!(purpose, Purpose::Request | Purpose::Timeout);
         if is_requested && !self.has_gdb && snapshots.iter().any(is_outside) {
             text += "\nIf gdb were installed, it would show where PEs outside the library are.";

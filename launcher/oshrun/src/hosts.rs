@@ -31,12 +31,12 @@ pub struct Hosts {
 /// Finds the hosts, and distributes the PEs to them. Without `-n`, there is one PE per slot.
 pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
     let named_agent = options.launch_agent.clone();
-    let mut agent = named_agent.map(|words| Agent::Remote(words.0));
+    let mut agent = named_agent.map(|command| Agent::Remote(command.words));
     let mut allocated_by = None;
     let hosts = if let Some(hosts) = named(options)? {
         hosts
     } else if let Some(allocation) = Allocation::find()? {
-        // This runs srun, so not without need.
+        // `Allocation::agent` runs srun, so it is called only if the user has named no agent.
         agent = agent.or_else(|| allocation.agent());
         allocated_by = Some(allocation.variable);
         allocation.hosts
@@ -106,10 +106,12 @@ fn is_own(host: &str) -> bool {
     if host == "localhost" || is_same_name(host, &own_name()) {
         return true;
     }
+
     // Slurm may know the machine by another name than the machine itself.
     if std::env::var("SLURMD_NODENAME").is_ok_and(|name| name == host) {
         return true;
     }
+
     // A socket can be bound only to an address of this machine.
     match host.parse::<IpAddr>() {
         Ok(address) => UdpSocket::bind((address, 0)).is_ok(),
@@ -166,6 +168,7 @@ fn distribute(
         if count == 0 {
             continue;
         }
+
         let end = first
             .checked_add(count)
             .ok_or("a job has fewer than 2^32 PEs")?;

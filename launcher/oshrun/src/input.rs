@@ -27,6 +27,7 @@ pub fn terminal_input() -> io::Result<Option<PipeReader>> {
     if !rustix::termios::isatty(&stdin) {
         return Ok(None);
     }
+
     let (read, write) = io::pipe()?;
     // SAFETY: Stdin is always descriptor 0, which is open and is neither closed nor replaced here.
     let terminal = unsafe { AsyncFd::register_with_interest(stdin, Interest::READABLE) }?;
@@ -67,12 +68,13 @@ impl JobInput {
         let Some(pieces) = &mut self.pieces else {
             return std::future::pending().await;
         };
-        let Ok(room) = window.acquire().await else {
+        let Ok(permit) = window.acquire().await else {
             return std::future::pending().await;
         };
-        // The permit is given back if this future is dropped here.
+
+        // If this future is dropped during the wait, the permit is given back.
         let piece = pieces.recv().await.unwrap_or_default();
-        room.forget();
+        permit.forget();
         if piece.is_empty() {
             self.pieces = None;
         }
@@ -90,16 +92,17 @@ fn pieces(source: OwnedFd) -> io::Result<mpsc::Receiver<Vec<u8>>> {
             let nbytes = match rustix::io::read(&source, &mut bytes) {
                 Ok(nbytes) => nbytes,
                 Err(Errno::INTR) => continue,
-                // Another process may make the shared stream non-blocking.
+                // Another process has made the shared stream non-blocking.
                 Err(Errno::AGAIN) => {
                     let mut fds = [PollFd::new(&source, PollFlags::IN)];
-                    // If this fails, the next read tells why.
+                    // If this fails, so does the next read.
                     let _ = rustix::event::poll(&mut fds, None);
                     continue;
                 }
                 // An error counts as the end of the input.
                 Err(_) => 0,
             };
+
             if sender.blocking_send(bytes[..nbytes].to_vec()).is_err() || nbytes == 0 {
                 return;
             }
@@ -108,7 +111,8 @@ fn pieces(source: OwnedFd) -> io::Result<mpsc::Receiver<Vec<u8>>> {
     Ok(pieces)
 }
 
-/// Writes pieces that oshrun has sent to a daemon to the stdin of PE 0. Dropping it ends the input.
+/// Writes the pieces of input that oshrun has sent to the stdin of PE 0. Dropping this value ends
+/// the input.
 #[derive(Debug)]
 pub struct InputPipe(mpsc::UnboundedSender<Vec<u8>>);
 
@@ -119,6 +123,7 @@ impl InputPipe {
         let (read, write) = io::pipe()?;
         let mut pipe = Sender::from_owned_fd(write.into())?;
         let (queue, mut pieces) = mpsc::unbounded_channel::<Vec<u8>>();
+
         tokio::spawn(async move {
             let mut is_read = true;
             while let Some(piece) = pieces.recv().await {
@@ -135,7 +140,7 @@ impl InputPipe {
 
     /// Queues a piece. oshrun, which sends the pieces, limits their number in the queue.
     pub fn send(&self, bytes: Vec<u8>) {
-        // The task may have ended with the receiver of its reports.
+        // This fails if the task has ended, as it does with the receiver of its reports.
         let _ = self.0.send(bytes);
     }
 }
@@ -143,7 +148,6 @@ impl InputPipe {
 /// Forwards lines from the terminal, until the end of the input or of PE 0.
 async fn forward_lines(terminal: AsyncFd<io::Stdin>, mut pipe: Sender) {
     let mut bytes = [0; 4096];
-
     loop {
         let Ok(mut ready) = terminal.readable().await else {
             return;

@@ -67,6 +67,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     };
     // From here on a signal ends the job, and not oshrun alone.
     let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
+
     let start_limit =
         StartLimit::new(plan.nodes.n_pes()).map_err(|error| cannot("start a thread", &error))?;
     let mut job = Job::new(options, &plan, timings)?;
@@ -77,7 +78,7 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
 
     let timeout = options.timeout.map(|limit| Timeout {
         limit,
-        at: Instant::now() + limit,
+        deadline: Instant::now() + limit,
     });
     job.supervise(&mut signals, &mut input, timeout).await;
     if let Some(explanation) = job.explainer.finish_last(&job.server) {
@@ -96,13 +97,13 @@ pub async fn run(options: &Options) -> Result<i32, StartFailure> {
 #[derive(Clone, Copy, Debug)]
 struct Timeout {
     limit: Duration,
-    at: Instant,
+    deadline: Instant,
 }
 
 /// Waits until the deadline, or forever if there is none.
 async fn until(deadline: Option<Instant>) {
     match deadline {
-        Some(at) => sleep_until(at).await,
+        Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
@@ -112,7 +113,7 @@ async fn until(deadline: Option<Instant>) {
 enum Termination {
     /// The job runs, or its PEs have ended by themselves.
     Open,
-    /// The PEs got SIGTERM. Those that are left at this time will be killed.
+    /// The PEs got SIGTERM. Those that still run at this time will be killed.
     Terminating(Instant),
     /// The PEs were killed, and must disappear by this time.
     Killed(Instant),
@@ -123,7 +124,7 @@ enum Termination {
 impl Termination {
     fn deadline(self) -> Option<Instant> {
         match self {
-            Termination::Terminating(at) | Termination::Killed(at) => Some(at),
+            Termination::Terminating(deadline) | Termination::Killed(deadline) => Some(deadline),
             Termination::Open | Termination::GivenUp => None,
         }
     }
@@ -146,7 +147,8 @@ struct Job {
     /// `None` if no printing is due.
     print_at: Option<Instant>,
     interrupts: Interrupts,
-    /// Has a permit for each piece of input that may be sent now to PE 0 on another host.
+    /// The permits for pieces of input to PE 0 on another host: one for each piece that may be sent
+    /// now.
     input_window: Arc<Semaphore>,
 }
 
@@ -164,6 +166,7 @@ impl Job {
         };
         let path = std::env::var_os("PATH");
         let has_gdb = program::find(OsStr::new("gdb"), path.as_deref()).is_ok();
+
         Ok(Job {
             progress_line: ProgressLine::new(plan.nodes.clone(), &plan.names),
             timings,
@@ -216,15 +219,16 @@ impl Job {
     ) {
         while !self.supervisor.is_idle() && self.end != Termination::GivenUp {
             let deadline = match self.end.deadline() {
-                None if self.expired.is_none() => timeout.map(|timeout| timeout.at),
+                None if self.expired.is_none() => timeout.map(|timeout| timeout.deadline),
                 deadline => deadline,
             };
-            let explanation = if self.end == Termination::Open {
+            let explanation_deadline = if self.end == Termination::Open {
                 self.explainer.deadline()
             } else {
                 None
             };
             let window = self.input_window.clone();
+
             tokio::select! {
                 event = self.supervisor.next() => self.handle(event),
                 sentence = self.output.next_loss() => self.handle(HostEvent::failed(sentence)),
@@ -242,7 +246,7 @@ impl Job {
                     _ => self.escalate(),
                 },
                 // The explanation is advanced below, as after every other event.
-                () = until(explanation) => {}
+                () = until(explanation_deadline) => {}
                 () = until(self.print_at) => self.print_messages(),
             }
             self.advance_explanation();
@@ -408,6 +412,7 @@ impl Job {
                     if let Some(message) = message {
                         self.output.message(&message);
                     }
+
                     self.supervisor.signal(Signal::TERM);
                     // A stopped process handles SIGTERM only after SIGCONT.
                     self.supervisor.signal(Signal::CONT);
@@ -422,6 +427,7 @@ impl Job {
         for event in self.supervisor.take_events() {
             self.handle(event);
         }
+
         match request {
             SignalRequest::Forward(number) if self.interrupts.is_second(number, Instant::now()) => {
                 let name = signal_name(number);
@@ -479,7 +485,7 @@ impl Job {
     /// Ends the remaining processes and forwards the remaining output. Returns the exit status.
     async fn finish(&mut self, signals: &mut Signals, timeout: Option<Timeout>) -> i32 {
         self.print_warnings();
-        // Processes that are given up have had that time already.
+        // Processes that were given up have had that time already.
         let limit = if self.end == Termination::GivenUp {
             FINAL_LIMIT
         } else {
@@ -491,7 +497,7 @@ impl Job {
             RestOfOutput::CutOff { status } => return status,
             RestOfOutput::Lost(sentence) => fail_late(&mut self.server, 1, &sentence),
             RestOfOutput::Written => {
-                // A program that has printed an error has said more than this message would.
+                // If a PE has printed an error, that says more than this message would.
                 if !self.output.has_pe_errors().await
                     && let Some(message) = self.server.failed_without_init()
                 {
@@ -499,6 +505,7 @@ impl Job {
                 }
             }
         }
+
         self.supervisor.dismiss(FINAL_LIMIT).await;
         self.server.status()
     }
@@ -517,8 +524,9 @@ impl Job {
             ..
         } = self;
         // A reader that reads gets the output also if the job has used up all of its time.
-        let mut limit = timeout.map(|timeout| timeout.at.max(Instant::now() + FINAL_LIMIT));
+        let mut limit = timeout.map(|timeout| timeout.deadline.max(Instant::now() + FINAL_LIMIT));
         let mut signal = None;
+
         let mut written = std::pin::pin!(output.finish());
         loop {
             let event = tokio::select! {
@@ -529,6 +537,7 @@ impl Job {
                 () = until(limit) => LateEvent::TimeLimit,
                 lost = &mut written => LateEvent::Written(lost),
             };
+
             match event {
                 LateEvent::Host(HostEvent::Failed { status, sentence }) => {
                     fail_late(server, status, &sentence);

@@ -1,7 +1,7 @@
 //! `oshrun` starts a program as the PEs of an OpenSHMEM job, and supervises the job until its end.
 //!
 //! - `options`: the command line. `settings`: the environment and files. `hosts`: the hosts and the
-//!   number of PEs on each. `failure`: errors.
+//!   number of PEs on each. `errors`: errors.
 //! - `spawn`: starts processes, after checks of the program, the limits of the host and the
 //!   placement.
 //! - `pes`: the PEs of this host. `daemons`: those of other hosts. `supervisor`: both.
@@ -41,6 +41,7 @@ fn main() -> ExitCode {
     if daemons::daemon::is_daemon() {
         return daemons::daemon::serve();
     }
+
     errors::report_panics();
     let status = match start() {
         Ok(status) => status,
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
             status
         }
     };
+
     // Exits without joining the writer threads, which may be blocked by a reader that has stopped.
     std::process::exit(status)
 }
@@ -61,10 +63,12 @@ fn start() -> Result<i32, StartFailure> {
     let Some(mut options) = options::parse(std::env::args_os())? else {
         return Ok(0);
     };
+
     settings::apply(&options.exported);
     if options.doctor {
         return Err(options.examine());
     }
+
     options.enter_directory()?;
     supervisor::block_on(job::run(&options))?
 }

@@ -197,6 +197,7 @@ impl Options {
         let Some(dir) = &self.wdir else {
             return Ok(());
         };
+
         let what = format!("enter the directory {} of --wdir", dir.display());
         if let Some(file) = &mut self.hostfile {
             *file = std::path::absolute(&*file).map_err(|error| cannot(&what, &error))?;
@@ -225,7 +226,8 @@ impl Options {
         let doctor = own.with_file_name("shmem-info");
         let mut command = Command::new(&doctor);
         command.arg("--doctor-layout").arg(layout.join(" "));
-        // All that follows is the command of the job.
+
+        // All that follows `--doctor-job` is the command line of the job.
         command.arg("--doctor-job").arg(own);
         if let Some(hosts) = &self.hosts {
             command.arg("-H").arg(hosts);
@@ -233,10 +235,10 @@ impl Options {
         if let Some(file) = &self.hostfile {
             command.arg("--hostfile").arg(file);
         }
-        if let Some(words) = &self.launch_agent {
+        if let Some(agent) = &self.launch_agent {
             command
                 .arg("--launch-agent")
-                .arg(words.0.join(OsStr::new(" ")));
+                .arg(agent.words.join(OsStr::new(" ")));
         }
         if let Some(prefix) = &self.prefix {
             command.arg("--prefix").arg(prefix);
@@ -275,6 +277,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         is_marked,
         rest,
     } = split(&command, words.into_iter().collect())?;
+
     let matches = command.try_get_matches_from(own);
     let mut options = match matches.and_then(|matches| Options::from_arg_matches(&matches)) {
         Ok(options) => options,
@@ -299,6 +302,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         }
     };
     options.arguments = rest.collect();
+    // After `--`, a colon is certainly an argument.
     if !is_marked {
         refuse_second_program(&options.arguments)?;
     }
@@ -345,16 +349,19 @@ fn usage(text: &str) -> StartFailure {
     StartFailure::usage(parts.join("; "))
 }
 
-/// A command with arguments, separated by spaces.
+/// A command with its arguments.
 #[derive(Clone, Debug)]
-pub struct AgentCommand(pub Vec<OsString>);
+pub struct AgentCommand {
+    pub words: Vec<OsString>,
+}
 
+/// Parses a command whose words are separated by spaces.
 fn words(text: &str) -> Result<AgentCommand, String> {
     let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
     if words.is_empty() {
         Err("no command is given".to_string())
     } else {
-        Ok(AgentCommand(words))
+        Ok(AgentCommand { words })
     }
 }
 
@@ -376,7 +383,7 @@ enum MapRequest {
 }
 
 fn map_by(text: &str) -> Result<MapRequest, String> {
-    // PEs may outnumber CPUs without Open MPI's modifier for it.
+    // Open MPI's modifier has no effect here: PEs may outnumber CPUs without it.
     let text = match text.rsplit_once(':') {
         Some((place, modifier)) if modifier.eq_ignore_ascii_case("oversubscribe") => place,
         _ => text,
@@ -425,16 +432,16 @@ fn host_limit(set: Option<OsString>) -> Result<Duration, StartFailure> {
 fn assignment(word: OsString) -> Result<(OsString, OsString), StartFailure> {
     let shown = word.to_string_lossy();
     let bytes = word.as_bytes();
-    let end = bytes.iter().position(|&byte| byte == b'=');
-    let name = OsStr::from_bytes(&bytes[..end.unwrap_or(bytes.len())]);
+    let equals_sign = bytes.iter().position(|&byte| byte == b'=');
+    let name = OsStr::from_bytes(&bytes[..equals_sign.unwrap_or(bytes.len())]);
     if name.is_empty() {
         return Err(StartFailure::usage(format!(
             "-x {shown}: the name of the variable is missing"
         )));
     }
 
-    let value = match end {
-        Some(end) => OsStr::from_bytes(&bytes[end + 1..]).to_os_string(),
+    let value = match equals_sign {
+        Some(equals_sign) => OsStr::from_bytes(&bytes[equals_sign + 1..]).to_os_string(),
         None => match std::env::var_os(name) {
             Some(value) => value,
             None => {
@@ -543,7 +550,10 @@ mod tests {
             .expect("options")
             .expect("neither help nor version");
         let expected = ["my", "ssh", "-q"].map(OsString::from).to_vec();
-        assert_eq!(options.launch_agent.map(|words| words.0), Some(expected));
+        assert_eq!(
+            options.launch_agent.map(|agent| agent.words),
+            Some(expected)
+        );
     }
 
     #[test]

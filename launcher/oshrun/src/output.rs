@@ -43,7 +43,7 @@ pub struct Output {
     tasks: JoinSet<()>,
     /// True once [`Output::finish`] was called.
     ending: watch::Sender<bool>,
-    /// Each resolves when a writer thread has ended.
+    /// For each writer thread, a receiver that resolves when the thread has ended.
     writer_ends: Vec<oneshot::Receiver<()>>,
     loss_sender: mpsc::UnboundedSender<String>,
     losses: mpsc::UnboundedReceiver<String>,
@@ -74,6 +74,7 @@ impl Output {
         } else {
             sink("standard error", err)?
         };
+
         Ok(Output {
             stdout,
             stderr,
@@ -95,6 +96,7 @@ impl Output {
             let parent = ParentSink::new(window.clone(), events.clone());
             Arc::new(Mutex::new(Sink::Parent(parent)))
         };
+
         let [out, err] = windows;
         let (loss_sender, losses) = mpsc::unbounded_channel();
         Output {
@@ -132,8 +134,12 @@ impl Output {
             prompts = self.prompts && pe == 0;
         }
 
-        let streams = [StdStream::Out, StdStream::Err];
-        for ((pipe, sink), stream) in pipes.into_iter().zip(sinks).zip(streams) {
+        let [out_pipe, err_pipe] = pipes;
+        let [out_sink, err_sink] = sinks;
+        for (pipe, sink, stream) in [
+            (out_pipe, out_sink, StdStream::Out),
+            (err_pipe, err_sink, StdStream::Err),
+        ] {
             self.tasks.spawn(forward(Forwarder {
                 pipe: Receiver::from_owned_fd(pipe)?,
                 incoming: PendingLines::default(),
@@ -181,22 +187,20 @@ impl Output {
     /// Starts forwarding the output of a daemon, until the returned queues are dropped. Reports to
     /// the daemon how much was written.
     pub fn relay(&mut self, daemon: &OrderSender) -> RelayQueues {
-        let out = self.relay_stream(daemon, StdStream::Out, self.stdout.clone());
-        let err = self.relay_stream(daemon, StdStream::Err, self.stderr.clone());
+        let out = self.relay_stream(daemon, self.stdout.clone());
+        let err = self.relay_stream(daemon, self.stderr.clone());
         [out, err]
     }
 
     fn relay_stream(
         &mut self,
         daemon: &OrderSender,
-        stream: StdStream,
         sink: Arc<Mutex<Sink>>,
     ) -> mpsc::UnboundedSender<Printed> {
         let (queue, arrivals) = mpsc::unbounded_channel();
         self.tasks.spawn(relay(Relay {
             arrivals,
             sink,
-            stream,
             tags: self.tags.clone(),
             daemon: daemon.clone(),
         }));
@@ -217,7 +221,8 @@ impl Output {
             wrapped([text], columns) + "\n"
         };
 
-        // A PE may hold the sink until the reader of a long line goes on.
+        // A task waits for the sink: that of a PE may hold it until the reader of a long line goes
+        // on.
         let sink = self.stderr.clone();
         self.tasks.spawn(async move {
             let mut sink = sink.lock().await;
@@ -237,6 +242,7 @@ impl Output {
             sink.lock().await.close();
         }
         self.files = None;
+
         for end in self.writer_ends.drain(..) {
             // Nothing is sent: the channel closes when the writer ends.
             let _ = end.await;

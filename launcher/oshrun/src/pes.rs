@@ -72,6 +72,7 @@ impl LocalPes {
         // If this fails, hang reports lack the statuses of PEs.
         let memory = rustix::io::fcntl_dupfd_cloexec(&launch.memory, 0).ok();
         self.memory = memory.map(Arc::new);
+
         for pe in launch.pes.clone() {
             let started = self.start_one(launch, pe, consumed, processes, output);
             let pid = started.map_err(|error| failure(launch, pe, &error))?;
@@ -105,6 +106,7 @@ impl LocalPes {
         processes.add(Child::Pe(pe), started.pid);
         // The PE runs, so it has an entry even if one of the next steps fails.
         self.sockets.push(None);
+
         output.forward(pe, started.streams, launch.files.as_ref())?;
         let socket = PeSocket::new(pe, started.socket, self.readable.clone())?;
         *self.sockets.last_mut().expect("pushed just now") = Some(socket);
@@ -228,7 +230,7 @@ fn read_piece(socket: &PeSocket) -> io::Result<Vec<u8>> {
     Ok(bytes[..nbytes].to_vec())
 }
 
-/// Returns the failure of communication with a PE. It ends the job, since the PE would wait
+/// Returns the failure of communication with a PE, which ends the job: otherwise the PE would wait
 /// forever.
 fn unreachable(pe: u32, what: &str, error: &io::Error) -> HostEvent {
     HostEvent::failed(format!("cannot {what} PE {pe}: {}", reason(error)))
@@ -243,7 +245,7 @@ fn failure(launch: &PreparedStart, pe: u32, error: &io::Error) -> StartFailure {
         _ if error.raw_os_error() == Some(libc::ENOEXEC) => 126,
         _ => 1,
     };
-    // `prepare` has found the file itself.
+    // `prepare` has found the file itself, so another one is missing.
     let what = match error.kind() {
         io::ErrorKind::NotFound => " (of its interpreter or loader)",
         _ => "",

@@ -104,7 +104,7 @@ impl ProgressLine {
             self.nodes.n_pes()
         );
         let incomplete = self.hosts.iter().filter(|host| host.started < host.n_pes);
-        // Of hosts without PEs, one whose daemon has not answered is farther behind.
+        // Of hosts on which no PE has started, one whose daemon has not answered is farther behind.
         let behind = incomplete.min_by_key(|host| (host.started, host.greeted));
         let Some(host) = behind else {
             return counts;
@@ -130,7 +130,7 @@ impl ProgressLine {
 
     fn show(&mut self, text: &str) {
         self.shown = Instant::now();
-        // The terminal may be closed.
+        // This fails if the terminal is closed.
         let _ = rushmem_system::stderr::print(text);
     }
 }
@@ -173,7 +173,7 @@ pub struct Timings {
 struct Mark {
     phase: String,
     /// The time since the start of oshrun.
-    at: Duration,
+    elapsed: Duration,
 }
 
 impl Timings {
@@ -198,7 +198,7 @@ impl Timings {
     pub fn mark(&mut self, phase: &str) {
         self.marks.push(Mark {
             phase: phase.to_string(),
-            at: self.since.elapsed(),
+            elapsed: self.since.elapsed(),
         });
     }
 
@@ -229,8 +229,8 @@ impl Timings {
     /// Formats the table.
     pub fn table(&self) -> String {
         let mut lines = Vec::new();
-        for Mark { phase, at } in &self.marks {
-            lines.push(format!("oshrun: {:>9.3} s  {phase}", at.as_secs_f64()));
+        for Mark { phase, elapsed } in &self.marks {
+            lines.push(format!("oshrun: {:>9.3} s  {phase}", elapsed.as_secs_f64()));
         }
         lines.join("\n")
     }

@@ -1,5 +1,5 @@
-//! The settings of the job in the environment of oshrun, which its PEs on all hosts get: those of
-//! `-x`, then those in the files of the site and of the user.
+//! The settings of the job: those of `-x`, and those in the files of the site and of the user.
+//! oshrun puts them into its own environment, which its PEs on all hosts get.
 //!
 //! oshrun itself reads some of them: the names of the files, and the limit of a silent host.
 #![allow(unsafe_code)]

@@ -61,6 +61,21 @@ pub struct Debugger {
     pub has_display: bool,
 }
 
+impl Debugger {
+    /// Finds gdb in `path`. `display` is the value of DISPLAY for the PEs.
+    fn find(
+        debugged: Debugged,
+        path: Option<&OsStr>,
+        display: Option<&OsStr>,
+    ) -> Result<Debugger, StartFailure> {
+        program::find(OsStr::new("gdb"), path)?;
+        Ok(Debugger {
+            debugged,
+            has_display: program::has_display(display, path),
+        })
+    }
+}
+
 /// A started PE.
 #[derive(Debug)]
 pub struct StartedPe {
@@ -102,6 +117,7 @@ impl PreparedStart {
             command.env(env::SET_BY_OSHRUN, names.join(OsStr::new(" ")));
         }
         command.env(mark::VARIABLE, end_mechanisms.mark.value());
+
         command
             .stdin(stdin)
             .stdout(out)
@@ -115,6 +131,7 @@ impl PreparedStart {
         // between fork and exec.
         unsafe { command.pre_exec(move || before_exec(guard, inherited, limit, &placement)) };
         let child = command.spawn()?;
+
         Ok(StartedPe {
             pid: pid_of(child.id()),
             socket,
@@ -158,6 +175,7 @@ pub fn prepare(
     let path = variable("PATH");
     let file = program::find(&spec.program, path.as_deref())?;
     program::check_library(&file)?;
+
     let n_pes = pes.len() as u32;
     limits::check_capacity(n_pes)?;
     let users = DescriptorUsers {
@@ -169,24 +187,27 @@ pub fn prepare(
 
     let oshrun = std::env::current_exe().map_err(|error| cannot("find its own file", &error))?;
     let library_path = program::library_path(&oshrun, variable(LIBRARY_PATH).as_deref());
+
     let debugger = match &spec.debugged {
         Some(debugged) => {
-            program::find(OsStr::new("gdb"), path.as_deref())?;
             let display = variable("DISPLAY");
-            Some(Debugger {
-                debugged: debugged.clone(),
-                has_display: program::has_display(display.as_deref(), path.as_deref()),
-            })
+            Some(Debugger::find(
+                debugged.clone(),
+                path.as_deref(),
+                display.as_deref(),
+            )?)
         }
         None => None,
     };
-    let placements =
-        placement::place(pes.clone(), spec.placement, |name| variable(name).is_some())?;
+
+    let placements = placement::place(pes.clone(), spec.placement, &|name| {
+        variable(name).is_some()
+    })?;
     if let Some(path) = library_path {
         variables.push((LIBRARY_PATH.into(), path));
     }
 
-    // What remains changes something, so it comes after all checks.
+    // The remaining steps have effects, so they follow all checks.
     if spec.no_aslr {
         disable_aslr()?;
     }
@@ -196,6 +217,7 @@ pub fn prepare(
     };
     let memory =
         node_memory().map_err(|error| cannot("make the shared memory of the job", &error))?;
+
     Ok(PreparedStart {
         file,
         program: spec.program.clone(),
@@ -221,6 +243,7 @@ fn node_memory() -> io::Result<OwnedFd> {
 /// Disables address space layout randomization (ASLR) for the programs that this process starts
 /// from now on.
 fn disable_aslr() -> Result<(), StartFailure> {
+    // The argument with which personality(2) changes nothing.
     const QUERY: libc::c_ulong = 0xffff_ffff;
     // SAFETY: the call only returns a value.
     let now = unsafe { libc::personality(QUERY) };
@@ -229,29 +252,22 @@ fn disable_aslr() -> Result<(), StartFailure> {
     if now != -1 && unsafe { libc::personality(wanted) } != -1 {
         return Ok(());
     }
+
     Err(StartFailure::general(format!(
         "--no-aslr is refused by the kernel, as in some containers ({}); start the job without it",
         reason(&io::Error::last_os_error())
     )))
 }
 
-/// Starts the launch agent of a daemon, in a process group of its own. The command has its standard
+/// Starts the launch agent of a daemon, in a process group of its own. `command` has its standard
 /// streams.
 pub fn start_agent(mut command: Command, guard: &GuardProcess) -> io::Result<Pid> {
     command.process_group(0);
     let guard = raw(guard.pipe());
     let limit = limits::inherited_descriptors();
-    let before_exec = move || {
-        let pid = rustix::process::getpid().as_raw_nonzero().get();
-        rustix::io::write(borrow(guard), &(pid | guard::AGENT_FLAG).to_ne_bytes())?;
-        if let Some(limit) = limit {
-            rustix::process::setrlimit(Resource::Nofile, limit)?;
-        }
-        Ok(())
-    };
     // SAFETY: the closure only makes system calls, and neither allocates nor locks, as required
     // between fork and exec.
-    unsafe { command.pre_exec(before_exec) };
+    unsafe { command.pre_exec(move || before_agent_exec(guard, limit)) };
     Ok(pid_of(command.spawn()?.id()))
 }
 
@@ -259,7 +275,17 @@ fn raw(fd: &impl AsFd) -> i32 {
     fd.as_fd().as_raw_fd()
 }
 
-/// Prepares the child between fork and exec, so this function may only make system calls.
+/// Prepares a launch agent between fork and exec, so this function may only make system calls.
+fn before_agent_exec(guard: i32, limit: Option<Rlimit>) -> io::Result<()> {
+    let pid = rustix::process::getpid().as_raw_nonzero().get();
+    rustix::io::write(borrow(guard), &(pid | guard::AGENT_FLAG).to_ne_bytes())?;
+    if let Some(limit) = limit {
+        rustix::process::setrlimit(Resource::Nofile, limit)?;
+    }
+    Ok(())
+}
+
+/// Prepares a PE between fork and exec, so this function may only make system calls.
 fn before_exec(
     guard: i32,
     inherited: [i32; 3],
@@ -272,11 +298,13 @@ fn before_exec(
         .get()
         .to_ne_bytes();
     rustix::io::write(borrow(guard), &pid)?;
-    // Ends the PE with oshrun even if the guard is killed. The kernel sends the signal when the
+
+    // The kernel ends the PE with oshrun even if the guard is killed. It sends the signal when the
     // thread that forked exits: the main thread, which lives as long as oshrun.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
 
-    // oshrun has opened them with the flag, so that no other process that it starts gets them.
+    // oshrun has opened these with the close-on-exec flag, so that no other process that it starts
+    // gets them.
     for fd in inherited {
         rustix::io::fcntl_setfd(borrow(fd), FdFlags::empty())?;
     }
@@ -294,6 +322,7 @@ fn before_exec(
 }
 
 fn borrow<'a>(fd: i32) -> BorrowedFd<'a> {
-    // SAFETY: oshrun keeps this descriptor open while it starts the child, which inherits it.
+    // SAFETY: `fd` is the number of a descriptor that oshrun keeps open while it starts the child.
+    // The child has a copy, which stays open until exec.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }

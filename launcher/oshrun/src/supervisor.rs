@@ -133,6 +133,7 @@ impl Supervisor {
             if let Some(event) = self.events.pop_front() {
                 return event;
             }
+
             tokio::select! {
                 _ = self.sigchld.recv() => self.reap(),
                 Some(pe) = self.readable.recv() => self.events.extend(self.local_pes.read(pe)),
@@ -282,6 +283,7 @@ impl Supervisor {
         }
         self.daemons
             .broadcast(&DaemonOrder::Signal(signal.as_raw()));
+
         if signal == Signal::KILL {
             self.daemons.abandon(&self.processes);
         }
@@ -331,10 +333,10 @@ impl Supervisor {
 
 /// Runs a future on this thread: the event loop of oshrun or of a daemon.
 pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, StartFailure> {
-    // The event loop needs descriptors, too.
+    // The event loop needs descriptors, so the limit is raised before it is created.
     limits::raise_descriptor_limit()?;
 
-    // The runtime panics if it cannot make one.
+    // The runtime makes a pair of sockets for signals, and panics if it cannot.
     UnixStream::pair().map_err(|error| cannot("make a pair of sockets", &error))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -342,7 +344,8 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, StartFailure> {
         .map_err(|error| cannot("wait for events", &error))?;
 
     let output = runtime.block_on(future);
-    // Dropping the runtime would stop its tasks first, in vain: the process exits next.
+    // Dropping the runtime would first stop its tasks, which is needless since the process exits
+    // next.
     std::mem::forget(runtime);
     Ok(output)
 }

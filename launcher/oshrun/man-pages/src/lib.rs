@@ -34,7 +34,8 @@ pub fn print_if_requested(command: impl FnOnce() -> Command) -> bool {
     let Some(text) = text(command(), &what) else {
         return false;
     };
-    // The reader may close the pipe early.
+
+    // This fails if the reader closes the pipe early.
     let _ = io::stdout().write_all(&text);
     true
 }
@@ -50,6 +51,7 @@ fn requested(mut words: impl Iterator<Item = OsString>) -> Option<String> {
     }
 }
 
+/// Returns the man page or the completions; `None` if `what` is neither `man` nor a shell.
 fn text(mut command: Command, what: &str) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     if what == "man" {
@@ -76,7 +78,7 @@ fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     let purpose = about.split(". ").next().unwrap_or(&about).to_owned();
     let version = command.get_version().unwrap_or_default();
 
-    // If a command has a long description, clap's own text distinguishes -h from --help.
+    // clap's own text would distinguish -h from --help if a command has a long description.
     let help = Arg::new("help")
         .short('h')
         .long("help")
@@ -97,7 +99,7 @@ fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
     synopsis(&command, &man, text)?;
     man.render_description_section(text)?;
     man.render_options_section(text)?;
-    text.write_all(subcommands(&command).as_bytes())?;
+    text.write_all(commands_section(&command).as_bytes())?;
     text.write_all(sections(&after).as_bytes())?;
     text.write_all(see_also(&name).as_bytes())
 }
@@ -105,7 +107,7 @@ fn page(command: Command, text: &mut Vec<u8>) -> io::Result<()> {
 /// Writes the synopsis: a line with the options, and one for each subcommand. A usage that the
 /// command sets replaces it.
 fn synopsis(command: &Command, man: &Man, text: &mut Vec<u8>) -> io::Result<()> {
-    if command.get_overridden_usage().is_some() || shown(command).next().is_none() {
+    if command.get_overridden_usage().is_some() || subcommands(command).is_empty() {
         return man.render_synopsis_section(text);
     }
 
@@ -117,42 +119,53 @@ fn synopsis(command: &Command, man: &Man, text: &mut Vec<u8>) -> io::Result<()> 
     Man::new(options).render_synopsis_section(text)?;
 
     let mut page = Roff::new();
-    for (term, _) in shown(command) {
-        page.control("br", []).text([bold(term)]);
+    for Subcommand { words, .. } in subcommands(command) {
+        page.control("br", []).text([bold(words)]);
     }
     text.write_all(page.to_roff().as_bytes())
 }
 
 /// Returns the section of the subcommands, which have no pages of their own.
-fn subcommands(command: &Command) -> String {
+fn commands_section(command: &Command) -> String {
+    let subcommands = subcommands(command);
     let mut page = Roff::new();
-    if shown(command).next().is_some() {
+    if !subcommands.is_empty() {
         page.control("SH", ["COMMANDS"]);
     }
-    for (term, about) in shown(command) {
+    for Subcommand { words, about } in subcommands {
         page.control("TP", [])
-            .text([bold(term)])
+            .text([bold(words)])
             .text([roman(about)]);
     }
     page.to_roff()
 }
 
-/// Returns the subcommands that are not hidden: the words to type, and the description.
-fn shown(command: &Command) -> impl Iterator<Item = (String, String)> {
-    command
-        .get_subcommands()
-        .filter(|subcommand| !subcommand.is_hide_set())
-        .map(|subcommand| {
-            let mut term = format!("{} {}", command.get_name(), subcommand.get_name());
-            for word in subcommand.get_positionals() {
-                term += &format!(" {word}");
-            }
-            let about = subcommand
-                .get_about()
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            (term, about)
-        })
+/// A subcommand as the page shows it.
+struct Subcommand {
+    /// The words to type.
+    words: String,
+    about: String,
+}
+
+/// Returns the subcommands that are not hidden.
+fn subcommands(command: &Command) -> Vec<Subcommand> {
+    let mut shown = Vec::new();
+    for subcommand in command.get_subcommands() {
+        if subcommand.is_hide_set() {
+            continue;
+        }
+
+        let mut words = format!("{} {}", command.get_name(), subcommand.get_name());
+        for word in subcommand.get_positionals() {
+            words += &format!(" {word}");
+        }
+        let about = subcommand
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        shown.push(Subcommand { words, about });
+    }
+    shown
 }
 
 /// Converts the text after the options in the help. A part with a heading becomes a section whose
@@ -164,6 +177,7 @@ fn sections(after: &str) -> String {
             page.control("PP", []).text([roman(part)]);
             continue;
         };
+
         page.control("SH", [title.to_uppercase().as_str()])
             .control("nf", []);
         for line in lines.lines() {

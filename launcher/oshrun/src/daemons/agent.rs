@@ -57,6 +57,7 @@ impl Agent {
                 let program = words.next().map_or(OsStr::new(""), OsString::as_os_str);
                 let mut command = Command::new(program);
                 command.args(words).arg(host);
+
                 // Every shell understands this line, also csh.
                 let mut line = OsString::from("exec ");
                 line.push(quoted(oshrun.as_os_str()));
@@ -69,7 +70,8 @@ impl Agent {
                 let mut command = Command::new("srun");
                 command.args(options).arg(format!("--nodelist={host}"));
                 command.arg(oshrun).arg(ROLE);
-                // The options of the allocation's tasks would otherwise apply to the daemon.
+
+                // Otherwise srun would apply the options of the allocation's tasks to the daemon.
                 for (name, _) in std::env::vars_os() {
                     if is_task_option(&name) {
                         command.env_remove(name);
@@ -103,7 +105,7 @@ pub fn quoted(word: &OsStr) -> OsString {
     let mut bytes = vec![b'\''];
     for byte in word.as_bytes() {
         match byte {
-            // Nothing can quote this one between quotes, so it stands outside of them.
+            // No character can escape a quote inside of quotes, so this one stands outside of them.
             b'\'' => bytes.extend(b"'\\''"),
             byte => bytes.push(*byte),
         }

@@ -28,8 +28,8 @@ use crate::hang_report::snapshots::{SnapshotBatch, SnapshotRequest};
 use crate::spawn::placement::PlacementRequest;
 use crate::spawn::program::Debugged;
 
-/// Maximum size of a message to oshrun, above that of a piece of output or of frames and of a batch
-/// of snapshots.
+/// Maximum size of a message to oshrun. It exceeds that of a piece of output, of a piece of frames,
+/// and of a batch of snapshots.
 pub const MAX_EVENT: usize = 512 * 1024;
 
 /// Maximum size of a message to a daemon: the records of all PEs, and a header.
@@ -38,14 +38,15 @@ pub const MAX_ORDER: usize = proto::MAX_FROM_LAUNCHER + 64;
 /// The start of the greeting of a daemon, before the version of its oshrun.
 const GREETING: &str = "oshrun-daemon ";
 
-/// Maximum number of bytes of one output stream in flight from a daemon to oshrun.
+/// Maximum number of bytes of one output stream in flight from a daemon to oshrun. It bounds the
+/// memory of oshrun if its reader stops.
 pub const WINDOW: u32 = 256 * 1024;
 
-/// Ticks in the limit of `--host-limit`, within which the job must have ended.
+/// Number of ticks in the limit of `--host-limit`, within which the job must have ended.
 const TICKS: u32 = 20;
 
-/// Ticks without a message after which the other side counts as lost. The remaining ones are for
-/// ending the job.
+/// Number of ticks without a message after which the other side counts as lost. The remaining ticks
+/// are left for ending the job.
 const MAX_MISSED: u32 = 12;
 
 /// Returns the first output of a daemon. It starts a new line, since login scripts may have printed
@@ -271,7 +272,7 @@ impl EventSender {
 
     /// Queues a message.
     pub fn send(&self, message: &HostEvent) {
-        // The writer may have ended, since oshrun is gone.
+        // This fails if the writer has ended, since oshrun is gone.
         let _ = self.0.send(encode_event(message));
     }
 
@@ -365,10 +366,11 @@ pub async fn write_orders(
                 }
             }
             Queued::Flushed(flushed) => {
-                // The one that waits may have given up.
+                // This fails if the caller of `flush` has stopped waiting.
                 let _ = flushed.send(());
             }
         }
+
         next = tokio::select! {
             item = queue.recv() => item,
             _ = ticks.tick() => Some(Queued::Frame(heartbeat.clone())),

@@ -91,7 +91,7 @@ fn orders_from_stdin(
                     }
                     Ok(None) => break,
                     Err(error) => {
-                        // The receiver may have ended.
+                        // This fails if the receiver is gone.
                         let _ = sender.send(Err(error));
                         return;
                     }
@@ -109,6 +109,7 @@ async fn run(
     let DaemonOrder::Start(job) = received(orders.recv().await)? else {
         return Err("a daemon is started by oshrun itself".to_string());
     };
+
     let limit = job.spec.host_limit;
     let host = job.local.host.clone();
     let windows = [WINDOW, WINDOW].map(|bytes| Arc::new(Semaphore::new(bytes as usize)));
@@ -116,7 +117,7 @@ async fn run(
     let mut supervisor = Supervisor::new(true, limit)
         .map_err(|error| cannot("start the guard process", &error).sentence)?;
 
-    // Heartbeats are answered even if a file system hangs.
+    // Another thread answers heartbeats, so oshrun would not notice a start that hangs.
     let start_limit = StartLimit::new(job.local.pes.len() as u32)
         .map_err(|error| cannot("start a thread", &error).sentence)?;
     if let Err(failure) = start(*job, &mut supervisor, &mut output, &events) {
@@ -172,6 +173,7 @@ fn start(
         let what = format!("enter the directory {}", dir.display());
         std::env::set_current_dir(dir).map_err(|error| cannot(&what, &error))?;
     }
+
     let launch = prepare(&spec, local.pes, 0)?;
     for notice in &launch.placements.notices {
         events.send(&HostEvent::Notice(format!("host {}: {notice}", local.host)));
@@ -186,6 +188,7 @@ struct Daemon {
     orders: mpsc::UnboundedReceiver<Result<DaemonOrder, FrameError>>,
     ticks: Interval,
     heartbeat: HostHeartbeat,
+    /// For each [`StdStream`], the permits for the bytes that may be sent now.
     windows: [Arc<Semaphore>; 2],
     events: EventSender,
     /// True while oshrun is stopped, so that it sends no heartbeats.
@@ -205,7 +208,7 @@ impl Daemon {
         supervisor: &mut Supervisor,
         output: &mut Output,
     ) -> Result<(), String> {
-        // Once only: a daemon starts no further PEs after its last one has ended.
+        // Reported only once: a daemon starts no further PEs after its last one has ended.
         let mut has_reported_idle = false;
         while !self.is_finishing {
             if !has_reported_idle && supervisor.is_idle() {
@@ -243,10 +246,7 @@ impl Daemon {
     async fn serve(&mut self, supervisor: &mut Supervisor) -> Result<(), String> {
         let is_suspended = self.is_suspended;
         tokio::select! {
-            // A daemon has no daemons, whose heartbeats this would be.
-            event = supervisor.next() => if !matches!(event, HostEvent::Pong) {
-                self.events.send(&event);
-            },
+            event = supervisor.next() => self.events.send(&event),
             order = self.orders.recv() => {
                 self.heartbeat.received();
                 self.execute(received(order)?, supervisor);

@@ -20,7 +20,7 @@ use tokio::task::AbortHandle;
 use super::connection::{
     self, EventFrame, HostEvent, HostHeartbeat, HostPes, MAX_EVENT, OrderSender,
 };
-use crate::output::RelayQueues;
+use crate::output::{Output, RelayQueues};
 
 /// Maximum number of bytes that a login script may print before the greeting of the daemon.
 const MAX_LOGIN_OUTPUT: usize = 64 * 1024;
@@ -40,7 +40,7 @@ pub enum DaemonEvent {
     /// Nothing more is read from the daemon: its output has ended, or its last message or an
     /// invalid one was read.
     Closed,
-    /// A second has passed since either the agent or the output has ended.
+    /// A second has passed since the agent or the output has ended, whichever was first.
     Overdue,
 }
 
@@ -89,24 +89,27 @@ pub struct RemoteDaemon {
 }
 
 impl RemoteDaemon {
-    /// Starts the tasks for a daemon whose agent was started with these streams. `relay` returns
-    /// the queues for the output of its PEs. `arrivals` receives its events, each with its
-    /// `number`. A heartbeat is sent in each `period`.
+    /// Starts the tasks for a daemon whose agent was started with these streams. `output` gets what
+    /// its PEs print, and `arrivals` its events, each with its `number`. A heartbeat is sent in
+    /// each `period`.
     pub fn new(
         number: usize,
         HostPes { host, pes }: HostPes,
         streams: AgentStreams,
-        relay: impl FnOnce(&OrderSender) -> RelayQueues,
+        output: &mut Output,
         arrivals: &DaemonEvents,
         period: Duration,
     ) -> io::Result<RemoteDaemon> {
         let (orders, queue) = OrderSender::new();
         let stdin = Sender::from_owned_fd(OwnedFd::from(streams.stdin))?;
         let stdout = Receiver::from_owned_fd(OwnedFd::from(streams.stdout))?;
-        let tasks = [
-            tokio::spawn(connection::write_orders(stdin, queue, period)).abort_handle(),
-            tokio::spawn(read(number, stdout, relay(&orders), arrivals.clone())).abort_handle(),
-        ];
+
+        let writing = connection::write_orders(stdin, queue, period);
+        let reporter = Reporter {
+            number,
+            arrivals: arrivals.clone(),
+        };
+        let reading = read(stdout, output.relay(&orders), reporter);
         Ok(RemoteDaemon {
             host,
             pes,
@@ -116,7 +119,10 @@ impl RemoteDaemon {
             closed: false,
             exit: None,
             agent_stderr: streams.stderr,
-            tasks,
+            tasks: [
+                tokio::spawn(writing).abort_handle(),
+                tokio::spawn(reading).abort_handle(),
+            ],
         })
     }
 
@@ -142,6 +148,7 @@ impl RemoteDaemon {
         let mut bytes = vec![0; nbytes.min(MAX_AGENT_ERROR) as usize];
         let start = nbytes - bytes.len() as u64;
         self.agent_stderr.read_exact_at(&mut bytes, start).ok()?;
+
         let text = String::from_utf8_lossy(&bytes);
         let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
         Some(line.to_string())
@@ -153,7 +160,7 @@ impl RemoteDaemon {
         let arrivals = arrivals.clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            // The receiver may be gone.
+            // This fails if nobody receives events any more.
             let _ = arrivals.send(DaemonArrival {
                 number,
                 event: DaemonEvent::Overdue,
@@ -174,22 +181,36 @@ pub struct AgentStreams {
     pub stderr: File,
 }
 
-/// Reads the messages of the daemon. Passes output of PEs to `output`, and all other messages to
-/// `arrivals`.
-async fn read(number: usize, mut stdout: Receiver, output: RelayQueues, arrivals: DaemonEvents) {
-    let report = |event| arrivals.send(DaemonArrival { number, event }).is_ok();
+/// Reports the events of one daemon.
+struct Reporter {
+    number: usize,
+    arrivals: DaemonEvents,
+}
+
+impl Reporter {
+    /// Returns false if nobody receives events any more.
+    fn report(&self, event: DaemonEvent) -> bool {
+        let number = self.number;
+        self.arrivals.send(DaemonArrival { number, event }).is_ok()
+    }
+}
+
+/// Reads the messages of a daemon. Passes output of PEs to `output`, and all other messages to
+/// `reporter`.
+async fn read(mut stdout: Receiver, output: RelayQueues, reporter: Reporter) {
     let error = match greeting(&mut stdout).await {
         Ok(Some(rest)) => {
-            report(DaemonEvent::Greeted);
-            messages(&mut stdout, rest, &output, report).await
+            reporter.report(DaemonEvent::Greeted);
+            messages(&mut stdout, rest, &output, &reporter).await
         }
         Ok(None) => None,
         Err(error) => Some(error),
     };
+
     if let Some(error) = error {
-        report(DaemonEvent::Invalid(error));
+        reporter.report(DaemonEvent::Invalid(error));
     }
-    report(DaemonEvent::Closed);
+    reporter.report(DaemonEvent::Closed);
 }
 
 /// Waits for the greeting. Returns the bytes after it, or `None` if the output ends without one.
@@ -220,13 +241,13 @@ async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
     Ok(None)
 }
 
-/// Reads messages until the last one or the end of the stream. Returns an error message if one is
-/// invalid.
+/// Reads messages until the last one or the end of the stream. `first` are the bytes that have
+/// arrived with the greeting. Returns an error message if a message is invalid.
 async fn messages(
     stdout: &mut Receiver,
     first: Vec<u8>,
     output: &RelayQueues,
-    report: impl Fn(DaemonEvent) -> bool,
+    reporter: &Reporter,
 ) -> Option<String> {
     let mut decoder = Decoder::new(MAX_EVENT);
     decoder.push(&first);
@@ -254,11 +275,11 @@ async fn messages(
                 let _ = output[printed.stream as usize].send(printed);
             }
             HostEvent::Done => {
-                report(DaemonEvent::Message(HostEvent::Done));
+                reporter.report(DaemonEvent::Message(HostEvent::Done));
                 return None;
             }
             message => {
-                if !report(DaemonEvent::Message(message)) {
+                if !reporter.report(DaemonEvent::Message(message)) {
                     return None;
                 }
             }

@@ -11,11 +11,12 @@ use std::time::Duration;
 use rushmem_explain::process::pid_namespace;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Maximum number of scans. Then the found processes are killed, even if the last scan found new
-/// ones.
+/// Maximum number of scans. After them the found processes are killed, even if the last scan found
+/// new ones.
 const MAX_SCANS: u32 = 50;
 
-/// Maximum number of attempts to read the environment of a process that is in execve.
+/// Maximum number of attempts to read the environment of a process that is in execve, with pauses
+/// of a millisecond.
 const MAX_ATTEMPTS: u32 = 100;
 
 /// A process that runs.
@@ -36,10 +37,12 @@ pub fn end(is_root: impl Fn(&Descendant) -> bool) -> bool {
     let mut found = HashSet::new();
     for _ in 0..MAX_SCANS {
         let n_stopped = stopped.len();
+
         let mut processes = Vec::new();
         let mut roots = HashSet::new();
         for process in running() {
-            // A process stopped during execve may not be selected again, but must be killed.
+            // A process that was stopped during execve may no longer be selected, but must be
+            // killed.
             if stopped.contains(&process.pid) || is_root(&process) {
                 stop(&mut stopped, process.pid);
                 roots.insert(process.pid);
@@ -51,6 +54,7 @@ pub fn end(is_root: impl Fn(&Descendant) -> bool) -> bool {
         for pid in &found {
             stop(&mut stopped, *pid);
         }
+
         if stopped.len() == n_stopped {
             break;
         }
@@ -70,7 +74,8 @@ fn stop(stopped: &mut HashSet<Pid>, pid: Pid) {
 }
 
 fn send(pid: Pid, signal: Signal) {
-    // This fails if the process has ended, or belongs to another user, through sudo.
+    // This fails if the process has ended, or belongs to another user, as one that sudo has
+    // started.
     let _ = kill_process(pid, signal);
 }
 
@@ -109,7 +114,8 @@ pub fn is_only_child(pid: Pid) -> bool {
 
     let mut children = String::new();
     for thread in threads {
-        // This fails if a thread has ended meanwhile; its children then belong to another thread.
+        // This fails if a thread has ended meanwhile. Its children then belong to another thread,
+        // whose list may have been read already.
         let Ok(of_thread) = fs::read_to_string(thread.path().join("children")) else {
             return false;
         };
@@ -119,7 +125,7 @@ pub fn is_only_child(pid: Pid) -> bool {
 }
 
 /// Returns true if /proc shows the processes of this PID namespace. In some sandboxes, it shows
-/// those of another one, in which the same numbers denote other processes.
+/// those of another namespace, in which the same numbers denote other processes.
 pub fn are_shown() -> bool {
     pid_namespace().is_some()
 }
@@ -149,6 +155,7 @@ fn inspect(pid: Pid) -> Option<Descendant> {
 fn parse_stat(pid: Pid, stat: &str) -> Option<Descendant> {
     let (_, fields) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+    // The index counts from the state, the third field of proc_pid_stat(5).
     let number = |index: usize| fields.get(index)?.parse::<i32>().ok();
 
     // A process without memory is a kernel thread or has ended, unless other threads still run.
@@ -157,6 +164,7 @@ fn parse_stat(pid: Pid, stat: &str) -> Option<Descendant> {
     if !has_memory && !has_threads {
         return None;
     }
+
     Some(Descendant {
         pid,
         parent: number(1).and_then(Pid::from_raw),
@@ -168,6 +176,7 @@ fn parse_stat(pid: Pid, stat: &str) -> Option<Descendant> {
 pub fn environment(pid: Pid) -> Vec<u8> {
     let read =
         |file| fs::read(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap_or_default();
+
     let mut variables = read("environ");
     for _ in 0..MAX_ATTEMPTS {
         // Both files are empty only during execve: every other process has a name in `cmdline`.

@@ -35,7 +35,7 @@ pub const AGENT_FLAG: i32 = 1 << 30;
 /// The last number that oshrun writes, when the job has ended.
 const DISMISSED: i32 = 0;
 
-/// Time for launch agents to end by themselves; daemons end when their connection is closed.
+/// Time for launch agents to end by themselves: their daemons end when the connection is closed.
 const AGENT_LIMIT: Duration = Duration::from_secs(3);
 
 /// Maximum time of the search for processes outside their groups, if new ones keep appearing.
@@ -58,28 +58,20 @@ impl GuardProcess {
     /// Starts the guard for processes with this mark.
     pub fn start(mark: &JobMark) -> io::Result<GuardProcess> {
         let (read, write) = io::pipe()?;
+
         let mut command = Command::new(program::own_file());
         command
             .arg0(NAME)
             .env(mark::VARIABLE, mark.value())
             // The guard may outlive the job, and must not keep its file system busy.
-            .current_dir("/");
-        command
+            .current_dir("/")
             .stdin(read)
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-
-        let before_exec = || {
-            rustix::process::setsid()?;
-            for signal in 1..=LAST_SIGNAL {
-                // SAFETY: SIG_IGN runs no code; the kernel refuses signals that cannot be ignored.
-                unsafe { libc::signal(signal, libc::SIG_IGN) };
-            }
-            Ok(())
-        };
-        // SAFETY: the closure only makes system calls, and neither allocates nor locks, as required
-        // between fork and exec.
+        // SAFETY: `before_exec` only makes system calls, and neither allocates nor locks, as
+        // required between fork and exec.
         unsafe { command.pre_exec(before_exec) };
+
         let child = command.spawn()?;
         Ok(GuardProcess {
             pid: pid_of(child.id()),
@@ -106,11 +98,21 @@ impl GuardProcess {
 
     /// Ends the guard, and waits until it has exited. It kills nothing, so no process may be left.
     pub fn dismiss(self) {
-        // The guard may have been killed before, here and below.
+        // Both calls fail only if the guard was killed before.
         let _ = (&self.pipe).write_all(&DISMISSED.to_ne_bytes());
         drop(self.pipe);
         let _ = rustix::process::waitpid(Some(self.pid), WaitOptions::empty());
     }
+}
+
+/// Prepares the guard between fork and exec, so this function may only make system calls.
+fn before_exec() -> io::Result<()> {
+    rustix::process::setsid()?;
+    for signal in 1..=LAST_SIGNAL {
+        // SAFETY: SIG_IGN runs no code; the kernel refuses signals that cannot be ignored.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    Ok(())
 }
 
 /// Converts a process ID of the standard library to that of rustix.
@@ -148,7 +150,8 @@ pub fn run() -> ExitCode {
     let pes = groups_of_kind(&groups, GroupKind::Pe);
     kill(&pes);
     end_marked(&pes);
-    // These PEs have just ended. The kernel reuses an ID only after it has assigned all others.
+    // These PEs have just ended, so no other process has their IDs yet: the kernel reuses an ID
+    // only after it has assigned all others.
     for pe in &pes {
         leftovers::remove(*pe);
     }
@@ -162,14 +165,14 @@ pub fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn groups_of_kind(groups: &BTreeMap<i32, GroupKind>, kind: GroupKind) -> Vec<Pid> {
-    let mut of_kind = Vec::new();
-    for (&number, &of_group) in groups {
-        if of_group == kind {
-            of_kind.push(Pid::from_raw(number).expect("a recorded number is above 1"));
+fn groups_of_kind(groups: &BTreeMap<i32, GroupKind>, wanted: GroupKind) -> Vec<Pid> {
+    let mut selected = Vec::new();
+    for (&number, &kind) in groups {
+        if kind == wanted {
+            selected.push(Pid::from_raw(number).expect("a recorded number is above 1"));
         }
     }
-    of_kind
+    selected
 }
 
 fn has_processes(group: Pid) -> bool {
@@ -179,7 +182,7 @@ fn has_processes(group: Pid) -> bool {
 /// Kills process groups. One signal suffices, since a process cannot escape it by forking.
 fn kill(groups: &[Pid]) {
     for group in groups {
-        // The group may have ended.
+        // This fails if the group has ended.
         let _ = rustix::process::kill_process_group(*group, Signal::KILL);
     }
 }
@@ -223,7 +226,8 @@ fn record(groups: &mut BTreeMap<i32, GroupKind>, number: i32) {
         GroupKind::LaunchAgent
     };
     let group = number & !AGENT_FLAG;
-    // The kernel takes group 0 for the group of the guard, and group 1 for all processes.
+    // killpg takes 0 for the group of the guard itself, and kill takes -1, the negated group 1, for
+    // all processes.
     if group > 1 {
         groups.insert(group, kind);
     }

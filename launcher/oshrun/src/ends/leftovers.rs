@@ -1,9 +1,9 @@
 //! Removes the shared memory files that libfabric leaves in /dev/shm if a process is killed. They
 //! are named `<pid>:<uid>:<number>`, and libfabric fails in a later process with the same ID.
 //!
-//! oshrun removes the files of a child that failed before it reaps it: until then no other process
-//! can have its ID.
-//! The guard is not the parent of PEs, so it removes their files right after it has killed them.
+//! oshrun removes the files of a failed child before it reaps the child: until then no other
+//! process can have the same ID. The guard is not the parent of PEs, so it removes their files
+//! right after it has killed them.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -14,6 +14,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus, getuid, waitpid};
 
+/// The directory of POSIX shared memory.
 const DIR: &str = "/dev/shm";
 
 /// Reaps a child that has ended, if there is one. Removes its files first if it failed.
@@ -24,6 +25,7 @@ pub fn wait() -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
     let Some(child) = ended()? else {
         return Ok(None);
     };
+
     if child.has_failed {
         remove(child.pid);
     }
@@ -37,6 +39,7 @@ struct EndedChild {
     has_failed: bool,
 }
 
+/// Returns a child that has ended, without reaping it.
 fn ended() -> rustix::io::Result<Option<EndedChild>> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -46,11 +49,11 @@ fn ended() -> rustix::io::Result<Option<EndedChild>> {
         return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::CHILD));
     }
 
-    // SAFETY: initialized by the call, or zeros, which are a valid siginfo_t.
+    // SAFETY: `info` is initialized by the call, or consists of zeros, which are a valid siginfo_t.
     let info = unsafe { info.assume_init() };
-    // SAFETY: waitid fills the fields of SIGCHLD, or leaves zeros if no child has ended.
+    // SAFETY: waitid has set the fields of SIGCHLD, or has left zeros if no child has ended.
     let pid = unsafe { info.si_pid() };
-    // SAFETY: waitid fills the fields of SIGCHLD, or leaves zeros if no child has ended.
+    // SAFETY: as for `si_pid`.
     let status = unsafe { info.si_status() };
     Ok(Pid::from_raw(pid).map(|pid| EndedChild {
         pid,
@@ -65,13 +68,13 @@ pub fn remove(pid: Pid) {
 
 fn remove_from(dir: &Path, pid: Pid) {
     let prefix = format!("{}:{}:", pid.as_raw_nonzero(), getuid().as_raw());
-    // The directory may not exist.
+    // A directory that cannot be read counts as an empty one.
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
         if let Some(number) = name.to_str().and_then(|name| name.strip_prefix(&prefix))
             && number.parse::<u32>().is_ok()
         {
-            // Another process may have removed it.
+            // This fails if another process has removed the file.
             let _ = fs::remove_file(entry.path());
         }
     }

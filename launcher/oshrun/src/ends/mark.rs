@@ -13,7 +13,8 @@ use rustix::time::ClockId;
 pub const VARIABLE: &str = "OSHRUN_JOB";
 
 /// The mark of launch agents. An agent may leave a process behind on purpose, as ssh does with
-/// `ControlPersist`, and other connections of the user may depend on it, so it is not killed.
+/// `ControlPersist`, and other connections of the user may depend on that process, so a process
+/// with this mark is not killed.
 const AGENT: &str = "agent";
 
 /// The value of the variable for the PEs of this process.
@@ -24,7 +25,8 @@ impl JobMark {
     /// Returns a mark that is unique on this host.
     pub fn new() -> JobMark {
         let pid = std::process::id();
-        // A later process may have the same ID. This clock never goes back.
+        // A later process may have the same ID, so the time distinguishes them. This clock never
+        // goes back.
         let now = rustix::time::clock_gettime(ClockId::Boottime);
         JobMark(appended(&format!("{pid}.{}.{}", now.tv_sec, now.tv_nsec)))
     }

@@ -44,6 +44,7 @@ pub struct AlivePe {
     pub pid: Pid,
 }
 
+/// A child and the state of its process group.
 #[derive(Debug)]
 struct ProcessEntry {
     child: Child,
@@ -75,10 +76,11 @@ pub struct Processes {
 impl Processes {
     /// Makes this process a subreaper, and starts the guard.
     pub fn new() -> io::Result<Processes> {
-        // If this fails, init adopts the orphans.
         let own = rustix::process::getpid();
+        // If this fails, init adopts the orphans.
         let _ = rustix::process::set_child_subreaper(Some(own));
-        // Usually there are none, and then /proc is not searched.
+
+        // Usually there are no children yet, and then /proc is not searched.
         let foreign = if has_children() {
             descendants::children(own)
         } else {
@@ -137,12 +139,13 @@ impl Processes {
         let mut exits = Vec::new();
         while let Ok(Some((pid, status))) = leftovers::wait() {
             self.foreign.remove(&pid);
-            // The number of a process that was reaped before may have been reused by an orphan.
+            // A process of the list that has exited is passed over: an orphan may have its number.
             let mut started = self.list.iter_mut();
             let ended = started.find(|process| process.pid == pid && process.exit.is_none());
             let Some(process) = ended else {
                 continue;
             };
+
             let exit = match status.exit_status() {
                 Some(status) => Exit::Status(status),
                 None => Exit::Signal(status.terminating_signal().unwrap_or_default()),
@@ -158,6 +161,7 @@ impl Processes {
             if process.exit.is_none() || process.is_gone {
                 continue;
             }
+
             process.is_gone =
                 rustix::process::test_kill_process_group(process.pid) == Err(Errno::SRCH);
             if process.is_gone
@@ -190,7 +194,8 @@ impl Processes {
     /// Sends a signal to every PE's group.
     pub fn signal(&self, signal: Signal) {
         for group in self.pe_groups() {
-            // This fails if the process belongs to another user, through sudo.
+            // This fails if the group is empty, or belongs to another user, as one that sudo has
+            // started.
             let _ = rustix::process::kill_process_group(group, signal);
         }
     }
@@ -209,7 +214,7 @@ impl Processes {
         for process in descendants::running() {
             let is_in_group = process.group.is_some_and(|group| groups.contains(&group));
             if is_in_group && takes(process.pid, signal) {
-                // The process may have ended.
+                // This fails if the process has ended.
                 let _ = rustix::process::kill_process(process.pid, signal);
             }
         }
@@ -222,7 +227,7 @@ impl Processes {
             .iter()
             .find(|process| process.child == child && !process.is_gone);
         if let Some(process) = present {
-            // The group may have become empty.
+            // This fails if the group has become empty.
             let _ = rustix::process::kill_process_group(process.pid, Signal::KILL);
         }
     }
@@ -233,6 +238,7 @@ impl Processes {
     pub async fn kill_all(&mut self, limit: Duration) -> Vec<ChildExit> {
         let deadline = Instant::now() + limit;
         self.signal(Signal::KILL);
+
         let mut exits = Vec::new();
         loop {
             exits.extend(self.reap());
@@ -258,11 +264,12 @@ impl Processes {
         }
     }
 
-    /// Kills processes that left their group. Returns true once /proc shows none, which is at once
-    /// if it shows no process of this namespace. Returns false at the deadline.
+    /// Kills processes that left their group. Returns true once /proc shows none. If it shows no
+    /// process of this namespace, that is immediately. Returns false at the deadline.
     async fn kill_descendants(&self, deadline: Instant) -> bool {
         let me = rustix::process::getpid();
-        // If some children must stay, the existence of children does not show that others are left.
+        // True if the last scan has found children that must stay. If there are such children, the
+        // existence of children does not show that others are left.
         let some_stay = Cell::new(false);
         let is_left = |process: &descendants::Descendant| {
             if process.parent != Some(me) {
@@ -287,6 +294,7 @@ impl Processes {
             if Instant::now() >= deadline {
                 return false;
             }
+
             if !descendants::end(is_left) && some_stay.take() {
                 break;
             }
@@ -320,12 +328,13 @@ impl Processes {
                 self.kill(process.child);
             }
         }
+
         self.end_descendants(Instant::now() + limit).await;
     }
 }
 
-/// Returns true if a process has a handler for a signal, awaits it in sigwait, or blocks it, as for
-/// signalfd.
+/// Returns true if a process handles a signal, awaits it in sigwait, or blocks it, as one that uses
+/// signalfd does.
 fn takes(pid: Pid, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
     takes_by(&status.unwrap_or_default(), signal)
@@ -342,7 +351,7 @@ fn awaited(pid: Pid) -> Option<u64> {
         return None;
     }
 
-    // The first argument is the address of the set.
+    // The first argument of the system call is the address of the set.
     let address = u64::from_str_radix(arguments.split(' ').next()?, 16).ok()?;
     let memory = File::open(format!("{dir}/mem")).ok()?;
     let mut mask = [0; 8];
@@ -350,9 +359,9 @@ fn awaited(pid: Pid) -> Option<u64> {
     Some(u64::from_ne_bytes(mask))
 }
 
-/// Returns true if `status`, of /proc/PID/status, shows that the process handles or blocks a
-/// signal. A process that blocks all signals does so for a short time only, for example while a
-/// library starts threads; a pending signal would kill it afterwards.
+/// Returns true if `status`, the text of /proc/PID/status, shows that the process handles or blocks
+/// a signal. If it blocks all signals, that does not count: it does so for a short time only, for
+/// example while a library starts threads, and the pending signal would kill it afterwards.
 fn takes_by(status: &str, signal: Signal) -> bool {
     /// The bits of the signals that cannot be blocked: SIGKILL, SIGSTOP and two of the C library.
     const UNBLOCKABLE: u64 = 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32;

@@ -73,6 +73,7 @@ pub struct SnapshotTask {
     /// The PEs that run.
     pub pes: Vec<LocalPe>,
     pub collector: NodeCollector,
+    /// The mark of the job, which gdb gets.
     pub mark: OsString,
 }
 
@@ -128,9 +129,9 @@ pub fn is_outside(snapshot: &PeSnapshot) -> bool {
     runs && !is_in_library
 }
 
-/// Returns true if a debugger is attached to the process: there can be only one.
+/// Returns true if a debugger is attached to the process, so that another one cannot be.
 fn is_traced(pid: u32) -> bool {
-    // A process that has ended is not traced.
+    // A process that has ended has no status, and counts as not traced.
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let tracer = status
         .lines()

@@ -41,16 +41,16 @@ pub struct ExaminedProcess<'a> {
 /// Stores the functions of the threads of these processes; none for a process to which gdb may not
 /// attach. gdb gets the mark of the job, so that it ends with the job.
 pub fn add(processes: Vec<ExaminedProcess<'_>>, mark: &OsStr) {
-    // All at once: one gdb after the other would exceed the time limit.
+    // gdb runs on all processes at the same time: one run after the other would exceed the limit.
     std::thread::scope(|scope| {
         for ExaminedProcess { pid, stacks } in processes {
-            scope.spawn(move || *stacks = shown(&text(pid, mark).unwrap_or_default()));
+            scope.spawn(move || *stacks = shortened(&run_gdb(pid, mark).unwrap_or_default()));
         }
     });
 }
 
 /// Runs gdb on a process. Returns its output.
-fn text(pid: u32, mark: &OsStr) -> Option<String> {
+fn run_gdb(pid: u32, mark: &OsStr) -> Option<String> {
     let start = Instant::now();
     let mut command = Command::new("timeout");
     // Any other signal could end the PE: gdb would pass SIGINT to the process that it waits for.
@@ -62,16 +62,17 @@ fn text(pid: u32, mark: &OsStr) -> Option<String> {
     command.args(["-iex", "set print frame-arguments none"]);
     command.args(["-p", &pid.to_string()]);
     command.args(["-ex", &format!("thread apply all bt {FRAMES}")]);
-    command.env(mark::VARIABLE, mark).process_group(0);
     command
+        .env(mark::VARIABLE, mark)
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
 
-    // The event loop reaps gdb, as all children.
+    // The event loop reaps gdb, as it does all children.
     let stdout = command.spawn().ok()?.stdout.take()?;
     let mut text = Vec::new();
-    // What was read before an error is shown.
+    // After an error, the text that was read before it is used.
     let _ = stdout.take(MAX_TEXT).read_to_end(&mut text);
 
     // gdb stops the process to attach, and leaves it stopped if gdb is killed. PEs that were
@@ -80,7 +81,7 @@ fn text(pid: u32, mark: &OsStr) -> Option<String> {
     if let Some(pid) = Pid::from_raw(pid as i32)
         && !is_whole
     {
-        // The process may have ended.
+        // This fails if the process has ended.
         let _ = rustix::process::kill_process(pid, Signal::CONT);
     }
     Some(String::from_utf8_lossy(&text).into_owned())
@@ -94,9 +95,8 @@ struct Thread {
     functions: Vec<String>,
 }
 
-/// Returns the short form of backtraces: one line for each thread of the program, the first thread
-/// first.
-fn shown(text: &str) -> Vec<String> {
+/// Shortens backtraces: returns one line for each thread of the program, the first thread first.
+fn shortened(text: &str) -> Vec<String> {
     let mut threads: Vec<Thread> = Vec::new();
     for line in text.lines() {
         if line.starts_with("Thread ") {
@@ -112,7 +112,7 @@ fn shown(text: &str) -> Vec<String> {
     }
 
     let mut lines = Vec::new();
-    // gdb begins with the last thread.
+    // gdb prints the last thread first.
     for thread in threads.iter().rev() {
         if thread.is_library || thread.functions.is_empty() || lines.len() == MAX_THREADS {
             continue;
@@ -138,11 +138,11 @@ fn function(line: &str) -> Option<String> {
         return None;
     }
 
-    let file = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
-    if let Some((_, at)) = place.rsplit_once(") at ") {
-        Some(format!("{name} at {}", file(at)))
+    let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
+    if let Some((_, source)) = place.rsplit_once(") at ") {
+        Some(format!("{name} at {}", file_name(source)))
     } else if let Some((_, library)) = place.rsplit_once(") from ") {
-        Some(format!("{name} in {}", file(library)))
+        Some(format!("{name} in {}", file_name(library)))
     } else {
         Some(name.to_string())
     }
@@ -159,9 +159,9 @@ mod tests {
                     clock_nanosleep (a=...) from /lib/libc.so.6\n#1  ?? ()\n#2  compute_row (n=...) at \
                     src/stencil.c:41\n#3  main ()\n";
         let line = "clock_nanosleep in libc.so.6 < compute_row at stencil.c:41 < main";
-        assert_eq!(shown(text), [line]);
+        assert_eq!(shortened(text), [line]);
         assert_eq!(
-            shown("ptrace: Operation not permitted.\nNo threads.\n"),
+            shortened("ptrace: Operation not permitted.\nNo threads.\n"),
             [""; 0]
         );
     }

@@ -107,7 +107,7 @@ fn srun() -> Agent {
     let help = String::from_utf8_lossy(&help);
 
     let mut options = vec!["--nodes=1", "--ntasks=1", "--mpi=none", "--quiet"];
-    // Not every version has these.
+    // Not every version of srun has these.
     for option in [
         "--overlap",
         "--cpu-bind=none",
@@ -152,6 +152,7 @@ fn batch() -> Result<Option<Allocation>, StartFailure> {
         if value.trim().is_empty() {
             continue;
         }
+
         let text = match list {
             HostList::LinePerSlot | HostList::LinePerHost => {
                 let what = format!("read the list of hosts {value}, which {variable} names");
@@ -175,8 +176,8 @@ fn batch() -> Result<Option<Allocation>, StartFailure> {
     Ok(None)
 }
 
-/// Returns what to do about a variable that gives no list of hosts, or hosts that cannot be used:
-/// it may be left over from an allocation that has ended.
+/// Returns the remedy for a variable that gives no list of hosts, or hosts that cannot be used: it
+/// may be left over from an allocation that has ended.
 pub fn remedy(variable: &str) -> String {
     format!("name the hosts with -H or --hostfile, or unset {variable} outside of an allocation")
 }
@@ -184,6 +185,7 @@ pub fn remedy(variable: &str) -> String {
 /// Parses a list of hosts; `None` if it does not have this form.
 fn hosts(list: HostList, text: &str) -> Option<Vec<HostSlots>> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+
     let mut hosts = Vec::new();
     match list {
         HostList::LinePerSlot => {

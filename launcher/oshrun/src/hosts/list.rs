@@ -10,7 +10,7 @@ pub struct HostSlots {
     pub slots: Option<u32>,
 }
 
-/// Returns the hosts of an option, whose name appears in errors.
+/// Parses the hosts of a command-line option. `option` is its name, for errors.
 pub fn parse_option(option: &str, text: &str) -> Result<Vec<HostSlots>, String> {
     text.split(',')
         .map(|word| host(word.trim()))
@@ -18,7 +18,7 @@ pub fn parse_option(option: &str, text: &str) -> Result<Vec<HostSlots>, String> 
         .map_err(|error| format!("{option} {text}: {error}"))
 }
 
-/// Returns the hosts of a file, whose name appears in errors.
+/// Parses the hosts of a file. `file` is its name, for errors.
 pub fn parse_file(file: &str, text: &str) -> Result<Vec<HostSlots>, String> {
     let mut hosts = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -26,6 +26,7 @@ pub fn parse_file(file: &str, text: &str) -> Result<Vec<HostSlots>, String> {
         if line.is_empty() {
             continue;
         }
+
         let host = host_line(line).map_err(|error| format!("{file}, line {number}: {error}"))?;
         hosts.push(host);
     }
@@ -60,6 +61,7 @@ fn host(word: &str) -> Result<HostSlots, String> {
         Some((name, number)) if !number.ends_with(']') => (name, Some(number)),
         _ => (word, None),
     };
+
     let name = name
         .strip_prefix('[')
         .and_then(|name| name.strip_suffix(']'))

@@ -42,6 +42,7 @@ impl JobPlan {
     /// Finds the hosts of a job, and prepares the start of the PEs of this one.
     pub fn new(options: &Options) -> Result<JobPlan, StartFailure> {
         let hosts = hosts::find(options)?;
+
         let mut runs = Vec::new();
         for (node, part) in (0..).zip(&hosts.parts) {
             runs.push((node, part.pes.len() as u32));
@@ -54,6 +55,7 @@ impl JobPlan {
         let local = hosts.local.map(|index| others.remove(index));
         let n_daemons = others.len() as u32;
         let spec = job_spec(options, n_daemons > 0)?;
+
         let oshrun = match &options.prefix {
             Some(prefix) => prefix.join("bin/oshrun"),
             None => std::env::current_exe().map_err(|error| cannot("find its own file", &error))?,
@@ -70,6 +72,7 @@ impl JobPlan {
                 Some(LocalPart { pes, start })
             }
             None => {
+                // `prepare` makes this check, too.
                 let users = DescriptorUsers {
                     n_pes: 0,
                     n_daemons,
@@ -115,6 +118,7 @@ impl JobPlan {
         };
         let arguments = self.spec.arguments.iter().map(OsString::as_os_str);
         add("program: ", &command_line(program, arguments));
+
         for (name, value) in &self.spec.exported {
             let shown = match (name.to_str(), value.to_str()) {
                 (Some(name), Some(value)) => without_secret(name, value.to_owned()).into(),
@@ -155,7 +159,7 @@ fn job_spec(options: &Options, has_daemons: bool) -> Result<JobSpec, StartFailur
         forwarded = program::forwarded_variables();
     }
 
-    // A dry run does not create the directory.
+    // Without its name, a dry run does not create the directory.
     let output_files = if options.dry_run {
         None
     } else {

@@ -4,9 +4,10 @@
 //! those that end oshrun do so before it has started a PE or daemon. Afterwards the event loop
 //! records them, so that none is lost while oshrun starts processes.
 //!
-//! A signal that would end oshrun goes to the PEs, which it ends, or which handle it: so the job
-//! does not end without a message. The exceptions are SIGQUIT, SIGPIPE, which the runtime of Rust
-//! ignores, SIGXFSZ, signals of errors in oshrun itself such as SIGSEGV, and real-time signals.
+//! A signal that would end oshrun is forwarded to the PEs, which end or handle it, so that the job
+//! does not end without a message. The exceptions are SIGQUIT, SIGPIPE (which the runtime of Rust
+//! ignores), SIGXFSZ, the signals of errors in oshrun itself such as SIGSEGV, and real-time
+//! signals.
 #![allow(unsafe_code)]
 
 use std::time::Duration;
@@ -43,13 +44,14 @@ impl SignalRequest {
     }
 }
 
+/// The signals that are forwarded to the PEs.
 const FORWARDED: [Signal; 12] = [
     Signal::HUP,
     Signal::INT,
     Signal::TERM,
     Signal::USR1,
     Signal::USR2,
-    // A timer that the process which executes oshrun has set outlives its exec.
+    // A process may set a timer and then execute oshrun, which gets the signal of that timer.
     Signal::ALARM,
     Signal::VTALARM,
     Signal::PROF,
@@ -61,19 +63,22 @@ const FORWARDED: [Signal; 12] = [
 ];
 
 /// Decides which signal is the second one, after which the job is killed: the first one asks PEs to
-/// end, and they may ignore it. A terminal that is closed may send SIGHUP several times.
+/// end, and they may ignore it. SIGHUP does not count, since a terminal that is closed may send it
+/// several times.
 #[derive(Debug, Default)]
 pub struct Interrupts {
-    /// When the first SIGINT and the first SIGTERM arrived.
-    first: [Option<Instant>; 2],
+    /// When the first SIGINT arrived.
+    first_int: Option<Instant>,
+    /// When the first SIGTERM arrived.
+    first_term: Option<Instant>,
 }
 
 impl Interrupts {
     /// Records a signal that arrived at `now`. Returns true if the job is to be killed.
     pub fn is_second(&mut self, number: i32, now: Instant) -> bool {
         let first = match number {
-            libc::SIGINT => &mut self.first[0],
-            libc::SIGTERM => &mut self.first[1],
+            libc::SIGINT => &mut self.first_int,
+            libc::SIGTERM => &mut self.first_term,
             _ => return false,
         };
         now > *first.get_or_insert(now) + REPETITION
@@ -105,6 +110,7 @@ impl Signals {
         for number in FORWARDED.map(Signal::as_raw) {
             handled.push((number, SignalRequest::Forward(number)));
         }
+
         let (sender, requests) = mpsc::unbounded_channel();
         for (number, request) in handled {
             if is_ignored(number) {
@@ -153,7 +159,7 @@ mod tests {
         let start = Instant::now();
         let after = |milliseconds| start + Duration::from_millis(milliseconds);
         let mut interrupts = Interrupts::default();
-        for (number, at, is_second) in [
+        for (number, elapsed, is_second) in [
             (libc::SIGINT, 0, false),
             (libc::SIGINT, 1, false),
             (libc::SIGTERM, 300, false),
@@ -163,7 +169,11 @@ mod tests {
             (libc::SIGTERM, 500, false),
             (libc::SIGTERM, 501, true),
         ] {
-            assert_eq!(interrupts.is_second(number, after(at)), is_second, "{at}");
+            assert_eq!(
+                interrupts.is_second(number, after(elapsed)),
+                is_second,
+                "{elapsed}"
+            );
         }
     }
 }

@@ -25,7 +25,9 @@ pub struct CommandLine {
 pub fn split(command: &clap::Command, words: Vec<OsString>) -> Result<CommandLine, StartFailure> {
     let mut own = Vec::new();
     let mut words = words.into_iter().peekable();
+    // The name of oshrun.
     own.extend(words.next());
+
     while let Some(word) = words.next_if(|word| word.as_bytes().starts_with(b"-") && word != "--") {
         let word = match word.to_str() {
             Some(text) if is_long_name(command, text) => format!("-{text}").into(),
@@ -36,6 +38,7 @@ pub fn split(command: &clap::Command, words: Vec<OsString>) -> Result<CommandLin
             }
             _ => word,
         };
+
         let n_values = n_values(command, &word);
         own.push(word);
         own.extend(words.by_ref().take(n_values));
@@ -61,22 +64,22 @@ fn has_name(arg: &clap::Arg, name: &str) -> bool {
     arg.get_long() == Some(name) || aliases.contains(&name)
 }
 
-/// Returns true if a word with one dash is a group of short options: letters up to the first option
-/// with a value, which the rest of the word is.
+/// Returns true if a word with one dash is a group of short options. The first of them that takes a
+/// value ends the group: the rest of the word is the value.
 fn is_group(command: &clap::Command, word: &str) -> bool {
     for letter in word[1..].chars() {
         let mut all = command.get_arguments();
         match all.find(|arg| arg.get_short() == Some(letter)) {
             Some(arg) if arg.get_action().takes_values() => return true,
             Some(_) => {}
-            // clap adds these when it parses.
+            // clap adds the options of these letters only when it parses.
             None => return matches!(letter, 'h' | 'V'),
         }
     }
     true
 }
 
-/// Returns the number of words that follow this one as the values of the option that it is.
+/// Returns the number of words behind `word` that are values of this option.
 fn n_values(command: &clap::Command, word: &OsStr) -> usize {
     let long = word.to_str().and_then(|word| word.strip_prefix("--"));
     let option = command.get_arguments().find(|arg| {
@@ -86,6 +89,7 @@ fn n_values(command: &clap::Command, word: &OsStr) -> usize {
         let is_long = long.is_some_and(|name| has_name(arg, name));
         is_short || is_long
     });
+
     match option {
         Some(arg) if arg.get_action().takes_values() && !arg.is_require_equals_set() => {
             arg.get_num_args().map_or(1, |range| range.min_values())

@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard, mpsc, watch};
 use tokio::time::timeout;
 
 use super::sink::{MAX_PAUSE, PeStream, PendingLines, Sink, Tags, TextSource, room_for};
-use crate::daemons::connection::{DaemonOrder, OrderSender, Printed, StdStream};
+use crate::daemons::connection::{DaemonOrder, OrderSender, Printed};
 
 /// Time after which an unfinished line of PE 0 is printed on a terminal: it may be a prompt.
 const PROMPT_DELAY: Duration = Duration::from_millis(100);
@@ -84,6 +84,7 @@ impl Forwarder {
             } else {
                 None
             };
+
             let arrival = async {
                 tokio::select! {
                     _ = self.pipe.readable() => {}
@@ -143,7 +144,6 @@ impl Forwarder {
 pub struct Relay {
     pub arrivals: mpsc::UnboundedReceiver<Printed>,
     pub sink: Arc<Mutex<Sink>>,
-    pub stream: StdStream,
     pub tags: Arc<Tags>,
     /// Reports to the daemon how much was written.
     pub daemon: OrderSender,
@@ -152,12 +152,14 @@ pub struct Relay {
 /// Forwards text until the queue is closed. If the reader of the destination has closed it, informs
 /// the daemon and returns.
 pub async fn relay(mut relay: Relay) {
+    // The locked sink, while a line is written in pieces.
     let mut held: Option<OwnedMutexGuard<Sink>> = None;
     loop {
         let arrival = match held {
             None => relay.arrivals.recv().await,
             Some(_) => match timeout(MAX_PAUSE, relay.arrivals.recv()).await {
                 Ok(arrival) => arrival,
+                // The rest of the line does not follow, so other PEs may write to the sink now.
                 Err(_) => {
                     held = None;
                     continue;
@@ -182,11 +184,10 @@ pub async fn relay(mut relay: Relay) {
         let tag = relay.tags.tag(pe);
         let owner = Some(PeStream { pe, stream });
         if !sink.write(owner, &tag, text, continues).await {
-            relay.daemon.send(&DaemonOrder::OutputClosed {
-                stream: relay.stream,
-            });
+            relay.daemon.send(&DaemonOrder::OutputClosed { stream });
             return;
         }
+
         relay
             .daemon
             .send(&DaemonOrder::OutputConsumed { stream, nbytes });

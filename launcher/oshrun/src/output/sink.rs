@@ -90,8 +90,8 @@ impl OutputStream {
     }
 }
 
-/// The connection from a daemon to oshrun. At most [`WINDOW`] bytes of a stream are in flight. So
-/// if the reader of oshrun's output stops, the PEs wait, but other messages still pass.
+/// The connection from a daemon to oshrun. At most [`WINDOW`] bytes of a stream are in flight, so
+/// that the PEs wait if the reader of oshrun's output stops, while other messages still pass.
 #[derive(Debug)]
 pub struct ParentSink {
     window: Arc<Semaphore>,
@@ -110,11 +110,13 @@ impl ParentSink {
         let Some(PeStream { pe, stream }) = owner else {
             return true;
         };
-        let Ok(room) = self.window.acquire_many(room_for(&text)).await else {
+
+        let Ok(permits) = self.window.acquire_many(room_for(&text)).await else {
             return false;
         };
-        // The permit comes back when oshrun has written the text.
-        room.forget();
+        // oshrun returns the permits when it has written the text.
+        permits.forget();
+
         self.events.send(&HostEvent::Printed(Printed {
             pe,
             stream,
@@ -125,7 +127,8 @@ impl ParentSink {
     }
 }
 
-/// Returns the number of permits of the window that a text uses.
+/// Returns the number of permits of the window that a text uses. A longer text than the window is
+/// sent when nothing else is in flight.
 pub fn room_for(text: &[u8]) -> u32 {
     u32::try_from(text.len()).unwrap_or(u32::MAX).min(WINDOW)
 }
@@ -149,6 +152,7 @@ impl PendingLines {
             let rest = self.bytes.split_off(end + 1);
             return Some(std::mem::replace(&mut self.bytes, rest));
         }
+
         if self.bytes.len() >= MAX_LINE {
             self.rest()
         } else {
@@ -184,7 +188,7 @@ pub type TextSource = Option<PeStream>;
 /// Merges the text of several sources into one stream.
 #[derive(Debug, Default)]
 pub struct LineMerger {
-    /// The source of the unfinished line at the end of the stream.
+    /// The source of the unfinished line at the end of the stream; `None` if there is no such line.
     unfinished: Option<TextSource>,
 }
 
@@ -199,6 +203,7 @@ impl LineMerger {
         } else {
             Some(owner)
         };
+
         if tag.is_empty() && !breaks {
             return text;
         }
@@ -224,6 +229,7 @@ pub struct Tags {
     hosts: Option<TagHosts>,
 }
 
+/// The hosts of the PEs, for their tags.
 #[derive(Debug)]
 struct TagHosts {
     nodes: NodeMap,

@@ -20,7 +20,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::errors::{StartFailure, reason};
 
-/// Capacity of a writer's queue in chunks. PEs wait while it is full.
+/// Capacity of a writer's queue in chunks, each of which may be a whole line. PEs wait while the
+/// queue is full.
 const QUEUE: usize = 8;
 
 /// A destination of output.
@@ -28,6 +29,9 @@ pub struct OutputSink {
     /// The name for messages, such as "standard output" or "the file out/3.err".
     name: String,
     fd: Box<dyn AsFd + Send + Sync>,
+
+    // Relaxed: the flags publish no other data. A chunk that is queued before a flag is seen is
+    // dropped by the writer thread, which sets the flags itself.
     /// True if output was lost; nothing more is written then.
     is_lost: AtomicBool,
     /// True if the reader has closed the destination.
@@ -107,13 +111,14 @@ fn write_chunks(mut queue: mpsc::Receiver<Chunk>, losses: &mpsc::UnboundedSender
         if is_lost || is_unread {
             continue;
         }
+
         match write_all(destination.fd.as_fd(), &bytes) {
             Ok(()) => {}
             Err(Errno::PIPE) => destination.is_unread.store(true, Ordering::Relaxed),
             Err(error) => {
                 destination.is_lost.store(true, Ordering::Relaxed);
                 let reason = reason(&error.into());
-                // The receiver may be gone.
+                // This fails if the job has ended and nobody handles losses any more.
                 let _ = losses.send(format!("cannot write to {}: {reason}", destination.name));
             }
         }
@@ -125,9 +130,9 @@ fn write_all(fd: BorrowedFd<'_>, mut rest: &[u8]) -> Result<(), Errno> {
         match rustix::io::write(fd, rest) {
             Ok(nbytes) => rest = &rest[nbytes..],
             Err(Errno::INTR) => {}
-            // Another process may make the shared stream non-blocking.
+            // Another process has made the shared stream non-blocking.
             Err(Errno::AGAIN) => {
-                // If this fails, the next write tells why.
+                // If this fails, so does the next write.
                 let _ = rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None);
             }
             Err(error) => return Err(error),

@@ -84,10 +84,11 @@ impl Drop for PeSocket {
     }
 }
 
-/// Sends `pe` to `readable` when bytes arrive, and once at the end of the stream. The receiver then
-/// reads everything, so the readiness is cleared here without reading.
+/// Sends `pe` to `readable` when bytes arrive, and once at the end of the stream.
 async fn announce(socket: Arc<UnixStream>, pe: u32, readable: mpsc::UnboundedSender<u32>) {
     while let Ok(ready) = socket.ready(Interest::READABLE).await {
+        // The receiver of `pe` reads everything. An operation that would block clears the readiness
+        // without reading here; otherwise the next wait would return at once.
         let _ = socket.try_io(Interest::READABLE, || {
             Err::<(), _>(io::ErrorKind::WouldBlock.into())
         });
@@ -107,8 +108,9 @@ async fn send_all(
     readable: mpsc::UnboundedSender<u32>,
 ) {
     if let Err(error) = send(&socket, queue).await {
-        // The error is set only here. The receiver may be gone.
+        // The error is set only here, so this cannot fail.
         let _ = send_error.set(error);
+        // If the receiver is gone, nobody handles PEs any more.
         let _ = readable.send(pe);
     }
 }

@@ -29,6 +29,21 @@ const FDS_OF_DAEMON: u64 = 3;
 /// and those that are open while a PE starts.
 const OWN_FDS: u64 = 32;
 
+/// Memory that the smallest PE needs: in its process, in the kernel, and in the process that starts
+/// it. Larger PEs need much more, so a higher number could refuse a job that runs.
+const MEMORY_OF_PE: u64 = 256 * 1024;
+
+/// Processes and threads of a process that starts PEs: the process, its guard, and two threads, for
+/// the output in oshrun and for the connection to oshrun in a daemon.
+const TASKS_OF_LAUNCHER: u64 = 4;
+
+/// Number of the lowest process IDs, which the kernel skips when it starts over with low ones.
+const RESERVED_NUMBERS: u64 = 300;
+
+/// Capabilities that exempt a process from the limit of a user's processes: CAP_SYS_ADMIN and
+/// CAP_SYS_RESOURCE.
+const EXEMPTING: u64 = 1 << 21 | 1 << 24;
+
 /// The limit of descriptors that this process inherited, if it has raised it.
 static INHERITED: OnceLock<Rlimit> = OnceLock::new();
 
@@ -44,6 +59,7 @@ pub fn raise_descriptor_limit() -> Result<(), StartFailure> {
         // The value is set only here.
         let _ = INHERITED.set(now);
     }
+
     let any_job = DescriptorUsers {
         n_pes: 0,
         n_daemons: 0,
@@ -90,8 +106,8 @@ impl DescriptorUsers {
         };
         let of_daemons = u64::from(self.n_daemons) * FDS_OF_DAEMON;
         let held = u64::from(self.n_pes) * per_pe + of_daemons;
-        // A limit is one of numbers: those below INHERITED_FROM are needed even if they are not
-        // used.
+        // The limit is one of descriptor numbers, not of their count, and inherited descriptors
+        // have numbers from INHERITED_FROM on.
         let needed = held.max(INHERITED_FROM as u64) + OWN_FDS;
         if limit >= needed {
             return None;
@@ -116,14 +132,6 @@ impl DescriptorUsers {
         ))
     }
 }
-
-/// Memory that the smallest PE needs: in its process, in the kernel, and in the process that starts
-/// it.
-const MEMORY_OF_PE: u64 = 256 * 1024;
-
-/// Processes and threads of a process that starts PEs: the process, its guard, and two threads, for
-/// the output in oshrun and for the connection to oshrun in a daemon.
-const TASKS_OF_LAUNCHER: u64 = 4;
 
 /// Checks that processes and memory suffice for `n_pes` PEs on this host.
 pub fn check_capacity(n_pes: u32) -> Result<(), StartFailure> {
@@ -167,7 +175,7 @@ fn capacity_refusal(n_pes: u32, needs: Needs, limits: &[ResourceLimit]) -> Optio
         .iter()
         .filter(|limit| limit.room() < needs.of_resource(limit.resource))
         .min_by_key(|limit| {
-            // A fraction of 2^32, in more bits, so that the product does not overflow.
+            // The fraction in units of 2^-32. The product of two u64 fits a u128.
             let needed = needs.of_resource(limit.resource);
             u128::from(limit.room()) * (1 << 32) / u128::from(needed)
         })?;
@@ -190,13 +198,6 @@ fn capacity_refusal(n_pes: u32, needs: Needs, limits: &[ResourceLimit]) -> Optio
         scarcest.remedy
     ))
 }
-
-/// Number of the lowest process IDs, which the kernel skips when it starts over with low ones.
-const RESERVED_NUMBERS: u64 = 300;
-
-/// Capabilities that exempt a process from the limit of a user's processes: CAP_SYS_ADMIN and
-/// CAP_SYS_RESOURCE.
-const EXEMPTING: u64 = 1 << 21 | 1 << 24;
 
 /// A limited resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,20 +256,20 @@ fn resource_limits(tasks: u64) -> Vec<ResourceLimit> {
             remedy: "start fewer PEs, or let root raise it with sysctl kernel.threads-max",
         });
     }
-    limits.extend(of_user(used + tasks));
+    limits.extend(user_limit(used + tasks));
 
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    limits.extend(of_memory(&meminfo));
+    limits.extend(memory_limit(&meminfo));
 
     for group in GroupLimit::of_tasks() {
-        limits.push(of_group(
+        limits.push(group_limit(
             Resource::Tasks,
             &group,
             "start fewer PEs, or ask the administrator of this host for a higher limit",
         ));
     }
     for group in GroupLimit::of_memory() {
-        limits.push(of_group(
+        limits.push(group_limit(
             Resource::Memory,
             &group,
             "start fewer PEs, or request more memory for this job",
@@ -282,7 +283,7 @@ fn number(path: &str) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-fn of_group(resource: Resource, group: &GroupLimit, remedy: &'static str) -> ResourceLimit {
+fn group_limit(resource: Resource, group: &GroupLimit, remedy: &'static str) -> ResourceLimit {
     ResourceLimit {
         resource,
         source: group.file.display().to_string(),
@@ -300,9 +301,10 @@ fn running(loadavg: &str) -> Option<u64> {
     all.parse().ok()
 }
 
-/// Returns the limit of this user's processes, if it applies to this process and may be too low:
-/// if it is below `needed`, the processes and threads of all users and of the job together.
-fn of_user(needed: u64) -> Option<ResourceLimit> {
+/// Returns the limit of this user's processes, if it applies to this process and may be too low.
+/// `needed` is the number of processes and threads of all users and of the job together: a limit
+/// from that number on suffices, so the processes of this user need not be counted.
+fn user_limit(needed: u64) -> Option<ResourceLimit> {
     let limit = getrlimit(Rlimited::Nproc).current?;
     if limit >= needed || is_exempt(&fs::read_to_string("/proc/self/status").ok()?) {
         return None;
@@ -350,9 +352,9 @@ fn threads(status: &str, user: u32) -> Option<u64> {
 }
 
 /// Returns the available memory, from /proc/meminfo.
-fn of_memory(meminfo: &str) -> Option<ResourceLimit> {
+fn memory_limit(meminfo: &str) -> Option<ResourceLimit> {
     let bytes = |name| Some(field(meminfo, name)?.parse::<u64>().ok()? << 10);
-    // A kernel without swap does not name it.
+    // A kernel without swap lists no line for it.
     let limit = bytes("MemTotal:")? + bytes("SwapTotal:").unwrap_or(0);
     let free = bytes("MemAvailable:")? + bytes("SwapFree:").unwrap_or(0);
     Some(ResourceLimit {
@@ -478,12 +480,12 @@ mod tests {
         assert_eq!(running("0.93 1.31 1.10 3/1019 30709\n"), Some(1019));
         assert_eq!(running(""), None);
         let meminfo = "MemTotal:  1000 kB\nMemFree:  1 kB\nMemAvailable:  600 kB\nSwapTotal:  100 kB\nSwapFree:  50 kB\n";
-        let bound = of_memory(meminfo).expect("all there");
+        let bound = memory_limit(meminfo).expect("all there");
         assert_eq!(
             (bound.limit, bound.used, bound.room()),
             (1100 << 10, 450 << 10, 650 << 10)
         );
-        assert_eq!(of_memory("MemTotal: 5 kB\n"), None);
+        assert_eq!(memory_limit("MemTotal: 5 kB\n"), None);
     }
 
     #[test]

@@ -52,11 +52,12 @@ impl Placements {
     }
 }
 
-/// Places the PEs of this machine. Sets no variable that is set in their environment (`is_set`).
+/// Places the PEs of this machine. `is_set` returns true for a variable that their environment has
+/// already: it is kept.
 pub fn place(
     node: Range<u32>,
     request: PlacementRequest,
-    is_set: impl Fn(&str) -> bool,
+    is_set: &dyn Fn(&str) -> bool,
 ) -> Result<Placements, StartFailure> {
     let is_bound = request
         .bind_to
@@ -86,7 +87,7 @@ fn place_on(
     node: Range<u32>,
     at_once: usize,
     request: PlacementRequest,
-    is_set: impl Fn(&str) -> bool,
+    is_set: &dyn Fn(&str) -> bool,
 ) -> Result<Placements, StartFailure> {
     let n_pes = node.len() as u32;
     let map_by = request.map_by.unwrap_or_default();
@@ -115,7 +116,7 @@ fn place_on(
             None => None,
         };
         let variables = match nic {
-            Some(nic) => variables(nic, n_pes, &is_set),
+            Some(nic) => nic_variables(nic, n_pes, is_set),
             None => Vec::new(),
         };
         by_pe.push(Placement {
@@ -144,8 +145,12 @@ fn reported(machine: &Topology, pe: u32, place: &PePlacement, nic: Option<&Nic>)
 }
 
 /// Returns the variables that select a PE's NIC; none if the user has selected one. A single PE on
-/// a machine gets none, since its network library may use several NICs.
-fn variables(nic: &Nic, n_pes: u32, is_set: &impl Fn(&str) -> bool) -> Vec<(OsString, OsString)> {
+/// a machine gets none, so that its network library may use several NICs.
+fn nic_variables(
+    nic: &Nic,
+    n_pes: u32,
+    is_set: &dyn Fn(&str) -> bool,
+) -> Vec<(OsString, OsString)> {
     if is_set(NIC_VARIABLE) || n_pes == 1 {
         return Vec::new();
     }
@@ -205,7 +210,7 @@ mod tests {
     }
 
     fn placed(n_pes: u32, at_once: usize, request: PlacementRequest, set: &[&str]) -> Placements {
-        place_on(&machine(), 0..n_pes, at_once, request, |name| {
+        place_on(&machine(), 0..n_pes, at_once, request, &|name| {
             set.contains(&name)
         })
         .expect("placements")

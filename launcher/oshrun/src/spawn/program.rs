@@ -89,7 +89,8 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailu
             files.push(file);
         }
     }
-    // A file that cannot be executed hides none in a later directory.
+
+    // A file that cannot be executed does not hide one in a later directory.
     if let Some(file) = files.iter().find(|file| is_executable(file)) {
         return Ok(file.clone());
     }
@@ -136,8 +137,9 @@ fn check_file(file: &Path) -> Result<(), StartFailure> {
     Ok(())
 }
 
-/// Checks that a program is not linked with another OpenSHMEM library: that one would not find the
-/// other PEs, so that each would believe that it is alone. Debian's Open MPI has an `oshcc`, too.
+/// Checks that a program is not linked with another OpenSHMEM library. That library would not find
+/// the other PEs, so each would run as a job of its own. Debian's Open MPI has an `oshcc`, too, so
+/// this mistake is easy to make.
 ///
 /// # Errors
 /// Status 126 if it is. A script, or a program that cannot be read, is not examined.
@@ -288,6 +290,7 @@ impl std::str::FromStr for Debugged {
         if text == "all" {
             return Ok(Debugged::All);
         }
+
         let mut pes = Vec::new();
         for word in text.split(',') {
             let pe = word

@@ -38,7 +38,6 @@ fn read_to(stderr: &mut BufReader<ChildStderr>, texts: &[&str], other: Option<&s
         if other.is_some_and(|other| line.contains(other)) {
             return false;
         }
-
         seen += &line;
     }
 }

@@ -297,9 +297,8 @@ fn a_question_is_shown_before_it_is_answered() {
 #[test]
 fn an_interrupt_ends_a_job_whose_hosts_have_not_all_answered() {
     let name = format!("oshrun-interrupted-{}", std::process::id());
-    let (called, go) = ["called", "go"]
-        .map(|it| std::env::temp_dir().join(format!("{name}-{it}")))
-        .into();
+    let called = std::env::temp_dir().join(format!("{name}-called"));
+    let go = std::env::temp_dir().join(format!("{name}-go"));
 
     let script = format!(
         "if [ $1 = b ]; then : > {}; while ! [ -e {} ]; do sleep 0.05; done; fi",

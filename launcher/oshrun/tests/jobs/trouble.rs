@@ -50,16 +50,16 @@ fn agent() -> TestAgent {
 
 /// Returns the daemon on a host.
 fn daemon(job: &Running, host: &str) -> u32 {
-    let is_it = |pid: &u32| {
+    let is_daemon = |pid: &u32| {
         let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        let at = format!("AT={host}");
+        let variable = format!("AT={host}");
         read("cmdline").ends_with(b"oshrun\0--daemon\0")
             && read("environ")
                 .split(|byte| *byte == 0)
-                .any(|set| set == at.as_bytes())
+                .any(|set| set == variable.as_bytes())
     };
 
-    let daemons: Vec<u32> = job.processes().into_iter().filter(is_it).collect();
+    let daemons: Vec<u32> = job.processes().into_iter().filter(is_daemon).collect();
     assert_eq!(daemons.len(), 1, "on host {host}");
     daemons[0]
 }

@@ -125,13 +125,18 @@ impl Group {
             "/sys/fs/cgroup/unified",
         ];
 
-        roots.iter().find_map(|root| {
-            let group = Group(Path::new(root).join(&name));
-            fs::create_dir(&group.0).ok()?;
-            fs::write(group.0.join("pids.max"), limit.to_string())
-                .is_ok()
-                .then_some(group)
-        })
+        for root in roots {
+            let dir = Path::new(root).join(&name);
+            if fs::create_dir(&dir).is_err() {
+                continue;
+            }
+
+            let group = Group(dir);
+            if fs::write(group.0.join("pids.max"), limit.to_string()).is_ok() {
+                return Some(group);
+            }
+        }
+        None
     }
 
     fn job(&self, words: &str) -> TestJob {

@@ -108,9 +108,10 @@ fn phases_are_timed_on_request() {
             "last shmem_init entered",
             "last PE ended",
         ] {
-            let is_it = |name: &&&str| name.strip_prefix(phase).is_some();
-
-            let name = names.iter().find(is_it).expect(phase);
+            let name = names
+                .iter()
+                .find(|name| name.starts_with(phase))
+                .expect(phase);
             assert!(
                 hosts
                     .iter()

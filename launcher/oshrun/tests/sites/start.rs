@@ -105,8 +105,8 @@ fn pes_hold_no_descriptors_but_their_own() {
     let outcome = TestJob::steps(3, &["init", "descriptors", "finalize"])
         .run()
         .expect(0, "");
-    let mut own = Vec::new();
 
+    let mut own = Vec::new();
     for line in outcome.stdout.lines() {
         let [_, number, target] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
             panic!("{line}")
@@ -123,13 +123,11 @@ fn pes_hold_no_descriptors_but_their_own() {
 
     own.sort_unstable();
     let each = |kind, count: usize| std::iter::repeat_n(kind, 3 * count);
-
     let expected: Vec<&str> = each("/dev/null", 1)
         .chain(each("/memfd", 1))
         .chain(each("pipe", 3))
         .chain(each("socket", 1))
         .collect();
-
     assert_eq!(own, expected);
 }
 

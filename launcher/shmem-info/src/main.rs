@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     if man_pages::print_if_requested(InfoFlags::command) {
         return ExitCode::SUCCESS;
     }
+
     let flags = InfoFlags::parse();
     apply_files(&flags);
     match run(flags) {
@@ -54,7 +55,7 @@ fn run(flags: InfoFlags) -> Result<bool, String> {
 fn apply_files(flags: &InfoFlags) {
     let prefix = || Some(std::env::current_exe().ok()?.parent()?.parent()?.to_owned());
     let mut warnings = rushmem_settings::apply_files(prefix);
-    // A child of the doctor does not repeat the warnings about names that its parent prints.
+    // The parent of a child of the doctor prints the warnings about names.
     if flags.doctor_pe.is_none() && flags.doctor_transport.is_empty() {
         warnings.extend(rushmem_settings::names::warnings(settings::all()));
     }
@@ -179,12 +180,14 @@ fn topology(flags: &InfoFlags) -> Result<String, String> {
         Some(bind_to) => bind_to,
         None => BindTo::usual(&machine, n_pes, at_once),
     };
+
     let plan = plan(&machine, n_pes, map_by, bind_to);
     let map = MachineMap::new(&machine, &plan, map_by, bind_to);
 
     let Some(file) = &flags.svg else {
         return Ok(map::text(&map));
     };
+
     let drawn = svg::draw(&map);
     if file.as_os_str() == "-" {
         return Ok(drawn);

@@ -9,13 +9,13 @@ pub struct MachineMap {
     /// Lines below the map.
     pub notes: Vec<String>,
     /// The sockets, each with its CPUs, NICs and PEs.
-    pub sockets: Vec<PackageMap>,
+    pub sockets: Vec<SocketMap>,
     /// NICs that are near no single socket.
     pub nics: Vec<NicBox>,
 }
 
 /// A socket.
-pub struct PackageMap {
+pub struct SocketMap {
     pub title: String,
     pub nodes: Vec<Node>,
     /// NICs that are near the socket, but near no single node of it.
@@ -82,6 +82,7 @@ impl MachineMap {
         let pes = counted(plan.placements.len(), "PE");
         let map_by = word(&MapBy::WORDS, map_by);
         let bind_to = word(&BindTo::WORDS, bind_to);
+
         MachineMap {
             head: vec![
                 format!("{}: {}", machine.source, counts.join(", ")),
@@ -145,7 +146,7 @@ impl PlacedPes<'_> {
     }
 
     /// Returns a socket with the NICs near it, which it takes from `nics`.
-    fn socket(&self, number: usize, cpus: &CpuSet, nics: &mut Vec<NicBox>) -> PackageMap {
+    fn socket(&self, number: usize, cpus: &CpuSet, nics: &mut Vec<NicBox>) -> SocketMap {
         let mut nodes: Vec<Node> = Vec::new();
         for numa in &self.machine.numa {
             if numa.cpus.meets(cpus) {
@@ -160,10 +161,10 @@ impl PlacedPes<'_> {
             });
         }
 
-        PackageMap {
+        SocketMap {
             title: format!("socket {number}"),
             nodes,
-            // After the nodes, which take those that are nearer to them.
+            // Taken after the nodes, each of which takes the NICs that are near it alone.
             nics: take_near(nics, cpus),
         }
     }
@@ -174,6 +175,7 @@ impl PlacedPes<'_> {
             nbytes => format!(", {} GiB", nbytes.div_ceil(1 << 30)),
         };
         let usable = cpus.and(&self.machine.usable);
+
         Node {
             title: format!("NUMA node {}{memory}, CPUs {usable}", numa.index),
             groups: self.groups(&usable),
@@ -238,16 +240,16 @@ fn take_near(nics: &mut Vec<NicBox>, cpus: &CpuSet) -> Vec<NicBox> {
 }
 
 /// Returns numbers of PEs as ranges, such as `0-3,8`.
-pub fn short(pes: &[u32]) -> String {
+pub fn pe_ranges(pes: &[u32]) -> String {
     pes.iter().copied().collect::<CpuSet>().to_string()
 }
 
 /// Returns PEs in words: `PE 3`, `PEs 0-3`, or nothing.
-pub fn named(pes: &[u32]) -> String {
+pub fn pe_names(pes: &[u32]) -> String {
     match pes {
         [] => String::new(),
         [pe] => format!("PE {pe}"),
-        _ => format!("PEs {}", short(pes)),
+        _ => format!("PEs {}", pe_ranges(pes)),
     }
 }
 
@@ -289,7 +291,7 @@ fn group_lines(group: &CacheGroup) -> Vec<String> {
         if core.pes.is_empty() {
             idle += 1;
         } else {
-            let pes = named(&core.pes);
+            let pes = pe_names(&core.pes);
             lines.push(format!("      core of CPUs {}: {pes}", core.cpus));
         }
     }
@@ -307,7 +309,7 @@ fn nic_line(nic: &NicBox) -> String {
     } else if nic.pes.is_empty() {
         "no PE".to_owned()
     } else {
-        named(&nic.pes)
+        pe_names(&nic.pes)
     };
     format!("NIC {} ({}): {users}", nic.name, nic.about)
 }

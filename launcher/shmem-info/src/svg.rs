@@ -1,6 +1,6 @@
 //! The map as an SVG drawing: nested boxes, and each core in the color of the NIC of its first PE.
 
-use crate::map::{CacheGroup, CoreMap, MachineMap, NicBox, Node, PackageMap, named, short};
+use crate::map::{CacheGroup, CoreMap, MachineMap, NicBox, Node, SocketMap, pe_names, pe_ranges};
 
 /// Colors of NICs, and of the cores whose PEs use them. Further NICs get the same colors again.
 const COLORS: [&str; 10] = [
@@ -12,12 +12,14 @@ const PLAIN: &str = "#dddddd";
 /// The color of a core without a PE, and of a NIC that no PE may use.
 const IDLE: &str = "#ffffff";
 
+/// The distance between boxes, and of a box from what it contains.
 const GAP: usize = 8;
+/// The height of a title.
 const TITLE: usize = 20;
 /// An upper bound of the width of a letter of a title.
 const LETTER: usize = 7;
 
-/// Something drawn, with its upper left corner at the origin.
+/// A part of the drawing, with its upper left corner at the origin.
 struct Drawn {
     width: usize,
     height: usize,
@@ -50,7 +52,7 @@ pub fn draw(map: &MachineMap) -> String {
     )
 }
 
-fn socket(socket: &PackageMap) -> Drawn {
+fn socket(socket: &SocketMap) -> Drawn {
     let nodes = grid(socket.nodes.iter().map(node).collect(), 2);
     let nics = nics(&socket.nics, nodes.width);
     let mut parts = vec![nodes];
@@ -61,7 +63,7 @@ fn socket(socket: &PackageMap) -> Drawn {
 fn node(node: &Node) -> Drawn {
     // Several groups, usually of 8 cores, are drawn beside each other, so each is narrower.
     let columns = if node.groups.len() > 1 { 4 } else { 8 };
-    let groups = node.groups.iter().map(|one| group(one, columns));
+    let groups = node.groups.iter().map(|cores| group(cores, columns));
     let groups = grid(groups.collect(), 2);
     let nics = nics(&node.nics, groups.width);
     let mut parts = vec![groups];
@@ -85,8 +87,9 @@ fn core(core: &CoreMap) -> Drawn {
         Some(nic) => COLORS[nic % COLORS.len()],
         None => PLAIN,
     };
-    // Longer texts do not fit the width.
-    let pes = short(&core.pes);
+
+    // A label of more than 5 characters and CPUs of more than 9 do not fit the width.
+    let pes = pe_ranges(&core.pes);
     let label = if pes.is_empty() {
         String::new()
     } else if pes.len() > 5 {
@@ -113,7 +116,9 @@ fn nic(nic: &NicBox) -> Drawn {
     const WIDTH: usize = 172;
     const HEIGHT: usize = 38;
     let fill = nic.choice.map_or(IDLE, |nic| COLORS[nic % COLORS.len()]);
-    let mut users = named(&nic.pes);
+
+    // More than 16 characters do not fit the width beside the name.
+    let mut users = pe_names(&nic.pes);
     if users.len() > 16 {
         users = format!("{} PEs", nic.pes.len());
     }
@@ -137,8 +142,8 @@ fn nic(nic: &NicBox) -> Drawn {
 /// Returns `None` if there are no NICs.
 fn nics(nics: &[NicBox], width: usize) -> Option<Drawn> {
     let nics: Vec<Drawn> = nics.iter().map(nic).collect();
-    let own = nics.first()?.width + GAP;
-    let columns = (width + GAP) / own;
+    let column = nics.first()?.width + GAP;
+    let columns = (width + GAP) / column;
     Some(grid(nics, columns.max(1)))
 }
 

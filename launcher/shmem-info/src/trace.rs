@@ -84,6 +84,7 @@ fn dropped(job: &JobTrace) -> Option<String> {
     if n == 0 {
         return None;
     }
+
     Some(format!(
         "{n} of the oldest records were dropped; SHMEM_TRACE_SIZE makes room for more."
     ))
@@ -149,11 +150,11 @@ fn wait_totals(job: &JobTrace) -> Markup {
     html! {
         div .wide { table {
             thead { tr { th { "PE" } th .number { "made others wait" } th .number { "waited" } } }
-            @for of in job.wait_totals().into_iter().take(ROWS) {
+            @for totals in job.wait_totals().into_iter().take(ROWS) {
                 tr {
-                    td { (of.pe) }
-                    td .number { (time(of.made_wait)) }
-                    td .number { (time(of.waited)) }
+                    td { (totals.pe) }
+                    td .number { (time(totals.made_wait)) }
+                    td .number { (time(totals.waited)) }
                 }
             }
         } }
@@ -208,6 +209,7 @@ fn cause(wait: &TracedWait, job: &JobTrace) -> Markup {
         let has_ended = job.record(wait.call).end.is_some();
         return html! { @if !has_ended { "nothing: it has not ended" } };
     };
+
     let record = job.record(cause);
     let after = time(record.begin.saturating_sub(job.record(wait.call).begin));
     html! {

@@ -55,6 +55,7 @@ fn output(flags: &TuneFlags) -> Result<Box<dyn Write>, String> {
     let Some(path) = &flags.output else {
         return Ok(Box::new(std::io::stdout()));
     };
+
     match File::create(path) {
         Ok(file) => Ok(Box::new(file)),
         Err(error) => Err(format!("{} cannot be written: {error}", path.display())),
@@ -67,6 +68,7 @@ fn measure_teams(flags: &TuneFlags, n: u32) -> Result<String, String> {
     let arrays = Arrays::new(nbytes).ok_or_else(|| {
         format!("the symmetric heap has no room for two arrays of {nbytes} bytes; enlarge SHMEM_SYMMETRIC_SIZE")
     })?;
+
     let mut text = format!(
         "# Measured by shmem-perf tune {} on {n} PEs; SHMEM_COLL_TUNING=FILE uses it.\n\
          # operation   bytes         members  nodes    per-node  oversubscribed  algorithm\n",
@@ -78,7 +80,8 @@ fn measure_teams(flags: &TuneFlags, n: u32) -> Result<String, String> {
         let config = team::TeamConfig::default();
         let team = team::split_strided(CALL, TeamHandle::WORLD, 0, 1, size as i32, config)
             .ok_or("no team is left")?;
-        // The other PEs get no team.
+
+        // The PEs that are not members get no team.
         if team != TeamHandle::INVALID {
             let measurement = TeamMeasurement {
                 flags,
@@ -96,7 +99,7 @@ fn measure_teams(flags: &TuneFlags, n: u32) -> Result<String, String> {
             team::destroy(CALL, team);
         }
 
-        // The others must not use the CPUs, for a larger team, while this one is measured.
+        // The other PEs wait here, so that they do not use the CPUs while this team is measured.
         collectives::barrier_all(CALL);
         least = size + 1;
     }
@@ -181,8 +184,8 @@ impl TeamMeasurement<'_> {
         let mut count = 1;
         for pass in 0..PASSES {
             for (candidate, best) in candidates.iter().zip(&mut best) {
-                // No PE is in a collective of the team, and all members use the same table in the
-                // next one.
+                // The table may be replaced: no PE is in a collective of the team, and all members
+                // use the same table in the next one.
                 let former = collectives::replace_table(CALL, candidate.table);
                 // `time` returns the same value on all members, so they agree on `count`.
                 let mut seconds = time(count);
@@ -213,6 +216,7 @@ fn candidates(operation: &str, nbytes: usize, facts: &ChoiceFacts) -> Vec<Candid
         let row = format!("{operation} any any any any any {algorithm}");
         table.read(&row).expect("a row of its own");
         table.complete();
+
         if table.chosen(operation, nbytes, facts) == Some(algorithm) {
             // The library needs a table that lives forever; some kilobytes for each size leak.
             let table = Box::leak(Box::new(table));

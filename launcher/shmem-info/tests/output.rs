@@ -37,6 +37,7 @@ fn map(fixture: &str, words: &[&str]) -> String {
         words,
     ]
     .concat();
+
     needs_library("libhwloc.so.15");
     printed(&all)
 }
@@ -49,6 +50,7 @@ fn output_that_is_lost_is_a_failure() {
             .stdout(full)
             .output()
             .expect("shmem-info starts");
+
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(
             stderr.contains("shmem-info: the output cannot be written: No space"),
@@ -59,7 +61,7 @@ fn output_that_is_lost_is_a_failure() {
 }
 
 /// Asserts that `text` has all these lines, in this order.
-fn in_order(text: &str, lines: &[&str]) {
+fn assert_in_order(text: &str, lines: &[&str]) {
     let mut rest = text.lines().map(str::trim);
     for line in lines {
         assert!(
@@ -71,7 +73,7 @@ fn in_order(text: &str, lines: &[&str]) {
 
 fn the_map_of_two_sockets() {
     let text = map("two-sockets-eight-nics.xml", &["-n", "16"]);
-    in_order(
+    assert_in_order(
         &text,
         &[
             "16 PEs, --map-by spread --bind-to numa",
@@ -93,7 +95,7 @@ fn the_map_of_two_sockets() {
 fn the_map_of_four_nodes() {
     let words = ["-n", "8", "--map-by", "numa", "--bind-to", "core"];
     let text = map("four-numa-four-nics.xml", &words);
-    in_order(
+    assert_in_order(
         &text,
         &[
             "8 PEs, --map-by numa --bind-to core",
@@ -113,14 +115,17 @@ fn the_map_of_four_nodes() {
 fn the_drawing_has_every_core_pe_and_card() {
     let words = ["-n", "64", "--svg", "-"];
     let drawn = map("four-numa-four-nics.xml", &words);
+
     let count = |what: &str| drawn.matches(what).count();
     assert!(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n"));
     assert_eq!(
         (count("<g "), count("<text ")),
         (count("</g>"), count("</text>"))
     );
+
     // The sheet, a socket, 4 nodes, 8 groups, 64 cores, 4 NICs.
     assert_eq!(count("<rect "), 1 + 1 + 4 + 8 + 64 + 4);
+
     for pe in 0..64 {
         assert_eq!(count(&format!(">PE {pe}</text>")), 1, "PE {pe}");
     }
@@ -130,19 +135,24 @@ fn the_drawing_has_every_core_pe_and_card() {
 fn words_in_a_drawing_are_no_markup() {
     let _ = map("four-numa-four-nics.xml", &[]);
     let dir = std::env::temp_dir();
-    let named = |end| dir.join(format!("shmem-info-{}-<&>.{end}", std::process::id()));
-    let (xml, svg) = (named("xml"), named("svg"));
+    let file = |extension| dir.join(format!("shmem-info-{}-<&>.{extension}", std::process::id()));
+    let xml = file("xml");
+    let svg = file("svg");
     let fixture = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../ci/fixtures/topology/four-numa-four-nics.xml"
     );
+
     std::fs::copy(fixture, &xml).expect("a copy");
     let [from, to] = [&xml, &svg].map(|path| path.to_str().expect("a plain path"));
+
     let silent = printed(&["--topology", "--xml", from, "--svg", to]);
     let drawn = std::fs::read_to_string(&svg).expect("the drawing");
+
     for path in [&xml, &svg] {
         std::fs::remove_file(path).expect("own file");
     }
+
     assert_eq!(silent, "");
     assert!(
         drawn.contains("-&lt;&amp;&gt;.xml: 1 socket") && !drawn.contains("<&"),
@@ -173,6 +183,7 @@ fn transports_say_whether_they_can_work() {
             .any(|line| line.starts_with("tcp: available: ")),
         "{text}"
     );
+
     let states = [": available: ", ": not available: ", "atomic operations: "];
     assert!(
         text.lines()
@@ -191,11 +202,13 @@ fn descriptions_come_on_request_and_fit_the_terminal() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).expect("plain text")
     };
+
     let values = narrow(&[]);
     assert!(
         values.starts_with("Rushmem ") && !values.contains("bytes of"),
         "{values}"
     );
+
     let all = narrow(&["--describe"]);
     for name in [
         "SHMEM_SYMMETRIC_SIZE (or SMA_SYMMETRIC_SIZE)",
@@ -207,18 +220,21 @@ fn descriptions_come_on_request_and_fit_the_terminal() {
             "{name}:\n{all}"
         );
     }
+
     let one = narrow(&["--describe", "debug"]);
     assert!(
         one.starts_with("  SHMEM_DEBUG (or SMA_DEBUG)\n") && all.contains(&one),
         "{one}"
     );
     assert!(one.split_whitespace().count() < 70, "{one}");
+
     for text in [values, all, narrow(&["--help"]), narrow(&["--doctor"])] {
         assert!(
             text.lines().all(|line| line.chars().count() <= 80),
             "{text}"
         );
     }
+
     let refused = info(&["--describe", "nosuch"]);
     let sentence = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
@@ -243,12 +259,13 @@ fn the_place_in_a_job_without_a_launcher_is_shown_but_not_its_secret() {
     let mut command = command();
     command
         .env("SHMEM_JOB", "node1:5000")
-        .env("SHMEM_JOB_SECRET", "hidden");
-    command
+        .env("SHMEM_JOB_SECRET", "hidden")
         .env("JOB_COMPLETION_INDEX", "3")
         .env("SHMEM_SIZE", "8");
+
     let output = command.output().expect("it starts");
     let text = String::from_utf8_lossy(&output.stdout);
+
     for line in [
         "rank 3 from JOB_COMPLETION_INDEX, as Kubernetes sets it",
         "number of processes 8 from SHMEM_SIZE",
@@ -258,6 +275,7 @@ fn the_place_in_a_job_without_a_launcher_is_shown_but_not_its_secret() {
             "{line}:\n{text}"
         );
     }
+
     assert!(
         text.contains("\"a secret\" from SHMEM_JOB_SECRET") && !text.contains("hidden"),
         "{text}"
@@ -274,21 +292,23 @@ fn a_setting_is_shown_with_where_it_comes_from() {
         .env("SHMEM_CHECK", "1")
         .env("OSHRUN_SET", "SHMEM_NIC UCX_NET_DEVICES")
         .env("SHMEM_NIC", "mlx5_0:1");
+
     let output = command.output().expect("shmem-info starts");
     let text = String::from_utf8_lossy(&output.stdout);
     let one_space = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let lines: Vec<String> = text.lines().map(one_space).collect();
-    let at = |line: &str| lines.iter().position(|found| found == line).expect(line);
-    let [set, defaults, unset] = ["Set:", "Defaults:", "Not set:"].map(at);
+    let position = |line: &str| lines.iter().position(|found| found == line).expect(line);
+    let [set, defaults, unset] = ["Set:", "Defaults:", "Not set:"].map(position);
+
     for line in [
         "SHMEM_SYMMETRIC_SIZE \"1g\" from SMA_SYMMETRIC_SIZE; the default is 512MiB",
         "SHMEM_CHECK \"1\" from SHMEM_CHECK; the default is 0",
         "SHMEM_NIC \"mlx5_0:1\" from SHMEM_NIC, set by oshrun",
     ] {
-        assert!((set..defaults).contains(&at(line)), "{text}");
+        assert!((set..defaults).contains(&position(line)), "{text}");
     }
     assert!(
-        (defaults..unset).contains(&at("SHMEM_HOST_LIMIT 10s")),
+        (defaults..unset).contains(&position("SHMEM_HOST_LIMIT 10s")),
         "{text}"
     );
     assert!(
@@ -304,17 +324,17 @@ fn a_value_of_a_file_is_shown_with_its_line() {
         "# two\nSHMEM_CHECK=1\nSHMEM_STATS=1\nSHMEM\nSHMEM_NOSUCH=1\nSHMEM_TRANSPROT=tcp\n",
     )
     .expect("a file");
+
     let with_file = |words: &[&str]| {
         let mut command = command();
         command
             .args(words)
             .env("SHMEM_CONFIG", &file)
-            .env("SHMEM_STATS", "0");
-        command.env("SHMEM_NICS", "eth0");
-        let output = command
-            .env_remove("SHMEM_CHECK")
-            .output()
-            .expect("shmem-info starts");
+            .env("SHMEM_STATS", "0")
+            .env("SHMEM_NICS", "eth0")
+            .env_remove("SHMEM_CHECK");
+        let output = command.output().expect("shmem-info starts");
+
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let said = format!(
             "shmem-info: warning: {}:4: SHMEM is no line of the form",
@@ -331,8 +351,10 @@ fn a_value_of_a_file_is_shown_with_its_line() {
         ] {
             assert!(stderr.contains(line), "{stderr}");
         }
+
         String::from_utf8(output.stdout).expect("plain text")
     };
+
     let text = with_file(&[]);
     let line = |name: &str| {
         text.lines()
@@ -347,6 +369,7 @@ fn a_value_of_a_file_is_shown_with_its_line() {
         line("SHMEM_STATS").contains("\"0\" from SHMEM_STATS"),
         "{text}"
     );
+
     let json = with_file(&["--json"]);
     assert!(
         json.contains(&format!("\"origin\": \"{}:2\"", file.display())),
@@ -364,12 +387,14 @@ fn programs_read_the_same_as_json() {
         .env_remove("SHMEM_VIRTUAL_NODES")
         .env("OSHRUN_SET", "SHMEM_NIC")
         .env("SHMEM_NIC", "mlx5_0:1");
+
     let output = command.output().expect("shmem-info starts");
     let all: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert!(
         all["name"].as_str().expect("a name").starts_with("Rushmem"),
         "{all}"
     );
+
     let settings = all["settings"].as_array().expect("a list");
     let of = |name: &str| {
         let row = settings.iter().find(|row| row["name"] == name)?;
@@ -379,11 +404,12 @@ fn programs_read_the_same_as_json() {
     assert_eq!(of("SHMEM_NIC"), Some(("mlx5_0:1", "oshrun")));
     assert_eq!(of("SHMEM_ONNODE"), Some(("on", "default")));
     assert_eq!(of("SHMEM_VIRTUAL_NODES"), None);
+
     let transports = all["transports"].as_array().expect("a list");
     assert!(
         transports
             .iter()
-            .any(|one| one["name"] == "tcp" && one["found"].is_string()),
+            .any(|transport| transport["name"] == "tcp" && transport["found"].is_string()),
         "{all}"
     );
 }
@@ -399,17 +425,20 @@ fn doctor_of(words: &[&str], variables: &[(&str, &str)]) -> (String, bool) {
     ] {
         command.env_remove(name);
     }
+
     let output = command
         .arg("--doctor")
         .args(words)
         .envs(variables.iter().copied())
         .output();
     let output = output.expect("shmem-info starts");
+
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
         !stderr.contains("panicked") && !stderr.contains("shmem-info:"),
         "{stderr}"
     );
+
     (
         String::from_utf8(output.stdout).expect("plain text"),
         output.status.success(),
@@ -422,12 +451,12 @@ fn doctor(variables: &[(&str, &str)]) -> (String, bool) {
 
 /// Returns the line of the doctor that begins with this grade and name.
 fn line<'a>(text: &'a str, grade: &str, name: &str) -> &'a str {
-    let is_it = |line: &&str| {
+    let is_wanted = |line: &&str| {
         let rest = line.trim_start().strip_prefix(grade);
         rest.is_some_and(|rest| rest.trim_start().starts_with(&format!("{name}: ")))
     };
     text.lines()
-        .find(is_it)
+        .find(is_wanted)
         .unwrap_or_else(|| panic!("no {grade} of {name}:\n{text}"))
 }
 
@@ -437,6 +466,7 @@ fn the_doctor_finds_that_this_machine_can_run_jobs() {
         is_ok && text.starts_with("verdict: ok: ") && text.contains("tries one\n"),
         "{text}"
     );
+
     for name in ["memory", "shared memory", "open files (RLIMIT_NOFILE)"] {
         line(&text, "ok", name);
     }
@@ -458,6 +488,7 @@ fn the_doctor_says_which_requirement_a_provider_refuses() {
         "{short}"
     );
     assert!(!short.contains("refuses"), "{short}");
+
     let (text, _) = doctor_of(&["--why"], &[]);
     let [datagrams, connections] = ["udp", "tcp"].map(|name| line(&text, "unused", name));
     assert!(
@@ -470,6 +501,7 @@ fn the_doctor_says_which_requirement_a_provider_refuses() {
         line(&text, "unused", "shm").ends_with("refuses FI_REMOTE_COMM (peers on other machines)")
     );
     assert!(line(&text, "ok", "tcp;ofi_rxm").contains("connects each pair of PEs"));
+
     // This machine may have a NIC with a provider of its own.
     let many = text
         .lines()
@@ -493,6 +525,7 @@ fn the_doctor_says_which_single_hint_a_fabric_refuses() {
             ("SHMEM_OFI_DOMAIN", domain),
         ])
     };
+
     let (text, is_ok) = with("cxi");
     let offered = "connectionless, at most 4096 registrations; cxi";
     assert!(
@@ -504,6 +537,7 @@ fn the_doctor_says_which_single_hint_a_fabric_refuses() {
         many.ends_with("there, strict is used, which needs no connections"),
         "{many}"
     );
+
     let (text, is_ok) = with("efa");
     let refused = "refuses FI_ATOMIC (atomic operations, for SHMEM_AMOS=network)";
     assert!(
@@ -514,6 +548,7 @@ fn the_doctor_says_which_single_hint_a_fabric_refuses() {
         text.contains("verdict: not ok: repair first ofi: SHMEM_TRANSPORT is ofi"),
         "{text}"
     );
+
     let (text, is_ok) = with("nosuch");
     assert!(
         !is_ok && line(&text, "unused", "strict").contains("SHMEM_OFI_DOMAIN"),
@@ -533,6 +568,7 @@ fn the_doctor_survives_a_provider_that_crashes() {
             (name, value),
         ])
     };
+
     let (text, is_ok) = with("SHMEM_OFI_FABRIC", "crashes");
     let crashed = "it fails (signal: 6 (SIGABRT)) when it is opened, and so do jobs that use it; select another one";
     assert!(
@@ -544,11 +580,13 @@ fn the_doctor_survives_a_provider_that_crashes() {
         "{text}"
     );
     assert!(text.contains("\ntransport tcp: "), "{text}");
+
     let (text, is_ok) = with("SHMEM_OFI_FABRIC", "psm3");
     assert!(
         is_ok && line(&text, "ok", "strict").ends_with("; psm3"),
         "{text}"
     );
+
     let (text, is_ok) = with("SHMEM_OFI_FABRIC", "nosuch");
     assert!(
         !is_ok && line(&text, "unused", "strict").contains("SHMEM_OFI_FABRIC"),
@@ -600,6 +638,7 @@ fn the_doctor_names_what_is_missing_of_libraries_and_files() {
         .output()
         .expect("a shell");
     let text = String::from_utf8_lossy(&output.stdout);
+
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(line(&text, "bad", "shared memory").contains("`ulimit -f unlimited`"));
     assert!(line(&text, "bad", "open files (RLIMIT_NOFILE)").contains("`ulimit -n`"));

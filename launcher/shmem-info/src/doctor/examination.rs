@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::finding::{Finding, Grade};
 use super::outcome::{line, read};
 
-/// Maximum time of an examination. A provider takes up to a second, on a busy machine longer.
+/// Maximum time of an examination. A provider takes up to a second, and longer on a busy machine,
+/// so a library that exceeds the limit hangs.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// The report of a child process on a transport.
@@ -107,7 +108,7 @@ impl ExaminedPart {
 /// Prepares this process to be the child of a doctor: it ends with its parent and leaves no core
 /// file.
 fn prepare() {
-    // If a container refuses one of them, the child continues without it.
+    // If a container refuses one of these calls, the child continues without it.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let none = Rlimit {
         current: Some(0),
@@ -134,6 +135,7 @@ fn printed(command: &mut Command, limit: Duration) -> Result<String, String> {
         // After the limit, the receiver is gone.
         let _ = sender.send(read);
     });
+
     let Ok(text) = receiver.recv_timeout(limit) else {
         child.kill().and_then(|()| child.wait()).map_err(failed)?;
         // The thread is not joined, since a process that the child has started may keep the pipe

@@ -116,7 +116,7 @@ fn without_hosts(text: &str, host: &str) -> String {
     let mut words = Vec::new();
     for word in text.split(' ') {
         let bare = word.trim_matches([',', ';', '(', ')', '=']);
-        // `NAME=ADDRESS` in a remedy.
+        // A remedy may have a word such as `NAME=ADDRESS`.
         let bare = bare.rsplit('=').next().unwrap_or(bare);
         words.push(if bare.parse::<IpAddr>().is_ok() {
             word.replace(bare, "ADDRESS")
@@ -129,7 +129,7 @@ fn without_hosts(text: &str, host: &str) -> String {
     words.join(" ")
 }
 
-/// Returns the line of the verdict, in color, with `rest` appended.
+/// Returns the line of the verdict, of which the first words are in color. `rest` follows them.
 pub fn verdict(is_ok: bool, rest: &str) -> String {
     let color = if is_ok {
         AnsiColor::Green

@@ -17,10 +17,10 @@ use rustix::system::uname;
 use super::finding::{Finding, Grade, Section};
 use crate::map::counted;
 
-/// With fewer descriptors than this, `oshrun` starts no job.
-const FEW_DESCRIPTORS: u64 = 132;
+/// The number of descriptors that `oshrun` needs for any job.
+const MIN_DESCRIPTORS: u64 = 132;
 /// A limit of descriptors that jobs of some hundred PEs over sockets exceed.
-const SOME_DESCRIPTORS: u64 = 4096;
+const FEW_DESCRIPTORS: u64 = 4096;
 /// The shared memory that a small job needs on this node.
 const SMALL_JOB: u64 = 1 << 30;
 
@@ -93,11 +93,13 @@ fn cpus(topology: &Topology) -> Finding {
         counted(topology.cpu_sets(Level::Core).len(), "core"),
         topology.source
     );
+
     if at_once < usable {
         let text = format!("{text}; the control group permits {at_once} at once");
         return Finding::new("CPUs", Grade::Warning, text)
             .remedy("request more CPUs, or start no more PEs than that");
     }
+
     match topology.notes.first() {
         Some(note) => Finding::new("CPUs", Grade::Note, format!("{text}; {note}")),
         None => Finding::ok("CPUs", text),
@@ -114,6 +116,7 @@ fn load() -> Option<Finding> {
     if load <= cpus as f64 {
         return None;
     }
+
     let text = format!("the CPUs are shared (load {load:.0} on {cpus})");
     Some(Finding::new(LOAD, Grade::Warning, text).remedy("times measure the scheduler"))
 }
@@ -126,11 +129,13 @@ fn nics(topology: &Topology) -> Vec<Finding> {
         if nic.kind != NicKind::Fabric {
             continue;
         }
+
         let near = match topology.numa_of(&nic.near) {
             Some(numa) => format!("NUMA node {}", numa.index),
             None if nic.near.is_empty() => "an unknown NUMA node".to_owned(),
             None => format!("CPUs {}", nic.near),
         };
+
         let text = format!("near {near}, {}", nic.pci);
         findings.push(if active.contains(&nic.name) {
             Finding::ok(format!("NIC {}", nic.hint()), text)
@@ -145,8 +150,8 @@ fn nics(topology: &Topology) -> Vec<Finding> {
     findings
 }
 
-/// Reports the drivers of NICs below `sys`, with their versions and those of the firmware, as far
-/// as they have one: the version of a driver that is part of the kernel is the kernel's.
+/// Reports the drivers of NICs below `sys`, with the versions of driver and firmware. A driver that
+/// is part of the kernel has no version of its own.
 fn drivers(sys: &Path) -> Option<Finding> {
     let mut found = Vec::new();
     for class in ["infiniband", "cxi", "net"] {
@@ -232,19 +237,19 @@ fn locked() -> Finding {
 }
 
 fn descriptors() -> Finding {
-    let limit = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let name = "open files (RLIMIT_NOFILE)";
-    let said = if limit == u64::MAX {
-        "unlimited".to_owned()
+    let Some(limit) = getrlimit(Resource::Nofile).maximum else {
+        return Finding::ok(name, "unlimited");
+    };
+
+    let grade = if limit < MIN_DESCRIPTORS {
+        Grade::Bad
+    } else if limit < FEW_DESCRIPTORS {
+        Grade::Warning
     } else {
-        format!("up to {limit}")
+        return Finding::ok(name, format!("up to {limit}"));
     };
-    let grade = match limit {
-        few if few < FEW_DESCRIPTORS => Grade::Bad,
-        some if some < SOME_DESCRIPTORS => Grade::Warning,
-        _ => return Finding::ok(name, said),
-    };
-    let text = format!("{said}, and a PE needs up to 6 for each peer over sockets");
+    let text = format!("up to {limit}, and a PE needs up to 6 for each peer over sockets");
     Finding::new(name, grade, text).remedy("raise the hard limit of `ulimit -n`")
 }
 
@@ -300,6 +305,7 @@ fn reserved_pages(dir: &fs::DirEntry) -> Option<String> {
     if all == 0 {
         return None;
     }
+
     Some(format!("{free} of {all} pages of {} free", size(nbytes)))
 }
 
@@ -317,6 +323,7 @@ fn filter() -> Option<Finding> {
     if field("/proc/self/status", "Seccomp")? == 0 {
         return Some(Finding::ok(name, "no filter"));
     }
+
     let text = "a filter, as in containers: what it refuses, huge pages perhaps, is done without";
     Some(Finding::new(name, Grade::Note, text))
 }
@@ -411,6 +418,7 @@ fn gid_finding(name: String, gids: &[Gid]) -> Option<Finding> {
         }
         None => "give the interface of the port an address that other hosts reach".to_owned(),
     };
+
     let Gid { index, address } = first;
     let text = format!("the first one, {address} at index {index}, is link-local and has no route");
     Some(Finding::new(name, Grade::Warning, text).remedy(remedy))

@@ -19,7 +19,8 @@ use super::to_verify;
 use crate::Answer;
 use crate::terminal::progress;
 
-/// Limit in seconds of the job in which each host reports; longer than `oshrun` waits for a daemon.
+/// Limit in seconds of the job in which each host reports. `oshrun` waits less long for a daemon,
+/// so it can report which host is missing.
 const HOSTS_LIMIT: u32 = 90;
 /// Limit in seconds of the user's job. It suffices for a job that opens another transport after one
 /// that hangs.
@@ -103,6 +104,7 @@ fn examine_job(examined: &Examined, found: Hosts) -> Result<JobFindings, String>
     if layout.is_empty() && is_one_host && !examined.names_hosts() {
         layout = vec!["-n".to_owned(), hosts[0].report.cpus.max(2).to_string()];
     }
+
     let few = FewPes::of(&hosts);
 
     text += "\nthe job\n";
@@ -167,6 +169,7 @@ impl FewPes {
             per_host = "2";
             names = vec!["PE 0".to_owned(), "PE 1".to_owned()];
         }
+
         Self {
             layout: ["--ppn", per_host, "--host-limit", OTHER_HOST_LIMIT].map(str::to_owned),
             names,
@@ -213,7 +216,9 @@ impl ExaminedHost {
     fn can_use(&self, transport: &str) -> bool {
         let title = format!("transport {transport}:");
         let sections = &self.report.sections;
-        let own = sections.iter().filter(|one| one.title.starts_with(&title));
+        let own = sections
+            .iter()
+            .filter(|section| section.title.starts_with(&title));
         own.flat_map(|section| &section.findings)
             .any(|finding| finding.grade == Grade::Ok)
     }
@@ -282,6 +287,7 @@ fn different(first: &ExaminedHost, host: &ExaminedHost) -> Section {
             .remedy("install the same build on all hosts");
         findings.insert(0, finding);
     }
+
     if findings.is_empty() {
         let name = host.name.clone();
         findings.push(Finding::ok(name, format!("as {}", first.name)));
@@ -295,9 +301,13 @@ fn different(first: &ExaminedHost, host: &ExaminedHost) -> Section {
 /// Returns the transports that all hosts can use, without the one that `chosen` names: the path of
 /// the user's job, or the value of SHMEM_TRANSPORT.
 fn others(hosts: &[ExaminedHost], chosen: Option<&str>) -> Vec<String> {
-    // A path gives the reason for the choice after a colon, which may name other transports.
-    let scope = chosen.unwrap_or_default().split(':').next();
-    let chosen: Vec<&str> = scope.unwrap_or_default().split([' ', ',']).collect();
+    // The reason for the choice follows a colon in a path. It may name other transports.
+    let without_reason = chosen.unwrap_or_default().split(':').next();
+    let chosen: Vec<&str> = without_reason
+        .unwrap_or_default()
+        .split([' ', ','])
+        .collect();
+
     let mut others = Vec::new();
     for provider in rushmem_providers::ALL {
         let name = provider.name;
@@ -312,14 +322,7 @@ fn others(hosts: &[ExaminedHost], chosen: Option<&str>) -> Vec<String> {
 /// Returns the path between the PEs, which names their transport, if PE 0 has reported it.
 fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Option<String> {
     let reports: Vec<Tagged<PairReport>> = outcome.reports();
-    let mut hosts = BTreeMap::new();
-    for Tagged { tag, content } in &reports {
-        if let PairReport::Host(own) = content {
-            hosts.insert(tag.pe as usize, tag.host_name(own));
-        }
-    }
-    // A PE that is not the first of its host is in a pair only where there is one host.
-    let host_of = |pe| hosts.range(..=pe).next_back().map_or("", |(_, name)| name);
+    let hosts = FirstPes::of(&reports);
 
     let mut path = None;
     for report in reports {
@@ -343,8 +346,8 @@ fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Opti
             PairReport::Pair { from, to, first } => {
                 let pair = format!(
                     "PE {from} on {} to PE {to} on {}",
-                    host_of(from),
-                    host_of(to)
+                    hosts.host_of(from),
+                    hosts.host_of(to)
                 );
                 *text += &Finding::ok(pair, format!("first put {}", seconds(first))).lines();
             }
@@ -369,6 +372,27 @@ fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Opti
         }
     }
     path
+}
+
+/// The name of each host that has reported, by its first PE.
+struct FirstPes(BTreeMap<usize, String>);
+
+impl FirstPes {
+    fn of(reports: &[Tagged<PairReport>]) -> FirstPes {
+        let mut hosts = BTreeMap::new();
+        for Tagged { tag, content } in reports {
+            if let PairReport::Host(own) = content {
+                hosts.insert(tag.pe as usize, tag.host_name(own));
+            }
+        }
+        FirstPes(hosts)
+    }
+
+    /// Returns the name of the host of a PE, which is that of the last first PE up to it: hosts have
+    /// consecutive PEs.
+    fn host_of(&self, pe: usize) -> &str {
+        self.0.range(..=pe).next_back().map_or("", |(_, name)| name)
+    }
 }
 
 /// Returns the finding on the start of a job: how long it took, and how far the clocks differ.
@@ -420,6 +444,7 @@ impl Examined {
             .stdin(Stdio::null())
             .output()
             .map_err(|error| format!("oshrun cannot be started: {error}"))?;
+
         Ok(CheckOutcome {
             succeeded: output.status.success(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -449,6 +474,7 @@ impl Examined {
         {
             return Ok(PathBuf::from(prefix).join("bin"));
         }
+
         let own = std::env::current_exe()
             .map_err(|error| format!("it cannot find its own file: {error}"))?;
         Ok(own.with_file_name(""))

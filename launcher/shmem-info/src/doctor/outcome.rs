@@ -51,7 +51,7 @@ impl Tag {
     }
 }
 
-/// Text that a PE has printed, or what it says.
+/// The text of a line that a PE has printed, or the report in the text.
 pub struct Tagged<T> {
     pub tag: Tag,
     pub content: T,

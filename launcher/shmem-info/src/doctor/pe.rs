@@ -84,6 +84,7 @@ pub fn run(role: Role) -> Result<String, String> {
 fn examine_host() -> Result<HostReport, String> {
     let executable = std::env::current_exe().map_err(|error| error.to_string())?;
     let program = fs::read(&executable).map_err(|error| error.to_string())?;
+
     let mut digest = DefaultHasher::new();
     program.hash(&mut digest);
     // A build without the library beside it differs from one with it.
@@ -173,6 +174,7 @@ fn write_to_all(shmem: &Shmem, word: &SymBox<'_, u64>) -> AllPairsRound {
         if start.elapsed() >= ALL_PAIRS {
             break;
         }
+
         n_others += 1;
         word.on(other).write(0);
         shmem.quiet();
@@ -206,6 +208,7 @@ fn compare_clocks(shmem: &Shmem) -> f64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
     // A clock that is before 1970 differs from the others in any case.
     let now = since_epoch.unwrap_or_default().as_secs_f64();
+
     let world = shmem.world();
     // The maximum of the negative times is the minimum.
     world.all_reduce(now, Max) + world.all_reduce(-now, Max)
@@ -237,7 +240,7 @@ fn rounds(leaders: &[usize]) -> Vec<Vec<PePair>> {
     }
 
     let mut ends = Vec::new();
-    // Two PEs are neighbors already.
+    // The first and the last of two PEs are neighbors already.
     if let [first, _, .., last] = *leaders {
         ends.push(PePair {
             from: first,
@@ -258,6 +261,7 @@ fn connect(
     count: &SymBox<'_, Atomic<u64>>,
     pe: usize,
 ) -> Result<f64, String> {
+    // A value that no other PE sends, and that is not the initial one.
     let sent = (shmem.my_pe() as u64) << 32 | 0x5EED;
     let peer = shmem.pe(pe);
 

@@ -64,7 +64,8 @@ struct Matrix {
 /// names. If there are more than two, also returns the best and the worst pair. If the job has
 /// failed, returns a note with its first message instead.
 pub fn findings(outcome: &CheckOutcome, names: &[String]) -> Vec<Finding> {
-    // The record is written several times, each time with more in it.
+    // The record is written several times, each time with more in it. Only the last one is
+    // complete.
     let mut complete = None;
     for line in outcome.tagged_lines() {
         if let Ok(record) = serde_json::from_str::<Record>(line.content)
@@ -73,6 +74,7 @@ pub fn findings(outcome: &CheckOutcome, names: &[String]) -> Vec<Finding> {
             complete = Some(record);
         }
     }
+
     let record = match complete {
         Some(record) if outcome.succeeded => record,
         _ => {
@@ -152,6 +154,7 @@ impl Matrix {
                 }
             }
         }
+
         let least = pairs.iter().min_by(|a, b| a.value.total_cmp(&b.value))?;
         let most = pairs.iter().max_by(|a, b| a.value.total_cmp(&b.value))?;
 
@@ -188,8 +191,8 @@ impl MeasuredPair<'_> {
 }
 
 /// Formats a time in seconds with a suitable unit.
-pub fn seconds(of: f64) -> String {
-    match of {
+pub fn seconds(time: f64) -> String {
+    match time {
         long if long >= 1.0 => format!("{long:.1} s"),
         short if short >= 1e-3 => format!("{:.1} ms", short * 1e3),
         short if short >= 1e-5 => format!("{:.0} us", short * 1e6),
@@ -198,8 +201,8 @@ pub fn seconds(of: f64) -> String {
     }
 }
 
-fn rate(of: f64) -> String {
-    format!("{:.2} GB/s", of * 1e-9)
+fn rate(bytes_per_second: f64) -> String {
+    format!("{:.2} GB/s", bytes_per_second * 1e-9)
 }
 
 #[cfg(test)]

@@ -50,6 +50,7 @@ fn examine_with_parts(provider: &Provider) -> Examination {
             }
         }
     };
+
     if provider.parts.is_none() {
         return all;
     }
@@ -91,6 +92,7 @@ fn section(transport: &str, examined: Examination, requested: Option<&str>) -> S
         }
         findings.push(part.finding);
     }
+
     let is_usable = findings.iter().any(|finding| finding.grade == Grade::Ok);
     if transport == OFI && is_usable {
         findings.push(connections(cpus_at_once(), for_many_pairs.as_deref()));
@@ -131,6 +133,7 @@ fn connections(cpus: usize, provider: Option<&str>) -> Finding {
          nodes with {cpus} PEs each",
         nodes(cpus)
     );
+
     match provider {
         Some(provider) => Finding::ok(
             "connections",

@@ -104,7 +104,8 @@ fn color(kind: Kind) -> &'static str {
 
 fn rows<'a>(job: &'a JobTrace, axis: &TimeAxis) -> Vec<Row<'a>> {
     let pes = shown(job);
-    // With many PEs, the page would be too large with a bar for each call.
+    // With a bar for each call of many PEs, the page would be too large. So the more PEs, the wider
+    // the gaps (in pixels) that are not shown.
     let gap = pes.len() as f64 / 16.0;
     let mut rows = Vec::new();
     for (index, pe) in pes.into_iter().enumerate() {
@@ -116,6 +117,7 @@ fn rows<'a>(job: &'a JobTrace, axis: &TimeAxis) -> Vec<Row<'a>> {
                 gap_end = Some(first);
             }
         }
+
         rows.push(Row {
             pe,
             top: TOP + index as f64 * ROW,
@@ -145,7 +147,7 @@ struct TimeAxis {
 }
 
 impl TimeAxis {
-    /// The duration in nanoseconds, which is not 0.
+    /// Returns the duration in nanoseconds, which is not 0.
     fn duration(&self) -> f64 {
         (self.times.end - self.times.start).max(1) as f64
     }

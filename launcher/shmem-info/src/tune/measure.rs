@@ -58,18 +58,24 @@ impl Arrays {
             self.call(operation, team, nbytes);
         }
         let nanoseconds = start.elapsed().as_nanos() as u64;
+
         Duration::from_nanos(self.longest(team, nanoseconds)).as_secs_f64()
     }
 
     /// Returns the maximum of all members' numbers.
     fn longest(&self, team: TeamHandle, number: u64) -> u64 {
-        // SAFETY: a word of the heap that no other PE uses outside of the collective below.
+        // SAFETY: `time` points to an allocated, aligned word of the heap, which other PEs access
+        // only in the collective below.
         unsafe { self.time.write_volatile(number) };
+
         let source = self.time.cast_const().cast();
         let dest = self.longest.cast();
-        // SAFETY: both pointers are to allocated words of the heap, to which no reference points.
+        // SAFETY: `source` and `dest` point to different allocated words of the heap, to which no
+        // reference points.
         unsafe { collectives::reduce(CALL, team.into(), dest, source, 1, &MAX) };
-        // SAFETY: a word of the heap, to which no reference points.
+
+        // SAFETY: `longest` points to an allocated, aligned word of the heap, which other PEs
+        // access only in the collective above.
         unsafe { self.longest.read_volatile() }
     }
 
@@ -80,33 +86,40 @@ impl Arrays {
         let source = self.source.cast_const();
         let members = team.into();
         let n = team::n_pes(CALL, team) as usize;
+
         match operation {
             "sync" => {
                 collectives::sync(CALL, members);
                 return;
             }
-            // SAFETY: the arrays have room for the collective (`fit`); no reference points to them.
+            // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
+            // points to them.
             "broadcast" => unsafe {
                 collectives::broadcast(CALL, members, dest, source, nbytes, 0);
             },
-            // SAFETY: the arrays have room for the collective (`fit`); no reference points to them.
+            // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
+            // points to them.
             "reduce" => unsafe {
                 collectives::reduce(CALL, members, dest, source, nbytes / 8, &SUM);
             },
-            // SAFETY: the arrays have room for the collective (`fit`); no reference points to them.
+            // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
+            // points to them.
             "collect" => unsafe {
                 collectives::fcollect(CALL, members, dest, source, nbytes / n);
             },
-            // SAFETY: the arrays have room for the collective (`fit`); no reference points to them.
+            // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
+            // points to them.
             "alltoall" => unsafe {
                 collectives::alltoall(CALL, members, dest, source, nbytes);
             },
-            // SAFETY: the arrays have room for the collective (`fit`); no reference points to them.
+            // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
+            // points to them.
             "scan" => unsafe {
                 collectives::inscan(CALL, members, dest, source, nbytes / 8, &SUM);
             },
             _ => unreachable!("a test measures every operation of a table"),
         }
+
         collectives::sync(CALL, members);
     }
 }

@@ -29,8 +29,8 @@ struct Change {
     algorithm: &'static str,
 }
 
-/// The factor within which an algorithm counts as being as fast as the fastest, so that the
-/// algorithm changes less often with the size.
+/// The factor within which an algorithm counts as being as fast as the fastest. It keeps
+/// differences that may be noise from changing the algorithm from one size to the next.
 const AS_FAST: f64 = 1.05;
 
 impl MeasuredRow {
@@ -62,6 +62,7 @@ impl MeasuredRow {
         } else {
             "no"
         };
+
         let changes = self.changes();
         for (index, change) in changes.iter().enumerate() {
             let from = change.nbytes;
@@ -103,6 +104,7 @@ impl MeasuredRow {
             let Some(algorithm) = as_fast.next() else {
                 continue;
             };
+
             if former != Some(algorithm) {
                 // The first algorithm also gets the sizes below those that were measured.
                 let nbytes = if changes.is_empty() { 0 } else { *nbytes };

@@ -13,14 +13,17 @@ pub(crate) struct CellBlock {
     shift: u32,
 }
 
-// SAFETY: the block owns its memory, and gives away only addresses, whose users prove themselves
-// that no other thread uses the cell.
+// SAFETY: the block owns the memory at `base`, to which no other value has a pointer that keeps it
+// alive. It gives away only addresses, and whoever accesses a cell proves that no other thread uses
+// this cell.
 unsafe impl Send for CellBlock {}
 
 impl CellBlock {
     /// Returns `n` zeroed cells of `cell` bytes, rounded up to a power of two of at least 64. `n`
     /// is not 0.
     pub(crate) fn new(n: usize, cell: usize) -> CellBlock {
+        // A power of two, so that a shift finds the cell of an address. At least 64, on which
+        // atomic operations rely: they store three words in a cell.
         let cell = cell.next_power_of_two().max(64);
 
         // The default alignment of the system's allocator. For a larger one, `alloc_zeroed` would
@@ -62,13 +65,16 @@ impl CellBlock {
     #[inline]
     pub(crate) fn index(&self, address: *const u8) -> Option<u32> {
         let offset = address.addr().checked_sub(self.base.addr())?;
-        (offset < self.layout.size()).then_some((offset >> self.shift) as u32)
+        if offset >= self.layout.size() {
+            return None;
+        }
+        Some((offset >> self.shift) as u32)
     }
 }
 
 impl Drop for CellBlock {
     fn drop(&mut self) {
-        // SAFETY: `new` has allocated `base` with this layout, and only this frees it, once.
+        // SAFETY: `new` has allocated `base` with `layout`, and only this drop frees it.
         unsafe { dealloc(self.base, self.layout) };
     }
 }

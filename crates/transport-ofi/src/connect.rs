@@ -94,16 +94,10 @@ pub(crate) struct OfiKey {
     base: u64,
     /// The key that operations pass: that of the peer's registration, or the one that the mapping
     /// of the peer's raw key has returned.
-    key: u64,
+    pub(crate) key: u64,
 }
 
 impl OfiKey {
-    /// Encodes a key of this PE for the memory that starts at `base`, as operations address it.
-    pub(crate) fn encode(base: u64, key: u64, raw: Option<RawKey>) -> Vec<u8> {
-        let raw = raw.map(|raw| (raw.base, raw.bytes));
-        encode(OFI_KEY, &(base, key, raw))
-    }
-
     /// Decodes the key of a block of a segment of `pe`. Maps a raw key.
     pub(crate) fn decode(
         fabric: &Fabric,
@@ -111,32 +105,51 @@ impl OfiKey {
         block: HeapBlock,
         bytes: &[u8],
     ) -> Result<OfiKey, Error> {
-        let (base, key, raw) = published(pe, bytes)?;
-        let key = match raw {
-            None => key,
-            Some(raw) => fabric.map(&raw).map_err(refused(fabric, "a key", pe))?,
+        let published = PublishedKey::decode(pe, bytes)?;
+        let key = match &published.raw {
+            None => published.key,
+            Some(raw) => fabric.map(raw).map_err(refused(fabric, "a key", pe))?,
         };
 
         Ok(OfiKey {
-            base: base.wrapping_sub(block.start),
+            base: published.base.wrapping_sub(block.start),
             key,
         })
     }
 
-    /// Returns the address of an offset in the segment, and the key, as operations pass them.
+    /// Returns the address of an offset in the segment, as operations pass it.
     #[inline(always)]
-    pub(crate) fn of(&self, offset: u64) -> (u64, u64) {
-        (self.base.wrapping_add(offset), self.key)
+    pub(crate) fn address(&self, offset: u64) -> u64 {
+        self.base.wrapping_add(offset)
     }
 }
 
-/// Decodes what `pe` has published: the base, the key, which is unused if there is a raw key, and
-/// the raw key.
-fn published(pe: Pe, bytes: &[u8]) -> Result<(u64, u64, Option<RawKey>), Error> {
-    let decoded = decode::<(_, _, Option<_>)>(OFI_KEY, bytes);
-    let (base, key, raw) = decoded.map_err(not_connected(pe))?;
-    let raw = raw.map(|(base, bytes)| RawKey { base, bytes });
-    Ok((base, key, raw))
+/// A key as a PE publishes it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PublishedKey {
+    /// The start of the memory, as operations address it.
+    pub(crate) base: u64,
+    /// The key of the registration; unused if there is a raw key.
+    pub(crate) key: u64,
+    pub(crate) raw: Option<RawKey>,
+}
+
+impl PublishedKey {
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let raw = self.raw.map(|raw| (raw.base, raw.bytes));
+        encode(OFI_KEY, &(self.base, self.key, raw))
+    }
+
+    /// Decodes a key of `pe`.
+    fn decode(pe: Pe, bytes: &[u8]) -> Result<PublishedKey, Error> {
+        let decoded = decode::<(_, _, Option<_>)>(OFI_KEY, bytes);
+        let (base, key, raw) = decoded.map_err(not_connected(pe))?;
+        Ok(PublishedKey {
+            base,
+            key,
+            raw: raw.map(|(base, bytes)| RawKey { base, bytes }),
+        })
+    }
 }
 
 /// Returns a function that makes the error for libfabric's code when it refused an address or a key
@@ -188,9 +201,14 @@ mod tests {
             bytes: vec![1; 32],
         };
         for raw in [None, Some(raw_key)] {
-            let bytes = OfiKey::encode(1 << 47, u64::MAX, raw.clone());
-            assert_eq!(published(PE, &bytes), Ok((1 << 47, u64::MAX, raw)));
+            let key = || PublishedKey {
+                base: 1 << 47,
+                key: u64::MAX,
+                raw: raw.clone(),
+            };
+            let bytes = key().encode();
+            assert_eq!(PublishedKey::decode(PE, &bytes), Ok(key()));
         }
-        assert!(published(PE, &[0; 23]).is_err());
+        assert!(PublishedKey::decode(PE, &[0; 23]).is_err());
     }
 }

@@ -10,7 +10,7 @@
 
 mod arguments;
 mod atomic;
-pub(crate) mod connecting;
+mod connecting;
 mod message;
 mod open;
 mod poll;
@@ -165,8 +165,9 @@ impl FiEndpoint {
     /// cell or the PE is not usable; the caller then calls [`defer`](Self::defer).
     #[inline(always)]
     fn begin(&mut self, pe: u32, use_: BufferUse) -> Option<u32> {
-        let left = self.free.len().wrapping_sub(1);
-        let op = *self.free.get(left)?;
+        // The cell stays in the list until it is known that the PE is usable.
+        let last = self.free.len().wrapping_sub(1);
+        let op = *self.free.get(last)?;
 
         let room = &mut self.room[pe as usize];
         if *room <= 0 {
@@ -174,9 +175,11 @@ impl FiEndpoint {
         }
         *room -= 1;
 
-        // SAFETY: shorter by one than the vector, which is not empty.
-        unsafe { self.free.set_len(left) };
-        // A free cell has `BufferUse::None`, so there is nothing to drop.
+        // SAFETY: `last` is an index of `free`, so it is less than the length, and the elements
+        // before it are initialized.
+        unsafe { self.free.set_len(last) };
+        // A free cell has `BufferUse::None`. `forget` spares the check that there is nothing to
+        // drop.
         std::mem::forget(std::mem::replace(
             &mut self.ops[op as usize],
             Op { pe, use_ },
@@ -213,19 +216,22 @@ impl FiEndpoint {
     fn end_refused(&mut self, code: isize, op: u32) -> Result<PostStatus, i32> {
         let pe = self.ops[op as usize].pe;
         self.end(op);
-        refused(code).or_else(|code| {
-            let why = self.strerror(code);
-            let is_tried_again = self
-                .connections
-                .refuse_operation(pe, code, &why, Instant::now());
-            if !is_tried_again {
-                return Err(code);
-            }
 
-            // None begins before the pause is over. `defer` then reverses this.
-            self.room[pe as usize] -= CONNECTED;
-            Ok(PostStatus::Again)
-        })
+        let code = match refused(code) {
+            Ok(posted) => return Ok(posted),
+            Err(code) => code,
+        };
+        let why = self.strerror(code);
+        let is_tried_again = self
+            .connections
+            .refuse_operation(pe, code, &why, Instant::now());
+        if !is_tried_again {
+            return Err(code);
+        }
+
+        // No operation on the PE begins before the pause is over. `defer` then reverses this.
+        self.room[pe as usize] -= CONNECTED;
+        Ok(PostStatus::Again)
     }
 
     /// Returns libfabric's text for a code with which an operation on a PE finally failed, with the
@@ -234,8 +240,8 @@ impl FiEndpoint {
         self.after_attempts(pe, code, self.strerror(code))
     }
 
-    /// Returns `why`; if the code means that there is no connection to the PE, followed by the
-    /// number and duration of the attempts, and advice.
+    /// Returns `why`. If the code means that there is no connection to the PE, adds the number and
+    /// duration of the attempts, and advice.
     fn after_attempts(&self, pe: u32, code: i32, why: String) -> String {
         match self.connections.refused(pe, code) {
             Some(refused) => format!(

@@ -2,8 +2,8 @@
 //! that are opened in it.
 #![allow(unsafe_code)]
 
-use crate::ep::connecting::ConnectionPermits;
 use crate::info::{FiInfo, InfoList};
+use crate::permits::ConnectionPermits;
 use crate::quirks;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 pub(crate) const LOG: &str = "FI_LOG_LEVEL=warn shows libfabric's own reasons, and SHMEM_OFI_PROVIDER selects another provider";
 
 /// Maximum number of operations for which an endpoint has room: more than an ep has in flight with
-/// the default limits.
+/// the default limits. Some providers allocate all of this room for each endpoint.
 const QUEUE: usize = 512;
 
 /// Maximum number of peers for which libfabric prepares. More can be inserted, and the table grows
@@ -90,7 +90,7 @@ pub(crate) struct Fabric {
     pub(crate) library: &'static Libfabric,
     pub(crate) info: FiInfo,
     /// The key of the next registration, if this PE chooses the keys.
-    keys: AtomicU64,
+    next_key: AtomicU64,
     /// The raw keys of peers that this PE has mapped.
     mapped: MappedKeys,
     /// Limits the connections that all eps of this PE make at once.
@@ -137,7 +137,7 @@ impl Fabric {
             list: Mutex::new(list),
             library,
             info,
-            keys: AtomicU64::new(first_key),
+            next_key: AtomicU64::new(first_key),
             mapped: MappedKeys::default(),
             permits: Arc::default(),
         })
@@ -145,24 +145,7 @@ impl Fabric {
 
     /// Returns a completion queue, with a wait object if `sleep` and the provider has one.
     pub(crate) fn open_cq(&self, size: usize, sleep: bool) -> Result<Cq, i32> {
-        let open = |wait_obj| {
-            let mut attr = fi::fi_cq_attr {
-                size,
-                flags: 0,
-                format: fi::FI_CQ_FORMAT_MSG,
-                wait_obj,
-                signaling_vector: 0,
-                wait_cond: fi::FI_CQ_COND_NONE,
-                wait_set: null_mut(),
-            };
-            let mut cq = null_mut();
-            // SAFETY: an open domain.
-            let code = unsafe { fi::fi_cq_open(self.domain.raw(), &mut attr, &mut cq) };
-            // SAFETY: the call that returned `code` has stored `cq`.
-            unsafe { Fid::opened(code, cq) }
-        };
-
-        if sleep && let Ok(cq) = open(fi::FI_WAIT_FD) {
+        if sleep && let Ok(cq) = self.try_cq(size, fi::FI_WAIT_FD) {
             let mut fd = -1;
             // SAFETY: `cq` is open, and was opened with a descriptor, which the call stores in
             // `fd`.
@@ -170,11 +153,31 @@ impl Fabric {
             let wait = if code == 0 && fd >= 0 { Some(fd) } else { None };
             return Ok(Cq { cq, wait });
         }
+
         // Some providers have no wait object, and refuse a queue with one.
         Ok(Cq {
-            cq: open(fi::FI_WAIT_NONE)?,
+            cq: self.try_cq(size, fi::FI_WAIT_NONE)?,
             wait: None,
         })
+    }
+
+    /// Opens a completion queue with a wait object of this kind.
+    fn try_cq(&self, size: usize, wait_obj: fi::fi_wait_obj) -> Result<Fid<fi::fid_cq>, i32> {
+        let mut attr = fi::fi_cq_attr {
+            size,
+            flags: 0,
+            format: fi::FI_CQ_FORMAT_MSG,
+            wait_obj,
+            signaling_vector: 0,
+            wait_cond: fi::FI_CQ_COND_NONE,
+            wait_set: null_mut(),
+        };
+
+        let mut cq = null_mut();
+        // SAFETY: the domain is open, and `attr` and `cq` exist until the call returns.
+        let code = unsafe { fi::fi_cq_open(self.domain.raw(), &mut attr, &mut cq) };
+        // SAFETY: the call that returned `code` has stored `cq`, which is used by nothing else.
+        unsafe { Fid::opened(code, cq) }
     }
 
     /// Returns an enabled endpoint with room for this number of receives.
@@ -182,19 +185,19 @@ impl Fabric {
         let mut endpoint = null_mut();
         let list = lock(&self.list);
 
-        // SAFETY: an entry that is owned here, with all its parts, and that nobody else uses
-        // meanwhile.
+        // SAFETY: `list` owns its first entry, with all its parts, and the lock keeps other threads
+        // from it.
         let entry = unsafe { &mut *list.first() };
-        // SAFETY: a part of the entry, which libfabric allocates with it; nobody else refers to it.
+        // SAFETY: `rx_attr` is a part of the entry, to which nothing else refers.
         let rx = unsafe { &mut *entry.rx_attr };
         rx.size = receives.min(self.info.receives);
 
         // libfabric reads some variables for each endpoint; the program may have removed them.
         quirks::set_variables();
-        // SAFETY: an open domain and the entry that it was opened with, which nobody else uses
-        // meanwhile.
+        // SAFETY: the domain is open, and `list` has the entry with which it was opened. The lock
+        // keeps other threads from the entry.
         let code = unsafe { fi::fi_endpoint(self.domain.raw(), list.first(), &mut endpoint) };
-        // SAFETY: the call that returned `code` has stored `endpoint`.
+        // SAFETY: the call that returned `code` has stored `endpoint`, which is used by nothing else.
         let endpoint = unsafe { Fid::opened(code, endpoint) }?;
 
         // SAFETY: `endpoint` and the queue are open, and the queue is dropped after the endpoint.
@@ -207,8 +210,8 @@ impl Fabric {
         if let Some(name) = quirks::unused_name(&self.info.provider) {
             let bytes = name.as_bytes_with_nul();
             let address = bytes.as_ptr().cast_mut().cast();
-            // SAFETY: an open endpoint that is not enabled, and the bytes of a name, which the call
-            // copies.
+            // SAFETY: `endpoint` is open and not enabled yet, and `address` points to `bytes.len()`
+            // bytes, which the call copies.
             succeeded(unsafe { fi::fi_setname(endpoint.raw(), address, bytes.len()) })?;
         }
 
@@ -219,6 +222,8 @@ impl Fabric {
 
     /// Returns the name of an endpoint, which peers insert.
     pub(crate) fn name(&self, endpoint: &Fid<fi::fid_ep>) -> Result<Vec<u8>, i32> {
+        // Longer than the names of the known providers. A buffer that is too short is refused
+        // (FI_ETOOSMALL).
         let mut name = vec![0u8; 1024];
         let mut nbytes = name.len();
         // SAFETY: `endpoint` is open, and `name` has room for `nbytes` bytes.
@@ -243,9 +248,10 @@ impl Fabric {
             })
             .collect();
 
-        let _nobody_opens = lock(&self.list);
-        // SAFETY: an open address vector, and a name that an endpoint of the same provider has
-        // returned.
+        // No endpoint is opened meanwhile: see `list`.
+        let _list = lock(&self.list);
+        // SAFETY: the address vector is open, and `words` has a name that an endpoint of the same
+        // provider has returned.
         match unsafe { fi::fi_av_insert(self.av.raw(), words.as_ptr().cast(), &mut fi_addr) } {
             1 if fi_addr != fi::ADDR_NOTAVAIL => Ok(fi_addr),
             code if code < 0 => Err(code),
@@ -271,11 +277,12 @@ impl Fabric {
             0
         } else {
             // Relaxed: the keys only have to differ.
-            self.keys.fetch_add(1, Ordering::Relaxed)
+            self.next_key.fetch_add(1, Ordering::Relaxed)
         };
 
         let mut mr = null_mut();
-        // SAFETY: the domain is open, and the memory is valid for these accesses by contract.
+        // SAFETY: the domain is open. By contract, `base` is valid for these accesses to `nbytes`
+        // bytes until the registration is dropped.
         let code =
             unsafe { fi::fi_mr_reg(self.domain.raw(), base.cast(), nbytes, access, key, &mut mr) };
         // SAFETY: the call that returned `code` has stored `mr`.
@@ -305,7 +312,7 @@ impl Fabric {
             return WaitObject::Absent;
         };
 
-        // SAFETY: the fabric and `cq` are open, and the queue has a descriptor.
+        // SAFETY: the fabric and `cq` are open, and the queue was opened with a descriptor.
         if unsafe { fi::fi_trywait(self.fabric.raw(), cq.cq.fid()) } != 0 {
             return WaitObject::Ready;
         }
@@ -332,9 +339,10 @@ impl Cq {
 /// An open object. The structures of all kinds of objects begin with a `fid`.
 pub(crate) struct Fid<T>(NonNull<T>);
 
-// SAFETY: objects are opened with FI_THREAD_SAFE, so any thread may use them.
+// SAFETY: a `Fid` is an object of a domain that was opened with FI_THREAD_SAFE, so any thread may use
+// it.
 unsafe impl<T> Send for Fid<T> {}
-// SAFETY: with FI_THREAD_SAFE several threads may use them at the same time.
+// SAFETY: with FI_THREAD_SAFE, several threads may use an object at the same time.
 unsafe impl<T> Sync for Fid<T> {}
 
 impl<T> Fid<T> {
@@ -370,7 +378,8 @@ impl<T> Fid<T> {
 
 impl<T> Drop for Fid<T> {
     fn drop(&mut self) {
-        // SAFETY: the object is open and not used any more. If closing fails, nothing can be done.
+        // If closing fails, nothing can be done.
+        // SAFETY: the object is open, and is not used after its drop.
         unsafe { fi::fi_close(self.fid()) };
     }
 }
@@ -389,7 +398,6 @@ fn limit_entry(list: &InfoList) {
     tx.op_flags = 0;
     rx.op_flags = 0;
 
-    // Some providers allocate the whole queue when they open an endpoint.
     tx.size = tx.size.min(QUEUE);
     rx.size = rx.size.min(QUEUE);
 }
@@ -425,7 +433,7 @@ fn open_av(
     unsafe { Fid::opened(code, av) }
 }
 
-/// Returns the return code of a function of libfabric as an error, unless it is 0.
+/// Converts the return code of a function of libfabric to a result: `Ok` for 0.
 pub(crate) fn succeeded(code: i32) -> Result<(), i32> {
     if code == 0 { Ok(()) } else { Err(code) }
 }
@@ -482,8 +490,9 @@ impl MappedKeys {
     /// Unmaps all keys, which libfabric requires before the domain is closed.
     pub(crate) fn clear(&self, domain: &Fid<fi::fid_domain>) {
         for key in lock(&self.0).drain(..) {
-            // SAFETY: an open domain and a key that was mapped in it, once. Where unmapping fails
-            // there is nothing left to do.
+            // If unmapping fails, nothing can be done.
+            // SAFETY: `domain` is open, and `add` has mapped `key` in it. `drain` has removed the key,
+            // so it is unmapped once.
             unsafe { fi::fi_unmap_key(domain.raw(), key) };
         }
     }

@@ -12,8 +12,9 @@
 //! - `progress` is the driver of the service thread; `service` serves peers;
 //! - `shared` is the state that all wires share, `connect` has the addresses and keys that PEs
 //!   exchange, and `silent_peer` checks whether a silent peer still listens;
-//! - `ep` is an endpoint of libfabric with its connections and its operations in flight; `message`
-//!   has the messages to the target's CPU, `native` the atomic operations of the fabric;
+//! - `ep` is an endpoint of libfabric with its connections and its operations in flight; `permits`
+//!   limits the connections that are made at once; `message` has the messages to the target's CPU,
+//!   `native` the atomic operations of the fabric;
 //! - `info` compares what libfabric offers with what a job requires, `quirks` has known faults of
 //!   its providers; `choice` selects a provider, and reports why others are not used;
 //! - `settings` has the limits and variables;
@@ -32,6 +33,7 @@ mod fabric;
 mod info;
 mod message;
 mod native;
+mod permits;
 mod progress;
 mod quirks;
 mod service;

@@ -7,7 +7,7 @@ use libfabric_sys as fi;
 use rushmem_transport::{AmoOp, AmoSet, AmoWidth};
 
 /// Returns libfabric's number of an operation.
-pub(crate) fn name(op: AmoOp) -> fi::fi_op {
+pub(crate) fn fi_op(op: AmoOp) -> fi::fi_op {
     match op {
         AmoOp::Fetch => fi::FI_ATOMIC_READ,
         AmoOp::Set | AmoOp::Swap => fi::FI_ATOMIC_WRITE,
@@ -29,23 +29,24 @@ pub(crate) fn datatype(op: AmoOp, width: AmoWidth) -> fi::fi_datatype {
     }
 }
 
-/// Returns the atomic operations that an endpoint supports, which was opened for them. Fails if it
-/// lacks a compare-and-swap, of which all others can be composed.
+/// Returns the atomic operations that an endpoint supports, which was opened with `FI_ATOMIC`. Fails
+/// if it lacks a compare-and-swap, of which all others can be composed.
 pub(crate) fn supported(endpoint: &Fid<fi::fid_ep>) -> Result<AmoSet, String> {
     let supported = AmoSet::of(|op, width| {
         let ep = endpoint.raw();
         let datatype = datatype(op, width);
-        let name = name(op);
-        let mut most = 0;
+        let fi_op = fi_op(op);
+        let mut max_count = 0;
         let code = match op {
-            // SAFETY: `ep` is open, with atomic operations, and the call stores a number in `most`.
+            // SAFETY: `ep` is open, with atomic operations, and the call stores a number in
+            // `max_count`.
             AmoOp::CompareSwap => unsafe {
-                fi::fi_compare_atomicvalid(ep, datatype, name, &mut most)
+                fi::fi_compare_atomicvalid(ep, datatype, fi_op, &mut max_count)
             },
-            // SAFETY: `ep` is open, with atomic operations, and the call stores a number in `most`.
-            _ => unsafe { fi::fi_fetch_atomicvalid(ep, datatype, name, &mut most) },
+            // SAFETY: as for `fi_compare_atomicvalid`.
+            _ => unsafe { fi::fi_fetch_atomicvalid(ep, datatype, fi_op, &mut max_count) },
         };
-        code == 0 && most > 0
+        code == 0 && max_count > 0
     });
 
     let has_swaps = AmoWidth::ALL

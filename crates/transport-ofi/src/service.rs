@@ -7,12 +7,12 @@
 use crate::ep::{EpFailure, FiEndpoint, PostStatus, ReceiveOutcome};
 use crate::message::Message;
 use crate::settings::Tuning;
-use crate::shared::SharedState;
+use libfabric_sys as fi;
 use rushmem_transport::engine::message::Reply;
 use rushmem_transport::engine::target::{Contents, Incoming, RequestTarget, Serving};
 use rushmem_transport::engine::{NetworkPe, ReplyTable};
 use rushmem_transport::peers::loss::{RefusedMessage, Violation};
-use rushmem_transport::{Error, LocalBuf, Pe, SourceBuf};
+use rushmem_transport::{LocalBuf, Pe, SourceBuf};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -40,8 +40,8 @@ pub(crate) struct Service {
 type Backlog = VecDeque<WaitingReply>;
 
 /// A reply that waits to be sent.
-struct WaitingReply {
-    to: Pe,
+pub(crate) struct WaitingReply {
+    pub(crate) to: Pe,
     reply: Reply,
     /// The results that follow the reply.
     results: Vec<u8>,
@@ -91,12 +91,12 @@ impl Service {
         Ok(())
     }
 
-    /// Polls the endpoint and serves what has arrived, then posts receives and sends replies for
-    /// which there was no room before. Returns true if there was work.
-    pub(crate) fn poll(&mut self, shared: &SharedState) -> Result<bool, ServiceFailure> {
+    /// Polls the endpoint and serves what has arrived, then posts receives. The replies wait for
+    /// [`send`](Self::send). Returns true if there was work.
+    pub(crate) fn poll(&mut self, local: &NetworkPe<usize>) -> Result<bool, ServiceFailure> {
         let target = &self.target;
         let serving = OfiServing {
-            local: &shared.local,
+            local,
             tag: self.tag,
             longest_batch: self.longest_batch,
             replies: &self.replies,
@@ -122,50 +122,46 @@ impl Service {
             );
             EpFailure { pe: None, why }
         })?;
-
-        if !self.backlog.is_empty() {
-            self.flush(shared)?;
-        }
         Ok(worked)
     }
 
-    /// Tries once to send each reply of the backlog, so that a peer that takes no messages does not
-    /// delay the others.
-    fn flush(&mut self, shared: &SharedState) -> Result<(), EpFailure> {
-        let backlog = &mut self.backlog;
-        for _ in 0..backlog.len() {
-            let Some(waiting) = backlog.pop_front() else {
-                break;
-            };
+    /// Returns the number of replies that wait to be sent.
+    pub(crate) fn n_waiting(&self) -> usize {
+        self.backlog.len()
+    }
 
-            let WaitingReply { to, reply, results } = &waiting;
-            let head = Message::Reply(*reply).encode(self.tag);
-            let posted = match shared.inserted(*to) {
-                Ok(peer) => self
-                    .ep
-                    .send(to.0, peer.fi_addr(), &head, results, &SourceBuf::EMPTY),
-                // The request of a faster peer may arrive before this PE is connected.
-                Err(Error::Unreachable(_)) => Ok(PostStatus::Again),
-                Err(error) => {
-                    return Err(EpFailure {
-                        pe: Some(to.0),
-                        why: error.to_string(),
-                    });
-                }
-            };
+    /// Takes the reply that has waited longest.
+    pub(crate) fn next_reply(&mut self) -> Option<WaitingReply> {
+        self.backlog.pop_front()
+    }
 
-            match posted {
-                Ok(PostStatus::Started) => {}
-                Ok(PostStatus::Again) => backlog.push_back(waiting),
-                Err(code) => {
-                    return Err(EpFailure {
-                        pe: Some(to.0),
-                        why: self.ep.why_refused(to.0, code),
-                    });
-                }
+    /// Sends a reply to the PE with this address, or lets it wait if there is no room.
+    pub(crate) fn send(
+        &mut self,
+        waiting: WaitingReply,
+        fi_addr: fi::fi_addr_t,
+    ) -> Result<(), EpFailure> {
+        let WaitingReply { to, reply, results } = &waiting;
+        let head = Message::Reply(*reply).encode(self.tag);
+        match self
+            .ep
+            .send(to.0, fi_addr, &head, results, &SourceBuf::EMPTY)
+        {
+            Ok(PostStatus::Started) => Ok(()),
+            Ok(PostStatus::Again) => {
+                self.defer(waiting);
+                Ok(())
             }
+            Err(code) => Err(EpFailure {
+                pe: Some(to.0),
+                why: self.ep.why_refused(to.0, code),
+            }),
         }
-        Ok(())
+    }
+
+    /// Lets a reply wait, behind the others.
+    pub(crate) fn defer(&mut self, waiting: WaitingReply) {
+        self.backlog.push_back(waiting);
     }
 
     /// Returns true if replies wait to be sent or are in flight, so that the ep must be polled.
@@ -240,13 +236,13 @@ impl Serving for OfiServing<'_> {
             return Err(Violation::TooMany);
         }
 
-        // Replies are sent after the poll: meanwhile the ep is borrowed.
         // An empty buffer stays with the caller, with its capacity.
         let results = if results.is_empty() {
             Vec::new()
         } else {
             std::mem::take(results)
         };
+        // Replies are sent after the poll, since the poll uses the ep.
         self.backlog.borrow_mut().push_back(WaitingReply {
             to: request.stream.pe,
             reply,

@@ -5,7 +5,7 @@
 //! that must not be opened while the service runs.
 #![allow(unsafe_code)]
 
-use crate::connect::{Address, OfiKey, OfiPeer};
+use crate::connect::{Address, OfiKey, OfiPeer, PublishedKey};
 use crate::ep::{EpFailure, FiEndpoint, RmaAddress};
 use crate::fabric::{Cq, Fabric, Fid, RawKey, WaitObject};
 use crate::service::{Service, ServiceFailure};
@@ -16,12 +16,14 @@ use rushmem_system::descriptors::is_exhausted;
 use rushmem_system::host::host_name;
 use rushmem_system::lock::{lock, try_lock};
 use rushmem_transport::engine::service_thread::Served;
-use rushmem_transport::engine::{NetworkPe, Registered, ReplyTable, WireNetwork, keys, refuse};
+use rushmem_transport::engine::{
+    NetworkPe, Registered, Remote, ReplyTable, WireNetwork, keys, refuse,
+};
 use rushmem_transport::peers::Peers;
 use rushmem_transport::progress::backoff::FLUSH_DELAY;
 use rushmem_transport::progress::events::{AwaitedWord, SleepOn};
 use rushmem_transport::segments::heap_blocks::HeapBlock;
-use rushmem_transport::{AmoSet, Amos, Error, LocalBuf, Open, Pe, Segment};
+use rushmem_transport::{AmoSet, Amos, Error, LocalBuf, Open, Pe, RemoteAddr, Segment};
 use rustix::process::{Resource, getrlimit};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -120,7 +122,8 @@ impl SharedState {
             return Ok(Served::Contended);
         };
 
-        let worked = service.poll(self);
+        let worked = self.poll_and_reply(&mut service);
+        // Before threads are woken below, which may take the service at once.
         drop(service);
 
         self.local.host.arrived(0);
@@ -136,6 +139,29 @@ impl SharedState {
             Err(ServiceFailure::Ep(failure)) => Err(self.fail(&failure)),
             Err(ServiceFailure::Message(message)) => Err(refuse(self, &message)),
         }
+    }
+
+    /// Polls the service, then tries once to send each reply that waits, so that a peer that takes
+    /// no messages does not delay the others. Returns true if there was work.
+    fn poll_and_reply(&self, service: &mut Service) -> Result<bool, ServiceFailure> {
+        let worked = service.poll(&self.local)?;
+
+        for _ in 0..service.n_waiting() {
+            let Some(reply) = service.next_reply() else {
+                break;
+            };
+            let pe = reply.to;
+            match self.inserted(pe) {
+                Ok(peer) => service.send(reply, peer.fi_addr())?,
+                // The request of a faster peer may arrive before this PE is connected.
+                Err(Error::Unreachable(_)) => service.defer(reply),
+                Err(error) => {
+                    let why = error.to_string();
+                    return Err(EpFailure { pe: Some(pe.0), why }.into());
+                }
+            }
+        }
+        Ok(worked)
     }
 
     /// Returns true if replies wait to be sent or are in flight; false while another thread serves.
@@ -238,12 +264,14 @@ impl SharedState {
 
     /// Checks that the process of a PE that has been silent for long exists. Returns a failure if
     /// it has ended; no failure if the addresses of the provider do not show that.
-    pub(crate) fn confirm(&self, pe: u32) -> Result<(), EpFailure> {
-        let there = self
-            .address_of(Pe(pe))
-            .ok()
-            .and_then(|address| silent_peer::socket(&address.name));
-        let (Some(own), Some(there)) = (self.socket, there) else {
+    pub(crate) fn confirm(&self, pe: Pe) -> Result<(), EpFailure> {
+        let Some(own) = self.socket else {
+            return Ok(());
+        };
+        let Ok(address) = self.address_of(pe) else {
+            return Ok(());
+        };
+        let Some(there) = silent_peer::socket(&address.name) else {
             return Ok(());
         };
 
@@ -251,18 +279,25 @@ impl SharedState {
         // that this provider publishes at all.
         if silent_peer::listens(there) == Some(false) && silent_peer::listens(own) == Some(true) {
             let why = format!("nothing, but nobody listens at {there} any more");
-            return Err(EpFailure { pe: Some(pe), why });
+            return Err(EpFailure {
+                pe: Some(pe.0),
+                why,
+            });
         }
         Ok(())
     }
 
     /// Returns any byte of a peer's memory that can be read; `None` if the peer was not used or has
     /// no segment.
-    pub(crate) fn some_byte(&self, pe: u32) -> Option<RmaAddress> {
-        let pe = Pe(pe);
+    pub(crate) fn some_byte(&self, pe: Pe) -> Option<RmaAddress> {
         let peer = self.peers.known(pe)?;
-        let (_, key) = peer.any_memory()?;
-        Some(remote(pe, &peer.of_provider, key, 0))
+        let (segment, key) = peer.any_memory()?;
+        Some(rma_address(&Remote {
+            pe,
+            addr: RemoteAddr { segment, offset: 0 },
+            peer: &peer.of_provider,
+            key,
+        }))
     }
 
     /// Sleeps until something may have arrived, for `at_most` at the longest: for a call that
@@ -318,15 +353,14 @@ impl SharedState {
     }
 }
 
-/// Returns an address in the memory of a PE as libfabric's calls take it.
+/// Returns the start of a range of a PE's memory as libfabric's calls take it.
 #[inline(always)]
-pub(crate) fn remote(pe: Pe, peer: &OfiPeer, key: &OfiKey, offset: u64) -> RmaAddress {
-    let (address, key) = key.of(offset);
+pub(crate) fn rma_address(range: &Remote<'_, SharedState>) -> RmaAddress {
     RmaAddress {
-        pe: pe.0,
-        fi_addr: peer.fi_addr(),
-        address,
-        key,
+        pe: range.pe.0,
+        fi_addr: range.peer.fi_addr(),
+        address: range.key.address(range.addr.offset),
+        key: range.key.key,
     }
 }
 
@@ -362,12 +396,12 @@ impl WireNetwork for SharedState {
 
         let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE | fi::FI_READ | fi::FI_WRITE;
         let registered = self.while_paused(|ep| {
-            // SAFETY: the memory is valid by contract until this network is dropped, and with it
-            // the registration.
+            // SAFETY: by contract, `base` is valid for reads and writes of `nbytes` bytes until this
+            // network is dropped, and with it the registration.
             unsafe { fabric.register(base, nbytes, access, &ep.endpoint) }
         });
         let mr = registered.map_err(refused)?;
-        // SAFETY: an open registration.
+        // SAFETY: `mr` is open, so `raw` points to its structure.
         let fi::fid_mr { mem_desc, key, .. } = unsafe { *mr.raw() };
         let raw = if fabric.info.asks(fi::FI_MR_RAW) {
             Some(RawKey::of(&mr).map_err(refused)?)
@@ -384,7 +418,7 @@ impl WireNetwork for SharedState {
         };
         Ok(Registered {
             extra: mem_desc.addr(),
-            key: OfiKey::encode(base, key, raw),
+            key: PublishedKey { base, key, raw }.encode(),
         })
     }
 

@@ -9,11 +9,15 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Maximum time to wait for the answer of a host.
+/// Maximum time to wait for the answer of a host, during which the calling thread makes no
+/// progress. Without an answer in time, the PE counts as alive, and is checked again later.
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// Returns the socket address in the name of an endpoint, if the name is one.
+/// Returns the socket address in the name of an endpoint, if the name is a `sockaddr_in` or a
+/// `sockaddr_in6`.
 pub(crate) fn socket(name: &[u8]) -> Option<SocketAddr> {
+    // The family is in the byte order of the host, the port in that of the network. An IPv4 address
+    // follows the port directly; the flow information of IPv6 is between the port and the address.
     let family = u16::from_ne_bytes(name.get(..2)?.try_into().ok()?);
     let port = u16::from_be_bytes(name.get(2..4)?.try_into().ok()?);
     let ip = match i32::from(family) {
@@ -55,10 +59,12 @@ mod tests {
             socket(&name),
             Some("127.0.0.1:4660".parse().expect("an address"))
         );
+
         let mut name = (libc::AF_INET6 as u16).to_ne_bytes().to_vec();
         name.extend([0, 80, 0, 0, 0, 0]);
         name.extend(Ipv6Addr::LOCALHOST.octets());
         assert_eq!(socket(&name), Some("[::1]:80".parse().expect("an address")));
+
         assert_eq!(socket(b"fi_shm://1"), None);
         assert_eq!(socket(&[]), None);
     }
@@ -66,9 +72,10 @@ mod tests {
     #[test]
     fn a_listener_that_is_gone_differs_from_one_that_is_there() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let at = listener.local_addr().expect("an address");
-        assert_eq!(listens(at), Some(true));
+        let address = listener.local_addr().expect("an address");
+        assert_eq!(listens(address), Some(true));
+
         drop(listener);
-        assert_eq!(listens(at), Some(false));
+        assert_eq!(listens(address), Some(false));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ep::{EpFailure, FiEndpoint, PostStatus, RmaAddress};
 use crate::message::Message;
-use crate::shared::{SharedState, remote};
+use crate::shared::{SharedState, rma_address};
 use rushmem_transport::engine::entries::MAX_NBYTES;
 use rushmem_transport::engine::{
     NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, Remote, Replies, SentMessage,
@@ -40,36 +40,40 @@ impl OfiWire {
         let batches = info.copies() && shared.local.amos == Amos::Software;
         let longest_batch = tuning.longest_batch();
 
+        let order = if shared.keeps_order() {
+            StreamOrder::WritesBeforeMessages
+        } else {
+            StreamOrder::Unordered
+        };
+        // Over sockets, a message is complete when the kernel has taken it. Other providers may
+        // report the completion before they have sent the message.
+        let polled = if info.sockets {
+            PolledUntil::Over
+        } else {
+            PolledUntil::Acknowledged
+        };
+        let longest_signaled = if !batches {
+            // Over a NIC, only a word is sent with its signal.
+            8
+        } else if info.takes_data() {
+            tuning.longest_data().max(MAX_NBYTES)
+        } else {
+            // A long message costs more than a write, so it has no more bytes than an operation of
+            // a batch.
+            MAX_NBYTES
+        };
+
         let caps = WireCaps {
             batches,
             sessions: batches,
-            order: if shared.keeps_order() {
-                StreamOrder::WritesBeforeMessages
-            } else {
-                StreamOrder::Unordered
-            },
-            // Over sockets, a message is complete when the kernel has taken it. Other providers may
-            // report the completion before they have sent the message.
-            polled: if info.sockets {
-                PolledUntil::Over
-            } else {
-                PolledUntil::Acknowledged
-            },
+            order,
+            polled,
             flushes_free: info.delivery,
             amos: NetworkAmos {
                 operations: shared.amos,
                 on_flags: true,
             },
-            longest_signaled: if !batches {
-                // Over a NIC, only a word is sent with its signal.
-                8
-            } else if info.takes_data() {
-                tuning.longest_data().max(MAX_NBYTES)
-            } else {
-                // A long message costs more than a write, so it has no more bytes than an operation
-                // of a batch.
-                MAX_NBYTES
-            },
+            longest_signaled,
             longest_write: tuning.max_bytes,
             longest_read: tuning.max_bytes,
             longest_batch,
@@ -91,28 +95,27 @@ impl OfiWire {
         self.ep.as_mut()
     }
 
-    /// Returns the outcome of an attempt to start an operation on a PE. `is_done` says that no call
-    /// needs to wait for the operation once it has started, since its data were copied or are
-    /// ignored.
+    /// Returns the outcome of an attempt to start an operation on a PE. `if_started` is that of an
+    /// operation that has started: `Done` if no call needs to wait for it, since its data were
+    /// copied or are ignored.
     #[inline(always)]
     fn posted(
         &self,
         shared: &SharedState,
         pe: Pe,
-        is_done: bool,
         attempt: Result<PostStatus, i32>,
+        if_started: PostOutcome<()>,
     ) -> Result<PostOutcome<()>, Error> {
         match attempt {
-            Ok(PostStatus::Started) if is_done => Ok(PostOutcome::Done),
-            Ok(PostStatus::Started) => Ok(PostOutcome::Pending(())),
+            Ok(PostStatus::Started) => Ok(if_started),
             Ok(PostStatus::Again) => Ok(PostOutcome::Full),
             Err(code) => Err(self.report_refusal(shared, pe, Some(code))),
         }
     }
 
     /// Starts a write without injection. `copies` says that the data are copied to a cell first.
-    /// Computes the remote address again instead of taking it as an argument: so the caller's
-    /// injected path keeps it in registers.
+    /// Computes the address in the peer's memory again instead of taking it as an argument: so the
+    /// caller's injected path keeps it in registers.
     #[inline(never)]
     fn write_uninjected(
         &mut self,
@@ -123,13 +126,14 @@ impl OfiWire {
         source_free: bool,
     ) -> Result<PostOutcome<()>, Error> {
         let pe = to.pe;
-        let remote = remote(pe, to.peer, to.key, to.addr.offset);
+        let address = rma_address(to);
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
+
         if copies {
-            let attempt = ep.write_staged(remote, source);
-            return self.posted(shared, pe, true, attempt);
+            let attempt = ep.write_staged(address, source);
+            return self.posted(shared, pe, attempt, PostOutcome::Done);
         }
 
         let known = shared.descriptor_of(source.range());
@@ -137,9 +141,10 @@ impl OfiWire {
         // it. Counting as a waiter makes the service thread leave the CPU to this thread meanwhile,
         // for at most a few of its sleeps.
         shared.local.state.enter_wait();
-        let attempt = ep.write(remote, source, known, source_free);
+        let attempt = ep.write(address, source, known, source_free);
         shared.local.state.leave_wait();
-        self.posted(shared, pe, false, attempt)
+
+        self.posted(shared, pe, attempt, PostOutcome::Pending(()))
     }
 
     /// Starts a read of a byte whose value is ignored.
@@ -153,7 +158,7 @@ impl OfiWire {
             return Err(self.report_refusal(shared, pe, None));
         };
         let attempt = ep.read_and_forget(from);
-        self.posted(shared, pe, true, attempt)
+        self.posted(shared, pe, attempt, PostOutcome::Done)
     }
 
     /// Reports a loss: an operation on a PE was refused with libfabric's `code`, or, if `None`,
@@ -212,9 +217,8 @@ impl Wire for OfiWire {
 
         let copies = source.nbytes() <= shared.copy_up_to(end.awaited);
         if copies && ep.injects(source.nbytes()) {
-            let there = remote(pe, to.peer, to.key, to.addr.offset);
-            let attempt = ep.write_injected(there, source);
-            return self.posted(shared, pe, true, attempt);
+            let attempt = ep.write_injected(rma_address(&to), source);
+            return self.posted(shared, pe, attempt, PostOutcome::Done);
         }
         self.write_uninjected(shared, &to, source, copies, end.source_free)
     }
@@ -228,13 +232,12 @@ impl Wire for OfiWire {
         _: bool,
     ) -> Result<PostOutcome<()>, Error> {
         let pe = from.pe;
-        let remote = remote(pe, from.peer, from.key, from.addr.offset);
         let known = shared.descriptor_of(dest.range());
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
-        let attempt = ep.read(remote, dest, known);
-        self.posted(shared, pe, false, attempt)
+        let attempt = ep.read(rma_address(&from), dest, known);
+        self.posted(shared, pe, attempt, PostOutcome::Pending(()))
     }
 
     #[inline(always)]
@@ -246,12 +249,11 @@ impl Wire for OfiWire {
         fetched: &mut Option<DestBuf>,
     ) -> Result<PostOutcome<()>, Error> {
         let pe = word.pe;
-        let remote = remote(pe, word.peer, word.key, word.addr.offset);
         let Some(ep) = &mut self.ep else {
             return Err(self.report_refusal(shared, pe, None));
         };
-        let attempt = ep.atomic(remote, request, fetched.as_ref());
-        self.posted(shared, pe, false, attempt)
+        let attempt = ep.atomic(rma_address(&word), request, fetched.as_ref());
+        self.posted(shared, pe, attempt, PostOutcome::Pending(()))
     }
 
     #[inline]
@@ -272,9 +274,13 @@ impl Wire for OfiWire {
         };
 
         let head = Message::Request(*request).encode(shared.tag);
-        let is_copied = ep.copies_data(entries.len() + attached.nbytes());
+        let if_started = if ep.copies_data(entries.len() + attached.nbytes()) {
+            PostOutcome::Done
+        } else {
+            PostOutcome::Pending(())
+        };
         let attempt = ep.send(pe.0, to, &head, entries, attached);
-        self.posted(shared, pe, is_copied, attempt)
+        self.posted(shared, pe, attempt, if_started)
     }
 
     #[inline]
@@ -302,7 +308,7 @@ impl Wire for OfiWire {
         if !self.unflushed.contains(&pe) {
             return Ok(true);
         }
-        let Some(from) = shared.some_byte(pe.0) else {
+        let Some(from) = shared.some_byte(pe) else {
             return Ok(false);
         };
 
@@ -328,12 +334,14 @@ impl Wire for OfiWire {
     fn poll(&mut self, shared: &SharedState, take: TakeReply<'_>) -> Result<Polled, Error> {
         // Replies first: taking one is cheaper than polling the ep, which can wait for the next
         // poll.
-        let taken = self.replies.take(take);
-        if taken.map_err(|message| refuse(shared, &message))? > 0 {
-            return Ok(Polled::Worked);
+        match self.replies.take(take) {
+            Ok(0) => {}
+            Ok(_) => return Ok(Polled::Worked),
+            Err(message) => return Err(refuse(shared, &message)),
         }
 
         let polled = match &mut self.ep {
+            // An origin's ep has no receives, so nothing arrives.
             Some(ep) => ep.poll(|_| ()),
             None => Err(given_up()),
         };
@@ -347,6 +355,9 @@ impl Wire for OfiWire {
     fn serve(&self, shared: &SharedState, polls: u32, expects: bool) -> Result<bool, Error> {
         let state = &shared.local.state;
         state.count_poll();
+
+        // If PEs outnumber the CPUs, this thread may wait for a CPU between two polls, so it serves
+        // peers at each poll.
         let in_turn = polls.is_multiple_of(POLLS_PER_SERVICE);
         if !expects && !in_turn && !state.oversubscribed() {
             return Ok(false);
@@ -357,15 +368,15 @@ impl Wire for OfiWire {
     /// If the PE is connected and nothing is in flight to it, also starts a read, which fails if
     /// the PE is gone: not every provider reports the loss of a message.
     fn confirm(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
-        shared
-            .confirm(pe.0)
-            .map_err(|failure| shared.fail(&failure))?;
+        if let Err(failure) = shared.confirm(pe) {
+            return Err(shared.fail(&failure));
+        }
 
-        let is_idle = self
-            .ep
-            .as_ref()
-            .is_some_and(|ep| ep.pending(pe.0) == 0 && ep.is_connected(pe.0));
-        if is_idle && let Some(from) = shared.some_byte(pe.0) {
+        if let Some(ep) = &self.ep
+            && ep.is_connected(pe.0)
+            && ep.pending(pe.0) == 0
+            && let Some(from) = shared.some_byte(pe)
+        {
             self.read_and_forget(shared, from)?;
         }
         Ok(())

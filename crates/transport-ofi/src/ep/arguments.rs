@@ -31,7 +31,8 @@ struct Lists {
     rma: Cell<fi::fi_rma_iov>,
 }
 
-// SAFETY: it owns the lists, and accesses no memory through the other addresses in them.
+// SAFETY: a `WriteArguments` owns the lists to which `lists` and `message` point. No method accesses
+// memory through the addresses in the lists.
 unsafe impl Send for WriteArguments {}
 
 impl WriteArguments {
@@ -49,7 +50,8 @@ impl WriteArguments {
             }),
         })));
 
-        // SAFETY: a live allocation, to which no other code has a pointer.
+        // SAFETY: `lists` points to the box that was leaked above, to which nothing else has a
+        // pointer.
         let Lists { iov, desc, rma } = unsafe { lists.as_ref() };
 
         let message = fi::fi_msg_rma {
@@ -76,7 +78,8 @@ impl WriteArguments {
         desc: *mut c_void,
         context: *mut c_void,
     ) -> &fi::fi_msg_rma {
-        // SAFETY: freed only when this is dropped.
+        // SAFETY: `lists` points to the box that `new` has leaked, and that only the drop of `self`
+        // frees. Its fields change through cells only, so shared references to it may exist.
         let lists = unsafe { self.lists.as_ref() };
 
         lists.iov.set(fi::iovec {
@@ -99,7 +102,8 @@ impl WriteArguments {
 
 impl Drop for WriteArguments {
     fn drop(&mut self) {
-        // SAFETY: a box that `new` leaked; no write is being started.
+        // SAFETY: `lists` is the box that `new` has leaked, and only this drop frees it. The results
+        // of `of` borrow `self`, so none is left that points to it.
         drop(unsafe { Box::from_raw(self.lists.as_ptr()) });
     }
 }

@@ -27,16 +27,17 @@ impl FiEndpoint {
             address,
             key,
         } = to;
-        let use_ = fetched.map_or(BufferUse::Plain, |fetched| {
-            BufferUse::Landing(fetched.range().first(amo.width.nbytes()))
-        });
+        let use_ = match fetched {
+            Some(fetched) => BufferUse::Landing(fetched.range().first(amo.width.nbytes())),
+            None => BufferUse::Plain,
+        };
         let Some(op) = self.begin(pe, use_) else {
             return self.defer(pe, fi_addr);
         };
 
         let cell = self.staging.cell(op).base;
-        // SAFETY: a cell is aligned to 16 bytes and has at least 64, and no other operation uses
-        // the cell of one that has begun.
+        // SAFETY: `cell` is aligned to 16 bytes and has at least 64, and no other operation uses the
+        // cell of `op`.
         unsafe {
             cell.cast::<[u64; 3]>()
                 .write([0, amo.operand, amo.condition])
@@ -49,20 +50,22 @@ impl FiEndpoint {
         let desc = self.staging_desc();
         let context = self.context(op);
         let datatype = native::datatype(amo.op, amo.width);
-        let name = native::name(amo.op);
+        let fi_op = native::fi_op(amo.op);
         let code = match amo.op {
-            // SAFETY: an open endpoint with atomic operations, a context that is the operation's,
-            // and words that are this operation's.
+            // SAFETY: `endpoint` is open, with atomic operations. `context` and the three words are
+            // in cells of `op`, which stay its own until it completes; `desc` is the descriptor of
+            // these cells.
             AmoOp::CompareSwap => unsafe {
                 fi::fi_compare_atomic(
                     endpoint, operand, desc, condition, desc, old, desc, fi_addr, address, key,
-                    datatype, name, context,
+                    datatype, fi_op, context,
                 )
             },
-            // SAFETY: the endpoint, the context and the words are as for `fi_compare_atomic`.
+            // SAFETY: the endpoint, the context, the words and `desc` are as for
+            // `fi_compare_atomic`.
             _ => unsafe {
                 fi::fi_fetch_atomic(
-                    endpoint, operand, desc, old, desc, fi_addr, address, key, datatype, name,
+                    endpoint, operand, desc, old, desc, fi_addr, address, key, datatype, fi_op,
                     context,
                 )
             },

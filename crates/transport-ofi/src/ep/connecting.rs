@@ -13,25 +13,18 @@
 //!
 //! After a refusal, nothing is sent to the PE until a pause is over. Pauses grow, and end with the
 //! loss of the PE.
-//!
-//! If many PEs of a node start many connections over one NIC, most attempts fail. So all eps of a
-//! PE together make few connections at once, for which they take permits.
 #![allow(unsafe_code)]
 
 use super::{BufferUse, EpFailure, FiEndpoint, Op, PostStatus};
+use crate::permits::{ConnectionPermit, ConnectionPermits, MAX_AT_ONCE};
 use libfabric_sys as fi;
 use rushmem_connect::Attempts;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The number of operations that may begin on a usable PE with none in flight: more than an ep has
 /// cells. The number for an unconnected PE is 0, so that fresh zeroed memory has the right value.
 pub(super) const CONNECTED: i32 = i32::MAX;
-
-/// Maximum number of connections that a PE makes at once, without those that take long: they give
-/// their permits back.
-pub(crate) const MAX_AT_ONCE: u32 = 4;
 
 /// The codes that mean that a connection was not made.
 const NOT_CONNECTED: [i32; 5] = [
@@ -58,8 +51,9 @@ pub(super) struct Connections {
     /// The time for which refused attempts to reach a PE are repeated.
     limit: Duration,
     permits: Arc<ConnectionPermits>,
-    /// A connection waits for a permit, and this was logged.
-    waits: bool,
+    /// A connection waits for a permit, and this was logged. Reset once a permit was taken, so that
+    /// a wait of many polls is logged once.
+    has_logged_wait: bool,
 }
 
 /// The connection to one PE.
@@ -107,7 +101,7 @@ impl Connections {
             connects,
             limit,
             permits,
-            waits: false,
+            has_logged_wait: false,
         }
     }
 
@@ -136,13 +130,13 @@ impl Connections {
         }
 
         let permits = Arc::clone(&self.permits);
-        // Connections to stopped or ended peers must not keep all permits.
+        // Connections to stopped or ended peers must not keep all permits. After half of the limit,
+        // the other half is left to those that have waited meanwhile.
         let permit_limit = self.limit / 2;
+
         let entry = self.entry(pe, State::Unconnected);
-        if entry
-            .refused
-            .as_ref()
-            .is_some_and(|refused| now < refused.next())
+        if let Some(refused) = &entry.refused
+            && now < refused.next()
         {
             return NextStep::Wait;
         }
@@ -158,32 +152,38 @@ impl Connections {
             }
             State::Unconnected => {
                 let Some(permit) = permits.take() else {
-                    self.report_waiting(pe);
+                    self.log_wait(pe);
                     return NextStep::Wait;
                 };
+
                 entry.state = State::Asking {
                     since: now,
                     permit: Some(permit),
                 };
-                self.waits = false;
+                self.has_logged_wait = false;
                 NextStep::Ask
             }
         }
     }
 
-    fn report_waiting(&mut self, pe: u32) {
-        if !std::mem::replace(&mut self.waits, true) {
-            let why = format!("{MAX_AT_ONCE} connections are being made");
-            report(pe, &why, "waits to connect to it");
+    /// Logs that the connection to a PE waits for a permit, unless the log has such a wait already.
+    fn log_wait(&mut self, pe: u32) {
+        if self.has_logged_wait {
+            return;
         }
+        self.has_logged_wait = true;
+
+        let why = format!("{MAX_AT_ONCE} connections are being made");
+        log(pe, &why, "waits to connect to it");
     }
 
     /// Records that the provider has accepted the message that connects to a PE.
     fn record_asked(&mut self, pe: u32) {
         let entry = self.entry(pe, State::Unconnected);
         if let State::Asking { permit, .. } = &mut entry.state {
-            let permit = permit.take();
-            entry.state = State::Asked { _permit: permit };
+            entry.state = State::Asked {
+                _permit: permit.take(),
+            };
         }
     }
 
@@ -191,7 +191,7 @@ impl Connections {
     fn record_connected(&mut self, pe: u32) {
         self.entries.retain(|entry| entry.pe != pe);
         let which = format!("connection {} of this PE", self.permits.count_made());
-        report(pe, &which, "connected to it");
+        log(pe, &which, "connected to it");
     }
 
     /// Records that the message that connects to a PE has failed with this code, for the reason
@@ -199,7 +199,9 @@ impl Connections {
     fn refuse_connection(&mut self, pe: u32, code: i32, why: &str, now: Instant) -> bool {
         let limit = self.limit;
         let entry = self.entry(pe, State::Unconnected);
+        // Also drops the permit of the attempt.
         entry.state = State::Unconnected;
+
         if !means_not_connected(code) {
             return false;
         }
@@ -209,9 +211,12 @@ impl Connections {
     /// Records that an operation on a PE was refused with this code, for the reason `why`. Returns
     /// true if it is to be tried again.
     pub(super) fn refuse_operation(&mut self, pe: u32, code: i32, why: &str, now: Instant) -> bool {
+        // For an operation, codes such as FI_ECONNRESET mean that a connection in use was lost, and
+        // with it perhaps earlier operations. That cannot be repaired by another attempt.
         if !NOT_CONNECTED.contains(&-code) {
             return false;
         }
+
         let limit = self.limit;
         self.entry(pe, State::Connected).refuse(why, now, limit)
     }
@@ -229,19 +234,18 @@ impl Connection {
     /// Records a refusal. Returns false if refusals have lasted for the limit.
     fn refuse(&mut self, why: &str, now: Instant, limit: Duration) -> bool {
         // If no attempt was refused for long, the PE must have been reached meanwhile.
-        let recent = self
-            .refused
-            .take()
-            .filter(|refused| now.saturating_duration_since(refused.next()) <= limit);
-        let attempts = self
-            .refused
-            .insert(recent.unwrap_or_else(|| Attempts::new(now)));
-
-        let again = attempts.record_refusal(now, limit);
-        if again {
-            report(self.pe, why, "connects once more");
+        if let Some(refused) = &self.refused
+            && now.saturating_duration_since(refused.next()) > limit
+        {
+            self.refused = None;
         }
-        again
+
+        let attempts = self.refused.get_or_insert_with(|| Attempts::new(now));
+        let is_tried_again = attempts.record_refusal(now, limit);
+        if is_tried_again {
+            log(self.pe, why, "connects once more");
+        }
+        is_tried_again
     }
 }
 
@@ -252,44 +256,8 @@ fn means_not_connected(code: i32) -> bool {
 }
 
 /// Logs the event `what` of a connection to a PE, and its reason.
-fn report(pe: u32, why: &str, what: &str) {
+fn log(pe: u32, why: &str, what: &str) {
     rushmem_system::log::debug!(peer = pe, "{what}: {why}");
-}
-
-/// The number of permits that are taken, and of the connections that a PE has made.
-#[derive(Default)]
-pub(crate) struct ConnectionPermits {
-    taken: AtomicU32,
-    made: AtomicU32,
-}
-
-/// The permission to make one connection, until it is dropped.
-pub(crate) struct ConnectionPermit(Arc<ConnectionPermits>);
-
-impl ConnectionPermits {
-    /// Takes a permit. Returns `None` if all are taken.
-    pub(crate) fn take(self: &Arc<Self>) -> Option<ConnectionPermit> {
-        let one_more = |taken| (taken < MAX_AT_ONCE).then_some(taken + 1);
-        // Relaxed: a permit limits the load of the network and protects no data.
-        let taken = self
-            .taken
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        match taken {
-            Ok(_) => Some(ConnectionPermit(Arc::clone(self))),
-            Err(_) => None,
-        }
-    }
-
-    /// Counts a connection that was made. Returns the number of connections made so far.
-    fn count_made(&self) -> u32 {
-        self.made.fetch_add(1, Ordering::Relaxed) + 1
-    }
-}
-
-impl Drop for ConnectionPermit {
-    fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl FiEndpoint {
@@ -320,7 +288,8 @@ impl FiEndpoint {
         let desc = self.staging_desc();
         let context = self.context(op);
         let nothing = self.staging.cell(op).base.cast();
-        // SAFETY: an open endpoint, and a context and a cell that no operation uses.
+        // SAFETY: `endpoint` is open. `context` and `nothing` are in cells of `op`, which was free,
+        // so no other operation uses them. `desc` is the descriptor of these cells.
         let code = unsafe { fi::fi_send(endpoint, nothing, 0, desc, fi_addr, context) };
         let code = i32::try_from(code).unwrap_or(-fi::FI_EIO);
         if code == 0 {
@@ -344,8 +313,8 @@ impl FiEndpoint {
         if is_tried_again { Ok(()) } else { Err(code) }
     }
 
-    /// Lets operations on a PE begin, since the message that connects is complete, which the ended
-    /// operation `op` was.
+    /// Lets operations on a PE begin, since the ended operation `op` was the message that connects
+    /// to it.
     #[cold]
     pub(super) fn finish_connect(&mut self, op: u32) {
         let pe = self.ops[op as usize].pe;

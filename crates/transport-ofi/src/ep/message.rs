@@ -14,7 +14,7 @@ impl FiEndpoint {
         HEAD + nbytes <= self.cell
     }
 
-    /// Starts to send a message with a copy of these bytes after its head, and then data, which are
+    /// Starts to send a message: a head, a copy of the bytes `copied`, and `data`, which are
     /// [copied](Self::copies_data) if there is room, or sent from the memory of the caller. The
     /// message is not injected, since an injected message has no completion.
     pub(crate) fn send(
@@ -36,24 +36,30 @@ impl FiEndpoint {
         };
 
         let cell = self.staging.cell(op);
-        // SAFETY: a cell that is this operation's, with room for a head.
+        // SAFETY: `cell` has `self.cell` bytes or more, so also `start`, of which the head are the
+        // first. No other operation uses the cell of `op`.
         unsafe { cell.base.cast::<[u8; HEAD]>().write(*head) };
 
         let rest = cell.skip(HEAD).base;
-        // SAFETY: a slice, and a cell that is this operation's, with room for it after the head.
+        // SAFETY: `copied` is a slice, so valid for reads. `rest` points to the bytes of the cell
+        // from `HEAD` on, of which there are `copied.len()` up to `start`; the slice is not in the
+        // cell, to which no other code has a reference.
         unsafe { rest.copy_from_nonoverlapping(copied.as_ptr(), copied.len()) };
 
         let endpoint = self.endpoint.raw();
         let desc = self.staging_desc();
         let context = self.context(op);
+
         if self.copies_data(copied.len() + data.nbytes) {
             let body = cell.skip(start).base;
-            // SAFETY: the data of this message, and a cell with room for them.
+            // SAFETY: a `SourceBuf` is valid for reads, and `copies_data` says that the cell has
+            // room for the data after `start`.
             unsafe { mem::copy_bytes::<mem::VolatileLoads>(body, data.base, data.nbytes) };
+
             let from = cell.base.cast();
             let nbytes = start + data.nbytes;
-            // SAFETY: an open endpoint, a context that is the operation's, and a cell that is this
-            // operation's.
+            // SAFETY: `endpoint` is open. `context` and the first `nbytes` bytes at `from` are in
+            // cells of `op`, which stay its own until it completes.
             let code = unsafe { fi::fi_send(endpoint, from, nbytes, desc, to, context) };
             return self.begun(code, op);
         }
@@ -62,8 +68,9 @@ impl FiEndpoint {
         // (`FiInfo::streams`), so they have no descriptor.
         let parts = [iovec(cell.first(start)), iovec(data)];
         let mut descs = [desc, null_mut()];
-        // SAFETY: an open endpoint, a context that is the operation's, lists that live during the
-        // call, a cell that is this operation's, and its data.
+        // SAFETY: `endpoint` is open, and `parts` and `descs` have two elements each, which
+        // libfabric reads during the call. `context` and the first part are in cells of `op`. The
+        // creator of the `SourceBuf` keeps `data` valid until the operation is done.
         let code =
             unsafe { fi::fi_sendv(endpoint, parts.as_ptr(), descs.as_mut_ptr(), 2, to, context) };
         self.begun(code, op)
@@ -75,17 +82,18 @@ impl FiEndpoint {
             return Ok(PostStatus::Again);
         };
 
-        let endpoint = self.endpoint.raw();
-        let desc = self.staging_desc();
-        let context = self.context(op);
         let to = self.staging.cell(op).base;
         // A failed receive reports the head that its buffer holds. That of an earlier message would
         // name a wrong sender.
-        // SAFETY: memory of this ep's own, which no operation uses, with room for a head.
+        // SAFETY: `to` is the start of a cell, which has room for a head and, since `op` was free,
+        // is used by no operation.
         unsafe { to.cast::<[u8; HEAD]>().write([0; HEAD]) };
 
-        // SAFETY: an open endpoint, and a context and a cell that no other operation uses. An ep
-        // that receives has cells of the longest message.
+        let endpoint = self.endpoint.raw();
+        let desc = self.staging_desc();
+        let context = self.context(op);
+        // SAFETY: `endpoint` is open. `context` and `to` are in cells of `op`, which no other
+        // operation uses, and an ep that receives has cells of `longest_message` bytes.
         let code = unsafe { fi::fi_recv(endpoint, to.cast(), self.longest_message, desc, context) };
         if code != 0 {
             self.free.push(op);

@@ -37,20 +37,30 @@ impl FiEndpoint {
         connect_limit: Duration,
         owner: EpOwner,
     ) -> Result<FiEndpoint, i32> {
+        // Each operation has one completion at most, so a queue of `depth` entries cannot overrun.
+        // The further ones are a margin that no provider is known to need.
         let cq = fabric.open_cq(depth + ENTRIES, owner == EpOwner::Service)?;
         let cq = Arc::new(cq);
+
         let receives = match owner {
             EpOwner::Service => depth,
             EpOwner::Origin => NO_RECEIVES,
         };
         let endpoint = fabric.open_endpoint(&cq, receives)?;
 
+        let ops = (0..depth)
+            .map(|_| Op {
+                pe: 0,
+                use_: BufferUse::None,
+            })
+            .collect();
+        let contexts = CellBlock::new(depth, size_of::<fi::fi_context2>());
         let staging = CellBlock::new(depth, cell);
         let staging_mr = if fabric.info.asks(fi::FI_MR_LOCAL) {
             let access = fi::FI_READ | fi::FI_WRITE | fi::FI_SEND | fi::FI_RECV;
             let LocalBuf { base, nbytes } = staging.whole();
-            // SAFETY: the block is valid for reads and writes, and is freed after the registration
-            // was closed.
+            // SAFETY: `base` points to `nbytes` bytes of `staging`, which are valid for reads and
+            // writes until the block is dropped. The drop of the ep closes the registration first.
             Some(unsafe { fabric.register(base, nbytes, access, &endpoint) }?)
         } else {
             None
@@ -63,16 +73,11 @@ impl FiEndpoint {
         };
 
         Ok(FiEndpoint {
-            ops: (0..depth)
-                .map(|_| Op {
-                    pe: 0,
-                    use_: BufferUse::None,
-                })
-                .collect(),
+            ops,
             staging_mr,
             endpoint: ManuallyDrop::new(endpoint),
             cq,
-            contexts: ManuallyDrop::new(CellBlock::new(depth, size_of::<fi::fi_context2>())),
+            contexts: ManuallyDrop::new(contexts),
             staging: ManuallyDrop::new(staging),
             free: (0..depth as u32).rev().collect(),
             room: vec![0; n_pes],
@@ -117,8 +122,8 @@ impl FiEndpoint {
             return Ok((without_provenance_mut(known), BufferUse::Plain));
         }
 
-        // SAFETY: the range is valid for these accesses until the registration is dropped, by
-        // contract.
+        // SAFETY: by contract, `range` is valid for the accesses of `access` until the registration
+        // is dropped.
         let mr = unsafe {
             self.fabric
                 .register(range.base, range.nbytes, access, &self.endpoint)
@@ -157,6 +162,7 @@ impl Drop for FiEndpoint {
 
 /// Returns a registration's descriptor, null for none.
 fn desc(mr: Option<&Fid<fi::fid_mr>>) -> *mut core::ffi::c_void {
-    // SAFETY: `mr` is open, so libfabric keeps its structure.
+    // SAFETY: `mr` is open, so `raw` points to its structure, in which libfabric has stored the
+    // descriptor.
     mr.map_or(null_mut(), |mr| unsafe { (*mr.raw()).mem_desc })
 }

@@ -13,10 +13,12 @@ use std::slice;
 const OF_THIS_PE: [i32; 3] = [libc::EFAULT, libc::ENOBUFS, libc::ENOMEM];
 
 /// Maximum number of times that a poll fails to read an error that the queue reports and tries
-/// again. After one more failure the queue counts as broken.
+/// again. After one more failure the queue counts as broken. Without a limit, a provider that
+/// reports an error and never hands it out would keep the poll forever.
 const READS: u32 = 100;
 
-/// Maximum number of completions taken at once. Their entries are on the stack.
+/// Maximum number of completions taken at once. Their entries are on the stack. A smaller number
+/// would mean more calls of libfabric while many operations complete.
 pub(super) const ENTRIES: usize = 32;
 
 impl FiEndpoint {
@@ -44,10 +46,10 @@ impl FiEndpoint {
                         let entry = unsafe { entry.assume_init() };
                         self.complete(entry.op_context.cast(), entry.len, &mut arrived);
                     }
+                    taken += n;
 
                     // With fewer than there is room for, the queue was empty a moment ago. To look
                     // once more would cost each poll a second call.
-                    taken += n;
                     if n < ENTRIES {
                         return Ok(taken);
                     }
@@ -68,6 +70,8 @@ impl FiEndpoint {
         }
     }
 
+    /// Ends the operation with this context, which has succeeded. `nbytes` is the length of the
+    /// message if the operation is a receive.
     #[inline]
     fn complete(
         &mut self,
@@ -75,6 +79,7 @@ impl FiEndpoint {
         nbytes: usize,
         arrived: &mut impl FnMut(ReceiveOutcome<'_>),
     ) {
+        // Each operation has a context of this ep. A completion with another one is ignored.
         let Some(op) = self.contexts.index(context) else {
             return;
         };
@@ -82,8 +87,9 @@ impl FiEndpoint {
         if matches!(self.ops[op as usize].use_, BufferUse::Receive) {
             let cell = self.staging.cell(op);
             let nbytes = nbytes.min(cell.nbytes);
-            // SAFETY: initialized memory of this ep's own. The receive is over, and the cell is not
-            // used again before this call has returned.
+            // SAFETY: `cell.base` points to `cell.nbytes` bytes of the ep, which were initialized when
+            // they were allocated. The receive is over, so nothing writes to them before
+            // `end_receive` frees the cell.
             let message = unsafe { slice::from_raw_parts(cell.base, nbytes) };
             arrived(ReceiveOutcome::Whole(message));
             return self.end_receive(op);
@@ -92,8 +98,9 @@ impl FiEndpoint {
         match self.end(op) {
             BufferUse::Landing(to) => {
                 let from = self.staging.cell(op).base;
-                // SAFETY: the destination of the operation, which owned it until now, and a cell,
-                // which has at least as many bytes.
+                // SAFETY: `to` is the destination of the operation, whose creator has kept it valid
+                // for writes until now. `from` is the cell into which the operation has read as many
+                // bytes.
                 unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, from, to.nbytes) };
             }
             BufferUse::Connect => self.finish_connect(op),
@@ -127,6 +134,7 @@ impl FiEndpoint {
         if is_absent && unread < READS {
             return Ok(None);
         }
+
         let why = if is_absent {
             "nothing".to_owned()
         } else {
@@ -144,62 +152,74 @@ impl FiEndpoint {
         entry: &fi::fi_cq_err_entry,
         arrived: &mut impl FnMut(ReceiveOutcome<'_>),
     ) -> Result<(), EpFailure> {
-        let op = self.contexts.index(entry.op_context.cast());
         let why = self.why_failed(entry);
-
-        if let Some(op) = op
-            && matches!(self.ops[op as usize].use_, BufferUse::Receive)
-        {
-            let start = self.staging.cell(op).first(HEAD).base;
-            // SAFETY: initialized memory of this ep's own. The receive is over, and the cell is not
-            // used again before the last use of `start`.
-            let start = unsafe { slice::from_raw_parts(start, HEAD) };
-            match entry.err {
-                // The endpoint was closed.
-                libc::ECANCELED => {}
-                err if err == fi::FI_ETRUNC as i32 => {
-                    arrived(ReceiveOutcome::Truncated {
-                        start,
-                        nbytes: entry.len + entry.olen,
-                    });
-                }
-                _ => arrived(ReceiveOutcome::Failed {
-                    start,
-                    why: format!("{why}, of a message"),
-                }),
-            }
-            self.end_receive(op);
-            return Ok(());
-        }
-
-        if let Some(op) = op
-            && matches!(self.ops[op as usize].use_, BufferUse::Connect)
-        {
-            return self.fail_connect(op, -entry.err, why);
-        }
-
-        let pe = op.map(|op| self.ops[op as usize].pe);
-        if let Some(pe) = pe
-            && OF_THIS_PE.contains(&entry.err)
-        {
-            // This PE's own failure, although the operation is with another one.
-            let why = format!("{why}, of local memory of an operation with PE {pe}");
+        let Some(op) = self.contexts.index(entry.op_context.cast()) else {
             return Err(EpFailure { pe: None, why });
+        };
+
+        match self.ops[op as usize].use_ {
+            BufferUse::Receive => {
+                self.fail_receive(op, entry, &why, arrived);
+                Ok(())
+            }
+            BufferUse::Connect => self.fail_connect(op, -entry.err, why),
+            BufferUse::None
+            | BufferUse::Plain
+            | BufferUse::Registered { .. }
+            | BufferUse::Landing(_) => {
+                let pe = self.ops[op as usize].pe;
+                if OF_THIS_PE.contains(&entry.err) {
+                    // This PE's own failure, although the operation is with another one.
+                    let why = format!("{why}, of local memory of an operation with PE {pe}");
+                    return Err(EpFailure { pe: None, why });
+                }
+                Err(EpFailure { pe: Some(pe), why })
+            }
         }
-        Err(EpFailure { pe, why })
+    }
+
+    /// Passes the failure of the receive in the cell `op` to `arrived`, and frees the cell.
+    fn fail_receive(
+        &mut self,
+        op: u32,
+        entry: &fi::fi_cq_err_entry,
+        why: &str,
+        arrived: &mut impl FnMut(ReceiveOutcome<'_>),
+    ) {
+        let start = self.staging.cell(op).first(HEAD).base;
+        // SAFETY: `start` points to `HEAD` bytes of the ep, which were initialized when they were
+        // allocated. The receive is over, so nothing writes to them before `end_receive` frees the
+        // cell.
+        let start = unsafe { slice::from_raw_parts(start, HEAD) };
+
+        match entry.err {
+            // The endpoint was closed.
+            libc::ECANCELED => {}
+            err if err == fi::FI_ETRUNC as i32 => {
+                arrived(ReceiveOutcome::Truncated {
+                    start,
+                    nbytes: entry.len + entry.olen,
+                });
+            }
+            _ => arrived(ReceiveOutcome::Failed {
+                start,
+                why: format!("{why}, of a message"),
+            }),
+        }
+        self.end_receive(op);
     }
 
     /// Returns the texts of libfabric and of the provider for a failed operation.
     fn why_failed(&self, entry: &fi::fi_cq_err_entry) -> String {
         let mut text = [0; 256];
-        // SAFETY: `cq` is open, `entry` is one of its entries, and `text` has room for the number
-        // of bytes passed.
+        // SAFETY: `cq` is open, `entry` is one of its entries, and `text` has room for `text.len()`
+        // bytes.
         let detail =
             unsafe { fi::fi_cq_strerror(self.cq.cq.raw(), entry, text.as_mut_ptr(), text.len()) };
 
         let mut why = self.strerror(entry.err);
         if !detail.is_null() {
-            // SAFETY: a string that ends with a zero, libfabric's own or the one above.
+            // SAFETY: `detail` points to a string that ends with a zero: one of libfabric's, or `text`.
             let detail = unsafe { std::ffi::CStr::from_ptr(detail) }.to_string_lossy();
             if !detail.is_empty() && *detail != *why {
                 why += &format!(" ({detail})");

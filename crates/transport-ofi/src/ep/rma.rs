@@ -6,6 +6,15 @@ use libfabric_sys as fi;
 use rushmem_transport::{DestBuf, LocalBuf, SourceBuf, mem};
 use std::ptr::null_mut;
 
+/// The codes that may mean that the provider does not support an operation with these flags.
+const UNSUPPORTED: [i32; 5] = [
+    fi::FI_EINVAL,
+    fi::FI_ENOSYS,
+    fi::FI_EOPNOTSUPP,
+    fi::FI_EMSGSIZE,
+    fi::FI_EBADFLAGS as i32,
+];
+
 impl FiEndpoint {
     #[inline(always)]
     pub(crate) fn injects(&self, nbytes: usize) -> bool {
@@ -41,9 +50,10 @@ impl FiEndpoint {
     #[cold]
     #[inline(never)]
     fn stop_injecting(&mut self, code: i32) -> Result<PostStatus, i32> {
-        if !is_unsupported(code) {
+        if !UNSUPPORTED.contains(&-code) {
             return Err(code);
         }
+
         self.inject_up_to = 0;
         Ok(PostStatus::Again)
     }
@@ -61,11 +71,12 @@ impl FiEndpoint {
 
         let LocalBuf { base, nbytes } = from.range();
         let cell = self.staging.cell(op).first(nbytes);
-        // SAFETY: a `SourceBuf` is valid for reads, and the cell has as many bytes.
+        // SAFETY: a `SourceBuf` is valid for reads during this call. A cell has `copy_up_to` bytes or
+        // more, and no other operation uses that of `op`.
         unsafe { mem::copy_bytes::<mem::VolatileLoads>(cell.base, base, nbytes) };
 
         let desc = self.staging_desc();
-        // SAFETY: the cell is this operation's until it completes.
+        // SAFETY: `cell` is a part of the cell of `op`, which stays its own until it completes.
         let code = unsafe { self.write_message(op, to, cell, desc, self.completion) };
         self.begun(code, op)
     }
@@ -118,8 +129,8 @@ impl FiEndpoint {
     ) -> isize {
         let context = self.context(op);
         let message = self.write_arguments.of(to, from, desc, context);
-        // SAFETY: an open endpoint, a context that is the operation's, and arguments that live
-        // during the call.
+        // SAFETY: the endpoint is open, and `message` and the lists to which it points live during
+        // the call. `context` is the cell of `op`, and `from` is valid by contract.
         unsafe { fi::fi_writemsg(self.endpoint.raw(), message, flags) }
     }
 
@@ -187,7 +198,7 @@ impl FiEndpoint {
         };
 
         let cell = self.staging.cell(op).first(nbytes);
-        // SAFETY: the cell is this operation's until it completes.
+        // SAFETY: `cell` is a part of the cell of `op`, which stays its own until it completes.
         let code = unsafe { self.read_into(op, from, cell, self.staging_desc()) };
         self.begun(code, op)
     }
@@ -205,8 +216,7 @@ impl FiEndpoint {
         desc: *mut core::ffi::c_void,
     ) -> isize {
         let context = self.context(op);
-        // SAFETY: an open endpoint, a context that is the operation's, and memory that is valid by
-        // contract.
+        // SAFETY: the endpoint is open, `context` is the cell of `op`, and `to` is valid by contract.
         unsafe {
             fi::fi_read(
                 self.endpoint.raw(),
@@ -220,17 +230,4 @@ impl FiEndpoint {
             )
         }
     }
-}
-
-/// Returns true if this code may mean that the provider does not support the operation.
-fn is_unsupported(code: i32) -> bool {
-    let flags = fi::FI_EBADFLAGS as i32;
-    [
-        fi::FI_EINVAL,
-        fi::FI_ENOSYS,
-        fi::FI_EOPNOTSUPP,
-        fi::FI_EMSGSIZE,
-        flags,
-    ]
-    .contains(&-code)
 }

@@ -2,10 +2,10 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::ep::connecting::MAX_AT_ONCE;
 use crate::ep::{PostStatus, RmaAddress};
 use crate::message::{HEAD, Message};
-use crate::shared::remote;
+use crate::permits::MAX_AT_ONCE;
+use crate::shared::rma_address;
 use crate::wire::OfiWire;
 use conformance::{LIMIT, verbs};
 use rushmem_system::lock::lock;
@@ -122,8 +122,7 @@ fn new_endpoint(ofi: &Ofi) -> Result<TestEndpoint, Error> {
 
 /// Returns a word of a PE that was used, as libfabric's calls take it.
 fn word_of(ofi: &Ofi, pe: Pe) -> Option<RmaAddress> {
-    let there = keys::find(ofi.network(), pe, START, 8)?;
-    Some(remote(pe, there.peer, there.key, START.offset))
+    keys::find(ofi.network(), pe, START, 8).map(|word| rma_address(&word))
 }
 
 /// Calls `work` with the wire of an endpoint.

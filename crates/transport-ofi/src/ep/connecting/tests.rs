@@ -10,52 +10,53 @@ fn connections(connects: bool) -> Connections {
     Connections::new(connects, LIMIT, Arc::default())
 }
 
-/// Returns how many permits are left.
-fn permits_left(connections: &Connections) -> u32 {
-    MAX_AT_ONCE - connections.permits.taken.load(Ordering::Relaxed)
-}
-
 #[test]
 fn a_pe_is_connected_by_one_message() {
-    let (mut connections, now) = (connections(true), Instant::now());
+    let mut connections = connections(true);
+    let now = Instant::now();
     for _ in 0..2 {
         assert_eq!(
             connections.next(PE, now),
             NextStep::Ask,
             "the provider has not accepted the message"
         );
-        assert_eq!(permits_left(&connections), MAX_AT_ONCE - 1);
+        assert_eq!(connections.permits.n_left(), MAX_AT_ONCE - 1);
     }
 
     connections.record_asked(PE);
     assert_eq!(connections.next(PE, now), NextStep::Wait);
-    assert_eq!(permits_left(&connections), MAX_AT_ONCE - 1);
+    assert_eq!(connections.permits.n_left(), MAX_AT_ONCE - 1);
 
     connections.record_connected(PE);
-    assert_eq!(permits_left(&connections), MAX_AT_ONCE);
+    assert_eq!(connections.permits.n_left(), MAX_AT_ONCE);
     assert!(connections.entries.is_empty(), "nothing is left to know");
 }
 
 #[test]
 fn a_provider_without_connections_begins_at_once() {
-    let (mut connections, now) = (connections(false), Instant::now());
+    let mut connections = connections(false);
+    let now = Instant::now();
     assert_eq!(connections.next(PE, now), NextStep::Begin);
-    assert_eq!(permits_left(&connections), MAX_AT_ONCE);
+    assert_eq!(connections.permits.n_left(), MAX_AT_ONCE);
 }
 
 #[test]
 fn a_refused_connection_is_tried_again_after_pauses_until_the_limit() {
-    let (mut connections, start) = (connections(true), Instant::now());
-    let (mut now, mut refusals) = (start, 0);
+    let mut connections = connections(true);
+    let start = Instant::now();
+    let mut now = start;
+    let mut refusals = 0;
     loop {
         assert_eq!(connections.next(PE, now), NextStep::Ask);
         connections.record_asked(PE);
-        let again = connections.refuse_connection(PE, REFUSED, "refused", now);
+
+        let is_tried_again = connections.refuse_connection(PE, REFUSED, "refused", now);
         refusals += 1;
-        assert_eq!(permits_left(&connections), MAX_AT_ONCE, "none is kept");
-        if !again {
+        assert_eq!(connections.permits.n_left(), MAX_AT_ONCE, "none is kept");
+        if !is_tried_again {
             break;
         }
+
         assert_eq!(connections.next(PE, now), NextStep::Wait, "a pause");
         now = connections
             .of(PE)
@@ -64,6 +65,7 @@ fn a_refused_connection_is_tried_again_after_pauses_until_the_limit() {
             .next();
     }
     assert!(now - start >= LIMIT);
+
     let attempts = connections.refused(PE, REFUSED).expect("it was refused");
     assert_eq!(attempts.n(), refusals);
     assert!(connections.refused(PE, -fi::FI_EINVAL).is_none());
@@ -80,18 +82,20 @@ fn a_refused_connection_is_tried_again_after_pauses_until_the_limit() {
 
 #[test]
 fn a_refused_operation_is_tried_again_without_a_message() {
-    let (mut connections, now) = (connections(true), Instant::now());
+    let mut connections = connections(true);
+    let now = Instant::now();
     assert!(connections.refuse_operation(PE, REFUSED, "refused", now));
     assert_eq!(connections.next(PE, now), NextStep::Wait, "a pause");
-    let later = now + LIMIT;
-    assert_eq!(connections.next(PE, later), NextStep::Begin);
+    assert_eq!(connections.next(PE, now + LIMIT), NextStep::Begin);
 }
 
 #[test]
 fn only_some_codes_mean_that_there_is_no_connection() {
-    let (mut connections, now) = (connections(true), Instant::now());
+    let mut connections = connections(true);
+    let now = Instant::now();
     assert!(!connections.refuse_connection(PE, -fi::FI_EINVAL, "invalid", now));
     assert!(!connections.refuse_operation(PE, -fi::FI_EINVAL, "invalid", now));
+
     let reset = -fi::FI_ECONNRESET;
     assert!(
         !connections.refuse_operation(PE, reset, "reset", now),
@@ -102,7 +106,8 @@ fn only_some_codes_mean_that_there_is_no_connection() {
 
 #[test]
 fn peers_that_do_not_answer_lose_their_permits() {
-    let (mut connections, now) = (connections(true), Instant::now());
+    let mut connections = connections(true);
+    let now = Instant::now();
     for pe in 0..MAX_AT_ONCE {
         assert_eq!(connections.next(pe, now), NextStep::Ask);
     }
@@ -117,19 +122,4 @@ fn peers_that_do_not_answer_lose_their_permits() {
         assert_eq!(connections.next(pe, later), NextStep::Ask);
     }
     assert_eq!(connections.next(9, later), NextStep::Ask);
-}
-
-#[test]
-fn a_permit_is_free_again_once_it_is_dropped() {
-    let permits = Arc::new(ConnectionPermits::default());
-    let mut taken: Vec<ConnectionPermit> =
-        (0..MAX_AT_ONCE).filter_map(|_| permits.take()).collect();
-    assert_eq!(taken.len(), MAX_AT_ONCE as usize);
-    assert!(permits.take().is_none());
-
-    taken.truncate(MAX_AT_ONCE as usize - 2);
-    let again = [permits.take(), permits.take()];
-    assert!(again.iter().all(Option::is_some) && permits.take().is_none());
-    drop((taken, again));
-    assert_eq!(permits.taken.load(Ordering::Relaxed), 0);
 }

@@ -56,20 +56,19 @@ fn poll(
     READS_OF_ERRORS.set(0);
 
     let cq = ep.cq.cq.raw();
-    // SAFETY: an open queue, which only this thread uses.
-
+    // SAFETY: `cq` is open, and only this thread uses it.
     let real = unsafe { (*cq).ops };
-    // SAFETY: the functions of an open queue.
+    // SAFETY: `real` points to the functions of the open queue.
     let mut ops = fi::fi_ops_cq {
         read: Some(read),
         readerr: Some(readerr),
         ..unsafe { *real }
     };
-    // SAFETY: an open queue, and functions that live until they are replaced.
+    // SAFETY: `cq` is open, and `ops` lives until it is replaced below.
     unsafe { (*cq).ops = &raw mut ops };
 
     let polled = ep.poll(arrived);
-    // SAFETY: an open queue and its functions.
+    // SAFETY: `cq` is open, and `real` points to its own functions.
     unsafe { (*cq).ops = real };
     polled
 }

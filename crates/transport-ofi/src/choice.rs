@@ -110,14 +110,17 @@ impl Request {
     /// Returns the reason why an entry that meets the hints is not used; `None` if it can be used.
     fn mismatch(&self, info: &FiInfo) -> Option<String> {
         // Some providers ignore the domain and the fabric in the hints.
-        let names = [
-            ("domain", &info.domain, DOMAIN, &self.domain),
-            ("fabric", &info.fabric, FABRIC, &self.fabric),
-        ];
-        for (what, own, variable, named) in names {
-            if !named.is_empty() && named != own {
-                return Some(format!("its {what} is {own}, but {variable} is {named}"));
-            }
+        if !self.domain.is_empty() && self.domain != info.domain {
+            return Some(format!(
+                "its domain is {}, but {DOMAIN} is {}",
+                info.domain, self.domain
+            ));
+        }
+        if !self.fabric.is_empty() && self.fabric != info.fabric {
+            return Some(format!(
+                "its fabric is {}, but {FABRIC} is {}",
+                info.fabric, self.fabric
+            ));
         }
 
         if info.sockets
@@ -133,6 +136,7 @@ impl Request {
         if let Some(defect) = quirks::defect(&info.provider, self.amos) {
             return Some(defect);
         }
+
         if info.key_bytes < 4 {
             return Some("its keys have less than 4 bytes".to_owned());
         }
@@ -256,30 +260,26 @@ pub(crate) fn diagnose(
             continue;
         }
 
-        let properties = properties(&info, &request);
-        let is_for_many_pairs = info.scales();
-        let opened = if args.part.is_some() {
-            open(args, list, info)
-        } else {
-            Ok(())
-        };
-        if let Err(why) = opened {
-            let why = format!("on {domain}, {why}");
-            all.push(Diagnosis::new(name, Verdict::Refused, why).remedy(fabric::LOG));
-            continue;
-        }
-
+        let reason = format!("{}; {domain}", properties(&info, &request));
         let remedy = if used.as_ref() == Some(&name) {
             upgrade(library.version(), &name)
         } else {
             None
         };
-        let reason = format!("{properties}; {domain}");
-        all.push(Diagnosis {
-            is_for_many_pairs,
+        let usable = Diagnosis {
+            is_for_many_pairs: info.scales(),
             remedy,
-            ..Diagnosis::new(name, Verdict::Usable, reason)
-        });
+            ..Diagnosis::new(name.clone(), Verdict::Usable, reason)
+        };
+
+        if args.part.is_some()
+            && let Err(why) = open(args, list, info)
+        {
+            let why = format!("on {domain}, {why}");
+            all.push(Diagnosis::new(name, Verdict::Refused, why).remedy(fabric::LOG));
+        } else {
+            all.push(usable);
+        }
     }
 
     if args.part.is_none() {

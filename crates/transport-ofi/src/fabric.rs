@@ -197,7 +197,8 @@ impl Fabric {
         // SAFETY: the domain is open, and `list` has the entry with which it was opened. The lock
         // keeps other threads from the entry.
         let code = unsafe { fi::fi_endpoint(self.domain.raw(), list.first(), &mut endpoint) };
-        // SAFETY: the call that returned `code` has stored `endpoint`, which is used by nothing else.
+        // SAFETY: the call that returned `code` has stored `endpoint`, which is used by nothing
+        // else.
         let endpoint = unsafe { Fid::opened(code, endpoint) }?;
 
         // SAFETY: `endpoint` and the queue are open, and the queue is dropped after the endpoint.
@@ -339,8 +340,8 @@ impl Cq {
 /// An open object. The structures of all kinds of objects begin with a `fid`.
 pub(crate) struct Fid<T>(NonNull<T>);
 
-// SAFETY: a `Fid` is an object of a domain that was opened with FI_THREAD_SAFE, so any thread may use
-// it.
+// SAFETY: a `Fid` is an object of a domain that was opened with FI_THREAD_SAFE, so any thread may
+// use it.
 unsafe impl<T> Send for Fid<T> {}
 // SAFETY: with FI_THREAD_SAFE, several threads may use an object at the same time.
 unsafe impl<T> Sync for Fid<T> {}
@@ -491,8 +492,8 @@ impl MappedKeys {
     pub(crate) fn clear(&self, domain: &Fid<fi::fid_domain>) {
         for key in lock(&self.0).drain(..) {
             // If unmapping fails, nothing can be done.
-            // SAFETY: `domain` is open, and `add` has mapped `key` in it. `drain` has removed the key,
-            // so it is unmapped once.
+            // SAFETY: `domain` is open, and `add` has mapped `key` in it. `drain` has removed the
+            // key, so it is unmapped once.
             unsafe { fi::fi_unmap_key(domain.raw(), key) };
         }
     }

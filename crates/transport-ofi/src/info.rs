@@ -21,10 +21,10 @@ pub(crate) const ANY_REGISTRATION: u64 = fi::FI_MR_LOCAL
     | fi::FI_MR_COLLECTIVE;
 
 /// The orders with which neither a write nor a message needs a fence after an earlier write.
-const ORDERS: u64 = fi::FI_ORDER_WAW | fi::FI_ORDER_SAW;
+const WRITE_ORDERS: u64 = fi::FI_ORDER_WAW | fi::FI_ORDER_SAW;
 /// The orders of reads after writes. With either, the completion of a read shows that earlier
 /// writes have arrived.
-const READS: u64 = fi::FI_ORDER_RAW | fi::FI_ORDER_RMA_RAW;
+const READ_ORDERS: u64 = fi::FI_ORDER_RAW | fi::FI_ORDER_RMA_RAW;
 
 /// The fields of a `fi_info` that are used: requirements, in which empty names allow any, or the
 /// offer of an entry.
@@ -98,7 +98,8 @@ impl FiInfo {
     /// Returns the offer of an entry. `delivery` says whether the entry was offered for hints that
     /// require completions for the target's memory.
     pub(crate) fn of(entry: &fi::fi_info, delivery: bool) -> FiInfo {
-        // SAFETY: libfabric returns entries with all parts, which live as long as the entry.
+        // SAFETY: libfabric returns entries with all parts, so `tx_attr` points to one. The part
+        // lives as long as the entry, and nothing changes it meanwhile.
         let tx = unsafe { &*entry.tx_attr };
         // SAFETY: as for `tx_attr`.
         let rx = unsafe { &*entry.rx_attr };
@@ -113,6 +114,7 @@ impl FiInfo {
             entry.addr_format,
             fi::FI_SOCKADDR | fi::FI_SOCKADDR_IN | fi::FI_SOCKADDR_IN6
         );
+        let order = tx.msg_order & rx.msg_order;
         let provider = text(fabric.prov_name);
 
         FiInfo {
@@ -134,9 +136,10 @@ impl FiInfo {
             max_message: endpoint.max_msg_size,
             ranges: tx.iov_limit,
             sends_whole: quirks::sends_whole(&provider, fabric.prov_version),
-            ordered: tx.msg_order & rx.msg_order & ORDERS == ORDERS
+            // An order holds if both ends keep it, and for writes only up to a length.
+            ordered: order & WRITE_ORDERS == WRITE_ORDERS
                 && endpoint.max_order_waw_size >= endpoint.max_msg_size,
-            reads_follow: tx.msg_order & rx.msg_order & READS != 0,
+            reads_follow: order & READ_ORDERS != 0,
             delivery,
             connects: endpoint.protocol == fi::FI_PROTO_RXM
                 || quirks::has(&provider, Quirk::Connects),
@@ -151,10 +154,11 @@ impl FiInfo {
     fn fill(&self, hints: &mut fi::fi_info) -> Result<(), String> {
         hints.caps = self.caps;
         hints.mode = self.mode;
-        // SAFETY: a part of an entry that libfabric made.
+        // SAFETY: libfabric allocates entries with all parts, so `ep_attr` points to one, to which
+        // nothing else refers.
         unsafe { &mut *hints.ep_attr }.type_ = self.type_;
 
-        // SAFETY: a part of an entry that libfabric made.
+        // SAFETY: as for `ep_attr`.
         let domain = unsafe { &mut *hints.domain_attr };
         domain.threading = self.threading;
         domain.control_progress = self.control_progress;
@@ -163,7 +167,7 @@ impl FiInfo {
         domain.mr_mode = self.mr_mode as i32;
         domain.name = copy(&self.domain)?;
 
-        // SAFETY: a part of an entry that libfabric made.
+        // SAFETY: as for `ep_attr`.
         let fabric = unsafe { &mut *hints.fabric_attr };
         fabric.name = copy(&self.fabric)?;
         fabric.prov_name = copy(&self.provider)?;
@@ -173,7 +177,7 @@ impl FiInfo {
         } else {
             0
         };
-        // SAFETY: a part of an entry that libfabric made.
+        // SAFETY: as for `ep_attr`.
         unsafe { &mut *hints.tx_attr }.op_flags = op_flags;
         Ok(())
     }
@@ -228,15 +232,17 @@ impl FiInfo {
         self.copies() && self.sends_whole && !self.asks(fi::FI_MR_LOCAL)
     }
 
-    /// Returns the length in bytes of the longest message, and so of the buffers for messages: a
-    /// page for a batch where CPUs move the data, and a signal with a word of data elsewhere. Over
-    /// streams, long data are sent with their signal, too.
+    /// Returns the length in bytes of the longest message, and so of the buffers for messages.
     pub(crate) fn longest_message(&self) -> usize {
         if self.streams() {
+            // Long data are sent with their signal, too. This is also the eager limit of rxm that
+            // `quirks` sets.
             64 << 10
         } else if self.copies() {
+            // A batch of a page.
             4096
         } else {
+            // A signal with a word of data.
             128
         }
     }
@@ -254,14 +260,14 @@ pub(crate) struct InfoList {
     first: *mut fi::fi_info,
 }
 
-// SAFETY: owned memory that libfabric does not share. The type is not `Sync`, since callers of
-// `first` may change the entries.
+// SAFETY: a list owns its entries, which libfabric does not share. The type is not `Sync`, since
+// callers of `first` may change the entries.
 unsafe impl Send for InfoList {}
 
 impl Drop for InfoList {
     fn drop(&mut self) {
         if !self.first.is_null() {
-            // SAFETY: this library made the list, which this owns and frees once.
+            // SAFETY: `library` has made the list, which `self` owns, so it is freed once.
             unsafe { self.library.freeinfo(self.first) };
         }
     }
@@ -281,7 +287,8 @@ impl InfoList {
         hints.fill(empty.ok_or("libfabric has no memory for a query")?)?;
 
         let mut first = null_mut();
-        // SAFETY: the hints are an entry that libfabric made and `fill` completed.
+        // SAFETY: the hints are an entry that libfabric has made and `fill` has completed. The call
+        // stores a list in `first`.
         match unsafe { library.getinfo(filled.first, &mut first) } {
             0 => Ok(InfoList { library, first }),
             error if error == -fi::FI_ENODATA => Ok(InfoList {
@@ -310,7 +317,8 @@ impl InfoList {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &fi::fi_info> {
-        // SAFETY: the list lives as long as the borrow, and nothing changes it.
+        // SAFETY: a link of the list is null, or points to an entry that lives as long as the list,
+        // which is borrowed.
         let entry = |info: *mut fi::fi_info| unsafe { info.as_ref() };
         std::iter::successors(entry(self.first), move |info| entry(info.next))
     }
@@ -325,10 +333,10 @@ pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
     }
 
     let list = InfoList { library, first };
-
     list.iter()
         .map(|info| {
-            // SAFETY: an entry has this part, which lives as long as the list.
+            // SAFETY: an entry has all parts, so `fabric_attr` points to one, which lives as long as
+            // the list.
             let fabric = unsafe { &*info.fabric_attr };
             text(fabric.prov_name)
         })
@@ -337,11 +345,11 @@ pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
 
 /// Returns the NIC of an entry, if libfabric reports it.
 fn nic(info: &fi::fi_info) -> Option<FabricNic> {
-    // SAFETY: the pointer is null, or to a part of an entry that lives.
+    // SAFETY: `nic` is null, or points to a part of `info`, which lives as long.
     let nic = unsafe { info.nic.as_ref() }?;
-    // SAFETY: the pointer is null, or to a part of an entry that lives.
+    // SAFETY: `bus_attr` is null, or points to a part of the NIC.
     let bus = unsafe { nic.bus_attr.as_ref() };
-    // SAFETY: the pointer is null, or to a part of an entry that lives.
+    // SAFETY: `device_attr` is null, or points to a part of the NIC.
     let device = unsafe { nic.device_attr.as_ref() };
 
     Some(FabricNic {
@@ -358,6 +366,7 @@ fn is_loopback(info: &fi::fi_info) -> bool {
     // SAFETY: `src_addr` is an address of at least this size, by the check above, and lives as long
     // as the entry.
     let address = unsafe { info.src_addr.cast::<libc::sockaddr_in>().read_unaligned() };
+    // The network 127.0.0.0/8.
     i32::from(address.sin_family) == libc::AF_INET
         && u32::from_be(address.sin_addr.s_addr) >> 24 == 127
 }
@@ -382,7 +391,7 @@ fn text(string: *const c_char) -> String {
     if string.is_null() {
         return String::new();
     }
-    // SAFETY: libfabric's strings end with zeros and live as long as the entry.
+    // SAFETY: `string` is one of libfabric, which ends with a zero and lives as long as its entry.
     unsafe { CStr::from_ptr(string) }
         .to_string_lossy()
         .into_owned()

@@ -29,8 +29,8 @@ pub(crate) fn datatype(op: AmoOp, width: AmoWidth) -> fi::fi_datatype {
     }
 }
 
-/// Returns the atomic operations that an endpoint supports, which was opened with `FI_ATOMIC`. Fails
-/// if it lacks a compare-and-swap, of which all others can be composed.
+/// Returns the atomic operations that an endpoint supports, which was opened with `FI_ATOMIC`.
+/// Fails if it lacks a compare-and-swap, of which all others can be composed.
 pub(crate) fn supported(endpoint: &Fid<fi::fid_ep>) -> Result<AmoSet, String> {
     let supported = AmoSet::of(|op, width| {
         let ep = endpoint.raw();

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum sleep of a thread if no descriptor signals an event for which threads may wait: without
-/// a wait object of the provider, or if a NIC writes words. A longer sleep would delay these threads;
-/// a shorter one would take more CPU time from the program.
+/// a wait object of the provider, or if a NIC writes words. A longer sleep would delay these
+/// threads; a shorter one would take more CPU time from the program.
 const MAX_SLEEP_WITHOUT_WAIT_OBJECT: Duration = Duration::from_millis(1);
 
 impl SharedState {

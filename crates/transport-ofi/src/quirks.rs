@@ -130,10 +130,11 @@ pub(crate) fn set_variables() {
 
 /// Returns the quirks of a provider, by the name that libfabric composes of its layers.
 fn quirks(provider: &str) -> impl Iterator<Item = Quirk> {
-    let is_of = move |name| name == provider || provider.split(';').any(|layer| layer == name);
     QUIRKS
         .iter()
-        .filter(move |(name, _)| is_of(*name))
+        .filter(move |(name, _)| {
+            *name == provider || provider.split(';').any(|layer| layer == *name)
+        })
         .flat_map(|(_, quirks)| quirks.iter().copied())
 }
 

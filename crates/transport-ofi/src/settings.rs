@@ -72,9 +72,8 @@ pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 
 /// Returns the message that this PE has no descriptor left.
 pub(crate) fn no_descriptors() -> String {
-    let fewer = "lower, so that contexts share endpoints";
     format!(
-        "{}, or set {ENDPOINTS} {fewer}",
+        "{}, or set {ENDPOINTS} lower, so that contexts share endpoints",
         DESCRIPTORS.exhausted_message()
     )
 }
@@ -95,7 +94,8 @@ pub(crate) const LIMITS: WaitLimits = WaitLimits {
 /// Limits of a transport. Those of the fabric may be lower.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// Maximum number of operations that an endpoint has in flight.
+    /// Maximum number of operations that an endpoint has in flight. Each has a cell of memory; with
+    /// fewer, calls wait for room sooner.
     pub depth: usize,
     /// Maximum number of bytes of a transfer that is copied, so that its source may be reused at
     /// once.
@@ -109,7 +109,8 @@ pub struct Tuning {
     /// Maximum number of endpoints; further contexts share them. Software providers take megabytes
     /// and several file descriptors for each.
     pub endpoints: usize,
-    /// Maximum number of receives that are posted for messages of peers.
+    /// Maximum number of receives that are posted for messages of peers. Each has a buffer of the
+    /// longest message; with fewer, bursts of messages wait in the provider or at their senders.
     pub receives: usize,
     /// Maximum number of bytes of a message.
     pub longest_message: usize,

@@ -396,8 +396,8 @@ impl WireNetwork for SharedState {
 
         let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE | fi::FI_READ | fi::FI_WRITE;
         let registered = self.while_paused(|ep| {
-            // SAFETY: by contract, `base` is valid for reads and writes of `nbytes` bytes until this
-            // network is dropped, and with it the registration.
+            // SAFETY: by contract, `base` is valid for reads and writes of `nbytes` bytes until
+            // this network is dropped, and with it the registration.
             unsafe { fabric.register(base, nbytes, access, &ep.endpoint) }
         });
         let mr = registered.map_err(refused)?;

@@ -19,12 +19,34 @@ use rushmem_transport::{
 };
 use std::sync::Arc;
 
-/// Returns two words that are derived from the job's secret: the tag of messages, and the random
-/// number from which the keys of registrations start. They are sent, and do not reveal the secret.
-fn words(secret: &[u8; 32]) -> [u64; 2] {
-    let derived = Secret::from(*secret).derive("libfabric", &[]);
-    let (words, _) = derived.bytes().as_chunks::<8>();
-    [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
+/// Two words that are derived from the job's secret. They are sent, and do not reveal the secret.
+struct DerivedWords {
+    /// The tag in every message of the job.
+    tag: u64,
+    /// A random number, from which the keys of registrations start.
+    first_key: u64,
+}
+
+impl DerivedWords {
+    fn of(secret: &[u8; 32]) -> DerivedWords {
+        let derived = Secret::from(*secret).derive("libfabric", &[]);
+        let (words, _) = derived.bytes().as_chunks::<8>();
+        DerivedWords {
+            tag: u64::from_le_bytes(words[0]),
+            first_key: u64::from_le_bytes(words[1]),
+        }
+    }
+}
+
+/// Returns the key of the first registration of this PE, which counts up from it, if this PE
+/// chooses the keys.
+fn first_key(args: &Open, info: &FiInfo) -> u64 {
+    if !info.has_random_keys() {
+        return 1;
+    }
+    // The PEs of a job have different keys, up to a million of each.
+    let random = DerivedWords::of(&args.secret).first_key;
+    random.wrapping_add(u64::from(args.pe.0) << 20)
 }
 
 /// Returns libfabric's reason for refusing an endpoint, with the range of ports if that may be too
@@ -66,14 +88,6 @@ fn open_entry(
     list: InfoList,
     info: FiInfo,
 ) -> Result<OpenedProvider, String> {
-    let [_, random] = words(&args.secret);
-    let first_key = if info.has_random_keys() {
-        // The PEs of a job have different keys, up to a million of each.
-        random.wrapping_add(u64::from(args.pe.0) << 20)
-    } else {
-        1
-    };
-
     let info = with_used_promises(info, tuning);
     if !info.delivery && !info.reads_follow {
         let why = "it does not report when a write has reached the target's memory, and orders no reads after writes";
@@ -81,6 +95,7 @@ fn open_entry(
     }
 
     let n_pes = args.n_pes as usize;
+    let first_key = first_key(args, &info);
     let fabric = Arc::new(Fabric::open(list, info, first_key, n_pes)?);
     let refused = |code| {
         format!(
@@ -95,7 +110,6 @@ fn open_entry(
         connect_limit,
         ..
     } = tuning.limited_to(&fabric.info);
-    let depth = receives + SENDS;
     let cells = BufferSizes {
         cell: longest_message,
         // The service starts no writes: its cells hold messages.
@@ -105,17 +119,18 @@ fn open_entry(
     let ep = FiEndpoint::open(
         Arc::clone(&fabric),
         n_pes,
-        depth,
+        receives + SENDS,
         cells,
         connect_limit,
         EpOwner::Service,
-    );
-    let ep = ep.map_err(refused)?;
+    )
+    .map_err(refused)?;
 
     let supported = match args.amos {
         Amos::Software => AmoSet::default(),
         Amos::Network => native::supported(&ep.endpoint)?,
     };
+    // Compare-and-swap is no optional feature: all other operations can be composed of it.
     let amos = AmoSet::of(|op, width| {
         supported.has(op, width) && (tuning.trust || op == AmoOp::CompareSwap)
     });
@@ -188,19 +203,13 @@ fn open_network(args: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState
         address.shown()
     );
 
-    let tuning = tuning.limited_to(info);
+    let mut tuning = tuning.limited_to(info);
     // Only connections over sockets take file descriptors.
-    let endpoints = if info.sockets {
-        OF_ENDPOINT.fitting(args.n_pes, tuning.endpoints)
-    } else {
-        tuning.endpoints
-    };
-    let tuning = Tuning {
-        endpoints,
-        ..tuning
-    };
+    if info.sockets {
+        tuning.endpoints = OF_ENDPOINT.fitting(args.n_pes, tuning.endpoints);
+    }
 
-    let [tag, _] = words(&args.secret);
+    let tag = DerivedWords::of(&args.secret).tag;
     let library = ep.fabric.library;
     let mut service = Service::new(args.pe, ep, &tuning, tag);
     service.post_receives().map_err(|code| {
@@ -236,6 +245,7 @@ fn open_network(args: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState
 fn open_first(args: &Open, tuning: &Tuning) -> Result<OpenedProvider, Error> {
     let mut refusals = Vec::new();
     for (list, info) in choice::candidates(args).map_err(Error::Unavailable)? {
+        // `open_entry` takes the entry, also if it fails.
         let provider = info.provider.clone();
         let domain = info.domain.clone();
         match open_entry(args, tuning, list, info) {
@@ -272,12 +282,12 @@ pub(crate) fn open_ep(shared: &SharedState) -> Result<FiEndpoint, Error> {
     };
 
     // shm of libfabric 2.5 cannot open an endpoint while another one is polled.
-    let ep = shared.while_paused(|_| {
+    let opened = shared.while_paused(|_| {
         let fabric = Arc::clone(&shared.fabric);
         let n_pes = shared.peers.n_pes();
         FiEndpoint::open(fabric, n_pes, depth, cells, connect_limit, EpOwner::Origin)
     });
-    ep.map_err(|code| {
+    opened.map_err(|code| {
         let why = refused_endpoint(shared.fabric.library, code);
         Error::Unavailable(format!("libfabric refused one more endpoint: {why}"))
     })

@@ -53,9 +53,8 @@ pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 
 /// Returns the message that this PE has no descriptor left.
 pub(crate) fn no_descriptors() -> String {
-    let fewer = "lower, so that contexts share workers";
     format!(
-        "{}, or set {WORKERS} {fewer}",
+        "{}, or set {WORKERS} lower, so that contexts share workers",
         DESCRIPTORS.exhausted_message()
     )
 }

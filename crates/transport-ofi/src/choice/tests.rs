@@ -28,18 +28,17 @@ fn info(provider: &str, domain: &str) -> FiInfo {
 }
 
 fn sorted(offers: &[(&str, &str)], request: &Request) -> Vec<String> {
-    let info = |&(provider, domain): &(&str, &str)| {
-        (
-            (),
-            FiInfo {
-                loopback: domain == "lo",
-                ..info(provider, domain)
-            },
-        )
-    };
-    let mut offers: Vec<((), FiInfo)> = offers.iter().map(info).collect();
-    request.sort(&mut offers);
-    offers.into_iter().map(|(_, info)| info.domain).collect()
+    let mut fitting: Vec<((), FiInfo)> = Vec::new();
+    for &(provider, domain) in offers {
+        let info = FiInfo {
+            loopback: domain == "lo",
+            ..info(provider, domain)
+        };
+        fitting.push(((), info));
+    }
+
+    request.sort(&mut fitting);
+    fitting.into_iter().map(|(_, info)| info.domain).collect()
 }
 
 #[test]
@@ -52,11 +51,13 @@ fn the_near_card_goes_first_among_those_of_its_provider() {
     ];
     let request = request();
     assert_eq!(sorted(&offers, &request), ["cxi0", "cxi1", "lo", "hsn1"]);
+
     let request = Request {
         near: NicName::parse("cxi1,hsn1"),
         ..request
     };
     assert_eq!(sorted(&offers, &request), ["cxi1", "cxi0", "hsn1", "lo"]);
+
     let request = Request {
         one_machine: true,
         ..request
@@ -110,8 +111,10 @@ fn device(infos: &[FiInfo], devices: &[&str]) -> (bool, String) {
 fn cards_are_rdma() {
     let tcp = info("tcp;ofi_rxm", "eth0");
     let rdma = |what: &str| (true, format!("libfabric 1.17: {what}"));
+
     let cxi = with_nic("cxi", "cxi0", true);
     assert_eq!(device(&[cxi, tcp.clone()], &["cxi0"]), rdma("cxi on cxi0"));
+
     let verbs = with_nic("verbs;ofi_rxm", "mlx5_0", false);
     assert_eq!(
         device(&[verbs, tcp], &["mlx5_0"]),
@@ -142,6 +145,7 @@ fn sockets_and_software_are_not() {
         device(&[soft, tcp.clone()], &["mlx5_0"]),
         (false, other.to_owned())
     );
+
     assert!(!device(&[tcp], &["mlx5_0"]).0);
     assert_eq!(
         device(&[], &[]),

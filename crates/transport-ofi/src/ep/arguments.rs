@@ -31,8 +31,8 @@ struct Lists {
     rma: Cell<fi::fi_rma_iov>,
 }
 
-// SAFETY: a `WriteArguments` owns the lists to which `lists` and `message` point. No method accesses
-// memory through the addresses in the lists.
+// SAFETY: a `WriteArguments` owns the lists to which `lists` and `message` point. No method
+// accesses memory through the addresses in the lists.
 unsafe impl Send for WriteArguments {}
 
 impl WriteArguments {
@@ -102,8 +102,8 @@ impl WriteArguments {
 
 impl Drop for WriteArguments {
     fn drop(&mut self) {
-        // SAFETY: `lists` is the box that `new` has leaked, and only this drop frees it. The results
-        // of `of` borrow `self`, so none is left that points to it.
+        // SAFETY: `lists` is the box that `new` has leaked, and only this drop frees it. The
+        // results of `of` borrow `self`, so none is left that points to it.
         drop(unsafe { Box::from_raw(self.lists.as_ptr()) });
     }
 }

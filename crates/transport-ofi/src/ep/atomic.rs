@@ -36,8 +36,8 @@ impl FiEndpoint {
         };
 
         let cell = self.staging.cell(op).base;
-        // SAFETY: `cell` is aligned to 16 bytes and has at least 64, and no other operation uses the
-        // cell of `op`.
+        // SAFETY: `cell` is aligned to 16 bytes and has at least 64, and no other operation uses
+        // the cell of `op`.
         unsafe {
             cell.cast::<[u64; 3]>()
                 .write([0, amo.operand, amo.condition])

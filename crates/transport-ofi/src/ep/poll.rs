@@ -87,8 +87,8 @@ impl FiEndpoint {
         if matches!(self.ops[op as usize].use_, BufferUse::Receive) {
             let cell = self.staging.cell(op);
             let nbytes = nbytes.min(cell.nbytes);
-            // SAFETY: `cell.base` points to `cell.nbytes` bytes of the ep, which were initialized when
-            // they were allocated. The receive is over, so nothing writes to them before
+            // SAFETY: `cell.base` points to `cell.nbytes` bytes of the ep, which were initialized
+            // when they were allocated. The receive is over, so nothing writes to them before
             // `end_receive` frees the cell.
             let message = unsafe { slice::from_raw_parts(cell.base, nbytes) };
             arrived(ReceiveOutcome::Whole(message));
@@ -99,8 +99,8 @@ impl FiEndpoint {
             BufferUse::Landing(to) => {
                 let from = self.staging.cell(op).base;
                 // SAFETY: `to` is the destination of the operation, whose creator has kept it valid
-                // for writes until now. `from` is the cell into which the operation has read as many
-                // bytes.
+                // for writes until now. `from` is the cell into which the operation has read as
+                // many bytes.
                 unsafe { mem::copy_bytes::<mem::VolatileLoads>(to.base, from, to.nbytes) };
             }
             BufferUse::Connect => self.finish_connect(op),
@@ -219,7 +219,8 @@ impl FiEndpoint {
 
         let mut why = self.strerror(entry.err);
         if !detail.is_null() {
-            // SAFETY: `detail` points to a string that ends with a zero: one of libfabric's, or `text`.
+            // SAFETY: `detail` points to a string that ends with a zero: one of libfabric's, or
+            // `text`.
             let detail = unsafe { std::ffi::CStr::from_ptr(detail) }.to_string_lossy();
             if !detail.is_empty() && *detail != *why {
                 why += &format!(" ({detail})");

@@ -71,8 +71,8 @@ impl FiEndpoint {
 
         let LocalBuf { base, nbytes } = from.range();
         let cell = self.staging.cell(op).first(nbytes);
-        // SAFETY: a `SourceBuf` is valid for reads during this call. A cell has `copy_up_to` bytes or
-        // more, and no other operation uses that of `op`.
+        // SAFETY: a `SourceBuf` is valid for reads during this call. A cell has `copy_up_to` bytes
+        // or more, and no other operation uses that of `op`.
         unsafe { mem::copy_bytes::<mem::VolatileLoads>(cell.base, base, nbytes) };
 
         let desc = self.staging_desc();
@@ -216,7 +216,8 @@ impl FiEndpoint {
         desc: *mut core::ffi::c_void,
     ) -> isize {
         let context = self.context(op);
-        // SAFETY: the endpoint is open, `context` is the cell of `op`, and `to` is valid by contract.
+        // SAFETY: the endpoint is open, `context` is the cell of `op`, and `to` is valid by
+        // contract.
         unsafe {
             fi::fi_read(
                 self.endpoint.raw(),

@@ -18,16 +18,16 @@ thread_local! {
 }
 
 /// What happens at an abort.
-struct Last {
+struct AbortAction {
     /// The time for which an abort by UCX waits.
     wait: libc::timespec,
     /// The message that it prints after that.
-    words: String,
-    /// The action of before, for all other aborts.
-    before: libc::sigaction,
+    message: String,
+    /// The action that was installed before, for all other aborts.
+    previous: libc::sigaction,
 }
 
-static LAST: OnceLock<Last> = OnceLock::new();
+static ACTION: OnceLock<AbortAction> = OnceLock::new();
 
 /// Calls UCX's progress function, which may abort, and marks this thread as in UCX meanwhile.
 #[inline]
@@ -39,11 +39,11 @@ pub(crate) fn within<T>(call: impl FnOnce() -> T) -> T {
 }
 
 /// Installs a handler of SIGABRT that makes aborts by UCX wait and then print a message that names
-/// this PE, `me`. For other aborts it calls the handler of before, which may be that of the
-/// library's reports of crashes or the program's. Installs none if the program ignores the signal.
+/// this PE, `me`. For other aborts it calls the previous handler, which may be the program's, or
+/// the one by which the library reports crashes. Installs none if the program ignores the signal.
 /// Only the first call of the process has an effect.
 pub(crate) fn guard(me: Pe, wait: Duration) {
-    let words = format!(
+    let message = format!(
         "PE {me}: UCX ended this process, as it may when another PE has ended; see what UCX printed, and what other PEs \
          said last\n"
     );
@@ -53,45 +53,45 @@ pub(crate) fn guard(me: Pe, wait: Duration) {
         tv_nsec: wait.subsec_nanos().into(),
     };
 
-    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: `before` has room for what the call writes.
-    let known = unsafe { libc::sigaction(libc::SIGABRT, std::ptr::null(), before.as_mut_ptr()) };
-    // SAFETY: `before` was written by the call, or has zeros, which are a valid value.
-    let before = unsafe { before.assume_init() };
+    let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: `previous` has room for what the call writes.
+    let known = unsafe { libc::sigaction(libc::SIGABRT, std::ptr::null(), previous.as_mut_ptr()) };
+    // SAFETY: `previous` was written by the call, or has zeros, which are a valid value.
+    let previous = unsafe { previous.assume_init() };
 
-    let last = Last {
+    let action = AbortAction {
         wait,
-        words,
-        before,
+        message,
+        previous,
     };
-    if LAST.set(last).is_err() || known != 0 || before.sa_sigaction == libc::SIG_IGN {
+    if ACTION.set(action).is_err() || known != 0 || previous.sa_sigaction == libc::SIG_IGN {
         return;
     }
 
     let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = aborted;
-    let mut action = before;
+    let mut action = previous;
     action.sa_sigaction = handler as usize;
     action.sa_flags |= libc::SA_SIGINFO;
     // This cannot fail: the signal exists, and may have a handler.
     // SAFETY: `action` has a handler of three arguments, as the flag says, that calls only what a
-    // handler may call, and the handler of before.
+    // handler may call, and the previous handler.
     unsafe { libc::sigaction(libc::SIGABRT, &action, null_mut()) };
 }
 
 /// Returns true if a thread of this process has sent the signal, as `abort` does. A signal from
 /// another process ends this one at once.
 fn is_own(info: &siginfo_t) -> bool {
-    // SAFETY: the kernel fills in the sender of a signal with this code.
+    // SAFETY: the kernel stores the sender of a signal with the code `SI_TKILL`.
     info.si_code == libc::SI_TKILL && unsafe { info.si_pid() } == std::process::id().cast_signed()
 }
 
 extern "C" fn aborted(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel passes the description of the signal, which lives through this call.
+    // SAFETY: `info` is the description of the signal, which the kernel keeps during this call.
     let is_ucx = WITHIN.get() && is_own(unsafe { &*info });
-    match LAST.get() {
-        Some(last) if is_ucx => announce(last),
-        // SAFETY: the arguments are those of the kernel.
-        Some(last) if unsafe { call(&last.before, signal, info, context) } => return,
+    match ACTION.get() {
+        Some(action) if is_ucx => announce(action),
+        // SAFETY: the arguments are those that the kernel has passed to this handler.
+        Some(action) if unsafe { call(&action.previous, signal, info, context) } => return,
         _ => {}
     }
 
@@ -104,15 +104,16 @@ extern "C" fn aborted(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
 }
 
 /// Waits, and prints the message.
-fn announce(Last { wait, words, .. }: &Last) {
-    let mut wait = *wait;
-    let left = &raw mut wait;
-    // SAFETY: both point to a time that lives here, and may be the same; a signal that is handled
-    // ends a sleep early.
+fn announce(AbortAction { wait, message, .. }: &AbortAction) {
+    let mut left = *wait;
+    let left = &raw mut left;
+    // A signal that is handled ends a sleep early, and the call stores the time that is left.
+    // SAFETY: both arguments point to a local, and may be the same.
     while unsafe { libc::nanosleep(left, left) } != 0 {}
+
     // If stderr is closed, nothing is printed.
-    // SAFETY: `words` are the bytes of a text that lives as long as the process.
-    unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
+    // SAFETY: the pointer and the length are those of a text that lives as long as the process.
+    unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), message.len()) };
 }
 
 /// Calls the handler of an action. Returns false if it has none.
@@ -133,11 +134,11 @@ unsafe fn call(
         return false;
     }
     if action.sa_flags & libc::SA_SIGINFO != 0 {
-        // SAFETY: the flag says that it is a handler of three arguments.
+        // SAFETY: the flag says that `handler` is a function of three arguments.
         let handler = unsafe { transmute::<usize, WithInfo>(handler) };
         handler(signal, info, context);
     } else {
-        // SAFETY: without the flag it is a handler of one argument.
+        // SAFETY: without the flag, `handler` is a function of one argument.
         let handler = unsafe { transmute::<usize, Plain>(handler) };
         handler(signal);
     }

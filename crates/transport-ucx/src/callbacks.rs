@@ -17,7 +17,7 @@ use std::ffi::c_void;
 use std::ptr::{NonNull, null};
 use std::rc::Rc;
 use ucx_sys::{
-    UCS_OK, Ucp, ucp_am_recv_param_t, ucp_ep_h, ucp_request_param_t, ucs_status_ptr_t, ucs_status_t,
+    UCS_OK, Ucp, ucp_am_recv_param_t, ucp_ep_h, ucp_request_param_t, ucs_status_t,
 };
 
 /// The state that all connections of a wire share.
@@ -78,6 +78,12 @@ pub(crate) struct CallbackSlot {
     words: UnsafeCell<[u64; 2]>,
     /// The entries that are sent as data.
     entries: RefCell<Vec<u8>>,
+}
+
+/// The memory of a message in flight, as UCX reads it.
+pub(crate) struct KeptMessage {
+    pub(crate) header: LocalBuf,
+    pub(crate) data: LocalBuf,
 }
 
 impl CallbackState {
@@ -154,12 +160,12 @@ impl CallbackState {
     /// operations that UCX has not completed.
     pub(crate) fn free_ended(&self, ucp: &Ucp) -> usize {
         let mut given_up = self.given_up.borrow_mut();
-        given_up.retain(|request| {
-            let is_in_flight = request.status(ucp).is_none();
-            if !is_in_flight {
+        given_up.retain(|request| match request.status(ucp) {
+            None => true,
+            Some(_) => {
                 request.free(ucp);
+                false
             }
-            is_in_flight
         });
         given_up.len() + self.transfers.get()
     }
@@ -175,10 +181,9 @@ impl CallbackState {
 
 impl ConnectionState {
     pub(crate) fn new(ucp: &'static Ucp, callbacks: &Rc<CallbackState>) -> ConnectionState {
-        let callbacks = Rc::clone(callbacks);
         ConnectionState {
             ucp,
-            callbacks,
+            callbacks: Rc::clone(callbacks),
             transfers: Cell::new(0),
             broken: Cell::new(None),
         }
@@ -199,20 +204,18 @@ impl ConnectionState {
         self.callbacks.broke.set(true);
     }
 
-    /// Counts an operation, from the result of the call that started it, if it is in flight: UCX
-    /// then calls [`transferred`] or [`operated`] at its end.
-    pub(crate) fn count_started(&self, result: ucs_status_ptr_t) -> Result<(), ucs_status_t> {
-        if started(result)?.is_some() {
-            self.count(1);
+    /// Counts an operation that is in flight, at whose end UCX calls [`transferred`], [`operated`]
+    /// or [`sent`].
+    pub(crate) fn record_start(&self) {
+        for counter in [&self.transfers, &self.callbacks.transfers] {
+            counter.set(counter.get() + 1);
         }
-        Ok(())
     }
 
-    /// Changes the number of operations in flight: by 1 when one is started at whose end UCX calls
-    /// [`transferred`], [`operated`] or [`sent`], and by -1 in that callback.
-    pub(crate) fn count(&self, by: isize) {
+    /// Counts the end of an operation, in the callback.
+    fn record_end(&self) {
         for counter in [&self.transfers, &self.callbacks.transfers] {
-            counter.set(counter.get().wrapping_add_signed(by));
+            counter.set(counter.get() - 1);
         }
     }
 }
@@ -241,37 +244,43 @@ impl CallbackSlot {
         self.generation.get() != generation
     }
 
-    /// Stores what UCX reads of a message until it is sent, and returns the header and the data for
-    /// UCX. Few entries are in the header, and the data are those that the first one attaches; UCX
-    /// sends a header alone faster than one with data. Many entries are the data; then another
-    /// buffer is left in `entries`.
+    /// Stores what UCX reads of a message until it is sent. Few entries are in the header, and the
+    /// data are those that the first one attaches; UCX sends a header alone faster than one with
+    /// data. Many entries are the data; then another buffer is left in `entries`.
     pub(crate) fn keep_message(
         &self,
         callbacks: &CallbackState,
         request: &Request,
         entries: &mut Vec<u8>,
         attached: &SourceBuf,
-    ) -> (LocalBuf, LocalBuf) {
+    ) -> KeptMessage {
         let header = self.header.get();
         let kept = LocalBuf {
             base: header.cast(),
             nbytes: HEADER,
         };
-        // SAFETY: the header that UCX read before was sent, so nothing else accesses this memory.
+        // SAFETY: `header` points to the slot's own array. UCX has sent the header that was there
+        // before, so nothing else accesses this memory.
         let (head, rest) = unsafe { &mut *header }.split_at_mut(REQUEST);
 
         head.copy_from_slice(&request.encode());
         if let Some(few) = rest.get_mut(..entries.len()) {
             few.copy_from_slice(entries);
-            return (kept.first(REQUEST + entries.len()), attached.range());
+            return KeptMessage {
+                header: kept.first(REQUEST + entries.len()),
+                data: attached.range(),
+            };
         }
 
         // Without a spare buffer, the next entries are added to a new one.
         let spare = callbacks.spare.borrow_mut().pop().unwrap_or_default();
         let many = std::mem::replace(entries, spare);
-        let range = LocalBuf::source(many.as_ptr(), many.len());
+        let data = LocalBuf::source(many.as_ptr(), many.len());
         self.entries.replace(many);
-        (kept.first(REQUEST), range)
+        KeptMessage {
+            header: kept.first(REQUEST),
+            data,
+        }
     }
 
     /// Stores the operands of an atomic operation for UCX, which reads the first and replaces the
@@ -308,7 +317,7 @@ impl CallbackSlot {
             // SAFETY: `reply` is the second of the slot's words, which UCX does not use after the
             // operation.
             AmoWidth::Four => u64::from(unsafe { reply.cast::<u32>().read() }),
-            // SAFETY: as above.
+            // SAFETY: as for 4 bytes.
             AmoWidth::Eight => unsafe { reply.read() },
         };
 
@@ -349,7 +358,8 @@ pub(crate) unsafe extern "C" fn transferred(
     status: ucs_status_t,
     user_data: *mut c_void,
 ) {
-    // SAFETY: a connection, of which a wire keeps every one as long as its worker.
+    // SAFETY: `user_data` is a connection, by contract. A wire keeps each as long as its worker,
+    // which calls this.
     let connection = unsafe { &*user_data.cast_const().cast::<ConnectionState>() };
     end_operation(connection, request, status);
 }
@@ -377,13 +387,10 @@ pub(crate) unsafe extern "C" fn operated(
 }
 
 fn end_operation(connection: &ConnectionState, request: *mut c_void, status: ucs_status_t) {
-    connection.count(-1);
+    connection.record_end();
     if connection.callbacks.transfers() == 0 {
-        connection
-            .callbacks
-            .spare
-            .borrow_mut()
-            .truncate(SPARE_BUFFERS);
+        let mut spare = connection.callbacks.spare.borrow_mut();
+        spare.truncate(SPARE_BUFFERS);
     }
 
     if status != UCS_OK {
@@ -418,7 +425,8 @@ pub(crate) unsafe extern "C" fn sent(
 /// # Safety
 /// `arg` is a [`ConnectionState`].
 pub(crate) unsafe extern "C" fn broken(arg: *mut c_void, _: ucp_ep_h, status: ucs_status_t) {
-    // SAFETY: a connection, of which a wire keeps every one as long as its worker.
+    // SAFETY: `arg` is a connection, by contract. A wire keeps each as long as its worker, which
+    // calls this.
     let connection = unsafe { &*arg.cast_const().cast::<ConnectionState>() };
     connection.record_break(status);
 }
@@ -436,10 +444,10 @@ pub(crate) unsafe extern "C" fn replied(
     length: usize,
     param: *const ucp_am_recv_param_t,
 ) -> ucs_status_t {
-    // SAFETY: UCX has passed these arguments, by contract, and the message is not used after this
-    // call.
+    // SAFETY: UCX has passed these arguments to this callback, by contract, and `message` is not
+    // used after it.
     let message = unsafe { ReceivedMessage::new(header, header_length, data, length, param) };
-    // SAFETY: the state lives as long as the worker that calls.
+    // SAFETY: `arg` is the state, by contract, which is dropped after the worker that calls this.
     let callbacks = unsafe { &*arg.cast_const().cast::<CallbackState>() };
 
     match (Reply::decode(message.header), message.data) {
@@ -449,7 +457,8 @@ pub(crate) unsafe extern "C" fn replied(
         }
         // Replies arrive during a poll, which takes them, or during another call of UCX.
         (Ok(reply), ReceivedData::Here(follow)) => match callbacks.take.get() {
-            // SAFETY: set by `while_taking`, which has not returned and does not use it meanwhile.
+            // SAFETY: `take` points to the `TakeReply` of `while_taking`, which has not returned
+            // and does not use it meanwhile.
             Some(take) => unsafe {
                 callbacks.answer(reply, follow, take.cast::<TakeReply<'_>>().as_mut());
             },

@@ -1,22 +1,32 @@
 //! Opens UCX for a job, and explains to users which transports UCX can use on this machine, or
 //! which restriction keeps it from using any.
 
-use crate::found::{Change, changes, is_one_sided};
+use crate::found::{changes, is_one_sided};
 use crate::ports::set_ports;
 use crate::settings::{TLS, library};
-use crate::ucp::{UcpContext, Worker};
+use crate::ucp::{ConfigChange, Resource, UcpContext, Worker};
 use rushmem_transport::{Diagnosis, Host, Open, Verdict};
 use std::sync::Arc;
 
-/// The restrictions of UCX: the name in its configuration, and the variables that set it, in the
-/// order of precedence. Devices are checked before transports: without a restriction of transports
-/// UCX has shared memory, whatever the devices.
-const RESTRICTIONS: &[(&str, &[&str])] = &[
-    (
-        "NET_DEVICES",
-        &["UCX_NET_DEVICES", "SHMEM_NIC", "SHMEM_TCP_INTERFACE"],
-    ),
-    ("TLS", &["UCX_TLS", TLS]),
+/// A restriction of what UCX may use.
+struct Restriction {
+    /// The name in UCX's configuration.
+    name: &'static str,
+    /// The variables that set it, in the order of precedence.
+    variables: &'static [&'static str],
+}
+
+/// The restrictions of UCX. Devices are checked before transports: without a restriction of
+/// transports UCX has shared memory, whatever the devices.
+const RESTRICTIONS: [Restriction; 2] = [
+    Restriction {
+        name: "NET_DEVICES",
+        variables: &["UCX_NET_DEVICES", "SHMEM_NIC", "SHMEM_TCP_INTERFACE"],
+    },
+    Restriction {
+        name: "TLS",
+        variables: &["UCX_TLS", TLS],
+    },
 ];
 
 /// The families of UCX's transports that exchange data without a connection of each pair of PEs.
@@ -43,7 +53,7 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
     };
 
     let mut found: Vec<Diagnosis> = Vec::new();
-    for (transport, device) in context.resources() {
+    for Resource { transport, device } in context.resources() {
         if transport == ITSELF {
             continue;
         }
@@ -93,14 +103,21 @@ pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<Ucp
 }
 
 fn reaches_others(context: &UcpContext) -> bool {
-    context.resources().iter().any(|(name, _)| name != ITSELF)
+    context
+        .resources()
+        .iter()
+        .any(|one| one.transport != ITSELF)
 }
 
 /// Returns the first restriction without which UCX can be used, and what it would have then.
-fn restriction_to_lift(n_pes: u32, host: &dyn Host, changes: &[Change]) -> Option<String> {
-    for (name, variables) in RESTRICTIONS {
+fn restriction_to_lift(n_pes: u32, host: &dyn Host, changes: &[ConfigChange]) -> Option<String> {
+    for Restriction { name, variables } in RESTRICTIONS {
         // UCX takes the last change of a name.
-        let unrestricted = [changes, &[(*name, "all".to_owned())]].concat();
+        let mut unrestricted = changes.to_vec();
+        unrestricted.push(ConfigChange {
+            name,
+            value: "all".to_owned(),
+        });
         let Ok(context) = UcpContext::open(n_pes, &unrestricted) else {
             continue;
         };
@@ -113,11 +130,12 @@ fn restriction_to_lift(n_pes: u32, host: &dyn Host, changes: &[Change]) -> Optio
             .find_map(|variable| Some((variable, host.variable(variable)?)));
         let restriction = if let Some((variable, value)) = set {
             format!("{variable} is {value}")
-        } else if let Some((_, value)) = changes.iter().rev().find(|(changed, _)| changed == name) {
-            format!("Rushmem asks for {name}={value}")
+        } else if let Some(change) = changes.iter().rev().find(|change| change.name == name) {
+            format!("Rushmem asks for {name}={}", change.value)
         } else {
             continue;
         };
+
         let others = names_of(name, &context);
         return Some(format!("{restriction}, but UCX has {others}"));
     }
@@ -127,11 +145,10 @@ fn restriction_to_lift(n_pes: u32, host: &dyn Host, changes: &[Change]) -> Optio
 /// Returns what UCX has where the restriction `name` applies: transports if it is `TLS`, otherwise
 /// devices, separated by commas.
 fn names_of(name: &str, context: &UcpContext) -> String {
-    let is_transport = name == "TLS";
     let mut names: Vec<String> = Vec::new();
-    for (transport, device) in context.resources() {
+    for Resource { transport, device } in context.resources() {
         if transport != ITSELF {
-            names.push(if is_transport { transport } else { device });
+            names.push(if name == "TLS" { transport } else { device });
         }
     }
     names.sort_unstable();

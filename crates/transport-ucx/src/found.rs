@@ -3,7 +3,7 @@
 
 use crate::ports::set_ports;
 use crate::settings::{TLS, library};
-use crate::ucp::{UcpContext, Worker};
+use crate::ucp::{ConfigChange, Resource, UcpContext, Worker};
 use rushmem_system::devices;
 use rushmem_system::interfaces::{INTERFACES, Selection, interface_names};
 use rushmem_transport::{Found, Host};
@@ -50,9 +50,6 @@ const WITHOUT_SHARED_MEMORY: &str = "^sm";
 /// The oldest version whose list of transports may begin with `^`.
 const ACCEPTS_EXCLUSION: (u32, u32) = (1, 12);
 
-/// A change of UCX's configuration: a name in it, and the value.
-pub(crate) type Change = (&'static str, String);
-
 /// Returns the changes of UCX's configuration that the variables of Rushmem, the preferred NIC of
 /// this PE, or a job on one machine require. UCX's own variables have precedence.
 ///
@@ -62,15 +59,18 @@ pub(crate) type Change = (&'static str, String);
 ///
 /// # Errors
 /// If no interface fits the list of the user.
-pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Result<Vec<Change>, String> {
+pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Result<Vec<ConfigChange>, String> {
     let (major, minor, _) = library().map_or((0, 0, 0), ucx_sys::version);
     let mut changes = Vec::new();
 
     if host.variable("UCX_TLS").is_none() {
-        if let Some(transports) = host.variable(TLS) {
-            changes.push(("TLS", transports));
+        if let Some(value) = host.variable(TLS) {
+            changes.push(ConfigChange { name: "TLS", value });
         } else if (major, minor) >= ACCEPTS_EXCLUSION {
-            changes.push(("TLS", WITHOUT_SHARED_MEMORY.to_owned()));
+            changes.push(ConfigChange {
+                name: "TLS",
+                value: WITHOUT_SHARED_MEMORY.to_owned(),
+            });
         }
     }
 
@@ -89,55 +89,62 @@ pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Result<Vec<Change>,
     let preferred = host
         .nic()
         .and_then(|nic| Some(format!("{}:{}", nic.name, nic.port?)));
-    if let Some(preferred) = preferred {
-        changes.push(("NET_DEVICES", preferred));
-    } else if let Some(sockets) = sockets {
-        // The list restricts NICs, too, so it names all of them.
-        let mut devices = devices::active_ports();
-        devices.push(sockets);
-        changes.push(("NET_DEVICES", devices.join(",")));
-    }
+    let devices = match (preferred, sockets) {
+        (Some(preferred), _) => preferred,
+        (None, Some(sockets)) => {
+            // The list restricts NICs, too, so it names all of them.
+            let mut devices = devices::active_ports();
+            devices.push(sockets);
+            devices.join(",")
+        }
+        (None, None) => return Ok(changes),
+    };
+    changes.push(ConfigChange {
+        name: "NET_DEVICES",
+        value: devices,
+    });
     Ok(changes)
 }
 
-/// Describes UCX from the transports that it may use, in pairs with their devices, such as
-/// `rc_mlx5` and `mlx5_0:1`. `atomics` are the transports by which UCX carries out atomic
-/// operations; NICs do so only if all of these are transports of NICs. `devices` are the active
-/// RDMA devices.
+/// Returns true if a resource is a one-sided transport over one of `devices`, the active RDMA
+/// devices.
+fn is_rdma(resource: &Resource, devices: &[String]) -> bool {
+    let port = &resource.device;
+    let device = port.split(':').next().unwrap_or(port);
+    is_one_sided(&resource.transport)
+        && devices.iter().any(|active| active == device)
+        && !IMITATIONS
+            .iter()
+            .any(|imitation| device.starts_with(imitation))
+}
+
+/// Describes UCX from the resources that it may use. `atomics` are those by which UCX carries out
+/// atomic operations; NICs do so only if all of these are NICs. `devices` are the active RDMA
+/// devices.
 fn decide(
     version: &str,
-    resources: &[(String, String)],
-    atomics: &[(String, String)],
+    resources: &[Resource],
+    atomics: &[Resource],
     devices: &[String],
 ) -> Found {
-    let is_active = |name: &str| {
-        let device = name.split(':').next().unwrap_or(name);
-        devices.iter().any(|active| active == device)
-            && !IMITATIONS
-                .iter()
-                .any(|imitation| device.starts_with(imitation))
-    };
-    let is_rdma = |resource: &(String, String)| {
-        let (transport, device) = resource;
-        is_one_sided(transport) && is_active(device)
-    };
-
     let rdma: Vec<String> = resources
         .iter()
-        .filter(|resource| is_rdma(resource))
-        .map(|(transport, device)| format!("{transport} on {device}"))
+        .filter(|resource| is_rdma(resource, devices))
+        .map(|Resource { transport, device }| format!("{transport} on {device}"))
         .collect();
-    let hardware_amos = !atomics.is_empty() && atomics.iter().all(is_rdma);
+    let hardware_amos =
+        !atomics.is_empty() && atomics.iter().all(|resource| is_rdma(resource, devices));
 
     let description = if !rdma.is_empty() {
         format!("{version}: {}", rdma.join(", "))
     } else if resources.is_empty() {
         format!("{version}: no RDMA device")
     } else {
-        let mut others: Vec<&str> = resources.iter().map(|(t, _)| t.as_str()).collect();
+        let mut others: Vec<&str> = resources.iter().map(|one| &*one.transport).collect();
         others.dedup();
         format!("{version}: no RDMA device for it; {}", others.join(", "))
     };
+
     Found {
         rdma: !rdma.is_empty(),
         hardware_amos,

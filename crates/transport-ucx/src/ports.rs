@@ -2,7 +2,6 @@
 //! at a time.
 
 use crate::settings::PORT_RANGE;
-use crate::ucp::UcpContext;
 use rushmem_system::interfaces::{PORTS, PortRange};
 use rushmem_system::lock::lock;
 use rushmem_system::setting::{environment, set, set_default};
@@ -21,8 +20,8 @@ pub(crate) fn set_ports(host: &dyn Host) -> Result<(), String> {
 /// Locked while UCX's variable is one port of the range. UCX reads it when it makes a worker.
 static CHANGING: Mutex<()> = Mutex::new(());
 
-/// Calls `create`, which makes a worker, so that its sockets listen at a free port of the range of
-/// UCX's variable. Returns the status that `create` returns.
+/// Calls `create`, which makes a worker with sockets, so that they listen at a free port of the
+/// range of UCX's variable. Returns the status that `create` returns.
 ///
 /// UCX (1.13, 1.20) tries random ports of a range until one is free, for ever if none is. At a
 /// range of one port that is taken it returns an error.
@@ -30,12 +29,8 @@ static CHANGING: Mutex<()> = Mutex::new(());
 /// # Errors
 /// If all ports are taken.
 pub(crate) fn at_free_port(
-    context: &UcpContext,
     mut create: impl FnMut() -> ucs_status_t,
 ) -> Result<ucs_status_t, String> {
-    if !context.uses_sockets() {
-        return Ok(create());
-    }
     let Some(range) = environment(PORT_RANGE) else {
         return Ok(create());
     };
@@ -45,7 +40,7 @@ pub(crate) fn at_free_port(
         return Ok(create());
     }
 
-    let _alone = lock(&CHANGING);
+    let _changing = lock(&CHANGING);
     let created = ports.find(|port| {
         set(PORT_RANGE, &format!("{port}-{port}"));
         match create() {

@@ -35,33 +35,33 @@ impl Driver for SharedState {
 
     /// Serves until there is no more work, since the worker can be armed only then.
     fn serve(&self) -> Served {
-        let mut result = self.try_serve();
-        let mut last = result;
-        while last == Served::Worked {
-            last = self.try_serve();
-            result = Served::Worked;
+        let first = self.try_serve();
+        if first == Served::Worked {
+            while self.try_serve() == Served::Worked {}
         }
-        result
+        first
     }
 
     fn sleep(&self, issuers: &Issuers<UcxWire>, is_left: bool, sleeper: &mut Sleeper<'_>) {
-        let service = self.service_efd();
-
         if self.arm() != Some(true) {
             // There is an event already, or another thread is serving.
-        } else if is_left {
+            return;
+        }
+
+        let service = self.service_efd();
+        if is_left {
             // The threads that use these workers will poll them, but may have no CPU at present.
             let at_most = self.longest_backoff(issuers).min(WaitLimits::LONGEST);
-            sleeper.briefly(&[service], at_most);
-        } else {
-            // Another thread is polling an unfinished issuer, and may leave it unfinished.
-            let Some(events) = issuers.events() else {
-                return sleeper.briefly(&[service], FLUSH_DELAY);
-            };
-            let mut descriptors: Vec<BorrowedFd<'_>> = vec![service];
-            descriptors.extend(events.iter().map(AsFd::as_fd));
-            sleeper.until(&descriptors, MAX_SLEEP);
+            return sleeper.briefly(&[service], at_most);
         }
+
+        let Some(events) = issuers.events() else {
+            // Another thread is polling an unfinished issuer, and may leave it unfinished.
+            return sleeper.briefly(&[service], FLUSH_DELAY);
+        };
+        let mut descriptors: Vec<BorrowedFd<'_>> = vec![service];
+        descriptors.extend(events.iter().map(AsFd::as_fd));
+        sleeper.until(&descriptors, MAX_SLEEP);
     }
 
     fn sleep_in_wait(
@@ -84,6 +84,7 @@ impl Driver for SharedState {
         }
     }
 
+    /// Checks nothing: UCX itself detects failures.
     fn checks(&self) -> impl FnMut() {
         || ()
     }

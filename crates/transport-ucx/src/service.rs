@@ -55,7 +55,8 @@ impl Service {
         });
 
         let arg = Rc::as_ptr(&target).cast_mut().cast();
-        // SAFETY: the callback takes a `UcxTarget`, which is dropped after the worker.
+        // SAFETY: `requested` takes a `UcxTarget`, to which `arg` points. The service drops it
+        // after the worker.
         unsafe { worker.on_message(REQUEST_KIND, Some(requested), arg) }?;
         Ok(Service { worker, target })
     }
@@ -168,15 +169,15 @@ impl Serving for UcxTarget {
         let base = answer.results.as_ptr().cast();
         let nbytes = answer.results.len();
         let answer = Box::into_raw(answer);
-        // SAFETY: the answer lives until it is sent.
+        // SAFETY: `answer` points to the box, which nothing else uses yet.
         let header = unsafe { &raw const (*answer).bytes }.cast();
 
         let mut params = callback_params(Some(answered), answer.cast_const().cast());
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_AM_SEND_FLAG_EAGER;
         let params = &raw const params;
-        // SAFETY: the endpoint that UCX passed with the request, and an answer that lives until it
-        // is sent.
+        // SAFETY: `reply_to` is the endpoint that UCX has passed with the request. `header` and
+        // `base` point into the box, which lives until the reply is sent.
         let sent = unsafe {
             self.ucp
                 .ucp_am_send_nbx(reply_to, REPLY_KIND, header, REPLY, base, nbytes, params)
@@ -187,9 +188,10 @@ impl Serving for UcxTarget {
             Err(status) => status,
         };
 
-        // UCX calls back only for a request in flight.
-        // SAFETY: made by `into_raw` above, and UCX does not know it.
-        self.record_sent(unsafe { Box::from_raw(answer) }, status);
+        // SAFETY: `into_raw` has made `answer` above. UCX calls `answered` only for a request in
+        // flight, so nothing else takes the box back.
+        let answer = unsafe { Box::from_raw(answer) };
+        self.record_sent(answer, status);
         Ok(())
     }
 
@@ -212,8 +214,8 @@ impl Serving for UcxTarget {
         params.user_data = deferred.cast();
         let to = dest.base.cast();
         let nbytes = dest.nbytes;
-        // SAFETY: the descriptor of the message, whose data are fetched once, and room for `nbytes`
-        // bytes in a segment.
+        // SAFETY: `worker` is the live worker that has passed `descriptor` with a message, whose
+        // data are fetched once. `to` points to `nbytes` bytes of a segment.
         let begun = unsafe {
             self.ucp
                 .ucp_am_recv_data_nbx(self.worker, descriptor, to, nbytes, &raw const params)
@@ -221,9 +223,10 @@ impl Serving for UcxTarget {
 
         match started(begun) {
             Ok(Some(_)) => {}
-            // SAFETY: made by `into_raw` above; UCX has not called back.
+            // SAFETY: `into_raw` has made `deferred` above. UCX calls `fetched` only for a request
+            // in flight, so nothing else ends the fetch.
             Ok(None) => unsafe { Deferred::end(deferred, UCS_OK) },
-            // SAFETY: made by `into_raw` above; UCX does not call back after an error.
+            // SAFETY: as for a fetch that has ended at once.
             Err(status) => unsafe { Deferred::end(deferred, status) },
         }
     }
@@ -236,9 +239,10 @@ impl Deferred {
     /// # Safety
     /// `this` was made by `into_raw` and is not used any more.
     unsafe fn end(this: *mut Deferred, status: ucs_status_t) {
-        // SAFETY: made by `into_raw` and used for the last time, by contract.
+        // SAFETY: `into_raw` has made `this`, which is used for the last time, by contract.
         let this = unsafe { Box::from_raw(this) };
-        // SAFETY: the target is dropped after the worker that calls this.
+        // SAFETY: `target` points to the state of the service, which is dropped after the worker
+        // whose messages are fetched.
         let target = unsafe { &*this.target };
 
         let stream = this.incoming.request.stream;
@@ -310,10 +314,10 @@ unsafe extern "C" fn requested(
     length: usize,
     param: *const ucp_am_recv_param_t,
 ) -> ucs_status_t {
-    // SAFETY: the target is dropped after the worker that calls this.
+    // SAFETY: `arg` is the target, by contract, which is dropped after the worker that calls this.
     let target = unsafe { &*arg.cast_const().cast::<UcxTarget>() };
-    // SAFETY: UCX has passed these arguments, by contract, and the message is not used after this
-    // call.
+    // SAFETY: UCX has passed these arguments to this callback, by contract, and `message` is not
+    // used after it.
     let message = unsafe { ReceivedMessage::new(header, header_length, data, length, param) };
 
     let is_there = matches!(message.data, ReceivedData::There(..));
@@ -331,15 +335,20 @@ unsafe extern "C" fn requested(
         )),
     };
 
-    if let Err(message) = taken {
-        target.refuse(message);
-        return if is_there {
-            UCS_ERR_INVALID_PARAM
-        } else {
-            UCS_OK
-        };
+    // By its status, the callback tells UCX what becomes of data that are still at the sender: they
+    // are fetched, or discarded.
+    match taken {
+        Ok(()) if is_there => UCS_INPROGRESS,
+        Ok(()) => UCS_OK,
+        Err(message) => {
+            target.refuse(message);
+            if is_there {
+                UCS_ERR_INVALID_PARAM
+            } else {
+                UCS_OK
+            }
+        }
     }
-    if is_there { UCS_INPROGRESS } else { UCS_OK }
 }
 
 /// The callback at the end of fetching the data of a request.
@@ -353,12 +362,12 @@ unsafe extern "C" fn fetched(
     user_data: *mut c_void,
 ) {
     let deferred = user_data.cast::<Deferred>();
-    // SAFETY: the box lives: UCX calls this once, and nothing else frees the box of a fetch that is
-    // in flight.
+    // SAFETY: `deferred` points to a box, by contract: UCX calls this once, and nothing else frees
+    // the box of a fetch that is in flight.
     let target = unsafe { &*deferred }.target;
-    // SAFETY: the target is dropped after the worker that calls this.
+    // SAFETY: `target` is dropped after the worker that calls this.
     let ucp = unsafe { &*target }.ucp;
-    // SAFETY: `into_raw` made the pointer, and UCX calls this once for each fetch.
+    // SAFETY: `into_raw` has made `deferred`, and UCX calls this once for each fetch.
     unsafe { Deferred::end(deferred, status) };
 
     if let Ok(Some(request)) = started(request) {
@@ -371,9 +380,11 @@ unsafe extern "C" fn fetched(
 /// # Safety
 /// `user_data` is a [`SentReply`].
 unsafe extern "C" fn answered(request: *mut c_void, status: ucs_status_t, user_data: *mut c_void) {
-    // SAFETY: made by `into_raw`, and UCX does not use it after this call.
+    // SAFETY: `user_data` is a reply that `into_raw` has made, by contract. UCX calls this once for
+    // it, and does not use it afterwards.
     let answer = unsafe { Box::from_raw(user_data.cast::<SentReply>()) };
-    // SAFETY: the target is dropped after the worker that calls this.
+    // SAFETY: `target` points to the state of the service, which is dropped after the worker that
+    // calls this.
     let target = unsafe { &*answer.target };
     target.record_sent(answer, status);
 

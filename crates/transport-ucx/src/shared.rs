@@ -8,7 +8,7 @@ use crate::connect::{self, UcxKey};
 use crate::diagnosis::ITSELF;
 use crate::service::Service;
 use crate::settings::{self, Tuning};
-use crate::ucp::{UcpContext, UcpMemory, Worker};
+use crate::ucp::{Resource, UcpContext, UcpMemory, Worker, status_string};
 use rushmem_system::descriptors::is_exhausted;
 use rushmem_system::lock::{lock, try_lock};
 use rushmem_transport::engine::service_thread::Served;
@@ -23,6 +23,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use ucx_sys::ucs_status_t;
 
 /// The shared state of this PE's network. Fields are dropped in this order: the service worker
 /// before the context.
@@ -67,15 +68,22 @@ impl SharedState {
         self.local.loss.of_peer(pe, host.as_deref(), why)
     }
 
+    /// Reports the loss of a PE, for which UCX has returned this status, as
+    /// [`lose_peer`](Self::lose_peer) does.
+    pub(crate) fn lose_by(&self, pe: Pe, status: ucs_status_t) -> Error {
+        self.lose_peer(pe, &status_string(self.context.ucp, status))
+    }
+
     /// Returns a clause for the message about a PE that is not reached: UCX's devices, since users
     /// cannot read its addresses, and how to name others.
     pub(crate) fn ways(&self) -> String {
         let resources = self.context.resources();
         let used: Vec<String> = resources
             .iter()
-            .filter(|(t, _)| t != ITSELF)
-            .map(|(t, device)| format!("{t} on {device}"))
+            .filter(|one| one.transport != ITSELF)
+            .map(|Resource { transport, device }| format!("{transport} on {device}"))
             .collect();
+
         let interfaces = if self.context.uses_sockets() {
             "interfaces, devices or transports (SHMEM_TCP_INTERFACE, "
         } else {
@@ -185,8 +193,8 @@ impl WireNetwork for SharedState {
             Error::refused_memory("UCX", segment, nbytes, &why, limit)
         };
 
-        // SAFETY: the memory is valid by contract until this network is dropped, and with it the
-        // registration.
+        // SAFETY: by contract, `base` is valid for reads and writes of `nbytes` bytes until this
+        // network is dropped, and with it the registration.
         let memory = unsafe { UcpMemory::register(&self.context, base, nbytes) };
         let memory = memory.map_err(refused)?;
         let packed = memory.key().map_err(refused)?;

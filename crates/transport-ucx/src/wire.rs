@@ -4,8 +4,8 @@
 mod establish;
 
 use crate::callbacks::{
-    AwaitedRequest, CallbackSlot, CallbackState, ConnectionState, operated, replied, sent,
-    tracked_params,
+    AwaitedRequest, CallbackSlot, CallbackState, ConnectionState, KeptMessage, operated, replied,
+    sent, tracked_params,
 };
 use crate::connect::UcxKey;
 use crate::service::{REPLY_KIND, REQUEST_KIND};
@@ -13,7 +13,6 @@ use crate::settings::{BATCH_NBYTES, SESSION_BATCH_NBYTES};
 use crate::shared::SharedState;
 use crate::ucp::{
     UcpAtomic, UcpEndpoint, UcpRemote, UcpRequest, Worker, callback_params, plain_params, started,
-    status_string,
 };
 use rushmem_connect::Attempts;
 use rushmem_transport::engine::Remote;
@@ -29,7 +28,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use ucx_sys::{
     UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_REPLY, UCP_OP_ATTR_FIELD_FLAGS, Ucp,
-    ucp_request_param_t, ucp_rkey_h, ucs_status_ptr_t, ucs_status_t,
+    ucp_request_param_t, ucp_rkey_h, ucs_status_ptr_t,
 };
 
 /// A waiting thread polls the service worker once per this many polls of its wire's worker, to
@@ -43,8 +42,8 @@ pub(crate) struct UcxWire {
     worker: Worker,
     routes: PeMap<PeRoute>,
     callbacks: Rc<CallbackState>,
-    /// Endpoints that were closed by force, after a failure or a loss. They are kept, since UCX may
-    /// still call back with their connections.
+    /// Endpoints that are not used any more: closed by force after a failure or a loss, or never
+    /// connected. They are kept, since UCX may still call back with their connections.
     closed: Vec<OpenRoute>,
     /// The descriptor that signals events of the worker.
     efd: Arc<OwnedFd>,
@@ -81,8 +80,14 @@ struct OpenRoute {
 /// A connection that `establish` is making.
 struct Connecting {
     attempts: Attempts,
-    /// The endpoint of the present attempt, and its first flush.
-    tried: Option<(OpenRoute, UcpRequest)>,
+    /// The attempt that is in progress; `None` during a pause.
+    pending: Option<PendingAttempt>,
+}
+
+/// An endpoint, and its first flush, which connects it.
+struct PendingAttempt {
+    open: OpenRoute,
+    flush: UcpRequest,
 }
 
 impl UcxWire {
@@ -91,7 +96,8 @@ impl UcxWire {
 
         let callbacks = Rc::new(CallbackState::default());
         let arg = Rc::as_ptr(&callbacks).cast_mut().cast();
-        // SAFETY: the callback takes a `CallbackState`, which is dropped after the worker.
+        // SAFETY: `replied` takes a `CallbackState`, to which `arg` points. The wire drops it after
+        // the worker.
         unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
 
         let efd = worker.efd().try_clone_to_owned();
@@ -120,12 +126,6 @@ impl UcxWire {
         open.ok_or(Error::Unreachable(pe))
     }
 
-    /// Returns a function that reports the loss of a PE, with UCX's text for a status.
-    fn loss_reporter(&self, shared: &SharedState, pe: Pe) -> impl Fn(ucs_status_t) -> Error {
-        let ucp = self.ucp();
-        move |status| shared.lose_peer(pe, &status_string(ucp, status))
-    }
-
     /// Returns the address of a range of a connected PE in the process of that PE, with the
     /// endpoint and the key.
     #[inline]
@@ -138,9 +138,7 @@ impl UcxWire {
             endpoint,
             connection,
         } = self.open_route(range.pe)?;
-        if let Some(status) = connection.broken() {
-            return Err(self.loss_reporter(shared, range.pe)(status));
-        }
+        check_unbroken(shared, range.pe, connection)?;
 
         let handle = endpoint.handle;
         let key = match endpoint.key(range.key.number) {
@@ -188,15 +186,21 @@ impl UcxWire {
         if awaited {
             let params = plain_params();
             let begun = start(self.ucp(), remote, &raw const params);
-            let request = started(begun).map_err(self.loss_reporter(shared, pe))?;
-            return Ok(request.map_or(PostOutcome::Done, |request| self.pending(request, None)));
+            return match started(begun) {
+                Ok(None) => Ok(PostOutcome::Done),
+                Ok(Some(request)) => Ok(self.pending(request, None)),
+                Err(status) => Err(shared.lose_by(pe, status)),
+            };
         }
 
         let connection = &self.open_route(pe)?.connection;
         let params = tracked_params(connection);
         let begun = start(self.ucp(), remote, &raw const params);
-        let counted = connection.count_started(begun);
-        counted.map_err(self.loss_reporter(shared, pe))?;
+        match started(begun) {
+            Ok(None) => {}
+            Ok(Some(_)) => connection.record_start(),
+            Err(status) => return Err(shared.lose_by(pe, status)),
+        }
         Ok(PostOutcome::Done)
     }
 
@@ -240,7 +244,25 @@ impl UcxWire {
             if let Some(open) = &mut route.open {
                 open.endpoint.forget_keys(ucp);
             }
+            if let Some(connecting) = &mut route.connecting
+                && let Some(PendingAttempt { open, flush }) = connecting.pending.take()
+            {
+                flush.free(ucp);
+                self.closed.push(open);
+            }
         }
+    }
+}
+
+/// Reports the loss of a PE if the connection to it has broken.
+fn check_unbroken(
+    shared: &SharedState,
+    pe: Pe,
+    connection: &ConnectionState,
+) -> Result<(), Error> {
+    match connection.broken() {
+        None => Ok(()),
+        Some(status) => Err(shared.lose_by(pe, status)),
     }
 }
 
@@ -365,24 +387,23 @@ impl Wire for UcxWire {
         let params = callback_params(Some(operated), Rc::as_ptr(&slot).cast());
         let ucp = self.ucp();
         // SAFETY: `remote` has a live endpoint of this worker and a key that was unpacked for it.
-        // The slot keeps the words until the operation ends.
+        // `arguments` are the words that the slot keeps until the operation ends.
         let begun = unsafe { atomic.begin(ucp, remote, width, arguments, params) };
 
-        let posted = match started(begun) {
+        match started(begun) {
             Ok(None) => {
                 slot.end_atomic(&self.callbacks);
-                PostOutcome::Done
+                Ok(PostOutcome::Done)
             }
-            Ok(Some(_)) => PostOutcome::Pending(UcxToken::Slot(Rc::clone(&slot), generation)),
-            Err(_) => {
-                // The count below returns the error.
+            Ok(Some(_)) => {
+                connection.record_start();
+                Ok(PostOutcome::Pending(UcxToken::Slot(slot, generation)))
+            }
+            Err(status) => {
                 self.callbacks.release(&slot);
-                PostOutcome::Done
+                Err(shared.lose_by(pe, status))
             }
-        };
-        let counted = connection.count_started(begun);
-        counted.map_err(self.loss_reporter(shared, pe))?;
-        Ok(posted)
+        }
     }
 
     #[inline]
@@ -404,18 +425,17 @@ impl Wire for UcxWire {
             endpoint,
             connection,
         } = self.open_route(pe)?;
-        if let Some(status) = connection.broken() {
-            return Err(self.loss_reporter(shared, pe)(status));
-        }
+        check_unbroken(shared, pe, connection)?;
 
         let slot = self.callbacks.slot(connection);
-        let (header, data) = slot.keep_message(&self.callbacks, request, entries, attached);
+        let KeptMessage { header, data } =
+            slot.keep_message(&self.callbacks, request, entries, attached);
+
         let mut params = if awaited {
             plain_params()
         } else {
             callback_params(Some(sent), Rc::as_ptr(&slot).cast())
         };
-
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_AM_SEND_FLAG_REPLY;
         // The target accepts attached data that it has to fetch, but no such entries.
@@ -426,8 +446,9 @@ impl Wire for UcxWire {
         let params = &raw const params;
         let header_base = header.base.cast_const().cast();
         let data_base = data.base.cast_const().cast();
-        // SAFETY: the endpoint is a live one of this worker, the slot keeps the header until it is
-        // sent, and the data are those of this request.
+        // SAFETY: `endpoint` is a live one of this worker. The slot keeps the header until it is
+        // sent, and so the data if they are entries; the creator of a `SourceBuf` keeps attached
+        // data until the operation is done.
         let begun = unsafe {
             self.ucp().ucp_am_send_nbx(
                 endpoint.handle,
@@ -442,7 +463,7 @@ impl Wire for UcxWire {
         match started(begun) {
             Err(status) => {
                 self.callbacks.release(&slot);
-                Err(self.loss_reporter(shared, pe)(status))
+                Err(shared.lose_by(pe, status))
             }
             Ok(None) => {
                 self.callbacks.release(&slot);
@@ -450,7 +471,7 @@ impl Wire for UcxWire {
             }
             Ok(Some(request)) if awaited => Ok(self.pending(request, Some(slot))),
             Ok(Some(_)) => {
-                connection.count(1);
+                connection.record_start();
                 Ok(PostOutcome::Done)
             }
         }
@@ -459,16 +480,15 @@ impl Wire for UcxWire {
     fn is_over(&mut self, shared: &SharedState, pe: Pe, token: &UcxToken) -> Result<bool, Error> {
         match token {
             UcxToken::Slot(slot, generation) if slot.is_past(*generation) => {
-                match self.open_route(pe)?.connection.broken() {
-                    None => Ok(true),
-                    Some(status) => Err(self.loss_reporter(shared, pe)(status)),
-                }
+                // An operation that has failed leaves its status with the connection alone.
+                check_unbroken(shared, pe, &self.open_route(pe)?.connection)?;
+                Ok(true)
             }
             UcxToken::Slot(..) => Ok(false),
             UcxToken::Request(awaited) => match awaited.request.status(self.ucp()) {
                 None => Ok(false),
                 Some(Ok(())) => Ok(true),
-                Some(Err(status)) => Err(self.loss_reporter(shared, pe)(status)),
+                Some(Err(status)) => Err(shared.lose_by(pe, status)),
             },
         }
     }
@@ -497,9 +517,13 @@ impl Wire for UcxWire {
             older.free(ucp);
         }
 
-        let flush = open.endpoint.flush(ucp);
-        route.flush = flush.map_err(|status| shared.lose_peer(pe, &status_string(ucp, status)))?;
-        Ok(())
+        match open.endpoint.flush(ucp) {
+            Ok(flush) => {
+                route.flush = flush;
+                Ok(())
+            }
+            Err(status) => Err(shared.lose_by(pe, status)),
+        }
     }
 
     /// Returns true if no transfer to a PE is in flight and its last flush, if there was one, has
@@ -524,7 +548,7 @@ impl Wire for UcxWire {
         route.flush = None;
         match status {
             Ok(()) => Ok(true),
-            Err(status) => Err(shared.lose_peer(pe, &status_string(ucp, status))),
+            Err(status) => Err(shared.lose_by(pe, status)),
         }
     }
 
@@ -559,10 +583,10 @@ impl Wire for UcxWire {
 
     /// Reports the loss of the PE if its connection broke. UCX itself checks that peers are alive.
     fn confirm(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
-        let open = self.routes.get(pe).and_then(|route| route.open.as_ref());
-        match open.and_then(|open| open.connection.broken()) {
-            None => Ok(()),
-            Some(status) => Err(self.loss_reporter(shared, pe)(status)),
+        match self.open_route(pe) {
+            Ok(open) => check_unbroken(shared, pe, &open.connection),
+            // A connection that is being made has a limit of its own.
+            Err(_) => Ok(()),
         }
     }
 
@@ -622,7 +646,7 @@ impl UcxWire {
 
             opened.extend(route.open.take());
             if let Some(connecting) = route.connecting.take()
-                && let Some((open, flush)) = connecting.tried
+                && let Some(PendingAttempt { open, flush }) = connecting.pending
             {
                 self.callbacks.give_up([flush]);
                 opened.push(open);

@@ -2,26 +2,27 @@
 
 use super::*;
 
-fn decided(resources: &[(&str, &str)], devices: &[&str]) -> (bool, String) {
-    let owned = |text: &&str| (*text).to_owned();
-    let resources: Vec<_> = resources
-        .iter()
-        .map(|(t, d)| (owned(t), owned(d)))
-        .collect();
-    let devices: Vec<_> = devices.iter().map(owned).collect();
+/// Returns resources from pairs of a transport and a device.
+fn resources(pairs: &[(&str, &str)]) -> Vec<Resource> {
+    let resource = |&(transport, device): &(&str, &str)| Resource {
+        transport: transport.to_owned(),
+        device: device.to_owned(),
+    };
+    pairs.iter().map(resource).collect()
+}
+
+fn decided(pairs: &[(&str, &str)], devices: &[&str]) -> (bool, String) {
+    let devices: Vec<String> = devices.iter().map(|&device| device.to_owned()).collect();
     let Found {
         rdma, description, ..
-    } = decide("UCX 1.13.1", &resources, &[], &devices);
+    } = decide("UCX 1.13.1", &resources(pairs), &[], &devices);
     (rdma, description)
 }
 
 #[test]
 fn atomic_operations_are_in_hardware_where_all_that_carries_them_out_is() {
     let in_hardware = |atomics: &[(&str, &str)]| {
-        let atomics: Vec<_> = atomics
-            .iter()
-            .map(|&(t, d)| (t.to_owned(), d.to_owned()))
-            .collect();
+        let atomics = resources(atomics);
         decide("UCX 1.13.1", &atomics, &atomics, &["mlx5_0".to_owned()]).hardware_amos
     };
     assert!(in_hardware(&[
@@ -41,6 +42,7 @@ fn connections_over_hardware_are_rdma() {
     let resources = [("self", "memory"), ("tcp", "ib0"), ("rc_mlx5", "mlx5_0:1")];
     let rdma = (true, "UCX 1.13.1: rc_mlx5 on mlx5_0:1".to_owned());
     assert_eq!(decided(&resources, &["mlx5_0"]), rdma);
+
     // Its port is down, or it is Soft-RoCE.
     let other = (
         false,
@@ -64,12 +66,13 @@ fn sockets_stay_on_the_interfaces_of_the_job() {
         let changes = changes(&Variables(variables), one_machine).expect("they are right");
         changes
             .into_iter()
-            .find(|(name, _)| *name == "NET_DEVICES")
-            .map(|(_, value)| value)
+            .find(|change| change.name == "NET_DEVICES")
+            .map(|change| change.value)
     };
     let last = |devices: Option<String>| devices?.rsplit(',').next().map(str::to_owned);
     assert_eq!(last(devices(&[], true)).as_deref(), Some("lo"));
     assert_eq!(devices(&[], false), None, "other machines need them");
+
     const CHOSEN: (&str, &str) = ("SHMEM_TCP_INTERFACE", "eth7");
     assert_eq!(last(devices(&[CHOSEN], true)).as_deref(), Some("eth7"));
     assert_eq!(last(devices(&[CHOSEN], false)).as_deref(), Some("eth7"));
@@ -77,6 +80,7 @@ fn sockets_stay_on_the_interfaces_of_the_job() {
     assert!(several.is_some_and(|devices| devices.ends_with("eth7,eth8")));
     let subnet = devices(&[("SHMEM_TCP_INTERFACE", "127.0.0.0/8")], false);
     assert_eq!(last(subnet).as_deref(), Some("lo"));
+
     let none = changes(
         &Variables(&[("SHMEM_TCP_INTERFACE", "198.51.100.0/24")]),
         false,
@@ -95,9 +99,10 @@ fn shared_memory_is_used_where_it_is_requested() {
         let changes = changes(&Variables(variables), true).expect("they are right");
         changes
             .into_iter()
-            .find(|(name, _)| *name == "TLS")
-            .map(|(_, value)| value)
+            .find(|change| change.name == "TLS")
+            .map(|change| change.value)
     };
+
     assert_eq!(
         transports(&[(TLS, "posix,self")]).as_deref(),
         Some("posix,self")
@@ -107,6 +112,7 @@ fn shared_memory_is_used_where_it_is_requested() {
         None,
         "UCX's goes first"
     );
+
     // The version is known only if there is a UCX.
     let excludes = library().is_ok_and(|ucp| ucx_sys::version(ucp) >= (1, 12, 0));
     assert_eq!(transports(&[]).as_deref(), excludes.then_some("^sm"));

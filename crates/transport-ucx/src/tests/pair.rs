@@ -5,7 +5,7 @@ use crate::connect::{encode_address, encode_key};
 use crate::service::Service;
 use crate::settings::{LIMITS, Tuning, WORKERS};
 use crate::shared::SharedState;
-use crate::ucp::{UcpContext, UcpMemory};
+use crate::ucp::{ConfigChange, UcpContext, UcpMemory};
 use crate::wire::UcxWire;
 use rushmem_system::lock::lock;
 use rushmem_transport::engine::service_thread::Progress;
@@ -62,8 +62,14 @@ pub(crate) fn pair_on(
     abandon_limit: Duration,
 ) -> Option<TestPair> {
     let changes = [
-        ("TLS", transports.to_owned()),
-        ("NET_DEVICES", "lo".to_owned()),
+        ConfigChange {
+            name: "TLS",
+            value: transports.to_owned(),
+        },
+        ConfigChange {
+            name: "NET_DEVICES",
+            value: "lo".to_owned(),
+        },
     ];
     let context = UcpContext::open(2, &changes).map_err(|why| println!("skipped: {why}"));
     let context = Arc::new(context.ok()?);
@@ -89,13 +95,13 @@ pub(crate) fn pair_on(
     };
 
     let theirs = local(PEER);
-    // SAFETY: never freed.
+    // SAFETY: the heap is never freed.
     unsafe { theirs.segments.register(Segment::Heap, heap, ()) }.expect("a segment");
-    // SAFETY: never freed.
-
+    // SAFETY: the heap is never freed.
     let memory = unsafe { UcpMemory::register(&context, heap.base, NBYTES) }.expect("memory");
     let packed = memory.key().expect("a key");
     std::mem::forget(memory);
+
     let key = Published {
         nbytes: NBYTES as u64,
         covered: NBYTES as u64,

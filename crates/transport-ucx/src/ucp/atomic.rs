@@ -68,8 +68,10 @@ impl UcpAtomic {
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
         params.datatype = (width.nbytes() as u64) << UCP_DATATYPE_SHIFT;
         params.reply_buffer = arguments.second;
+
         let params = &raw const params;
-        // SAFETY: a live endpoint, its key and valid words, by contract.
+        // SAFETY: by contract, the endpoint is live, the key was unpacked for it, and the arguments
+        // point to words that are valid until the operation ends.
         unsafe {
             ucp.ucp_atomic_op_nbx(
                 remote.endpoint,

@@ -19,7 +19,7 @@ use ucx_sys::{
 /// The sizes of UCX's segments over sockets. UCX cuts a transfer into segments, and the target
 /// answers each segment of a put, so longer segments mean fewer answers. A worker has few buffers
 /// of this size, and only their used parts become resident.
-const SOCKETS: [&CStr; 2] = [c"UCX_TCP_TX_SEG_SIZE=256k", c"UCX_TCP_RX_SEG_SIZE=256k"];
+const SEGMENT_SIZES: [&CStr; 2] = [c"UCX_TCP_TX_SEG_SIZE=256k", c"UCX_TCP_RX_SEG_SIZE=256k"];
 /// The longest put that fits one such segment with its headers. UCX cuts a longer one within words,
 /// and a target that waits for a word would see half of it.
 const PIECE: usize = (256 << 10) - 512;
@@ -54,25 +54,58 @@ const FENCE_WAITS: (u32, u32, u32) = (1, 16, 0);
 /// only for processors that do not reorder stores.
 const SHOWS_ORDER: bool = cfg!(target_arch = "x86_64");
 
+/// UCX's transport over sockets.
+const SOCKETS: &str = "tcp";
+
 /// UCX's transports within a node.
 const INSIDE_A_NODE: &[&str] = &["self", "posix", "sysv", "cma", "knem", "xpmem"];
 
-/// Returns the transports and their devices from what UCX prints of a context, in lines that end as
+/// A transport of UCX with a device over which it works, such as `rc_mlx5` and `mlx5_0:1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Resource {
+    pub(crate) transport: String,
+    pub(crate) device: String,
+}
+
+impl Resource {
+    /// Reads a resource as UCX prints it: `rc_mlx5/mlx5_0:1`.
+    pub(super) fn parse(printed: &str) -> Option<Resource> {
+        let (transport, device) = printed.split_once('/')?;
+        Some(Resource {
+            transport: transport.to_owned(),
+            device: device.to_owned(),
+        })
+    }
+
+    /// Returns true if the transport only reaches processes of this node.
+    fn is_inside_a_node(&self) -> bool {
+        INSIDE_A_NODE.contains(&&*self.transport)
+    }
+}
+
+/// Returns the resources from what UCX prints of a context, in lines that end as
 /// `resource 1  :  md 1  dev 1  flags -- tcp/lo`.
-fn resources_of(printed: &str) -> Vec<(String, String)> {
+fn resources_of(printed: &str) -> Vec<Resource> {
     let mut resources = Vec::new();
     for line in printed.lines().filter(|line| line.contains(" resource ")) {
         let last = line.split_whitespace().next_back().unwrap_or_default();
-        if let Some((transport, device)) = last.split_once('/') {
-            resources.push((transport.to_owned(), device.to_owned()));
-        }
+        resources.extend(Resource::parse(last));
     }
     resources
 }
 
-// SAFETY: `open` checks that any thread may use the context.
+/// A change of UCX's configuration, such as of `NET_DEVICES`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConfigChange {
+    pub(crate) name: &'static str,
+    pub(crate) value: String,
+}
+
+// SAFETY: `open` checks that UCX was built with support for threads, so any thread may use the
+// context.
 unsafe impl Send for UcpContext {}
-// SAFETY: `open` checks that several threads may use the context at a time.
+// SAFETY: `open` makes the context with `mt_workers_shared`, so several threads may use it at a
+// time.
 unsafe impl Sync for UcpContext {}
 
 /// UCX's configuration, released when dropped.
@@ -91,10 +124,10 @@ impl UcpConfig {
         Ok(UcpConfig { ucp, handle })
     }
 
-    fn set(&self, name: &str, value: &str) -> Result<(), String> {
-        let text = |text| CString::new(text).map_err(|_| "a zero byte in a variable".to_owned());
-        let c_name = text(name)?;
-        let c_value = text(value)?;
+    fn apply(&self, ConfigChange { name, value }: &ConfigChange) -> Result<(), String> {
+        let zero_byte = |_| "a zero byte in a variable".to_owned();
+        let c_name = CString::new(*name).map_err(zero_byte)?;
+        let c_value = CString::new(value.as_str()).map_err(zero_byte)?;
         // SAFETY: `handle` is live until this is dropped, and both texts are C strings.
         let status = unsafe {
             self.ucp
@@ -113,12 +146,13 @@ impl Drop for UcpConfig {
 
 impl UcpContext {
     /// Initializes UCX for a job of `n_pes` PEs, with these changes to its configuration.
-    pub(crate) fn open(n_pes: u32, changes: &[(&str, String)]) -> Result<UcpContext, String> {
+    pub(crate) fn open(n_pes: u32, changes: &[ConfigChange]) -> Result<UcpContext, String> {
         let ucp = library()?;
         let config = UcpConfig::read(ucp)?;
-        for (name, value) in changes {
-            config.set(name, value)?;
+        for change in changes {
+            config.apply(change)?;
         }
+
         let handle = init(ucp, &config, n_pes)?;
 
         let mut context = UcpContext {
@@ -136,23 +170,22 @@ impl UcpContext {
         }
 
         let resources = context.resources();
-        let is_inside = |name: &str| INSIDE_A_NODE.contains(&name);
-        context.notices_failures = resources.iter().any(|(name, _)| !is_inside(name));
+        context.notices_failures = resources.iter().any(|one| !one.is_inside_a_node());
         context.copies = resources
             .iter()
-            .all(|(name, _)| is_inside(name) || name == "tcp");
+            .all(|one| one.is_inside_a_node() || one.transport == SOCKETS);
         context.orders = ucx_sys::version(ucp) < FENCE_WAITS && (SHOWS_ORDER || !context.copies);
 
         context.worker_variables = worker_variables(&resources);
         setting::set_defaults(&context.worker_variables);
-        if context.copies && context.worker_variables.contains(&SOCKETS[0]) {
+        if context.copies && context.worker_variables.contains(&SEGMENT_SIZES[0]) {
             context.longest_put = PIECE;
         }
         Ok(context)
     }
 
-    /// Returns the transports that UCX may use here, each with its device.
-    pub(crate) fn resources(&self) -> Vec<(String, String)> {
+    /// Returns the resources that UCX may use here.
+    pub(crate) fn resources(&self) -> Vec<Resource> {
         resources_of(&printed(|stream| {
             // SAFETY: `handle` is live, and `stream` is open during the call.
             unsafe { self.ucp.ucp_context_print_info(self.handle, stream.cast()) };
@@ -161,7 +194,7 @@ impl UcpContext {
 
     /// Returns true if UCX may use sockets here.
     pub(crate) fn uses_sockets(&self) -> bool {
-        self.resources().iter().any(|(name, _)| name == "tcp")
+        self.resources().iter().any(|one| one.transport == SOCKETS)
     }
 
     fn is_thread_safe(&self) -> bool {
@@ -199,10 +232,10 @@ fn init(ucp: &'static Ucp, config: &UcpConfig, n_pes: u32) -> Result<ucp_context
         ..ucp_params_t::default()
     };
 
-    let mut handle = null_mut();
     // The oldest version that has all features. A UCX older than the version passed here prints
     // a warning.
     let (major, minor) = ucx_sys::OLDEST;
+    let mut handle = null_mut();
     // SAFETY: the parameters and the configuration live during the call, which writes a handle when
     // it succeeds.
     let status = unsafe {
@@ -224,10 +257,9 @@ pub(crate) struct UcpMemory {
     handle: ucp_mem_h,
 }
 
-// SAFETY: the handle belongs to a context that several threads may use: it was made with
-// `mt_workers_shared`, and UCX's support for threads was checked.
+// SAFETY: a `UcpMemory` is used only with its context, which any thread may use.
 unsafe impl Send for UcpMemory {}
-// SAFETY: as for `Send`; UCX locks the context itself.
+// SAFETY: several threads may use the context at a time: UCX locks it.
 unsafe impl Sync for UcpMemory {}
 
 impl UcpMemory {
@@ -249,8 +281,8 @@ impl UcpMemory {
         };
         let ucp = context.ucp;
         let mut handle = null_mut();
-        // SAFETY: the context is live, and the memory is valid by contract. The call writes a
-        // handle when it succeeds.
+        // SAFETY: the context is live, and by contract `base` is valid for reads and writes of
+        // `nbytes` bytes until the registration ends. The call writes a handle when it succeeds.
         let status = unsafe { ucp.ucp_mem_map(context.handle, &raw const params, &raw mut handle) };
         check_status(ucp, status)?;
         Ok(UcpMemory {
@@ -287,7 +319,7 @@ impl UcpMemory {
 
 impl Drop for UcpMemory {
     fn drop(&mut self) {
-        // Nothing can be done if UCX returns an error.
+        // If UCX returns an error, nothing can be done.
         // SAFETY: `register` has made `handle` in this context, and only this releases it, once.
         unsafe {
             self.context
@@ -299,26 +331,27 @@ impl Drop for UcpMemory {
 
 /// Returns the variables that workers read for these transports, as `NAME=value`. Variables of
 /// other transports are left out, since UCX prints a warning about them.
-fn worker_variables(resources: &[(String, String)]) -> Vec<&'static CStr> {
-    let has = |transports: &[&str]| {
-        resources
-            .iter()
-            .any(|(name, _)| transports.contains(&&**name))
-    };
-    let is_ours = |ours: &CStr| {
-        let parts = ours.to_str().ok().and_then(|ours| ours.split_once('='));
-        parts.is_some_and(|(name, value)| environment(name).is_none_or(|set| set == value))
-    };
+fn worker_variables(resources: &[Resource]) -> Vec<&'static CStr> {
+    let has = |transport| resources.iter().any(|one| one.transport == transport);
 
     let mut variables = Vec::new();
     // Both sizes are set, or neither if the user has set one of them to another value.
-    if has(&["tcp"]) && SOCKETS.into_iter().all(is_ours) {
-        variables.extend(SOCKETS);
+    if has(SOCKETS) && SEGMENT_SIZES.into_iter().all(is_ours) {
+        variables.extend(SEGMENT_SIZES);
     }
-    if has(&["posix", "sysv"]) {
+    if has("posix") || has("sysv") {
         variables.push(SHARED_MEMORY);
     }
     variables
+}
+
+/// Returns false if the environment sets a variable, given as `NAME=value`, to another value.
+fn is_ours(variable: &CStr) -> bool {
+    let text = variable.to_str().unwrap_or_default();
+    match text.split_once('=') {
+        Some((name, value)) => environment(name).is_none_or(|set| set == value),
+        None => false,
+    }
 }
 
 #[cfg(test)]
@@ -331,15 +364,11 @@ mod tests {
             #      resource 0  :  md 0  dev 0  flags -- self/memory0\n\
             #      resource 1  :  md 1  dev 1  flags -- tcp/lo\n\
             #      resource 2  :  md 4  dev 2  flags -s rc_mlx5/mlx5_0:1\n# memory: 1.51MB\n";
-        let found = resources_of(printed);
-        let found: Vec<_> = found
-            .iter()
-            .map(|(t, device)| (t.as_str(), device.as_str()))
-            .collect();
-        assert_eq!(
-            found,
-            [("self", "memory0"), ("tcp", "lo"), ("rc_mlx5", "mlx5_0:1")]
-        );
+        let expected = ["self/memory0", "tcp/lo", "rc_mlx5/mlx5_0:1"];
+        let expected = expected.map(|text| Resource::parse(text).expect("a resource"));
+        assert_eq!(resources_of(printed), expected);
+        assert_eq!(expected[2].transport, "rc_mlx5");
+        assert_eq!(expected[2].device, "mlx5_0:1");
         assert!(resources_of("").is_empty());
     }
 }

@@ -37,16 +37,18 @@ impl ReceivedMessage<'_> {
         length: usize,
         param: *const ucp_am_recv_param_t,
     ) -> ReceivedMessage<'a> {
-        // SAFETY: UCX passes a valid pointer to a callback.
+        // SAFETY: `param` is the pointer that UCX has passed to a callback, by contract, so it is
+        // valid until the callback returns.
         let param = unsafe { &*param };
         let has = |attribute: u32| param.recv_attr & u64::from(attribute) != 0;
 
-        // SAFETY: UCX passes a valid range, which the callback may use until it returns.
+        // SAFETY: UCX has passed `header` and its length to a callback, which may read this range
+        // until it returns.
         let header = unsafe { bytes(header, header_length) };
         let data = if has(UCP_AM_RECV_ATTR_FLAG_RNDV) {
             ReceivedData::There(data, length)
         } else {
-            // SAFETY: without the flag, `data` is a valid range as the header is.
+            // SAFETY: without the flag, `data` and `length` are such a range, too.
             ReceivedData::Here(unsafe { bytes(data.cast_const(), length) })
         };
         let reply_to = if has(UCP_AM_RECV_ATTR_FIELD_REPLY_EP) {

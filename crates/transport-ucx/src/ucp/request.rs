@@ -67,9 +67,9 @@ pub(crate) fn callback_params(
 }
 
 pub(crate) fn status_string(ucp: &Ucp, status: ucs_status_t) -> String {
-    // SAFETY: it takes any number and returns a text that is never freed.
+    // SAFETY: the function takes any number, and returns a text that is never freed.
     let text = unsafe { ucp.ucs_status_string(status) };
-    // SAFETY: a C string of the library's own.
+    // SAFETY: `text` is a C string of the library.
     unsafe { CStr::from_ptr(text) }
         .to_string_lossy()
         .into_owned()
@@ -88,7 +88,7 @@ pub(crate) fn check_status(ucp: &Ucp, status: ucs_status_t) -> Result<(), String
 pub(super) fn printed(print: impl FnOnce(*mut libc::FILE)) -> String {
     let mut text: *mut c_char = null_mut();
     let mut nbytes = 0;
-    // SAFETY: both live until the stream is closed.
+    // SAFETY: `text` and `nbytes` live until the stream is closed below.
     let stream = unsafe { libc::open_memstream(&raw mut text, &raw mut nbytes) };
     if stream.is_null() {
         return String::new();
@@ -99,7 +99,7 @@ pub(super) fn printed(print: impl FnOnce(*mut libc::FILE)) -> String {
     // SAFETY: `stream` was opened above, and is closed once.
     unsafe { libc::fclose(stream) };
 
-    // SAFETY: the closed stream left that many bytes there.
+    // SAFETY: when it was closed, the stream has left `nbytes` bytes at `text`.
     let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), nbytes) };
     let printed = String::from_utf8_lossy(bytes).into_owned();
     // SAFETY: the stream has allocated `text`, which is freed once and not used any more.

@@ -2,7 +2,7 @@
 //! another worker.
 #![allow(unsafe_code)]
 
-use super::context::UcpContext;
+use super::context::{Resource, UcpContext};
 use super::request::{UcpRequest, check_status, plain_params, printed, started, status_string};
 use crate::abort::within;
 use crate::ports::at_free_port;
@@ -22,9 +22,9 @@ use ucx_sys::{
     ucp_worker_params_t, ucs_status_t,
 };
 
-/// Returns the transports for atomic operations and their devices from what UCX prints of a worker,
-/// in a line that ends as `atomics: 2:rc_mlx5/mlx5_0:1, 3:dc_mlx5/mlx5_0:1`.
-fn atomics_of(printed: &str) -> Vec<(String, String)> {
+/// Returns the resources for atomic operations from what UCX prints of a worker, in a line that
+/// ends as `atomics: 2:rc_mlx5/mlx5_0:1, 3:dc_mlx5/mlx5_0:1`.
+fn atomics_of(printed: &str) -> Vec<Resource> {
     let line = printed
         .lines()
         .find_map(|line| line.split_once(" atomics: "));
@@ -34,9 +34,8 @@ fn atomics_of(printed: &str) -> Vec<(String, String)> {
 
     let mut atomics = Vec::new();
     for entry in listed.split(", ") {
-        let resource = entry.trim().split_once(':').map(|(_, resource)| resource);
-        if let Some((transport, device)) = resource.and_then(|name| name.split_once('/')) {
-            atomics.push((transport.to_owned(), device.to_owned()));
+        if let Some((_, resource)) = entry.trim().split_once(':') {
+            atomics.extend(Resource::parse(resource));
         }
     }
     atomics
@@ -69,14 +68,21 @@ impl Worker {
             ..ucp_worker_params_t::default()
         };
 
-        let ucp = context.ucp;
-        let mut handle = null_mut();
         // Each worker reads the variables; the program may have removed them.
         setting::set_defaults(&context.worker_variables);
-        let status = at_free_port(context, || {
-            // SAFETY: the context is live. The call writes a handle when it succeeds.
+
+        let ucp = context.ucp;
+        let mut handle = null_mut();
+        let mut create = || {
+            // SAFETY: the context is live, and `params` lives during the call, which writes a
+            // handle when it succeeds.
             unsafe { ucp.ucp_worker_create(context.handle, &raw const params, &raw mut handle) }
-        })?;
+        };
+        let status = if context.uses_sockets() {
+            at_free_port(create)?
+        } else {
+            create()
+        };
         check_status(ucp, status).map_err(|why| {
             format!("UCX cannot make a worker: {why}; UCX_LOG_LEVEL=info shows its reasons")
         })?;
@@ -125,9 +131,9 @@ impl Worker {
         Ok(bytes)
     }
 
-    /// Returns the transports by which UCX carries out atomic operations, each with its device;
-    /// none if UCX sends messages to the target's CPU instead.
-    pub(crate) fn atomics(&self) -> Vec<(String, String)> {
+    /// Returns the resources by which UCX carries out atomic operations; none if UCX sends messages
+    /// to the target's CPU instead.
+    pub(crate) fn atomics(&self) -> Vec<Resource> {
         atomics_of(&printed(|stream| {
             // SAFETY: `handle` is live, and `stream` is open during the call.
             unsafe { self.ucp().ucp_worker_print_info(self.handle, stream.cast()) };
@@ -269,8 +275,8 @@ pub(crate) struct UcpRemote {
     pub(crate) address: u64,
 }
 
-// SAFETY: an endpoint and its keys belong to a worker, and are used by the thread that uses this
-// worker, one at a time.
+// SAFETY: a `UcpEndpoint` belongs to a worker, and only the thread that uses this worker at the
+// time uses the endpoint and its keys.
 unsafe impl Send for UcpEndpoint {}
 
 impl UcpEndpoint {
@@ -332,12 +338,9 @@ mod tests {
     fn what_carries_out_atomic_operations_is_found_in_what_ucx_prints() {
         let printed = "#\n# UCP worker 'h:1'\n#\n#                 address: 149 bytes\n\
             #                 atomics: 2:rc_mlx5/mlx5_0:1, 13:dc_mlx5/mlx5_1:1 \n#\n";
-        let found = atomics_of(printed);
-        let found: Vec<_> = found
-            .iter()
-            .map(|(t, device)| (t.as_str(), device.as_str()))
-            .collect();
-        assert_eq!(found, [("rc_mlx5", "mlx5_0:1"), ("dc_mlx5", "mlx5_1:1")]);
+        let expected = ["rc_mlx5/mlx5_0:1", "dc_mlx5/mlx5_1:1"];
+        let expected = expected.map(|text| Resource::parse(text).expect("a resource"));
+        assert_eq!(atomics_of(printed), expected);
         assert!(atomics_of("#                 atomics: \n").is_empty());
         assert!(atomics_of("").is_empty());
     }

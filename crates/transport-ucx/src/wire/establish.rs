@@ -2,11 +2,11 @@
 //! endpoint is flushed before its first use, which connects it; if that fails, another one is made.
 #![allow(unsafe_code)]
 
-use super::{Connecting, OpenRoute, UcxWire};
+use super::{Connecting, OpenRoute, PendingAttempt, UcxWire};
 use crate::callbacks::{ConnectionState, broken};
 use crate::connect;
 use crate::shared::SharedState;
-use crate::ucp::{UcpRequest, status_string};
+use crate::ucp::status_string;
 use rushmem_connect::Attempts;
 use rushmem_transport::{Error, Pe};
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use std::time::Instant;
 /// The result of an attempt to connect.
 enum Attempted {
     Connected(OpenRoute),
-    Pending(OpenRoute, UcpRequest),
+    Pending(PendingAttempt),
     Failed(String),
 }
 
@@ -27,11 +27,11 @@ impl UcxWire {
         let made = self.routes[pe].connecting.take();
         let mut connecting = made.unwrap_or_else(|| Connecting {
             attempts: Attempts::new(Instant::now()),
-            tried: None,
+            pending: None,
         });
 
-        let attempted = match connecting.tried.take() {
-            Some((open, flush)) => self.check_attempt(open, flush),
+        let attempted = match connecting.pending.take() {
+            Some(pending) => self.check_attempt(pending),
             None if Instant::now() < connecting.attempts.next() => {
                 self.routes[pe].connecting = Some(connecting);
                 return Ok(false);
@@ -49,7 +49,7 @@ impl UcxWire {
                 self.free_ended();
                 return Ok(true);
             }
-            Attempted::Pending(open, flush) => connecting.tried = Some((open, flush)),
+            Attempted::Pending(pending) => connecting.pending = Some(pending),
             Attempted::Failed(why) => {
                 let attempts = &mut connecting.attempts;
                 if !attempts.record_refusal(Instant::now(), shared.tuning.connect_limit) {
@@ -82,7 +82,7 @@ impl UcxWire {
         }
 
         Ok(match open.endpoint.flush(self.ucp()) {
-            Ok(Some(flush)) => self.check_attempt(open, flush),
+            Ok(Some(flush)) => self.check_attempt(PendingAttempt { open, flush }),
             Ok(None) => Attempted::Connected(open),
             Err(status) => {
                 self.close(open);
@@ -95,8 +95,8 @@ impl UcxWire {
     fn open_endpoint(&self, address: &[u8]) -> Result<OpenRoute, String> {
         let connection = Rc::new(ConnectionState::new(self.ucp(), &self.callbacks));
         let arg = Rc::as_ptr(&connection).cast_mut().cast();
-        // SAFETY: the handler takes a `ConnectionState`, which is dropped after the worker, since a
-        // route or `closed` keeps it.
+        // SAFETY: `address` is one that UCX has encoded. `broken` takes a `ConnectionState`, to
+        // which `arg` points; a route or `closed` keeps it until the worker was dropped.
         let endpoint = unsafe { self.worker.connect(address, Some(broken), arg) }?;
         Ok(OpenRoute {
             endpoint,
@@ -106,13 +106,15 @@ impl UcxWire {
 
     /// Returns the result of an attempt to connect, from the first flush of its endpoint. Closes
     /// the endpoint if the attempt has failed.
-    fn check_attempt(&mut self, open: OpenRoute, flush: UcpRequest) -> Attempted {
+    fn check_attempt(&mut self, pending: PendingAttempt) -> Attempted {
         let ucp = self.ucp();
-        let Some(status) = flush.status(ucp) else {
-            return Attempted::Pending(open, flush);
+        let Some(status) = pending.flush.status(ucp) else {
+            return Attempted::Pending(pending);
         };
 
+        let PendingAttempt { open, flush } = pending;
         flush.free(ucp);
+
         // If the flush was canceled, the connection has the cause, which UCX passed to its handler.
         match open.connection.broken().or(status.err()) {
             None => Attempted::Connected(open),

@@ -26,78 +26,87 @@ impl Address {
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Address, rushmem_system::formats::Error> {
         let address: Address = decode(TCP_ADDRESS, bytes)?;
-        match address.sockets.len() {
-            ..=MAX_ADDRESSES => Ok(address),
-            _ => Err(rushmem_system::formats::Error::Damaged(TCP_ADDRESS)),
+        if address.sockets.len() > MAX_ADDRESSES {
+            return Err(rushmem_system::formats::Error::Damaged(TCP_ADDRESS));
         }
+        Ok(address)
     }
 }
 
-/// Returns the user's selection of interfaces, if there is one, and the addresses at which this PE
-/// listens, at most [`MAX_ADDRESSES`], in the order in which peers try them.
-pub(crate) fn own_addresses(open: &Open) -> Result<(Option<Selection>, Vec<IpAddr>), Error> {
-    let list = open.host.variable(INTERFACES).unwrap_or_default();
-    let selection = Selection::parse(&list).map_err(Error::Unavailable)?;
+/// The addresses at which this PE listens.
+pub(crate) struct OwnAddresses {
+    /// The user's selection of interfaces, if there is one.
+    selection: Option<Selection>,
+    /// At most [`MAX_ADDRESSES`], in the order in which peers try them.
+    pub(crate) ips: Vec<IpAddr>,
+}
 
-    let near = open.host.nic().and_then(|nic| nic.interface);
-    let need = if open.one_machine {
-        Need::ThisMachine
-    } else {
-        Need::Others
-    };
+impl OwnAddresses {
+    pub(crate) fn of(open: &Open) -> Result<OwnAddresses, Error> {
+        let list = open.host.variable(INTERFACES).unwrap_or_default();
+        let selection = Selection::parse(&list).map_err(Error::Unavailable)?;
 
-    let mut own = rushmem_system::interfaces::addresses(need, selection.as_ref(), near.as_deref())
-        .map_err(Error::Unavailable)?;
-    own.truncate(MAX_ADDRESSES);
-    Ok((selection, own))
+        let near = open.host.nic().and_then(|nic| nic.interface);
+        let need = if open.one_machine {
+            Need::ThisMachine
+        } else {
+            Need::Others
+        };
+
+        let mut ips =
+            rushmem_system::interfaces::addresses(need, selection.as_ref(), near.as_deref())
+                .map_err(Error::Unavailable)?;
+        ips.truncate(MAX_ADDRESSES);
+        Ok(OwnAddresses { selection, ips })
+    }
 }
 
 /// Returns a diagnosis of each address of this machine, those at which this PE listens first, in
 /// the order in which peers try them; or one diagnosis alone if this PE can listen at none.
 pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
-    let (selection, used) = match own_addresses(args) {
+    let OwnAddresses { selection, ips } = match OwnAddresses::of(args) {
         Ok(own) => own,
         Err(why) => return vec![Diagnosis::new("tcp", Verdict::Refused, why.to_string())],
     };
 
-    let rank = |ip| {
-        used.iter()
-            .position(|used| *used == ip)
-            .unwrap_or(used.len())
-    };
     // Without a list of addresses there is nothing to diagnose.
     let mut all = get_if_addrs().unwrap_or_default();
-    all.sort_by_key(|interface| rank(interface.ip()));
-
-    let diagnose = |interface: &Interface| {
+    all.sort_by_key(|interface| {
         let ip = interface.ip();
-        let (verdict, why) = if used.contains(&ip) {
+        ips.iter().position(|own| *own == ip).unwrap_or(ips.len())
+    });
+
+    let mut diagnoses = Vec::new();
+    for interface in all {
+        let ip = interface.ip();
+        let (verdict, why) = if ips.contains(&ip) {
             (Verdict::Usable, "connects each pair of PEs")
-        } else if args.one_machine && selection.is_none() {
-            (
-                Verdict::Unused,
-                "the job is on one machine, and uses loopback",
-            )
-        } else if interface.is_link_local() {
-            (
-                Verdict::Unused,
-                "a link-local address, to which there is no route",
-            )
-        } else if selection
-            .as_ref()
-            .is_some_and(|selection| !selection.admits(interface))
-        {
-            (Verdict::Unused, "SHMEM_TCP_INTERFACE leaves it out")
-        } else if interface.is_loopback() {
-            (Verdict::Unused, "no other machine reaches it")
         } else {
-            (Verdict::Unused, "others go first")
+            let why = why_unused(&interface, args.one_machine, selection.as_ref());
+            (Verdict::Unused, why)
         };
+        diagnoses.push(Diagnosis::new(interface.name, verdict, format!("{ip}, {why}")));
+    }
+    diagnoses
+}
 
-        Diagnosis::new(interface.name.clone(), verdict, format!("{ip}, {why}"))
-    };
-
-    all.iter().map(diagnose).collect()
+/// Returns the reason why this PE does not listen at an address.
+fn why_unused(
+    interface: &Interface,
+    one_machine: bool,
+    selection: Option<&Selection>,
+) -> &'static str {
+    if one_machine && selection.is_none() {
+        "the job is on one machine, and uses loopback"
+    } else if interface.is_link_local() {
+        "a link-local address, to which there is no route"
+    } else if selection.is_some_and(|selection| !selection.admits(interface)) {
+        "SHMEM_TCP_INTERFACE leaves it out"
+    } else if interface.is_loopback() {
+        "no other machine reaches it"
+    } else {
+        "others go first"
+    }
 }
 
 /// Returns a peer's addresses in the order to try them: first those on a network of this machine,
@@ -123,27 +132,37 @@ fn in_order(own: &[Interface], mut peer: Vec<SocketAddr>) -> Vec<SocketAddr> {
     // Many machines give the same address to a bridge for containers. There a process of another
     // user of this machine may listen, and the proof of a PE is about this address on both
     // machines.
-    let is_elsewhere = peer.first().is_some_and(|near| rank(own, near.ip()) < OWN);
+    let is_elsewhere = peer
+        .first()
+        .is_some_and(|near| rank(own, near.ip()) != Rank::Own);
     if is_elsewhere {
-        peer.retain(|address| rank(own, address.ip()) < OWN);
+        peer.retain(|address| rank(own, address.ip()) != Rank::Own);
     }
     peer
 }
 
-/// The rank of an address of this machine.
-const OWN: u8 = 2;
+/// The rank of an address of a peer. Those with lower ranks are tried first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// It is on a network of this machine.
+    Near,
+    Far,
+    /// This machine itself has it.
+    Own,
+}
 
-/// Returns the rank of an address; lower ranks are tried first.
-fn rank(own: &[Interface], peer: IpAddr) -> u8 {
-    match own.iter().find(|i| on_link(i, peer)) {
-        _ if own.iter().any(|i| i.ip() == peer) => OWN,
-        Some(_) => 0,
-        None => 1,
+fn rank(own: &[Interface], peer: IpAddr) -> Rank {
+    if own.iter().any(|interface| interface.ip() == peer) {
+        Rank::Own
+    } else if own.iter().any(|interface| on_link(interface, peer)) {
+        Rank::Near
+    } else {
+        Rank::Far
     }
 }
 
 /// Returns true if the kernel knows a route to an address, or if no descriptor is left to find out.
-/// To connect a datagram socket queries the route, and sends nothing.
+/// Connecting a datagram socket queries the route, and sends nothing.
 fn routed(address: SocketAddr) -> bool {
     let any: IpAddr = if address.is_ipv4() {
         Ipv4Addr::UNSPECIFIED.into()
@@ -156,6 +175,7 @@ fn routed(address: SocketAddr) -> bool {
     }
 }
 
+/// Returns true if an address of a peer is on the network of an interface.
 fn on_link(interface: &Interface, peer: IpAddr) -> bool {
     match (&interface.addr, peer) {
         (IfAddr::V4(own), IpAddr::V4(peer)) => {
@@ -196,11 +216,11 @@ mod tests {
             interface([172, 17, 0, 1], [255, 255, 0, 0]),
             interface([10, 1, 2, 3], [255, 255, 255, 0]),
         ];
-        let at = |ip: [u8; 4]| SocketAddr::from((ip, 5000));
-        let bridge = at([172, 17, 0, 1]);
-        let far = at([192, 0, 2, 9]);
-        let near = at([10, 1, 2, 4]);
-        let this_host = at([10, 1, 2, 3]);
+        let socket = |ip: [u8; 4]| SocketAddr::from((ip, 5000));
+        let bridge = socket([172, 17, 0, 1]);
+        let far = socket([192, 0, 2, 9]);
+        let near = socket([10, 1, 2, 4]);
+        let this_host = socket([10, 1, 2, 3]);
 
         assert_eq!(in_order(&own, vec![bridge, far, near]), [near, far]);
         assert_eq!(

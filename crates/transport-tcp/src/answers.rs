@@ -10,7 +10,8 @@ use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::{DestBuf, LocalBuf, Pe};
 
 /// Maximum number of unanswered requests with results that follow the reply. It keeps the bytes of
-/// replies that are queued at the target below the limit at which the target ends the connection.
+/// replies that are queued at the target below the limit at which the target ends the connection
+/// (`target::MAX_WAITING`).
 const MAX_ANSWERED: usize = 8;
 
 /// The destination of an answer.
@@ -62,8 +63,7 @@ impl Answers {
         self.ledger.issue()
     }
 
-    /// Numbers a get, and expects its data. Others may read `dest` meanwhile if it
-    /// `is_shared`.
+    /// Numbers a get, and expects its data. `is_shared` says that others may read `dest` meanwhile.
     pub(crate) fn expect_data(&mut self, dest: DestBuf, is_shared: bool) -> u64 {
         let expected = ExpectedReply::Data(dest.nbytes() as u32);
         let to = if is_shared {
@@ -71,7 +71,6 @@ impl Answers {
         } else {
             AnswerDest::Private(dest)
         };
-
         self.ledger.expect(expected, to)
     }
 
@@ -86,7 +85,6 @@ impl Answers {
             None if request.position.asks => AnswerDest::Origin,
             None => return self.ledger.issue(),
         };
-
         self.ledger.expect(ExpectedReply::Message, to)
     }
 
@@ -116,7 +114,9 @@ impl Answers {
     /// Completes the request of a reply whose whole body was delivered.
     pub(crate) fn complete(&mut self, reply: ReplyFrame) -> Result<(), Violation> {
         let to = self.ledger.complete(reply)?;
-        self.n_long -= usize::from(matches!(to, AnswerDest::OriginOfLong));
+        if matches!(to, AnswerDest::OriginOfLong) {
+            self.n_long -= 1;
+        }
         Ok(())
     }
 
@@ -153,6 +153,7 @@ impl Answers {
                 });
                 match taken {
                     Some(taken) => taken?,
+                    // The rest of the reply has not arrived.
                     None => return Ok(()),
                 }
             }

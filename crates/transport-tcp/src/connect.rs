@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 /// The limit of an attempt in the first round, if a peer has several addresses: an address that
 /// does not answer must not delay the next.
 const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
-/// The limit of other attempts. After a round in which the peer was silent, the limit doubles
-/// instead, up to [`LONGEST_ATTEMPT`].
+/// The limit of other attempts. It bounds the time that a host which is down costs in each round;
+/// with a shorter one, a host that answers late would count as down. After a round in which the
+/// peer was silent, the limit doubles instead, up to [`LONGEST_ATTEMPT`].
 const ATTEMPT: Duration = Duration::from_secs(5);
 /// The longest limit of an attempt, to a peer that is silent although its host accepts connections:
 /// the fourth doubling of [`ATTEMPT`]. Such a peer may be stopped, and each attempt costs it a
@@ -56,37 +57,57 @@ impl ConnectFailure {
     }
 }
 
+/// An attempt to connect that has failed.
+struct FailedAttempt {
+    socket: SocketAddr,
+    failure: ConnectFailure,
+}
+
+/// The addresses of a peer that have the same result.
+struct SharedAnswer {
+    /// Separated by commas.
+    addresses: String,
+    answer: String,
+}
+
 /// Returns the reason why there is no connection to a peer with the addresses `all`: the result of
 /// each attempt of a round, and that no route leads to the other addresses. Addresses with the same
 /// result are named together. If this PE ran out of descriptors, that alone is the reason.
-fn refusal(mut round: Vec<(SocketAddr, ConnectFailure)>, all: &[SocketAddr]) -> ConnectRefusal {
-    for at in all {
-        let is_tried = round.iter().any(|(tried, _)| tried == at);
+fn refusal(mut round: Vec<FailedAttempt>, all: &[SocketAddr]) -> ConnectRefusal {
+    for &socket in all {
+        let is_tried = round.iter().any(|attempt| attempt.socket == socket);
         if !is_tried {
-            let without_route = ErrorKind::NetworkUnreachable.into();
-            round.push((*at, ConnectFailure::Socket(without_route)));
+            let without_route: io::Error = ErrorKind::NetworkUnreachable.into();
+            round.push(FailedAttempt {
+                socket,
+                failure: without_route.into(),
+            });
         }
     }
 
-    let mut answers: Vec<(String, String)> = Vec::new();
-    for (at, failure) in &round {
-        match failure {
-            ConnectFailure::Socket(error) if ran_out(error) => {
-                return ConnectRefusal::Own(DESCRIPTORS.explain(error));
-            }
-            _ => {}
+    let mut answers: Vec<SharedAnswer> = Vec::new();
+    for FailedAttempt { socket, failure } in &round {
+        if let ConnectFailure::Socket(error) = failure
+            && ran_out(error)
+        {
+            return ConnectRefusal::Own(DESCRIPTORS.explain(error));
         }
+
         let answer = failure.to_string();
-        match answers.iter_mut().find(|(_, other)| *other == answer) {
-            Some((addresses, _)) => *addresses += &format!(", {at}"),
-            None => answers.push((at.to_string(), answer)),
+        match answers.iter_mut().find(|known| known.answer == answer) {
+            Some(known) => known.addresses += &format!(", {socket}"),
+            None => answers.push(SharedAnswer {
+                addresses: socket.to_string(),
+                answer,
+            }),
         }
     }
 
-    let answers = answers
+    let answers: Vec<String> = answers
         .into_iter()
-        .map(|(addresses, answer)| format!("{addresses}: {answer}"));
-    ConnectRefusal::Peer(answers.collect::<Vec<_>>().join("; "))
+        .map(|SharedAnswer { addresses, answer }| format!("{addresses}: {answer}"))
+        .collect();
+    ConnectRefusal::Peer(answers.join("; "))
 }
 
 impl From<io::Error> for ConnectFailure {
@@ -136,120 +157,134 @@ fn explained(error: &io::Error) -> String {
     }
 }
 
-/// Returns an authenticated connection to PE `target`, or the reason why there is none. Returns
-/// `None` if the target defers, since it connects itself or has no directory yet, or if `may_stop`
-/// returns true after a round.
-pub(crate) fn connect(
-    secret: &Secret,
-    me: Pe,
-    target: Pe,
-    address: &Address,
-    tuning: &Tuning,
-    may_stop: impl Fn() -> bool,
-) -> Result<Option<TcpStream>, ConnectRefusal> {
-    let order = addresses::by_route(&address.sockets);
-    let mut limit = if order.len() > 1 {
-        FIRST_ATTEMPT
-    } else {
-        ATTEMPT
-    };
+/// A PE that connects to another one.
+pub(crate) struct Connecting<'a> {
+    pub(crate) secret: &'a Secret,
+    pub(crate) me: Pe,
+    pub(crate) target: Pe,
+    pub(crate) tuning: &'a Tuning,
+}
 
-    let mut attempts = Attempts::new(Instant::now());
-    loop {
-        let mut silent = false;
-        let mut hung_up = false;
+impl Connecting<'_> {
+    /// Returns an authenticated connection to the target, or the reason why there is none. Returns
+    /// `None` if the target defers, since it connects itself or has no directory yet, or if
+    /// `may_stop` returns true after a round.
+    pub(crate) fn connect(
+        &self,
+        address: &Address,
+        may_stop: impl Fn() -> bool,
+    ) -> Result<Option<TcpStream>, ConnectRefusal> {
+        let order = addresses::by_route(&address.sockets);
+        let mut limit = if order.len() > 1 {
+            FIRST_ATTEMPT
+        } else {
+            ATTEMPT
+        };
+
+        let mut attempts = Attempts::new(Instant::now());
+        loop {
+            let round = match self.try_all(&order, limit) {
+                Ok(answered) => return Ok(answered),
+                Err(round) => round,
+            };
+            if may_stop() {
+                return Ok(None);
+            }
+
+            let is_silent = |attempt: &FailedAttempt| {
+                matches!(attempt.failure, ConnectFailure::Silent)
+            };
+            if round.iter().any(is_silent) {
+                // A stopped PE may be continued at any time, so there is no deadline.
+                limit = LONGEST_ATTEMPT.min(limit * 2);
+                continue;
+            }
+
+            // A PE that hangs up exists. It may lack descriptors, and reports that itself if this
+            // lasts.
+            let longest = if round.iter().any(|attempt| attempt.failure.is_hang_up()) {
+                self.tuning.connect_limit
+            } else {
+                self.tuning.refusal_limit
+            };
+
+            let now = Instant::now();
+            if !attempts.record_refusal(now, longest) {
+                return Err(match refusal(round, &address.sockets) {
+                    ConnectRefusal::Peer(why) => {
+                        let tried = attempts.tried(self.me);
+                        ConnectRefusal::Peer(format!(
+                            "{why}; {tried}; if the PE still runs there, set SHMEM_HOST_LIMIT to \
+                             a longer time"
+                        ))
+                    }
+                    own => own,
+                });
+            }
+
+            limit = limit.max(ATTEMPT);
+            std::thread::sleep(attempts.next() - now);
+        }
+    }
+
+    /// Tries each of these addresses once, until the target answers at one. Returns the connection,
+    /// `None` if the target defers, or the attempts if all have failed.
+    fn try_all(
+        &self,
+        order: &[SocketAddr],
+        limit: Duration,
+    ) -> Result<Option<TcpStream>, Vec<FailedAttempt>> {
+        let peer = self.target.0;
         let mut round = Vec::new();
-        for &socket in &order {
-            match attempt(secret, me, target, socket, limit, tuning) {
+        for &socket in order {
+            match self.attempt(socket, limit) {
                 Ok(Some(stream)) => {
-                    rushmem_system::log::debug!(peer = target.0, "connected to {socket}");
+                    rushmem_system::log::debug!(peer, "connected to {socket}");
                     return Ok(Some(stream));
                 }
                 Ok(None) => {
-                    rushmem_system::log::debug!(
-                        peer = target.0,
-                        "{socket} defers: it will connect itself"
-                    );
+                    rushmem_system::log::debug!(peer, "{socket} defers: it will connect itself");
                     return Ok(None);
                 }
                 Err(failure) => {
-                    rushmem_system::log::debug!(
-                        peer = target.0,
-                        "no connection to {socket}: {failure}"
-                    );
-                    silent |= matches!(failure, ConnectFailure::Silent);
-                    hung_up |= failure.is_hang_up();
-                    round.push((socket, failure));
+                    rushmem_system::log::debug!(peer, "no connection to {socket}: {failure}");
+                    round.push(FailedAttempt { socket, failure });
                 }
             }
         }
+        Err(round)
+    }
 
-        if may_stop() {
+    /// Connects to an address, and proves to the target that this is a PE of its job. Returns
+    /// `None` if the target defers.
+    fn attempt(
+        &self,
+        socket: SocketAddr,
+        limit: Duration,
+    ) -> Result<Option<TcpStream>, ConnectFailure> {
+        let stream = TcpStream::connect_timeout(&socket, limit)?;
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(limit))?;
+
+        let mut reads = TimedReads::new(&stream, limit);
+        let connector =
+            Connector::new(HANDSHAKE, self.secret, self.me.0, self.target.0, nonce()?);
+        let mut connector = connector.bound_to(socket);
+
+        let mut greeting = [0; GREETING];
+        reads.read_exact(&mut greeting).map_err(or_silent)?;
+        let claim: [u8; CLAIM] = connector.claim(&greeting)?;
+        (&stream).write_all(&claim)?;
+
+        let mut answer = [0; ANSWER];
+        reads.read_exact(&mut answer).map_err(or_silent)?;
+        if connector.check(&answer)? == Answer::Deferral {
             return Ok(None);
         }
 
-        if silent {
-            // A stopped PE may be continued at any time, so there is no deadline.
-            limit = LONGEST_ATTEMPT.min(limit * 2);
-            continue;
-        }
-
-        // A PE that hangs up exists. It may lack descriptors, and reports that itself if this
-        // lasts.
-        let longest = if hung_up {
-            tuning.connect_limit
-        } else {
-            tuning.refusal_limit
-        };
-
-        let now = Instant::now();
-        if !attempts.record_refusal(now, longest) {
-            return Err(match refusal(round, &address.sockets) {
-                ConnectRefusal::Peer(why) => {
-                    let tried = attempts.tried(me);
-                    ConnectRefusal::Peer(format!(
-                        "{why}; {tried}; if the PE still runs there, set SHMEM_HOST_LIMIT to a \
-                         longer time"
-                    ))
-                }
-                own => own,
-            });
-        }
-
-        limit = limit.max(ATTEMPT);
-        std::thread::sleep(attempts.next() - now);
+        prepare(&stream, self.tuning)?;
+        Ok(Some(stream))
     }
-}
-
-fn attempt(
-    secret: &Secret,
-    me: Pe,
-    target: Pe,
-    socket: SocketAddr,
-    limit: Duration,
-    tuning: &Tuning,
-) -> Result<Option<TcpStream>, ConnectFailure> {
-    let stream = TcpStream::connect_timeout(&socket, limit)?;
-    stream.set_nodelay(true)?;
-    stream.set_write_timeout(Some(limit))?;
-
-    let mut reads = TimedReads::new(&stream, limit);
-    let connector = Connector::new(HANDSHAKE, secret, me.0, target.0, nonce()?);
-    let mut connector = connector.bound_to(socket);
-
-    let mut greeting = [0; GREETING];
-    reads.read_exact(&mut greeting).map_err(or_silent)?;
-    let claim: [u8; CLAIM] = connector.claim(&greeting)?;
-    (&stream).write_all(&claim)?;
-
-    let mut answer = [0; ANSWER];
-    reads.read_exact(&mut answer).map_err(or_silent)?;
-    if connector.check(&answer)? == Answer::Deferral {
-        return Ok(None);
-    }
-
-    prepare(&stream, tuning)?;
-    Ok(Some(stream))
 }
 
 /// Returns the failure for the error of a read; a timeout means a silent peer.
@@ -288,24 +323,33 @@ mod tests {
                 }
             });
 
-            let tried = attempt(
-                &Secret::from([7; 32]),
-                Pe(1),
-                Pe(0),
-                socket,
-                LONGEST_ATTEMPT,
-                &Tuning::default(),
-            );
+            let tuning = Tuning::default();
+            let tried = connecting(&secret(), &tuning).attempt(socket, LONGEST_ATTEMPT);
             tried.expect_err("nobody lets it in").to_string()
         })
+    }
+
+    fn secret() -> Secret {
+        Secret::from([7; 32])
+    }
+
+    /// Returns PE 1, which connects to PE 0.
+    fn connecting<'a>(secret: &'a Secret, tuning: &'a Tuning) -> Connecting<'a> {
+        Connecting {
+            secret,
+            me: Pe(1),
+            target: Pe(0),
+            tuning,
+        }
     }
 
     /// Returns a port that is taken, where nobody listens yet, so that connections are refused.
     fn bound() -> (OwnedFd, Address) {
         let bound = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
         bind(&bound, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
-        let at = SocketAddr::try_from(getsockname(&bound).expect("bound")).expect("of IPv4");
-        (bound, Address { sockets: vec![at] })
+        let name = getsockname(&bound).expect("bound");
+        let sockets = vec![SocketAddr::try_from(name).expect("of IPv4")];
+        (bound, Address { sockets })
     }
 
     fn tuning(refusal: u64, connect: u64) -> Tuning {
@@ -319,22 +363,17 @@ mod tests {
     #[test]
     fn a_refused_peer_is_tried_again_with_pauses() {
         let (_bound, address) = bound();
-        let refused = |tuning: &Tuning, may_stop: &dyn Fn() -> bool| {
-            let tried = connect(
-                &Secret::from([7; 32]),
-                Pe(1),
-                Pe(0),
-                &address,
-                tuning,
-                may_stop,
-            );
+        let secret = secret();
+        let short = tuning(1, 30);
+        let refused = |address: &Address| {
+            let tried = connecting(&secret, &short).connect(address, || false);
             let Err(ConnectRefusal::Peer(why)) = tried else {
                 panic!("{tried:?}")
             };
             why
         };
 
-        let why = refused(&tuning(1, 30), &|| false);
+        let why = refused(&address);
         for words in [
             "refused",
             "PE 1 has tried ",
@@ -349,36 +388,15 @@ mod tests {
             sockets: vec![address.sockets[0], elsewhere],
         };
 
-        let tried = connect(
-            &Secret::from([7; 32]),
-            Pe(1),
-            Pe(0),
-            &several,
-            &tuning(1, 30),
-            || false,
-        );
-        let Err(ConnectRefusal::Peer(why)) = tried else {
-            panic!("{tried:?}")
-        };
-        assert!(
-            several
-                .sockets
-                .iter()
-                .all(|at| why.contains(&at.to_string())),
-            "{why}"
-        );
+        let why = refused(&several);
+        for socket in &several.sockets {
+            assert!(why.contains(&socket.to_string()), "{why}");
+        }
         assert_eq!(why.matches("refused").count(), 1, "{why}");
 
         let rounds = Cell::new(0);
         let stops_late = || rounds.replace(rounds.get() + 1) == 10;
-        let late = connect(
-            &Secret::from([7; 32]),
-            Pe(1),
-            Pe(0),
-            &address,
-            &tuning(30, 30),
-            stops_late,
-        );
+        let late = connecting(&secret, &tuning(30, 30)).connect(&address, stops_late);
         assert!(matches!(late, Ok(None)), "{late:?}");
         assert_eq!(rounds.get(), 11);
     }
@@ -386,7 +404,7 @@ mod tests {
     /// Lets in one PE, as PE 0 does.
     fn welcome(listener: &TcpListener) {
         let (mut stream, _) = listener.accept().expect("a connection");
-        let mut acceptor = Acceptor::new(HANDSHAKE, &Secret::from([7; 32]), 0, [1; 32])
+        let mut acceptor = Acceptor::new(HANDSHAKE, &secret(), 0, [1; 32])
             .bound_to(listener.local_addr().expect("bound"));
 
         stream.write_all(&acceptor.greeting()).expect("room for it");
@@ -416,14 +434,7 @@ mod tests {
                 false
             };
 
-            let tried = connect(
-                &Secret::from([7; 32]),
-                Pe(1),
-                Pe(0),
-                &address,
-                &tuning(30, 30),
-                after_refusal,
-            );
+            let tried = connecting(&secret(), &tuning(30, 30)).connect(&address, after_refusal);
             assert!(matches!(tried, Ok(Some(_))), "{tried:?}");
         });
 

@@ -7,8 +7,9 @@
 
 use rushmem_transport::Pe;
 
-/// The maximum length of a repeated pattern: of a barrier of up to 2^16 PEs, in which a PE receives
-/// from one peer in each round.
+/// The maximum length of a repeated pattern that is predicted: a barrier by dissemination of up to
+/// 2^16 PEs, in which a PE receives from one peer in each of at most 16 rounds. A longer ring would
+/// make each search longer.
 const REMEMBERED: usize = 16;
 /// One in this number of turns polls all peers, whatever the prediction. Otherwise a peer that
 /// fetches a word of this PE in a loop would be predicted every time, and no other would be served.
@@ -40,14 +41,17 @@ impl Expected {
             0
         };
 
-        // Predicts the peer that sent next after `pe` the last time, if the ring still has that.
-        let before = (0..REMEMBERED - 1)
+        // The index at which `pe` was recorded the last time, if the ring still has it. The new
+        // record may take the same place.
+        let before = (0..REMEMBERED)
             .map(|back| (self.last + REMEMBERED - back) % REMEMBERED)
-            .find(|&at| self.peers[at] == Some(pe));
+            .find(|&index| self.peers[index] == Some(pe));
 
         self.last = (self.last + 1) % REMEMBERED;
         self.peers[self.last] = Some(pe);
-        self.next = before.and_then(|at| self.peers[(at + 1) % REMEMBERED]);
+
+        // Predicts the peer that sent next after `pe` the last time.
+        self.next = before.and_then(|index| self.peers[(index + 1) % REMEMBERED]);
     }
 
     /// Begins a turn. Returns the only peer to poll in it, or `None` if all are to be polled.
@@ -78,6 +82,9 @@ mod tests {
         assert_eq!(foreseen(&[7], 10), 8, "after the same peer twice");
         assert_eq!(foreseen(&[1, 2], 10), 17);
         assert_eq!(foreseen(&[4, 1, 2, 8], 10), 35);
+
+        let longest: Vec<u32> = (0..REMEMBERED as u32).collect();
+        assert_eq!(foreseen(&longest, 10), 9 * REMEMBERED - 1);
         let long: Vec<u32> = (0..40).collect();
         assert_eq!(foreseen(&long, 10), 0, "longer than what is remembered");
     }
@@ -95,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_that_send_at_random_are_looked_at_together() {
+    fn peers_that_send_at_random_are_polled_together() {
         let mut expected = Expected::default();
         let mut state = 1u64;
         let mut turns_of_one = 0;

@@ -28,10 +28,10 @@ const REQUESTED: usize = 16;
 
 /// Runs one input: a byte that selects the entry point, and the bytes for it.
 pub fn run(input: &[u8]) {
-    let Some((&what, input)) = input.split_first() else {
+    let Some((&selector, input)) = input.split_first() else {
         return;
     };
-    match what % 4 {
+    match selector % 4 {
         0 | 1 => drop(requests(input)),
         2 => drop(replies(input)),
         _ => unauthenticated(input),
@@ -45,46 +45,46 @@ fn requests(input: &[u8]) -> bool {
         return false;
     };
 
-    let cut = target(cuts, stream);
-    assert!(
-        cut == target(&[u8::MAX; CUTS], stream),
-        "a cut changed what was done"
-    );
+    let cut = serve(cuts, stream);
+    let uncut = serve(&[u8::MAX; CUTS], stream);
+    assert!(cut == uncut, "a cut changed what was done");
 
-    cut.0.is_ok()
+    cut.accepted.is_ok()
 }
 
-fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>) {
+/// What a stream of requests has done at a target.
+#[derive(PartialEq, Eq)]
+struct Served {
+    accepted: Result<(), Violation>,
+    /// The segment, with the guards.
+    memory: Vec<u64>,
+}
+
+/// Feeds a stream of requests, cut so, to a new target.
+fn serve(cuts: &[u8; CUTS], stream: &[u8]) -> Served {
     let mut memory = vec![0u64; GUARD + WORDS + GUARD];
     let local = ReceivingPe::for_tests().local;
-    let base = memory.as_mut_ptr().wrapping_add(GUARD).cast();
+    let segment = LocalBuf {
+        base: memory.as_mut_ptr().wrapping_add(GUARD).cast(),
+        nbytes: WORDS * 8,
+    };
+    // SAFETY: `segment` is a part of the vector, which outlives the segments, and which nothing else
+    // uses meanwhile.
+    unsafe { local.segments.register(Segment::Heap, segment, ()) }.expect("the first");
 
-    // SAFETY: the vector outlives the segments, and nothing else uses it meanwhile.
-    unsafe {
-        local.segments.register(
-            Segment::Heap,
-            LocalBuf {
-                base,
-                nbytes: WORDS * 8,
-            },
-            (),
-        )
-    }
-    .expect("the first");
-
-    let mut served = Target::new(Pe(1));
-    let fed = feed(cuts, stream, |Piece { head, done, bytes }| match head {
+    let mut target = Target::new(Pe(1));
+    let accepted = feed(cuts, stream, |Piece { head, done, bytes }| match head {
         Frame::Request(RequestFrame::Bye) | Frame::Reply(_) => Ok(()),
-        Frame::Request(request) => served.take(&local, request, done, bytes),
+        Frame::Request(request) => target.take(&local, request, done, bytes),
     });
+    drop((target, local));
 
-    drop((served, local));
     let guards = memory[..GUARD].iter().chain(&memory[GUARD + WORDS..]);
     assert!(
         guards.into_iter().all(|word| *word == 0),
         "memory beside the segment was changed"
     );
-    (fed, memory)
+    Served { accepted, memory }
 }
 
 /// Checks that no reply is accepted but those to the requests that the first bytes name. Returns
@@ -110,12 +110,13 @@ fn replies(input: &[u8]) -> bool {
 
     let mut answered = 0;
     // A piece that is refused ends a connection.
-    let fed = feed(cuts, stream, |Piece { head, done, bytes }| {
+    let accepted = feed(cuts, stream, |Piece { head, done, bytes }| {
         let Frame::Reply(reply) = head else {
             return Err(Violation::Unrequested);
         };
         let before = ledger.n_unanswered();
         let is_whole = done + bytes.len() == head.body();
+
         match reply {
             ReplyFrame::Data { seq, nbytes } => {
                 let room = ledger.data(seq, nbytes)?.len();
@@ -140,7 +141,7 @@ fn replies(input: &[u8]) -> bool {
         assert!(ledger.acked() <= REQUESTED as u64 && answered <= REQUESTED);
         Ok(())
     });
-    fed.is_ok()
+    accepted.is_ok()
 }
 
 /// Feeds a stream in parts. The length of each is one more than the next number in `cuts`, which

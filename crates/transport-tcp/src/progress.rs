@@ -33,7 +33,8 @@ impl SharedState {
             state.add_polls(POLLS_PER_MESSAGE);
         }
 
-        self.local().loss.check().map(|()| worked)
+        self.local().loss.check()?;
+        Ok(worked)
     }
 }
 
@@ -57,8 +58,10 @@ impl Driver for SharedState {
     }
 
     fn serve(&self) -> Served {
-        let service = try_lock(&self.service);
-        service.map_or(Served::Contended, |mut service| service.poll_all(self))
+        match try_lock(&self.service) {
+            Some(mut service) => service.poll_all(self),
+            None => Served::Contended,
+        }
     }
 
     fn sleep(&self, _: &Issuers<TcpWire>, is_left: bool, sleeper: &mut Sleeper<'_>) {

@@ -124,6 +124,7 @@ impl WholeWords {
             rest = rest.skip(word.len());
             bytes = after;
 
+            // The end of the body is written even if it is not the end of a word.
             let is_whole = offset + word.len() == WORD;
             if !is_whole && !is_last {
                 return;
@@ -132,23 +133,27 @@ impl WholeWords {
             let n_held = std::mem::take(&mut self.n_held);
             let from = &self.held[offset + word.len() - n_held..][..n_held];
             let to = rest.base.wrapping_sub(n_held);
-            // SAFETY: the bytes before `rest`, valid by contract; a slice is valid for reads.
+            // SAFETY: `from` is a slice, so valid for reads. `to` points to the `n_held` bytes of
+            // the destination before `rest`, which are valid for writes by contract.
             unsafe { mem::copy_bytes::<VolatileLoads>(to, from.as_ptr(), n_held) };
         }
 
+        // The bytes of a last word whose rest will follow.
         let end = rest.base.addr().wrapping_add(bytes.len());
-        let cut = if is_last {
+        let n_cut = if is_last {
             0
         } else {
             bytes.len().min(end % WORD)
         };
+        let (whole, cut) = bytes.split_at(bytes.len() - n_cut);
 
-        let (whole, cut) = bytes.split_at(bytes.len() - cut);
-        // SAFETY: the start of `rest`, valid by contract; a slice is valid for reads.
+        // SAFETY: `whole` is a slice, so valid for reads. It fits into `rest`, which is valid for
+        // writes by contract.
         unsafe { mem::copy_bytes::<VolatileLoads>(rest.base, whole.as_ptr(), whole.len()) };
-        self.hold((end - cut.len()) % WORD, cut);
+        self.hold((end - n_cut) % WORD, cut);
     }
 
+    /// Holds bytes at this offset in an aligned word.
     fn hold(&mut self, offset: usize, bytes: &[u8]) {
         self.held[offset..offset + bytes.len()].copy_from_slice(bytes);
         self.n_held += bytes.len();
@@ -172,8 +177,12 @@ impl WholeBody {
         if bytes.len() == nbytes {
             return Some(whole(bytes));
         }
+
         self.0.extend_from_slice(bytes);
-        (self.0.len() == nbytes).then(|| whole(&std::mem::take(&mut self.0)))
+        if self.0.len() != nbytes {
+            return None;
+        }
+        Some(whole(&std::mem::take(&mut self.0)))
     }
 }
 

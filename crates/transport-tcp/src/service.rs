@@ -26,7 +26,8 @@ use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Maximum number of events handled in one turn. The kernel reports further ones in the next turn.
+/// Maximum number of events handled in one turn. The kernel reports further ones in the next turn,
+/// so a smaller number would cost more system calls where many peers send.
 const EVENTS: usize = 64;
 
 /// The service, which handles the connections and requests of peers.
@@ -84,8 +85,9 @@ impl Service {
         };
         let mut events = [none; EVENTS];
 
-        let now = timespec(Duration::ZERO);
-        let n = epoll::wait(&shared.epoll, &mut events, Some(&now)).unwrap_or(0);
+        let no_time = timespec(Duration::ZERO);
+        // The call fails only if a signal interrupts it. Then the next turn repeats it.
+        let n = epoll::wait(&shared.epoll, &mut events, Some(&no_time)).unwrap_or(0);
 
         let mut worked = false;
         for event in &events[..n] {
@@ -106,15 +108,19 @@ impl Service {
             }
         }
 
-        match n {
-            0 => Served::Idle,
-            _ if worked => Served::Worked,
-            _ => Served::Contended,
+        if n == 0 {
+            Served::Idle
+        } else if worked {
+            Served::Worked
+        } else {
+            Served::Contended
         }
     }
 
+    /// Sends to and receives from a peer, unless another thread uses its link. Returns true if
+    /// there was work.
     fn serve(&mut self, shared: &SharedState, pe: Pe) -> bool {
-        let worked = shared.try_link(pe, |connection| {
+        let served = shared.try_link(pe, |connection| {
             let was_blocked = connection.is_blocked();
             if was_blocked {
                 connection.flush()?;
@@ -122,12 +128,16 @@ impl Service {
             Ok(connection.receive(&shared.receiving)? || was_blocked)
         });
 
-        if worked == Some(true) {
+        let worked = served == Some(true);
+        if worked {
             self.expected.record(pe);
         }
-        worked == Some(true)
+        worked
     }
 
+    /// Accepts the connections that wait at the listener of this number. If that fails, mutes the
+    /// listeners until the next round, so that the kernel does not report the same connections over
+    /// and over.
     fn accept(&mut self, shared: &SharedState, number: u32) {
         let acceptor = |socket: &TcpStream| {
             let acceptor = Acceptor::new(HANDSHAKE, &shared.secret, shared.local().me.0, nonce()?);
@@ -138,6 +148,7 @@ impl Service {
             let token = EventData::new_u64(Token::Stranger(number_of(socket)).into());
             epoll::add(&shared.epoll, socket, token, EventFlags::IN).is_ok()
         };
+
         let accept = |listener: &TcpListener| listener.accept().map(|(socket, _)| socket);
 
         let listener = &self.listeners[number as usize];
@@ -239,9 +250,8 @@ impl Service {
         Ok(())
     }
 
-    /// Drops strangers whose time is over, watches muted listeners again, and
-    /// reports the loss of PEs on silent hosts. Called at most once per
-    /// [`round`](crate::Tuning::round).
+    /// Drops strangers whose time is over, watches muted listeners again, and reports the loss of
+    /// PEs on silent hosts. Called at most once per [`round`](crate::Tuning::round).
     pub(crate) fn check_limits(&mut self, shared: &SharedState) {
         let now = Instant::now();
         self.strangers.expire();
@@ -274,8 +284,9 @@ impl Service {
     }
 }
 
-/// After an error on a connection that is not open yet: reports that this PE cannot use its
-/// network, if this PE is the cause.
+/// Reports that this PE cannot use its network, if it is the cause of this error on a connection of
+/// PE `pe` that is not open yet. An error that the peer or the path causes is no loss, since
+/// nothing was sent on the connection, and another one can be made.
 fn lose_by(shared: &SharedState, pe: Pe, error: &io::Error) {
     if !is_of_peer(error) {
         let why = DESCRIPTORS.explain(error);

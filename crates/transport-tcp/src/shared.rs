@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::addresses::Address;
-use crate::connect::{self, ConnectRefusal};
+use crate::connect::{ConnectRefusal, Connecting};
 use crate::connection::{Connection, ConnectionEnd};
 use crate::establishment::Establishment;
 use crate::receiving::ReceivingPe;
@@ -132,14 +132,13 @@ impl SharedState {
             !is_awaited || self.local().loss.check().is_err()
         };
 
-        let connected = connect::connect(
-            &self.secret,
-            self.local().me,
-            pe,
-            &peer.address,
-            &self.tuning,
-            may_stop,
-        );
+        let connecting = Connecting {
+            secret: &self.secret,
+            me: self.local().me,
+            target: pe,
+            tuning: &self.tuning,
+        };
+        let connected = connecting.connect(&peer.address, may_stop);
 
         let mut link = lock(&peer.link);
         let PeerLink::Unconnected(establishment) = &mut *link else {

@@ -25,6 +25,7 @@ const NONE: libc::iovec = libc::iovec {
     iov_len: 0,
 };
 
+/// Returns the argument of a send or receive of the first `N` ranges, whose list is in `vectors`.
 fn message<const N: usize>(
     ranges: impl Iterator<Item = LocalBuf>,
     vectors: &mut [libc::iovec; N],
@@ -38,13 +39,14 @@ fn message<const N: usize>(
         n += 1;
     }
 
-    // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
+    // SAFETY: a `msghdr` consists of numbers and pointers, for which zeros are valid and mean none.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = vectors.as_mut_ptr();
     message.msg_iovlen = n;
     message
 }
 
+/// Returns the number of bytes that a send or receive has returned, or its error.
 fn count(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
@@ -67,9 +69,10 @@ pub(crate) unsafe fn send(
     let mut vectors = [NONE; VECTORS];
     let message = message(ranges, &mut vectors);
     let fd = socket.as_fd().as_raw_fd();
-
-    SENDS.fetch_add(1, Ordering::Release);
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+
+    // Release, with the acquire of a receive: see `SENDS`.
+    SENDS.fetch_add(1, Ordering::Release);
 
     // SAFETY: `fd` is open, since it is borrowed. `message` points to `vectors`, which live during
     // the call, and these to the ranges, which are valid for reads by contract.
@@ -109,6 +112,8 @@ pub(crate) unsafe fn receive(
 /// of the stream.
 pub(crate) fn receive_own(socket: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
     let nbytes = rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?.1;
+
+    // Acquire, with the release of a send: see `SENDS`.
     SENDS.load(Ordering::Acquire);
     Ok(nbytes)
 }
@@ -128,6 +133,7 @@ pub(crate) fn peek(socket: impl AsFd) -> io::Result<Option<bool>> {
 
 /// Sends bytes of the caller as far as the kernel has room. Does not block, and raises no signal.
 pub(crate) fn send_own(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    // Release, with the acquire of a receive: see `SENDS`.
     SENDS.fetch_add(1, Ordering::Release);
     Ok(rustix::net::send(
         socket,
@@ -140,7 +146,8 @@ pub(crate) fn send_own(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
 /// buffer has no room for that many, and at the end of the stream.
 pub(crate) fn set_low_water(socket: impl AsFd, nbytes: usize) -> io::Result<()> {
     let nbytes = nbytes as libc::c_int;
-    // SAFETY: an open descriptor, and a number of the given size.
+    // SAFETY: the descriptor is open, since it is borrowed, and `nbytes` has the size that is
+    // passed.
     let result = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
@@ -164,7 +171,8 @@ pub(crate) fn set_low_water(socket: impl AsFd, nbytes: usize) -> io::Result<()> 
 pub(crate) fn silence(socket: impl AsFd) -> Option<Duration> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut nbytes = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `nbytes` bytes, the size of `info`.
+    // SAFETY: the descriptor is open, since it is borrowed. The kernel writes at most `nbytes`
+    // bytes, the size of `info`.
     let result = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -179,9 +187,12 @@ pub(crate) fn silence(socket: impl AsFd) -> Option<Duration> {
         return None;
     }
 
-    // SAFETY: zeroed or written by the kernel; every field is a number.
+    // SAFETY: each byte of `info` was zeroed or written by the kernel, and every field is a number.
     let info = unsafe { info.assume_init() };
-    let awaited = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
+    let is_awaited = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
+    if !is_awaited {
+        return None;
+    }
     let last = info.tcpi_last_ack_recv.min(info.tcpi_last_data_recv);
-    awaited.then(|| Duration::from_millis(u64::from(last)))
+    Some(Duration::from_millis(u64::from(last)))
 }

@@ -62,10 +62,10 @@ impl Target {
     /// Fails if too many bytes of replies are queued: the peer sends requests without receiving the
     /// replies, which would fill this PE's memory.
     pub(crate) fn check_waiting(&self) -> Result<(), Violation> {
-        match self.replies.own_bytes() {
-            ..=MAX_WAITING => Ok(()),
-            _ => Err(Violation::TooMany),
+        if self.replies.own_bytes() > MAX_WAITING {
+            return Err(Violation::TooMany);
         }
+        Ok(())
     }
 
     /// Executes the next bytes of a request, which are at offset `done` of its body. Validates the
@@ -85,8 +85,9 @@ impl Target {
             } => {
                 let rest = range(&local.segments, dest, nbytes as usize)?.skip(done);
                 if in_parts {
-                    // SAFETY: `rest` is in a segment and has room for the bytes, which are at most
-                    // the rest of the body.
+                    // SAFETY: `bytes` is a slice, so valid for reads. `rest` is a range of a
+                    // segment, valid for writes, with room for the rest of the body, of which
+                    // `bytes` are a part.
                     unsafe { copy_bytes::<VolatileLoads>(rest.base, bytes.as_ptr(), bytes.len()) };
                 } else {
                     self.write(rest, bytes);
@@ -102,8 +103,10 @@ impl Target {
                 nbytes,
                 in_parts,
             } => {
-                let from = local.segments.source(source, nbytes as usize);
-                let from = from.ok_or(Violation::Address(source.offset))?;
+                let from = local
+                    .segments
+                    .source(source, nbytes as usize)
+                    .ok_or(Violation::Address(source.offset))?;
 
                 self.done += 1;
                 self.push_data(from, in_parts);
@@ -146,8 +149,8 @@ impl Target {
             .encode(),
         );
 
-        let few = self.replies.own_bytes() < MAX_COPIED;
-        if nbytes <= COPY_ALWAYS || nbytes <= COPY_UP_TO && few {
+        let copies_more = self.replies.own_bytes() < MAX_COPIED;
+        if nbytes <= COPY_ALWAYS || nbytes <= COPY_UP_TO && copies_more {
             self.replies.push_copy::<AtomicLoads>(&from);
         } else if in_parts {
             self.replies.push_memory(from);
@@ -180,19 +183,19 @@ impl Target {
         let (entries, attached) = body
             .split_at_checked(request.nbytes.into())
             .ok_or(Violation::Entries)?;
+
         let Request {
             stream, position, ..
         } = request;
-
         if stream.pe != self.peer || stream.origin >= MAX_ORIGINS {
             return Err(Violation::Unknown("stream of requests"));
         }
 
+        // `MAX_ORIGINS` bounds the memory that a peer makes this PE allocate here.
         let origin = stream.origin as usize;
         if origin >= self.carried_out.len() {
             self.carried_out.resize(origin + 1, 0);
         }
-
         if position.number != self.carried_out[origin].wrapping_add(1) {
             return Err(Violation::Number(position.number));
         }
@@ -207,6 +210,7 @@ impl Target {
 
         let NetworkPe { segments, host, .. } = local;
         entries::carry_out(entries, attached, segments, &**host, &mut self.results)?;
+
         match request.reply(local.me, position.number, &mut self.results) {
             Some(reply) => {
                 let nbytes = (REPLY + self.results.len()) as u32;
@@ -221,15 +225,15 @@ impl Target {
     }
 }
 
-/// Returns a range of a segment, after a check.
+/// Returns a range of a segment. Fails if the segment does not contain all of it.
 pub(crate) fn range(
     segments: &Segments,
-    at: RemoteAddr,
+    start: RemoteAddr,
     nbytes: usize,
 ) -> Result<LocalBuf, Violation> {
     segments
-        .bytes(at, nbytes)
-        .ok_or(Violation::Address(at.offset))
+        .bytes(start, nbytes)
+        .ok_or(Violation::Address(start.offset))
 }
 
 #[cfg(test)]
@@ -248,7 +252,7 @@ mod tests {
         };
 
         assert_eq!(
-            // SAFETY: the vector outlives the segments.
+            // SAFETY: `memory` is the vector's, which outlives the segments.
             unsafe { local.segments.register(Segment::Heap, memory, ()) },
             Ok(())
         );

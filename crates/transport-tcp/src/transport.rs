@@ -1,6 +1,6 @@
 //! Opens the sockets of this PE.
 
-use crate::addresses::{Address, own_addresses};
+use crate::addresses::{Address, OwnAddresses};
 use crate::service::Service;
 use crate::settings::{DESCRIPTORS, Tuning};
 use crate::shared::SharedState;
@@ -19,8 +19,7 @@ use std::net::SocketAddr;
 /// refuses a socket or a timer.
 pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     DESCRIPTORS.raise_limit(open.n_pes);
-    let (_, ips) = own_addresses(open)?;
-
+    let ips = OwnAddresses::of(open)?.ips;
     let ports =
         PortRange::parse(open.host.variable(PORTS).as_deref()).map_err(Error::Unavailable)?;
 
@@ -44,7 +43,9 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
         }
     }
 
-    if let ([], Some(error)) = (&listeners[..], failed) {
+    if listeners.is_empty()
+        && let Some(error) = failed
+    {
         let why = DESCRIPTORS.explain(&error);
         return Err(Error::Unavailable(format!(
             "no socket can listen on any of {ips:?}: {why}"
@@ -55,7 +56,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let service = Service::new(listeners, &tuning);
     let network = SharedState::new(open, tuning, service).map_err(refused)?;
     let unmuted = lock(&network.service).unmute(&network);
-    unmuted.map_err(|e| refused(e.into()))?;
+    unmuted.map_err(|error| refused(error.into()))?;
 
     let transport = NetworkTransport::start(OpenedNetwork {
         name: "rushmem-tcp",

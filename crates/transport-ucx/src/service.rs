@@ -335,8 +335,8 @@ unsafe extern "C" fn requested(
         )),
     };
 
-    // By its status, the callback tells UCX what becomes of data that are still at the sender: they
-    // are fetched, or discarded.
+    // The status tells UCX whether data that are still at the sender will be fetched, or are
+    // refused.
     match taken {
         Ok(()) if is_there => UCS_INPROGRESS,
         Ok(()) => UCS_OK,

@@ -18,6 +18,24 @@ enum Stage {
     GivenUp,
 }
 
+/// A connection that a side has made.
+#[derive(Debug)]
+struct Made {
+    by: usize,
+    /// `None` once no message of the handshake is in flight.
+    stage: Option<Stage>,
+}
+
+impl Made {
+    /// Returns a connection on which the side `by` has sent its claim.
+    fn claimed(by: usize) -> Made {
+        Made {
+            by,
+            stage: Some(Stage::Claimed),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Side {
     establishment: Establishment,
@@ -28,9 +46,7 @@ struct Side {
 #[derive(Debug, Default)]
 struct Pair {
     sides: [Side; 2],
-    /// The side that made each connection, and the stage of the connection; `None` once no message
-    /// of its handshake is in flight.
-    made: Vec<(usize, Option<Stage>)>,
+    made: Vec<Made>,
 }
 
 impl Pair {
@@ -40,7 +56,7 @@ impl Pair {
         let own = self
             .made
             .iter()
-            .rposition(|&(by, stage)| by == side && stage.is_some());
+            .rposition(|made| made.by == side && made.stage.is_some());
 
         match (what / 2 % 8, own) {
             (0, _) => {
@@ -49,18 +65,19 @@ impl Pair {
                     open,
                 } = &mut self.sides[side];
                 if open.is_none() && establishment.begin(now) {
-                    self.made.push((side, Some(Stage::Claimed)));
+                    self.made.push(Made::claimed(side));
                 }
             }
             // The handshake takes too long: the side closes the connection and makes another one.
             // The peer finds the connection closed when the claim is delivered.
-            (1, Some(at)) => {
-                self.made[at].1 = match self.made[at].1 {
+            (1, Some(own)) => {
+                let stage = &mut self.made[own].stage;
+                *stage = match stage {
                     Some(Stage::Claimed | Stage::Answered(Answer::Deferral)) => None,
                     Some(Stage::Answered(Answer::Welcome)) => Some(Stage::GivenUp),
                     _ => return,
                 };
-                self.made.push((side, Some(Stage::Claimed)));
+                self.made.push(Made::claimed(side));
             }
             (2.., _) if !self.made.is_empty() => self.deliver(what / 16 % self.made.len(), now),
             _ => {}
@@ -68,13 +85,14 @@ impl Pair {
     }
 
     /// Delivers the message that is in flight on a connection.
-    fn deliver(&mut self, at: usize, now: Instant) {
-        let (by, Some(stage)) = self.made[at] else {
+    fn deliver(&mut self, index: usize, now: Instant) {
+        let maker = self.made[index].by;
+        let other = 1 - maker;
+        let Some(stage) = self.made[index].stage else {
             return;
         };
 
-        let [maker, other] = [by, 1 - by];
-        self.made[at].1 = match stage {
+        self.made[index].stage = match stage {
             Stage::Claimed => {
                 let Side {
                     establishment,
@@ -87,8 +105,10 @@ impl Pair {
 
                 if answer == Answer::Welcome {
                     // An older connection of this side was reserved, and is dropped.
-                    for (_, stage) in self.made.iter_mut().filter(|(by, _)| *by == maker) {
-                        stage.take_if(|stage| *stage == Stage::GivenUp);
+                    for made in &mut self.made {
+                        if made.by == maker && made.stage == Some(Stage::GivenUp) {
+                            made.stage = None;
+                        }
                     }
                 }
                 Some(Stage::Answered(answer))
@@ -102,14 +122,14 @@ impl Pair {
 
                 match answer {
                     Answer::Welcome => {
-                        assert_eq!(open.replace(at), None, "{self:?}");
+                        assert_eq!(open.replace(index), None, "{self:?}");
                         Some(Stage::Used)
                     }
                     Answer::Deferral => None,
                 }
             }
             Stage::Used => {
-                assert_eq!(self.sides[other].open.replace(at), None, "{self:?}");
+                assert_eq!(self.sides[other].open.replace(index), None, "{self:?}");
                 None
             }
             Stage::GivenUp => {
@@ -134,8 +154,8 @@ proptest! {
         // Both sides connect until they have a connection, and no handshake takes too long.
         for round in 0..100 {
             pair.step(round % 2, now);
-            for at in 0..pair.made.len() {
-                pair.deliver(at, now);
+            for index in 0..pair.made.len() {
+                pair.deliver(index, now);
             }
         }
 

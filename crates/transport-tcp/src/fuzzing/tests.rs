@@ -36,8 +36,8 @@ fn entries(random: &mut Random) -> (Vec<u8>, Vec<u8>) {
     }
 
     if !entries.is_empty() && random.below(8) == 0 {
-        let at = random.below(entries.len());
-        entries[at] ^= 1 << random.below(8);
+        let damaged = random.below(entries.len());
+        entries[damaged] ^= 1 << random.below(8);
     }
     (entries, attached)
 }
@@ -83,24 +83,24 @@ fn message(random: &mut Random, number: &mut u32) -> (RequestFrame, Vec<u8>) {
 
 /// Returns the bytes of a random request with its body.
 fn request(random: &mut Random, number: &mut u32) -> Vec<u8> {
-    let at = address(random);
-    let flag = random.below(2) == 0;
+    let address = address(random);
+    let in_parts = random.below(2) == 0;
     let nbytes = [0, 8, 16, 60, 64, 65, 100, 300][random.below(8)];
 
     let (request, body) = match random.below(6) {
         0 | 1 => (
             RequestFrame::Put {
-                dest: at,
+                dest: address,
                 nbytes: nbytes as u32,
-                in_parts: flag,
+                in_parts,
             },
             random.bytes(nbytes),
         ),
         2 => (
             RequestFrame::Get {
-                source: at,
+                source: address,
                 nbytes: nbytes as u32,
-                in_parts: flag,
+                in_parts,
             },
             Vec::new(),
         ),
@@ -159,30 +159,35 @@ fn frame(random: &mut Random, mut head: [u8; 16], body: &[u8]) -> Vec<u8> {
     [&head, body].concat()
 }
 
-/// Checks that at least a twentieth of the streams are carried out, and a twentieth refused.
+/// Runs random streams of requests and of replies. Checks that at least a twentieth of either are
+/// accepted, and a twentieth refused.
 fn run(streams: u32) {
     let mut random = Random::new(11);
-    let mut done = [0; 2];
+    let mut accepted_requests = 0;
+    let mut accepted_replies = 0;
     for _ in 0..streams {
         let n = 1 + random.below(60);
         let mut number = 0;
-        let stream = (0..n).flat_map(|_| request(&mut random, &mut number));
-        let stream: Vec<u8> = stream.collect();
-        done[0] += u32::from(requests(&[&random.bytes(CUTS), &stream[..]].concat()));
+        let mut stream = Vec::new();
+        for _ in 0..n {
+            stream.extend(request(&mut random, &mut number));
+        }
+        let input = [random.bytes(CUTS), stream].concat();
+        accepted_requests += u32::from(requests(&input));
 
         let requested = random.bytes(REQUESTED);
-        let answers = requested.iter().zip(1..);
-        let stream = answers.flat_map(|(byte, seq)| reply(&mut random, seq, *byte));
-        let stream: Vec<u8> = stream.collect();
-        done[1] += u32::from(replies(
-            &[&random.bytes(CUTS), &requested, &stream[..]].concat(),
-        ));
+        let mut stream = Vec::new();
+        for (&byte, seq) in requested.iter().zip(1..) {
+            stream.extend(reply(&mut random, seq, byte));
+        }
+        let input = [random.bytes(CUTS), requested, stream].concat();
+        accepted_replies += u32::from(replies(&input));
     }
 
-    for done in done {
+    for accepted in [accepted_requests, accepted_replies] {
         assert!(
-            (streams / 20..streams - streams / 20).contains(&done),
-            "{done} of {streams}"
+            (streams / 20..streams - streams / 20).contains(&accepted),
+            "{accepted} of {streams}"
         );
     }
 

@@ -70,85 +70,116 @@ const DATA: u8 = IS_REPLY | 1;
 const REPLIED: u8 = IS_REPLY | 2;
 const ACK: u8 = IS_REPLY | 3;
 
-/// Encodes a head: the kind, three small fields, the number of bytes that follow or are requested,
-/// and an 8-byte field.
-fn head(kind: u8, small: [u8; 3], nbytes: u32, long: u64) -> [u8; HEAD] {
-    let mut bytes = [0; HEAD];
-    bytes[0] = kind;
-    bytes[1..4].copy_from_slice(&small);
-    bytes[4..8].copy_from_slice(&nbytes.to_le_bytes());
-    bytes[8..].copy_from_slice(&long.to_le_bytes());
-    bytes
+/// The fields of a head, in their order. Those that a kind of frame does not use are 0.
+#[derive(Default)]
+struct Fields {
+    kind: u8,
+    segment: u8,
+    in_parts: bool,
+    /// The number of bytes of the body, or of the data that are requested.
+    nbytes: u32,
+    /// An offset in the segment, or the number of a request.
+    long: u64,
 }
 
-fn fields(bytes: &[u8; HEAD]) -> (u8, [u8; 3], u32, u64) {
-    let [kind, a, b, c, n0, n1, n2, n3, long @ ..] = *bytes;
-    (
-        kind,
-        [a, b, c],
-        u32::from_le_bytes([n0, n1, n2, n3]),
-        u64::from_le_bytes(long),
-    )
-}
+impl Fields {
+    fn encode(&self) -> [u8; HEAD] {
+        let mut bytes = [0; HEAD];
+        bytes[0] = self.kind;
+        bytes[1] = self.segment;
+        bytes[2] = self.in_parts.into();
+        bytes[4..8].copy_from_slice(&self.nbytes.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.long.to_le_bytes());
+        bytes
+    }
 
-fn bounded(nbytes: u32, most: usize) -> Result<u32, Violation> {
-    if nbytes as usize <= most {
-        Ok(nbytes)
-    } else {
-        Err(Violation::TooLong(nbytes.into()))
+    fn decode(bytes: &[u8; HEAD]) -> Fields {
+        let [kind, segment, in_parts, _, n0, n1, n2, n3, long @ ..] = *bytes;
+        Fields {
+            kind,
+            segment,
+            in_parts: in_parts != 0,
+            nbytes: u32::from_le_bytes([n0, n1, n2, n3]),
+            long: u64::from_le_bytes(long),
+        }
+    }
+
+    /// Returns the address that `segment` and `long` stand for.
+    fn address(&self) -> Result<RemoteAddr, Violation> {
+        let segment = Segment::from_number(self.segment).ok_or(Violation::Unknown("segment"))?;
+        Ok(RemoteAddr {
+            segment,
+            offset: self.long,
+        })
     }
 }
 
-fn address(segment: u8, offset: u64) -> Result<RemoteAddr, Violation> {
-    let segment = Segment::from_number(segment).ok_or(Violation::Unknown("segment"))?;
-    Ok(RemoteAddr { segment, offset })
+/// Returns a length, unless it is longer than frames of its kind may be.
+fn bounded(nbytes: u32, most: usize) -> Result<u32, Violation> {
+    if nbytes as usize > most {
+        return Err(Violation::TooLong(nbytes.into()));
+    }
+    Ok(nbytes)
 }
 
 impl RequestFrame {
     /// Encodes the head.
     pub(crate) fn encode(&self) -> [u8; HEAD] {
-        match *self {
+        let fields = match *self {
             RequestFrame::Put {
                 dest,
                 nbytes,
                 in_parts,
-            } => head(
-                PUT,
-                [dest.segment as u8, in_parts.into(), 0],
+            } => Fields {
+                kind: PUT,
+                segment: dest.segment as u8,
+                in_parts,
                 nbytes,
-                dest.offset,
-            ),
+                long: dest.offset,
+            },
             RequestFrame::Get {
                 source,
                 nbytes,
                 in_parts,
-            } => head(
-                GET,
-                [source.segment as u8, in_parts.into(), 0],
+            } => Fields {
+                kind: GET,
+                segment: source.segment as u8,
+                in_parts,
                 nbytes,
-                source.offset,
-            ),
-            RequestFrame::Message { nbytes } => head(MESSAGE, [0; 3], nbytes, 0),
-            RequestFrame::Sync => head(SYNC, [0; 3], 0, 0),
-            RequestFrame::Bye => head(BYE, [0; 3], 0, 0),
-        }
+                long: source.offset,
+            },
+            RequestFrame::Message { nbytes } => Fields {
+                kind: MESSAGE,
+                nbytes,
+                ..Fields::default()
+            },
+            RequestFrame::Sync => Fields {
+                kind: SYNC,
+                ..Fields::default()
+            },
+            RequestFrame::Bye => Fields {
+                kind: BYE,
+                ..Fields::default()
+            },
+        };
+        fields.encode()
     }
 
     fn decode(bytes: &[u8; HEAD]) -> Result<RequestFrame, Violation> {
-        let (kind, [segment, flag, _], nbytes, offset) = fields(bytes);
-        Ok(match kind {
+        let fields = Fields::decode(bytes);
+        Ok(match fields.kind {
             PUT => RequestFrame::Put {
-                dest: address(segment, offset)?,
-                nbytes: bounded(nbytes, MAX_BODY)?,
-                in_parts: flag != 0,
+                dest: fields.address()?,
+                nbytes: bounded(fields.nbytes, MAX_BODY)?,
+                in_parts: fields.in_parts,
             },
             GET => RequestFrame::Get {
-                source: address(segment, offset)?,
-                nbytes: bounded(nbytes, MAX_BODY)?,
-                in_parts: flag != 0,
+                source: fields.address()?,
+                nbytes: bounded(fields.nbytes, MAX_BODY)?,
+                in_parts: fields.in_parts,
             },
             MESSAGE => RequestFrame::Message {
-                nbytes: bounded(nbytes, REQUEST + MAX_DATA)?,
+                nbytes: bounded(fields.nbytes, REQUEST + MAX_DATA)?,
             },
             SYNC => RequestFrame::Sync,
             BYE => RequestFrame::Bye,
@@ -167,24 +198,38 @@ impl RequestFrame {
 impl ReplyFrame {
     /// Encodes the head.
     pub(crate) fn encode(&self) -> [u8; HEAD] {
-        match *self {
-            ReplyFrame::Data { seq, nbytes } => head(DATA, [0; 3], nbytes, seq),
-            ReplyFrame::Message { nbytes } => head(REPLIED, [0; 3], nbytes, 0),
-            ReplyFrame::Ack { seq } => head(ACK, [0; 3], 0, seq),
-        }
+        let fields = match *self {
+            ReplyFrame::Data { seq, nbytes } => Fields {
+                kind: DATA,
+                nbytes,
+                long: seq,
+                ..Fields::default()
+            },
+            ReplyFrame::Message { nbytes } => Fields {
+                kind: REPLIED,
+                nbytes,
+                ..Fields::default()
+            },
+            ReplyFrame::Ack { seq } => Fields {
+                kind: ACK,
+                long: seq,
+                ..Fields::default()
+            },
+        };
+        fields.encode()
     }
 
     fn decode(bytes: &[u8; HEAD]) -> Result<ReplyFrame, Violation> {
-        let (kind, _, nbytes, long) = fields(bytes);
-        Ok(match kind {
+        let fields = Fields::decode(bytes);
+        Ok(match fields.kind {
             DATA => ReplyFrame::Data {
-                seq: long,
-                nbytes: bounded(nbytes, MAX_BODY)?,
+                seq: fields.long,
+                nbytes: bounded(fields.nbytes, MAX_BODY)?,
             },
             REPLIED => ReplyFrame::Message {
-                nbytes: bounded(nbytes, REPLY + MAX_RESULTS)?,
+                nbytes: bounded(fields.nbytes, REPLY + MAX_RESULTS)?,
             },
-            ACK => ReplyFrame::Ack { seq: long },
+            ACK => ReplyFrame::Ack { seq: fields.long },
             _ => return Err(Violation::Unknown("reply")),
         })
     }
@@ -200,9 +245,10 @@ impl ReplyFrame {
 impl Frame {
     /// Decodes a head.
     pub(crate) fn decode(bytes: &[u8; HEAD]) -> Result<Frame, Violation> {
-        match bytes[0] & IS_REPLY {
-            0 => RequestFrame::decode(bytes).map(Frame::Request),
-            _ => ReplyFrame::decode(bytes).map(Frame::Reply),
+        if bytes[0] & IS_REPLY == 0 {
+            RequestFrame::decode(bytes).map(Frame::Request)
+        } else {
+            ReplyFrame::decode(bytes).map(Frame::Reply)
         }
     }
 

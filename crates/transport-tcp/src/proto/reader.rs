@@ -4,7 +4,8 @@ use super::frame::{Frame, HEAD};
 use rushmem_transport::peers::loss::Violation;
 
 /// A body of up to this many bytes is passed on whole, so that no word in it is written in parts.
-/// It is copied for that where it arrives in parts, and covers heads of messages and small data.
+/// For that, a body that arrives in parts is copied. The number covers messages of one operation
+/// and small data; a larger one would mean more copies, and more memory of each connection.
 const SMALL: usize = 128;
 
 /// A part of the body of a frame: all of it unless the body is large.
@@ -109,6 +110,7 @@ impl Reader {
         Ok(input)
     }
 
+    /// Carries bytes of the input until there are `upto`. Returns the rest of the input.
     fn fill<'a>(&mut self, input: &'a [u8], upto: usize) -> &'a [u8] {
         let take = input.len().min(upto.saturating_sub(self.have));
         self.carry[self.have..self.have + take].copy_from_slice(&input[..take]);

@@ -10,12 +10,12 @@ const NEW: u8 = 1;
 /// Checks that no aligned word of a body at `start..start + nbytes` was written only in part.
 fn assert_whole_words(memory: &[u8], start: usize, nbytes: usize) {
     for width in [2, 4, 8] {
-        for at in (0..memory.len()).step_by(width) {
-            let is_within = at >= start && at + width <= start + nbytes;
-            let word = &memory[at..at + width];
+        for offset in (0..memory.len()).step_by(width) {
+            let is_within = offset >= start && offset + width <= start + nbytes;
+            let word = &memory[offset..offset + width];
             assert!(
                 !is_within || word.iter().all(|byte| *byte == word[0]),
-                "{at}: {memory:?}"
+                "{offset}: {memory:?}"
             );
         }
     }
@@ -37,11 +37,12 @@ fn write(start: usize, nbytes: usize, cuts: [usize; 2]) {
     let mut words = WholeWords::default();
     let mut done = 0;
     for end in [cuts[0], cuts[1], nbytes] {
-        // SAFETY: the destination is a part of the memory.
+        // SAFETY: `dest` is a part of `memory`, which is valid for writes.
         unsafe { words.write(dest.skip(done), &body[done..end]) };
         done = end;
 
-        // SAFETY: the memory is initialized, and nobody writes it now.
+        // SAFETY: `base` points to the `BYTES` initialized bytes of `memory`, and nothing writes to
+        // them before the last use of the slice.
         let memory = unsafe { std::slice::from_raw_parts(base, BYTES) };
         assert_whole_words(memory, start, nbytes);
         let written = memory.iter().filter(|byte| **byte == NEW).count();
@@ -52,7 +53,7 @@ fn write(start: usize, nbytes: usize, cuts: [usize; 2]) {
     }
 
     assert_eq!(words.n_held, 0);
-    let expected = std::array::from_fn(|at| u8::from((start..start + nbytes).contains(&at)));
+    let expected = std::array::from_fn(|i| u8::from((start..start + nbytes).contains(&i)));
     assert_eq!(memory.0, expected);
 }
 

@@ -17,13 +17,16 @@ use testkit::{Test, absent};
 
 /// A host on which the user has set a provider, and perhaps a domain of it.
 #[derive(Clone, Copy)]
-struct Asks(&'static str, Option<&'static str>);
+struct Asks {
+    provider: &'static str,
+    domain: Option<&'static str>,
+}
 
 impl Host for Asks {
     fn variable(&self, name: &str) -> Option<String> {
         match name {
-            "SHMEM_OFI_PROVIDER" => Some(self.0.to_owned()),
-            "SHMEM_OFI_DOMAIN" => self.1.map(str::to_owned),
+            "SHMEM_OFI_PROVIDER" => Some(self.provider.to_owned()),
+            "SHMEM_OFI_DOMAIN" => self.domain.map(str::to_owned),
             _ => None,
         }
     }
@@ -32,8 +35,14 @@ impl Host for Asks {
 /// Returns the host for a provider such as `tcp`, or a provider and a domain such as `strict cxi`.
 fn requested(name: &'static str) -> Asks {
     match name.split_once(' ') {
-        Some((provider, domain)) => Asks(provider, Some(domain)),
-        None => Asks(name, None),
+        Some((provider, domain)) => Asks {
+            provider,
+            domain: Some(domain),
+        },
+        None => Asks {
+            provider: name,
+            domain: None,
+        },
     }
 }
 

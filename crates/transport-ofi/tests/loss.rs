@@ -10,13 +10,11 @@ use std::sync::Arc;
 const HOST: Recorder = Recorder(&[("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")]);
 
 fn recording(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    open(
-        &Open {
-            host: Arc::new(HOST),
-            ..with.clone()
-        },
-        Tuning::default(),
-    )
+    let with = Open {
+        host: Arc::new(HOST),
+        ..with.clone()
+    };
+    open(&with, Tuning::default())
 }
 
 fn needs() {

@@ -7,6 +7,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+const START: RemoteAddr = RemoteAddr {
+    segment: Segment::Heap,
+    offset: 0,
+};
+
 /// The host of a PE for which SHMEM_TCP_INTERFACE is set.
 struct Chosen(&'static str);
 
@@ -17,15 +22,12 @@ impl Host for Chosen {
 }
 
 fn over(interface: &'static str, with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
-    let host = Arc::new(Chosen(interface));
-    open(
-        &Open {
-            host,
-            one_machine: false,
-            ..with.clone()
-        },
-        tuning,
-    )
+    let with = Open {
+        host: Arc::new(Chosen(interface)),
+        one_machine: false,
+        ..with.clone()
+    };
+    open(&with, tuning)
 }
 
 fn by_name(with: &Open) -> Result<Box<dyn Transport>, Error> {
@@ -48,39 +50,34 @@ fn an_interface_chosen_by_name() {
 }
 
 fn impatient(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    let silence_limit = Duration::from_secs(2);
-    over(
-        "lo",
-        with,
-        Tuning {
-            silence_limit,
-            ..Tuning::default()
-        },
-    )
+    let tuning = Tuning {
+        silence_limit: Duration::from_secs(2),
+        ..Tuning::default()
+    };
+    over("lo", with, tuning)
 }
 
 /// PE 0 puts, sets the network interface down, and puts again until that fails.
 fn cut_off(member: &Member) {
-    let at = RemoteAddr {
-        segment: Segment::Heap,
-        offset: 0,
-    };
     let mut endpoint = member
         .transport()
         .endpoint(EndpointUser::Context)
         .expect("one");
-    let mut put = || verbs::put(&mut *endpoint, Pe(1), at, &[1; 8]).and_then(|()| endpoint.quiet());
+    let mut put = || verbs::put(&mut *endpoint, Pe(1), START, &[1; 8]).and_then(|()| endpoint.quiet());
     if member.me() == 0 {
         put().expect("the network is up");
+
         let down = Command::new("ip")
             .args(["link", "set", "lo", "down"])
             .status();
         assert!(down.expect("the tool ran before").success());
+
         let error = loop {
             if let Err(error) = put() {
                 break error.to_string();
             }
         };
+
         assert!(
             error.contains("PE 1") && error.contains("PE 0 on"),
             "{error}"
@@ -108,11 +105,13 @@ fn a_network_that_goes_away_is_noticed() {
         conformance::run(name, impatient, case);
         return;
     }
+
     let inside = |script: &str| {
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--net", "sh", "-c", script]);
         command
     };
+
     let up = "ip link set lo up && ";
     if !inside(&format!("{up} true"))
         .output()
@@ -120,14 +119,11 @@ fn a_network_that_goes_away_is_noticed() {
     {
         testkit::absent("there are no network namespaces");
     }
+
     let this = std::env::current_exe().expect("the test binary");
     let run = inside(&format!("{up} exec \"$0\" \"$@\""))
         .arg(this)
-        .args([
-            "a_network_that_goes_away_is_noticed",
-            "--exact",
-            "--nocapture",
-        ])
+        .args([name, "--exact", "--nocapture"])
         .env(INSIDE, "1")
         .output()
         .expect("it ran before");

@@ -10,13 +10,11 @@ use std::sync::Arc;
 const HOST: Recorder = Recorder(&[("SHMEM_UCX_TLS", "tcp,self")]);
 
 fn recording(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    open(
-        &Open {
-            host: Arc::new(HOST),
-            ..with.clone()
-        },
-        Tuning::default(),
-    )
+    let with = Open {
+        host: Arc::new(HOST),
+        ..with.clone()
+    };
+    open(&with, Tuning::default())
 }
 
 /// Ignores the test unless there is a UCX that survives the loss of a peer.
@@ -47,10 +45,8 @@ fn a_pe_that_dies_is_noticed_by_those_who_use_it() {
 
 fn leaves(member: &Member) {
     let mut heap = vec![0u64; 512];
-    one_leaves(
-        member,
-        open_beside(member, &mut heap, Arc::new(HOST), recording),
-    );
+    let transport = open_beside(member, &mut heap, Arc::new(HOST), recording);
+    one_leaves(member, transport);
 }
 
 fn a_pe_that_leaves_is_no_loss() {

@@ -75,7 +75,7 @@ fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
     };
 
     let heap = vec![0u64; HEAP / 8].leak();
-    // SAFETY: it is never freed.
+    // SAFETY: the heap is never freed.
     let key = unsafe { ofi.register(Segment::Heap, heap.as_mut_ptr().cast(), HEAP) };
     let key = key.expect("memory that can be registered");
 
@@ -164,7 +164,7 @@ fn long_put() -> Put {
     let source = vec![1u64; LONG / 8].leak();
     Put {
         remote: START,
-        // SAFETY: never freed.
+        // SAFETY: the vector is never freed.
         local: unsafe { SourceBuf::new(source.as_ptr().cast(), LONG) },
         completion: Completion::AtQuiet,
     }
@@ -216,7 +216,7 @@ fn a_signal_that_is_refused_leaves_no_put_in_flight() {
         let signal = AmoRequest::of_word(dest, AmoOp::Set, 1);
         let refused = endpoint.put_signal(Pe(1), long_put(), signal, SignalOrder::AfterData);
         assert!(matches!(refused, Err(Error::Invalid(_))));
-        assert_eq!(in_flight(&endpoint), Some(0), "at {offset}");
+        assert_eq!(in_flight(&endpoint), Some(0), "offset {offset}");
     }
 }
 
@@ -241,7 +241,8 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
                 start(&ofi, &endpoint, |ep| {
                     let raw = ep.endpoint.raw();
                     let from = long.as_ptr().cast();
-                    // SAFETY: an open endpoint and bytes that live during the call.
+                    // SAFETY: `raw` is an open endpoint, and `from` points to bytes that live
+                    // during the call.
                     match unsafe { fi::fi_inject(raw, from, long.len(), to) } as i32 {
                         0 => Ok(PostStatus::Started),
                         code if code == -fi::FI_EAGAIN => Ok(PostStatus::Again),
@@ -265,7 +266,7 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
         .expect("an atomic operation that is carried out");
 }
 
-/// Makes a message that no PE sends.
+/// Returns a message that no PE sends.
 type Forge<'a> = &'a dyn Fn(&Ofi) -> Vec<u8>;
 
 /// Returns the error with which the service refuses a message that is sent to PE 2, which is this
@@ -480,7 +481,7 @@ fn signals_are_not_answered_before_somebody_waits() {
 /// the data.
 #[test]
 fn data_and_their_signal_leave_as_one_message() {
-    const AT: u64 = 20_000;
+    const WORD: u64 = 20_000;
     let Some(ofi) = job(STREAMS, Tuning::default()) else {
         return;
     };
@@ -492,7 +493,7 @@ fn data_and_their_signal_leave_as_one_message() {
     // This PE acknowledges as PE 0 what it has carried out as PE 1, so a drop would wait forever.
     let mut endpoint = ManuallyDrop::new(new_endpoint(&ofi).expect("the first"));
     let dest = RemoteAddr {
-        offset: AT,
+        offset: WORD,
         ..START
     };
     let signal = AmoRequest::of_word(dest, AmoOp::Add, 5);
@@ -517,7 +518,7 @@ fn data_and_their_signal_leave_as_one_message() {
     });
 
     let put = Put {
-        local: long_put().local.take_first(2 * AT as usize),
+        local: long_put().local.take_first(2 * WORD as usize),
         ..long_put()
     };
 
@@ -691,7 +692,7 @@ fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
     for _ in 0..20 {
         let get = Get {
             remote: START,
-            // SAFETY: a local array, which the call waits for.
+            // SAFETY: `words` lives until the call has waited for the get.
             local: unsafe { DestBuf::new(words.as_mut_ptr().cast(), 16) },
             completion: Completion::Now,
         };

@@ -36,30 +36,36 @@ fn open_sockets() -> usize {
 
 /// All PEs use all others for the first time, at once.
 fn all_at_once(member: &Member) {
-    let (me, n_pes) = (member.me(), member.n_pes());
+    let me = member.me();
+    let n_pes = member.n_pes();
+    // The word to which this PE adds at each other PE.
+    let own_word = RemoteAddr {
+        segment: Segment::Heap,
+        offset: 64 * me as u64,
+    };
+
     for round in 0..ROUNDS {
         let mut heap = vec![0u64; 512];
         let transport = open_beside(member, &mut heap, Arc::new(Panics), usual);
         let before = open_sockets();
         member.barrier();
+
         let mut endpoint = transport
             .endpoint(EndpointUser::Context)
             .expect("an endpoint");
         for step in 1..n_pes {
             // The order of the peers is reversed in every second round.
-            let peer = match round % 2 {
-                0 => (me + step) % n_pes,
-                _ => (me + n_pes - step) % n_pes,
+            let peer = if round % 2 == 0 {
+                (me + step) % n_pes
+            } else {
+                (me + n_pes - step) % n_pes
             };
-            let at = RemoteAddr {
-                segment: Segment::Heap,
-                offset: 64 * me as u64,
-            };
-            verbs::add_one(&mut *endpoint, Pe(peer as u32), at).expect("a PE that is there");
+            verbs::add_one(&mut *endpoint, Pe(peer as u32), own_word).expect("a PE that is there");
         }
         endpoint.quiet().expect("PEs that are there");
         // After the barrier all operations of all PEs are complete.
         member.barrier();
+
         // A second connection that its peer has closed is closed here at the next poll.
         while open_sockets() - before >= n_pes {
             transport.progress().expect("no loss");
@@ -69,15 +75,13 @@ fn all_at_once(member: &Member) {
             n_pes - 1,
             "one connection to each other PE"
         );
+
         for peer in (0..n_pes).filter(|&peer| peer != me) {
             let mut word = [0; 8];
-            let at = RemoteAddr {
-                segment: Segment::Heap,
-                offset: 64 * me as u64,
-            };
-            verbs::get(&mut *endpoint, Pe(peer as u32), &mut word, at).expect("it is there");
+            verbs::get(&mut *endpoint, Pe(peer as u32), &mut word, own_word).expect("it is there");
             assert_eq!(u64::from_le_bytes(word), 1, "at PE {peer}, round {round}");
         }
+
         drop(endpoint);
         member.barrier();
         drop(transport);
@@ -101,28 +105,31 @@ fn pes_that_connect_at_once_share_a_connection() {
 fn much_both_ways(member: &Member) {
     const BYTES: usize = 24 << 20;
     let peer = Pe(1 - member.me() as u32);
-    let at = |half: u64| RemoteAddr {
+    let start_of = |half: u64| RemoteAddr {
         segment: Segment::Heap,
         offset: half * BYTES as u64,
     };
+
     let sent = vec![member.me() as u8 + 1; BYTES];
     let mut got = vec![0u8; BYTES];
     let mut endpoint = member
         .transport()
         .endpoint(EndpointUser::Context)
         .expect("an endpoint");
-    verbs::put(&mut *endpoint, peer, at(0), &sent).expect("a put");
+
+    verbs::put(&mut *endpoint, peer, start_of(0), &sent).expect("a put");
     endpoint.quiet().expect("no loss");
     member.barrier();
+
     for _ in 0..5 {
         let put = Put {
-            remote: at(1),
+            remote: start_of(1),
             // SAFETY: nobody changes the vector before the quiet.
             local: unsafe { SourceBuf::new(sent.as_ptr(), BYTES) },
             completion: Completion::AtQuiet,
         };
         let get = Get {
-            remote: at(0),
+            remote: start_of(0),
             // SAFETY: nobody else uses the vector before the quiet.
             local: unsafe { DestBuf::new(got.as_mut_ptr(), BYTES) },
             completion: Completion::AtQuiet,
@@ -130,6 +137,7 @@ fn much_both_ways(member: &Member) {
         endpoint.put(peer, put).expect("no loss");
         endpoint.get(peer, get).expect("no loss");
         endpoint.quiet().expect("no loss");
+
         assert!(got.iter().all(|&byte| byte == member.me() as u8 + 1));
         got.fill(0);
     }

@@ -11,14 +11,17 @@ use std::process::exit;
 use std::sync::Arc;
 use std::time::Duration;
 
+const START: RemoteAddr = RemoteAddr {
+    segment: Segment::Heap,
+    offset: 0,
+};
+
 fn recording(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    open(
-        &Open {
-            host: Arc::new(Recorder(&[])),
-            ..with.clone()
-        },
-        Tuning::default(),
-    )
+    let with = Open {
+        host: Arc::new(Recorder(&[])),
+        ..with.clone()
+    };
+    open(&with, Tuning::default())
 }
 
 #[test]
@@ -77,19 +80,17 @@ fn one_link_fails(member: &Member) {
         return;
     }
     member.barrier();
+
     let mut endpoint = transport
         .endpoint(EndpointUser::Context)
         .expect("an endpoint");
     if member.me() == 0 {
-        let at = RemoteAddr {
-            segment: Segment::Heap,
-            offset: 0,
-        };
-        verbs::add_one(&mut *endpoint, Pe(1), at).expect("a PE that is there");
-        let left = verbs::add_one(&mut *endpoint, Pe(LEFT), at);
+        verbs::add_one(&mut *endpoint, Pe(1), START).expect("a PE that is there");
+        let left = verbs::add_one(&mut *endpoint, Pe(LEFT), START);
         assert!(matches!(left, Err(Error::Lost(Pe(LEFT), _))), "{left:?}");
     }
     member.barrier();
+
     if member.me() == 1 {
         for _ in 0..10_000 {
             transport.progress().expect("PE 0 is there");
@@ -120,6 +121,7 @@ fn leave_descriptors(more: u64) {
     let free = std::fs::File::open("/dev/null")
         .expect("a file")
         .as_raw_fd() as u64;
+
     let limit = getrlimit(Resource::Nofile);
     let current = Some(free + more);
     setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a lower limit");
@@ -129,32 +131,26 @@ fn leave_descriptors(more: u64) {
 /// accept that of PE 1, which waits until then.
 fn one_place_left(member: &Member) {
     const TARGET: u32 = 2;
+    let tuning = Tuning {
+        refuse_limit: Duration::from_secs(4),
+        ..Tuning::default()
+    };
     let mut heap = vec![0u64; 512];
-    let refuse_limit = Duration::from_secs(4);
-    let transport = second(
-        member,
-        Tuning {
-            refuse_limit,
-            ..Tuning::default()
-        },
-        &mut heap,
-    );
+    let transport = second(member, tuning, &mut heap);
     if member.me() == TARGET as usize {
         leave_descriptors(1);
     }
     member.barrier();
+
     let mut endpoint = transport
         .endpoint(EndpointUser::Context)
         .expect("an endpoint");
-    let at = RemoteAddr {
-        segment: Segment::Heap,
-        offset: 0,
-    };
-    let mut add = || verbs::add_one(&mut *endpoint, Pe(TARGET), at);
+    let mut add = || verbs::add_one(&mut *endpoint, Pe(TARGET), START);
     if member.me() == 0 {
         add().expect("a place is left");
     }
     member.barrier();
+
     match member.me() as u32 {
         0 => while add().is_ok() {},
         1 => {
@@ -164,6 +160,7 @@ fn one_place_left(member: &Member) {
             while losses().is_empty() {
                 std::thread::yield_now();
             }
+
             let text = losses()[0].to_string();
             assert!(
                 text.contains("PE 2 on") && text.contains("ulimit -n"),
@@ -190,19 +187,17 @@ fn nothing_to_connect_with(member: &Member) {
     let mut heap = vec![0u64; 512];
     let transport = second(member, Tuning::default(), &mut heap);
     member.barrier();
+
     if member.me() == 0 {
         leave_descriptors(0);
         let mut endpoint = transport
             .endpoint(EndpointUser::Context)
             .expect("an endpoint");
-        let at = RemoteAddr {
-            segment: Segment::Heap,
-            offset: 0,
-        };
-        let used = verbs::add_one(&mut *endpoint, Pe(1), at);
+        let used = verbs::add_one(&mut *endpoint, Pe(1), START);
         let Err(error @ Error::Lost(Pe(0), _)) = used else {
             panic!("{used:?}")
         };
+
         let text = error.to_string();
         assert!(
             text.contains("PE 0 on") && text.contains("ulimit -n"),
@@ -229,35 +224,30 @@ fn a_pe_that_cannot_connect_says_so_of_itself() {
 }
 
 /// PE 1 has no descriptor left when PE 0 connects, and reports that with the remedy.
-fn no_room_at_the_door(member: &Member) {
+fn no_descriptor_to_accept_with(member: &Member) {
+    let tuning = Tuning {
+        refuse_limit: Duration::from_secs(1),
+        ..Tuning::default()
+    };
     let mut heap = vec![0u64; 512];
-    let refuse_limit = Duration::from_secs(1);
-    let transport = second(
-        member,
-        Tuning {
-            refuse_limit,
-            ..Tuning::default()
-        },
-        &mut heap,
-    );
+    let transport = second(member, tuning, &mut heap);
+
     if member.me() == 0 {
         member.barrier();
         let mut endpoint = transport
             .endpoint(EndpointUser::Context)
             .expect("an endpoint");
-        let at = RemoteAddr {
-            segment: Segment::Heap,
-            offset: 0,
-        };
-        let used = verbs::add_one(&mut *endpoint, Pe(1), at);
+        let used = verbs::add_one(&mut *endpoint, Pe(1), START);
         assert!(matches!(used, Err(Error::Lost(Pe(1), _))), "{used:?}");
         exit(0);
     }
+
     leave_descriptors(0);
     member.barrier();
     while losses().is_empty() {
         std::thread::yield_now();
     }
+
     let text = losses()[0].to_string();
     assert!(
         text.contains("PE 1 on") && text.contains("ulimit -n"),
@@ -272,7 +262,7 @@ fn a_pe_without_descriptors_says_so() {
         sizes: &[2],
         heap_bytes: 1 << 20,
         limit: LIMIT,
-        body: no_room_at_the_door,
+        body: no_descriptor_to_accept_with,
     };
     conformance::run("loss::a_pe_without_descriptors_says_so", recording, case);
 }

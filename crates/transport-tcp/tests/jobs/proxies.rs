@@ -4,7 +4,7 @@
 
 use rushmem_transport::segments::Segments;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Buffer, Completion, DestBuf, Directory, Endpoint,
+    AmoOp, AmoRequest, Amos, Buffer, Completion, DestBuf, Directory, Endpoint,
     EndpointUser, Get, Host, LocalBuf, OldValue, Open, Pe, PeRecord, Proxy, Put, RemoteAddr,
     Segment, SignalOrder, SourceBuf, StridedBlocks, Transport,
 };
@@ -65,8 +65,9 @@ fn heap() -> (Heap, LocalBuf) {
 fn job() -> ([Box<dyn Transport>; 2], [Heap; 2], Arc<Nodes>) {
     let heaps = [heap(), heap(), heap()];
     let behind = Segments::default();
-    // SAFETY: a heap that is never freed.
+    // SAFETY: the heap is never freed.
     unsafe { behind.register(Segment::Heap, heaps[2].1, ()) }.expect("the first");
+
     let proxy = Proxy {
         pe: PROXY,
         place: PLACE,
@@ -76,45 +77,48 @@ fn job() -> ([Box<dyn Transport>; 2], [Heap; 2], Arc<Nodes>) {
         behind,
         woken: AtomicU64::new(0),
     });
+
     let mut transports = [ME, PROXY, BEHIND].map(|pe| {
         let host = Arc::<Nodes>::clone(&nodes);
-        let (secret, amos) = ([3; 32], Amos::Software);
         let with = Open {
             pe,
             n_pes: 3,
-            secret,
+            secret: [3; 32],
             one_machine: true,
             cpus_per_pe: 0,
-            amos,
+            amos: Amos::Software,
             part: None,
             host,
         };
         open(&with, Tuning::default()).expect("a network")
     });
+
     let addresses = transports.each_ref().map(|transport| transport.address());
     let keys = [0, 1, 2].map(|i| {
         let LocalBuf { base, nbytes } = heaps[i].1;
-        // SAFETY: a heap that is never freed.
+        // SAFETY: the heap is never freed.
         let key = unsafe { transports[i].register(Segment::Heap, base, nbytes) };
         key.expect("the first").0
     });
+
     let records = addresses.iter().zip(&keys);
     let records = records.map(|(address, heap)| PeRecord {
         address,
         keys: [heap, &[], &[]],
     });
     let directory = Arc::new(Directory::new(Directory::encode(records)));
-    transports.iter_mut().for_each(|transport| {
+    for transport in &mut transports {
         transport
             .connect(Arc::clone(&directory))
             .expect("addresses");
-    });
+    }
+
     let [me, proxy, behind] = transports;
     drop(behind);
     ([me, proxy], [heaps[1].0, heaps[2].0], nodes)
 }
 
-fn at(word: usize) -> RemoteAddr {
+fn address(word: usize) -> RemoteAddr {
     RemoteAddr {
         segment: Segment::Heap,
         offset: 8 * word as u64,
@@ -122,21 +126,14 @@ fn at(word: usize) -> RemoteAddr {
 }
 
 fn add(end: &mut dyn Endpoint, pe: Pe, word: usize, old: OldValue) {
-    let (dest, width, op, operand) = (at(word), AmoWidth::Eight, AmoOp::Add, 1);
-    let request = AmoRequest {
-        dest,
-        width,
-        op,
-        operand,
-        condition: 0,
-    };
+    let request = AmoRequest::of_word(address(word), AmoOp::Add, 1);
     end.amo(pe, request, old).expect("its proxy is there");
 }
 
 /// Returns a put whose source is valid during the call.
 fn put(word: usize, source: &[u64]) -> Put {
     Put {
-        remote: at(word),
+        remote: address(word),
         // SAFETY: the call waits until the source may be reused.
         local: unsafe { SourceBuf::new(source.as_ptr().cast(), size_of_val(source)) },
         completion: Completion::Now,
@@ -146,7 +143,7 @@ fn put(word: usize, source: &[u64]) -> Put {
 /// Returns every second word from word 8 on, and successive words of local memory.
 fn every_second_word<Way>(local: Buffer<Way>) -> StridedBlocks<Way> {
     StridedBlocks {
-        remote: at(8),
+        remote: address(8),
         local,
         nbytes: 8,
         remote_stride: 16,
@@ -161,26 +158,31 @@ fn issue(end: &mut dyn Endpoint, pe: Pe, fetched: &mut [u64; 8]) {
     for i in 0..ADDITIONS {
         add(end, pe, i as usize % 2, OldValue::Ignored);
     }
+
     let base: *mut u8 = fetched.as_mut_ptr().cast();
-    // SAFETY: words that are valid until the quiet.
+    // SAFETY: the range is a part of `fetched`, which is valid until the quiet.
     let dest = |word: usize, n: usize| unsafe { DestBuf::new(base.wrapping_add(8 * word), 8 * n) };
     add(end, pe, 2, OldValue::AtQuiet(dest(0, 1)));
     add(end, pe, 2, OldValue::AtQuiet(dest(1, 1)));
+
     end.put(pe, put(3, &[7, 8])).expect("its proxy is there");
-    let signal = AmoRequest::of_word(at(5), AmoOp::Set, 9);
+    let signal = AmoRequest::of_word(address(5), AmoOp::Set, 9);
     end.put_signal(pe, put(6, &[10]), signal, SignalOrder::AfterData)
         .expect("the same");
     end.fence().expect("its proxy is there");
+
     let get = Get {
-        remote: at(3),
+        remote: address(3),
         local: dest(2, 2),
         completion: Completion::AtQuiet,
     };
     end.get(pe, get).expect("its proxy is there");
+
     let put = put(8, &[1, 2, 3, 4]);
     end.put_strided(pe, every_second_word(put.local))
         .expect("its proxy is there");
     end.fence().expect("its proxy is there");
+
     end.get_strided_nbi(pe, every_second_word(dest(4, 4)))
         .expect("the same");
     end.pe_quiet(pe).expect("its proxy is there");
@@ -191,10 +193,12 @@ fn a_proxy_carries_out_what_a_session_batches() {
     let ([me, proxy], heaps, nodes) = job();
     let mut end = me.endpoint(EndpointUser::Context).expect("an endpoint");
     end.session(true).expect("no loss");
+
     for (pe, heap) in [PROXY, BEHIND].into_iter().zip(heaps) {
         let mut fetched = [u64::MAX; 8];
         issue(&mut *end, pe, &mut fetched);
         assert_eq!(fetched, [0, 1, 7, 8, 1, 2, 3, 4], "{pe}");
+
         let words: Vec<u64> = heap
             .iter()
             .map(|word| word.load(Ordering::Acquire))
@@ -206,6 +210,7 @@ fn a_proxy_carries_out_what_a_session_batches() {
             "{pe}"
         );
     }
+
     assert_ne!(nodes.woken.load(Ordering::Relaxed), 0, "it is woken");
     end.session(false).expect("no loss");
     drop((end, me, proxy));
@@ -223,6 +228,7 @@ fn what_is_batched_leaves_without_a_call_and_with_the_endpoint() {
         assert!(start.elapsed() < testkit::LIMIT, "nobody has sent it");
         yield_now();
     }
+
     add(&mut *end, BEHIND, 0, OldValue::Ignored);
     drop(end);
     assert_eq!(behind[0].load(Ordering::Acquire), 2);

@@ -20,9 +20,11 @@ fn flat_for(member: &Member, time: Duration) {
     // After this, all buffers have their final size.
     soak(member, time / 4, |_| {});
     let before = resident();
+
     let mut most = before;
     let done = soak(member, time, |_| most = most.max(resident()));
     most = most.max(resident());
+
     // The second soak has a model of its own, a mebibyte per PE, and batches are allocated and
     // freed.
     let allowed = before + (24 << 20);

@@ -28,7 +28,7 @@ fn few_requests(member: &Member) {
                     segment: Segment::Heap,
                     offset: 0,
                 },
-                // SAFETY: a source that is valid during the call.
+                // SAFETY: the array is valid during the call, which waits for the operation.
                 local: unsafe { SourceBuf::new(source.as_ptr().cast(), size_of_val(&source)) },
                 nbytes: 8,
                 remote_stride: 16,
@@ -36,6 +36,7 @@ fn few_requests(member: &Member) {
                 n: BLOCKS,
             };
             endpoint.put_strided(Pe(1), blocks).expect("no loss");
+
             let in_flight = endpoint.in_flight().expect("no loss");
             assert!(in_flight.iter().all(|(_, n)| *n <= 2), "{in_flight:?}");
             endpoint.quiet().expect("no loss");

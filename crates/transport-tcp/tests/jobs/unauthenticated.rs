@@ -18,15 +18,12 @@ use std::time::Duration;
 const UNAUTHENTICATED: usize = 16;
 
 fn few_unauthenticated(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    let handshake_limit = Duration::from_millis(500);
-    open(
-        with,
-        Tuning {
-            max_unauthenticated: UNAUTHENTICATED,
-            handshake_limit,
-            ..Tuning::default()
-        },
-    )
+    let tuning = Tuning {
+        max_unauthenticated: UNAUTHENTICATED,
+        handshake_limit: Duration::from_millis(500),
+        ..Tuning::default()
+    };
+    open(with, tuning)
 }
 
 /// Returns the port at which a PE listens.
@@ -36,9 +33,8 @@ fn port(address: &[u8]) -> u16 {
         ..PeRecord::default()
     };
     let address = record.address(Pe(0)).expect("an address");
-    let sockets: Result<Vec<SocketAddr>, _> =
-        rushmem_system::formats::decode(TCP_ADDRESS, &address.of_provider);
-    let sockets = sockets.expect("addresses");
+    let sockets: Vec<SocketAddr> =
+        rushmem_system::formats::decode(TCP_ADDRESS, &address.of_provider).expect("addresses");
     sockets.last().expect("a socket").port()
 }
 
@@ -90,6 +86,7 @@ fn outsider(address: &[u8]) -> Box<dyn Transport> {
         ..Tuning::default()
     };
     let mut transport = open(&with, impatient).expect("sockets");
+
     let heap = Published {
         nbytes: 1 << 20,
         covered: 1 << 20,
@@ -110,11 +107,11 @@ fn failed_put(transport: &dyn Transport) -> String {
     let mut endpoint = transport
         .endpoint(EndpointUser::Context)
         .expect("an endpoint");
-    let at = RemoteAddr {
+    let start = RemoteAddr {
         segment: Segment::Heap,
         offset: 0,
     };
-    let put = verbs::put(&mut *endpoint, Pe(0), at, &[0xFF; 8]);
+    let put = verbs::put(&mut *endpoint, Pe(0), start, &[0xFF; 8]);
     let error = put.expect_err("nobody lets it in");
     assert!(matches!(error, Error::Lost(Pe(0), _)), "{error}");
     error.to_string()
@@ -141,11 +138,13 @@ fn a_wait_for_a_silent_peer_ends_with_a_loss() {
         host: "here".to_owned(),
         of_provider: rushmem_system::formats::encode(TCP_ADDRESS, &sockets),
     };
+
     let transport = outsider(&address.encode());
     thread::scope(|scope| {
         let waits = scope.spawn(|| failed_put(&*transport));
         let _taken = silent.accept().expect("it connects");
         transport.lose(Pe(0), "the test says so");
+
         let why = waits.join().expect("no panic");
         assert!(why.contains("the test says so"), "{why}");
     });
@@ -160,6 +159,7 @@ fn besieged(member: &Member) {
         .map(|_| visit(port(peer)))
         .collect();
     member.barrier();
+
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -169,14 +169,17 @@ fn besieged(member: &Member) {
                 seed += 1;
             }
         });
+
         if member.me() == 1 {
             scope.spawn(|| impostor(peer));
         }
+
         conformance::soak(member, Duration::from_secs(3), |_| {});
         over.store(true, Ordering::Relaxed);
     });
+
     for socket in half_open {
-        assert!(is_dropped(socket), "nobody may stay at the door");
+        assert!(is_dropped(socket), "none may stay half-open");
     }
 }
 

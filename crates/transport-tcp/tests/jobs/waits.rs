@@ -31,6 +31,7 @@ fn polled_in_by_another(member: &Member) {
                         transport.progress().expect("no loss");
                     }
                 });
+
                 while member.fetch::<u64>(0) != round {
                     transport
                         .wait(FOREVER, &[], &mut || false)

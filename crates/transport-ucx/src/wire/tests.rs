@@ -8,7 +8,7 @@ use rushmem_system::lock::lock;
 use rushmem_transport::engine::entries::{append_amo, append_attached};
 use rushmem_transport::engine::message::{REQUEST, Request, Stream, StreamPosition};
 use rushmem_transport::peers::loss::RefusedMessage;
-use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr};
+use rushmem_transport::{AmoOp, RemoteAddr};
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 use testkit::eventually;
@@ -33,8 +33,10 @@ fn refusal(
         peer,
         ..
     } = &*pair;
+
     let mut origin = lock(&issuer.origin);
     send(origin.wire(), progress.network()).expect("a peer that serves");
+
     let mut refused = None;
     eventually("it is refused", || {
         origin.wire().worker().progress();
@@ -58,7 +60,7 @@ fn refusal_of(mut entries: Vec<u8>, nbytes: usize) -> Option<RefusedMessage> {
         slot: None,
         nbytes: entries.len() as u16,
     };
-    // SAFETY: the data are never freed.
+    // SAFETY: the vector is never freed, and nothing writes to it.
     let mut attached = unsafe { SourceBuf::new(vec![1u8; nbytes].leak().as_ptr(), nbytes) };
     refusal(|wire, shared| {
         let message = SentMessage {
@@ -73,14 +75,7 @@ fn refusal_of(mut entries: Vec<u8>, nbytes: usize) -> Option<RefusedMessage> {
 
 /// Returns an atomic operation on a word, whose offset lies at the start of its entry.
 fn add(dest: RemoteAddr) -> Vec<u8> {
-    let (op, width) = (AmoOp::Add, AmoWidth::Eight);
-    let request = AmoRequest {
-        op,
-        width,
-        dest,
-        operand: 1,
-        condition: 0,
-    };
+    let request = AmoRequest::of_word(dest, AmoOp::Add, 1);
     let mut entries = Vec::new();
     append_amo(&mut entries, &request, 0, false);
     entries
@@ -134,11 +129,21 @@ fn a_part_of_a_header_is_refused() {
             let mut params = plain_params();
             params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
             params.flags = UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER;
-            // SAFETY: a live endpoint, and a header that is never freed.
+
+            let params = &raw const params;
+            let nothing = std::ptr::null();
+            // SAFETY: `endpoint` is a live one of the wire's worker, and `header` points to
+            // `REQUEST` bytes that are never freed.
             let begun = unsafe {
-                let (ucp, header, params) = (wire.ucp(), header.cast(), &raw const params);
-                let nothing = std::ptr::null();
-                ucp.ucp_am_send_nbx(endpoint, REQUEST_KIND, header, nbytes, nothing, 0, params)
+                wire.ucp().ucp_am_send_nbx(
+                    endpoint,
+                    REQUEST_KIND,
+                    header.cast(),
+                    nbytes,
+                    nothing,
+                    0,
+                    params,
+                )
             };
             assert!(started(begun).is_ok());
             Ok(())
@@ -161,7 +166,8 @@ fn peers_are_served_by_each_poll_where_pes_outnumber_the_cpus() {
         let TestPair {
             issuer, progress, ..
         } = &*pair;
-        let (mut origin, shared) = (lock(&issuer.origin), progress.network());
+        let mut origin = lock(&issuer.origin);
+        let shared = progress.network();
         for polls in 1..=POLLS_PER_SERVICE {
             origin.wire().serve(shared, polls, false).expect("no loss");
         }

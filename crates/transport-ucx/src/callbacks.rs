@@ -32,13 +32,19 @@ pub(crate) struct CallbackState {
     /// The [`TakeReply`] of the poll that is in progress, as a raw pointer.
     take: Cell<Option<NonNull<c_void>>>,
     /// Replies that arrived during another call of UCX than a poll.
-    early: RefCell<Vec<(Reply, Vec<u8>)>>,
+    early: RefCell<Vec<EarlyReply>>,
     slots: RefCell<Vec<Rc<CallbackSlot>>>,
     free: RefCell<Vec<u32>>,
     /// The buffers of entries that were sent.
     spare: RefCell<Vec<Vec<u8>>>,
     /// Requests that no call waits for any more, and that UCX may not have completed.
     given_up: RefCell<Vec<UcpRequest>>,
+}
+
+struct EarlyReply {
+    reply: Reply,
+    /// The results that follow the reply.
+    results: Vec<u8>,
 }
 
 /// The number of buffers of entries that are kept while nothing is in flight. Those of a session
@@ -126,8 +132,8 @@ impl CallbackState {
 
     /// Passes replies to `take`: those that arrived before, then those that arrive during `work`.
     pub(crate) fn while_taking<T>(&self, mut take: TakeReply<'_>, work: impl FnOnce() -> T) -> T {
-        for (reply, answers) in self.early.take() {
-            self.answer(reply, &answers, &mut take);
+        for EarlyReply { reply, results } in self.early.take() {
+            self.pass_on(reply, &results, &mut take);
         }
 
         self.take.set(Some(NonNull::from(&mut take).cast()));
@@ -136,8 +142,31 @@ impl CallbackState {
         worked
     }
 
-    fn answer(&self, reply: Reply, answers: &[u8], take: &mut TakeReply<'_>) {
-        if let Err(violation) = take(reply, answers) {
+    /// Handles a reply of a target. During a poll, passes it on at once; it may also arrive during
+    /// another call of UCX, and waits for the next poll then.
+    fn take_reply(&self, message: &ReceivedMessage<'_>) -> Result<(), RefusedMessage> {
+        let reply = Reply::decode(message.header)?;
+        let ReceivedData::Here(results) = message.data else {
+            return Err(RefusedMessage::of(reply.pe, Violation::Unrequested));
+        };
+
+        match self.take.get() {
+            Some(take) => {
+                // SAFETY: `take` points to the `TakeReply` of `while_taking`, which has not
+                // returned and does not use it meanwhile.
+                let take = unsafe { take.cast::<TakeReply<'_>>().as_mut() };
+                self.pass_on(reply, results, take);
+            }
+            None => self.early.borrow_mut().push(EarlyReply {
+                reply,
+                results: results.to_vec(),
+            }),
+        }
+        Ok(())
+    }
+
+    fn pass_on(&self, reply: Reply, results: &[u8], take: &mut TakeReply<'_>) {
+        if let Err(violation) = take(reply, results) {
             self.refuse(RefusedMessage::of(reply.pe, violation));
         }
     }
@@ -450,20 +479,8 @@ pub(crate) unsafe extern "C" fn replied(
     // SAFETY: `arg` is the state, by contract, which is dropped after the worker that calls this.
     let callbacks = unsafe { &*arg.cast_const().cast::<CallbackState>() };
 
-    match (Reply::decode(message.header), message.data) {
-        (Err(message), _) => callbacks.refuse(message),
-        (Ok(reply), ReceivedData::There(..)) => {
-            callbacks.refuse(RefusedMessage::of(reply.pe, Violation::Unrequested));
-        }
-        // Replies arrive during a poll, which takes them, or during another call of UCX.
-        (Ok(reply), ReceivedData::Here(follow)) => match callbacks.take.get() {
-            // SAFETY: `take` points to the `TakeReply` of `while_taking`, which has not returned
-            // and does not use it meanwhile.
-            Some(take) => unsafe {
-                callbacks.answer(reply, follow, take.cast::<TakeReply<'_>>().as_mut());
-            },
-            None => callbacks.early.borrow_mut().push((reply, follow.to_vec())),
-        },
+    if let Err(message) = callbacks.take_reply(&message) {
+        callbacks.refuse(message);
     }
     UCS_OK
 }

@@ -121,6 +121,22 @@ impl UcxTarget {
         self.refused.borrow_mut().get_or_insert(message);
     }
 
+    /// Takes a request of a peer: carries it out, or begins to fetch its data.
+    fn take(&self, message: &ReceivedMessage<'_>) -> Result<(), RefusedMessage> {
+        let (request, contents) = decode(message.header, message.data)?;
+        let pe = request.stream.pe;
+        let Some(reply_to) = message.reply_to else {
+            let violation = Violation::Unknown("kind of message");
+            return Err(RefusedMessage::of(pe, violation));
+        };
+
+        self.worked.set(true);
+        let incoming = Incoming { request, reply_to };
+        self.target
+            .take(self, incoming, contents)
+            .map_err(|violation| RefusedMessage::of(pe, violation))
+    }
+
     /// Records that a reply was sent, or that this failed, and keeps its memory. If an answer was
     /// not sent, its PE would wait forever, so this is a loss; a PE that is only acknowledged may
     /// have left the job.
@@ -320,34 +336,19 @@ unsafe extern "C" fn requested(
     // used after it.
     let message = unsafe { ReceivedMessage::new(header, header_length, data, length, param) };
 
-    let is_there = matches!(message.data, ReceivedData::There(..));
-    let taken = match (decode(message.header, message.data), message.reply_to) {
-        (Err(message), _) => Err(message),
-        (Ok((request, contents)), Some(reply_to)) => {
-            target.worked.set(true);
-            let incoming = Incoming { request, reply_to };
-            let taken = target.target.take(target, incoming, contents);
-            taken.map_err(|violation| RefusedMessage::of(request.stream.pe, violation))
+    let is_taken = match target.take(&message) {
+        Ok(()) => true,
+        Err(refused) => {
+            target.refuse(refused);
+            false
         }
-        (Ok((request, _)), None) => Err(RefusedMessage::of(
-            request.stream.pe,
-            Violation::Unknown("kind of message"),
-        )),
     };
 
-    // The status tells UCX whether data that are still at the sender will be fetched, or are
-    // refused.
-    match taken {
-        Ok(()) if is_there => UCS_INPROGRESS,
-        Ok(()) => UCS_OK,
-        Err(message) => {
-            target.refuse(message);
-            if is_there {
-                UCS_ERR_INVALID_PARAM
-            } else {
-                UCS_OK
-            }
-        }
+    match message.data {
+        ReceivedData::Here(_) => UCS_OK,
+        // The data are still at the sender. The status tells UCX whether they will be fetched.
+        ReceivedData::There(..) if is_taken => UCS_INPROGRESS,
+        ReceivedData::There(..) => UCS_ERR_INVALID_PARAM,
     }
 }
 

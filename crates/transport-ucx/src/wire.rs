@@ -58,8 +58,12 @@ unsafe impl Send for UcxWire {}
 /// An operation that a call waits for.
 pub(crate) enum UcxToken {
     Request(AwaitedRequest),
-    /// A slot and its generation: the operation has ended once the slot has another generation.
-    Slot(Rc<CallbackSlot>, u32),
+    /// An operation of which the callback releases the slot: it has ended once the slot has another
+    /// generation.
+    Slot {
+        slot: Rc<CallbackSlot>,
+        generation: u32,
+    },
 }
 
 /// The state of the connection to one PE.
@@ -397,7 +401,7 @@ impl Wire for UcxWire {
             }
             Ok(Some(_)) => {
                 connection.record_start();
-                Ok(PostOutcome::Pending(UcxToken::Slot(slot, generation)))
+                Ok(PostOutcome::Pending(UcxToken::Slot { slot, generation }))
             }
             Err(status) => {
                 self.callbacks.release(&slot);
@@ -479,12 +483,14 @@ impl Wire for UcxWire {
 
     fn is_over(&mut self, shared: &SharedState, pe: Pe, token: &UcxToken) -> Result<bool, Error> {
         match token {
-            UcxToken::Slot(slot, generation) if slot.is_past(*generation) => {
+            UcxToken::Slot { slot, generation } => {
+                if !slot.is_past(*generation) {
+                    return Ok(false);
+                }
                 // An operation that has failed leaves its status with the connection alone.
                 check_unbroken(shared, pe, &self.open_route(pe)?.connection)?;
                 Ok(true)
             }
-            UcxToken::Slot(..) => Ok(false),
             UcxToken::Request(awaited) => match awaited.request.status(self.ucp()) {
                 None => Ok(false),
                 Some(Ok(())) => Ok(true),

@@ -104,20 +104,24 @@ mod tests {
             slot: None,
             nbytes: 1 << 10,
         };
+
         for message in [Message::Reply(reply), Message::Request(request)] {
             for body in [&[][..], &[1, 2, 3]] {
                 let bytes = [&message.encode(77), body].concat();
                 assert_eq!(Message::decode(&bytes, 77), Ok(Some((message, body))));
                 assert_eq!(message.sender(), Pe(9));
+
                 assert_eq!(Message::decode(&bytes, 78), Ok(None), "of another job");
                 assert_eq!(
                     Message::decode(&bytes[..KIND - 1], 77),
                     Ok(None),
                     "of nobody"
                 );
+
                 let sender = |bytes: &[u8]| Message::decode(bytes, 77).expect_err("damaged").from;
                 assert_eq!(sender(&bytes[..START + 8]), Some(Pe(9)));
                 assert_eq!(sender(&bytes[..KIND]), None);
+
                 let mut damaged = bytes;
                 damaged[KIND] = REPLY + 1;
                 assert_eq!(sender(&damaged), None);

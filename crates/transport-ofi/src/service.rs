@@ -300,6 +300,7 @@ mod tests {
             answer: None,
         };
         let start = Message::Reply(reply).encode(7);
+
         let too_long = RefusedMessage::of(Pe(2), Violation::TooLong(70_000));
         assert_eq!(handle_truncated(&start, 70_000, 7), Err(too_long));
         assert_eq!(
@@ -307,6 +308,7 @@ mod tests {
             Ok(()),
             "of another job"
         );
+
         let unknown = handle_truncated(&[0; 8], 0, 7).expect_err("nothing of it has come");
         assert_eq!(unknown.from, None);
     }

@@ -199,6 +199,7 @@ mod tests {
             let mut command = Command::new(&this);
             command.args([test, "--exact", "--nocapture"]).env(HOW, how);
             let output = command.output().expect("it runs");
+
             assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert_eq!(

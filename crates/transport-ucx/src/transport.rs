@@ -25,6 +25,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 /// Opens UCX and the service worker.
 fn open_network(open: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState>, String> {
     DESCRIPTORS.require(open.n_pes, MIN_DESCRIPTORS)?;
+    // Half of the limit, so that the launcher ends the job first.
     abort::guard(open.pe, open.host.host_limit() / 2);
     let context = Arc::new(diagnosis::open(open.n_pes, &*open.host, open.one_machine)?);
 
@@ -56,7 +57,6 @@ fn open_network(open: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState
     } else {
         tuning.max_workers
     };
-    let heap_in_blocks = !context.copies || tuning.heap_in_blocks;
     let caps = Caps {
         amos_compose_with_cpu: open.amos == Amos::Software,
         // UCX's sockets read /proc/net, and its peers read /proc/PID to find shared memory.
@@ -65,10 +65,11 @@ fn open_network(open: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState
         // Registration for a NIC locks memory: UCX uses on-demand paging only for memory that
         // is registered as non-blocking, which this crate does not do.
         locks_memory: !context.copies,
-        heap_in_blocks,
+        heap_in_blocks: !context.copies || tuning.heap_in_blocks,
         // Nothing signals what a NIC writes.
         wakes_waits: context.copies,
     };
+
     let network = SharedState::new(open, tuning, local, context, service).map_err(refused)?;
     Ok(OpenedNetwork {
         name: "rushmem-ucx",

@@ -273,21 +273,25 @@ fn check_unbroken(
 fn caps(shared: &SharedState) -> WireCaps {
     let context = &shared.context;
     let tuning = &shared.tuning;
+
+    let order = if context.orders {
+        StreamOrder::WritesByFence
+    } else {
+        StreamOrder::Unordered
+    };
+    let operations = match shared.local.amos {
+        Amos::Software => AmoSet::default(),
+        Amos::Network => AmoSet::of(|op, _| UcpAtomic::has(op)),
+    };
+
     WireCaps {
         batches: context.copies,
         sessions: true,
-        order: if context.orders {
-            StreamOrder::WritesByFence
-        } else {
-            StreamOrder::Unordered
-        },
+        order,
         polled: PolledUntil::Acknowledged,
         flushes_free: !context.copies,
         amos: NetworkAmos {
-            operations: match shared.local.amos {
-                Amos::Software => AmoSet::default(),
-                Amos::Network => AmoSet::of(|op, _| UcpAtomic::has(op)),
-            },
+            operations,
             // The target's CPU can wake a thread that waits for a flag.
             on_flags: false,
         },
@@ -425,6 +429,7 @@ impl Wire for UcxWire {
         if self.is_full() {
             return Ok(PostOutcome::Full);
         }
+
         let OpenRoute {
             endpoint,
             connection,
@@ -464,6 +469,7 @@ impl Wire for UcxWire {
                 params,
             )
         };
+
         match started(begun) {
             Err(status) => {
                 self.callbacks.release(&slot);

@@ -73,10 +73,12 @@ fn cards_without_connections_go_first_in_jobs_of_many() {
         ("udp;ofi_rxd", "eth0"),
         ("tcp", "eth1"),
     ];
+
     let request = |pairs_of_node| Request {
         pairs_of_node,
         ..request()
     };
+
     assert_eq!(
         sorted(&offers, &request(MANY_PAIRS)),
         ["mlx5_0", "irdma0", "eth0", "eth1"]

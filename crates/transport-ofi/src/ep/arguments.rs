@@ -127,9 +127,10 @@ mod tests {
                 key: 4,
             };
             let message = moved.of(to, from, null_mut(), null_mut());
-            // SAFETY: the lists live.
+
+            // SAFETY: `msg_iov` points into the lists of `moved`, which lives.
             let iov = unsafe { *message.msg_iov };
-            // SAFETY: the lists live.
+            // SAFETY: `rma_iov` points into the lists of `moved`, which lives.
             let rma = unsafe { *message.rma_iov };
             assert_eq!((iov.iov_base.addr(), iov.iov_len), (64, nbytes));
             assert_eq!(

@@ -314,6 +314,7 @@ fn a_message_that_no_pe_sends_is_a_loss() {
             nbytes: entries.len() as u16,
             ..request
         };
+
         let head = Message::Request(request).encode(ofi.network().tag);
         [&head[..], entries].concat()
     };
@@ -602,6 +603,7 @@ fn what_is_batched_leaves_while_no_answer_is_taken() {
     let mut endpoint = ManuallyDrop::new(new_endpoint(&ofi).expect("the first"));
     let one = 1u64;
     let n = ofi.network().tuning.max_requests;
+
     for old in vec![7u64; n].leak() {
         // SAFETY: the old value is stored in a word that is never freed.
         let old = OldValue::AtQuiet(unsafe { DestBuf::new((&raw mut *old).cast(), 8) });
@@ -617,6 +619,7 @@ fn what_is_batched_leaves_while_no_answer_is_taken() {
             condition: 0,
         };
         endpoint.amo(Pe(1), fetch, old).expect("a word of this PE");
+
         eventually("it leaves", || {
             !lock(&endpoint.issuer().origin).moves_data()
         });
@@ -688,6 +691,7 @@ fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
     let mut endpoint = new_endpoint(&ofi).expect("the first");
     let mut words = [0u64; 2];
     let mut listed = Vec::new();
+
     // Fewer fetches than may be unacknowledged, since PE 1 acknowledges none.
     for _ in 0..20 {
         let get = Get {
@@ -698,6 +702,7 @@ fn blocking_gets_and_fetches_leave_nothing_to_the_service_thread() {
         };
         endpoint.get(Pe(1), get).expect("memory of this PE");
         listed.push(endpoint.issuer().is_listed());
+
         verbs::add_one(&mut endpoint, Pe(1), START).expect("a word of this PE");
         listed.push(endpoint.issuer().is_listed());
     }

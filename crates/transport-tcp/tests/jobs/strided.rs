@@ -35,6 +35,7 @@ fn few_requests(member: &Member) {
                 local_stride: 8,
                 n: BLOCKS,
             };
+
             endpoint.put_strided(Pe(1), blocks).expect("no loss");
 
             let in_flight = endpoint.in_flight().expect("no loss");
@@ -43,6 +44,7 @@ fn few_requests(member: &Member) {
         }
     }
     member.barrier();
+
     if member.me() == 1 {
         for block in 0..BLOCKS {
             assert_eq!(member.fetch::<u64>(16 * block), ROUNDS as u64);

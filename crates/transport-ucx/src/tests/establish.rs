@@ -1,7 +1,11 @@
-//! A PE that refuses each attempt to connect.
+//! A PE that refuses each attempt to connect, and an attempt that is not finished.
 #![allow(unsafe_code)]
 
 use super::pair::{HEAP, PEER, TestPair, pair};
+use crate::shared::SharedState;
+use rushmem_system::lock::lock;
+use rushmem_transport::engine::Wire;
+use rushmem_transport::engine::service_thread::Driver;
 use rushmem_transport::{Completion, Endpoint, Error, Put, SourceBuf};
 use rustix::net::{AddressFamily, SocketAddrAny, SocketType, bind, getsockname, socket, sockopt};
 use std::collections::HashSet;
@@ -15,14 +19,18 @@ fn listens_at() -> HashSet<SocketAddrAny> {
         .expect("a process has one")
         .flatten();
     let fds = fds.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let address = |fd| {
+
+    let mut addresses = HashSet::new();
+    for fd in fds {
         // SAFETY: for a descriptor that was closed meanwhile the kernel only returns an error.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-        sockopt::socket_acceptconn(fd)
-            .ok()?
-            .then(|| getsockname(fd).ok())?
-    };
-    fds.filter_map(address).collect()
+        if sockopt::socket_acceptconn(fd) == Ok(true)
+            && let Ok(address) = getsockname(fd)
+        {
+            addresses.insert(address);
+        }
+    }
+    addresses
 }
 
 /// Binds a socket to an address, without listening, so that nobody can listen there. Returns `None`
@@ -81,4 +89,29 @@ fn a_peer_that_refuses_is_tried_again_and_the_message_says_how_often() {
     ] {
         assert!(why.contains(words), "{words}: {why}");
     }
+}
+
+/// The flush of an attempt to connect is freed, and UCX may call back until the worker is gone.
+#[test]
+fn a_connection_that_is_being_made_is_given_up_at_the_end() {
+    let Some(pair) = pair("tcp,self", Duration::from_secs(30)) else {
+        return;
+    };
+    let TestPair {
+        endpoint,
+        issuer,
+        progress,
+        peer,
+        ..
+    } = pair;
+
+    // The peer is not polled, so the attempt stays pending.
+    let reached = lock(&issuer.origin)
+        .wire()
+        .reach(progress.network(), PEER);
+    assert_eq!(reached, Ok(false));
+
+    drop(endpoint);
+    SharedState::leave(&progress);
+    drop((issuer, progress, peer));
 }

@@ -166,9 +166,11 @@ impl TestPair {
             local: unsafe { SourceBuf::new(word.as_ptr(), word.len()) },
             completion: Completion::AtQuiet,
         };
+
         let endpoint = &mut self.endpoint;
         let peer = &mut self.peer;
         let connected = AtomicBool::new(false);
+
         thread::scope(|scope| {
             // The first put waits for the connection, for which the peer must be polled, too.
             scope.spawn(|| {

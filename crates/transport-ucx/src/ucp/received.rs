@@ -51,6 +51,7 @@ impl ReceivedMessage<'_> {
             // SAFETY: without the flag, `data` and `length` are such a range, too.
             ReceivedData::Here(unsafe { bytes(data.cast_const(), length) })
         };
+
         let reply_to = if has(UCP_AM_RECV_ATTR_FIELD_REPLY_EP) {
             Some(param.reply_ep)
         } else {

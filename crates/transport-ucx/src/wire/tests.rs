@@ -166,6 +166,7 @@ fn peers_are_served_by_each_poll_where_pes_outnumber_the_cpus() {
         let TestPair {
             issuer, progress, ..
         } = &*pair;
+
         let mut origin = lock(&issuer.origin);
         let shared = progress.network();
         for polls in 1..=POLLS_PER_SERVICE {

@@ -78,6 +78,7 @@ impl Request {
         if self.amos == Amos::Network {
             caps |= fi::FI_ATOMIC;
         }
+        // On one machine, a provider that reaches no other one fits, too.
         if !self.one_machine {
             caps |= fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM;
         }
@@ -137,6 +138,8 @@ impl Request {
             return Some(defect);
         }
 
+        // Each registration takes the next key, also that for a single operation, so shorter keys
+        // would be used up.
         if info.key_bytes < 4 {
             return Some("its keys have less than 4 bytes".to_owned());
         }

@@ -180,7 +180,8 @@ mod tests {
         let mut bytes = address.encode();
         bytes[0] -= 1;
         let refused = Address::decode(PE, &bytes).expect_err("an older PE");
-        let (there, here) = (OFI_ADDRESS.version - 1, OFI_ADDRESS.version);
+        let here = OFI_ADDRESS.version;
+        let there = here - 1;
         let differ =
             format!("PE over libfabric has version {there} there and {here} here; start all PEs");
         assert!(refused.to_string().contains(&differ), "{refused}");

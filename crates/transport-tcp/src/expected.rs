@@ -57,8 +57,10 @@ impl Expected {
     /// Begins a turn. Returns the only peer to poll in it, or `None` if all are to be polled.
     pub(crate) fn begin_turn(&mut self) -> Option<Pe> {
         self.turns = (self.turns + 1) % TURNS;
+        if self.turns == 0 || self.n_right < RELIABLE {
+            return None;
+        }
         self.next
-            .filter(|_| self.turns != 0 && self.n_right >= RELIABLE)
     }
 }
 

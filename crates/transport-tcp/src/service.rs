@@ -217,10 +217,14 @@ impl Service {
             return;
         }
 
-        if let Some(Reserved { socket, pe }) = self.reserved.remove(&number) {
-            let is_used = matches!(peeked, Ok(Some(true)));
-            shared.end_reservation(pe, is_used.then_some(socket));
-            if let Err(error) = peeked {
+        let Some(Reserved { socket, pe }) = self.reserved.remove(&number) else {
+            return;
+        };
+        match peeked {
+            Ok(Some(true)) => shared.end_reservation(pe, Some(socket)),
+            Ok(_) => shared.end_reservation(pe, None),
+            Err(error) => {
+                shared.end_reservation(pe, None);
                 lose_by(shared, pe, &error);
             }
         }

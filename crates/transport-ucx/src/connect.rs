@@ -82,7 +82,8 @@ mod tests {
         let mut bytes = encode_address(&[7]);
         bytes[0] -= 1;
         let refused = decode_address(PE, &bytes).expect_err("an older PE");
-        let (there, here) = (UCX_ADDRESS.version - 1, UCX_ADDRESS.version);
+        let here = UCX_ADDRESS.version;
+        let there = here - 1;
         let differ =
             format!("PE over UCX has version {there} there and {here} here; start all PEs");
         assert!(refused.to_string().contains(&differ), "{refused}");

@@ -45,12 +45,14 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
     let (major, minor, release) = ucx_sys::version(ucp);
     let name = format!("UCX {major}.{minor}.{release}");
 
-    let opened = open(args.n_pes, &*args.host, args.one_machine).map(Arc::new);
-    // A context may open although no worker can be made, for example without a free port.
-    let context = match opened.and_then(|context| Worker::new(&context).map(|_| context)) {
-        Ok(context) => context,
+    let context = match open(args.n_pes, &*args.host, args.one_machine) {
+        Ok(context) => Arc::new(context),
         Err(why) => return vec![Diagnosis::new(name, Verdict::Refused, why)],
     };
+    // A context may open although no worker can be made, for example without a free port.
+    if let Err(why) = Worker::new(&context) {
+        return vec![Diagnosis::new(name, Verdict::Refused, why)];
+    }
 
     let mut found: Vec<Diagnosis> = Vec::new();
     for Resource { transport, device } in context.resources() {

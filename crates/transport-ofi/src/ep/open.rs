@@ -118,7 +118,9 @@ impl FiEndpoint {
         if self.staging_mr.is_none() {
             return Ok((null_mut(), BufferUse::Plain));
         }
-        if let Some(known) = known.filter(|_| !self.fabric.info.asks(fi::FI_MR_ENDPOINT)) {
+        if let Some(known) = known
+            && !self.fabric.info.asks(fi::FI_MR_ENDPOINT)
+        {
             return Ok((without_provenance_mut(known), BufferUse::Plain));
         }
 

@@ -157,7 +157,11 @@ impl SharedState {
                 Err(Error::Unreachable(_)) => service.defer(reply),
                 Err(error) => {
                     let why = error.to_string();
-                    return Err(EpFailure { pe: Some(pe.0), why }.into());
+                    return Err(EpFailure {
+                        pe: Some(pe.0),
+                        why,
+                    }
+                    .into());
                 }
             }
         }

@@ -85,7 +85,11 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
             let why = why_unused(&interface, args.one_machine, selection.as_ref());
             (Verdict::Unused, why)
         };
-        diagnoses.push(Diagnosis::new(interface.name, verdict, format!("{ip}, {why}")));
+        diagnoses.push(Diagnosis::new(
+            interface.name,
+            verdict,
+            format!("{ip}, {why}"),
+        ));
     }
     diagnoses
 }

@@ -191,9 +191,8 @@ impl Connecting<'_> {
                 return Ok(None);
             }
 
-            let is_silent = |attempt: &FailedAttempt| {
-                matches!(attempt.failure, ConnectFailure::Silent)
-            };
+            let is_silent =
+                |attempt: &FailedAttempt| matches!(attempt.failure, ConnectFailure::Silent);
             if round.iter().any(is_silent) {
                 // A stopped PE may be continued at any time, so there is no deadline.
                 limit = LONGEST_ATTEMPT.min(limit * 2);
@@ -267,8 +266,7 @@ impl Connecting<'_> {
         stream.set_write_timeout(Some(limit))?;
 
         let mut reads = TimedReads::new(&stream, limit);
-        let connector =
-            Connector::new(HANDSHAKE, self.secret, self.me.0, self.target.0, nonce()?);
+        let connector = Connector::new(HANDSHAKE, self.secret, self.me.0, self.target.0, nonce()?);
         let mut connector = connector.bound_to(socket);
 
         let mut greeting = [0; GREETING];

@@ -63,7 +63,8 @@ fn cut_off(member: &Member) {
         .transport()
         .endpoint(EndpointUser::Context)
         .expect("one");
-    let mut put = || verbs::put(&mut *endpoint, Pe(1), START, &[1; 8]).and_then(|()| endpoint.quiet());
+    let mut put =
+        || verbs::put(&mut *endpoint, Pe(1), START, &[1; 8]).and_then(|()| endpoint.quiet());
     if member.me() == 0 {
         put().expect("the network is up");
 

@@ -16,9 +16,7 @@ use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;
 use std::ptr::{NonNull, null};
 use std::rc::Rc;
-use ucx_sys::{
-    UCS_OK, Ucp, ucp_am_recv_param_t, ucp_ep_h, ucp_request_param_t, ucs_status_t,
-};
+use ucx_sys::{UCS_OK, Ucp, ucp_am_recv_param_t, ucp_ep_h, ucp_request_param_t, ucs_status_t};
 
 /// The state that all connections of a wire share.
 #[derive(Default)]

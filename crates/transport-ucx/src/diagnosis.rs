@@ -4,7 +4,7 @@
 use crate::found::{changes, is_one_sided};
 use crate::ports::set_ports;
 use crate::settings::{TLS, library};
-use crate::ucp::{ConfigChange, Resource, UcpContext, Worker};
+use crate::ucp::{ConfigChange, UcpContext, UcpResource, Worker};
 use rushmem_transport::{Diagnosis, Host, Open, Verdict};
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub(crate) fn diagnose(args: &Open) -> Vec<Diagnosis> {
     }
 
     let mut found: Vec<Diagnosis> = Vec::new();
-    for Resource { transport, device } in context.resources() {
+    for UcpResource { transport, device } in context.resources() {
         if transport == ITSELF {
             continue;
         }
@@ -148,7 +148,7 @@ fn restriction_to_lift(n_pes: u32, host: &dyn Host, changes: &[ConfigChange]) ->
 /// devices, separated by commas.
 fn names_of(name: &str, context: &UcpContext) -> String {
     let mut names: Vec<String> = Vec::new();
-    for Resource { transport, device } in context.resources() {
+    for UcpResource { transport, device } in context.resources() {
         if transport != ITSELF {
             names.push(if name == "TLS" { transport } else { device });
         }

@@ -3,7 +3,7 @@
 
 use crate::ports::set_ports;
 use crate::settings::{TLS, library};
-use crate::ucp::{ConfigChange, Resource, UcpContext, Worker};
+use crate::ucp::{ConfigChange, UcpContext, UcpResource, Worker};
 use rushmem_system::devices;
 use rushmem_system::interfaces::{INTERFACES, Selection, interface_names};
 use rushmem_transport::{Found, Host};
@@ -108,7 +108,7 @@ pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Result<Vec<ConfigCh
 
 /// Returns true if a resource is a one-sided transport over one of `devices`, the active RDMA
 /// devices.
-fn is_rdma(resource: &Resource, devices: &[String]) -> bool {
+fn is_rdma(resource: &UcpResource, devices: &[String]) -> bool {
     let port = &resource.device;
     let device = port.split(':').next().unwrap_or(port);
     is_one_sided(&resource.transport)
@@ -123,14 +123,14 @@ fn is_rdma(resource: &Resource, devices: &[String]) -> bool {
 /// devices.
 fn decide(
     version: &str,
-    resources: &[Resource],
-    atomics: &[Resource],
+    resources: &[UcpResource],
+    atomics: &[UcpResource],
     devices: &[String],
 ) -> Found {
     let rdma: Vec<String> = resources
         .iter()
         .filter(|resource| is_rdma(resource, devices))
-        .map(|Resource { transport, device }| format!("{transport} on {device}"))
+        .map(|UcpResource { transport, device }| format!("{transport} on {device}"))
         .collect();
     let hardware_amos =
         !atomics.is_empty() && atomics.iter().all(|resource| is_rdma(resource, devices));

@@ -8,7 +8,7 @@ use crate::connect::{self, UcxKey};
 use crate::diagnosis::ITSELF;
 use crate::service::Service;
 use crate::settings::{self, Tuning};
-use crate::ucp::{Resource, UcpContext, UcpMemory, Worker, status_string};
+use crate::ucp::{UcpContext, UcpMemory, UcpResource, Worker, status_string};
 use rushmem_system::descriptors::is_exhausted;
 use rushmem_system::lock::{lock, try_lock};
 use rushmem_transport::engine::service_thread::Served;
@@ -81,7 +81,7 @@ impl SharedState {
         let used: Vec<String> = resources
             .iter()
             .filter(|one| one.transport != ITSELF)
-            .map(|Resource { transport, device }| format!("{transport} on {device}"))
+            .map(|UcpResource { transport, device }| format!("{transport} on {device}"))
             .collect();
 
         let interfaces = if self.context.uses_sockets() {

@@ -4,7 +4,7 @@ use crate::amo_probe::probe;
 use crate::service::Service;
 use crate::settings::{DESCRIPTORS, LIMITS, MIN_DESCRIPTORS, OF_WORKER, Tuning, WORKERS};
 use crate::shared::SharedState;
-use crate::ucp::Resource;
+use crate::ucp::UcpResource;
 use crate::{abort, connect, diagnosis};
 use rushmem_system::host::host_name;
 use rushmem_transport::engine::{NetworkPe, WireLimit};
@@ -36,7 +36,7 @@ fn open_network(open: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState
         context
             .resources()
             .iter()
-            .map(|Resource { transport, device }| format!("{transport}/{device}"))
+            .map(|UcpResource { transport, device }| format!("{transport}/{device}"))
             .collect::<Vec<_>>()
             .join(", ")
     );

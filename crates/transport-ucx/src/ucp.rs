@@ -10,7 +10,7 @@ mod request;
 mod worker;
 
 pub(crate) use atomic::{AtomicArguments, UcpAtomic};
-pub(crate) use context::{ConfigChange, Resource, UcpContext, UcpMemory};
+pub(crate) use context::{ConfigChange, UcpContext, UcpMemory, UcpResource};
 pub(crate) use received::{ReceivedData, ReceivedMessage};
 pub(crate) use request::{UcpRequest, callback_params, plain_params, started, status_string};
 pub(crate) use worker::{UcpEndpoint, UcpRemote, Worker};

@@ -259,11 +259,7 @@ impl UcxWire {
 }
 
 /// Reports the loss of a PE if the connection to it has broken.
-fn check_unbroken(
-    shared: &SharedState,
-    pe: Pe,
-    connection: &ConnectionState,
-) -> Result<(), Error> {
+fn check_unbroken(shared: &SharedState, pe: Pe, connection: &ConnectionState) -> Result<(), Error> {
     match connection.broken() {
         None => Ok(()),
         Some(status) => Err(shared.lose_by(pe, status)),

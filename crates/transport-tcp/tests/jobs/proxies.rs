@@ -4,9 +4,9 @@
 
 use rushmem_transport::segments::Segments;
 use rushmem_transport::{
-    AmoOp, AmoRequest, Amos, Buffer, Completion, DestBuf, Directory, Endpoint,
-    EndpointUser, Get, Host, LocalBuf, OldValue, Open, Pe, PeRecord, Proxy, Put, RemoteAddr,
-    Segment, SignalOrder, SourceBuf, StridedBlocks, Transport,
+    AmoOp, AmoRequest, Amos, Buffer, Completion, DestBuf, Directory, Endpoint, EndpointUser, Get,
+    Host, LocalBuf, OldValue, Open, Pe, PeRecord, Proxy, Put, RemoteAddr, Segment, SignalOrder,
+    SourceBuf, StridedBlocks, Transport,
 };
 use rushmem_transport_tcp::{Tuning, open};
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::*;
 
 /// Returns resources from pairs of a transport and a device.
-fn resources(pairs: &[(&str, &str)]) -> Vec<Resource> {
-    let resource = |&(transport, device): &(&str, &str)| Resource {
+fn resources(pairs: &[(&str, &str)]) -> Vec<UcpResource> {
+    let resource = |&(transport, device): &(&str, &str)| UcpResource {
         transport: transport.to_owned(),
         device: device.to_owned(),
     };

@@ -106,9 +106,7 @@ fn a_connection_that_is_being_made_is_given_up_at_the_end() {
     } = pair;
 
     // The peer is not polled, so the attempt stays pending.
-    let reached = lock(&issuer.origin)
-        .wire()
-        .reach(progress.network(), PEER);
+    let reached = lock(&issuer.origin).wire().reach(progress.network(), PEER);
     assert_eq!(reached, Ok(false));
 
     drop(endpoint);

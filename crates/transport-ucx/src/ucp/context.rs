@@ -62,16 +62,16 @@ const INSIDE_A_NODE: &[&str] = &["self", "posix", "sysv", "cma", "knem", "xpmem"
 
 /// A transport of UCX with a device over which it works, such as `rc_mlx5` and `mlx5_0:1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Resource {
+pub(crate) struct UcpResource {
     pub(crate) transport: String,
     pub(crate) device: String,
 }
 
-impl Resource {
+impl UcpResource {
     /// Reads a resource as UCX prints it: `rc_mlx5/mlx5_0:1`.
-    pub(super) fn parse(printed: &str) -> Option<Resource> {
+    pub(super) fn parse(printed: &str) -> Option<UcpResource> {
         let (transport, device) = printed.split_once('/')?;
-        Some(Resource {
+        Some(UcpResource {
             transport: transport.to_owned(),
             device: device.to_owned(),
         })
@@ -85,11 +85,11 @@ impl Resource {
 
 /// Returns the resources from what UCX prints of a context, in lines that end as
 /// `resource 1  :  md 1  dev 1  flags -- tcp/lo`.
-fn resources_of(printed: &str) -> Vec<Resource> {
+fn resources_of(printed: &str) -> Vec<UcpResource> {
     let mut resources = Vec::new();
     for line in printed.lines().filter(|line| line.contains(" resource ")) {
         let last = line.split_whitespace().next_back().unwrap_or_default();
-        resources.extend(Resource::parse(last));
+        resources.extend(UcpResource::parse(last));
     }
     resources
 }
@@ -185,7 +185,7 @@ impl UcpContext {
     }
 
     /// Returns the resources that UCX may use here.
-    pub(crate) fn resources(&self) -> Vec<Resource> {
+    pub(crate) fn resources(&self) -> Vec<UcpResource> {
         resources_of(&printed(|stream| {
             // SAFETY: `handle` is live, and `stream` is open during the call.
             unsafe { self.ucp.ucp_context_print_info(self.handle, stream.cast()) };
@@ -331,7 +331,7 @@ impl Drop for UcpMemory {
 
 /// Returns the variables that workers read for these transports, as `NAME=value`. Variables of
 /// other transports are left out, since UCX prints a warning about them.
-fn worker_variables(resources: &[Resource]) -> Vec<&'static CStr> {
+fn worker_variables(resources: &[UcpResource]) -> Vec<&'static CStr> {
     let has = |transport| resources.iter().any(|one| one.transport == transport);
 
     let mut variables = Vec::new();
@@ -365,7 +365,7 @@ mod tests {
             #      resource 1  :  md 1  dev 1  flags -- tcp/lo\n\
             #      resource 2  :  md 4  dev 2  flags -s rc_mlx5/mlx5_0:1\n# memory: 1.51MB\n";
         let expected = ["self/memory0", "tcp/lo", "rc_mlx5/mlx5_0:1"];
-        let expected = expected.map(|text| Resource::parse(text).expect("a resource"));
+        let expected = expected.map(|text| UcpResource::parse(text).expect("a resource"));
         assert_eq!(resources_of(printed), expected);
         assert_eq!(expected[2].transport, "rc_mlx5");
         assert_eq!(expected[2].device, "mlx5_0:1");

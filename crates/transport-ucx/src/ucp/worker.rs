@@ -2,7 +2,7 @@
 //! another worker.
 #![allow(unsafe_code)]
 
-use super::context::{Resource, UcpContext};
+use super::context::{UcpContext, UcpResource};
 use super::request::{UcpRequest, check_status, plain_params, printed, started, status_string};
 use crate::abort::within;
 use crate::ports::at_free_port;
@@ -24,7 +24,7 @@ use ucx_sys::{
 
 /// Returns the resources for atomic operations from what UCX prints of a worker, in a line that
 /// ends as `atomics: 2:rc_mlx5/mlx5_0:1, 3:dc_mlx5/mlx5_0:1`.
-fn atomics_of(printed: &str) -> Vec<Resource> {
+fn atomics_of(printed: &str) -> Vec<UcpResource> {
     let line = printed
         .lines()
         .find_map(|line| line.split_once(" atomics: "));
@@ -35,7 +35,7 @@ fn atomics_of(printed: &str) -> Vec<Resource> {
     let mut atomics = Vec::new();
     for entry in listed.split(", ") {
         if let Some((_, resource)) = entry.trim().split_once(':') {
-            atomics.extend(Resource::parse(resource));
+            atomics.extend(UcpResource::parse(resource));
         }
     }
     atomics
@@ -133,7 +133,7 @@ impl Worker {
 
     /// Returns the resources by which UCX carries out atomic operations; none if UCX sends messages
     /// to the target's CPU instead.
-    pub(crate) fn atomics(&self) -> Vec<Resource> {
+    pub(crate) fn atomics(&self) -> Vec<UcpResource> {
         atomics_of(&printed(|stream| {
             // SAFETY: `handle` is live, and `stream` is open during the call.
             unsafe { self.ucp().ucp_worker_print_info(self.handle, stream.cast()) };
@@ -339,7 +339,7 @@ mod tests {
         let printed = "#\n# UCP worker 'h:1'\n#\n#                 address: 149 bytes\n\
             #                 atomics: 2:rc_mlx5/mlx5_0:1, 13:dc_mlx5/mlx5_1:1 \n#\n";
         let expected = ["rc_mlx5/mlx5_0:1", "dc_mlx5/mlx5_1:1"];
-        let expected = expected.map(|text| Resource::parse(text).expect("a resource"));
+        let expected = expected.map(|text| UcpResource::parse(text).expect("a resource"));
         assert_eq!(atomics_of(printed), expected);
         assert!(atomics_of("#                 atomics: \n").is_empty());
         assert!(atomics_of("").is_empty());

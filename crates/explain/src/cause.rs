@@ -5,7 +5,7 @@ use crate::graph::Graph;
 use crate::job::{Description, ObservedState};
 
 /// Maximum number of causes of one kind that are shown.
-pub const OF_A_KIND: usize = 3;
+pub const MAX_OF_KIND: usize = 3;
 
 /// One reason for which PEs wait.
 pub struct Cause {

@@ -96,6 +96,7 @@ impl<'a> Job<'a> {
                 *entry = Some(snapshot);
             }
         }
+
         let pes: Vec<Pe> = of_pe
             .into_iter()
             .map(|snapshot| Pe {

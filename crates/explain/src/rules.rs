@@ -4,7 +4,7 @@ mod deadlock;
 mod in_flight;
 mod writer;
 
-use crate::cause::{self, Cause, Kind, OF_A_KIND};
+use crate::cause::{self, Cause, Kind, MAX_OF_KIND};
 use crate::graph::Graph;
 use crate::job::{Description, Detail, Job, ObservedState, Pe};
 use crate::ranges::{self, Group};
@@ -25,7 +25,7 @@ const RULES: [fn(&Graph) -> Vec<Cause>; 6] = [
 const CALLS: usize = 3;
 
 /// Returns the conclusion. Each cause begins with a line of its own; its further lines are
-/// indented. At most [`OF_A_KIND`] causes of each kind are described. The last lines are about no
+/// indented. At most [`MAX_OF_KIND`] causes of each kind are described. The last lines are about no
 /// single cause.
 pub fn conclusion(job: &Job) -> Description {
     let graph = Graph::new(job);
@@ -37,11 +37,11 @@ pub fn conclusion(job: &Job) -> Description {
     };
 
     for of_kind in causes.chunk_by(|one, other| one.kind == other.kind) {
-        for cause in of_kind.iter().take(OF_A_KIND) {
+        for cause in of_kind.iter().take(MAX_OF_KIND) {
             add_cause(&mut conclusion, &graph, cause);
         }
 
-        match of_kind.len().saturating_sub(OF_A_KIND) {
+        match of_kind.len().saturating_sub(MAX_OF_KIND) {
             0 => {}
             1 => {
                 let text = "  There is one more case of this kind.";

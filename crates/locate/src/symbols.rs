@@ -40,6 +40,7 @@ impl Symbols {
                 },
             });
         }
+
         give_to_system(&mut frames);
         self.add_routines(stack, &mut frames);
         frames

@@ -2,7 +2,7 @@
 //! and words that no PE is left to write.
 
 use super::{in_flight, writer};
-use crate::cause::{Cause, Kind, OF_A_KIND};
+use crate::cause::{Cause, Kind, MAX_OF_KIND};
 use crate::graph::{End, Graph};
 use crate::job::{Description, Detail, Job};
 use crate::ranges::{self, Group, enumerate};
@@ -30,7 +30,7 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
         pes.rotate_left(lowest);
 
         // The other descriptions are not shown.
-        let description = if causes.len() < OF_A_KIND {
+        let description = if causes.len() < MAX_OF_KIND {
             describe_cycle(graph, &pes)
         } else {
             Description::default()

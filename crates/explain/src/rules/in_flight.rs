@@ -116,17 +116,7 @@ fn how_waits_end(graph: &Graph, end: End, pes: &[u32]) -> Vec<String> {
     let either = |one: &str, many: &str| if pes.len() == 1 { one } else { many }.to_owned();
     match end {
         End::Word => {
-            let word = either("this word", "these words");
-            let writers = writers(graph);
-            let mut sentences = Vec::new();
-            if !writers.here.is_empty() {
-                let names = ranges::pes(&writers.here);
-                sentences.push(format!("{names} can still write {word}."));
-            }
-            if !writers.elsewhere.is_empty() {
-                let names = ranges::pes(&writers.elsewhere);
-                sentences.push(format!("{names} may, on other hosts, write {word}."));
-            }
+            let mut sentences = who_can_write(graph, &either("this word", "these words"));
             sentences.extend(on_operations(graph.job, pes));
             sentences.extend(writer::sentences(graph.job, pes));
             sentences
@@ -145,16 +135,9 @@ fn how_waits_end(graph: &Graph, end: End, pes: &[u32]) -> Vec<String> {
     }
 }
 
-/// The PEs that can still write words.
-struct Writers {
-    here: Vec<u32>,
-    /// The PEs on other hosts, of which nothing is known.
-    elsewhere: Vec<u32>,
-}
-
-/// Returns the PEs that can continue even if no PE writes an awaited word: those that do not wait,
-/// or if there are none, those whose waits can end.
-fn writers(graph: &Graph) -> Writers {
+/// Returns sentences on the PEs that can write `word`, `this word` or `these words`: those that do
+/// not wait, or if there are none, those whose waits can end even if no PE writes an awaited word.
+fn who_can_write(graph: &Graph, word: &str) -> Vec<String> {
     let is_free = |pe: &u32| {
         let observed = &graph.job.pes[*pe as usize];
         observed.is_busy() || !observed.is_waiting()
@@ -164,10 +147,19 @@ fn writers(graph: &Graph) -> Writers {
         writers.retain(is_free);
     }
 
-    let (elsewhere, here) = writers
+    // Nothing is known of the PEs on other hosts.
+    let (elsewhere, here): (Vec<u32>, Vec<u32>) = writers
         .into_iter()
         .partition(|pe| graph.job.pes[*pe as usize].state == ObservedState::Elsewhere);
-    Writers { here, elsewhere }
+    let mut sentences = Vec::new();
+    if !here.is_empty() {
+        sentences.push(format!("{} can still write {word}.", ranges::pes(&here)));
+    }
+    if !elsewhere.is_empty() {
+        let names = ranges::pes(&elsewhere);
+        sentences.push(format!("{names} may, on other hosts, write {word}."));
+    }
+    sentences
 }
 
 /// Returns sentences on the operations in flight that may end the waits of these PEs for words.

@@ -283,17 +283,19 @@ impl ContextFlights {
         pe: u32,
         signal: usize,
     ) -> Option<&mut Flight> {
-        let signal = if signal == 0 {
+        // Signals have eight bytes, so neighbors are in different classes.
+        let class = if signal == 0 {
             0
         } else {
             1 + signal / 8 % MAX_SIGNALS
         };
+
         let info = ActorInfo {
             pe: me,
             role: ActorRole::InFlight(pe),
             on_context: !self.is_default,
         };
-        Flight::find(self.puts.entry((pe, signal)), areas, info)
+        Flight::find(self.puts.entry((pe, class)), areas, info)
     }
 
     /// Returns the gets from a PE; `None` if there are too many actors.

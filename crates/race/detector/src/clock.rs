@@ -14,7 +14,7 @@ pub type Actor = u16;
 pub type Epoch = u32;
 
 /// An epoch of an actor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
     /// The number of the actor.
     pub actor: Actor,

@@ -23,7 +23,7 @@ pub struct OwnSegment {
 /// The heap and the static data of this PE.
 static OWN: OnceLock<[OwnSegment; 2]> = OnceLock::new();
 
-/// A range of addresses that may grow from none to some.
+/// A range of addresses.
 struct WatchedRange {
     start: AtomicUsize,
     nbytes: AtomicUsize,

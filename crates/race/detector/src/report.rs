@@ -396,17 +396,16 @@ impl Side {
             ActorRole::Thread(number) => Some(number),
             _ => None,
         };
-        let frames: Vec<serde_json::Value> = self
-            .sources
-            .iter()
-            .map(|source| {
-                json!({
-                    "function": source.function,
-                    "file": source.file,
-                    "line": source.line,
-                })
-            })
-            .collect();
+
+        let mut frames = Vec::new();
+        for source in &self.sources {
+            frames.push(json!({
+                "function": source.function,
+                "file": source.file,
+                "line": source.line,
+            }));
+        }
+
         json!({
             "pe": self.actor.pe,
             "thread": thread,

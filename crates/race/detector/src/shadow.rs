@@ -5,8 +5,8 @@
 //! its bytes. The lock of a page protects these records. A page of symmetric memory also has bits,
 //! one for each byte, for the loads and stores of one thread ([`bits`]).
 //!
-//! The words of records are accessed in relaxed order, since the lock orders them. Each word that
-//! is read without the lock, such as one of the head, is looked at by itself.
+//! All words are accessed in relaxed order, except the bits and their keys: the lock orders those of
+//! records, and a word that is read without the lock, such as one of the head, is used alone.
 
 pub mod bits;
 #[cfg(test)]

@@ -86,31 +86,28 @@ fn the_short_path_records_what_the_long_one_does() {
     for _ in 0..50_000 {
         let actor = 1 + random.below(4) as Actor;
         epochs[usize::from(actor)] += (random.below(3) == 0) as Epoch;
-        let own = (actor, epochs[usize::from(actor)]);
-        let to_peer = ShadowKind::WRITE.to_peer();
-        let kind = [
+        let epoch = epochs[usize::from(actor)];
+        let kinds = [
             ShadowKind::LOAD,
             ShadowKind::STORE,
             ShadowKind::READ,
             ShadowKind::WRITE,
-            to_peer,
-        ][random.below(5) as usize];
+            ShadowKind::WRITE.to_peer(),
+        ];
+        let kind = kinds[random.below(5) as usize];
+        let access = access(actor, epoch, kind);
 
         let clock = knowing(&[1, 2, 3, 4].map(|other| {
             if other == actor {
-                return own;
+                return (actor, epoch);
             }
             // Seldom, what another actor did last is not known.
             let missed = Epoch::from(random.below(50) == 0);
             (other, epochs[usize::from(other)] - missed)
         }));
-        let view = View {
-            clock: &clock,
-            fenced: &[],
-        };
+        let view = View::of(&clock);
 
         if random.below(500) == 0 {
-            let access = access(own.0, own.1, kind);
             let found = long.record_access(0..PAGE, access, view);
             assert_eq!(short.record_access(0..PAGE, access, view), found);
             continue;
@@ -119,7 +116,6 @@ fn the_short_path_records_what_the_long_one_does() {
         let nbytes = 1 << random.below(4);
         let group = random.below(4) as usize;
         let offset = 8 * group + nbytes * random.below(8 / nbytes as u64) as usize;
-        let access = access(own.0, own.1, kind);
         let found = long.record_access(offset..offset + nbytes, access, view);
         n_conflicts += usize::from(found.is_some());
 
@@ -162,143 +158,224 @@ fn the_short_path_records_what_the_long_one_does() {
     );
 }
 
-/// The actor of the thread's operations in flight.
-const FLIGHT: Actor = 4;
-
 /// Random accesses of a thread, some of which become bits, and of two actors of other PEs, which
-/// synchronize at random. With `flights`, operations in flight of the thread replace the second of
+/// synchronize at random. With flights, operations in flight of the thread replace the second of
 /// these actors, and the first one at times sees a word that the thread has stored.
 #[test]
 fn bits_find_what_records_find() {
-    for flights in [false, true] {
-        let missed = random_accesses(1, flights);
-        assert!(
-            missed[1] <= missed[0],
-            "{missed:?} races not found by records, and by bits"
-        );
-        random_accesses(4, flights);
+    for with_flights in [false, true] {
+        let missed = RandomAccesses::new(1, with_flights).run();
+        assert!(missed.by_bits <= missed.by_records, "{missed:?}");
+        RandomAccesses::new(4, with_flights).run();
     }
 }
 
-/// Returns the numbers of races that were not found because there was no room: by records alone,
-/// and with bits.
-fn random_accesses(sizes: u64, flights: bool) -> [usize; 2] {
-    let long = page();
-    let shadow = shadow();
-    let short = shadow.page(0);
-    let mut random = Random(1);
+/// The actor of the thread. Those of other PEs are 2 and 3.
+const THREAD: Actor = 1;
+/// The actor of the thread's operations in flight.
+const FLIGHT: Actor = 4;
 
-    let mut clocks = [1, 2, 3].map(|actor| knowing(&[(actor, 1)]));
-    let stamp = |clock: &VectorClock| 1 << ACTOR | u64::from(clock.of(1)) << 16;
-    let mut all: Vec<(usize, ShadowRecord)> = Vec::new();
-    let mut races = HashSet::new();
-    let mut n_bits = 0;
-    let mut missed = [0; 2];
-    let mut last_flight = 0;
+/// Two accesses to a group of eight bytes that nothing orders.
+#[derive(PartialEq, Eq, Hash)]
+struct Race {
+    group: usize,
+    earlier: Stamp,
+    later: Stamp,
+}
 
-    let begin = |clock: &VectorClock, races: &HashSet<(usize, _, _)>| {
-        for Conflict { offset, new, old } in short.begin(stamp(clock), View::of(clock)) {
-            let pair = (offset / 8, (new.actor, new.epoch), (old.actor, old.epoch));
-            assert!(races.contains(&pair), "{new:?} and {old:?}");
+/// The numbers of races that were not found because there was no room.
+#[derive(Debug)]
+struct Missed {
+    by_records: usize,
+    by_bits: usize,
+}
+
+struct RandomAccesses {
+    random: Random,
+    /// The number of sizes of accesses, from eight bytes down.
+    n_sizes: u64,
+    with_flights: bool,
+    /// A page that has records alone.
+    records: Page<'static>,
+    /// A shadow of one page, which also has bits.
+    bits: Shadow<'static>,
+    /// The clocks of actors 1 to 3.
+    clocks: [VectorClock; 3],
+    /// The number of the last operation in flight.
+    last_flight: Epoch,
+    /// The accesses that some clock does not include, each with its group of eight bytes.
+    incomplete: Vec<(usize, ShadowRecord)>,
+    races: HashSet<Race>,
+    n_bits: usize,
+    missed: Missed,
+}
+
+impl RandomAccesses {
+    fn new(n_sizes: u64, with_flights: bool) -> RandomAccesses {
+        RandomAccesses {
+            random: Random(1),
+            n_sizes,
+            with_flights,
+            records: page(),
+            bits: shadow(),
+            clocks: [1, 2, 3].map(|actor| knowing(&[(actor, 1)])),
+            last_flight: 0,
+            incomplete: Vec::new(),
+            races: HashSet::new(),
+            n_bits: 0,
+            missed: Missed {
+                by_records: 0,
+                by_bits: 0,
+            },
         }
-    };
+    }
 
-    for _ in 0..100_000 {
-        // Mostly the thread.
-        let who = (random.below(300) as usize).saturating_sub(297);
-        let event = random.below(600);
-        if event == 4 && flights {
-            // The actor of the other PE has seen a word that the thread stored.
-            let epoch = clocks[0].of(1);
-            clocks[1].raise(1, epoch);
-        }
-
-        if event < 4 {
-            if short.must_be_checked(stamp(&clocks[0])) {
-                begin(&clocks[0], &races);
+    fn run(mut self) -> Missed {
+        for _ in 0..100_000 {
+            // Mostly the thread.
+            let who = (self.random.below(300) as usize).saturating_sub(297);
+            let event = self.random.below(600);
+            if event == 4 && self.with_flights {
+                // The actor of the other PE has seen a word that the thread stored.
+                let epoch = self.clocks[0].of(THREAD);
+                self.clocks[1].raise(THREAD, epoch);
             }
-            clocks[0].raise(FLIGHT, last_flight);
 
-            let before = clocks.clone();
-            for (clock, actor) in clocks.iter_mut().zip(1..) {
-                // Mostly all actors synchronize, otherwise one of them with another one.
-                if event < 3 {
-                    for other in &before {
-                        clock.join(other);
-                    }
+            // Mostly all actors synchronize, otherwise one of them with another one.
+            if event < 4 {
+                self.synchronize(who, event < 3);
+            } else {
+                self.access(who);
+            }
+        }
+
+        let n_races = self.races.len();
+        assert!(
+            self.n_bits > 100 && n_races > 500,
+            "{} bits and {n_races} races",
+            self.n_bits
+        );
+        self.missed
+    }
+
+    /// Returns the stamp of the thread's next access.
+    fn stamp(&self) -> u64 {
+        let thread = Stamp {
+            actor: THREAD,
+            epoch: self.clocks[0].of(THREAD),
+        };
+        thread.bits()
+    }
+
+    /// Begins the bits of the thread's epoch, or compares them.
+    fn begin(&self) {
+        let page = self.bits.page(0);
+        let view = View::of(&self.clocks[0]);
+        for Conflict { offset, new, old } in page.begin(self.stamp(), view) {
+            let race = Race {
+                group: offset / 8,
+                earlier: new.stamp(),
+                later: old.stamp(),
+            };
+            assert!(self.races.contains(&race), "{new:?} and {old:?}");
+        }
+    }
+
+    /// Orders actor `who` after another one, or all actors after each other.
+    fn synchronize(&mut self, who: usize, are_all: bool) {
+        if self.bits.page(0).must_be_checked(self.stamp()) {
+            self.begin();
+        }
+        self.clocks[0].raise(FLIGHT, self.last_flight);
+
+        let before = self.clocks.clone();
+        for (clock, actor) in self.clocks.iter_mut().zip(1..) {
+            if are_all {
+                for other in &before {
+                    clock.join(other);
                 }
-                clock.raise(actor, clock.of(actor) + 1);
             }
-            clocks[who].join(&before[random.below(3) as usize]);
-            let is_left =
-                |old: &ShadowRecord| clocks.iter().any(|clock| clock.of(old.actor) < old.epoch);
-            all.retain(|(_, old)| is_left(old));
-            continue;
+            clock.raise(actor, clock.of(actor) + 1);
         }
+        let other = self.random.below(3) as usize;
+        self.clocks[who].join(&before[other]);
 
-        let nbytes = 8 >> random.below(sizes);
-        let index = 8 * random.below(64) as usize;
-        let offset = index * 8 + nbytes * random.below(8 / nbytes as u64) as usize;
-        let kind = match (who, random.below(20)) {
+        let clocks = &self.clocks;
+        self.incomplete
+            .retain(|(_, old)| clocks.iter().any(|clock| !clock.includes(old.stamp())));
+    }
+
+    /// Lets actor `who` make an access.
+    fn access(&mut self, who: usize) {
+        let nbytes = 8 >> self.random.below(self.n_sizes);
+        let group = 8 * self.random.below(64) as usize;
+        let offset = group * 8 + nbytes * self.random.below(8 / nbytes as u64) as usize;
+        let mut kind = match (who, self.random.below(20)) {
             (0, n) => [ShadowKind::LOAD, ShadowKind::STORE][n as usize % 2],
             (1, _) => ShadowKind::WRITE,
             _ => ShadowKind::STORE.to_peer(),
         };
 
-        let in_flight = who == 2 && flights;
-        last_flight += Epoch::from(in_flight);
-        let clock = &clocks[if in_flight { 0 } else { who }];
-        let (actor, epoch, kind) = if in_flight {
-            (FLIGHT, last_flight, ShadowKind::WRITE)
-        } else {
-            (who as Actor + 1, clock.of(who as Actor + 1), kind)
-        };
+        let mut actor = who as Actor + 1;
+        let mut clock = self.clocks[who].clone();
+        let mut epoch = clock.of(actor);
+        if actor == 3 && self.with_flights {
+            self.last_flight += 1;
+            actor = FLIGHT;
+            clock = self.clocks[0].clone();
+            epoch = self.last_flight;
+            kind = ShadowKind::WRITE;
+        }
 
-        let view = View { clock, fenced: &[] };
-        let mask = word_mask(offset, nbytes) as u8;
-        let site = random.below(3) as u32 + 1;
-        let access = access(actor, epoch, kind);
         let access = ShadowRecord {
-            mask,
-            site,
+            mask: word_mask(offset, nbytes) as u8,
+            site: self.random.below(3) as u32 + 1,
             nbytes: nbytes as u32,
-            ..access
+            ..access(actor, epoch, kind)
         };
-        let unordered = |(i, old): &&(usize, ShadowRecord)| {
-            *i == index && old.conflicts(&access) && !view.covers(old)
-        };
-
+        let view = View::of(&clock);
         let mut is_race = false;
-        for (_, old) in all.iter().filter(unordered) {
-            is_race = true;
-            races.insert((index, (old.actor, old.epoch), (actor, epoch)));
+        for (other_group, old) in &self.incomplete {
+            if *other_group == group && old.conflicts(&access) && !view.covers(old) {
+                is_race = true;
+                self.races.insert(Race {
+                    group,
+                    earlier: old.stamp(),
+                    later: access.stamp(),
+                });
+            }
         }
-        all.push((index, access));
+        self.incomplete.push((group, access));
 
-        let by_records = long.record_access(offset..offset + nbytes, access, view);
-        let mark = || shadow.mark(offset, stamp(clock), mask.into(), kind, access.words()[1]);
-        if who == 0 && mark() == Marked::AfterBegin && !short.skip_epoch(stamp(clock)) {
-            begin(clock, &races);
-        }
-
-        let by_bits = if who == 0 && mark() == Marked::Yes {
+        let bytes = offset..offset + nbytes;
+        let by_records = self.records.record_access(bytes.clone(), access, view);
+        let by_bits = if actor == THREAD && self.mark(offset, access) {
+            self.n_bits += 1;
             None
         } else {
-            short.record_access(offset..offset + nbytes, access, view)
+            self.bits.page(0).record_access(bytes, access, view)
         };
-        n_bits += usize::from(who == 0 && mark() == Marked::Yes);
 
-        for (found, missed) in [by_records, by_bits].into_iter().zip(&mut missed) {
-            assert!(is_race || found.is_none(), "{found:?} and {access:?}");
-            *missed += usize::from(is_race && found.is_none());
+        for found in [by_records, by_bits].into_iter().flatten() {
+            assert!(is_race, "{found:?} and {access:?}");
         }
+        self.missed.by_records += usize::from(is_race && by_records.is_none());
+        self.missed.by_bits += usize::from(is_race && by_bits.is_none());
     }
-    assert!(
-        n_bits > 100 && races.len() > 500,
-        "{n_bits} bits and {} races",
-        races.len()
-    );
-    missed
+
+    /// Keeps an access of the thread as a bit. Returns false if it must be recorded.
+    fn mark(&self, offset: usize, access: ShadowRecord) -> bool {
+        let stamp = self.stamp();
+        let [_, second] = access.words();
+        let mark = || {
+            self.bits
+                .mark(offset, stamp, access.mask.into(), access.kind, second)
+        };
+        if mark() == Marked::AfterBegin && !self.bits.page(0).skip_epoch(stamp) {
+            self.begin();
+        }
+        mark() == Marked::Yes
+    }
 }
 
 #[test]
@@ -306,6 +383,7 @@ fn a_fence_covers_what_a_clock_does_not() {
     let page = page();
     let clock = knowing(&[]);
     let fenced = |epoch| [Stamp { actor: 1, epoch }];
+
     page.record_access(0..8, access(1, 3, ShadowKind::WRITE), View::of(&clock));
     let too_early = View {
         clock: &clock,
@@ -315,6 +393,7 @@ fn a_fence_covers_what_a_clock_does_not() {
         page.record_access(0..8, access(1, 4, ShadowKind::WRITE), too_early)
             .is_some()
     );
+
     let after = View {
         clock: &clock,
         fenced: &fenced(4),
@@ -338,6 +417,7 @@ fn a_whole_page_conflicts_with_its_parts() {
         page.record_access(4000..4001, access(1, 2, ShadowKind::LOAD), view(&first))
             .is_some()
     );
+
     let page = self::page();
     page.record_access(100..104, access(1, 1, ShadowKind::STORE), view(&nothing));
     assert!(page.record_access(0..PAGE, put, view(&first)).is_none());
@@ -454,6 +534,7 @@ fn what_is_known_need_not_be_recorded_again() {
     };
     let is_known = |record: ShadowRecord| page.knows(0, record.words()[0]);
     assert!(!is_known(store));
+
     page.record_access(0..8, store, View::of(&nothing));
     assert!(is_known(store));
     assert!(is_known(ShadowRecord {
@@ -465,6 +546,7 @@ fn what_is_known_need_not_be_recorded_again() {
         kind: ShadowKind::LOAD,
         ..store
     }));
+
     page.forget(0..8, |_| true);
     assert!(!is_known(store));
 }

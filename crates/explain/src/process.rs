@@ -23,7 +23,7 @@ const SERVING: &[libc::c_long] = &[
     libc::SYS_epoll_wait,
 ];
 
-/// Maximum number of threads whose CPU time is read.
+/// Maximum number of threads whose CPU time is read. A busy thread beyond them is not seen.
 const MAX_THREADS: usize = 64;
 
 /// What /proc shows of a process at one moment.

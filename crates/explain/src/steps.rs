@@ -41,31 +41,14 @@ pub struct Step<'a> {
     pub is_mismatched: bool,
     /// True if a member is in the next step although no member can have left this one.
     pub is_out_of_step: bool,
+    /// True if all its waits have lasted long enough for conclusions.
     is_long: bool,
 }
 
 /// Returns the steps of all teams; those of one team are contiguous and ordered by number.
 pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
-    let mut steps: BTreeMap<StepId, Step> = BTreeMap::new();
-    let mut last_steps = LastSteps::default();
-    for (pe, observed) in (0..).zip(&job.pes) {
-        for (wait, _) in observed.waits() {
-            let AwaitedObject::Collective(collective) = &wait.subject else {
-                continue;
-            };
-
-            last_steps.add(pe, collective);
-            let step = steps
-                .entry(StepId::of(collective))
-                .or_insert_with(|| Step::new(collective));
-            step.enter(pe, &wait.call);
-            step.is_long &= observed.is_long(wait);
-            step.awaited
-                .extend(collective.awaited.filter(|pe| *pe < job.n_pes()));
-        }
-    }
-
-    let mut steps: Vec<Step> = steps.into_values().collect();
+    let last_steps = LastSteps::new(job);
+    let mut steps = entered_steps(job);
     for index in 0..steps.len() {
         let (before, rest) = steps.split_at_mut(index);
         let step = &mut rest[0];
@@ -80,6 +63,7 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
         match before.last_mut() {
             Some(before) if before.collective.number == team => {
                 step.is_later = true;
+                // All members are in this step or the one before, which none can have left.
                 before.is_out_of_step = before.is_long
                     && step.is_long
                     && !before.is_later
@@ -107,8 +91,28 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
     steps
 }
 
+/// Returns the steps in order, with the PEs that wait in them and those for which they wait.
+fn entered_steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
+    let mut steps: BTreeMap<StepId, Step> = BTreeMap::new();
+    for (pe, observed) in (0..).zip(&job.pes) {
+        for (wait, _) in observed.waits() {
+            let AwaitedObject::Collective(collective) = &wait.subject else {
+                continue;
+            };
+
+            let step = steps
+                .entry(StepId::of(collective))
+                .or_insert_with(|| Step::new(collective));
+            step.enter(pe, &wait.call);
+            step.is_long &= observed.is_long(wait);
+            step.awaited
+                .extend(collective.awaited.filter(|pe| *pe < job.n_pes()));
+        }
+    }
+    steps.into_values().collect()
+}
+
 /// The number of the last step of each team in which a PE waits.
-#[derive(Default)]
 struct LastSteps(HashMap<TeamMember, u64>);
 
 /// A PE in a team.
@@ -119,14 +123,23 @@ struct TeamMember {
 }
 
 impl LastSteps {
-    fn add(&mut self, pe: u32, collective: &Collective) {
-        let member = TeamMember {
-            team: collective.number,
-            pe,
-        };
-        // Threads of a PE may be in different steps.
-        let last = self.0.entry(member).or_default();
-        *last = collective.nth.max(*last);
+    fn new(job: &Job) -> LastSteps {
+        let mut last_steps = HashMap::new();
+        for (pe, observed) in (0..).zip(&job.pes) {
+            for (wait, _) in observed.waits() {
+                let AwaitedObject::Collective(collective) = &wait.subject else {
+                    continue;
+                };
+                let member = TeamMember {
+                    team: collective.number,
+                    pe,
+                };
+                // Threads of a PE may be in different steps.
+                let last: &mut u64 = last_steps.entry(member).or_default();
+                *last = collective.nth.max(*last);
+            }
+        }
+        LastSteps(last_steps)
     }
 
     fn of(&self, team: u64, pe: u32) -> Option<u64> {

@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 /// A part of the paths of the files of a Python binding, whose frames do not belong to the program.
 const BINDING_PATH: &str = "/shmem4py/";
 
-/// Maximum number of frames that are examined.
+/// Maximum number of frames that are examined. The program waits for the lock meanwhile.
 const MAX_DEPTH: usize = 100;
 
 /// A line of a Python program.

@@ -144,7 +144,7 @@ impl AccessSite {
             mask: 0,
             kind: self.kind,
             site: self.site,
-            // Only reports use the number, which is then that of four gigabytes.
+            // A longer access is reported as one of four gigabytes.
             nbytes: self.nbytes.try_into().unwrap_or(u32::MAX),
         }
     }

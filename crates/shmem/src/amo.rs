@@ -5,7 +5,8 @@
 #![allow(unsafe_code)]
 
 use crate::element::{Atomic, AtomicInteger, AtomicNumber, AtomicValue};
-use crate::peer::{Peer, Remote};
+use crate::peer::Peer;
+use crate::remote::Remote;
 use crate::symmetric::view::Sym;
 use crate::threads::Threads;
 use rushmem_runtime::amo;

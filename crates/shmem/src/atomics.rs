@@ -6,7 +6,8 @@ use crate::context::CompletedAtEnd;
 use crate::element::{Atomic, AtomicValue};
 use crate::job::Shmem;
 use crate::operator::Operator;
-use crate::peer::{Peer, Remote};
+use crate::peer::Peer;
+use crate::remote::Remote;
 use crate::rma::require_same_length;
 use crate::symmetric::array::SymArray;
 use crate::symmetric::boxed::SymBox;
@@ -109,7 +110,7 @@ impl<T: AtomicValue, C: Threads> Remote<'_, SymSlice<Atomic<T>>, Peer<'_, C>> {
     pub fn store_each(self, values: &[T]) {
         require_same_length(call!("store_each"), self.view().len(), values.len());
         for (element, &value) in self.view().iter().zip(values) {
-            self.at(element).store(value);
+            element.on(self.peer()).store(value);
         }
     }
 
@@ -118,7 +119,7 @@ impl<T: AtomicValue, C: Threads> Remote<'_, SymSlice<Atomic<T>>, Peer<'_, C>> {
     #[doc(alias = "shmem_atomic_set")]
     pub fn fill(self, value: T) {
         for element in self.view() {
-            self.at(element).store(value);
+            element.on(self.peer()).store(value);
         }
     }
 }

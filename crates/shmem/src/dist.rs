@@ -34,7 +34,8 @@
 use crate::context::{Context, SessionOptions};
 use crate::element::{Atomic, AtomicNumber, Element, PlainData};
 use crate::panics::mistake;
-use crate::peer::{Peer, Remote};
+use crate::peer::Peer;
+use crate::remote::Remote;
 use crate::rma::require_same_length;
 use crate::symmetric::array::{OutOfMemory, SymArray};
 use crate::symmetric::view::{Sym, SymSlice, bounds};
@@ -212,6 +213,7 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
         T: PlainData,
     {
         let context = Context::<C>::default_one();
+
         // A scope, so that the gets from different PEs are under way at the same time.
         context.scope(|s| {
             for part in self.layout.parts(range) {

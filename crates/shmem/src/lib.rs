@@ -33,9 +33,9 @@
 //!
 //! - **Elements** are those of an array, of a part of it (`array[2..5]`), or one (`array[3]`, a
 //!   [`SymBox`]). What a PE does with its own needs no peer: `array[3].load()`, `array.to_vec()`.
-//! - **A peer** is a PE as who numbers it makes it: `shmem.pe(3)`, `shmem.next()`,
-//!   `team.pe(3)`, `context.pe(3)`. It is checked then, and not again. It is a value to copy and to
-//!   store.
+//! - **A peer** is a PE to which operations go. The job, a team or a context makes it of a number:
+//!   `shmem.pe(3)`, `shmem.next()`, `team.pe(3)`, `context.pe(3)`. The number is checked then, and
+//!   not again. A peer is a value to copy and to store.
 //! - **Which verbs** there are depends on the elements: plain data are put and got
 //!   (`put`, `get`, `read`, `write`), an [`Atomic`] is updated (`fetch_add`, `compare_exchange`),
 //!   a [`Signal`] is set and added to. [`Remote`] has the table.
@@ -141,10 +141,12 @@ mod init;
 mod job;
 mod launch;
 mod lock;
+mod numbering;
 mod operator;
 mod panics;
 mod peer;
 mod pending;
+mod remote;
 mod request;
 mod rma;
 mod scope;
@@ -175,8 +177,9 @@ pub use job::{HeapInfo, NAME, Shmem, ThreadLevelError, VERSION, forward_events};
 pub use launch::{JobStatus, launch};
 pub use lock::{Lock, LockGuard};
 pub use operator::{And, Max, Min, Operator, Or, Prod, Sum, Xor};
-pub use peer::{Peer, Remote, ScopePeer, Target};
+pub use peer::{Peer, ScopePeer, Target};
 pub use pending::Pending;
+pub use remote::Remote;
 pub use rma::{Destination, Source};
 pub use rushmem_derive::Element;
 pub use scope::Scope;

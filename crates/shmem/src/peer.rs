@@ -1,19 +1,8 @@
-//! Peers: the PEs to which operations go. The handle of the job, a team or a context makes a
-//! [`Peer`] of a number of a PE and checks the number, so that the operations on the peer need not
-//! check it again.
+//! Peers: the PEs to which operations go. A [`Peer`] is made by the methods of `numbering`.
 
 use crate::context::Context;
-use crate::element::Element;
-use crate::job::{Shmem, c_number};
-use crate::panics::mistake;
-use crate::scope::Scope;
-use crate::symmetric::view::{Sym, SymSlice};
-use crate::team::Team;
 use crate::threads::{Local, Threads};
-use rushmem_runtime::{
-    Call, Context as _, ContextHandle, DefaultContext, ExistingPe, PeNumber as _, TeamHandle,
-    order, setup, team,
-};
+use rushmem_runtime::{ContextHandle, ExistingPe, PeNumber as _, order};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -33,8 +22,8 @@ pub struct Peer<'c, C: Threads = Local> {
 pub struct ScopePeer<'scope> {
     pe: ExistingPe,
     context: ContextHandle,
-    /// Makes the lifetime invariant, so that no shorter one takes its place. The peer stays on its
-    /// thread, as the context may.
+    /// Makes the lifetime invariant, so that no shorter one takes its place. The pointer keeps the
+    /// peer on its thread, since the context may be one for this thread only.
     scope: PhantomData<(&'scope mut &'scope (), *const ())>,
 }
 
@@ -46,7 +35,7 @@ mod sealed {
         fn parts(self) -> (ExistingPe, ContextHandle);
     }
 }
-pub(crate) use sealed::IsTarget;
+use sealed::IsTarget;
 
 /// What an operation can have as its target: a [`Peer`] or a [`ScopePeer`].
 #[diagnostic::on_unimplemented(
@@ -87,7 +76,16 @@ impl IsTarget for ScopePeer<'_> {
 impl Target for ScopePeer<'_> {}
 
 impl<C: Threads> Peer<'_, C> {
-    /// Returns the number of the PE in the world, whoever has made the peer.
+    #[inline(always)]
+    pub(crate) fn new(pe: ExistingPe, context: ContextHandle) -> Self {
+        Peer {
+            pe,
+            context,
+            owner: PhantomData,
+        }
+    }
+
+    /// Returns the number of the PE in the world, also if a team has made the peer.
     #[inline]
     pub fn pe(self) -> usize {
         self.pe.number() as usize
@@ -111,303 +109,19 @@ impl<C: Threads> Peer<'_, C> {
 }
 
 impl ScopePeer<'_> {
+    #[inline(always)]
+    pub(crate) fn new(pe: ExistingPe, context: ContextHandle) -> Self {
+        ScopePeer {
+            pe,
+            context,
+            scope: PhantomData,
+        }
+    }
+
     /// Returns the number of the PE in the world.
     #[inline]
     pub fn pe(self) -> usize {
         self.pe.number() as usize
-    }
-}
-
-/// Symmetric elements on another PE, `x.on(peer)`: what operations access. Which operations there
-/// are depends on the type of the elements.
-///
-/// | elements | operations |
-/// |---|---|
-/// | [`SymSlice`] of plain data | `put`, `get`, `to_vec`, `put_with` |
-/// | the same | `put_blocks`, `get_blocks`, `put_owned`, `get_owned` |
-/// | [`Sym`] of plain data | `read`, `write` |
-/// | [`Sym`] of [`Atomic`] | `load`, `store`, `swap`, `compare_exchange`, `fetch_add` and others |
-/// | [`SymSlice`] of [`Atomic`] | `load_each`, `load_into`, `store_each`, `fill` |
-/// | [`Sym`] of [`Signal`](crate::Signal) | `set`, `add` |
-///
-/// One element is a slice by [`as_slice`](crate::Sym::as_slice), for `put_with` and others.
-///
-/// What returns a value or fills a buffer is complete when it returns. The rest is complete after a
-/// [`quiet`](Context::quiet) or a barrier; [`Shmem::sync_all`](crate::Shmem::sync_all) and
-/// reductions complete nothing. With a peer of a [scope](Context::scope), `put`, `get`, `put_with`
-/// and the atomic operations whose names end in `_into` are complete at the end of the scope.
-///
-/// [`Atomic`]: crate::Atomic
-pub struct Remote<'v, V: ?Sized, P> {
-    view: &'v V,
-    peer: P,
-}
-
-impl<V: ?Sized, P: Copy> Clone for Remote<'_, V, P> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<V: ?Sized, P: Copy> Copy for Remote<'_, V, P> {}
-
-impl<'v, V: ?Sized, P: Target> Remote<'v, V, P> {
-    #[inline(always)]
-    pub(crate) fn new(view: &'v V, peer: P) -> Remote<'v, V, P> {
-        Remote { view, peer }
-    }
-
-    #[inline(always)]
-    pub(crate) fn view(self) -> &'v V {
-        self.view
-    }
-
-    /// Returns a part of the elements, on the same PE.
-    #[inline(always)]
-    pub(crate) fn at<W: ?Sized>(self, view: &'v W) -> Remote<'v, W, P> {
-        Remote::new(view, self.peer)
-    }
-
-    #[inline(always)]
-    pub(crate) fn target(self) -> (ExistingPe, ContextHandle) {
-        self.peer.parts()
-    }
-}
-
-/// Defines, for elements of a kind, what every PE has.
-macro_rules! places {
-    ($($view:ident)*) => {$(
-        impl<T: Element, P: Target> Remote<'_, $view<T>, P> {
-            /// Returns the address in this process of the elements on that PE, for unsafe code
-            /// (`shmem_ptr`, §9.1.9); `None` if this PE cannot load and store them. That PE and
-            /// others may access them at any time. The address is valid as long as the object
-            /// exists.
-            #[doc(alias = "shmem_ptr")]
-            #[doc(alias = "shmem_team_ptr")]
-            pub fn ptr(self) -> Option<*mut T> {
-                let (pe, _) = self.target();
-                let own = self.view.as_ptr().cast_const();
-                let there = setup::ptr(call!("Remote::ptr"), own.cast(), pe.number());
-                if there.is_null() {
-                    None
-                } else {
-                    Some(there.cast())
-                }
-            }
-
-            /// Returns true if operations can access the elements on that PE
-            /// (`shmem_addr_accessible`, §9.1.8), which is so for all PEs of the job.
-            #[doc(alias = "shmem_addr_accessible")]
-            pub fn is_accessible(self) -> bool {
-                let (pe, _) = self.target();
-                let own = self.view.as_ptr().cast_const();
-                setup::addr_accessible(call!("Remote::is_accessible"), own.cast(), pe.number()) != 0
-            }
-        }
-    )*};
-}
-places! { Sym SymSlice }
-
-/// Who numbers PEs: the job, a team, or the team of a context.
-trait Numbering {
-    fn existing(&self, call: Call, number: usize) -> Option<ExistingPe>;
-    /// Returns the context on which operations are issued.
-    fn on_context(&self) -> ContextHandle;
-    fn of_team(&self) -> TeamHandle;
-
-    fn my_number(&self) -> usize {
-        team::my_pe(call!("me"), self.of_team()) as usize
-    }
-
-    fn n_numbers(&self) -> usize {
-        team::n_pes(call!("peers"), self.of_team()) as usize
-    }
-}
-
-impl<C: Threads> Numbering for Shmem<C> {
-    #[inline(always)]
-    fn existing(&self, call: Call, number: usize) -> Option<ExistingPe> {
-        DefaultContext.existing_pe(call, number)
-    }
-
-    #[inline(always)]
-    fn on_context(&self) -> ContextHandle {
-        ContextHandle::DEFAULT
-    }
-
-    fn of_team(&self) -> TeamHandle {
-        TeamHandle::WORLD
-    }
-}
-
-impl<C: Threads> Numbering for Context<'_, C> {
-    #[inline(always)]
-    fn existing(&self, call: Call, number: usize) -> Option<ExistingPe> {
-        self.handle().existing_pe(call, number)
-    }
-
-    #[inline(always)]
-    fn on_context(&self) -> ContextHandle {
-        self.handle()
-    }
-
-    fn of_team(&self) -> TeamHandle {
-        self.team_handle()
-    }
-}
-
-impl<C: Threads> Numbering for Team<'_, C> {
-    fn existing(&self, call: Call, number: usize) -> Option<ExistingPe> {
-        let of_world = team::translate_pe(call, self.handle(), c_number(number), TeamHandle::WORLD);
-        DefaultContext.existing_pe(call, usize::try_from(of_world).ok()?)
-    }
-
-    fn on_context(&self) -> ContextHandle {
-        ContextHandle::DEFAULT
-    }
-
-    fn of_team(&self) -> TeamHandle {
-        self.handle()
-    }
-}
-
-impl<C: Threads> Numbering for Scope<'_, '_, C> {
-    #[inline(always)]
-    fn existing(&self, call: Call, number: usize) -> Option<ExistingPe> {
-        self.context.existing(call, number)
-    }
-
-    #[inline(always)]
-    fn on_context(&self) -> ContextHandle {
-        self.context.handle()
-    }
-
-    fn of_team(&self) -> TeamHandle {
-        self.context.team_handle()
-    }
-}
-
-#[inline(always)]
-fn peer<'c, C: Threads>(owner: &impl Numbering, pe: ExistingPe) -> Peer<'c, C> {
-    Peer {
-        pe,
-        context: owner.on_context(),
-        owner: PhantomData,
-    }
-}
-
-#[inline(always)]
-fn scope_peer<'scope>(owner: &impl Numbering, pe: ExistingPe) -> ScopePeer<'scope> {
-    ScopePeer {
-        pe,
-        context: owner.on_context(),
-        scope: PhantomData,
-    }
-}
-
-/// Defines the methods that make peers of type `$peer` by the function `$make`, in an `impl` of a
-/// [`Numbering`].
-macro_rules! peers {
-    ([$($life:lifetime)?] $peer:ty, $make:ident) => {
-        /// Returns the PE with a number, from 0 on.
-        ///
-        /// # Panics
-        /// If there is none.
-        #[inline]
-        #[track_caller]
-        pub fn pe(&$($life)? self, number: usize) -> $peer {
-            match self.existing(call!("pe"), number) {
-                Some(pe) => $make(self, pe),
-                None => no_such_pe(call!("pe"), self.of_team(), number),
-            }
-        }
-
-        /// Returns the PE with a number, if there is one (`shmem_pe_accessible`, §9.1.7).
-        #[doc(alias = "shmem_pe_accessible")]
-        #[inline]
-        pub fn try_pe(&$($life)? self, number: usize) -> Option<$peer> {
-            let pe = self.existing(call!("try_pe"), number)?;
-            Some($make(self, pe))
-        }
-
-        /// Returns this PE.
-        #[inline]
-        pub fn me(&$($life)? self) -> $peer {
-            self.pe(self.my_number())
-        }
-
-        /// Returns the PE after this one; after the last one, the first.
-        pub fn next(&$($life)? self) -> $peer {
-            self.pe((self.my_number() + 1) % self.n_numbers())
-        }
-
-        /// Returns the PE before this one; before the first one, the last.
-        pub fn prev(&$($life)? self) -> $peer {
-            let n = self.n_numbers();
-            self.pe((self.my_number() + n - 1) % n)
-        }
-
-        /// Returns the PE whose number is larger than this PE's by `by`; `None` beyond the first
-        /// and the last one.
-        pub fn neighbor(&$($life)? self, by: isize) -> Option<$peer> {
-            self.try_pe(self.my_number().checked_add_signed(by)?)
-        }
-
-        /// Returns all PEs in the order of their numbers.
-        pub fn peers(
-            &$($life)? self,
-        ) -> impl DoubleEndedIterator<Item = $peer> + ExactSizeIterator {
-            (0..self.n_numbers()).map(|number| self.pe(number))
-        }
-
-        /// Returns all PEs, this one first and then those after it, so that the PEs of a job that
-        /// do this together access different ones at any time.
-        pub fn peers_from_me(
-            &$($life)? self,
-        ) -> impl DoubleEndedIterator<Item = $peer> + ExactSizeIterator {
-            let me = self.my_number();
-            let n = self.n_numbers();
-            (0..n).map(move |distance| self.pe((me + distance) % n))
-        }
-    };
-}
-
-/// The PEs of the job, on the default context.
-impl<C: Threads> Shmem<C> {
-    peers! { [] Peer<'_, C>, peer }
-}
-
-/// The PEs of the context's team.
-impl<C: Threads> Context<'_, C> {
-    peers! { [] Peer<'_, C>, peer }
-}
-
-/// The members of the team, on the default context. One with a context of its own is of
-/// [`Team::context`].
-impl<'s, C: Threads> Team<'s, C> {
-    peers! { [] Peer<'s, C>, peer }
-}
-
-/// The PEs of the scope's context.
-impl<'scope, C: Threads> Scope<'scope, '_, C> {
-    peers! { ['scope] ScopePeer<'scope>, scope_peer }
-}
-
-/// Panics since a team has no PE of this number.
-#[cold]
-#[inline(never)]
-#[track_caller]
-fn no_such_pe(call: Call, team: TeamHandle, number: usize) -> ! {
-    let n_pes = team::n_pes(call, team);
-    match team {
-        TeamHandle::WORLD => mistake!(
-            call,
-            "there is no PE {number}; PEs are numbered 0 to {}",
-            n_pes - 1
-        ),
-        _ => mistake!(
-            call,
-            "there is no PE {number} in a team of {n_pes} PEs; translate the number of another team by Team::translate"
-        ),
     }
 }
 
@@ -420,11 +134,5 @@ impl<C: Threads> fmt::Debug for Peer<'_, C> {
 impl fmt::Debug for ScopePeer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ScopePeer({})", self.pe())
-    }
-}
-
-impl<V: fmt::Debug + ?Sized, P: fmt::Debug> fmt::Debug for Remote<'_, V, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} on {:?}", self.view, self.peer)
     }
 }

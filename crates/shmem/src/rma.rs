@@ -3,7 +3,8 @@
 
 use crate::element::{Element, Plain, PlainData};
 use crate::panics::mistake;
-use crate::peer::{Peer, Remote};
+use crate::peer::Peer;
+use crate::remote::Remote;
 use crate::symmetric::array::SymArray;
 use crate::symmetric::boxed::SymBox;
 use crate::symmetric::view::{AsSymSlice, Sym, SymSlice};
@@ -65,7 +66,9 @@ impl<T, S: AsMut<[T]> + ?Sized> MemoryMut<T> for &mut S {
     }
 }
 
-macro_rules! symmetric {
+/// Makes objects of symmetric memory sources and destinations, by shared references: other PEs may
+/// write to them at any time, too.
+macro_rules! symmetric_memory {
     ($($object:ty)*) => {$(
         impl<T: Element> Memory<T> for &$object {
             #[inline(always)]
@@ -83,7 +86,7 @@ macro_rules! symmetric {
         }
     )*};
 }
-symmetric! { SymSlice<T> Sym<T> SymArray<'_, T> SymBox<'_, T> }
+symmetric_memory! { SymSlice<T> Sym<T> SymArray<'_, T> SymBox<'_, T> }
 
 impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     /// Copies `source`, which must have the same number of elements, to these (`shmem_put`,

@@ -8,7 +8,8 @@
 
 use crate::context::{CompletedAtEnd, Context};
 use crate::element::{Atomic, AtomicInteger, AtomicNumber, AtomicValue, Element, Plain, PlainData};
-use crate::peer::{Remote, ScopePeer};
+use crate::peer::ScopePeer;
+use crate::remote::Remote;
 use crate::rma::{Destination, Source, require_same_length};
 use crate::signal::SignalUpdate;
 use crate::symmetric::view::{Sym, SymSlice};

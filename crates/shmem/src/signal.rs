@@ -3,7 +3,8 @@
 
 use crate::element::{Element, Plain, PlainData, Signal};
 use crate::job::Shmem;
-use crate::peer::{Peer, Remote};
+use crate::peer::Peer;
+use crate::remote::Remote;
 use crate::rma::{Source, require_same_length};
 use crate::symmetric::view::{Sym, SymSlice};
 use crate::threads::Threads;

@@ -6,7 +6,8 @@
 
 use crate::element::{Element, Plain, PlainData};
 use crate::panics::mistake;
-use crate::peer::{Peer, Remote};
+use crate::peer::Peer;
+use crate::remote::Remote;
 use crate::rma::{Destination, Source};
 use crate::symmetric::view::SymSlice;
 use crate::threads::Threads;

@@ -2,8 +2,9 @@
 #![allow(unsafe_code)]
 
 use crate::element::{Element, Plain, PlainData};
-use crate::peer::{Peer, Remote};
+use crate::peer::Peer;
 use crate::pending::Pending;
+use crate::remote::Remote;
 use crate::rma::require_same_length;
 use crate::symmetric::view::SymSlice;
 use crate::threads::Threads;

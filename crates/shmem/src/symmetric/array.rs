@@ -5,7 +5,7 @@ use crate::element::{Element, Plain};
 use crate::job::Shmem;
 use crate::panics::mistake;
 use crate::symmetric::block::SymBlock;
-use crate::symmetric::view::{Sym, SymSlice};
+use crate::symmetric::view::{AsSymSlice, Sym, SymSlice};
 use crate::threads::Threads;
 use rushmem_runtime::{Call, local};
 use std::fmt;
@@ -85,6 +85,13 @@ impl<T: Element> Deref for SymArray<'_, T> {
     }
 }
 
+impl<T: Element> AsSymSlice<T> for SymArray<'_, T> {
+    #[inline(always)]
+    fn as_sym_slice(&self) -> &SymSlice<T> {
+        self
+    }
+}
+
 impl<'a, T: Element> IntoIterator for &'a SymArray<'_, T> {
     type Item = &'a Sym<T>;
     type IntoIter = slice::Iter<'a, Sym<T>>;
@@ -136,8 +143,9 @@ impl<'s, T: Element> SymArray<'s, T> {
 
         let to = new.data.cast::<Plain<T>>();
         let from = self.data.cast::<Plain<T>>();
-        // SAFETY: both blocks have at least this number of elements. No PE has a view of either
-        // block: each has borrowed the array exclusively, and no view outlives that.
+        // SAFETY: `to` and `from` are the elements of two blocks, which have at least this number.
+        // No PE has a view of either block: each has borrowed the array exclusively, and no view
+        // outlives that.
         unsafe { local::copy_elements::<local::AtomicLoads, _>(to, from, len.min(self.len)) };
 
         *self = new;

@@ -3,7 +3,7 @@
 use crate::element::{Element, PlainData};
 use crate::job::Shmem;
 use crate::symmetric::array::SymArray;
-use crate::symmetric::view::Sym;
+use crate::symmetric::view::{AsSymSlice, Sym, SymSlice};
 use crate::threads::Threads;
 use std::ops::Deref;
 
@@ -47,6 +47,13 @@ impl<T: Element> Deref for SymBox<'_, T> {
     #[inline(always)]
     fn deref(&self) -> &Sym<T> {
         &self.0[0]
+    }
+}
+
+impl<T: Element> AsSymSlice<T> for SymBox<'_, T> {
+    #[inline(always)]
+    fn as_sym_slice(&self) -> &SymSlice<T> {
+        self.as_slice()
     }
 }
 

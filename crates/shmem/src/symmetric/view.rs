@@ -15,9 +15,6 @@
 
 use crate::element::{Element, Plain, PlainData};
 use crate::panics::mistake;
-use crate::peer::{Remote, Target};
-use crate::symmetric::array::SymArray;
-use crate::symmetric::boxed::SymBox;
 use rushmem_runtime::local;
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -31,8 +28,8 @@ use std::slice;
 /// One element of symmetric memory (§4), which all PEs may change at any time: to symmetric memory
 /// what a [`Cell`](std::cell::Cell) is to a thread's.
 ///
-/// There are only references to it: a [`SymBox`] and an [`SymStatic`](crate::SymStatic) lend one,
-/// and indexing a [`SymSlice`].
+/// There are only references to it: a [`SymBox`](crate::SymBox) and a
+/// [`SymStatic`](crate::SymStatic) lend one, and indexing a [`SymSlice`].
 #[repr(transparent)]
 pub struct Sym<T: Element>(UnsafeCell<T>);
 
@@ -42,7 +39,8 @@ unsafe impl<T: Element> Sync for Sym<T> {}
 // A program must expect any value in an element anyway: another PE may have changed it.
 impl<T: Element> RefUnwindSafe for Sym<T> {}
 
-/// Elements of symmetric memory (§4): to a [`SymArray`] what `[T]` is to a `Vec<T>`.
+/// Elements of symmetric memory (§4): to a [`SymArray`](crate::SymArray) what `[T]` is to a
+/// `Vec<T>`.
 ///
 /// ```standalone_crate
 /// let shmem = shmem::init();
@@ -118,7 +116,7 @@ impl<T: Element> SymSlice<T> {
     /// instead.
     ///
     /// The elements are those of this PE. To read elements of another PE one by one is slow: copy
-    /// them at once, by [`get`](Remote::get).
+    /// them at once, by [`get`](crate::Remote::get).
     #[inline]
     pub fn iter(&self) -> slice::Iter<'_, Sym<T>> {
         self.0.iter()
@@ -135,12 +133,6 @@ impl<T: Element> SymSlice<T> {
         len: usize,
     ) -> impl DoubleEndedIterator<Item = &SymSlice<T>> + ExactSizeIterator {
         self.0.chunks(len).map(Self::of)
-    }
-
-    /// Returns these elements on another PE, for an operation on them.
-    #[inline(always)]
-    pub fn on<P: Target>(&self, peer: P) -> Remote<'_, SymSlice<T>, P> {
-        Remote::new(self, peer)
     }
 
     /// Returns the address of this PE's elements, for unsafe code. Peers may access them at any
@@ -164,8 +156,9 @@ impl<T: Element> SymSlice<T> {
             differ(self.len(), dest.len());
         }
 
-        // SAFETY: both have `self.len()` aligned elements, as just checked, of a symmetric object
-        // and of a slice that is borrowed exclusively. Any bytes are a value of a `PlainData`.
+        // SAFETY: `self` and `dest` have `self.len()` aligned elements, as just checked, of a
+        // symmetric object and of a slice that is borrowed exclusively. Any bytes are a value of a
+        // `PlainData`.
         unsafe {
             local::copy_elements::<local::AtomicLoads, Plain<T>>(
                 dest.as_mut_ptr().cast(),
@@ -191,8 +184,8 @@ impl<T: Element> SymSlice<T> {
 
         // The source is private, so nothing changes it during the copy, and its loads need not be
         // atomic.
-        // SAFETY: both have `self.len()` aligned elements, as just checked, of a symmetric object
-        // and of a slice that is borrowed.
+        // SAFETY: `self` and `source` have `self.len()` aligned elements, as just checked, of a
+        // symmetric object and of a slice that is borrowed.
         unsafe {
             local::copy_elements::<local::VolatileLoads, Plain<T>>(
                 self.as_ptr().cast(),
@@ -293,24 +286,19 @@ impl<'a, T: Element> IntoIterator for &'a SymSlice<T> {
 
 impl<T: Element> Sym<T> {
     /// # Safety
-    /// As [`SymSlice::new`], for one element.
+    /// `element` is an aligned element of a symmetric object, which is neither freed nor in an
+    /// epoch during `'a`.
     #[inline(always)]
-    pub(crate) unsafe fn new<'a>(at: *mut T) -> &'a Sym<T> {
-        // SAFETY: a `Sym` is laid out as its element, which exists and is aligned, as the caller
-        // promises. Others may write to it, since a `Sym` is an `UnsafeCell`.
-        unsafe { &*at.cast::<Sym<T>>() }
+    pub(crate) unsafe fn new<'a>(element: *mut T) -> &'a Sym<T> {
+        // SAFETY: a `Sym` is laid out as its element, and `element` is aligned and exists during
+        // `'a`, as the caller promises. Others may write to it, since a `Sym` is an `UnsafeCell`.
+        unsafe { &*element.cast::<Sym<T>>() }
     }
 
     /// Returns the element as a slice of one.
     #[inline(always)]
     pub fn as_slice(&self) -> &SymSlice<T> {
         SymSlice::of(slice::from_ref(self))
-    }
-
-    /// Returns this element on another PE, for an operation on it.
-    #[inline(always)]
-    pub fn on<P: Target>(&self, peer: P) -> Remote<'_, Sym<T>, P> {
-        Remote::new(self, peer)
     }
 
     /// Returns the address of this PE's element, for unsafe code. Peers may access it at any time.
@@ -341,8 +329,8 @@ impl<T: Element> Sym<T> {
     }
 }
 
-/// The symmetric memory that a collective takes (§9.10): a [`SymSlice`], or a [`Sym`], [`SymArray`]
-/// or [`SymBox`].
+/// The symmetric memory that a collective takes (§9.10): a [`SymSlice`], or a [`Sym`],
+/// [`SymArray`](crate::SymArray) or [`SymBox`](crate::SymBox).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not symmetric memory with elements of type `{T}`",
     label = "not symmetric elements of type `{T}`",
@@ -363,20 +351,6 @@ impl<T: Element> AsSymSlice<T> for SymSlice<T> {
 }
 
 impl<T: Element> AsSymSlice<T> for Sym<T> {
-    #[inline(always)]
-    fn as_sym_slice(&self) -> &SymSlice<T> {
-        self.as_slice()
-    }
-}
-
-impl<T: Element> AsSymSlice<T> for SymArray<'_, T> {
-    #[inline(always)]
-    fn as_sym_slice(&self) -> &SymSlice<T> {
-        self
-    }
-}
-
-impl<T: Element> AsSymSlice<T> for SymBox<'_, T> {
     #[inline(always)]
     fn as_sym_slice(&self) -> &SymSlice<T> {
         self.as_slice()

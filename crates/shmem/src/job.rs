@@ -48,13 +48,13 @@ pub const VERSION: (u32, u32) = (SHMEM_MAJOR_VERSION as u32, SHMEM_MINOR_VERSION
 #[doc(alias = "SHMEM_VENDOR_STRING")]
 pub const NAME: &str = SHMEM_VENDOR_STRING;
 
-/// The thread that has handles of its own, and how many.
+/// The [`Local`] handles, all of which one thread has.
 struct LocalHandles {
     thread: ThreadId,
     count: usize,
 }
 
-/// The [`Local`] handles, if there are any.
+/// The [`Local`] handles that exist; `None` if there are none.
 static LOCAL: Mutex<Option<LocalHandles>> = Mutex::new(None);
 
 /// The error if the library was initialized before with a lower thread level, which remains in
@@ -107,7 +107,7 @@ pub(crate) fn enter<C: Threads>(
     level: c_int,
     place: Option<Place<'_>>,
 ) -> Result<Shmem<C>, ThreadLevelError> {
-    // Locked until the end, so that two threads do not both become the one with handles.
+    // Locked until the end, so that no two threads at once become the one that has handles.
     let mut local = lock(&LOCAL);
     setup::finalize_due();
 
@@ -123,16 +123,15 @@ pub(crate) fn enter<C: Threads>(
         }
     }
 
-    if C::IS_ONE {
-        let thread = thread::current().id();
-        let handles = local.get_or_insert(LocalHandles { thread, count: 0 });
-        if handles.thread != thread {
-            call.fail(format_args!(
-                "another thread has initialized the library for itself; initialize it with \
-                 shmem::init_shared() where several threads call it"
-            ));
-        }
-        handles.count += 1;
+    let thread = thread::current().id();
+    if C::IS_ONE
+        && let Some(handles) = &*local
+        && handles.thread != thread
+    {
+        call.fail(format_args!(
+            "another thread has initialized the library for itself; initialize it with \
+             shmem::init_shared() where several threads call it"
+        ));
     }
 
     let provided = match place {
@@ -157,6 +156,11 @@ pub(crate) fn enter<C: Threads>(
         });
     }
 
+    // Counted only now, since an initialization that is undone makes no handle.
+    if C::IS_ONE {
+        let handles = local.get_or_insert(LocalHandles { thread, count: 0 });
+        handles.count += 1;
+    }
     panics::name_pe(setup::my_pe(call));
     Ok(Shmem {
         context: Context::default_one(),

@@ -1,4 +1,4 @@
-//! Mistakes that are nobody's argument, such as PEs that disagree: each ends its job with a message
+//! Mistakes that no argument shows, such as PEs that disagree: each ends its job with a message
 //! that says what is wrong.
 
 use shmem::{Blocks, Init, Lock};
@@ -29,7 +29,8 @@ mistakes! {
         };
     pes_drop_objects_in_another_order, "has not dropped the same objects",
         |shmem| {
-            let (one, other) = (shmem.boxed(1u64), shmem.boxed(2u64));
+            let one = shmem.boxed(1u64);
+            let other = shmem.boxed(2u64);
             if shmem.my_pe() == 0 { drop((one, other)) } else { drop((other, one)) }
         };
     one_pe_begins_another_round, "PE 1 does not drop its handle of the library; all PEs drop as many",
@@ -56,24 +57,28 @@ mistakes! {
         };
     more_is_collected_than_fits, "argument dest has 16 bytes, but the members collect 24",
         |shmem| {
-            let (dest, source) = (shmem.array::<u64>(2), shmem.array::<u64>(2));
+            let dest = shmem.array::<u64>(2);
+            let source = shmem.array::<u64>(2);
             shmem.world().all_gather_varying_into(&source[..=shmem.my_pe()], &dest);
         };
     a_block_goes_beyond_the_end, "argument target has 32 bytes, but 16 bytes for member",
         |shmem| {
-            let (dest, source) = (shmem.array::<u64>(4), shmem.array::<u64>(4));
+            let dest = shmem.array::<u64>(4);
+            let source = shmem.array::<u64>(4);
             let blocks = Blocks { offsets: &[0, 2], counts: &[2, 2] };
             shmem.world().all_to_all_blocks_at(&source, blocks, &dest, &[0, 3]);
         };
     a_block_overflows, "but 16 bytes for member",
         |shmem| {
-            let (dest, source) = (shmem.array::<u64>(4), shmem.array::<u64>(4));
+            let dest = shmem.array::<u64>(4);
+            let source = shmem.array::<u64>(4);
             let blocks = Blocks { offsets: &[0, 2], counts: &[2, 2] };
             shmem.world().all_to_all_blocks_at(&source, blocks, &dest, &[0, usize::MAX / 8]);
         };
     too_many_blocks_come, "argument target_len is 8, but 16 bytes are sent to this PE",
         |shmem| {
-            let (dest, source) = (shmem.array::<u64>(1), shmem.array::<u64>(2));
+            let dest = shmem.array::<u64>(1);
+            let source = shmem.array::<u64>(2);
             shmem.world().all_to_all_blocks(&source, &[1, 1], &dest);
         };
     a_lock_is_taken_twice, "this PE holds the lock already",
@@ -89,7 +94,8 @@ mistakes! {
         };
     one_pe_drops_in_an_epoch, "has not dropped the same objects",
         |shmem| {
-            let (mut array, other) = (shmem.array::<u64>(1), shmem.boxed(1u64));
+            let mut array = shmem.array::<u64>(1);
+            let other = shmem.boxed(1u64);
             (0..10).for_each(|_| array.epoch(|own| own[0] += 1));
             array.epoch(|_| if shmem.my_pe() == 0 { drop(other) } else { std::mem::forget(other) });
         };
@@ -141,13 +147,28 @@ shmem::test!(
     }
 );
 
+shmem::test!(
+    a_start_that_is_refused_leaves_the_library_to_other_threads,
+    pes = 1,
+    || {
+        shmem::init().finalize();
+        // The level of the first initialization remains, and is lower.
+        Init::new()
+            .funneled()
+            .start()
+            .expect_err("the level is not provided");
+        std::thread::spawn(|| drop(shmem::init()))
+            .join()
+            .expect("no other thread has a handle");
+    }
+);
+
 shmem::test!(a_level_that_is_not_provided_is_an_error, pes = 2, || {
     let shmem = shmem::init();
     let error = shmem::init_shared().expect_err("the level is in force already");
+    let error = error.to_string();
     assert!(
-        error
-            .to_string()
-            .contains("was initialized with that before"),
+        error.contains("was initialized with that before"),
         "{error}"
     );
     shmem.barrier_all();

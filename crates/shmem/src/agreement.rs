@@ -110,7 +110,7 @@ impl Barrier {
     /// # Safety
     /// `flag` is an aligned word of symmetric memory.
     pub(crate) unsafe fn wait(&self, call: Call, flag: *const u64, value: u64) {
-        // SAFETY: the caller promises that `flag` is an aligned word of symmetric memory.
+        // SAFETY: `flag` is an aligned word of symmetric memory, as the caller promises.
         let waited = unsafe { step::wait(call, flag, value, self.0) };
         if let Err(pe) = waited {
             call.fail(format_args!(

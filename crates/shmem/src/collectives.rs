@@ -231,15 +231,16 @@ impl<C: Threads> Team<'_, C> {
             target: dest.as_ptr().cast(),
             nbytes: bytes_of(dest),
         };
-        let places = all_in_bytes::<T>(dest_offsets);
-        let mut received = vec![0; n_pes];
-        let team = self.handle().into();
-        let sizes = received.as_mut_ptr();
-        // SAFETY: `places`, `received` and the arrays of `from` have an entry for each member. All
-        // blocks are within `source`, and `to` is `dest` with its length.
-        unsafe { alltoallv::alltoallv(call, team, to, places.as_ptr(), sizes, from) };
+        let offsets = all_in_bytes::<T>(dest_offsets);
+        let mut received_bytes = vec![0; n_pes];
 
-        received.into_iter().map(elements_of::<T>).collect()
+        let team = self.handle().into();
+        let sizes = received_bytes.as_mut_ptr();
+        // SAFETY: `offsets`, `received_bytes` and the arrays of `from` have an entry for each
+        // member. All blocks are within `source`, and `to` is `dest` with its length.
+        unsafe { alltoallv::alltoallv(call, team, to, offsets.as_ptr(), sizes, from) };
+
+        received_bytes.into_iter().map(elements_of::<T>).collect()
     }
 
     /// Exchanges adjacent blocks whose lengths differ: the first `counts[0]` elements of `source`
@@ -293,6 +294,7 @@ impl<C: Threads> Team<'_, C> {
             target: dest.as_ptr().cast(),
             nbytes,
         };
+
         let team = self.handle().into();
         // SAFETY: the arrays of `from` have an entry for each member. All blocks are within
         // `source`, and `to` is `dest` with its length.
@@ -317,14 +319,15 @@ impl<C: Threads> Team<'_, C> {
             }
         }
 
-        let ends = offsets
-            .iter()
-            .zip(counts)
-            .map(|(&first, &count)| first.saturating_add(count));
-        let needed = ends.max().unwrap_or(0);
+        let mut needed = 0;
+        for (&first, &count) in offsets.iter().zip(counts) {
+            // A sum beyond the maximum becomes the maximum, which no source has.
+            needed = needed.max(first.saturating_add(count));
+        }
         if needed > len {
             wrong_length(call, len, needed);
         }
+
         BlocksInBytes {
             offsets: all_in_bytes::<T>(offsets),
             sizes: all_in_bytes::<T>(counts),
@@ -462,12 +465,13 @@ pub(crate) fn bytes_of<T: PlainData>(elements: &SymSlice<T>) -> usize {
 /// Converts numbers of elements to numbers of bytes. One that overflows becomes the maximum, which
 /// fits nowhere.
 fn all_in_bytes<T>(numbers: &[usize]) -> Vec<usize> {
-    let in_bytes = numbers
+    numbers
         .iter()
-        .map(|nelems| nelems.saturating_mul(size_of::<T>()));
-    in_bytes.collect()
+        .map(|nelems| nelems.saturating_mul(size_of::<T>()))
+        .collect()
 }
 
+/// Returns the number of elements in `nbytes` bytes: 0 if elements have no bytes, as those of `()`.
 pub(crate) fn elements_of<T>(nbytes: usize) -> usize {
     nbytes.checked_div(size_of::<T>()).unwrap_or(0)
 }

@@ -8,7 +8,7 @@ use rushmem_runtime::{Call, setup};
 use rustix::process::{
     Pid, Signal, getppid, kill_process, set_parent_process_death_signal, test_kill_process,
 };
-use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::SIGQUIT;
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 use std::fs::metadata;
@@ -35,7 +35,8 @@ const GRACE: Duration = Duration::from_secs(3);
 /// The time that output may come after the last PE has ended: a process that a PE has left behind
 /// may have the pipe open.
 const LATE_OUTPUT: Duration = Duration::from_secs(1);
-/// The maximum number of bytes of a line that is printed as a whole.
+/// The maximum number of bytes of a line that is printed as a whole. It bounds the memory of a pipe
+/// in which no line ends.
 const LINE_BYTES: u64 = 1 << 20;
 
 /// The end of a job that [`launch`] has started. As the result of `main` it is the exit status of
@@ -132,9 +133,10 @@ pub fn launch<T: Termination>(n: usize, program: impl FnOnce(Shmem) -> T) -> Job
 /// Runs `program` as a PE, and exits with the status of its result.
 fn run_pe<T: Termination>(call: Call, n: usize, program: impl FnOnce(Shmem) -> T) -> ! {
     let mut quits = None;
-    if end_with_starter() {
-        // From the start on, so that SIGQUIT of the terminal does not end the PE. Without
-        // descriptors it does, and the job runs.
+    if let Some(starter) = starter() {
+        end_with(starter);
+        // Before the initialization, during which SIGQUIT of the terminal must not end the PE,
+        // either. An error, for example because no descriptors are left, only means that it does.
         quits = QuitSignals::take().ok();
     }
 
@@ -176,10 +178,11 @@ impl QuitSignals {
         let mut signals = [0; 64];
         let n = self.0.read(&mut signals)?;
 
-        // The terminal sends the same signal to this PE and to its starter, which passes it on.
+        // The terminal sends the same signal to this PE and to its starter, which passes it on
+        // within a glance. Both are one request, so the second signal is taken off, too.
         thread::sleep(2 * GLANCE);
         self.0.set_nonblocking(true)?;
-        // That there is no other is no error.
+        // The error if there is no second one.
         let _ = self.0.read(&mut signals);
         self.0.set_nonblocking(false)?;
         Ok(n)
@@ -190,19 +193,21 @@ impl QuitSignals {
 /// one.
 fn status_of(result: impl Termination) -> i32 {
     let code = result.report();
-    // The standard library has no other way to take the number.
+    // An `ExitCode` does not tell its number, but can be compared.
     let status = (0..=u8::MAX).find(|&status| ExitCode::from(status) == code);
     status.map_or(1, i32::from)
 }
 
-/// If [`launch`] has started this PE, returns true, and from now on the kernel kills it if the
-/// process that has started it ends. A process that this PE starts has another parent, so the
-/// kernel does not kill that one.
-fn end_with_starter() -> bool {
-    let starter = std::env::var(LAUNCHED_BY).ok();
-    let Some(starter) = starter.and_then(|pid| Pid::from_raw(pid.parse().ok()?)) else {
-        return false;
-    };
+/// Returns the process whose [`launch`] has started this PE, if one has.
+fn starter() -> Option<Pid> {
+    let pid = std::env::var(LAUNCHED_BY).ok()?;
+    Pid::from_raw(pid.parse().ok()?)
+}
+
+/// Has the kernel kill this PE when the process that has started it ends. The variable that names
+/// the starter is inherited by processes that this PE starts, which have another parent, so the
+/// kernel does not kill them.
+fn end_with(starter: Pid) {
     if getppid() == Some(starter) {
         // Without this the job works, too.
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
@@ -212,7 +217,6 @@ fn end_with_starter() -> bool {
     if getppid() != Some(starter) && test_kill_process(starter).is_err() {
         exit(1);
     }
-    true
 }
 
 /// The processes that this one has started.
@@ -242,11 +246,11 @@ struct PassedSignal {
 }
 
 impl PassedSignal {
-    fn new(number: i32, signal: Signal) -> io::Result<PassedSignal> {
+    fn new(signal: Signal) -> io::Result<PassedSignal> {
         let has_come = Arc::default();
         let is_over = Arc::default();
-        flag::register_conditional_default(number, Arc::clone(&is_over))?;
-        flag::register(number, Arc::clone(&has_come))?;
+        flag::register_conditional_default(signal.as_raw(), Arc::clone(&is_over))?;
+        flag::register(signal.as_raw(), Arc::clone(&has_come))?;
         Ok(PassedSignal {
             signal,
             has_come,
@@ -265,11 +269,12 @@ impl LaunchedJob {
             failure: None,
             printed,
             signals: vec![
-                PassedSignal::new(SIGINT, Signal::INT)?,
-                PassedSignal::new(SIGTERM, Signal::TERM)?,
-                PassedSignal::new(SIGQUIT, Signal::QUIT)?,
+                PassedSignal::new(Signal::INT)?,
+                PassedSignal::new(Signal::TERM)?,
+                PassedSignal::new(Signal::QUIT)?,
             ],
         };
+
         for rank in 0..n {
             let mut command = Command::new(&file);
             command
@@ -277,36 +282,37 @@ impl LaunchedJob {
                 .env("SHMEM_JOB", id.to_string())
                 .env("SHMEM_RANK", rank.to_string())
                 .env("SHMEM_SIZE", n.to_string())
-                .env(LAUNCHED_BY, std::process::id().to_string())
-                .stdin(if rank == 0 {
-                    Stdio::inherit()
-                } else {
-                    Stdio::null()
-                })
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped());
+                .env(LAUNCHED_BY, std::process::id().to_string());
+            if rank != 0 {
+                command.stdin(Stdio::null());
+            }
 
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "`print_lines` writes each line by one write"
-            )]
-            let started = command.spawn().and_then(|mut pe| {
-                print_lines(pe.stdout.take(), io::stdout, &sender)?;
-                print_lines(pe.stderr.take(), io::stderr, &sender)?;
-                Ok(pe)
-            });
-            match started {
-                Ok(pe) => job.running.push(pe),
-                Err(error) => {
-                    job.kill();
-                    let why = format!(
-                        "process {rank} of {n} cannot be started: {error}; {call} needs a process for each PE"
-                    );
-                    return Err(io::Error::new(error.kind(), why));
-                }
+            if let Err(error) = job.start_pe(command, &sender) {
+                job.kill();
+                let why = format!(
+                    "process {rank} of {n} cannot be started: {error}; {call} needs a process for each PE"
+                );
+                return Err(io::Error::new(error.kind(), why));
             }
         }
         Ok(job)
+    }
+
+    /// Starts a PE, and threads that print its output and have clones of `sender` meanwhile.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "`print_lines` writes each line by one write"
+    )]
+    fn start_pe(&mut self, mut command: Command, sender: &Sender<()>) -> io::Result<()> {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut pe = command.spawn()?;
+        let output = pe.stdout.take();
+        let errors = pe.stderr.take();
+        // Kept before the threads start: if one cannot be started, the PE is killed with the rest.
+        self.running.push(pe);
+
+        print_lines(output, io::stdout, sender)?;
+        print_lines(errors, io::stderr, sender)
     }
 
     /// Waits until all PEs have ended and their output is printed.
@@ -321,10 +327,10 @@ impl LaunchedJob {
             }
             thread::sleep(GLANCE);
         }
-
         for signal in &self.signals {
             signal.is_over.store(true, Relaxed);
         }
+
         // Nothing is sent: the channel ends with the last thread that prints.
         let _ = self.printed.recv_timeout(LATE_OUTPUT);
         match self.failure {
@@ -339,6 +345,7 @@ impl LaunchedJob {
             if !passed.has_come.swap(false, Relaxed) {
                 continue;
             }
+
             for pe in &self.running {
                 // One that has ended in the meantime needs no signal.
                 let _ = kill_process(Pid::from_child(pe), passed.signal);
@@ -390,8 +397,8 @@ fn file_of_program() -> io::Result<PathBuf> {
     )))
 }
 
-/// Prints what comes from `pipe` by whole lines, so that lines of PEs are not mixed, in a thread
-/// that has a clone of `sender` until the end.
+/// Starts a thread that prints what comes from `pipe` by whole lines, so that lines of PEs are not
+/// mixed, and has a clone of `sender` until the pipe ends.
 fn print_lines<W: Write + 'static>(
     pipe: Option<impl Read + Send + 'static>,
     output: fn() -> W,
@@ -415,6 +422,7 @@ fn print_lines<W: Write + 'static>(
             let _ = output().write_all(&line);
             line.clear();
         }
+        // The channel ends when the last of these threads has come here.
         drop(sender);
     })?;
     Ok(())

@@ -100,6 +100,7 @@ impl<'a, R, C: Threads> Pending<'a, R, C> {
             }
             Operation::Over => panic_of_over(),
         };
+
         match value {
             Some(value) => Ok(self.operation.end(value)),
             None => Err(self),
@@ -169,6 +170,7 @@ impl<R, C: Threads> Future for Pending<'_, R, C> {
             }
             Operation::Over => panic_of_over(),
         };
+
         match value {
             Some(value) => Poll::Ready(operation.end(value)),
             None => Poll::Pending,
@@ -239,7 +241,8 @@ impl OwnedVector {
         /// The parts are those of a vector of `T` that was forgotten, and that is freed by nothing
         /// else.
         unsafe fn free<T>(start: *mut u8, len: usize, capacity: usize) {
-            // SAFETY: the caller promises that a vector of `T` had these parts and is not freed.
+            // SAFETY: `start`, `len` and `capacity` are the parts of a vector of `T` that was
+            // forgotten and is not freed, as the caller promises.
             drop(unsafe { Vec::<T>::from_raw_parts(start.cast(), len, capacity) });
         }
 
@@ -252,10 +255,8 @@ impl OwnedVector {
         }
     }
 
-    /// Returns the vector.
-    ///
     /// # Safety
-    /// It is a vector of `T`, and nothing else accesses its elements any more.
+    /// The vector is one of `T`, and nothing else accesses its elements any more.
     unsafe fn into_vector<T>(self) -> Vec<T> {
         let parts = ManuallyDrop::new(self);
         // SAFETY: `new` has taken these parts of a vector of `T`, as the caller promises, and has

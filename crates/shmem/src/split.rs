@@ -163,11 +163,10 @@ impl<'s, C: Threads> Team<'s, C> {
         let call = call!("Team::split_members");
         let n_pes = self.n_pes();
 
-        // The number of the last member, or `None` if there is none.
-        let last = size
-            .checked_sub(1)
-            .map(|gaps| start.saturating_add(stride.saturating_mul(gaps)));
-        if last.is_none_or(|last| last >= n_pes) || (stride == 0 && size > 1) {
+        // A number beyond the maximum becomes the maximum, which no member has.
+        let last = start.saturating_add(stride.saturating_mul(size.saturating_sub(1)));
+        let is_repeated = stride == 0 && size > 1;
+        if size == 0 || last >= n_pes || is_repeated {
             mistake!(
                 call,
                 "the members {start}, {start} + {stride} and so on, {size} in all, are not in the \

@@ -3,10 +3,10 @@
 //! The test starts its own program by `oshrun`, with itself as the only test. A variable in the
 //! environment tells the PEs to run the body.
 
-use std::io::{self, Read};
+use std::io::{self, PipeReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ macro_rules! test {
 
 /// The numbers of PEs that a test is run with.
 pub trait Sizes {
-    /// Returns the numbers of PEs, one job for each.
+    /// Returns the numbers of PEs; there is one job for each.
     fn sizes(&self) -> &[usize];
 }
 
@@ -75,8 +75,9 @@ const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
 /// The variable with the time limit of a job of a test, in seconds.
 const TIMEOUT: &str = "SHMEM_TEST_TIMEOUT";
 /// The time limit of a job of a test, unless [`TIMEOUT`] is set.
-const MINUTE: Duration = Duration::from_secs(60);
-/// The interval at which a test checks whether its job has ended.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+/// The interval at which a test checks whether its job has ended. It delays the end of each job by
+/// half of that on average.
 const GLANCE: Duration = Duration::from_millis(2);
 
 /// Runs the body of the test `path` if this process is a PE of the test, otherwise its jobs.
@@ -84,6 +85,7 @@ const GLANCE: Duration = Duration::from_millis(2);
 pub fn run(path: &str, pes: impl Sizes, body: impl FnOnce()) {
     // The harness knows tests without the name of the crate.
     let name = path.split_once("::").map_or(path, |(_, name)| name);
+
     match std::env::var(TEST) {
         Ok(test) if test == name => body(),
         Ok(test) => panic!("the PEs of the test {test} were started for the test {name}"),
@@ -92,17 +94,18 @@ pub fn run(path: &str, pes: impl Sizes, body: impl FnOnce()) {
         Err(_) if std::env::var(LOCAL_ID).is_ok_and(|number| number != "0") => {}
         Err(_) => {
             for &n in pes.sizes() {
-                job(name, n);
+                run_job(name, n);
             }
         }
     }
 }
 
-/// Runs the test on `n` PEs.
-fn job(name: &str, n: usize) {
+/// Runs the test `name` as a job of `n` PEs. Panics if the job fails or takes too long.
+fn run_job(name: &str, n: usize) {
     let oshrun = oshrun();
-    let limit = limit();
-    let (mut output, writer) = io::pipe().expect("a pipe");
+    let limit = time_limit();
+
+    let (output, writer) = io::pipe().expect("a pipe");
     let mut command = Command::new(&oshrun);
     command
         .args(["-n", &n.to_string()])
@@ -123,18 +126,11 @@ fn job(name: &str, n: usize) {
     // Closes this process's writing ends of the pipe, so that the output ends with the job.
     drop(command);
 
-    let (sender, printed) = mpsc::channel();
-    thread::spawn(move || {
-        let mut text = Vec::new();
-        // After an error, the test shows what was read before.
-        let _ = output.read_to_end(&mut text);
-        // After the limit there is no receiver.
-        let _ = sender.send(String::from_utf8_lossy(&text).into_owned());
-    });
-
+    let printed = read_all(output);
     let status = wait(&mut child, limit);
     // Processes that the job has left behind may have the pipe open.
     let printed = printed.recv_timeout(limit).unwrap_or_default();
+
     let Some(status) = status else {
         panic!("{name} on {n} PEs was not over after {limit:?}; it printed\n{printed}");
     };
@@ -150,6 +146,20 @@ fn job(name: &str, n: usize) {
     if passed != n {
         panic!("{name} was run by {passed} of {n} PEs; the job printed\n{printed}");
     }
+}
+
+/// Starts a thread that reads the output of a job to its end, so that the job does not wait for
+/// room in the pipe. The receiver gets the whole text.
+fn read_all(mut output: PipeReader) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut text = Vec::new();
+        // After an error, the test shows what was read before.
+        let _ = output.read_to_end(&mut text);
+        // After the limit there is no receiver.
+        let _ = sender.send(String::from_utf8_lossy(&text).into_owned());
+    });
+    receiver
 }
 
 /// Returns the path of the launcher.
@@ -171,10 +181,11 @@ fn oshrun() -> PathBuf {
     )
 }
 
-fn limit() -> Duration {
+fn time_limit() -> Duration {
     let Ok(text) = std::env::var(TIMEOUT) else {
-        return MINUTE;
+        return DEFAULT_TIMEOUT;
     };
+
     match text.parse() {
         Ok(seconds) => Duration::from_secs(seconds),
         Err(_) => panic!("{TIMEOUT} is no number of seconds: {text}"),
@@ -186,13 +197,17 @@ fn limit() -> Duration {
 fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let start = Instant::now();
     loop {
-        if let Some(status) = child.try_wait().expect("it is our child") {
+        if let Some(status) = child
+            .try_wait()
+            .expect("the job is a child of this process")
+        {
             return Some(status);
         }
+
         if start.elapsed() > limit {
-            // It may have ended already.
+            // The job may have ended meanwhile.
             let _ = child.kill();
-            // That it does not end in time is the error of the test, whatever its status.
+            // Its status does not matter: the test fails since it took too long.
             let _ = child.wait();
             return None;
         }

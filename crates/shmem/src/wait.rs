@@ -72,22 +72,23 @@ mod sealed {
         note = "put the data first and then a `Signal`, `x.on(peer).put_with(data, signal.set(1))`, and wait for the signal"
     )]
     pub trait Waits: Sized {
-        /// The value with which it is compared.
+        /// The value with which the element is compared.
         type Value: super::WaitWord + bytemuck::Pod + PartialOrd + Send + std::fmt::Debug;
 
         /// Waits until the element satisfies the comparison, and returns a value that does.
         ///
         /// # Safety
-        /// `at` is an aligned element of a symmetric object.
-        unsafe fn wait(call: Call, at: *mut Self, cmp: Cmp, value: Self::Value) -> Self::Value;
+        /// `element` is an aligned element of a symmetric object.
+        unsafe fn wait(call: Call, element: *mut Self, cmp: Cmp, value: Self::Value)
+        -> Self::Value;
 
         /// Returns the value of the element if it satisfies the comparison now.
         ///
         /// # Safety
-        /// `at` is an aligned element of a symmetric object.
+        /// `element` is an aligned element of a symmetric object.
         unsafe fn test(
             call: Call,
-            at: *mut Self,
+            element: *mut Self,
             cmp: Cmp,
             value: Self::Value,
         ) -> Option<Self::Value>;
@@ -109,13 +110,15 @@ macro_rules! words {
         impl Waits for $element {
             type Value = $word;
 
-            unsafe fn wait(call: Call, at: *mut Self, cmp: Cmp, value: $word) -> $word {
-                let at = at.cast::<$word>();
+            unsafe fn wait(call: Call, element: *mut Self, cmp: Cmp, value: $word) -> $word {
+                let word = element.cast::<$word>();
                 loop {
-                    // SAFETY: the caller promises an aligned element of a symmetric object.
-                    unsafe { wait::wait_until(call, at, cmp.constant(), value) };
-                    // SAFETY: the caller promises the same, and any bits are a value.
-                    let Plain(now) = unsafe { local::load(at.cast::<Plain<$word>>()) };
+                    // SAFETY: `word` is an aligned element of a symmetric object, as the caller
+                    // promises.
+                    unsafe { wait::wait_until(call, word, cmp.constant(), value) };
+                    // SAFETY: `word` is the same element, of which any bits are a value.
+                    let Plain(now) = unsafe { local::load(word.cast::<Plain<$word>>()) };
+
                     // The element may have changed since the wait.
                     if cmp.holds(now, value) {
                         return now;
@@ -123,16 +126,22 @@ macro_rules! words {
                 }
             }
 
-            unsafe fn test(call: Call, at: *mut Self, cmp: Cmp, value: $word) -> Option<$word> {
-                let at = at.cast::<$word>();
-                // SAFETY: the caller promises an aligned element of a symmetric object.
-                let holds = unsafe { wait::test(call, at, cmp.constant(), value) } != 0;
+            unsafe fn test(
+                call: Call,
+                element: *mut Self,
+                cmp: Cmp,
+                value: $word,
+            ) -> Option<$word> {
+                let word = element.cast::<$word>();
+                // SAFETY: `word` is an aligned element of a symmetric object, as the caller
+                // promises.
+                let holds = unsafe { wait::test(call, word, cmp.constant(), value) } != 0;
                 if !holds {
                     return None;
                 }
 
-                // SAFETY: the caller promises the same, and any bits are a value.
-                let Plain(now) = unsafe { local::load(at.cast::<Plain<$word>>()) };
+                // SAFETY: `word` is the same element, of which any bits are a value.
+                let Plain(now) = unsafe { local::load(word.cast::<Plain<$word>>()) };
                 // The element may have changed since the test.
                 if cmp.holds(now, value) { Some(now) } else { None }
             }
@@ -151,21 +160,21 @@ words! {
 impl Waits for Signal {
     type Value = u64;
 
-    unsafe fn wait(call: Call, at: *mut Signal, cmp: Cmp, value: u64) -> u64 {
-        // SAFETY: the caller promises a signal of a symmetric object.
-        unsafe { signal::wait_until(call, at.cast(), cmp.constant(), value) }
+    unsafe fn wait(call: Call, signal: *mut Signal, cmp: Cmp, value: u64) -> u64 {
+        // SAFETY: `signal` is an aligned signal of a symmetric object, as the caller promises.
+        unsafe { signal::wait_until(call, signal.cast(), cmp.constant(), value) }
     }
 
-    unsafe fn test(call: Call, at: *mut Signal, cmp: Cmp, value: u64) -> Option<u64> {
-        let at = at.cast::<u64>();
-        // SAFETY: the caller promises a signal of a symmetric object.
-        let holds = unsafe { wait::test(call, at, cmp.constant(), value) } != 0;
+    unsafe fn test(call: Call, signal: *mut Signal, cmp: Cmp, value: u64) -> Option<u64> {
+        let word = signal.cast::<u64>();
+        // SAFETY: `word` is an aligned signal of a symmetric object, as the caller promises.
+        let holds = unsafe { wait::test(call, word, cmp.constant(), value) } != 0;
         if !holds {
             return None;
         }
 
-        // SAFETY: the caller promises the same.
-        let now = unsafe { signal::fetch(call, at) };
+        // SAFETY: `word` is the same signal.
+        let now = unsafe { signal::fetch(call, word) };
         // The signal may have changed since the test.
         if cmp.holds(now, value) {
             Some(now)

@@ -119,10 +119,12 @@ impl<'a, T: Awaited> Conditions<'a, T> {
         } else {
             self.status.as_ptr()
         };
+
         let values = match self.values {
             Values::Same(value) => wait::Values::Same(value),
             Values::Each(values) => wait::Values::Each(values.as_ptr()),
         };
+
         Arguments {
             elements: self.elements.as_ptr().cast_const().cast(),
             nelems: self.elements.len(),

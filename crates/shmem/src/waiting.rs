@@ -32,6 +32,7 @@ impl<C: Threads> Shmem<C> {
 
             match seen {
                 Some(value) => {
+                    // The library need not look at the element any more.
                     registered = WordWait::default();
                     Poll::Ready(value)
                 }
@@ -63,6 +64,8 @@ pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
     let waker = Waker::from(Arc::clone(&woken));
     let mut context = task::Context::from_waker(&waker);
     let mut pauses = Pauses::begin();
+
+    // This thread looks at awaited elements by itself, so the library's thread need not.
     wait::looking(|| {
         loop {
             if let Poll::Ready(result) = future.as_mut().poll(&mut context) {

@@ -60,7 +60,7 @@ impl<'s> SymBlock<'s> {
         let block_bytes = nbytes.checked_add(header_bytes)?;
 
         // The blocks that were dropped are freed first: the new one may need their room.
-        free_dropped(call, ALLOCATES_ELSE);
+        free_dropped(call);
 
         let entered = EnteredStep::new(call);
         let start = heap::zeroed(call, alignment, block_bytes);
@@ -137,12 +137,14 @@ impl Drop for SymBlock<'_> {
     }
 }
 
-/// A block that was dropped, and is not yet freed.
+/// A block that was dropped, and is not yet freed. It has addresses instead of pointers, since
+/// threads share the list of these blocks.
 struct DroppedBlock {
     /// The address of the header.
     start: usize,
-    /// The address and the number of the bytes of the elements.
+    /// The address of the elements.
     data: usize,
+    /// The number of bytes of the elements.
     nbytes: usize,
 }
 
@@ -170,9 +172,11 @@ pub(crate) fn compare_dropped(call: Call, is_elsewhere: &str) {
 }
 
 /// Frees the objects that all PEs have dropped. Collective.
-fn free_dropped(call: Call, is_elsewhere: &str) {
-    compare_dropped(call, is_elsewhere);
-    for block in std::mem::take(&mut *lock(&DROPPED)) {
+fn free_dropped(call: Call) {
+    compare_dropped(call, ALLOCATES_ELSE);
+
+    let blocks = std::mem::take(&mut *lock(&DROPPED));
+    for block in blocks {
         let start = std::ptr::with_exposed_provenance_mut(block.start);
         // SAFETY: `start` is the start of a block that `allocate` has returned, which is freed
         // once, since it was taken off the list. This call begins with a barrier, after which all

@@ -58,7 +58,7 @@ macro_rules! symmetric {
     () => {};
     ($(#[$attribute:meta])* $visibility:vis static $name:ident: [$element:ty; $len:expr]; $($rest:tt)*) => {
         $(#[$attribute])*
-        // SAFETY: it is a static variable.
+        // SAFETY: the value initializes a static variable.
         $visibility static $name: $crate::SymStaticArray<$element, { $len }> =
             unsafe { $crate::SymStaticArray::zeroed() };
         $crate::symmetric! { $($rest)* }
@@ -68,14 +68,14 @@ macro_rules! symmetric {
         $visibility static $name: $crate::SymStaticArray<$element, { $len }> = {
             // Evaluated outside of the unsafe block, which would let it call unsafe functions.
             const VALUES: [$element; $len] = $value;
-            // SAFETY: it is a static variable.
+            // SAFETY: the value initializes a static variable.
             unsafe { $crate::SymStaticArray::new(VALUES) }
         };
         $crate::symmetric! { $($rest)* }
     };
     ($(#[$attribute:meta])* $visibility:vis static $name:ident: $type:ty; $($rest:tt)*) => {
         $(#[$attribute])*
-        // SAFETY: it is a static variable.
+        // SAFETY: the value initializes a static variable.
         $visibility static $name: $crate::SymStatic<$type> = unsafe { $crate::SymStatic::zeroed() };
         $crate::symmetric! { $($rest)* }
     };
@@ -84,7 +84,7 @@ macro_rules! symmetric {
         $visibility static $name: $crate::SymStatic<$type> = {
             // Evaluated outside of the unsafe block, which would let it call unsafe functions.
             const VALUE: $type = $value;
-            // SAFETY: it is a static variable.
+            // SAFETY: the value initializes a static variable.
             unsafe { $crate::SymStatic::new(VALUE) }
         };
         $crate::symmetric! { $($rest)* }
@@ -93,7 +93,7 @@ macro_rules! symmetric {
 
 impl<T: Pod> SymStatic<T> {
     /// # Safety
-    /// It is the value of a static variable.
+    /// The value initializes a static variable.
     #[doc(hidden)]
     pub const unsafe fn new(value: T) -> SymStatic<T> {
         SymStatic(UnsafeCell::new(value))
@@ -102,7 +102,7 @@ impl<T: Pod> SymStatic<T> {
 
 impl<T: Element> SymStatic<T> {
     /// # Safety
-    /// It is the value of a static variable.
+    /// The value initializes a static variable.
     #[doc(hidden)]
     pub const unsafe fn zeroed() -> SymStatic<T> {
         // SAFETY: zero is a value of every `Element`.
@@ -125,7 +125,7 @@ impl<T: Element> SymStatic<T> {
 
 impl<T: Pod, const N: usize> SymStaticArray<T, N> {
     /// # Safety
-    /// It is the value of a static variable.
+    /// The value initializes a static variable.
     #[doc(hidden)]
     pub const unsafe fn new(values: [T; N]) -> SymStaticArray<T, N> {
         SymStaticArray(UnsafeCell::new(values))
@@ -134,7 +134,7 @@ impl<T: Pod, const N: usize> SymStaticArray<T, N> {
 
 impl<T: Element, const N: usize> SymStaticArray<T, N> {
     /// # Safety
-    /// It is the value of a static variable.
+    /// The value initializes a static variable.
     #[doc(hidden)]
     pub const unsafe fn zeroed() -> SymStaticArray<T, N> {
         // SAFETY: zero is a value of every `Element`.

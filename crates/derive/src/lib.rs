@@ -4,7 +4,7 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, parse_macro_input};
+use syn::{Data, DeriveInput, Error, Fields, parse_macro_input};
 
 /// Makes a structure of plain data an element of symmetric memory; see `shmem::Element`.
 #[proc_macro_derive(Element)]
@@ -17,24 +17,7 @@ pub fn element(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 
 fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
     let name = &input.ident;
-    let refuse = |why: &str| Err(Error::new_spanned(name, why));
-    let Data::Struct(structure) = &input.data else {
-        return refuse(
-            "only a structure can derive `shmem::Element`: other PEs may store bits that are no value of an enum; store its number instead",
-        );
-    };
-    if !input.generics.params.is_empty() {
-        return refuse(
-            "a structure with parameters cannot derive `shmem::Element`: whether it has padding depends on them; write one for each type that is used",
-        );
-    }
-    if !has_fixed_layout(input)? {
-        return refuse(
-            "a structure that derives `shmem::Element` needs a layout that is the same in all programs: add #[repr(C)]",
-        );
-    }
-
-    let sizes = structure.fields.iter().map(|field| {
+    let sizes = fields_with_fixed_layout(input)?.iter().map(|field| {
         let kind = &field.ty;
         // The error for a field that is no plain data is shown at its type.
         quote_spanned! { kind.span() => + nbytes::<#kind>() }
@@ -65,13 +48,40 @@ fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
     })
 }
 
+/// Returns the fields of a structure whose layout is fixed. Whether they are plain data without
+/// padding is checked by the code of [`expand`], since only the compiler knows their types.
+fn fields_with_fixed_layout(input: &DeriveInput) -> Result<&Fields, Error> {
+    let Data::Struct(structure) = &input.data else {
+        return Err(Error::new_spanned(
+            &input.ident,
+            "only a structure can derive `shmem::Element`: other PEs may store bits that are no value of an enum; store its number instead",
+        ));
+    };
+    if !input.generics.params.is_empty() {
+        return Err(Error::new_spanned(
+            &input.ident,
+            "a structure with parameters cannot derive `shmem::Element`: whether it has padding depends on them; write one for each type that is used",
+        ));
+    }
+    if !has_fixed_layout(input)? {
+        return Err(Error::new_spanned(
+            &input.ident,
+            "a structure that derives `shmem::Element` needs a layout that is the same in all programs: add #[repr(C)]",
+        ));
+    }
+    Ok(&structure.fields)
+}
+
 /// Returns true if the structure is `repr(C)` or `repr(transparent)`.
 fn has_fixed_layout(input: &DeriveInput) -> Result<bool, Error> {
     let mut is_fixed = false;
-    for attribute in input.attrs.iter().filter(|at| at.path().is_ident("repr")) {
+    for attribute in &input.attrs {
+        if !attribute.path().is_ident("repr") {
+            continue;
+        }
         attribute.parse_nested_meta(|meta| {
             is_fixed |= meta.path.is_ident("C") || meta.path.is_ident("transparent");
-            // The argument of `align(N)` and `packed(N)`.
+            // The argument of `align(N)` and `packed(N)` is not used, but must be consumed.
             if meta.input.peek(syn::token::Paren) {
                 let argument;
                 syn::parenthesized!(argument in meta.input);

@@ -31,14 +31,16 @@ impl<'s> Laplace<'s> {
             self.beside[0].on(after).write(x[ROWS - 1]);
         }
         self.shmem.barrier_all();
-        let (before, after) = (self.beside[0].load(), self.beside[1].load());
-        let at = |i: usize| match i {
-            0 => before,
-            i => x.get(i - 1).copied().unwrap_or(after),
-        };
-        (1..=ROWS)
-            .map(|i| 2.0 * at(i) - at(i - 1) - at(i + 1))
-            .collect()
+
+        let mut with_neighbors = vec![self.beside[0].load()];
+        with_neighbors.extend(x);
+        with_neighbors.push(self.beside[1].load());
+
+        let mut product = Vec::new();
+        for around in with_neighbors.windows(3) {
+            product.push(2.0 * around[1] - around[0] - around[2]);
+        }
+        product
     }
 }
 
@@ -49,9 +51,12 @@ fn plus(x: &[f64], factor: f64, y: &[f64]) -> Vec<f64> {
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes, world) = (shmem.my_pe(), shmem.n_pes(), shmem.world());
+    let me = shmem.my_pe();
+    let n_pes = shmem.n_pes();
+    let world = shmem.world();
     let dot = |x: &[f64], y: &[f64]| {
-        world.all_reduce(x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>(), Sum)
+        let own: f64 = x.iter().zip(y).map(|(x, y)| x * y).sum();
+        world.all_reduce(own, Sum)
     };
 
     let laplace = Laplace::new(&shmem);
@@ -60,6 +65,7 @@ fn main() {
     let mut direction = rest.clone();
     let mut square = dot(&rest, &rest);
     let mut steps = 0;
+
     while square > 1e-20 && steps < 2 * ROWS * n_pes {
         let product = laplace.times(&direction);
         let length = square / dot(&direction, &product);
@@ -73,8 +79,8 @@ fn main() {
     // The solution is a parabola.
     let all = (ROWS * n_pes) as f64;
     for (i, x) in x.iter().enumerate() {
-        let place = (me * ROWS + i + 1) as f64;
-        assert!((x - place * (all + 1.0 - place) / 2.0).abs() < 1e-6);
+        let row = (me * ROWS + i + 1) as f64;
+        assert!((x - row * (all + 1.0 - row) / 2.0).abs() < 1e-6);
     }
     println!("PE {me} has its part of the solution after {steps} steps");
 }

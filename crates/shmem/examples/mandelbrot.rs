@@ -3,46 +3,57 @@
 
 const WIDTH: usize = 64;
 const HEIGHT: usize = 24;
-const MOST: u8 = 100;
+/// The maximum number of steps.
+const MAX_STEPS: u8 = 100;
+/// The characters of pixels: each is for 11 numbers of steps.
+const SHADES: &[u8] = b" .:-=+*#%@";
 
 /// Returns the number of steps after which the point of a pixel leaves a circle of radius 2, at
-/// most `MOST`.
+/// most `MAX_STEPS`.
 fn steps(column: usize, row: usize) -> u8 {
-    let (x0, y0) = (column as f32 / 26.0 - 2.0, row as f32 / 10.0 - 1.15);
-    let (mut x, mut y) = (0.0f32, 0.0f32);
-    for step in 0..MOST {
+    let x0 = column as f32 / 26.0 - 2.0;
+    let y0 = row as f32 / 10.0 - 1.15;
+    let mut x = 0.0f32;
+    let mut y = 0.0f32;
+    for step in 0..MAX_STEPS {
         (x, y) = (x * x - y * y + x0, 2.0 * x * y + y0);
         if x * x + y * y > 4.0 {
             return step;
         }
     }
-    MOST
+    MAX_STEPS
+}
+
+/// Returns the pixels of a row.
+fn pixels(row: usize) -> Vec<u8> {
+    (0..WIDTH).map(|column| steps(column, row)).collect()
 }
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
-    let pixels = |row| (0..WIDTH).map(move |column| steps(column, row));
-    let rows = shmem.array(HEIGHT.div_ceil(n_pes) * WIDTH);
+    let me = shmem.my_pe();
+    let n_pes = shmem.n_pes();
+
+    let rows = shmem.array::<u8>(HEIGHT.div_ceil(n_pes) * WIDTH);
     for (room, row) in rows.chunks(WIDTH).zip((me..HEIGHT).step_by(n_pes)) {
-        let computed: Vec<u8> = pixels(row).collect();
-        room.copy_from_slice(&computed);
+        room.copy_from_slice(&pixels(row));
     }
+
     shmem.barrier_all();
-    if me == 0 {
-        for row in 0..HEIGHT {
-            let (first, mut line) = (row / n_pes * WIDTH, [0; WIDTH]);
-            let owner = shmem.pe(row % n_pes);
-            rows[first..first + WIDTH].on(owner).get(&mut line);
-            assert!(line.into_iter().eq(pixels(row)));
-            println!(
-                "{}",
-                line.map(|steps| char::from(b" .:-=+*#%@"[usize::from(steps) / 11]))
-                    .iter()
-                    .collect::<String>()
-            );
-        }
-    } else {
+    if me != 0 {
         println!("PE {me} is done");
+        return;
+    }
+    for row in 0..HEIGHT {
+        let owner = shmem.pe(row % n_pes);
+        let first = row / n_pes * WIDTH;
+        let line = rows[first..first + WIDTH].on(owner).to_vec();
+        assert_eq!(line, pixels(row));
+
+        let mut text = String::new();
+        for steps in line {
+            text.push(SHADES[usize::from(steps) / 11].into());
+        }
+        println!("{text}");
     }
 }

@@ -10,12 +10,15 @@ fn value(pe: usize) -> usize {
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes, world) = (shmem.my_pe(), shmem.n_pes(), shmem.world());
+    let me = shmem.my_pe();
+    let n_pes = shmem.n_pes();
+    let world = shmem.world();
 
     let greatest = world.all_reduce(value(me), Max);
     assert_eq!(Some(greatest), (0..n_pes).map(value).max());
 
-    let (source, dest) = (shmem.array(3), shmem.array(3));
+    let source = shmem.array(3);
+    let dest = shmem.array(3);
     source.copy_from_slice(&[value(me), me, 7 - value(me)]);
     world.all_reduce_into(&source, &dest, Max);
     assert_eq!(dest[0].load(), greatest);
@@ -29,5 +32,6 @@ fn main() {
         let greatest = evens.all_reduce(value(me), Max);
         assert_eq!(Some(greatest), (0..n_pes).step_by(2).map(value).max());
     }
+
     println!("PE {me} knows the greatest values {:?}", dest.to_vec());
 }

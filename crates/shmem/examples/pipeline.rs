@@ -47,6 +47,7 @@ impl<'s> Stage<'s> {
         let Some(before) = self.before else {
             return vec![number; BLOCK];
         };
+
         self.shmem.until(self.arrived.gt(number)).await;
         let block = self.room(number).to_vec();
         self.taken.on(before).add(1);
@@ -56,8 +57,11 @@ impl<'s> Stage<'s> {
     /// Waits for room on the next PE, and sends a block to it.
     async fn send(&self, number: u64, block: Vec<u64>) {
         let Some(after) = self.after else {
-            return assert_eq!(block, [number + self.shmem.n_pes() as u64; BLOCK]);
+            assert_eq!(block, [number + self.shmem.n_pes() as u64; BLOCK]);
+            return;
         };
+
+        // The room of this block is free when the next PE has taken the one `ROOM` blocks before.
         let taken = (number + 1).saturating_sub(ROOM);
         self.shmem.until(self.taken.ge(taken)).await;
         self.room(number)
@@ -77,15 +81,18 @@ impl<'s> Stage<'s> {
 
 /// Polls two futures in turn until both are ready.
 async fn both(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    let mut left = [true, true];
+    let mut one = pin!(one);
+    let mut other = pin!(other);
+    let mut is_one_pending = true;
+    let mut is_other_pending = true;
     poll_fn(|context| {
-        left[0] = left[0] && one.as_mut().poll(context).is_pending();
-        left[1] = left[1] && other.as_mut().poll(context).is_pending();
-        if left == [false, false] {
-            Poll::Ready(())
-        } else {
+        // A future must not be polled again when it is ready.
+        is_one_pending = is_one_pending && one.as_mut().poll(context).is_pending();
+        is_other_pending = is_other_pending && other.as_mut().poll(context).is_pending();
+        if is_one_pending || is_other_pending {
             Poll::Pending
+        } else {
+            Poll::Ready(())
         }
     })
     .await;
@@ -93,11 +100,11 @@ async fn both(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
 
 fn main() {
     let shmem = shmem::init();
-    let (left, right) = (shmem.neighbor(-1), shmem.neighbor(1));
-    let (forth, back) = (
-        Stage::new(&shmem, left, right),
-        Stage::new(&shmem, right, left),
-    );
+    let left = shmem.neighbor(-1);
+    let right = shmem.neighbor(1);
+    let forth = Stage::new(&shmem, left, right);
+    let back = Stage::new(&shmem, right, left);
+
     block_on(both(forth.run(), back.run()));
     println!(
         "PE {} has passed on {BLOCKS} blocks in each direction",

@@ -2,7 +2,9 @@
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
+    let me = shmem.my_pe();
+    let n_pes = shmem.n_pes();
+
     let inbox = shmem.zeroed();
     inbox.on(shmem.next()).write(me);
     shmem.barrier_all();

@@ -15,24 +15,29 @@ fn keys(pe: usize) -> Vec<u64> {
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes, world) = (shmem.my_pe(), shmem.n_pes(), shmem.world());
+    let me = shmem.my_pe();
+    let n_pes = shmem.n_pes();
+    let world = shmem.world();
+
     let mut mine = keys(me);
     mine.sort_unstable();
 
-    let sample = |i: usize| mine[i * KEYS / SAMPLES];
-    let mut samples: Vec<u64> = (0..SAMPLES)
-        .flat_map(|i| world.all_gather(sample(i)))
-        .collect();
+    let mut samples = Vec::new();
+    for i in 0..SAMPLES {
+        samples.extend(world.all_gather(mine[i * KEYS / SAMPLES]));
+    }
     samples.sort_unstable();
     let splitters: Vec<u64> = (1..n_pes).map(|pe| samples[pe * SAMPLES]).collect();
 
     // The keys are sorted, so the bucket of each PE is a block of them.
-    let ends = splitters
-        .iter()
-        .map(|s| mine.partition_point(|key| key < s))
-        .chain([KEYS]);
-    let mut counts: Vec<usize> = ends.collect();
-    (1..n_pes).rev().for_each(|pe| counts[pe] -= counts[pe - 1]);
+    let mut counts = Vec::new();
+    let mut start = 0;
+    for splitter in &splitters {
+        let end = mine.partition_point(|key| key < splitter);
+        counts.push(end - start);
+        start = end;
+    }
+    counts.push(KEYS - start);
 
     let outbox = shmem.array(KEYS);
     outbox.copy_from_slice(&mine);

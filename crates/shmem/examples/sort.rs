@@ -18,13 +18,16 @@ fn keys(pe: usize) -> impl Iterator<Item = u64> {
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
+    let me = shmem.my_pe();
+    let n_pes = shmem.n_pes();
     let bucket = |key: u64| (key as usize * n_pes) / MOST as usize;
     let inbox = shmem.array(ROOM);
     let filled = shmem.zeroed::<Atomic<usize>>();
 
     let mut buckets = vec![Vec::new(); n_pes];
-    keys(me).for_each(|key| buckets[bucket(key)].push(key));
+    for key in keys(me) {
+        buckets[bucket(key)].push(key);
+    }
     shmem.scope(|s| {
         for peer in s.peers_from_me() {
             let keys = &buckets[peer.pe()];
@@ -33,6 +36,7 @@ fn main() {
         }
     });
     shmem.barrier_all();
+
     let mut sorted = inbox[..filled.on(shmem.me()).load()].to_vec();
     sorted.sort_unstable();
 

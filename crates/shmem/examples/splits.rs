@@ -1,5 +1,7 @@
 //! Teams of the rows and columns of a grid of PEs, in 2 and in 3 dimensions.
 
+use shmem::Team;
+
 /// Returns two factors of `n` that are about the same, the greater one first.
 fn two_factors(n: usize) -> [usize; 2] {
     let x = (n.isqrt()..=n)
@@ -21,7 +23,9 @@ fn three_factors(n: usize) -> [usize; 3] {
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes, world) = (shmem.my_pe(), shmem.n_pes(), shmem.world());
+    let me = shmem.my_pe();
+    let n_pes = shmem.n_pes();
+    let world = shmem.world();
 
     // The number of this PE in its row is its x coordinate, that in its column its y coordinate.
     let [width, height] = two_factors(n_pes);
@@ -35,11 +39,10 @@ fn main() {
     let (along_x, plane) = world.split_2d(x).expect("few teams are made");
     let (along_y, along_z) = plane.split_2d(y).expect("few teams are made");
     drop(plane);
-    assert_eq!(
-        [&along_x, &along_y, &along_z].map(|team| team.n_pes()),
-        [x, y, z]
-    );
-    let [my_x, my_y, my_z] = [along_x, along_y, along_z].map(|team| team.my_pe());
+    let teams = [along_x, along_y, along_z];
+    assert_eq!(teams.each_ref().map(Team::n_pes), [x, y, z]);
+
+    let [my_x, my_y, my_z] = teams.each_ref().map(Team::my_pe);
     assert_eq!(my_x + x * (my_y + y * my_z), me);
     println!("PE {me} is at ({my_x}, {my_y}, {my_z}) of {x} x {y} x {z}");
 }

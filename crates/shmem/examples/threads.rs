@@ -12,6 +12,7 @@ fn main() -> Result<(), shmem::ThreadLevelError> {
     let next = shmem.zeroed::<Atomic<u64>>();
     let squares = shmem.array::<u64>(TASKS as usize);
     let world = shmem.world();
+
     thread::scope(|threads| {
         for _ in 0..THREADS {
             threads.spawn(|| {
@@ -23,11 +24,13 @@ fn main() -> Result<(), shmem::ThreadLevelError> {
                     if task >= TASKS {
                         break;
                     }
+
                     squares[task as usize].on(home).write(task * task);
                 }
             });
         }
     });
+
     shmem.barrier_all();
     if shmem.my_pe() == 0 {
         assert!((0..TASKS).map(|task| task * task).eq(squares.to_vec()));

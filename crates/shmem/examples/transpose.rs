@@ -6,16 +6,17 @@ const ROWS: usize = 6;
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
+    let me = shmem.my_pe();
+    let n_pes = shmem.n_pes();
     let size = ROWS * n_pes;
     let value = |row: usize, column: usize| (1000 * row + column) as u32;
 
     // The part of each PE is stored as a row of square blocks, so that the elements of a block are
     // adjacent.
     let matrix = shmem.array::<u32>(ROWS * size);
-    for block in 0..n_pes {
-        for (i, at) in (block * ROWS * ROWS..(block + 1) * ROWS * ROWS).enumerate() {
-            matrix[at].store(value(me * ROWS + i / ROWS, block * ROWS + i % ROWS));
+    for (block, elements) in matrix.chunks(ROWS * ROWS).enumerate() {
+        for (i, element) in elements.iter().enumerate() {
+            element.store(value(me * ROWS + i / ROWS, block * ROWS + i % ROWS));
         }
     }
     shmem.barrier_all();
@@ -28,6 +29,7 @@ fn main() {
             wanted.on(peer).get(block);
         }
     });
+
     for row in 0..ROWS {
         for column in 0..size {
             let transposed = blocks[column * ROWS + row];

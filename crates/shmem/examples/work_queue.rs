@@ -20,22 +20,23 @@ fn main() {
     let next = shmem.zeroed::<Atomic<usize>>();
     let results = shmem.array(TASKS);
     let home = shmem.pe(0);
+
     let mut done = 0;
     loop {
         let task = next.on(home).fetch_add(1);
         if task >= TASKS {
             break;
         }
+
         results[task].on(home).write(steps(task as u64 + 1));
         done += 1;
     }
     println!("PE {} did {done} of {TASKS} tasks", shmem.my_pe());
+
     shmem.barrier_all();
     if shmem.my_pe() == 0 {
-        assert!(
-            (1..)
-                .zip(results.to_vec())
-                .all(|(n, result)| result == steps(n))
-        );
+        for (n, result) in (1..).zip(results.to_vec()) {
+            assert_eq!(result, steps(n));
+        }
     }
 }

@@ -15,25 +15,74 @@ fn steps(n: u64) -> u64 {
     .count() as u64
 }
 
-/// Returns a range of tasks in one word.
-fn pack(next: u32, end: u32) -> u64 {
-    u64::from(next) << 32 | u64::from(end)
+/// The tasks from `next` on, without `end`.
+#[derive(Clone, Copy)]
+struct Tasks {
+    next: u32,
+    end: u32,
 }
 
-/// Takes tasks from the range of a PE: `cut` divides it into what stays and what is taken.
-fn take(
-    range: &Sym<Atomic<u64>>,
-    peer: Peer<'_>,
-    cut: impl Fn(u32, u32) -> (u64, (u32, u32)),
-) -> Option<(u32, u32)> {
-    let mut seen = range.on(peer).load();
+impl Tasks {
+    /// Returns the tasks in one word, which is 0 for no tasks.
+    fn pack(self) -> u64 {
+        u64::from(self.next) << 32 | u64::from(self.end)
+    }
+
+    fn unpack(word: u64) -> Tasks {
+        Tasks {
+            next: (word >> 32) as u32,
+            end: word as u32,
+        }
+    }
+}
+
+/// Tasks that are divided into those that a PE takes and the rest.
+struct Division {
+    taken: Tasks,
+    rest: Tasks,
+}
+
+/// Takes the first task.
+fn first_of(tasks: Tasks) -> Division {
+    let second = tasks.next + 1;
+    Division {
+        taken: Tasks {
+            end: second,
+            ..tasks
+        },
+        rest: Tasks {
+            next: second,
+            ..tasks
+        },
+    }
+}
+
+/// Takes the second half of the tasks.
+fn half_of(tasks: Tasks) -> Division {
+    let middle = tasks.next + (tasks.end - tasks.next) / 2;
+    Division {
+        taken: Tasks {
+            next: middle,
+            ..tasks
+        },
+        rest: Tasks {
+            end: middle,
+            ..tasks
+        },
+    }
+}
+
+/// Takes tasks off those of a PE. Returns `None` if it has none.
+fn take(tasks: &Sym<Atomic<u64>>, peer: Peer<'_>, divide: fn(Tasks) -> Division) -> Option<Tasks> {
+    let mut seen = tasks.on(peer).load();
     loop {
-        let (next, end) = ((seen >> 32) as u32, seen as u32);
-        if next >= end {
+        let found = Tasks::unpack(seen);
+        if found.next >= found.end {
             return None;
         }
-        let (rest, taken) = cut(next, end);
-        match range.on(peer).compare_exchange(seen, rest) {
+
+        let Division { taken, rest } = divide(found);
+        match tasks.on(peer).compare_exchange(seen, rest.pack()) {
             Ok(_) => return Some(taken),
             Err(now) => seen = now,
         }
@@ -42,40 +91,40 @@ fn take(
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n_pes) = (shmem.my_pe() as u32, shmem.n_pes() as u32);
+    let me = shmem.my_pe();
+    let n_pes = shmem.n_pes();
+    let home = shmem.pe(0);
+    let own = shmem.me();
+
     // All tasks are those of PE 0 at first.
-    let range = shmem.atomic(if me == 0 { pack(0, TASKS) } else { 0 });
+    let all = Tasks {
+        next: 0,
+        end: TASKS,
+    };
+    let tasks = shmem.atomic(if me == 0 { all.pack() } else { 0 });
     let results = shmem.array::<u64>(TASKS as usize);
-    let (home, own) = (shmem.pe(0), shmem.me());
+
     let mut done = 0;
     loop {
-        while let Some((task, _)) = take(&range, own, |next, end| {
-            (pack(next + 1, end), (next, next + 1))
-        }) {
-            results[task as usize]
-                .on(home)
-                .write(steps(u64::from(task) + 1));
+        while let Some(task) = take(&tasks, own, first_of) {
+            let result = steps(u64::from(task.next) + 1);
+            results[task.next as usize].on(home).write(result);
             done += 1;
         }
-        let stolen = shmem.peers().find_map(|victim| {
-            take(&range, victim, |next, end| {
-                let middle = next + (end - next) / 2;
-                (pack(next, middle), (middle, end))
-            })
-        });
-        match stolen {
-            Some((next, end)) => range.on(own).store(pack(next, end)),
-            None => break,
-        }
+
+        let mut victims = shmem.peers();
+        let Some(stolen) = victims.find_map(|victim| take(&tasks, victim, half_of)) else {
+            break;
+        };
+        tasks.on(own).store(stolen.pack());
     }
     println!("PE {me} of {n_pes} did {done} of {TASKS} tasks");
+
     shmem.barrier_all();
     assert_eq!(shmem.world().all_reduce(done, Sum), TASKS);
     if me == 0 {
-        assert!(
-            (1..)
-                .zip(results.to_vec())
-                .all(|(n, result)| result == steps(n))
-        );
+        for (n, result) in (1..).zip(results.to_vec()) {
+            assert_eq!(result, steps(n));
+        }
     }
 }

@@ -25,6 +25,7 @@ fn pe(call: &str) -> Result<(), Box<dyn Error>> {
     let flag = shmem.atomic(0u64);
     let other = shmem.boxed(0u64);
     shmem.barrier_all();
+
     let steps = read_configuration(shmem.my_pe())?;
     match call {
         "barrier" => shmem.barrier_all(),
@@ -33,6 +34,7 @@ fn pe(call: &str) -> Result<(), Box<dyn Error>> {
         "reduce" => assert!(shmem.world().all_reduce(steps, Sum) > 0),
         _ => drop(other),
     }
+
     // The others do not end: with another object, they are in the call that they make next.
     drop(shmem.boxed(0u64));
     Ok(())
@@ -46,19 +48,22 @@ fn ends_with_its_error(call: &'static str, onnode: &str) {
         .env("SHMEM_ONNODE", onnode)
         .run();
     assert_eq!(outcome.code(), 1, "{outcome}");
+
     let error = r#"Error: "the configuration has no number of steps""#;
     let report = "PE 1: exited with status 1 while other PEs go on";
     let lines: Vec<&str> = outcome.stderr.lines().collect();
-    assert!(
-        matches!(lines[..], [first, second] if first == error && second.starts_with(report)),
-        "{outcome}"
-    );
+    let [first, second] = lines[..] else {
+        panic!("not two lines\n{outcome}");
+    };
+    assert_eq!(first, error, "{outcome}");
+    assert!(second.starts_with(report), "{outcome}");
 }
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     if let Ok(call) = std::env::var("EARLY_RETURN") {
         return pe(&call).map(|()| ExitCode::SUCCESS);
     }
+
     let mut tests = Vec::new();
     for onnode in ["on", "off"] {
         for call in CALLS {

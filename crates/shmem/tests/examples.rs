@@ -54,14 +54,10 @@ fn runs(example: &str, n: usize, environment: &[(&str, &str)]) {
         .env("SHMEM_SYMMETRIC_SIZE", "64m")
         .envs(environment)
         .run();
-    assert!(
-        outcome.status.success() && outcome.stderr.is_empty(),
-        "{outcome}"
-    );
-    assert!(
-        outcome.lines().count() >= 1,
-        "it says nothing of its result\n{outcome}"
-    );
+    assert!(outcome.status.success(), "{outcome}");
+    assert_eq!(outcome.stderr, "", "{outcome}");
+    let n_lines = outcome.lines().count();
+    assert!(n_lines >= 1, "it says nothing of its result\n{outcome}");
 }
 
 fn on_node(example: &'static str) {
@@ -117,6 +113,7 @@ fn main() -> ExitCode {
         let test = Test::new(format!("tcp_sample::{example}"), move || over_tcp(example));
         tests.push(test.ignored("part of `cargo xtask test --providers`"));
     }
+
     tests.extend([
         Test::new("no_example_is_forgotten", no_example_is_forgotten),
         Test::new(

@@ -274,16 +274,15 @@ fn under_a_launcher_it_is_a_pe() {
 
     let outcome = Job::new(this()).n(2).env(CASE, "work").run();
     let words = "argument n is 4, but the launcher has started 2 PEs; start 4 PEs, or pass";
-    assert!(
-        outcome.code() != 0 && outcome.stderr.contains(words),
-        "{outcome}"
-    );
+    assert_ne!(outcome.code(), 0, "{outcome}");
+    assert!(outcome.stderr.contains(words), "{outcome}");
 }
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     if let Ok(case) = std::env::var(CASE) {
         return Ok(program(&case).report());
     }
+
     let tests: [(&str, fn()); 9] = [
         ("a_program_runs_as_a_job", a_program_runs_as_a_job),
         ("lines_of_pes_are_not_mixed", lines_of_pes_are_not_mixed),

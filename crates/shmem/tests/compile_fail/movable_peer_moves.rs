@@ -7,7 +7,8 @@ fn main() {
     let array = shmem.array::<u64>(1);
     let world = shmem.world();
     let context = ContextOptions::new().create_as::<Movable>(&world).unwrap();
-    let (peer, array) = (context.pe(0), &array);
+    let peer = context.pe(0);
+    let array = &array;
     std::thread::scope(|threads| {
         threads.spawn(move || array[0].on(peer).write(1)); //~ E0277: what is `Movable` stays on the thread that has it, and so does all that borrows it
         array[0].on(peer).write(2);

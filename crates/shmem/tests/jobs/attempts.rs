@@ -102,6 +102,7 @@ shmem::test!(
             first: [1; 4],
             later: [2; 9],
         };
+
         array.on(shmem.next()).put(&fickle);
         fickle.was_called.set(false);
         shmem.scope(|s| array.on(s.next()).put(&fickle));
@@ -201,6 +202,7 @@ shmem::test!(contexts_outlive_what_used_them, pes = 2, || {
     let world: &'static _ = Box::leak(Box::new(shmem.world()));
     let me = shmem.my_pe();
     let peer = 1 - me;
+
     for round in 1..20u64 {
         let array = shmem.array::<u64>(1000);
         thread::scope(|threads| {
@@ -216,6 +218,7 @@ shmem::test!(contexts_outlive_what_used_them, pes = 2, || {
                 forget(context);
             });
         });
+
         // The puts were not completed, since their contexts were leaked.
         drop(array);
         let fresh = shmem.array::<u64>(1000);
@@ -227,6 +230,7 @@ shmem::test!(epochs_are_entered_beside_quiets, pes = 2, || {
     let shmem = shared();
     let mut one = shmem.array::<u64>(64);
     let mut other = shmem.array::<u64>(64);
+
     thread::scope(|threads| {
         // Arrays stay on their thread; contexts do not.
         threads.spawn(|| {
@@ -237,12 +241,14 @@ shmem::test!(epochs_are_entered_beside_quiets, pes = 2, || {
                 context.quiet();
             }
         });
+
         for array in [&mut one, &mut other] {
             for _ in 0..20 {
                 array.epoch(|own| own[0] += 1);
             }
         }
     });
+
     assert_eq!(one[0].load(), 20);
     assert_eq!(other[0].load(), 20);
 });
@@ -252,6 +258,7 @@ shmem::test!(threads_write_the_same_elements, pes = 2, || {
     let peer = shmem.next();
     let array = shmem.array::<[u64; 2]>(100);
     let words = shmem.array::<u64>(100);
+
     thread::scope(|threads| {
         let array = &array;
         let words = &words;
@@ -262,6 +269,8 @@ shmem::test!(threads_write_the_same_elements, pes = 2, || {
                     words.on(peer).put(words);
                     array.fill([value; 2]);
                     words.copy_from_slice(&[value; 100]);
+
+                    // No word is torn, in whatever order the writes come.
                     assert!(array[7].load().iter().all(|word| *word < 4));
                     assert!(words.to_vec().iter().all(|word| *word < 4));
                 }

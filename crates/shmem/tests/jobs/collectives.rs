@@ -230,6 +230,7 @@ shmem::test!(values_are_combined_where_threads_call, pes = PES, || {
         let team = shmem.world().split(Some(0), 0).expect("few teams are made");
         team.expect("every PE has a color")
     });
+
     std::thread::scope(|threads| {
         for team in teams {
             threads.spawn(move || {

@@ -30,6 +30,31 @@ const OURS: [&str; 11] = [
     "cannot be created where",
 ];
 
+/// The errors of the compiler in a program.
+#[derive(Debug, Default)]
+struct Errors {
+    refusals: Refusals,
+    /// The notes of all errors.
+    notes: Vec<String>,
+}
+
+/// What the comments of a program expect of the compiler.
+#[derive(Debug)]
+struct Expected {
+    refusals: Refusals,
+    /// Words of notes.
+    words: Vec<String>,
+}
+
+impl Expected {
+    fn is_met(&self, found: &Errors) -> bool {
+        let is_noted = |words: &String| found.notes.iter().any(|note| note.contains(words));
+        !self.refusals.is_empty()
+            && self.refusals == found.refusals
+            && self.words.iter().all(is_noted)
+    }
+}
+
 /// The library's metadata, with which the compiler checks programs.
 struct Library {
     metadata: PathBuf,
@@ -51,6 +76,7 @@ impl Library {
             .output()
             .expect("cargo runs");
         assert!(output.status.success(), "cargo cannot check the library");
+
         let file = messages(&output.stdout)
             .filter(|message| message["reason"] == "compiler-artifact")
             .filter(|message| message["target"]["name"] == "shmem")
@@ -60,8 +86,8 @@ impl Library {
         }
     }
 
-    /// Compiles a program, and returns the errors and the notes of the compiler.
-    fn refusals(&self, program: &Path) -> (Refusals, Vec<String>) {
+    /// Compiles a program.
+    fn errors(&self, program: &Path) -> Errors {
         let shmem = format!("shmem={}", self.metadata.display());
         // The metadata of the library's dependencies is in the same directory.
         let dir = self.metadata.parent().expect("it is in a directory");
@@ -81,25 +107,28 @@ impl Library {
             .arg(program)
             .output()
             .expect("the compiler runs");
-        let errors: Vec<Value> = messages(&output.stderr)
-            .filter(|message| message["level"] == "error")
-            .collect();
-        let notes = errors
-            .iter()
-            .filter_map(|error| error["children"].as_array())
-            .flatten();
-        let notes = notes
-            .filter_map(|note| note["message"].as_str())
-            .map(str::to_owned);
-        (errors.iter().filter_map(refusal).collect(), notes.collect())
+
+        let mut errors = Errors::default();
+        for error in messages(&output.stderr) {
+            if error["level"] != "error" {
+                continue;
+            }
+            errors.refusals.extend(refusal(&error));
+            for note in error["children"].as_array().into_iter().flatten() {
+                errors
+                    .notes
+                    .extend(note["message"].as_str().map(str::to_owned));
+            }
+        }
+        errors
     }
 }
 
 fn messages(lines: &[u8]) -> impl Iterator<Item = Value> {
-    let lines = lines
+    lines
         .split(|&byte| byte == b'\n')
-        .filter(|line| !line.is_empty());
-    lines.map(|line| serde_json::from_slice(line).expect("a line is a message"))
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).expect("a line is a message"))
 }
 
 /// Returns the line and the code of an error, with its message if the library defines it; the
@@ -113,7 +142,9 @@ fn refusal(error: &Value) -> Option<(u64, String)> {
     while let Some(call) = span["expansion"].get("span") {
         span = call;
     }
-    let (code, message) = (error["code"]["code"].as_str(), error["message"].as_str()?);
+
+    let code = error["code"]["code"].as_str();
+    let message = error["message"].as_str()?;
     let why = match code {
         Some(code) if OURS.iter().any(|part| message.contains(part)) => {
             format!("{code}: {message}")
@@ -124,49 +155,59 @@ fn refusal(error: &Value) -> Option<(u64, String)> {
     Some((span["line_start"].as_u64()?, why))
 }
 
-/// Returns the errors, and the words of notes, that the comments of a program expect.
-fn expected(program: &Path) -> (Refusals, Vec<String>) {
+/// Returns what the comments of a program expect.
+fn expected(program: &Path) -> Expected {
     let text = std::fs::read_to_string(program).expect("a program can be read");
-    let marked = (1..).zip(text.lines()).flat_map(|(line, text)| {
-        text.split("//~ ")
-            .skip(1)
-            .map(move |why| (line, why.trim_end().to_owned()))
-    });
-    let noted = text.lines().filter_map(|line| line.split_once("//~| "));
-    (
-        marked.collect(),
-        noted.map(|(_, words)| words.to_owned()).collect(),
-    )
+    let mut refusals = Refusals::new();
+    let mut words = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        for why in line.split("//~ ").skip(1) {
+            refusals.insert((number, why.trim_end().to_owned()));
+        }
+        if let Some((_, noted)) = line.split_once("//~| ") {
+            words.push(noted.to_owned());
+        }
+    }
+    Expected { refusals, words }
+}
+
+/// Returns how the errors in a program differ from those that it expects.
+fn failure_of(program: &Path, library: &Library) -> Option<String> {
+    let expected = expected(program);
+    let found = library.errors(program);
+    if expected.is_met(&found) {
+        return None;
+    }
+
+    let name = program.file_name().unwrap_or_default().display();
+    Some(format!("{name}: expected {expected:?}, found {found:?}"))
 }
 
 #[test]
 fn what_is_wrong_does_not_compile() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compile_fail");
-    let files = std::fs::read_dir(dir).expect("there are such programs");
-    let programs: Vec<PathBuf> = files
-        .map(|file| file.expect("it can be read").path())
-        .collect();
+    let mut programs = Vec::new();
+    for file in std::fs::read_dir(dir).expect("there are such programs") {
+        programs.push(file.expect("it can be read").path());
+    }
     assert!(programs.len() >= 25, "{} programs", programs.len());
+
     let library = Library::find();
-    let (next, failures) = (Mutex::new(programs.iter()), Mutex::new(Vec::new()));
+    let next = Mutex::new(programs.iter());
+    let failures = Mutex::new(Vec::new());
     std::thread::scope(|threads| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             threads.spawn(|| {
+                // The block releases the lock before the program is compiled.
                 while let Some(program) = { next.lock().expect("no thread panics").next() } {
-                    let (expected, words) = expected(program);
-                    let (found, notes) = library.refusals(program);
-                    let is_noted = |words: &String| notes.iter().any(|note| note.contains(words));
-                    if expected.is_empty() || expected != found || !words.iter().all(is_noted) {
-                        let failure = format!(
-                            "{}: expected {expected:?} {words:?}, found {found:?} {notes:?}",
-                            program.file_name().unwrap_or_default().display()
-                        );
+                    if let Some(failure) = failure_of(program, &library) {
                         failures.lock().expect("no thread panics").push(failure);
                     }
                 }
             });
         }
     });
+
     let failures = failures.into_inner().expect("no thread panics");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

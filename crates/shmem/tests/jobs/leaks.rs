@@ -22,17 +22,21 @@ fn leak<C: Threads>(
     }
 }
 
-/// A team other than the world, an array for the broadcasts, and two sources, of zeros and ones.
+/// Defines a team other than the world, an array for the broadcasts, and two sources, of zeros and
+/// ones. A macro, since the arrays borrow the handle.
 macro_rules! with_team {
     ($shmem:ident, $team:ident, $dest:ident, $sources:ident) => {
-        let team = $shmem.world().split_strided(0, 1, $shmem.n_pes());
-        let $team = team
+        let $team = $shmem
+            .world()
+            .split_strided(0, 1, $shmem.n_pes())
             .expect("there are such members")
             .expect("this PE is one");
+
         #[allow(unused_mut)]
         let mut $dest = $shmem.array::<u64>(LEN);
         #[allow(unused_mut)]
         let mut $sources = [$shmem.array::<u64>(LEN), $shmem.array::<u64>(LEN)];
+
         $dest.fill(17);
         $sources[1].fill(1);
         $shmem.barrier_all();
@@ -42,7 +46,8 @@ macro_rules! with_team {
 shmem::test!(an_epoch_waits_for_leaked_collectives, pes = PES, |shmem| {
     with_team!(shmem, team, dest, sources);
     leak(&team, &dest, &sources);
-    // Nothing reads the sources any more, or writes to the destination.
+
+    // In an epoch nothing reads the sources any more, or writes to the destination.
     for source in &mut sources {
         source.epoch(|own| own.fill(99));
     }
@@ -50,6 +55,8 @@ shmem::test!(an_epoch_waits_for_leaked_collectives, pes = PES, |shmem| {
         assert!(own.iter().all(|&element| element == 1));
         own.fill(100);
     });
+
+    // The sync waits for the requests of its team.
     team.sync();
     assert_eq!(dest.to_vec(), [100; LEN]);
 });
@@ -59,6 +66,7 @@ shmem::test!(a_drop_waits_for_leaked_collectives, pes = PES, |shmem| {
     leak(&team, &dest, &sources);
     drop(dest);
     drop(sources);
+
     let later = shmem.array::<u64>(2 * LEN);
     later.fill(7);
     // The sync waits for the requests of its team.
@@ -101,14 +109,14 @@ fn over_tcp_too() {
 shmem::test!(an_epoch_leaves_other_collectives_alone, pes = 2, |shmem| {
     with_team!(shmem, team, dest, sources);
     let mut other = shmem.array::<u64>(1);
+
     // The broadcast of PE 0 is complete only when PE 1 has started it, in the epoch.
-    let start = || team.start_broadcast_into(&sources[1], &dest, 1);
     let broadcast = if shmem.my_pe() == 0 {
-        let early = start();
+        let early = team.start_broadcast_into(&sources[1], &dest, 1);
         other.epoch(|_| ());
         early
     } else {
-        other.epoch(|_| start())
+        other.epoch(|_| team.start_broadcast_into(&sources[1], &dest, 1))
     };
     broadcast.wait();
     assert_eq!(dest.to_vec(), [1; LEN]);

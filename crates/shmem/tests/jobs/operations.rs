@@ -6,41 +6,33 @@ const PES: [usize; 4] = [1, 2, 4, 7];
 
 shmem::test!(blocks_are_apart_on_both_sides, pes = PES, |shmem| {
     let me = shmem.my_pe();
-    let (next, previous) = (shmem.next(), shmem.prev());
+    let next = shmem.next();
+    let previous = shmem.prev();
     let array = shmem.array::<u16>(12);
     let source: Vec<u16> = (0..12).map(|i| 100 * me as u16 + i).collect();
     let from = |pe: usize, i: u16| 100 * pe as u16 + i;
-
     let strides = |count, block, dest, source| Strides {
         count,
         block,
         dest,
         source,
     };
+
+    // Every third element goes to every second one.
     array.on(next).put_blocks(&source, strides(4, 1, 2, 3));
     shmem.barrier_all();
-    let of = |pe| {
-        [
-            from(pe, 0),
-            0,
-            from(pe, 3),
-            0,
-            from(pe, 6),
-            0,
-            from(pe, 9),
-            0,
-            0,
-            0,
-            0,
-            0,
-        ]
-    };
-    assert_eq!(array.to_vec(), of(previous.pe()));
+    let mut expected = [0; 12];
+    for block in 0..4 {
+        expected[2 * block] = from(previous.pe(), 3 * block as u16);
+    }
+    assert_eq!(array.to_vec(), expected);
+
     let mut got = [0; 4];
     array.on(next).get_blocks(&mut got, strides(4, 1, 1, 2));
     assert_eq!(got, [0, 3, 6, 9].map(|i| from(me, i)));
     shmem.barrier_all();
 
+    // Three adjacent blocks of two elements are put 5 apart, and got 3 apart.
     array.on(next).put_blocks(&source, strides(3, 2, 5, 2));
     shmem.barrier_all();
     let mut got = [0; 8];
@@ -56,29 +48,35 @@ shmem::test!(blocks_are_apart_on_both_sides, pes = PES, |shmem| {
         from(me, 5),
     ];
     assert_eq!(got, sent);
+
     // A transfer of no elements needs no elements.
     array[..0].on(next).put_blocks(&source, strides(0, 1, 5, 2));
     shmem.barrier_all();
 });
 
 shmem::test!(sets_of_elements_are_waited_for, pes = PES, |shmem| {
-    let (me, n) = (shmem.my_pe(), shmem.n_pes());
+    let me = shmem.my_pe();
+    let n = shmem.n_pes();
     let flags = shmem.array::<u64>(n);
     let atomics = shmem.array::<Atomic<i32>>(n);
+
     assert!(shmem.test_some(flags.each(Cmp::Ne, 0)).is_empty());
     assert_eq!(shmem.test_any(flags.each(Cmp::Ne, 0)), None);
     assert!(!shmem.test_all(flags.each(Cmp::Ne, 0)));
     shmem.sync_all();
+
     for peer in shmem.peers() {
         flags[me].on(peer).write(me as u64 + 1);
         atomics[me].on(peer).add(5);
     }
+
     let expected: Vec<u64> = (1..=n as u64).collect();
     shmem.wait_all(flags.each(Cmp::Eq, &expected));
     shmem.wait_all(atomics.each(Cmp::Ge, 5));
     assert!(shmem.test_all(flags.each(Cmp::Gt, 0)));
     let is_last = flags.each(Cmp::Eq, n as u64);
     assert_eq!(shmem.wait_any(is_last), Some(n - 1));
+
     // All elements but the last one are excluded.
     let mut excluded = vec![true; n];
     excluded[n - 1] = false;
@@ -86,14 +84,13 @@ shmem::test!(sets_of_elements_are_waited_for, pes = PES, |shmem| {
     assert_eq!(shmem.wait_some(of_last), [n - 1]);
     let of_none = flags.each(Cmp::Gt, 0).except(&vec![true; n]);
     assert_eq!(shmem.wait_any(of_none), None);
+
     let all: Vec<usize> = (0..n).collect();
     assert_eq!(shmem.wait_some(flags.each(Cmp::Gt, 0)), all);
 
     assert_eq!(shmem.test(atomics[0].gt(5)), None);
-    assert_eq!(
-        shmem.test(flags[n - 1].is(Cmp::Le, n as u64)),
-        Some(n as u64)
-    );
+    let last = n as u64;
+    assert_eq!(shmem.test(flags[n - 1].is(Cmp::Le, last)), Some(last));
     assert_eq!(shmem.wait(atomics[n - 1].ne(0)), 5);
     shmem.sync_all();
 });
@@ -105,7 +102,8 @@ shmem::symmetric! {
 }
 
 shmem::test!(static_variables_are_symmetric, pes = PES, |shmem| {
-    let (counters, numbers) = (COUNTERS.get(&shmem), NUMBERS.get(&shmem));
+    let counters = COUNTERS.get(&shmem);
+    let numbers = NUMBERS.get(&shmem);
     for peer in shmem.peers() {
         counters[2].on(peer).add(1);
         assert_eq!(numbers[2].on(peer).read(), -3);
@@ -116,7 +114,8 @@ shmem::test!(static_variables_are_symmetric, pes = PES, |shmem| {
 });
 
 shmem::test!(a_lock_keeps_others_out, pes = PES, |shmem| {
-    let (own, value) = (shmem.zeroed::<Lock>(), shmem.boxed(0u64));
+    let own = shmem.zeroed::<Lock>();
+    let value = shmem.boxed(0u64);
     for _ in 0..50 {
         let _guard = shmem.lock(&own);
         let _turn = shmem.lock(TURN.get(&shmem));
@@ -124,9 +123,12 @@ shmem::test!(a_lock_keeps_others_out, pes = PES, |shmem| {
         there.write(there.read() + 1);
         // The drops of the guards complete the put before they release the locks.
     }
+
     shmem.barrier_all();
     assert_eq!(value.on(shmem.pe(0)).read(), 50 * shmem.n_pes() as u64);
     shmem.barrier_all();
+
+    // Between the two syncs PE 0 holds the lock.
     if shmem.my_pe() == 0 {
         let guard = shmem.try_lock(&own).expect("nobody has it");
         shmem.sync_all();
@@ -153,7 +155,8 @@ shmem::test!(
     contexts_number_pes_as_their_teams,
     pes = [2, 4, 7],
     |shmem| {
-        let (me, n) = (shmem.my_pe(), shmem.n_pes());
+        let me = shmem.my_pe();
+        let n = shmem.n_pes();
         let world = shmem.world();
         let reverse = world
             .split(Some(0), -(me as isize))
@@ -161,8 +164,10 @@ shmem::test!(
             .expect("every PE has a color");
         assert_eq!((reverse.my_pe(), reverse.n_pes()), (n - 1 - me, n));
         assert_eq!(reverse.translate(0, &world), Some(n - 1));
+
         let inbox = shmem.array::<usize>(3);
-        let (one, other) = (reverse.context(), reverse.context());
+        let one = reverse.context();
+        let other = reverse.context();
         let options = ContextOptions::new().no_store();
         let third = options.create(&reverse).expect("there is room");
         {
@@ -174,6 +179,7 @@ shmem::test!(
         one.quiet();
         other.me().quiet();
         third.quiet();
+
         shmem.barrier_all();
         assert_eq!(inbox[..2].to_vec(), [me, me]);
         assert_eq!(inbox[2].load() != 0, me == n - 1);
@@ -184,36 +190,43 @@ shmem::test!(
     peers_are_numbered_by_their_owner,
     pes = [1, 4, 7],
     |shmem| {
-        let (me, n, world) = (shmem.my_pe(), shmem.n_pes(), shmem.world());
-        let numbers =
-            |peers: &mut dyn Iterator<Item = Peer<'_>>| peers.map(Peer::pe).collect::<Vec<_>>();
-        let all: Vec<usize> = (0..n).collect();
-        assert_eq!(numbers(&mut shmem.peers()), all);
-        let from_me: Vec<usize> = (me..n).chain(0..me).collect();
-        assert_eq!(numbers(&mut world.peers_from_me()), from_me);
+        let me = shmem.my_pe();
+        let n = shmem.n_pes();
+        let world = shmem.world();
+
+        assert!(shmem.peers().map(Peer::pe).eq(0..n));
+        let from_me = (me..n).chain(0..me);
+        assert!(world.peers_from_me().map(Peer::pe).eq(from_me));
+
         let ring = [shmem.prev(), shmem.me(), shmem.next()].map(Peer::pe);
         assert_eq!(ring, [(me + n - 1) % n, me, (me + 1) % n]);
-        let beside = [-1, 1].map(|by| shmem.neighbor(by).map(Peer::pe));
-        assert_eq!(
-            beside,
-            [me.checked_sub(1), Some(me + 1).filter(|&pe| pe < n)]
-        );
+
+        let before = shmem.neighbor(-1).map(Peer::pe);
+        assert_eq!(before, me.checked_sub(1));
+        let after = shmem.neighbor(1).map(Peer::pe);
+        assert_eq!(after, if me + 1 < n { Some(me + 1) } else { None });
         assert!(shmem.try_pe(n).is_none() && shmem.neighbor(isize::MIN).is_none());
         assert!(shmem.neighbor(isize::MAX).is_none());
 
         // A member of a team has another number there, and is the same PE.
-        let odd = world.split(Some(me % 2), 0).expect("few teams are made");
-        let odd = odd.expect("every PE has a color");
+        let half = world
+            .split(Some(me % 2), 0)
+            .expect("few teams are made")
+            .expect("every PE has a color");
         let inbox = shmem.array::<usize>(2);
-        inbox[0].on(odd.next()).write(me);
-        let context = odd.context();
+        inbox[0].on(half.next()).write(me);
+        let context = half.context();
         inbox[1].on(context.prev()).write(me);
         context.quiet();
         shmem.barrier_all();
-        let here = |number: usize| odd.translate(number, &world).expect("all are in the world");
-        let (k, m) = (odd.my_pe(), odd.n_pes());
-        assert_eq!(inbox.to_vec(), [here((k + m - 1) % m), here((k + 1) % m)]);
-        assert_eq!(odd.pe(m - 1).pe(), here(m - 1));
+
+        let in_world = |pe: usize| half.translate(pe, &world).expect("all are in the world");
+        let my_pe = half.my_pe();
+        let n_pes = half.n_pes();
+        let previous = in_world((my_pe + n_pes - 1) % n_pes);
+        let next = in_world((my_pe + 1) % n_pes);
+        assert_eq!(inbox.to_vec(), [previous, next]);
+        assert_eq!(half.pe(n_pes - 1).pe(), in_world(n_pes - 1));
     }
 );
 
@@ -223,28 +236,37 @@ shmem::test!(a_peer_outlives_arrays, pes = 2, |shmem| {
         let mut array = shmem.array::<u64>(n);
         array.on(peer).put(&vec![n as u64; n]);
         array.epoch(|own| own.iter_mut().for_each(|element| *element += 1));
+
         let there = array[..n].on(peer);
         assert_eq!(there.to_vec(), vec![n as u64 + 1; n]);
         assert_eq!(array[n - 1].on(peer).read(), n as u64 + 1);
+
         shmem.barrier_all();
         array.free();
     }
 });
 
 shmem::test!(teams_are_split, pes = [1, 4, 6], |shmem| {
-    let (me, n) = (shmem.my_pe(), shmem.n_pes());
+    let me = shmem.my_pe();
+    let n = shmem.n_pes();
     let world = shmem.world();
-    assert!(world.split_strided(0, 1, n + 1).is_err() && world.split_2d(0).is_err());
+    assert!(world.split_strided(0, 1, n + 1).is_err());
+    assert!(world.split_2d(0).is_err());
+
     let config = TeamOptions::new().contexts(3);
     let even = world
         .split_strided_with(config, 0, 2, n.div_ceil(2))
         .expect("there are such PEs");
-    assert_eq!(
-        even.as_ref().map(|team| (team.my_pe(), team.config())),
-        (me % 2 == 0).then_some((me / 2, config))
-    );
+    assert_eq!(even.is_some(), me.is_multiple_of(2));
+    if let Some(even) = even {
+        assert_eq!(even.my_pe(), me / 2);
+        assert_eq!(even.config(), config);
+    }
+
     let (row, column) = world.split_2d(2).expect("there are such PEs");
     assert_eq!((row.my_pe(), column.my_pe()), (me % 2, me / 2));
+
+    // The PEs beyond the grid are in none of its teams.
     let [x, y, z] = world.split_grid([2, 2, 1]).expect("few teams are made");
     let lengths = [x, y, z].map(|team| team.map(|team| team.n_pes()));
     let expected = if n == 1 {
@@ -255,6 +277,7 @@ shmem::test!(teams_are_split, pes = [1, 4, 6], |shmem| {
         [None; 3]
     };
     assert_eq!(lengths, expected);
+
     // Only the members of the new team call.
     if me < 2.min(n) {
         let first = world
@@ -263,6 +286,7 @@ shmem::test!(teams_are_split, pes = [1, 4, 6], |shmem| {
             .expect("this PE is one");
         assert_eq!(first.all_reduce(1, shmem::Sum), first.n_pes());
     }
+
     assert!(world.split(None, 0).is_ok_and(|team| team.is_none()));
     assert!(shmem.node().n_pes() >= shmem.shared().n_pes());
 });
@@ -272,9 +296,11 @@ shmem::test!(
     pes = 2,
     || {
         let shmem = shmem::init_shared().expect("it is the first");
-        let (inbox, world) = (shmem.boxed(0usize), shmem.world());
+        let inbox = shmem.boxed(0usize);
+        let world = shmem.world();
         let context = ContextOptions::new().create_as::<Movable>(&world);
         let context = context.expect("there is room");
+
         std::thread::scope(|threads| {
             let inbox = &inbox;
             let sender = threads.spawn(move || {

@@ -40,18 +40,18 @@ shmem::test!(does_as_requested, pes = 3, |shmem| {
     println!("PE {} comes to its end", shmem.my_pe());
 });
 
-/// Returns the test `does_as_requested` in a process of its own.
+/// Runs the test `does_as_requested` in a process of its own.
 fn run(what: &str, environment: &[(&str, &str)]) -> Output {
     let mut command = Command::new(std::env::current_exe().expect("a program knows its path"));
     command
         .args(["--exact", "testing::does_as_requested"])
         .env("TEST_REQUEST", what)
-        .env("RUST_BACKTRACE", "0");
-    command.envs(environment.iter().copied());
+        .env("RUST_BACKTRACE", "0")
+        .envs(environment.iter().copied());
     command.output().expect("it runs")
 }
 
-/// Returns the output of a test, which must have these words.
+/// Returns the output of a test, which must fail with these words.
 #[track_caller]
 fn fails(output: &Output, words: &[&str]) -> String {
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -66,10 +66,8 @@ fn fails(output: &Output, words: &[&str]) -> String {
 fn a_job_that_passes_shows_nothing() {
     let output = run("pass", &[]);
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && !printed.contains("comes to its end"),
-        "{printed}"
-    );
+    assert!(output.status.success(), "{printed}");
+    assert!(!printed.contains("comes to its end"), "{printed}");
 }
 
 #[test]
@@ -81,7 +79,7 @@ fn a_panic_ends_the_job() {
     assert!(!printed.contains("comes to its end"), "{printed}");
 }
 
-/// Each PE waits before it ends the job, so that the one that prints the message does.
+/// The other PEs wait before they end the job, so that the one that prints the message ends it.
 #[test]
 fn pes_that_make_the_same_mistake_print_one_message() {
     let printed = fails(

@@ -21,9 +21,11 @@ fn exchange<C: Threads>(
     let mut is_right = true;
     let target = context.pe(peer);
     for round in 1.. {
+        // Relaxed: nothing that the other thread writes before is read here.
         if is_over.load(Relaxed) {
             break;
         }
+
         let source = [round; 8];
         context.scope(|s| {
             let target = s.pe(peer);
@@ -50,6 +52,7 @@ shmem::test!(
         let array = shmem.array::<u64>(2 * OWN);
         let mut other = shmem.array::<u64>(64);
         let is_over = AtomicBool::new(false);
+
         thread::scope(|threads| {
             let shmem = &shmem;
             let is_over = &is_over;
@@ -83,6 +86,7 @@ shmem::test!(threads_share_arrays_peers_and_teams, pes = 2, || {
     let counters = shmem.array::<Atomic<u64>>(4);
     let home = shmem.pe(0);
     let world = shmem.world();
+
     thread::scope(|threads| {
         for counter in &counters {
             let world = &world;
@@ -93,6 +97,7 @@ shmem::test!(threads_share_arrays_peers_and_teams, pes = 2, || {
             });
         }
     });
+
     shmem.barrier_all();
     assert_eq!(counters.on(home).load_each(), [4; 4]);
 });
@@ -119,16 +124,18 @@ shmem::test!(threads_are_still_there_at_the_exit, pes = 2, || {
     let shmem = shmem::init_shared().expect("it is the first");
     let shmem: &'static Shmem<Shared> = Box::leak(Box::new(shmem));
     let array: &'static SymSlice<u64> = Box::leak(Box::new(shmem.array::<u64>(4096)));
+    // Two threads and this one.
     let begun: &'static Barrier = Box::leak(Box::new(Barrier::new(3)));
+
     for _ in 0..2 {
         thread::spawn(move || {
             let team = shmem.world();
             let context = team.context();
-            let put = || array.on(context.next()).put(&[1; 4096]);
-            put();
+            let next = array.on(context.next());
+            next.put(&[1; 4096]);
             begun.wait();
             loop {
-                put();
+                next.put(&[1; 4096]);
             }
         });
     }
@@ -147,8 +154,6 @@ fn contexts_of_threads_are_used_beside_epochs_and_drops_over_tcp() {
 fn a_thread_at_the_exit_is_named_as_the_mistake_that_it_is() {
     let outcome = crate::over_tcp::run("threads::threads_are_still_there_at_the_exit");
     let message = "called by a thread while the program exits; join all threads";
-    assert!(
-        !outcome.status.success() && outcome.stderr.contains(message),
-        "{outcome}"
-    );
+    assert!(!outcome.status.success(), "{outcome}");
+    assert!(outcome.stderr.contains(message), "{outcome}");
 }

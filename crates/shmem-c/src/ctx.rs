@@ -43,7 +43,7 @@ export! {
 /// `ctx` is valid for a write.
 unsafe fn create(call: Call, team: TeamHandle, options: c_long, ctx: *mut ContextHandle) -> c_int {
     let made = ctx::create(call, team, options);
-    // SAFETY: valid for a write, as this function requires.
+    // SAFETY: `ctx` is valid for a write, as this function requires.
     unsafe { ctx.write(made.unwrap_or(ContextHandle::INVALID)) };
     c_int::from(made.is_none())
 }

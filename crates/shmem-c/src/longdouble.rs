@@ -110,7 +110,8 @@ unsafe extern "C" fn ctx_put(
     source: *const LongDouble,
     pe: c_int,
 ) {
-    // SAFETY: as in `put`, and the caller keeps the standard's contract for `ctx`.
+    // SAFETY: the caller keeps the standard's contract for `ctx`, `dest` and `pe`; `source` is one
+    // element on the stack.
     unsafe {
         rma::put(
             rushmem_runtime::call!("shmem_ctx_longdouble_p"),
@@ -144,7 +145,8 @@ unsafe extern "C" fn ctx_get(
     source: *const LongDouble,
     pe: c_int,
 ) {
-    // SAFETY: as in `get`, and the caller keeps the standard's contract for `ctx`.
+    // SAFETY: the caller keeps the standard's contract for `ctx`, `source` and `pe`; `dest` is one
+    // element on the stack.
     unsafe {
         rma::get(
             rushmem_runtime::call!("shmem_ctx_longdouble_g"),

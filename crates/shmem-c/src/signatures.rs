@@ -59,19 +59,16 @@ struct FunctionType {
 fn in_rust() -> BTreeMap<String, FunctionType> {
     let start = (&raw const START).cast::<Signature>();
     let stop = (&raw const STOP).cast::<Signature>();
-    // SAFETY: both are the ends of one section.
+    // SAFETY: `start` and `stop` are the ends of one section, and the first is not behind the last.
     let count = unsafe { stop.offset_from_unsigned(start) };
-    // SAFETY: the section contains only signatures, which are never written.
+    // SAFETY: the section contains only signatures, `count` of them, which are never written.
     let signatures = unsafe { std::slice::from_raw_parts(start, count) };
-    signatures
-        .iter()
-        .map(|function| {
-            (
-                function.name.to_owned(),
-                parse_rust_type((function.rust_type)()),
-            )
-        })
-        .collect()
+
+    let mut functions = BTreeMap::new();
+    for Signature { name, rust_type } in signatures {
+        functions.insert((*name).to_owned(), parse_rust_type(rust_type()));
+    }
+    functions
 }
 
 fn parse_rust_type(type_name: &str) -> FunctionType {
@@ -80,25 +77,29 @@ fn parse_rust_type(type_name: &str) -> FunctionType {
         .expect(type_name);
     let (parameters, result) = rest.split_once(')').expect(type_name);
     let result = result.strip_prefix(" -> ").unwrap_or("()");
-    let plain = |rust: &str| {
-        rust.replace("usize", "u64")
-            .replace("isize", "i64")
-            .replace("core::ffi::c_void", "void")
-    };
-    let parameters = parameters
-        .split(", ")
-        .filter(|p| !p.is_empty())
-        .map(plain)
-        .collect();
     FunctionType {
-        parameters,
-        result: plain(result),
+        parameters: parameters
+            .split(", ")
+            .filter(|p| !p.is_empty())
+            .map(of_fixed_size)
+            .collect(),
+        result: of_fixed_size(result),
     }
+}
+
+/// Returns a type of Rust as `rust_of` writes it: with the types that have the same ABI on 64-bit
+/// Linux.
+fn of_fixed_size(rust_type: &str) -> String {
+    rust_type
+        .replace("usize", "u64")
+        .replace("isize", "i64")
+        .replace("core::ffi::c_void", "void")
 }
 
 fn in_c(header: &str) -> BTreeMap<String, FunctionType> {
     let dir = tempfile::tempdir().expect("a directory");
     spec::write_headers(dir.path()).expect("the headers");
+
     let mut gcc = Command::new("gcc")
         .args(["-x", "c", "-fsyntax-only", "-aux-info", "/dev/stdout", "-"])
         .arg("-I")
@@ -107,6 +108,7 @@ fn in_c(header: &str) -> BTreeMap<String, FunctionType> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("this test needs gcc: install the package gcc");
+    // The pipe is closed at the end of the statement, so that gcc finds the end of its input.
     writeln!(gcc.stdin.take().expect("piped"), "#include <{header}>").expect("gcc reads");
     let output = gcc.wait_with_output().expect("gcc ends");
     assert!(output.status.success());
@@ -123,22 +125,20 @@ fn parse_c_declaration(line: &str) -> (String, FunctionType) {
     let (_, declaration) = line.split_once(" */ extern ").expect(line);
     let (head, parameters) = declaration.split_once(" (").expect(line);
     let parameters = parameters.strip_suffix(");").expect(line);
-    let name_at = head.rfind([' ', '*']).expect(line) + 1;
+    let (result, name) = head.split_at(head.rfind([' ', '*']).expect(line) + 1);
+
     let parameters = parameters
         .split(", ")
         .filter(|p| *p != "void")
         .map(rust_of)
         .collect();
-    let result = match head[..name_at].trim() {
+    let result = match result.trim() {
         "void" => "()".to_owned(),
         // gcc prints this for a function that does not return.
         "volatile void" => "!".to_owned(),
         result => rust_of(result),
     };
-    (
-        head[name_at..].to_owned(),
-        FunctionType { parameters, result },
-    )
+    (name.to_owned(), FunctionType { parameters, result })
 }
 
 /// Returns the Rust type that has the ABI of a C type.
@@ -184,30 +184,32 @@ fn rust_of(c_type: &str) -> String {
 /// Returns true if the function can be called by the C declaration: the types are equal, except
 /// that `void *` in C matches any pointer.
 fn agree(rust: &FunctionType, c: &FunctionType) -> bool {
-    let same = |(rust, c): (&String, &String)| match c.as_str() {
-        "*mut void" => rust.starts_with("*mut "),
-        "*const void" => rust.starts_with("*const "),
-        _ => rust == c,
-    };
-    rust.result == c.result
-        && rust.parameters.len() == c.parameters.len()
-        && rust.parameters.iter().zip(&c.parameters).all(same)
+    if rust.result != c.result || rust.parameters.len() != c.parameters.len() {
+        return false;
+    }
+    rust.parameters
+        .iter()
+        .zip(&c.parameters)
+        .all(|(rust, c)| match c.as_str() {
+            "*mut void" => rust.starts_with("*mut "),
+            "*const void" => rust.starts_with("*const "),
+            _ => rust == c,
+        })
 }
 
 fn compare(header: &str, prefix: &str) {
     let rust = in_rust();
     let mut c = in_c(header);
     for name in BY_VALUE {
-        assert!(
-            c.remove(&format!("{prefix}{name}")).is_some(),
-            "{header} lacks {prefix}{name}"
-        );
+        let name = format!("{prefix}{name}");
+        assert!(c.remove(&name).is_some(), "{header} lacks {name}");
     }
+
     for (name, rust) in &rust {
         let name = format!("{prefix}{name}");
-        let mut c = c
-            .remove(&name)
-            .unwrap_or_else(|| panic!("{header} lacks {name}"));
+        let Some(mut c) = c.remove(&name) else {
+            panic!("{header} lacks {name}");
+        };
         if name.ends_with("shmem_pcontrol") {
             assert_eq!(
                 c.parameters.pop().as_deref(),
@@ -236,16 +238,15 @@ fn the_headers_of_twins_declare_what_is_defined() {
 
 #[test]
 fn every_function_is_looked_at() {
-    let (standard, extensions) = (1794, 602);
+    let standard = 1794;
+    let extensions = 602;
     assert_eq!(in_rust().len() + BY_VALUE.len(), standard + extensions);
 }
 
 #[test]
 fn a_difference_is_seen() {
-    let c = parse_c_declaration(
-        "/* shmem.h:1:NC */ extern void shmem_long_p (long int *, long int, int);",
-    )
-    .1;
+    let line = "/* shmem.h:1:NC */ extern void shmem_long_p (long int *, long int, int);";
+    let (_, c) = parse_c_declaration(line);
     let agrees = |rust: &str| agree(&parse_rust_type(rust), &c);
     assert!(agrees("unsafe extern \"C\" fn(*mut i64, i64, i32)"));
     assert!(!agrees("unsafe extern \"C\" fn(*const i64, i64, i32)"));

@@ -89,8 +89,8 @@ impl<T: Copy> Argument for In<T> {
     type Value = T;
     #[inline(always)]
     unsafe fn read(self, _: Call, _: &str) -> T {
-        // SAFETY: valid for reads, as the trait requires. In a COMMON block, a value may be aligned
-        // to less than its size.
+        // SAFETY: the address is valid for reads, as the trait requires. In a COMMON block, a value
+        // may be aligned to less than its size.
         unsafe { self.0.read_unaligned() }
     }
 }
@@ -99,7 +99,7 @@ impl Argument for Elements {
     type Value = usize;
     #[inline(always)]
     unsafe fn read(self, call: Call, name: &str) -> usize {
-        // SAFETY: valid for reads, as the trait requires.
+        // SAFETY: the address is valid for reads, as the trait requires.
         let given = unsafe { self.0.read_unaligned() };
         crate::active_set::count(call, name, given)
     }

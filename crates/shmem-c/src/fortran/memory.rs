@@ -5,14 +5,13 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
-use core::fmt::Arguments;
 
 use rushmem_runtime::Call;
 use rushmem_runtime::heap::{self, NotABlock};
 
 use super::export::In;
 
-/// Bytes of a word.
+/// The number of bytes of a word.
 const WORD: usize = 4;
 
 /// The status of SHPCLMOVE if the block was moved.
@@ -44,10 +43,15 @@ fortran! {
 /// The errors, whose codes are those of the standard.
 #[derive(Clone, Copy)]
 enum Error {
+    /// The length is less than 1.
     Length(c_int),
+    /// The heap has no room for this number of bytes.
     NoMemory(usize),
+    /// The address is not in the symmetric heap.
     Outside(*mut c_void),
+    /// The block at the address is free.
     Free(*mut c_void),
+    /// The address is within a block.
     Inside(*mut c_void),
 }
 
@@ -64,28 +68,27 @@ impl Error {
 
     /// Ends the job.
     fn fail(self, call: Call) -> ! {
-        let say = |why: Arguments<'_>| call.fail(why);
         match self {
-            Error::Length(length) => say(format_args!(
+            Error::Length(length) => call.fail(format_args!(
                 "argument length is {length}, but a length is at least 1"
             )),
-            Error::NoMemory(nbytes) => say(format_args!(
+            Error::NoMemory(nbytes) => call.fail(format_args!(
                 "the symmetric heap has no room for {nbytes} bytes; make SHMEM_SYMMETRIC_SIZE larger"
             )),
-            Error::Outside(addr) => say(format_args!(
+            Error::Outside(addr) => call.fail(format_args!(
                 "argument addr: {addr:p} is not in the symmetric heap"
             )),
-            Error::Free(addr) => say(format_args!(
+            Error::Free(addr) => call.fail(format_args!(
                 "argument addr: the block at {addr:p} is free already"
             )),
-            Error::Inside(addr) => say(format_args!(
+            Error::Inside(addr) => call.fail(format_args!(
                 "argument addr: {addr:p} is within a block, not its beginning"
             )),
         }
     }
 }
 
-/// Returns the code of a result, unless it is an error and `abort` asks to end the job.
+/// Returns the code of a result. Ends the job for an error if `abort` is not 0.
 fn code(call: Call, abort: c_int, result: Result<c_int, Error>) -> c_int {
     match result {
         Ok(code) => code,
@@ -94,7 +97,7 @@ fn code(call: Call, abort: c_int, result: Result<c_int, Error>) -> c_int {
     }
 }
 
-/// Returns the bytes of `length` words; an error if it is below 1.
+/// Returns the number of bytes of `length` words; an error if `length` is below 1.
 fn nbytes(length: c_int) -> Result<usize, Error> {
     match usize::try_from(length) {
         Ok(words @ 1..) => Ok(words * WORD),

@@ -18,12 +18,15 @@ fortran! {
         parent_team: In<TeamHandle>, start: In<c_int>, stride: In<c_int>, size: In<c_int>,
         new_team: *mut TeamHandle,
     ) = |call| {
-        let made = team::split_strided_by_members(call, parent_team, start, stride, size).unwrap_or_else(|full| full.fail(call));
-        new_team.write_unaligned(made)
+        let made = team::split_strided_by_members(call, parent_team, start, stride, size);
+        new_team.write_unaligned(made.unwrap_or_else(|error| error.fail(call)));
     };
     [shmemx_team_split]
         (parent_team: In<TeamHandle>, color: In<c_int>, key: In<c_int>, new_team: *mut TeamHandle)
-        = |call| new_team.write_unaligned(team::split_color(call, parent_team, color, key).unwrap_or_else(|full| full.fail(call)));
+        = |call| {
+            let made = team::split_color(call, parent_team, color, key);
+            new_team.write_unaligned(made.unwrap_or_else(|error| error.fail(call)));
+        };
     [shmemx_team_destroy](team: *mut TeamHandle) = |call| {
         team::destroy_as_member(call, team.read_unaligned());
         team.write_unaligned(TeamHandle::INVALID)
@@ -31,7 +34,8 @@ fortran! {
 
     [shmemx_team_my_pe](team: In<TeamHandle>) -> c_int = |call| team::my_pe(call, team);
     [shmemx_team_n_pes](team: In<TeamHandle>) -> c_int = |call| team::n_pes(call, team);
-    [shmemx_team_translate_pe](team1: In<TeamHandle>, team1_pe: In<c_int>, team2: In<TeamHandle>) -> c_int
+    [shmemx_team_translate_pe]
+        (team1: In<TeamHandle>, team1_pe: In<c_int>, team2: In<TeamHandle>) -> c_int
         = |call| team::translate_pe(call, team1, team1_pe, team2);
 
     [shmemx_alltoallv](

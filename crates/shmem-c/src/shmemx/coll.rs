@@ -77,7 +77,8 @@ macro_rules! to_all {
                 team: TeamHandle, dest: *mut $t, source: *const $t, nreduce: c_int,
                 _pwrk: *mut $t, _psync: *mut c_long,
             ) = |call| {
-                let (nreduce, op) = (count(call, "nreduce", nreduce), combine!($name, $t, $op));
+                let nreduce = count(call, "nreduce", nreduce);
+                let op = combine!($name, $t, $op);
                 let failed =
                     collectives::reduce(call, team.into(), dest.cast(), source.cast(), nreduce, op);
                 if failed != 0 {

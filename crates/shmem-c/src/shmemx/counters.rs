@@ -20,13 +20,25 @@ const TARGET: u64 = 0;
 
 export! {
     [shmemx_pcntr_get_issued_write](ctx: ContextHandle, cntr_value: *mut u64)
-        = |call| cntr_value.write(operations(call, ctx)[0].issued);
+        = |call| {
+            let [writes, _] = operations(call, ctx);
+            cntr_value.write(writes.issued);
+        };
     [shmemx_pcntr_get_issued_read](ctx: ContextHandle, cntr_value: *mut u64)
-        = |call| cntr_value.write(operations(call, ctx)[1].issued);
+        = |call| {
+            let [_, reads] = operations(call, ctx);
+            cntr_value.write(reads.issued);
+        };
     [shmemx_pcntr_get_completed_write](ctx: ContextHandle, cntr_value: *mut u64)
-        = |call| cntr_value.write(operations(call, ctx)[0].completed);
+        = |call| {
+            let [writes, _] = operations(call, ctx);
+            cntr_value.write(writes.completed);
+        };
     [shmemx_pcntr_get_completed_read](ctx: ContextHandle, cntr_value: *mut u64)
-        = |call| cntr_value.write(operations(call, ctx)[1].completed);
+        = |call| {
+            let [_, reads] = operations(call, ctx);
+            cntr_value.write(reads.completed);
+        };
     [shmemx_pcntr_get_completed_target](cntr_value: *mut u64)
         = |_call| cntr_value.write(TARGET);
 

@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use rushmem_runtime::nonblocking::{NonblockingCollective as Is, start};
+use rushmem_runtime::nonblocking::{NonblockingCollective as Collective, start};
 use rushmem_runtime::requests::{test, wait};
 use rushmem_runtime::{RequestHandle, TeamHandle};
 
@@ -11,8 +11,9 @@ use crate::longdouble::combine;
 
 export! {
     [shmemx_team_sync_nb](team: TeamHandle, req: *mut RequestHandle) -> c_int = |call| {
-        let (none, of_none) = (core::ptr::null_mut(), core::ptr::null());
-        req.write(start(call, team, Is::Sync, none, of_none, 0));
+        let no_dest = core::ptr::null_mut();
+        let no_source = core::ptr::null();
+        req.write(start(call, team, Collective::Sync, no_dest, no_source, 0));
         0
     };
 
@@ -35,14 +36,14 @@ export! {
 /// Exports the start of a collective whose arguments are only vectors: `[parts of the C name]
 /// (element type) = collective, function from the number of elements to the runtime's length`.
 macro_rules! started {
-    ([$($part:tt)+] ($t:ty) = $is:expr, $n:expr) => {
+    ([$($part:tt)+] ($t:ty) = $collective:expr, $n:expr) => {
         export! {
             [$($part)+](
                 team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize,
                 req: *mut RequestHandle,
             ) -> c_int = |call| {
                 let n: fn(usize) -> usize = $n;
-                req.write(start(call, team, $is, dest.cast(), source.cast(), n(nelems)));
+                req.write(start(call, team, $collective, dest.cast(), source.cast(), n(nelems)));
                 0
             };
         }
@@ -53,16 +54,19 @@ macro_rules! started {
 macro_rules! movers {
     ([$($before:tt)*] [$($after:tt)*] $t:ty) => {
         started!([shmemx_ $($before)* collect $($after)* _nb] ($t)
-            = Is::Collect { max_bytes: usize::MAX }, nbytes::<$t>);
-        started!([shmemx_ $($before)* fcollect $($after)* _nb] ($t) = Is::Fcollect, nbytes::<$t>);
-        started!([shmemx_ $($before)* alltoall $($after)* _nb] ($t) = Is::Alltoall, nbytes::<$t>);
+            = Collective::Collect { max_bytes: usize::MAX }, nbytes::<$t>);
+        started!([shmemx_ $($before)* fcollect $($after)* _nb] ($t)
+            = Collective::Fcollect, nbytes::<$t>);
+        started!([shmemx_ $($before)* alltoall $($after)* _nb] ($t)
+            = Collective::Alltoall, nbytes::<$t>);
         export! {
             [shmemx_ $($before)* broadcast $($after)* _nb](
                 team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize, root: c_int,
                 req: *mut RequestHandle,
             ) -> c_int = |call| {
-                let (is, nbytes) = (Is::Broadcast { root }, nbytes::<$t>(nelems));
-                req.write(start(call, team, is, dest.cast(), source.cast(), nbytes));
+                let collective = Collective::Broadcast { root };
+                let nbytes = nbytes::<$t>(nelems);
+                req.write(start(call, team, collective, dest.cast(), source.cast(), nbytes));
                 0
             };
         }
@@ -81,7 +85,7 @@ movers!([] [mem] u8);
 macro_rules! reductions {
     ($name:ident, $t:ty, $($op:ident)+) => {$(
         started!([shmemx_ $name _ $op _reduce_nb] ($t)
-            = Is::Reduce(combine!($name, $t, $op)), |nelems| nelems);
+            = Collective::Reduce(combine!($name, $t, $op)), |nelems| nelems);
     )+};
 }
 
@@ -103,9 +107,9 @@ macro_rules! arithmetic {
     ($name:ident, $t:ty) => {
         reductions!($name, $t, sum prod);
         started!([shmemx_ $name _sum_inscan_nb] ($t)
-            = Is::Inscan(combine!($name, $t, sum)), |nelems| nelems);
+            = Collective::Inscan(combine!($name, $t, sum)), |nelems| nelems);
         started!([shmemx_ $name _sum_exscan_nb] ($t)
-            = Is::Exscan(combine!($name, $t, sum)), |nelems| nelems);
+            = Collective::Exscan(combine!($name, $t, sum)), |nelems| nelems);
     };
 }
 for_each_arithmetic_reduce_type!(arithmetic);

@@ -16,10 +16,11 @@ forward! {
 
 export! {
     [shmemx_team_split_strided](
-        parent_team: TeamHandle, start: c_int, stride: c_int, size: c_int, new_team: *mut TeamHandle,
+        parent_team: TeamHandle, start: c_int, stride: c_int, size: c_int,
+        new_team: *mut TeamHandle,
     ) = |call| {
-        let made = team::split_strided_by_members(call, parent_team, start, stride, size).unwrap_or_else(|full| full.fail(call));
-        new_team.write(made);
+        let made = team::split_strided_by_members(call, parent_team, start, stride, size);
+        new_team.write(made.unwrap_or_else(|error| error.fail(call)));
     };
 
     [shmemx_team_split_2d](
@@ -27,7 +28,8 @@ export! {
         xaxis_team: *mut TeamHandle, yaxis_team: *mut TeamHandle,
     ) = |call| {
         let ranges = [("xrange", xrange), ("yrange", yrange)];
-        let [xaxis, yaxis] = team::split_grid(call, parent_team, ranges).unwrap_or_else(|full| full.fail(call));
+        let made = team::split_grid(call, parent_team, ranges);
+        let [xaxis, yaxis] = made.unwrap_or_else(|error| error.fail(call));
         xaxis_team.write(xaxis);
         yaxis_team.write(yaxis);
     };
@@ -37,16 +39,25 @@ export! {
         xaxis_team: *mut TeamHandle, yaxis_team: *mut TeamHandle, zaxis_team: *mut TeamHandle,
     ) = |call| {
         let ranges = [("xrange", xrange), ("yrange", yrange), ("zrange", zrange)];
-        let [xaxis, yaxis, zaxis] = team::split_grid(call, parent_team, ranges).unwrap_or_else(|full| full.fail(call));
+        let made = team::split_grid(call, parent_team, ranges);
+        let [xaxis, yaxis, zaxis] = made.unwrap_or_else(|error| error.fail(call));
         xaxis_team.write(xaxis);
         yaxis_team.write(yaxis);
         zaxis_team.write(zaxis);
     };
 
-    [shmemx_team_split](parent_team: TeamHandle, color: c_int, key: c_int, new_team: *mut TeamHandle)
-        = |call| new_team.write(team::split_color(call, parent_team, color, key).unwrap_or_else(|full| full.fail(call)));
-    [shmemx_team_split_color](parent_team: TeamHandle, color: c_int, key: c_int, new_team: *mut TeamHandle)
-        = |call| new_team.write(team::split_color(call, parent_team, color, key).unwrap_or_else(|full| full.fail(call)));
+    [shmemx_team_split](
+        parent_team: TeamHandle, color: c_int, key: c_int, new_team: *mut TeamHandle,
+    ) = |call| {
+        let made = team::split_color(call, parent_team, color, key);
+        new_team.write(made.unwrap_or_else(|error| error.fail(call)));
+    };
+    [shmemx_team_split_color](
+        parent_team: TeamHandle, color: c_int, key: c_int, new_team: *mut TeamHandle,
+    ) = |call| {
+        let made = team::split_color(call, parent_team, color, key);
+        new_team.write(made.unwrap_or_else(|error| error.fail(call)));
+    };
 
     [shmemx_team_destroy](team: *mut TeamHandle) = |call| {
         team::destroy_as_member(call, team.read());

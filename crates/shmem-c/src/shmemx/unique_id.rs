@@ -42,10 +42,11 @@ export! {
     [shmemx_init_attr](flags: c_uint, attr: *mut InitAttributes) -> c_int = |call| {
         if flags != SHMEMX_INIT_WITH_UNIQUEID as c_uint {
             call.fail(format_args!(
-                "argument flags is {flags:#x}; pass SHMEMX_INIT_WITH_UNIQUEID ({SHMEMX_INIT_WITH_UNIQUEID}), the only \
-                 way that this library knows"
+                "argument flags is {flags:#x}; pass SHMEMX_INIT_WITH_UNIQUEID \
+                 ({SHMEMX_INIT_WITH_UNIQUEID}), the only way that this library knows"
             ));
         }
+
         let InitAttributes { rank, nranks, requested, uniqueid, .. } = attr.read();
         match setup::init_by_id(call, ALL, requested, rank, nranks, &uniqueid.text) {
             Some(level) => {

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use roff::{Inline, Roff, bold, italic, roman};
 
-use spec::table::{CFunction, SpecTable};
+use spec::table::{CFunction, Pattern, SpecTable};
 
 const TEXT: &str = include_str!("../../../crates/shmem-c/spec/manual.txt");
 
@@ -384,9 +384,9 @@ fn is_deprecated(function: &CFunction) -> bool {
 
 /// Returns the prototype of a function of the pattern of `function`, without the semicolon.
 fn prototype(function: &CFunction, name: &str) -> String {
-    let (returns, parameters) = &function.pattern;
+    let Pattern { returns, args } = &function.pattern;
     let space = if returns.ends_with('*') { "" } else { " " };
-    format!("{returns}{space}{name}({parameters})")
+    format!("{returns}{space}{name}({args})")
 }
 
 /// Returns the prototypes of the families, with placeholders for the types.

@@ -27,11 +27,13 @@ pub fn defines(table: &SpecTable) -> Result<String> {
         );
         constant.define(&mut text)?;
     }
+
     writeln!(text, "\n/* Deprecated names of constants. */")?;
     for name in &table.constants {
         if constants.iter().any(|constant| constant.name == name) {
             continue;
         }
+
         let present = name.strip_prefix('_').unwrap_or(name);
         ensure!(
             constants.iter().any(|constant| constant.name == present),
@@ -63,7 +65,19 @@ pub(crate) struct Constant<'a> {
     pub about: &'a str,
 }
 
-impl Constant<'_> {
+impl<'a> Constant<'a> {
+    /// Reads `NAME: TYPE = VALUE;`.
+    fn parse(item: &'a str, about: &'a str) -> Option<Constant<'a>> {
+        let (left, value) = item.strip_suffix(';')?.split_once(" = ")?;
+        let (name, kind) = left.split_once(": ")?;
+        Some(Constant {
+            name,
+            kind,
+            value,
+            about,
+        })
+    }
+
     /// Appends the `#define`, after a comment.
     fn define(&self, text: &mut String) -> Result<()> {
         writeln!(
@@ -102,22 +116,14 @@ fn parse(source: &str) -> Result<Vec<Constant<'_>>> {
         if let Some(text) = line.strip_prefix("/// ") {
             about = text;
         } else if let Some(item) = line.strip_prefix("pub const ") {
-            let constant = item
-                .strip_suffix(';')
-                .and_then(|item| item.split_once(" = "))
-                .and_then(|(left, value)| Some((left.split_once(": ")?, value)))
-                .map(|((name, kind), value)| Constant {
-                    name,
-                    kind,
-                    value,
-                    about,
-                })
+            let constant = Constant::parse(item, about)
                 .with_context(|| format!("constants.rs: this is no plain constant: {line}"))?;
             constants.push(constant);
         } else {
-            let other = ["", "use core::ffi::{c_int, c_long};"].contains(&line);
+            // Anything else may be the rest of a constant, which the headers would lack.
+            let is_expected = ["", "use core::ffi::{c_int, c_long};"].contains(&line);
             ensure!(
-                other || line.starts_with("//"),
+                is_expected || line.starts_with("//"),
                 "constants.rs holds something else than constants: {line}"
             );
         }
@@ -144,18 +150,17 @@ mod tests {
 
     #[test]
     fn handles_are_cast_to_their_types() {
-        let handle = |name| {
-            Constant {
-                name,
-                kind: "usize",
-                value: "1",
-                about: "",
-            }
-            .in_c()
+        let handle = |name| Constant {
+            name,
+            kind: "usize",
+            value: "1",
+            about: "",
         };
-        assert_eq!(handle("SHMEM_TEAM_WORLD").unwrap(), "((shmem_team_t)1)");
-        assert_eq!(handle("SHMEM_CTX_DEFAULT").unwrap(), "((shmem_ctx_t)1)");
-        assert!(handle("SHMEM_CMP_EQ").is_err());
+        let team = handle("SHMEM_TEAM_WORLD").in_c().unwrap();
+        assert_eq!(team, "((shmem_team_t)1)");
+        let context = handle("SHMEM_CTX_DEFAULT").in_c().unwrap();
+        assert_eq!(context, "((shmem_ctx_t)1)");
+        assert!(handle("SHMEM_CMP_EQ").in_c().is_err());
     }
 
     #[test]

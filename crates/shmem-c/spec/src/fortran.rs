@@ -58,6 +58,7 @@ impl Fortran {
             routines: Vec::new(),
             parameters: Vec::new(),
         };
+
         for record in records(ROUTINES) {
             let name = record["name"].clone();
             match (record["offered"].as_str(), record["form"].as_str()) {
@@ -96,16 +97,18 @@ impl Fortran {
         self.include_file(SHMEMX, is_extension)
     }
 
-    fn include_file(&self, heading: &str, wanted: impl Fn(&str) -> bool) -> Result<String> {
+    /// Returns the text of an include file: the heading, and the constants whose names are wanted.
+    fn include_file(&self, heading: &str, is_wanted: fn(&str) -> bool) -> Result<String> {
         let constants = constants::all()?;
         let mut text = heading.to_owned();
-        for name in self.parameters.iter().filter(|name| wanted(name)) {
+        for name in self.parameters.iter().filter(|name| is_wanted(name)) {
             let constant = constants
                 .iter()
                 .find(|constant| constant.name == name)
                 .with_context(|| format!("constants.rs lacks {name}"))?;
             write!(text, "\n{}", parameter(constant)?)?;
         }
+
         for line in text.lines() {
             ensure!(
                 line.len() <= LAST_COLUMN,
@@ -137,6 +140,7 @@ fn parameter(constant: &Constant<'_>) -> Result<String> {
         _ if name.ends_with("_SYNC_SIZE") => ("INTEGER", (2 * value.parse::<u32>()?).to_string()),
         _ => ("INTEGER", value.to_string()),
     };
+
     Ok(format!(
         "! {about}\n      {kind} {name}\n      PARAMETER ({name} = {value})\n"
     ))
@@ -155,10 +159,9 @@ mod tests {
             about: "Some.",
         };
         let size = parameter(&constant("SHMEM_BCAST_SYNC_SIZE", "c_int", "3")).unwrap();
-        assert!(
-            size.ends_with("      PARAMETER (SHMEM_BCAST_SYNC_SIZE = 6)\n"),
-            "{size}"
-        );
+        let twice = "      PARAMETER (SHMEM_BCAST_SYNC_SIZE = 6)\n";
+        assert!(size.ends_with(twice), "{size}");
+
         let other = parameter(&constant("SHMEM_CMP_NE", "c_int", "3")).unwrap();
         assert_eq!(
             other,

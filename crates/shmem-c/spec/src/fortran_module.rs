@@ -14,8 +14,8 @@ use std::fmt::Write;
 
 use anyhow::Result;
 
-use crate::constants;
-use crate::table::{CFunction, SpecTable};
+use crate::constants::{self, Constant};
+use crate::table::{CFunction, SpecTable, TypedName};
 
 const HEAD: &str = "\
 ! Rushmem, an OpenSHMEM 1.6 library: the module of Fortran.
@@ -77,52 +77,52 @@ const LAST_COLUMN: usize = 110;
 /// Returns the text of the module.
 pub fn text() -> Result<String> {
     let table = SpecTable::read();
+    let functions: Vec<&CFunction> = table.functions.iter().filter(|f| has_name(f)).collect();
+
     let mut text = HEAD.to_owned();
     writeln!(text)?;
     for constant in constants::all()? {
-        // Fortran does not distinguish the case of letters.
-        let is_routine = |f: &CFunction| f.symbol.eq_ignore_ascii_case(constant.name);
-        let suffix = if table.functions.iter().any(is_routine) {
-            "_OP"
-        } else {
-            ""
-        };
-        let name = format!("{}{suffix}", constant.name);
-        if let Some(line) = parameter(&name, constant.kind, constant.value) {
+        if let Some(line) = parameter(&constant, &table) {
             writeln!(text, "  {line}")?;
         }
     }
-    let functions = || table.functions.iter().filter(|f| has_name(f));
+
     writeln!(text, "\n  interface")?;
-    for function in functions().filter(|function| address(function).is_none()) {
-        if let Some(interface) = interface(function, &function.symbol, None, "") {
+    for function in &functions {
+        if address(function).is_none()
+            && let Some(interface) = interface(function, &function.symbol, None, "")
+        {
             text += &interface;
         }
     }
     writeln!(text, "  end interface")?;
-    for function in functions().filter(|function| address(function).is_some()) {
-        let interfaces: String = over_addresses(function, &function.symbol, None).collect();
-        write!(
-            text,
-            "\n  interface {}\n{interfaces}  end interface\n",
-            function.symbol
-        )?;
+
+    for function in &functions {
+        if address(function).is_some() {
+            let interfaces = over_addresses(function, &function.symbol, None);
+            text += &block(&function.symbol, &interfaces);
+        }
     }
-    let mut generics: Vec<&str> = functions().map(|f| f.generic.as_str()).collect();
+
+    let mut generics: Vec<&str> = functions.iter().map(|f| f.generic.as_str()).collect();
     generics.sort_unstable();
     generics.dedup();
     for generic in generics.into_iter().filter(|generic| !generic.is_empty()) {
-        let members = functions().filter(|f| f.generic == generic);
-        let of_kinds = members.filter(|f| GENERIC_TYPES.contains(&f.type_name.as_str()));
-        let interfaces: String = of_kinds.flat_map(over_ranks).collect();
+        let interfaces: String = functions
+            .iter()
+            .filter(|f| f.generic == generic && GENERIC_TYPES.contains(&f.type_name.as_str()))
+            .map(|f| over_ranks(f))
+            .collect();
         if !interfaces.is_empty() {
-            write!(
-                text,
-                "\n  interface {generic}\n{interfaces}  end interface\n"
-            )?;
+            text += &block(generic, &interfaces);
         }
     }
     Ok(text + "\nend module\n")
+}
+
+/// Returns the block that gives interfaces a generic name.
+fn block(name: &str, interfaces: &str) -> String {
+    format!("\n  interface {name}\n{interfaces}  end interface\n")
 }
 
 /// Returns true if the standard still has a function, and Fortran allows its name.
@@ -132,27 +132,31 @@ fn has_name(function: &CFunction) -> bool {
 
 /// Returns the declaration of a constant as a parameter, or `None` if Fortran has no type for it,
 /// or does not allow its name.
-fn parameter(name: &str, kind: &str, value: &str) -> Option<String> {
+fn parameter(constant: &Constant<'_>, table: &SpecTable) -> Option<String> {
+    let mut name = constant.name.to_owned();
     if name.starts_with('_') {
         return None;
     }
-    if let Some(handle) = handle(name) {
+    if let Some(handle) = handle(&name) {
         return Some(handle);
     }
-    let (kind, value) = match kind {
-        "c_int" => ("integer(c_int)", value.to_owned()),
-        "c_long" => ("integer(c_long)", format!("{value}_c_long")),
-        "usize" => ("integer(c_size_t)", format!("{value}_c_size_t")),
+
+    // Fortran does not distinguish the case of letters, so some routines have this name.
+    let is_routine = |f: &CFunction| f.symbol.eq_ignore_ascii_case(&name);
+    if table.functions.iter().any(is_routine) {
+        name += "_OP";
+    }
+
+    let (kind, suffix) = match constant.kind {
+        "c_int" => ("integer(c_int)", ""),
+        "c_long" => ("integer(c_long)", "_c_long"),
+        "usize" => ("integer(c_size_t)", "_c_size_t"),
         _ => return None,
     };
-    value
-        .chars()
-        .next()
-        .filter(|c| c.is_ascii_digit() || *c == '-')?;
-    value[1..]
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || c == '_')
-        .then(|| format!("{kind}, parameter :: {name} = {value}"))
+    Some(format!(
+        "{kind}, parameter :: {name} = {}{suffix}",
+        constant.value
+    ))
 }
 
 /// Returns the declaration of a predefined handle, or `None` if the name is not that of one.
@@ -171,72 +175,81 @@ fn handle(name: &str) -> Option<String> {
 }
 
 /// Returns the interfaces of a function for a generic name, for each rank of its arrays.
-fn over_ranks(function: &CFunction) -> Vec<String> {
-    let counts = ["nelems", "nreduce", "nblocks"];
-    let has_count = function
-        .parameters
-        .iter()
-        .any(|p| counts.contains(&split(p).1));
-    let is_set = function.parameters.iter().any(|p| split(p).1 == "ivars");
-    let ranks = match (is_set, has_count) {
-        (true, _) => 1..=1,
-        (false, true) => 0..=MAX_RANK,
-        (false, false) => 0..=0,
+fn over_ranks(function: &CFunction) -> String {
+    let mut has_count = false;
+    let mut is_set = false;
+    for parameter in &function.parameters {
+        let name = TypedName::split(parameter).name;
+        has_count |= ["nelems", "nreduce", "nblocks"].contains(&name);
+        is_set |= name == "ivars";
+    }
+
+    // The elements of a set are in one array. Without a number of elements, there is one.
+    let ranks = if is_set {
+        1..=1
+    } else if has_count {
+        0..=MAX_RANK
+    } else {
+        0..=0
     };
-    let of_rank = |rank| {
-        let name = format!("r{rank}_{}", function.symbol);
-        over_addresses(function, &name, Some(rank)).collect::<Vec<_>>()
-    };
-    ranks.flat_map(of_rank).collect()
+    ranks
+        .map(|rank| {
+            let name = format!("r{rank}_{}", function.symbol);
+            over_addresses(function, &name, Some(rank))
+        })
+        .collect()
 }
 
 /// Returns the parameter of a function that is an address or may be null.
 fn address(function: &CFunction) -> Option<&str> {
-    let is_address = |parameter: &&str| {
-        *parameter == "status" || ADDRESSES.contains(&(&function.symbol, *parameter))
-    };
-    let names = function
+    function
         .parameters
         .iter()
-        .filter(|p| p.contains('*'))
-        .map(|p| split(p).1);
-    names.into_iter().find(is_address)
+        .filter(|parameter| parameter.contains('*'))
+        .map(|parameter| TypedName::split(parameter).name)
+        .find(|&name| name == "status" || ADDRESSES.contains(&(&function.symbol, name)))
 }
 
 /// Returns the interfaces of a function for each form of its parameter that is an address or may be
 /// null, or one interface if it has no such parameter. The first interface gets the name `name`,
 /// and the others names derived from it.
-fn over_addresses(
-    function: &CFunction,
-    name: &str,
-    rank: Option<usize>,
-) -> impl Iterator<Item = String> {
-    let declarations = match address(function) {
+fn over_addresses(function: &CFunction, name: &str, rank: Option<usize>) -> String {
+    let forms = match address(function) {
+        Some(address) => forms_of_address(address),
         None => vec![String::new()],
-        Some(address) => {
-            let (scalars, array, max_rank) = match address {
-                "status" => (&["integer(c_int)"][..], "integer(c_int)", MAX_RANK),
-                _ => (&ADDRESS_SCALARS[..], "type(*)", MAX_ADDRESS_RANK),
-            };
-            let arrays = (1..=max_rank).map(|rank| format!("{array} :: {address}{}", shape(rank)));
-            let scalars = scalars
-                .iter()
-                .map(|scalar| format!("{scalar} :: {address}"));
-            let by_value = format!("type(c_ptr), value :: {address}");
-            arrays.chain(scalars).chain([by_value]).collect()
-        }
     };
-    declarations
-        .into_iter()
-        .enumerate()
-        .filter_map(move |(form, declaration)| {
-            let name = if form == 0 {
-                name.to_owned()
-            } else {
-                format!("a{form}_{name}")
-            };
-            interface(function, &name, rank, &declaration)
-        })
+
+    let mut interfaces = String::new();
+    for (number, form) in forms.iter().enumerate() {
+        let name = if number == 0 {
+            name.to_owned()
+        } else {
+            format!("a{number}_{name}")
+        };
+        if let Some(interface) = interface(function, &name, rank, form) {
+            interfaces += &interface;
+        }
+    }
+    interfaces
+}
+
+/// Returns the declarations of a parameter that is an address or may be null: as arrays, as scalars,
+/// and as the address itself.
+fn forms_of_address(name: &str) -> Vec<String> {
+    let (scalars, array, max_rank) = match name {
+        "status" => (&["integer(c_int)"][..], "integer(c_int)", MAX_RANK),
+        _ => (&ADDRESS_SCALARS[..], "type(*)", MAX_ADDRESS_RANK),
+    };
+
+    let mut forms = Vec::new();
+    for rank in 1..=max_rank {
+        forms.push(format!("{array} :: {name}{}", shape(rank)));
+    }
+    for scalar in scalars {
+        forms.push(format!("{scalar} :: {name}"));
+    }
+    forms.push(format!("type(c_ptr), value :: {name}"));
+    forms
 }
 
 /// Returns the shape of an assumed-size array of this rank.
@@ -245,14 +258,6 @@ fn shape(rank: usize) -> String {
         0 => String::new(),
         _ => format!("({}*)", "1,".repeat(rank - 1)),
     }
-}
-
-/// Returns the type and the name of a parameter of C.
-fn split(parameter: &str) -> (&str, &str) {
-    let at = parameter
-        .rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-        .map_or(0, |at| at + 1);
-    (parameter[..at].trim(), &parameter[at..])
 }
 
 /// Returns the type of Fortran for a type of C, or `None` if there is none.
@@ -309,7 +314,7 @@ impl Declaration {
 /// Returns the declaration of a parameter. Returns `None` if Fortran cannot declare it. `rank` is
 /// that of the arrays of a generic name.
 fn declaration(function: &CFunction, parameter: &str, rank: Option<usize>) -> Option<Declaration> {
-    let (c_type, name) = split(parameter);
+    let TypedName { c_type, name } = TypedName::split(parameter);
     let name = fortran_name(name);
 
     let Some(pointee) = c_type.strip_suffix('*').map(str::trim) else {
@@ -365,8 +370,7 @@ fn interface(
     let mut of_any_type = Vec::new();
     let mut declarations = String::new();
     for parameter in &function.parameters {
-        let own_name = fortran_name(split(parameter).1);
-
+        let own_name = fortran_name(TypedName::split(parameter).name);
         let declaration = if address(function).is_some_and(|address| address == own_name) {
             Declaration::of_one_type(address_declaration.to_owned())
         } else {
@@ -413,7 +417,8 @@ fn wrapped(statement: &str) -> String {
     let mut line = String::new();
     for word in statement.split_inclusive(' ') {
         if line.len() + word.len() > LAST_COLUMN {
-            text += &format!("{}&\n", line);
+            text += &line;
+            text += "&\n";
             line = "        ".to_owned();
         }
         line += word;
@@ -424,13 +429,6 @@ fn wrapped(statement: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parameters_are_split() {
-        assert_eq!(split("const long *source"), ("const long *", "source"));
-        assert_eq!(split("size_t nelems"), ("size_t", "nelems"));
-        assert_eq!(split("void *ptr"), ("void *", "ptr"));
-    }
 
     #[test]
     fn only_a_variadic_function_has_no_interface() {

@@ -64,15 +64,15 @@ pub fn define_extensions(table: &SpecTable) -> Result<String> {
     Ok(text)
 }
 
-/// Returns the macros that select from the type tables of functions, except those in `done`, to
-/// which it adds their names.
+/// Returns the macros that select from the type tables of functions, except those in `done`. Adds
+/// the names of the returned ones to `done`.
 fn selectors(functions: &[CFunction], done: &mut HashSet<&'static str>) -> Result<String> {
     let mut text = String::new();
     for example in functions {
         if example.generic.is_empty() || example.type_name.is_empty() {
             continue;
         }
-        let name = named(&example.type_rule)?;
+        let name = selector_name(&example.type_rule)?;
         if done.insert(name) {
             text.push_str(&selector(functions, name, example)?);
         }
@@ -102,7 +102,8 @@ fn selector(functions: &[CFunction], name: &str, example: &CFunction) -> Result<
     let mut text = format!("#define {name}(prefix, suffix, pointer) \\\n    _Generic(*(pointer)");
     for function in selected(functions, &example.generic) {
         if function.takes_context() == example.takes_context() {
-            let (name, c_type) = (&function.type_name, &function.c_type);
+            let name = &function.type_name;
+            let c_type = &function.c_type;
             write!(text, ", \\\n        {c_type}: prefix##{name}##suffix")?;
         }
     }
@@ -119,6 +120,7 @@ fn generic(functions: &[CFunction], name: &str) -> Result<String> {
              shmem_team_t: shmem_team_sync, default: {name})(__VA_ARGS__)\n"
         ));
     }
+
     let functions = selected(functions, name);
     let example = functions
         .first()
@@ -126,22 +128,25 @@ fn generic(functions: &[CFunction], name: &str) -> Result<String> {
     let (prefix, suffix) = name
         .split_once('_')
         .context("a macro is called shmem_* or shmemx_*")?;
-    let with_context = functions.iter().any(|function| function.takes_context());
+    let takes_context = functions.iter().any(|function| function.takes_context());
 
+    // A name without types selects by the context alone.
     if example.type_name.is_empty() {
-        ensure!(with_context, "{name} has nothing to select by");
+        ensure!(takes_context, "{name} has nothing to select by");
         return Ok(format!(
             "#define {name}(...) \\\n    \
              RUSHMEM_ON_CTX({prefix}_ctx_{suffix}, {name}, __VA_ARGS__)(__VA_ARGS__)\n"
         ));
     }
-    let selector = named(&example.type_rule)?;
-    if with_context {
+
+    let selector = selector_name(&example.type_rule)?;
+    if takes_context {
         return Ok(format!(
             "#define {name}(...) \\\n    \
              RUSHMEM_TYPE_ON_CTX({selector}, {prefix}_, _{suffix}, __VA_ARGS__)(__VA_ARGS__)\n"
         ));
     }
+
     let pointer = format!("{} *", example.c_type);
     let position = example
         .parameters
@@ -159,7 +164,7 @@ fn generic(functions: &[CFunction], name: &str) -> Result<String> {
 }
 
 /// Returns the name of the macro that selects by a type table of the standard.
-pub(crate) fn named(rule: &str) -> Result<&'static str> {
+pub(crate) fn selector_name(rule: &str) -> Result<&'static str> {
     Ok(match rule {
         "stdrmatypes" => "RUSHMEM_RMA",
         "stdamotypes" => "RUSHMEM_STANDARD_AMO",

@@ -249,7 +249,7 @@ fn types(table: &SpecTable) -> Result<String> {
 
 /// Returns the declarations of functions, with a comment before each group. `name` returns the name
 /// to declare.
-fn prototypes(functions: &[CFunction], name: impl Fn(&CFunction) -> String) -> Result<String> {
+fn prototypes(functions: &[CFunction], name: fn(&CFunction) -> String) -> Result<String> {
     let mut text = String::new();
     let mut heading = String::new();
     for function in functions {
@@ -258,6 +258,7 @@ fn prototypes(functions: &[CFunction], name: impl Fn(&CFunction) -> String) -> R
             heading = of_function;
             writeln!(text, "\n/* {heading} */")?;
         }
+
         text.push_str(&declaration(function, &name(function)));
     }
     Ok(text)
@@ -271,6 +272,7 @@ fn heading_of(function: &CFunction) -> String {
         removed_in,
         ..
     } = function;
+
     let mut heading = format!("{section} {group}");
     if !deprecated_since.is_empty() {
         heading += &format!(", deprecated since {deprecated_since}");
@@ -289,6 +291,7 @@ fn declaration(function: &CFunction, name: &str) -> String {
         ""
     };
     let whole = format!("{noreturn}{};", function.prototype(name));
+
     let mut text = String::new();
     let mut width = 0;
     for part in whole.split_inclusive(", ") {

@@ -16,6 +16,7 @@ mod overloads;
 pub mod table;
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -30,7 +31,8 @@ use table::SpecTable;
 pub fn headers() -> Result<Vec<(&'static str, String)>> {
     let table = SpecTable::read();
     let fortran = Fortran::read();
-    let (shmem_fh, shmemx_fh) = (fortran.shmem()?, fortran.shmemx()?);
+    let shmem_fh = fortran.shmem()?;
+    let shmemx_fh = fortran.shmemx()?;
     Ok(vec![
         ("shmem.h", header::shmem(&table)?),
         ("shmemx.h", header::shmemx(&table)?),
@@ -56,11 +58,17 @@ pub fn headers() -> Result<Vec<(&'static str, String)>> {
 pub fn write_headers(dir: &Path) -> Result<()> {
     for (name, text) in headers()? {
         let path = dir.join(name);
-        let written =
-            fs::create_dir_all(path.parent().unwrap_or(dir)).and_then(|()| fs::write(&path, text));
-        written.with_context(|| format!("could not write {}", path.display()))?;
+        write(&path, &text).with_context(|| format!("could not write {}", path.display()))?;
     }
     Ok(())
+}
+
+/// Writes a file, and makes its directory if there is none.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir)?;
+    }
+    fs::write(path, text)
 }
 
 /// The symbols that the library exports, for C and for Fortran.
@@ -73,9 +81,11 @@ pub struct Exports {
 impl Exports {
     /// Returns the symbols of the tables, which are compiled into the calling program.
     pub fn read() -> Self {
-        let table = SpecTable::read();
-        let c = table.all().map(|function| function.symbol.clone());
-        let mut names: Vec<String> = c.chain(Fortran::read().symbols()).collect();
+        let mut names = Vec::new();
+        for function in SpecTable::read().all() {
+            names.push(function.symbol.clone());
+        }
+        names.extend(Fortran::read().symbols());
         names.sort();
         Self { names }
     }
@@ -88,10 +98,8 @@ impl Exports {
 
     /// Returns the names and the profiling names.
     pub fn all(&self) -> Vec<String> {
-        self.names
-            .iter()
-            .cloned()
-            .chain(self.profiling_names())
-            .collect()
+        let mut all = self.names.clone();
+        all.extend(self.profiling_names());
+        all
     }
 }

@@ -9,18 +9,24 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result};
 
-use crate::generics::{named, selected};
-use crate::table::{CFunction, SpecTable};
+use crate::generics::{selected, selector_name};
+use crate::table::{CFunction, SpecTable, TypedName};
 
 /// The overloads of generic names with the same types.
 struct OverloadSet<'a> {
     /// The macro of C11 that selects by their type table; the name of the macro for C++ begins with
     /// it.
     selector: &'static str,
-    /// The types, and their names in the names of functions.
-    types: Vec<(&'a str, &'a str)>,
+    types: Vec<ElementType<'a>>,
     /// The lines of the macro, one definition each.
     definitions: Vec<String>,
+}
+
+#[derive(PartialEq)]
+struct ElementType<'a> {
+    c_type: &'a str,
+    /// The name in the names of functions.
+    name: &'a str,
 }
 
 /// Element types for which functions serve as examples. Each type table has one of them, and
@@ -32,6 +38,7 @@ pub fn define(table: &SpecTable) -> Result<String> {
     overloads(&table.functions, &table.generics.iter().collect::<Vec<_>>())
 }
 
+/// Returns the overloads of the extensions.
 pub fn define_extensions(table: &SpecTable) -> Result<String> {
     overloads(&table.extensions, &table.extension_generics())
 }
@@ -47,19 +54,12 @@ fn overloads(functions: &[CFunction], names: &[&String]) -> Result<String> {
             }
             continue;
         }
-        let example = EXAMPLES
-            .into_iter()
-            .find(|c_type| of_name.iter().any(|f| f.c_type == *c_type));
-        let examples = of_name
-            .iter()
-            .filter(|function| Some(&*function.c_type) == example);
-        let definitions = examples
-            .map(|example| of_any_type(name, example))
-            .collect::<Result<Vec<_>>>()?;
-        let selector = named(&of_name.first().context("a name of nothing")?.type_rule)?;
+
         // A deprecated function with this name may already serve as the overload for a type.
         let namesake = functions.iter().find(|function| function.symbol == *name);
+        let selector = selector_name(&of_name.first().context("a name of nothing")?.type_rule)?;
         let types = types(&of_name, namesake);
+        let definitions = definitions(name, &of_name)?;
         match sets
             .iter_mut()
             .find(|set| set.selector == selector && set.types == types)
@@ -72,35 +72,60 @@ fn overloads(functions: &[CFunction], names: &[&String]) -> Result<String> {
             }),
         }
     }
-    for OverloadSet {
-        selector,
-        types,
-        definitions,
-    } in sets
-    {
-        let lines = definitions.join(" \\\n    ");
+
+    for set in &sets {
+        set.write(&mut text)?;
+    }
+    Ok(text)
+}
+
+impl OverloadSet<'_> {
+    /// Appends the macro with the definitions, and its expansions for all types.
+    fn write(&self, text: &mut String) -> Result<()> {
+        let selector = self.selector;
+        let lines = self.definitions.join(" \\\n    ");
         writeln!(text, "\n#define {selector}_OVERLOADS(T, N) \\\n    {lines}")?;
-        for (c_type, name) in types {
+        for ElementType { c_type, name } in &self.types {
             writeln!(text, "{selector}_OVERLOADS({c_type}, {name})")?;
         }
         writeln!(text, "#undef {selector}_OVERLOADS")?;
+        Ok(())
     }
-    Ok(text)
 }
 
 /// Returns the types for which a generic name needs an overload: those of its functions, without
 /// that of its `namesake`, a function with the same name, and without complex types. C++ has
 /// several complex types, and the functions for them take `void` pointers.
-fn types<'a>(functions: &[&'a CFunction], namesake: Option<&CFunction>) -> Vec<(&'a str, &'a str)> {
-    let form = functions[0].takes_context();
-    let is_overload = |function: &&&CFunction| {
-        function.takes_context() == form
+fn types<'a>(functions: &[&'a CFunction], namesake: Option<&CFunction>) -> Vec<ElementType<'a>> {
+    let takes_context = functions[0].takes_context();
+    let mut types = Vec::new();
+    for function in functions {
+        let is_of_namesake =
+            namesake.is_some_and(|namesake| namesake.parameters == function.parameters);
+        // A type may have a function with a context and one without, and is listed once.
+        if function.takes_context() == takes_context
             && !function.type_name.starts_with("complex")
-            && namesake.is_none_or(|namesake| namesake.parameters != function.parameters)
-    };
-    let functions = functions.iter().filter(is_overload);
+            && !is_of_namesake
+        {
+            types.push(ElementType {
+                c_type: &function.c_type,
+                name: &function.type_name,
+            });
+        }
+    }
+    types
+}
+
+/// Returns the definitions of the overloads of a generic name for any type: one, or one with a
+/// context and one without.
+fn definitions(name: &str, functions: &[&CFunction]) -> Result<Vec<String>> {
+    let example = EXAMPLES
+        .into_iter()
+        .find(|c_type| functions.iter().any(|f| f.c_type == *c_type));
     functions
-        .map(|function| (&*function.c_type, &*function.type_name))
+        .iter()
+        .filter(|function| Some(&*function.c_type) == example)
+        .map(|function| of_any_type(name, function))
         .collect()
 }
 
@@ -112,6 +137,7 @@ fn of_any_type(name: &str, example: &CFunction) -> Result<String> {
         .split_once(&example.type_name)
         .context("a type in the name")?;
     let of_any = |text: &String| text.replace(&example.c_type, "T");
+
     let function = CFunction {
         symbol: format!("{before}##N##{after}"),
         returns: of_any(&example.returns),
@@ -123,13 +149,12 @@ fn of_any_type(name: &str, example: &CFunction) -> Result<String> {
 
 /// Returns the overload `name` that calls a function, with `between` before its body.
 fn definition(name: &str, function: &CFunction, between: &str) -> String {
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let last = |parameter: &String| {
-        let start = parameter.rfind(|c| !is_of_name(c)).map_or(0, |at| at + 1);
-        parameter[start..].to_owned()
-    };
-    let arguments: Vec<String> = function.parameters.iter().map(last).collect();
-    let (head, symbol) = (function.prototype(name), &function.symbol);
+    let mut arguments = Vec::new();
+    for parameter in &function.parameters {
+        arguments.push(TypedName::split(parameter).name);
+    }
+    let head = function.prototype(name);
+    let symbol = &function.symbol;
     format!(
         "inline {head}{between}{{ return {symbol}({}); }}",
         arguments.join(", ")

@@ -20,7 +20,7 @@ pub struct SpecTable {
     pub generics: Vec<String>,
     /// The constants and predefined handles.
     pub constants: Vec<String>,
-    /// The functions that vendors add to the standard's, by vendor.
+    /// The functions that vendors add to those of the standard.
     pub extensions: Vec<CFunction>,
 }
 
@@ -49,11 +49,31 @@ pub struct CFunction {
     pub type_rule: String,
     /// The type of its result.
     pub returns: String,
-    /// The type of the result and the parameters for the whole family, where TYPE is the element
-    /// type.
-    pub pattern: (String, String),
-    /// The type and the name of each parameter.
+    /// The prototype of the whole family.
+    pub pattern: Pattern,
+    /// The type and the name of each parameter, as C has them.
     pub parameters: Vec<String>,
+}
+
+/// The prototype of a family of functions, in which TYPE stands for the element type.
+#[derive(Clone)]
+pub struct Pattern {
+    /// The type of the result.
+    pub returns: String,
+    /// The parameters.
+    pub args: String,
+}
+
+impl Pattern {
+    fn returns_of(&self, c_type: &str) -> String {
+        self.returns.replace("TYPE", c_type)
+    }
+
+    fn parameters_of(&self, c_type: &str) -> Vec<String> {
+        split_parameters(&self.args)
+            .map(|parameter| parameter.replace("TYPE", c_type))
+            .collect()
+    }
 }
 
 impl SpecTable {
@@ -71,6 +91,7 @@ impl SpecTable {
             constants: Vec::new(),
             extensions: Vec::new(),
         };
+
         for record in records(SYMBOLS) {
             let symbol = record["symbol"].clone();
             match record["kind"].as_str() {
@@ -87,9 +108,8 @@ impl SpecTable {
             }
         }
         for record in records(EXTENSIONS) {
-            table
-                .extensions
-                .extend(extensions(&record, &table.functions));
+            let functions = Extension::new(&record).functions(&table.functions);
+            table.extensions.extend(functions);
         }
         table
     }
@@ -121,8 +141,10 @@ impl CFunction {
             "double _Complex" => "rushmem_complexd".to_owned(),
             c_type => c_type.to_owned(),
         };
-        let of_type = |text: &str| text.replace("TYPE", &c_type);
-        let parameters = parameters(&family["args"]).map(of_type).collect();
+        let pattern = Pattern {
+            returns: family["returns"].clone(),
+            args: family["args"].clone(),
+        };
         let function = Self {
             symbol: record["symbol"].clone(),
             family: record["family"].clone(),
@@ -136,11 +158,12 @@ impl CFunction {
             generic: record["c11_generic"].clone(),
             type_name: record["type_name"].clone(),
             type_rule: family["type_rule"].clone(),
-            returns: of_type(&family["returns"]),
-            pattern: (family["returns"].clone(), family["args"].clone()),
-            parameters,
+            returns: pattern.returns_of(&c_type),
+            parameters: pattern.parameters_of(&c_type),
+            pattern,
             c_type,
         };
+
         let twin = &record["pshmem"];
         assert!(
             *twin == function.twin() || twin == "(unspecified)",
@@ -188,106 +211,194 @@ impl CFunction {
 }
 
 /// Returns the type and the name of each parameter in a list; none for `void`.
-fn parameters(args: &str) -> impl Iterator<Item = &str> {
+fn split_parameters(args: &str) -> impl Iterator<Item = &str> {
     args.split(", ").filter(|parameter| *parameter != "void")
 }
 
-/// Returns the functions of a family of extensions.
-fn extensions(record: &HashMap<String, String>, standard: &[CFunction]) -> Vec<CFunction> {
-    let (family, like) = (&record["family"], &record["like"]);
-    let added = || {
-        parameters(&record["args"])
-            .filter(|args| !args.is_empty())
-            .map(str::to_owned)
-    };
-    let extension = |symbol: String, of: &CFunction| CFunction {
-        symbol,
-        family: family.clone(),
-        section: format!("{}:", record["vendor"]),
-        group: record["group"].clone(),
-        deprecated_since: String::new(),
-        generic: String::new(),
-        ..of.clone()
-    };
-    // A type-generic name with `shmemx_` selects among functions with `shmemx_` only.
-    let suffix = family.strip_prefix(&like.replacen("shmem_", "shmemx_", 1));
-    let generic = |of: &CFunction| match of.generic.as_str() {
-        "" => String::new(),
-        generic => generic.replacen("shmem_", "shmemx_", 1) + suffix.unwrap_or_default(),
-    };
-    let extended = |args: &str| match record["args"].as_str() {
-        "" => args.to_owned(),
-        added => format!("{args}, {added}"),
-    };
-    let other_name = |symbol: String, of: &CFunction| CFunction {
-        generic: generic(of),
-        pattern: (of.pattern.0.clone(), extended(&of.pattern.1)),
-        parameters: of.parameters.iter().cloned().chain(added()).collect(),
-        ..extension(symbol, of)
-    };
-    if like.is_empty() {
-        let function = |c_type: &str| {
-            let type_name = c_type.replace(' ', "");
-            let of_type = |text: &str| text.replace("TYPE", c_type);
-            let function = CFunction {
-                symbol: String::new(),
-                family: family.clone(),
-                section: String::new(),
-                group: String::new(),
-                deprecated_since: String::new(),
-                removed_in: String::new(),
-                generic: String::new(),
-                type_rule: String::new(),
-                returns: record["returns"].clone(),
-                pattern: (record["returns"].clone(), record["args"].clone()),
-                parameters: parameters(&record["args"]).map(of_type).collect(),
-                c_type: c_type.to_owned(),
-                type_name: type_name.clone(),
-            };
-            extension(family.replace("<TYPENAME>", &type_name), &function)
-        };
-        return record["types"].split(", ").map(function).collect();
+/// A family of extensions.
+struct Extension<'a> {
+    family: &'a str,
+    vendor: &'a str,
+    group: &'a str,
+    /// The family of the standard whose functions it is like, or nothing.
+    like: &'a str,
+    /// The element types in C, separated by commas, or nothing.
+    types: &'a str,
+    returns: &'a str,
+    /// The parameters, or those that follow the ones of the family that it is like.
+    args: &'a str,
+}
+
+impl<'a> Extension<'a> {
+    fn new(record: &'a HashMap<String, String>) -> Self {
+        Self {
+            family: &record["family"],
+            vendor: &record["vendor"],
+            group: &record["group"],
+            like: &record["like"],
+            types: &record["types"],
+            returns: &record["returns"],
+            args: &record["args"],
+        }
     }
-    let alike: Vec<&CFunction> = standard.iter().filter(|f| f.family == *like).collect();
-    assert!(
-        !alike.is_empty(),
-        "{family} is like {like}, which the standard has not"
-    );
-    let named = |type_name: &str| {
-        family
+
+    /// Returns the functions of the family.
+    fn functions(&self, standard: &[CFunction]) -> Vec<CFunction> {
+        let types = self.types.split(", ");
+        if self.like.is_empty() {
+            return types.map(|c_type| self.of_own_prototype(c_type)).collect();
+        }
+
+        let alike: Vec<&CFunction> = standard.iter().filter(|f| f.family == self.like).collect();
+        assert!(
+            !alike.is_empty(),
+            "{} is like {}, which the standard has not",
+            self.family,
+            self.like
+        );
+        if self.types.is_empty() {
+            return alike.into_iter().map(|of| self.of_same_type(of)).collect();
+        }
+        types
+            .map(|c_type| self.of_other_type(alike[0], c_type))
+            .collect()
+    }
+
+    /// Returns the function for an element type whose prototype this record has.
+    fn of_own_prototype(&self, c_type: &str) -> CFunction {
+        let type_name = c_type.replace(' ', "");
+        let pattern = Pattern {
+            returns: self.returns.to_owned(),
+            args: self.args.to_owned(),
+        };
+        CFunction {
+            symbol: self.symbol(&type_name),
+            family: self.family.to_owned(),
+            section: self.section(),
+            group: self.group.to_owned(),
+            deprecated_since: String::new(),
+            removed_in: String::new(),
+            generic: String::new(),
+            type_name,
+            c_type: c_type.to_owned(),
+            type_rule: String::new(),
+            returns: pattern.returns_of(c_type),
+            parameters: pattern.parameters_of(c_type),
+            pattern,
+        }
+    }
+
+    /// Returns the function that is like one of the standard, for the same element type and with
+    /// the further parameters of this record.
+    fn of_same_type(&self, of: &CFunction) -> CFunction {
+        let mut pattern = of.pattern.clone();
+        let mut parameters = of.parameters.clone();
+        if !self.args.is_empty() {
+            pattern.args += &format!(", {}", self.args);
+            parameters.extend(split_parameters(self.args).map(str::to_owned));
+        }
+        CFunction {
+            symbol: self.symbol(&of.type_name),
+            family: self.family.to_owned(),
+            section: self.section(),
+            group: self.group.to_owned(),
+            deprecated_since: String::new(),
+            generic: self.generic(of, self.generic_suffix().unwrap_or_default()),
+            pattern,
+            parameters,
+            ..of.clone()
+        }
+    }
+
+    /// Returns the function that is like one of the standard, for another element type.
+    fn of_other_type(&self, of: &CFunction, c_type: &str) -> CFunction {
+        let type_name = c_type.replace(' ', "");
+        let generic = match self.generic_suffix() {
+            Some(suffix) => self.generic(of, suffix),
+            None => String::new(),
+        };
+        CFunction {
+            symbol: self.symbol(&type_name),
+            family: self.family.to_owned(),
+            section: self.section(),
+            group: self.group.to_owned(),
+            deprecated_since: String::new(),
+            generic,
+            type_name,
+            c_type: c_type.to_owned(),
+            type_rule: format!("{{{}}}", self.types.replace(", ", ",")),
+            returns: of.pattern.returns_of(c_type),
+            parameters: of.pattern.parameters_of(c_type),
+            ..of.clone()
+        }
+    }
+
+    /// Returns the name of the function for an element type.
+    fn symbol(&self, type_name: &str) -> String {
+        self.family
             .replace("<TYPENAME>", type_name)
             .replace("<SIZE>", type_name)
-    };
-    let types = &record["types"];
-    if types.is_empty() {
-        return alike
-            .iter()
-            .map(|of| other_name(named(&of.type_name), of))
-            .collect();
     }
-    let of = alike[0];
-    let of_type = |c_type: &str| {
-        let retyped = |text: &str| text.replace("TYPE", c_type);
-        let type_name = c_type.replace(' ', "");
-        CFunction {
-            generic: if suffix.is_some() {
-                generic(of)
-            } else {
-                String::new()
-            },
-            type_rule: format!("{{{}}}", types.replace(", ", ",")),
-            returns: retyped(&of.pattern.0),
-            parameters: parameters(&of.pattern.1).map(retyped).collect(),
-            c_type: c_type.to_owned(),
-            type_name: type_name.clone(),
-            ..extension(named(&type_name), of)
+
+    fn section(&self) -> String {
+        format!("{}:", self.vendor)
+    }
+
+    /// Returns what follows the name of the family that this one is like, if the name is the same
+    /// up to there but for `shmemx_`.
+    fn generic_suffix(&self) -> Option<&str> {
+        self.family
+            .strip_prefix(&self.like.replacen("shmem_", "shmemx_", 1))
+    }
+
+    /// Returns the type-generic name, or nothing if the function of the standard has none. It
+    /// begins with `shmemx_`, since a macro selects either among functions of the standard or among
+    /// extensions.
+    fn generic(&self, of: &CFunction, suffix: &str) -> String {
+        if of.generic.is_empty() {
+            return String::new();
         }
-    };
-    types.split(", ").map(of_type).collect()
+        of.generic.replacen("shmem_", "shmemx_", 1) + suffix
+    }
+}
+
+/// A parameter of C.
+#[derive(Debug, PartialEq)]
+pub(crate) struct TypedName<'a> {
+    pub c_type: &'a str,
+    pub name: &'a str,
+}
+
+impl TypedName<'_> {
+    /// Splits the text of a parameter, such as `const long *source`.
+    pub fn split(parameter: &str) -> TypedName<'_> {
+        let start = parameter
+            .rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .map_or(0, |before| before + 1);
+        TypedName {
+            c_type: parameter[..start].trim(),
+            name: &parameter[start..],
+        }
+    }
 }
 
 /// Returns the records of a table whose first line names the columns: the values by column.
 pub(crate) fn records(text: &str) -> impl Iterator<Item = HashMap<String, String>> {
-    let records = csv::Reader::from_reader(text.as_bytes()).into_deserialize();
-    records.map(|record| record.expect("a table of this repository"))
+    csv::Reader::from_reader(text.as_bytes())
+        .into_deserialize()
+        .map(|record| record.expect("a table of this repository"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_split() {
+        let parts = |c_type, name| TypedName { c_type, name };
+        let source = TypedName::split("const long *source");
+        assert_eq!(source, parts("const long *", "source"));
+        assert_eq!(TypedName::split("size_t nelems"), parts("size_t", "nelems"));
+        assert_eq!(TypedName::split("void *ptr"), parts("void *", "ptr"));
+    }
 }

@@ -59,18 +59,26 @@ const SILENT: Provider = Provider {
     ..null::PROVIDER
 };
 
-/// The transport and the endpoints of `SILENT`. They share the loss that ends all waits.
+/// The transport and the endpoints of `SILENT`, which share the loss that ends all waits.
 #[derive(Clone, Default)]
-struct Silent(Arc<(Mutex<Option<Error>>, Condvar)>);
+struct Silent(Arc<Loss>);
+
+/// The loss of a PE that the runtime declares.
+#[derive(Default)]
+struct Loss {
+    error: Mutex<Option<Error>>,
+    is_declared: Condvar,
+}
 
 impl Silent {
     fn wait(&self) -> Error {
-        let (loss, given_up) = &*self.0;
-        let loss = loss.lock().expect("no panic holds it");
-        let loss = given_up
-            .wait_while(loss, |loss| loss.is_none())
+        let error = self.0.error.lock().expect("no panic holds it");
+        let error = self
+            .0
+            .is_declared
+            .wait_while(error, |error| error.is_none())
             .expect("no panic holds it");
-        loss.clone().expect("it was waited for")
+        error.clone().expect("it was waited for")
     }
 }
 
@@ -126,8 +134,9 @@ impl Transport for Silent {
     fn stop_polling(&self) {}
 
     fn lose(&self, pe: Pe, why: &str) {
-        *self.0.0.lock().expect("no panic holds it") = Some(Error::Lost(pe, why.to_owned()));
-        self.0.1.notify_all();
+        let error = Error::Lost(pe, why.to_owned());
+        *self.0.error.lock().expect("no panic holds it") = Some(error);
+        self.0.is_declared.notify_all();
     }
 }
 
@@ -265,9 +274,12 @@ const COMPOSED: Provider = Provider {
     available: claim,
     opens_libraries: true,
     parts: Some(|with| {
-        let rare = (with.pe != Pe(1)).then_some("rare");
-        let names = rare.into_iter().chain(["refused", "crashing", "good"]);
-        Ok(names.map(str::to_owned).collect())
+        let mut names = Vec::new();
+        if with.pe != Pe(1) {
+            names.push("rare".to_owned());
+        }
+        names.extend(["refused", "crashing", "good"].map(str::to_owned));
+        Ok(names)
     }),
     open: |with| match (with.part.as_deref(), with.pe) {
         (Some("refused"), Pe(2)) => Err(Error::Unavailable("its port is down".to_owned())),
@@ -403,18 +415,20 @@ fn the_next_one_is_tried_and_the_reason_is_kept() {
     let outcome = job(&[("SHMEM_DEBUG", "2")]);
     assert!(outcome.status.success(), "{outcome}");
 
-    for line in [
+    for words in [
         "transport refusing: a claim; not chosen: PE 1: its NIC is broken",
         "transport flawed: a claim; not chosen: PE 2: there is no path to PE 0",
         "transport sockets: nothing; chosen",
     ] {
-        let lines = outcome
-            .stderr
-            .lines()
-            .filter(|printed| printed.contains(line))
-            .count();
-        assert_eq!(lines, 1, "{line}\n{outcome}");
+        assert_one_line(&outcome, words);
     }
+}
+
+/// Checks that exactly one line on standard error has these words.
+#[track_caller]
+fn assert_one_line(outcome: &Outcome, words: &str) {
+    let lines = outcome.stderr.lines().filter(|line| line.contains(words));
+    assert_eq!(lines.count(), 1, "{words}\n{outcome}");
 }
 
 #[test]
@@ -446,25 +460,16 @@ fn a_device_that_only_some_pes_have_is_missed() {
 
     let outcome = job(&[scarce, ("NO_CARD", "1")]);
     assert!(outcome.status.success(), "{outcome}");
-    assert_eq!(
-        outcome
-            .stderr
-            .lines()
-            .filter(|line| *line == warning)
-            .count(),
-        1,
-        "{outcome}"
-    );
+    let warnings = outcome.stderr.lines().filter(|line| *line == warning);
+    assert_eq!(warnings.count(), 1, "{outcome}");
 
-    for other in [
+    for variables in [
         &[scarce][..],
         &[scarce, ("NO_CARD", "1"), ("SHMEM_TRANSPORT", "sockets")],
     ] {
-        let outcome = job(other);
-        assert!(
-            outcome.status.success() && !outcome.stderr.contains("warning"),
-            "{outcome}"
-        );
+        let outcome = job(variables);
+        assert!(outcome.status.success(), "{outcome}");
+        assert!(!outcome.stderr.contains("warning"), "{outcome}");
     }
 }
 
@@ -479,14 +484,8 @@ fn one_that_answers_nothing_is_given_up() {
     let warned = format!(
         "warning: the transport silent does not work here and is passed over: PE 0: {silence}"
     );
-    for line in [&*warned, "transport sockets: nothing; chosen"] {
-        let lines = outcome
-            .stderr
-            .lines()
-            .filter(|printed| printed.contains(line))
-            .count();
-        assert_eq!(lines, 1, "{line}\n{outcome}");
-    }
+    assert_one_line(&outcome, &warned);
+    assert_one_line(&outcome, "transport sockets: nothing; chosen");
 
     let forced = [
         waits,
@@ -518,17 +517,17 @@ fn locking(limit: &str) -> Outcome {
     let this: PathBuf = std::env::current_exe().expect("a test program knows its path");
     let limited = format!("ulimit -l {limit} && exec \"$0\" a_pe --exact --nocapture");
 
-    let mut words = vec!["sh".to_owned(), "-c".to_owned(), limited];
+    let mut words = Vec::new();
     if rustix::process::geteuid().is_root() {
-        let dropped = [
+        words.extend([
             "setpriv",
             "--bounding-set=-ipc_lock",
             "--inh-caps=-ipc_lock",
-        ];
-        words.splice(0..0, dropped.map(str::to_owned));
+        ]);
     }
+    words.extend(["sh", "-c", &limited]);
 
-    Job::new(&words[0])
+    Job::new(words[0])
         .n(2)
         .args(&words[1..])
         .arg(this.display())
@@ -551,68 +550,53 @@ fn memory_that_may_not_be_locked_is_not_registered() {
 
 /// Returns the line on what executes atomic operations, from a job with `CARDS`.
 fn atomics_line(variables: &[(&str, &str)]) -> String {
-    let outcome = job(&[
-        &[("SHMEM_DEBUG", "2"), ("PROVIDERS", "with cards")],
-        variables,
-    ]
-    .concat());
+    let with_cards = [("SHMEM_DEBUG", "2"), ("PROVIDERS", "with cards")];
+    let outcome = job(&[&with_cards, variables].concat());
     assert!(outcome.status.success(), "{outcome}");
+    let choice = "transport cards: a claim; chosen";
+    assert!(outcome.stderr.contains(choice), "{outcome}");
 
-    let is_one = |line: &&str| line.contains("atomic operations are carried out");
-    let lines: Vec<&str> = outcome.stderr.lines().filter(is_one).collect();
+    let lines: Vec<&str> = outcome
+        .stderr
+        .lines()
+        .filter(|line| line.contains("atomic operations are carried out"))
+        .collect();
     assert_eq!(lines.len(), 1, "{outcome}");
-
-    assert!(
-        outcome.stderr.contains("transport cards: a claim; chosen"),
-        "{outcome}"
-    );
-
     lines[0].to_owned()
 }
 
 #[test]
 fn the_network_carries_out_atomic_operations_where_all_pes_have_the_hardware() {
-    let says = |variables: &[(&str, &str)], words: &[&str]| {
+    let with_hardware = ["by the network", "(the hardware of every PE"];
+    let without_hardware = ["by the CPU", "(not every PE has hardware"];
+    let requested = ["by the network", "is network)"];
+    let refused = ["by the CPU", "(SHMEM_AMOS is software)"];
+
+    let forced = ("SHMEM_TRANSPORT", "cards");
+    for (variables, words) in [
+        (&[][..], with_hardware),
+        (&[("SHMEM_AMOS", "auto")][..], with_hardware),
+        (&[("SHMEM_AMOS", "software")][..], refused),
+        (
+            &[("SHMEM_AMOS", "network"), ("NO_CARD", "1")][..],
+            requested,
+        ),
+        (&[("NO_CARD", "1")][..], without_hardware),
+        (&[forced][..], with_hardware),
+        (&[forced, ("NO_CARD", "2")][..], without_hardware),
+    ] {
         let line = atomics_line(variables);
-        assert!(
-            words.iter().all(|word| line.contains(word)),
-            "{words:?}: {line}"
-        );
-    };
-
-    says(&[], &["by the network", "(the hardware of every PE"]);
-    says(
-        &[("SHMEM_AMOS", "auto")],
-        &["by the network", "(the hardware of every PE"],
-    );
-    says(
-        &[("SHMEM_AMOS", "software")],
-        &["by the CPU", "(SHMEM_AMOS is software)"],
-    );
-    says(
-        &[("SHMEM_AMOS", "network"), ("NO_CARD", "1")],
-        &["by the network", "is network)"],
-    );
-    says(
-        &[("NO_CARD", "1")],
-        &["by the CPU", "(not every PE has hardware"],
-    );
-    says(
-        &[("SHMEM_TRANSPORT", "cards")],
-        &["by the network", "(the hardware of every PE"],
-    );
-
-    let forced = [("SHMEM_TRANSPORT", "cards"), ("NO_CARD", "2")];
-    says(&forced, &["by the CPU", "(not every PE has hardware"]);
+        for word in words {
+            assert!(line.contains(word), "{word}: {line}");
+        }
+    }
 }
 
 #[test]
 fn hardware_that_does_not_work_is_passed_over_unless_it_was_requested() {
     let line = atomics_line(&[("BAD_CARD", "1")]);
-    assert!(
-        line.contains("by the CPU") && line.contains("do not work: PE 1: its card"),
-        "{line}"
-    );
+    assert!(line.contains("by the CPU"), "{line}");
+    assert!(line.contains("do not work: PE 1: its card"), "{line}");
 
     let settings = [
         ("PROVIDERS", "with cards"),

@@ -6,10 +6,8 @@ use testkit::{Job, Outcome, Running, every_size, kill, scenario};
 /// Runs a job of `n` PEs whose PE 1 ends as `how` says.
 fn death(how: &str, n: usize) -> Outcome {
     let outcome = Job::new(scenario!("death.c")).n(n).arg(how).run();
-    assert!(
-        !outcome.stdout.contains("a barrier ended"),
-        "a barrier ended without PE 1\n{outcome}"
-    );
+    let has_ended = outcome.stdout.contains("a barrier ended");
+    assert!(!has_ended, "a barrier ended without PE 1\n{outcome}");
     outcome
 }
 
@@ -392,8 +390,10 @@ fn a_refusal_that_the_program_has_noticed_is_not_named() {
 /// Without oshrun, nothing can be reported later.
 #[test]
 fn a_refusal_is_named_at_once_without_a_launcher() {
-    let alone = Job::direct(scenario!("death.c")).arg("refused_noticed0");
-    let outcome = alone.env("SHMEM_SYMMETRIC_SIZE", "64m").run();
+    let outcome = Job::direct(scenario!("death.c"))
+        .arg("refused_noticed0")
+        .env("SHMEM_SYMMETRIC_SIZE", "64m")
+        .run();
     assert_eq!(outcome.code(), 0, "{outcome}");
 
     let warning = "warning: PE 0 was refused the memory of shmem_malloc";
@@ -542,14 +542,22 @@ fn global_exit_ends_the_job_with_its_status() {
     }
 }
 
-/// Returns a running job of `n` PEs and the process numbers of its PEs.
-fn lingering(job: Job, n: usize) -> (Running, Vec<i32>) {
-    let mut running = job.n(n).arg("forever").start();
-    let pids = running.wait_for(|lines| {
-        let pids: Vec<i32> = lines.iter().filter_map(|line| pid_of(line)).collect();
-        (pids.len() == n).then_some(pids)
-    });
-    (running, pids)
+/// A job of three PEs that does not end by itself.
+struct Lingering {
+    running: Running,
+    /// The process numbers of the PEs, in any order.
+    pids: Vec<i32>,
+}
+
+impl Lingering {
+    fn start(job: Job) -> Lingering {
+        let mut running = job.n(3).arg("forever").start();
+        let pids = running.wait_for(|lines| {
+            let pids: Vec<i32> = lines.iter().filter_map(|line| pid_of(line)).collect();
+            if pids.len() == 3 { Some(pids) } else { None }
+        });
+        Lingering { running, pids }
+    }
 }
 
 /// Returns the process number in a line of `soak.c`, such as `pe 1 pid 4711`.
@@ -567,7 +575,7 @@ fn behind_a_shell() -> Job {
 
 #[test]
 fn nothing_outlives_oshrun() {
-    let (running, _) = lingering(Job::new(scenario!("soak.c")), 3);
+    let Lingering { running, .. } = Lingering::start(Job::new(scenario!("soak.c")));
 
     kill(running.pid());
     assert_eq!(running.finish().code(), 137);
@@ -575,7 +583,7 @@ fn nothing_outlives_oshrun() {
 
 #[test]
 fn nothing_outlives_oshrun_with_a_shell_between() {
-    let (running, pids) = lingering(behind_a_shell(), 3);
+    let Lingering { running, pids } = Lingering::start(behind_a_shell());
     let n_processes = running.processes().len();
     assert!(n_processes > pids.len() + 3, "no shell is between");
 
@@ -585,7 +593,7 @@ fn nothing_outlives_oshrun_with_a_shell_between() {
 
 #[test]
 fn a_pe_behind_a_shell_is_missed_too() {
-    let (running, pids) = lingering(behind_a_shell(), 3);
+    let Lingering { running, pids } = Lingering::start(behind_a_shell());
 
     kill(pids[1]);
     assert_ne!(running.finish().code(), 0);
@@ -594,7 +602,7 @@ fn a_pe_behind_a_shell_is_missed_too() {
 #[test]
 fn a_signal_to_oshrun_ends_the_job() {
     for signal in ["TERM", "INT", "HUP"] {
-        let (running, _) = lingering(Job::new(scenario!("soak.c")), 3);
+        let Lingering { running, .. } = Lingering::start(Job::new(scenario!("soak.c")));
 
         let sent = std::process::Command::new("kill")
             .args(["-s", signal, &running.pid().to_string()])

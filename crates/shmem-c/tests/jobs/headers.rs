@@ -206,14 +206,11 @@ fn type_generic_macros_select_the_function_of_every_type() {
     let table = SpecTable::read();
     let GenericCalls { source, functions } = calls_of_generics(&table);
 
-    let macros: BTreeSet<&String> = functions.keys().map(|call| call.generic).collect();
+    let called: BTreeSet<&String> = functions.keys().map(|call| call.generic).collect();
     let extensions = table.extension_generics();
     assert!(extensions.contains(&&"shmemx_ibput".to_owned()));
-    assert_eq!(
-        macros,
-        table.generics.iter().chain(extensions).collect(),
-        "every macro is called"
-    );
+    let all: BTreeSet<&String> = table.generics.iter().chain(extensions).collect();
+    assert_eq!(called, all, "every macro is called");
 
     for compiler in compilers("gcc", "clang") {
         for standard in ["c11", "c2x"] {

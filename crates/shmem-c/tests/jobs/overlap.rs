@@ -110,24 +110,29 @@ fn long_programs_drawn_anew() {
     let seed = testkit::seed();
     for n in [1, 2, 3, 5, 7, 12] {
         for (name, value) in SETTINGS {
+            // One PE cannot be split into two nodes.
             let is_two_nodes = value == "2";
             if is_two_nodes && n == 1 {
                 continue;
             }
 
-            let run = |job: Job| {
-                let job = job.n(n).env(name, value);
-                job.timeout(Duration::from_secs(300)).run().assert_ok(n);
-            };
-            run(Job::new(scenario!("teams_thousand.c")).arg(seed));
-            run(Job::new(program!("threads_overlap.c")).args([seed, 400]));
-
             let teams_overlap = Job::new(program!("teams_overlap.c")).args([seed, 3000]);
-            run(teams_overlap.clone());
-            run(teams_overlap.arg("multiple"));
-
+            let mut jobs = vec![
+                Job::new(scenario!("teams_thousand.c")).arg(seed),
+                Job::new(program!("threads_overlap.c")).args([seed, 400]),
+                teams_overlap.clone(),
+                teams_overlap.arg("multiple"),
+            ];
             for turn in 0..5 {
-                run(Job::new(program!("splits_deep.c")).arg(seed + turn));
+                jobs.push(Job::new(program!("splits_deep.c")).arg(seed + turn));
+            }
+
+            for job in jobs {
+                job.n(n)
+                    .env(name, value)
+                    .timeout(Duration::from_secs(300))
+                    .run()
+                    .assert_ok(n);
             }
         }
     }

@@ -47,7 +47,13 @@ impl Waiting {
     fn released_by(self, is_enough: impl Fn(&str) -> bool) -> String {
         let Waiting { job, file } = self;
         let mut running = job.start();
-        running.wait_for(|lines| is_enough(&lines.join("\n")).then_some(()));
+        running.wait_for(|lines| {
+            if is_enough(&lines.join("\n")) {
+                Some(())
+            } else {
+                None
+            }
+        });
 
         File::create(&file).expect("a file");
         let outcome = running.finish();

@@ -30,8 +30,12 @@ fn with_taken(taken: &[String], argument: &str) -> Job {
 fn address(outcome: &Outcome, before: &str) -> Option<String> {
     let text = outcome.stdout.clone() + &outcome.stderr;
     let (_, after) = text.split_once(before)?;
-    let words = after.strip_prefix(' ')?.split_whitespace().next()?;
-    words.starts_with("0x").then(|| words.to_owned())
+    let word = after.strip_prefix(' ')?.split_whitespace().next()?;
+    if word.starts_with("0x") {
+        Some(word.to_owned())
+    } else {
+        None
+    }
 }
 
 /// PE 1 has other memory at the usual address of the heap, then also at the address that is chosen
@@ -42,30 +46,22 @@ fn heaps_differ_only_where_no_address_is_free_on_all_pes() {
     let mut taken = Vec::new();
     while taken.len() < 10 {
         let outcome = with_taken(&taken, "").env("SHMEM_DEBUG", 2).run();
-        let Some(at) = address(&outcome, BEGINS) else {
+        let Some(heap) = address(&outcome, BEGINS) else {
             break;
         };
 
         outcome.assert_ok(2);
-        assert!(
-            outcome
-                .stderr
-                .contains(&format!("{BEGINS} {at} on all PEs")),
-            "{outcome}"
-        );
-        assert!(!taken.contains(&at), "{at} is taken on PE 1\n{outcome}");
-        taken.push(at);
+        let is_equal = outcome.stderr.contains(&format!("{BEGINS} {heap} on all PEs"));
+        assert!(is_equal, "{outcome}");
+        assert!(!taken.contains(&heap), "{heap} is taken on PE 1\n{outcome}");
+        taken.push(heap);
     }
     assert!((2..10).contains(&taken.len()), "{taken:?}");
 
     let outcome = with_taken(&taken, "differ").env("SHMEM_DEBUG", 2).run();
     outcome.assert_ok(2);
-    assert!(
-        outcome
-            .stderr
-            .contains(&format!("{BEGINS} different addresses")),
-        "{outcome}"
-    );
+    let differ = format!("{BEGINS} different addresses");
+    assert!(outcome.stderr.contains(&differ), "{outcome}");
 
     with_taken(&taken, "")
         .run()
@@ -77,10 +73,12 @@ fn heaps_are_equal_where_the_address_space_is_limited() {
     const LIMITED: [&str; 2] = ["prlimit", "--as=1500000000"];
     needs(&LIMITED);
 
-    let job = Job::new(program!("pointers.c"))
+    Job::new(program!("pointers.c"))
         .n(3)
-        .env("SHMEM_SYMMETRIC_SIZE", "200m");
-    job.wrap(LIMITED).run().assert_ok(3);
+        .env("SHMEM_SYMMETRIC_SIZE", "200m")
+        .wrap(LIMITED)
+        .run()
+        .assert_ok(3);
 }
 
 fn heaps_are_equal_where_memory_is_mapped_upwards() {
@@ -116,14 +114,10 @@ fn static_data_are_equal_without_aslr() {
     }
 
     outcome.assert_ok(3);
-    assert!(
-        address(&outcome, "the static data begin at").is_some(),
-        "{outcome}"
-    );
-    assert!(
-        outcome.stderr.matches("on all PEs").count() >= 2,
-        "{outcome}"
-    );
+    let statics = address(&outcome, "the static data begin at");
+    assert!(statics.is_some(), "{outcome}");
+    let n_equal = outcome.stderr.matches("on all PEs").count();
+    assert!(n_equal >= 2, "{outcome}");
 }
 
 testkit::module_tests! {

@@ -26,8 +26,11 @@ fn job(transport: &str, debug: Option<&str>) -> Outcome {
 /// Checks that each of these sets of words is in one line.
 fn has(outcome: &Outcome, lines: &[&[&str]]) {
     for words in lines {
-        let holds = |line: &str| words.iter().all(|word| line.contains(word));
-        assert!(outcome.stderr.lines().any(holds), "{words:?} in\n{outcome}");
+        let has_line = outcome
+            .stderr
+            .lines()
+            .any(|line| words.iter().all(|word| line.contains(word)));
+        assert!(has_line, "{words:?} in\n{outcome}");
     }
 }
 
@@ -125,37 +128,35 @@ fn jobs_over_libfabric_name_its_provider() {
 
 /// Returns the module of each line.
 fn modules(outcome: &Outcome) -> Vec<&str> {
-    let lines = outcome.stderr.lines();
-    let words = lines.map(|line| line.split_whitespace().nth(2).unwrap_or(line));
-    words
-        .map(|module| module.split("::").next().unwrap_or(module))
-        .collect()
+    let mut modules = Vec::new();
+    for line in outcome.stderr.lines() {
+        // After the time and the level. A line that is no event is a module of its own.
+        let path = line.split_whitespace().nth(2).unwrap_or(line);
+        modules.push(path.split("::").next().unwrap_or(path));
+    }
+    modules
+}
+
+/// Checks that a job with this value of `SHMEM_DEBUG` reports events of these modules alone.
+fn reports_only(filter: &str, expected: &[&str]) -> Outcome {
+    let outcome = job("tcp", Some(filter));
+    let found = modules(&outcome);
+    for module in expected {
+        assert!(found.contains(module), "{module} in\n{outcome}");
+    }
+    for module in found {
+        assert!(expected.contains(&module), "{expected:?}: {outcome}");
+    }
+    outcome
 }
 
 fn a_filter_shows_its_modules_alone() {
-    let only = |value: &str, expected: &[&str]| {
-        let outcome = job("tcp", Some(value));
-        let found = modules(&outcome);
+    reports_only("transport=debug", &["transport", "transport_tcp"]);
+    reports_only("transport-tcp", &["transport_tcp"]);
 
-        for module in expected {
-            assert!(found.contains(module), "{module} in\n{outcome}");
-        }
-        assert!(
-            found.iter().all(|module| expected.contains(module)),
-            "{expected:?}: {outcome}"
-        );
-
-        outcome
-    };
-
-    only("transport=debug", &["transport", "transport_tcp"]);
-    only("transport-tcp", &["transport_tcp"]);
-
-    let outcome = only("bootstrap=trace,runtime=info", &["bootstrap", "runtime"]);
-    has(
-        &outcome,
-        &[&["TRACE bootstrap", "has the records of all PEs", "round=0"]],
-    );
+    let outcome = reports_only("bootstrap=trace,runtime=info", &["bootstrap", "runtime"]);
+    let joined = ["TRACE bootstrap", "has the records of all PEs", "round=0"];
+    has(&outcome, &[&joined]);
     assert!(!outcome.stderr.contains("DEBUG runtime"), "{outcome}");
 }
 
@@ -165,8 +166,11 @@ fn nothing_is_reported_unless_it_is_wanted() {
 }
 
 fn a_filter_that_names_no_module_is_refused() {
-    let job = Job::new(scenario!("heap_size.c")).n(2).arg(1 << 20).arg(0);
-    let outcome = job.env("SHMEM_DEBUG", "transport=debug,tcp=trace").run();
+    let outcome = Job::new(scenario!("heap_size.c"))
+        .n(2)
+        .args([1 << 20, 0])
+        .env("SHMEM_DEBUG", "transport=debug,tcp=trace")
+        .run();
     outcome.assert_fails(&[
         "SHMEM_DEBUG is transport=debug,tcp=trace, but it must be 1, 2 or 3, or ",
         "transport_tcp",
@@ -191,40 +195,39 @@ fn what_handlers_of_exit_do_is_reported() {
 
     let outcome = Job::new(program).n(2).env("SHMEM_DEBUG", "debug").run();
     assert!(outcome.status.success(), "{outcome}");
-    let finalize = |pe| format!("runtime::exit::finalize: the library is closed pe={pe}");
-    has(&outcome, &[&[&finalize(0)], &[&finalize(1)]]);
+    for pe in 0..2 {
+        let event = format!("runtime::exit::finalize: the library is closed pe={pe}");
+        has(&outcome, &[&[&event]]);
+    }
 }
 
 /// If there are more contexts than the user permits endpoints, they share endpoints, which each PE
 /// reports once.
 fn contexts_that_share_endpoints_are_reported_once() {
-    let over = |transport, setting, number| {
-        let job = Job::new(program!("contexts.c"))
-            .n(3)
-            .env("SHMEM_TRANSPORT", transport);
-        job.env("SHMEM_ONNODE", "off")
-            .env("SHMEM_DEBUG", 1)
-            .env(setting, number)
-            .run()
-    };
-
     for (transport, library, setting) in [
         ("ucx", UCX, "SHMEM_UCX_WORKERS"),
         ("ofi", LIBFABRIC, "SHMEM_OFI_ENDPOINTS"),
     ] {
         needs_library(library);
-        let outcome = over(transport, setting, "3");
-        outcome.assert_ok(3);
+        let job = Job::new(program!("contexts.c"))
+            .n(3)
+            .env("SHMEM_TRANSPORT", transport)
+            .env("SHMEM_ONNODE", "off")
+            .env("SHMEM_DEBUG", 1);
 
+        let outcome = job.clone().env(setting, "3").run();
+        outcome.assert_ok(3);
         for pe in 0..3 {
-            let of_pe = |line: &&str| line.contains(&format!("pe={pe}"));
-            let lines = outcome.stderr.lines().filter(of_pe);
-            let shared =
-                lines.filter(|line| line.contains("contexts share") && line.contains(setting));
-            assert_eq!(shared.count(), 1, "PE {pe}: {outcome}");
+            let of_pe = format!("pe={pe}");
+            let words = ["contexts share", setting, &of_pe];
+            let lines = outcome
+                .stderr
+                .lines()
+                .filter(|line| words.iter().all(|word| line.contains(word)));
+            assert_eq!(lines.count(), 1, "PE {pe}: {outcome}");
         }
 
-        let outcome = over(transport, setting, "none");
+        let outcome = job.env(setting, "none").run();
         let refused = format!("{setting} is none, but it must be a number above 0");
         outcome.assert_fails(&[&refused]);
     }

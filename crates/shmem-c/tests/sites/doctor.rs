@@ -34,10 +34,8 @@ fn doctor(options: &[&str], variables: &[(&str, &str)]) -> Outcome {
 fn assert_lines(outcome: &Outcome, status: i32, words: &[&str]) {
     assert_eq!(outcome.code(), status, "{outcome}");
     for word in words {
-        assert!(
-            outcome.stdout.lines().any(|line| line.contains(word)),
-            "{word}\n{outcome}"
-        );
+        let has_line = outcome.lines().any(|line| line.contains(word));
+        assert!(has_line, "{word}\n{outcome}");
     }
 }
 
@@ -54,24 +52,19 @@ fn a_job_of_this_machine_is_examined() {
     ];
     assert_lines(&outcome, 0, &words);
 
-    let over_tcp = outcome
+    let (_, over_tcp) = outcome
         .stdout
-        .split("\ntransport tcp, as between hosts\n")
-        .nth(1);
-    let over_tcp = over_tcp.unwrap_or_else(|| panic!("{outcome}"));
-
-    assert!(
-        over_tcp.contains("path: tcp: SHMEM_TRANSPORT is tcp"),
-        "{outcome}"
-    );
-    assert!(
-        over_tcp.contains("first put ") && over_tcp.contains("ok      PE 0 to PE 1: put "),
-        "{outcome}"
-    );
-    assert!(
-        over_tcp.contains(", atomic add ") && over_tcp.contains("; a socket: "),
-        "{outcome}"
-    );
+        .split_once("\ntransport tcp, as between hosts\n")
+        .unwrap_or_else(|| panic!("{outcome}"));
+    for words in [
+        "path: tcp: SHMEM_TRANSPORT is tcp",
+        "first put ",
+        "ok      PE 0 to PE 1: put ",
+        ", atomic add ",
+        "; a socket: ",
+    ] {
+        assert!(over_tcp.contains(words), "{words}\n{outcome}");
+    }
 }
 
 fn several_hosts_are_examined() {
@@ -93,22 +86,14 @@ fn several_hosts_are_examined() {
     ];
     assert_lines(&outcome, 0, &words);
 
-    let pairs = outcome
-        .stdout
-        .lines()
-        .filter(|line| line.contains("first put "));
+    let pairs = outcome.lines().filter(|line| line.contains("first put "));
     assert!(pairs.count() >= 3, "{outcome}");
 }
 
 /// Four hosts in namespaces, the last of which has another build of the program.
 fn hosts_of_different_builds_are_examined() {
-    if !Job::direct("unshare")
-        .arg("-mu")
-        .arg("true")
-        .run()
-        .status
-        .success()
-    {
+    let probe = Job::direct("unshare").args(["-mu", "true"]).run();
+    if !probe.status.success() {
         absent("no namespaces for mounts can be made here");
     }
 
@@ -161,21 +146,15 @@ fn a_host_that_cannot_be_reached_is_named() {
 }
 
 fn a_job_that_cannot_start_is_not_recommended() {
-    let options = ["-n", "2"];
-    let network = [("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "tcp")];
-    let outcome = doctor(
-        &options,
-        &[&network[..], &[("SHMEM_TCP_INTERFACE", "nosuch0")]].concat(),
-    );
+    let variables = [
+        ("SHMEM_ONNODE", "off"),
+        ("SHMEM_TRANSPORT", "tcp"),
+        ("SHMEM_TCP_INTERFACE", "nosuch0"),
+    ];
+    let outcome = doctor(&["-n", "2"], &variables);
 
-    assert_lines(
-        &outcome,
-        1,
-        &[
-            "verdict: not ok: repair first: on ",
-            "SHMEM_TCP_INTERFACE is nosuch0",
-        ],
-    );
+    let repair = "verdict: not ok: repair first: on ";
+    assert_lines(&outcome, 1, &[repair, "SHMEM_TCP_INTERFACE is nosuch0"]);
     assert!(!outcome.stdout.contains("verdict: ok"), "{outcome}");
 }
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::transports::{LIBFABRIC, OFF, UCX, forced};
-use testkit::{Job, has_library, needs_library, prefix, program, scenario};
+use testkit::{Job, Outcome, has_library, needs_library, prefix, program, scenario};
 
 /// Jobs in which a node has several PEs, so that PEs of its node and of others change a word.
 const NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
@@ -82,24 +82,26 @@ fn atomics_of_the_network_are_the_nodes_too() {
                 assert!(outcome.stderr.contains("SHMEM_AMOS=software"), "{outcome}");
             } else {
                 outcome.assert_ok(n);
-                assert!(
-                    outcome.stderr.contains("carried out by the network"),
-                    "{outcome}"
-                );
+                let executor = "carried out by the network";
+                assert!(outcome.stderr.contains(executor), "{outcome}");
             }
         }
     }
 }
 
+/// Runs a job in which PE 1 ends in this way.
+fn death(transport: &str, way: &str) -> Outcome {
+    Job::new(scenario!("death.c"))
+        .n(4)
+        .arg(way)
+        .envs(&forced(transport))
+        .env("UCX_TLS", "tcp,self")
+        .run()
+}
+
 /// The message names the PE that was killed, although the libraries of networks have messages of
 /// their own on a lost peer.
 fn a_killed_pe_ends_a_job_over_each_transport() {
-    let death = |transport, way: &str| {
-        let job = Job::new(scenario!("death.c")).n(4).arg(way);
-        let job = job.envs(&forced(transport));
-        job.env("UCX_TLS", "tcp,self").run()
-    };
-
     for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
         if transport == "tcp" || has_library(library) {
             let outcome = death(transport, "kill");
@@ -129,36 +131,37 @@ fn a_process_ends_with_its_own_last_thread() {
     }
 
     for variables in settings {
-        let run = |how: &str| {
-            let job = Job::new(scenario!("first_thread.c")).n(3).arg(how);
-            job.envs(&variables).run()
-        };
+        let job = Job::new(scenario!("first_thread.c")).n(3).envs(&variables);
 
         for how in ["alone", "again-alone"] {
-            let alone = run(how);
+            let alone = job.clone().arg(how).run();
             alone.assert_fails(&["PE 1", "exited with status 0", "shmem_finalize"]);
             assert!(!alone.stdout.contains("a barrier ended"), "{alone}");
         }
 
-        run("others").assert_ok(3);
-        run("again").assert_ok(3);
+        for how in ["others", "again"] {
+            job.clone().arg(how).run().assert_ok(3);
+        }
     }
+}
+
+/// Runs a job, whose PEs check that other machines do not reach their sockets. Returns the number
+/// of these sockets.
+fn listeners(variables: &[(&str, &str)]) -> usize {
+    let outcome = Job::new(scenario!("listeners.c"))
+        .n(3)
+        .envs(variables)
+        .run();
+    outcome.assert_ok(3);
+    outcome
+        .lines()
+        .filter(|line| line.starts_with("listens "))
+        .count()
 }
 
 /// UCX and libfabric do not authenticate peers that connect. So if a job is on one machine, other
 /// machines must not reach its sockets.
 fn a_job_on_one_machine_listens_on_loopback_alone() {
-    let listeners = |variables: &[(&str, &str)]| {
-        let job = Job::new(scenario!("listeners.c")).n(3);
-        let outcome = job.envs(variables).run();
-        outcome.assert_ok(3);
-
-        outcome
-            .lines()
-            .filter(|line| line.starts_with("listens "))
-            .count()
-    };
-
     assert_eq!(listeners(&[]), 0, "a job that shares its memory");
     assert_eq!(listeners(&forced("tcp")), 3, "one for each PE");
 
@@ -239,9 +242,9 @@ fn no_flag_overtakes_its_data() {
 }
 
 fn words_arrive_as_a_whole() {
-    let job = || Job::new(scenario!("words.c")).n(2);
-    job().run().assert_ok(2);
-    job().envs(&forced("tcp")).run().assert_ok(2);
+    let job = Job::new(scenario!("words.c")).n(2);
+    job.clone().run().assert_ok(2);
+    job.envs(&forced("tcp")).run().assert_ok(2);
 }
 
 /// Processes that keep the CPUs busy until this is dropped.
@@ -282,26 +285,28 @@ fn with_few_files(files: u32) -> PathBuf {
     script
 }
 
+/// Runs a job of which PE 1 may have this number of open files.
+fn limited(transport: &str, files: u32) -> Outcome {
+    Job::new("/bin/sh")
+        .n(6)
+        .arg(with_few_files(files).display())
+        .arg(program!("contexts.c").display())
+        .envs(&forced(transport))
+        .run()
+}
+
 /// If PE 1 lacks descriptors to connect or to accept, it reports this, and the others do not report
 /// that it was lost.
 fn a_pe_with_too_few_descriptors_says_so() {
-    let with = |transport: &str, files| {
-        Job::new("/bin/sh")
-            .n(6)
-            .arg(with_few_files(files).display())
-            .arg(program!("contexts.c").display())
-            .envs(&forced(transport))
-            .run()
-    };
-
     // Which limits let PE 1 lack its first descriptor, one for a peer, or none depends on the
     // descriptors that it has inherited.
     let mut n_refused = 0;
     thread::scope(|scope| {
         let mut jobs = Vec::new();
         for files in 6..14 {
-            jobs.push(scope.spawn(move || with("tcp", files)));
+            jobs.push(scope.spawn(move || limited("tcp", files)));
         }
+
         for job in jobs {
             let outcome = job.join().expect("an outcome");
             if outcome.status.success() {
@@ -314,10 +319,10 @@ fn a_pe_with_too_few_descriptors_says_so() {
     });
     assert!(n_refused > 3, "PE 1 lacked a descriptor {n_refused} times");
 
-    with("tcp", 32).assert_ok(6);
+    limited("tcp", 32).assert_ok(6);
     for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
         if has_library(library) {
-            let outcome = with(transport, 32);
+            let outcome = limited(transport, 32);
             outcome.assert_fails(&[transport, "PE 1: ", "32 files", "`ulimit -n`"]);
             assert_eq!(outcome.stderr.matches("32 files").count(), 1, "{outcome}");
         }
@@ -327,41 +332,39 @@ fn a_pe_with_too_few_descriptors_says_so() {
 /// Contexts share endpoints if there are more contexts than the user permits endpoints, or than
 /// descriptors allow.
 fn more_contexts_than_endpoints() {
-    let with = |transport: &str, setting: (&str, &str), limit: &str| {
-        let script = format!("{limit}; exec \"$@\"");
-        Job::new(scenario!("many_contexts.c", "-pthread"))
-            .n(4)
-            .wrap(["sh", "-c", &script, "sh"])
-            .envs(&[setting])
-            .envs(&forced(transport))
-            .run()
-    };
+    let job = Job::new(scenario!("many_contexts.c", "-pthread")).n(4);
+    let with_few_descriptors = ["sh", "-c", "ulimit -n 150; exec \"$@\"", "sh"];
 
-    let few = "ulimit -n 150";
     for (transport, library, setting) in [
         ("ucx", UCX, "SHMEM_UCX_WORKERS"),
         ("ofi", LIBFABRIC, "SHMEM_OFI_ENDPOINTS"),
     ] {
         if has_library(library) {
-            with(transport, (setting, "2"), "true").assert_ok(4);
-            with(transport, (setting, "32"), few).assert_ok(4);
+            let job = job.clone().envs(&forced(transport));
+            job.clone().env(setting, "2").run().assert_ok(4);
+            job.env(setting, "32")
+                .wrap(with_few_descriptors)
+                .run()
+                .assert_ok(4);
         }
     }
 
-    with("tcp", ("SHMEM_STATS", "0"), few).assert_ok(4);
+    job.envs(&forced("tcp"))
+        .wrap(with_few_descriptors)
+        .run()
+        .assert_ok(4);
 }
 
 /// The job ends even if a library's operations on such a PE would wait for ever.
 fn peers_do_not_wait_for_ever_for_a_pe_without_descriptors() {
-    let with = |transport: &str| {
-        let job = Job::new(scenario!("no_descriptors.c")).n(6);
-        job.envs(&forced(transport)).run()
-    };
-
-    let says_so = ["PE 1 on ", "cannot use its network", "`ulimit -n`"];
-    with("tcp").assert_fails(&says_so);
-    if has_library(LIBFABRIC) {
-        with("ofi").assert_fails(&says_so);
+    for transport in ["tcp", "ofi"] {
+        if transport == "tcp" || has_library(LIBFABRIC) {
+            Job::new(scenario!("no_descriptors.c"))
+                .n(6)
+                .envs(&forced(transport))
+                .run()
+                .assert_fails(&["PE 1 on ", "cannot use its network", "`ulimit -n`"]);
+        }
     }
 }
 

@@ -45,11 +45,8 @@ fn the_include_files_are_read_in_fixed_and_in_free_form() {
                 .arg(&source)
                 .output()
                 .expect("oshfort can be started");
-            assert!(
-                output.status.success(),
-                "{form}: {}",
-                String::from_utf8_lossy(&output.stderr)
-            );
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{form}: {errors}");
         }
     }
 }
@@ -160,19 +157,17 @@ fn misuse_is_reported_in_the_words_of_fortran() {
         ),
     ];
 
-    for (at, (statement, words)) in cases.into_iter().enumerate() {
+    for (number, (statement, words)) in cases.into_iter().enumerate() {
         let program = format!(
             "integer :: a(4), code\ninteger(kind=8) :: at\npointer (at, a)\ncall shmem_init()\n\
              call shpalloc(at, 4, code, 1)\n{statement}\nend\n"
         );
-        let program = text(&format!("misuse_{at}.f90"), &program);
+        let name = format!("misuse_{number}.f90");
+        let program = text(&name, &program);
 
         let outcome = Job::new(program).n(1).run();
         let message = outcome.assert_fails(words);
-        assert!(
-            message.ends_with(&format!("misuse_{at}.f90:6)")),
-            "{outcome}"
-        );
+        assert!(message.ends_with(&format!("{name}:6)")), "{outcome}");
     }
 }
 
@@ -215,11 +210,8 @@ fn the_examples_find_the_maximum_of_the_even_pes() {
         assert_eq!(results.len(), 4, "{outcome}");
         for (pe, line) in [0, 2, 4, 6].into_iter().zip(&results) {
             let words: Vec<&str> = line.split_whitespace().collect();
-            assert_eq!(
-                words[..5],
-                ["Result", "on", "PE", &pe.to_string(), "is"],
-                "{outcome}"
-            );
+            let expected = ["Result", "on", "PE", &pe.to_string(), "is"];
+            assert_eq!(words[..5], expected, "{outcome}");
 
             let found: f64 = words[5].parse().expect("a number");
             assert!((found - 2f64.sin()).abs() < 1e-12, "{outcome}");
@@ -230,20 +222,21 @@ fn the_examples_find_the_maximum_of_the_even_pes() {
 /// Ignores the test if LLVM's compiler is missing, or the module, which this compiler makes when
 /// the prefix is installed.
 fn flang_compiles_programs() {
-    let names = ["flang", "flang-new", "flang-new-19"];
-    let is_here = |name: &&str| Command::new(name).arg("--version").output().is_ok();
-    let has_module = prefix().join("include/flang/shmem.mod").exists();
-    let Some(flang) = names.into_iter().find(is_here).filter(|_| has_module) else {
-        absent("flang is not here, or has made no module");
+    let Some(flang) = ["flang", "flang-new", "flang-new-19"]
+        .into_iter()
+        .find(|name| Command::new(name).arg("--version").output().is_ok())
+    else {
+        absent("flang is not here");
     };
+    if !prefix().join("include/flang/shmem.mod").exists() {
+        absent("flang has made no module");
+    }
 
     for source in ["fortran_module.f90", "fortran_teams.f90"] {
         let program = tmpdir().join(format!("by-flang-{source}"));
-        let mut oshfort = Command::new(prefix().join("bin/oshfort"));
-        oshfort
+        let compiled = Command::new(prefix().join("bin/oshfort"))
             .env("OSHFORT_FC", flang)
-            .arg(package_dir().join("tests/programs").join(source));
-        let compiled = oshfort
+            .arg(package_dir().join("tests/programs").join(source))
             .arg("-o")
             .arg(&program)
             .output()
@@ -257,8 +250,8 @@ fn flang_compiles_programs() {
 /// Compiles calls with mistakes that users make. The page quotes what gfortran says of each.
 fn the_page_quotes_what_the_compiler_says() {
     needs_fortran();
-    let page = std::fs::read_to_string(package_dir().join("../../docs/fortran.md"));
-    let page = page.expect("the page of Fortran");
+    let page = std::fs::read_to_string(package_dir().join("../../docs/fortran.md"))
+        .expect("the page of Fortran");
 
     for (call, says) in [
         (

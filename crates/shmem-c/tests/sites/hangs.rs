@@ -13,9 +13,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use testkit::{Job, Running, absent, every_size, needs_library, scenario};
 
-/// Ways to hang, and what the explanation must contain. `{rest}` stands for the PEs other than 1,
-/// `{last}` for the last PE.
-const HANGS: &[(&str, &[&str])] = &[
+/// A way of a program to hang or to take long, which is its argument, and the words that the
+/// explanation must contain. `{rest}` stands for the PEs other than 1, `{last}` for the last PE.
+type Way<'a> = (&'a str, &'a [&'a str]);
+
+/// Ways to hang.
+const HANGS: &[Way<'_>] = &[
     (
         "mismatch",
         &[
@@ -199,9 +202,8 @@ const HANGS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Waits for words, all but one of which PE 2 wrote last, and what the explanation must contain if
-/// PEs record their writes.
-const WRITTEN: &[(&str, &[&str])] = &[
+/// Waits for words, all but one of which PE 2 wrote last, explained where PEs record their writes.
+const WRITTEN: &[Way<'_>] = &[
     (
         "writer",
         &[
@@ -237,9 +239,9 @@ const WRITTEN: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Waits for a word, and what the explanation must contain about operations in flight, over a
-/// network that reports their completion.
-const IN_FLIGHT: &[(&str, &[&str])] = &[
+/// Waits for a word, explained with the operations in flight over a network that reports their
+/// completion.
+const IN_FLIGHT: &[Way<'_>] = &[
     (
         "word",
         &["flag[2] >= 8, which is 7.", "Nothing in flight targets it."],
@@ -259,8 +261,8 @@ const IN_FLIGHT: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Ways in which some or all PEs take long, and what the explanation must contain.
-const HEALTHY: &[(&str, &[&str])] = &[
+/// Ways in which some or all PEs take long, but do not hang.
+const HEALTHY: &[Way<'_>] = &[
     (
         "computes",
         &[
@@ -354,42 +356,59 @@ fn explained(job: &mut Running, words: &[&str], n: usize) -> String {
         .collect();
 
     let oshrun = Pid::from_raw(job.pid()).expect("a process");
-    let next = Cell::new((Instant::now() + PAUSE, 2 * PAUSE));
+    let next_request = Cell::new(Instant::now() + PAUSE);
+    let pause = Cell::new(PAUSE);
 
     job.wait_for(|lines| {
+        if Instant::now() >= next_request.get() {
+            kill_process(oshrun, Signal::QUIT).expect("own");
+            pause.set(2 * pause.get());
+            next_request.set(Instant::now() + pause.get());
+        }
+
         let text = unwrapped(lines);
         // On a busy machine, waits may last so long that their places are added.
         let short = without_places(&text);
-
-        let (at, pause) = next.get();
-        if Instant::now() >= at {
-            kill_process(oshrun, Signal::QUIT).expect("own");
-            next.set((Instant::now() + pause, 2 * pause));
+        for word in &words {
+            if !text.contains(word) && !short.contains(word) {
+                return None;
+            }
         }
-
-        words
-            .iter()
-            .all(|word| text.contains(word) || short.contains(word))
-            .then_some(text)
+        Some(text)
     })
+}
+
+/// Ends a job that hangs, and checks its exit status.
+#[track_caller]
+fn terminate(job: Running) {
+    kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
+    let outcome = job.finish();
+    assert_eq!(outcome.code(), 143, "{outcome}");
 }
 
 /// Joins the lines that oshrun has printed.
 fn unwrapped(lines: &[&str]) -> String {
-    let lines = lines
-        .iter()
-        .map(|line| line.trim_start_matches("oshrun:").trim());
-    lines.collect::<Vec<_>>().join(" ")
+    let mut sentences = Vec::new();
+    for line in lines {
+        sentences.push(line.trim_start_matches("oshrun:").trim());
+    }
+    sentences.join(" ")
 }
 
 /// Returns the text without the places of calls, such as ` (hangs.c:47 in of_pe_1)`.
 fn without_places(text: &str) -> String {
     let mut parts = text.split(" (");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| match part.split_once(')') {
-        Some((inside, rest)) if inside.contains(".c:") => text + rest,
-        _ => text + " (" + part,
-    })
+    let mut short = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((inside, rest)) if inside.contains(".c:") => short += rest,
+            _ => {
+                short += " (";
+                short += part;
+            }
+        }
+    }
+    short
 }
 
 /// The maximum number of PEs that hang at the same time.
@@ -398,39 +417,41 @@ const PES_AT_ONCE: usize = 16;
 /// Lets jobs of `n` PEs hang in each way over each network, and checks that the explanations have
 /// the words of each way.
 fn hangs<'a>(
-    ways: impl IntoIterator<Item = &'a (&'a str, &'a [&'a str])>,
+    ways: impl IntoIterator<Item = &'a Way<'a>>,
     n: usize,
     networks: &[&NetworkVariables],
 ) {
-    let hang = |way: &str, words: &[&str], network: &NetworkVariables| {
-        let mut job = start(scenario!("hangs.c", "-pthread"), &[way], n, network);
-        explained(&mut job, words, n);
-
-        kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
-        let outcome = job.finish();
-        assert_eq!(outcome.code(), 143, "{way}: {outcome}");
-    };
-
-    let over_each = |way| networks.iter().map(move |network| (way, *network));
-    let jobs: Vec<(&(&str, &[&str]), &NetworkVariables)> =
-        ways.into_iter().flat_map(over_each).collect();
+    let mut jobs = Vec::new();
+    for way in ways {
+        for &network in networks {
+            jobs.push((way, network));
+        }
+    }
 
     for jobs in jobs.chunks((PES_AT_ONCE / n).max(1)) {
         thread::scope(|scope| {
-            let hang = &hang;
-            let start = |&(&(way, words), network)| scope.spawn(move || hang(way, words, network));
+            let mut threads = Vec::new();
+            for &(way, network) in jobs {
+                threads.push(scope.spawn(move || hangs_in_a_way(way, n, network)));
+            }
 
-            for job in jobs.iter().map(start).collect::<Vec<_>>() {
-                job.join().unwrap_or_else(|panic| resume_unwind(panic));
+            // The message of a check that fails in a thread is that of the test.
+            for thread in threads {
+                thread.join().unwrap_or_else(|panic| resume_unwind(panic));
             }
         });
     }
 }
 
+fn hangs_in_a_way(way: &Way<'_>, n: usize, network: &NetworkVariables) {
+    let (way, words) = way;
+    let mut job = start(scenario!("hangs.c", "-pthread"), &[way], n, network);
+    explained(&mut job, words, n);
+    terminate(job);
+}
+
 /// Returns these ways to hang; all ways in `--full`.
-fn selected_hangs<'a>(
-    ways: &'a [&str],
-) -> impl Iterator<Item = &'static (&'static str, &'static [&'static str])> + 'a {
+fn selected_hangs<'a>(ways: &'a [&str]) -> impl Iterator<Item = &'static Way<'static>> + 'a {
     HANGS
         .iter()
         .filter(move |(way, _)| every_size() || ways.contains(way))
@@ -485,16 +506,13 @@ fn with_the_last_write_of_a_word() {
         [&[CHECKED], &[CHECKED, OFF, TCP], &[CHECKED, TWO_NODES, TCP]];
     hangs(WRITTEN, 4, &networks);
 
-    hangs(
-        &[("writer", &["to learn who wrote words last"] as &[_])],
-        4,
-        &[&[]],
-    );
+    let unwritten: Way<'_> = ("writer", &["to learn who wrote words last"]);
+    hangs(&[unwritten], 4, &[&[]]);
 }
 
 /// Places are found once waits have lasted for seconds, without any setting.
 fn with_the_places_of_waits() {
-    const PLACED: &[(&str, &[&str])] = &[(
+    const PLACED: &[Way<'_>] = &[(
         "word",
         &[
             "shmem_barrier_all (tests/scenarios/hangs.c:",
@@ -505,9 +523,8 @@ fn with_the_places_of_waits() {
 
     hangs(PLACED, 4, &[&[], &[OFF, TCP]]);
 
-    ["libucp.so.0", "libfabric.so.1"]
-        .into_iter()
-        .for_each(needs_library);
+    needs_library("libucp.so.0");
+    needs_library("libfabric.so.1");
     hangs(PLACED, 4, &[&[TWO_NODES, UCX], &[TWO_NODES, OFI]]);
 }
 
@@ -524,9 +541,7 @@ fn with_one_search_for_a_place_of_many_pes() {
             " in of_pe_1) on",
         ];
         let text = explained(&mut job, &words, N);
-
-        kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
-        job.finish();
+        terminate(job);
 
         let searches = text.matches("searches for the place").count();
         assert!((2..N).contains(&searches), "{searches} searches\n{text}");
@@ -542,9 +557,7 @@ fn with_the_names_of_a_program_in_cxx() {
 
     let mut job = start(scenario!("overloads.cpp", "-O0"), &["wait"], 2, &[]);
     explained(&mut job, &words, 2);
-
-    kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
-    job.finish();
+    terminate(job);
 }
 
 /// Explanations that `--explain-after` prints without a request also have the last write.
@@ -553,14 +566,13 @@ fn with_the_last_write_on_explain_after() {
     let mut job = job.launcher_options(["--explain-after", "2s"]).start();
 
     job.wait_for(|lines| {
-        unwrapped(lines)
-            .contains("PE 2 wrote it last, ")
-            .then_some(())
+        if unwrapped(lines).contains("PE 2 wrote it last, ") {
+            Some(())
+        } else {
+            None
+        }
     });
-
-    kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
-    let outcome = job.finish();
-    assert_eq!(outcome.code(), 143, "{outcome}");
+    terminate(job);
 }
 
 fn with_what_is_in_flight() {
@@ -578,11 +590,8 @@ fn with_the_functions_outside_the_library() {
         absent("gdb is not here");
     }
 
-    hangs(
-        &[("computes", &["PE 1 is in compute_row at hangs.c"] as &[_])],
-        4,
-        &[&[]],
-    );
+    let computes: Way<'_> = ("computes", &["PE 1 is in compute_row at hangs.c"]);
+    hangs(&[computes], 4, &[&[]]);
 }
 
 /// A stand-in for a gdb that never answers, and that passes a signal which should end it to the PE,
@@ -597,20 +606,14 @@ fn with_a_debugger_that_takes_too_long() {
     write(&gdb, script).expect("a file");
     set_permissions(&gdb, PermissionsExt::from_mode(0o755)).expect("it is ours");
 
-    let path = format!(
-        "{}:{}",
-        dir.display(),
-        std::env::var("PATH").expect("a path")
-    );
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", dir.display());
     let mut job = explaining(scenario!("hangs.c", "-pthread"), 4)
         .arg("computes")
         .env("PATH", path)
         .start();
     explained(&mut job, &["PE 1 computes ("], 4);
-
-    kill_process(Pid::from_raw(job.pid()).expect("a process"), Signal::TERM).expect("own");
-    let outcome = job.finish();
-    assert_eq!(outcome.code(), 143, "{outcome}");
+    terminate(job);
 }
 
 /// The threads poll, so all else waits long for a CPU.
@@ -622,24 +625,22 @@ fn with_many_waiting_threads() {
     let mut n_before = 0;
     for _ in 0..2 {
         n_before = job.wait_for(|lines| {
-            let is_short = |line: &&str| line.len() <= 100 || !line.starts_with("oshrun:");
-            assert!(lines.iter().all(is_short), "{lines:?}");
-            assert!(
-                !lines.iter().any(|line| line.contains("does not answer")),
-                "{lines:?}"
-            );
+            for line in lines {
+                let is_short = line.len() <= 100 || !line.starts_with("oshrun:");
+                assert!(is_short, "{lines:?}");
+                assert!(!line.contains("does not answer"), "{lines:?}");
+            }
 
             // After some seconds, the place of a call follows its name.
             let text = unwrapped(lines);
             let rows = text.split(" in shmem_long_wait_until ").skip(1);
-            Some(rows.filter(|row| row.contains(" more.")).count()).filter(|n| *n > n_before)
+            let n = rows.filter(|row| row.contains(" more.")).count();
+            if n > n_before { Some(n) } else { None }
         });
 
         kill_process(oshrun, Signal::QUIT).expect("own");
     }
-
-    kill_process(oshrun, Signal::TERM).expect("own");
-    assert_eq!(job.finish().code(), 143);
+    terminate(job);
 }
 
 fn jobs_that_take_long_are_not_blamed() {

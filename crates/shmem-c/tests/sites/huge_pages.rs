@@ -13,10 +13,10 @@ fn job(value: &str) -> Job {
 
 /// Returns the KiB of huge pages in the memory of PE 0 that the program prints under this name.
 fn kib(outcome: &Outcome, name: &str) -> u64 {
-    let value = outcome
+    outcome
         .lines()
-        .find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-    value.unwrap_or_else(|| panic!("{name} is missing\n{outcome}"))
+        .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+        .unwrap_or_else(|| panic!("{name} is missing\n{outcome}"))
 }
 
 /// Runs a job. Ignores the test if the kernel does not make huge pages.
@@ -66,19 +66,16 @@ fn auto_is_for_large_blocks() {
     let outcome = run_with_huge_pages(job("auto"));
     assert_eq!(kib(&outcome, "static"), 0, "{outcome}");
     assert_eq!(kib(&outcome, "small"), 0, "{outcome}");
-    assert!(
-        (2048..5120).contains(&kib(&outcome, "for_amos")),
-        "{outcome}"
-    );
-
+    let for_amos = kib(&outcome, "for_amos");
+    assert!((2048..5120).contains(&for_amos), "{outcome}");
     let large = kib(&outcome, "large");
     assert!((32 << 10..134 << 10).contains(&large), "{outcome}");
 }
 
 fn on_is_for_all_that_can_have_them() {
     let outcome = run_with_huge_pages(job("on"));
-    for (name, least) in [("static", 2), ("small", 2), ("for_amos", 2), ("large", 124)] {
-        assert!(kib(&outcome, name) >= least << 10, "{name}\n{outcome}");
+    for (name, min_mib) in [("static", 2), ("small", 2), ("for_amos", 2), ("large", 124)] {
+        assert!(kib(&outcome, name) >= min_mib << 10, "{name}\n{outcome}");
     }
 }
 
@@ -107,10 +104,9 @@ fn pages_that_nobody_reserved_are_warned_of_once() {
     let warnings: Vec<&str> = outcome
         .stderr
         .lines()
-        .filter(|it| it.contains("1g"))
+        .filter(|line| line.contains("1g"))
         .collect();
-    assert!(warnings.len() == 1, "{outcome}");
-
+    assert_eq!(warnings.len(), 1, "{outcome}");
     for part in [
         "warning: SHMEM_HUGE_PAGES=1g: ",
         "hugepages-1048576kB/nr_hugepages",
@@ -123,12 +119,13 @@ fn pages_that_nobody_reserved_are_warned_of_once() {
 fn a_small_heap_is_no_obstacle() {
     for value in ["auto", "on", "off", "2m"] {
         for size in ["0", "1m"] {
-            let program = Job::new(scenario!("heap_size.c")).n(2).arg(0).arg(0);
-            let outcome = program
+            Job::new(scenario!("heap_size.c"))
+                .n(2)
+                .args([0, 0])
                 .env("SHMEM_HUGE_PAGES", value)
                 .env("SHMEM_SYMMETRIC_SIZE", size)
-                .run();
-            outcome.assert_ok(2);
+                .run()
+                .assert_ok(2);
         }
     }
 }
@@ -138,12 +135,10 @@ fn other_values_are_refused() {
     job("3m").run().assert_fails(&words);
 
     let differ = "SHMEM_HUGE_PAGES=$([ $SHMEM_LOCAL_ID = 0 ] && echo on || echo off) exec \"$0\"";
-    let program = scenario!("huge_pages.c").display().to_string();
     let outcome = Job::new("/bin/sh")
         .n(2)
-        .arg("-c")
-        .arg(differ)
-        .arg(program)
+        .args(["-c", differ])
+        .arg(scenario!("huge_pages.c").display())
         .run();
     outcome.assert_fails(&["SHMEM_HUGE_PAGES is ", "it must be the same on all"]);
 }

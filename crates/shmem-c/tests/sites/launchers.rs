@@ -88,11 +88,8 @@ impl Launcher {
 
     fn death(&self, how: &str) -> Outcome {
         let outcome = self.job(scenario!("death.c"), 3).arg(how).run();
-        assert!(
-            !outcome.stdout.contains("a barrier ended"),
-            "a barrier without PE 1\n{outcome}"
-        );
-
+        let has_ended = outcome.stdout.contains("a barrier ended");
+        assert!(!has_ended, "a barrier without PE 1\n{outcome}");
         outcome
     }
 }
@@ -119,19 +116,16 @@ fn require_any(launchers: Vec<Launcher>) -> Vec<Launcher> {
 fn prteruns() -> Vec<Launcher> {
     let mut launchers = Vec::from_iter(Launcher::find(PRTERUN));
     if let Ok(dir) = std::env::var("RUSHMEM_PRRTE_DIR") {
-        let launcher = Launcher {
-            // The program must not use the launcher's own libraries.
-            before: &["env", "-u", "LD_LIBRARY_PATH"],
-            ..Launcher::in_dir(&dir, PRTERUN)
-        };
-        launchers.push(
-            launcher
-                .env("OPAL_PREFIX", &dir)
-                .env("PRTE_PREFIX", &dir)
-                .env("PMIX_PREFIX", &dir)
-                .env("LD_LIBRARY_PATH", format!("{dir}/lib/openmpi:{dir}/lib")),
-        );
+        let mut launcher = Launcher::in_dir(&dir, PRTERUN)
+            .env("OPAL_PREFIX", &dir)
+            .env("PRTE_PREFIX", &dir)
+            .env("PMIX_PREFIX", &dir)
+            .env("LD_LIBRARY_PATH", format!("{dir}/lib/openmpi:{dir}/lib"));
+        // The program must not use the launcher's own libraries.
+        launcher.before = &["env", "-u", "LD_LIBRARY_PATH"];
+        launchers.push(launcher);
     }
+
     require_any(launchers)
 }
 
@@ -162,14 +156,9 @@ fn shares_static_data(launcher: &Launcher, program: PathBuf) {
     let outcome = launcher.job(program, 3).env("SHMEM_DEBUG", "2").run();
     outcome.assert_ok(3);
 
-    assert_eq!(
-        outcome
-            .stderr
-            .matches("static_data=\"like the heap\"")
-            .count(),
-        3,
-        "{outcome}"
-    );
+    let is_shared = "static_data=\"like the heap\"";
+    let n_shared = outcome.stderr.matches(is_shared).count();
+    assert_eq!(n_shared, 3, "{outcome}");
 }
 
 /// Checks that the job ends with a status other than 0 if one PE ends, for whatever reason.
@@ -178,15 +167,11 @@ pub fn ends_with_its_pes(launcher: &Launcher) {
         assert_ne!(launcher.death(how).code(), 0, "{how}");
     }
 
-    for how in ["exit0", "exit3"] {
-        let outcome = launcher.death(how);
-        let words = format!(
-            "PE 1: exited with status {} without shmem_finalize",
-            &how[4..]
-        );
-
-        assert!(outcome.stderr.contains(&words), "{how}\n{outcome}");
-        assert_ne!(outcome.code(), 0, "{how}\n{outcome}");
+    for status in [0, 3] {
+        let outcome = launcher.death(&format!("exit{status}"));
+        let words = format!("PE 1: exited with status {status} without shmem_finalize");
+        assert!(outcome.stderr.contains(&words), "{outcome}");
+        assert_ne!(outcome.code(), 0, "{outcome}");
     }
 
     let outcome = launcher
@@ -208,10 +193,8 @@ pub fn ends_with_its_pes(launcher: &Launcher) {
 
     let outcome = launcher.job(scenario!("misuse.c"), 2).arg("put_pe_n").run();
     assert_ne!(outcome.code(), 0, "{outcome}");
-    assert!(
-        outcome.stderr.contains("PE "),
-        "no word of the PE\n{outcome}"
-    );
+    let names_pe = outcome.stderr.contains("PE ");
+    assert!(names_pe, "no word of the PE\n{outcome}");
 }
 
 /// Checks that a job whose PEs all exit with status 0 and without finalize succeeds with a warning.
@@ -221,11 +204,8 @@ pub fn warns_of_pes_without_finalize(launcher: &Launcher) {
         assert_eq!(outcome.code(), 0, "{how}\n{outcome}");
 
         let warning = "warning: no PE called shmem_finalize";
-        assert_eq!(
-            outcome.stderr.matches(warning).count(),
-            1,
-            "{how}\n{outcome}"
-        );
+        let n_warnings = outcome.stderr.matches(warning).count();
+        assert_eq!(n_warnings, 1, "{how}\n{outcome}");
     }
 }
 
@@ -249,11 +229,12 @@ fn ends_with_its_manager(launcher: &Launcher) {
     let program = scenario!("soak.c").display().to_string();
 
     for script in ["exec \"$0\" forever", "\"$0\" forever; exit $?"] {
-        let job = launcher
+        let mut running = launcher
             .job("/bin/sh", N)
             .arg("-c")
-            .arg(format!("echo shell $$; {script}"));
-        let mut running = job.arg(&program).start();
+            .arg(format!("echo shell $$; {script}"))
+            .arg(&program)
+            .start();
 
         let pes = running.wait_for(|lines| {
             let pes = numbers_after(" pid ", lines);
@@ -265,26 +246,31 @@ fn ends_with_its_manager(launcher: &Launcher) {
         testkit::kill(manager);
 
         let start = Instant::now();
-        let within = testkit::patient(Duration::from_secs(15));
-        let runs = |pe: &i32| ProcessStatus::of(*pe).is_some_and(|status| status.state != 'Z');
-
-        while pes.iter().any(runs) {
-            assert!(
-                start.elapsed() < within,
-                "PEs outlive their process manager"
-            );
+        let limit = testkit::patient(Duration::from_secs(15));
+        while pes.iter().any(|&pe| is_running(pe)) {
+            let is_late = start.elapsed() >= limit;
+            assert!(!is_late, "PEs outlive their process manager");
             sleep(Duration::from_millis(10));
         }
     }
 }
 
+/// Returns true unless the process has ended. One that has ended may wait for its parent.
+fn is_running(pid: i32) -> bool {
+    ProcessStatus::of(pid).is_some_and(|status| status.state != 'Z')
+}
+
 /// Returns the numbers at the ends of lines, after this word.
 fn numbers_after(word: &str, lines: &[&str]) -> Vec<i32> {
-    let numbers = lines.iter().filter_map(|line| {
-        let (_, number) = line.rsplit_once(word)?;
-        number.parse().ok()
-    });
-    numbers.collect()
+    let mut numbers = Vec::new();
+    for line in lines {
+        if let Some((_, number)) = line.rsplit_once(word)
+            && let Ok(number) = number.parse()
+        {
+            numbers.push(number);
+        }
+    }
+    numbers
 }
 
 /// A process as the kernel shows it.
@@ -312,10 +298,8 @@ impl ProcessStatus {
 pub fn exits_as_a_whole(launcher: &Launcher, status: i32) {
     let outcome = launcher.death("global_exit7");
     assert_eq!(outcome.code(), status, "{outcome}");
-    assert!(
-        outcome.stdout.contains("last words"),
-        "what was printed is lost\n{outcome}"
-    );
+    let is_kept = outcome.stdout.contains("last words");
+    assert!(is_kept, "what was printed is lost\n{outcome}");
 }
 
 /// Checks that a job starts while another user keeps the queues of its sockets full. One PE starts
@@ -330,12 +314,13 @@ fn starts_among_attackers(launcher: &Launcher) {
     let dir = tempfile::tempdir().expect("a directory");
     let go = dir.path().join("go");
 
-    let job = launcher
+    let mut running = launcher
         .job("/bin/sh", N)
         .arg("-c")
         .arg(SCRIPT)
-        .arg(program!("rma.c").display());
-    let mut running = job.env("GO", go.display()).start();
+        .arg(program!("rma.c").display())
+        .env("GO", go.display())
+        .start();
 
     let pids = running.wait_for(|lines| {
         let pids = numbers_after("pid ", lines);
@@ -371,11 +356,11 @@ pub fn mpi_program(mpi: &str) -> PathBuf {
 
 /// Compiles the program of MPI and OpenSHMEM for the MPI in this directory.
 fn mpi_program_of(dir: &str) -> PathBuf {
-    let run_path = ["lib", "lib/openmpi", "lib/mpich"].map(|lib| format!("-Wl,-rpath,{dir}/{lib}"));
-    mpi_program_with(&format!(
-        "-I{dir}/include {dir}/lib/libmpi.so {}",
-        run_path.join(" ")
-    ))
+    let mut flags = format!("-I{dir}/include {dir}/lib/libmpi.so");
+    for lib in ["lib", "lib/openmpi", "lib/mpich"] {
+        flags += &format!(" -Wl,-rpath,{dir}/{lib}");
+    }
+    mpi_program_with(&flags)
 }
 
 fn mpi_program_with(flags: &str) -> PathBuf {
@@ -400,13 +385,13 @@ pub fn runs_beside_mpi(launcher: &Launcher, program: &Path) {
 /// Checks the message of a process that has the variables of a PMIx launcher, if no server answers
 /// at `uri`.
 fn names_a_lost_server(uri: &str, cause: &str) {
-    let job = Job::direct(program!("rma.c"))
+    let outcome = Job::direct(program!("rma.c"))
         .timeout(Duration::from_secs(180))
         .env("PMIX_NAMESPACE", "a")
         .env("PMIX_RANK", "3")
-        .env("PMIX_SERVER_URI41", uri);
-
-    job.run().assert_fails(&[
+        .env("PMIX_SERVER_URI41", uri)
+        .run();
+    outcome.assert_fails(&[
         "PE 3",
         "PMIX_NAMESPACE=a PMIX_RANK=3",
         "no process manager answers",
@@ -440,8 +425,8 @@ fn another_open_mpi_starts_first_or_says_so() {
     let program = mpi_program_of(&dir);
 
     for ends_first in ["shmem", "mpi"] {
-        let job = launcher.job(&program, 3).args(["mpi", ends_first]);
-        job.run().assert_ok(3);
+        let outcome = launcher.job(&program, 3).args(["mpi", ends_first]).run();
+        outcome.assert_ok(3);
     }
 
     let outcome = launcher.job(&program, 3).arg("shmem").run();
@@ -493,8 +478,8 @@ fn a_launcher_that_cannot_be_joined_is_named() {
         ),
         (&[("PMIX_RANK", "0")], &["PMIX_RANK=0", "oshrun"]),
     ] {
-        let job = Job::direct(program!("rma.c")).envs(environment);
-        job.run().assert_fails(words);
+        let outcome = Job::direct(program!("rma.c")).envs(environment).run();
+        outcome.assert_fails(words);
     }
 }
 

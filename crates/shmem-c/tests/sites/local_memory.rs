@@ -3,27 +3,46 @@
 
 use testkit::{Job, needs_library, scenario};
 
-/// A transport, the library that it needs, and the provider of libfabric.
-type Transport = (&'static str, Option<&'static str>, &'static str);
+struct Transport {
+    name: &'static str,
+    /// The library that the transport needs.
+    library: Option<&'static str>,
+    /// A variable that selects what works on every machine.
+    variable: Option<(&'static str, &'static str)>,
+}
 
-const TCP: Transport = ("tcp", None, "");
-const UCX: Transport = ("ucx", Some("libucp.so.0"), "");
-const RXM: Transport = ("ofi", Some("libfabric.so.1"), "tcp;ofi_rxm");
+const TCP: Transport = Transport {
+    name: "tcp",
+    library: None,
+    variable: None,
+};
+const UCX: Transport = Transport {
+    name: "ucx",
+    library: Some("libucp.so.0"),
+    variable: Some(("UCX_TLS", "tcp,self")),
+};
+const RXM: Transport = Transport {
+    name: "ofi",
+    library: Some("libfabric.so.1"),
+    variable: Some(("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")),
+};
 
 fn misuse(how: &str) -> Job {
     Job::new(scenario!("misuse.c")).n(3).arg(how)
 }
 
-fn over((transport, library, provider): Transport, how: &str) -> Job {
-    library.into_iter().for_each(needs_library);
-    let job = misuse(how)
-        .env("SHMEM_ONNODE", "off")
-        .env("SHMEM_TRANSPORT", transport);
-    if provider.is_empty() {
-        job
-    } else {
-        job.env("SHMEM_OFI_PROVIDER", provider)
+fn over(transport: &Transport, how: &str) -> Job {
+    if let Some(library) = transport.library {
+        needs_library(library);
     }
+
+    let mut job = misuse(how)
+        .env("SHMEM_ONNODE", "off")
+        .env("SHMEM_TRANSPORT", transport.name);
+    if let Some((name, value)) = transport.variable {
+        job = job.env(name, value);
+    }
+    job
 }
 
 #[track_caller]
@@ -53,7 +72,7 @@ const IN_SERVICE: &str = "PE 1: SIGSEGV in a service thread of the library";
 /// or the operation. If the process itself copies, it crashes, and the message names the line of
 /// the call, unless a service thread has copied.
 #[track_caller]
-fn check_misuses_over(transport: Transport) {
+fn check_misuses_over(transport: &Transport) {
     const WORDS: [&str; 3] = [
         " bytes) is not ",
         "local memory of an operation",
@@ -61,59 +80,43 @@ fn check_misuses_over(transport: Transport) {
     ];
 
     for how in MISUSES {
-        let job = over(transport, how);
-        let job = if transport == UCX {
-            job.env("UCX_TLS", "tcp,self")
-        } else {
-            job
-        };
-        let outcome = job.run();
+        let outcome = over(transport, how).run();
+        assert_ne!(outcome.code(), 0, "{outcome}");
 
-        let said = outcome
+        let message = outcome
             .stderr
             .lines()
-            .find(|line| line.starts_with("PE 1: "));
-        let said = said.unwrap_or_else(|| panic!("PE 1 says nothing of {how}\n{outcome}"));
-
-        assert!(
-            outcome.code() != 0 && WORDS.iter().any(|words| said.contains(words)),
-            "{outcome}"
-        );
-        assert!(
-            said.contains("misuse.c:") || said.starts_with(IN_SERVICE),
-            "{outcome}"
-        );
+            .find(|line| line.starts_with("PE 1: "))
+            .unwrap_or_else(|| panic!("PE 1 says nothing of {how}\n{outcome}"));
+        let names_access = WORDS.iter().any(|words| message.contains(words));
+        assert!(names_access, "{outcome}");
+        let names_place = message.contains("misuse.c:") || message.starts_with(IN_SERVICE);
+        assert!(names_place, "{outcome}");
         assert!(!outcome.stderr.contains("was lost"), "{outcome}");
     }
 }
 
 fn over_tcp() {
-    check_misuses_over(TCP);
+    check_misuses_over(&TCP);
 
-    assert_says(
-        over(TCP, "local_put"),
-        "shmem_putmem: argument source (0x1000, 100000 bytes) is not",
-    );
+    let words = "shmem_putmem: argument source (0x1000, 100000 bytes) is not";
+    assert_says(over(&TCP, "local_put"), words);
 }
 
 fn over_ucx() {
-    check_misuses_over(UCX);
+    check_misuses_over(&UCX);
 }
 
 fn over_libfabric() {
-    check_misuses_over(RXM);
+    check_misuses_over(&RXM);
 }
 
 fn in_a_service_thread() {
-    let outcome = over(TCP, "local_get_alone").run();
-    assert!(
-        outcome.code() != 0 && outcome.stderr.starts_with(IN_SERVICE),
-        "{outcome}"
-    );
-    assert!(
-        outcome.stderr.contains(", which is protected; "),
-        "{outcome}"
-    );
+    let outcome = over(&TCP, "local_get_alone").run();
+    assert_ne!(outcome.code(), 0, "{outcome}");
+    assert!(outcome.stderr.starts_with(IN_SERVICE), "{outcome}");
+    let reason = ", which is protected; ";
+    assert!(outcome.stderr.contains(reason), "{outcome}");
 }
 
 /// Without checks, short transfers are copied by the CPU, and so crash as `memcpy` does.
@@ -134,7 +137,7 @@ fn with_checks_of_any_length() {
         ("local_get_constant", "bytes) is not writable"),
     ] {
         assert_says(misuse(how).env("SHMEM_CHECK", 1), words);
-        assert_says(over(TCP, how).env("SHMEM_CHECK", 1), words);
+        assert_says(over(&TCP, how).env("SHMEM_CHECK", 1), words);
     }
 }
 

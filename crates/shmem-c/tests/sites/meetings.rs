@@ -3,7 +3,6 @@
 //!
 //! Other users are threads of these tests, in the network namespace of a host.
 
-use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -36,8 +35,9 @@ fn as_another_user<T: Send>(hosts: &Hosts, host: u32, work: impl FnOnce() -> T +
 /// Returns a job on host 0 whose processes run this script, with the program as `$0`.
 fn script(hosts: &Hosts, script: &str, program: &Path) -> Job {
     let host = hosts.host(0);
-    let job = Job::direct(program).wrap(["ip", "netns", "exec", &host, "sh", "-c", script]);
-    job.env("SHMEM_JOB", PLACE)
+    Job::direct(program)
+        .wrap(["ip", "netns", "exec", &host, "sh", "-c", script])
+        .env("SHMEM_JOB", PLACE)
         .env("SHMEM_JOB_SECRET", "told to nobody")
         .env("SHMEM_SYMMETRIC_SIZE", "16m")
         .timeout(patient(SOON))
@@ -51,21 +51,21 @@ fn a_place_of_another_user_is_refused() {
     let hosts = Hosts::new("h", 1);
     let held = as_another_user(&hosts, 0, || TcpListener::bind(PLACE).expect("it is free"));
 
-    let job = |limit| {
-        let job = script(&hosts, THREE, &scenario!("slow_after_finalize.c"));
-        job.env("SHMEM_JOIN_LIMIT", limit)
-    };
+    let job = script(&hosts, THREE, &scenario!("slow_after_finalize.c"));
 
-    let outcome = job("2s").run();
+    let outcome = job.clone().env("SHMEM_JOIN_LIMIT", "2s").run();
     assert!(!outcome.status.success(), "{outcome}");
     let words = format!("a process of uid {OTHER_UID} listens at {PLACE} already, and has for 2 s");
     assert!(outcome.stdout.contains(&words), "{outcome}");
 
     // A job whose place is freed while it waits goes on.
-    let mut waits = job("10s").start();
+    let mut waits = job.env("SHMEM_JOIN_LIMIT", "10s").start();
     waits.wait_for(|lines| {
-        let mut lines = lines.iter();
-        lines.find_map(|line| line.contains("tries again until").then_some(()))
+        if lines.iter().any(|line| line.contains("tries again until")) {
+            Some(())
+        } else {
+            None
+        }
     });
     drop(held);
     waits.finish().assert_ok(3);
@@ -118,11 +118,13 @@ impl Relayed {
         }
 
         let copy = Arc::new(Mutex::new(Vec::new()));
-        let own_copy = copy.clone();
-        let deed = Arc::new(deed);
+        let relay = Relay {
+            copy: copy.clone(),
+            deed: Arc::new(deed),
+        };
         as_another_user(&hosts, 1, || {
             let listener = TcpListener::bind("127.0.0.1:5000").expect("it is free");
-            thread::spawn(move || relay(&listener, &own_copy, deed));
+            thread::spawn(move || relay.serve(&listener));
         });
 
         Relayed { hosts, copy }
@@ -160,99 +162,112 @@ impl Drop for Relayed {
     }
 }
 
-type Deeds = Arc<dyn Fn(Piece) -> Deed + Send + Sync>;
+/// A process that passes on to PE 0 what arrives at its socket.
+#[derive(Clone)]
+struct Relay {
+    /// All that has passed.
+    copy: Arc<Mutex<Vec<u8>>>,
+    /// Returns what the relay does to a piece.
+    deed: Arc<dyn Fn(Piece) -> Deed + Send + Sync>,
+}
 
-/// Passes on what arrives at `listener` to PE 0, and keeps a copy of all of it.
-fn relay(listener: &TcpListener, copy: &Arc<Mutex<Vec<u8>>>, deed: Deeds) {
-    loop {
-        let (here, _) = listener.accept().expect("a connection");
-        let place: SocketAddr = PLACE.parse().expect("an address");
-        // If PE 0 does not listen yet, the other PEs try again.
-        let Ok(there) = TcpStream::connect(place) else {
-            continue;
-        };
+impl Relay {
+    fn serve(&self, listener: &TcpListener) {
+        loop {
+            let (client, _) = listener.accept().expect("a connection");
+            let place: SocketAddr = PLACE.parse().expect("an address");
+            // If PE 0 does not listen yet, the other PEs try again.
+            let Ok(pe_0) = TcpStream::connect(place) else {
+                continue;
+            };
 
-        let both = [&here, &there].map(|socket| socket.try_clone().expect("a descriptor"));
-        let [here_again, there_again] = both;
-        for (from, to, is_of_pe_0) in [(here, there, false), (there_again, here_again, true)] {
-            let copy = copy.clone();
-            let deed = deed.clone();
-
-            thread::spawn(move || {
-                // The processes may have ended.
-                let _ = pass(&from, &to, &copy, |number| {
-                    deed(Piece { is_of_pe_0, number })
-                });
-                let _ = to.shutdown(Shutdown::Write);
-            });
+            self.start_passing(&client, &pe_0, false);
+            self.start_passing(&pe_0, &client, true);
         }
+    }
+
+    /// Starts a thread for one direction of a connection.
+    fn start_passing(&self, from: &TcpStream, to: &TcpStream, is_of_pe_0: bool) {
+        let from = from.try_clone().expect("a descriptor");
+        let to = to.try_clone().expect("a descriptor");
+        let relay = self.clone();
+        thread::spawn(move || {
+            // The processes may have ended.
+            let _ = relay.pass(&from, &to, is_of_pe_0);
+            let _ = to.shutdown(Shutdown::Write);
+        });
+    }
+
+    fn pass(
+        &self,
+        mut from: &TcpStream,
+        mut to: &TcpStream,
+        is_of_pe_0: bool,
+    ) -> io::Result<()> {
+        // The end that connects waits for the first part.
+        let mut left = HANDSHAKE;
+        while left > 0 {
+            let mut bytes = [0; HANDSHAKE];
+            let nbytes = from.read(&mut bytes[..left])?;
+            if nbytes == 0 {
+                return Ok(());
+            }
+
+            self.keep(&bytes[..nbytes]);
+            to.write_all(&bytes[..nbytes])?;
+            left -= nbytes;
+        }
+
+        let mut delayed = Vec::new();
+        for number in 0.. {
+            let mut size = [0; 4];
+            from.read_exact(&mut size)?;
+            let mut sealed = vec![0; u32::from_le_bytes(size) as usize];
+            from.read_exact(&mut sealed)?;
+            self.keep(&sealed);
+            let mut piece = [&size[..], &sealed].concat();
+
+            match (self.deed)(Piece { is_of_pe_0, number }) {
+                Deed::Pass => {
+                    piece.append(&mut delayed);
+                    to.write_all(&piece)?;
+                }
+                Deed::Change => {
+                    // The first byte after the size.
+                    piece[4] ^= 1;
+                    to.write_all(&piece)?;
+                }
+                Deed::Drop => {}
+                Deed::Delay => delayed = piece,
+                Deed::Hold => loop {
+                    thread::park();
+                },
+                Deed::Cut => {
+                    from.shutdown(Shutdown::Both)?;
+                    return to.shutdown(Shutdown::Both);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&self, bytes: &[u8]) {
+        self.copy.lock().expect("no panic").extend(bytes);
     }
 }
 
 /// The bytes of a handshake from either end, which precede the pieces.
 const HANDSHAKE: usize = 72;
 
-fn pass(
-    mut from: &TcpStream,
-    mut to: &TcpStream,
-    copy: &Mutex<Vec<u8>>,
-    deed: impl Fn(usize) -> Deed,
-) -> io::Result<()> {
-    let keep = |bytes: &[u8]| copy.lock().expect("no panic").extend(bytes);
-
-    // The end that connects waits for the first part.
-    let mut left = HANDSHAKE;
-    while left > 0 {
-        let mut bytes = [0; HANDSHAKE];
-        let nbytes = from.read(&mut bytes[..left])?;
-        if nbytes == 0 {
-            return Ok(());
-        }
-
-        keep(&bytes[..nbytes]);
-        to.write_all(&bytes[..nbytes])?;
-        left -= nbytes;
-    }
-
-    let mut delayed = Vec::new();
-    for number in 0.. {
-        let mut size = [0; 4];
-        from.read_exact(&mut size)?;
-        let mut sealed = vec![0; u32::from_le_bytes(size) as usize];
-        from.read_exact(&mut sealed)?;
-        keep(&sealed);
-        let mut piece = [&size[..], &sealed].concat();
-
-        match deed(number) {
-            Deed::Pass => {
-                piece.append(&mut delayed);
-                to.write_all(&piece)?;
-            }
-            Deed::Change => {
-                piece[4] ^= 1;
-                to.write_all(&piece)?;
-            }
-            Deed::Drop => {}
-            Deed::Delay => delayed = piece,
-            Deed::Hold => loop {
-                thread::park();
-            },
-            Deed::Cut => {
-                from.shutdown(Shutdown::Both)?;
-                return to.shutdown(Shutdown::Both);
-            }
-        }
-    }
-
-    Ok(())
-}
-
 /// PEs 1 and 2 reach PE 0 through a process of another user, which learns nothing.
 fn a_relay_sees_no_record() {
     let relayed = Relayed::new("y", |_| Deed::Pass);
-    let job = relayed.job(&program!("statics.c"));
-    let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
-    job.run().assert_ok(3);
+    relayed
+        .job(&program!("statics.c"))
+        .env("SHMEM_ONNODE", "off")
+        .env("SHMEM_TRANSPORT", "tcp")
+        .run()
+        .assert_ok(3);
 
     let seen = relayed.copy.lock().expect("no panic");
     assert!(seen.len() > 500, "{} bytes", seen.len());
@@ -269,7 +284,11 @@ fn jobs_with_one_secret_are_not_led_into_each_other() {
     let hosts = Hosts::new("l", 1);
     as_another_user(&hosts, 0, || {
         let listener = TcpListener::bind("10.77.0.1:6000").expect("it is free");
-        thread::spawn(move || relay(&listener, &Arc::default(), Arc::new(|_| Deed::Pass)));
+        let relay = Relay {
+            copy: Arc::default(),
+            deed: Arc::new(|_| Deed::Pass),
+        };
+        thread::spawn(move || relay.serve(&listener));
     });
 
     let job = script(&hosts, LED, &program!("statics.c")).env("SHMEM_JOIN_LIMIT", "3s");
@@ -282,22 +301,22 @@ fn jobs_with_one_secret_are_not_led_into_each_other() {
 /// Runs a job for each of the first `n` pieces of each direction, in which a relay does this to the
 /// piece. Each ends with one of the messages.
 fn start_fails(test: &str, n: usize, deed: Deed, messages: &[&str]) {
-    let pieces = [true, false]
-        .into_iter()
-        .flat_map(|is_of_pe_0| (0..n).map(move |number| Piece { is_of_pe_0, number }));
+    // The relays exist until the jobs have ended.
+    let mut relays = Vec::new();
+    let mut jobs = Vec::new();
+    for is_of_pe_0 in [true, false] {
+        for number in 0..n {
+            let chosen = Piece { is_of_pe_0, number };
+            let test = format!("{test}{}", relays.len());
+            let relayed = Relayed::new(&test, move |piece| {
+                if piece == chosen { deed } else { Deed::Pass }
+            });
 
-    let relayed: Vec<Relayed> = pieces
-        .enumerate()
-        .map(|(at, chosen)| {
-            let deeds = move |piece| if piece == chosen { deed } else { Deed::Pass };
-            Relayed::new(&format!("{test}{at}"), deeds)
-        })
-        .collect();
-
-    let jobs = relayed.iter().map(|relayed| {
-        let job = relayed.job(&program!("statics.c"));
-        job.env("SHMEM_JOIN_LIMIT", "2s")
-    });
+            let job = relayed.job(&program!("statics.c"));
+            jobs.push(job.env("SHMEM_JOIN_LIMIT", "2s"));
+            relays.push(relayed);
+        }
+    }
 
     for outcome in Job::run_sleepers(jobs) {
         assert!(!outcome.status.success(), "{outcome}");
@@ -329,13 +348,12 @@ fn a_relay_that_changes_a_piece_is_noticed() {
 
 /// PE 1 has not learnt yet who serves the meeting.
 fn a_pe_that_loses_the_meeting_at_its_start_names_pe_0() {
-    let is_first = |piece: Piece| piece.is_of_pe_0 && piece.number == 1;
+    let cut = Piece {
+        is_of_pe_0: true,
+        number: 1,
+    };
     let relayed = Relayed::new("z", move |piece| {
-        if is_first(piece) {
-            Deed::Cut
-        } else {
-            Deed::Pass
-        }
+        if piece == cut { Deed::Cut } else { Deed::Pass }
     });
 
     let outcome = relayed.job(&program!("statics.c")).run();
@@ -360,8 +378,9 @@ fn the_next_job_may_have_the_same_place() {
 /// Returns a job of a program that serves meetings within a limit of descriptors.
 fn limited(limit: &str, program: &Path) -> Job {
     let limits = format!("ulimit {limit}; exec \"$0\" \"$@\"");
-    let job = Job::direct(program).wrap(["sh", "-c", &limits]);
-    job.env("SHMEM_SYMMETRIC_SIZE", "16m")
+    Job::direct(program)
+        .wrap(["sh", "-c", &limits])
+        .env("SHMEM_SYMMETRIC_SIZE", "16m")
         .timeout(patient(SOON))
 }
 
@@ -407,9 +426,9 @@ fn each_host_says_why_the_job_ended() {
     let job = script(&hosts, TWO, &program!("statics.c")).env("SHMEM_JOIN_LIMIT", "2s");
     let outcome = job.run();
 
-    let mut said: VecDeque<&str> = outcome.stderr.lines().collect();
-    said.retain(|line| line.contains("PE 3 has not joined within 2 s"));
-    assert_eq!(said.len(), 2, "{outcome}");
+    let reason = "PE 3 has not joined within 2 s";
+    let lines = outcome.stderr.lines().filter(|line| line.contains(reason));
+    assert_eq!(lines.count(), 2, "{outcome}");
 }
 
 testkit::module_tests! {

@@ -31,11 +31,11 @@ pub fn sees_a_loaded_mpi(linked: &Path, launched: impl Fn(&Path, usize) -> Job) 
         .expect("ldd")
         .stdout;
     let libraries = String::from_utf8(libraries).expect("plain paths");
-    let mut of_mpi = libraries
+    // A line is such as `libmpi.so.40 => /lib/libmpi.so.40 (0x...)`.
+    let path = libraries
         .lines()
         .map(str::trim)
-        .filter(|line| line.starts_with("libmpi"));
-    let path = of_mpi
+        .filter(|line| line.starts_with("libmpi"))
         .find_map(|line| line.split(' ').nth(2))
         .expect("a library of MPI");
 
@@ -44,10 +44,8 @@ pub fn sees_a_loaded_mpi(linked: &Path, launched: impl Fn(&Path, usize) -> Job) 
         for (n, job) in [(1, Job::new(&program).n(1)), (3, launched(&program, 3))] {
             let outcome = job.arg(path).arg(first).run();
             outcome.assert_ok(n);
-            assert!(
-                !outcome.stderr.contains("MPI_COMM_WORLD"),
-                "{first}\n{outcome}"
-            );
+            let is_warned = outcome.stderr.contains("MPI_COMM_WORLD");
+            assert!(!is_warned, "{first}\n{outcome}");
         }
 
         let outcome = Job::new(&program).n(3).arg(path).arg(first).run();
@@ -72,10 +70,8 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
     for block in page.blocks("sh") {
         let output = page.shell(&block);
         if block.contains("mpirun") {
-            assert_eq!(
-                String::from_utf8_lossy(&output.stdout),
-                "the ranks add up to 6\n"
-            );
+            let printed = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(printed, "the ranks add up to 6\n");
         }
     }
 
@@ -84,12 +80,10 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
         "OSHCC_CC=mpicc oshcc by_id.c -o by_id\n\
          mpirun -n 4 sh -c 'exec ./by_id >rank.$$'; cat rank.*",
     );
+    let printed = String::from_utf8_lossy(&output.stdout);
     for rank in 0..4 {
         let line = format!("rank {rank} of 4 is PE {rank} of 4\n");
-        assert!(
-            String::from_utf8_lossy(&output.stdout).contains(&line),
-            "{output:?}"
-        );
+        assert!(printed.contains(&line), "{output:?}");
     }
 
     let oshrun = page.shell("oshrun -n 4 ./hybrid");
@@ -103,10 +97,8 @@ pub fn runs_its_page(compiler: &str, launcher: &str) {
     if Command::new("cmake").arg("--version").output().is_ok() {
         let head = "cmake_minimum_required(VERSION 3.18)\nproject(hybrid C)\n\
                     add_executable(hybrid hybrid.c)\n";
-        page.write(
-            "CMakeLists.txt",
-            &format!("{head}{}", page.blocks("cmake")[0]),
-        );
+        let library = &page.blocks("cmake")[0];
+        page.write("CMakeLists.txt", &format!("{head}{library}"));
         page.shell(
             "cmake -B build -DMPI_C_COMPILER=$(command -v mpicc) -DCMAKE_PREFIX_PATH=$HOME/rushmem\n\
              cmake --build build\n\

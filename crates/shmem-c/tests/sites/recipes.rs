@@ -26,10 +26,8 @@ const COMMANDS: [&str; 9] = [
 
 /// Opens the page in a directory of this test, with a program that [`assert_rings`] knows.
 pub fn page(test: &str) -> Page {
-    let page = Page::open(
-        "unlaunched",
-        &format!("{}/recipes-{test}", env!("CARGO_TARGET_TMPDIR")),
-    );
+    let dir = format!("{}/recipes-{test}", env!("CARGO_TARGET_TMPDIR"));
+    let page = Page::open("unlaunched", &dir);
 
     let first_hour = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/first-hour.md");
     let text = std::fs::read_to_string(first_hour).expect("a page");
@@ -42,23 +40,22 @@ pub fn page(test: &str) -> Page {
 /// Checks the output of the program in a job of `n` PEs.
 #[track_caller]
 pub fn assert_rings(output: &Output, n: usize) {
-    let line = |pe: usize| format!("PE {pe} heard from PE {}", (pe + n - 1) % n);
-    assert_prints(output, (0..n).map(line));
+    let mut expected = Vec::new();
+    for pe in 0..n {
+        expected.push(format!("PE {pe} heard from PE {}", (pe + n - 1) % n));
+    }
+    assert_prints(output, &expected);
 }
 
-/// Checks the lines of an output, in any order.
+/// Checks the lines of an output, which come in any order. `expected` is sorted.
 #[track_caller]
-fn assert_prints(output: &Output, expected: impl Iterator<Item = String>) {
+fn assert_prints(output: &Output, expected: &[String]) {
     let text = String::from_utf8_lossy(&output.stdout);
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
 
-    assert_eq!(
-        lines,
-        expected.collect::<Vec<_>>(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(lines, expected, "{errors}");
 }
 
 /// Runs the block of commands with these words on the first host.
@@ -113,7 +110,7 @@ fn torchrun() {
     }
 
     let output = run(&page, &hosts, "torchrun");
-    assert_prints(&output, (0..4).map(|pe| format!("PE {pe} of 4")));
+    assert_prints(&output, &[0, 1, 2, 3].map(|pe| format!("PE {pe} of 4")));
     page.end();
 }
 
@@ -136,10 +133,8 @@ fn pytest() {
     page.write("test_ring.py", &page.block("python", "multiprocessing"));
 
     let output = run(&page, &hosts, "pytest test_ring.py");
-    assert!(
-        String::from_utf8_lossy(&output.stdout).contains(" 1 passed"),
-        "{output:?}"
-    );
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains(" 1 passed"), "{output:?}");
     page.end();
 }
 
@@ -197,10 +192,8 @@ fn one_container_for_each_pe() {
     let hosts = Hosts::new("c", 1);
     let page = page("podman");
     let run_dir = tempfile::tempdir().expect("a directory");
-    page.stand_in(
-        "podman",
-        &format!("RUN={}\n{PODMAN}", run_dir.path().display()),
-    );
+    let podman = format!("RUN={}\n{PODMAN}", run_dir.path().display());
+    page.stand_in("podman", &podman);
 
     let why = String::from_utf8_lossy(&page.shell(BASES).stdout).into_owned();
     if !why.is_empty() {

@@ -98,10 +98,12 @@ fn python() -> String {
 }
 
 fn programs_of_page() -> Vec<&'static str> {
-    let blocks = PAGE.split("```python\n").skip(1);
-    blocks
-        .filter_map(|block| Some(block.split_once("```")?.0))
-        .collect()
+    let mut programs = Vec::new();
+    for rest in PAGE.split("```python\n").skip(1) {
+        let (program, _) = rest.split_once("```").expect("the end of the block");
+        programs.push(program);
+    }
+    programs
 }
 
 /// Runs jobs of a program with three PEs: on a node and over a network.
@@ -110,13 +112,16 @@ fn outcomes(name: &str, text: &str) -> Vec<Outcome> {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&program, text).expect("a file");
 
-    let outcome = |onnode| {
-        let job = Job::new(&python).n(3).arg(program.display());
-        let job = job.env("SHMEM_ONNODE", onnode);
-        job.env("LD_LIBRARY_PATH", prefix().join("lib").display())
-            .run()
-    };
-    ["on", "off"].map(outcome).into()
+    let mut outcomes = Vec::new();
+    for onnode in ["on", "off"] {
+        let job = Job::new(&python)
+            .n(3)
+            .arg(program.display())
+            .env("SHMEM_ONNODE", onnode)
+            .env("LD_LIBRARY_PATH", prefix().join("lib").display());
+        outcomes.push(job.run());
+    }
+    outcomes
 }
 
 fn its_calls_reach_the_library() {
@@ -127,11 +132,8 @@ fn its_calls_reach_the_library() {
 
 fn the_program_of_the_page_runs() {
     for outcome in outcomes("shmem4py_page.py", programs_of_page()[0]) {
-        assert_eq!(
-            (outcome.code(), outcome.stderr.as_str()),
-            (0, ""),
-            "{outcome}"
-        );
+        assert_eq!(outcome.code(), 0, "{outcome}");
+        assert_eq!(outcome.stderr, "", "{outcome}");
     }
 }
 
@@ -145,16 +147,12 @@ fn a_job_forms_by_a_unique_id() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shmem4py_by_id.py");
     std::fs::write(&file, program).expect("a file");
 
-    let job = Job::direct(&python).arg(file.display());
-    let outcome = job
+    let outcome = Job::direct(&python)
+        .arg(file.display())
         .env("LD_LIBRARY_PATH", prefix().join("lib").display())
         .run();
-
-    assert_eq!(
-        (outcome.code(), outcome.stderr.as_str()),
-        (0, ""),
-        "{outcome}"
-    );
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    assert_eq!(outcome.stderr, "", "{outcome}");
 }
 
 fn a_message_names_the_line_of_the_program() {
@@ -167,38 +165,29 @@ fn a_message_names_the_line_of_the_program() {
     std::fs::write(&program, WRONG_PE).expect("a file");
     let library = prefix().join("lib/librushmem.so");
 
-    let job = Job::new(&python)
+    Job::new(&python)
         .n(2)
         .arg(program.display())
-        .arg(library.display());
-    job.run()
+        .arg(library.display())
+        .run()
         .assert_fails(&["shmem_long_p: argument pe is 77", "wrong_pe.py:9)"]);
 }
 
 fn an_exception_ends_the_job() {
     let raised = "ValueError: what was raised\n";
     for outcome in outcomes("shmem4py_raises.py", RAISES) {
-        assert_eq!(
-            (outcome.code(), outcome.stdout.as_str()),
-            (1, ""),
-            "{outcome}"
-        );
+        assert_eq!(outcome.code(), 1, "{outcome}");
+        assert_eq!(outcome.stdout, "", "{outcome}");
         assert!(outcome.stderr.contains(raised), "{outcome}");
-        assert!(
-            outcome.stderr.contains("; PE 1 in shmem_finalize; "),
-            "{outcome}"
-        );
+        let place = "; PE 1 in shmem_finalize; ";
+        assert!(outcome.stderr.contains(place), "{outcome}");
     }
 
-    for outcome in outcomes(
-        "shmem4py_hooked.py",
-        &[programs_of_page()[1], RAISES].concat(),
-    ) {
-        assert_eq!(
-            (outcome.code(), outcome.stdout.as_str()),
-            (1, ""),
-            "{outcome}"
-        );
+    // The second program of the page sets a hook that ends the job at once.
+    let hooked = [programs_of_page()[1], RAISES].concat();
+    for outcome in outcomes("shmem4py_hooked.py", &hooked) {
+        assert_eq!(outcome.code(), 1, "{outcome}");
+        assert_eq!(outcome.stdout, "", "{outcome}");
         assert!(outcome.stderr.ends_with(raised), "{outcome}");
     }
 }

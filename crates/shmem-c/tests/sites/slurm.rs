@@ -53,6 +53,16 @@ impl Slurm {
         let srun = self.dir.join("srun").display().to_string();
         Launcher::of(&[&[srun.as_str()], options].concat())
     }
+
+    /// Returns a job that oshrun starts, with these options, in an allocation of four nodes.
+    fn allocated(&self, program: PathBuf, options: &[&str]) -> Job {
+        let salloc = self.dir.join("salloc").display().to_string();
+        let oshrun = prefix().join("bin/oshrun").display().to_string();
+        Job::direct(program)
+            .wrap([salloc.as_str(), "-Q", "-N4", &oshrun])
+            .wrap(options.iter().copied())
+            .env("SHMEM_SYMMETRIC_SIZE", "64m")
+    }
 }
 
 impl Drop for Slurm {
@@ -116,22 +126,15 @@ fn over_each_of_its_protocols() {
 
 /// oshrun starts its daemons by srun on the nodes of the allocation.
 fn oshrun_in_an_allocation(slurm: &Slurm) {
-    let salloc = slurm.dir.join("salloc").display().to_string();
-    let oshrun = prefix().join("bin/oshrun").display().to_string();
-    let job = |source: PathBuf, options: &[&str]| {
-        let words = [&[salloc.as_str(), "-Q", "-N4", &oshrun], options].concat();
-        Job::direct(source)
-            .wrap(words)
-            .env("SHMEM_SYMMETRIC_SIZE", "64m")
-    };
+    let rma = slurm.allocated(program!("rma.c"), &[]);
+    rma.run().assert_ok(4);
+    let split = slurm.allocated(program!("split_2d.c"), &["-n", "8"]);
+    split.run().assert_ok(8);
+    let collectives = slurm.allocated(program!("collectives_team.c"), &["--ppn", "2"]);
+    collectives.run().assert_ok(8);
 
-    job(program!("rma.c"), &[]).run().assert_ok(4);
-    job(program!("split_2d.c"), &["-n", "8"]).run().assert_ok(8);
-    job(program!("collectives_team.c"), &["--ppn", "2"])
-        .run()
-        .assert_ok(8);
-
-    let outcome = job(scenario!("death.c"), &["-n", "3"]).arg("kill").run();
+    let death = slurm.allocated(scenario!("death.c"), &["-n", "3"]);
+    let outcome = death.arg("kill").run();
     outcome.assert_fails(&["PE 1 (pid ", "host n2", "SIGKILL"]);
 }
 
@@ -148,10 +151,8 @@ fn recipes_in_an_allocation(slurm: &Slurm) {
     for words in ["srun --mpi=none", "apptainer"] {
         page.write("block.sh", &page.block("sh", words));
         let salloc = slurm.dir.join("salloc");
-        let command = format!(
-            "{} -Q -N4 -n8 bash -euo pipefail block.sh",
-            salloc.display()
-        );
+        let salloc = salloc.display();
+        let command = format!("{salloc} -Q -N4 -n8 bash -euo pipefail block.sh");
         assert_rings(&page.shell(&command), 8);
     }
 

@@ -1,6 +1,7 @@
 //! The interfaces and ports at which sockets listen: those of the settings, also on machines with
 //! unusual addresses. Each machine is a network namespace.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::namespaces::{Hosts, ip};
@@ -10,73 +11,64 @@ use testkit::{Job, Outcome, absent, has_library, patient, scenario};
 const SOON: Duration = Duration::from_secs(30);
 
 /// Returns the transports that can be used here, all of which use sockets.
-fn transports() -> impl Iterator<Item = &'static str> {
-    let all = [
-        ("tcp", None),
-        ("ucx", Some("libucp.so.0")),
-        ("ofi", Some("libfabric.so.1")),
-    ];
-    all.into_iter()
-        .filter(|(_, library)| library.is_none_or(has_library))
-        .map(|(name, _)| name)
+fn transports() -> Vec<&'static str> {
+    let mut transports = vec!["tcp"];
+    for (transport, library) in [("ucx", "libucp.so.0"), ("ofi", "libfabric.so.1")] {
+        if has_library(library) {
+            transports.push(transport);
+        }
+    }
+    transports
 }
 
-/// Adds an interface to each host, as Docker does. Its address seems to be in the same subnet on
-/// all hosts, but reaches no other host.
-fn with_docker0(hosts: &Hosts, n: u32, addresses: &[&str]) {
-    for number in 0..n {
+/// Adds an interface to each of two hosts, as Docker does. Its address seems to be in the same
+/// subnet on both hosts, but reaches no other host.
+fn add_docker0(hosts: &Hosts, addresses: [&str; 2]) {
+    for (number, address) in (0..).zip(addresses) {
         let host = hosts.host(number);
-        let run = |words: &str| {
-            let words: Vec<&str> = ["-n", &host].into_iter().chain(words.split(' ')).collect();
+        for command in [
+            "link add docker0 type veth peer name unused",
+            &format!("addr add {address}/16 dev docker0"),
+            "link set unused up",
+            "link set docker0 up",
+        ] {
+            let mut words = vec!["-n", &host];
+            words.extend(command.split(' '));
             ip(&words).expect("a device of ours");
-        };
-
-        run("link add docker0 type veth peer name unused");
-        run(&format!(
-            "addr add {}/16 dev docker0",
-            addresses[number as usize]
-        ));
-        run("link set unused up");
-        run("link set docker0 up");
+        }
     }
 }
 
-/// Returns a job with a PE on each host.
-fn across(hosts: &Hosts, list: &str) -> Job {
-    let script = format!(
-        "exec ip netns exec {}$SHMEM_LOCAL_ID \"$0\" \"$@\"",
-        hosts.prefix()
-    );
-    let program = scenario!("heap_size.c");
-
-    let job = Job::new("/bin/sh")
+/// Returns a job with a PE on each host, whose sockets listen at these interfaces.
+fn across(hosts: &Hosts, interfaces: &str) -> Job {
+    let prefix = hosts.prefix();
+    let script = format!("exec ip netns exec {prefix}$SHMEM_LOCAL_ID \"$0\" \"$@\"");
+    Job::new("/bin/sh")
+        .n(2)
         .arg("-c")
         .arg(script)
-        .arg(program.display());
-    let job = job.n(2).arg(1 << 20).arg(0).env("SHMEM_VIRTUAL_NODES", 2);
-    let job = job
+        .arg(scenario!("heap_size.c").display())
+        .args([1 << 20, 0])
+        .env("SHMEM_VIRTUAL_NODES", 2)
         .env("SHMEM_TRANSPORT", "tcp")
-        .env("SHMEM_TCP_INTERFACE", list);
-    job.timeout(patient(SOON))
+        .env("SHMEM_TCP_INTERFACE", interfaces)
+        .timeout(patient(SOON))
 }
 
 /// Returns a job of PEs on one host that checks that its sockets listen at these ports, and that
-/// there are at least `least`.
-fn at_ports(hosts: &Hosts, n: usize, (first, last): (u16, u16), least: u32) -> Job {
+/// there are at least `min_sockets`.
+fn at_ports(hosts: &Hosts, n: usize, ports: RangeInclusive<u16>, min_sockets: usize) -> Job {
     let script = format!("exec ip netns exec {} \"$0\" \"$@\"", hosts.host(0));
-    let program = scenario!("ports.c");
-
-    let job = Job::new("/bin/sh")
+    Job::new("/bin/sh")
+        .n(n)
         .arg("-c")
         .arg(script)
-        .arg(program.display())
-        .n(n);
-    let job = job
-        .arg(first)
-        .arg(last)
-        .arg(least)
-        .env("SHMEM_ONNODE", "off");
-    job.env("SHMEM_SYMMETRIC_SIZE", "16m")
+        .arg(scenario!("ports.c").display())
+        .arg(ports.start())
+        .arg(ports.end())
+        .arg(min_sockets)
+        .env("SHMEM_ONNODE", "off")
+        .env("SHMEM_SYMMETRIC_SIZE", "16m")
         .timeout(patient(SOON))
 }
 
@@ -89,7 +81,7 @@ fn words_of_failure(outcome: &Outcome, words: &[&str]) {
 
 fn lists_select_interfaces() {
     let hosts = Hosts::new("l", 2);
-    with_docker0(&hosts, 2, &["172.17.0.1", "172.17.0.1"]);
+    add_docker0(&hosts, ["172.17.0.1", "172.17.0.1"]);
 
     for (list, is_docker_used) in [
         ("w", false),
@@ -103,12 +95,11 @@ fn lists_select_interfaces() {
         let outcome = across(&hosts, list).env("SHMEM_DEBUG", "2").run();
         outcome.assert_ok(2);
 
-        let listens = outcome
+        let listens: Vec<&str> = outcome
             .stderr
             .lines()
-            .filter(|line| line.contains("listens on ["));
-        let listens: Vec<&str> = listens.collect();
-
+            .filter(|line| line.contains("listens on ["))
+            .collect();
         assert_eq!(listens.len(), 2, "{outcome}");
         for line in listens {
             assert!(line.contains("10.77.0."), "{list}: {line}");
@@ -133,10 +124,8 @@ fn lists_that_select_nothing_are_explained() {
         ),
     ] {
         let outcome = across(&hosts, list).run();
-        words_of_failure(
-            &outcome,
-            &[&format!("SHMEM_TCP_INTERFACE is {list}, {words}")],
-        );
+        let message = format!("SHMEM_TCP_INTERFACE is {list}, {words}");
+        words_of_failure(&outcome, &[&message]);
         words_of_failure(&outcome, &there);
     }
 
@@ -151,22 +140,22 @@ fn lists_that_select_nothing_are_explained() {
         ),
     ] {
         let outcome = across(&hosts, list).run();
-        words_of_failure(
-            &outcome,
-            &[&format!("SHMEM_TCP_INTERFACE is {list}, {words}")],
-        );
+        let message = format!("SHMEM_TCP_INTERFACE is {list}, {words}");
+        words_of_failure(&outcome, &[&message]);
     }
 }
 
 fn sockets_listen_at_the_ports_of_the_range() {
     let hosts = Hosts::new("r", 2);
-    let range = (50000, 50099);
 
     for transport in transports() {
-        for n in [1, 3] {
-            let job = at_ports(&hosts, n, range, u32::from(n > 1) * n as u32);
-            let job = job.env("SHMEM_TRANSPORT", transport);
-            job.env("SHMEM_TCP_PORTS", "50000-50099").run().assert_ok(n);
+        // A job of one PE needs no socket, others one for each PE.
+        for (n, min_sockets) in [(1, 0), (3, 3)] {
+            at_ports(&hosts, n, 50000..=50099, min_sockets)
+                .env("SHMEM_TRANSPORT", transport)
+                .env("SHMEM_TCP_PORTS", "50000-50099")
+                .run()
+                .assert_ok(n);
         }
     }
 }
@@ -174,17 +163,19 @@ fn sockets_listen_at_the_ports_of_the_range() {
 fn taken_ports_are_one_message() {
     let hosts = Hosts::new("t", 2);
 
-    let job = at_ports(&hosts, 3, (50000, 50001), 0).env("SHMEM_TRANSPORT", "tcp");
-    let outcome = job.env("SHMEM_TCP_PORTS", "50000-50001").run();
+    let outcome = at_ports(&hosts, 3, 50000..=50001, 0)
+        .env("SHMEM_TRANSPORT", "tcp")
+        .env("SHMEM_TCP_PORTS", "50000-50001")
+        .run();
     let taken = "all ports of SHMEM_TCP_PORTS (50000-50001) are taken on 127.0.0.1: give a wider";
     words_of_failure(&outcome, &[taken]);
 
-    let job = at_ports(&hosts, 2, (1, 1), 0).env("SHMEM_TRANSPORT", "tcp");
-    let outcome = job.env("SHMEM_TCP_PORTS", "50000-").run();
-    words_of_failure(
-        &outcome,
-        &["SHMEM_TCP_PORTS is 50000-, but it must be a range of ports"],
-    );
+    let outcome = at_ports(&hosts, 2, 1..=1, 0)
+        .env("SHMEM_TRANSPORT", "tcp")
+        .env("SHMEM_TCP_PORTS", "50000-")
+        .run();
+    let no_range = "SHMEM_TCP_PORTS is 50000-, but it must be a range of ports";
+    words_of_failure(&outcome, &[no_range]);
 }
 
 /// UCX tries the ports of a range for ever if none is free.
@@ -195,8 +186,11 @@ fn ucx_is_given_no_range_without_a_free_port() {
 
     let hosts = Hosts::new("u", 1);
     // A PE takes three ports.
-    let job = at_ports(&hosts, 2, (50000, 50005), 6).env("SHMEM_TRANSPORT", "ucx");
-    job.env("SHMEM_TCP_PORTS", "50000-50005").run().assert_ok(2);
+    at_ports(&hosts, 2, 50000..=50005, 6)
+        .env("SHMEM_TRANSPORT", "ucx")
+        .env("SHMEM_TCP_PORTS", "50000-50005")
+        .run()
+        .assert_ok(2);
 
     let taken = " are taken: give a wider one, or end what listens there (`ss -tlnp`)";
     for (variable, range) in [
@@ -204,8 +198,10 @@ fn ucx_is_given_no_range_without_a_free_port() {
         ("UCX_TCP_PORT_RANGE", "50000-50001"),
         ("SHMEM_TCP_PORTS", "50000"),
     ] {
-        let job = at_ports(&hosts, 2, (50000, 50001), 0).env("SHMEM_TRANSPORT", "ucx");
-        let outcome = job.env(variable, range).run();
+        let outcome = at_ports(&hosts, 2, 50000..=50001, 0)
+            .env("SHMEM_TRANSPORT", "ucx")
+            .env(variable, range)
+            .run();
         words_of_failure(&outcome, &["all ports of the range 50000-5000", taken]);
     }
 }
@@ -217,13 +213,13 @@ fn libfabric_without_a_free_port_names_the_range() {
 
     let hosts = Hosts::new("f", 1);
     // Each PE listens at an address of the host, of which there are two: at most four could.
-    let job = at_ports(&hosts, 5, (50000, 50001), 0).env("SHMEM_TRANSPORT", "ofi");
-    let job = job.env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm");
-    let outcome = job.env("SHMEM_TCP_PORTS", "50000-50001").run();
-    words_of_failure(
-        &outcome,
-        &["all ports of SHMEM_TCP_PORTS (50000-50001) may be taken: give a wider range"],
-    );
+    let outcome = at_ports(&hosts, 5, 50000..=50001, 0)
+        .env("SHMEM_TRANSPORT", "ofi")
+        .env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")
+        .env("SHMEM_TCP_PORTS", "50000-50001")
+        .run();
+    let taken = "all ports of SHMEM_TCP_PORTS (50000-50001) may be taken: give a wider range";
+    words_of_failure(&outcome, &[taken]);
 }
 
 fn by_id(host: &str, variables: &[(&str, &str)]) -> Outcome {
@@ -240,15 +236,9 @@ fn a_meeting_listens_as_the_settings_say() {
     let hosts = Hosts::new("m", 2);
     let first = hosts.host(0);
     let second = hosts.host(1);
-    with_docker0(&hosts, 2, &["172.17.0.1", "172.17.0.2"]);
+    add_docker0(&hosts, ["172.17.0.1", "172.17.0.2"]);
 
     let debug = ("SHMEM_DEBUG", "2");
-    let across = [
-        ("TEST_NETNS", second.as_str()),
-        ("SHMEM_TRANSPORT", "tcp"),
-        debug,
-    ];
-
     for (list, ports, words) in [
         ("w", "50000", "at=[10.77.0.1:50000]"),
         ("^docker0,lo", "50000-50000", "at=[10.77.0.1:50000]"),
@@ -262,8 +252,12 @@ fn a_meeting_listens_as_the_settings_say() {
     }
 
     // The address of docker0 does not answer from the other host.
-    let outcome = by_id(&first, &across);
-    outcome.assert_ok(4);
+    let across = [
+        ("TEST_NETNS", second.as_str()),
+        ("SHMEM_TRANSPORT", "tcp"),
+        debug,
+    ];
+    by_id(&first, &across).assert_ok(4);
 
     let outcome = by_id(&first, &[("SHMEM_TCP_INTERFACE", "10.78.0.0/16")]);
     words_of_failure(
@@ -281,44 +275,45 @@ fn a_machine_may_have_only_the_loopback_of_ipv6() {
     }
 
     // UCX 1.13 and libfabric 1.17 need an address of IPv4 for their sockets.
-    at_ports(&hosts, 2, (1, 65535), 2)
+    at_ports(&hosts, 2, 1..=65535, 2)
         .env("SHMEM_TRANSPORT", "tcp")
         .run()
         .assert_ok(2);
-    at_ports(&hosts, 2, (1, 65535), 0).run().assert_ok(2);
+    at_ports(&hosts, 2, 1..=65535, 0).run().assert_ok(2);
+
     by_id(&host, &[]).assert_ok(4);
-    by_id(
-        &host,
-        &[("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "tcp")],
-    )
-    .assert_ok(4);
+    let over_tcp = [("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "tcp")];
+    by_id(&host, &over_tcp).assert_ok(4);
 }
 
 fn addresses_that_do_not_answer_are_passed_over_or_all_named() {
     let hosts = Hosts::new("d", 2);
-    with_docker0(&hosts, 2, &["172.17.0.1", "172.17.0.2"]);
+    add_docker0(&hosts, ["172.17.0.1", "172.17.0.2"]);
 
     // The interface of the PE's NIC is tried first.
-    let job = || across(&hosts, "").env("SHMEM_NIC", "docker0,docker0");
-    job().run().assert_ok(2);
+    let job = across(&hosts, "").env("SHMEM_NIC", "docker0,docker0");
+    job.clone().run().assert_ok(2);
 
     let second = hosts.host(1);
     ip(&["-n", &second, "route", "add", "blackhole", "10.77.0.1/32"]).expect("a route of ours");
-    let outcome = job().run();
-    words_of_failure(
-        &outcome,
-        &["no route leads there", "172.17.0.1:", "10.77.0.1:"],
-    );
+    let outcome = job.run();
+    let words = ["no route leads there", "172.17.0.1:", "10.77.0.1:"];
+    words_of_failure(&outcome, &words);
 }
 
 fn sockets_that_do_not_reach_the_other_host_name_the_variable() {
     let hosts = Hosts::new("v", 2);
-    with_docker0(&hosts, 2, &["172.17.0.1", "172.17.0.2"]);
+    add_docker0(&hosts, ["172.17.0.1", "172.17.0.2"]);
 
-    for transport in transports().filter(|transport| *transport != "tcp") {
-        let job = across(&hosts, "docker0").env("SHMEM_TRANSPORT", transport);
-        let job = job.env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm");
-        let outcome = job.env("SHMEM_HOST_LIMIT", "2s").run();
+    for transport in transports() {
+        if transport == "tcp" {
+            continue;
+        }
+        let outcome = across(&hosts, "docker0")
+            .env("SHMEM_TRANSPORT", transport)
+            .env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")
+            .env("SHMEM_HOST_LIMIT", "2s")
+            .run();
         words_of_failure(&outcome, &["SHMEM_TCP_INTERFACE, "]);
     }
 }

@@ -6,7 +6,7 @@
 //! the user is not root, they are ignored.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,6 +14,26 @@ use testkit::{Job, Running, absent, patient, prefix, program, scenario};
 
 /// The maximum time until nothing is left of a job. The documented time is shorter.
 const WITHIN: Duration = Duration::from_secs(40);
+
+/// A process on one of the hosts.
+#[derive(Debug)]
+struct HostProcess {
+    host: String,
+    pid: u32,
+    command: String,
+}
+
+impl HostProcess {
+    /// Reads a line of the script: the host, the process number and the command line.
+    fn parse(line: &str) -> Option<HostProcess> {
+        let mut words = line.splitn(3, ' ');
+        Some(HostProcess {
+            host: words.next()?.to_owned(),
+            pid: words.next()?.parse().ok()?,
+            command: words.next()?.trim().to_owned(),
+        })
+    }
+}
 
 /// Four hosts, h1 to h4, until this is dropped.
 struct SshHosts {
@@ -37,38 +57,31 @@ impl SshHosts {
 
         let dir = std::env::temp_dir().join(format!("rm{}{test}", std::process::id()));
         let hosts = SshHosts { dir };
-        let up = hosts.script(&["up"]);
-        assert!(
-            up.status.success(),
-            "{}",
-            String::from_utf8_lossy(&up.stderr)
-        );
+        // A daemon must not keep the test's output open.
+        let up = hosts.command("up").stdout(Stdio::null()).status();
+        assert!(up.expect("a script of ours").success());
 
         hosts
     }
 
-    fn script(&self, words: &[&str]) -> Output {
+    /// Returns an action of the script for these hosts.
+    fn command(&self, action: &str) -> Command {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/scripts/hosts.sh");
         let mut command = Command::new("timeout");
         command
             .args(["-k", "5", "180"])
             .arg(script)
-            .arg(words[0])
-            .arg(&self.dir);
+            .arg(action)
+            .arg(&self.dir)
+            .stdin(Stdio::null());
+        command
+    }
 
-        // A daemon must not keep the test's output open.
-        let output = command.args(&words[1..]).stdin(Stdio::null());
-        match words[0] {
-            "up" => Output {
-                status: output
-                    .stdout(Stdio::null())
-                    .status()
-                    .expect("a script of ours"),
-                stdout: Vec::new(),
-                stderr: Vec::new(),
-            },
-            _ => output.output().expect("a script of ours"),
-        }
+    /// Runs an action of the script, and returns what it prints.
+    fn script(&self, action: &str, arguments: &[&str]) -> String {
+        let output = self.command(action).args(arguments).output();
+        let output = output.expect("a script of ours");
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// Returns a job that oshrun starts on h1.
@@ -93,34 +106,32 @@ impl SshHosts {
             .env("SHMEM_SYMMETRIC_SIZE", "64m")
     }
 
-    /// Returns the host, number and command line of each process on the hosts, without those of
-    /// sshd, which may end a moment later than its session.
-    fn processes(&self) -> Vec<(String, u32, String)> {
-        let output = self.script(&["left"]);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-
-        let line = |line: &str| {
-            let mut words = line.splitn(3, ' ');
-            let host = words.next()?.to_owned();
-            let pid = words.next()?.parse().ok()?;
-            let command = words.next()?.trim().to_owned();
-            (!command.is_empty() && !command.starts_with("sshd: ")).then_some((host, pid, command))
-        };
-
-        text.lines().filter_map(line).collect()
+    /// Returns the processes on the hosts, without those of sshd, which may end a moment later than
+    /// its session.
+    fn processes(&self) -> Vec<HostProcess> {
+        let mut processes = Vec::new();
+        for line in self.script("left", &[]).lines() {
+            if let Some(process) = HostProcess::parse(line)
+                && !process.command.is_empty()
+                && !process.command.starts_with("sshd: ")
+            {
+                processes.push(process);
+            }
+        }
+        processes
     }
 
     /// Returns the process number of the last started process on a host whose command line `is`
     /// accepts.
-    fn find(&self, host: &str, is: impl Fn(&str) -> bool) -> u32 {
+    fn find(&self, host: &str, is: fn(&str) -> bool) -> u32 {
         let all = self.processes();
         let found = all
             .iter()
-            .filter(|(at, _, command)| at == host && is(command));
+            .filter(|process| process.host == host && is(&process.command))
+            .map(|process| process.pid);
 
         // A shell or `timeout` that has started it has a lower number.
         found
-            .map(|(_, pid, _)| *pid)
             .max()
             .unwrap_or_else(|| panic!("not on {host}: {all:?}"))
     }
@@ -133,10 +144,8 @@ impl SshHosts {
             if left.is_empty() {
                 return;
             }
-            assert!(
-                since.elapsed() < patient(WITHIN),
-                "left on the hosts: {left:?}"
-            );
+            let is_late = since.elapsed() >= patient(WITHIN);
+            assert!(!is_late, "left on the hosts: {left:?}");
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -155,31 +164,31 @@ impl SshHosts {
     fn assert_lost(&self, running: Running, trouble: &str, words: &[&str]) {
         let since = Instant::now();
         let outcome = running.finish();
-        println!(
-            "{trouble}: ended after {:.1} s",
-            since.elapsed().as_secs_f64()
-        );
+        let elapsed = since.elapsed();
+        println!("{trouble}: ended after {:.1} s", elapsed.as_secs_f64());
+        assert!(elapsed < patient(WITHIN), "{trouble}: {outcome}");
 
         let messages: Vec<&str> = outcome.stderr.lines().collect();
         assert_eq!(messages.len(), 1, "{trouble}: {outcome}");
-        assert!(
-            words.iter().all(|word| messages[0].contains(word)),
-            "{trouble}: {outcome}"
-        );
-
-        assert!(since.elapsed() < patient(WITHIN), "{trouble}: {outcome}");
+        for word in words {
+            assert!(messages[0].contains(word), "{trouble}: {outcome}");
+        }
         self.assert_nothing_left();
     }
 }
 
 impl Drop for SshHosts {
     fn drop(&mut self) {
-        self.script(&["down"]);
+        self.script("down", &[]);
     }
 }
 
 fn kill(pid: u32) {
     kill_process(Pid::from_raw(pid as i32).expect("a process"), Signal::KILL).expect("it is there");
+}
+
+fn is_pe(command: &str) -> bool {
+    command.contains("endless") && !command.contains("oshrun")
 }
 
 fn is_daemon(command: &str) -> bool {
@@ -212,7 +221,6 @@ fn over_ssh_programs_run_on_four_hosts() {
 
 fn over_ssh_what_dies_is_named_and_nothing_is_left() {
     let hosts = SshHosts::up("k");
-    let is_pe = |command: &str| command.contains("endless") && !command.contains("oshrun");
 
     let running = hosts.endless(&[]);
     kill(hosts.find("h3", is_pe));
@@ -248,16 +256,16 @@ fn over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left() {
     let hosts = SshHosts::up("s");
 
     let running = hosts.endless(&[]);
-    hosts.script(&["away", "3"]);
+    hosts.script("away", &["3"]);
     hosts.assert_lost(running, "a host that is away", &["h3", "lost"]);
-    hosts.script(&["join"]);
+    hosts.script("join", &[]);
 
     // oshrun on h1 reaches both.
     let running = hosts.endless(&[]);
-    hosts.script(&["part", "2", "3"]);
+    hosts.script("part", &["2", "3"]);
     hosts.assert_lost(running, "a partition", &["was lost", "h2", "h3"]);
 
-    hosts.script(&["join"]);
+    hosts.script("join", &[]);
     let program = program!("rma.c");
     hosts
         .job(&program, &["-H", "h1,h2,h3,h4"])
@@ -269,26 +277,23 @@ fn over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left() {
 fn over_ssh_hosts_that_cannot_be_reached_are_named() {
     let hosts = SshHosts::up("n");
     let program = program!("rma.c");
-    let fails = |options: &[&str], words: &[&str]| {
-        hosts.job(&program, options).run().assert_fails(words);
-    };
 
-    fails(
-        &["-H", "h1,h9"],
-        &[
-            "host h9",
-            "ssh exited with status 255",
-            "check that ssh h9 true works",
-        ],
-    );
-    fails(
-        &["-H", "h1,h2", "--prefix", "/no/where"],
-        &["host h2", "/no/where/bin/oshrun", "--prefix"],
-    );
-    fails(
-        &["-H", "h2,h3", "/no/such/program"],
-        &["cannot run /no/such/program"],
-    );
+    let unknown = hosts.job(&program, &["-H", "h1,h9"]);
+    unknown.run().assert_fails(&[
+        "host h9",
+        "ssh exited with status 255",
+        "check that ssh h9 true works",
+    ]);
+
+    let without_oshrun = hosts.job(&program, &["-H", "h1,h2", "--prefix", "/no/where"]);
+    without_oshrun
+        .run()
+        .assert_fails(&["host h2", "/no/where/bin/oshrun", "--prefix"]);
+
+    let without_program = hosts.job(&program, &["-H", "h2,h3", "/no/such/program"]);
+    without_program
+        .run()
+        .assert_fails(&["cannot run /no/such/program"]);
 
     hosts.assert_nothing_left();
 }

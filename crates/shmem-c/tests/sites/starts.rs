@@ -36,8 +36,8 @@ fn fails(job: Job, words: &[&str]) {
     let message = outcome
         .stderr
         .lines()
-        .find(|line| line.contains("shmem_init: "));
-    let message = message.unwrap_or_else(|| panic!("no message\n{outcome}"));
+        .find(|line| line.contains("shmem_init: "))
+        .unwrap_or_else(|| panic!("no message\n{outcome}"));
 
     assert!(!outcome.status.success(), "{outcome}");
     for word in words {
@@ -61,33 +61,30 @@ fn without_the_library_of_a_transport() {
     }
 }
 
+/// Returns a job of two PEs over a provider of libfabric.
+fn over_provider(name: &str) -> Job {
+    job(&[("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", name)])
+}
+
 fn with_a_provider_of_libfabric_that_refuses() {
     needs_library(LIBFABRIC);
-    let ofi = ("SHMEM_TRANSPORT", "ofi");
-    let udp = "udp: refuses FI_EP_RDM (reliable datagrams): with FI_EP_DGRAM it would do";
-    let provider = |name| job(&[ofi, ("SHMEM_OFI_PROVIDER", name)]);
 
-    fails(
-        provider("udp"),
-        &["SHMEM_OFI_PROVIDER=udp", udp, "--doctor"],
-    );
+    let udp = "udp: refuses FI_EP_RDM (reliable datagrams): with FI_EP_DGRAM it would do";
+    let words = ["SHMEM_OFI_PROVIDER=udp", udp, "--doctor"];
+    fails(over_provider("udp"), &words);
 
     let none = "SHMEM_OFI_PROVIDER is nosuch, and there is no such provider: there are ";
-    fails(provider("nosuch"), &[none, "tcp;ofi_rxm"]);
+    fails(over_provider("nosuch"), &[none, "tcp;ofi_rxm"]);
 
-    fails(
-        job(&[ofi, ("FI_PROVIDER", "nosuch")]),
-        &["with FI_PROVIDER=nosuch"],
-    );
+    let by_libfabric = job(&[("SHMEM_TRANSPORT", "ofi"), ("FI_PROVIDER", "nosuch")]);
+    fails(by_libfabric, &["with FI_PROVIDER=nosuch"]);
 
-    let over_tcp = provider("tcp;ofi_rxm").env("SHMEM_TCP_INTERFACE", "nosuch0");
-    fails(
-        over_tcp,
-        &["its interface is ", ", but SHMEM_TCP_INTERFACE is nosuch0"],
-    );
+    let over_tcp = over_provider("tcp;ofi_rxm").env("SHMEM_TCP_INTERFACE", "nosuch0");
+    let words = ["its interface is ", ", but SHMEM_TCP_INTERFACE is nosuch0"];
+    fails(over_tcp, &words);
 
     let dir = strict_fabric::dir(tmpdir()).expect("it is built");
-    let strict = provider("strict")
+    let strict = over_provider("strict")
         .env("FI_PROVIDER_PATH", dir.display())
         .env("SHMEM_AMOS", "network")
         .env("SHMEM_OFI_DOMAIN", "efa");
@@ -119,14 +116,14 @@ fn with_a_variable_in_the_way_of_ucx() {
 /// Returns a job whose PEs are all on the first of these hosts and use its interface `w`.
 fn over_w(hosts: &Hosts) -> Job {
     let script = format!("exec ip netns exec {} \"$0\" \"$@\"", hosts.host(0));
-    let program = scenario!("heap_size.c");
-
-    let job = Job::new("/bin/sh")
+    Job::new("/bin/sh")
+        .n(2)
         .arg("-c")
         .arg(script)
-        .arg(program.display());
-    let job = job.n(2).arg(1 << 20).arg(0).env("SHMEM_ONNODE", "off");
-    job.env("SHMEM_TRANSPORT", "tcp")
+        .arg(scenario!("heap_size.c").display())
+        .args([1 << 20, 0])
+        .env("SHMEM_ONNODE", "off")
+        .env("SHMEM_TRANSPORT", "tcp")
         .env("SHMEM_TCP_INTERFACE", "w")
 }
 
@@ -180,17 +177,15 @@ fn without_a_loopback_interface() {
 
 /// Returns a job with a PE on each host.
 fn across(hosts: &Hosts) -> Job {
-    let script = format!(
-        "exec ip netns exec {}$SHMEM_LOCAL_ID \"$0\" \"$@\"",
-        hosts.prefix()
-    );
-    let program = scenario!("heap_size.c");
-
-    let job = Job::new("/bin/sh")
+    let prefix = hosts.prefix();
+    let script = format!("exec ip netns exec {prefix}$SHMEM_LOCAL_ID \"$0\" \"$@\"");
+    Job::new("/bin/sh")
+        .n(2)
         .arg("-c")
         .arg(script)
-        .arg(program.display());
-    job.n(2).arg(1 << 20).arg(0).env("SHMEM_VIRTUAL_NODES", 2)
+        .arg(scenario!("heap_size.c").display())
+        .args([1 << 20, 0])
+        .env("SHMEM_VIRTUAL_NODES", 2)
 }
 
 fn between_hosts_of_which_one_cannot_be_reached() {
@@ -199,47 +194,32 @@ fn between_hosts_of_which_one_cannot_be_reached() {
     across(&hosts).run().assert_ok(2);
 
     // The second host drops its replies, so it seems silent to the first one, as behind a firewall.
-    let filter = ["rule", "ipproto", "tcp", "sport", "1024-65534", "blackhole"];
-    let filtered = |verb| {
-        let words = [&["-n", &second, filter[0], verb][..], &filter[1..]].concat();
-        ip(&words)
-    };
-    if let Err(why) = filtered("add") {
+    let by_port = ["ipproto", "tcp", "sport", "1024-65534", "blackhole"];
+    let add_rule = [&["-n", &second, "rule", "add"][..], &by_port].concat();
+    if let Err(why) = ip(&add_rule) {
         absent(format!("this kernel has no rules by port: {why}"));
     }
-
     let silent = "nothing answers there: its host is down, or a firewall drops what is sent";
-    fails(
-        across(&hosts),
-        &[
-            "PE 0: a put to PE 1",
-            silent,
-            "10.77.0.2:",
-            "SHMEM_TCP_INTERFACE",
-        ],
-    );
-    filtered("del").expect("it was added");
+    let put = "PE 0: a put to PE 1";
+    let words = [put, silent, "10.77.0.2:", "SHMEM_TCP_INTERFACE"];
+    fails(across(&hosts), &words);
+    let delete_rule = [&["-n", &second, "rule", "del"][..], &by_port].concat();
+    ip(&delete_rule).expect("it was added");
 
-    let way = |verb| ip(&["-n", &second, "route", verb, "blackhole", "10.77.0.1/32"]);
-    way("add").expect("a route of ours");
-    fails(
-        across(&hosts),
-        &["PE 1: a put to PE 0", "no route leads there", "10.77.0.1:"],
-    );
-    way("del").expect("it was added");
+    let no_route = "no route leads there";
+    let route = ["blackhole", "10.77.0.1/32"];
+    let add_route = [&["-n", &second, "route", "add"][..], &route].concat();
+    ip(&add_route).expect("a route of ours");
+    let words = ["PE 1: a put to PE 0", no_route, "10.77.0.1:"];
+    fails(across(&hosts), &words);
+    let delete_route = [&["-n", &second, "route", "del"][..], &route].concat();
+    ip(&delete_route).expect("it was added");
 
+    let down = "of this host's interfaces w is down";
     ip(&["-n", &second, "link", "set", "w", "down"]).expect("a device of ours");
-    let down = "no route leads there";
-    fails(
-        across(&hosts),
-        &[down, "of this host's interfaces w is down", "PE 0", "PE 1"],
-    );
-
+    fails(across(&hosts), &[no_route, down, "PE 0", "PE 1"]);
     ip(&["-n", &first, "link", "set", "w", "down"]).expect("a device of ours");
-    fails(
-        across(&hosts),
-        &[down, "of this host's interfaces w is down"],
-    );
+    fails(across(&hosts), &[no_route, down]);
 }
 
 fn on_a_host_that_does_not_answer() {
@@ -249,47 +229,38 @@ fn on_a_host_that_does_not_answer() {
 
     let hosts = Hosts::new("s", 2);
     let host = hosts.host(0);
-    let words = [
-        "neigh",
-        "add",
-        "10.77.0.9",
-        "lladdr",
-        "02:00:00:00:00:09",
-        "dev",
-        "w",
-    ];
-    ip(&[&["-n", &host][..], &words, &["nud", "permanent"]].concat()).expect("a device of ours");
+    // What is sent to this address goes to a link-layer address that nothing has.
+    let neighbor = "neigh add 10.77.0.9 lladdr 02:00:00:00:00:09 dev w nud permanent";
+    let mut words = vec!["-n", &host];
+    words.extend(neighbor.split(' '));
+    ip(&words).expect("a device of ours");
 
     for (address, said) in [
         ("10.77.0.9", "Connection timed out"),
         ("10.77.0.7", "No route to host"),
         ("10.77.0.2", "Connection refused"),
     ] {
-        let job = Job::new(scenario!("heap_size.c")).launcher_options(["-H", address]);
-        let outcome = job
+        let outcome = Job::new(scenario!("heap_size.c"))
+            .launcher_options(["-H", address])
             .wrap(["ip", "netns", "exec", &host])
             .timeout(patient(SOON))
             .run();
 
-        let start = format!("oshrun: cannot start the PEs of host {address}: ");
         let check = format!("check that ssh {address} true works");
-        assert!(
-            outcome.assert_fails(&[said, &check]).starts_with(&start),
-            "{outcome}"
-        );
+        let message = outcome.assert_fails(&[said, &check]);
+        let start = format!("oshrun: cannot start the PEs of host {address}: ");
+        assert!(message.starts_with(&start), "{outcome}");
     }
 }
 
 /// Returns a job whose PEs have a limit, which is set by this shell command.
 fn limited(command: &str, n: usize) -> Job {
-    let program = scenario!("heap_size.c");
-    let job = Job::new("/bin/sh")
+    Job::new("/bin/sh")
+        .n(n)
         .arg("-c")
-        .arg(format!("{command}; exec \"$0\" \"$@\""));
-    job.n(n)
-        .arg(program.display())
-        .arg(1 << 20)
-        .arg(0)
+        .arg(format!("{command}; exec \"$0\" \"$@\""))
+        .arg(scenario!("heap_size.c").display())
+        .args([1 << 20, 0])
         .env("SHMEM_ONNODE", "off")
 }
 
@@ -315,30 +286,21 @@ fn with_too_few_descriptors() {
 
 /// The shared memory of a node is not in /dev/shm, and UCX and libfabric work without files there.
 fn with_a_full_dev_shm_jobs_run() {
-    let words = ["unshare", "-m", "sh", "-c"];
-    let tiny = "mount -t tmpfs -o ro,size=4k tiny /dev/shm && exec \"$@\"";
-    if !Job::direct("true")
-        .wrap(words)
-        .wrap([tiny, "sh"])
-        .run()
-        .status
-        .success()
-    {
+    let mount = "mount -t tmpfs -o ro,size=4k tiny /dev/shm && exec \"$@\"";
+    let with_tiny = ["unshare", "-m", "sh", "-c", mount, "sh"];
+    let probe = Job::direct("true").wrap(with_tiny).run();
+    if !probe.status.success() {
         absent("no file system can be mounted here");
     }
 
-    let over = |transport| {
+    for (transport, library) in [("tcp", None), ("ucx", Some(UCX)), ("ofi", Some(LIBFABRIC))] {
+        if let Some(library) = library {
+            needs_library(library);
+        }
         job(&[("SHMEM_TRANSPORT", transport)])
-            .wrap(words)
-            .wrap([tiny, "sh"])
+            .wrap(with_tiny)
             .run()
             .assert_ok(2);
-    };
-
-    over("tcp");
-    for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
-        needs_library(library);
-        over(transport);
     }
 }
 
@@ -349,22 +311,24 @@ impl Group {
     /// Makes a group with this limit in bytes. The test is ignored if that is impossible.
     fn with_memory(limit: &str) -> Group {
         let name = format!("rushmem-test-{}", std::process::id());
-        let files = [
-            "memory/memory.limit_in_bytes",
-            "memory.max",
-            "unified/memory.max",
-        ];
+        // Version 1, version 2, and version 2 beside version 1.
+        for (dir, file) in [
+            ("memory", "memory.limit_in_bytes"),
+            ("", "memory.max"),
+            ("unified", "memory.max"),
+        ] {
+            let path = Path::new("/sys/fs/cgroup").join(dir).join(&name);
+            if fs::create_dir(&path).is_err() {
+                continue;
+            }
 
-        let made = files.iter().find_map(|file| {
-            let (dir, file) = file.rsplit_once('/').unwrap_or(("", file));
-            let group = Group(Path::new("/sys/fs/cgroup").join(dir).join(&name));
-            fs::create_dir(&group.0).ok()?;
-            fs::write(group.0.join(file), limit)
-                .is_ok()
-                .then_some(group)
-        });
-
-        made.unwrap_or_else(|| absent("no control group for memory can be made here"))
+            // Dropped, and so removed, if it has no such limit.
+            let group = Group(path);
+            if fs::write(group.0.join(file), limit).is_ok() {
+                return group;
+            }
+        }
+        absent("no control group for memory can be made here")
     }
 }
 
@@ -397,29 +361,29 @@ fn in_a_control_group_with_too_little_memory() {
 
     assert_eq!(outcome.code(), 137, "{outcome}");
     let mut lines = outcome.stderr.lines();
-    let warns = lines
-        .next()
-        .is_some_and(|line| line.contains("bytes of their symmetric heaps, but"));
-    let first = lines.next().unwrap_or_default();
-    assert!(
-        warns && first.starts_with("oshrun: the kernel has killed PE "),
-        "{outcome}"
-    );
+    let warning = lines.next().unwrap_or_default();
+    let shortage = "bytes of their symmetric heaps, but";
+    assert!(warning.contains(shortage), "{outcome}");
+
+    let message = lines.next().unwrap_or_default();
+    let killed = "oshrun: the kernel has killed PE ";
+    assert!(message.starts_with(killed), "{outcome}");
     for word in [
         "for lack of memory",
         "64 MiB (",
         "request more memory",
         "start fewer PEs",
     ] {
-        assert!(first.contains(word), "{word}\n{outcome}");
+        assert!(message.contains(word), "{word}\n{outcome}");
     }
 
     // A heap that is larger than the memory takes only what the program touches.
-    let with_little = Job::new(scenario!("heap_size.c")).n(2).arg(1 << 20).arg(0);
-    let job = with_little
+    let outcome = Job::new(scenario!("heap_size.c"))
+        .n(2)
+        .args([1 << 20, 0])
         .env("SHMEM_SYMMETRIC_SIZE", "1g")
-        .wrap(["sh", "-c", &enter, "sh"]);
-    let outcome = job.run();
+        .wrap(["sh", "-c", &enter, "sh"])
+        .run();
     outcome.assert_ok(2);
     assert!(outcome.stderr.is_empty(), "{outcome}");
 }
@@ -439,11 +403,12 @@ fn as_processes_that_would_each_be_alone() {
             ["PE 1 of several", "PMIX_RANK is not set", "oshrun"],
         ),
     ] {
-        let job = Job::direct(scenario!("heap_size.c"))
+        Job::direct(scenario!("heap_size.c"))
             .args([0, 0])
             .timeout(patient(SOON))
-            .envs(variables);
-        job.run().assert_fails(&words);
+            .envs(variables)
+            .run()
+            .assert_fails(&words);
     }
 }
 

@@ -42,16 +42,17 @@ fn lld() -> Option<String> {
 
     let libraries = PathBuf::from(String::from_utf8(rustc.stdout).ok()?.trim());
     let dir = libraries.parent()?.join("bin/gcc-ld");
-    dir.join("ld.lld")
-        .exists()
-        .then(|| dir.display().to_string())
+    if dir.join("ld.lld").exists() {
+        Some(dir.display().to_string())
+    } else {
+        None
+    }
 }
 
 /// Compiles a program with `compiler` by the wrapper of the prefix. Returns `None`, and prints the
 /// reason, if the compiler has no library for a sanitizer.
 fn build(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
-    let is_cxx = name.ends_with(".cpp");
-    let (wrapper, variable) = if is_cxx {
+    let (wrapper, variable) = if name.ends_with(".cpp") {
         ("oshcxx", "OSHCXX_CXX")
     } else {
         ("oshcc", "OSHCC_CC")
@@ -79,10 +80,9 @@ fn build(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
     }
 
     let text = String::from_utf8_lossy(&made.stderr);
-    assert!(
-        flags.iter().any(|flag| flag.starts_with("-fsanitize")) && text.contains("cannot find"),
-        "{command:?}\n{text}"
-    );
+    let is_sanitized = flags.iter().any(|flag| flag.starts_with("-fsanitize"));
+    let lacks_library = text.contains("cannot find");
+    assert!(is_sanitized && lacks_library, "{command:?}\n{text}");
 
     println!("left out: {compiler} has no library for {flags:?}");
     None
@@ -111,7 +111,7 @@ const KINDS: [&[&str]; 9] = [
 
 fn every_kind(name: &str, compiler: &str) {
     needs(compiler);
-    let lld = lld().map(|dir| format!("-B{dir}"));
+    let dir_of_lld = lld().map(|dir| format!("-B{dir}"));
 
     for kind in KINDS {
         if kind.contains(&"-mcmodel=medium") && !cfg!(target_arch = "x86_64") {
@@ -120,13 +120,11 @@ fn every_kind(name: &str, compiler: &str) {
 
         let mut flags = kind.to_vec();
         if kind.contains(&"-fuse-ld=lld") {
-            match &lld {
-                Some(lld) => flags.push(lld),
-                None => {
-                    println!("left out: rustc brought no lld");
-                    continue;
-                }
-            }
+            let Some(option) = &dir_of_lld else {
+                println!("left out: rustc brought no lld");
+                continue;
+            };
+            flags.push(option);
         }
 
         if let Some(program) = build(name, compiler, &flags) {
@@ -188,7 +186,8 @@ fn rust() {
             unsafe {
                 VALUES[1] += 1;
                 shmem_init();
-                let (me, n) = (shmem_my_pe(), shmem_n_pes());
+                let me = shmem_my_pe();
+                let n = shmem_n_pes();
                 let ok = VALUES[1] == 7 && ZERO[4999] == 0;
                 shmem_barrier_all();
                 shmem_int_p(addr_of_mut!(ZERO[4999]), me + 1, (me + 1) % n);
@@ -214,26 +213,19 @@ fn rust() {
         &["-C", "relocation-model=static"],
         &["-C", "link-arg=-fuse-ld=bfd"],
     ] {
-        let mut rustc = Command::new("rustc");
-        rustc
+        let made = Command::new("rustc")
             .args(["--edition=2024", "-O", "-L"])
             .arg(&lib)
-            .args(["-l", "rushmem", "-C"]);
-        rustc
+            .args(["-l", "rushmem", "-C"])
             .arg(format!("link-arg=-Wl,-rpath,{}", lib.display()))
-            .args(flags);
-        let made = rustc
+            .args(flags)
             .arg(&file)
             .arg("-o")
             .arg(&program)
             .output()
             .expect("rustc is here");
-
-        assert!(
-            made.status.success(),
-            "{}",
-            String::from_utf8_lossy(&made.stderr)
-        );
+        let errors = String::from_utf8_lossy(&made.stderr);
+        assert!(made.status.success(), "{errors}");
 
         on_node_and_off(&program);
     }
@@ -249,21 +241,16 @@ fn library(name: &str, text: &str, flags: &[&str]) -> String {
     std::fs::write(&file, text).expect("a file");
     let library = file.with_extension("so");
 
-    let mut gcc = Command::new("gcc");
-    gcc.args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-pthread"])
-        .args(flags);
-    let made = gcc
+    let made = Command::new("gcc")
+        .args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-pthread"])
+        .args(flags)
         .arg(&file)
         .arg("-o")
         .arg(&library)
         .output()
         .expect("gcc is here");
-
-    assert!(
-        made.status.success(),
-        "{}",
-        String::from_utf8_lossy(&made.stderr)
-    );
+    let errors = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "{errors}");
 
     library.display().to_string()
 }
@@ -300,11 +287,8 @@ fn job_after(first: &str, n: usize) -> Job {
 #[track_caller]
 fn assert_static_data(outcome: &Outcome, n: usize, way: &str) {
     outcome.assert_ok(n);
-    let said = format!("static_data=\"{way}");
-    assert!(
-        outcome.stderr.contains(&said),
-        "{way} was not the way\n{outcome}"
-    );
+    let is_this_way = outcome.stderr.contains(&format!("static_data=\"{way}"));
+    assert!(is_this_way, "{way} was not the way\n{outcome}");
 }
 
 fn threads_that_are_there_first_leave_the_transport() {
@@ -312,19 +296,14 @@ fn threads_that_are_there_first_leave_the_transport() {
 
     for n in [1, 2, 3, 8] {
         let outcome = job_after(&first, n).env("SHMEM_DEBUG", "2").run();
-        assert_static_data(
-            &outcome,
-            n,
-            if n == 1 {
-                "like the heap"
-            } else {
-                "by the transport"
-            },
-        );
-        assert!(
-            outcome.stderr.contains("other threads ran already"),
-            "no reason\n{outcome}"
-        );
+        let way = if n == 1 {
+            "like the heap"
+        } else {
+            "by the transport"
+        };
+        assert_static_data(&outcome, n, way);
+        let has_reason = outcome.stderr.contains("other threads ran already");
+        assert!(has_reason, "no reason\n{outcome}");
     }
 
     job_after(&first, 6)
@@ -339,24 +318,22 @@ fn threads_that_are_there_first_leave_the_transport() {
 }
 
 fn a_pe_whose_static_data_are_not_shared_may_be_the_only_one() {
-    let first = format!(
-        "[ $SHMEM_LOCAL_ID = 1 ] && export LD_PRELOAD={};",
-        busy_tool()
-    );
+    let tool = busy_tool();
+    let first = format!("[ $SHMEM_LOCAL_ID = 1 ] && export LD_PRELOAD={tool};");
 
     for n in [2, 3] {
-        assert_static_data(
-            &job_after(&first, n).env("SHMEM_DEBUG", "2").run(),
-            n,
-            "by the transport",
-        );
+        let outcome = job_after(&first, n).env("SHMEM_DEBUG", "2").run();
+        assert_static_data(&outcome, n, "by the transport");
     }
 }
 
 /// A limit of file sizes that allows the file of a small heap, but not static data behind it.
 fn a_limit_of_file_sizes_leaves_them_where_they_are() {
-    let job = job_after("ulimit -f 4000000;", 2).env("SHMEM_SYMMETRIC_SIZE", "1m");
-    assert_static_data(&job.env("SHMEM_DEBUG", "2").run(), 2, "by the transport");
+    let outcome = job_after("ulimit -f 4000000;", 2)
+        .env("SHMEM_SYMMETRIC_SIZE", "1m")
+        .env("SHMEM_DEBUG", "2")
+        .run();
+    assert_static_data(&outcome, 2, "by the transport");
 }
 
 /// Children before `shmem_init` have the environment of the PE. So a preloaded library finds in
@@ -536,41 +513,27 @@ fn four_gib_of_variables() {
 fn under_a_debugger() {
     needs("gdb");
 
-    let words = [
-        "-batch",
-        "-nx",
-        "-ex",
+    let mut job = Job::new("gdb").n(2).args(["-batch", "-nx"]);
+    for command in [
         "set breakpoint pending on",
-        "-ex",
         "break shmem_finalize",
-    ];
-    let then = [
-        "-ex",
         "run",
-        "-ex",
         "backtrace",
-        "-ex",
         "print initial",
-        "-ex",
         "continue",
-        "--args",
-    ];
-
-    let mut job = Job::new("gdb").n(2);
-    for word in words.iter().chain(&then) {
-        job = job.arg(word);
+    ] {
+        job = job.args(["-ex", command]);
     }
 
-    let outcome = job.arg(program!("statics.c").display()).run();
+    let outcome = job
+        .arg("--args")
+        .arg(program!("statics.c").display())
+        .run();
     outcome.assert_ok(2);
-    assert!(
-        outcome.lines().any(|line| line.contains("main")),
-        "no backtrace\n{outcome}"
-    );
-    assert!(
-        outcome.lines().any(|line| line.starts_with("$1 = ")),
-        "no variable\n{outcome}"
-    );
+    let has_backtrace = outcome.lines().any(|line| line.contains("main"));
+    assert!(has_backtrace, "no backtrace\n{outcome}");
+    let has_variable = outcome.lines().any(|line| line.starts_with("$1 = "));
+    assert!(has_variable, "no variable\n{outcome}");
 }
 
 fn pes_of_different_programs_are_distinguished() {

@@ -2,7 +2,7 @@
 //! variables of UCX and libfabric, and reports.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use testkit::{Job, Outcome, compile, has_library, needs_library, prefix, scenario};
 
@@ -83,25 +83,28 @@ fn a_static_program_has_no_transport_that_opens_libraries() {
     ));
     let program = compile(source, Path::new(env!("CARGO_TARGET_TMPDIR")), &["-static"]);
 
-    let run = |transport: &str| {
-        let job = Job::new(&program).n(2).args([1 << 20, 0]);
-        job.envs(&forced(transport)).run()
-    };
+    let job = Job::new(&program).n(2).args([1 << 20, 0]);
 
-    run("tcp").assert_ok(2);
-    run("auto").assert_ok(2);
-    run("ucx").assert_fails(&["SHMEM_TRANSPORT is ucx", "statically linked", "auto, tcp"]);
+    job.clone().envs(&forced("tcp")).run().assert_ok(2);
+    job.clone().envs(&forced("auto")).run().assert_ok(2);
+    job.envs(&forced("ucx")).run().assert_fails(&[
+        "SHMEM_TRANSPORT is ucx",
+        "statically linked",
+        "auto, tcp",
+    ]);
 }
 
 fn variables_of_ucx_and_ours_are_heard() {
     needs_library(UCX);
-    let with = |name, value| job(2, &forced("ucx")).env(name, value).run();
+    let over_ucx = job(2, &forced("ucx"));
 
-    with("SHMEM_UCX_TLS", "tcp,self").assert_ok(2);
-    with("UCX_TLS", "tcp,self").assert_ok(2);
+    for name in ["SHMEM_UCX_TLS", "UCX_TLS"] {
+        let with_tcp = over_ucx.clone().env(name, "tcp,self");
+        with_tcp.run().assert_ok(2);
+    }
 
     // UCX's own variable takes precedence.
-    job(2, &forced("ucx"))
+    over_ucx
         .env("SHMEM_UCX_TLS", "pigeon")
         .env("UCX_TLS", "tcp,self")
         .run()
@@ -110,21 +113,18 @@ fn variables_of_ucx_and_ours_are_heard() {
 
 fn variables_of_libfabric_and_ours_are_heard() {
     needs_library(LIBFABRIC);
-    let with = |name, value| job(2, &forced("ofi")).env(name, value).run();
+    let over_ofi = job(2, &forced("ofi"));
 
-    with("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm").assert_ok(2);
-    with("FI_PROVIDER", "tcp").assert_ok(2);
+    let tcp = ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm");
+    let loopback = ("SHMEM_OFI_DOMAIN", "lo");
+    for variables in [&[tcp][..], &[("FI_PROVIDER", "tcp")], &[tcp, loopback]] {
+        over_ofi.clone().envs(variables).run().assert_ok(2);
+    }
 
-    let tcp = [
-        ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"),
-        ("SHMEM_OFI_DOMAIN", "lo"),
-    ];
-    job(2, &[&forced("ofi")[..], &tcp].concat())
-        .run()
-        .assert_ok(2);
-
-    with("SHMEM_OFI_PROVIDER", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
-    with("SHMEM_OFI_DOMAIN", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
+    for name in ["SHMEM_OFI_PROVIDER", "SHMEM_OFI_DOMAIN"] {
+        let outcome = over_ofi.clone().env(name, "pigeon").run();
+        outcome.assert_fails(&["ofi", "pigeon", "fi_info"]);
+    }
 }
 
 /// Checks each value over each transport, and a value under each other name of the setting. A wrong
@@ -146,60 +146,60 @@ fn who_carries_out_atomic_operations_is_one_setting() {
             continue;
         }
 
-        let set = |name: &str, value: &str| {
-            let job = || {
-                job(2, &forced(transport))
-                    .env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")
-                    .env("UCX_TLS", "tcp,self")
-                    .env(name, value)
-            };
-
-            let outcome = job().run();
-            if value == "network" && transport == "tcp" {
-                outcome.assert_fails(&["SHMEM_AMOS is network, but tcp has no"]);
-                return;
-            }
-
-            // Some versions of UCX have wrong atomic operations, which are refused.
-            if value == "network" && transport == "ucx" && !outcome.status.success() {
-                outcome.assert_fails(&["SHMEM_AMOS=software", "UCX's atomic operation"]);
-                return;
-            }
-
-            outcome.assert_ok(2);
-            let said = match value {
-                "network" => "out by the network",
-                "software" => "target, on-node and off-node alike (SHMEM_AMOS is software)",
-                // The machines of the tests have no such hardware.
-                _ => "target, on-node and off-node alike (not every PE has hardware",
-            };
-
-            let stderr = job().env("SHMEM_DEBUG", 2).run().stderr;
-            let lines: Vec<&str> = stderr
-                .lines()
-                .filter(|line| line.contains("atomic operations are carried"))
-                .collect();
-            assert_eq!(lines.len(), 1, "{stderr}");
-            assert!(lines[0].contains(said), "{said}: {stderr}");
-        };
-
         for value in ["auto", "software", "network"] {
-            set("SHMEM_AMOS", value);
+            has_executor_of_amos(transport, "SHMEM_AMOS", value);
         }
-        set("SHMEM_UCX_AMOS", "network");
-        set("SHMEM_OFI_AMOS", "software");
+        has_executor_of_amos(transport, "SHMEM_UCX_AMOS", "network");
+        has_executor_of_amos(transport, "SHMEM_OFI_AMOS", "software");
     }
 }
 
-fn what_is_found_here_names_who_carries_out_atomic_operations() {
-    let info = |value: &str| {
-        Command::new(prefix().join("bin/shmem-info"))
-            .arg("--transports")
-            .env("SHMEM_AMOS", value)
-            .output()
-            .expect("it runs")
-    };
+/// Checks which side carries out atomic operations over a transport if the variable `name` has this
+/// value.
+fn has_executor_of_amos(transport: &str, name: &str, value: &str) {
+    let job = job(2, &forced(transport))
+        .env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")
+        .env("UCX_TLS", "tcp,self")
+        .env(name, value);
 
+    let outcome = job.clone().run();
+    if value == "network" && transport == "tcp" {
+        outcome.assert_fails(&["SHMEM_AMOS is network, but tcp has no"]);
+        return;
+    }
+    // Some versions of UCX have wrong atomic operations, which are refused.
+    if value == "network" && transport == "ucx" && !outcome.status.success() {
+        outcome.assert_fails(&["SHMEM_AMOS=software", "UCX's atomic operation"]);
+        return;
+    }
+    outcome.assert_ok(2);
+
+    let said = match value {
+        "network" => "out by the network",
+        "software" => "target, on-node and off-node alike (SHMEM_AMOS is software)",
+        // The machines of the tests have no such hardware.
+        _ => "target, on-node and off-node alike (not every PE has hardware",
+    };
+    let outcome = job.env("SHMEM_DEBUG", 2).run();
+    let lines: Vec<&str> = outcome
+        .stderr
+        .lines()
+        .filter(|line| line.contains("atomic operations are carried"))
+        .collect();
+    assert_eq!(lines.len(), 1, "{outcome}");
+    assert!(lines[0].contains(said), "{said}: {outcome}");
+}
+
+/// Runs `shmem-info --transports` with a value of `SHMEM_AMOS`.
+fn info(amos: &str) -> Output {
+    Command::new(prefix().join("bin/shmem-info"))
+        .arg("--transports")
+        .env("SHMEM_AMOS", amos)
+        .output()
+        .expect("it runs")
+}
+
+fn what_is_found_here_names_who_carries_out_atomic_operations() {
     let auto = info("auto");
     let found = String::from_utf8_lossy(&auto.stdout);
     assert!(found.contains("tcp: available"), "{found}");
@@ -217,51 +217,41 @@ fn what_is_found_here_names_who_carries_out_atomic_operations() {
     assert!(message.contains("SHMEM_AMOS is pigeon"), "{message}");
 }
 
-fn what_is_found_and_chosen_is_reported_on_request() {
-    let report = |variables: &[(&str, &str)]| {
-        let outcome = job(4, variables).env("SHMEM_DEBUG", 2).run();
-        outcome.assert_ok(4);
-        outcome.stderr
-    };
+/// Returns what a job with these variables reports at a level of `SHMEM_DEBUG`.
+fn report(level: u32, variables: &[(&str, &str)]) -> String {
+    let outcome = job(4, variables).env("SHMEM_DEBUG", level).run();
+    outcome.assert_ok(4);
+    outcome.stderr
+}
 
-    let auto = report(&[OFF]);
+fn what_is_found_and_chosen_is_reported_on_request() {
+    let auto = report(2, &[OFF]);
     has_one_line(&auto, &["transport ucx:"]);
     has_one_line(&auto, &["transport ofi:"]);
     has_one_line(&auto, &["transport tcp:", "chosen, and every PE moved data"]);
     has_one_line(&auto, &["atomic operations", "CPU of the target"]);
 
-    let tcp = report(&forced("tcp"));
+    let tcp = report(2, &forced("tcp"));
     let reason = "not chosen: SHMEM_TRANSPORT is tcp";
     has_one_line(&tcp, &["transport ucx:", reason]);
 
     // A job on one node has no transport.
-    assert!(!report(&[]).contains("transport "));
+    assert!(!report(2, &[]).contains("transport "));
 
-    let chosen = |variables: &[(&str, &str)], path: &str| {
-        let outcome = job(4, variables).env("SHMEM_DEBUG", 1).run();
-        outcome.assert_ok(4);
-
-        let lines: Vec<&str> = outcome.stderr.lines().collect();
-        assert!(
-            lines.len() == 1 && lines[0].contains(path),
-            "{path} alone in\n{outcome}"
-        );
-    };
-
-    chosen(
-        &[],
-        "shared memory: all PEs are on one node; atomic operations",
-    );
-    chosen(
-        &forced("tcp"),
-        " tcp: SHMEM_TRANSPORT is tcp; atomic operations",
-    );
-
+    // The lowest level reports the choice alone.
+    let on_node = "shared memory: all PEs are on one node; atomic operations";
+    let over_tcp = " tcp: SHMEM_TRANSPORT is tcp; atomic operations";
     let split = ("SHMEM_VIRTUAL_NODES", "2");
-    chosen(
-        &[split],
-        "shared memory on a node, tcp between nodes: ucx is not chosen: ",
-    );
+    let between_nodes = "shared memory on a node, tcp between nodes: ucx is not chosen: ";
+    for (variables, path) in [
+        (&[][..], on_node),
+        (&forced("tcp")[..], over_tcp),
+        (&[split][..], between_nodes),
+    ] {
+        let text = report(1, variables);
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.contains(path), "{path} in\n{text}");
+    }
 
     let info = job(2, &[("SHMEM_INFO", "1")]).run();
     let names = ["SHMEM_TRANSPORT", "auto", "tcp", "ucx", "ofi"];

@@ -53,10 +53,11 @@ fn over_every_transport() {
         }
 
         for (name, value) in [("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "1+2")] {
-            let job = job(3, "ok")
+            job(3, "ok")
                 .env(name, value)
-                .env("SHMEM_TRANSPORT", transport);
-            job.run().assert_ok(3);
+                .env("SHMEM_TRANSPORT", transport)
+                .run()
+                .assert_ok(3);
         }
     }
 }
@@ -67,12 +68,9 @@ fn with_checks_threads_and_observers() {
         ("SHMEM_STATS", "1"),
         ("SHMEM_AGGREGATE", "on"),
     ] {
-        job(3, "threads").env(name, value).run().assert_ok(3);
-        job(3, "threads")
-            .env(name, value)
-            .env("SHMEM_ONNODE", "off")
-            .run()
-            .assert_ok(3);
+        let job = job(3, "threads").env(name, value);
+        job.clone().run().assert_ok(3);
+        job.env("SHMEM_ONNODE", "off").run().assert_ok(3);
     }
 }
 
@@ -82,47 +80,45 @@ fn of_processes_that_come_late_or_were_forked_or_come_back() {
     }
 }
 
+/// Returns a job of `n` PEs on two hosts in which `how` happens.
+fn across(hosts: &Hosts, n: usize, how: &str) -> Job {
+    let first = hosts.host(0);
+    job(n, how)
+        .wrap(["ip", "netns", "exec", first.as_str()])
+        .env("TEST_NETNS", hosts.host(1))
+}
+
 fn on_several_hosts() {
     let hosts = Hosts::new("u", 2);
-    let first = hosts.host(0);
-
-    let across = |n: usize, how: &str| {
-        let job = job(n, how).wrap(["ip", "netns", "exec", first.as_str()]);
-        job.env("TEST_NETNS", hosts.host(1))
-            .env("SHMEM_TRANSPORT", "tcp")
-    };
-    let on_hosts = |how: &str| across(4, how);
+    let over_tcp = |n, how| across(&hosts, n, how).env("SHMEM_TRANSPORT", "tcp");
 
     for n in [2, 64] {
-        across(n, "ok").run().assert_ok(n);
+        over_tcp(n, "ok").run().assert_ok(n);
     }
 
     for how in ["ok", "again", "late"] {
-        on_hosts(how).run().assert_ok(4);
+        over_tcp(4, how).run().assert_ok(4);
     }
 
     for how in ["dies-0", "dies-1", "dies-3"] {
-        let outcome = on_hosts(how).timeout(patient(SOON)).run();
+        let outcome = over_tcp(4, how).timeout(patient(SOON)).run();
         assert!(!outcome.status.success(), "{outcome}");
-        assert!(
-            outcome.one_message().contains("before shmem_finalize"),
-            "{outcome}"
-        );
+        let message = outcome.one_message();
+        assert!(message.contains("before shmem_finalize"), "{outcome}");
     }
 }
 
 /// One process of each job is killed, in some while the job forms.
 fn leaves_nothing_behind_after_kills_at_any_time() {
     let hosts = Hosts::new("z", 2);
-    let first = hosts.host(0);
 
+    // Turns differ in the number of PEs, the time of the kill and the process that is killed.
     for turn in 0..100 {
         // There is no PE 99, so only the kill ends the job.
-        let job = job(2 + turn % 7, "dies-99").timeout(patient(SOON));
-        let job = job
-            .wrap(["ip", "netns", "exec", first.as_str()])
-            .env("SHMEM_JOIN_LIMIT", "2s");
-        let running = job.env("TEST_NETNS", hosts.host(1)).start();
+        let running = across(&hosts, 2 + turn % 7, "dies-99")
+            .timeout(patient(SOON))
+            .env("SHMEM_JOIN_LIMIT", "2s")
+            .start();
 
         sleep(Duration::from_millis(turn as u64 * 61 % 400));
         let processes = running.processes();
@@ -161,11 +157,8 @@ fn ends_as_a_whole() {
 
     for how in ["global-0", "global-2"] {
         let outcome = fails(4, how);
-        assert_eq!(
-            (outcome.code(), outcome.stderr.as_str()),
-            (7, ""),
-            "{outcome}"
-        );
+        assert_eq!(outcome.code(), 7, "{outcome}");
+        assert_eq!(outcome.stderr, "", "{outcome}");
     }
 }
 
@@ -211,30 +204,19 @@ fn under_oshrun_it_is_the_job_of_oshrun() {
     let program = by_id();
 
     // The id is not used, since oshrun has formed the job.
-    std::fs::write(
-        format!("{}.id", program.display()),
-        "rushmem1-AAAAAAAAAAAAAAAAAAAAAAR_AAABE4g",
-    )
-    .expect("a file");
+    let id = "rushmem1-AAAAAAAAAAAAAAAAAAAAAAR_AAABE4g";
+    std::fs::write(format!("{}.id", program.display()), id).expect("a file");
 
-    let job = |n: usize| {
-        Job::new("sh")
-            .n(2)
-            .arg("-c")
-            .arg(ranks)
-            .arg(program.display())
-            .arg(n)
-    };
+    let job = Job::new("sh")
+        .n(2)
+        .arg("-c")
+        .arg(ranks)
+        .arg(program.display());
+    job.clone().arg(2).run().assert_ok(2);
 
-    job(2).run().assert_ok(2);
-
-    let outcome = job(3).timeout(patient(SOON)).run();
-    assert!(
-        outcome
-            .stderr
-            .contains("but oshrun has started this process as PE "),
-        "{outcome}"
-    );
+    let outcome = job.arg(3).timeout(patient(SOON)).run();
+    let contradiction = "but oshrun has started this process as PE ";
+    assert!(outcome.stderr.contains(contradiction), "{outcome}");
 }
 
 /// Returns a shell script that starts a program once for each rank, with variables that may contain
@@ -251,16 +233,11 @@ fn script(n: usize, variables: &str) -> String {
 /// network namespace, so that the port is free.
 fn by_variables(hosts: &Hosts, n: usize, variables: &str) -> Job {
     let host = hosts.host(0);
-    let job = Job::direct("ip")
-        .arg("netns")
-        .arg("exec")
-        .arg(host)
-        .arg("sh")
-        .arg("-c");
-    let job = job
+    Job::direct("ip")
+        .args(["netns", "exec", &host, "sh", "-c"])
         .arg(script(n, variables))
-        .arg(program!("statics.c").display());
-    job.env("SHMEM_JOB", "10.77.0.1:5000")
+        .arg(program!("statics.c").display())
+        .env("SHMEM_JOB", "10.77.0.1:5000")
         .env("SHMEM_JOB_SECRET", "told to nobody")
 }
 
@@ -278,27 +255,22 @@ fn by_the_variables_of_schedulers() {
             .run();
         outcome.assert_ok(3);
 
-        let shared = outcome
-            .stderr
-            .matches("static_data=\"like the heap\"")
-            .count();
-        assert_eq!(shared, 3, "{variables}\n{outcome}");
+        let is_shared = "static_data=\"like the heap\"";
+        let n_shared = outcome.stderr.matches(is_shared).count();
+        assert_eq!(n_shared, 3, "{variables}\n{outcome}");
     }
 
     for n in [2, 64] {
-        let job = by_variables(&hosts, n, "SHMEM_RANK=$r").env("SHMEM_SIZE", n);
-        job.env("SHMEM_SYMMETRIC_SIZE", "16m").run().assert_ok(n);
+        by_variables(&hosts, n, "SHMEM_RANK=$r")
+            .env("SHMEM_SIZE", n)
+            .env("SHMEM_SYMMETRIC_SIZE", "16m")
+            .run()
+            .assert_ok(n);
     }
 }
 
 fn variables_that_are_wrong_are_named() {
     let hosts = Hosts::new("w", 1);
-    let fails = |variables: &str| {
-        let job = by_variables(&hosts, 2, variables).timeout(patient(SOON));
-        let outcome = job.env("SHMEM_JOIN_LIMIT", "1s").run();
-        assert!(!outcome.status.success(), "{outcome}");
-        outcome
-    };
 
     for (variables, words) in [
         (
@@ -326,11 +298,14 @@ fn variables_that_are_wrong_are_named() {
             "such as node1:5000",
         ),
     ] {
-        let outcome = fails(variables);
-        assert!(
-            outcome.stderr.contains(words),
-            "{variables}: {words}\n{outcome}"
-        );
+        let outcome = by_variables(&hosts, 2, variables)
+            .timeout(patient(SOON))
+            .env("SHMEM_JOIN_LIMIT", "1s")
+            .run();
+        assert!(!outcome.status.success(), "{outcome}");
+
+        let is_named = outcome.stderr.contains(words);
+        assert!(is_named, "{variables}: {words}\n{outcome}");
     }
 
     let alone = Job::direct(program!("statics.c"))
@@ -352,24 +327,21 @@ fn who_waits_for_a_late_pe_0_says_so_once() {
     let dir = tempfile::tempdir().expect("a directory");
     let host = hosts.host(0);
 
-    let job = Job::direct(program!("statics.c"));
-    let job = job.wrap(["ip", "netns", "exec", host.as_str(), "sh", "-c", SCRIPT]);
-    let job = job
+    let outcome = Job::direct(program!("statics.c"))
+        .wrap(["ip", "netns", "exec", host.as_str(), "sh", "-c", SCRIPT])
         .arg(dir.path().join("log").display())
-        .env("SHMEM_JOB", "10.77.0.1:5000");
-    let job = job
+        .env("SHMEM_JOB", "10.77.0.1:5000")
         .env("SHMEM_JOB_SECRET", "told to nobody")
-        .env("SHMEM_SIZE", 3);
-    let outcome = job.env("SHMEM_JOIN_LIMIT", "6s").run();
+        .env("SHMEM_SIZE", 3)
+        .env("SHMEM_JOIN_LIMIT", "6s")
+        .run();
     outcome.assert_ok(3);
 
     let words = " has waited 3 s for PE 0 to serve the job at SHMEM_JOB=10.77.0.1:5000 (10.77.0.1:5000: \
                  nobody listens there), and tries again until SHMEM_JOIN_LIMIT (6 s)\n";
-    let said = &outcome.stderr;
-    assert!(
-        said.ends_with(words) && said.matches("has waited").count() == 1,
-        "{outcome}"
-    );
+    assert!(outcome.stderr.ends_with(words), "{outcome}");
+    let n_messages = outcome.stderr.matches("has waited").count();
+    assert_eq!(n_messages, 1, "{outcome}");
 }
 
 /// The process with rank 0 makes the id by the C function, and the others get it in a variable.
@@ -397,12 +369,12 @@ fn from_python() {
         absent("there is no python3");
     }
 
-    let library = prefix().join("lib/librushmem.so");
-    let job = Job::direct("python3")
-        .arg("-c")
-        .arg(PYTHON)
-        .arg(library.display());
-    job.env("SHMEM_SYMMETRIC_SIZE", "16m").run().assert_ok(3);
+    Job::direct("python3")
+        .args(["-c", PYTHON])
+        .arg(prefix().join("lib/librushmem.so").display())
+        .env("SHMEM_SYMMETRIC_SIZE", "16m")
+        .run()
+        .assert_ok(3);
 }
 
 fn from_fortran() {

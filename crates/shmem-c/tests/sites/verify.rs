@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::launchers::{HYDRA, Launcher, MPIRUN};
-use testkit::{Job, Outcome, needs_library, prefix};
+use testkit::{Job, needs_library, prefix};
 
 const TMP: &str = env!("CARGO_TARGET_TMPDIR");
 
@@ -25,15 +25,14 @@ pub fn is_right(job: Job, path: &str) {
     let dir = tempfile::tempdir().expect("a directory");
     let record = dir.path().join("record.json");
 
-    let job = job.timeout(LIMIT).arg("--quick").arg("--limit").arg(500);
-    let outcome = job.arg("-o").arg(record.display()).run();
+    let outcome = job
+        .timeout(LIMIT)
+        .args(["--quick", "--limit", "500", "-o"])
+        .arg(record.display())
+        .run();
     assert!(outcome.status.success(), "{outcome}");
-    assert!(
-        outcome
-            .stdout
-            .contains("Everything that was verified is right.\n"),
-        "{outcome}"
-    );
+    let verdict = "Everything that was verified is right.\n";
+    assert!(outcome.stdout.contains(verdict), "{outcome}");
 
     let text = fs::read_to_string(&record).expect("a record");
     let record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -42,15 +41,18 @@ pub fn is_right(job: Job, path: &str) {
 }
 
 fn over(transport: &str) -> Job {
-    let job = Job::new(installed()).n(3);
-    job.env("SHMEM_TRANSPORT", transport)
+    Job::new(installed())
+        .n(3)
+        .env("SHMEM_TRANSPORT", transport)
         .env("SHMEM_ONNODE", "off")
 }
 
 fn over_virtual_nodes() {
-    let job = Job::new(installed()).n(5);
-    let job = job.env("SHMEM_TRANSPORT", "tcp");
-    is_right(job.env("SHMEM_VIRTUAL_NODES", "2+3"), "tcp between nodes");
+    let job = Job::new(installed())
+        .n(5)
+        .env("SHMEM_TRANSPORT", "tcp")
+        .env("SHMEM_VIRTUAL_NODES", "2+3");
+    is_right(job, "tcp between nodes");
 }
 
 fn over_ucx() {
@@ -91,54 +93,60 @@ fn a_fence_that_does_nothing_is_found_over_a_strict_fabric() {
         .arg(&library);
     assert!(oshcc.status().expect("oshcc").success());
 
-    // oshrun itself does not load the library.
-    let job = Job::new("/usr/bin/env").n(2);
-    let job = job
+    // Set by `env`, the variable is not one of oshrun, which would load the library, too.
+    let job = Job::new("/usr/bin/env")
+        .n(2)
         .arg(format!("LD_PRELOAD={}", library.display()))
-        .arg(installed().display());
-    let job = job.arg("--only").arg("order").arg("--limit").arg(60);
-    let outcome: Outcome = strict(job).timeout(LIMIT).run();
+        .arg(installed().display())
+        .args(["--only", "order", "--limit", "60"]);
+    let outcome = strict(job).timeout(LIMIT).run();
 
     assert!(!outcome.status.success(), "{outcome}");
-    let is_wrong = |line: &str| line.starts_with("order") && line.contains(" wrong ");
-    assert!(
-        outcome.lines().any(is_wrong) || outcome.stderr.contains("shmem-verify: order: "),
-        "{outcome}"
-    );
+    let is_wrong = outcome
+        .lines()
+        .any(|line| line.starts_with("order") && line.contains(" wrong "));
+    let hangs = outcome.stderr.contains("shmem-verify: order: ");
+    assert!(is_wrong || hangs, "{outcome}");
+}
+
+/// Returns the compiler for the sources of shmem-verify.
+fn oshcc() -> Command {
+    let mut oshcc = Command::new(prefix().join("bin/oshcc"));
+    oshcc.args(["-w", "-DSHMEM_VERIFY", "-DVERSION=\"static\""]);
+    oshcc
 }
 
 /// Links shmem-verify and all its programs statically.
 fn as_a_static_program() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let list = fs::read_to_string(sources.join("verify/programs.h")).expect("the list");
-    let rows = list
-        .lines()
-        .filter_map(|line| line.strip_prefix("PROGRAM("));
-
-    let oshcc = || {
-        let mut oshcc = Command::new(prefix().join("bin/oshcc"));
-        oshcc.args(["-w", "-DSHMEM_VERIFY", "-DVERSION=\"static\""]);
-        oshcc
-    };
-
     let program = Path::new(TMP).join("shmem-verify-static");
     let mut link = oshcc();
     link.args(["-static", "-o"]).arg(&program);
 
     let loops = sources.join("../../benches/shmem-perf/c");
     link.arg("-I").arg(&loops);
-    link.args(["verify.c", "performance.c"].map(|file| sources.join("verify").join(file)));
-    let files = ["alone.c", "buffers.c", "collective.c", "round_trip.c"];
-    link.args(files.map(|file| loops.join(file)));
+    for file in ["verify.c", "performance.c"] {
+        link.arg(sources.join("verify").join(file));
+    }
+    for file in ["alone.c", "buffers.c", "collective.c", "round_trip.c"] {
+        link.arg(loops.join(file));
+    }
 
-    for row in rows {
+    let list = fs::read_to_string(sources.join("verify/programs.h")).expect("the list");
+    for line in list.lines() {
+        let Some(row) = line.strip_prefix("PROGRAM(") else {
+            continue;
+        };
         let name = row.split(',').nth(1).expect("a name").trim();
+        let source = sources.join("tests/programs").join(format!("{name}.c"));
         let object = Path::new(TMP).join(format!("verify-{name}.o"));
 
+        // Each program has a `main`, which the linked one calls by another name.
         let mut compile = oshcc();
-        compile.args(["-c", &format!("-Dmain=verify_{name}"), "-o"]);
-        compile.arg(&object);
-        compile.arg(sources.join("tests/programs").join(format!("{name}.c")));
+        compile
+            .args(["-c", &format!("-Dmain=verify_{name}"), "-o"])
+            .arg(&object)
+            .arg(source);
         assert!(compile.status().expect("oshcc").success(), "{name}");
         link.arg(object);
     }
@@ -147,19 +155,21 @@ fn as_a_static_program() {
     assert!(link.status().expect("oshcc").success());
 
     is_right(Job::new(&program).n(3), "shared memory");
-    let job = Job::new(&program).n(2).env("SHMEM_TRANSPORT", "tcp");
-    is_right(job.env("SHMEM_ONNODE", "off"), "tcp");
+    let over_tcp = Job::new(&program)
+        .n(2)
+        .env("SHMEM_TRANSPORT", "tcp")
+        .env("SHMEM_ONNODE", "off");
+    is_right(over_tcp, "tcp");
 }
 
 fn under_mpirun() {
-    is_right(
-        Launcher::needed(MPIRUN).job(installed(), 3),
-        "shared memory",
-    );
+    let job = Launcher::needed(MPIRUN).job(installed(), 3);
+    is_right(job, "shared memory");
 }
 
 fn under_hydra() {
-    is_right(Launcher::needed(HYDRA).job(installed(), 3), "shared memory");
+    let job = Launcher::needed(HYDRA).job(installed(), 3);
+    is_right(job, "shared memory");
 }
 
 testkit::module_tests! {

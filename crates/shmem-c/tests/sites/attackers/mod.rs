@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -30,12 +31,13 @@ impl Attackers {
     /// Starts to attack all named sockets that these processes have or will create.
     pub fn start(pids: Vec<i32>) -> Attackers {
         let shared = Arc::new(Shared::default());
-        let look = shared.clone();
-        let mut threads = vec![thread::spawn(move || find_names(&pids, &look))];
+        let mut threads = Vec::new();
         for _ in 0..2 {
             let shared = shared.clone();
             threads.push(thread::spawn(move || attack(&shared)));
         }
+        let of_finder = shared.clone();
+        threads.push(thread::spawn(move || find_names(&pids, &of_finder)));
         Attackers { shared, threads }
     }
 
@@ -70,6 +72,7 @@ fn find_names(pids: &[i32], shared: &Shared) {
             let [.., inode, name] = words[..] else {
                 continue;
             };
+
             if seen.insert(inode.to_owned()) && belongs_to(pids, inode) {
                 let name = name.trim_start_matches('@').to_owned();
                 shared.names.lock().expect("no panic").insert(name);
@@ -81,20 +84,25 @@ fn find_names(pids: &[i32], shared: &Shared) {
 
 fn belongs_to(pids: &[i32], inode: &str) -> bool {
     let socket = format!("socket:[{inode}]");
-    pids.iter().any(|pid| {
-        let fds = fs::read_dir(format!("/proc/{pid}/fd"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        fds.filter_map(|fd| fs::read_link(fd.path()).ok())
-            .any(|target| target.to_str() == Some(socket.as_str()))
-    })
+    for pid in pids {
+        // The process may have ended.
+        let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+            continue;
+        };
+        for descriptor in descriptors.flatten() {
+            if fs::read_link(descriptor.path()).is_ok_and(|file| file == Path::new(&socket)) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 fn attack(shared: &Shared) {
     if rustix::process::geteuid().is_root() {
         rustix::thread::set_thread_uid(Uid::from_raw(65534)).expect("root may");
     }
+
     while !shared.over.load(Ordering::Relaxed) {
         let names = shared.names.lock().expect("no panic").clone();
         for name in names {
@@ -109,9 +117,7 @@ fn attack(shared: &Shared) {
 fn send(name: &str) -> Result<(), Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
-    rustix::net::connect(
-        &socket,
-        &SocketAddrUnix::new_abstract_name(name.as_bytes())?,
-    )?;
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+    rustix::net::connect(&socket, &address)?;
     rustix::net::send(&socket, &[0xA5; 1000], SendFlags::NOSIGNAL).map(drop)
 }

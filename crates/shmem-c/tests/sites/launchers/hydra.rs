@@ -51,15 +51,12 @@ pub fn with_a_file_of_settings() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hydra.conf");
     std::fs::write(&file, "SHMEM_SYMMETRIC_SIZE=2m\nSHMEM_NOSUCH=1\n").expect("a file");
 
-    let program = scenario!("heap_size.c");
-    let job = Job::direct(&program)
-        .wrap(HYDRA.iter().copied())
-        .wrap(["-n", "3"]);
+    // The test is ignored without Hydra.
     drop(hydra());
-
-    let outcome = job
-        .arg(1 << 20)
-        .arg(8 << 20)
+    let outcome = Job::direct(scenario!("heap_size.c"))
+        .wrap(HYDRA.iter().copied())
+        .wrap(["-n", "3"])
+        .args([1 << 20, 8 << 20])
         .env("SHMEM_CONFIG", file.display())
         .run();
     outcome.assert_ok(3);
@@ -99,24 +96,15 @@ pub fn among_attackers() {
 }
 
 pub fn how_pes_join_is_reported() {
-    let job = hydra()
+    let outcome = hydra()
         .job(program!("rma.c"), 2)
-        .env("SHMEM_DEBUG", "bootstrap=trace");
-    let outcome = job.run();
-
-    let has = |words: &str, pe: &str| {
-        let holds = |line: &str| line.contains(words) && line.contains(pe);
-        assert!(
-            outcome.stderr.lines().any(holds),
-            "{words} {pe} in\n{outcome}"
-        );
-    };
+        .env("SHMEM_DEBUG", "bootstrap=trace")
+        .run();
 
     for pe in 0..2 {
-        has(
-            "the environment shows PMI over descriptor ",
-            &format!("for PE {pe} of 2"),
-        );
+        let of_pe = format!("for PE {pe} of 2");
+        let words = "the environment shows PMI over descriptor ";
+        assert_reports(&outcome, words, &of_pe);
 
         for words in [
             "the process manager answers",
@@ -124,32 +112,41 @@ pub fn how_pes_join_is_reported() {
             "the PEs of the node have met",
             "has the records of all PEs",
         ] {
-            has(words, &format!("pe={pe}"));
+            assert_reports(&outcome, words, &format!("pe={pe}"));
         }
     }
-
     outcome.assert_ok(2);
+}
+
+/// Checks that a line on standard error has these words and names the PE.
+#[track_caller]
+fn assert_reports(outcome: &Outcome, words: &str, pe: &str) {
+    let mut lines = outcome.stderr.lines();
+    let has_line = lines.any(|line| line.contains(words) && line.contains(pe));
+    assert!(has_line, "{words} {pe} in\n{outcome}");
 }
 
 /// The first PE of a node needs two descriptors for each other PE. It raises its soft limit; if
 /// the hard limit is too low, only this PE reports it.
 pub fn with_few_descriptors() {
-    let launcher = hydra();
-    let limited = |limit: &str| {
-        let script = format!("ulimit {limit} 40 && exec \"$0\"");
-        let job = launcher.job("/bin/sh", 24).arg("-c").arg(script);
-        job.arg(program!("init_finalize.c").display()).run()
-    };
-
     limited("-Sn").assert_ok(24);
 
     let outcome = limited("-n");
     assert_ne!(outcome.code(), 0, "{outcome}");
-    assert!(
-        outcome.stderr.contains("PE 0") && outcome.stderr.contains("ulimit -n"),
-        "{outcome}"
-    );
+    assert!(outcome.stderr.contains("PE 0"), "{outcome}");
+    assert!(outcome.stderr.contains("ulimit -n"), "{outcome}");
     assert!(!outcome.stderr.contains("it has ended"), "{outcome}");
+}
+
+/// Runs 24 PEs with 40 descriptors each, by an option of `ulimit`.
+fn limited(option: &str) -> Outcome {
+    let script = format!("ulimit {option} 40 && exec \"$0\"");
+    hydra()
+        .job("/bin/sh", 24)
+        .arg("-c")
+        .arg(script)
+        .arg(program!("init_finalize.c").display())
+        .run()
 }
 
 /// Each PE is in a PID namespace of its own, where it sees no other process.
@@ -219,11 +216,13 @@ pub fn on_two_hosts() {
             let enter = format!("exec ip netns exec \"$HOSTS$(({place}))\" \"$0\" \"$@\"");
 
             for (protocol, source) in jobs {
-                let job = launcher.job("/bin/sh", n).arg("-c").arg(&enter);
-                let job = job
+                launcher
+                    .job("/bin/sh", n)
+                    .arg("-c")
+                    .arg(&enter)
                     .arg(program!(source).display())
-                    .env("SHMEM_BOOTSTRAP", protocol);
-                job.env("HOSTS", hosts.prefix())
+                    .env("SHMEM_BOOTSTRAP", protocol)
+                    .env("HOSTS", hosts.prefix())
                     .env("PES", n)
                     .run()
                     .assert_ok(n);

@@ -26,22 +26,27 @@ impl Hosts {
             std::mem::forget(hosts);
             testkit::absent(format!("there are no network namespaces: {why}"));
         }
-        let made = |words: &str| {
-            let words: Vec<&str> = words.split(' ').collect();
-            ip(&words).expect("the first namespace could be made");
-        };
-        made(&format!("-n {network} link add bridge type bridge"));
-        made(&format!("-n {network} link set bridge up"));
+
+        let mut commands = vec![
+            format!("-n {network} link add bridge type bridge"),
+            format!("-n {network} link set bridge up"),
+        ];
         for number in 0..n {
-            let (host, address) = (hosts.host(number), number + 1);
-            made(&format!("netns add {host}"));
-            made(&format!(
-                "-n {host} link add w type veth peer name w{number} netns {network}"
-            ));
-            made(&format!("-n {network} link set w{number} master bridge up"));
-            made(&format!("-n {host} addr add 10.77.0.{address}/24 dev w"));
-            made(&format!("-n {host} link set lo up"));
-            made(&format!("-n {host} link set w up"));
+            let host = hosts.host(number);
+            let address = number + 1;
+            commands.extend([
+                format!("netns add {host}"),
+                format!("-n {host} link add w type veth peer name w{number} netns {network}"),
+                format!("-n {network} link set w{number} master bridge up"),
+                format!("-n {host} addr add 10.77.0.{address}/24 dev w"),
+                format!("-n {host} link set lo up"),
+                format!("-n {host} link set w up"),
+            ]);
+        }
+
+        for command in commands {
+            let words: Vec<&str> = command.split(' ').collect();
+            ip(&words).expect("the first namespace could be made");
         }
         hosts
     }
@@ -61,12 +66,15 @@ impl Hosts {
     pub fn on<T: Send>(&self, number: u32, work: impl FnOnce() -> T + Send) -> T {
         let namespace = format!("/run/netns/{}", self.host(number));
         let namespace = std::fs::File::open(namespace).expect("ip has made it");
-        let enter = || {
-            let kind = Some(LinkNameSpaceType::Network);
-            move_into_link_name_space(namespace.as_fd(), kind).expect("root may");
-            work()
-        };
-        thread::scope(|scope| scope.spawn(enter).join().expect("no panic"))
+
+        thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let kind = Some(LinkNameSpaceType::Network);
+                move_into_link_name_space(namespace.as_fd(), kind).expect("root may");
+                work()
+            });
+            thread.join().expect("no panic")
+        })
     }
 
     fn network(&self) -> String {
@@ -76,9 +84,14 @@ impl Hosts {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
+        let mut namespaces = vec![self.network()];
+        for number in 0..self.n {
+            namespaces.push(self.host(number));
+        }
+
         // A virtual link is removed with either of its ends.
-        let hosts = (0..self.n).map(|number| self.host(number));
-        for namespace in hosts.chain([self.network()]) {
+        for namespace in namespaces {
+            // One that is left disturbs no other test: names have the number of this process.
             let _ = ip(&["netns", "del", &namespace]);
         }
     }
@@ -90,10 +103,8 @@ pub fn ip(words: &[&str]) -> Result<(), String> {
         .args(words)
         .output()
         .map_err(|error| format!("ip: {error}"))?;
-    let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     if output.status.success() {
-        Ok(())
-    } else {
-        Err(complaint)
+        return Ok(());
     }
+    Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
 }

@@ -18,9 +18,11 @@ use crate::options;
 use crate::print::print;
 use crate::record::{self, Record};
 
-/// The default threshold in percent with several runs of a side, which show how runs differ.
+/// The default threshold in percent with several runs of a side, which show how runs differ. A
+/// smaller one would also report differences that are certain but do not matter.
 const AMONG_RUNS: f64 = 5.0;
-/// The default threshold in percent with one run of each side.
+/// The default threshold in percent with one run of each side. It has to exceed the difference of
+/// two runs of the same program, which the test does not see.
 const OF_ONE_RUN: f64 = 50.0;
 
 /// Say what differs beyond noise between runs before and runs after.

@@ -459,49 +459,66 @@ fn collectives(rng: &mut Rng, factor: f64) -> Vec<Series> {
 }
 
 fn matrices(rng: &mut Rng, factor: f64) -> Vec<Matrix> {
-    let figure = |measure, near: f64, far: f64, slow: f64, rng: &mut Rng| {
-        let n = N_PES as usize;
-        let mut values = vec![vec![None; n]; n];
-        for (from, row) in values.iter_mut().enumerate() {
-            for (to, value) in row.iter_mut().enumerate().filter(|(to, _)| *to != from) {
-                let base = match (from / 4, to / 4) {
-                    (a, b) if a == b => near,
-                    (a, b) if a == SLOW || b == SLOW => slow,
-                    _ => far,
-                };
-                *value = Some(base * (0.97 + 0.06 * rng.f64()));
-            }
-        }
-
-        // One bad cable, and one pair for which there was no time.
-        values[1][14] =
-            values[1][14].map(|value| if far < slow { value * 6.0 } else { value / 6.0 });
-        values[15][0] = None;
-        Matrix {
-            measure,
-            operation: "put".into(),
-            nbytes: 8,
-            values,
-        }
+    let bandwidth = PathFigures {
+        within_host: 2.4e10 / factor,
+        between_hosts: 1.15e10 / factor,
+        slow_host: 4.2e9,
+        bad_cable: 1.15e10 / factor / 6.0,
+    };
+    let latency = PathFigures {
+        within_host: 320.0 * factor,
+        between_hosts: 1450.0 * factor,
+        slow_host: 3900.0,
+        bad_cable: 1450.0 * factor * 6.0,
     };
 
-    let mut bandwidth = figure(
-        Measure::Bandwidth,
-        2.4e10 / factor,
-        1.15e10 / factor,
-        4.2e9,
-        rng,
-    );
-    bandwidth.nbytes = 1 << 20;
+    let bandwidth = matrix(rng, Measure::Bandwidth, 1 << 20, &bandwidth);
+    let latency = matrix(rng, Measure::Latency, 8, &latency);
+    vec![latency, bandwidth]
+}
 
-    vec![
-        figure(
-            Measure::Latency,
-            320.0 * factor,
-            1450.0 * factor,
-            3900.0,
-            rng,
-        ),
-        bandwidth,
-    ]
+/// The figures of a matrix by the path between two PEs.
+struct PathFigures {
+    within_host: f64,
+    between_hosts: f64,
+    /// From or to the host whose NIC is slow.
+    slow_host: f64,
+    /// Of a single pair of PEs.
+    bad_cable: f64,
+}
+
+fn matrix(rng: &mut Rng, measure: Measure, nbytes: u64, figures: &PathFigures) -> Matrix {
+    let mut values = Vec::new();
+    for from in 0..N_PES as usize {
+        let mut row = Vec::new();
+        for to in 0..N_PES as usize {
+            let hosts = [from / 4, to / 4];
+            let figure = if (from, to) == (1, 14) {
+                figures.bad_cable
+            } else if hosts[0] == hosts[1] {
+                figures.within_host
+            } else if hosts.contains(&SLOW) {
+                figures.slow_host
+            } else {
+                figures.between_hosts
+            };
+
+            let noise = 0.97 + 0.06 * rng.f64();
+            // There was no time for the last pair.
+            let is_measured = from != to && (from, to) != (15, 0);
+            row.push(if is_measured {
+                Some(figure * noise)
+            } else {
+                None
+            });
+        }
+        values.push(row);
+    }
+
+    Matrix {
+        measure,
+        operation: "put".into(),
+        nbytes,
+        values,
+    }
 }

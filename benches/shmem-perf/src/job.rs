@@ -7,6 +7,9 @@ use serde::de::DeserializeOwned;
 use crate::library::{CONTROL_BYTES, Joined};
 use crate::record::Clock;
 
+/// The size in bytes of the two numbers before a part of published bytes: see [`framed`].
+const HEAD_BYTES: usize = 16;
+
 /// The job of a measurement, as one PE sees it.
 pub struct BenchJob<'a> {
     pub library: Joined<'a>,
@@ -46,7 +49,7 @@ impl<'a> BenchJob<'a> {
 
     /// Lets all other PEs [`read`](Self::read) these bytes.
     fn publish(&self, bytes: &[u8]) {
-        let mut parts = bytes.chunks(CONTROL_BYTES - 16);
+        let mut parts = bytes.chunks(CONTROL_BYTES - HEAD_BYTES);
         let mut left = bytes.len();
         loop {
             // At least one part, though it may be empty.
@@ -80,7 +83,7 @@ impl<'a> BenchJob<'a> {
     /// Returns the values of all PEs on PE 0, and nothing on other PEs. All PEs call it.
     pub fn gather<T: Serialize + DeserializeOwned>(&self, own: &T) -> Vec<T> {
         let bytes = to_json(own);
-        assert!(bytes.len() <= CONTROL_BYTES - 16, "a few lines");
+        assert!(bytes.len() <= CONTROL_BYTES - HEAD_BYTES, "a few lines");
         let mut values = Vec::new();
         for bytes in self.gather_bytes(&bytes) {
             values.push(serde_json::from_slice(&bytes).expect("what was written"));
@@ -115,10 +118,11 @@ impl<'a> BenchJob<'a> {
 
     /// Returns the part that `pe` has published.
     fn read_part(&self, pe: u32) -> Part {
-        let head = self.library.read(pe, 16);
+        let head = self.library.read(pe, HEAD_BYTES);
         let nbytes = number(&head[..8]) as usize;
+        let mut framed = self.library.read(pe, HEAD_BYTES + nbytes);
         Part {
-            bytes: self.library.read(pe, 16 + nbytes).split_off(16),
+            bytes: framed.split_off(HEAD_BYTES),
             left: number(&head[8..]),
         }
     }

@@ -40,7 +40,7 @@ pub struct Task {
     pub off_cache: u64,
 }
 
-/// The PEs that take part in an operation: `enum kind`.
+/// The PEs that take part in an operation: `enum kind` of `perf.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationKind {
     /// The PE that issues it.
@@ -53,6 +53,20 @@ pub enum OperationKind {
     Plain,
     /// A floor: a round trip by loads and stores.
     PlainRoundTrip,
+}
+
+impl OperationKind {
+    /// Returns the kind of a number of `enum kind`; `None` if the header has no such number.
+    fn of_c(number: i32) -> Option<Self> {
+        match number {
+            0 => Some(Self::Alone),
+            1 => Some(Self::RoundTrip),
+            2 => Some(Self::Collective),
+            3 => Some(Self::Plain),
+            4 => Some(Self::PlainRoundTrip),
+            _ => None,
+        }
+    }
 }
 
 /// An operation of the table.
@@ -243,8 +257,8 @@ impl Joined<'_> {
         if memory.is_null() {
             return None;
         }
-        // SAFETY: `n_words` aligned words of zeros that are never freed; every access to them is
-        // atomic or by a network.
+        // SAFETY: `memory` points to `n_words` aligned words of zeros that are never freed, and
+        // every access to them is atomic or by a network.
         Some(unsafe { std::slice::from_raw_parts(memory.cast(), n_words) })
     }
 
@@ -280,7 +294,7 @@ impl Joined<'_> {
     pub fn thread_level(&self) -> String {
         // SAFETY: the job is joined.
         let text = unsafe { (self.routines.raw.thread_level)() };
-        // SAFETY: a literal of C.
+        // SAFETY: `text` points to a string literal of C.
         let text = unsafe { CStr::from_ptr(text) };
         text.to_string_lossy().into_owned()
     }
@@ -293,7 +307,7 @@ impl Joined<'_> {
         if text.is_null() {
             return None;
         }
-        // SAFETY: the text is a string that is valid until the end of the process.
+        // SAFETY: `text` points to a string that is valid until the end of the process.
         let text = unsafe { CStr::from_ptr(text) };
         Some(text.to_string_lossy().into_owned())
     }
@@ -453,6 +467,11 @@ impl Joined<'_> {
     }
 }
 
+/// Reads an entry of the C half's table of operations; `None` after the last one.
+///
+/// # Panics
+/// If the entry is not one that `perf.h` describes: both halves are built together, so one of them
+/// is wrong.
 fn operation(raw: &RawRoutines, index: i32) -> Option<Operation> {
     let mut found = RawOperation {
         name: std::ptr::null(),
@@ -472,24 +491,24 @@ fn operation(raw: &RawRoutines, index: i32) -> Option<Operation> {
         return None;
     }
 
-    // SAFETY: names are literals of C.
+    // SAFETY: the name of an entry is a string literal of C.
     let name = unsafe { CStr::from_ptr(found.name) };
+    let name = name.to_string_lossy().into_owned();
+    let kind = OperationKind::of_c(found.kind);
+    let Some((kind, run)) = kind.zip(found.run) else {
+        panic!("{name} has kind {}, and run is {:?}", found.kind, found.run);
+    };
+
     Some(Operation {
-        name: name.to_string_lossy().into_owned(),
-        kind: match found.kind {
-            0 => OperationKind::Alone,
-            1 => OperationKind::RoundTrip,
-            2 => OperationKind::Collective,
-            3 => OperationKind::Plain,
-            _ => OperationKind::PlainRoundTrip,
-        },
+        name,
+        kind,
         least: found.least.into(),
         most: found.most.into(),
         blocks_by_member: found.blocks_by_member != 0,
         is_rooted: found.is_rooted != 0,
         overlaps: found.overlaps != 0,
         functions: Functions {
-            run: found.run?,
+            run,
             follow: found.follow,
             end: found.end,
         },

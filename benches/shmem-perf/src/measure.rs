@@ -33,10 +33,11 @@ pub struct OpenWire {
     pub wire: Box<dyn BareWire>,
 }
 
-/// Iterations of the computing loop that are timed to find out how long one takes.
+/// Iterations of the computing loop that are timed to find out how long one takes: so many that the
+/// two readings of the clock do not matter.
 const TURNS: u64 = 100_000;
 
-/// The part of a PE in a measurement whose data are verified.
+/// What a PE does in a measurement whose data are verified.
 struct Part {
     peer: u32,
     issues: bool,
@@ -230,10 +231,11 @@ impl<'a> Bench<'a> {
         job.share(from, point.as_ref())
     }
 
+    /// Repeats a task as the only PE that issues.
     fn lead(&self, subject: &Sweep, task: &Task, time: Duration) -> Point {
         let times = |batch: Batch| {
             let samples = self.job.library.run(task, batch.samples, batch.group);
-            // First those of the first thread, and so on.
+            // The samples of the first thread come first, then those of the second one.
             let lanes: Vec<&[u64]> = samples.chunks_exact(batch.samples as usize).collect();
             self.times(subject, &lanes, batch.group)
         };
@@ -405,6 +407,8 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// Measures a floor by a connection of the first pair, while all other PEs wait. Ends the job
+    /// if the connection fails.
     fn measure_wire(
         &mut self,
         subject: &Sweep,
@@ -432,18 +436,23 @@ impl<'a> Bench<'a> {
                 failed = wire.follow(exchange).err();
             } else if job.me == from {
                 let times = |batch: Batch| {
-                    let samples = wire.lead(exchange, batch.samples, batch.group);
-                    let samples = samples.unwrap_or_else(|error| {
+                    let led = wire.lead(exchange, batch.samples, batch.group);
+                    let samples = led.unwrap_or_else(|error| {
                         // The job ends below; until then, the repetitions need some times.
                         failed = Some(error);
                         vec![1; batch.samples as usize]
                     });
-                    let each = samples.into_iter();
-                    each.map(|ns| operation_ns(ns, overhead, batch.group))
-                        .collect()
+
+                    let mut times = Vec::new();
+                    for ns in samples {
+                        times.push(operation_ns(ns, overhead, batch.group));
+                    }
+                    times
                 };
                 let figure = |ns: f64| figure(subject, nbytes, 1, ns);
                 point = Some(repeat(nbytes, &limits, times, figure));
+
+                // Also after an error, so that the other PE does not wait for the end.
                 failed = failed.or(wire.end(exchange).err());
             }
         }

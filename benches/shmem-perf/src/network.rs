@@ -76,7 +76,8 @@ impl Network {
 }
 
 /// How long the leader polls after it has written the word that ends a measurement. It cannot wait
-/// for completion, because the follower stops polling once it has read the word.
+/// for completion, because the follower stops polling once it has read the word. If the network
+/// needs the leader to send the word, and needs longer than this, the follower waits forever.
 const LAST_WORD: Duration = Duration::from_millis(1);
 
 /// One PE's end of a connection of two PEs by a network.
@@ -184,8 +185,11 @@ impl ConnectedPair {
         let nbytes = exchange.nbytes as usize;
         for _ in 0..exchange.window {
             match exchange.direction {
+                Direction::Put => self.route.put(self.source, TARGET, nbytes)?,
                 Direction::Get => self.route.get(TARGET, self.source, nbytes)?,
-                _ => self.route.put(self.source, TARGET, nbytes)?,
+                Direction::Stream | Direction::RoundTrip => {
+                    unreachable!("only a socket has messages")
+                }
             }
         }
         self.route.complete()
@@ -199,14 +203,12 @@ fn share_of_both<T: Serialize + DeserializeOwned>(
     pair: Pair,
     own: Option<Result<T, String>>,
 ) -> Result<[T; 2], String> {
-    let share_of = |pe| -> Result<T, String> {
-        let shared: Option<Result<T, String>> = job.share(pe, Some(&own));
-        shared.unwrap_or_else(|| Err(format!("PE {pe} has none")))
-    };
     // Both are shared before an error is returned: all PEs take part.
-    let first = share_of(pair.from);
-    let second = share_of(pair.to);
-    Ok([first?, second?])
+    let shared = [pair.from, pair.to].map(|pe| job.share(pe, Some(&own)));
+    let [Some(of_from), Some(of_to)] = shared else {
+        unreachable!("both PEs of the pair pass a value")
+    };
+    Ok([of_from?, of_to?])
 }
 
 impl BareWire for ConnectedPair {

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::plan::Sweep;
-use crate::record::{Point, Record, Series};
+use crate::record::{Interval, Matrix, MemberTimes, Point, Record, Series};
 use crate::units;
 
 /// A file for a record, or for single values.
@@ -80,16 +80,45 @@ impl RecordFile {
     }
 }
 
-/// The head of a record as CSV.
-const HEAD: &str = "measure,operation,is_floor,n_pes,pairs,team_size,contexts,threads,window,memory,target_computes,nbytes,n,mean,min,p50,p90,p99,\
-                    p99.9,max,interval_low,interval_high,ended,pe_min,pe_mean,pe_max,from,to,unit\n";
+/// The columns of a record as CSV.
+const COLUMNS: [&str; 29] = [
+    "measure",
+    "operation",
+    "is_floor",
+    "n_pes",
+    "pairs",
+    "team_size",
+    "contexts",
+    "threads",
+    "window",
+    "memory",
+    "target_computes",
+    "nbytes",
+    "n",
+    "mean",
+    "min",
+    "p50",
+    "p90",
+    "p99",
+    "p99.9",
+    "max",
+    "interval_low",
+    "interval_high",
+    "ended",
+    "pe_min",
+    "pe_mean",
+    "pe_max",
+    "from",
+    "to",
+    "unit",
+];
 
 /// The head of a file of single values.
 pub const SAMPLES: &str = "measure,operation,is_floor,pairs,team_size,nbytes,batch,unit,value\n";
 
 /// Returns a record as comma-separated values.
 fn csv(record: &Record) -> String {
-    let mut text = HEAD.to_owned();
+    let mut text = COLUMNS.join(",") + "\n";
     for series in &record.series {
         for point in &series.points {
             text += &point_line(series, point);
@@ -98,61 +127,98 @@ fn csv(record: &Record) -> String {
     for matrix in &record.matrices {
         for (from, row) in matrix.values.iter().enumerate() {
             for (to, value) in row.iter().enumerate() {
-                let Some(value) = value else { continue };
-                text += &format!(
-                    "{},{},false,{},,,,,,,,{},,,,{value},,,,,,,,,,,{from},{to},{}\n",
-                    word(&matrix.measure),
-                    matrix.operation,
-                    matrix.values.len(),
-                    matrix.nbytes,
-                    units::base(matrix.measure),
-                );
+                if let Some(value) = *value {
+                    text += &pair_line(matrix, from, to, value);
+                }
             }
         }
     }
     text
 }
 
-/// Returns the line of a point: a column for each name of [`HEAD`].
+/// Returns the line of a size of a series.
 fn point_line(series: &Series, point: &Point) -> String {
     let shape = &series.shape;
     let summary = &point.summary;
-    let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-    let columns = [
-        word(&series.measure),
-        series.operation.clone(),
-        series.is_floor.to_string(),
-        shape.n_pes.to_string(),
-        shape.pairs.clone(),
-        shape
-            .team_size
-            .map_or(String::new(), |size| size.to_string()),
-        shape.contexts.to_string(),
-        shape.threads.to_string(),
-        shape.window.to_string(),
-        shape.memory.clone(),
-        shape.target_computes.to_string(),
-        point.nbytes.to_string(),
-        summary.n.to_string(),
-        summary.mean.to_string(),
-        summary.min.to_string(),
-        summary.p50.to_string(),
-        summary.p90.to_string(),
-        summary.p99.to_string(),
-        number(summary.p999),
-        summary.max.to_string(),
-        number(summary.interval.map(|interval| interval.low)),
-        number(summary.interval.map(|interval| interval.high)),
-        word(&summary.ended),
-        number(point.by_pe.map(|members| members.min)),
-        number(point.by_pe.map(|members| members.mean)),
-        number(point.by_pe.map(|members| members.max)),
-        // The PEs of a pair, which only matrices have.
-        String::new(),
-        String::new(),
-        units::base(series.measure).to_owned(),
+    let mut cells = vec![
+        Cell::new("measure", word(&series.measure)),
+        Cell::new("operation", &series.operation),
+        Cell::new("is_floor", series.is_floor),
+        Cell::new("n_pes", shape.n_pes),
+        Cell::new("pairs", &shape.pairs),
+        Cell::new("contexts", shape.contexts),
+        Cell::new("threads", shape.threads),
+        Cell::new("window", shape.window),
+        Cell::new("memory", &shape.memory),
+        Cell::new("target_computes", shape.target_computes),
+        Cell::new("nbytes", point.nbytes),
+        Cell::new("n", summary.n),
+        Cell::new("mean", summary.mean),
+        Cell::new("min", summary.min),
+        Cell::new("p50", summary.p50),
+        Cell::new("p90", summary.p90),
+        Cell::new("p99", summary.p99),
+        Cell::new("max", summary.max),
+        Cell::new("ended", word(&summary.ended)),
+        Cell::new("unit", units::base(series.measure)),
     ];
-    columns.join(",") + "\n"
+
+    if let Some(team_size) = shape.team_size {
+        cells.push(Cell::new("team_size", team_size));
+    }
+    if let Some(p999) = summary.p999 {
+        cells.push(Cell::new("p99.9", p999));
+    }
+    if let Some(Interval { low, high }) = summary.interval {
+        cells.push(Cell::new("interval_low", low));
+        cells.push(Cell::new("interval_high", high));
+    }
+    if let Some(MemberTimes { min, mean, max }) = point.by_pe {
+        cells.push(Cell::new("pe_min", min));
+        cells.push(Cell::new("pe_mean", mean));
+        cells.push(Cell::new("pe_max", max));
+    }
+    line(&cells)
+}
+
+/// Returns the line of the figure of a matrix between two PEs.
+fn pair_line(matrix: &Matrix, from: usize, to: usize, value: f64) -> String {
+    line(&[
+        Cell::new("measure", word(&matrix.measure)),
+        Cell::new("operation", &matrix.operation),
+        Cell::new("is_floor", false),
+        Cell::new("n_pes", matrix.values.len()),
+        Cell::new("nbytes", matrix.nbytes),
+        Cell::new("p50", value),
+        Cell::new("from", from),
+        Cell::new("to", to),
+        Cell::new("unit", units::base(matrix.measure)),
+    ])
+}
+
+/// The text of a line in the column of this name.
+struct Cell {
+    column: &'static str,
+    text: String,
+}
+
+impl Cell {
+    fn new(column: &'static str, value: impl ToString) -> Self {
+        Self {
+            column,
+            text: value.to_string(),
+        }
+    }
+}
+
+/// Returns a line of [`COLUMNS`]. Columns without a cell are empty.
+fn line(cells: &[Cell]) -> String {
+    let mut texts = Vec::new();
+    for column in COLUMNS {
+        let cell = cells.iter().find(|cell| cell.column == column);
+        texts.push(cell.map_or("", |cell| &cell.text));
+    }
+    texts.join(",") + "\n"
 }
 
 /// Returns the lines of the single values of one size, with the index of their batch.

@@ -396,24 +396,9 @@ impl Planner<'_> {
     fn memory_floors(&self, subjects: &[Sweep]) -> Vec<Sweep> {
         let mut floors = Vec::new();
         for (index, operation) in self.table.iter().enumerate() {
-            let applies = match operation.kind {
-                OperationKind::Plain => match self.measure {
-                    Measure::Latency => true,
-                    // An operation of a single size has no bandwidth.
-                    Measure::Bandwidth => operation.most == 0,
-                    _ => false,
-                },
-                OperationKind::PlainRoundTrip => {
-                    self.measure == Measure::Latency && self.facts.n_pes > 1
-                }
-                OperationKind::Alone | OperationKind::RoundTrip | OperationKind::Collective => {
-                    false
-                }
-            };
-            if !applies {
+            if !self.is_memory_floor(operation) {
                 continue;
             }
-
             let mut sizes = bounded_sizes(&operation.name, subjects);
             sizes.retain(|size| operation.most == 0 || operation.most == *size);
             for floor in self.sweeps(index, operation) {
@@ -424,6 +409,17 @@ impl Planner<'_> {
             }
         }
         floors
+    }
+
+    /// Returns true if an operation is a floor by loads and stores that has this measure.
+    fn is_memory_floor(&self, operation: &Operation) -> bool {
+        match (operation.kind, self.measure) {
+            (OperationKind::Plain, Measure::Latency) => true,
+            // An operation of a single size has no bandwidth.
+            (OperationKind::Plain, Measure::Bandwidth) => operation.most == 0,
+            (OperationKind::PlainRoundTrip, Measure::Latency) => self.facts.n_pes > 1,
+            _ => false,
+        }
     }
 
     /// Returns the floors of media that connect the PEs without the library.

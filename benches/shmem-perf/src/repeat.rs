@@ -18,7 +18,9 @@ const READINGS: f64 = 20.0;
 const LARGEST_GROUP: u64 = 1 << 20;
 /// The maximum number of samples of one batch, over all threads of a PE.
 pub const MOST_SAMPLES: u64 = 8192;
-/// The number of batches into which the time, or the requested number of samples, is divided.
+/// The number of batches into which the time, or the requested number of samples, is divided. It
+/// must exceed the number from which on the interval of the median may count as narrow, or no
+/// measurement would end before its time.
 const BATCHES: u32 = 32;
 
 /// The duration of a warm-up, or a 50th of the measurement's time if that is shorter. It is enough
@@ -162,6 +164,8 @@ fn warm_up(
 
         let samples = match limits.warm_up {
             Some(n) => (n - n_operations) / group,
+            // A warm-up of a 50th of the time has four such batches, so that it ends soon after it
+            // has lasted long enough.
             None => fitting(limits.time / 200, sample_ns),
         };
         let samples = samples.clamp(1, limits.most_samples);

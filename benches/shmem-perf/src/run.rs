@@ -23,7 +23,7 @@ const FAILED: u8 = 1;
 /// The exit status of wrong flags, or of a subcommand that failed.
 const MISUSED: u8 = 2;
 /// Each size may take at least its equal share of the time divided by this, however long earlier
-/// sizes took.
+/// sizes took: a slow size leaves the later ones few values rather than none.
 const LEAST_SHARE: u32 = 4;
 /// The minimum size of the buffers: room for the transfers of a matrix, and for 128 bytes of each
 /// thread.
@@ -188,6 +188,45 @@ struct Measurement<'a> {
     /// The last error in printing.
     unprinted: Option<String>,
     bar: Bar,
+}
+
+/// Divides the time of a run among its points.
+struct Schedule {
+    deadline: Instant,
+    n_points: u32,
+    /// The number of points that are not measured yet.
+    n_left: u32,
+    /// The minimum time of a point.
+    least: Duration,
+}
+
+impl Schedule {
+    fn new(groups: &[Group], start: Instant, time: Duration) -> Self {
+        let mut n_points = 0;
+        for subject in groups.iter().flat_map(|group| &group.subjects) {
+            n_points += subject.sizes.len() as u32;
+        }
+        Self {
+            deadline: start + time,
+            n_points,
+            n_left: n_points,
+            least: time / n_points.max(1) / LEAST_SHARE,
+        }
+    }
+
+    /// Returns the part of the points that are measured, from 0 to 1.
+    fn part_done(&self) -> f64 {
+        1.0 - f64::from(self.n_left) / f64::from(self.n_points)
+    }
+
+    /// Returns the time of the next point. What earlier points have left or overdrawn is shared by
+    /// the others.
+    fn next_share(&mut self) -> Duration {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let share = left / self.n_left;
+        self.n_left -= 1;
+        share.max(self.least)
+    }
 }
 
 /// Begins the files of a run that are to be written: the record so far, and the head of the single
@@ -419,48 +458,12 @@ impl<'a> Measurement<'a> {
     /// Measures all points of the plan in about `time` from `start` on, and prints a table for each
     /// group.
     fn measure(&mut self, mut bench: Bench<'_>, groups: &[Group], start: Instant, time: Duration) {
-        let deadline = start + time;
-        let mut n_points = 0;
-        for subject in groups.iter().flat_map(|group| &group.subjects) {
-            n_points += subject.sizes.len() as u32;
-        }
-        let mut n_left = n_points;
-        let least = time / n_points.max(1) / LEAST_SHARE;
-
+        let mut schedule = Schedule::new(groups, start, time);
         for group in groups {
             let first = self.record.series.len();
             for subject in &group.subjects {
-                bench.prepare(subject).unwrap_or_else(|sentence| {
-                    print_line(format_args!("shmem-perf: PE {}: {sentence}", self.job.me));
-                    self.job.library.exit_all(i32::from(FAILED));
-                });
-
-                let mut points = Vec::new();
-                for &nbytes in &subject.sizes {
-                    let what = if nbytes > 0 {
-                        format!("{}, {nbytes} bytes", subject.name)
-                    } else {
-                        subject.name.clone()
-                    };
-                    let part_left = f64::from(n_left) / f64::from(n_points);
-                    self.bar.show(1.0 - part_left, &what);
-
-                    // What earlier points have left or overdrawn is shared by the others.
-                    let share = deadline.saturating_duration_since(Instant::now()) / n_left;
-                    let mut point = bench.point(subject, nbytes, share.max(least));
-                    let samples = std::mem::take(&mut point.samples);
-                    self.write_samples(subject, nbytes, &samples);
-                    points.push(point);
-                    n_left -= 1;
-                }
-
-                self.record.series.push(Series {
-                    measure: subject.measure,
-                    operation: subject.name.clone(),
-                    is_floor: subject.is_floor,
-                    shape: subject.shape.clone(),
-                    points,
-                });
+                let series = self.measure_subject(&mut bench, subject, &mut schedule);
+                self.record.series.push(series);
                 // A run that is killed leaves what it has measured so far.
                 self.write();
             }
@@ -469,6 +472,43 @@ impl<'a> Measurement<'a> {
                 &self.record.series[first..],
                 &self.record.series,
             ));
+        }
+    }
+
+    /// Measures all sizes of a subject. Ends the job if the library cannot create its contexts or
+    /// its team.
+    fn measure_subject(
+        &mut self,
+        bench: &mut Bench<'_>,
+        subject: &Sweep,
+        schedule: &mut Schedule,
+    ) -> Series {
+        bench.prepare(subject).unwrap_or_else(|sentence| {
+            print_line(format_args!("shmem-perf: PE {}: {sentence}", self.job.me));
+            self.job.library.exit_all(i32::from(FAILED));
+        });
+
+        let mut points = Vec::new();
+        for &nbytes in &subject.sizes {
+            let what = if nbytes > 0 {
+                format!("{}, {nbytes} bytes", subject.name)
+            } else {
+                subject.name.clone()
+            };
+            self.bar.show(schedule.part_done(), &what);
+
+            let mut point = bench.point(subject, nbytes, schedule.next_share());
+            let samples = std::mem::take(&mut point.samples);
+            self.write_samples(subject, nbytes, &samples);
+            points.push(point);
+        }
+
+        Series {
+            measure: subject.measure,
+            operation: subject.name.clone(),
+            is_floor: subject.is_floor,
+            shape: subject.shape.clone(),
+            points,
         }
     }
 

@@ -151,8 +151,8 @@ fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
     }
 
     let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
-    for of in series {
-        for point in &of.points {
+    for one in series {
+        for point in &one.points {
             let s = &point.summary;
             // The half width of the interval, as a part of the median.
             let half = match s.interval {
@@ -169,7 +169,7 @@ fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
                 size(point.nbytes)
             };
 
-            let mut row = vec![name(of), nbytes, median(all, of, point), half];
+            let mut row = vec![name(one), nbytes, median(all, one, point), half];
             if has_tail {
                 let p99 = if s.n >= FEWEST_OF_P99 {
                     Some(s.p99)
@@ -177,11 +177,11 @@ fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
                     None
                 };
                 for value in [Some(s.p90), p99, s.p999, Some(s.max)] {
-                    row.push(value.map_or("-".into(), |value| figure(of.measure, value)));
+                    row.push(value.map_or("-".into(), |value| figure(one.measure, value)));
                 }
             }
             row.push(s.n.to_string());
-            row.extend(members(of.measure, point));
+            row.extend(members(one.measure, point));
             rows.push(row);
         }
     }

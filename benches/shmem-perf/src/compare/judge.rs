@@ -120,7 +120,7 @@ pub fn judge<'a>(
     let series_after = all_series(after);
 
     let mut compared = Vec::new();
-    for series in &series_before {
+    for &series in &series_before {
         if !contains(&series_after, series) {
             continue;
         }
@@ -130,32 +130,13 @@ pub fn judge<'a>(
         for nbytes in sizes(&curves_before) {
             let old = values(basis, &curves_before, nbytes);
             let new = values(basis, &curves_after, nbytes);
-            if old.is_empty() || new.is_empty() {
-                continue;
+            if !old.is_empty() && !new.is_empty() {
+                compared.push(untested(series, nbytes, &old, &new));
             }
-            let median_before = median(&old);
-            let median_after = median(&new);
-            let has_enough_values = least_p_value(old.len(), new.len()) <= LEVEL;
-            compared.push(Compared {
-                series,
-                nbytes,
-                median_before,
-                median_after,
-                ratio: ratio(
-                    series.measure.cost(median_before),
-                    series.measure.cost(median_after),
-                ),
-                p: p_value(&old, &new),
-                // What is found to differ is marked below: the correction needs all probabilities.
-                verdict: if has_enough_values {
-                    Change::Equal
-                } else {
-                    Change::TooFew
-                },
-            });
         }
     }
 
+    // Each probability is corrected by all others, so no figure is judged before all are compared.
     correct(&mut compared);
     for one in &mut compared {
         if one.verdict == Change::TooFew || one.p > LEVEL {
@@ -174,6 +155,30 @@ pub fn judge<'a>(
         alone_before: alone(before, &series_before, after),
         alone_after: alone(after, &series_after, before),
     })
+}
+
+/// Compares the values of both sides at one size. The probability is not corrected yet, and the
+/// verdict is that there is no difference, or that there are too few values to find one.
+fn untested<'a>(series: &'a Series, nbytes: u64, old: &[f64], new: &[f64]) -> Compared<'a> {
+    let median_before = median(old);
+    let median_after = median(new);
+    let cost_before = series.measure.cost(median_before);
+    let cost_after = series.measure.cost(median_after);
+
+    let verdict = if least_p_value(old.len(), new.len()) <= LEVEL {
+        Change::Equal
+    } else {
+        Change::TooFew
+    };
+    Compared {
+        series,
+        nbytes,
+        median_before,
+        median_after,
+        ratio: ratio(cost_before, cost_after),
+        p: p_value(old, new),
+        verdict,
+    }
 }
 
 /// Returns what the other runs lack of these series of some runs.

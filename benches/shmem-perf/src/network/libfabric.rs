@@ -18,7 +18,8 @@ use libfabric_sys::Libfabric;
 
 use super::route::{Contact, NetworkRoute, Preference, TransferMemory};
 
-/// The maximum number of operations in flight.
+/// The maximum number of operations in flight. The provider allocates memory for each; a window of
+/// more operations waits for the first ones while it is issued.
 const DEPTH: usize = 256;
 /// Providers that are not used, because they lose parts of writes, or stop or crash during writes.
 const FAULTY: [&str; 3] = ["ofi_rxd", "net", "ofi_mrail"];
@@ -64,35 +65,11 @@ impl LibfabricRoute {
             return Err("libfabric is too old".into());
         }
 
-        // Only a write that completes at the target does as much as a put with a quiet, but not
-        // all providers have such writes.
-        let mut completion = fi::FI_DELIVERY_COMPLETE;
-        let mut found = entry(&library, preference, completion);
-        if found.is_none() {
-            completion = fi::FI_TRANSMIT_COMPLETE;
-            found = entry(&library, preference, 0);
-        }
-        let info = found.ok_or("no provider fits")?;
-
-        // SAFETY: entries that libfabric returns have all parts.
-        let tx = unsafe { &mut *info.tx_attr };
-        // SAFETY: entries that libfabric returns have all parts.
-        let rx = unsafe { &mut *info.rx_attr };
-        // SAFETY: entries that libfabric returns have all parts.
+        let ChosenEntry { info, completion } = choose_entry(&library, preference)?;
+        let n_contexts = limit_queues(info);
+        // SAFETY: `info.domain_attr` is not null: entries that libfabric returns have all parts.
         let domain_attr = unsafe { &*info.domain_attr };
-        // SAFETY: entries that libfabric returns have all parts.
-        let ep_attr = unsafe { &*info.ep_attr };
-        let most_bytes = ep_attr.max_msg_size;
         let requires = |mode: u64| domain_attr.mr_mode as u64 & mode != 0;
-
-        // The flags of the hints were for the choice of a provider: each write gives its own, and
-        // reads need none.
-        tx.op_flags = 0;
-        rx.op_flags = 0;
-        tx.size = tx.size.min(DEPTH);
-        rx.size = rx.size.min(DEPTH);
-        // A provider may leave the size open, which is 0.
-        let n_contexts = tx.size.max(1);
 
         let domain = open_domain(&library, info)?;
         let addresses = open_addresses(&library, domain, domain_attr.av_type)?;
@@ -104,11 +81,13 @@ impl LibfabricRoute {
             enable_registration(&library, registration, endpoint)?;
         }
         let desc = if requires(fi::FI_MR_LOCAL) {
-            // SAFETY: an open registration.
+            // SAFETY: `registration` points to an open registration.
             unsafe { (*registration).mem_desc }
         } else {
             null_mut()
         };
+        // SAFETY: `info.ep_attr` is not null: entries that libfabric returns have all parts.
+        let most_bytes = unsafe { &*info.ep_attr }.max_msg_size;
 
         Ok(Self {
             memory,
@@ -173,12 +152,12 @@ impl NetworkRoute for LibfabricRoute {
     fn contact(&self) -> Result<Contact, String> {
         let mut name = vec![0u8; 1024];
         let mut nbytes = name.len();
-        // SAFETY: an open endpoint, and a buffer of `nbytes` bytes.
+        // SAFETY: `endpoint` is open, and `name` is a buffer of `nbytes` bytes.
         let code = unsafe { fi::fi_getname(self.endpoint, name.as_mut_ptr().cast(), &mut nbytes) };
         check(&self.library, code)?;
         name.truncate(nbytes);
 
-        // SAFETY: an open registration.
+        // SAFETY: `registration` points to an open registration.
         let key = unsafe { (*self.registration).key };
         let base = if self.is_by_address {
             self.memory.base().addr() as u64
@@ -197,7 +176,7 @@ impl NetworkRoute for LibfabricRoute {
         // libfabric may read the name as a structure, so it is copied to aligned memory.
         let name: Vec<u64> = contact.name.chunks(8).map(word).collect();
 
-        // SAFETY: an open table, and a name that an endpoint of the same provider gave.
+        // SAFETY: `addresses` is open, and `name` is that of an endpoint of the same provider.
         match unsafe { fi::fi_av_insert(self.addresses, name.as_ptr().cast(), &mut self.peer) } {
             // The number of inserted addresses.
             1 => {}
@@ -234,8 +213,8 @@ impl NetworkRoute for LibfabricRoute {
                     context,
                     data: 0,
                 };
-                // SAFETY: an open endpoint, a context that is free, vectors that live during the
-                // call, and memory that stays registered.
+                // SAFETY: `endpoint` is open, no other operation has `context`, the vectors to
+                // which `message` points live during the call, and the memory stays registered.
                 unsafe { fi::fi_writemsg(own.endpoint, &message, own.completion) }
             })?;
         }
@@ -247,8 +226,8 @@ impl NetworkRoute for LibfabricRoute {
             let to = self.local_address(to + part.start);
             let from = self.base + (from + part.start) as u64;
             self.begin(|own, context| {
-                // SAFETY: an open endpoint, a context that is free, and memory that stays
-                // registered.
+                // SAFETY: `endpoint` is open, no other operation has `context`, and the memory
+                // stays registered.
                 unsafe {
                     fi::fi_read(
                         own.endpoint,
@@ -276,7 +255,8 @@ impl NetworkRoute for LibfabricRoute {
     fn progress(&mut self) -> Result<(), String> {
         const ENTRIES: usize = 32;
         let mut entries = [const { MaybeUninit::<fi::fi_cq_entry>::uninit() }; ENTRIES];
-        // SAFETY: an open queue whose entries are of this kind, and room for `ENTRIES` of them.
+        // SAFETY: `queue` is open, its format has entries of this type, and there is room for
+        // `ENTRIES` of them.
         match unsafe { fi::fi_cq_read(self.queue, entries.as_mut_ptr().cast(), ENTRIES) } {
             0 => self.pause(),
             n if n >= 0 => {
@@ -289,9 +269,9 @@ impl NetworkRoute for LibfabricRoute {
             code if code == -(fi::FI_EAGAIN as isize) => self.pause(),
             // The next entry of the queue is an error, which another call reads.
             code if code == -(fi::FI_EAVAIL as isize) => {
-                // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
+                // SAFETY: the struct has only numbers and pointers, which may be 0.
                 let mut entry: fi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
-                // SAFETY: an open queue.
+                // SAFETY: `queue` is open, and `entry` has room for its error.
                 unsafe { fi::fi_cq_readerr(self.queue, &mut entry) };
                 return Err(self.library.strerror(entry.err));
             }
@@ -323,12 +303,12 @@ fn check(library: &Libfabric, code: c_int) -> Result<(), String> {
 
 fn open_domain(library: &Libfabric, info: &mut fi::fi_info) -> Result<*mut fi::fid_domain, String> {
     let mut fabric = null_mut();
-    // SAFETY: the part of an entry that libfabric made.
+    // SAFETY: `info.fabric_attr` is a part of an entry that libfabric made.
     let code = unsafe { library.fabric(info.fabric_attr, &mut fabric) };
     check(library, code)?;
 
     let mut domain = null_mut();
-    // SAFETY: an open fabric and its entry.
+    // SAFETY: `fabric` is open, and `info` is its entry.
     let code = unsafe { fi::fi_domain(fabric, info, &mut domain) };
     check(library, code)?;
 
@@ -358,7 +338,7 @@ fn open_addresses(
     };
 
     let mut addresses = null_mut();
-    // SAFETY: an open domain.
+    // SAFETY: `domain` is open.
     let code = unsafe { fi::fi_av_open(domain, &mut attr, &mut addresses) };
     check(library, code)?;
 
@@ -379,7 +359,7 @@ fn open_queue(library: &Libfabric, domain: *mut fi::fid_domain) -> Result<*mut f
     };
 
     let mut queue = null_mut();
-    // SAFETY: an open domain.
+    // SAFETY: `domain` is open.
     let code = unsafe { fi::fi_cq_open(domain, &mut attr, &mut queue) };
     check(library, code)?;
 
@@ -395,20 +375,20 @@ fn open_endpoint(
     addresses: *mut fi::fid_av,
 ) -> Result<*mut fi::fid_ep, String> {
     let mut endpoint: *mut fi::fid_ep = null_mut();
-    // SAFETY: an open domain and its entry.
+    // SAFETY: `domain` is open, and `info` is its entry.
     let code = unsafe { fi::fi_endpoint(domain, info, &mut endpoint) };
     check(library, code)?;
 
     let both_ways = fi::FI_TRANSMIT | fi::FI_RECV;
-    // SAFETY: both are open, and an object begins with its `fid`.
+    // SAFETY: `endpoint` and `queue` are open, and each object begins with its `fid`.
     let code = unsafe { fi::fi_bind(endpoint.cast(), queue.cast(), both_ways) };
     check(library, code)?;
 
-    // SAFETY: both are open, and an object begins with its `fid`.
+    // SAFETY: `endpoint` and `addresses` are open, and each object begins with its `fid`.
     let code = unsafe { fi::fi_bind(endpoint.cast(), addresses.cast(), 0) };
     check(library, code)?;
 
-    // SAFETY: an endpoint that is bound to all it needs.
+    // SAFETY: `endpoint` is bound to all that an endpoint of this type needs.
     let code = unsafe { fi::fi_enable(endpoint.cast()) };
     check(library, code)?;
 
@@ -425,7 +405,7 @@ fn register(
     let access = fi::FI_READ | fi::FI_WRITE | fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE;
 
     let mut registration = null_mut();
-    // SAFETY: an open domain and memory that is valid as long as the process.
+    // SAFETY: `domain` is open, and the memory at `base` is valid as long as the process.
     let code = unsafe {
         fi::fi_mr_reg(
             domain,
@@ -448,10 +428,10 @@ fn enable_registration(
     registration: *mut fi::fid_mr,
     endpoint: *mut fi::fid_ep,
 ) -> Result<(), String> {
-    // SAFETY: both are open.
+    // SAFETY: `registration` and `endpoint` are open, and each object begins with its `fid`.
     let code = unsafe { fi::fi_bind(registration.cast(), endpoint.cast(), 0) };
     check(library, code)?;
-    // SAFETY: an open registration that is bound.
+    // SAFETY: `registration` is open and bound.
     let code = unsafe { fi::fi_enable(registration.cast()) };
     check(library, code)
 }
@@ -470,6 +450,45 @@ fn contexts(n: usize) -> Vec<*mut c_void> {
     contexts
 }
 
+/// An entry of libfabric's list, and the flag of its writes that says when they complete.
+struct ChosenEntry {
+    info: &'static mut fi::fi_info,
+    completion: u64,
+}
+
+/// Chooses a provider whose writes complete at the target, or else any.
+fn choose_entry(library: &Libfabric, preference: &Preference) -> Result<ChosenEntry, String> {
+    // Only a write that completes at the target does as much as a put with a quiet, but not all
+    // providers have such writes.
+    if let Some(info) = entry(library, preference, fi::FI_DELIVERY_COMPLETE) {
+        let completion = fi::FI_DELIVERY_COMPLETE;
+        return Ok(ChosenEntry { info, completion });
+    }
+
+    let info = entry(library, preference, 0).ok_or("no provider fits")?;
+    let completion = fi::FI_TRANSMIT_COMPLETE;
+    Ok(ChosenEntry { info, completion })
+}
+
+/// Limits the queues of an endpoint to `DEPTH` operations, and clears the flags that the hints
+/// asked for. Returns the number of operations that may be in flight.
+fn limit_queues(info: &mut fi::fi_info) -> usize {
+    // SAFETY: `info.tx_attr` is not null: entries that libfabric returns have all parts.
+    let tx = unsafe { &mut *info.tx_attr };
+    // SAFETY: `info.rx_attr` is not null: entries that libfabric returns have all parts.
+    let rx = unsafe { &mut *info.rx_attr };
+
+    // The flags of the hints were for the choice of a provider: each write gives its own, and
+    // reads need none.
+    tx.op_flags = 0;
+    rx.op_flags = 0;
+
+    tx.size = tx.size.min(DEPTH);
+    rx.size = rx.size.min(DEPTH);
+    // A provider may leave the size open, which is 0.
+    tx.size.max(1)
+}
+
 /// Returns the entry with the best device of the first suitable provider that supports this
 /// completion of writes. The entry is never freed.
 fn entry(
@@ -479,33 +498,26 @@ fn entry(
 ) -> Option<&'static mut fi::fi_info> {
     let hints = hints(library, preference, completion)?;
     let mut first = null_mut();
-    // SAFETY: valid hints.
+    // SAFETY: `hints` are hints that libfabric made.
     if unsafe { library.getinfo(hints, &mut first) } != 0 {
         return None;
     }
 
-    let mut entries = Vec::new();
+    let mut entries: Vec<&'static mut fi::fi_info> = Vec::new();
     let mut next = first;
-    while !next.is_null() {
-        entries.push(next);
-        // SAFETY: an entry of a list that lives as long as the process.
-        next = unsafe { (*next).next };
+    // SAFETY: `next` is null or points to an entry of the list, which lives as long as the process.
+    // Each entry is in the list once, so there is no other reference to it.
+    while let Some(entry) = unsafe { next.as_mut() } {
+        next = entry.next;
+        entries.push(entry);
     }
 
-    // SAFETY: an entry of a list that lives as long as the process.
-    let provider_of = |entry: &*mut fi::fi_info| provider(unsafe { &**entry });
-    // SAFETY: an entry of a list that lives as long as the process.
-    let device_of = |entry: &*mut fi::fi_info| device(unsafe { &**entry });
-    let name = entries
-        .iter()
-        .map(provider_of)
-        .find(|name| !is_faulty(name))?;
-    let best = entries
+    let mut providers = entries.iter().map(|entry| provider(entry));
+    let chosen = providers.find(|name| !is_faulty(name))?;
+    entries
         .into_iter()
-        .filter(|entry| provider_of(entry) == name)
-        .min_by_key(|entry| preference.rank(&device_of(entry)))?;
-    // SAFETY: an entry of the list, which lives as long as the process and has no other reference.
-    unsafe { best.as_mut() }
+        .filter(|entry| provider(entry) == chosen)
+        .min_by_key(|entry| preference.rank(&device(entry)))
 }
 
 /// Returns what an entry must offer. It is never freed.
@@ -514,9 +526,9 @@ fn hints(
     preference: &Preference,
     completion: u64,
 ) -> Option<&'static mut fi::fi_info> {
-    // SAFETY: null asks for an empty one.
+    // SAFETY: `dupinfo` takes null, for which it makes an empty entry.
     let hints = unsafe { library.dupinfo(std::ptr::null()) };
-    // SAFETY: null, or an owned one, which has all parts.
+    // SAFETY: `hints` is null, or points to a new entry, to which there is no other reference.
     let hints = unsafe { hints.as_mut() }?;
 
     hints.caps = fi::FI_MSG | fi::FI_RMA;
@@ -524,12 +536,12 @@ fn hints(
         hints.caps |= fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM;
     }
     hints.mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
-    // SAFETY: a part of hints that libfabric made.
+    // SAFETY: `hints.ep_attr` is not null: entries that libfabric makes have all parts.
     unsafe { &mut *hints.ep_attr }.type_ = fi::FI_EP_RDM;
-    // SAFETY: a part of hints that libfabric made.
+    // SAFETY: `hints.tx_attr` is not null: entries that libfabric makes have all parts.
     unsafe { &mut *hints.tx_attr }.op_flags = completion;
 
-    // SAFETY: a part of hints that libfabric made.
+    // SAFETY: `hints.domain_attr` is not null: entries that libfabric makes have all parts.
     let domain = unsafe { &mut *hints.domain_attr };
     // One thread uses the domain. But the providers that libfabric offers, and their order, may
     // depend on this value.
@@ -543,7 +555,7 @@ fn hints(
         | fi::FI_MR_PROV_KEY
         | fi::FI_MR_ENDPOINT) as i32;
     domain.name = named("SHMEM_OFI_DOMAIN");
-    // SAFETY: a part of hints that libfabric made.
+    // SAFETY: `hints.fabric_attr` is not null: entries that libfabric makes have all parts.
     unsafe { &mut *hints.fabric_attr }.prov_name = named("SHMEM_OFI_PROVIDER");
 
     Some(hints)
@@ -555,12 +567,12 @@ fn is_faulty(provider: &str) -> bool {
 }
 
 fn provider(entry: &fi::fi_info) -> String {
-    // SAFETY: entries that libfabric returns have all parts.
+    // SAFETY: `entry.fabric_attr` is not null: entries that libfabric returns have all parts.
     text(unsafe { &*entry.fabric_attr }.prov_name)
 }
 
 fn device(entry: &fi::fi_info) -> String {
-    // SAFETY: entries that libfabric returns have all parts.
+    // SAFETY: `entry.domain_attr` is not null: entries that libfabric returns have all parts.
     text(unsafe { &*entry.domain_attr }.name)
 }
 
@@ -569,7 +581,7 @@ fn text(string: *const c_char) -> String {
     if string.is_null() {
         return String::new();
     }
-    // SAFETY: a string of an entry, which lives as long as the process.
+    // SAFETY: `string` points to a string of an entry, which lives as long as the process.
     let string = unsafe { CStr::from_ptr(string) };
     string.to_string_lossy().into_owned()
 }

@@ -79,7 +79,8 @@ impl TransferMemory {
     }
 }
 
-/// Returns the offset in bytes of the source, if transfers have up to `most` bytes.
+/// Returns the offset in bytes of the source, if transfers have up to `most` bytes. Source and
+/// target begin on pages of their own.
 pub fn source(most: usize) -> usize {
     TARGET + most.next_multiple_of(4096)
 }

@@ -55,7 +55,7 @@ impl UcxRoute {
             ..Default::default()
         };
         let mut worker = null_mut();
-        // SAFETY: a live context; it writes a handle when it succeeds.
+        // SAFETY: `context` is live; UCX writes a handle to `worker` if it succeeds.
         let status = unsafe { ucp.ucp_worker_create(context, &raw const params, &raw mut worker) };
         check_status(ucp, status)?;
 
@@ -67,7 +67,7 @@ impl UcxRoute {
             ..Default::default()
         };
         let mut registration = null_mut();
-        // SAFETY: a live context and memory that is valid as long as the process.
+        // SAFETY: `context` is live, and the memory of `params` is valid as long as the process.
         let status = unsafe { ucp.ucp_mem_map(context, &raw const params, &raw mut registration) };
         check_status(ucp, status)?;
 
@@ -94,11 +94,11 @@ impl UcxRoute {
         };
 
         loop {
-            // SAFETY: a request that has not been freed.
+            // SAFETY: `request` has not been freed.
             match unsafe { self.ucp.ucp_request_check_status(request) } {
                 sys::UCS_INPROGRESS => self.progress()?,
                 status => {
-                    // SAFETY: a request that has not been freed, and that is complete.
+                    // SAFETY: `request` has not been freed, and is complete.
                     unsafe { self.ucp.ucp_request_free(request) };
                     return check_status(self.ucp, status);
                 }
@@ -113,15 +113,16 @@ impl NetworkRoute for UcxRoute {
         let mut nbytes = 0;
 
         let mut address = null_mut();
-        // SAFETY: a live worker; it writes an address and its size when it succeeds.
+        // SAFETY: `worker` is live; UCX writes an address and its size if it succeeds.
         let status =
             unsafe { ucp.ucp_worker_get_address(self.worker, &raw mut address, &raw mut nbytes) };
         check_status(ucp, status)?;
-        // SAFETY: the address that was just made, of that size; it is not released.
+        // SAFETY: `address` has `nbytes` bytes, as UCX wrote, and is never released.
         let name = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), nbytes) }.to_vec();
 
         let mut key = null_mut();
-        // SAFETY: live handles; it writes a buffer and its size when it succeeds.
+        // SAFETY: `context` and `registration` are live; UCX writes a buffer and its size if it
+        // succeeds.
         let status = unsafe {
             ucp.ucp_rkey_pack(
                 self.context,
@@ -131,7 +132,7 @@ impl NetworkRoute for UcxRoute {
             )
         };
         check_status(ucp, status)?;
-        // SAFETY: the buffer that was just made, of that size; it is not released.
+        // SAFETY: `key` has `nbytes` bytes, as UCX wrote, and is never released.
         let key = unsafe { std::slice::from_raw_parts(key.cast::<u8>(), nbytes) }.to_vec();
 
         Ok(Contact {
@@ -148,7 +149,8 @@ impl NetworkRoute for UcxRoute {
             ..Default::default()
         };
         let endpoint = &raw mut self.endpoint;
-        // SAFETY: a live worker and an address that UCX made; it writes a handle when it succeeds.
+        // SAFETY: `worker` is live, and the address of `params` is one that UCX made; UCX writes a
+        // handle to `endpoint` if it succeeds.
         let status = unsafe {
             self.ucp
                 .ucp_ep_create(self.worker, &raw const params, endpoint)
@@ -157,7 +159,8 @@ impl NetworkRoute for UcxRoute {
 
         let packed = contact.key.as_ptr().cast();
         let key = &raw mut self.key;
-        // SAFETY: a live endpoint and a key that UCX packed; it writes a handle when it succeeds.
+        // SAFETY: `endpoint` is live, and UCX packed the key; UCX writes a handle to `key` if it
+        // succeeds.
         let status = unsafe { self.ucp.ucp_ep_rkey_unpack(self.endpoint, packed, key) };
         check_status(self.ucp, status)?;
 
@@ -169,14 +172,14 @@ impl NetworkRoute for UcxRoute {
         let params = plain();
         let from = self.memory.base().wrapping_add(from).cast();
         let to = self.base + to as u64;
-        // SAFETY: a connected endpoint, and memory of both PEs that is registered and stays so.
+        // SAFETY: `endpoint` is connected, and the memory of both PEs stays registered.
         let request = unsafe {
             self.ucp
                 .ucp_put_nbx(self.endpoint, from, nbytes, to, self.key, &raw const params)
         };
         self.has_written = true;
         if let Some(request) = pending(self.ucp, request)? {
-            // SAFETY: a request that has not been freed. UCX allows this before its completion, for
+            // SAFETY: `request` has not been freed. UCX allows this before its completion, for
             // which the flush waits.
             unsafe { self.ucp.ucp_request_free(request) };
         }
@@ -187,7 +190,7 @@ impl NetworkRoute for UcxRoute {
         let params = plain();
         let from = self.base + from as u64;
         let to = self.memory.base().wrapping_add(to).cast();
-        // SAFETY: a connected endpoint, and memory of both PEs that is registered and stays so.
+        // SAFETY: `endpoint` is connected, and the memory of both PEs stays registered.
         let request = unsafe {
             self.ucp
                 .ucp_get_nbx(self.endpoint, to, nbytes, from, self.key, &raw const params)
@@ -203,7 +206,7 @@ impl NetworkRoute for UcxRoute {
         // A read is complete at this PE, but a write only after a flush.
         if std::mem::take(&mut self.has_written) {
             let params = plain();
-            // SAFETY: a connected endpoint.
+            // SAFETY: `endpoint` is connected.
             let request = unsafe { self.ucp.ucp_ep_flush_nbx(self.endpoint, &raw const params) };
             self.wait(request)?;
         }
@@ -211,7 +214,7 @@ impl NetworkRoute for UcxRoute {
     }
 
     fn progress(&mut self) -> Result<(), String> {
-        // SAFETY: a live worker, and no callback calls this.
+        // SAFETY: `worker` is live, and no callback of UCX calls this method.
         if unsafe { self.ucp.ucp_worker_progress(self.worker) } == 0 && !self.spins {
             std::thread::yield_now();
         }
@@ -226,7 +229,7 @@ impl NetworkRoute for UcxRoute {
 /// Creates a context with the transports that the environment names, and with these devices.
 fn context(ucp: &'static sys::Ucp, devices: Option<&str>) -> Result<sys::ucp_context_h, String> {
     let mut config = null_mut();
-    // SAFETY: no prefix and no file; it writes a handle when it succeeds.
+    // SAFETY: null means no prefix, and no file; UCX writes a handle to `config` if it succeeds.
     let status = unsafe { ucp.ucp_config_read(null(), null(), &raw mut config) };
     check_status(ucp, status)?;
 
@@ -246,10 +249,10 @@ fn context(ucp: &'static sys::Ucp, devices: Option<&str>) -> Result<sys::ucp_con
     let (major, minor) = sys::OLDEST;
 
     let mut context = null_mut();
-    // SAFETY: parameters and a configuration that live; it writes a handle when it succeeds.
+    // SAFETY: `params` and `config` live; UCX writes a handle to `context` if it succeeds.
     let status =
         unsafe { ucp.ucp_init_version(major, minor, &raw const params, config, &raw mut context) };
-    // SAFETY: read above and released once.
+    // SAFETY: `config` was read above, and is released only here.
     unsafe { ucp.ucp_config_release(config) };
     check_status(ucp, status)?;
 
@@ -264,7 +267,7 @@ fn modify(
     value: &str,
 ) -> Result<(), String> {
     let value = CString::new(value).map_err(|error| error.to_string())?;
-    // SAFETY: a live configuration and two C strings.
+    // SAFETY: `config` is live, and `name` and `value` are C strings.
     let status = unsafe { ucp.ucp_config_modify(config, name.as_ptr(), value.as_ptr()) };
     check_status(ucp, status)
 }
@@ -298,9 +301,9 @@ fn check_status(ucp: &sys::Ucp, status: sys::ucs_status_t) -> Result<(), String>
     if status == sys::UCS_OK {
         return Ok(());
     }
-    // SAFETY: it takes any number and returns a text that is never freed.
+    // SAFETY: `ucs_status_string` takes any number.
     let text = unsafe { ucp.ucs_status_string(status) };
-    // SAFETY: a C string of the library's own.
+    // SAFETY: `text` points to a C string of UCX, which is never freed.
     let text = unsafe { CStr::from_ptr(text) };
     Err(text.to_string_lossy().into_owned())
 }

@@ -260,15 +260,15 @@ impl SizeCharts<'_> {
         let are_same = group.series.iter().all(|one| size(one) == first);
 
         // The size is in the title, or else in each name.
-        let mut at = String::new();
+        let mut common_size = String::new();
         if !are_same {
             for one in &mut group.series {
                 one.name = format!("{}, {} bytes", one.name, units::size(size(one)));
             }
         } else if first > 0 {
-            at = format!(" at {} bytes", units::size(first));
+            common_size = format!(" at {} bytes", units::size(first));
         } else if self.measure == Measure::Collective {
-            at = " without data".into();
+            common_size = " without data".into();
         }
 
         let mut rows = Vec::new();
@@ -277,7 +277,7 @@ impl SizeCharts<'_> {
             rows.push(curve(one, color, self.runs));
         }
 
-        let title_end = format!("{at}{}", group.title_end);
+        let title_end = format!("{common_size}{}", group.title_end);
         let title = chart_title(self.measure, self.kind, &title_end);
         let drawing = rows::draw(self.measure, &rows, self.runs.len());
         Figure::new(title, note_on(common, &rows), drawing, Vec::new())
@@ -301,21 +301,21 @@ fn by_team(
 
         let merged = merge_teams(series, is_largest);
         // A curve needs teams of at least two sizes.
-        if merged.iter().all(|of| of.series.points.len() < 2) {
+        if merged.iter().all(|teams| teams.series.points.len() < 2) {
             continue;
         }
 
         let mut all = Vec::new();
-        for of in &merged {
+        for teams in &merged {
             all.push(RunSeries {
-                run: of.run,
-                series: &of.series,
+                run: teams.run,
+                series: &teams.series,
             });
         }
         let mut names = name_series(&all);
-        for (one, of) in names.series.iter_mut().zip(&merged) {
-            if of.nbytes > 0 {
-                one.name += &format!(", {} bytes", units::size(of.nbytes));
+        for (named, teams) in names.series.iter_mut().zip(&merged) {
+            if teams.nbytes > 0 {
+                named.name += &format!(", {} bytes", units::size(teams.nbytes));
             }
         }
 
@@ -365,14 +365,14 @@ fn merge_teams(series: &[RunSeries], is_largest: bool) -> Vec<TeamSeries> {
             team_size: None,
             ..one.shape.clone()
         };
-        let same = merged.iter_mut().find(|of| {
-            of.run == run
-                && of.nbytes == nbytes
-                && of.series.operation == one.operation
-                && of.series.shape == shape
+        let same = merged.iter_mut().find(|teams| {
+            teams.run == run
+                && teams.nbytes == nbytes
+                && teams.series.operation == one.operation
+                && teams.series.shape == shape
         });
         match same {
-            Some(of) => of.series.points.push(across_teams),
+            Some(teams) => teams.series.points.push(across_teams),
             None => merged.push(TeamSeries {
                 run,
                 series: Series {
@@ -385,8 +385,8 @@ fn merge_teams(series: &[RunSeries], is_largest: bool) -> Vec<TeamSeries> {
         }
     }
 
-    for of in &mut merged {
-        of.series.points.sort_by_key(|point| point.nbytes);
+    for teams in &mut merged {
+        teams.series.points.sort_by_key(|point| point.nbytes);
     }
     merged
 }

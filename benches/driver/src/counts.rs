@@ -133,6 +133,8 @@ pub fn run(CountsFlags { pin, prefix }: CountsFlags) -> Result<()> {
 /// first called.
 fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<Count>> {
     let release = Release::build_packages(workspace, &["build", "--release"], &PACKAGES)?;
+
+    // The prefix for tests, with the library of the release.
     let prefix = workspace.target.join("counts-prefix");
     installation::copy_tree(test_prefix, &prefix)?;
     libraries::link(
@@ -140,6 +142,7 @@ fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<Count>> {
         &prefix.join("lib/librushmem.so.1"),
         "cc",
     )?;
+
     let c = program::build(
         &prefix.join("bin"),
         &workspace.root.join(SOURCE),
@@ -180,13 +183,14 @@ fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<Count>> {
 /// copy. Fails if the program has more than [`LARGEST`] bytes when it is stripped.
 fn rust_program(workspace: &Workspace, built: &Path) -> Result<PathBuf> {
     let program = workspace.target.join("counts-in-rust");
-    let stripped = workspace.target.join("counts-in-rust.stripped");
     fs::copy(built, &program)?;
+
+    let stripped = workspace.target.join("counts-in-rust.stripped");
     process::run(Command::new("strip").arg("-o").arg(&stripped).arg(&program))?;
-    let bytes = fs::metadata(&stripped)?.len();
-    println!("A small Rust program has {bytes} bytes when it is stripped");
-    if bytes > LARGEST {
-        bail!("a small Rust program has {bytes} bytes when it is stripped, more than {LARGEST}");
+    let nbytes = fs::metadata(&stripped)?.len();
+    println!("A small Rust program has {nbytes} bytes when it is stripped");
+    if nbytes > LARGEST {
+        bail!("a small Rust program has {nbytes} bytes when it is stripped, more than {LARGEST}");
     }
     Ok(program)
 }

@@ -12,7 +12,7 @@ mod contender;
 mod suites;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Error, Result};
@@ -26,7 +26,8 @@ use contender::{Contender, Sources};
 
 /// The minimum number of runs for figures that are published, and the default.
 const RUNS: u32 = 15;
-/// The load average below which the machine counts as idle.
+/// The load average up to which the machine counts as idle. Where it is higher, the figures are
+/// measured all the same, after a warning.
 const QUIET: f64 = 0.5;
 
 /// Flags of the task.
@@ -99,31 +100,41 @@ pub fn run(
         }
     }
     eprintln!();
-    // After a failure, the runs before it are compared if they are enough.
-    if i64::from(done) < FEWEST {
-        return ended;
-    }
 
+    // After a failure, the runs before it are compared if they are enough.
+    if i64::from(done) >= FEWEST {
+        compare_all(&all, &peers, done)?;
+        let page = dir.join(suite.name).with_extension("html");
+        write_page(&all, &page)?;
+        if done < RUNS {
+            println!("\nFewer than {RUNS} runs: not to be quoted.");
+        }
+    }
+    ended
+}
+
+/// Prints the comparisons of ours, which is the first of `all`, with the libraries in `peers`.
+fn compare_all(all: &[Contender], peers: &[PathBuf], n_runs: u32) -> Result<()> {
     let (ours, theirs) = all.split_first().context("ours takes part")?;
     for (bin, theirs) in peers.iter().zip(theirs) {
         println!(
-            "Before: {}; after: ours; {done} runs of each, in turn\n",
+            "Before: {}; after: ours; {n_runs} runs of each, in turn\n",
             bin.display()
         );
         compare(theirs.runs(), ours.runs(), &[])?;
     }
+    Ok(())
+}
 
+/// Writes a page of the last records of shmem-perf, if the suite has such jobs.
+fn write_page(all: &[Contender], page: &Path) -> Result<()> {
     let records = all.iter().flat_map(Contender::last_jobs);
     let mut words: Vec<String> = records.map(|record| record.display().to_string()).collect();
     if !words.is_empty() {
-        let page = dir.join(suite.name).with_extension("html");
         words.extend(["-o".to_owned(), page.display().to_string()]);
         report::run(&words).map_err(Error::msg)?;
     }
-    if done < RUNS {
-        println!("\nFewer than {RUNS} runs: not to be quoted.");
-    }
-    ended
+    Ok(())
 }
 
 /// Runs each library once, beginning with the one at `first` modulo their number.
@@ -145,16 +156,15 @@ fn load() -> Option<f64> {
 fn open_mpi() -> Result<PathBuf> {
     needs::ensure(&[&needs::OPEN_MPI])?;
     let oshcc = process::on_path("oshcc").context("oshcc is not on PATH")?;
-    let version =
-        process::capture(Command::new(&oshcc).arg("--showme:version")).with_context(|| {
-            format!(
-                "{} is not Open MPI's; name its directory with --peer",
-                oshcc.display()
-            )
-        })?;
+    let asked = process::capture(Command::new(&oshcc).arg("--showme:version"));
+    let version = asked.with_context(|| {
+        format!(
+            "{} is not Open MPI's; name its directory with --peer",
+            oshcc.display()
+        )
+    })?;
     println!("Theirs: {}", version.trim());
-    Ok(oshcc
-        .parent()
-        .context("oshcc is in no directory")?
-        .to_owned())
+
+    let dir = oshcc.parent().context("oshcc is in no directory")?;
+    Ok(dir.to_owned())
 }

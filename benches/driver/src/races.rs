@@ -101,27 +101,25 @@ pub fn run(RacesFlags { pes, runs, ours }: RacesFlags) -> Result<()> {
                 form.measure(&bin, pes)?;
             }
         }
-
-        let first_time = Spread::of(&built[0].times).median;
-        let first_memory = Spread::of(&built[0].memory).median;
-        for BuiltForm {
-            form,
-            times,
-            memory,
-            ..
-        } in &built
-        {
-            let Spread { low, median, high } = Spread::of(times);
-            let memory = Spread::of(memory).median;
-            println!(
-                "| {kernel} | {} | {median:.1} ({low:.1}-{high:.1}) ms | {:.2} | {memory:.0} MiB | {:.1} |",
-                form.name,
-                median / first_time,
-                memory / first_memory
-            );
-        }
+        print_rows(kernel, &built);
     }
     Ok(())
+}
+
+/// Prints a row for each form of a kernel, with the ratios to the first form.
+fn print_rows(kernel: &str, built: &[BuiltForm]) {
+    let first_time = Spread::of(&built[0].times).median;
+    let first_memory = Spread::of(&built[0].memory).median;
+    for one in built {
+        let Spread { low, median, high } = Spread::of(&one.times);
+        let memory = Spread::of(&one.memory).median;
+        println!(
+            "| {kernel} | {} | {median:.1} ({low:.1}-{high:.1}) ms | {:.2} | {memory:.0} MiB | {:.1} |",
+            one.form.name,
+            median / first_time,
+            memory / first_memory
+        );
+    }
 }
 
 /// A kernel in one of its forms, and what was measured.

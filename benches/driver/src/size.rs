@@ -24,11 +24,11 @@ const PES: &[u32] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
 const PES_OFF_NODE: &[u32] = &[2, 4, 8, 16, 32, 64];
 /// The time limit of one job.
 const LIMIT: Duration = Duration::from_secs(300);
-/// The heap that the program needs, which is small so that 512 PEs fit any machine.
-const HEAP: (&str, &str) = ("SHMEM_SYMMETRIC_SIZE", "2m");
-/// The limit for the memory of a PE in bytes, besides [`AIM_FOR_EACH_PE`].
-const AIM: f64 = 1048576.0;
-/// The number of bytes for each PE of the job.
+/// The size of the heap that the programs need, which is small so that 512 PEs fit any machine.
+const HEAP_SIZE: &str = "2m";
+/// The limit of docs/scale.md for the memory of a PE, in bytes, without [`AIM_FOR_EACH_PE`].
+const AIM: f64 = 1024.0 * 1024.0;
+/// The number of bytes that the limit adds for each PE of the job.
 const AIM_FOR_EACH_PE: f64 = 200.0;
 
 /// Flags of the task.
@@ -73,33 +73,13 @@ pub fn run(
         program: memory,
         without: value(&printed, "without")?,
     };
+
     if let Some(transport) = transport {
         let pes = if pes.is_empty() { PES_OFF_NODE } else { &pes };
         return off_node(&bin, pes, &memory, &transport);
     }
-
-    let start = build("start")?;
-    println!("| PEs | time | memory of a PE | at most | page tables | all heaps touched |");
-    println!("|---|---|---|---|---|---|");
-    for &pes in if pes.is_empty() { PES } else { &pes } {
-        let mut times = Vec::new();
-        for _ in 0..runs {
-            times.push(time(&bin, pes, &start)?);
-        }
-        let Spread { low, median, high } = Spread::of(&times);
-
-        let printed = capture(&bin, pes, &[&memory.program])?;
-        let kib = |bytes: f64| format!("{:.0} KiB", bytes / 1024.0);
-        let taken = value(&printed, "private")? + value(&printed, "slice")? - memory.without;
-        println!(
-            "| {pes} | {median:.3} ({low:.3}-{high:.3}) s | {} | {} | {} | {} |",
-            kib(taken),
-            kib(AIM + AIM_FOR_EACH_PE * f64::from(pes)),
-            kib(value(&printed, "tables")?),
-            kib(value(&printed, "tables_touched")?)
-        );
-    }
-    Ok(())
+    let pes = if pes.is_empty() { PES } else { &pes };
+    on_node(&bin, pes, &memory, &build("start")?, runs)
 }
 
 /// The program that prints the memory of a PE.
@@ -107,6 +87,37 @@ struct MemoryProgram {
     program: PathBuf,
     /// The bytes of memory that it takes without the initialization of the library.
     without: f64,
+}
+
+/// Prints the times of `runs` jobs of the program `start`, and the memory of a PE.
+fn on_node(
+    bin: &Path,
+    pes: &[u32],
+    memory: &MemoryProgram,
+    start: &Path,
+    runs: u32,
+) -> Result<()> {
+    println!("| PEs | time | memory of a PE | at most | page tables | all heaps touched |");
+    println!("|---|---|---|---|---|---|");
+    for &pes in pes {
+        let mut times = Vec::new();
+        for _ in 0..runs {
+            times.push(time(bin, pes, start)?);
+        }
+        let Spread { low, median, high } = Spread::of(&times);
+
+        let printed = capture(bin, pes, &[&memory.program])?;
+        let taken = value(&printed, "private")? + value(&printed, "slice")? - memory.without;
+        let limit = AIM + AIM_FOR_EACH_PE * f64::from(pes);
+        println!(
+            "| {pes} | {median:.3} ({low:.3}-{high:.3}) s | {} | {} | {} | {} |",
+            kib(taken),
+            kib(limit),
+            kib(value(&printed, "tables")?),
+            kib(value(&printed, "tables_touched")?)
+        );
+    }
+    Ok(())
 }
 
 /// Prints the memory of a PE after a barrier, and after it has used the connections to all others
@@ -118,17 +129,23 @@ fn off_node(bin: &Path, pes: &[u32], memory: &MemoryProgram, transport: &str) ->
         let mut job = job(bin, pes);
         job.envs([("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", transport)]);
         let printed = process::capture(job.arg(&memory.program).arg("pairs"))?;
-        let first = (value(&printed, "first")? - memory.without) / 1024.0;
-        let all = (value(&printed, "private")? - memory.without) / 1024.0;
+        let first = value(&printed, "first")? - memory.without;
+        let all = value(&printed, "private")? - memory.without;
         let files = value(&printed, "files")?;
-        println!("| {pes} | {first:.0} KiB | {all:.0} KiB | {files:.0} |");
+        println!("| {pes} | {} | {} | {files:.0} |", kib(first), kib(all));
     }
     Ok(())
 }
 
+fn kib(bytes: f64) -> String {
+    format!("{:.0} KiB", bytes / 1024.0)
+}
+
 fn job(bin: &Path, pes: u32) -> Command {
     let mut command = process::limited(LIMIT, bin.join("oshrun"));
-    command.args(["-n", &pes.to_string()]).env(HEAP.0, HEAP.1);
+    command
+        .args(["-n", &pes.to_string()])
+        .env("SHMEM_SYMMETRIC_SIZE", HEAP_SIZE);
     command
 }
 

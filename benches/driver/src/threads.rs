@@ -94,7 +94,8 @@ pub fn run(flags: ThreadsFlags) -> Result<()> {
     let dir = workspace.target.join("bench-threads");
     let bin = program::installed(ours, &workspace, &dir)?;
     std::fs::create_dir_all(&dir)?;
-    let record = dir.join("record.json");
+    let measurement = Measurement { dir, bin, time };
+
     for transport in &transports {
         for &pes in &pes {
             let mut records = LEVELS.map(|_| Vec::new());
@@ -102,24 +103,7 @@ pub fn run(flags: ThreadsFlags) -> Result<()> {
                 for turn in 0..LEVELS.len() {
                     // The level that runs first alternates.
                     let number = (run as usize + turn) % LEVELS.len();
-                    let level = &LEVELS[number];
-                    let mut measured = RunRecord::new();
-                    for part in &PARTS {
-                        let requested = RequestedJob {
-                            transport,
-                            pes,
-                            part,
-                            level,
-                        };
-                        let mut job = requested.command(&bin, time);
-                        process::run(job.arg("--output").arg(&record).stdout(Stdio::null()))?;
-                        let found = record::load(&record).map_err(Error::msg)?;
-                        requested.check(&found)?;
-                        measured.add_job(found);
-                    }
-
-                    let path = dir.join(format!("{transport} {pes} {} {run}.json", level.name));
-                    measured.write(&path)?;
+                    let path = measurement.run(transport, pes, &LEVELS[number], run)?;
                     records[number].push(path);
                 }
             }
@@ -130,6 +114,43 @@ pub fn run(flags: ThreadsFlags) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// How all jobs are run.
+struct Measurement {
+    /// The directory of the records.
+    dir: PathBuf,
+    /// The directory of our programs.
+    bin: PathBuf,
+    /// The seconds of a job.
+    time: f64,
+}
+
+impl Measurement {
+    /// Runs the jobs of all parts at a thread level. Returns the path of the record of this run.
+    fn run(&self, transport: &str, pes: u32, level: &Level, run: u32) -> Result<PathBuf> {
+        let of_job = self.dir.join("record.json");
+        let mut measured = RunRecord::new();
+        for part in &PARTS {
+            let requested = RequestedJob {
+                transport,
+                pes,
+                part,
+                level,
+            };
+            let mut job = requested.command(&self.bin, self.time);
+            process::run(job.arg("--output").arg(&of_job).stdout(Stdio::null()))?;
+
+            let found = record::load(&of_job).map_err(Error::msg)?;
+            requested.check(&found)?;
+            measured.add_job(found);
+        }
+
+        let name = format!("{transport} {pes} {} {run}.json", level.name);
+        let path = self.dir.join(name);
+        measured.write(&path)?;
+        Ok(path)
+    }
 }
 
 impl Part {

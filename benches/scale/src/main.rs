@@ -13,10 +13,11 @@ mod run;
 mod table;
 mod updates;
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use shmem_perf::report::by_team_picture;
-use std::path::{Path, PathBuf};
 
 /// Run the collectives' plans and count small operations under a model of a large machine.
 #[derive(Parser)]

@@ -1,14 +1,16 @@
 //! The collectives that are modeled: their plans, the sizes of the parts of their data, and lower
 //! bounds for any algorithm.
 
-use crate::machine::{LinkCost, Machine, TWO_LEVEL};
+use std::collections::VecDeque;
+
 use rushmem_collectives::Step;
 use rushmem_collectives::two_level::NodeBlocks;
 use rushmem_collectives::{
     binomial, bruck, dissemination, neighbor_exchange, pairwise, rabenseifner, recursive_doubling,
     ring, scatter_all_gather, two_level,
 };
-use std::collections::VecDeque;
+
+use crate::machine::{LinkCost, Machine, TWO_LEVEL};
 
 pub type Plan = Box<dyn Iterator<Item = Step>>;
 
@@ -46,96 +48,85 @@ pub enum SizedCollective {
 /// matters.
 pub fn all() -> Vec<ModeledCollective> {
     use SizedCollective::*;
-    let modeled = |collective, algorithm, plan: fn(u32, u32) -> Plan| ModeledCollective {
-        collective,
-        algorithm,
-        plan,
-        parts: 1,
-        is_linear: false,
-    };
-    let linear = |operation: ModeledCollective| ModeledCollective {
-        is_linear: true,
-        ..operation
-    };
-    // A vector of `LONG` bytes, each of which is a part.
-    let long = |operation: ModeledCollective| ModeledCollective {
-        parts: LONG as u32,
-        ..operation
-    };
     vec![
-        modeled(Sync, "dissemination", |n, me| {
+        ModeledCollective::new(Sync, "dissemination", |n, me| {
             Box::new(dissemination::sync(n, me))
         }),
-        modeled(Sync, "binomial gather", |n, me| {
+        ModeledCollective::new(Sync, "binomial gather", |n, me| {
             Box::new(binomial::gather_sync(n, me))
         }),
-        modeled(Sync, "two-level", |n, me| {
+        ModeledCollective::new(Sync, "two-level", |n, me| {
             Box::new(two_level::sync(nodes(n, me)))
         }),
-        modeled(Broadcast(8), "binomial", |n, me| {
+        ModeledCollective::new(Broadcast(8), "binomial", |n, me| {
             Box::new(binomial::broadcast(n, me, 0))
         }),
-        modeled(Broadcast(LONG), "binomial", |n, me| {
+        ModeledCollective::new(Broadcast(LONG), "binomial", |n, me| {
             Box::new(binomial::broadcast(n, me, 0))
         }),
-        long(linear(modeled(
-            Broadcast(LONG),
-            "scatter and all-gather",
-            |n, me| Box::new(scatter_all_gather::broadcast(n, me, 0, LONG as u32)),
-        ))),
-        modeled(Reduce(8), "recursive doubling", |n, me| {
+        ModeledCollective::new(Broadcast(LONG), "scatter and all-gather", |n, me| {
+            Box::new(scatter_all_gather::broadcast(n, me, 0, LONG as u32))
+        })
+        .linear()
+        .parts(LONG as u32),
+        ModeledCollective::new(Reduce(8), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::all_reduce(n, me))
         }),
-        modeled(Reduce(8), "two-level", |n, me| {
+        ModeledCollective::new(Reduce(8), "two-level", |n, me| {
             Box::new(two_level::all_reduce_short(nodes(n, me)))
         }),
-        modeled(Reduce(8 << 10), "recursive doubling", |n, me| {
+        ModeledCollective::new(Reduce(8 << 10), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::all_reduce(n, me))
         }),
-        modeled(Reduce(LONG), "recursive doubling", |n, me| {
+        ModeledCollective::new(Reduce(LONG), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::all_reduce(n, me))
         }),
-        long(modeled(Reduce(LONG), "Rabenseifner", |n, me| {
+        ModeledCollective::new(Reduce(LONG), "Rabenseifner", |n, me| {
             Box::new(rabenseifner::all_reduce(n, me, LONG as u32))
-        })),
-        ModeledCollective {
-            parts: LONG_PARTS,
-            ..modeled(Reduce(LONG), "two-level", |n, me| {
-                let nodes = nodes(n, me);
-                let lanes = two_level::lanes(nodes, LONG_PARTS);
-                Box::new(two_level::all_reduce(nodes, LONG_PARTS, lanes))
-            })
-        },
-        long(linear(modeled(Reduce(LONG), "ring", |n, me| {
+        })
+        .parts(LONG as u32),
+        ModeledCollective::new(Reduce(LONG), "two-level", |n, me| {
+            let nodes = nodes(n, me);
+            let lanes = two_level::lanes(nodes, LONG_PARTS);
+            Box::new(two_level::all_reduce(nodes, LONG_PARTS, lanes))
+        })
+        .parts(LONG_PARTS),
+        ModeledCollective::new(Reduce(LONG), "ring", |n, me| {
             Box::new(ring::all_reduce(n, me, LONG as u32))
-        }))),
-        modeled(Scan(8), "recursive doubling", |n, me| {
+        })
+        .linear()
+        .parts(LONG as u32),
+        ModeledCollective::new(Scan(8), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::inclusive_scan(n, me))
         }),
-        modeled(Collect(8), "Bruck", |n, me| {
+        ModeledCollective::new(Collect(8), "Bruck", |n, me| {
             Box::new(bruck::all_gather(n, me))
         }),
-        linear(modeled(Collect(8 << 10), "ring", |n, me| {
+        ModeledCollective::new(Collect(8 << 10), "ring", |n, me| {
             Box::new(ring::all_gather(n, me))
-        })),
-        linear(modeled(Collect(8 << 10), "neighbor exchange", |n, me| {
+        })
+        .linear(),
+        ModeledCollective::new(Collect(8 << 10), "neighbor exchange", |n, me| {
             // It needs an even number of members.
             if n.is_multiple_of(2) {
                 Box::new(neighbor_exchange::all_gather(n, me))
             } else {
                 Box::new(ring::all_gather(n, me))
             }
-        })),
-        linear(modeled(AllToAll(8), "pairwise", |n, me| {
+        })
+        .linear(),
+        ModeledCollective::new(AllToAll(8), "pairwise", |n, me| {
             Box::new(pairwise::all_to_all(n, me))
-        })),
-        linear(modeled(AllToAll(8), "Bruck", |n, me| {
+        })
+        .linear(),
+        ModeledCollective::new(AllToAll(8), "Bruck", |n, me| {
             Box::new(bruck::all_to_all(n, me))
-        })),
+        })
+        .linear(),
     ]
 }
 
-/// The number of bytes of a long vector.
+/// The number of bytes of a long vector. Most plans for it have a part for each byte.
 const LONG: usize = 1 << 20;
 
 /// The number of parts of a long vector in the library's two-level reduction.
@@ -151,6 +142,35 @@ const fn nodes(n: u32, me: u32) -> NodeBlocks {
 }
 
 impl ModeledCollective {
+    /// Returns a collective whose plan does not divide the bytes, and has fewer steps than the team
+    /// has members.
+    fn new(
+        collective: SizedCollective,
+        algorithm: &'static str,
+        plan: fn(u32, u32) -> Plan,
+    ) -> Self {
+        Self {
+            collective,
+            algorithm,
+            plan,
+            parts: 1,
+            is_linear: false,
+        }
+    }
+
+    /// Declares that the plan has a step for each member.
+    fn linear(self) -> Self {
+        Self {
+            is_linear: true,
+            ..self
+        }
+    }
+
+    /// Declares the number of parts into which the plan divides the bytes.
+    fn parts(self, parts: u32) -> Self {
+        Self { parts, ..self }
+    }
+
     pub fn plan(&self, n: u32, me: u32) -> Plan {
         (self.plan)(n, me)
     }

@@ -13,10 +13,11 @@
 //! One simulator for both would be generic over values, clocks, costs and orders, and would share
 //! only the loop that takes the next step of a member. So they are two.
 
-use crate::machine::Machine;
-use crate::operation::{ModeledCollective, Plan};
 use anyhow::{Result, bail};
 use rushmem_collectives::{Edge, Partner, Step};
+
+use crate::machine::Machine;
+use crate::operation::{ModeledCollective, Plan};
 
 /// The cost of a collective.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -66,13 +67,21 @@ struct Flag {
 /// # Errors
 /// If the plans do not fit together, or need memory that all members share.
 pub fn run(operation: &ModeledCollective, machine: &Machine, n: u32) -> Result<ModelOutcome> {
-    let mut members: Vec<ModelMember> = (0..n)
-        .map(|me| ModelMember::new(operation.plan(n, me)))
-        .collect();
-    let mut ready: Vec<u32> = (0..n).rev().collect();
-    while let Some(me) = ready.pop() {
-        advance(operation, machine, &mut members, me, &mut ready)?;
+    let mut members = Vec::new();
+    for me in 0..n {
+        members.push(ModelMember::new(operation.plan(n, me)));
     }
+    let mut model = Model {
+        operation,
+        machine,
+        members,
+        ready: (0..n).rev().collect(),
+    };
+    while let Some(me) = model.ready.pop() {
+        model.advance(me)?;
+    }
+
+    let members = model.members;
     if let Some(stuck) = members.iter().position(|member| !member.done) {
         bail!("{} over {n}: {stuck} waits for ever", operation.algorithm);
     }
@@ -85,6 +94,15 @@ pub fn run(operation: &ModeledCollective, machine: &Machine, n: u32) -> Result<M
         outcome.flags = outcome.flags.max(member.flags.len());
     }
     Ok(outcome)
+}
+
+/// A collective while its plans are run.
+struct Model<'a> {
+    operation: &'a ModeledCollective,
+    machine: &'a Machine,
+    members: Vec<ModelMember>,
+    /// The members that can continue.
+    ready: Vec<u32>,
 }
 
 impl ModelMember {
@@ -109,113 +127,109 @@ impl ModelMember {
         let next = messages.position(|message| message.sender == sender)?;
         Some(self.inbox.remove(next).arrival)
     }
-}
 
-/// Executes a member's steps until its plan ends or it waits for a message that has not been sent.
-/// Adds members to `ready` that can continue.
-fn advance(
-    operation: &ModeledCollective,
-    machine: &Machine,
-    members: &mut [ModelMember],
-    me: u32,
-    ready: &mut Vec<u32>,
-) -> Result<()> {
-    loop {
-        let member = &mut members[me as usize];
-        let step = match member.waits_for.take() {
-            Some(peer) => Some(Step::Wait { peer }),
-            None => member.plan.next(),
+    /// Notes the flag by which a message of a peer is received.
+    fn note_flag(&mut self, peer: Partner) {
+        let flag = Flag {
+            edge: peer.edge,
+            sender: match peer.edge {
+                Edge::Pair | Edge::Line => Some(peer.index),
+                _ => None,
+            },
         };
-        let Some(step) = step else {
-            member.done = true;
-            return Ok(());
-        };
-        match step {
-            Step::Put { peer, count, .. } => {
-                send(machine, members, me, peer, operation.nbytes(count), ready);
-            }
-            Step::Signal { peer } => send(machine, members, me, peer, 0, ready),
-            Step::Wait { peer } => {
-                let Some(arrival) = member.take(peer) else {
-                    member.waits_for = Some(peer);
-                    return Ok(());
-                };
-                member.time = member.time.max(arrival) + machine.link(peer.index, me).overhead;
-                let flag = Flag {
-                    edge: peer.edge,
-                    sender: match peer.edge {
-                        Edge::Pair | Edge::Line => Some(peer.index),
-                        _ => None,
-                    },
-                };
-                if !member.flags.contains(&flag) {
-                    member.flags.push(flag);
-                }
-            }
-            Step::Get {
-                peer, count, with, ..
-            } => {
-                let nbytes = operation.nbytes(count);
-                let link = machine.link(me, peer);
-                // Memory of the same node is loaded; from another node, a request has a reply.
-                let latency = if machine.shares_node(me, peer) {
-                    link.latency
-                } else {
-                    2.0 * link.latency
-                };
-                member.time += 2.0 * link.overhead + latency + nbytes as f64 * link.per_byte;
-                member.bytes += nbytes as u64;
-                if with.is_some() {
-                    member.time += nbytes as f64 * machine.combine_per_byte;
-                }
-            }
-            Step::Copy { count, .. } => {
-                let nbytes = operation.nbytes(count) as f64;
-                member.time += nbytes * machine.link(me, me).per_byte;
-            }
-            Step::Reduce { .. } => {
-                member.time += operation.collective.nbytes() as f64 * machine.combine_per_byte;
-            }
-            Step::Arrive { .. }
-            | Step::Contribute { .. }
-            | Step::TakeCombined { .. }
-            | Step::AwaitRelease { .. }
-            | Step::ReduceDirect { .. }
-            | Step::ScanDirect { .. } => {
-                bail!(
-                    "{} needs memory that all members share",
-                    operation.algorithm
-                )
-            }
+        if !self.flags.contains(&flag) {
+            self.flags.push(flag);
         }
     }
 }
 
-/// Sends a message from `me` to `peer`. Adds `peer` to `ready` if it waits for the message.
-fn send(
-    machine: &Machine,
-    members: &mut [ModelMember],
-    me: u32,
-    peer: Partner,
-    nbytes: usize,
-    ready: &mut Vec<u32>,
-) {
-    let link = machine.link(me, peer.index);
-    let transfer = nbytes as f64 * link.per_byte;
+impl Model<'_> {
+    /// Executes a member's steps until its plan ends or it waits for a message that has not been
+    /// sent.
+    fn advance(&mut self, me: u32) -> Result<()> {
+        let operation = self.operation;
+        let machine = self.machine;
+        loop {
+            let member = &mut self.members[me as usize];
+            let step = match member.waits_for.take() {
+                Some(peer) => Some(Step::Wait { peer }),
+                None => member.plan.next(),
+            };
+            let Some(step) = step else {
+                member.done = true;
+                return Ok(());
+            };
 
-    let member = &mut members[me as usize];
-    member.time = member.time.max(member.free) + link.overhead;
-    member.free = member.time + link.gap.max(transfer);
-    member.messages += 1;
-    member.bytes += nbytes as u64;
-    let arrival = member.time + transfer + link.latency;
+            match step {
+                Step::Put { peer, count, .. } => self.send(me, peer, operation.nbytes(count)),
+                Step::Signal { peer } => self.send(me, peer, 0),
+                Step::Wait { peer } => {
+                    let Some(arrival) = member.take(peer) else {
+                        member.waits_for = Some(peer);
+                        return Ok(());
+                    };
+                    member.time = member.time.max(arrival) + machine.link(peer.index, me).overhead;
+                    member.note_flag(peer);
+                }
+                Step::Get {
+                    peer, count, with, ..
+                } => {
+                    let nbytes = operation.nbytes(count);
+                    let link = machine.link(me, peer);
+                    // Memory of the same node is loaded; from another node, a request has a reply.
+                    let latency = if machine.shares_node(me, peer) {
+                        link.latency
+                    } else {
+                        2.0 * link.latency
+                    };
+                    member.time += 2.0 * link.overhead + latency + nbytes as f64 * link.per_byte;
+                    member.bytes += nbytes as u64;
+                    if with.is_some() {
+                        member.time += nbytes as f64 * machine.combine_per_byte;
+                    }
+                }
+                Step::Copy { count, .. } => {
+                    let nbytes = operation.nbytes(count) as f64;
+                    member.time += nbytes * machine.link(me, me).per_byte;
+                }
+                Step::Reduce { .. } => {
+                    let nbytes = operation.collective.nbytes() as f64;
+                    member.time += nbytes * machine.combine_per_byte;
+                }
+                Step::Arrive { .. }
+                | Step::Contribute { .. }
+                | Step::TakeCombined { .. }
+                | Step::AwaitRelease { .. }
+                | Step::ReduceDirect { .. }
+                | Step::ScanDirect { .. } => {
+                    bail!(
+                        "{} needs memory that all members share",
+                        operation.algorithm
+                    )
+                }
+            }
+        }
+    }
 
-    // The receiver knows the sender by the same edge.
-    let sender = Partner { index: me, ..peer };
-    let receiver = &mut members[peer.index as usize];
-    receiver.inbox.push(Message { sender, arrival });
-    if receiver.waits_for == Some(sender) {
-        ready.push(peer.index);
+    /// Sends a message from `me` to `peer`, which can continue if it waits for the message.
+    fn send(&mut self, me: u32, peer: Partner, nbytes: usize) {
+        let link = self.machine.link(me, peer.index);
+        let transfer = nbytes as f64 * link.per_byte;
+
+        let member = &mut self.members[me as usize];
+        member.time = member.time.max(member.free) + link.overhead;
+        member.free = member.time + link.gap.max(transfer);
+        member.messages += 1;
+        member.bytes += nbytes as u64;
+        let arrival = member.time + transfer + link.latency;
+
+        // The receiver knows the sender by the same edge.
+        let sender = Partner { index: me, ..peer };
+        let receiver = &mut self.members[peer.index as usize];
+        receiver.inbox.push(Message { sender, arrival });
+        if receiver.waits_for == Some(sender) {
+            self.ready.push(peer.index);
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! The rows of the table and the curves of the charts: each collective on each machine with teams
 //! of several sizes.
 
+use anyhow::Result;
+use shmem_perf::report::{TeamCurve, TeamPoint};
+
 use crate::machine::{DRAGONFLY, FLAT, Machine, TWO_LEVEL};
 use crate::operation::{ModeledCollective, all};
 use crate::run::run;
-use anyhow::Result;
-use shmem_perf::report::{TeamCurve, TeamPoint};
 
 /// The largest team for which plans with a step for each member are run.
 const MAX_LINEAR: u32 = 4096;

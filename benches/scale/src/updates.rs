@@ -3,8 +3,9 @@
 //!
 //! One PE is modeled, which issues many updates and then a quiet. All PEs do the same.
 
-use crate::machine::TWO_LEVEL;
 use std::fmt::Write as _;
+
+use crate::machine::TWO_LEVEL;
 
 /// The number of updates that a PE issues before its quiet.
 const UPDATES: u32 = 1 << 20;

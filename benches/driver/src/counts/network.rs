@@ -112,6 +112,7 @@ impl CountedJob<'_> {
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir)?;
 
+        // valgrind replaces `%q{NAME}` by the value of a variable, so each PE has its own files.
         let into = |name: &str| format!("{}/{name}.%q{{SHMEM_LOCAL_ID}}", dir.display());
         let mut job = process::limited(LIMIT, prefix.join("bin/oshrun"));
         job.args([
@@ -139,29 +140,32 @@ impl CountedJob<'_> {
             ("SHMEM_SYMMETRIC_SIZE", "1m"),
         ]);
         process::run(&mut job)?;
-
-        let mut parts = Vec::new();
-        for entry in fs::read_dir(&dir)? {
-            let entry = entry?;
-            let file = entry.path();
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            // The parts of PE 0.
-            let Some(name) = name.strip_prefix("out.0.") else {
-                continue;
-            };
-            let text = fs::read_to_string(&file)?;
-            parts.push(CallgrindPart {
-                number: name
-                    .parse()
-                    .with_context(|| format!("callgrind's file {name}"))?,
-                is_before_provider: text.contains("\ndesc: Trigger: --dump-before="),
-                own: own(&text),
-            });
-        }
-        parts.sort_by_key(|part| part.number);
-        Ok(parts)
+        read_parts(&dir)
     }
+}
+
+/// Reads the parts of PE 0 from a directory of callgrind's output.
+fn read_parts(dir: &Path) -> Result<Vec<CallgrindPart>> {
+    let mut parts = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let Some(number) = name.strip_prefix("out.0.") else {
+            continue;
+        };
+
+        let text = fs::read_to_string(entry.path())?;
+        parts.push(CallgrindPart {
+            number: number
+                .parse()
+                .with_context(|| format!("callgrind's file {name}"))?,
+            is_before_provider: text.contains("\ndesc: Trigger: --dump-before="),
+            own: own(&text),
+        });
+    }
+    parts.sort_by_key(|part| part.number);
+    Ok(parts)
 }
 
 fn median(routine: &str, mut counts: Vec<u64>) -> Result<u64> {

@@ -144,17 +144,21 @@ impl Contender {
     /// puts went through it, and not through shared memory.
     fn measure(&self, measured: &Measured) -> Result<Record> {
         let record = self.record(measured);
-        let carried_before = self.suite.carrier.map(sent_bytes).transpose()?;
         let mut job = self.job(measured.pes, PERF);
         job.args(["--bind", "--operations", measured.operations])
             .args(measured.options.split(' '))
             .arg("-o")
-            .arg(&record);
-        process::run(job.stdout(Stdio::null()))?;
+            .arg(&record)
+            .stdout(Stdio::null());
+
+        let Some(interface) = self.suite.carrier else {
+            process::run(&mut job)?;
+            return record::load(&record).map_err(Error::msg);
+        };
+        let carried_before = sent_bytes(interface)?;
+        process::run(&mut job)?;
         let found = record::load(&record).map_err(Error::msg)?;
-        if let (Some(interface), Some(before)) = (self.suite.carrier, carried_before) {
-            check_carried(interface, before, &found)?;
-        }
+        check_carried(interface, carried_before, &found)?;
         Ok(found)
     }
 

@@ -31,7 +31,8 @@ static void copies(int me, long count)
     }
 }
 
-/* Sends and receives `count` words. Without progress it yields, and after 20 times sleeps. */
+/* Sends and receives `count` words. While neither direction progresses, it yields the CPU 20 times,
+ * and then sleeps in poll: a partner that runs on the same CPU needs it. */
 static void exchange_plainly(int connection, long *from, long *to, int count)
 {
     char *out = (char *)from, *in = (char *)to;
@@ -62,6 +63,7 @@ static void exchange_plainly(int connection, long *from, long *to, int count)
 static void plain_reductions(int me, long count)
 {
     for (long i = 0; i < count; i++) {
+        /* Halve the part for which this PE is responsible, and combine it with the partner's. */
         int first = 0, length = LARGE, round = 0;
         const long *own = source;
         for (int bit = 1; bit < shmem_n_pes(); bit *= 2, own = dest) {
@@ -72,6 +74,7 @@ static void plain_reductions(int me, long count)
             for (int k = 0; k < length; k++)
                 dest[first + k] = own[first + k] > landed[k] ? own[first + k] : landed[k];
         }
+        /* Exchange the results with the same partners in the reverse order. */
         while (round-- > 0) {
             const int upper = me >> round & 1, other = upper ? first - length : first + length;
             exchange_plainly(connections[round], dest + first, dest + other, length);

@@ -83,18 +83,18 @@ static long exchange(int me, int n_pes)
     static long sync[SHMEM_ALLTOALL_SYNC_SIZE];
     for (int i = 0; i < SHMEM_ALLTOALL_SYNC_SIZE; i++)
         sync[i] = SHMEM_SYNC_VALUE;
-    shmem_barrier_all();
+    shmem_barrier_all(); /* All PEs have initialized `sync`. */
     shmem_alltoall64(arriving, sending, 1, 0, 0, n_pes, sync);
     long total = 0;
     for (int pe = 0; pe < n_pes; total += arriving[pe++])
         starts[pe] = total;
     if (total > 2 * KEYS)
         give_up("more keys arrive than there is room for");
-    shmem_barrier_all();
+    shmem_barrier_all(); /* All PEs have computed where the keys of each PE begin. */
     long from = 0;
     for (int pe = 0; pe < n_pes; from += sending[pe++])
         shmem_int_put(received + shmem_long_g(starts + me, pe), sorted + from, sending[pe], pe);
-    shmem_barrier_all();
+    shmem_barrier_all(); /* All keys have arrived. */
     return total;
 }
 

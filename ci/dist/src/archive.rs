@@ -8,7 +8,7 @@ use anyhow::Result;
 use task_support::process::run;
 use task_support::workspace::Workspace;
 
-use super::release::{self, VERSION, complete, done, empty_dir};
+use super::release::{self, VERSION, make_atomically, with_path, empty_dir};
 
 /// The configuration that makes cargo take dependencies from the directory `vendor`.
 const VENDORED: &str = "[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\
@@ -33,7 +33,7 @@ fn tar(epoch: &str) -> Command {
 /// archive.
 pub fn pack_dir(parent: &Path, name: &str, epoch: &str) -> Result<PathBuf> {
     let file = parent.join(format!("{name}.tar.gz"));
-    complete(&file, |new| {
+    make_atomically(&file, |new| {
         run(tar(epoch)
             .arg("-C")
             .arg(parent)
@@ -81,7 +81,7 @@ pub fn pack_sources(workspace: &Workspace, output: &Path, epoch: &str) -> Result
         .arg(&archive)
         .arg("-C")
         .arg(&dir))?;
-    done(std::fs::remove_file(&archive), &archive)?;
+    with_path(std::fs::remove_file(&archive), &archive)?;
     if workspace.is_checkout() {
         vendor(&dir)?;
     }
@@ -102,11 +102,12 @@ fn vendor(dir: &Path) -> Result<()> {
         "vendor",
     ];
     run(Command::new("cargo").args(vendor).current_dir(dir))?;
+
     let cargo = dir.join(".cargo");
-    done(std::fs::create_dir_all(&cargo), &cargo)?;
+    with_path(std::fs::create_dir_all(&cargo), &cargo)?;
     let file = cargo.join("config.toml");
     let known = std::fs::read_to_string(&file).unwrap_or_default();
-    done(std::fs::write(&file, format!("{known}\n{VENDORED}")), &file)
+    with_path(std::fs::write(&file, format!("{known}\n{VENDORED}")), &file)
 }
 
 #[cfg(test)]

@@ -27,7 +27,8 @@ const LIBRARIES: [&str; 8] = [
 pub fn check_prefix(prefix: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
     for dir in ["bin", "lib"] {
         for file in files(&prefix.join(dir))? {
-            check_file(&file, glibc, tools)?;
+            check_symbols(&file, glibc, tools)?;
+            check_libraries(&file)?;
         }
     }
     Ok(())
@@ -50,10 +51,12 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn check_file(file: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
+/// Checks that a file needs no symbol of a C library newer than `glibc`.
+fn check_symbols(file: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
     let shown = file.display();
     let limit = version(glibc);
     let symbols = capture(tools.binutil("objdump").arg("-T").arg(file))?;
+    // A symbol with a version is listed as, for instance, `GLIBC_2.2.5 memcpy`.
     for rest in symbols.split("GLIBC_").skip(1) {
         let is_part = |c: char| c.is_ascii_digit() || c == '.';
         let needed = rest.split(|c| !is_part(c)).next().unwrap_or_default();
@@ -61,7 +64,13 @@ fn check_file(file: &Path, glibc: &str, tools: &Toolchain) -> Result<()> {
             bail!("{shown} needs a symbol of glibc {needed}, newer than {glibc}");
         }
     }
+    Ok(())
+}
 
+/// Checks that a file is linked only with [`LIBRARIES`], and looks for them only in directories
+/// relative to its own.
+fn check_libraries(file: &Path) -> Result<()> {
+    let shown = file.display();
     let header = capture(Command::new("readelf").arg("--dynamic").arg(file))?;
     for line in header.lines() {
         // The value of an entry is in brackets.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use task_support::process::{self, capture, run};
 use task_support::workspace::Workspace;
 
-use super::release::done;
+use super::release::with_path;
 
 /// The subcommands of cargo that are needed, and how to install them.
 pub const TOOLS: [(&str, &str); 2] = [
@@ -40,7 +40,7 @@ pub fn install(
     let licenses = prefix.join("share/rushmem/licenses");
     let bills = prefix.join("share/rushmem/sbom");
     for dir in [&licenses, &bills] {
-        done(std::fs::create_dir_all(dir), dir)?;
+        with_path(std::fs::create_dir_all(dir), dir)?;
     }
 
     let texts = workspace.root.join("ci/packaging");
@@ -65,11 +65,11 @@ pub fn install(
 
         let name = format!("{package}.cdx.json");
         let made = sources.join(&dir).join(&name);
-        let bill = done(std::fs::read_to_string(&made), &made)?;
+        let bill = with_path(std::fs::read_to_string(&made), &made)?;
         // The path of the build differs from machine to machine.
         let bill = bill.replace(&sources.display().to_string(), "/rushmem");
         let file = bills.join(name);
-        done(std::fs::write(&file, bill), &file)?;
+        with_path(std::fs::write(&file, bill), &file)?;
     }
     Ok(())
 }

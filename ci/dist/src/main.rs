@@ -27,7 +27,7 @@ use task_support::task::{self, Absent};
 use task_support::workspace::Workspace;
 
 use packages::Packages;
-use release::{GLIBC, VERSION, complete, done, empty_dir};
+use release::{GLIBC, VERSION, make_atomically, with_path, empty_dir};
 
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
@@ -125,7 +125,7 @@ fn make(
         return Err(Absent(missing).into());
     }
 
-    done(std::fs::create_dir_all(output), output)?;
+    with_path(std::fs::create_dir_all(output), output)?;
     let epoch = epoch(workspace)?;
     if only == Some(FileKind::Source) {
         let sources = archive::pack_sources(workspace, output, &epoch)?;
@@ -180,7 +180,7 @@ fn write_sums(output: &Path, made: &[PathBuf]) -> Result<String> {
     let names = made.iter().filter_map(|path| path.file_name());
     let sums = capture(Command::new("sha256sum").args(names).current_dir(output))?;
     let list = output.join("SHA256SUMS");
-    complete(&list, |new| done(std::fs::write(new, &sums), new))?;
+    make_atomically(&list, |new| with_path(std::fs::write(new, &sums), new))?;
     Ok(sums)
 }
 
@@ -192,7 +192,7 @@ fn epoch(workspace: &Workspace) -> Result<String> {
         return Ok(time.trim().to_owned());
     }
     let file = workspace.root.join("Cargo.lock");
-    let time = done(file.metadata().and_then(|found| found.modified()), &file)?;
+    let time = with_path(file.metadata().and_then(|found| found.modified()), &file)?;
     let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(since_epoch.as_secs().to_string())
 }

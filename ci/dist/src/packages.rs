@@ -12,7 +12,7 @@ use anyhow::Result;
 use task_support::process::{capture, run};
 use task_support::workspace::Workspace;
 
-use super::release::{self, HOMEPAGE, VERSION, complete, done, empty_dir};
+use super::release::{self, HOMEPAGE, VERSION, make_atomically, with_path, empty_dir};
 
 /// The directory of the prefix in a package.
 const PREFIX: &str = "usr/lib/rushmem";
@@ -65,7 +65,7 @@ impl Packages<'_> {
             deb.args(["--root-owner-group", "-Zxz", "--build"])
                 .arg(tree)
                 .env("SOURCE_DATE_EPOCH", self.epoch);
-            complete(&file, |new| capture(deb.arg(new)).map(drop))?;
+            make_atomically(&file, |new| capture(deb.arg(new)).map(drop))?;
             packages.push(file);
         }
         Ok(packages)
@@ -75,28 +75,28 @@ impl Packages<'_> {
     fn add_debian_files(&self, tree: &Path, name: &str, arch: &str) -> Result<()> {
         let texts = self.workspace.root.join("ci/packaging/debian");
         let documents = tree.join("usr/share/doc").join(name);
-        self.copy(&texts.join("copyright"), &documents.join("copyright"))?;
+        copy(&texts.join("copyright"), &documents.join("copyright"))?;
         self.write_changelog(name, &documents)?;
+
         let overrides = texts.join(format!("{name}.lintian-overrides"));
         let installed = tree.join("usr/share/lintian/overrides").join(name);
-        self.copy(&overrides, &installed)?;
+        copy(&overrides, &installed)?;
 
         let mut du = Command::new("du");
         let size = capture(du.args(["-sk", "--apparent-size"]).arg(tree))?;
         let size = size.split_whitespace().next().unwrap_or("0");
-        let control = self
-            .text(&texts.join(format!("{name}.control")))?
+        let control = template(&texts.join(format!("{name}.control")))?
             .replace("@ARCH@", arch)
             .replace("@SIZE@", size)
             .replace("@MODULE@", &self.module()?);
-        self.write(&tree.join("DEBIAN/control"), &control)?;
+        write(&tree.join("DEBIAN/control"), &control)?;
 
         if name == PACKAGES[RUNTIME] {
             // dpkg-shlibdeps reads this to make packages of programs depend on the library.
             let library = format!("librushmem 1 rushmem (>= {VERSION})\n");
-            self.write(&tree.join("DEBIAN/shlibs"), &library)?;
+            write(&tree.join("DEBIAN/shlibs"), &library)?;
         }
-        self.write_sums(tree)
+        write_sums(tree)
     }
 
     /// Builds the packages for RPM. Returns their paths.
@@ -107,19 +107,19 @@ impl Packages<'_> {
 
         // One tree has the files of all packages, and a list of each package names its own.
         let all = dir.join("all");
-        done(std::fs::create_dir_all(&all), &all)?;
+        with_path(std::fs::create_dir_all(&all), &all)?;
         for (tree, name) in trees.iter().zip(PACKAGES) {
-            self.write(&lists.join(name), &rpm_list(tree)?)?;
+            write(&lists.join(name), &rpm_list(tree)?)?;
             run(Command::new("cp").arg("-a").arg(tree.join(".")).arg(&all))?;
         }
         self.set_times(&all)?;
 
-        let spec = self
-            .text(&self.workspace.root.join("ci/packaging/rpm/rushmem.spec"))?
+        let spec = self.workspace.root.join("ci/packaging/rpm/rushmem.spec");
+        let spec = template(&spec)?
             .replace("@TREE@", &all.display().to_string())
             .replace("@LISTS@", &lists.display().to_string());
         let file = dir.join("rushmem.spec");
-        self.write(&file, &spec)?;
+        write(&file, &spec)?;
 
         let top = format!("_topdir {}", dir.join("top").display());
         let built = dir.join("built");
@@ -150,7 +150,7 @@ impl Packages<'_> {
             let file = self.prefix.join(&path);
             if !file.is_dir() {
                 let copy = trees[package(&path)].join(PREFIX).join(&path);
-                self.copy(&file, &copy)?;
+                copy(&file, &copy)?;
             }
         }
 
@@ -158,15 +158,15 @@ impl Packages<'_> {
             let tree = &trees[package(&Path::new("bin").join(command))];
             let bin = tree.join("usr/bin");
             let link = bin.join(name);
-            done(std::fs::create_dir_all(&bin), tree)?;
+            with_path(std::fs::create_dir_all(&bin), tree)?;
             let points_at = format!("../lib/rushmem/bin/{command}");
-            done(symlink(points_at, &link), &link)?;
+            with_path(symlink(points_at, &link), &link)?;
 
             // The page may be a link to that of another command.
             let page = self.prefix.join(format!("share/man/man1/{command}.1"));
             let page = page.canonicalize().unwrap_or(page);
             let copy = tree.join(format!("usr/share/man/man1/{name}.1"));
-            self.copy(&page, &copy)?;
+            copy(&page, &copy)?;
             compress(&copy)?;
         }
         self.add_outside_prefix(&trees)?;
@@ -178,15 +178,14 @@ impl Packages<'_> {
     /// of the same routines.
     fn add_outside_prefix(&self, trees: &[PathBuf]) -> Result<()> {
         let development = &trees[DEVELOPMENT];
-        let described = self
-            .text(&self.prefix.join("lib/pkgconfig/rushmem.pc"))?
+        let described = template(&self.prefix.join("lib/pkgconfig/rushmem.pc"))?
             .replace("${pcfiledir}/../..", &format!("/{PREFIX}"));
         let copy = development.join("usr/share/pkgconfig/rushmem.pc");
-        self.write(&copy, &described)?;
+        write(&copy, &described)?;
 
         let cmake = development.join("usr/lib/cmake/Rushmem");
-        done(std::fs::create_dir_all(cmake.with_file_name("")), &cmake)?;
-        done(symlink("../rushmem/lib/cmake/Rushmem", &cmake), &cmake)?;
+        with_path(std::fs::create_dir_all(cmake.with_file_name("")), &cmake)?;
+        with_path(symlink("../rushmem/lib/cmake/Rushmem", &cmake), &cmake)?;
 
         for path in paths(&self.prefix.join("share/man"))? {
             let section = match path.extension() {
@@ -206,47 +205,21 @@ impl Packages<'_> {
         let page = self.prefix.join(path);
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let dir = tree.join("usr").join(path.with_file_name(""));
-        done(std::fs::create_dir_all(&dir), &dir)?;
+        with_path(std::fs::create_dir_all(&dir), &dir)?;
 
         if page.is_symlink() {
-            let described = done(std::fs::read_link(&page), &page)?;
+            let described = with_path(std::fs::read_link(&page), &page)?;
             let described = described.with_extension(format!("{section}.gz"));
             let link = dir.join(format!("{name}.{section}.gz"));
-            return done(symlink(described, &link), &link);
+            return with_path(symlink(described, &link), &link);
         }
 
         let title = |section| format!(".TH {} {section} ", name.to_uppercase());
-        let text = self.text(&page)?;
+        let text = template(&page)?;
         let text = text.replacen(&title("3"), &title("3rushmem"), 1);
         let copy = dir.join(format!("{name}.{section}"));
-        self.write(&copy, &text)?;
+        write(&copy, &text)?;
         compress(&copy)
-    }
-
-    /// Copies a file or a link, and makes the directory of the copy.
-    fn copy(&self, from: &Path, to: &Path) -> Result<()> {
-        let dir = to.parent().unwrap_or(to);
-        done(std::fs::create_dir_all(dir), dir)?;
-        if from.is_symlink() {
-            let points_at = done(std::fs::read_link(from), from)?;
-            return done(symlink(points_at, to), to);
-        }
-        done(std::fs::copy(from, to).map(drop), from)
-    }
-
-    /// Writes a file, and makes its directory.
-    fn write(&self, path: &Path, text: &str) -> Result<()> {
-        let dir = path.parent().unwrap_or(path);
-        done(std::fs::create_dir_all(dir), dir)?;
-        done(std::fs::write(path, text), path)
-    }
-
-    /// Returns the text of a file, with the placeholders of the version and the address replaced.
-    fn text(&self, path: &Path) -> Result<String> {
-        let text = done(std::fs::read_to_string(path), path)?;
-        Ok(text
-            .replace("@VERSION@", VERSION)
-            .replace("@HOMEPAGE@", HOMEPAGE))
     }
 
     /// Writes the changelog of a Debian package, which refers to that of the project.
@@ -258,7 +231,7 @@ impl Packages<'_> {
              -- Rushmem developers <maintainers@localhost.localdomain>  {}\n",
             date.trim()
         );
-        self.write(&file, &text)?;
+        write(&file, &text)?;
         compress(&file)
     }
 
@@ -268,16 +241,6 @@ impl Packages<'_> {
         let module = self.prefix.join("include/shmem.mod");
         let text = capture(Command::new("gzip").args(["-dc"]).arg(module))?;
         Ok(text.split('\'').nth(1).unwrap_or_default().to_owned())
-    }
-
-    /// Writes the checksums by which `dpkg --verify` finds files that were changed.
-    fn write_sums(&self, tree: &Path) -> Result<()> {
-        let files = paths(tree)?.into_iter().filter(|path| {
-            let full = tree.join(path);
-            full.is_file() && !full.is_symlink() && !path.starts_with("DEBIAN")
-        });
-        let sums = capture(Command::new("md5sum").args(files).current_dir(tree))?;
-        self.write(&tree.join("DEBIAN/md5sums"), &sums)
     }
 
     /// Gives all files the time of the release, and permissions that do not depend on the umask.
@@ -290,6 +253,42 @@ impl Packages<'_> {
         let touch = ["-exec", "touch", "-h", "-d", &time, "{}", "+"];
         run(Command::new("find").arg(tree).args(touch))
     }
+}
+
+/// Writes the checksums by which `dpkg --verify` finds files that were changed.
+fn write_sums(tree: &Path) -> Result<()> {
+    let files = paths(tree)?.into_iter().filter(|path| {
+        let full = tree.join(path);
+        full.is_file() && !full.is_symlink() && !path.starts_with("DEBIAN")
+    });
+    let sums = capture(Command::new("md5sum").args(files).current_dir(tree))?;
+    write(&tree.join("DEBIAN/md5sums"), &sums)
+}
+
+/// Copies a file or a link, and makes the directory of the copy.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let dir = to.parent().unwrap_or(to);
+    with_path(std::fs::create_dir_all(dir), dir)?;
+    if from.is_symlink() {
+        let points_at = with_path(std::fs::read_link(from), from)?;
+        return with_path(symlink(points_at, to), to);
+    }
+    with_path(std::fs::copy(from, to).map(drop), from)
+}
+
+/// Writes a file, and makes its directory.
+fn write(path: &Path, text: &str) -> Result<()> {
+    let dir = path.parent().unwrap_or(path);
+    with_path(std::fs::create_dir_all(dir), dir)?;
+    with_path(std::fs::write(path, text), path)
+}
+
+/// Returns the text of a file, with the placeholders of the version and the address replaced.
+fn template(path: &Path) -> Result<String> {
+    let text = with_path(std::fs::read_to_string(path), path)?;
+    Ok(text
+        .replace("@VERSION@", VERSION)
+        .replace("@HOMEPAGE@", HOMEPAGE))
 }
 
 /// The beginnings of the paths of files for the development of programs.

@@ -13,7 +13,7 @@ use anyhow::Result;
 use installation::copy_file;
 use task_support::process::run;
 
-use super::release::{self, GLIBC, HOMEPAGE, VERSION, done, empty_dir};
+use super::release::{self, GLIBC, HOMEPAGE, VERSION, with_path, empty_dir};
 
 /// Makes the wheel of a prefix in `output`. Returns its path.
 pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Result<PathBuf> {
@@ -24,15 +24,15 @@ pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Res
     copy(prefix, &dir.join(format!("rushmem-{VERSION}.data/data")))?;
 
     let info = dir.join(format!("rushmem-{VERSION}.dist-info"));
-    done(std::fs::create_dir_all(&info), &info)?;
+    with_path(std::fs::create_dir_all(&info), &info)?;
     for (name, text) in [("METADATA", metadata()), ("WHEEL", wheel(&tag))] {
         let file = info.join(name);
-        done(std::fs::write(&file, text), &file)?;
+        with_path(std::fs::write(&file, text), &file)?;
     }
     release::permit_all(&dir)?;
 
     let built = work.join("built");
-    done(std::fs::create_dir(&built), &built)?;
+    with_path(std::fs::create_dir(&built), &built)?;
     let mut pack = Command::new("python3");
     pack.args(["-m", "wheel", "pack", "--dest-dir"])
         .arg(&built)
@@ -43,16 +43,16 @@ pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Res
 
 /// Copies a directory with all of its contents, and replaces links.
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    done(std::fs::create_dir_all(to), to)?;
-    for entry in done(std::fs::read_dir(from), from)? {
+    with_path(std::fs::create_dir_all(to), to)?;
+    for entry in with_path(std::fs::read_dir(from), from)? {
         let path = entry?.path();
         let target = to.join(path.file_name().unwrap_or_default());
         if path.is_dir() {
             copy(&path, &target)?;
         } else if let Some(text) = in_place_of_link(&path)? {
-            done(std::fs::write(&target, text), &target)?;
+            with_path(std::fs::write(&target, text), &target)?;
         } else {
-            copy_file(&done(path.canonicalize(), &path)?, &target)?;
+            copy_file(&with_path(path.canonicalize(), &path)?, &target)?;
         }
     }
     Ok(())
@@ -63,7 +63,7 @@ fn in_place_of_link(path: &Path) -> Result<Option<String>> {
     if !path.is_symlink() {
         return Ok(None);
     }
-    let points_at = done(std::fs::read_link(path), path)?;
+    let points_at = with_path(std::fs::read_link(path), path)?;
     let points_at = points_at.display();
     let end = path.extension().unwrap_or_default();
     if end == "so" || end == "a" {

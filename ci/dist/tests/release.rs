@@ -55,31 +55,22 @@ fn make(output: &Path) -> String {
 
 fn test_files(output: &Path, sums: &str) -> Result<()> {
     let named = |end: &str| -> Result<PathBuf> {
-        let names = sums
+        // Each line has a checksum and a name.
+        let mut names = sums
             .lines()
             .filter_map(|line| line.split_whitespace().nth(1));
-        let found = names.into_iter().find(|name| name.ends_with(end));
-        found
-            .map(|name| output.join(name))
-            .with_context(|| format!("there is no file ..{end}"))
+        let name = names.find(|name| name.ends_with(end));
+        let name = name.with_context(|| format!("there is no file ..{end}"))?;
+        Ok(output.join(name))
     };
     let source = Path::new(ROOT).join("ci/fixtures/prefix/pes.c");
-    let (archive, wheel) = (
-        named(&format!("{}.tar.gz", std::env::consts::ARCH))?,
-        named(".whl")?,
-    );
 
+    let archive = named(&format!("{}.tar.gz", std::env::consts::ARCH))?;
     let dir = output.join("unpacked");
-    process::run(Command::new("mkdir").arg("-p").arg(&dir))?;
-    let mut tar = Command::new("tar");
-    tar.arg("-xzf")
-        .arg(archive)
-        .arg("-C")
-        .arg(&dir)
-        .arg("--strip-components=1");
-    process::run(&mut tar)?;
+    unpack(&archive, &dir)?;
     compile_and_run(&dir, &source)?;
 
+    let wheel = named(".whl")?;
     let environment = output.join("environment");
     process::run(
         Command::new("python3")
@@ -89,27 +80,30 @@ fn test_files(output: &Path, sums: &str) -> Result<()> {
     let mut pip = Command::new(environment.join("bin/pip"));
     process::run(pip.args(["install", "--quiet", "--no-index"]).arg(wheel))?;
     compile_and_run(&environment, &source)?;
+
     test_packages(output, &source)?;
     check_sources(&named("-source.tar.gz")?, &output.join("sources"))
+}
+
+/// Unpacks an archive into a directory, without the directory that is all that it contains.
+fn unpack(archive: &Path, dir: &Path) -> Result<()> {
+    process::run(Command::new("mkdir").arg("-p").arg(dir))?;
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(archive).arg("-C").arg(dir);
+    process::run(tar.arg("--strip-components=1"))
 }
 
 /// Checks that the archive of the sources contains all packages that cargo would otherwise
 /// download.
 fn check_sources(archive: &Path, dir: &Path) -> Result<()> {
-    process::run(Command::new("mkdir").arg("-p").arg(dir))?;
-    let mut tar = Command::new("tar");
-    process::run(
-        tar.arg("-xzf")
-            .arg(archive)
-            .arg("-C")
-            .arg(dir)
-            .arg("--strip-components=1"),
-    )?;
+    unpack(archive, dir)?;
     let mut cargo = Command::new("cargo");
     cargo
         .args(["tree", "--offline", "--locked", "--workspace"])
-        .current_dir(dir);
-    process::capture(cargo.env("CARGO_HOME", dir.join("empty"))).map(drop)
+        .current_dir(dir)
+        // A directory without downloaded packages.
+        .env("CARGO_HOME", dir.join("empty"));
+    process::capture(&mut cargo).map(drop)
 }
 
 /// Tests the packages for Debian, if there are any, unpacked into one directory.
@@ -120,6 +114,10 @@ fn test_packages(output: &Path, source: &Path) -> Result<()> {
         "-name",
         "*.deb",
     ]))?;
+    if listed.is_empty() {
+        return Ok(());
+    }
+
     let dir = output.join("debian");
     for package in listed.lines() {
         process::run(Command::new("dpkg-deb").arg("-x").arg(package).arg(&dir))?;
@@ -128,9 +126,7 @@ fn test_packages(output: &Path, source: &Path) -> Result<()> {
             process::run(Command::new("lintian").args(fail_on).arg(package))?;
         }
     }
-    if listed.is_empty() {
-        return Ok(());
-    }
+
     for file in FOUND_WITHOUT_PATH {
         dir.join(file)
             .canonicalize()

@@ -3,7 +3,6 @@
 //!
 //! mdBook makes the site. Afterwards, each link within the site must lead to one of its files.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,8 +15,17 @@ use task_support::workspace::Workspace;
 
 use crate::reference;
 
-/// The prefix of a link to another file of the repository.
-const OUTSIDE: &str = "../";
+/// The beginnings of links to files of the repository that are no pages of the site: from a page of
+/// docs/, and from the introduction, which is README.md.
+const OUTSIDE: [&str; 7] = [
+    "../",
+    "crates/",
+    "CONTRIBUTING",
+    "CHANGELOG",
+    "LICENSE",
+    "SECURITY",
+    "SUMMARY",
+];
 
 /// Returns a message about the first tool that is missing, with how to install it.
 fn missing() -> Option<&'static str> {
@@ -47,6 +55,7 @@ fn make(workspace: &Workspace) -> Result<PathBuf> {
     let dir = workspace.target.join("book");
     // It does not exist at the first call.
     let _ = std::fs::remove_dir_all(&dir);
+
     let sources = dir.join("sources");
     copy_tree(&workspace.root.join("docs"), &sources)?;
     let introduction = read(&workspace.root.join("README.md"))?.replace("](docs/", "](");
@@ -89,6 +98,7 @@ fn write_routines(routines: &[ManPage], dir: &Path, sources: &Path) -> Result<St
             summary += &format!("\n- [{title}]({file})\n");
         }
 
+        // mandoc reads a file.
         let source = dir.join("page.3");
         let text = page
             .text
@@ -147,29 +157,19 @@ fn as_markdown(html: &str) -> String {
 
 /// Replaces links to files that the site does not have by their text.
 fn without_links_outside(text: &str) -> String {
+    // Each part but the first begins with the target of a link, whose text ends the part before.
     let mut parts = text.split("](");
     let mut result = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let (target, rest) = part.split_once(')').unwrap_or((part, ""));
-        let is_outside = target.starts_with(OUTSIDE)
-            || [
-                "crates/",
-                "CONTRIBUTING",
-                "CHANGELOG",
-                "LICENSE",
-                "SECURITY",
-                "SUMMARY",
-            ]
-            .iter()
-            .any(|s| target.starts_with(s));
-        match result.rfind('[').filter(|_| is_outside) {
-            Some(at) => {
-                result.remove(at);
-                result += rest;
-            }
-            None => {
-                let _ = write!(result, "]({part}");
-            }
+        if OUTSIDE.iter().any(|start| target.starts_with(start))
+            && let Some(bracket) = result.rfind('[')
+        {
+            result.remove(bracket);
+            result += rest;
+        } else {
+            result += "](";
+            result += part;
         }
     }
     result
@@ -177,18 +177,20 @@ fn without_links_outside(text: &str) -> String {
 
 /// Replaces the text of links that is the name of a file by the title of that page.
 fn with_titles(text: &str, title: impl Fn(&str) -> Option<String>) -> String {
+    // Each part but the first begins with the target of a link, whose text ends the part before.
     let mut parts = text.split("](");
     let mut result = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let target = part.split(['#', ')']).next().unwrap_or_default();
-        let begin = result
-            .rfind('[')
-            .filter(|at| result[at + 1..].ends_with(".md"));
-        if let Some((at, title)) = begin.zip(title(target)) {
-            result.truncate(at + 1);
+        if let Some(bracket) = result.rfind('[')
+            && result[bracket + 1..].ends_with(".md")
+            && let Some(title) = title(target)
+        {
+            result.truncate(bracket + 1);
             result += &title;
         }
-        let _ = write!(result, "]({part}");
+        result += "](";
+        result += part;
     }
     result
 }

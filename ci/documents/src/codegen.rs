@@ -8,7 +8,6 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-
 use task_support::process;
 use task_support::workspace::Workspace;
 

@@ -68,8 +68,10 @@ pub fn join(
     let weak = out.with_extension("weak");
     let roots = out.with_extension("roots");
     let script = out.with_extension("ld");
+
     write_lines(&exports, kept)?;
     write_lines(&weak, are_weak)?;
+    // ld keeps what is reachable from symbols that are named as undefined, and drops the rest.
     let options: Vec<String> = kept
         .iter()
         .map(|name| format!("--undefined={name}"))
@@ -159,6 +161,7 @@ pub fn link(staticlib: &Path, out: &Path, compiler: &str) -> Result<()> {
     command.arg("-Wl,--no-whole-archive");
     command.args(SHARED);
     command.arg(format!("-Wl,--version-script={}", script.display()));
+
     // Another file, so that a running program keeps the library that it has mapped.
     let new = out.with_extension("new");
     command.arg("-o").arg(&new);

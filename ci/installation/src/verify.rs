@@ -32,11 +32,12 @@ pub fn install(workspace: &Workspace, prefix: &Prefix, tools: &Toolchain) -> Res
     let compiled = compile_programs(workspace, &listed(&sources)?, prefix, tools)?;
 
     let program = prefix.add(&format!("bin/{NAME}"))?;
-    let loops = workspace.root.join(LOOPS);
     let mut compiler = compiler(prefix, tools);
     compiler.arg(format!("-DVERSION=\"{}\"", env!("CARGO_PKG_VERSION")));
     compiler.args(["-pie", "-o"]).arg(program);
+
     // The loops that are timed are compiled as shmem-perf compiles them.
+    let loops = workspace.root.join(LOOPS);
     compiler.args(["-O2", "-I"]).arg(&loops);
     for file in ["verify.c", "performance.c"] {
         compiler.arg(sources.join(file));

@@ -275,6 +275,7 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
+
     let here = MANAGERS
         .iter()
         .position(|manager| process::on_path(manager.program).is_some());
@@ -306,6 +307,7 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
         manager.program,
         packages.join(" ")
     );
+
     if !manager.refresh.is_empty() {
         process::run(process::limited(LIMIT, manager.program).args(manager.refresh))?;
     }

@@ -56,7 +56,11 @@ pub fn limited(limit: Duration, program: impl AsRef<OsStr>) -> Command {
 pub fn on_path(program: impl AsRef<Path>) -> Option<PathBuf> {
     let program = program.as_ref();
     if program.components().count() > 1 {
-        return program.is_file().then(|| program.to_owned());
+        return if program.is_file() {
+            Some(program.to_owned())
+        } else {
+            None
+        };
     }
     std::env::split_paths(&std::env::var_os("PATH")?)
         .map(|dir| dir.join(program))

@@ -63,12 +63,12 @@ impl Workspace {
             .no_deps()
             .other_options(["--offline".to_owned()])
             .exec()?;
+
         let root = metadata.workspace_root.into_std_path_buf();
-        let packages = metadata
-            .packages
-            .iter()
-            .map(|package| Package::read(package, &root))
-            .collect::<Result<_>>()?;
+        let mut packages = Vec::new();
+        for package in &metadata.packages {
+            packages.push(Package::read(package, &root)?);
+        }
         Ok(Self {
             target: metadata.target_directory.into_std_path_buf(),
             root,
@@ -116,13 +116,12 @@ impl Workspace {
 
     /// Builds the tests of all packages together. Returns their programs, sorted by package.
     pub fn test_programs(&self) -> Result<Vec<TestProgram>> {
-        let artifacts = self.artifacts(&["test", "--workspace", "--no-run"])?;
-        let tests = artifacts
-            .into_iter()
-            .filter(|artifact| artifact.profile.test);
-        let mut programs = tests
-            .filter_map(|test| TestProgram::read(test, &self.root).transpose())
-            .collect::<Result<Vec<_>>>()?;
+        let mut programs = Vec::new();
+        for artifact in self.artifacts(&["test", "--workspace", "--no-run"])? {
+            if artifact.profile.test {
+                programs.extend(TestProgram::read(artifact, &self.root)?);
+            }
+        }
         programs.sort();
         Ok(programs)
     }
@@ -136,6 +135,7 @@ impl Workspace {
             .arg("--message-format=json-render-diagnostics")
             .stdin(Stdio::null());
         let text = process::capture(&mut cargo)?;
+
         let mut artifacts = Vec::new();
         for message in Message::parse_stream(text.as_bytes()) {
             if let Message::CompilerArtifact(artifact) = message? {

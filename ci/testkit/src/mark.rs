@@ -82,7 +82,9 @@ impl TestMark {
     /// Kills all processes with this mark. Returns those to which it has sent the signal.
     pub(crate) fn kill(&self) -> Vec<Process> {
         let running = self.processes();
-        running.iter().for_each(|process| kill(process.pid));
+        for process in &running {
+            kill(process.pid);
+        }
         running
     }
 }

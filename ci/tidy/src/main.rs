@@ -45,6 +45,7 @@ fn run() -> Result<()> {
         files,
         packages: workspace.packages,
     };
+
     let complaints: Vec<String> = RULES.iter().flat_map(|rule| rule(&tree)).collect();
     for complaint in &complaints {
         println!("{complaint}");

@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use task_support::process;
@@ -87,6 +88,7 @@ pub fn make_all(workspace: &Workspace, check: bool) -> Result<Vec<String>> {
             skipped.push(format!("{}: there is no libclang", bindings.package));
             continue;
         }
+
         let committed = workspace.root.join(bindings.file);
         if read(&made)? == read(&committed)? {
             println!("{} is up to date.", bindings.file);
@@ -95,6 +97,7 @@ pub fn make_all(workspace: &Workspace, check: bool) -> Result<Vec<String>> {
         if check {
             bail!("{} is stale: run cargo xtask bindings", bindings.file);
         }
+
         fs::copy(&made, &committed)
             .with_context(|| format!("could not write {}", committed.display()))?;
         println!("Written: {}", bindings.file);
@@ -112,11 +115,12 @@ impl Bindings {
         if process::on_path("pkg-config").is_none() {
             bail!("pkg-config, which reports versions of headers, is not here");
         }
-        let mut ask = std::process::Command::new("pkg-config");
+        let mut ask = Command::new("pkg-config");
         let version = process::capture(ask.args(["--modversion", self.library]))
             .with_context(|| format!("the headers of {} are not here", self.library))?;
-        let version = version.trim();
+
         // 4.2 is the version of 4.2.1 and of 4.2-rc1, but not of 4.20.
+        let version = version.trim();
         let rest = version.strip_prefix(self.version);
         if rest.is_none_or(|rest| !rest.starts_with(['.', '-'])) {
             bail!(
@@ -145,6 +149,7 @@ impl Bindings {
         if output.status.success() {
             return Ok(true);
         }
+
         let said = String::from_utf8_lossy(&output.stderr);
         if said.contains("Unable to find libclang") {
             return Ok(false);

@@ -135,6 +135,7 @@ fn run_all(steps: &[&TestStep], session: &TestSession) -> Vec<StepReport> {
 fn run_step(step: &TestStep, before: &[StepReport], session: &TestSession) -> StepReport {
     println!("\n==== {}", step.name);
     let start = Instant::now();
+
     let failed = before
         .iter()
         .find(|other| Some(other.name) == step.after && other.failed());
@@ -142,6 +143,7 @@ fn run_step(step: &TestStep, before: &[StepReport], session: &TestSession) -> St
         Some(failed) => Ok(StepOutcome::Skipped(format!("{} failed", failed.name))),
         None => (step.run)(session),
     };
+
     let report = StepReport {
         name: step.name,
         took: start.elapsed(),

@@ -103,10 +103,8 @@ fn check_archive(table: &Exports, library: &Path) -> Result<()> {
 
 /// Returns true if the note on the stack is missing, or has flag X, in the output of readelf.
 fn executable_stack(sections: &str) -> bool {
-    match sections
-        .lines()
-        .find(|line| line.contains(".note.GNU-stack"))
-    {
+    let mut lines = sections.lines();
+    match lines.find(|line| line.contains(".note.GNU-stack")) {
         Some(note) => note.split_whitespace().any(|field| field == "X"),
         None => true,
     }

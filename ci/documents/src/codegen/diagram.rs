@@ -131,14 +131,14 @@ impl<'a> CrateBox<'a> {
         );
 
         let middle = x + width / 2;
-        let mut line = y + (height - self.height()) / 2 + LINE;
+        let mut baseline = y + (height - self.height()) / 2 + LINE;
         text += &format!(
-            "<text x=\"{middle}\" y=\"{line}\" font-size=\"17\" font-weight=\"bold\">{}</text>\n",
+            "<text x=\"{middle}\" y=\"{baseline}\" font-size=\"17\" font-weight=\"bold\">{}</text>\n",
             self.name
         );
         for imports in &self.imports {
-            line += LINE;
-            text += &format!("<text x=\"{middle}\" y=\"{line}\">{imports}</text>\n");
+            baseline += LINE;
+            text += &format!("<text x=\"{middle}\" y=\"{baseline}\">{imports}</text>\n");
         }
         text
     }

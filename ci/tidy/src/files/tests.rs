@@ -41,7 +41,8 @@ fn the_length_of_a_rust_file_is_limited() {
 
 #[test]
 fn a_file_with_unsafe_code_says_so_itself() {
-    let (said, some) = ("//! Why.\n#![allow(unsafe_code)]\n", "unsafe { read() };\n");
+    let said = "//! Why.\n#![allow(unsafe_code)]\n";
+    let some = "unsafe { read() };\n";
     let n_complaints = |path, text: &str| check(&tree(&[(path, text)])).len();
     assert_eq!(
         n_complaints("ci/a.rs", &format!("//! Why.\nlet x = {some}")),

@@ -17,6 +17,17 @@ pub enum StepOutcome {
     Skipped(String),
 }
 
+impl StepOutcome {
+    /// Returns the outcome of a step that consists of this part and another one: skipped if one of
+    /// them was.
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Passed, outcome) | (outcome, Self::Passed) => outcome,
+            (Self::Skipped(why), Self::Skipped(also)) => Self::Skipped(format!("{why}; {also}")),
+        }
+    }
+}
+
 /// The time limit of a download. After it, the source counts as out of reach.
 const DOWNLOAD: Duration = Duration::from_secs(300);
 
@@ -56,6 +67,7 @@ pub fn install_miri() -> Result<()> {
     println!("Adding Miri: rustup {}", arguments.join(" "));
     process::run(process::limited(DOWNLOAD, "rustup").args(arguments))
         .context("Miri cannot be had")?;
+
     if !has_miri() {
         bail!("Miri was installed, yet `cargo +nightly miri` does not run");
     }
@@ -76,15 +88,11 @@ pub fn install_rust(version: &str) -> Result<()> {
     if process::succeeds(Command::new("rustup").args(["run", version, "cargo", "-V"])) {
         return Ok(());
     }
+
     println!("Adding Rust {version} by rustup");
-    process::run(process::limited(DOWNLOAD, "rustup").args([
-        "toolchain",
-        "install",
-        version,
-        "--profile",
-        "minimal",
-    ]))
-    .with_context(|| format!("Rust {version} cannot be had"))
+    let mut rustup = process::limited(DOWNLOAD, "rustup");
+    rustup.args(["toolchain", "install", version, "--profile", "minimal"]);
+    process::run(&mut rustup).with_context(|| format!("Rust {version} cannot be had"))
 }
 
 /// Installs the standard library for `target`, unless it is installed.
@@ -107,12 +115,14 @@ pub fn fetch_crates(dir: &Path, arguments: &[&str]) -> Result<Result<()>> {
     let mut fetch = process::limited(DOWNLOAD, "rustup");
     fetch
         .args(["run", "nightly", "cargo", "fetch", "--locked"])
-        .args(arguments);
-    fetch.current_dir(dir).env_remove("RUSTUP_TOOLCHAIN");
+        .args(arguments)
+        .current_dir(dir);
     println!("$ {}", process::shown(&fetch));
     let output = fetch.output().context("rustup cannot be started")?;
     let complaint = String::from_utf8_lossy(&output.stderr);
     print!("{complaint}");
+
+    // cargo has one exit status for all errors.
     if complaint.contains("because --locked was passed") {
         bail!("the lock file in {} is not up to date", dir.display());
     }

@@ -37,6 +37,7 @@ pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
         return std::fs::write(&path, found.join("\n") + "\n")
             .with_context(|| format!("could not write {}", path.display()));
     }
+
     let promised = std::fs::read_to_string(&path)
         .with_context(|| format!("could not read {}", path.display()))?;
     let promised: Vec<String> = promised.lines().map(str::to_owned).collect();
@@ -52,6 +53,7 @@ pub fn check(workspace: &Workspace, prefix: &Path, accept: bool) -> Result<()> {
             changes.push(format!("+ {line}"));
         }
     }
+
     if changes.is_empty() {
         println!(
             "The headers keep the {} lines of {PROMISED}.",
@@ -77,6 +79,7 @@ fn read(include: &Path, dir: &Path) -> Result<Vec<String>> {
         gcc
     };
 
+    // gcc lists the prototypes, and defines the macros, of a program that only has the headers.
     let listed = dir.join("prototypes");
     std::fs::write(&source, HEADERS).context("could not write a program")?;
     run(gcc()
@@ -86,9 +89,9 @@ fn read(include: &Path, dir: &Path) -> Result<Vec<String>> {
         .arg(&source))?;
     let prototypes = std::fs::read_to_string(&listed).context("gcc wrote no prototypes")?;
     let mut lines: Vec<String> = prototypes.lines().filter_map(prototype).collect();
-
-    // The values of the constants and the sizes are printed by a program.
     let macros = capture(gcc().args(["-dM", "-E"]).arg(&source))?;
+
+    // Another program prints the values of the constants, and the sizes.
     let mut body = String::new();
     for name in macros.lines().filter_map(constant) {
         body += &print("constant", name, name);
@@ -96,6 +99,7 @@ fn read(include: &Path, dir: &Path) -> Result<Vec<String>> {
     for name in TYPES {
         body += &print("size", name, &format!("sizeof({name})"));
     }
+
     let text = format!("{HEADERS}int main(void) {{\n{body}return 0;\n}}\n");
     std::fs::write(&source, text).context("could not write a program")?;
     let program = dir.join("abi");
@@ -116,16 +120,23 @@ fn print(kind: &str, name: &str, value: &str) -> String {
 /// as `/* shmem.h:9:NC */ extern void shmem_init (void);`.
 fn prototype(line: &str) -> Option<String> {
     let (place, text) = line.split_once("*/ extern ")?;
-    place
-        .contains("shmem")
-        .then(|| text.trim_end_matches(';').to_owned())
+    if !place.contains("shmem") {
+        return None;
+    }
+    Some(text.trim_end_matches(';').to_owned())
 }
 
 /// Returns the name of the constant that a line such as `#define SHMEM_CMP_EQ 1` defines.
 fn constant(line: &str) -> Option<&str> {
     let (name, value) = line.strip_prefix("#define ")?.split_once(' ')?;
-    let is_number = !value.starts_with(['"', '{']);
-    let is_plain = name.starts_with("SHMEM") && !name.contains('(') && is_number;
+    let is_number = !value.is_empty() && !value.starts_with(['"', '{']);
+    let takes_arguments = name.contains('(');
     // The version of the standard may grow.
-    (is_plain && !value.is_empty() && !name.ends_with("_VERSION")).then_some(name)
+    let is_version = name.ends_with("_VERSION");
+
+    if name.starts_with("SHMEM") && is_number && !takes_arguments && !is_version {
+        Some(name)
+    } else {
+        None
+    }
 }

@@ -108,7 +108,6 @@ impl FuzzBuild {
         }
         cargo
             .current_dir(dir)
-            .env_remove("RUSTUP_TOOLCHAIN")
             .env("CARGO_TARGET_DIR", built)
             .env("RUSTFLAGS", format!("{FLAGS}{}", self.flag));
         process::run(&mut cargo)

@@ -28,6 +28,7 @@ pub fn user(session: &TestSession) -> Result<StepOutcome> {
     installation::copy_tree(&session.prefix, &prefix)?;
     let sources = place.path.join("examples");
     installation::copy_tree(&session.workspace.root.join(SOURCES), &sources)?;
+    // The output of the step says as whom the examples run.
     place.command(LIMIT, "id").status()?;
 
     for Example { name, pes } in EXAMPLES {

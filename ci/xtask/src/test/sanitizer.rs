@@ -58,17 +58,22 @@ pub fn thread_sanitizer(session: &TestSession) -> Result<StepOutcome> {
         Ok(runtime) => runtime,
         Err(error) => return Ok(StepOutcome::Skipped(format!("{error:#}"))),
     };
+
     let prefix = make_prefix(session)?;
-    let program = |name: &str| compile(session, &prefix, &runtime, name);
-    let in_c: Result<Vec<PathBuf>> = CLEAN.iter().map(|name| program(name)).collect();
-    for program in in_c?.into_iter().chain(build_examples(session)?) {
+    let mut programs = build_examples(session)?;
+    for name in CLEAN {
+        programs.push(compile(session, &prefix, &runtime, name)?);
+    }
+    for program in programs {
         for onnode in ["on", "off"] {
             for n in PES {
                 process::run(&mut job(&prefix, &program, onnode, n))?;
             }
         }
     }
-    if process::succeeds(&mut job(&prefix, &program(CONTROL)?, "on", "1")) {
+
+    let control = compile(session, &prefix, &runtime, CONTROL)?;
+    if process::succeeds(&mut job(&prefix, &control, "on", "1")) {
         bail!("the race of {CONTROL}.c was not seen, so nothing else can be believed");
     }
     Ok(StepOutcome::Passed)
@@ -109,17 +114,14 @@ fn make_prefix(session: &TestSession) -> Result<PathBuf> {
 
 /// Builds the instrumented examples in Rust. Returns their paths.
 fn build_examples(session: &TestSession) -> Result<Vec<PathBuf>> {
-    let named = CLEAN_IN_RUST.iter().flat_map(|name| ["--example", name]);
-    let built = build(
-        session,
-        &["-p", "rushmem"]
-            .into_iter()
-            .chain(named)
-            .collect::<Vec<_>>(),
-    )?;
+    let mut arguments = vec!["-p", "rushmem"];
+    for name in CLEAN_IN_RUST {
+        arguments.extend(["--example", name]);
+    }
+    let examples = build(session, &arguments)?.join("examples");
     Ok(CLEAN_IN_RUST
         .iter()
-        .map(|name| built.join("examples").join(name))
+        .map(|name| examples.join(name))
         .collect())
 }
 
@@ -144,8 +146,7 @@ fn build(session: &TestSession, arguments: &[&str]) -> Result<PathBuf> {
                 "RUSTFLAGS",
                 "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
             )
-            .env("CARGO_TARGET_DIR", &dir)
-            .env_remove("RUSTUP_TOOLCHAIN"),
+            .env("CARGO_TARGET_DIR", &dir),
     )?;
     Ok(dir.join(target()).join("debug"))
 }
@@ -202,10 +203,9 @@ fn job(prefix: &Path, program: &Path, onnode: &str, n: &str) -> Command {
         .arg("--fsize=1073741824")
         .arg(prefix.join("bin/oshrun"))
         .args(["-n", n])
-        .arg(program);
-    command
+        .arg(program)
         .env("SHMEM_ONNODE", onnode)
-        .env("SHMEM_SYMMETRIC_SIZE", "16m");
-    command.env("TSAN_OPTIONS", "halt_on_error=1 exitcode=66");
+        .env("SHMEM_SYMMETRIC_SIZE", "16m")
+        .env("TSAN_OPTIONS", "halt_on_error=1 exitcode=66");
     command
 }

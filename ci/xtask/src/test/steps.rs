@@ -93,11 +93,8 @@ pub fn needs(session: &TestSession) -> Result<StepOutcome> {
 
 pub fn docs(session: &TestSession) -> Result<StepOutcome> {
     let mut cargo = session.workspace.cargo();
-    passed(
-        cargo
-            .args(["doc", "--workspace", "--no-deps"])
-            .env("RUSTDOCFLAGS", "-D warnings"),
-    )
+    cargo.args(["doc", "--workspace", "--no-deps"]);
+    passed(cargo.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 pub fn install(session: &TestSession) -> Result<StepOutcome> {
@@ -129,18 +126,16 @@ pub fn tests(session: &TestSession) -> Result<StepOutcome> {
 /// job of 2 PEs.
 pub fn doc_tests(session: &TestSession) -> Result<StepOutcome> {
     let oshrun = oshrun(session);
-    let runner = format!(
-        "CARGO_TARGET_{}_RUNNER",
-        sanitizer::target().to_uppercase().replace('-', "_")
-    );
+    // The variable of cargo that names the program by which it runs tests of this target.
+    let target = sanitizer::target().to_uppercase().replace('-', "_");
+    let runner = format!("CARGO_TARGET_{target}_RUNNER");
+
     let mut cargo = session.workspace.cargo();
-    tally(
-        cargo
-            .args(["test", "--doc", "--workspace"])
-            .env(runner, format!("{} -n 2", oshrun.display()))
-            .env("OSHRUN", oshrun),
-    )?
-    .outcome()
+    cargo
+        .args(["test", "--doc", "--workspace"])
+        .env(runner, format!("{} -n 2", oshrun.display()))
+        .env("OSHRUN", oshrun);
+    tally(&mut cargo)?.outcome()
 }
 
 pub fn symbols(session: &TestSession) -> Result<StepOutcome> {
@@ -156,22 +151,24 @@ pub fn miri(session: &TestSession) -> Result<StepOutcome> {
     if let Err(error) = install_miri() {
         return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
+
     let is_full = session.tier == Tier::Full;
     let limit = if is_full { FULL_MIRI_LIMIT } else { MIRI_LIMIT };
+    let mut outcome = StepOutcome::Passed;
     for arguments in MIRI {
         let mut cargo = process::limited(limit, "rustup");
         cargo
             .args(["run", "nightly", "cargo", "miri", "test"])
             .args(*arguments)
             .current_dir(&session.workspace.root)
-            .env("MIRIFLAGS", "-Zmiri-disable-isolation")
-            .env_remove("RUSTUP_TOOLCHAIN");
+            // Tests in isolation do not see variables, such as `EVERY_SIZE`.
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation");
         if is_full {
             cargo.env(EVERY_SIZE, "1");
         }
-        tally(&mut cargo)?.outcome()?;
+        outcome = outcome.and(tally(&mut cargo)?.outcome()?);
     }
-    Ok(StepOutcome::Passed)
+    Ok(outcome)
 }
 
 pub fn bindings(session: &TestSession) -> Result<StepOutcome> {
@@ -184,18 +181,21 @@ pub fn bindings(session: &TestSession) -> Result<StepOutcome> {
 /// Runs the tests of the provider of UCX with other versions of UCX: those in the directories that
 /// [`UCX_DIRS`] lists, separated by colons.
 pub fn other_versions(session: &TestSession) -> Result<StepOutcome> {
-    let dirs = std::env::var_os(UCX_DIRS).unwrap_or_default();
-    let mut outcome = StepOutcome::Skipped(format!("{UCX_DIRS} names no other UCX"));
-    for dir in std::env::split_paths(&dirs) {
-        // An empty list has one empty part.
-        if dir.as_os_str().is_empty() {
-            continue;
-        }
-        let run = suites(session, |program| program.dir == TRANSPORT_UCX)?;
-        outcome = run
+    let list = std::env::var_os(UCX_DIRS).unwrap_or_default();
+    let mut dirs: Vec<PathBuf> = std::env::split_paths(&list).collect();
+    // An empty list has one empty part.
+    dirs.retain(|dir| !dir.as_os_str().is_empty());
+    if dirs.is_empty() {
+        let why = format!("{UCX_DIRS} names no other UCX");
+        return Ok(StepOutcome::Skipped(why));
+    }
+
+    let mut outcome = StepOutcome::Passed;
+    for dir in dirs {
+        let run = suites(session, |program| program.dir == TRANSPORT_UCX)?
             .env("UCX_MODULE_DIR", dir.join("ucx"))
-            .env("LD_LIBRARY_PATH", dir)
-            .run()?;
+            .env("LD_LIBRARY_PATH", dir);
+        outcome = outcome.and(run.run()?);
     }
     Ok(outcome)
 }
@@ -286,14 +286,15 @@ pub fn ofi_providers(session: &TestSession) -> Result<StepOutcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
         return Ok(StepOutcome::Skipped("libfabric is not here".into()));
     }
-    all_providers(session)?.run()?;
-    if let Some(dir) = std::env::var_os("RUSHMEM_OFI_DIR").map(PathBuf::from) {
-        all_providers(session)?
-            .env("FI_PROVIDER_PATH", dir.join("libfabric"))
-            .env("LD_LIBRARY_PATH", dir)
-            .run()?;
-    }
-    Ok(StepOutcome::Passed)
+
+    let outcome = all_providers(session)?.run()?;
+    let Some(dir) = std::env::var_os("RUSHMEM_OFI_DIR").map(PathBuf::from) else {
+        return Ok(outcome);
+    };
+    let other = all_providers(session)?
+        .env("FI_PROVIDER_PATH", dir.join("libfabric"))
+        .env("LD_LIBRARY_PATH", dir);
+    Ok(outcome.and(other.run()?))
 }
 
 /// Returns a run of the conformance suite over every provider of libfabric.
@@ -434,13 +435,10 @@ fn unpack_sshd(dir: &Path) -> Result<()> {
         fs::remove_dir_all(&work)?;
     }
     fs::create_dir_all(&work)?;
+
     let mut download = process::limited(Duration::from_secs(300), "apt-get");
-    process::run(
-        download
-            .args(["download", "-q"])
-            .args(SSHD_PACKAGES)
-            .current_dir(&work),
-    )?;
+    download.args(["download", "-q"]).args(SSHD_PACKAGES);
+    process::run(download.current_dir(&work))?;
 
     // All entries first, since unpacking adds further ones.
     for entry in fs::read_dir(&work)?.collect::<Result<Vec<_>, _>>()? {
@@ -610,9 +608,9 @@ pub fn oldest_rust(session: &TestSession) -> Result<StepOutcome> {
     if let Err(error) = install_rust(version) {
         return Ok(StepOutcome::Skipped(format!("{error:#}")));
     }
+
     let mut cargo = session.workspace.cargo_of(version);
-    passed(cargo.args(["check", "--workspace", "--all-targets"]).env(
-        "CARGO_TARGET_DIR",
-        session.workspace.target.join("oldest-rust"),
-    ))
+    cargo.args(["check", "--workspace", "--all-targets"]);
+    let target = session.workspace.target.join("oldest-rust");
+    passed(cargo.env("CARGO_TARGET_DIR", target))
 }

@@ -59,8 +59,8 @@ fn options(command: &str) -> Vec<String> {
     let help = printed(command, &["--help"]);
     // Text further to the right describes an option, and may begin with the name of another one.
     let is_entry = |line: &&str| {
-        line.find('-')
-            .is_some_and(|at| at <= 6 && line[..at].trim().is_empty())
+        let indent = line.find('-');
+        indent.is_some_and(|indent| indent <= 6 && line[..indent].trim().is_empty())
     };
     let entries = help.lines().filter(is_entry).map(str::trim_start);
     let terms = entries.map(|entry| entry.split("  ").next().unwrap_or(entry));

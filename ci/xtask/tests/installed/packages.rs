@@ -217,8 +217,8 @@ fn every_name_of_the_wrappers_compiles() {
         ("oshcc", "pes.c"),
         ("oshcxx", "pes.cpp"),
         ("oshc++", "pes.cpp"),
+        ("oshCC", "pes.cpp"),
     ];
-    sources.push(("oshCC", "pes.cpp"));
     if is_here("gfortran") {
         sources.push(("oshfort", "pes.f90"));
     }

@@ -82,8 +82,8 @@ static void touch(char *heap)
     memset(heap, 1, HEAP);
     shmem_barrier_all();
     for (int pe = 0; pe < shmem_n_pes(); pe++)
-        for (size_t at = 0; at < HEAP; at += APART)
-            (void)*(volatile char *)shmem_ptr(heap + at, pe);
+        for (size_t offset = 0; offset < HEAP; offset += APART)
+            (void)*(volatile char *)shmem_ptr(heap + offset, pe);
     shmem_barrier_all();
 }
 

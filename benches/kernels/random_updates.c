@@ -18,8 +18,8 @@ static void update(long updates, int me, int n_pes)
     unsigned long state = 271828183ul * (me + 1);
     for (long i = 0; i < updates; i++) {
         state = next(state);
-        const unsigned long at = state >> 20;
-        shmem_ulong_atomic_xor(table + at % WORDS, state, at / WORDS % n_pes);
+        const unsigned long word = state >> 20;
+        shmem_ulong_atomic_xor(table + word % WORDS, state, word / WORDS % n_pes);
     }
     shmem_barrier_all();
 }

@@ -35,12 +35,12 @@ static void jump(int pe)
 {
     unsigned int state = 1;
     for (long i = 0; i < jumps; i++) {
-        const unsigned int at = next(&state);
-        shmem_ushort_p(table + at, shmem_ushort_g(table + at, pe) + 1, pe);
-        shmem_ushort_get(copies + at, table + at, 1, pe);
-        copies[at]++;
-        shmem_ushort_put(table + at, copies + at, 1, pe);
-        shmem_uint_atomic_inc(counters + at % COUNTERS, pe);
+        const unsigned int word = next(&state);
+        shmem_ushort_p(table + word, shmem_ushort_g(table + word, pe) + 1, pe);
+        shmem_ushort_get(copies + word, table + word, 1, pe);
+        copies[word]++;
+        shmem_ushort_put(table + word, copies + word, 1, pe);
+        shmem_uint_atomic_inc(counters + word % COUNTERS, pe);
     }
 }
 
@@ -69,9 +69,9 @@ int main(int argc, char **argv)
     for (long i = 0; i < words; i++)
         table[i]--;
     for (long i = 0; i < jumps; i++) {
-        const unsigned int at = next(&state);
-        table[at] -= 2;
-        counters[at % COUNTERS]--;
+        const unsigned int word = next(&state);
+        table[word] -= 2;
+        counters[word % COUNTERS]--;
     }
     for (int i = 0; i < WORDS; i++)
         if (table[i] != 0)

@@ -148,11 +148,11 @@ static inline char *target_of(const struct perf_task *task)
     return task->is_static ? static_target : heap_target;
 }
 
-/* Returns the offset of the next transfer in a buffer, if this one is at offset `at`; without
+/* Returns the offset of the next transfer in a buffer after the one at this offset; without
  * --off-cache always 0. */
-static inline uint64_t next_place(const struct perf_task *task, uint64_t at)
+static inline uint64_t next_place(const struct perf_task *task, uint64_t offset)
 {
-    const uint64_t next = at + (task->nbytes + 63) / 64 * 64;
+    const uint64_t next = offset + (task->nbytes + 63) / 64 * 64;
     return next + task->nbytes <= task->off_cache ? next : 0;
 }
 

@@ -18,9 +18,9 @@ static uint64_t word_of(int pe, uint64_t place)
 
 static void fill_words(char *to, int pe, uint64_t nbytes)
 {
-    for (uint64_t at = 0; at < nbytes; at += 8) {
-        const uint64_t word = word_of(pe, at / 8);
-        memcpy(to + at, &word, nbytes - at < 8 ? nbytes - at : 8);
+    for (uint64_t offset = 0; offset < nbytes; offset += 8) {
+        const uint64_t word = word_of(pe, offset / 8);
+        memcpy(to + offset, &word, nbytes - offset < 8 ? nbytes - offset : 8);
     }
 }
 
@@ -61,8 +61,8 @@ void perf_fill(const struct perf_operation *operation, const struct perf_task *t
         fill_words(local_source, me, task->nbytes);
     }
     if (operation->moves == ANDS || operation->moves == ORS)
-        for (uint64_t at = 0; at < lanes; at += LANE)
-            *(uint64_t *)(target + at) = operation->moves == ANDS ? 3 : 2;
+        for (uint64_t offset = 0; offset < lanes; offset += LANE)
+            *(uint64_t *)(target + offset) = operation->moves == ANDS ? 3 : 2;
 }
 
 /* The expected word with index `place` in the result of a collective. */
@@ -113,10 +113,10 @@ static uint64_t left_by(int moves, uint64_t issued, uint64_t window)
  * is the stride of `found` in words, `from` the stride of the words of `pe`. */
 static int64_t first_wrong(const char *found, int pe, uint64_t nbytes, uint64_t to, uint64_t from)
 {
-    for (uint64_t at = 0; at < nbytes; at += 8) {
-        const uint64_t word = word_of(pe, at / 8 * from);
-        if (memcmp(found + at * to, &word, nbytes - at < 8 ? nbytes - at : 8) != 0)
-            return (int64_t)at;
+    for (uint64_t offset = 0; offset < nbytes; offset += 8) {
+        const uint64_t word = word_of(pe, offset / 8 * from);
+        if (memcmp(found + offset * to, &word, nbytes - offset < 8 ? nbytes - offset : 8) != 0)
+            return (int64_t)offset;
     }
     return -1;
 }
@@ -128,10 +128,10 @@ static int64_t first_wrong_of_collective(const struct perf_operation *operation,
     /* A broadcast on an active set does not write the target of the root. */
     if (me >= task->team_size || (operation->moves == BROADCASTS && me == 0))
         return -1;
-    for (uint64_t at = 0; at < nbytes; at += 8) {
-        const uint64_t word = collected(operation, task, at / 8);
-        if (memcmp(last_result(0) + at, &word, 8) != 0)
-            return (int64_t)at;
+    for (uint64_t offset = 0; offset < nbytes; offset += 8) {
+        const uint64_t word = collected(operation, task, offset / 8);
+        if (memcmp(last_result(0) + offset, &word, 8) != 0)
+            return (int64_t)offset;
     }
     return -1;
 }

@@ -153,6 +153,8 @@ pub(crate) fn contended_counter(member: &Member) {
     let add_one = TestAmo::new(Add, 1);
     let mut end = member.endpoint();
     let mut last = 0;
+
+    // A PE that does not reach the words over the transport adds to them by its CPU.
     let n_updates = if member.reaches(0) { EACH } else { 0 };
     for i in 0..n_updates {
         end.update(short, add_one);
@@ -187,6 +189,7 @@ pub(crate) fn contended_sums(member: &Member) {
     let add_quarter = TestAmo::new(AddFloat, 0.25f64.to_bits());
     let mut end = member.endpoint();
     let mut last = 0.0;
+
     let n_updates = if member.reaches(0) { EACH } else { 0 };
     for i in 0..n_updates {
         end.update(short, add_half);
@@ -213,6 +216,7 @@ pub(crate) fn compare_swap_lock(member: &Member) {
     const COUNTER: usize = 4096;
     let lock = word(0, 64);
     let mut end = member.endpoint();
+
     // The lock has the number of the PE that holds it, plus 1, or 0 if it is free.
     let me = member.me() as u64 + 1;
     let n_turns = if member.reaches(0) { EACH } else { 0 };
@@ -220,6 +224,7 @@ pub(crate) fn compare_swap_lock(member: &Member) {
         while end.amo(lock, TestAmo::compare_swap(0, me)) != 0 {
             std::thread::yield_now();
         }
+
         let old = end.get(0, COUNTER, 8).try_into().expect("a word");
         end.put_word(0, COUNTER, u64::from_ne_bytes(old) + 1);
         // The counter is changed before the lock is free.

@@ -98,6 +98,7 @@ pub(crate) fn pe_quiet(member: &Member) {
             end.put_nbi(peer, place, data);
             end.update(word(peer, COUNTER), TestAmo::new(Add, 1));
         }
+
         let only = peers[i % peers.len()];
         end.pe_quiet(only);
         // The put is complete, so another endpoint reads its data from PE `only`.

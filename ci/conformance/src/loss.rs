@@ -55,7 +55,8 @@ pub enum LossCase {
     Computes,
 }
 
-const AT: RemoteAddr = RemoteAddr {
+/// The memory of the dying PE that the others use.
+const USED: RemoteAddr = RemoteAddr {
     segment: Segment::Heap,
     offset: 4096,
 };
@@ -69,7 +70,7 @@ impl LossCase {
         loop {
             let done = match self {
                 LossCase::Puts => {
-                    let put = verbs::put(endpoint, dying, AT, &data[..nbytes]);
+                    let put = verbs::put(endpoint, dying, USED, &data[..nbytes]);
                     // The sizes vary from a byte to a megabyte.
                     nbytes = nbytes * 5 % (1 << 20);
                     put.and_then(|()| endpoint.quiet())
@@ -78,7 +79,7 @@ impl LossCase {
                     // The service thread completes the puts meanwhile.
                     thread::sleep(Duration::from_millis(1));
                     let put = Put {
-                        remote: AT,
+                        remote: USED,
                         // SAFETY: the data are valid until an error, after which the provider does
                         // not use them.
                         local: unsafe { SourceBuf::new(data.as_ptr(), LARGE) },
@@ -86,8 +87,8 @@ impl LossCase {
                     };
                     endpoint.put(dying, put)
                 }
-                LossCase::Gets => verbs::get(endpoint, dying, &mut data[..LARGE], AT),
-                LossCase::Fetches => verbs::add_one(endpoint, dying, AT).map(|_| ()),
+                LossCase::Gets => verbs::get(endpoint, dying, &mut data[..LARGE], USED),
+                LossCase::Fetches => verbs::add_one(endpoint, dying, USED).map(|_| ()),
                 LossCase::Waits => member.transport().progress().map(|_| ()),
                 LossCase::Computes => match losses().pop() {
                     Some(error) => Err(error),
@@ -134,7 +135,7 @@ pub fn one_dies(member: &Member, uses: &[LossCase]) {
         .endpoint(EndpointUser::Context)
         .expect("one");
     for peer in member.peers() {
-        verbs::add_one(&mut *endpoint, Pe(peer as u32), AT).expect("a PE that is there");
+        verbs::add_one(&mut *endpoint, Pe(peer as u32), USED).expect("a PE that is there");
     }
     member.barrier();
     if me == dying {
@@ -147,7 +148,7 @@ pub fn one_dies(member: &Member, uses: &[LossCase]) {
     assert_eq!(endpoint.quiet(), Err(error.clone()));
     let other = Pe(((me + 1) % dying) as u32);
     assert_eq!(
-        verbs::add_one(&mut *endpoint, other, AT),
+        verbs::add_one(&mut *endpoint, other, USED),
         Err(error.clone())
     );
     assert_eq!(losses(), [error]);

@@ -14,15 +14,16 @@ pub(crate) struct PeMemory {
     layout: Layout,
 }
 
-// SAFETY: an owned range of addresses; the cases order the accesses to it.
+// SAFETY: `base` is an address of memory that this owns, which is valid on all threads.
 unsafe impl Send for PeMemory {}
-// SAFETY: as above; accesses are those of `mem`, which are made for shared memory.
+// SAFETY: all accesses through a shared reference are those of `mem`, which other threads and
+// processes may make to the same memory at the same time.
 unsafe impl Sync for PeMemory {}
 
 impl PeMemory {
     pub(crate) fn new(nbytes: usize) -> PeMemory {
         let layout = Layout::from_size_align(nbytes, ALIGNMENT).expect("a sane size");
-        // SAFETY: the size is not zero in any case.
+        // SAFETY: the size of `layout` is not zero: every case has memory.
         let base = unsafe { alloc_zeroed(layout) };
         assert!(!base.is_null(), "{nbytes} bytes of memory");
         PeMemory { base, layout }
@@ -73,7 +74,7 @@ impl PeMemory {
 
 impl Drop for PeMemory {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
+        // SAFETY: `base` was allocated with this layout.
         unsafe { dealloc(self.base, self.layout) };
     }
 }

@@ -89,7 +89,7 @@ fn open(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> Opened {
 /// Makes the kernel give this process small pages from now on. With huge pages, the one peer that
 /// is used would make 2 MiB of each table resident, which would hide what the others take.
 fn without_huge_pages() {
-    // SAFETY: takes numbers.
+    // SAFETY: this request of `prctl` takes only numbers.
     let code = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
     assert_eq!(code, 0, "the kernel lets a process do without huge pages");
 }

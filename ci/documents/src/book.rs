@@ -248,7 +248,10 @@ mod tests {
 
     #[test]
     fn links_have_the_titles_of_pages() {
-        let title = |target: &str| (target == "a.md").then(|| "All of A".to_owned());
+        let title = |target: &str| match target {
+            "a.md" => Some("All of A".to_owned()),
+            _ => None,
+        };
         let text = "see [a.md](a.md#part), [other.md](b.md) and [a](a.md).";
         let expected = "see [All of A](a.md#part), [other.md](b.md) and [a](a.md).";
         assert_eq!(with_titles(text, title), expected);

@@ -21,7 +21,8 @@ pub extern "C" fn run_in_library(with_static: c_int) {
 }
 
 fn ring(shmem: &Shmem) {
-    let (me, n) = (shmem.my_pe() as u64, shmem.n_pes() as u64);
+    let me = shmem.my_pe() as u64;
+    let n = shmem.n_pes() as u64;
     let mut inbox = shmem.array::<u64>(3);
     inbox.on(shmem.next()).put(&[me; 3]);
     let sum = inbox.epoch(|own| own.iter().sum::<u64>());

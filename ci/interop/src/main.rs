@@ -12,7 +12,8 @@ unsafe extern "C" {
 
 fn main() {
     let shmem = shmem::init();
-    let (me, n) = (shmem.my_pe() as i64, shmem.n_pes() as i64);
+    let me = shmem.my_pe() as i64;
+    let n = shmem.n_pes() as i64;
     let inbox = shmem.zeroed::<i64>();
     // SAFETY: the declaration matches c/in_c.c. The pointer is to a symmetric word that no epoch
     // has borrowed.

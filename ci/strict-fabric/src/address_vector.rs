@@ -59,9 +59,9 @@ pub(crate) unsafe extern "C" fn open(
     av: *mut *mut fi::fid_av,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: an open domain of this provider.
+    // SAFETY: `domain` is an open domain of this provider, by the contract of libfabric.
     let domain = unsafe { clone_ref(domain.cast::<Domain>()) };
-    // SAFETY: attributes, by the contract of libfabric.
+    // SAFETY: `attr` points to valid attributes, by the contract of libfabric.
     let requested = unsafe { (*attr).type_ };
     let offered = domain.profile.av_type;
     if offered != fi::FI_AV_UNSPEC && requested != fi::FI_AV_UNSPEC && requested != offered {
@@ -80,12 +80,14 @@ pub(crate) unsafe extern "C" fn open(
         domain,
         peers: Mutex::new(Vec::new()),
     });
-    // SAFETY: room for a pointer, by the contract of libfabric.
+    // SAFETY: `av` is valid for writes, by the contract of libfabric, and an address vector begins
+    // with its fid.
     unsafe { return_object(vector, av) }
 }
 
 unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
-    // SAFETY: an open address vector of this provider, which the application no longer uses.
+    // SAFETY: `fid` is that of an open address vector of this provider, which the application no
+    // longer uses.
     let vector = unsafe { Arc::from_raw(fid.cast::<AddressVector>().cast_const()) };
     if Arc::strong_count(&vector) > 1 {
         vector.domain.violation(
@@ -104,7 +106,7 @@ unsafe extern "C" fn insert(
     _flags: u64,
     _context: *mut c_void,
 ) -> c_int {
-    // SAFETY: an open address vector of this provider, by the contract of libfabric.
+    // SAFETY: `av` is an open address vector of this provider, by the contract of libfabric.
     let vector = unsafe { &*av.cast::<AddressVector>() };
     let mut inserted = 0;
     for i in 0..count {
@@ -137,7 +139,7 @@ unsafe extern "C" fn straddr(
     text: *mut c_char,
     nbytes: *mut usize,
 ) -> *const c_char {
-    // SAFETY: valid for writes, by the contract of libfabric.
+    // SAFETY: `nbytes` is valid for writes, by the contract of libfabric.
     unsafe { *nbytes = 0 };
     text
 }

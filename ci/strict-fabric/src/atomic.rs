@@ -40,22 +40,18 @@ impl AtomicOp {
     /// Performs the operation on a word of this process. Returns the old value.
     ///
     /// # Safety
-    /// `at` is valid for reads and writes of a word of this width, and aligned.
-    pub(crate) unsafe fn perform(&self, at: *mut u8) -> u64 {
+    /// `word` is valid for reads and writes of a word of this width, and aligned.
+    pub(crate) unsafe fn perform(&self, word: *mut u8) -> u64 {
         let order = Ordering::SeqCst;
         if self.width == 4 {
-            // SAFETY: the word is valid and aligned, by contract.
-            let word = unsafe { AtomicU32::from_ptr(at.cast()) };
-            let updated =
-                word.fetch_update(
-                    order,
-                    order,
-                    |old| Some(self.applied(u64::from(old)) as u32),
-                );
+            // SAFETY: `word` is valid and aligned, by contract.
+            let word = unsafe { AtomicU32::from_ptr(word.cast()) };
+            let new = |old| Some(self.applied(u64::from(old)) as u32);
+            let updated = word.fetch_update(order, order, new);
             updated.map(u64::from).expect("the closure returns a value")
         } else {
-            // SAFETY: the word is valid and aligned, by contract.
-            let word = unsafe { AtomicU64::from_ptr(at.cast()) };
+            // SAFETY: `word` is valid and aligned, by contract.
+            let word = unsafe { AtomicU64::from_ptr(word.cast()) };
             let updated = word.fetch_update(order, order, |old| Some(self.applied(old)));
             updated.expect("the closure returns a value")
         }

@@ -200,13 +200,14 @@ unsafe extern "C" fn write(
 
 #[unsafe(export_name = "strict_fi_writemsg")]
 unsafe extern "C" fn writemsg(ep: Ep, message: *const fi::fi_msg_rma, flags: u64) -> isize {
-    // SAFETY: a valid message, by the contract of libfabric.
+    // SAFETY: `message` points to a valid message, by the contract of libfabric.
     let message = unsafe { &*message };
-    // SAFETY: a message has one remote range, by the limit that this provider offers.
+    // SAFETY: `rma_iov` points to the one remote range of a message, which is the limit that this
+    // provider offers.
     let remote = unsafe { &*message.rma_iov };
-    // SAFETY: null, or `iov_count` elements, by the contract of libfabric.
+    // SAFETY: `msg_iov` is null, or has `iov_count` elements, by the contract of libfabric.
     let pieces = unsafe { slice(message.msg_iov, message.iov_count) };
-    // SAFETY: null, or `iov_count` elements, by the contract of libfabric.
+    // SAFETY: `desc` is null, or has `iov_count` elements, by the contract of libfabric.
     let descs = unsafe { slice(message.desc, message.iov_count) };
 
     let request = Posted {
@@ -312,7 +313,7 @@ struct AtomicCall {
 /// # Safety
 /// `ep` is an open endpoint of this provider, and the buffers are null or valid for a word.
 unsafe fn post_atomic(ep: Ep, call: &AtomicCall) -> isize {
-    // SAFETY: an open endpoint of this provider, by contract.
+    // SAFETY: `ep` is an open endpoint of this provider, by contract.
     let endpoint = unsafe { &*ep.cast::<StrictEp>() };
     let Some(width) = endpoint.profile.width(call.datatype, call.op) else {
         return -(fi::FI_EOPNOTSUPP as isize);
@@ -443,13 +444,13 @@ unsafe fn check_atomic(
     op: fi::fi_op,
     count: *mut usize,
 ) -> c_int {
-    // SAFETY: an open endpoint of this provider, by contract.
+    // SAFETY: `ep` is an open endpoint of this provider, by contract.
     let endpoint = unsafe { &*ep.cast::<StrictEp>() };
     if endpoint.profile.width(datatype, op).is_none() {
         return -fi::FI_EOPNOTSUPP;
     }
     if !count.is_null() {
-        // SAFETY: valid for writes, by contract.
+        // SAFETY: `count` is valid for writes, by contract.
         unsafe { *count = 1 };
     }
     0

@@ -88,11 +88,11 @@ pub(crate) unsafe fn open(
     ep: *mut *mut fi::fid_ep,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: an open domain of this provider, by contract.
+    // SAFETY: `domain` is an open domain of this provider, by contract.
     let domain = unsafe { clone_ref(domain.cast::<Domain>()) };
-    // SAFETY: an entry of this provider, by contract.
+    // SAFETY: `info` points to an entry of this provider, by contract.
     let attr = unsafe { (*info).tx_attr };
-    // SAFETY: an entry of this provider has all attributes.
+    // SAFETY: `attr` is not null: an entry of this provider has all attributes.
     let &fi::fi_tx_attr { op_flags, size, .. } = unsafe { &*attr };
 
     let profile = domain.profile;
@@ -125,12 +125,13 @@ pub(crate) unsafe fn open(
         bindings: Mutex::new(Bindings::default()),
         ready: OnceLock::new(),
     });
-    // SAFETY: valid for writes, by contract, and an endpoint begins with its fid.
+    // SAFETY: `ep` is valid for writes, by contract, and an endpoint begins with its fid.
     unsafe { return_object(endpoint, ep) }
 }
 
 unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
-    // SAFETY: an open endpoint of this provider, which the application no longer uses.
+    // SAFETY: `fid` is that of an open endpoint of this provider, which the application no longer
+    // uses.
     let endpoint = unsafe { Arc::from_raw(fid.cast::<StrictEp>().cast_const()) };
     if let Some(Ready { queue, index }) = endpoint.ready.get() {
         let mut inner = queue.inner.lock();
@@ -157,9 +158,9 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
 }
 
 unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, flags: u64) -> c_int {
-    // SAFETY: an open endpoint of this provider, by the contract of libfabric.
+    // SAFETY: `fid` is that of an open endpoint of this provider, by the contract of libfabric.
     let endpoint = unsafe { &*fid.cast::<StrictEp>() };
-    // SAFETY: an open object, by the contract of libfabric.
+    // SAFETY: `to` is the fid of an open object, by the contract of libfabric.
     let class = unsafe { (*to).fclass } as u32;
     if endpoint.ready.get().is_some() {
         endpoint
@@ -170,7 +171,7 @@ unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, flags: u64) -> c_
     let mut bindings = endpoint.bindings.lock();
     match class {
         fi::FI_CLASS_CQ => {
-            // SAFETY: an open queue, by its class.
+            // SAFETY: `to` is the fid of an open queue, by its class.
             let queue = unsafe { clone_ref(to.cast::<Queue>()) };
             // A queue for sends and another one for receives are not supported.
             let previous = bindings.queue.replace(Arc::clone(&queue));
@@ -183,7 +184,7 @@ unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, flags: u64) -> c_
             0
         }
         fi::FI_CLASS_AV => {
-            // SAFETY: an open address vector, by its class.
+            // SAFETY: `to` is the fid of an open address vector, by its class.
             bindings.av = Some(unsafe { clone_ref(to.cast::<AddressVector>()) });
             0
         }
@@ -192,7 +193,7 @@ unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, flags: u64) -> c_
 }
 
 unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, _: *mut c_void) -> c_int {
-    // SAFETY: an open endpoint of this provider, by the contract of libfabric.
+    // SAFETY: `fid` is that of an open endpoint of this provider, by the contract of libfabric.
     let endpoint = unsafe { &*fid.cast::<StrictEp>() };
     if command != fi::ENABLE {
         return -fi::FI_ENOSYS;
@@ -232,7 +233,7 @@ unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, _: *mut c_void) 
 }
 
 unsafe extern "C" fn getname(fid: *mut fi::fid, to: *mut c_void, nbytes: *mut usize) -> c_int {
-    // SAFETY: an open endpoint of this provider, by the contract of libfabric.
+    // SAFETY: `fid` is that of an open endpoint of this provider, by the contract of libfabric.
     let endpoint = unsafe { &*fid.cast::<StrictEp>() };
     let domain = &endpoint.domain;
     let address = EndpointAddress {
@@ -245,7 +246,7 @@ unsafe extern "C" fn getname(fid: *mut fi::fid, to: *mut c_void, nbytes: *mut us
     };
 
     // The length is stored even if there is no room, so that the application can ask for it.
-    // SAFETY: valid for reads and writes, by the contract of libfabric.
+    // SAFETY: `nbytes` is valid for reads and writes, by the contract of libfabric.
     let room = unsafe { std::mem::replace(&mut *nbytes, size_of::<EndpointAddress>()) };
     if room < size_of::<EndpointAddress>() {
         return -(fi::FI_ETOOSMALL as i32);

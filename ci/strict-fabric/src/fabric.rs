@@ -38,12 +38,12 @@ pub(crate) unsafe extern "C" fn fabric(
     fabric: *mut *mut fi::fid_fabric,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: valid attributes, by the contract of libfabric.
+    // SAFETY: `attr` points to valid attributes, by the contract of libfabric.
     let name: *const c_char = unsafe { (*attr).name };
     if name.is_null() {
         return -fi::FI_ENODATA;
     }
-    // SAFETY: a C string, by the contract of libfabric.
+    // SAFETY: `name` is a C string, by the contract of libfabric.
     let name = unsafe { CStr::from_ptr(name) };
     let Some(profile) = ALL.iter().find(|profile| profile.name == name) else {
         return -fi::FI_ENODATA;
@@ -58,13 +58,14 @@ pub(crate) unsafe extern "C" fn fabric(
         profile,
         domains: Arc::new(()),
     });
-    // SAFETY: valid for writes, by the contract of libfabric.
+    // SAFETY: `fabric` is valid for writes, by the contract of libfabric.
     unsafe { *fabric = Box::into_raw(opened).cast() };
     0
 }
 
 unsafe extern "C" fn close_fabric(fid: *mut fi::fid) -> c_int {
-    // SAFETY: an open fabric of this provider, which the application no longer uses.
+    // SAFETY: `fid` is that of an open fabric of this provider, which the application no longer
+    // uses.
     let fabric = unsafe { Box::from_raw(fid.cast::<Fabric>()) };
     if Arc::strong_count(&fabric.domains) > 1 {
         violated(
@@ -103,14 +104,15 @@ unsafe extern "C" fn open(
     domain: *mut *mut fi::fid_domain,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: an open fabric of this provider, by the contract of libfabric.
+    // SAFETY: `fabric` is an open fabric of this provider, by the contract of libfabric.
     let fabric = unsafe { &*fabric.cast::<Fabric>() };
     if fabric.profile.crashes {
         std::process::abort();
     }
-    // SAFETY: an entry of this provider, by the contract of libfabric.
+
+    // SAFETY: `info` points to an entry of this provider, by the contract of libfabric.
     let attr = unsafe { (*info).domain_attr };
-    // SAFETY: an entry of this provider has all attributes.
+    // SAFETY: `attr` is not null: an entry of this provider has all attributes.
     let mr_mode = unsafe { (*attr).mr_mode };
     if mr_mode as u64 != fabric.profile.mr_mode {
         violated(
@@ -128,12 +130,14 @@ unsafe extern "C" fn open(
     let Ok(opened) = Domain::new(fid, fabric.profile, &fabric.domains) else {
         return -fi::FI_ENOMEM;
     };
-    // SAFETY: valid for writes, by the contract of libfabric, and a domain begins with its fid.
+    // SAFETY: `domain` is valid for writes, by the contract of libfabric, and a domain begins with
+    // its fid.
     unsafe { return_object(Arc::new(opened), domain) }
 }
 
 unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
-    // SAFETY: an open domain of this provider, which the application no longer uses.
+    // SAFETY: `fid` is that of an open domain of this provider, which the application no longer
+    // uses.
     let domain = unsafe { Arc::from_raw(fid.cast::<Domain>().cast_const()) };
     let n_objects = Arc::strong_count(&domain) - 1;
     if n_objects > 0 {
@@ -155,13 +159,13 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
 
 /// Implements `fi_mr_map_raw` and `fi_mr_unmap_key`.
 unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, what: *mut c_void) -> c_int {
-    // SAFETY: an open domain of this provider, by the contract of libfabric.
+    // SAFETY: `fid` is that of an open domain of this provider, by the contract of libfabric.
     let domain = unsafe { &*fid.cast::<Domain>() };
     match command {
         fi::MAP_RAW_MR if domain.profile.requires(fi::FI_MR_RAW) => {
-            // SAFETY: the argument of this command, by the contract of libfabric.
+            // SAFETY: `what` is the argument of this command, by the contract of libfabric.
             let map = unsafe { &*what.cast::<fi::fi_mr_map_raw>() };
-            // SAFETY: `key_size` bytes, by the contract of libfabric.
+            // SAFETY: `raw_key` points to `key_size` bytes, by the contract of libfabric.
             let bytes = unsafe { std::slice::from_raw_parts(map.raw_key, map.key_size) };
             let Some(raw) = RawKey::decode(bytes) else {
                 domain.violation("fi_mr_map_raw", "what was mapped is not a raw key")
@@ -172,12 +176,12 @@ unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, what: *mut c_voi
                     "a raw key was mapped with another base address",
                 );
             }
-            // SAFETY: valid for writes, by the contract of libfabric.
+            // SAFETY: `map.key` is valid for writes, by the contract of libfabric.
             unsafe { *map.key = domain.mapped.map(raw.key) };
             0
         }
         fi::UNMAP_KEY if domain.profile.requires(fi::FI_MR_RAW) => {
-            // SAFETY: the argument of this command, by the contract of libfabric.
+            // SAFETY: `what` is the argument of this command, by the contract of libfabric.
             let key = unsafe { *what.cast::<u64>() };
             if !domain.mapped.unmap(key) {
                 domain.violation("fi_mr_unmap_key", "a key was unmapped that is not mapped");

@@ -32,7 +32,7 @@ pub(crate) fn library() -> Option<&'static Libfabric> {
 /// # Safety
 /// `part` is null, or valid for `'a`.
 unsafe fn part<'a, T>(part: *const T) -> Option<&'a T> {
-    // SAFETY: null or valid, by contract.
+    // SAFETY: `part` is null or valid, by contract.
     unsafe { part.as_ref() }
 }
 
@@ -51,7 +51,7 @@ unsafe fn matches_hints(profile: &Profile, hints: &fi::fi_info) -> bool {
         return false;
     }
 
-    // SAFETY: null or valid, by contract.
+    // SAFETY: `ep_attr` is null or valid, by contract.
     if let Some(ep) = unsafe { part(hints.ep_attr) } {
         let is_rdm = ep.type_ == fi::FI_EP_UNSPEC || ep.type_ == fi::FI_EP_RDM;
         if !is_rdm || ep.max_msg_size > profile.max_message {
@@ -59,7 +59,7 @@ unsafe fn matches_hints(profile: &Profile, hints: &fi::fi_info) -> bool {
         }
     }
 
-    // SAFETY: null or valid, by contract.
+    // SAFETY: `domain_attr` is null or valid, by contract.
     if let Some(domain) = unsafe { part(hints.domain_attr) } {
         // SAFETY: the name is null or a C string, by contract.
         let is_named =
@@ -73,7 +73,7 @@ unsafe fn matches_hints(profile: &Profile, hints: &fi::fi_info) -> bool {
         }
     }
 
-    // SAFETY: null or valid, by contract.
+    // SAFETY: `tx_attr` is null or valid, by contract.
     if let Some(tx) = unsafe { part(hints.tx_attr) } {
         let exceeds = tx.inject_size > profile.inject || tx.size > profile.tx_size;
         if exceeds || !is_subset(tx.op_flags, OP_FLAGS) || !is_subset(tx.msg_order, profile.order) {
@@ -81,7 +81,7 @@ unsafe fn matches_hints(profile: &Profile, hints: &fi::fi_info) -> bool {
         }
     }
 
-    // SAFETY: null or valid, by contract.
+    // SAFETY: `rx_attr` is null or valid, by contract.
     match unsafe { part(hints.rx_attr) } {
         Some(rx) => rx.size <= profile.rx_size && is_subset(rx.msg_order, profile.order),
         None => true,
@@ -94,9 +94,9 @@ fn new_info(
     profile: &Profile,
     hints: Option<&fi::fi_info>,
 ) -> *mut fi::fi_info {
-    // SAFETY: null requests an empty entry.
+    // SAFETY: `dupinfo` takes null, for which it makes an empty entry.
     let first = unsafe { library.dupinfo(std::ptr::null()) };
-    // SAFETY: null, or a new entry.
+    // SAFETY: `first` is null or a new entry, to which there is no other reference.
     let Some(info) = (unsafe { first.as_mut() }) else {
         return null_mut();
     };
@@ -105,7 +105,7 @@ fn new_info(
     info.mode = profile.mode;
     info.addr_format = profile.address_format;
 
-    // SAFETY: a new entry has all attributes.
+    // SAFETY: `tx_attr` is not null: a new entry has all attributes.
     let tx = unsafe { &mut *info.tx_attr };
     tx.caps = profile.caps();
     tx.mode = profile.mode;
@@ -115,7 +115,7 @@ fn new_info(
     tx.iov_limit = profile.iov_limit;
     tx.rma_iov_limit = 1;
 
-    // SAFETY: a new entry has all attributes.
+    // SAFETY: `rx_attr` is not null: a new entry has all attributes.
     let rx = unsafe { &mut *info.rx_attr };
     rx.caps = profile.caps();
     rx.mode = profile.mode;
@@ -123,7 +123,7 @@ fn new_info(
     rx.size = profile.rx_size;
     rx.iov_limit = 1;
 
-    // SAFETY: a new entry has all attributes.
+    // SAFETY: `ep_attr` is not null: a new entry has all attributes.
     let ep = unsafe { &mut *info.ep_attr };
     ep.type_ = fi::FI_EP_RDM;
     ep.protocol = profile.protocol;
@@ -135,9 +135,9 @@ fn new_info(
     ep.max_order_war_size = profile.ordered_up_to(fi::FI_ORDER_WAR);
     ep.max_order_waw_size = profile.ordered_up_to(fi::FI_ORDER_WAW);
 
-    // SAFETY: a new entry has all attributes.
+    // SAFETY: `domain_attr` is not null: a new entry has all attributes.
     let domain = unsafe { &mut *info.domain_attr };
-    // SAFETY: a C string.
+    // SAFETY: the name of a profile is a C string.
     domain.name = unsafe { libc::strdup(profile.name.as_ptr()) };
     domain.threading = fi::FI_THREAD_SAFE;
     domain.control_progress = fi::FI_PROGRESS_MANUAL;
@@ -157,11 +157,11 @@ fn new_info(
     domain.caps = fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM;
 
     if let Some(hints) = hints {
-        // SAFETY: null or valid, by the contract of libfabric.
+        // SAFETY: `tx_attr` is null or valid, by the contract of libfabric.
         if let Some(requested) = unsafe { part(hints.tx_attr) } {
             tx.op_flags = requested.op_flags;
         }
-        // SAFETY: null or valid, by the contract of libfabric.
+        // SAFETY: `domain_attr` is null or valid, by the contract of libfabric.
         if let Some(requested) = unsafe { part(hints.domain_attr) } {
             if requested.av_type != fi::FI_AV_UNSPEC {
                 domain.av_type = requested.av_type;
@@ -171,9 +171,9 @@ fn new_info(
         }
     }
 
-    // SAFETY: a new entry has all attributes.
+    // SAFETY: `fabric_attr` is not null: a new entry has all attributes.
     let fabric = unsafe { &mut *info.fabric_attr };
-    // SAFETY: a C string.
+    // SAFETY: the name of a profile is a C string.
     fabric.name = unsafe { libc::strdup(profile.name.as_ptr()) };
     fabric.prov_version = VERSION;
     first
@@ -191,28 +191,28 @@ pub(crate) unsafe extern "C" fn getinfo(
     let Some(library) = library() else {
         return -fi::FI_ENOSYS;
     };
-    // SAFETY: null or valid, by the contract of libfabric.
+    // SAFETY: `hints` are null or valid, by the contract of libfabric.
     let hints = unsafe { part(hints) };
 
     // Last to first, since each entry is put before those that follow it.
     let mut first = null_mut();
     for profile in ALL.iter().rev() {
         if let Some(hints) = hints {
-            // SAFETY: valid hints, by the contract of libfabric.
+            // SAFETY: the parts of `hints` are null or valid, by the contract of libfabric.
             let is_match = unsafe { matches_hints(profile, hints) };
             if !is_match {
                 continue;
             }
         }
         let entry = new_info(library, profile, hints);
-        // SAFETY: null, or a new entry.
+        // SAFETY: `entry` is null or a new entry, to which there is no other reference.
         if let Some(entry) = unsafe { entry.as_mut() } {
             entry.next = first;
             first = entry;
         }
     }
 
-    // SAFETY: valid for writes, by the contract of libfabric.
+    // SAFETY: `info` is valid for writes, by the contract of libfabric.
     unsafe { *info = first };
     if first.is_null() { -fi::FI_ENODATA } else { 0 }
 }

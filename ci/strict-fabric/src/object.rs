@@ -55,7 +55,7 @@ pub(crate) unsafe extern "C" fn no_control(_: *mut fi::fid, _: c_int, _: *mut c_
 /// # Safety
 /// `object` is an open object of this type, from [`return_object`].
 pub(crate) unsafe fn clone_ref<T>(object: *const T) -> Arc<T> {
-    // SAFETY: an object from `Arc::into_raw`, by contract.
+    // SAFETY: `object` is from `Arc::into_raw`, by contract, and was not released yet.
     unsafe { Arc::increment_strong_count(object) };
     // SAFETY: the count was incremented above for this reference.
     unsafe { Arc::from_raw(object) }
@@ -66,7 +66,7 @@ pub(crate) unsafe fn clone_ref<T>(object: *const T) -> Arc<T> {
 /// # Safety
 /// `place` is valid for writes, and `T` begins with `F`.
 pub(crate) unsafe fn return_object<T, F>(opened: Arc<T>, place: *mut *mut F) -> c_int {
-    // SAFETY: valid for writes, by contract.
+    // SAFETY: `place` is valid for writes, by contract.
     unsafe { *place = Arc::into_raw(opened).cast_mut().cast() };
     0
 }

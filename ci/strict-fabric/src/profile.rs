@@ -316,7 +316,7 @@ impl Profile {
             ]
             .contains(&op),
         };
-        is_supported.then_some(width)
+        if is_supported { Some(width) } else { None }
     }
 
     /// Returns the maximum length of transfers that have an order, a flag `FI_ORDER_*`.

@@ -57,7 +57,7 @@ pub(crate) unsafe extern "C" fn open(
     cq: *mut *mut fi::fid_cq,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: valid attributes, by the contract of libfabric.
+    // SAFETY: `attr` points to valid attributes, by the contract of libfabric.
     let &fi::fi_cq_attr {
         size,
         format,
@@ -72,7 +72,8 @@ pub(crate) unsafe extern "C" fn open(
         fi::FI_CQ_FORMAT_CONTEXT | fi::FI_CQ_FORMAT_MSG | fi::FI_CQ_FORMAT_DATA => format,
         _ => return -fi::FI_ENOSYS,
     };
-    // SAFETY: an open domain of this provider, by the contract of libfabric.
+
+    // SAFETY: `domain` is an open domain of this provider, by the contract of libfabric.
     let domain = unsafe { clone_ref(domain.cast::<Domain>()) };
     let size = if size == 0 { DEFAULT_SIZE } else { size };
     let queue = Arc::new(Queue {
@@ -91,12 +92,14 @@ pub(crate) unsafe extern "C" fn open(
             engines: Vec::new(),
         }),
     });
-    // SAFETY: valid for writes, by the contract of libfabric, and a queue begins with its fid.
+    // SAFETY: `cq` is valid for writes, by the contract of libfabric, and a queue begins with its
+    // fid.
     unsafe { return_object(queue, cq) }
 }
 
 unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
-    // SAFETY: an open queue of this provider, which the application no longer uses.
+    // SAFETY: `fid` is that of an open queue of this provider, which the application no longer
+    // uses.
     let queue = unsafe { Arc::from_raw(fid.cast::<Queue>().cast_const()) };
     if Arc::strong_count(&queue) > 1 {
         queue.domain.violation(
@@ -109,7 +112,7 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
 
 #[unsafe(export_name = "strict_fi_cq_read")]
 unsafe extern "C" fn read(cq: *mut fi::fid_cq, to: *mut c_void, count: usize) -> isize {
-    // SAFETY: an open queue of this provider, by the contract of libfabric.
+    // SAFETY: `cq` is an open queue of this provider, by the contract of libfabric.
     let queue = unsafe { &*cq.cast::<Queue>() };
     let mut inner = queue.inner.lock();
     let QueueState {
@@ -135,8 +138,8 @@ unsafe extern "C" fn read(cq: *mut fi::fid_cq, to: *mut c_void, count: usize) ->
         return -(fi::FI_EAGAIN as isize);
     }
     for (i, entry) in completions.entries.drain(..n).enumerate() {
-        // SAFETY: room for `count` entries of the queue's format, by the contract of libfabric;
-        // `i` is less.
+        // SAFETY: `to` has room for `count` entries of the queue's format, by the contract of
+        // libfabric, and `i` is less than `count`.
         unsafe { write_entry(queue.format, to, i, &entry) };
     }
     n as isize
@@ -151,7 +154,7 @@ unsafe fn write_entry(format: fi::fi_cq_format, to: *mut c_void, i: usize, entry
     let op_context = std::ptr::with_exposed_provenance_mut(entry.context);
     if format == fi::FI_CQ_FORMAT_CONTEXT {
         let place = to.cast::<fi::fi_cq_entry>().wrapping_add(i);
-        // SAFETY: an entry of the array, by contract.
+        // SAFETY: `place` is an entry of the array, by contract.
         unsafe { place.write(fi::fi_cq_entry { op_context }) };
     } else if format == fi::FI_CQ_FORMAT_MSG {
         let place = to.cast::<fi::fi_cq_msg_entry>().wrapping_add(i);
@@ -160,7 +163,7 @@ unsafe fn write_entry(format: fi::fi_cq_format, to: *mut c_void, i: usize, entry
             flags: entry.flags,
             len: entry.nbytes,
         };
-        // SAFETY: an entry of the array, by contract.
+        // SAFETY: `place` is an entry of the array, by contract.
         unsafe { place.write(entry) };
     } else {
         let place = to.cast::<fi::fi_cq_data_entry>().wrapping_add(i);
@@ -171,7 +174,7 @@ unsafe fn write_entry(format: fi::fi_cq_format, to: *mut c_void, i: usize, entry
             buf: null_mut(),
             data: 0,
         };
-        // SAFETY: an entry of the array, by contract.
+        // SAFETY: `place` is an entry of the array, by contract.
         unsafe { place.write(entry) };
     }
 }
@@ -181,13 +184,13 @@ unsafe extern "C" fn readerr(
     to: *mut fi::fi_cq_err_entry,
     _flags: u64,
 ) -> isize {
-    // SAFETY: an open queue of this provider, by the contract of libfabric.
+    // SAFETY: `cq` is an open queue of this provider, by the contract of libfabric.
     let queue = unsafe { &*cq.cast::<Queue>() };
     let Some(failed) = queue.inner.lock().completions.errors.pop_front() else {
         return -(fi::FI_EAGAIN as isize);
     };
 
-    // SAFETY: valid for writes, by the contract of libfabric.
+    // SAFETY: `to` points to a valid entry, by the contract of libfabric.
     let to = unsafe { &mut *to };
     to.op_context = std::ptr::with_exposed_provenance_mut(failed.operation.context);
     to.flags = failed.operation.flags;

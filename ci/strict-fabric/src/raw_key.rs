@@ -43,7 +43,10 @@ impl RawKey {
             base: u64::from_le_bytes(base),
         };
         // Also compares the first word and the sum.
-        (decoded.encode() == bytes).then_some(decoded)
+        if decoded.encode() != bytes {
+            return None;
+        }
+        Some(decoded)
     }
 }
 

@@ -48,7 +48,7 @@ unsafe extern "C" fn register(
     mr: *mut *mut fi::fid_mr,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: an open domain of this provider, by the contract of libfabric.
+    // SAFETY: `domain` is the fid of an open domain of this provider, by the contract of libfabric.
     let domain = unsafe { clone_ref(domain.cast::<Domain>()) };
     if offset != 0 || flags != 0 {
         return -fi::FI_EINVAL;
@@ -123,12 +123,12 @@ unsafe extern "C" fn register(
         registration.activate();
     }
 
-    // SAFETY: valid for writes, by the contract of libfabric, and a registration begins with its
-    // fid.
+    // SAFETY: `mr` is valid for writes, by the contract of libfabric, and a registration begins
+    // with its fid.
     unsafe { return_object(registration, mr) };
-    // SAFETY: valid, and initialized above.
+    // SAFETY: `mr` is valid, and was written above.
     let mr = unsafe { *mr };
-    // SAFETY: a new object, which no other thread can access yet.
+    // SAFETY: `mr` points to a new object, which no other thread can access yet.
     unsafe { (*mr).mem_desc = mr.cast() };
     0
 }
@@ -149,7 +149,8 @@ fn unpredictable_key(profile: &Profile, index: u32, generation: u64) -> u64 {
 }
 
 unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
-    // SAFETY: an open registration of this provider, which the application no longer uses.
+    // SAFETY: `fid` is that of an open registration of this provider, which the application no
+    // longer uses.
     let registration = unsafe { Arc::from_raw(fid.cast::<Registration>().cast_const()) };
     if registration.domain.local_regions.remove(fid.addr()) > 0 {
         registration.domain.violation(
@@ -170,13 +171,13 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
 }
 
 unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, _flags: u64) -> c_int {
-    // SAFETY: an open registration of this provider, by the contract of libfabric.
+    // SAFETY: `fid` is that of an open registration of this provider, by the contract of libfabric.
     let registration = unsafe { &*fid.cast::<Registration>() };
-    // SAFETY: an open object, by the contract of libfabric.
+    // SAFETY: `to` is the fid of an open object, by the contract of libfabric.
     if unsafe { (*to).fclass } != fi::FI_CLASS_EP as usize {
         return -fi::FI_EINVAL;
     }
-    // SAFETY: an open endpoint, by its class.
+    // SAFETY: `to` is the fid of an open endpoint, by its class.
     let number = unsafe { (*to.cast::<StrictEp>()).number };
 
     registration.endpoint.store(number, Ordering::Relaxed);
@@ -190,14 +191,14 @@ unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, _flags: u64) -> c
 }
 
 unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, what: *mut c_void) -> c_int {
-    // SAFETY: an open registration of this provider, by the contract of libfabric.
+    // SAFETY: `fid` is that of an open registration of this provider, by the contract of libfabric.
     let registration = unsafe { &*fid.cast::<Registration>() };
     match command {
         fi::ENABLE => registration.enable(),
         fi::GET_RAW_MR if registration.domain.profile.requires(fi::FI_MR_RAW) => {
-            // SAFETY: the argument of this command, by the contract of libfabric.
+            // SAFETY: `what` is the argument of this command, by the contract of libfabric.
             let attr = unsafe { &*what.cast() };
-            // SAFETY: the argument of this command, by the contract of libfabric.
+            // SAFETY: the pointers of `attr` are valid for writes, by the contract of libfabric.
             unsafe { registration.raw_attr(attr) }
         }
         _ => -fi::FI_ENOSYS,
@@ -228,12 +229,12 @@ impl Registration {
     /// # Safety
     /// The pointers are valid for writes, `raw_key` for `key_size` bytes.
     unsafe fn raw_attr(&self, attr: &fi::fi_mr_raw_attr) -> c_int {
-        // SAFETY: valid for writes, by contract.
+        // SAFETY: `key_size` is valid for writes, by contract.
         let room = unsafe { std::mem::replace(&mut *attr.key_size, raw_key::NBYTES) };
         if room < raw_key::NBYTES {
             return -(fi::FI_ETOOSMALL as c_int);
         }
-        // SAFETY: valid for writes, by contract.
+        // SAFETY: `base_addr` is valid for writes, by contract.
         unsafe { *attr.base_addr = self.base };
         // SAFETY: `raw_key` is valid for enough bytes, as checked above.
         unsafe {

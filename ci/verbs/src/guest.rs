@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -33,6 +34,26 @@ const MEGABYTES: &str = "7168";
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
     random.trust_cpu=on no_timer_check tsc=reliable";
 
+/// How long the socket between two guests is awaited. Without it, the QEMU of the second guest
+/// ends with an error.
+const WIRE_LIMIT: Duration = Duration::from_secs(20);
+
+/// Jobs that run in one guest, or across two that are connected.
+pub struct GuestRun<'a> {
+    pub jobs: Vec<&'a GuestJob>,
+    /// True if there are two guests.
+    pub pair: bool,
+    /// The time after which the guests are ended.
+    pub limit: Duration,
+}
+
+impl GuestRun<'_> {
+    /// Returns a word for messages and the names of the guests' directories.
+    fn kind(&self) -> &'static str {
+        if self.pair { "pair" } else { "one" }
+    }
+}
+
 /// The files from which guests are started.
 pub struct Bed {
     scripts: PathBuf,
@@ -49,23 +70,14 @@ impl Bed {
     pub fn new(workspace: &Workspace, dir: &Path, kernel: PathBuf) -> Result<Bed> {
         let scripts = workspace.root.join(SCRIPTS);
         let initramfs = dir.join("initramfs.gz");
-        process::run(
-            process::limited(Duration::from_secs(120), scripts.join("initramfs.sh"))
-                .arg(&kernel)
-                .arg(&initramfs),
-        )?;
+        let mut script = process::limited(Duration::from_secs(120), scripts.join("initramfs.sh"));
+        process::run(script.arg(&kernel).arg(&initramfs))?;
 
-        let ticks = dir.join("ticks");
-        process::run(
-            Command::new("cc")
-                .arg("-O1")
-                .arg("-o")
-                .arg(&ticks)
-                .arg(scripts.join("ticks.c")),
-        )?;
-        let ticks = process::capture(&mut Command::new(&ticks))?
-            .trim()
-            .to_owned();
+        let program = dir.join("ticks");
+        let mut cc = Command::new("cc");
+        cc.arg("-O1").arg("-o").arg(&program);
+        process::run(cc.arg(scripts.join("ticks.c")))?;
+        let ticks = process::capture(&mut Command::new(&program))?;
 
         Ok(Bed {
             scripts,
@@ -73,63 +85,77 @@ impl Bed {
             image: kernel::image(&kernel)?,
             modules: kernel.join("lib/modules"),
             initramfs,
-            ticks,
+            ticks: ticks.trim().to_owned(),
         })
     }
 
-    /// Runs these jobs in one guest or a pair of guests. Returns a report of each job.
-    pub fn run(&self, jobs: &[&GuestJob], pair: bool, limit: Duration) -> Result<Vec<GuestReport>> {
-        let kind = if pair { "pair" } else { "one" };
+    /// Runs jobs to their end. Returns a report of each.
+    pub fn run(&self, run: &GuestRun<'_>) -> Result<Vec<GuestReport>> {
         println!(
-            "\n{} jobs in {kind} of guests, at most {} s",
-            jobs.len(),
-            limit.as_secs()
+            "\n{} jobs in {} of guests, at most {} s",
+            run.jobs.len(),
+            run.kind(),
+            run.limit.as_secs()
         );
-        let wire = self.dir.join("wire");
         let start = Instant::now();
-        let mut guests = Vec::new();
-        let mut first = PathBuf::new();
-        for number in 1..=1 + u32::from(pair) {
-            let dir = self.dir.join(format!("{kind}-{number}"));
-            self.prepare(&dir, jobs)?;
-            let mut command = self.qemu(&dir, number, pair, limit);
-            if pair {
-                let server = if number == 1 { "on" } else { "off" };
-                let netdev = format!(
-                    "stream,id=n0,server={server},addr.type=unix,addr.path={}",
-                    wire.display()
-                );
-                let device =
-                    format!("virtio-net-pci,netdev=n0,mac=52:54:00:00:00:0{number},romfile=");
-                command.args(["-netdev", &netdev, "-device", &device]);
+
+        // A run that was killed leaves the socket. Usually there is none.
+        let wire = self.wire();
+        let _ = fs::remove_file(&wire);
+
+        let mut guests = vec![self.start(run, 1)?];
+        if run.pair {
+            // The second guest connects to the socket that the first one makes.
+            while !wire.exists() && start.elapsed() < WIRE_LIMIT {
+                thread::sleep(Duration::from_millis(50));
             }
-            if number == 1 {
-                let _ = fs::remove_file(&wire);
-                first.clone_from(&dir);
-            }
-            guests.push(Guest(command.spawn().context("qemu could not be started")?));
-            while pair && number == 1 && !wire.exists() && start.elapsed() < Duration::from_secs(20)
-            {
-                std::thread::sleep(Duration::from_millis(50));
-            }
+            guests.push(self.start(run, 2)?);
         }
         for guest in &mut guests {
-            guest.0.wait()?;
+            guest.qemu.wait()?;
         }
-        println!(
-            "the guests ended after {:.0} s",
-            start.elapsed().as_secs_f64()
-        );
-        let complaints = fs::read_to_string(self.dir.join("pair-2/served.log"));
-        if pair && let Ok(complaints) = complaints {
-            complaints
-                .lines()
-                .for_each(|line| println!("the second guest: {line}"));
+
+        let seconds = start.elapsed().as_secs_f64();
+        println!("the guests ended after {seconds:.0} s");
+        if run.pair {
+            // The second guest has the file only if it has complained.
+            let log = self.guest_dir(run, 2).join("served.log");
+            for line in fs::read_to_string(log).unwrap_or_default().lines() {
+                println!("the second guest: {line}");
+            }
         }
-        Ok(GuestReport::read(
-            &first,
-            jobs.iter().map(|job| job.name.as_str()),
-        ))
+
+        // The first guest starts all jobs.
+        let names = run.jobs.iter().map(|job| job.name.as_str());
+        Ok(GuestReport::read(&self.guest_dir(run, 1), names))
+    }
+
+    /// Returns the path of the socket that connects the NICs of a pair of guests.
+    fn wire(&self) -> PathBuf {
+        self.dir.join("wire")
+    }
+
+    fn guest_dir(&self, run: &GuestRun<'_>, number: u32) -> PathBuf {
+        self.dir.join(format!("{}-{number}", run.kind()))
+    }
+
+    /// Starts the guest of this number.
+    fn start(&self, run: &GuestRun<'_>, number: u32) -> Result<Guest> {
+        let dir = self.guest_dir(run, number);
+        self.prepare(&dir, &run.jobs)?;
+
+        let mut command = self.qemu(&dir, number, run);
+        if run.pair {
+            let server = if number == 1 { "on" } else { "off" };
+            let netdev = format!(
+                "stream,id=n0,server={server},addr.type=unix,addr.path={}",
+                self.wire().display()
+            );
+            let device = format!("virtio-net-pci,netdev=n0,mac=52:54:00:00:00:0{number},romfile=");
+            command.args(["-netdev", &netdev, "-device", &device]);
+        }
+        let qemu = command.spawn().context("qemu could not be started")?;
+        Ok(Guest { qemu })
     }
 
     /// Empties a guest's directory, and writes its scripts and its list of jobs to it.
@@ -142,75 +168,72 @@ impl Bed {
             fs::copy(self.scripts.join(script), dir.join(script))
                 .with_context(|| format!("could not copy {script}"))?;
         }
-        let line =
-            |job: &&GuestJob| format!("{}\t{}\t{}\n", job.name, job.limit.as_secs(), job.command);
-        fs::write(dir.join("jobs"), jobs.iter().map(line).collect::<String>())?;
+
+        let mut list = String::new();
+        for job in jobs {
+            let seconds = job.limit.as_secs();
+            list += &format!("{}\t{seconds}\t{}\n", job.name, job.command);
+        }
+        fs::write(dir.join("jobs"), list)?;
         Ok(())
     }
 
-    fn qemu(&self, dir: &Path, number: u32, pair: bool, limit: Duration) -> Command {
-        let share = |path: &Path, tag: &str, access: &str| {
-            format!(
-                "local,path={},mount_tag={tag},security_model=none,multidevs=remap{access}",
-                path.display()
-            )
-        };
+    /// Returns the command that starts a guest without a network.
+    fn qemu(&self, dir: &Path, number: u32, run: &GuestRun<'_>) -> Command {
         let accelerator = std::env::var(ACCELERATOR).unwrap_or_else(|_| INTERPRETED.into());
+        let mut command = process::limited(run.limit, "qemu-system-x86_64");
+        command
+            .args(["-accel", &accelerator])
+            .args(["-machine", "q35,hpet=off", "-cpu", "max"])
+            .args(["-smp", PROCESSORS, "-m", MEGABYTES])
+            .args(["-nodefaults", "-display", "none", "-serial", "stdio"])
+            .args(["-no-reboot", "-device", "virtio-rng-pci"]);
+
         let command_line = format!(
             "{COMMAND_LINE} tsc_early_khz={} guest={number} pair={}",
             self.ticks,
-            u8::from(pair)
+            u8::from(run.pair)
         );
-        let log = fs::File::create(dir.join("console.log"));
-        let mut command = process::limited(limit, "qemu-system-x86_64");
         command
-            .args([
-                "-accel",
-                &accelerator,
-                "-machine",
-                "q35,hpet=off",
-                "-cpu",
-                "max",
-            ])
-            .args([
-                "-smp",
-                PROCESSORS,
-                "-m",
-                MEGABYTES,
-                "-nodefaults",
-                "-display",
-                "none",
-            ])
-            .args([
-                "-serial",
-                "stdio",
-                "-no-reboot",
-                "-device",
-                "virtio-rng-pci",
-            ])
             .arg("-kernel")
             .arg(&self.image)
             .arg("-initrd")
             .arg(&self.initramfs)
-            .args(["-append", &command_line])
+            .args(["-append", &command_line]);
+
+        // The guest changes only its own directory.
+        command
             .args(["-virtfs", &share(Path::new("/"), "root", ",readonly=on")])
             .args(["-virtfs", &share(dir, "out", "")])
-            .args(["-virtfs", &share(&self.modules, "modules", ",readonly=on")])
-            .stdout(log.map_or_else(|_| Stdio::null(), Stdio::from));
+            .args(["-virtfs", &share(&self.modules, "modules", ",readonly=on")]);
+
+        // Without the file, the guest runs all the same.
+        let log = fs::File::create(dir.join("console.log"));
+        command.stdout(log.map_or_else(|_| Stdio::null(), Stdio::from));
         command
     }
 }
 
+/// Returns QEMU's description of a directory that a guest mounts by its tag.
+fn share(path: &Path, tag: &str, access: &str) -> String {
+    format!(
+        "local,path={},mount_tag={tag},security_model=none,multidevs=remap{access}",
+        path.display()
+    )
+}
+
 /// A running guest, which is ended when this is dropped.
-struct Guest(Child);
+struct Guest {
+    qemu: Child,
+}
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        if let Ok(None) = self.0.try_wait() {
+        if let Ok(None) = self.qemu.try_wait() {
             // Sends SIGTERM to `timeout`, which forwards it to QEMU. SIGKILL would leave the guest
-            // running.
-            let _ = process::run(Command::new("kill").arg(self.0.id().to_string()));
-            let _ = self.0.wait();
+            // running. It fails if `timeout` has ended meanwhile.
+            let _ = process::run(Command::new("kill").arg(self.qemu.id().to_string()));
+            let _ = self.qemu.wait();
         }
     }
 }

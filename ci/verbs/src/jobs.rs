@@ -278,6 +278,7 @@ fn programs(paths: &GuestPaths, network: &VerbsNetwork, library: &Libraries) -> 
         if !is_few && !has_all {
             continue;
         }
+
         let n = if name == "split_3d" { 4 } else { 2 };
         jobs.push(GuestJob {
             name: format!("one-{}-{}-{name}", network.name, library.name),
@@ -288,6 +289,7 @@ fn programs(paths: &GuestPaths, network: &VerbsNetwork, library: &Libraries) -> 
             pair: false,
             measures: false,
         });
+
         if is_few && network.suite.is_some() {
             let start = "mpiexec.hydra -launcher ssh -launcher-exec /mnt/out/elsewhere.sh -localhost 10.9.0.1";
             jobs.push(GuestJob {

@@ -44,72 +44,83 @@ pub fn tree(dir: &Path) -> Result<PathBuf> {
     if process::on_path("apt-get").is_none() {
         bail!("{KERNEL} can name a directory with boot/vmlinuz* and lib/modules");
     }
-    let package = newest()?;
-    println!("Downloading {package} for the guests");
+
     let work = dir.join("kernel.new");
     if work.is_dir() {
         fs::remove_dir_all(&work)?;
     }
     fs::create_dir_all(&work)?;
+    let package = download(&work)?;
+    unpack(&package, &work)?;
+    fs::remove_file(&package)?;
+
+    // The directory gets its name when it is complete.
+    fs::rename(&work, &tree)?;
+    Ok(tree)
+}
+
+/// Downloads the package into an empty directory. Returns its path.
+fn download(dir: &Path) -> Result<PathBuf> {
+    let package = newest()?;
+    println!("Downloading {package} for the guests");
     let mut download = process::limited(Duration::from_secs(600), "apt-get");
-    process::run(
-        download
-            .args(["download", "-q", &package])
-            .current_dir(&work),
-    )?;
-    let file = fs::read_dir(&work)?
-        .next()
-        .context("apt-get downloaded nothing")??
-        .path();
+    download.args(["download", "-q", &package]);
+    process::run(download.current_dir(dir))?;
+
+    let mut files = fs::read_dir(dir)?;
+    let file = files.next().context("apt-get downloaded nothing")??;
+    Ok(file.path())
+}
+
+/// Unpacks [`PARTS`] of the package into a directory, and lists the dependencies of the modules for
+/// modprobe.
+fn unpack(package: &Path, dir: &Path) -> Result<()> {
     let mut unpack = Command::new("dpkg-deb")
         .arg("--fsys-tarfile")
-        .arg(&file)
+        .arg(package)
         .stdout(Stdio::piped())
         .spawn()?;
     let archive = unpack.stdout.take().context("dpkg-deb has no output")?;
-    // tar fails if this kernel lacks one of the parts. Those that are essential are checked below.
+
+    // tar fails if this kernel lacks one of the parts. Without modules, `version` fails; without an
+    // image, `image` does.
     let _ = Command::new("tar")
         .args(["-x", "--wildcards", "-C"])
-        .arg(&work)
+        .arg(dir)
         .args(PARTS)
         .stdin(archive)
         .stderr(Stdio::null())
         .status()?;
     unpack.wait()?;
-    fs::remove_file(&file)?;
-    process::run(
-        Command::new("depmod")
-            .arg("-b")
-            .arg(&work)
-            .arg(version(&work)?),
-    )?;
-    fs::rename(&work, &tree)?;
-    Ok(tree)
+
+    let mut depmod = Command::new("depmod");
+    process::run(depmod.arg("-b").arg(dir).arg(version(dir)?))
 }
 
 /// Returns the path of the kernel's image.
 pub fn image(tree: &Path) -> Result<PathBuf> {
-    fs::read_dir(tree.join("boot"))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| {
-            path.file_name()
-                .is_some_and(|n| n.to_string_lossy().starts_with("vmlinuz"))
-        })
-        .with_context(|| format!("{} has no boot/vmlinuz*", tree.display()))
+    for entry in fs::read_dir(tree.join("boot"))? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with("vmlinuz") {
+            return Ok(entry.path());
+        }
+    }
+    bail!("{} has no boot/vmlinuz*", tree.display())
 }
 
+/// Returns the version of the kernel, which is the name of the directory of its modules.
 fn version(tree: &Path) -> Result<String> {
-    let dir = fs::read_dir(tree.join("lib/modules"))?
-        .next()
-        .context("no modules")??;
+    let mut dirs = fs::read_dir(tree.join("lib/modules"))?;
+    let dir = dirs.next().context("no modules")??;
     Ok(dir.file_name().to_string_lossy().into_owned())
 }
 
 /// Returns the name of the package of Debian's current kernel.
 fn newest() -> Result<String> {
-    process::capture(Command::new("apt-cache").args(["depends", "linux-image-amd64"]))?
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("Depends: "))
-        .map(str::to_owned)
-        .context("the package manager knows no linux-image-amd64")
+    let mut cache = Command::new("apt-cache");
+    let listed = process::capture(cache.args(["depends", "linux-image-amd64"]))?;
+    let mut lines = listed.lines();
+    let package = lines.find_map(|line| line.trim().strip_prefix("Depends: "));
+    let package = package.context("the package manager knows no linux-image-amd64")?;
+    Ok(package.to_owned())
 }

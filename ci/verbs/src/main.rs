@@ -25,12 +25,14 @@ use task_support::task::{self, Absent};
 use task_support::workspace::Workspace;
 use task_support::{needs, process};
 
-use guest::Bed;
+use guest::{Bed, GuestRun};
 use jobs::{GuestJob, Libraries};
 
 /// Maximum time of a guest. The sum of the limits of its jobs may be longer, but jobs seldom reach
 /// their limits.
 const LONGEST: Duration = Duration::from_secs(5400);
+/// The part of a guest's time in which no job runs.
+const START_AND_END: Duration = Duration::from_secs(300);
 
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
@@ -58,10 +60,11 @@ fn main() -> ExitCode {
 fn run(VerbsFlags { only, list }: VerbsFlags) -> Result<()> {
     let workspace = Workspace::open()?;
     if list {
+        // The names do not depend on the paths.
         let paths = jobs::GuestPaths::new(&workspace, PathBuf::new(), PathBuf::new());
-        jobs::all(&paths, &Libraries::all()?)
-            .iter()
-            .for_each(|job| println!("{}", job.name));
+        for job in jobs::all(&paths, &Libraries::all()?) {
+            println!("{}", job.name);
+        }
         return Ok(());
     }
     check(&workspace, &bed(&workspace)?, &only)
@@ -81,6 +84,7 @@ fn bed(workspace: &Workspace) -> Result<Bed> {
     if let Err(error) = needs::ensure(&[&HYDRA]) {
         println!("{error:#}");
     }
+
     let dir = workspace.target.join("verbs");
     fs::create_dir_all(&dir)?;
     let kernel =
@@ -104,12 +108,13 @@ fn check(workspace: &Workspace, bed: &Bed, only: &[String]) -> Result<()> {
 
     let mut reports = Vec::new();
     for pair in [false, true] {
-        let here: Vec<&GuestJob> = jobs.iter().filter(|job| job.pair == pair).collect();
-        if here.is_empty() {
+        let jobs: Vec<&GuestJob> = jobs.iter().filter(|job| job.pair == pair).collect();
+        if jobs.is_empty() {
             continue;
         }
-        let limit = Duration::from_secs(300) + here.iter().map(|job| job.limit).sum::<Duration>();
-        reports.extend(bed.run(&here, pair, limit.min(LONGEST))?);
+        let of_jobs: Duration = jobs.iter().map(|job| job.limit).sum();
+        let limit = (START_AND_END + of_jobs).min(LONGEST);
+        reports.extend(bed.run(&GuestRun { jobs, pair, limit })?);
     }
 
     print!("{}", table::table(&reports));

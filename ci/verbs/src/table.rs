@@ -41,15 +41,19 @@ impl JobEnd {
 const TIMED_OUT: [i32; 2] = [124, 137];
 
 impl GuestReport {
+    /// Reads the reports of the jobs of these names from the directory of their guest.
     pub fn read<'a>(dir: &Path, names: impl Iterator<Item = &'a str>) -> Vec<GuestReport> {
+        // A guest that has not started has no results.
         let results = fs::read_to_string(dir.join("results")).unwrap_or_default();
-        names
-            .map(|name| GuestReport {
+        let mut reports = Vec::new();
+        for name in names {
+            reports.push(GuestReport {
                 name: name.into(),
                 log: dir.join(format!("{name}.log")),
                 end: results.lines().find_map(|line| JobEnd::read(line, name)),
-            })
-            .collect()
+            });
+        }
+        reports
     }
 
     /// Returns true if the job did not end with status 0, or if it is a suite that has run no test.
@@ -69,12 +73,17 @@ impl GuestReport {
             .lines()
             .find_map(|line| line.strip_prefix("test result: ok. "));
         let Some(result) = result else {
-            return (!self.name.contains("suite")).then(String::new);
+            return if self.name.contains("suite") {
+                None
+            } else {
+                Some(String::new())
+            };
         };
-        match result.split_once(" passed")?.0 {
-            "0" => None,
-            passed => Some(format!("{passed} cases")),
+        let (passed, _) = result.split_once(" passed")?;
+        if passed == "0" {
+            return None;
         }
+        Some(format!("{passed} cases"))
     }
 
     fn outcome(&self) -> String {

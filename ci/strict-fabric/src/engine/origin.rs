@@ -27,6 +27,7 @@ impl Engine {
         if ready.is_empty() {
             return;
         }
+
         let chosen = ready[self.random.usize(..ready.len())];
         let completes_early = self.random.bool();
 
@@ -142,6 +143,7 @@ impl Engine {
         let peer = &self.remote(operation.peer).peer;
         let inbox = &peer.segment.inboxes[peer.endpoint as usize];
         if !inbox.push(reference) {
+            // No other process has a reference to the slot.
             slot.state.store(DONE, Ordering::Relaxed);
             return None;
         }

@@ -53,6 +53,8 @@ impl Engine {
         match OpKind::from_number(slot.kind.load(Ordering::Relaxed)) {
             Some(OpKind::Send) => self.unexpected.push_back(Message { segment, request }),
             Some(kind) => {
+                // Nobody orders other accesses by this state: the origin only sees that the slot is
+                // not free.
                 slot.state.store(TAKEN, Ordering::Relaxed);
                 let error = match self.perform(kind, slot, request.pid) {
                     Ok(()) => 0,

@@ -19,7 +19,8 @@ const KEYS: [(Measure, &str); 7] = [
 /// The maximum number of other latencies and bandwidths that stand in if none of `KEYS` was
 /// measured.
 const OTHERS: usize = 4;
-/// The minimum ratio of an operation to its floor that is reported as a gap.
+/// The minimum ratio of an operation to its floor that is reported as a gap. Below it, the answer
+/// says that there is none.
 const GAP: f64 = 1.5;
 
 /// The text in place of a floor if there is none, or none that is valid.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::record::{Point, Series};
 
 /// A floor is invalid if it takes longer than the operation that it bounds by more than this
-/// factor.
+/// factor. Without a margin, noise would discard the floor of an operation that is as fast as it.
 const NOISE: f64 = 1.02;
 
 /// Returns the kind of an operation, by which charts are grouped; empty if it has none.

@@ -20,7 +20,8 @@ pub struct Socket {
 
 const MORE: u8 = 1;
 const END: u8 = 2;
-/// The number of polls after which a waiting PE yields the CPU.
+/// The number of polls after which a waiting PE yields the CPU. A larger number delays a peer that
+/// needs this CPU; with a smaller one, the system calls take time from the polls.
 const YIELDING: u32 = 100;
 
 impl Socket {

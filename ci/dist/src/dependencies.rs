@@ -11,8 +11,8 @@ use task_support::workspace::Workspace;
 
 use super::release::with_path;
 
-/// The subcommands of cargo that are needed, and how to install them.
-pub const TOOLS: [(&str, &str); 2] = [
+/// The subcommands of cargo that are needed, and the commands that install them.
+const TOOLS: [(&str, &str); 2] = [
     (
         "cargo-about",
         "cargo install --locked cargo-about --features cli",
@@ -22,10 +22,12 @@ pub const TOOLS: [(&str, &str); 2] = [
 
 /// Returns the name of the first of [`TOOLS`] that is missing, and how to install it.
 pub fn missing() -> Option<String> {
-    let tool = TOOLS
-        .iter()
-        .find(|(tool, _)| process::on_path(tool).is_none());
-    tool.map(|(tool, command)| format!("{tool} is not here: {command}"))
+    for (tool, installation) in TOOLS {
+        if process::on_path(tool).is_none() {
+            return Some(format!("{tool} is not here: {installation}"));
+        }
+    }
+    None
 }
 
 /// Writes the licenses and the bills of materials into share/rushmem of a prefix. `sources` is a

@@ -73,7 +73,7 @@ pub(crate) unsafe extern "C" fn open(
         remote: &REMOTE,
         atomic: &ATOMIC,
     };
-    // SAFETY: the contract of `fi_endpoint`, which both functions have.
+    // SAFETY: this function and `endpoint::open` have the same contract, that of `fi_endpoint`.
     unsafe { endpoint::open(&calls, domain, info, ep, context) }
 }
 
@@ -124,8 +124,8 @@ fn piece(base: ConstBuf, nbytes: usize) -> fi::iovec {
 /// Posts a request with its flags.
 ///
 /// # Safety
-/// `ep` is an open endpoint of this provider, and the memory of the request is valid until
-/// completion.
+/// `ep` is an open endpoint of this provider, and the memory of `request` is valid until the
+/// operation completes; with FI_INJECT, until this function returns.
 #[inline]
 unsafe fn post(ep: Ep, request: Posted<'_>) -> isize {
     // SAFETY: `ep` is an open endpoint of this provider, by contract.
@@ -171,7 +171,8 @@ unsafe extern "C" fn read(
         context,
         ..Posted::new(OpKind::Read, peer)
     };
-    // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid, by
+    // the contract of libfabric.
     unsafe { post_without_flags(ep, request) }
 }
 
@@ -194,7 +195,8 @@ unsafe extern "C" fn write(
         context,
         ..Posted::new(OpKind::Write, peer)
     };
-    // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid, by
+    // the contract of libfabric.
     unsafe { post_without_flags(ep, request) }
 }
 
@@ -219,7 +221,8 @@ unsafe extern "C" fn writemsg(ep: Ep, message: *const fi::fi_msg_rma, flags: u64
         flags,
         ..Posted::new(OpKind::Write, message.addr)
     };
-    // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid, by
+    // the contract of libfabric.
     unsafe { post(ep, request) }
 }
 
@@ -231,7 +234,8 @@ unsafe extern "C" fn inject(ep: Ep, buf: ConstBuf, nbytes: usize, peer: Addr) ->
         silent: true,
         ..Posted::new(OpKind::Send, peer)
     };
-    // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid, by
+    // the contract of libfabric.
     unsafe { post(ep, request) }
 }
 
@@ -250,7 +254,8 @@ unsafe extern "C" fn send(
         context,
         ..Posted::new(OpKind::Send, peer)
     };
-    // SAFETY: an open endpoint and valid memory, by the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid, by
+    // the contract of libfabric.
     unsafe { post_without_flags(ep, request) }
 }
 
@@ -263,7 +268,7 @@ unsafe extern "C" fn recv(
     _from: Addr,
     context: Buf,
 ) -> isize {
-    // SAFETY: an open endpoint of this provider, by the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, by the contract of libfabric.
     unsafe {
         with_engine(ep, |_, engine, _| {
             engine.receive(piece(buf, nbytes), desc, context)
@@ -287,7 +292,7 @@ impl LocalWord {
         let mut value = 0u64;
         if !self.buf.is_null() {
             let to = (&raw mut value).cast();
-            // SAFETY: the buffer has `width` bytes, by contract, and `value` has 8.
+            // SAFETY: the buffer has `width` bytes, at most 8, by contract, and `value` has 8.
             unsafe { std::ptr::copy_nonoverlapping(self.buf.cast::<u8>(), to, width) };
         }
         value
@@ -332,18 +337,18 @@ unsafe fn post_atomic(ep: Ep, call: &AtomicCall) -> isize {
     let mut descs = Vec::new();
     // FI_ATOMIC_READ ignores its operand, whose buffer may be invalid.
     if call.op != fi::FI_ATOMIC_READ {
-        // SAFETY: the buffer is null or valid for a word, by contract.
+        // SAFETY: the operand's buffer is null or valid for a word, by contract.
         amo.operand = unsafe { call.operand.value(width) };
         pieces.push(piece(call.operand.buf, width));
         descs.push(call.operand.desc);
     }
     if let Some(condition) = call.condition {
-        // SAFETY: the buffer is null or valid for a word, by contract.
+        // SAFETY: the buffer of `condition` is null or valid for a word, by contract.
         amo.condition = unsafe { condition.value(width) };
         pieces.push(piece(condition.buf, width));
         descs.push(condition.desc);
     }
-    // The last, as the engine expects it.
+    // The buffer of the old value is the last one, as the engine expects.
     pieces.push(piece(call.old.buf, width));
     descs.push(call.old.desc);
 
@@ -356,7 +361,8 @@ unsafe fn post_atomic(ep: Ep, call: &AtomicCall) -> isize {
         amo: Some(amo),
         ..Posted::new(OpKind::Fetch, call.peer)
     };
-    // SAFETY: an open endpoint and valid buffers, by contract.
+    // SAFETY: `ep` is an open endpoint of this provider, and the buffers of `request` are those of
+    // `call`, which are valid by contract.
     unsafe { post_without_flags(ep, request) }
 }
 
@@ -390,7 +396,8 @@ unsafe extern "C" fn fetch_atomic(
         key,
         context,
     };
-    // SAFETY: an open endpoint and valid buffers, by the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and the buffers of `call` are null or valid
+    // for a word, by the contract of libfabric.
     unsafe { post_atomic(ep, &call) }
 }
 
@@ -429,7 +436,8 @@ unsafe extern "C" fn compare_atomic(
         key,
         context,
     };
-    // SAFETY: an open endpoint and valid buffers, by the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and the buffers of `call` are null or valid
+    // for a word, by the contract of libfabric.
     unsafe { post_atomic(ep, &call) }
 }
 
@@ -465,7 +473,8 @@ unsafe extern "C" fn fetch_atomicvalid(
     if op == fi::FI_CSWAP {
         return -fi::FI_EOPNOTSUPP;
     }
-    // SAFETY: an open endpoint, and null or a valid count, by the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and `count` is null or valid for writes, by
+    // the contract of libfabric.
     unsafe { check_atomic(ep, datatype, op, count) }
 }
 
@@ -478,6 +487,7 @@ unsafe extern "C" fn compare_atomicvalid(
     if op != fi::FI_CSWAP {
         return -fi::FI_EOPNOTSUPP;
     }
-    // SAFETY: an open endpoint, and null or a valid count, by the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and `count` is null or valid for writes, by
+    // the contract of libfabric.
     unsafe { check_atomic(ep, datatype, op, count) }
 }

@@ -285,26 +285,26 @@ fn ok(code: i32) {
 fn find(library: &Libfabric, domain: &str) -> *mut fi::fi_info {
     // SAFETY: null requests an empty entry.
     let hints = unsafe { library.dupinfo(null()) };
-    // SAFETY: a new entry, which has all attributes.
+    // SAFETY: `hints` points to a new entry, which nothing else refers to.
     let requested = unsafe { &mut *hints };
     requested.caps = fi::FI_MSG | fi::FI_RMA;
     requested.mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
 
-    // SAFETY: a new entry has all attributes.
+    // SAFETY: `domain_attr` points to a part of the new entry, as `dupinfo` makes it.
     let attr = unsafe { &mut *requested.domain_attr };
     // All modes of registration from FI_MR_LOCAL to FI_MR_HMEM.
     attr.mr_mode = 0x7FC;
     let name = std::ffi::CString::new(domain).expect("a name");
-    // SAFETY: a C string.
+    // SAFETY: `name` is a C string.
     attr.name = unsafe { libc::strdup(name.as_ptr()) };
 
-    // SAFETY: a new entry has all attributes.
+    // SAFETY: `fabric_attr` points to a part of the new entry, as `dupinfo` makes it.
     let fabric_attr = unsafe { &mut *requested.fabric_attr };
-    // SAFETY: a C string.
+    // SAFETY: the argument is a C string.
     fabric_attr.prov_name = unsafe { libc::strdup(c"strict".as_ptr()) };
 
     let mut info = null_mut();
-    // SAFETY: valid hints.
+    // SAFETY: `hints` points to a valid entry.
     ok(unsafe { library.getinfo(hints, &mut info) });
     info
 }
@@ -313,22 +313,22 @@ impl Side {
     /// Opens all objects; the endpoint is not enabled.
     fn open(library: &Libfabric, domain: &str) -> Side {
         let info = find(library, domain);
-        // SAFETY: `find` returns an entry.
+        // SAFETY: `info` points to an entry of libfabric, which nothing else refers to.
         let entry = unsafe { &mut *info };
-        // SAFETY: an entry has all attributes.
+        // SAFETY: an entry that `getinfo` has returned has the part `domain_attr`.
         let mr_mode = unsafe { (*entry.domain_attr).mr_mode } as u64;
 
         let mut fabric = null_mut();
-        // SAFETY: the attributes of the entry.
+        // SAFETY: `fabric_attr` is a part of an entry that `getinfo` has returned.
         ok(unsafe { library.fabric(entry.fabric_attr, &mut fabric) });
         let mut domain = null_mut();
-        // SAFETY: an open fabric.
+        // SAFETY: `fabric` is open, and `info` is an entry of it.
         ok(unsafe { fi::fi_domain(fabric, info, &mut domain) });
 
         // SAFETY: a C struct of numbers and pointers, for which zeros are valid.
         let mut attr: fi::fi_av_attr = unsafe { std::mem::zeroed() };
         let mut table = null_mut();
-        // SAFETY: an open domain.
+        // SAFETY: `domain` is open.
         ok(unsafe { fi::fi_av_open(domain, &mut attr, &mut table) });
 
         // SAFETY: a C struct of numbers and pointers, for which zeros are valid.
@@ -337,11 +337,11 @@ impl Side {
         attr.format = fi::FI_CQ_FORMAT_CONTEXT;
         attr.wait_obj = fi::FI_WAIT_NONE;
         let mut queue = null_mut();
-        // SAFETY: an open domain.
+        // SAFETY: `domain` is open.
         ok(unsafe { fi::fi_cq_open(domain, &mut attr, &mut queue) });
 
         let mut endpoint = null_mut();
-        // SAFETY: an open domain and its entry.
+        // SAFETY: `domain` is open, and `info` is its entry.
         ok(unsafe { fi::fi_endpoint(domain, info, &mut endpoint) });
 
         let context = fi::fi_context2 {
@@ -363,11 +363,11 @@ impl Side {
     /// Enables the endpoint and inserts its address.
     fn enable(&mut self) -> &mut Side {
         let endpoint = self.endpoint.cast();
-        // SAFETY: open objects.
+        // SAFETY: the endpoint and the queue are open.
         ok(unsafe { fi::fi_bind(endpoint, self.queue.cast(), fi::FI_TRANSMIT | fi::FI_RECV) });
-        // SAFETY: open objects.
+        // SAFETY: the endpoint and the address vector are open.
         ok(unsafe { fi::fi_bind(endpoint, self.table.cast(), 0) });
-        // SAFETY: an endpoint that is bound.
+        // SAFETY: the endpoint is open and bound.
         ok(unsafe { fi::fi_enable(endpoint) });
         self.insert();
         self
@@ -377,9 +377,9 @@ impl Side {
     fn insert(&mut self) {
         let mut name = [0u64; 64];
         let mut nbytes = size_of_val(&name);
-        // SAFETY: an open endpoint, and room for `nbytes` bytes.
+        // SAFETY: the endpoint is open, and `name` has room for `nbytes` bytes.
         ok(unsafe { fi::fi_getname(self.endpoint, name.as_mut_ptr().cast(), &mut nbytes) });
-        // SAFETY: an open table and a name.
+        // SAFETY: `table` is an open address vector, and `name` holds an address.
         let n = unsafe { fi::fi_av_insert(self.table, name.as_ptr().cast(), &mut self.to) };
         assert_eq!(n, 1);
     }
@@ -388,7 +388,7 @@ impl Side {
     fn send_nothing(&mut self, number: usize) -> isize {
         let from = self.source.as_ptr().cast();
         let context = self.context(number);
-        // SAFETY: an open endpoint, and memory that lives as long as the process.
+        // SAFETY: the endpoint is open, and `source` lives as long as the process.
         unsafe { fi::fi_send(self.endpoint, from, 0, null_mut(), self.to, context) }
     }
 
@@ -397,7 +397,7 @@ impl Side {
         let mut entry = fi::fi_cq_entry {
             op_context: null_mut(),
         };
-        // SAFETY: an open queue and room for an entry.
+        // SAFETY: the queue is open, and `entry` has room for one entry of its format.
         unsafe { fi::fi_cq_read(self.queue, (&raw mut entry).cast(), 1) }
     }
 
@@ -406,7 +406,7 @@ impl Side {
         assert_eq!(self.poll(), -(fi::FI_EAVAIL as isize));
         // SAFETY: a C struct of numbers and pointers, for which zeros are valid.
         let mut entry: fi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
-        // SAFETY: an open queue.
+        // SAFETY: the queue is open.
         assert_eq!(unsafe { fi::fi_cq_readerr(self.queue, &mut entry) }, 1);
         entry.err
     }
@@ -417,7 +417,8 @@ impl Side {
 
     fn registered(&self, base: *const u64, access: u64) -> *mut fi::fid_mr {
         let mut mr = null_mut();
-        // SAFETY: an open domain and memory that lives as long as the process.
+        // SAFETY: the domain is open, and source and target live as long as the process. The provider
+        // does not access other memory, since it ends the process first.
         ok(unsafe { fi::fi_mr_reg(self.domain, base.cast(), NBYTES, access, 5, &mut mr) });
         mr
     }
@@ -427,23 +428,23 @@ impl Side {
         let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE;
         let mr = self.registered(self.target.as_ptr(), access);
         if self.requires(fi::FI_MR_ENDPOINT) {
-            // SAFETY: open objects.
+            // SAFETY: the registration and the endpoint are open.
             ok(unsafe { fi::fi_bind(mr.cast(), self.endpoint.cast(), 0) });
-            // SAFETY: an open object.
+            // SAFETY: `mr` is an open registration.
             ok(unsafe { fi::fi_enable(mr.cast()) });
         }
         if self.requires(fi::FI_MR_RAW) {
             let key = raw_key(mr);
             return self.mapped(key.base, &key.bytes);
         }
-        // SAFETY: an open object.
+        // SAFETY: `mr` is an open registration.
         unsafe { (*mr).key }
     }
 
     /// Maps a raw key of a registration with this base address. Returns the mapped key.
     fn mapped(&self, base: u64, raw: &[u8]) -> u64 {
         let mut key = fi::KEY_NOTAVAIL;
-        // SAFETY: an open domain, and a slice.
+        // SAFETY: the domain is open, and `raw` points to `raw.len()` bytes.
         let code =
             unsafe { fi::fi_map_raw_key(self.domain, base, raw.as_ptr(), raw.len(), &mut key) };
         ok(code);
@@ -455,7 +456,7 @@ impl Side {
         if !self.requires(fi::FI_MR_LOCAL) {
             return null_mut();
         }
-        // SAFETY: an open object.
+        // SAFETY: `registered` returns an open registration.
         unsafe { (*self.registered(self.source.as_ptr(), fi::FI_WRITE)).mem_desc }
     }
 
@@ -486,7 +487,7 @@ impl Side {
     /// Posts a write from the source, again and again while the provider returns FI_EAGAIN.
     fn write(&mut self, write: Write) {
         for _ in 0..100_000 {
-            // SAFETY: an open endpoint, and memory that lives as long as the process.
+            // SAFETY: the endpoint is open, and `source` lives as long as the process.
             let code = unsafe {
                 fi::fi_write(
                     self.endpoint,
@@ -532,12 +533,12 @@ struct RawKey {
 fn raw_key(mr: *mut fi::fid_mr) -> RawKey {
     let mut base = 0;
     let mut nbytes = 0;
-    // SAFETY: an open registration, and room for no bytes.
+    // SAFETY: `mr` is an open registration, and a size of 0 says that there is no room.
     let code = unsafe { fi::fi_raw_key(mr, &mut base, null_mut(), &mut nbytes) };
     assert_eq!(code, -(fi::FI_ETOOSMALL as i32));
 
     let mut bytes = vec![0; nbytes];
-    // SAFETY: an open registration, and room for `nbytes` bytes.
+    // SAFETY: `mr` is an open registration, and `bytes` has room for `nbytes` bytes.
     ok(unsafe { fi::fi_raw_key(mr, &mut base, bytes.as_mut_ptr(), &mut nbytes) });
     RawKey { base, bytes }
 }
@@ -554,7 +555,7 @@ fn keeps_the_rules(side: &mut Side) {
     for _ in 0..1000 {
         side.poll();
     }
-    // SAFETY: own memory.
+    // SAFETY: `target` is memory of this process.
     assert_eq!(unsafe { side.target.as_ptr().read_volatile() }, 7);
 }
 
@@ -572,7 +573,7 @@ fn posts_before_enable(side: &mut Side) {
 fn enables_unbound(side: &mut Side) {
     side.enable();
     let mr = side.registered(side.target.as_ptr(), fi::FI_REMOTE_WRITE);
-    // SAFETY: an open object.
+    // SAFETY: `mr` is an open registration.
     unsafe { fi::fi_enable(mr.cast()) };
 }
 
@@ -583,9 +584,9 @@ fn registers_nothing(side: &mut Side) {
 fn uses_a_key_too_early(side: &mut Side) {
     let write = side.enable().valid_write();
     let mr = side.registered(side.target.as_ptr(), fi::FI_REMOTE_WRITE);
-    // SAFETY: open objects.
+    // SAFETY: the registration and the endpoint are open.
     ok(unsafe { fi::fi_bind(mr.cast(), side.endpoint.cast(), 0) });
-    // SAFETY: an open object.
+    // SAFETY: `mr` is an open registration.
     let key = unsafe { (*mr).key };
     side.write(Write { key, ..write });
     side.wait();
@@ -605,14 +606,14 @@ fn uses_a_wrong_key(side: &mut Side) {
 fn maps_no_key(side: &mut Side) {
     let write = side.enable().valid_write();
     let mr = side.registered(side.target.as_ptr(), fi::FI_REMOTE_WRITE);
-    // SAFETY: an open object.
+    // SAFETY: `mr` is an open registration.
     let key = unsafe { (*mr).key };
     side.write(Write { key, ..write });
 }
 
 fn unmaps_too_early(side: &mut Side) {
     let write = side.enable().valid_write();
-    // SAFETY: an open domain and a key of it.
+    // SAFETY: the domain is open, and the key was mapped in it.
     ok(unsafe { fi::fi_unmap_key(side.domain, write.key) });
     side.write(write);
 }
@@ -628,7 +629,7 @@ fn maps_with_another_base(side: &mut Side) {
 }
 
 fn unmaps_nothing(side: &mut Side) {
-    // SAFETY: an open domain.
+    // SAFETY: the domain is open.
     unsafe { fi::fi_unmap_key(side.domain, 5) };
 }
 
@@ -645,7 +646,7 @@ fn closes_before_it_unmaps(side: &mut Side) {
         side.domain.cast(),
     ];
     for fid in fids {
-        // SAFETY: an open object.
+        // SAFETY: `fid` is an open object, which nothing uses any more.
         ok(unsafe { fi::fi_close(fid) });
     }
 }
@@ -680,7 +681,7 @@ fn brings_no_descriptor(side: &mut Side) {
 
 fn brings_another_descriptor(side: &mut Side) {
     let write = side.enable().valid_write();
-    // SAFETY: an open object.
+    // SAFETY: `registered` returns an open registration.
     let desc = unsafe { (*side.registered(side.target.as_ptr(), fi::FI_WRITE)).mem_desc };
     side.write(Write { desc, ..write });
 }
@@ -716,7 +717,7 @@ fn changes_a_source(side: &mut Side) {
 fn injects_too_much(side: &mut Side) {
     side.enable();
     let from = side.source.as_ptr().cast();
-    // SAFETY: an open endpoint, and memory that lives as long as the process.
+    // SAFETY: the endpoint is open, and `source` lives as long as the process.
     unsafe { fi::fi_inject(side.endpoint, from, 17, side.to) };
 }
 
@@ -737,12 +738,12 @@ fn closes_in_use(side: &mut Side) {
 
 fn closes_the_endpoint_first(side: &mut Side) {
     side.enable().target();
-    // SAFETY: an open object.
+    // SAFETY: the endpoint is open.
     unsafe { fi::fi_close(side.endpoint.cast()) };
 }
 
 fn closes_the_domain_first(side: &mut Side) {
-    // SAFETY: an open object.
+    // SAFETY: the domain is open.
     unsafe { fi::fi_close(side.domain.cast()) };
 }
 
@@ -757,7 +758,7 @@ fn overruns_the_queue(side: &mut Side) {
 
 fn inserts_no_name(side: &mut Side) {
     let name = [0u64; 64];
-    // SAFETY: an open address vector, and enough bytes for an address.
+    // SAFETY: `table` is an open address vector, and `name` is not shorter than an address.
     unsafe { fi::fi_av_insert(side.table, name.as_ptr().cast(), &mut side.to) };
 }
 

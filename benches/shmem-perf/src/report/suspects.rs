@@ -9,9 +9,11 @@ use crate::record::{Matrix, Measure};
 use crate::statistics::{Spread, median, sorted};
 use charts::palette::ColorRange;
 
-/// The minimum ratio of the time of a pair to the median of its kind that makes it an outlier.
+/// The minimum ratio of the time of a pair to the median of its kind that makes it an outlier. If
+/// the times of all others are almost equal, only this limit keeps noise from being an outlier.
 const OUTLIER: f64 = 1.5;
 /// The minimum ratio of the times of a PE or a node to those of others that makes it slow.
+/// docs/measuring.md states it too.
 const SLOW: f64 = 1.3;
 /// The range of colors spans at least this factor, so that noise does not look like a pattern.
 const LEAST_SPAN: f64 = 2.0;

@@ -56,8 +56,9 @@ impl<'a> BenchJob<'a> {
             let part = parts.next().unwrap_or_default();
             left -= part.len();
             self.library.post(&framed(part, left as u64));
+
+            // The others read the part between these barriers.
             self.library.barrier();
-            // The others read here.
             self.library.barrier();
             if left == 0 {
                 return;
@@ -72,7 +73,7 @@ impl<'a> BenchJob<'a> {
             self.library.barrier();
             let part = self.read_part(root);
             bytes.extend(part.bytes);
-            // The root overwrites the part only after this.
+            // The root overwrites the part only after this barrier.
             self.library.barrier();
             if part.left == 0 {
                 return bytes;

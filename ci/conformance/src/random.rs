@@ -268,7 +268,8 @@ pub(crate) fn back_pressure(member: &Member) {
     member.barrier();
 
     // All PEs put and get megabytes at once, and issue their own operations before they complete
-    // any.
+    // any. The offsets are beyond the rooms. Only the end of the operations is tested, so all puts
+    // of a PE may go to the same bytes, and all gets may come from the same.
     let data = vec![member.me() as u8 + 1; ROOM];
     let mut copies = vec![vec![0; ROOM]; member.peers().count()];
     let mut end = member.endpoint();

@@ -122,18 +122,21 @@ fn write_routines(routines: &[ManPage], dir: &Path, sources: &Path) -> Result<St
 /// Makes the links of a page lead to pages of the site, and adds those to routines.
 fn rewrite_links(page: &Path, sources: &Path, routines: &[ManPage]) -> Result<()> {
     let dir = page.parent().unwrap_or(sources);
-    let title = |target: &str| {
-        let text = read(&dir.join(target)).ok()?;
-        text.lines()
-            .find_map(|line| Some(line.strip_prefix("# ")?.to_owned()))
-    };
-    let text = with_titles(&without_links_outside(&read(page)?), title);
+    let text = without_links_outside(&read(page)?);
+    let text = with_titles(&text, |target| title(&dir.join(target)));
 
     let depth = dir
         .strip_prefix(sources)
         .map_or(0, |path| path.components().count());
     let text = reference::with_links(&text, routines, &"../".repeat(depth));
     write(page, &text)
+}
+
+/// Returns the first heading of a page; `None` if it cannot be read or has none.
+fn title(page: &Path) -> Option<String> {
+    let text = read(page).ok()?;
+    let mut titles = text.lines().filter_map(|line| line.strip_prefix("# "));
+    titles.next().map(str::to_owned)
 }
 
 /// Removes the tables at the start and the end of a page of mandoc, which repeat its name.

@@ -13,7 +13,7 @@ use libfabric_sys as fi;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Registered memory.
 #[repr(C)]
@@ -24,7 +24,6 @@ pub(crate) struct Registration {
     /// The raw key, used with `FI_MR_RAW`.
     raw_key: [u8; raw_key::NBYTES],
     base: u64,
-    endpoint: AtomicU32,
 }
 
 static REGISTRATION: fi::fi_ops = base_ops(close, bind, control);
@@ -50,28 +49,13 @@ unsafe extern "C" fn register(
 ) -> c_int {
     // SAFETY: `domain` is the fid of an open domain of this provider, by the contract of libfabric.
     let domain = unsafe { clone_ref(domain.cast::<Domain>()) };
-    if offset != 0 || flags != 0 {
-        return -fi::FI_EINVAL;
-    }
     let profile = domain.profile;
-    if nbytes > profile.max_region_bytes {
+    if offset != 0 || flags != 0 || nbytes > profile.max_region_bytes {
         return -fi::FI_EINVAL;
     }
 
     let base = base.expose_provenance() as u64;
-    if profile.requires(fi::FI_MR_ALLOCATED) && !is_mapped(base, nbytes) {
-        domain.violation(
-            "FI_MR_ALLOCATED",
-            "memory was registered that is not mapped",
-        );
-    }
-    let fits = profile.key_bytes >= 8 || key >> (8 * profile.key_bytes) == 0;
-    if !profile.requires(fi::FI_MR_PROV_KEY) && !fits {
-        domain.violation(
-            "mr_key_size",
-            format!("the key {key:#x} is longer than keys are"),
-        );
-    }
+    check(&domain, base, nbytes, key);
 
     let Some(index) = domain.regions.lock().pop() else {
         return -fi::FI_ENOSPC;
@@ -105,7 +89,6 @@ unsafe extern "C" fn register(
         index,
         raw_key: RawKey { key, base }.encode(),
         base,
-        endpoint: AtomicU32::new(ANY_ENDPOINT),
     });
 
     // The descriptor of a registration is its address.
@@ -131,6 +114,26 @@ unsafe extern "C" fn register(
     // SAFETY: `mr` points to a new object, which no other thread can access yet.
     unsafe { (*mr).mem_desc = mr.cast() };
     0
+}
+
+/// Ends the process if the profile forbids to register this memory, or with this key.
+fn check(domain: &Domain, base: u64, nbytes: usize, key: u64) {
+    let profile = domain.profile;
+    if profile.requires(fi::FI_MR_ALLOCATED) && !is_mapped(base, nbytes) {
+        domain.violation(
+            "FI_MR_ALLOCATED",
+            "memory was registered that is not mapped",
+        );
+    }
+
+    // With FI_MR_PROV_KEY, the application's key is ignored.
+    let fits = profile.key_bytes >= 8 || key >> (8 * profile.key_bytes) == 0;
+    if !profile.requires(fi::FI_MR_PROV_KEY) && !fits {
+        domain.violation(
+            "mr_key_size",
+            format!("the key {key:#x} is longer than keys are"),
+        );
+    }
 }
 
 /// Returns the key that the provider selects for a registration. It differs from those of earlier
@@ -180,7 +183,8 @@ unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, _flags: u64) -> c
     // SAFETY: `to` is the fid of an open endpoint, by its class.
     let number = unsafe { (*to.cast::<StrictEp>()).number };
 
-    registration.endpoint.store(number, Ordering::Relaxed);
+    // Relaxed: with FI_MR_ENDPOINT, a registration is bound before it is enabled, and `activate`
+    // publishes this word.
     let region = registration.region();
     region.endpoint.store(number, Ordering::Relaxed);
     registration
@@ -214,7 +218,8 @@ impl Registration {
     /// Implements `fi_mr_enable`.
     fn enable(&self) -> c_int {
         let is_required = self.domain.profile.requires(fi::FI_MR_ENDPOINT);
-        if is_required && self.endpoint.load(Ordering::Relaxed) == ANY_ENDPOINT {
+        let endpoint = self.region().endpoint.load(Ordering::Relaxed);
+        if is_required && endpoint == ANY_ENDPOINT {
             self.domain.violation(
                 "FI_MR_ENDPOINT",
                 "a registration was enabled before it was bound",

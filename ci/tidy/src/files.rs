@@ -133,19 +133,28 @@ fn is_unsafe(line: &str) -> bool {
 }
 
 fn paths_of_one_machine(file: &File) -> Vec<String> {
-    let is_part = |c: char| c.is_alphanumeric() || "._-~})/".contains(c);
     let mut complaints = Vec::new();
     for (number, line) in (1..).zip(file.text.lines()) {
         for start in OF_ONE_MACHINE {
-            // Not in the middle of another path.
-            let mut places = line.match_indices(start);
-            if places.any(|(place, _)| !line[..place].ends_with(is_part)) {
+            if has_path(line, start) {
                 let path = &file.path;
                 complaints.push(format!("{path}:{number}: a path of one machine ({start})"));
             }
         }
     }
     complaints
+}
+
+/// Returns true if a path in a line begins with `start`, which does not count in the middle of one.
+fn has_path(line: &str, start: &str) -> bool {
+    for (place, _) in line.match_indices(start) {
+        let before = &line[..place];
+        let is_middle = before.ends_with(|c: char| c.is_alphanumeric() || "._-~})/".contains(c));
+        if !is_middle {
+            return true;
+        }
+    }
+    false
 }
 
 #[cfg(test)]

@@ -41,31 +41,15 @@ pub fn install_miri() -> Result<()> {
         return Ok(());
     }
 
-    let nightly = process::succeeds(Command::new("rustup").args(["run", "nightly", "rustc", "-V"]));
-    let arguments: &[&str] = if nightly {
-        &[
-            "component",
-            "add",
-            "--toolchain",
-            "nightly",
-            "miri",
-            "rust-src",
-        ]
+    let version = ["run", "nightly", "rustc", "--version"];
+    let has_nightly = process::succeeds(Command::new("rustup").args(version));
+    let arguments = if has_nightly {
+        "component add --toolchain nightly miri rust-src"
     } else {
-        &[
-            "toolchain",
-            "install",
-            "nightly",
-            "--profile",
-            "minimal",
-            "-c",
-            "miri",
-            "-c",
-            "rust-src",
-        ]
+        "toolchain install nightly --profile minimal -c miri -c rust-src"
     };
-    println!("Adding Miri: rustup {}", arguments.join(" "));
-    process::run(process::limited(DOWNLOAD, "rustup").args(arguments))
+    println!("Adding Miri: rustup {arguments}");
+    process::run(process::limited(DOWNLOAD, "rustup").args(arguments.split(' ')))
         .context("Miri cannot be had")?;
 
     if !has_miri() {

@@ -166,30 +166,27 @@ fn compile(session: &TestSession, prefix: &Path, runtime: &Path, name: &str) -> 
         .with_extension("c");
     let program = prefix.join(source.file_stem().context("it has a name")?);
     let object = program.with_extension("o");
-    let oshcc = || Command::new(prefix.join("bin/oshcc"));
+    let oshcc = prefix.join("bin/oshcc");
 
-    process::run(
-        oshcc()
-            .args(["-O1", "-g", "-pthread", "-fsanitize=thread", "-c"])
-            .arg(source)
-            .arg("-o")
-            .arg(&object),
-    )?;
-    process::run(
-        oshcc()
-            .arg(&object)
-            .args(["-rdynamic", "-pthread", "-Wl,--whole-archive"])
-            .arg(runtime)
-            .args([
-                "-Wl,--no-whole-archive",
-                "-ldl",
-                "-lrt",
-                "-lm",
-                "-lstdc++",
-                "-o",
-            ])
-            .arg(&program),
-    )?;
+    let mut compiler = Command::new(&oshcc);
+    compiler
+        .args(["-O1", "-g", "-pthread", "-fsanitize=thread", "-c"])
+        .arg(source)
+        .arg("-o")
+        .arg(&object);
+    process::run(&mut compiler)?;
+
+    // Linked without -fsanitize, which would add the C compiler's own runtime. The libraries after
+    // the runtime are those that it uses.
+    let mut linker = Command::new(&oshcc);
+    linker
+        .arg(&object)
+        .args(["-rdynamic", "-pthread", "-Wl,--whole-archive"])
+        .arg(runtime)
+        .args(["-Wl,--no-whole-archive", "-ldl", "-lrt", "-lm", "-lstdc++"])
+        .arg("-o")
+        .arg(&program);
+    process::run(&mut linker)?;
     fs::remove_file(&object).context("the object file")?;
     Ok(program)
 }

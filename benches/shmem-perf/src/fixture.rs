@@ -324,9 +324,12 @@ fn bandwidths(rng: &mut Rng, factor: f64) -> Vec<Series> {
                     window: 64,
                     ..pair(pairs, if pairs == "one" { 2 } else { 16 })
                 };
-                let rate =
-                    |nbytes: u64| 1.0 / factor / (1.0 / limit + 8.0 / (start * nbytes as f64));
-                let medians = sizes(3, 22).map(|nbytes| (nbytes, rate(nbytes)));
+                let medians = sizes(3, 22).map(|nbytes| {
+                    // A message takes the time of 8 bytes at the rate `start`, and the time of all
+                    // its bytes at the rate `limit`.
+                    let seconds_per_byte = 1.0 / limit + 8.0 / (start * nbytes as f64);
+                    (nbytes, 1.0 / factor / seconds_per_byte)
+                });
                 all.push(series(rng, measure, operation, shape, medians));
             }
         }

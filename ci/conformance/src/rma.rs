@@ -144,11 +144,14 @@ pub(crate) fn segments(member: &Member) {
     let mut end = member.endpoint();
     let in_heap = bytes(1, 100);
     let in_internal = bytes(2, 100);
+
+    // The same offset in both segments: that of the last bytes of the internal one.
     let last = INTERNAL_BYTES - 100;
     end.put(member.right(), last, &in_heap);
     end.put_at(member.right(), internal(last), &in_internal);
     end.quiet();
     member.barrier();
+
     assert_eq!(member.read(last, 100), in_heap);
     assert_eq!(member.read_internal(last, 100), in_internal);
 }

@@ -214,12 +214,17 @@ fn each_part_of_the_command_is_shown_alone() {
             assert_eq!(among_others, expected, "{option}");
         }
     }
+
     let statically = text(prefix.wrapper("oshcc").args(["-static", "--showme:link"]));
     assert!(
         statically.contains("--wrap=_Fork") && !statically.contains("-rpath"),
         "{statically}"
     );
+}
 
+#[test]
+fn an_unknown_part_of_the_command_is_refused() {
+    let prefix = InstalledPrefix::make("unknown part");
     for unknown in ["--showme:color", "--showme:no"] {
         let output = prefix.wrapper("oshcc").arg(unknown).output().unwrap();
         assert_eq!(output.status.code(), Some(1));

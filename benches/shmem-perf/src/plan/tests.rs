@@ -87,44 +87,37 @@ fn floors_are_those_of_the_path_and_of_the_sizes() {
     let found = planned(&[], facts(2, false));
     assert!(has(&found, Measure::Latency, "socket round trip"));
     assert!(!has(&found, Measure::Latency, "store"));
-    let found_of = |operations: &str| {
-        planned(
-            &["--operations", operations, "--measures", "latency"],
-            facts(2, true),
-        )
-    };
-    let found = found_of("p");
+
+    let found = planned(&["--operations", "p"], facts(2, true));
     assert!(has(&found, Measure::Latency, "store"));
     assert!(!has(&found, Measure::Latency, "memcpy to peer"));
+
     // A store says nothing of a round trip.
     for operation in ["put_signal", "p round trip"] {
-        let found = found_of(operation);
+        let found = planned(&["--operations", operation], facts(2, true));
         assert!(
             has(&found, Measure::Latency, "cache line round trip"),
             "{operation}"
         );
         assert!(!has(&found, Measure::Latency, "store"), "{operation}");
     }
+
     let alone = planned(&[], facts(1, true));
     assert!(!has(&alone, Measure::Latency, "cache line round trip"));
 }
 
 #[test]
 fn floors_of_networks_are_those_that_are_wanted() {
-    let found_of = |networks, words: &[&str]| {
-        planned(
-            words,
-            JobFacts {
-                networks,
-                ..facts(2, false)
-            },
-        )
+    let with_networks = |networks| JobFacts {
+        networks,
+        ..facts(2, false)
     };
+
     for (networks, names) in [
         ([true, false], ["ucp_put", "ucp_get"]),
         ([false, true], ["fi_write", "fi_read"]),
     ] {
-        let found = found_of(networks, &[]);
+        let found = planned(&[], with_networks(networks));
         for measure in [Measure::Latency, Measure::Bandwidth] {
             assert!(
                 names.iter().all(|name| has(&found, measure, name)),
@@ -133,17 +126,16 @@ fn floors_of_networks_are_those_that_are_wanted() {
         }
         assert!(!has(&found, Measure::MessageRate, names[0]), "{found:?}");
     }
-    let found = found_of([true, true], &["--operations", "p"]);
+
+    let found = planned(&["--operations", "p"], with_networks([true, true]));
     assert!(has(&found, Measure::Latency, "ucp_put"), "{found:?}");
     assert!(
         !has(&found, Measure::Latency, "ucp_get"),
         "a read bounds no write: {found:?}"
     );
-    assert!(!has(
-        &found_of([false, false], &[]),
-        Measure::Latency,
-        "fi_write"
-    ));
+
+    let found = planned(&[], with_networks([false, false]));
+    assert!(!has(&found, Measure::Latency, "fi_write"), "{found:?}");
 }
 
 #[test]

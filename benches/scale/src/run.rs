@@ -134,7 +134,7 @@ impl ModelMember {
             edge: peer.edge,
             sender: match peer.edge {
                 Edge::Pair | Edge::Line => Some(peer.index),
-                _ => None,
+                Edge::Ahead(_) | Edge::Behind(_) | Edge::Exchange(_) | Edge::Any => None,
             },
         };
         if !self.flags.contains(&flag) {

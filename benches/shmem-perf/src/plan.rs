@@ -400,7 +400,9 @@ impl Planner<'_> {
                 continue;
             }
             let mut sizes = bounded_sizes(&operation.name, subjects);
+            // A floor with a largest size, such as a store, has no other size.
             sizes.retain(|size| operation.most == 0 || operation.most == *size);
+
             for floor in self.sweeps(index, operation) {
                 floors.push(Sweep {
                     sizes: sizes.clone(),

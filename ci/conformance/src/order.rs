@@ -200,12 +200,13 @@ pub(crate) fn later_put_stays(member: &Member) {
 
         let mut end = member.endpoint();
         for (i, put) in puts.iter().enumerate() {
-            match i % 2 {
-                0 => end.put(right, DATA, put),
-                _ => end.put_nbi(right, DATA, put),
+            if i % 2 == 0 {
+                end.put(right, DATA, put);
+            } else {
+                end.put_nbi(right, DATA, put);
             }
             end.fence();
-            // Each overwrites those before it as far as it is long.
+            // Each put overwrites the bytes of those before it, as far as it is long.
             expected[..put.len()].copy_from_slice(put);
         }
         end.quiet();

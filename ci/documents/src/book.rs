@@ -36,10 +36,13 @@ fn missing() -> Option<&'static str> {
         ),
         ("mandoc", "mandoc is not here (the package mandoc)"),
     ];
-    tools
-        .iter()
-        .find(|(tool, _)| process::on_path(tool).is_none())
-        .map(|(_, message)| *message)
+
+    for (tool, message) in tools {
+        if process::on_path(tool).is_none() {
+            return Some(message);
+        }
+    }
+    None
 }
 
 pub fn run() -> Result<()> {

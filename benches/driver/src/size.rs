@@ -90,13 +90,7 @@ struct MemoryProgram {
 }
 
 /// Prints the times of `runs` jobs of the program `start`, and the memory of a PE.
-fn on_node(
-    bin: &Path,
-    pes: &[u32],
-    memory: &MemoryProgram,
-    start: &Path,
-    runs: u32,
-) -> Result<()> {
+fn on_node(bin: &Path, pes: &[u32], memory: &MemoryProgram, start: &Path, runs: u32) -> Result<()> {
     println!("| PEs | time | memory of a PE | at most | page tables | all heaps touched |");
     println!("|---|---|---|---|---|---|");
     for &pes in pes {

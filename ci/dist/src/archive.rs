@@ -8,7 +8,7 @@ use anyhow::Result;
 use task_support::process::run;
 use task_support::workspace::Workspace;
 
-use super::release::{self, VERSION, make_atomically, with_path, empty_dir};
+use super::release::{self, VERSION, empty_dir, make_atomically, with_path};
 
 /// The configuration that makes cargo take dependencies from the directory `vendor`.
 const VENDORED: &str = "[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\

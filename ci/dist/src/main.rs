@@ -27,7 +27,7 @@ use task_support::task::{self, Absent};
 use task_support::workspace::Workspace;
 
 use packages::Packages;
-use release::{GLIBC, VERSION, make_atomically, with_path, empty_dir};
+use release::{GLIBC, VERSION, empty_dir, make_atomically, with_path};
 
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]

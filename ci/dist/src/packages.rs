@@ -12,7 +12,7 @@ use anyhow::Result;
 use task_support::process::{capture, run};
 use task_support::workspace::Workspace;
 
-use super::release::{self, HOMEPAGE, VERSION, make_atomically, with_path, empty_dir};
+use super::release::{self, HOMEPAGE, VERSION, empty_dir, make_atomically, with_path};
 
 /// The directory of the prefix in a package.
 const PREFIX: &str = "usr/lib/rushmem";
@@ -149,8 +149,8 @@ impl Packages<'_> {
         for path in paths(self.prefix)? {
             let file = self.prefix.join(&path);
             if !file.is_dir() {
-                let copy = trees[package(&path)].join(PREFIX).join(&path);
-                copy(&file, &copy)?;
+                let packed = trees[package(&path)].join(PREFIX).join(&path);
+                copy(&file, &packed)?;
             }
         }
 
@@ -165,9 +165,9 @@ impl Packages<'_> {
             // The page may be a link to that of another command.
             let page = self.prefix.join(format!("share/man/man1/{command}.1"));
             let page = page.canonicalize().unwrap_or(page);
-            let copy = tree.join(format!("usr/share/man/man1/{name}.1"));
-            copy(&page, &copy)?;
-            compress(&copy)?;
+            let packed = tree.join(format!("usr/share/man/man1/{name}.1"));
+            copy(&page, &packed)?;
+            compress(&packed)?;
         }
         self.add_outside_prefix(&trees)?;
         Ok(trees.to_vec())

@@ -13,7 +13,7 @@ use anyhow::Result;
 use installation::copy_file;
 use task_support::process::run;
 
-use super::release::{self, GLIBC, HOMEPAGE, VERSION, with_path, empty_dir};
+use super::release::{self, GLIBC, HOMEPAGE, VERSION, empty_dir, with_path};
 
 /// Makes the wheel of a prefix in `output`. Returns its path.
 pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Result<PathBuf> {
@@ -21,7 +21,7 @@ pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Res
     let work = output.join("wheel");
     empty_dir(&work)?;
     let dir = work.join("files");
-    copy(prefix, &dir.join(format!("rushmem-{VERSION}.data/data")))?;
+    copy_dir(prefix, &dir.join(format!("rushmem-{VERSION}.data/data")))?;
 
     let info = dir.join(format!("rushmem-{VERSION}.dist-info"));
     with_path(std::fs::create_dir_all(&info), &info)?;
@@ -42,13 +42,13 @@ pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Res
 }
 
 /// Copies a directory with all of its contents, and replaces links.
-fn copy(from: &Path, to: &Path) -> Result<()> {
+fn copy_dir(from: &Path, to: &Path) -> Result<()> {
     with_path(std::fs::create_dir_all(to), to)?;
     for entry in with_path(std::fs::read_dir(from), from)? {
         let path = entry?.path();
         let target = to.join(path.file_name().unwrap_or_default());
         if path.is_dir() {
-            copy(&path, &target)?;
+            copy_dir(&path, &target)?;
         } else if let Some(text) = in_place_of_link(&path)? {
             with_path(std::fs::write(&target, text), &target)?;
         } else {

@@ -64,7 +64,8 @@ impl TestPe {
         });
         let memory: &NodeMemory = Box::leak(Box::new(mapped.expect("the kernel has memory")));
         let deltas = Deltas::new((0..N_PES).map(|pe| Some(memory.delta(pe))));
-        // Long waits write the status, which a process has once.
+
+        // Long waits write the status to the area of the process, which is that of the first PE.
         flags::set(FlagArea::new(memory, areas, deltas));
         let area: &FlagArea = Box::leak(Box::new(FlagArea::new(memory, areas, deltas)));
 
@@ -163,17 +164,17 @@ pub(crate) fn run<R: Send + 'static>(
 ) -> [R; 2] {
     let memory = memfd_create("two jobs", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
         .expect("the kernel has memory");
-    [0, 1]
-        .map(|me| {
-            let memory = memory.try_clone().expect("there are descriptors");
-            let pe = TestPe::new(me, memory, has_threads_somewhere);
-            let body = body.clone();
-            let (sender, receiver) = channel();
-            // The thread of a PE that waits in vain is left behind.
-            thread::spawn(move || sender.send(body(&pe)));
-            receiver
-        })
-        .map(|receiver| receiver.recv_timeout(LIMIT).expect("the PE ends its calls"))
+
+    let receivers = [0, 1].map(|me| {
+        let memory = memory.try_clone().expect("there are descriptors");
+        let pe = TestPe::new(me, memory, has_threads_somewhere);
+        let body = body.clone();
+        let (sender, receiver) = channel();
+        // Not joined, since the thread of a PE that waits in vain does not end.
+        thread::spawn(move || sender.send(body(&pe)));
+        receiver
+    });
+    receivers.map(|receiver| receiver.recv_timeout(LIMIT).expect("the PE ends its calls"))
 }
 
 #[test]
@@ -194,7 +195,9 @@ fn messages_of_other_tags_are_kept_in_their_order() {
 #[test]
 fn both_send_before_they_receive() {
     let received = run(true, |pe| {
-        (0..100).for_each(|word| pe.send(7, word));
+        for word in 0..100 {
+            pe.send(7, word);
+        }
         (0..100).map(|_| pe.receive(7)).collect::<Vec<_>>()
     });
     let all: Vec<_> = (0..100).map(Some).collect();
@@ -218,20 +221,22 @@ fn a_wait_ends_when_the_other_pe_raises_the_flag() {
         let on_other = pe.area.areas().pair_flag(pe.job.me);
         let describe = || message_wait(CALL)(pe.other());
         for turn in 1..=100 {
-            let raise = || pe.area.raise(pe.other(), on_other, turn);
             if pe.job.me == Pe(0) {
-                raise();
+                pe.area.raise(pe.other(), on_other, turn);
             }
+
             waits::until_rung_in(&pe.job, pe.area, describe, || pe.area.flag(flag) >= turn);
             assert_eq!(pe.area.flag(flag), turn, "the other PE waits for this one");
+
             if pe.job.me == Pe(1) {
-                raise();
+                pe.area.raise(pe.other(), on_other, turn);
             }
         }
     });
 }
 
-/// What a PE waits for that waits for the other one.
+/// Returns waits that only the PE `other` can end: for its message, for a lock behind it, and for a
+/// word that no third PE writes.
 fn waits_for(other: Pe) -> [AwaitedObject; 3] {
     let word = SymmetricLocation::Static { address: 0 };
     [
@@ -307,6 +312,7 @@ fn a_pe_in_finalize_may_still_end_a_wait_by_operations_in_flight() {
             pe.enter_finalize(Vec::new(), 1);
         }
         pe.meet(1);
+
         if pe.job.me == Pe(0) {
             for subject in &waits_for(pe.other()) {
                 assert_eq!(pe.examined_twice(subject), [None, None]);
@@ -323,8 +329,10 @@ fn a_collective_is_endless_if_a_member_is_in_finalize_and_has_not_entered_it() {
             pe.enter_finalize(vec![(5, 9), (7, 3)], 1);
         }
         pe.meet(1);
+
         if pe.job.me == Pe(0) {
             assert_eq!(pe.examined_twice(&collective(3)), [None, None]);
+
             let next = collective(4);
             for endless in pe.examined_twice(&next) {
                 let Some(EndlessWait::Collective(of, missing)) = endless else {

@@ -6,7 +6,7 @@
 
 use crate::coll::collectives;
 use crate::coll::same_collective::{self, CheckedArgument, CheckedGroup};
-use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
+use crate::teams::agreement::{self, Agreed, AgreementRequest, Purpose, agree, fail_elsewhere};
 use crate::teams::registry::{HeldTeam, find, teams};
 use crate::teams::team::{NewTeam, Split, TeamConfig};
 use core::ffi::c_int;
@@ -18,11 +18,6 @@ use rushmem_pe::job;
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::job::members::Members;
 use rushmem_pe::memory::areas::TEAM_SLOTS;
-
-/// Distinguish the tags of these agreements from each other and from those of other purposes.
-const BY_MEMBERS: u64 = 4;
-const GRID: u64 = 5;
-const COLOR: u64 = 6;
 
 /// `shmemx_team_split_strided`: makes a team of the PEs `start + i * stride` of the parent for `i`
 /// below `size`, in the order of the world. Only the members of the new team must call. Another
@@ -47,7 +42,8 @@ pub fn split_strided_by_members(
         ("PE_stride", stride),
         ("PE_size", size),
     ];
-    let tag = digest(&[BY_MEMBERS, parent.handle().0 as u64, start, stride, size]);
+    let parent_handle = parent.handle().0 as u64;
+    let tag = digest(&[Purpose::ByMembers as u64, parent_handle, start, stride, size]);
     let split = parent.split_by_members(call);
     make(call, split, members, tag, &arguments)
 }
@@ -125,7 +121,9 @@ fn make(
         count: 1,
     };
     match agree(call, &message_wait(call), job, &members, request) {
-        Agreed::Slots(slots, generation, _) => {
+        Agreed::Slots {
+            slots, generation, ..
+        } => {
             let config = TeamConfig::default();
             Ok(teams().add_split_team(job, split, slots[0], generation, members, config))
         }
@@ -161,7 +159,7 @@ pub fn split_grid<const D: usize>(
     let split = parent.next_split(call);
     let axes = parent.members().axes(sizes, parent.me());
     let request = AgreementRequest {
-        tag: digest(&[GRID, parent.handle().0 as u64]),
+        tag: digest(&[Purpose::Grid as u64, parent.handle().0 as u64]),
         arguments: digest(&sizes.map(u64::from)),
         // A member beyond the grid is able, too: it takes part, and is in no team.
         able: true,
@@ -169,7 +167,9 @@ pub fn split_grid<const D: usize>(
         count: D,
     };
     match agree(call, &message_wait(call), job, parent.members(), request) {
-        Agreed::Slots(slots, generation, _) => {
+        Agreed::Slots {
+            slots, generation, ..
+        } => {
             let Some(axes) = axes else {
                 for slot in slots {
                     agreement::slots().release(slot);
@@ -236,7 +236,8 @@ pub fn split_color(
         .iter()
         .map(|keyed| parent.members().world_pe(keyed.member).0);
     let members = Members::listed(pes.collect());
-    let tag = digest(&[COLOR, parent.handle().0 as u64, color as u64]);
+    let parent_handle = parent.handle().0 as u64;
+    let tag = digest(&[Purpose::Color as u64, parent_handle, color as u64]);
     make(call, split, members, tag, &[("color", color as u64)])
 }
 

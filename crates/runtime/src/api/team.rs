@@ -5,7 +5,7 @@
 
 use crate::api::ctx;
 use crate::coll::{collectives, requests};
-use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
+use crate::teams::agreement::{self, Agreed, AgreementRequest, Purpose, agree, fail_elsewhere};
 use crate::teams::registry::{find, teams};
 use core::ffi::c_int;
 use rushmem_communication::sync::mailbox::message_wait;
@@ -110,10 +110,6 @@ pub fn destroy_as_member(call: Call, handle: TeamHandle) {
     destroy(call, handle);
 }
 
-/// Distinguish the tags of these agreements from each other and from those of other purposes.
-const STRIDED: u64 = 1;
-const GRID: u64 = 2;
-
 /// `shmem_team_split_strided`: makes a team of the members `start + i * stride` of the parent for
 /// `i` below `size`. Returns the invalid team on the other members, and `None` if the parent is the
 /// invalid team, or on all members of the parent if the team cannot be made.
@@ -137,14 +133,16 @@ pub fn split_strided(
     let split = parent.next_split(call);
     let members = parent.members().subset(start, stride, size);
     let request = AgreementRequest {
-        tag: digest(&[STRIDED, parent.handle().0 as u64]),
+        tag: digest(&[Purpose::Strided as u64, parent.handle().0 as u64]),
         arguments: digest(&[start as u64, stride as u64, size as u64]),
         able: members.is_some(),
         keeps: true,
         count: 1,
     };
     match agree(call, &message_wait(call), job, parent.members(), request) {
-        Agreed::Slots(slots, generation, _) => {
+        Agreed::Slots {
+            slots, generation, ..
+        } => {
             let members = members.expect("all were able");
             let slot = slots[0];
             if members.team_pe(job.me).is_none() {
@@ -197,14 +195,16 @@ pub fn split_2d(
     let split = parent.next_split(call);
     let axes = parent.members().row_and_column(xrange, parent.me());
     let request = AgreementRequest {
-        tag: digest(&[GRID, parent.handle().0 as u64]),
+        tag: digest(&[Purpose::RowsAndColumns as u64, parent.handle().0 as u64]),
         arguments: digest(&[xrange as u64]),
         able: axes.is_some(),
         keeps: true,
         count: 2,
     };
     match agree(call, &message_wait(call), job, parent.members(), request) {
-        Agreed::Slots(slots, generation, _) => {
+        Agreed::Slots {
+            slots, generation, ..
+        } => {
             let RowAndColumn { row, column } = axes.expect("all were able");
             let row = teams().add_split_team(job, split, slots[0], generation, row, xaxis);
             let column = teams().add_split_team(job, split, slots[1], generation, column, yaxis);

@@ -80,10 +80,23 @@ pub(crate) fn forget_due() {
     lock(&ENDS).due.clear();
 }
 
+/// Finalizes the library if a finalize is due and this PE has not failed. Does nothing in a child
+/// of the PE, or if an exit ends the job.
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     let is_due = !lock(&ENDS).due.is_empty();
-    if is_due && reach_exit(status) {
+    if !is_due || process::inits() == 0 || !process::is_this_process() || leave::is_exiting() {
+        return;
+    }
+    let Some(job) = job::known() else { return };
+
+    count_end();
+
+    // The part of the status that a launcher sees.
+    let status = status & 0xff;
+    if status == 0 || await_all_ends(job) {
         finalize_due();
+    } else {
+        end_job(job, status);
     }
 }
 
@@ -107,37 +120,20 @@ fn grace(job: &Job) -> Duration {
     job.settings.host_limit * 3 / 20
 }
 
-/// Returns true if this PE must finalize the library at its exit; returns false at once if the
-/// library is not initialized or an exit ends the job. Counts the end of this PE. If its status is
-/// not 0, waits for the time of [`grace`] until the other PEs have reached their exit or finalize;
-/// if they have not, ends the job with this status.
-fn reach_exit(status: c_int) -> bool {
-    let Some(job) = job::known() else {
-        return false;
-    };
-    if process::inits() == 0 || !process::is_this_process() || leave::is_exiting() {
-        return false;
-    }
-    count_end();
-
-    // The part of the status that a launcher sees.
-    let status = status & 0xff;
-    if status == 0 || await_all_ends(job) {
-        return true;
-    }
-
-    // This PE has failed.
+/// Ends the job with the exit status of this PE, which has failed.
+fn end_job(job: &Job, status: c_int) {
     let me = job.me.0;
     let message = format!(
         "PE {me}: exited with status {status} while other PEs go on; a PE that has not failed must exit with \
          status 0 or finalize the library before"
     );
+
+    // Before the abort, so that the library's other exit handlers synchronize nothing.
     leave::begin_exit();
     process::flush_output();
     if let Some(aborter) = process::aborter() {
         aborter.abort(status, &message);
     }
-    false
 }
 
 /// Returns true if every PE reaches its exit or finalize within [`grace`].
@@ -146,9 +142,10 @@ fn await_all_ends(job: &Job) -> bool {
 
     // Each PE is counted once for each end. Every earlier end was a barrier, so all were counted.
     let all = u64::from(job.n_pes) * lock(&ENDS).counted;
-    let end = Instant::now() + grace(job);
+
+    let deadline = Instant::now() + grace(job);
     while ends_of_all() < all {
-        if Instant::now() > end {
+        if Instant::now() > deadline {
             return false;
         }
         thread::sleep(PAUSE);

@@ -15,7 +15,7 @@ use rushmem_communication::sync::{finalizing, word_tasks};
 use rushmem_explain::status::{AwaitedObject, Stage};
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{self, Call, call, fail};
-use rushmem_pe::job::{self, caller, mpi};
+use rushmem_pe::job::{self, Job, caller, mpi};
 use rushmem_pe::memory::{address, checks};
 use rushmem_pe::process;
 use rushmem_pe::process::time::nanoseconds;
@@ -32,12 +32,19 @@ pub fn finalize(call: Call) {
 
     let job = job::require(call);
     caller::check_finalizer(call, job);
-    if !process::job_has_ended() {
-        close(call);
-        return;
+    if process::job_has_ended() {
+        report_finalize(call, job);
+    } else if process::inits() == 1 {
+        close(call, job);
+        report_finalize(call, job);
+    } else {
+        synchronize(job);
+        process::decrement_inits();
     }
+}
 
-    // All PEs are at their exit, so nothing is synchronized.
+/// Ends the last init in force, and reports to the launcher that this PE has finalized.
+fn report_finalize(call: Call, job: &Job) {
     process::decrement_inits();
     status::enter(Stage::Finalized);
     if let Err(error) = job.session().report_finalize() {
@@ -45,38 +52,24 @@ pub fn finalize(call: Call) {
     }
 }
 
-/// Ends an init. Closes the library if no other init is in force; otherwise is only a barrier.
-pub(crate) fn close(call: Call) {
-    let job = job::require(call);
-    let is_last = process::inits() == 1;
-    let mut counters = None;
-    if is_last {
-        // Encoded here, so that the counters do not include what finalize itself does.
-        counters = statistics::encode(job);
+/// Closes the library on all PEs.
+fn close(call: Call, job: &Job) {
+    // Encoded here, so that the counters do not include what finalize itself does.
+    let counters = statistics::encode(job);
 
-        at_exit::count_end();
-        at_exit::forget_due();
-        mpi::warn_if_alone(job);
-        requests::complete_all(call, job);
-        word_tasks::forget();
-        lock::finalize(call);
-        checks::check_all_guards(call, job);
-    }
+    at_exit::count_end();
+    at_exit::forget_due();
+    mpi::warn_if_alone(job);
 
-    // PEs that wait for this one elsewhere see that it is in finalize.
-    status::set_finalizing(Some(registry::entered_collectives()));
-    finalizing::enter(job, flags::area());
+    // What the program has left: requests, tasks, locks, and overwritten guards of blocks.
+    requests::complete_all(call, job);
+    word_tasks::forget();
+    lock::finalize(call);
+    checks::check_all_guards(call, job);
 
-    // With `SHMEM_CHECK`, the members of a collective compare the names of their calls. Other PEs
-    // may finalize by another routine, so all use this name.
-    collectives::finalize(call!("shmem_finalize"));
-    status::set_finalizing(None);
+    synchronize(job);
 
-    if !is_last {
-        process::decrement_inits();
-        return;
-    }
-
+    // Behind the barrier, since by then every PE has made all its operations.
     races::close();
     if let Some(counters) = counters {
         statistics::report(call, job, counters);
@@ -86,29 +79,41 @@ pub(crate) fn close(call: Call) {
     rushmem_system::log::debug!("every PE finalizes");
 
     if network::is_open() {
-        // A PE must not close its network while others still have operations on its memory, for
-        // example on the flags of the barrier.
-        endpoints().complete(call);
-        let waits = status::show(nanoseconds(), call, AwaitedObject::Exit);
-        if let Err(error) = job.session().barrier() {
-            fail!(call, "{error}");
-        }
-        drop(waits);
-        endpoints::close();
+        close_network(call, job);
     }
-
     active_set::clear();
     registry::teams().clear();
     address::close();
     *job.allocator() = None;
     checks::forget_blocks();
     rushmem_system::log::debug!("the library is closed");
+}
 
-    process::decrement_inits();
-    status::enter(Stage::Finalized);
-    if let Err(error) = job.session().report_finalize() {
+/// Waits until all PEs have called finalize.
+fn synchronize(job: &Job) {
+    // PEs that wait for this one elsewhere see that it is in finalize. They read the status once
+    // they have seen the number that `enter` releases, so the status is written first.
+    status::set_finalizing(Some(registry::entered_collectives()));
+    finalizing::enter(job, flags::area());
+
+    // With `SHMEM_CHECK`, the members of a collective compare the names of their calls. Other PEs
+    // may finalize by another routine, so all use this name.
+    collectives::finalize(call!("shmem_finalize"));
+    status::set_finalizing(None);
+}
+
+/// Closes the network once no PE has operations in flight. A PE must not close it while others have
+/// operations on its memory, for example on the flags of the barrier of finalize.
+fn close_network(call: Call, job: &Job) {
+    endpoints().complete(call);
+
+    let waits = status::show(nanoseconds(), call, AwaitedObject::Exit);
+    if let Err(error) = job.session().barrier() {
         fail!(call, "{error}");
     }
+    drop(waits);
+
+    endpoints::close();
 }
 
 /// Returns the number of inits that no finalize has matched; `None` if a finalize would not wait

@@ -71,13 +71,23 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
     }
 
     if process::inits() == 0 {
-        // If another thread holds the session, that thread is still in the library.
+        // If another thread holds the session, it is in a call of the library, which this exit
+        // interrupts. The exit is then not reported as a regular one.
         if let Ok(mut session) = job.session.try_lock() {
             session.leave();
         }
-    } else if status == 0 && await_all_exits(job) {
+        return;
+    }
+
+    if status == 0 && await_all_exits(job) {
         end_unfinalized(job);
-    } else if let Some(aborter) = process::aborter().filter(|aborter| !aborter.is_oshrun()) {
+        return;
+    }
+
+    // This PE has failed, which ends the job. `oshrun` sees that itself, by the exit of the process.
+    if let Some(aborter) = process::aborter()
+        && !aborter.is_oshrun()
+    {
         let me = job.me.0;
         let message = format!("PE {me}: exited with status {status} without shmem_finalize");
         process::flush_output();
@@ -95,7 +105,8 @@ pub(super) fn show_exit() -> ShownWait {
 fn await_all_exits(job: &'static Job) -> bool {
     let _waits = show_exit();
 
-    // In another thread, since a barrier has no time limit.
+    // In another thread, since a barrier has no time limit. After the limit nothing waits for that
+    // thread, which ends with the process.
     let (sender, receiver) = mpsc::channel();
     let started = thread::Builder::new().spawn(move || {
         if network::is_open() {

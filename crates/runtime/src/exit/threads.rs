@@ -67,7 +67,8 @@ fn watch_the_end() {
     });
     // Without a key, a process whose first thread has ended lives until it is ended from outside.
     if let Some(key) = *key {
-        // Without memory for the value, it is as without a key.
+        // The result is ignored: a thread whose value is not set, for lack of memory, ends as it
+        // would without a key.
         // SAFETY: `key` is valid. The value only must not be null; it is never dereferenced.
         unsafe { libc::pthread_setspecific(key, (&raw const LIBRARY_THREADS).cast()) };
     }
@@ -104,8 +105,8 @@ unsafe extern "C" fn initializer_ends(_: *mut c_void) {
         }
         exit_after_the_last(|| true);
     };
-    // The handle is dropped, since nothing joins the thread. If none can be started, the process
-    // stays until it is ended from outside.
+    // The handle is dropped, since nothing joins the thread. If no thread can be started, the
+    // process lives until it is ended from outside.
     let _ = without_signals(|| waiter.spawn(wait));
 }
 
@@ -114,7 +115,8 @@ unsafe extern "C" fn initializer_ends(_: *mut c_void) {
 fn exit_after_the_last(waits: impl Fn() -> bool) {
     let own = own_number();
     while waits() {
-        // A list may miss a thread that starts while another one ends, so two lists are read.
+        // The list of the kernel may miss a thread that starts while another one ends, so it is
+        // read twice.
         if has_only_library_threads(own) && has_only_library_threads(own) {
             std::process::exit(0);
         }
@@ -174,14 +176,17 @@ fn inspect(number: u32) -> Option<Found> {
     parse_stat(number, &stat)
 }
 
-/// Reads the text of the file `stat` of a thread (proc_pid_stat(5)).
+/// Parses the text of the file `stat` of a thread (proc_pid_stat(5)).
 fn parse_stat(number: u32, stat: &str) -> Option<Found> {
-    // The name of the thread, which comes first, may contain any characters.
+    // The name of the thread, in parentheses, may contain any characters, also parentheses. No
+    // later field contains one.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
+
+    // Field 3, and field 22, which is 19 fields later.
     let state = fields.next()?.chars().next()?;
-    // Field 22, 19 fields after the state.
     let started = fields.nth(18)?.parse().ok()?;
+
     let thread = OsThread { number, started };
     Some(Found { thread, state })
 }
@@ -233,17 +238,13 @@ mod tests {
         let program = program.expect("it was started");
         let library = library.expect("it was started");
 
-        let recorded = lock(&LIBRARY_THREADS).clone();
-        assert!(
-            recorded
-                .iter()
-                .any(|thread| thread.number == library.number)
-        );
-        assert!(
-            recorded
-                .iter()
-                .all(|thread| thread.number != program.number)
-        );
+        let recorded: Vec<u32> = lock(&LIBRARY_THREADS)
+            .iter()
+            .map(|thread| thread.number)
+            .collect();
+        assert!(recorded.contains(&library.number));
+        assert!(!recorded.contains(&program.number));
+
         let own = own_number();
         assert!(!has_only_library_threads(own), "the first thread is there");
     }

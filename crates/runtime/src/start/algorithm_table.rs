@@ -46,7 +46,7 @@ fn read(file: &str) -> io::Result<String> {
         return Err(io::Error::other("it is not a regular file"));
     }
 
-    // One byte more than allowed is read, to see whether there are more.
+    // One byte more than allowed is read, to see whether the file is larger.
     let mut text = String::new();
     let nbytes = file.take(MAX_FILE + 1).read_to_string(&mut text)?;
     if nbytes as u64 > MAX_FILE {

@@ -57,10 +57,10 @@ impl ById {
         self.id.attendance(self.pe, self.n_pes)
     }
 
-    /// Ends the job with an error if `oshrun` has given this process another number, or its job
-    /// another number of PEs, than the arguments say. Otherwise records the arguments for
-    /// [`require_same`](ById::require_same).
-    pub(super) fn require(&self, call: Call, pe: u32, n_pes: u32) {
+    /// Records the arguments, by which this process has joined a job as `pe` of `n_pes`, for
+    /// [`require_same`](ById::require_same). Ends the job with an error if these numbers, which
+    /// `oshrun` may have given to the process, are not those of the arguments.
+    pub(super) fn record_joined(&self, call: Call, pe: u32, n_pes: u32) {
         let rank = self.pe;
         let n_ranks = self.n_pes;
         if rank != pe || n_ranks != n_pes {

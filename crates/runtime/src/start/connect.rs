@@ -30,6 +30,7 @@ use rushmem_transport::{Amos, Found, Pe, Provider};
 pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     let providers = usable_providers(call, &job.settings, providers);
 
+    // The network of an earlier init may have carried out atomic operations.
     address::set_atomics_by_network(false);
     if job.nodes.n_nodes() == 1 && !job.has_statics_apart {
         path::record(job, None);
@@ -138,19 +139,20 @@ impl Negotiation<'_> {
     /// # Errors
     /// The reason why it does not work, which is the same on all PEs.
     fn connect_over(&self, provider: &Provider) -> Result<Connected, String> {
-        let is_in_hardware = self.findings.iter().all(|found| {
-            let mut names = found.hardware_amos.iter();
-            names.any(|name| name == provider.name)
-        });
+        let is_in_hardware = self
+            .findings
+            .iter()
+            .all(|found| found.hardware_amos.iter().any(|name| name == provider.name));
         let executors = executors(self.job.settings.amos, provider, is_in_hardware)?;
         attempt::connect_over(self.call, self.job, provider, executors)
     }
 
     /// Returns the chosen candidate.
     fn winner(&self) -> &Candidate<'_> {
-        let mut candidates = self.candidates.iter();
-        let chosen = candidates.find(|candidate| candidate.verdict == Verdict::Chosen);
-        chosen.expect("`connect` has chosen one")
+        self.candidates
+            .iter()
+            .find(|candidate| candidate.verdict == Verdict::Chosen)
+            .expect("`connect` has chosen one")
     }
 
     /// Returns the chosen transport and why it was chosen.
@@ -161,6 +163,7 @@ impl Negotiation<'_> {
                 refused.push(format!("{} is not chosen: {why}", candidate.provider.name));
             }
         }
+
         let reason = match &self.job.settings.transport {
             Some(requested) => format!("SHMEM_TRANSPORT is {requested}"),
             None if refused.is_empty() => "every PE has it".to_owned(),
@@ -201,12 +204,11 @@ impl Negotiation<'_> {
             .iter()
             .filter(|candidate| candidate.is_excluded())
             .collect();
-        let is_missed = excluded.iter().any(|other| {
-            let mut findings = self.findings.iter();
-            findings.any(|found| found.has_rdma(other.rank))
-        });
-        // The devices of this machine are read only if no provider has found one.
-        if !is_missed && (excluded.is_empty() || devices::active().is_empty()) {
+        let is_found = excluded
+            .iter()
+            .any(|other| self.findings.iter().any(|found| found.has_rdma(other.rank)));
+        // The devices of this machine are read only if no excluded provider has found one.
+        if !is_found && (excluded.is_empty() || devices::active().is_empty()) {
             return;
         }
 
@@ -223,16 +225,17 @@ impl Negotiation<'_> {
             return;
         }
 
-        let host = ProcessHost::default();
-        let any_device = !devices::active().is_empty();
         let mut candidates: Vec<&Candidate<'_>> = self.candidates.iter().collect();
         candidates.sort_by_key(|candidate| candidate.rank);
+
+        let host = ProcessHost::default();
+        let has_device = !devices::active().is_empty();
         for candidate in candidates {
             let provider = candidate.provider;
             let verdict = &candidate.verdict;
 
-            // As `own_findings`, this opens no library only to describe it.
-            let is_opened = any_device || !provider.opens_libraries || *verdict == Verdict::Chosen;
+            // Like `own_findings`, this opens no library that cannot be chosen.
+            let is_opened = has_device || !provider.opens_libraries || *verdict == Verdict::Chosen;
             let found = if is_opened {
                 match (provider.available)(&host) {
                     Ok(found) => found.to_string(),
@@ -261,8 +264,9 @@ fn own_findings(settings: &Settings, providers: &[&Provider]) -> Findings {
         amos,
         ..Findings::default()
     };
+
     let host = ProcessHost::default();
-    let any_device = !devices::active().is_empty();
+    let has_device = !devices::active().is_empty();
     for provider in providers {
         if !findings.requested.is_empty() && findings.requested != provider.name {
             continue;
@@ -270,7 +274,7 @@ fn own_findings(settings: &Settings, providers: &[&Provider]) -> Findings {
 
         // A library that cannot be chosen is not opened, since opening it has side effects.
         let mut found = None;
-        if any_device || !provider.opens_libraries {
+        if has_device || !provider.opens_libraries {
             found = Some((provider.available)(&host));
         }
 

@@ -102,9 +102,13 @@ fn enter(
     if is_recorded {
         status::locate_waits();
     }
+
+    // After `open`, which decides whether the network carries out atomic operations.
     address::set_polls_counted(job.is_oversubscribed);
     let heap_bytes = job.memory.layout().heap_bytes();
     address::open(job.memory.heap(), heap_bytes, is_recorded);
+
+    // The barrier is a call of the library, so the init counts before it.
     caller::record_initializer();
     process::increment_inits();
 
@@ -114,6 +118,7 @@ fn enter(
     mpi::warn_if_alone(job);
     status::enter(Stage::Initialized);
 
+    // After the barrier, so that the counters and the trace are those of the program alone.
     statistics::start(call, job);
     job_trace::start(call, job);
     process::set_starting(false);
@@ -121,7 +126,7 @@ fn enter(
 }
 
 /// Adds the observers that the settings request, except those of the statistics and the trace,
-/// which start later. Returns true if accesses are recorded by any of these or by the writes.
+/// which start later. Returns true if the writes, the statistics or the trace record accesses.
 fn add_observers(call: Call, job: &Job) -> bool {
     let settings = &job.settings;
     if settings.checks() {

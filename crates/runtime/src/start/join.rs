@@ -86,30 +86,56 @@ fn identify(
 ) -> Identified {
     let mistakes = mistakes::apply_files();
     let settings = settings::of_this_process(providers);
-    if let Ok(Settings {
-        debug: Some(filter),
-        ..
-    }) = &settings
+    if let Ok(settings) = &settings
+        && let Some(filter) = &settings.debug
     {
         rushmem_system::log::print(filter);
     }
     rushmem_system::log::debug!("start: gets its number from the launcher");
 
-    let chosen = settings.as_ref().ok();
-    let joining = Joining {
-        protocol: chosen.map_or(Protocol::Any, |settings| settings.bootstrap),
-        opens_libraries: !statics::own().of_static_program(),
-        file: statics::remapped().and_then(|remapped| remapped.file()),
-        meeting: by_id.map(ById::attendance),
-        limits: chosen.map(Settings::meeting_limits).unwrap_or_default(),
-    };
-    let opened = JobSession::open(&joining, |pe, aborter| {
-        process::set_identity(Pe(pe), aborter);
-    });
+    let opened = open_session(settings.as_ref().ok(), by_id);
     // Reported only now, since a PE that has joined names itself and ends the whole job.
     let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
     let session = opened.unwrap_or_else(|error| fail!(call, "{error}"));
+    check_launch(call, &session, by_id);
 
+    child::watch(call);
+    if session.is_launched() {
+        process::buffer_by_line();
+        leave::at_exit();
+    }
+
+    if session.pe() == 0 {
+        for mistake in mistakes {
+            warning!("{mistake}");
+        }
+        mistakes::print_lines(&settings, providers, session.is_launched());
+    }
+    Identified::new(call, session, settings, thread_level)
+}
+
+/// Gets the number of this PE from the launcher or from the meeting of a unique id. Without
+/// `settings`, which are then invalid, uses the defaults: only a PE that has joined can report the
+/// error as one of its job.
+fn open_session(
+    settings: Option<&Settings>,
+    by_id: Option<&ById>,
+) -> Result<JobSession, rushmem_bootstrap::Error> {
+    let joining = Joining {
+        protocol: settings.map_or(Protocol::Any, |settings| settings.bootstrap),
+        opens_libraries: !statics::own().of_static_program(),
+        file: statics::remapped().and_then(|remapped| remapped.file()),
+        meeting: by_id.map(ById::attendance),
+        limits: settings.map(Settings::meeting_limits).unwrap_or_default(),
+    };
+    JobSession::open(&joining, |pe, aborter| {
+        process::set_identity(Pe(pe), aborter);
+    })
+}
+
+/// Ends the job with an error if `oshrun` has started this process but the library cannot see that,
+/// or if the unique id disagrees with the launcher.
+fn check_launch(call: Call, session: &JobSession, by_id: Option<&ById>) {
     if !session.is_launched() && statics::have_node_memory() {
         fail!(
             call,
@@ -119,56 +145,53 @@ fn identify(
         );
     }
     if let Some(by_id) = by_id {
-        by_id.require(call, session.pe(), session.n_pes());
+        by_id.record_joined(call, session.pe(), session.n_pes());
     }
-
-    child::watch(call);
-    if session.is_launched() {
-        process::buffer_by_line();
-        leave::at_exit();
-    }
-
-    let me = Pe(session.pe());
-    let n_pes = session.n_pes();
-    if me == Pe(0) {
-        for mistake in mistakes {
-            warning!("{mistake}");
-        }
-        mistakes::print_lines(&settings, providers, session.is_launched());
-    }
-
-    let algorithms =
-        algorithm_table::table(&settings).unwrap_or_else(|error| fail!(call, "{error}"));
-    let machines = session.nodes().clone();
-    let nodes = nodes_of_job(call, &settings, &machines);
-    let machine = machines.node_of(me.0);
-    let n_local = machines.size(machine);
-    let local = machines.local_index(me.0);
-    let mut identified = Identified {
-        call,
-        session,
-        settings,
-        me,
-        n_pes,
-        thread_level,
-        algorithms,
-        machines,
-        nodes,
-        machine,
-        n_local,
-        local,
-        areas: Areas::new(n_pes, 1),
-        layout: None,
-    };
-    if thread_level >= SHMEM_THREAD_MULTIPLE {
-        identified.lay_out(RECEIVE_BUFFER_SETS);
-    } else {
-        identified.lay_out(1);
-    }
-    identified
 }
 
 impl Identified {
+    /// Describes the PE of a session.
+    fn new(
+        call: Call,
+        session: JobSession,
+        settings: Settings,
+        thread_level: c_int,
+    ) -> Identified {
+        let me = Pe(session.pe());
+        let n_pes = session.n_pes();
+        let algorithms =
+            algorithm_table::table(&settings).unwrap_or_else(|error| fail!(call, "{error}"));
+
+        let machines = session.nodes().clone();
+        let nodes = nodes_of_job(call, &settings, &machines);
+        let machine = machines.node_of(me.0);
+        let n_local = machines.size(machine);
+        let local = machines.local_index(me.0);
+
+        let mut identified = Identified {
+            call,
+            session,
+            settings,
+            me,
+            n_pes,
+            thread_level,
+            algorithms,
+            machines,
+            nodes,
+            machine,
+            n_local,
+            local,
+            areas: Areas::new(n_pes, 1),
+            layout: None,
+        };
+        if thread_level >= SHMEM_THREAD_MULTIPLE {
+            identified.lay_out(RECEIVE_BUFFER_SETS);
+        } else {
+            identified.lay_out(1);
+        }
+        identified
+    }
+
     /// Lays out this PE's memory. If threads of a PE may be in several collectives at once, there
     /// are several sets of receive buffers, which belong to different teams.
     fn lay_out(&mut self, receive_buffer_sets: usize) {
@@ -202,26 +225,7 @@ impl Identified {
             pages = huge_pages::reserve(&self.settings, layout, self.n_local, self.local);
         }
 
-        let own = StartupRecord {
-            symmetric_size: self.settings.symmetric_size,
-            huge_pages: self.settings.huge_pages.to_string(),
-            check: self.settings.check.to_string(),
-            is_counted: self.settings.statistics != Statistics::No,
-            is_traced: self.settings.trace.is_some(),
-            forced: algorithm_table::digest_of_forced(&self.algorithms),
-            tuned: algorithm_table::digest_of_tuned(&self.algorithms),
-            stack: record::stack(),
-            secret: (self.me == Pe(0)).then_some(secret),
-            cpus: locality::usable_cpus(),
-            thread_level: self.thread_level,
-            statics: digest(statics::own().fingerprint()),
-            constants: digest_of_bytes(statics::own().identity_of_constants()),
-            statics_in_slot: statics::remapped().map(|remapped| remapped.in_slot),
-            statics_start: record::prints_addresses().then(|| statics::own().start()),
-            reserved: reserved.iter().map(Reservation::slice).collect(),
-            reserved_pages: pages.as_ref().and_then(|pages| pages.location().ok()),
-        };
-
+        let own = self.record(secret, &reserved, pages.as_ref());
         let records = match self.session.exchange(&own.encode()) {
             Ok(records) => records,
             Err(error) => fail!(call, "{error}"),
@@ -260,6 +264,34 @@ impl Identified {
         }
     }
 
+    /// Returns the record of this PE. `secret` is the job's secret if this is PE 0.
+    fn record(
+        &self,
+        secret: [u8; 32],
+        reserved: &[Reservation],
+        pages: Option<&ReservedPages>,
+    ) -> StartupRecord {
+        StartupRecord {
+            symmetric_size: self.settings.symmetric_size,
+            huge_pages: self.settings.huge_pages.to_string(),
+            check: self.settings.check.to_string(),
+            is_counted: self.settings.statistics != Statistics::No,
+            is_traced: self.settings.trace.is_some(),
+            forced: algorithm_table::digest_of_forced(&self.algorithms),
+            tuned: algorithm_table::digest_of_tuned(&self.algorithms),
+            stack: record::stack(),
+            secret: (self.me == Pe(0)).then_some(secret),
+            cpus: locality::usable_cpus(),
+            thread_level: self.thread_level,
+            statics: digest(statics::own().fingerprint()),
+            constants: digest_of_bytes(statics::own().identity_of_constants()),
+            statics_in_slot: statics::remapped().map(|remapped| remapped.in_slot),
+            statics_start: record::prints_addresses().then(|| statics::own().start()),
+            reserved: reserved.iter().map(Reservation::slice).collect(),
+            reserved_pages: pages.and_then(|pages| pages.location().ok()),
+        }
+    }
+
     /// Returns the reserved pages for the heaps of this machine, if all of its PEs can open them.
     fn share_pages(
         &mut self,
@@ -292,6 +324,30 @@ impl Identified {
         } else {
             None
         }
+    }
+
+    /// Makes the memory of this node's PEs known to accesses. Returns the distances of their heaps
+    /// from the heap of this PE.
+    fn publish_deltas(&self, memory: &NodeMemory) -> Deltas {
+        let node = self.nodes.node_of(self.me.0);
+        let mut heap_deltas = Vec::new();
+        let mut statics_deltas = Vec::new();
+        for peer in 0..self.n_pes {
+            if self.nodes.node_of(peer) == node {
+                let local = self.machines.local_index(peer);
+                heap_deltas.push(Some(memory.delta(local)));
+                statics_deltas.push(memory.statics_delta(local));
+            } else {
+                // Memory of other nodes is not accessed by the CPU, even if it is mapped, as that
+                // of virtual nodes is.
+                heap_deltas.push(None);
+                statics_deltas.push(None);
+            }
+        }
+
+        let heap_deltas = Deltas::new(heap_deltas.into_iter());
+        address::publish(heap_deltas, Deltas::new(statics_deltas.into_iter()));
+        heap_deltas
     }
 
     /// Returns the number of CPUs that the PEs of a machine may use together.
@@ -501,31 +557,14 @@ impl Mapped {
             has_equal_heap_addresses,
             records,
         } = self;
+        let heap_deltas = pe.publish_deltas(memory);
+
         let nodes = &pe.nodes;
-        let machines = &pe.machines;
-        let node = nodes.node_of(pe.me.0);
-
-        // Memory of other nodes is not accessed by the CPU, even if it is mapped, as that of
-        // virtual nodes is.
-        let mut heap_deltas = Vec::new();
-        let mut statics_deltas = Vec::new();
-        for peer in 0..pe.n_pes {
-            if nodes.node_of(peer) == node {
-                let local = machines.local_index(peer);
-                heap_deltas.push(Some(memory.delta(local)));
-                statics_deltas.push(memory.statics_delta(local));
-            } else {
-                heap_deltas.push(None);
-                statics_deltas.push(None);
-            }
-        }
-        let heap_deltas = Deltas::new(heap_deltas.into_iter());
-        address::publish(heap_deltas, Deltas::new(statics_deltas.into_iter()));
-
         let has_statics_apart = has_statics_apart(nodes, &records);
         if nodes.n_nodes() > 1 || has_statics_apart {
-            let beside = machines.members(pe.machine).map(|pe| &records[pe].cpus);
-            locality::choose_nic(&pe.settings.nic, beside, pe.local);
+            let members = pe.machines.members(pe.machine);
+            let cpus_of_machine = members.map(|pe| &records[pe].cpus);
+            locality::choose_nic(&pe.settings.nic, cpus_of_machine, pe.local);
         }
 
         if let Some(why) = statics::refusal() {
@@ -553,6 +592,8 @@ impl Mapped {
         flags::set(FlagArea::new(memory, areas, heap_deltas));
         status::begin();
 
+        // `oshrun` reads the statuses in the memory of the node, where the slices of the PEs are
+        // `stride` bytes apart.
         let in_slice = memory.internal().addr() - memory.heap().addr() + areas.status();
         let stride = memory.layout().stride() as u64;
         if let Err(error) = pe.session.report_statuses(stride, in_slice as u64) {
@@ -682,11 +723,7 @@ fn nodes_of_job(call: Call, settings: &Settings, machines: &NodeMap) -> NodeMap 
             "SHMEM_VIRTUAL_NODES splits one machine, but the job is on several"
         );
     }
-    let runs = sizes
-        .into_iter()
-        .enumerate()
-        .map(|(node, size)| (node as u32, size));
-    NodeMap::from_runs(runs).expect("no node is empty")
+    NodeMap::from_runs((0..).zip(sizes)).expect("no node is empty")
 }
 
 /// Returns the PEs, including this one, of the group of `nodes` in which this PE is: a node or a

@@ -29,18 +29,18 @@ pub(super) fn place_memory(memory: &NodeMemory, cpus: &Cpus) {
     }
 }
 
-/// Chooses the NIC that this PE prefers. `beside` has the CPUs of all PEs of the machine, and
-/// `local` is the number of this PE among them. The PEs assign NICs without communication, since
-/// they read the topology of the same machine.
+/// Chooses the NIC that this PE prefers. `cpus_of_machine` has the CPUs of all PEs of the machine,
+/// and `local` is the number of this PE among them. The PEs assign NICs without communication,
+/// since they read the topology of the same machine.
 pub(super) fn choose_nic<'a>(
     preference: &NicPreference,
-    beside: impl Iterator<Item = &'a Cpus>,
+    cpus_of_machine: impl Iterator<Item = &'a Cpus>,
     local: u32,
 ) {
     let nic = match preference {
         NicPreference::Any => None,
         NicPreference::Named(nic) => Some(nic.clone()),
-        NicPreference::Nearest if topology::has_choice() => nearest(beside, local),
+        NicPreference::Nearest if topology::has_choice() => nearest(cpus_of_machine, local),
         NicPreference::Nearest => None,
     };
     if let Some(nic) = nic {
@@ -49,8 +49,11 @@ pub(super) fn choose_nic<'a>(
     }
 }
 
-fn nearest<'a>(beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<NicName> {
-    let homes: Vec<CpuSet> = beside.map(|cpus| CpuSet::from_words(&cpus.mask)).collect();
+/// Returns the NIC that is assigned to this PE; `None` if any may be used.
+fn nearest<'a>(cpus_of_machine: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<NicName> {
+    let homes: Vec<CpuSet> = cpus_of_machine
+        .map(|cpus| CpuSet::from_words(&cpus.mask))
+        .collect();
     if homes.len() == 1 {
         // A single PE has no preference: the library of the network may use several NICs at once.
         return None;
@@ -70,6 +73,7 @@ fn nearest<'a>(beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<Nic
     if !nics.is_empty() && nics.iter().all(|nic| nic.near.is_empty()) {
         rushmem_system::log::debug!("where the NICs are is not known: PEs take them in turn");
     }
+
     let chosen = topology::assign(&nics, &machine.packages, &homes)[local as usize]?;
     let nic = nics[chosen].clone();
     Some(NicName {

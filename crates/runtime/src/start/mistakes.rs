@@ -20,11 +20,14 @@ use std::path::Path;
 /// Returns a sentence for each file or line that is ignored.
 pub(super) fn apply_files() -> Vec<String> {
     settings::apply_files(|| {
+        // The file that contains this function is the library, `PREFIX/lib/NAME`, or the program.
         let library = statics::object_holding((apply_files as *const ()).cast())?.name;
         let library = Path::new(OsStr::from_bytes(&library));
         let prefix = library.parent()?.parent()?;
-        // A program that contains the library may have been started by a relative path. It may be
-        // installed in any directory, whose parent has no settings of the library.
+
+        // The path of a program that contains the library is relative if it was started by a
+        // relative path. Such a program may be in any directory, whose parent has no settings of
+        // the library.
         if prefix.is_absolute() {
             Some(prefix.to_owned())
         } else {
@@ -83,23 +86,41 @@ fn warnings_of_variables<'a>(of_providers: impl Iterator<Item = &'a Setting>) ->
 
     for UserValue { name, value } in rows().filter_map(value_of_user) {
         if name == INTERFACES {
-            let interfaces = devices_of_class("net");
-            // The transport that uses an invalid list reports it.
-            if let Ok(Some(selection)) = Selection::parse(&value) {
-                let names = selection.requested_names();
-                warnings.extend(names.filter_map(|named| absent(name, named, &interfaces)));
-            }
-        } else if name == rushmem_topology::NIC_VARIABLE
-            && let Some(nic) = NicName::parse(&value).filter(|_| value != "any")
-        {
-            let interfaces = devices_of_class("net");
-            let mut devices = devices_of_class("infiniband");
-            devices.extend(devices_of_class("cxi"));
-            devices.extend(interfaces.iter().cloned());
-            warnings.extend(absent(name, &nic.name, &devices));
-            let interface = nic.interface.as_deref();
-            warnings.extend(interface.and_then(|named| absent(name, named, &interfaces)));
+            warnings.extend(absent_interfaces(name, &value));
+        } else if name == rushmem_topology::NIC_VARIABLE && value != "any" {
+            warnings.extend(absent_nic(name, &value));
         }
+    }
+    warnings
+}
+
+/// Returns a warning for each network interface in the value of a variable that this machine does
+/// not have. The transport that uses the list reports an invalid one.
+fn absent_interfaces(variable: &str, value: &str) -> Vec<String> {
+    let Ok(Some(selection)) = Selection::parse(value) else {
+        return Vec::new();
+    };
+    let interfaces = devices_of_class("net");
+    selection
+        .requested_names()
+        .filter_map(|named| absent(variable, named, &interfaces))
+        .collect()
+}
+
+/// Returns a warning for the device, and one for the network interface, if the value of a variable
+/// names a NIC that this machine does not have.
+fn absent_nic(variable: &str, value: &str) -> Vec<String> {
+    let Some(nic) = NicName::parse(value) else {
+        return Vec::new();
+    };
+    let interfaces = devices_of_class("net");
+    let mut devices = devices_of_class("infiniband");
+    devices.extend(devices_of_class("cxi"));
+    devices.extend(interfaces.iter().cloned());
+
+    let mut warnings = Vec::from_iter(absent(variable, &nic.name, &devices));
+    if let Some(interface) = &nic.interface {
+        warnings.extend(absent(variable, interface, &interfaces));
     }
     warnings
 }
@@ -127,8 +148,12 @@ fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
     if there.is_empty() || there.iter().any(|name| name == named) {
         return None;
     }
-    let meant = names::most_similar(named, there.iter().map(String::as_str), Some)
-        .map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+
+    let similar = names::most_similar(named, there.iter().map(String::as_str), Some);
+    let meant = match similar {
+        Some(meant) => format!("; did you mean {meant}?"),
+        None => String::new(),
+    };
     let there = there.join(", ");
     Some(format!(
         "{variable} names {named}, which the host of PE 0 does not have: it has {there}{meant}"
@@ -154,8 +179,10 @@ mod tests {
         let there = ["eth0", "eth1", "lo"].map(str::to_owned);
         assert_eq!(absent("X", "lo", &there), None);
         assert_eq!(absent("X", "lo", &[]), None);
-        let said = "X names ib0, which the host of PE 0 does not have: it has eth0, eth1, lo";
-        assert_eq!(absent("X", "ib0", &there).as_deref(), Some(said));
+
+        let expected = "X names ib0, which the host of PE 0 does not have: it has eth0, eth1, lo";
+        assert_eq!(absent("X", "ib0", &there).as_deref(), Some(expected));
+
         let likely = absent("X", "eth", &there).expect("it is not there");
         assert!(likely.ends_with("; did you mean eth0?"), "{likely}");
     }

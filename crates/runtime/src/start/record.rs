@@ -106,6 +106,7 @@ pub(super) fn report_addresses(me: Pe, records: &Records<StartupRecord>, heap: O
     if me != Pe(0) || records.n_pes() == 1 {
         return;
     }
+
     match heap {
         Some(address) => {
             rushmem_system::log::debug!("the symmetric heap begins at {address:#x} on all PEs")
@@ -120,7 +121,11 @@ pub(super) fn report_addresses(me: Pe, records: &Records<StartupRecord>, heap: O
         return;
     };
     // A PE whose log is off sends no address.
-    let other = records.position(|record| record.statics_start.is_some_and(|it| it != statics));
+    let other = records.position(|record| {
+        record
+            .statics_start
+            .is_some_and(|address| address != statics)
+    });
     if let Some(pe) = other
         && let Some(there) = records[pe].statics_start
     {

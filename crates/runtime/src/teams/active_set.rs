@@ -10,7 +10,7 @@
 //! wrong data.
 
 use crate::coll::same_collective;
-use crate::teams::agreement::{Agreed, AgreementRequest, agree};
+use crate::teams::agreement::{Agreed, AgreementRequest, Purpose, agree};
 use crate::teams::registry::{self, HeldTeam, teams};
 use crate::teams::team::{Name, NewTeam, Team, TeamConfig};
 use core::ffi::{c_int, c_long};
@@ -29,8 +29,6 @@ use rushmem_system::lock::{lock, read, write};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 
-/// Distinguishes the tag of this agreement from the tags of other purposes.
-const ACTIVE_SET: u64 = 3;
 /// Maximum number of active sets whose teams a PE keeps: half of the slots, which leaves the other
 /// half to the teams of the program.
 const MAX_KEPT: usize = TEAM_SLOTS / 2;
@@ -55,7 +53,10 @@ pub(crate) fn find_or_make(call: Call, triplet: [c_int; 3], psync: *const c_long
         psync: job.has_threads_somewhere.then(|| psync.addr()),
     };
     let kept = read(&KEPT).get(&key).cloned();
-    kept.map_or_else(|| make(call, job, key, psync), HeldTeam::Counted)
+    match kept {
+        Some(team) => HeldTeam::Counted(team),
+        None => make(call, job, key, psync),
+    }
 }
 
 /// Forgets the teams that were kept, in finalize.
@@ -73,9 +74,13 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
     let members = members(call, job, key.triplet);
 
     // Without threads, the order of the calls distinguishes them, and pSync does not count.
-    let psync = key.psync.map_or(0, |_| psync_digest(call, psync));
+    let psync = if key.psync.is_some() {
+        psync_digest(call, psync)
+    } else {
+        0
+    };
     let [start, log_stride, size] = key.triplet.map(|number| number as u64);
-    let tag = digest(&[ACTIVE_SET, start, log_stride, size, psync]);
+    let tag = digest(&[Purpose::ActiveSet as u64, start, log_stride, size, psync]);
     let new = NewTeam {
         call,
         name,
@@ -94,17 +99,19 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
         );
     }
 
-    let keeps = kept().len() < MAX_KEPT;
     let request = AgreementRequest {
         tag,
         arguments: 0,
         able: true,
-        keeps,
+        keeps: kept().len() < MAX_KEPT,
         count: 1,
     };
-    let describe = |pe| new.describe(Some(pe));
-    match agree(call, &describe, job, &members, request) {
-        Agreed::Slots(slots, generation, all_keep) => {
+    match agree(call, &|pe| new.describe(Some(pe)), job, &members, request) {
+        Agreed::Slots {
+            slots,
+            generation,
+            all_keep,
+        } => {
             let slot = slots[0];
             let config = TeamConfig::default();
             let team = Team::new(name, slot, generation, members, job.me, &job.nodes, config);
@@ -157,11 +164,13 @@ fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Memb
 }
 
 /// Returns a digest of the location of a pSync, the same on every PE. Ends the job with an error if
-/// pSync is not symmetric.
+/// pSync is neither symmetric nor a static variable of a library.
 fn psync_digest(call: Call, psync: *const c_long) -> u64 {
+    // The first word tells an offset in a segment from an offset in a library.
     if let Some((segment, offset)) = address::locate(psync.addr(), size_of::<c_long>()) {
         return digest(&[0, segment as u64, offset as u64]);
     }
+
     let Some(object) = statics::object_holding(psync.cast()) else {
         fail!(
             call,
@@ -220,7 +229,7 @@ impl PsyncUse {
             return None;
         }
 
-        // Ends the job if pSync is not in such memory. The digest is not needed here.
+        // Called only for its check of the address; the digest is not used.
         psync_digest(call, psync);
 
         let new = PsyncRecord {
@@ -231,7 +240,7 @@ impl PsyncUse {
             end: 0,
         };
 
-        // Taken, since this use is the last one from now on, and is recorded at its end.
+        // Taken, since the use that begins becomes the last one, and records itself when it ends.
         let last = lock(&LAST).take();
         if last.is_some_and(|last| new.follows_at_once(last)) {
             warn_once(

@@ -74,10 +74,10 @@ impl Proposal {
     }
 
     fn message(self, receive_buffer: u64) -> MailboxMessage {
-        let flags = [self.able, self.alike, self.offered, self.keeps]
-            .iter()
-            .rev()
-            .fold(0, |bits, &flag| bits << 1 | u64::from(flag));
+        let flags = u64::from(self.able)
+            | u64::from(self.alike) << 1
+            | u64::from(self.offered) << 2
+            | u64::from(self.keeps) << 3;
         [
             receive_buffer,
             self.free,
@@ -90,18 +90,35 @@ impl Proposal {
 
     fn from_message(message: &MailboxMessage) -> Proposal {
         let [_, free, generation, arguments, flags, receive_buffers] = *message;
-        let [able, alike, offered, keeps] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
         Proposal {
             free,
             generation,
-            able,
+            able: flags & 1 != 0,
             arguments,
-            alike,
-            offered,
-            keeps,
+            alike: flags & 1 << 1 != 0,
+            offered: flags & 1 << 2 != 0,
+            keeps: flags & 1 << 3 != 0,
             receive_buffers,
         }
     }
+}
+
+/// The purpose of an agreement. Its number is the first word of the digest that becomes the tag, so
+/// that agreements for different purposes have different tags.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose {
+    /// `shmem_team_split_strided`
+    Strided = 1,
+    /// `shmem_team_split_2d`
+    RowsAndColumns = 2,
+    /// The first call on an active set.
+    ActiveSet = 3,
+    /// `shmemx_team_split_strided`
+    ByMembers = 4,
+    /// `shmemx_team_split_2d` and `shmemx_team_split_3d`
+    Grid = 5,
+    /// `shmemx_team_split`
+    Color = 6,
 }
 
 /// The contribution of a member to an agreement.
@@ -131,9 +148,16 @@ pub(crate) struct Slot {
 /// The result of an agreement: the same on every member, except for `Elsewhere`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Agreed {
-    /// Slots in ascending order, the generation, and whether all members keep the team. The slots
-    /// are taken: the caller releases those of which it makes no team.
-    Slots(Vec<Slot>, u64, bool),
+    /// The members have agreed.
+    Slots {
+        /// A slot for each team, in ascending order. They are taken: the caller releases those of
+        /// which it makes no team.
+        slots: Vec<Slot>,
+        /// The generation of the teams.
+        generation: u64,
+        /// True if all members keep the team for later calls.
+        all_keep: bool,
+    },
     /// A member cannot make the team, or too few slots are free.
     Refused,
     /// The members have passed different arguments.
@@ -150,11 +174,12 @@ pub(crate) const FINALIZE: u16 = PREDEFINED as u16;
 const TAKEN: u32 = FINALIZE as u32 + 1;
 
 static SLOTS: LazyLock<Slots> = LazyLock::new(|| {
-    let n_sets = flags::area().areas().receive_buffer_sets();
-    Slots::new(
-        TAKEN,
-        (PREDEFINED as usize..n_sets).fold(0, |sets, set| sets | 1 << set),
-    )
+    // The first sets belong to the predefined teams.
+    let mut receive_buffers = 0;
+    for set in PREDEFINED as usize..flags::area().areas().receive_buffer_sets() {
+        receive_buffers |= 1 << set;
+    }
+    Slots::new(TAKEN, receive_buffers)
 });
 
 /// Returns the slots of this PE.
@@ -196,44 +221,35 @@ impl Slots {
     }
 
     /// Makes a slot and its set of receive buffers free.
-    pub(crate) fn release(
-        &self,
-        Slot {
-            number,
-            receive_buffers,
-        }: Slot,
-    ) {
-        let number = number as usize;
+    pub(crate) fn release(&self, slot: Slot) {
+        let number = slot.number as usize;
         let mut state = self.state();
         state.free[number / WINDOW] |= 1 << (number % WINDOW);
-        state.receive_buffers |= receive_buffers.map_or(0, |set| 1 << set);
+        if let Some(set) = slot.receive_buffers {
+            state.receive_buffers |= 1 << set;
+        }
     }
 
     /// Returns the proposal of this PE for a window. Until [`take_slots`](Slots::take_slots) is
     /// called, no other agreement of this PE proposes slots of the window or these sets of receive
     /// buffers.
     fn offer(&self, window: usize, request: AgreementRequest) -> Proposal {
-        let AgreementRequest {
-            arguments,
-            able,
-            keeps,
-            ..
-        } = request;
         let mut state = self.state();
+
+        // If another agreement of this PE has offered the window, this one offers no slot of it.
         let offered = !std::mem::replace(&mut state.offered[window], true);
         let free = if offered { state.free[window] } else { 0 };
+
         let generation = state.generation + 1;
-        let able = able && generation < GENERATIONS;
-        let receive_buffers = std::mem::take(&mut state.receive_buffers);
         Proposal {
             free,
             generation,
-            able,
-            arguments,
+            able: request.able && generation < GENERATIONS,
+            arguments: request.arguments,
             alike: true,
             offered,
-            keeps,
-            receive_buffers,
+            keeps: request.keeps,
+            receive_buffers: std::mem::take(&mut state.receive_buffers),
         }
     }
 
@@ -262,21 +278,23 @@ impl Slots {
             return None;
         }
 
-        // All members have the same bits, so they choose the same slots and sets.
-        let bits = |word: u64| (0..u64::BITS).filter(move |bit| word >> bit & 1 == 1);
-        let mut sets = bits(agreed.receive_buffers).map(|set| set as u8);
-        let slot = |bit| Slot {
-            number: (window * WINDOW) as u16 + bit as u16,
-            receive_buffers: sets.next(),
-        };
-        let slots: Vec<Slot> = bits(agreed.free).take(count).map(slot).collect();
-        if slots.len() < count {
+        if (agreed.free.count_ones() as usize) < count {
             return None;
         }
 
-        for slot in &slots {
-            state.free[window] &= !(1 << (slot.number as usize % WINDOW));
-            state.receive_buffers &= !slot.receive_buffers.map_or(0, |set| 1 << set);
+        // All members have the same bits, so they choose the same slots and sets.
+        let mut sets = bits_of(agreed.receive_buffers);
+        let mut slots = Vec::with_capacity(count);
+        for bit in bits_of(agreed.free).take(count) {
+            state.free[window] &= !(1 << bit);
+            let set = sets.next();
+            if let Some(set) = set {
+                state.receive_buffers &= !(1 << set);
+            }
+            slots.push(Slot {
+                number: (window * WINDOW) as u16 + u16::from(bit),
+                receive_buffers: set,
+            });
         }
         Some(slots)
     }
@@ -284,6 +302,11 @@ impl Slots {
     fn state(&self) -> MutexGuard<'_, SlotState> {
         lock(&self.0)
     }
+}
+
+/// Returns the numbers of the bits that are set in a word, in ascending order.
+fn bits_of(word: u64) -> impl Iterator<Item = u8> {
+    (0..u64::BITS as u8).filter(move |bit| word >> bit & 1 == 1)
 }
 
 /// Agrees on the slots and the generation of new teams with all `members`, each of which calls
@@ -318,41 +341,42 @@ impl AgreeingMember<'_> {
         let AgreementRequest { tag, count, .. } = request;
         // The tag is the same on all members, so they propose the same windows in the same order.
         let first = (tag % WINDOWS as u64) as usize;
-        let mut all_offered = true;
 
-        for attempt in 0.. {
-            let window = (first + attempt) % WINDOWS;
-            let proposal = self.slots.offer(window, request);
+        loop {
+            let mut all_offered = true;
+            for distance in 0..WINDOWS {
+                let window = (first + distance) % WINDOWS;
+                let proposal = self.slots.offer(window, request);
 
-            let agreed = match self.all_reduce(members, tag, proposal) {
-                Ok(agreed) => agreed,
-                Err(peer) => return Agreed::Elsewhere(peer),
-            };
+                let agreed = match self.all_reduce(members, tag, proposal) {
+                    Ok(agreed) => agreed,
+                    Err(peer) => return Agreed::Elsewhere(peer),
+                };
 
-            // Called before the result is examined, since it also ends the offer.
-            let slots = self.slots.take_slots(window, proposal, agreed, count);
-            if !agreed.alike {
-                return Agreed::Unlike;
+                // Called before the result is examined, since it also ends the offer.
+                let slots = self.slots.take_slots(window, proposal, agreed, count);
+                if !agreed.alike {
+                    return Agreed::Unlike;
+                }
+                if !agreed.able {
+                    return Agreed::Refused;
+                }
+                if let Some(slots) = slots {
+                    return Agreed::Slots {
+                        slots,
+                        generation: agreed.generation,
+                        all_keep: agreed.keeps,
+                    };
+                }
+                all_offered &= agreed.offered;
             }
-            if !agreed.able {
+
+            // No window has enough slots. If every member has offered each of them, the slots are
+            // used up; otherwise an agreement that withheld a window may have left slots free.
+            if all_offered {
                 return Agreed::Refused;
             }
-            if let Some(slots) = slots {
-                return Agreed::Slots(slots, agreed.generation, agreed.keeps);
-            }
-
-            // A round over all windows has failed. If every member has offered each of them, the
-            // slots are used up; otherwise an agreement that withheld a window may have left slots
-            // free.
-            all_offered &= agreed.offered;
-            if attempt % WINDOWS == WINDOWS - 1 {
-                if all_offered {
-                    break;
-                }
-                all_offered = true;
-            }
         }
-        Agreed::Refused
     }
 
     /// Combines the proposals of all members, by the plan of an all-reduce with messages in place
@@ -368,10 +392,11 @@ impl AgreeingMember<'_> {
             ..
         } = *self;
         let me = members.team_pe(job.me).expect("only members agree").0;
-        let mut accumulator = own;
+
         // The proposals that this PE has received and not combined yet, by the receive buffer to
         // which the plan puts them.
         let mut received: Vec<Received> = Vec::new();
+        let mut accumulator = own;
 
         for step in recursive_doubling::all_reduce(members.n, me) {
             match step {

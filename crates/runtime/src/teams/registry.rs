@@ -80,7 +80,7 @@ impl Teams {
         nodes: &NodeMap,
         predefined: [Members; PREDEFINED as usize],
     ) -> Teams {
-        let make = |name, slot, members| {
+        let create = |name, slot, members| {
             let config = TeamConfig::default();
             Team::new(Name::Fixed(name), slot, 0, members, me, nodes, config)
         };
@@ -88,21 +88,24 @@ impl Teams {
         let names = ["SHMEM_TEAM_WORLD", "SHMEM_TEAM_SHARED", "SHMEMX_TEAM_NODE"];
         let n_sets = flags::area().areas().receive_buffer_sets();
         let mut by_slot = Vec::new();
-        for (number, (name, members)) in (0u8..).zip(names.into_iter().zip(predefined)) {
+        for (name, members) in names.into_iter().zip(predefined) {
+            // The constant handles of these teams name the slots 0, 1 and 2. The set of receive
+            // buffers has the same number as the slot, if there is one.
+            let number = by_slot.len();
             let slot = Slot {
-                number: number.into(),
-                receive_buffers: (usize::from(number) < n_sets).then_some(number),
+                number: number as u16,
+                receive_buffers: (number < n_sets).then_some(number as u8),
             };
-            by_slot.push(Some(Arc::new(make(name, slot, members))));
+            by_slot.push(Some(Arc::new(create(name, slot, members))));
         }
-        let world = by_slot[0].clone().expect("the world was just made");
+        let world = by_slot[0].clone().expect("the first is the world");
 
         // A team of its own, so that no other collective of a PE matches its finalize.
         let slot = Slot {
             number: FINALIZE,
             receive_buffers: None,
         };
-        let finalize = make("finalize", slot, Members::world(nodes.n_pes()));
+        let finalize = create("finalize", slot, Members::world(nodes.n_pes()));
 
         Teams {
             world,

@@ -77,11 +77,11 @@ impl Team {
         let flags = flags::area().areas().slot_flags(slot.number);
         let signals = TeamSignals::new(slot.number, flags, generation, members.clone(), me);
 
-        let levels = (1 < per_node && per_node < members.n).then(|| {
-            NodeLists::of(members.n, me.0, |member| {
-                nodes.node_of(members.world_pe(member).0)
-            })
-        });
+        let mut levels = None;
+        if 1 < per_node && per_node < members.n {
+            let node_of = |member| nodes.node_of(members.world_pe(member).0);
+            levels = Some(NodeLists::of(members.n, me.0, node_of));
+        }
 
         let handle = TeamHandle::new(slot.number, generation);
         let root = match name {
@@ -242,8 +242,9 @@ impl Team {
     pub(crate) fn retire(&self) {
         let signals = lock(&self.signals);
         signals.retire();
-        // Last: from now on another team may get the slot.
         agreement::slots().record_generation(signals.reached());
+
+        // Last: from now on another team may get the slot.
         agreement::slots().release(self.slot);
     }
 }

@@ -49,25 +49,17 @@ pub(super) fn connect_over(
             provider,
             part: part.name.as_deref(),
         };
-        let mut whys: Vec<String> = Vec::new();
-        for mut executor in part.executors {
-            if let Some(why) = whys.first() {
-                executor.reason = format!("{}: {why}", executor.reason);
-            }
-            match attempt(call, job, route, executor) {
-                Ok(connected) => {
-                    if job.me == Pe(0) {
-                        warn_of_failures(provider, &failures);
-                    }
-                    return Ok(connected);
+        let why = match connect_over_route(call, job, route, part.executors) {
+            Ok(connected) => {
+                if job.me == Pe(0) {
+                    warn_of_failures(provider, &failures);
                 }
-                Err(why) => whys.push(why),
+                return Ok(connected);
             }
-        }
+            Err(why) => why,
+        };
 
-        // A reason that applies to all executors is printed once.
-        whys.dedup();
-        let why = whys.join("; with atomic operations by the CPU of the target: ");
+        // Parts that fail for the same reason are listed together.
         match failures.iter_mut().find(|failure| failure.why == why) {
             Some(failure) => failure.parts.extend(part.name),
             None => failures.push(Failure {
@@ -79,6 +71,34 @@ pub(super) fn connect_over(
 
     let described: Vec<String> = failures.iter().map(Failure::describe).collect();
     Err(described.join("; "))
+}
+
+/// Connects the job over a provider or one of its parts, by the first of the executors that works
+/// on all PEs.
+///
+/// # Errors
+/// If none works; the reason for each executor. The text is the same on all PEs.
+fn connect_over_route(
+    call: Call,
+    job: &Job,
+    route: Route<'_>,
+    executors: Vec<AmoExecutor>,
+) -> Result<Connected, String> {
+    let mut whys: Vec<String> = Vec::new();
+    for mut executor in executors {
+        if let Some(why) = whys.first() {
+            executor.reason = format!("{}: {why}", executor.reason);
+        }
+        match attempt(call, job, route, executor) {
+            Ok(connected) => return Ok(connected),
+            Err(why) => whys.push(why),
+        }
+    }
+
+    // A reason that applies to all executors is printed once. There are at most two: the network,
+    // then the CPU of the target.
+    whys.dedup();
+    Err(whys.join("; with atomic operations by the CPU of the target: "))
 }
 
 fn warn_of_failures(provider: &Provider, failures: &[Failure]) {
@@ -156,6 +176,7 @@ fn agreed_parts(
         part: None,
     };
     let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit));
+    // `oshrun` learns which transport is opened, whose libraries may crash.
     job.session().report_opening(Some(&route.to_string()));
     let mut own: Vec<Result<Vec<String>, String>> = Vec::new();
     for executor in &executors {
@@ -170,9 +191,10 @@ fn agreed_parts(
     let of_all: Vec<_> = exchange(call, job, PARTS, &own).iter().cloned().collect();
     let mut agreed = Vec::new();
     for CommonPart { name, with } in candidates::common_parts(executors.len(), &of_all)? {
+        let executors = with.into_iter().map(|i| executors[i].clone());
         agreed.push(Part {
             name: Some(name),
-            executors: with.into_iter().map(|i| executors[i].clone()).collect(),
+            executors: executors.collect(),
         });
     }
     Ok(agreed)
@@ -214,7 +236,8 @@ fn exchange_results<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<
     };
     let of_all = exchange(call, job, STEP, &own_step);
 
-    // The records of consecutive PEs are one as long as all have succeeded, so this look is cheap.
+    // Equal results of consecutive PEs are one record, so this search is short if all PEs have
+    // succeeded. Only after a failure is there a value for each PE.
     if of_all.position(StepResult::is_err).is_some() {
         let of_each_pe: Vec<StepResult> = of_all.iter().cloned().collect();
         if let Some(why) = complaint(&of_each_pe) {
@@ -267,11 +290,13 @@ fn attempt(
     let directory = Arc::new(Directory::new(job.memory.await_published()));
     let connected = transport
         .connect(directory)
-        .and_then(|()| transport.endpoint(EndpointUser::Runtime));
-    let endpoint = exchange_results(call, job, connected.map_err(|error| error.to_string()))?;
+        .and_then(|()| transport.endpoint(EndpointUser::Runtime))
+        .map_err(|error| error.to_string());
+    let endpoint = exchange_results(call, job, connected)?;
 
     // Only now have all PEs connected, so that each can answer the probe.
-    let endpoint = exchange_results(call, job, run_probe(call, job, &*transport, endpoint))?;
+    let probed = run_probe(call, job, &*transport, endpoint);
+    let endpoint = exchange_results(call, job, probed)?;
     host.set_chosen();
     Ok(Connected {
         endpoint,
@@ -322,8 +347,25 @@ fn prepare(job: &Job, provider: &Provider, open: &Open) -> Result<OpenTransport,
     let mut transport = opened.map_err(|error| Error::Unavailable(refused(&error)))??;
 
     let layout = job.memory.layout();
+    let caps = transport.caps();
+    let at_init = caps.registered_at_init(layout.heap_bytes());
+    let registered = RegisteredSizes::new(job, at_init);
+    // In the order of `Segment`.
+    let [heap, own, static_data] = registered.nbytes;
+    rushmem_system::log::debug!(
+        transport = provider.name,
+        heap,
+        static_data,
+        own,
+        of_node = registered.of_node(),
+        locked = caps.locks_memory,
+        "registers memory"
+    );
+    if caps.locks_memory {
+        locked::prepare(job, at_init)?;
+    }
+
     let statics = statics::own();
-    let start = std::ptr::with_exposed_provenance_mut(statics.start());
     let segments = [
         (Segment::Heap, job.memory.heap(), layout.heap_bytes()),
         (
@@ -331,29 +373,12 @@ fn prepare(job: &Job, provider: &Provider, open: &Open) -> Result<OpenTransport,
             job.memory.internal(),
             layout.internal_bytes(),
         ),
-        (Segment::Static, start, statics.nbytes()),
+        (
+            Segment::Static,
+            std::ptr::with_exposed_provenance_mut(statics.start()),
+            statics.nbytes(),
+        ),
     ];
-
-    let caps = transport.caps();
-    let locks = caps.locks_memory;
-    let at_init = caps.registered_at_init(layout.heap_bytes());
-    let registered = RegisteredSizes::new(job, at_init);
-    // In the order of `Segment`.
-    let [heap, own, static_data] = registered.nbytes;
-    let of_node = registered.of_node();
-    rushmem_system::log::debug!(
-        transport = provider.name,
-        heap,
-        static_data,
-        own,
-        of_node,
-        locked = locks,
-        "registers memory"
-    );
-    if locks {
-        locked::prepare(job, at_init)?;
-    }
-
     let mut announced = Announced {
         address: transport.address(),
         keys: Default::default(),

@@ -101,37 +101,28 @@ pub(super) fn agree<'a>(
         require_equal("SHMEM_AMOS", &first.amos, pe, &found.amos)?;
     }
 
-    let requested = &first.requested;
     let mut excluded = Vec::new();
     let mut rdma = Vec::new();
     let mut others = Vec::new();
     for (rank, &provider) in providers.iter().enumerate() {
-        let candidate = |verdict| Candidate {
+        let verdict = match why_excluded(provider, rank, &first.requested, findings)? {
+            Some(why) => Verdict::Excluded(why),
+            None => Verdict::Untried,
+        };
+        let list = if verdict != Verdict::Untried {
+            &mut excluded
+        } else if findings.iter().all(|found| found.has_rdma(rank)) {
+            &mut rdma
+        } else {
+            &mut others
+        };
+        list.push(Candidate {
             provider,
             rank,
             verdict,
-        };
-
-        if provider.name == requested {
-            rdma.push(candidate(Verdict::Untried));
-        } else if !requested.is_empty() {
-            let why = format!("SHMEM_TRANSPORT is {requested}");
-            excluded.push(candidate(Verdict::Excluded(why)));
-        } else {
-            let seen: Vec<&Availability> = findings
-                .iter()
-                .map(|found| found.seen.get(rank))
-                .collect::<Option<_>>()
-                .ok_or("another PE knows other transports; start all PEs alike")?;
-            match why_not(provider, &seen) {
-                Some(why) => excluded.push(candidate(Verdict::Excluded(why))),
-                None if seen.iter().all(|seen| **seen == Availability::Rdma) => {
-                    rdma.push(candidate(Verdict::Untried));
-                }
-                None => others.push(candidate(Verdict::Untried)),
-            }
-        }
+        });
     }
+
     if rdma.is_empty() && others.is_empty() {
         let whys = refusals(excluded.iter());
         return Err(format!("PEs that share no memory need a transport; {whys}"));
@@ -159,34 +150,54 @@ fn requested_or_auto(requested: &str) -> &str {
     }
 }
 
-/// Returns why `auto` does not try a provider with this availability on the PEs; `None` if it does.
-fn why_not(provider: &Provider, seen: &[&Availability]) -> Option<String> {
+/// Returns why a provider is not tried; `None` if it is. `rank` is its number in the order of
+/// preference, and `requested` the transport that all PEs request, if they do.
+///
+/// # Errors
+/// If a PE has fewer providers; a sentence.
+fn why_excluded(
+    provider: &Provider,
+    rank: usize,
+    requested: &str,
+    findings: &[Findings],
+) -> Result<Option<String>, String> {
+    if provider.name == requested {
+        return Ok(None);
+    }
+    if !requested.is_empty() {
+        return Ok(Some(format!("SHMEM_TRANSPORT is {requested}")));
+    }
+
     let mut outcomes = Vec::new();
     let mut plain = Vec::new();
-    for (seen, pe) in seen.iter().zip(0..) {
+    for (found, pe) in findings.iter().zip(0..) {
+        let Some(seen) = found.seen.get(rank) else {
+            return Err("another PE knows other transports; start all PEs alike".to_owned());
+        };
         outcomes.push(match seen {
             Availability::Absent(why) => Err(why.clone()),
             Availability::Plain | Availability::Rdma => Ok(()),
         });
-        if **seen == Availability::Plain {
+        if *seen == Availability::Plain {
             plain.push(pe);
         }
     }
     if let Some(absent) = complaint(&outcomes) {
-        return Some(absent);
+        return Ok(Some(absent));
     }
 
     if provider.without_rdma || plain.is_empty() {
-        None
-    } else if plain.len() == seen.len() {
-        Some("no PE has an RDMA device for it".to_owned())
+        Ok(None)
+    } else if plain.len() == findings.len() {
+        Ok(Some("no PE has an RDMA device for it".to_owned()))
     } else {
-        let pes = list_pes(&plain, "has", "have");
-        Some(format!("{pes} no RDMA device for it"))
+        let pes = list_pes(&plain);
+        let verb = if plain.len() == 1 { "has" } else { "have" };
+        Ok(Some(format!("{pes} {verb} no RDMA device for it")))
     }
 }
 
-/// An executor of the atomic operations of the job, and the reason for the choice.
+/// The executor of the atomic operations of the job, and the reason for the choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::start) struct AmoExecutor {
     pub(super) amos: Amos,
@@ -208,22 +219,21 @@ pub(in crate::start) fn executors(
     provider: &Provider,
     in_hardware: bool,
 ) -> Result<Vec<AmoExecutor>, String> {
-    let executor = |amos, reason: &str| AmoExecutor {
-        amos,
-        reason: reason.to_owned(),
-    };
     match requested {
         Some(Amos::Network) if !provider.network_amos => Err(format!(
             "SHMEM_AMOS is network, but {} has no atomic operations of its own: with software the CPUs of the targets carry them \
              out",
             provider.name
         )),
-        Some(amos) => Ok(vec![executor(amos, &format!("SHMEM_AMOS is {amos}"))]),
+        Some(amos) => {
+            let reason = format!("SHMEM_AMOS is {amos}");
+            Ok(vec![AmoExecutor { amos, reason }])
+        }
         None if in_hardware && provider.network_amos => Ok(vec![
-            executor(Amos::Network, "the hardware of every PE carries them out"),
-            executor(Amos::Software, "the network's own do not work"),
+            AmoExecutor::new(Amos::Network, "the hardware of every PE carries them out"),
+            AmoExecutor::new(Amos::Software, "the network's own do not work"),
         ]),
-        None => Ok(vec![executor(
+        None => Ok(vec![AmoExecutor::new(
             Amos::Software,
             "not every PE has hardware that carries them out",
         )]),
@@ -231,6 +241,13 @@ pub(in crate::start) fn executors(
 }
 
 impl AmoExecutor {
+    fn new(amos: Amos, reason: &str) -> AmoExecutor {
+        AmoExecutor {
+            amos,
+            reason: reason.to_owned(),
+        }
+    }
+
     /// Describes the choice and its reason.
     pub(in crate::start) fn describe(&self) -> String {
         let who = match self.amos {
@@ -263,30 +280,14 @@ pub(super) fn common_parts(
     let mut common: Vec<CommonPart> = Vec::new();
     let mut whys = Vec::new();
     for executor in 0..n_executors {
-        // The parts of each PE, and whether the PE has any.
-        let mut lists: Vec<&[String]> = Vec::new();
-        let mut outcomes: Vec<Result<(), String>> = Vec::new();
-        for offer in offers.iter().filter_map(|offer| offer.get(executor)) {
-            match offer {
-                Ok(list) => {
-                    lists.push(list);
-                    outcomes.push(Ok(()));
-                }
-                Err(why) => outcomes.push(Err(why.clone())),
-            }
-        }
-        if let Some(why) = complaint(&outcomes) {
-            whys.push(why);
-            continue;
-        }
-
-        let mut has_common = false;
-        for part in lists.first().copied().unwrap_or_default() {
-            if !lists.iter().all(|list| list.contains(part)) {
+        let parts = match parts_with(executor, offers) {
+            Ok(parts) => parts,
+            Err(why) => {
+                whys.push(why);
                 continue;
             }
-
-            has_common = true;
+        };
+        for part in parts {
             match common.iter_mut().find(|known| known.name == *part) {
                 Some(known) => known.with.push(executor),
                 None => common.push(CommonPart {
@@ -294,16 +295,6 @@ pub(super) fn common_parts(
                     with: vec![executor],
                 }),
             }
-        }
-
-        if !has_common {
-            // As complaints, so that PEs with the same list are named together.
-            let described: Vec<Result<(), String>> = lists
-                .iter()
-                .map(|list| Err(format!("it has {}", list.join(", "))))
-                .collect();
-            let described = complaint(&described).unwrap_or_default();
-            whys.push(format!("the PEs have nothing in common ({described})"));
         }
     }
 
@@ -313,6 +304,48 @@ pub(super) fn common_parts(
     } else {
         Ok(common)
     }
+}
+
+/// Returns the parts that all PEs can use with one executor, in the order of PE 0.
+///
+/// # Errors
+/// If there is none; the reason.
+fn parts_with(
+    executor: usize,
+    offers: &[Vec<Result<Vec<String>, String>>],
+) -> Result<Vec<&String>, String> {
+    // The parts of each PE, and whether the PE has any.
+    let mut lists: Vec<&[String]> = Vec::new();
+    let mut outcomes: Vec<Result<(), String>> = Vec::new();
+    for offer in offers.iter().filter_map(|offer| offer.get(executor)) {
+        match offer {
+            Ok(list) => {
+                lists.push(list);
+                outcomes.push(Ok(()));
+            }
+            Err(why) => outcomes.push(Err(why.clone())),
+        }
+    }
+    if let Some(why) = complaint(&outcomes) {
+        return Err(why);
+    }
+
+    let first = lists.first().copied().unwrap_or_default();
+    let common: Vec<&String> = first
+        .iter()
+        .filter(|part| lists.iter().all(|list| list.contains(part)))
+        .collect();
+    if !common.is_empty() {
+        return Ok(common);
+    }
+
+    // As complaints, so that PEs with the same list are named together.
+    let described: Vec<Result<(), String>> = lists
+        .iter()
+        .map(|list| Err(format!("it has {}", list.join(", "))))
+        .collect();
+    let described = complaint(&described).unwrap_or_default();
+    Err(format!("the PEs have nothing in common ({described})"))
 }
 
 /// Describes which PEs have failed for which reason; `None` if none has. PEs with the same reason
@@ -335,7 +368,7 @@ pub(super) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
         if pes.len() == outcomes.len() && pes.len() > 1 {
             sentences.push(format!("all PEs: {why}"));
         } else {
-            sentences.push(format!("{}: {why}", list_pes(&pes, "", "")));
+            sentences.push(format!("{}: {why}", list_pes(&pes)));
         }
     }
     Some(sentences.join("; "))
@@ -347,22 +380,19 @@ struct Failure<'a> {
     pes: Vec<u32>,
 }
 
-/// Lists PEs, of many only the first ones, followed by a verb in the singular or plural.
-fn list_pes(pes: &[u32], one: &str, several: &str) -> String {
+/// Lists PEs, of many only the first ones.
+fn list_pes(pes: &[u32]) -> String {
     const SHOWN: usize = 4;
     let named: Vec<String> = pes
         .iter()
         .take(SHOWN)
         .map(|pe| format!("PE {pe}"))
         .collect();
-    let more = match pes.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let verb = if pes.len() == 1 { one } else { several };
-    format!("{}{more} {verb}", named.join(", "))
-        .trim_end()
-        .to_owned()
+    let named = named.join(", ");
+    match pes.len().saturating_sub(SHOWN) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
 }
 
 #[cfg(test)]
@@ -413,20 +443,15 @@ mod tests {
     #[test]
     fn rdma_goes_first_and_software_only_where_it_is_ours() {
         use Availability::{Plain, Rdma};
-        let candidates = |ucx: &Availability, ofi: &Availability| {
-            let findings = [
-                auto(ucx.clone(), ofi.clone()),
-                auto(ucx.clone(), ofi.clone()),
-            ];
-            tried(&agreed(&findings).expect("tcp at least"))
+        let on_both_pes = |ucx: &Availability, ofi: &Availability| {
+            let findings = auto(ucx.clone(), ofi.clone());
+            tried(&agreed(&[findings.clone(), findings]).expect("tcp at least"))
         };
-        assert_eq!(candidates(&Rdma, &Rdma), [0, 1, 2]);
-        assert_eq!(candidates(&Plain, &Rdma), [1, 2]);
-        assert_eq!(candidates(&Plain, &Plain), [2]);
-        assert_eq!(
-            candidates(&Availability::Absent("gone".into()), &Plain),
-            [2]
-        );
+        let absent = Availability::Absent("gone".into());
+        assert_eq!(on_both_pes(&Rdma, &Rdma), [0, 1, 2]);
+        assert_eq!(on_both_pes(&Plain, &Rdma), [1, 2]);
+        assert_eq!(on_both_pes(&Plain, &Plain), [2]);
+        assert_eq!(on_both_pes(&absent, &Plain), [2]);
     }
 
     #[test]
@@ -452,9 +477,11 @@ mod tests {
 
     #[test]
     fn what_is_requested_is_the_only_candidate() {
-        let agreed_on = agreed(&[forced("ofi"), forced("ofi")]).expect("it is known");
-        assert_eq!(tried(&agreed_on), [1]);
-        let excluded = agreed_on.iter().filter(|candidate| candidate.is_excluded());
+        let candidates = agreed(&[forced("ofi"), forced("ofi")]).expect("it is known");
+        assert_eq!(tried(&candidates), [1]);
+        let excluded = candidates
+            .iter()
+            .filter(|candidate| candidate.is_excluded());
         assert_eq!(excluded.count(), 2);
 
         let error = agreed(&[
@@ -489,10 +516,6 @@ mod tests {
         network_amos: true,
         ..null::PROVIDER
     };
-    const SOCKETS: Provider = Provider {
-        name: "tcp",
-        ..null::PROVIDER
-    };
 
     fn amos(requested: Option<Amos>, provider: &Provider, in_hardware: bool) -> Vec<Amos> {
         let executors = executors(requested, provider, in_hardware).expect("an executor");
@@ -506,26 +529,21 @@ mod tests {
     fn the_network_is_chosen_where_its_hardware_does() {
         assert_eq!(amos(None, &NETWORK, true), [Amos::Network, Amos::Software]);
         assert_eq!(amos(None, &NETWORK, false), [Amos::Software]);
-        assert_eq!(amos(None, &SOCKETS, true), [Amos::Software]);
+        assert_eq!(amos(None, &TCP, true), [Amos::Software]);
     }
 
     #[test]
     fn the_requested_executor_is_the_only_one() {
         for in_hardware in [false, true] {
-            assert_eq!(
-                amos(Some(Amos::Software), &NETWORK, in_hardware),
-                [Amos::Software]
-            );
-            assert_eq!(
-                amos(Some(Amos::Network), &NETWORK, in_hardware),
-                [Amos::Network]
-            );
-            assert_eq!(
-                amos(Some(Amos::Software), &SOCKETS, in_hardware),
-                [Amos::Software]
-            );
+            for requested in [Amos::Software, Amos::Network] {
+                let found = amos(Some(requested), &NETWORK, in_hardware);
+                assert_eq!(found, [requested]);
+            }
+            let found = amos(Some(Amos::Software), &TCP, in_hardware);
+            assert_eq!(found, [Amos::Software]);
         }
-        let refusal = executors(Some(Amos::Network), &SOCKETS, false).expect_err("it has none");
+
+        let refusal = executors(Some(Amos::Network), &TCP, false).expect_err("it has none");
         assert!(
             refusal.contains("SHMEM_AMOS is network, but tcp has no"),
             "{refusal}"
@@ -535,26 +553,26 @@ mod tests {
     #[test]
     fn parts_are_those_that_all_pes_have_in_the_order_of_the_first() {
         let has = |names: &[&str]| Ok(names.iter().map(|&name| name.to_owned()).collect());
-        let agreed =
-            |offers: &[Vec<Result<Vec<String>, String>>]| common_parts(offers[0].len(), offers);
         let part = |name: &str, with: &[usize]| CommonPart {
             name: name.to_owned(),
             with: with.to_vec(),
         };
 
-        let found = agreed(&[vec![has(&["a", "b", "c"])], vec![has(&["c", "b"])]]);
+        let found = common_parts(1, &[vec![has(&["a", "b", "c"])], vec![has(&["c", "b"])]]);
         assert_eq!(found, Ok(vec![part("b", &[0]), part("c", &[0])]));
 
-        // Over one part the first candidate is better, but the order of the parts comes first.
-        let network = || vec![has(&["a"]), has(&["a", "b"])];
-        let found = agreed(&[network(), network()]);
+        // Over part `a`, both executors are tried before the one that `b` has.
+        let offers = vec![has(&["a"]), has(&["a", "b"])];
+        let found = common_parts(2, &[offers.clone(), offers]);
         assert_eq!(found, Ok(vec![part("a", &[0, 1]), part("b", &[1])]));
 
-        let found = agreed(&[vec![has(&["a"])], vec![has(&["a"])], vec![has(&["b"])]]);
+        let offers = [vec![has(&["a"])], vec![has(&["a"])], vec![has(&["b"])]];
+        let found = common_parts(1, &offers);
         let why = "the PEs have nothing in common (PE 0, PE 1: it has a; PE 2: it has b)";
         assert_eq!(found, Err(why.to_owned()));
 
-        let found = agreed(&[vec![has(&["a"])], vec![Err("no library".to_owned())]]);
+        let offers = [vec![has(&["a"])], vec![Err("no library".to_owned())]];
+        let found = common_parts(1, &offers);
         assert_eq!(found, Err("PE 1: no library".to_owned()));
     }
 
@@ -562,16 +580,15 @@ mod tests {
     fn who_saw_what_is_said_once_for_all_who_saw_the_same() {
         let bad = |why: &str| Err(why.to_owned());
         assert_eq!(complaint(&[Ok(()), Ok(())]), None);
-        let said = complaint(&[bad("a"), Ok(()), bad("b"), bad("a")]);
-        assert_eq!(said.as_deref(), Some("PE 0, PE 3: a; PE 2: b"));
-        assert_eq!(
-            complaint(&[bad("a"), bad("a")]).as_deref(),
-            Some("all PEs: a")
-        );
-        let many = complaint(&[vec![bad("a"); 9], vec![Ok(())]].concat());
-        assert_eq!(
-            many.as_deref(),
-            Some("PE 0, PE 1, PE 2, PE 3 and 5 more: a")
-        );
+
+        let found = complaint(&[bad("a"), Ok(()), bad("b"), bad("a")]);
+        assert_eq!(found.as_deref(), Some("PE 0, PE 3: a; PE 2: b"));
+
+        let found = complaint(&[bad("a"), bad("a")]);
+        assert_eq!(found.as_deref(), Some("all PEs: a"));
+
+        let found = complaint(&[vec![bad("a"); 9], vec![Ok(())]].concat());
+        let expected = "PE 0, PE 1, PE 2, PE 3 and 5 more: a";
+        assert_eq!(found.as_deref(), Some(expected));
     }
 }

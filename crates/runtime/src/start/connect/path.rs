@@ -50,12 +50,11 @@ pub(crate) fn record(job: &Job, chosen: Option<Chosen<'_>>) {
 
     let mut kept = write(&PATH);
     if kept.is_none_or(|kept| kept.to_bytes() != path.as_bytes()) {
+        // Only a text from another PE can contain a null byte, since the other parts are read as
+        // strings of C. The path is then empty.
+        let path = CString::new(path).unwrap_or_default();
         // Leaked, since a program may keep the pointer. A later init finds the same path unless a
         // network has failed.
-        // The text is made of texts of the library and of peers, names, values of variables, and
-        // messages of the system and of other libraries, which are all read as strings of C. A null
-        // byte in a text of a peer makes this one empty.
-        let path = CString::new(path).unwrap_or_default();
         *kept = Some(Box::leak(path.into_boxed_c_str()));
     }
 }

@@ -85,14 +85,23 @@ impl Probe<'_> {
     /// Transfers data between this PE and the peer by a put, a get and atomic operations, and
     /// completes them.
     fn transfer(&self, endpoint: &mut dyn Endpoint) -> Result<(), String> {
-        let pe = self.pe;
-        let failed = |what: &'static str| {
-            move |error: Error| format!("{what} PE {pe} to try it out failed: {error}")
-        };
-
         // The values differ for each pair of PEs, so that those of another pair are not accepted.
-        let pair = u64::from(self.me.0) << 32 | u64::from(pe.0);
+        // The multiplication by an odd number, 2^64 divided by the golden ratio, maps each pair to
+        // a value of its own, whose bytes are not mostly 0.
+        let pair = u64::from(self.me.0) << 32 | u64::from(self.pe.0);
         let seed = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+
+        self.put_and_get(endpoint, seed)?;
+        self.swap_and_add(endpoint, seed)?;
+        match endpoint.quiet() {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.failed("the completion of operations on", &error)),
+        }
+    }
+
+    /// Puts words on the peer, and gets them back.
+    fn put_and_get(&self, endpoint: &mut dyn Endpoint, seed: u64) -> Result<(), String> {
+        let pe = self.pe;
         let sent: [u64; WORDS] = std::array::from_fn(|i| seed ^ (i as u64 + 1));
         let put = Put {
             remote: self.word(0),
@@ -100,8 +109,10 @@ impl Probe<'_> {
             local: unsafe { SourceBuf::new(sent.as_ptr().cast(), size_of_val(&sent)) },
             completion: Completion::Now,
         };
-        endpoint.put(pe, put).map_err(failed("a put to"))?;
-        endpoint.quiet().map_err(failed("a put to"))?;
+        endpoint
+            .put(pe, put)
+            .and_then(|()| endpoint.quiet())
+            .map_err(|error| self.failed("a put to", &error))?;
 
         let mut found = [0u64; WORDS];
         let get = Get {
@@ -110,13 +121,20 @@ impl Probe<'_> {
             local: unsafe { DestBuf::new(found.as_mut_ptr().cast(), size_of_val(&found)) },
             completion: Completion::Now,
         };
-        endpoint.get(pe, get).map_err(failed("a get from"))?;
+        endpoint
+            .get(pe, get)
+            .map_err(|error| self.failed("a get from", &error))?;
+
         if found != sent {
             return Err(format!(
                 "PE {pe} does not hold what was put there to try it out"
             ));
         }
+        Ok(())
+    }
 
+    /// Sets a word on the peer and adds to it, by atomic operations that fetch the old value.
+    fn swap_and_add(&self, endpoint: &mut dyn Endpoint, seed: u64) -> Result<(), String> {
         let mut amo = |op, operand| {
             let request = AmoRequest {
                 dest: self.word(WORDS),
@@ -125,23 +143,33 @@ impl Probe<'_> {
                 operand,
                 condition: 0,
             };
-            let done = endpoint.amo(pe, request, OldValue::Returned);
-            done.map_err(failed("an atomic operation on"))
+            endpoint
+                .amo(self.pe, request, OldValue::Returned)
+                .map_err(|error| self.failed("an atomic operation on", &error))
         };
         amo(AmoOp::Swap, seed)?;
         let before_addition = amo(AmoOp::Add, 1)?;
         let after_addition = amo(AmoOp::Fetch, 0)?;
+
         if before_addition != seed || after_addition != seed.wrapping_add(1) {
             return Err(format!(
-                "an atomic operation on PE {pe} to try it out fetched a wrong value"
+                "an atomic operation on PE {} to try it out fetched a wrong value",
+                self.pe
             ));
         }
-        endpoint
-            .quiet()
-            .map_err(failed("the completion of operations on"))
+        Ok(())
     }
 
-    /// Returns the place of a word that the peer keeps for the probe of this PE.
+    /// Returns the text for an operation of the probe that has failed.
+    fn failed(&self, operation: &str, error: &Error) -> String {
+        format!(
+            "{operation} PE {} to try it out failed: {error}",
+            self.pe
+        )
+    }
+
+    /// Returns the address of a word that the peer keeps for the probe of this PE. The words before
+    /// `WORDS` are for the put, and the word `WORDS` is for atomic operations.
     fn word(&self, index: usize) -> RemoteAddr {
         RemoteAddr {
             segment: Segment::Internal,

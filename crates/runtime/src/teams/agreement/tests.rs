@@ -12,6 +12,14 @@ const REQUEST: AgreementRequest = AgreementRequest {
     count: 1,
 };
 
+/// Returns a slot without receive buffers.
+fn slot(number: u16) -> Slot {
+    Slot {
+        number,
+        receive_buffers: None,
+    }
+}
+
 /// Returns the slots of a window on which one PE alone agrees.
 fn settled(slots: &Slots, window: usize, count: usize) -> Option<Vec<u16>> {
     let proposal = slots.offer(window, REQUEST);
@@ -24,11 +32,11 @@ fn what_was_settled_is_not_offered_again_until_it_is_released() {
     let slots = Slots::new(2, 0);
     assert_eq!(settled(&slots, 0, 2), Some(vec![2, 3]));
     assert_eq!(settled(&slots, 0, 1), Some(vec![4]));
-    slots.release(Slot {
-        number: 3,
-        receive_buffers: None,
-    });
+
+    slots.release(slot(3));
     assert_eq!(settled(&slots, 0, 1), Some(vec![3]));
+
+    // The slots 5 to 63 of the window are left.
     assert_eq!(settled(&slots, 0, 60), None);
     assert_eq!(settled(&slots, 0, 59), Some((5..64).collect()));
 }
@@ -39,13 +47,7 @@ fn a_window_on_offer_is_empty_for_others() {
     let first = slots.offer(3, REQUEST);
     assert_eq!(settled(&slots, 3, 1), None);
     let agreed = slots.take_slots(3, first, first, 1);
-    assert_eq!(
-        agreed,
-        Some(vec![Slot {
-            number: 3 * WINDOW as u16,
-            receive_buffers: None
-        }])
-    );
+    assert_eq!(agreed, Some(vec![slot(3 * WINDOW as u16)]));
 }
 
 #[test]
@@ -58,25 +60,24 @@ fn no_two_teams_have_a_set_of_receive_buffers() {
             .map(|slot| slot.receive_buffers)
             .collect()
     };
+
+    // The first agreement proposes all sets, so the second one proposes none.
     let first = slots.offer(0, REQUEST);
-    let beside = slots.offer(1, REQUEST);
-    assert_eq!(
-        (first.receive_buffers, beside.receive_buffers),
-        (0b1100, 0),
-        "the other one has them"
-    );
-    assert_eq!(sets(slots.take_slots(1, beside, beside, 1)), [None]);
+    let second = slots.offer(1, REQUEST);
+    assert_eq!(first.receive_buffers, 0b1100);
+    assert_eq!(second.receive_buffers, 0);
+    assert_eq!(sets(slots.take_slots(1, second, second, 1)), [None]);
+
+    // Set 2 is not free on another member.
     let agreed = Proposal {
         receive_buffers: 0b1000,
         ..first
     };
-    assert_eq!(
-        sets(slots.take_slots(0, first, agreed, 1)),
-        [Some(3)],
-        "others lack the second"
-    );
+    assert_eq!(sets(slots.take_slots(0, first, agreed, 1)), [Some(3)]);
+
     let two = slots.offer(0, REQUEST);
     assert_eq!(sets(slots.take_slots(0, two, two, 2)), [Some(2), None]);
+
     slots.release(Slot {
         number: 0,
         receive_buffers: Some(3),
@@ -87,39 +88,31 @@ fn no_two_teams_have_a_set_of_receive_buffers() {
 #[test]
 fn what_is_refused_takes_nothing() {
     let slots = Slots::new(0, 0);
-    let proposal = slots.offer(
-        0,
-        AgreementRequest {
-            able: false,
-            ..REQUEST
-        },
-    );
+    let unable = AgreementRequest {
+        able: false,
+        ..REQUEST
+    };
+    let proposal = slots.offer(0, unable);
     assert_eq!(slots.take_slots(0, proposal, proposal, 1), None);
+
     let proposal = slots.offer(0, REQUEST);
-    assert_eq!(
-        slots.take_slots(
-            0,
-            proposal,
-            Proposal {
-                alike: false,
-                ..proposal
-            },
-            1
-        ),
-        None
-    );
+    let unlike = Proposal {
+        alike: false,
+        ..proposal
+    };
+    assert_eq!(slots.take_slots(0, proposal, unlike, 1), None);
+
     assert_eq!(settled(&slots, 0, 1), Some(vec![0]));
 }
 
 #[test]
 fn messages_carry_all_that_is_proposed() {
-    let proposal = Slots::new(7, 5).offer(
-        0,
-        AgreementRequest {
-            arguments: 5,
-            ..REQUEST
-        },
-    );
+    let request = AgreementRequest {
+        arguments: 5,
+        ..REQUEST
+    };
+    let proposal = Slots::new(7, 5).offer(0, request);
+
     for flags in 0..16 {
         let [able, alike, offered, keeps] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
         let proposal = Proposal {
@@ -130,10 +123,8 @@ fn messages_carry_all_that_is_proposed() {
             ..proposal
         };
         let message = proposal.message(3);
-        assert_eq!(
-            (message[0], Proposal::from_message(&message)),
-            (3, proposal)
-        );
+        assert_eq!(message[0], 3);
+        assert_eq!(Proposal::from_message(&message), proposal);
     }
 }
 
@@ -141,16 +132,13 @@ fn messages_carry_all_that_is_proposed() {
 fn generations_never_return() {
     let slots = Slots::new(0, 0);
     let first = slots.offer(0, REQUEST);
-    slots.take_slots(
-        0,
-        first,
-        Proposal {
-            generation: 40,
-            ..first
-        },
-        1,
-    );
+    let agreed = Proposal {
+        generation: 40,
+        ..first
+    };
+    slots.take_slots(0, first, agreed, 1);
     assert_eq!(slots.offer(0, REQUEST).generation, 41);
+
     slots.record_generation(50);
     slots.record_generation(49);
     assert_eq!(slots.offer(1, REQUEST).generation, 51);
@@ -184,21 +172,19 @@ fn two_pes_agree_on_a_slot_that_is_free_on_both() {
         // PE 0 has taken the slots 0 and 1, PE 1 only slot 2.
         let taken = settled(&pe.slots, 0, 2 + me as usize).expect("all are free");
         if me == 1 {
-            taken[..2].iter().for_each(|&number| {
-                pe.slots.release(Slot {
-                    number,
-                    receive_buffers: None,
-                });
-            });
+            for &number in &taken[..2] {
+                pe.slots.release(slot(number));
+            }
         }
         pe.slots.record_generation(40 + u64::from(me));
         agreed_with_other(pe, REQUEST)
     });
-    let slot = Slot {
-        number: 3,
-        receive_buffers: None,
+
+    let expected = Agreed::Slots {
+        slots: vec![slot(3)],
+        generation: 42,
+        all_keep: false,
     };
-    let expected = Agreed::Slots(vec![slot], 42, false);
     assert_eq!(agreed, [expected.clone(), expected]);
 }
 
@@ -208,16 +194,15 @@ fn two_pes_go_on_to_the_next_window() {
         // Together they have no slot of the first window free, but each has half of them.
         let taken = settled(&pe.slots, 0, WINDOW).expect("all are free");
         let half = &taken[pe.job.me.index() * WINDOW / 2..][..WINDOW / 2];
-        half.iter().for_each(|&number| {
-            pe.slots.release(Slot {
-                number,
-                receive_buffers: None,
-            });
-        });
+        for &number in half {
+            pe.slots.release(slot(number));
+        }
         agreed_with_other(pe, REQUEST)
     });
-    let is_first_of_next = |agreed: &Agreed| matches!(agreed, Agreed::Slots(slots, ..) if slots[0].number == WINDOW as u16);
-    assert!(agreed.iter().all(is_first_of_next), "{agreed:?}");
+
+    for agreed in agreed {
+        assert_eq!(first_slot(&agreed), Some(WINDOW as u16), "{agreed:?}");
+    }
 }
 
 #[test]
@@ -233,7 +218,15 @@ fn different_arguments_are_found_on_both_pes() {
     for [unlike, next] in agreed {
         assert_eq!(unlike, Agreed::Unlike);
         // The refused agreement has taken nothing.
-        assert!(matches!(next, Agreed::Slots(slots, ..) if slots[0].number == 0));
+        assert_eq!(first_slot(&next), Some(0));
+    }
+}
+
+/// Returns the number of the first slot, if the members have agreed on slots.
+fn first_slot(agreed: &Agreed) -> Option<u16> {
+    match agreed {
+        Agreed::Slots { slots, .. } => Some(slots[0].number),
+        _ => None,
     }
 }
 

@@ -25,6 +25,7 @@ mod api;
 mod coll;
 mod diagnosis;
 mod exit;
+mod message_purpose;
 mod reports;
 mod start;
 mod teams;

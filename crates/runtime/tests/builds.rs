@@ -32,12 +32,12 @@ fn the_versions_are_named() {
         .arg("--exact")
         .arg("--nocapture")
         .run();
-    let (there, here) = (RECORD.version - 1, RECORD.version);
-    let differ = format!("the record of a PE has version {there} there and {here} here");
-    let remedy = "start all PEs with the same version of Rushmem";
+
+    let there = RECORD.version - 1;
+    let here = RECORD.version;
     outcome.assert_fails(&[
         "PE 0: shmem_init: the record of PE 1 cannot be read",
-        &differ,
-        remedy,
+        &format!("the record of a PE has version {there} there and {here} here"),
+        "start all PEs with the same version of Rushmem",
     ]);
 }

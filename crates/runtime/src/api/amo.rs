@@ -25,7 +25,7 @@ pub unsafe fn fetch<T: Amo, C: Context>(
     let pe = pe.of_world(call, ctx);
     match mapped_polled_atomic(source, pe) {
         // SAFETY: the lookup returns only mapped, aligned words.
-        Some(at) => unsafe { T::fetch(at) },
+        Some(word) => unsafe { T::fetch(word) },
         None => {
             let access = Access::of_word::<T, C>(call, ctx, Argument::Source, pe.number());
             T::from_bits(access.fetch(source.addr(), T::WIDTH, AmoOp::Fetch, 0, 0))
@@ -48,9 +48,9 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
 ) {
     let pe = pe.of_world(call, ctx);
     match mapped_polled_atomic(source, pe) {
-        Some(at) => {
+        Some(word) => {
             // SAFETY: the lookup returns only mapped, aligned words.
-            let old = unsafe { T::fetch(at) };
+            let old = unsafe { T::fetch(word) };
             // SAFETY: the caller promises that `fetch` is valid for a write.
             unsafe { fetch.write(old) }
         }
@@ -80,7 +80,7 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
     let pe = pe.of_world(call, ctx);
     match mapped_polled_atomic(dest, pe) {
         // SAFETY: the lookup returns only mapped, aligned words.
-        Some(at) => unsafe { T::compare_swap(at, cond, value) },
+        Some(word) => unsafe { T::compare_swap(word, cond, value) },
         None => {
             let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe.number());
             let op = AmoOp::CompareSwap;
@@ -107,9 +107,9 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
 ) {
     let pe = pe.of_world(call, ctx);
     match mapped_polled_atomic(dest, pe) {
-        Some(at) => {
+        Some(word) => {
             // SAFETY: the lookup returns only mapped, aligned words.
-            let old = unsafe { T::compare_swap(at, cond, value) };
+            let old = unsafe { T::compare_swap(word, cond, value) };
             // SAFETY: the caller promises that `fetch` is valid for a write.
             unsafe { fetch.write(old) }
         }
@@ -143,10 +143,10 @@ macro_rules! updates {
         ) {
             let pe = pe.of_world(call, ctx);
             match mapped_atomic(dest, pe) {
-                Some(at) => {
+                Some(word) => {
                     // The routine returns no value, so the old one is dropped.
                     // SAFETY: the lookup returns only mapped, aligned words.
-                    let _ = unsafe { <T as $bound>::$operation(at, value) };
+                    let _ = unsafe { <T as $bound>::$operation(word, value) };
                 }
                 None => {
                     let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe.number());
@@ -187,7 +187,7 @@ macro_rules! fetching {
             let pe = pe.of_world(call, ctx);
             match mapped_polled_atomic(dest, pe) {
                 // SAFETY: the lookup returns only mapped, aligned words.
-                Some(at) => unsafe { <T as $bound>::$name(at, value) },
+                Some(word) => unsafe { <T as $bound>::$name(word, value) },
                 None => {
                     let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe.number());
                     let old = access.fetch(dest.addr(), T::WIDTH, $op, value.to_bits(), 0);
@@ -214,9 +214,9 @@ macro_rules! fetching {
         ) {
             let pe = pe.of_world(call, ctx);
             match mapped_polled_atomic(dest, pe) {
-                Some(at) => {
+                Some(word) => {
                     // SAFETY: the lookup returns only mapped, aligned words.
-                    let old = unsafe { <T as $bound>::$name(at, value) };
+                    let old = unsafe { <T as $bound>::$name(word, value) };
                     // SAFETY: the caller promises that `fetch` is valid for a write.
                     unsafe { fetch.write(old) }
                 }

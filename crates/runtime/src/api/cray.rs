@@ -6,7 +6,8 @@
 
 use crate::coll::collectives;
 use crate::coll::same_collective::{self, CheckedArgument, CheckedGroup};
-use crate::teams::agreement::{self, Agreed, AgreementRequest, Purpose, agree, fail_elsewhere};
+use crate::message_purpose::MessagePurpose;
+use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
 use crate::teams::registry::{HeldTeam, find, teams};
 use crate::teams::team::{NewTeam, Split, TeamConfig};
 use core::ffi::c_int;
@@ -42,8 +43,8 @@ pub fn split_strided_by_members(
         ("PE_stride", stride),
         ("PE_size", size),
     ];
-    let parent_handle = parent.handle().0 as u64;
-    let tag = digest(&[Purpose::ByMembers as u64, parent_handle, start, stride, size]);
+    let purpose = MessagePurpose::SplitByMembers.word();
+    let tag = digest(&[purpose, parent.handle().0 as u64, start, stride, size]);
     let split = parent.split_by_members(call);
     make(call, split, members, tag, &arguments)
 }
@@ -159,7 +160,7 @@ pub fn split_grid<const D: usize>(
     let split = parent.next_split(call);
     let axes = parent.members().axes(sizes, parent.me());
     let request = AgreementRequest {
-        tag: digest(&[Purpose::Grid as u64, parent.handle().0 as u64]),
+        tag: digest(&[MessagePurpose::SplitGrid.word(), parent.handle().0 as u64]),
         arguments: digest(&sizes.map(u64::from)),
         // A member beyond the grid is able, too: it takes part, and is in no team.
         able: true,
@@ -236,8 +237,8 @@ pub fn split_color(
         .iter()
         .map(|keyed| parent.members().world_pe(keyed.member).0);
     let members = Members::listed(pes.collect());
-    let parent_handle = parent.handle().0 as u64;
-    let tag = digest(&[Purpose::Color as u64, parent_handle, color as u64]);
+    let purpose = MessagePurpose::SplitColor.word();
+    let tag = digest(&[purpose, parent.handle().0 as u64, color as u64]);
     make(call, split, members, tag, &[("color", color as u64)])
 }
 

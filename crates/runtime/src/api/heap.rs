@@ -68,7 +68,14 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
         let arguments = [("size", nbytes as u64), ("alignment", alignment as u64)];
         heap_barrier(call, &arguments);
     }
-    block.map_or(null_mut(), |block| block.cast())
+    or_null(block)
+}
+
+fn or_null(block: Option<*mut u8>) -> *mut c_void {
+    match block {
+        Some(block) => block.cast(),
+        None => null_mut(),
+    }
 }
 
 /// `shmem_calloc` (§9.3.6): allocates `count` elements of `nbytes` zero bytes; returns null without
@@ -106,7 +113,7 @@ fn zeroed_as(
     }
 
     heap_barrier(call, arguments);
-    block.map_or(null_mut(), |block| block.cast())
+    or_null(block)
 }
 
 /// `shmem_realloc` (§9.3.3): works as `malloc` for a null pointer, and as `free` for 0 bytes, for
@@ -130,16 +137,17 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     require_intact(call, job, ptr);
 
     let old = with_allocator(job, |allocator| allocator.block_around(ptr.addr()));
-    let moved = allocating(call, job, |allocator| {
+    let reallocated = allocating(call, job, |allocator| {
         allocator.reallocate(call.name(), ptr.cast(), nbytes)
     });
     checks::forget_blocks();
-    let moved = moved.unwrap_or_else(|why| fail_unusable(call, job, ptr, why));
+    let new = reallocated.unwrap_or_else(|why| fail_unusable(call, job, ptr, why));
 
-    match moved {
+    match new {
         Some(block) => {
             if let Some((_, old_nbytes)) = old {
                 report_block(call, ptr, old_nbytes, false);
+                // The locks in a block that has not moved keep their state.
                 if ptr != block.cast() {
                     lock::forget(ptr.addr()..ptr.addr() + old_nbytes);
                 }
@@ -151,7 +159,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     }
 
     heap_barrier(call, &arguments);
-    moved.map_or(null_mut(), |block| block.cast())
+    or_null(new)
 }
 
 /// `shmem_free` (§9.3.2): returns without a barrier for a null pointer.
@@ -235,6 +243,7 @@ fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: boo
 fn prepare_block(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool) {
     let end = block.addr() + nbytes - job.memory.heap().addr();
     shortage::warn_of_shortage(end, job.memory.n_local());
+
     // Before the network registers the block, since some networks lock its pages then.
     huge_pages::make_for_block(job, block, nbytes, for_amos);
     network::extend_heap(call, end, |reach, is_locked| {

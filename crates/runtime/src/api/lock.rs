@@ -326,11 +326,11 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
 pub(crate) fn finalize(call: Call) {
     for HeldLock { address, nbytes } in lock_turns().held() {
         if nbytes == size_of::<c_int>() {
-            let word = std::ptr::with_exposed_provenance_mut(address);
-            LockHandle::<c_int>::new(call, word).report_at_finalize();
+            let word = std::ptr::with_exposed_provenance_mut::<c_int>(address);
+            LockHandle::new(call, word).report_at_finalize();
         } else {
-            let word = std::ptr::with_exposed_provenance_mut(address);
-            LockHandle::<c_long>::new(call, word).report_at_finalize();
+            let word = std::ptr::with_exposed_provenance_mut::<c_long>(address);
+            LockHandle::new(call, word).report_at_finalize();
         }
     }
     forget(0..usize::MAX);

@@ -159,8 +159,8 @@ pub unsafe fn p<T: Element, C: Context>(
 }
 
 /// Stores an element that is misaligned or not mapped here, or while accesses are observed. The
-/// context is the last argument, so that the others stay in the registers in which
-/// programs pass them on the default context.
+/// context is the last argument, so that the others stay in the registers in which programs pass
+/// them on the default context.
 #[cold]
 #[inline(never)]
 fn p_elsewhere<T: Element, C: Context>(

@@ -95,14 +95,14 @@ unsafe fn put_signal_until<T: Element, C: Context>(
         mapped(dest, nbytes, pe)
     };
     match (to, mapped_atomic(sig_addr, pe)) {
-        (Some(to), Some(at)) => {
+        (Some(to), Some(word)) => {
             if nelems > 0 {
                 // SAFETY: `to` is mapped for `nelems` elements, `source` is valid, as the caller
                 // promises.
                 unsafe { copy::<VolatileLoads, T>(to, source, nelems) };
             }
             // SAFETY: the lookup returns only mapped, aligned words.
-            unsafe { update_mapped(at, op, signal) }
+            unsafe { update_mapped(word, op, signal) }
         }
         _ => {
             let update = SignalUpdate {
@@ -177,7 +177,7 @@ unsafe fn update<C: Context>(
     let op = operation(call, sig_op);
     match mapped_atomic(sig_addr, pe) {
         // SAFETY: the lookup returns only mapped, aligned words.
-        Some(at) => unsafe { update_mapped(at, op, signal) },
+        Some(word) => unsafe { update_mapped(word, op, signal) },
         None => {
             let access = Access::of_signal(call, ctx, pe.number());
             access.update(sig_addr.addr(), AmoWidth::Eight, op, signal);

@@ -5,7 +5,8 @@
 
 use crate::api::ctx;
 use crate::coll::{collectives, requests};
-use crate::teams::agreement::{self, Agreed, AgreementRequest, Purpose, agree, fail_elsewhere};
+use crate::message_purpose::MessagePurpose;
+use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
 use crate::teams::registry::{find, teams};
 use core::ffi::c_int;
 use rushmem_communication::sync::mailbox::message_wait;
@@ -133,7 +134,10 @@ pub fn split_strided(
     let split = parent.next_split(call);
     let members = parent.members().subset(start, stride, size);
     let request = AgreementRequest {
-        tag: digest(&[Purpose::Strided as u64, parent.handle().0 as u64]),
+        tag: digest(&[
+            MessagePurpose::SplitStrided.word(),
+            parent.handle().0 as u64,
+        ]),
         arguments: digest(&[start as u64, stride as u64, size as u64]),
         able: members.is_some(),
         keeps: true,
@@ -195,7 +199,7 @@ pub fn split_2d(
     let split = parent.next_split(call);
     let axes = parent.members().row_and_column(xrange, parent.me());
     let request = AgreementRequest {
-        tag: digest(&[Purpose::RowsAndColumns as u64, parent.handle().0 as u64]),
+        tag: digest(&[MessagePurpose::Split2d.word(), parent.handle().0 as u64]),
         arguments: digest(&[xrange as u64]),
         able: axes.is_some(),
         keeps: true,

@@ -384,9 +384,10 @@ impl<T: WaitWord> WaitSet<T> {
             // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
             if unsafe { self.includes(i) } && unsafe { self.holds(i) } {
                 // SAFETY: fewer than `nelems` were written so far.
-                let at = unsafe { indices.add(found) };
-                // SAFETY: the caller promises room for `nelems` indices.
-                unsafe { at.write(i) };
+                let next = unsafe { indices.add(found) };
+                // SAFETY: `next` points to one of the `nelems` indices for which the caller
+                // promises room.
+                unsafe { next.write(i) };
                 found += 1;
             }
         }
@@ -547,7 +548,9 @@ mod tests {
     fn every_index_has_its_turn_also_beside_other_searches() {
         for (nelems, step) in [(1, 1), (2, 1), (2, 2), (3, 3), (7, 5), (100, 2), (64, 64)] {
             let mut seen = vec![false; nelems];
-            (0..100 * nelems).for_each(|k| seen[start_of_search(k * step, nelems)] = true);
+            for search in 0..100 * nelems {
+                seen[start_of_search(search * step, nelems)] = true;
+            }
             assert!(
                 seen.iter().all(|&seen| seen),
                 "{nelems} indices, every turn {step}"

@@ -7,6 +7,7 @@
 
 use crate::coll::entry::{CollectiveEntry, TeamOrActiveSet};
 use crate::coll::executor::Executor;
+use crate::message_purpose::MessagePurpose;
 use rushmem_collectives::{Step, pairwise};
 use rushmem_communication::net::copy::CopyBetweenPes;
 use rushmem_communication::sync::mailbox::{MailboxMessage, mailboxes, message_wait};
@@ -16,9 +17,6 @@ use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
 use rushmem_pe::memory::range::{symmetric, symmetric_source};
 use rushmem_transport::Pe;
-
-/// Distinguishes the tag of these messages from the tags of other purposes.
-const OFFSETS: u64 = 11;
 
 /// The blocks that the caller sends, one for each member. The arrays of offsets and sizes in bytes
 /// have an entry for each member.
@@ -58,6 +56,7 @@ pub unsafe fn alltoallv(
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     entry.require_same(&[]);
+
     let n = executor.n();
     // SAFETY: the caller promises an entry for each member.
     let offsets = unsafe { read(t_offsets, n) };
@@ -90,6 +89,7 @@ pub unsafe fn alltoallv_packed(
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
     entry.require_same(&[]);
+
     let n = executor.n();
     // SAFETY: the caller promises an entry for each member.
     let sizes = unsafe { read(blocks.sizes, n) };
@@ -155,16 +155,14 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
     let job = executor.job;
     let members = executor.members();
     let me = executor.me();
-    let tag = digest(&[OFFSETS, executor.collective.team.number()]);
-    let others = || {
-        members
-            .world_pes()
-            .enumerate()
-            .filter(|&(member, _)| member != me as usize)
-    };
+    let team = executor.collective.team.number();
+    let tag = digest(&[MessagePurpose::Alltoallv.word(), team]);
 
     let wait = message_wait(executor.collective.call);
-    for (member, pe) in others() {
+    for (member, pe) in members.world_pes().enumerate() {
+        if member == me as usize {
+            continue;
+        }
         let mut message = MailboxMessage::default();
         for (word, column) in message.iter_mut().zip(columns) {
             *word = column[member];
@@ -172,9 +170,12 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
         mailboxes().send(&wait, job, pe, tag, &message);
     }
 
-    // This member's own entries stay where they are.
     let mut received = columns.map(<[u64]>::to_vec);
-    for (member, pe) in others() {
+    for (member, pe) in members.world_pes().enumerate() {
+        // The entries that this member has for itself stay where they are.
+        if member == me as usize {
+            continue;
+        }
         let mut message = None;
         waits::until_rung(
             job,
@@ -216,6 +217,7 @@ impl Delivery<'_> {
                     executor.signal(peer);
                 }
                 Step::Wait { peer } => executor.wait(peer),
+                // The plan has no other step than the copy of this member's own block.
                 _ => self.copy(call, executor.me(), job.me),
             }
         }

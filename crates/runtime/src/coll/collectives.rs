@@ -127,15 +127,7 @@ pub unsafe fn broadcast(
     let n = executor.n();
     let me = executor.me();
 
-    if root < 0 || root as u32 >= n {
-        let root = call.written(root);
-        let last = n - 1;
-        fail!(
-            call,
-            "argument PE_root is {root}, but the members are numbered 0 to {last}"
-        );
-    }
-    let root = root as u32;
+    let root = checked_root(call, root, n);
     let dest = symmetric(call, "dest", dest, nbytes);
     let source = symmetric_source(call, source, nbytes);
     entry.require_same_arrays(dest, source, nbytes, &[("PE_root", root.into())]);
@@ -162,17 +154,34 @@ pub unsafe fn broadcast(
     } else {
         executor.choose(nbytes)
     };
-    let (parts, n_parts) = match algorithm {
-        BroadcastAlgorithm::Binomial => (Parts::Whole(nbytes), 1),
-        _ => (Parts::Vector, vector_parts(nbytes)),
-    };
-    let plan = algorithm.plan(n, me, root, n_parts);
-    executor.execute(&PlanArrays::of(source, dest, parts), plan);
+    if algorithm == BroadcastAlgorithm::Binomial {
+        let plan = algorithm.plan(n, me, root, 1);
+        executor.execute(&PlanArrays::of(source, dest, Parts::Whole(nbytes)), plan);
+    } else {
+        let plan = algorithm.plan(n, me, root, vector_parts(nbytes));
+        executor.execute(&PlanArrays::of(source, dest, Parts::Vector), plan);
+    }
 
     if me == root && !is_on_set {
         source.copy_here(dest);
     }
     0
+}
+
+/// Returns the root of a broadcast among `n` members. Ends the job with an error if there is no
+/// such member.
+fn checked_root(call: Call, root: c_int, n: u32) -> u32 {
+    match u32::try_from(root) {
+        Ok(root) if root < n => root,
+        _ => {
+            let root = call.written(root);
+            let last = n - 1;
+            fail!(
+                call,
+                "argument PE_root is {root}, but the members are numbered 0 to {last}"
+            )
+        }
+    }
 }
 
 /// `shmem_collect` (§9.10.8): concatenates the `nbytes` bytes of each member in the order of the
@@ -237,26 +246,24 @@ pub unsafe fn collect_within(
     entry.check_apart(source, dest);
 
     // If all blocks came with their sizes, nothing is left to exchange.
-    let blocks = || {
-        table
-            .windows(2)
-            .map(|ends| (ends[0], ends[1] - ends[0]))
-            .enumerate()
-    };
+    let longest = table.windows(2).map(|ends| ends[1] - ends[0]).max();
     if let Some(slots) = short
-        && blocks().all(|(_, (_, nbytes))| nbytes <= slots.max_block())
+        && longest.is_none_or(|longest| longest <= slots.max_block())
     {
-        for (member, (at, nbytes)) in blocks() {
-            slots.block(member, nbytes).copy_here(dest.part(at, nbytes));
+        for (member, ends) in table.windows(2).enumerate() {
+            let block = dest.part(ends[0], ends[1] - ends[0]);
+            slots.block(member, block.nbytes()).copy_here(block);
         }
         return total;
     }
 
-    let facts = || ChoiceFacts {
+    // A line has room for a block of one size, but the sizes of these may differ.
+    let facts = ChoiceFacts {
         lines: false,
         ..executor.facts()
     };
-    let algorithm: AllGatherAlgorithm = executor.job.algorithms.table().choose(total, facts);
+    let table_of_job = executor.job.algorithms.table();
+    let algorithm: AllGatherAlgorithm = table_of_job.choose(total, || facts);
     let plan = algorithm.plan(executor.n(), executor.me());
     let arrays = PlanArrays::of(source, dest, Parts::Table(&table));
     executor.exchange(arrays, in_place, plan);
@@ -274,12 +281,13 @@ fn is_in_place(dest: *mut u8, source: *const u8, nbytes: usize) -> bool {
 
 /// Returns the offset of each member's block, and the total size as the last entry.
 fn offsets(sizes: impl Iterator<Item = u64>) -> Vec<usize> {
+    let mut offsets = vec![0];
     let mut end = 0usize;
-    let ends = sizes.map(|size| {
+    for size in sizes {
         end = end.saturating_add(size as usize);
-        end
-    });
-    std::iter::once(0).chain(ends).collect()
+        offsets.push(end);
+    }
+    offsets
 }
 
 /// Returns the word that each member of a team passes as `own`, in the order of the team. All
@@ -390,25 +398,13 @@ pub unsafe fn alltoalls(
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
 
-    // The bytes from the first element to the last one, of all blocks.
-    let span = |argument: &str, stride: isize| {
-        if stride < 1 {
-            fail!(
-                call,
-                "argument {argument} is {stride}, but a stride is at least 1"
-            );
-        }
-
-        let elements = nelems.saturating_mul(executor.n() as usize);
-        if elements == 0 {
-            return 0;
-        }
-        let gaps = (elements - 1).saturating_mul(stride as usize);
-        gaps.saturating_add(1).saturating_mul(elem_bytes)
-    };
+    let n_elements = nelems.saturating_mul(executor.n() as usize);
+    let dest_bytes = strided_bytes(call, "dst", dst, n_elements, elem_bytes);
+    let source_bytes = strided_bytes(call, "sst", sst, n_elements, elem_bytes);
     let in_place = is_in_place(dest, source, nelems);
-    let dest = symmetric(call, "dest", dest, span("dst", dst));
-    let source = symmetric_source(call, source, span("sst", sst));
+    let dest = symmetric(call, "dest", dest, dest_bytes);
+    let source = symmetric_source(call, source, source_bytes);
+
     let nbytes = nelems.saturating_mul(elem_bytes);
     let strides = [("dst", dst as u64), ("sst", sst as u64)];
     entry.require_same_arrays(dest, source, nbytes, &strides);
@@ -416,7 +412,7 @@ pub unsafe fn alltoalls(
     let elements = ByteBlocks {
         nbytes: elem_bytes,
         stride: elem_bytes.saturating_mul(dst as usize),
-        n: nelems * executor.n() as usize,
+        n: n_elements,
         ..bytes(dest)
     };
     let own_block = ByteBlocks {
@@ -437,6 +433,23 @@ pub unsafe fn alltoalls(
     let plan = pairwise::all_to_all(executor.n(), executor.me());
     executor.exchange(PlanArrays::of(source, dest, parts), in_place, plan);
     0
+}
+
+/// Returns the number of bytes from the first to the last of `n` elements, each of which begins
+/// `stride` elements after the one before it. Ends the job with an error if the stride is not
+/// valid.
+fn strided_bytes(call: Call, argument: &str, stride: isize, n: usize, elem_bytes: usize) -> usize {
+    if stride < 1 {
+        fail!(
+            call,
+            "argument {argument} is {stride}, but a stride is at least 1"
+        );
+    }
+    if n == 0 {
+        return 0;
+    }
+    let gaps = (n - 1).saturating_mul(stride as usize);
+    gaps.saturating_add(1).saturating_mul(elem_bytes)
 }
 
 /// `shmem_*_reduce` and `shmem_*_to_all` (§9.10.9): combines the vectors of all members element by

@@ -112,8 +112,8 @@ impl Combine {
     pub(crate) fn fill_with_identity(&self, dest: SymmetricRange) {
         let mut identity = self.identity.map(MaybeUninit::new);
         let element = SymmetricRange::of_private(&mut identity).part(0, self.elem_bytes);
-        for at in (0..dest.nbytes()).step_by(self.elem_bytes) {
-            element.copy_here(dest.part(at, self.elem_bytes));
+        for offset in (0..dest.nbytes()).step_by(self.elem_bytes) {
+            element.copy_here(dest.part(offset, self.elem_bytes));
         }
     }
 
@@ -282,17 +282,21 @@ macro_rules! floats {
             const LEAST: Self = Self { re: $float::NEG_INFINITY, im: $float::NEG_INFINITY };
             const GREATEST: Self = Self { re: $float::INFINITY, im: $float::INFINITY };
             fn max(self, other: Self) -> Self {
-                match self.is_nan() | other.is_nan() {
-                    true => Self::NAN,
-                    false if self.is_less_than(other) => other,
-                    false => self,
+                if self.is_nan() | other.is_nan() {
+                    Self::NAN
+                } else if self.is_less_than(other) {
+                    other
+                } else {
+                    self
                 }
             }
             fn min(self, other: Self) -> Self {
-                match self.is_nan() | other.is_nan() {
-                    true => Self::NAN,
-                    false if self.is_less_than(other) => self,
-                    false => other,
+                if self.is_nan() | other.is_nan() {
+                    Self::NAN
+                } else if self.is_less_than(other) {
+                    self
+                } else {
+                    other
                 }
             }
         }
@@ -415,11 +419,9 @@ unsafe fn combine_many<T: Element, O: Operator<T>, V: Lanes>(
     // SAFETY: the caller's contract is the callee's, and `done` is not above `nelems`.
     let done = unsafe { combine_by::<T, O, V>(dest, left, right, done, nelems) };
     if done < nelems {
-        let (dest, left, right) = (
-            dest.wrapping_add(done),
-            left.wrapping_add(done),
-            right.wrapping_add(done),
-        );
+        let dest = dest.wrapping_add(done);
+        let left = left.wrapping_add(done);
+        let right = right.wrapping_add(done);
         // SAFETY: the pointers lead to the last `nelems - done` elements of arrays for which the
         // caller keeps the contract of `CombineFunction`.
         unsafe { combine_few::<T, O>(dest, left, right, nelems - done) }
@@ -469,10 +471,9 @@ unsafe fn combine_by<T: Element, O: Operator<T>, V: Lanes>(
         let mut result = unsafe { V::load(left.wrapping_add(i).cast()) };
         // SAFETY: the vector is the same elements of `right`, which the caller promises, too.
         let right = unsafe { V::load(right.wrapping_add(i).cast()) };
-        let (results, right) = (
-            (&raw mut result).cast::<T>(),
-            (&raw const right).cast::<T>(),
-        );
+
+        let results = (&raw mut result).cast::<T>();
+        let right = (&raw const right).cast::<T>();
         for lane in 0..at_once {
             // SAFETY: `lane` is below the number of elements in `result`, which is initialized, and
             // every bit pattern is a value of `T`.
@@ -482,6 +483,7 @@ unsafe fn combine_by<T: Element, O: Operator<T>, V: Lanes>(
             // SAFETY: the element of `result` that was read above, which this function owns.
             unsafe { results.wrapping_add(lane).write_unaligned(O::apply(l, r)) };
         }
+
         // SAFETY: the vector is the same elements of `dest`, which the caller promises can be
         // written.
         unsafe { result.store(dest.wrapping_add(i).cast()) };

@@ -81,20 +81,20 @@ impl<'a> Executor<'a> {
         let n = self.n();
         let me = self.me();
         let internal = flags::area();
-        let at = internal.areas().table();
+        let table_offset = internal.areas().table();
 
         // Peers write to the table of this PE, which it may still read for the collective before,
         // so they wait until it has entered.
         self.execute(&PlanArrays::NONE, bruck::entry(n, me));
-        internal.write_own(at + me as usize * WORD, &[word]);
+        internal.write_own(table_offset + me as usize * WORD, &[word]);
 
-        let table = internal.range(at, n as usize * WORD);
+        let table = internal.range(table_offset, n as usize * WORD);
         let own = table.part(me as usize * WORD, WORD);
         let arrays = PlanArrays::of(own, table, Parts::Equal(WORD));
         self.execute(&arrays, bruck::all_gather(n, me));
 
         let mut words = vec![0; n as usize];
-        internal.read(at, &mut words);
+        internal.read(table_offset, &mut words);
         words
     }
 
@@ -102,10 +102,10 @@ impl<'a> Executor<'a> {
     /// words of the others.
     fn gather_published(&mut self, word: u64) -> Vec<u64> {
         let internal = flags::area();
-        let at = self.signals.next_shown();
-        internal.write_own(at, &[word]);
+        let published = self.signals.next_shown();
+        internal.write_own(published, &[word]);
         self.sync();
-        internal.words_of(self.members().world_pes(), at)
+        internal.words_of(self.members().world_pes(), published)
     }
 
     /// Syncs, and compares the low 48 bits of a value with those of the next member that shares
@@ -117,9 +117,9 @@ impl<'a> Executor<'a> {
 
         // The upper bits tell in which collective the member has published its value.
         let internal = flags::area();
-        let at = self.signals.next_shown();
+        let published = self.signals.next_shown();
         let word = self.signals.entered() << BITS | value & ((1 << BITS) - 1);
-        internal.write_own(at, &[word]);
+        internal.write_own(published, &[word]);
         self.sync();
 
         let n = self.n();
@@ -129,9 +129,13 @@ impl<'a> Executor<'a> {
             .map(|member| self.members().world_pe(member));
         let next = others.find(|pe| internal.is_mapped(*pe))?;
 
-        let unlike = internal.words_of(std::iter::once(next), at)[0] ^ word;
-        // A member that is in another collective has not published this word.
-        (unlike != 0 && unlike >> BITS == 0).then_some((next, value ^ unlike))
+        let difference = internal.words_of(std::iter::once(next), published)[0] ^ word;
+        let is_same_collective = difference >> BITS == 0;
+        if is_same_collective && difference != 0 {
+            Some((next, value ^ difference))
+        } else {
+            None
+        }
     }
 
     /// Keeps the senders of a broadcast on an active set from running ahead of their receivers: a
@@ -153,9 +157,9 @@ impl<'a> Executor<'a> {
             }
         }
 
-        let this = digest(&[self.collective.team.handle().0 as u64, root.into()]);
+        let this_broadcast = digest(&[self.collective.team.handle().0 as u64, root.into()]);
         self.signals.unconfirmed_root = Some(root);
-        if LAST.swap(this, Relaxed) != this {
+        if LAST.swap(this_broadcast, Relaxed) != this_broadcast {
             self.await_receivers();
         }
     }
@@ -225,14 +229,14 @@ impl<'a> Executor<'a> {
         in_place: bool,
         plan: impl Iterator<Item = Step>,
     ) {
-        if !in_place {
-            return self.execute(&arrays, plan);
+        if in_place {
+            arrays.source.with_copy(|source| {
+                self.sync();
+                self.execute(&PlanArrays { source, ..arrays }, plan);
+            });
+        } else {
+            self.execute(&arrays, plan);
         }
-
-        arrays.source.with_copy(|source| {
-            self.sync();
-            self.execute(&PlanArrays { source, ..arrays }, plan);
-        });
     }
 
     /// Scans vectors element by element: each member gets the result of the members up to itself,
@@ -287,13 +291,11 @@ impl<'a> Executor<'a> {
             room / op.elem_bytes() * op.elem_bytes()
         };
 
-        let mut at = 0;
-        let mut turn = 0;
-        while at < dest.nbytes() {
-            let nbytes = max_bytes.min(dest.nbytes() - at);
-            let accumulator = dest.part(at, nbytes);
+        for (turn, offset) in (0..dest.nbytes()).step_by(max_bytes).enumerate() {
+            let nbytes = max_bytes.min(dest.nbytes() - offset);
+            let accumulator = dest.part(offset, nbytes);
             if !dest.starts_with(source) {
-                source.part(at, nbytes).copy_here(accumulator);
+                source.part(offset, nbytes).copy_here(accumulator);
             }
 
             let parity = match receive_buffers {
@@ -311,9 +313,6 @@ impl<'a> Executor<'a> {
                 parity,
             };
             self.execute(&piece, plan(self.n(), self.me()));
-
-            at += nbytes;
-            turn += 1;
         }
     }
 
@@ -394,10 +393,9 @@ impl Executor<'_> {
         let n = self.n();
         let me = self.me();
 
+        // A member packs the blocks that it forwards in a buffer to which peers do not write.
         let set = self.collective.team.receive_buffers(self.job);
         let set = set.expect("rounds are chosen where there are receive buffers");
-
-        // A member packs the blocks that it forwards there. Peers do not write to it.
         let area = flags::area();
         let packed = area.range(area.areas().packed(set), MIN_RECEIVE_BUFFER);
         let arrays = self.with_receive_buffers(PlanArrays {
@@ -493,26 +491,27 @@ const SLOT: usize = WORD + 512;
 /// The sizes of all members' blocks, and the blocks that fit a slot.
 pub(crate) struct GatheredSlots {
     slots: SymmetricRange,
-    slot: usize,
+    /// The number of bytes of a slot.
+    slot_bytes: usize,
 }
 
 impl GatheredSlots {
     /// Returns the size that each member has passed to `gather_slots`, in the order of the team.
     pub(crate) fn sizes(&self) -> Vec<u64> {
-        let starts = (0..self.slots.nbytes()).step_by(self.slot);
-        starts
-            .map(|at| self.slots.part(at, WORD).first_word())
+        (0..self.slots.nbytes())
+            .step_by(self.slot_bytes)
+            .map(|offset| self.slots.part(offset, WORD).first_word())
             .collect()
     }
 
     /// Returns the size in bytes of the longest block that fits a slot.
     pub(crate) fn max_block(&self) -> usize {
-        self.slot - WORD
+        self.slot_bytes - WORD
     }
 
     /// Returns the block of a member, of `nbytes` bytes.
     pub(crate) fn block(&self, member: usize, nbytes: usize) -> SymmetricRange {
-        self.slots.part(member * self.slot + WORD, nbytes)
+        self.slots.part(member * self.slot_bytes + WORD, nbytes)
     }
 }
 
@@ -530,34 +529,34 @@ impl Executor<'_> {
         let n = self.n() as usize;
         let me = self.me() as usize;
         let facts = self.facts();
-        let slot = if facts.lines {
+        let slot_bytes = if facts.lines {
             LINE_BYTES
         } else {
             SLOT.min(MIN_RECEIVE_BUFFER / n) / WORD * WORD
         };
-        if facts.one_node() && !facts.lines || !facts.has_receive_buffers() || slot <= WORD {
+        if facts.one_node() && !facts.lines || !facts.has_receive_buffers() || slot_bytes <= WORD {
             return None;
         }
 
         let internal = flags::area();
         let set = self.collective.team.receive_buffers(self.job);
         let set = set.expect("there are receive buffers");
-        let slots = internal.range(internal.areas().packed(set), n * slot);
+        let slots = internal.range(internal.areas().packed(set), n * slot_bytes);
         if !facts.lines {
             // A bitwise OR adds the slots of the others to zeros.
             slots.clear();
         }
 
-        let own = slots.part(me * slot, slot);
+        let own = slots.part(me * slot_bytes, slot_bytes);
         own.part(0, WORD).write(&size.to_ne_bytes());
-        let gathered = GatheredSlots { slots, slot };
+        let gathered = GatheredSlots { slots, slot_bytes };
         if source.nbytes() <= gathered.max_block() {
             source.copy_here(gathered.block(me, source.nbytes()));
         }
 
         if facts.lines {
             let plan = pairwise::all_gather_in_lines(self.n(), self.me());
-            self.exchange_in_lines(own, slots, slot, plan);
+            self.exchange_in_lines(own, slots, slot_bytes, plan);
         } else {
             self.all_reduce_by_doubling(Vectors {
                 source: slots,

@@ -32,85 +32,123 @@ pub(crate) fn reduce(
     dest: SymmetricRange,
     op: &Combine,
 ) {
-    let mut pes = members.world_pes();
-    if pes.all(|pe| source.image(pe).is_some() && dest.image(pe).is_some()) {
-        let operand = |member| {
-            source
-                .image(members.world_pe(member))
-                .expect("it was just found mapped")
-        };
-        let store = |at: usize, result: SymmetricRange| {
-            let dest = dest.part(at, result.nbytes());
+    let are_mapped = members
+        .world_pes()
+        .all(|pe| source.image(pe).is_some() && dest.image(pe).is_some());
+    if !are_mapped {
+        reduce_unmapped(members, source, dest, op);
+        return;
+    }
+
+    // No other PE accesses this share of the two arrays of this PE.
+    let accumulator = if dest.overlaps(source) {
+        None
+    } else {
+        Some(dest)
+    };
+    let image_of = |member| {
+        source
+            .image(members.world_pe(member))
+            .expect("it was just found mapped")
+    };
+    combine(
+        members.n,
+        source.nbytes(),
+        op,
+        accumulator,
+        image_of,
+        |offset, result| {
+            let dest = dest.part(offset, result.nbytes());
             for pe in members.world_pes() {
                 // The result may have been computed in this PE's destination.
                 if pe != me || !result.starts_with(dest) {
                     result.copy_to(pe, dest);
                 }
             }
-        };
-
-        // No other PE accesses this share of the two arrays of this PE.
-        let accumulator = (!dest.overlaps(source)).then_some(dest);
-        combine(members.n, source.nbytes(), op, accumulator, operand, store);
-    } else {
-        reduce_unmapped(members, source, dest, op);
-    }
+        },
+    );
 }
 
 /// A direct reduction where the memory of some members is not mapped here.
 #[cold]
 fn reduce_unmapped(members: &Members, source: SymmetricRange, dest: SymmetricRange, op: &Combine) {
-    // Each PE begins with the unmapped members behind the first mapped one, which differs from node
-    // to node, so that not all PEs access the same PE first.
-    let n_before = |range: SymmetricRange| {
-        let first_mapped = members.world_pes().position(|pe| range.image(pe).is_some());
-        first_mapped.unwrap_or(0)
-    };
-    let unmapped = |range: SymmetricRange| -> Vec<Pe> {
-        let is_unmapped = |pe: &Pe| range.image(*pe).is_none();
-        let mut pes: Vec<Pe> = members.world_pes().filter(is_unmapped).collect();
-        pes.rotate_left(n_before(range));
-        pes
-    };
-    let sources = unmapped(source);
-    let dests = unmapped(dest);
-    let n_after = sources.len() - n_before(source);
+    let sources = UnmappedMembers::new(members, source);
+    let dests = UnmappedMembers::new(members, dest);
 
-    let share = FETCHED / sources.len().max(1);
+    let share = FETCHED / sources.pes.len().max(1);
     let max_bytes = share.clamp(SCRATCH, FETCHED_BLOCK) / SCRATCH * SCRATCH;
-    let mut room = vec![MaybeUninit::uninit(); sources.len() * max_bytes.min(source.nbytes())];
+    let room = sources.pes.len() * max_bytes.min(source.nbytes());
+    let mut room = vec![MaybeUninit::uninit(); room];
 
-    for at in (0..source.nbytes()).step_by(max_bytes) {
-        let nbytes = max_bytes.min(source.nbytes() - at);
-        let source = source.part(at, nbytes);
-        let dest = dest.part(at, nbytes);
+    for offset in (0..source.nbytes()).step_by(max_bytes) {
+        let nbytes = max_bytes.min(source.nbytes() - offset);
+        let source = source.part(offset, nbytes);
+        let dest = dest.part(offset, nbytes);
 
-        // The operands are combined in the order of the team, so the rotation is undone.
-        source.fetch(&sources, &mut room);
+        source.fetch(&sources.pes, &mut room);
         let room = SymmetricRange::of_private(&mut room);
-        let in_order = (n_after..sources.len()).chain(0..n_after);
-        let mut fetched = in_order.map(|i| room.part(i * nbytes, nbytes));
-        let operands: Vec<SymmetricRange> = members
-            .world_pes()
-            .map(|pe| {
-                source
-                    .image(pe)
-                    .or_else(|| fetched.next())
-                    .expect("one for each PE")
-            })
-            .collect();
+        let mut fetched = sources.indices_in_order();
+        let mut operands: Vec<SymmetricRange> = Vec::new();
+        for pe in members.world_pes() {
+            operands.push(match source.image(pe) {
+                Some(image) => image,
+                None => {
+                    let index = fetched.next().expect("one for each unmapped member");
+                    room.part(index * nbytes, nbytes)
+                }
+            });
+        }
 
-        // The result is stored in the own destination, too, from where the network takes it.
-        let operand = |member| operands[member as usize];
-        let store = |at: usize, result: SymmetricRange| {
-            let dest = dest.part(at, result.nbytes());
-            let mapped = members.world_pes().filter(|&pe| dest.image(pe).is_some());
-            mapped.for_each(|pe| result.copy_to(pe, dest));
-        };
-        combine(members.n, nbytes, op, None, operand, store);
-        dests.iter().for_each(|&pe| dest.start_copy_to_image(pe));
+        combine(
+            members.n,
+            nbytes,
+            op,
+            None,
+            |member| operands[member as usize],
+            |offset, result| {
+                // Also in the destination of this PE, from where the network takes the result.
+                let dest = dest.part(offset, result.nbytes());
+                for pe in members.world_pes() {
+                    if dest.image(pe).is_some() {
+                        result.copy_to(pe, dest);
+                    }
+                }
+            },
+        );
+        for &pe in &dests.pes {
+            dest.start_copy_to_image(pe);
+        }
     }
     complete_copies();
+}
+
+/// The members of a team on which a range is not mapped here.
+struct UnmappedMembers {
+    /// In the order of the team, but beginning behind the first member that is mapped. That member
+    /// differs from node to node, so not all PEs access the same PE first.
+    pes: Vec<Pe>,
+    /// The number of these members that are before the first mapped one, which come last.
+    n_before: usize,
+}
+
+impl UnmappedMembers {
+    fn new(members: &Members, range: SymmetricRange) -> UnmappedMembers {
+        let first_mapped = members.world_pes().position(|pe| range.image(pe).is_some());
+        let n_before = first_mapped.unwrap_or(0);
+
+        let mut pes: Vec<Pe> = members
+            .world_pes()
+            .filter(|&pe| range.image(pe).is_none())
+            .collect();
+        pes.rotate_left(n_before);
+        UnmappedMembers { pes, n_before }
+    }
+
+    /// Returns the indices of `pes` in the order of the team, in which operands are combined.
+    fn indices_in_order(&self) -> impl Iterator<Item = usize> {
+        let n_after = self.pes.len() - self.n_before;
+        (n_after..self.pes.len()).chain(0..n_after)
+    }
 }
 
 /// Stores in `dest` of each member the combination of `source` of the members up to that one, or of
@@ -126,25 +164,33 @@ pub(crate) fn scan(
         .world_pes()
         .all(|pe| source.image(pe).is_some() && dest.image(pe).is_some());
 
-    for at in (0..source.nbytes()).step_by(SCRATCH) {
-        let nbytes = SCRATCH.min(source.nbytes() - at);
-        let source = source.part(at, nbytes);
-        let dest = dest.part(at, nbytes);
+    // Sources that are not mapped are fetched to this memory.
+    let fetched_bytes = if is_mapped {
+        0
+    } else {
+        SCRATCH.min(source.nbytes())
+    };
+    let mut fetched = vec![MaybeUninit::uninit(); fetched_bytes];
+
+    for offset in (0..source.nbytes()).step_by(SCRATCH) {
+        let nbytes = SCRATCH.min(source.nbytes() - offset);
+        let source = source.part(offset, nbytes);
+        let dest = dest.part(offset, nbytes);
 
         SymmetricRange::with_scratch(nbytes, |prefix| {
             SymmetricRange::with_scratch(nbytes, |operand| {
-                let mut fetched = vec![MaybeUninit::uninit(); if is_mapped { 0 } else { nbytes }];
                 for (member, pe) in members.world_pes().enumerate() {
                     let theirs = match source.image(pe) {
                         Some(image) => image,
                         None => {
                             source.fetch(&[pe], &mut fetched);
-                            SymmetricRange::of_private(&mut fetched)
+                            SymmetricRange::of_private(&mut fetched[..nbytes])
                         }
                     };
                     // `dest` may be the source, so the source is copied before it is overwritten.
                     theirs.copy_here(operand);
 
+                    // An exclusive result is stored before the member's own operand is added.
                     if exclusive && member > 0 {
                         prefix.copy_to(pe, dest);
                     }
@@ -169,6 +215,7 @@ pub(crate) fn scan(
 }
 
 /// An operand on this PE.
+#[derive(Clone, Copy)]
 pub(crate) struct OwnOperand {
     pub(crate) range: SymmetricRange,
     /// True if it is the left operand.
@@ -183,24 +230,33 @@ pub(crate) fn combine_with(
     dest: SymmetricRange,
     op: &Combine,
 ) {
-    let apply = |operand, theirs, dest| {
-        if own.is_left {
-            op.apply(dest, operand, theirs);
-        } else {
-            op.apply(dest, theirs, operand);
-        }
-    };
-
     if let Some(image) = source.image(pe) {
-        return apply(own.range, image, dest);
+        own.apply(op, image, dest);
+        return;
     }
 
     let mut room = vec![MaybeUninit::uninit(); FETCHED_BLOCK.min(source.nbytes())];
-    for at in (0..source.nbytes()).step_by(FETCHED_BLOCK) {
-        let nbytes = FETCHED_BLOCK.min(source.nbytes() - at);
-        source.part(at, nbytes).fetch(&[pe], &mut room);
+    for offset in (0..source.nbytes()).step_by(FETCHED_BLOCK) {
+        let nbytes = FETCHED_BLOCK.min(source.nbytes() - offset);
+        source.part(offset, nbytes).fetch(&[pe], &mut room);
         let theirs = SymmetricRange::of_private(&mut room[..nbytes]);
-        apply(own.range.part(at, nbytes), theirs, dest.part(at, nbytes));
+
+        let own = OwnOperand {
+            range: own.range.part(offset, nbytes),
+            ..own
+        };
+        own.apply(op, theirs, dest.part(offset, nbytes));
+    }
+}
+
+impl OwnOperand {
+    /// Combines this operand with `other` into `dest`.
+    fn apply(self, op: &Combine, other: SymmetricRange, dest: SymmetricRange) {
+        if self.is_left {
+            op.apply(dest, self.range, other);
+        } else {
+            op.apply(dest, other, self.range);
+        }
     }
 }
 
@@ -215,20 +271,19 @@ pub(crate) fn combine(
     operand: impl Fn(u32) -> SymmetricRange,
     store: impl Fn(usize, SymmetricRange),
 ) {
-    for at in (0..nbytes).step_by(SCRATCH) {
-        let block = SCRATCH.min(nbytes - at);
-        let operand = |member| operand(member).part(at, block);
+    for offset in (0..nbytes).step_by(SCRATCH) {
+        let block = SCRATCH.min(nbytes - offset);
         let combine_into = |result: SymmetricRange| {
-            let mut left = operand(0);
+            let mut left = operand(0).part(offset, block);
             for member in 1..n {
-                op.apply(result, left, operand(member));
+                op.apply(result, left, operand(member).part(offset, block));
                 left = result;
             }
-            store(at, left);
+            store(offset, left);
         };
 
         match accumulator {
-            Some(accumulator) => combine_into(accumulator.part(at, block)),
+            Some(accumulator) => combine_into(accumulator.part(offset, block)),
             None => SymmetricRange::with_scratch(block, combine_into),
         }
     }

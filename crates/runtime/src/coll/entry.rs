@@ -117,6 +117,7 @@ impl<'a> CollectiveEntry<'a> {
         }
 
         let (entry, mut executor) = CollectiveEntry::enter(call, job, team, group.in_request);
+        // The last broadcast on the active set has left this wait to the next call on the set.
         if executor.signals.unconfirmed_root.is_some() {
             executor.await_receivers();
         }

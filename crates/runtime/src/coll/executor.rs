@@ -215,24 +215,7 @@ impl Executor<'_> {
                     from,
                     to,
                     count,
-                } => {
-                    let source = arrays.own_range(from.buffer);
-                    let dest = match to.buffer {
-                        Buffer::Receive(receive_buffer) => {
-                            self.remote_receive_buffer(arrays, peer, receive_buffer)
-                        }
-                        buffer => arrays.own_range(buffer),
-                    };
-
-                    match arrays.contiguous((source, from), (dest, to), count) {
-                        Some((source, dest)) => self.signals.put_signal(peer, source, dest),
-                        None => {
-                            let pe = members.world_pe(peer.index);
-                            arrays.copy_strided(pe, (source, from), (dest, to), count);
-                            self.signal(peer);
-                        }
-                    }
-                }
+                } => self.put(arrays, peer, from, to, count),
                 Step::Signal { peer } => self.signal(peer),
                 Step::Wait { peer } => {
                     self.wait(peer);
@@ -266,26 +249,8 @@ impl Executor<'_> {
                     to,
                     count,
                     with,
-                } => {
-                    arrays.get(members.world_pe(peer), (from, to, count), with);
-                }
-                Step::Copy { from, to, count } => {
-                    let source = match from.buffer {
-                        Buffer::Receive(receive_buffer) => {
-                            self.own_receive_buffer(arrays, awaited, receive_buffer)
-                        }
-                        buffer => arrays.own_range(buffer),
-                    };
-                    let dest = arrays.own_range(to.buffer);
-
-                    match arrays.contiguous((source, from), (dest, to), count) {
-                        Some((source, dest)) => source.copy_here(dest),
-                        None => {
-                            let me = self.job.me;
-                            arrays.copy_strided(me, (source, from), (dest, to), count);
-                        }
-                    }
-                }
+                } => arrays.get(members.world_pe(peer), from, to, count, with),
+                Step::Copy { from, to, count } => self.copy(arrays, awaited, from, to, count),
                 Step::Reduce {
                     receive_buffer,
                     receive_buffer_is_left,
@@ -302,6 +267,59 @@ impl Executor<'_> {
         });
     }
 
+    /// Copies `count` parts to a buffer of a peer, and signals the peer.
+    #[inline(always)]
+    fn put(&mut self, arrays: &PlanArrays<'_>, peer: Partner, from: Span, to: Span, count: u32) {
+        let dest = match to.buffer {
+            Buffer::Receive(receive_buffer) => {
+                self.remote_receive_buffer(arrays, peer, receive_buffer)
+            }
+            buffer => arrays.own_range(buffer),
+        };
+        let source = arrays.own_span(from);
+        let dest = BufferSpan {
+            buffer: dest,
+            span: to,
+        };
+
+        match arrays.contiguous(source, dest, count) {
+            Some((source, dest)) => self.signals.put_signal(peer, source, dest),
+            None => {
+                let pe = self.collective.team.members().world_pe(peer.index);
+                arrays.copy_strided(pe, source, dest, count);
+                self.signal(peer);
+            }
+        }
+    }
+
+    /// Copies `count` parts to another buffer of this PE.
+    #[inline(always)]
+    fn copy(
+        &mut self,
+        arrays: &PlanArrays<'_>,
+        awaited: Option<Partner>,
+        from: Span,
+        to: Span,
+        count: u32,
+    ) {
+        let source = match from.buffer {
+            Buffer::Receive(receive_buffer) => {
+                self.own_receive_buffer(arrays, awaited, receive_buffer)
+            }
+            buffer => arrays.own_range(buffer),
+        };
+        let source = BufferSpan {
+            buffer: source,
+            span: from,
+        };
+        let dest = arrays.own_span(to);
+
+        match arrays.contiguous(source, dest, count) {
+            Some((source, dest)) => source.copy_here(dest),
+            None => arrays.copy_strided(self.job.me, source, dest, count),
+        }
+    }
+
     /// Copies the accumulator to a member and arrives at the counter of that member. The last
     /// member to arrive combines the contributions of all, and stores the result on each.
     fn contribute(&mut self, arrays: &PlanArrays<'_>, member: u32) {
@@ -311,26 +329,25 @@ impl Executor<'_> {
         let members = self.collective.team.members();
         let owner = members.world_pe(member);
         let op = arrays.operator();
-        let range = |at: usize| flags::area().range(at, nbytes);
 
-        let own = range(areas.contribution(self.job.me));
-        arrays.accumulator.copy_to(owner, own);
+        // Each member has room for its contribution in the area of the owner of the counter.
+        let room_of = |pe| flags::area().range(areas.contribution(pe), nbytes);
+        arrays.accumulator.copy_to(owner, room_of(self.job.me));
 
         let contribution = |member| {
-            let contribution = range(areas.contribution(members.world_pe(member)));
-            contribution
+            room_of(members.world_pe(member))
                 .image(owner)
                 .expect("PEs that share memory use a counter")
         };
-        let store = |_, result: SymmetricRange| {
-            // The result is stored in the area of each member, not beside the counter: the first
-            // member that is released may destroy the team, and another team then uses the slot.
-            members
-                .world_pes()
-                .for_each(|pe| result.copy_to(pe, range(areas.combined(slot))));
-        };
+        // The result is stored in the area of each member, not beside the counter: the first member
+        // that is released may destroy the team, and another team then uses the slot.
+        let combined = flags::area().range(areas.combined(slot), nbytes);
         self.signals.arrive(member, || {
-            direct::combine(members.n, nbytes, op, None, contribution, store)
+            direct::combine(members.n, nbytes, op, None, contribution, |_, result| {
+                for pe in members.world_pes() {
+                    result.copy_to(pe, combined);
+                }
+            });
         });
     }
 
@@ -342,11 +359,13 @@ impl Executor<'_> {
         peer: Partner,
         receive_buffer: u8,
     ) -> SymmetricRange {
-        let beside = |signals: &TeamSignals, parity| signals.short_to(peer, parity);
-        self.receive_buffer(arrays, receive_buffer, beside)
+        if arrays.receive_buffers == ReceiveBuffers::BesideFlags {
+            return self.signals.short_to(peer, arrays.parity);
+        }
+        self.receive_buffer(arrays, receive_buffer)
     }
 
-    /// Returns a receive buffer of this member. Beside flags, it is the one that has the message of
+    /// Returns a receive buffer of this member. Beside flags, it is the one with the message of
     /// `awaited`, the peer that was awaited last.
     #[inline]
     fn own_receive_buffer(
@@ -356,34 +375,37 @@ impl Executor<'_> {
         receive_buffer: u8,
     ) -> SymmetricRange {
         let peer = awaited.expect("a plan waits before it reads");
-        let beside = |signals: &TeamSignals, parity| signals.short_from(peer, parity);
-        self.receive_buffer(arrays, receive_buffer, beside)
+        if arrays.receive_buffers == ReceiveBuffers::BesideFlags {
+            return self.signals.short_from(peer, arrays.parity);
+        }
+        self.receive_buffer(arrays, receive_buffer)
     }
 
+    /// Returns a receive buffer of the team or of the job.
     #[inline(always)]
-    fn receive_buffer(
-        &mut self,
-        arrays: &PlanArrays<'_>,
-        receive_buffer: u8,
-        beside_flag: impl FnOnce(&TeamSignals, usize) -> SymmetricRange,
-    ) -> SymmetricRange {
+    fn receive_buffer(&self, arrays: &PlanArrays<'_>, receive_buffer: u8) -> SymmetricRange {
         let internal = flags::area();
         let areas = internal.areas();
-        let parity = arrays.parity;
-        let set = || {
-            self.collective
-                .team
-                .receive_buffers(self.job)
-                .expect("it was chosen for having receive buffers")
-        };
+        let set = self
+            .collective
+            .team
+            .receive_buffers(self.job)
+            .expect("it was chosen for having receive buffers");
 
-        let at = match arrays.receive_buffers {
-            ReceiveBuffers::Shared => areas.receive_buffer(set(), receive_buffer, parity),
-            ReceiveBuffers::OfJob => areas.receive_buffer_of_job(set(), receive_buffer, parity),
-            ReceiveBuffers::BesideFlags => return beside_flag(&self.signals, parity),
+        let offset = if arrays.receive_buffers == ReceiveBuffers::OfJob {
+            areas.receive_buffer_of_job(set, receive_buffer, arrays.parity)
+        } else {
+            areas.receive_buffer(set, receive_buffer, arrays.parity)
         };
-        internal.range(at, areas.receive_buffer_bytes())
+        internal.range(offset, areas.receive_buffer_bytes())
     }
+}
+
+/// A buffer, and a span in it.
+#[derive(Clone, Copy)]
+struct BufferSpan {
+    buffer: SymmetricRange,
+    span: Span,
 }
 
 impl PlanArrays<'_> {
@@ -404,69 +426,58 @@ impl PlanArrays<'_> {
 
     /// Copies parts of a buffer of `pe` to a buffer of this PE. If there is an operand, combines
     /// the parts with it and stores the result in that buffer instead.
-    fn get(&self, pe: Pe, (from, to, count): (Span, Span, u32), operand: Option<Operand>) {
-        let source = self.own_range(from.buffer);
-        let dest = self.own_range(to.buffer);
+    fn get(&self, pe: Pe, from: Span, to: Span, count: u32, operand: Option<Operand>) {
         let (source, dest) = self
-            .contiguous((source, from), (dest, to), count)
+            .contiguous(self.own_span(from), self.own_span(to), count)
             .expect("plans put strided parts and never get them");
-        let Some(Operand { buffer, is_left }) = operand else {
-            return dest.copy_from(pe, source);
-        };
 
-        let at = self.offset(buffer.at(to.first));
-        let own = self.own_range(buffer).part(at, dest.nbytes());
-        let own = OwnOperand {
-            range: own,
-            is_left,
-        };
-        direct::combine_with(pe, source, own, dest, self.operator());
+        match operand {
+            None => dest.copy_from(pe, source),
+            Some(Operand { buffer, is_left }) => {
+                let offset = self.offset(buffer.at(to.first));
+                let own = OwnOperand {
+                    range: self.own_range(buffer).part(offset, dest.nbytes()),
+                    is_left,
+                };
+                direct::combine_with(pe, source, own, dest, self.operator());
+            }
+        }
     }
 
     /// Returns `count` parts, from part `first` on, of the source and of the destination vector.
     fn share(&self, first: u32, count: u32) -> (SymmetricRange, SymmetricRange) {
         let from = Buffer::Source.at(first);
         let to = Buffer::Dest.at(first);
-        self.contiguous((self.source, from), (self.dest, to), count)
+        self.contiguous(self.own_span(from), self.own_span(to), count)
             .expect("parts of a vector follow each other")
     }
 
-    /// Returns the ranges of `count` parts in both arrays; `None` if the parts are strided.
+    /// Returns the ranges of `count` parts in both buffers; `None` if the parts are strided.
     #[inline(always)]
     fn contiguous(
         &self,
-        (source, from): (SymmetricRange, Span),
-        (dest, to): (SymmetricRange, Span),
+        source: BufferSpan,
+        dest: BufferSpan,
         count: u32,
     ) -> Option<(SymmetricRange, SymmetricRange)> {
-        let count = count as usize;
+        let first = dest.span.first as usize;
+        let end = first + count as usize;
         let nbytes = match self.parts {
             Parts::Whole(nbytes) => nbytes,
-            Parts::Equal(nbytes) => nbytes * count,
-            Parts::Vector => {
-                let end = self
-                    .dest
-                    .nbytes()
-                    .min((to.first as usize + count) * DIRECT_PART);
-                end - self.offset(to)
-            }
-            Parts::Table(table) => table[to.first as usize + count] - table[to.first as usize],
+            Parts::Equal(nbytes) => nbytes * count as usize,
+            // The last part may be shorter.
+            Parts::Vector => self.dest.nbytes().min(end * DIRECT_PART) - self.offset(dest.span),
+            Parts::Table(table) => table[end] - table[first],
             Parts::Strided { .. } => return None,
         };
 
-        let source = source.part(self.offset(from), nbytes);
-        let dest = dest.part(self.offset(to), nbytes);
+        let source = source.buffer.part(self.offset(source.span), nbytes);
+        let dest = dest.buffer.part(self.offset(dest.span), nbytes);
         Some((source, dest))
     }
 
-    /// Copies `count` strided parts of an array of this PE to an array on `pe`.
-    fn copy_strided(
-        &self,
-        pe: Pe,
-        (source, from): (SymmetricRange, Span),
-        (dest, to): (SymmetricRange, Span),
-        count: u32,
-    ) {
+    /// Copies `count` strided parts of a buffer of this PE to a buffer on `pe`.
+    fn copy_strided(&self, pe: Pe, source: BufferSpan, dest: BufferSpan, count: u32) {
         let Parts::Strided {
             dst,
             sst,
@@ -479,8 +490,8 @@ impl PlanArrays<'_> {
 
         let nelems = nelems * count as usize;
         if nelems > 0 {
-            let source = source.from(self.offset(from));
-            let dest = dest.from(self.offset(to));
+            let source = source.buffer.from(self.offset(source.span));
+            let dest = dest.buffer.from(self.offset(dest.span));
             let elements = StridedElements {
                 dst,
                 sst,
@@ -488,6 +499,14 @@ impl PlanArrays<'_> {
                 elem_bytes,
             };
             source.copy_strided_to(pe, dest, elements);
+        }
+    }
+
+    #[inline(always)]
+    fn own_span(&self, span: Span) -> BufferSpan {
+        BufferSpan {
+            buffer: self.own_range(span.buffer),
+            span,
         }
     }
 

@@ -113,7 +113,8 @@ impl Executor<'_> {
             return;
         }
         if !self.facts().has_receive_buffers() {
-            return self.combine_published(memory, op, kind);
+            self.combine_published(memory, op, kind);
+            return;
         }
 
         let vectors = Vectors {
@@ -122,19 +123,25 @@ impl Executor<'_> {
             op,
         };
         match kind {
-            ReductionKind::AllReduce => match self.choose(vectors.nbytes()) {
-                AllReduceAlgorithm::Central => {
-                    self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| {
-                        central::all_reduce(n)
-                    });
-                }
-                AllReduceAlgorithm::TwoLevel if vectors.nbytes() <= SHORT => {
-                    self.all_reduce_over_nodes(vectors);
-                }
-                _ => self.all_reduce_by_doubling(vectors),
-            },
+            ReductionKind::AllReduce => self.all_reduce_private(vectors),
             ReductionKind::InclusiveScan => self.scan_by_doubling(vectors, false),
             ReductionKind::ExclusiveScan => self.scan_by_doubling(vectors, true),
+        }
+    }
+
+    /// All-reduce of private memory. If the table chooses an algorithm that accesses the arrays of
+    /// peers, uses recursive doubling instead.
+    fn all_reduce_private(&mut self, vectors: Vectors) {
+        match self.choose(vectors.nbytes()) {
+            AllReduceAlgorithm::Central => {
+                self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| {
+                    central::all_reduce(n)
+                });
+            }
+            AllReduceAlgorithm::TwoLevel if vectors.nbytes() <= SHORT => {
+                self.all_reduce_over_nodes(vectors);
+            }
+            _ => self.all_reduce_by_doubling(vectors),
         }
     }
 
@@ -151,8 +158,8 @@ impl Executor<'_> {
         let at_once = op.elem_bytes().max(WORD);
         assert!(at_once <= LARGEST, "elements of {at_once} bytes");
 
-        for at in (0..memory.nbytes()).step_by(at_once) {
-            let own = memory.part(at, at_once.min(memory.nbytes() - at));
+        for offset in (0..memory.nbytes()).step_by(at_once) {
+            let own = memory.part(offset, at_once.min(memory.nbytes() - offset));
             let mut words = [0; LARGEST / WORD];
             own.copy_here(range_of(&mut words));
             let published: Vec<Vec<u64>> = words[..at_once / WORD]
@@ -165,6 +172,9 @@ impl Executor<'_> {
                     *word = of_members[member];
                 }
                 let theirs = range_of(&mut words).part(0, own.nbytes());
+
+                // The elements of this member are among the published ones, so the first ones
+                // replace the content of the memory.
                 if turn == 0 {
                     theirs.copy_here(own);
                 } else {

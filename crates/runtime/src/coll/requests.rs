@@ -102,12 +102,12 @@ pub(crate) fn queue(
     let handle = team.handle();
     let mut requests = lock(&REQUESTS);
 
-    let queue = requests.by_team.get(&handle);
     // Blocking collectives may have followed the last request if that is complete.
-    let nth = 1 + match queue.filter(|queue| !queue.last.is_done()) {
-        Some(queue) => queue.last.nth,
-        None => entered(call, &team),
+    let last_nth = match requests.by_team.get(&handle) {
+        Some(queue) if !queue.last.is_done() => queue.last.nth,
+        _ => entered(call, &team),
     };
+    let nth = last_nth + 1;
     team.has_requests.store(true, Ordering::Relaxed);
 
     let observed = CollectiveCall {
@@ -133,20 +133,10 @@ pub(crate) fn queue(
     });
     requests.held.insert(number, request.clone());
 
-    let queue = requests.by_team.entry(handle).or_insert_with(|| {
-        let (tasks, queued) = channel();
-        if let Err(error) = spawn_service("rushmem-request", move || serve(handle, &queued)) {
-            fail!(
-                call,
-                "non-blocking collectives need a thread, but {}",
-                refused(&error)
-            );
-        }
-        TeamQueue {
-            tasks,
-            last: request.clone(),
-        }
-    });
+    let queue = requests
+        .by_team
+        .entry(handle)
+        .or_insert_with(|| TeamQueue::start(call, handle, request.clone()));
     queue.last = request.clone();
 
     thread::add_request();
@@ -159,6 +149,22 @@ pub(crate) fn queue(
         .send(task)
         .expect("the thread leaves the map before it ends");
     RequestHandle(number)
+}
+
+impl TeamQueue {
+    /// Starts a thread for the requests of a team, of which `last` is queued next. Ends the job
+    /// with an error if the kernel refuses the thread.
+    fn start(call: Call, handle: TeamHandle, last: Arc<Request>) -> TeamQueue {
+        let (tasks, queued) = channel();
+        if let Err(error) = spawn_service("rushmem-request", move || serve(handle, &queued)) {
+            fail!(
+                call,
+                "non-blocking collectives need a thread, but {}",
+                refused(&error)
+            );
+        }
+        TeamQueue { tasks, last }
+    }
 }
 
 /// Returns the number of collectives that this PE has entered on a team, all of whose requests are
@@ -221,11 +227,12 @@ impl Request {
         if self.is_done() {
             return true;
         }
-        let awaits = matches!(&*holder, Holder::Task(known) if known.will_wake(waker));
-        if !awaits {
+
+        let wakes_already = matches!(&*holder, Holder::Task(known) if known.will_wake(waker));
+        if !wakes_already {
             let previous = std::mem::replace(&mut *holder, Holder::Task(waker.clone()));
-            drop(holder);
             // The drop of a waker may call anything, so it is not under the lock.
+            drop(holder);
             drop(previous);
         }
         false
@@ -236,14 +243,22 @@ impl Request {
         let mut holder = lock(&self.holder);
         if matches!(*holder, Holder::Nobody) {
             drop(holder);
-            return self.forget();
+            self.forget();
+            return;
         }
 
-        let told = std::mem::replace(&mut *holder, Holder::Program);
+        // A waker may call anything, so it is called without the lock.
+        let previous = std::mem::replace(&mut *holder, Holder::Program);
         drop(holder);
-        if let Holder::Task(waker) = told {
+        if let Holder::Task(waker) = previous {
             waker.wake();
         }
+    }
+
+    /// Forgets the request, which is complete, and returns its result.
+    fn finish(&self) -> usize {
+        self.forget();
+        self.result.load(Ordering::Relaxed)
     }
 
     /// Forgets the request, which is complete.
@@ -308,8 +323,7 @@ pub fn test(call: Call, handle: RequestHandle) -> Option<usize> {
         std::thread::yield_now();
         return None;
     }
-    request.forget();
-    Some(request.result.load(Ordering::Relaxed))
+    Some(request.finish())
 }
 
 /// Returns what [`test()`] returns. If the request is not complete, the thread that completes it
@@ -321,8 +335,7 @@ pub fn poll(call: Call, handle: RequestHandle, waker: &Waker) -> Option<usize> {
     if !request.is_done_or_wakes(waker) {
         return None;
     }
-    request.forget();
-    Some(request.result.load(Ordering::Relaxed))
+    Some(request.finish())
 }
 
 /// Gives up a request without waiting for it. The collective goes on, and is forgotten when it is
@@ -331,6 +344,9 @@ pub fn detach(call: Call, handle: RequestHandle) {
     let Some(request) = find(call, handle) else {
         return;
     };
+
+    // Under the lock of the holder: if the collective is not complete here, the thread that
+    // completes it finds that nobody holds the request, and forgets it.
     let mut holder = lock(&request.holder);
     let is_done = request.is_done();
     let previous = std::mem::replace(&mut *holder, Holder::Nobody);
@@ -406,10 +422,14 @@ pub(crate) fn complete_all(call: Call, job: &Job) {
     if !job.settings.checks() {
         return;
     }
-    let untested = || held.values().filter(|request| !request.is_dropped());
-    if let Some(first) = untested().next() {
-        let n = untested().count();
-        let first = first.call;
+
+    let untested: Vec<Call> = held
+        .values()
+        .filter(|request| !request.is_dropped())
+        .map(|request| request.call)
+        .collect();
+    if let Some(first) = untested.first() {
+        let n = untested.len();
         warning!(
             each: "{call}: neither a wait nor a test has found {n} non-blocking collectives done; the first is {first}; \
              call shmemx_req_wait for each"

@@ -7,6 +7,7 @@
 //! the collective does not block, the tag of the messages includes the team, and only members that
 //! are in different calls on one team notice each other.
 
+use crate::message_purpose::MessagePurpose;
 use rushmem_communication::sync::mailbox::{self, MailboxMessage, mailboxes, message_wait};
 use rushmem_communication::sync::team_signals::OngoingCollective;
 use rushmem_communication::sync::waits;
@@ -37,10 +38,12 @@ impl CheckedGroup {
     };
 }
 
-/// The words of the description of a call: first its name, of which 48 bytes are compared, then its
-/// group and its arguments.
+/// The number of words that the name of a call has in its description, from the first word on. Only
+/// the first 48 bytes of names are compared.
 const NAME_WORDS: usize = 6;
+/// The number of words of the group, after the name.
 const GROUP_WORDS: usize = 3;
+/// The number of words for arguments, after the group.
 const MAX_ARGUMENTS: usize = 5;
 /// The index of the first argument in the description.
 const FIRST_ARGUMENT: usize = NAME_WORDS + GROUP_WORDS;
@@ -48,8 +51,6 @@ const FIRST_ARGUMENT: usize = NAME_WORDS + GROUP_WORDS;
 /// a few lines.
 const NAMED: usize = 8;
 
-/// Distinguishes the tag of these messages from the tags of other purposes.
-const SAME_COLLECTIVE: u64 = 7;
 /// The time for which a PE that has found a mistake waits for the calls of further members, to
 /// report them. Members that are in the wrong call mostly are there by then; the others would delay
 /// the end of a job that cannot go on.
@@ -66,12 +67,13 @@ pub(crate) fn require(
     arguments: &[CheckedArgument],
 ) {
     let call = entry.call();
-    let request_tag = mailbox::request_tag(digest(&[SAME_COLLECTIVE, team]));
+    let purpose = MessagePurpose::SameCollective.word();
+    let request_tag = mailbox::request_tag(digest(&[purpose, team]));
     let tag = if entry.is_in_request() {
         request_tag
     } else {
         let team = if job.has_threads_somewhere { team } else { 0 };
-        digest(&[SAME_COLLECTIVE, team])
+        digest(&[purpose, team])
     };
 
     let words = words(call, group, arguments);
@@ -105,6 +107,8 @@ pub(crate) fn require(
         return;
     }
 
+    // The members that are in another call have found the difference, too, and come to the same
+    // exchange.
     comparison.wait_for_more();
     let mut calls = comparison.exchange_words();
     calls.sort_unstable_by_key(|call| members.team_pe(call.pe).map(|member| member.0));
@@ -386,10 +390,9 @@ mod tests {
     }
 
     fn group(team: u64) -> CheckedGroup {
-        let name = |[team, ..]: [u64; GROUP_WORDS]| format!("the team {team:x}");
         CheckedGroup {
             words: [team, 0, 0],
-            name,
+            name: |[team, ..]| format!("the team {team:x}"),
         }
     }
 
@@ -400,20 +403,19 @@ mod tests {
             member(1, call!("shmem_int_broadcast"), 4417, &[("bytes", 9)]),
         ];
         let text = report(&calls, group(1), &[("bytes", 8)]);
-        let said = |team| format!("in shmem_int_broadcast with the team {team}");
-        assert_eq!(text, format!("PE 0 {}; PE 1 {}", said("1"), said("1141")));
+        assert_eq!(
+            text,
+            "PE 0 in shmem_int_broadcast with the team 1; \
+             PE 1 in shmem_int_broadcast with the team 1141"
+        );
     }
 
     #[test]
     fn who_is_where() {
+        let reduce = call!("shmem_longdouble_prod_reduce");
         let calls = [
             member(4, call!("shmem_team_sync"), 1, &[]),
-            member(
-                2,
-                call!("shmem_longdouble_prod_reduce"),
-                2,
-                &[("bytes", 16)],
-            ),
+            member(2, reduce, 2, &[("bytes", 16)]),
             member(0, call!("shmem_team_sync"), 1, &[]),
         ];
         let text = report(&calls, group(1), &[]);
@@ -431,8 +433,10 @@ mod tests {
             member(1, call!("shmem_int_broadcast"), 1, &arguments(1)),
         ];
         let text = report(&calls, group(1), &arguments(0));
-        let [first, second] = ["PE_root 0", "PE_root 1"];
-        let said = |root| format!("in shmem_int_broadcast with {root}");
-        assert_eq!(text, format!("PE 0 {}; PE 1 {}", said(first), said(second)));
+        assert_eq!(
+            text,
+            "PE 0 in shmem_int_broadcast with PE_root 0; \
+             PE 1 in shmem_int_broadcast with PE_root 1"
+        );
     }
 }

@@ -77,7 +77,8 @@ fn next_pe(job: &Job) -> Pe {
 pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) -> Result<(), u32> {
     let job = job::require(call);
     let area = flags::area();
-    let before = area.areas().progress();
+    // The word in which the PE before this one announces its progress.
+    let progress = area.areas().progress();
     let mut has_passed = false;
 
     let describe = || {
@@ -97,7 +98,7 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
     waits::until_seen(job, describe, || {
         // SAFETY: the caller promises an aligned word of symmetric memory.
         has_passed = unsafe { u64::load_acquire(flag) } >= value;
-        has_passed || StepPosition::of_word(area.flag(before)).has_left_out(own)
+        has_passed || StepPosition::of_word(area.flag(progress)).has_left_out(own)
     });
 
     if has_passed {
@@ -113,15 +114,15 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
 pub fn exchange(call: Call, number: u64, own: &StepWords) -> (u32, StepWords) {
     let job = job::require(call);
     let area = flags::area();
-    let at = area.areas().step((number % 2) as usize);
+    let published = area.areas().step((number % 2) as usize);
 
-    area.write_own(at, own);
+    area.write_own(published, own);
     barrier_all(call);
 
     let next = next_pe(job);
     let words = std::array::from_fn(|i| {
-        let at = at + i * size_of::<u64>();
-        area.words_of(std::iter::once(next), at)[0]
+        let word = published + i * size_of::<u64>();
+        area.words_of(std::iter::once(next), word)[0]
     });
     (next.0, words)
 }
@@ -132,17 +133,19 @@ mod tests {
 
     #[test]
     fn a_barrier_is_left_out_by_who_is_at_a_further_step_without_it() {
-        let at = |steps, barriers| StepPosition { steps, barriers };
-        let waiting = at(7, 20);
-        assert!(at(8, 19).has_left_out(waiting));
-        for fine in [at(7, 19), at(6, 18), at(8, 20), at(8, 21), at(7, 20)] {
-            assert!(!fine.has_left_out(waiting), "{fine:?}");
+        let position = |steps, barriers| StepPosition { steps, barriers };
+        let waiting = position(7, 20);
+        assert!(position(8, 19).has_left_out(waiting));
+        for (steps, barriers) in [(7, 19), (6, 18), (8, 20), (8, 21), (7, 20)] {
+            let other = position(steps, barriers);
+            assert!(!other.has_left_out(waiting), "{other:?}");
         }
-        assert!(at(0, u32::MAX).has_left_out(at(u32::MAX, 0)));
-        assert!(!at(0, 0).has_left_out(at(u32::MAX, u32::MAX)));
-        assert_eq!(
-            StepPosition::of_word(at(3, u32::MAX).word()),
-            at(3, u32::MAX)
-        );
+
+        // The numbers wrap.
+        assert!(position(0, u32::MAX).has_left_out(position(u32::MAX, 0)));
+        assert!(!position(0, 0).has_left_out(position(u32::MAX, u32::MAX)));
+
+        let last = position(3, u32::MAX);
+        assert_eq!(StepPosition::of_word(last.word()), last);
     }
 }

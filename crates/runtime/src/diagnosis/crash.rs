@@ -6,8 +6,8 @@
 //! was held at the crash; a time limit then ends it, and the PE prints a shorter message itself.
 //! The PE then ends by the signal, as it would without a handler. Signals that the program handles
 //! are left alone, and after the message the run time of Rust handles those that it has a handler
-//! for. If several PEs of a node or several threads
-//! crash, one of them prints the message and the others wait for it.
+//! for. If several PEs of a node or several threads crash, one of them prints the message and the
+//! others wait for it.
 #![allow(unsafe_code)]
 
 mod copy;
@@ -118,6 +118,7 @@ fn set_stack() {
     if !known || unsafe { now.assume_init() }.ss_flags & libc::SS_DISABLE == 0 {
         return;
     }
+
     if let Some(stack) = copy::new_stack(STACK) {
         // If this fails, crashes of overflowed stacks end the PE without a message.
         // SAFETY: the stack is a new mapping, which nothing else uses and which is never unmapped.
@@ -131,11 +132,12 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     // SAFETY: the kernel passes valid pointers.
     let crash = unsafe { Crash::of(signal, info, context) };
     let thread = rustix::thread::gettid().as_raw_nonzero().get();
+
     // Relaxed: it decides which thread reports, and publishes nothing.
     match REPORTS.compare_exchange(0, thread, Relaxed, Relaxed) {
         // SAFETY: `context` is from the kernel.
         Ok(_) => unsafe { report(&crash, context) },
-        // Another thread reports its crash and ends the PE.
+        // Another thread reports its crash and ends the PE, which takes little more than `LIMIT`.
         Err(other) if other != thread => sleep(2 * LIMIT),
         // The report itself has crashed.
         Err(_) => {}
@@ -151,42 +153,50 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     }
 }
 
-/// Prints the message, or waits until another PE of the node has printed it, for [`LIMIT`] seconds
-/// at most.
+/// Prints the message, or waits until another PE of the node has printed it, for [`LIMIT`] at most.
 ///
 /// # Safety
 /// `context` is the one that the kernel has passed to the handler.
 unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
-    // Relaxed: this thread is the one whose memory the copy has.
-    CRASH.store(std::ptr::from_ref(crash).cast_mut(), Relaxed);
-    let print = || {
-        let task = CopyTask {
-            crash,
-            context,
-            handler: describe,
-            cpu_limit: CPU_LIMIT,
-            idle_limit: IDLE_LIMIT,
-            limit: LIMIT,
-        };
-        // SAFETY: the caller promises that the context is from the kernel.
-        if !unsafe { task.run() } {
-            print_short(crash);
-        }
-    };
     let Some(reporter) = REPORTER.get() else {
-        return print();
+        // SAFETY: the caller promises that the context is from the kernel.
+        unsafe { print(crash, context) };
+        return;
     };
 
     let area = flags::area();
     let word = area.areas().crashes();
     if area.claim(reporter.first, word) {
-        print();
+        // SAFETY: the caller promises that the context is from the kernel.
+        unsafe { print(crash, context) };
         area.release(reporter.first, word, PRINTED);
     }
 
-    let end = Instant::now() + LIMIT;
-    while area.flag_of(reporter.first, word) < PRINTED && Instant::now() < end {
+    let deadline = Instant::now() + LIMIT;
+    while area.flag_of(reporter.first, word) < PRINTED && Instant::now() < deadline {
         sleep(Duration::from_millis(10));
+    }
+}
+
+/// Prints the message in a copy of this process. If the copy fails, prints a shorter one here.
+///
+/// # Safety
+/// As [`report`].
+unsafe fn print(crash: &Crash, context: *mut libc::ucontext_t) {
+    // Relaxed: the copy has the memory of this thread.
+    CRASH.store(std::ptr::from_ref(crash).cast_mut(), Relaxed);
+
+    let task = CopyTask {
+        crash,
+        context,
+        handler: describe,
+        cpu_limit: CPU_LIMIT,
+        idle_limit: IDLE_LIMIT,
+        limit: LIMIT,
+    };
+    // SAFETY: the caller promises that the context is from the kernel.
+    if !unsafe { task.run() } {
+        print_short(crash);
     }
 }
 
@@ -235,8 +245,9 @@ fn message_of(crash: &Crash) -> String {
 
 /// Prints the signal without its place, by calls that are allowed in handlers.
 fn print_short(crash: &Crash) {
+
+    // The only error of both writes is that the text does not fit: then it is cut.
     let mut message = Cursor::new([0u8; 256]);
-    // The only error of both is that the text does not fit: then it is cut.
     if let Some(pe) = process::pe() {
         let _ = write!(message, "PE {pe}: ");
     }

@@ -26,6 +26,8 @@ pub(crate) fn begin() {
     if !is_known || action.sa_sigaction != libc::SIG_DFL {
         return;
     }
+
+    // Before the handler is installed, which must not make the table that it switches to.
     address::prepare_to_count_polls();
     action.sa_sigaction = start_counting as extern "C" fn(c_int) as usize;
     action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;

@@ -38,6 +38,7 @@ fn run(machines: &NodeMap, limit: Duration) {
     let Some(Statuses { collector, pes }) = machine::statuses() else {
         return;
     };
+
     let mut explained = None;
     loop {
         std::thread::sleep(PERIOD);
@@ -45,14 +46,13 @@ fn run(machines: &NodeMap, limit: Duration) {
         if explained.is_some_and(|explained| waits.contains(&explained)) {
             continue;
         }
+
+        // The wait that has lasted longest stands for all of this report.
         explained = waits.into_iter().min_by_key(|wait| wait.since);
         if explained.is_some() {
             let snapshots = collector.snapshots(pes, Some(PAUSE));
-            print(
-                limit,
-                machines.n_nodes(),
-                &explain(machines.n_pes(), &snapshots),
-            );
+            let explanation = explain(machines.n_pes(), &snapshots);
+            print(limit, machines.n_nodes(), &explanation);
         }
     }
 }

@@ -28,8 +28,18 @@ const MAX_RECORDS: u64 = 4 << 20;
 /// The number of times that a PE asks PE 0 for its time. The fastest answer counts, so one question
 /// that is not delayed suffices. The number was chosen without a measurement.
 const QUESTIONS: u64 = 32;
+
+/// The words of an asker in the receive buffer of PE 0, by their offsets in bytes: the number of
+/// its last question.
+const QUESTION: usize = 0;
+/// The number of the last question that PE 0 has answered.
+const ANSWERED: usize = WORD;
+/// The answer to that question.
+const ANSWER: usize = 2 * WORD;
+/// The number of bytes of these words.
+const ASKER_BYTES: usize = 3 * WORD;
 /// Maximum number of PEs that ask at the same time.
-const MAX_ASKERS: usize = MIN_RECEIVE_BUFFER / (3 * WORD);
+const MAX_ASKERS: usize = MIN_RECEIVE_BUFFER / ASKER_BYTES;
 
 /// Starts recording if `SHMEM_TRACE` is set, in the first init. The first init after the last
 /// finalize continues the same ring.
@@ -38,50 +48,55 @@ pub(crate) fn start(call: Call, job: &Job) {
         return;
     };
 
-    // The number distinguishes the files of this job from others in the directory.
-    let number = gather_words(
-        call,
-        teams().world(),
-        u64::from(std::process::id()) << 40 ^ nanoseconds(),
-    )[0];
+    // The number, which PE 0 chooses, distinguishes the files of this job from others in the
+    // directory. It contains the process number, since two jobs may start at the same time.
+    let own_number = u64::from(std::process::id()) << 40 ^ nanoseconds();
+    let number = gather_words(call, teams().world(), own_number)[0];
 
-    let ring = trace::get().unwrap_or_else(|| {
-        let me = job.me.0;
-        let own = [number, me.into(), job.n_pes.into(), job.nodes.node_of(me).into()];
-        let capacity = job.settings.trace_size as usize / (RECORD_WORDS * WORD);
-        let ring = create_ring(Path::new(directory), me, capacity.max(MIN_RECORDS), &own);
-        ring.unwrap_or_else(|error| {
-            fail!(
+    let ring = match trace::get() {
+        Some(ring) => ring,
+        None => match create_ring(Path::new(directory), job, number) {
+            Ok(ring) => ring,
+            Err(error) => fail!(
                 call,
                 "SHMEM_TRACE: {directory} cannot be used: {error}; name a directory that each PE can \
                  write to, with room for SHMEM_TRACE_SIZE bytes for each of its PEs"
-            )
-        })
-    });
+            ),
+        },
+    };
 
     ring.set_clock(false, clock_offset(call, job));
     observers::add(Observer::Trace);
 }
 
-/// Creates the file of this PE, and the ring in it. `own` are the words of its header.
-fn create_ring(
+/// Creates the file of this PE, and the ring in it. `number` is that of the job.
+fn create_ring(directory: &Path, job: &Job, number: u64) -> io::Result<&'static Ring> {
+    let me = job.me.0;
+    let header = [number, me.into(), job.n_pes.into(), job.nodes.node_of(me).into()];
+    let capacity = job.settings.trace_size as usize / (RECORD_WORDS * WORD);
+    create_file(directory, me, capacity.max(MIN_RECORDS), &header)
+}
+
+/// Creates the file of PE `me` with these words as its header, and the ring in it.
+fn create_file(
     directory: &Path,
     me: u32,
     capacity: usize,
-    own: &[u64],
+    header: &[u64],
 ) -> io::Result<&'static Ring> {
     fs::create_dir_all(directory)?;
+
     // Another job may start in the directory at the same time, so the file gets its name only when
     // it is whole. The job that comes last has the name. A process that has mapped an older file of
     // this name still has that file.
     let file = directory.join(file_name(me));
-    let unfinished = directory.join(format!("{}-{:x}", file_name(me), own[0]));
+    let unfinished = directory.join(format!("{}-{:x}", file_name(me), header[0]));
     let opened = File::options()
         .read(true)
         .write(true)
         .create_new(true)
         .open(&unfinished)?;
-    let ring = trace::start(&opened, capacity, own)?;
+    let ring = trace::start(&opened, capacity, header)?;
     fs::rename(unfinished, file)?;
     Ok(ring)
 }
@@ -95,14 +110,16 @@ pub(crate) fn finish(call: Call, job: &Job) {
     observers::remove(Observer::Trace);
     ring.set_clock(true, clock_offset(call, job));
     trace::await_places();
-    // The gather also synchronizes: all files are complete afterwards.
-    let [n_records, n_dropped] = [ring.n_records(), ring.n_dropped()]
-        .map(|own| gather_words(call, teams().world(), own).iter().sum::<u64>());
+
+    // The gathers also synchronize: all files are complete afterwards.
+    let records = gather_words(call, teams().world(), ring.n_records());
+    let dropped = gather_words(call, teams().world(), ring.n_dropped());
     if job.me != Pe(0) {
         return;
     }
 
     // The program has produced its result, so a failure is only a warning.
+    let n_dropped: u64 = dropped.iter().sum();
     if n_dropped > 0 {
         warning!(
             "SHMEM_TRACE: {n_dropped} of the oldest records were dropped; set SHMEM_TRACE_SIZE to more than {} bytes",
@@ -110,7 +127,7 @@ pub(crate) fn finish(call: Call, job: &Job) {
         );
     }
 
-    let file = Path::new(directory).join(FILE);
+    let n_records: u64 = records.iter().sum();
     if n_records > MAX_RECORDS {
         warning!(
             "SHMEM_TRACE: there are {n_records} records; run shmem-info trace {directory} for {FILE}"
@@ -118,6 +135,7 @@ pub(crate) fn finish(call: Call, job: &Job) {
         return;
     }
 
+    let file = Path::new(directory).join(FILE);
     match write(Path::new(directory), &file, ring) {
         Ok(0) => {}
         Ok(n) => warning!(
@@ -138,11 +156,12 @@ fn write(directory: &Path, file: &Path, ring: &Ring) -> Result<u32, String> {
             directory.display()
         ));
     }
-    let written = File::create(file).map(BufWriter::new).and_then(|mut out| {
-        chrome::write(&job, &mut out)?;
-        out.flush()
-    });
-    written.map_err(|error| error.to_string())?;
+
+    let file = File::create(file).map_err(|error| error.to_string())?;
+    let mut file = BufWriter::new(file);
+    chrome::write(&job, &mut file)
+        .and_then(|()| file.flush())
+        .map_err(|error| error.to_string())?;
     Ok(job.missing().n)
 }
 
@@ -152,64 +171,73 @@ fn write(directory: &Path, file: &Path, ring: &Ring) -> Result<u32, String> {
 /// most half of its duration.
 fn clock_offset(call: Call, job: &Job) -> i64 {
     let machines = job.session().nodes().clone();
-    let n_askers = machines.n_nodes() as usize - 1;
-    if n_askers == 0 {
+    if machines.n_nodes() == 1 {
         return 0;
     }
-    let area = flags::area();
-    // A receive buffer is only in use during collectives. It has three words for each asker: the
-    // number of the question, the number of the answer, and the answer. If there are more askers
-    // than room, they ask in several turns.
-    let words_of = |asker: usize| area.areas().packed(0) + asker % MAX_ASKERS * 3 * WORD;
 
-    // The askers are the first PEs of the machines other than that of PE 0.
-    let first = |machine| machines.members(machine).next();
-    let others = (0..machines.n_nodes()).filter(|&machine| machine != machines.node_of(0));
-    let own_asker = others.map(first).position(|pe| pe == Some(job.me.0));
+    // The first PE of a machine asks for all PEs of the machine.
+    let mut askers: Vec<u32> = Vec::new();
+    for machine in 0..machines.n_nodes() {
+        if machine != machines.node_of(0) {
+            askers.extend(machines.members(machine).next());
+        }
+    }
 
+    // If there are more askers than the receive buffer has room for, they ask in several turns.
     let mut offset = 0;
-    for turn in (0..n_askers).step_by(MAX_ASKERS) {
-        let askers = turn..n_askers.min(turn + MAX_ASKERS);
-        for asker in askers.clone() {
-            area.write_own(words_of(asker), &[0; 3]);
+    for askers in askers.chunks(MAX_ASKERS) {
+        for place in 0..askers.len() {
+            flags::area().write_own(words_of_asker(place), &[0; ASKER_BYTES / WORD]);
         }
         // No PE asks before the words are cleared.
         barrier_all(call);
 
         if job.me == Pe(0) {
-            answer(askers.map(words_of).collect());
-        } else if let Some(asker) = own_asker.filter(|asker| askers.contains(asker)) {
-            offset = ask(words_of(asker));
+            answer(askers.len());
+        } else if let Some(place) = askers.iter().position(|&pe| pe == job.me.0) {
+            offset = ask(words_of_asker(place));
         }
         // The askers of the next turn use the same words.
         barrier_all(call);
     }
 
     let offsets = gather_words(call, teams().world(), offset.cast_unsigned());
-    first(machines.node_of(job.me.0)).map_or(0, |pe| offsets[pe as usize].cast_signed())
+    match machines.members(machines.node_of(job.me.0)).next() {
+        Some(asker) => offsets[asker as usize].cast_signed(),
+        None => 0,
+    }
 }
 
-/// Answers questions with the time of this PE, until each asker has asked its last question.
-/// `askers` has the offset of each asker's words in the internal area.
-fn answer(mut askers: Vec<usize>) {
+/// Returns the offset in the internal area of the words of an asker, by its place in the turn. They
+/// are in a receive buffer, which is only in use during collectives.
+fn words_of_asker(place: usize) -> usize {
+    flags::area().areas().packed(0) + place * ASKER_BYTES
+}
+
+/// Answers questions with the time of this PE, until each of the askers of this turn has asked its
+/// last question.
+fn answer(n_askers: usize) {
     let area = flags::area();
-    let mut answer = || {
-        askers.retain(|&at| {
-            let question = area.flag(at);
-            if question != area.flag(at + WORD) {
-                area.write_own(at + 2 * WORD, &[nanoseconds()]);
-                area.raise(Pe(0), at + WORD, question);
+    let mut unfinished: Vec<usize> = (0..n_askers).map(words_of_asker).collect();
+
+    let mut answer_all = || {
+        unfinished.retain(|&words| {
+            let question = area.flag(words + QUESTION);
+            if question != area.flag(words + ANSWERED) {
+                // The asker reads the answer once it has seen the number.
+                area.write_own(words + ANSWER, &[nanoseconds()]);
+                area.raise(Pe(0), words + ANSWERED, question);
             }
             question < QUESTIONS
         });
-        askers.is_empty()
+        unfinished.is_empty()
     };
-    while !waits::test(&mut answer) {}
+    while !waits::test(&mut answer_all) {}
 }
 
-/// Asks PE 0 for its time, by the words at offset `at` of its internal area. Returns the number of
+/// Asks PE 0 for its time, by the words at this offset of its internal area. Returns the number of
 /// nanoseconds to add to this PE's clock for the clock of PE 0.
-fn ask(at: usize) -> i64 {
+fn ask(words: usize) -> i64 {
     let mut fastest = u64::MAX;
     let mut ahead = 0;
     for question in 1..=QUESTIONS {
@@ -217,7 +245,7 @@ fn ask(at: usize) -> i64 {
             before,
             after,
             answer,
-        } = ask_once(at, question);
+        } = ask_once(words, question);
 
         let duration = after - before;
         if duration < fastest {
@@ -238,19 +266,19 @@ struct Exchange {
     answer: u64,
 }
 
-fn ask_once(at: usize, question: u64) -> Exchange {
+fn ask_once(words: usize, question: u64) -> Exchange {
     let area = flags::area();
     let before = nanoseconds();
-    area.raise(Pe(0), at, question);
+    area.raise(Pe(0), words + QUESTION, question);
 
     loop {
-        let answered = area.words_of(std::iter::once(Pe(0)), at + WORD)[0];
+        let answered = area.words_of(std::iter::once(Pe(0)), words + ANSWERED)[0];
         let after = nanoseconds();
 
         // PE 0 stores the answer before it raises the number. One get of both words might read
         // them in another order, so the answer is read after the number.
         if answered == question {
-            let answer = area.words_of(std::iter::once(Pe(0)), at + 2 * WORD)[0];
+            let answer = area.words_of(std::iter::once(Pe(0)), words + ANSWER)[0];
             return Exchange {
                 before,
                 after,
@@ -268,17 +296,20 @@ mod tests {
     #[test]
     fn jobs_may_start_in_one_directory_at_once() {
         let directory = std::env::temp_dir().join(format!("rushmem-traces-{}", std::process::id()));
-        let start = |job: u64| {
-            let ring = create_ring(&directory, 0, MIN_RECORDS, &[job, 0, 1, 0]);
-            ring.map(|_| ()).expect("a ring")
-        };
+        let directory = &directory;
         std::thread::scope(|scope| {
-            for thread in 0..4 {
-                scope.spawn(move || (0..100).for_each(|turn| start(thread << 32 | turn)));
+            for thread in 0..4u64 {
+                scope.spawn(move || {
+                    for turn in 0..100 {
+                        let header = [thread << 32 | turn, 0, 1, 0];
+                        create_file(directory, 0, MIN_RECORDS, &header).expect("a ring");
+                    }
+                });
             }
         });
-        let files = fs::read_dir(&directory).expect("the directory").count();
-        fs::remove_dir_all(&directory).expect("own directory");
+
+        let files = fs::read_dir(directory).expect("the directory").count();
+        fs::remove_dir_all(directory).expect("own directory");
         assert_eq!(files, 1);
     }
 }

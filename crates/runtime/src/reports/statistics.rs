@@ -42,6 +42,7 @@ pub(crate) fn start(call: Call, job: &Job) {
         }
         Statistics::Json(_) | Statistics::Table => {}
     }
+
     count_operations_in_flight();
     let own = job.nodes.node_of(job.me.0);
     counters::start((0..job.n_pes).map(|pe| job.nodes.node_of(pe) == own));
@@ -60,6 +61,7 @@ pub(crate) fn report(call: Call, job: &Job, own: Vec<u8>) {
     if job.me != Pe(0) {
         return;
     }
+
     let mut pes: Vec<PeStatistics> = Vec::new();
     for bytes in &encoded {
         match rushmem_system::formats::decode(STATISTICS, bytes) {
@@ -232,18 +234,20 @@ impl PeStatistics {
 
 impl ContextStatistics {
     fn new(context: usize, counters: &ContextCounters) -> ContextStatistics {
-        let by_kind = |side: usize| {
-            AccessKind::NAMES
-                .iter()
-                .zip(&counters.accesses)
-                .map(|(name, tallies)| ((*name).to_owned(), Traffic::of(&tallies[side])))
-                .filter(|(_, traffic)| traffic.operations > 0)
-                .collect()
-        };
+        let mut on_node = TrafficByKind::new();
+        let mut off_node = TrafficByKind::new();
+        for (name, tallies) in AccessKind::NAMES.iter().zip(&counters.accesses) {
+            for (traffic, tally) in [&mut on_node, &mut off_node].into_iter().zip(tallies) {
+                let of_kind = Traffic::of(tally);
+                if of_kind.operations > 0 {
+                    traffic.insert((*name).to_owned(), of_kind);
+                }
+            }
+        }
         ContextStatistics {
             context,
-            on_node: by_kind(0),
-            off_node: by_kind(1),
+            on_node,
+            off_node,
         }
     }
 }
@@ -282,22 +286,11 @@ fn table(pes: &[PeStatistics]) -> String {
     let n_pes = pes.len();
     let mut text = format!("SHMEM_STATS: what {n_pes} PEs sent, by the PE that called\n");
 
+    let counted = ["operations", "bytes"];
     let on_node = traffic_rows(pes, |context| &context.on_node);
-    section(
-        &mut text,
-        "on the node",
-        ["operations", "bytes"],
-        size,
-        on_node,
-    );
+    section(&mut text, "on the node", counted, size, on_node);
     let off_node = traffic_rows(pes, |context| &context.off_node);
-    section(
-        &mut text,
-        "off the node",
-        ["operations", "bytes"],
-        size,
-        off_node,
-    );
+    section(&mut text, "off the node", counted, size, off_node);
     section(&mut text, "calls", ["calls", "time"], time, call_rows(pes));
 
     network(&mut text, pes);
@@ -492,15 +485,14 @@ mod tests {
             max_pe: 2,
         };
         assert_eq!(Spread::of(&[1, 4, 7, 7, 2]), spread);
-        assert_eq!(
-            Spread::of(&[5]),
-            Spread {
-                min: 5,
-                median: 5,
-                max: 5,
-                max_pe: 0
-            }
-        );
+
+        let of_one = Spread {
+            min: 5,
+            median: 5,
+            max: 5,
+            max_pe: 0,
+        };
+        assert_eq!(Spread::of(&[5]), of_one);
     }
 
     #[test]
@@ -517,37 +509,20 @@ mod tests {
             amounts: vec![0, 0],
         };
 
-        section(
-            &mut text,
-            "on the node",
-            ["operations", "bytes"],
-            size,
-            vec![put, get()],
-        );
+        let counted = ["operations", "bytes"];
+        section(&mut text, "on the node", counted, size, vec![put, get()]);
         assert!(text.contains("\n  put ") && !text.contains("get"), "{text}");
-        section(
-            &mut text,
-            "off the node",
-            ["operations", "bytes"],
-            size,
-            vec![get()],
-        );
+
+        section(&mut text, "off the node", counted, size, vec![get()]);
         assert!(!text.contains("off the node"), "{text}");
-        let long = vec![Row {
+
+        let long = Row {
             kind: "put_signal_nbi",
             counts: vec![1 << 33],
             amounts: vec![3 << 40],
-        }];
-        section(
-            &mut text,
-            "off the node",
-            ["operations", "bytes"],
-            size,
-            long,
-        );
-        assert!(
-            text.contains(" 3.0 TiB") && text.lines().all(|line| line.len() <= 100),
-            "{text}"
-        );
+        };
+        section(&mut text, "off the node", counted, size, vec![long]);
+        assert!(text.contains(" 3.0 TiB"), "{text}");
+        assert!(text.lines().all(|line| line.len() <= 100), "{text}");
     }
 }

@@ -10,7 +10,8 @@
 //! wrong data.
 
 use crate::coll::same_collective;
-use crate::teams::agreement::{Agreed, AgreementRequest, Purpose, agree};
+use crate::message_purpose::MessagePurpose;
+use crate::teams::agreement::{Agreed, AgreementRequest, agree};
 use crate::teams::registry::{self, HeldTeam, teams};
 use crate::teams::team::{Name, NewTeam, Team, TeamConfig};
 use core::ffi::{c_int, c_long};
@@ -80,7 +81,8 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
         0
     };
     let [start, log_stride, size] = key.triplet.map(|number| number as u64);
-    let tag = digest(&[Purpose::ActiveSet as u64, start, log_stride, size, psync]);
+    let purpose = MessagePurpose::ActiveSet.word();
+    let tag = digest(&[purpose, start, log_stride, size, psync]);
     let new = NewTeam {
         call,
         name,

@@ -103,24 +103,6 @@ impl Proposal {
     }
 }
 
-/// The purpose of an agreement. Its number is the first word of the digest that becomes the tag, so
-/// that agreements for different purposes have different tags.
-#[derive(Clone, Copy)]
-pub(crate) enum Purpose {
-    /// `shmem_team_split_strided`
-    Strided = 1,
-    /// `shmem_team_split_2d`
-    RowsAndColumns = 2,
-    /// The first call on an active set.
-    ActiveSet = 3,
-    /// `shmemx_team_split_strided`
-    ByMembers = 4,
-    /// `shmemx_team_split_2d` and `shmemx_team_split_3d`
-    Grid = 5,
-    /// `shmemx_team_split`
-    Color = 6,
-}
-
 /// The contribution of a member to an agreement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AgreementRequest {

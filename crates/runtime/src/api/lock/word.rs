@@ -107,8 +107,9 @@ impl LockWord for c_long {
     }
 }
 
-/// The lowest bit of the tail in an INTEGER; the bits below are the node.
+/// The position of the lowest bit of the tail in an INTEGER.
 const TAIL: u32 = 16;
+/// The bits of the node, which are those below the tail.
 const NODE: u32 = (1 << TAIL) - 1;
 
 impl LockWord for c_int {
@@ -169,6 +170,8 @@ unsafe fn change_tail(home: RemoteWord<c_int>, next: impl Fn(u32) -> Option<u32>
         if found == seen {
             break;
         }
+
+        // Another PE has changed the tail or the node in between.
         seen = found;
     }
     seen >> TAIL

@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 /// The size of the stack on which the copy reads the debug information.
 const STACK: usize = 1 << 20;
 
-/// The interval at which this process looks for the end of the copy. A handler of a signal cannot
-/// rely on another signal to tell it.
-const LOOK: Duration = Duration::from_millis(5);
+/// The interval at which this process checks whether the copy has ended. A handler of a signal
+/// cannot rely on another signal to learn that.
+const INTERVAL: Duration = Duration::from_millis(5);
 
 /// A call of `handler` in a copy of this process, and the limits after which the copy is ended.
 pub(super) struct CopyTask<'a> {
@@ -78,7 +78,7 @@ impl CopyTask<'_> {
                 unsafe { libc::kill(copy, libc::SIGKILL) };
                 return false;
             }
-            sleep(LOOK);
+            sleep(INTERVAL);
         }
     }
 }
@@ -95,8 +95,10 @@ fn cpu_time(process: libc::pid_t) -> Option<(libc::time_t, libc::c_long)> {
         return None;
     }
     // SAFETY: the call writes the local variable `time`.
-    let is_read = unsafe { libc::clock_gettime(clock, &raw mut time) } == 0;
-    is_read.then_some((time.tv_sec, time.tv_nsec))
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return None;
+    }
+    Some((time.tv_sec, time.tv_nsec))
 }
 
 /// Runs in the copy: installs the handler for the signal of the crash, and sends that signal.
@@ -134,8 +136,8 @@ extern "C" fn repeat(task: *mut c_void) -> c_int {
 
     // Asks the kernel, since the C library has cached the thread number of the original process.
     let thread = rustix::thread::gettid().as_raw_nonzero().get();
-    // The signal is blocked until the context is restored.
-    // This cannot fail: a thread may send itself any signal.
+    // The signal is blocked until the context is restored. The call cannot fail: a thread may send
+    // itself any signal.
     // SAFETY: the call sends a signal to this thread, the only one of its process.
     unsafe { libc::syscall(libc::SYS_tgkill, thread, thread, task.crash.signal) };
     // SAFETY: the context is at the address at which the kernel has created it.

@@ -18,9 +18,9 @@ pub struct CrashAllocator;
 /// True in the copy. Relaxed, as all accesses here: the copy has one thread, and no other process
 /// stores them.
 static IS_COPY: AtomicBool = AtomicBool::new(false);
-/// The start of the unused bytes of the last mapping; `LEFT` is their number. Only the copy, which
-/// has one thread, uses both.
+/// The start of the unused bytes of the last mapping. Only the copy uses it.
 static NEXT: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+/// The number of unused bytes of the last mapping. Only the copy uses it.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes all further allocations use new pages. Called in the copy.
@@ -79,6 +79,8 @@ unsafe impl GlobalAlloc for CrashAllocator {
 fn new(layout: Layout) -> *mut u8 {
     let mut next = NEXT.load(Relaxed);
     let mut before = next.align_offset(layout.align());
+
+    // If the rest of the last mapping is too small, it stays unused, which costs no memory.
     if LEFT.load(Relaxed) < before.saturating_add(layout.size()) {
         let nbytes = CHUNK.max(layout.size().saturating_add(layout.align()));
         let access = libc::PROT_READ | libc::PROT_WRITE;

@@ -64,9 +64,9 @@ impl CrashPlace {
 
     /// Returns the place of a crash in the program; `None` if no function of it has a line.
     fn in_program(frames: &[Frame]) -> Option<CrashPlace> {
-        let at = frames.iter().position(Frame::is_located)?;
-        let function = with_line(&frames[at])?;
-        let below = &frames[..at];
+        let innermost = frames.iter().position(Frame::is_located)?;
+        let function = with_line(&frames[innermost])?;
+        let below = &frames[..innermost];
 
         // The program has called the outermost of the frames below. Code of the language between
         // both does not count.
@@ -74,9 +74,10 @@ impl CrashPlace {
             .iter()
             .rfind(|frame| frame.owner != Owner::Language && frame.owner != Owner::Unknown)
         else {
-            let caller = frames[at + 1..]
+            // Frames of the same function, such as those of inlined code, are not its caller.
+            let caller = frames[innermost + 1..]
                 .iter()
-                .find(|frame| frame.is_located() && frame.name != frames[at].name);
+                .find(|frame| frame.is_located() && frame.name != frames[innermost].name);
             return Some(CrashPlace::In {
                 function,
                 caller: caller.and_then(with_line),
@@ -156,10 +157,11 @@ fn with_line(frame: &Frame) -> Option<String> {
 }
 
 /// Returns the name by which programs know a function of the C library.
-fn public_name(name: &str) -> &str {
-    LIBC_PREFIXES.iter().fold(name, |name, prefix| {
-        name.strip_prefix(prefix).unwrap_or(name)
-    })
+fn public_name(mut name: &str) -> &str {
+    for prefix in LIBC_PREFIXES {
+        name = name.strip_prefix(prefix).unwrap_or(name);
+    }
+    name
 }
 
 #[cfg(test)]
@@ -206,9 +208,11 @@ mod tests {
         let stack = crash_below(frame("pshmem_int_put", Owner::Library));
         let in_put = "in shmem_int_put, called by work (/b/work.c:42)";
         assert_eq!(text(&stack), in_put);
+
         let in_work = "in work (/b/work.c:42), called by main (/b/work.c:50)";
         assert_eq!(text(&stack[2..]), in_work);
         assert_eq!(text(&stack[4..]), "in main (/b/work.c:50)");
+
         let unknown = "in shmem_int_put (compile with -g to see where it is called)";
         assert_eq!(text(&stack[..2]), unknown);
         assert_eq!(text(&stack[..1]), "(compile with -g to see where)");
@@ -223,6 +227,7 @@ mod tests {
         };
         let in_put = "in shmem_int_put, called by work (/b/work.c:42)";
         assert_eq!(text(&crash_below(body)), in_put);
+
         let nameless = Frame {
             name: None,
             symbol: None,
@@ -243,17 +248,15 @@ mod tests {
 
     #[test]
     fn the_remedy_depends_on_what_the_program_has_called() {
-        let remedy = |called, checks| {
-            let place = CrashPlace::of_stack(&crash_below(called));
-            place.remedy(checks)
-        };
-        let put = || frame("pshmem_int_put", Owner::Library);
-        assert!(remedy(put(), false).contains("SHMEM_CHECK=1"));
-        assert!(!remedy(put(), true).contains("SHMEM_CHECK=1"));
-        let in_free = frame("__libc_free", Owner::System);
-        assert!(remedy(in_free, false).contains("-fsanitize=address"));
-        let in_other = frame("qsort", Owner::System);
+        let in_put = CrashPlace::of_stack(&crash_below(frame("pshmem_int_put", Owner::Library)));
+        assert!(in_put.remedy(false).contains("SHMEM_CHECK=1"));
+        assert!(!in_put.remedy(true).contains("SHMEM_CHECK=1"));
+
+        let in_free = CrashPlace::of_stack(&crash_below(frame("__libc_free", Owner::System)));
+        assert!(in_free.remedy(false).contains("-fsanitize=address"));
+
+        let in_other = CrashPlace::of_stack(&crash_below(frame("qsort", Owner::System)));
         let by_gdb = "to find the cause, run oshrun --gdb";
-        assert_eq!(remedy(in_other, false), by_gdb);
+        assert_eq!(in_other.remedy(false), by_gdb);
     }
 }

@@ -14,25 +14,31 @@ const SIGNALS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 /// A part of the name of its handler.
 const NAME: &str = "stack_overflow";
 
-/// How its handler is installed. The C library adds `SA_RESTORER`, which has no name in `libc`.
+/// The flags with which it installs its handler.
 const FLAGS: c_int = libc::SA_SIGINFO | libc::SA_ONSTACK;
+/// A flag that the C library adds, and for which the crate `libc` has no name.
 const SA_RESTORER: c_int = 0x0400_0000;
 
 /// The action of both signals that was replaced.
 static REPLACED: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// Installs `handler` for the signals that the run time of Rust handles. Has no effect if another
-/// handler than that of the run time is known to be installed.
+/// handler than that of the run time is known to be installed: the run time has one handler for
+/// both signals, with [`FLAGS`].
 pub(super) fn replace(handler: Handler) {
-    let [of_segv, of_bus] = SIGNALS.map(action);
-    let is_one = |action: &libc::sigaction| action.sa_flags & !SA_RESTORER == FLAGS;
-    let (Some(of_segv), Some(of_bus)) = (of_segv.filter(is_one), of_bus.filter(is_one)) else {
+    let [Some(of_segv), Some(of_bus)] = SIGNALS.map(action) else {
         return;
     };
+    for action in [of_segv, of_bus] {
+        if action.sa_flags & !SA_RESTORER != FLAGS {
+            return;
+        }
+    }
+
     if of_segv.sa_sigaction == of_bus.sa_sigaction && REPLACED.set(of_segv).is_ok() {
-        SIGNALS
-            .into_iter()
-            .for_each(|signal| handle(signal, handler));
+        for signal in SIGNALS {
+            handle(signal, handler);
+        }
     }
 }
 

@@ -33,9 +33,11 @@ pub(super) fn handle(signal: c_int, handler: Handler) {
 pub(super) fn action(signal: c_int) -> Option<libc::sigaction> {
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: without a new action, the call only writes the present one.
-    let is_known = unsafe { libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) } == 0;
-    // SAFETY: where `is_known`, the call has written `now`.
-    is_known.then(|| unsafe { now.assume_init() })
+    if unsafe { libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    // SAFETY: the call has succeeded, so it has written `now`.
+    Some(unsafe { now.assume_init() })
 }
 
 /// A crash, as the kernel describes it to the handler.
@@ -103,14 +105,16 @@ impl Registers {
         // SAFETY: the caller promises that the kernel has passed it.
         let machine = unsafe { &(*context).uc_mcontext };
         #[cfg(target_arch = "x86_64")]
-        let [instruction, stack] =
-            [libc::REG_RIP, libc::REG_RSP].map(|register| machine.gregs[register as usize]);
+        let registers = Registers {
+            instruction: machine.gregs[libc::REG_RIP as usize] as usize,
+            stack: machine.gregs[libc::REG_RSP as usize] as usize,
+        };
         #[cfg(target_arch = "aarch64")]
-        let [instruction, stack] = [machine.pc, machine.sp];
-        Registers {
-            instruction: instruction as usize,
-            stack: stack as usize,
-        }
+        let registers = Registers {
+            instruction: machine.pc as usize,
+            stack: machine.sp as usize,
+        };
+        registers
     }
 
     /// Writes the registers to a context.
@@ -128,7 +132,8 @@ impl Registers {
         }
         #[cfg(target_arch = "aarch64")]
         {
-            (machine.pc, machine.sp) = (self.instruction as u64, self.stack as u64);
+            machine.pc = self.instruction as u64;
+            machine.sp = self.stack as u64;
         }
     }
 }

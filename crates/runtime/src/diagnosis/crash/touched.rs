@@ -120,28 +120,27 @@ mod tests {
 3001000-4000000 rw-p 00000000 00:00 0
 ";
         let overflows = |stack, address| {
-            let registers = Registers {
-                instruction: 0x10,
-                stack,
-            };
-            let (signal, code) = (libc::SIGSEGV, 1);
-            overflows(
-                &Crash {
-                    signal,
-                    code,
-                    address,
-                    registers,
-                    is_first_thread: true,
-                    launcher: 1,
+            let crash = Crash {
+                signal: libc::SIGSEGV,
+                code: 1,
+                address,
+                registers: Registers {
+                    instruction: 0x10,
+                    stack,
                 },
-                maps,
-            )
+                is_first_thread: true,
+                launcher: 1,
+            };
+            overflows(&crash, maps)
         };
+
         // A deep call.
         assert!(overflows(0x3001040, 0x3000ff8));
+
         // A large array: the call behind it, and an element.
         assert!(overflows(0x2800000, 0x27ffff8));
         assert!(overflows(0x2800000, 0x2ff0000));
+
         // A bad pointer, while the stack has room.
         assert!(!overflows(0x3f00000, 0x3000ff8));
         assert!(!overflows(0x3001040, 0x2800000));

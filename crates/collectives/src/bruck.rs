@@ -12,6 +12,7 @@
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::{ahead, behind, rounds};
 use crate::{Buffer, Span, Step};
+use std::ops::Range;
 
 /// Returns the plan of an all-gather in ⌈log2 n⌉ rounds: part 0 of `Source` of member `i` becomes
 /// part `i` of `Dest` everywhere. No member leaves it before all have entered it.
@@ -29,11 +30,11 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         let receiver = to_behind(n, me, k);
         let sender = from_ahead(n, me, k);
 
-        let puts = runs(n, me, count).map(move |(first, count)| Step::Put {
+        let puts = runs(n, me, count).map(move |run| Step::Put {
             peer: receiver,
-            from: Buffer::Dest.at(first),
-            to: Buffer::Dest.at(first),
-            count,
+            from: Buffer::Dest.at(run.start),
+            to: Buffer::Dest.at(run.start),
+            count: run.end - run.start,
         });
         let waits = runs(n, sender.index, count).map(move |_| Step::Wait { peer: sender });
 
@@ -50,9 +51,10 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let signals = rounds(n).map(move |k| Step::Signal {
         peer: to_ahead(n, me, k),
     });
-    signals.chain(rounds(n).map(move |k| Step::Wait {
+    let waits = rounds(n).map(move |k| Step::Wait {
         peer: from_behind(n, me, k),
-    }))
+    });
+    signals.chain(waits)
 }
 
 /// Returns the plan of an all-to-all in ⌈log2 n⌉ rounds: part `j` of `Source` of member `i` becomes
@@ -107,9 +109,10 @@ pub fn all_to_all_entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let signals = rounds(n).map(move |k| Step::Signal {
         peer: to_behind(n, me, k),
     });
-    signals.chain(rounds(n).map(move |k| Step::Wait {
+    let waits = rounds(n).map(move |k| Step::Wait {
         peer: from_ahead(n, me, k),
-    }))
+    });
+    signals.chain(waits)
 }
 
 /// Returns the maximum number of parts that an [`all_to_all`] puts to a receive buffer.
@@ -137,13 +140,13 @@ const fn below(n: u32, k: u8) -> u32 {
 }
 
 /// Returns the blocks of `count <= n` members from `first` on around the circle, as one or two runs
-/// `(first, count)` of parts.
-fn runs(n: u32, first: u32, count: u32) -> impl Iterator<Item = (u32, u32)> + Clone {
+/// of parts.
+fn runs(n: u32, first: u32, count: u32) -> impl Iterator<Item = Range<u32>> + Clone {
     let up_to_the_end = count.min(n - first);
     let wrapped = count - up_to_the_end;
-    [(first, up_to_the_end), (0, wrapped)]
+    [first..first + up_to_the_end, 0..wrapped]
         .into_iter()
-        .filter(|&(_, count)| count > 0)
+        .filter(|run| !run.is_empty())
 }
 
 #[cfg(test)]

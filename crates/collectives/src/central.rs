@@ -17,9 +17,9 @@ use crate::Step;
 /// The accumulator holds the own contribution at the start and the result at the end.
 pub fn all_reduce(n: u32) -> impl Iterator<Item = Step> + Clone {
     let steps = [
-        Step::Contribute { at: 0 },
-        Step::AwaitRelease { at: 0 },
-        Step::TakeCombined { at: 0 },
+        Step::Contribute { owner: 0 },
+        Step::AwaitRelease { owner: 0 },
+        Step::TakeCombined { owner: 0 },
     ];
     (n > 1).then_some(steps).into_iter().flatten()
 }
@@ -27,8 +27,6 @@ pub fn all_reduce(n: u32) -> impl Iterator<Item = Step> + Clone {
 /// Returns the plan of a sync over the counter of member 0: no member leaves it before all have
 /// entered it.
 pub fn sync(n: u32) -> impl Iterator<Item = Step> + Clone {
-    (n > 1)
-        .then_some([Step::Arrive { at: 0 }, Step::AwaitRelease { at: 0 }])
-        .into_iter()
-        .flatten()
+    let steps = [Step::Arrive { owner: 0 }, Step::AwaitRelease { owner: 0 }];
+    (n > 1).then_some(steps).into_iter().flatten()
 }

@@ -1,6 +1,8 @@
 //! Arithmetic on the indices of a team: around the circle of members, and in powers of two; and the
 //! shares of members in a vector. The results are exact for every size that fits `u32`.
 
+use std::ops::Range;
+
 /// Returns the index `distance <= n` places after `me`, around the circle.
 pub(crate) const fn ahead(n: u32, me: u32, distance: u32) -> u32 {
     debug_assert!(me < n && distance <= n);
@@ -24,15 +26,15 @@ pub(crate) const fn log2_ceil(n: u32) -> u32 {
 
 /// Returns the numbers of the rounds for `n` members, from 0: the logarithms of the powers of two
 /// below `n`.
-pub(crate) fn rounds(n: u32) -> std::ops::Range<u8> {
+pub(crate) fn rounds(n: u32) -> Range<u8> {
     0..log2_ceil(n) as u8
 }
 
-/// Returns the share of member `me` of `n` of a vector, as the first part and the one after the
-/// last. The sizes of shares differ by at most one part.
-pub(crate) fn share(n: u32, me: u32, parts: u32) -> (u32, u32) {
-    let at = |member: u64| (member * u64::from(parts) / u64::from(n)) as u32;
-    (at(u64::from(me)), at(u64::from(me) + 1))
+/// Returns the parts of a vector that are the share of member `me` of `n`. The sizes of shares
+/// differ by at most one part.
+pub(crate) fn share(n: u32, me: u32, parts: u32) -> Range<u32> {
+    let start_of = |member: u64| (member * u64::from(parts) / u64::from(n)) as u32;
+    start_of(u64::from(me))..start_of(u64::from(me) + 1)
 }
 
 #[cfg(test)]
@@ -62,13 +64,16 @@ mod tests {
     #[test]
     fn shares_cover_all_parts_once() {
         for (n, parts) in [(1, 1), (3, 2), (4, 4), (7, 100)] {
-            let ends: Vec<_> = (0..n).map(|me| share(n, me, parts)).collect();
-            assert_eq!((ends[0].0, ends[ends.len() - 1].1), (0, parts));
-            assert!(ends.windows(2).all(|pair| pair[0].1 == pair[1].0));
+            let mut end = 0;
+            for me in 0..n {
+                let share = share(n, me, parts);
+                assert_eq!(share.start, end);
+                end = share.end;
+            }
+            assert_eq!(end, parts);
         }
-        assert_eq!(
-            share(u32::MAX, u32::MAX - 1, u32::MAX),
-            (u32::MAX - 1, u32::MAX)
-        );
+
+        let last = share(u32::MAX, u32::MAX - 1, u32::MAX);
+        assert_eq!(last, u32::MAX - 1..u32::MAX);
     }
 }

@@ -34,20 +34,34 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         to: Buffer::Dest.at(me),
         count: 1,
     };
+
     let rounds = (0..n / 2).flat_map(move |round| {
-        let (to, from) = if round.is_multiple_of(2) == is_even {
-            (to_ahead(n, me, 0), from_ahead(n, me, 0))
+        let blocks = if round == 0 {
+            me..me + 1
         } else {
-            (to_behind(n, me, 0), from_behind(n, me, 0))
+            let first = pair(round - 1);
+            first..first + 2
         };
-        let (first, count) = if round == 0 {
-            (me, 1)
+
+        // In even rounds, the members of even index exchange with the member ahead; in odd rounds,
+        // those of odd index do.
+        if round.is_multiple_of(2) == is_even {
+            [
+                Step::put_to_dest(to_ahead(n, me, 0), Buffer::Dest, blocks),
+                Step::Wait {
+                    peer: from_ahead(n, me, 0),
+                },
+            ]
         } else {
-            (pair(round - 1), 2)
-        };
-        let put = Step::put_to_dest(to, Buffer::Dest, (first, first + count));
-        [put, Step::Wait { peer: from }]
+            [
+                Step::put_to_dest(to_behind(n, me, 0), Buffer::Dest, blocks),
+                Step::Wait {
+                    peer: from_behind(n, me, 0),
+                },
+            ]
+        }
     });
+
     std::iter::once(own).chain(rounds)
 }
 
@@ -58,19 +72,13 @@ mod tests {
     #[test]
     fn pairs_come_from_both_sides_in_turn() {
         let puts: Vec<_> = all_gather(8, 2)
-            .filter(|s| matches!(s, Step::Put { .. }))
+            .filter(|step| matches!(step, Step::Put { .. }))
             .collect();
-        let put =
-            |peer, first, count| Step::put_to_dest(peer, Buffer::Dest, (first, first + count));
-        let (right, left) = (to_ahead(8, 2, 0), to_behind(8, 2, 0));
+        let to_right = |blocks| Step::put_to_dest(to_ahead(8, 2, 0), Buffer::Dest, blocks);
+        let to_left = |blocks| Step::put_to_dest(to_behind(8, 2, 0), Buffer::Dest, blocks);
         assert_eq!(
             puts,
-            [
-                put(right, 2, 1),
-                put(left, 2, 2),
-                put(right, 0, 2),
-                put(left, 4, 2)
-            ]
+            [to_right(2..3), to_left(2..4), to_right(0..2), to_left(4..6)]
         );
     }
 }

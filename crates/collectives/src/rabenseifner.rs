@@ -24,6 +24,7 @@ use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::fold::FoldCore;
 use crate::index::share;
 use crate::{Buffer, Operand, Step};
+use std::ops::Range;
 
 /// Returns the plan of an all-reduce of a vector of `parts` parts in 2 ⌊log2 n⌋ rounds, and two
 /// more unless `n` is a power of two. If `n` is a power of two, a member gets 1 - 1/n of a vector,
@@ -68,20 +69,20 @@ pub(crate) fn of_contributions_in(
                 buffer,
                 is_left: true,
             };
-            let combine = Step::get_combined(peer.index, buffer, (0, parts), with);
+            let combine = Step::get_combined(peer.index, buffer, 0..parts, with);
             [Step::Wait { peer }].into_iter().chain(combine)
         });
 
     let halving = position.into_iter().flat_map(move |position| {
         (0..core.rounds()).flat_map(move |k| {
             let peer = core.partner(position, k);
-            let buffer = |member| if k == 0 { held(member) } else { Buffer::Dest };
+            let held_in_round = |member| if k == 0 { held(member) } else { Buffer::Dest };
             let with = Operand {
-                buffer: buffer(me),
+                buffer: held_in_round(me),
                 is_left: me < peer.index,
             };
             let kept = range(position, k + 1, parts);
-            let combine = Step::get_combined(peer.index, buffer(peer.index), kept, with);
+            let combine = Step::get_combined(peer.index, held_in_round(peer.index), kept, with);
             [Step::Signal { peer }, Step::Wait { peer }]
                 .into_iter()
                 .chain(combine)
@@ -99,8 +100,10 @@ pub(crate) fn of_contributions_in(
         })
     });
 
-    let fold_out = folds.then(|| Step::put_to_dest(to_ahead(n, me, 0), Buffer::Dest, (0, parts)));
-    let passive = position.is_none().then(|| {
+    let fold_out = folds.then(|| Step::put_to_dest(to_ahead(n, me, 0), Buffer::Dest, 0..parts));
+
+    // The plan of a member that is folded onto another one.
+    let folded = position.is_none().then(|| {
         [
             Step::Signal {
                 peer: to_behind(n, me, 0),
@@ -111,18 +114,18 @@ pub(crate) fn of_contributions_in(
         ]
     });
 
-    (alone.into_iter())
+    alone
+        .into_iter()
         .chain(fold_in)
         .chain(halving)
         .chain(doubling)
         .chain(fold_out)
-        .chain(passive.into_iter().flatten())
+        .chain(folded.into_iter().flatten())
 }
 
-/// Returns the parts, as the first and the one after the last, that the member at a position works
-/// on after the vector was halved `k` times. Bit 0 of the position selects the half, bit 1 the half
-/// of that half, and so on.
-fn range(position: u32, k: u8, parts: u32) -> (u32, u32) {
+/// Returns the parts that the member at a position works on after the vector was halved `k` times.
+/// Bit 0 of the position selects the half, bit 1 the half of that half, and so on.
+fn range(position: u32, k: u8, parts: u32) -> Range<u32> {
     let number = u64::from(position.reverse_bits()) >> (u32::BITS - u32::from(k));
     share(1 << k, number as u32, parts)
 }
@@ -136,14 +139,17 @@ mod tests {
     fn halves_lie_within_halves() {
         for parts in [1, 5, 64, u32::MAX] {
             for position in 0..16 {
-                let ranges: Vec<_> = (0..=4).map(|k| range(position, k, parts)).collect();
-                assert_eq!(ranges[0], (0, parts));
-                for (k, pair) in ranges.windows(2).enumerate() {
-                    let other = range(position ^ (1 << k), k as u8 + 1, parts);
-                    let mut ends = [pair[1].0, pair[1].1, other.0, other.1];
+                let mut whole = range(position, 0, parts);
+                assert_eq!(whole, 0..parts);
+
+                for k in 0..4 {
+                    let half = range(position, k + 1, parts);
+                    let other_half = range(position ^ (1 << k), k + 1, parts);
+                    let mut ends = [half.start, half.end, other_half.start, other_half.end];
                     ends.sort_unstable();
-                    assert_eq!((ends[0], ends[3]), pair[0]);
+                    assert_eq!(ends[0]..ends[3], whole);
                     assert_eq!(ends[1], ends[2]);
+                    whole = half;
                 }
             }
         }
@@ -170,7 +176,8 @@ mod tests {
             to: kept,
             count: 2,
         };
-        let (signal, wait) = (Step::Signal { peer }, Step::Wait { peer });
+        let signal = Step::Signal { peer };
+        let wait = Step::Wait { peer };
         assert_eq!(steps, [signal, wait, combine, put, wait]);
     }
 

@@ -42,6 +42,8 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         (0..core.rounds()).flat_map(move |k| exchange(me, core.partner(position, k), k))
     });
     let fold_out = folded.map(|peer| put(peer, fold_receive_buffer));
+
+    // The plan of a member that is folded onto another one.
     let passive = active.is_none().then(|| {
         let peer = Partner::exchange(me - 1, core.rounds());
         [
@@ -66,14 +68,18 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// buffers that other teams use, too.
 pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let core = FoldCore::of(n);
-    let partners = core
-        .position(me)
+    let position = core.position(me);
+    let partners = position
         .into_iter()
         .flat_map(move |position| (0..core.rounds()).map(move |k| core.partner(position, k)));
-    let other_of_fold = core
-        .folded_onto(me)
-        .or((core.position(me).is_none()).then(|| me - 1));
+
+    // The member that is folded onto this one, or onto which this one is folded.
+    let other_of_fold = match position {
+        Some(_) => core.folded_onto(me),
+        None => Some(me - 1),
+    };
     let peers = partners.chain(other_of_fold.map(|index| Partner::exchange(index, core.rounds())));
+
     let signals = peers.clone().map(|peer| Step::Signal { peer });
     signals.chain(peers.map(|peer| Step::Wait { peer }))
 }
@@ -155,11 +161,14 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         to: Buffer::Dest.at(me),
         count: 1,
     };
+
+    // Before round k a member has the 2^k parts whose numbers differ from its index in the lowest k
+    // bits alone.
     let rounds = rounds(n).flat_map(move |k| {
         let peer = Partner::exchange(me ^ (1 << k), k);
         let first = me >> k << k;
         [
-            Step::put_to_dest(peer, Buffer::Dest, (first, first + (1 << k))),
+            Step::put_to_dest(peer, Buffer::Dest, first..first + (1 << k)),
             Step::Wait { peer },
         ]
     });

@@ -52,7 +52,6 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let right = to_ahead(n, me, 0);
     let left = from_behind(n, me, 0);
-    let share = move |owner| share(n, owner, parts);
 
     let alone = (n == 1 && parts > 0).then_some(Step::Copy {
         from: Buffer::Source.at(0),
@@ -71,17 +70,17 @@ pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + C
             buffer: Buffer::Source,
             is_left: false,
         };
-        let share = share(behind(n, me, age + 1));
-        let combine = Step::get_combined(left.index, from, share, with);
+        let combined = share(n, behind(n, me, age + 1), parts);
+        let combine = Step::get_combined(left.index, from, combined, with);
         [Step::Signal { peer: right }, Step::Wait { peer: left }]
             .into_iter()
             .chain(combine)
     });
 
     let gather = (0..n - 1).flat_map(move |age| {
-        let share = share(behind(n, me, age));
+        let complete = share(n, behind(n, me, age), parts);
         [
-            Step::put_to_dest(right, Buffer::Dest, share),
+            Step::put_to_dest(right, Buffer::Dest, complete),
             Step::Wait { peer: left },
         ]
     });

@@ -23,32 +23,32 @@ pub fn broadcast(n: u32, me: u32, root: u32, parts: u32) -> impl Iterator<Item =
     } else {
         Buffer::Dest
     };
-    let shares = move |first, count| {
-        (
-            share(n, first, parts).0,
-            share(n, first + count - 1, parts).1,
-        )
-    };
-    let holds = move |rank: u32, share| (rank..rank + subtree(n, rank)).contains(&share);
 
     let receive = (rank != 0).then(|| Step::Wait {
         peer: from_behind(n, me, to_parent(rank)),
     });
     let scatter = to_children(n, rank).rev().map(move |k| {
         let child = rank + (1 << k);
-        Step::put_to_dest(to_ahead(n, me, k), from, shares(child, subtree(n, child)))
+        let last = child + subtree(n, child) - 1;
+        let shares = share(n, child, parts).start..share(n, last, parts).end;
+        Step::put_to_dest(to_ahead(n, me, k), from, shares)
     });
+
+    // The shares of a subtree are with its root after the scatter.
+    let has_share = move |rank: u32, owner| (rank..rank + subtree(n, rank)).contains(&owner);
     let next = ahead(n, rank, 1);
     let ring = (0..n - 1).flat_map(move |age| {
         let outgoing = behind(n, rank, age);
+        let put = (!has_share(next, outgoing))
+            .then(|| Step::put_to_dest(to_ahead(n, me, 0), from, share(n, outgoing, parts)));
+
         let incoming = behind(n, rank, age + 1);
-        let put = (!holds(next, outgoing))
-            .then(|| Step::put_to_dest(to_ahead(n, me, 0), from, shares(outgoing, 1)));
-        let wait = (!holds(rank, incoming)).then(|| Step::Wait {
+        let wait = (!has_share(rank, incoming)).then(|| Step::Wait {
             peer: from_behind(n, me, 0),
         });
         put.into_iter().chain(wait)
     });
+
     receive.into_iter().chain(scatter).chain(ring)
 }
 
@@ -59,10 +59,11 @@ mod tests {
     #[test]
     fn the_ring_carries_what_the_scatter_did_not() {
         // Rank 2 of 4 has the shares 2 and 3 after the scatter, and rank 3 the last.
-        let (to, from) = (to_ahead(4, 2, 0), from_behind(4, 2, 0));
-        let put = |share| Step::put_to_dest(to, Buffer::Dest, (share, share + 1));
         let steps: Vec<_> = broadcast(4, 2, 0, 4).collect();
-        let wait = Step::Wait { peer: from };
+        let put = |share| Step::put_to_dest(to_ahead(4, 2, 0), Buffer::Dest, share..share + 1);
+        let wait = Step::Wait {
+            peer: from_behind(4, 2, 0),
+        };
         assert_eq!(steps[1..], [put(3), put(2), wait, put(1), wait, put(0)]);
     }
 

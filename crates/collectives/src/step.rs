@@ -1,6 +1,7 @@
 //! The steps of plans, and the buffers that they read and write.
 
 use crate::edge::{Edge, Partner};
+use std::ops::Range;
 
 /// A buffer that a step reads or writes. Every member has one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -108,29 +109,29 @@ pub enum Step {
         /// The number of parts, at least 1.
         count: u32,
     },
-    /// Increment the counter of member `at`, which may be this one. The last of all members to do
+    /// Increment the counter of member `owner`, which may be this one. The last of all members to do
     /// so releases all of them.
     Arrive {
         /// The owner of the counter.
-        at: u32,
+        owner: u32,
     },
-    /// Store the accumulator beside the counter of member `at`, and increment the counter as
+    /// Store the accumulator beside the counter of member `owner`, and increment the counter as
     /// [`Step::Arrive`] does. The last of all members combines the stored contributions, in the
     /// order of the indices, before it releases the members.
     Contribute {
         /// The owner of the counter.
-        at: u32,
+        owner: u32,
     },
-    /// Copy the combined contributions to the accumulator, after the counter of member `at` has
+    /// Copy the combined contributions to the accumulator, after the counter of member `owner` has
     /// released the members.
     TakeCombined {
         /// The owner of the counter.
-        at: u32,
+        owner: u32,
     },
-    /// Wait until the counter of member `at` releases the members.
+    /// Wait until the counter of member `owner` releases the members.
     AwaitRelease {
         /// The owner of the counter.
-        at: u32,
+        owner: u32,
     },
     /// Combine `count` parts of `Source` of all members, in the order of the indices, and store the
     /// result in the same parts of `Dest` of all members. No member is signaled.
@@ -163,37 +164,37 @@ pub enum Step {
 }
 
 impl Step {
-    /// Returns the step that puts the parts from `first` to before `end` to the same parts of
-    /// `Dest` of `peer`. If there are none, the step only signals.
-    pub(crate) const fn put_to_dest(peer: Partner, from: Buffer, (first, end): (u32, u32)) -> Step {
-        match end - first {
+    /// Returns the step that puts `parts` of the own `from` to the same parts of `Dest` of `peer`.
+    /// If there are none, the step only signals.
+    pub(crate) const fn put_to_dest(peer: Partner, from: Buffer, parts: Range<u32>) -> Step {
+        match parts.end - parts.start {
             0 => Step::Signal { peer },
             count => Step::Put {
                 peer,
-                from: from.at(first),
-                to: Buffer::Dest.at(first),
+                from: from.at(parts.start),
+                to: Buffer::Dest.at(parts.start),
                 count,
             },
         }
     }
 
-    /// Returns the step that combines the parts from `first` to before `end` of `from` of `peer`
-    /// with the same parts of an own operand, and stores the result in the same parts of the own
-    /// `Dest`. `None` if there are no parts.
+    /// Returns the step that combines `parts` of `from` of `peer` with the same parts of an own
+    /// operand, and stores the result in the same parts of the own `Dest`. `None` if there are no
+    /// parts.
     pub(crate) fn get_combined(
         peer: u32,
         from: Buffer,
-        (first, end): (u32, u32),
+        parts: Range<u32>,
         with: Operand,
     ) -> Option<Step> {
-        if first >= end {
+        if parts.is_empty() {
             return None;
         }
         Some(Step::Get {
             peer,
-            from: from.at(first),
-            to: Buffer::Dest.at(first),
-            count: end - first,
+            from: from.at(parts.start),
+            to: Buffer::Dest.at(parts.start),
+            count: parts.end - parts.start,
             with: Some(with),
         })
     }
@@ -242,10 +243,18 @@ impl Step {
                 count,
                 with,
             },
-            Step::Arrive { at } => Step::Arrive { at: number(at) },
-            Step::AwaitRelease { at } => Step::AwaitRelease { at: number(at) },
-            Step::Contribute { at } => Step::Contribute { at: number(at) },
-            Step::TakeCombined { at } => Step::TakeCombined { at: number(at) },
+            Step::Arrive { owner } => Step::Arrive {
+                owner: number(owner),
+            },
+            Step::AwaitRelease { owner } => Step::AwaitRelease {
+                owner: number(owner),
+            },
+            Step::Contribute { owner } => Step::Contribute {
+                owner: number(owner),
+            },
+            Step::TakeCombined { owner } => Step::TakeCombined {
+                owner: number(owner),
+            },
             Step::Copy { .. }
             | Step::Reduce { .. }
             | Step::ReduceDirect { .. }

@@ -30,10 +30,14 @@ pub fn sync(team: impl Nodes) -> impl Iterator<Item = Step> + Clone {
         local,
         ..
     } = team.levels();
+    let gather = binomial::gather(members, local, local);
     let leaders = (local == 0).then(|| dissemination::sync(nodes, node));
-    (binomial::gather(members, local, local).map(on_node(team)))
+    let release = binomial::release(members, local, local);
+
+    gather
+        .map(on_node(team))
         .chain(leaders.into_iter().flatten().map(in_lane(team)))
-        .chain(binomial::release(members, local, local).map(on_node(team)))
+        .chain(release.map(on_node(team)))
 }
 
 #[cfg(test)]

@@ -55,35 +55,33 @@ fn those_that_put_have_heard_from_those_they_put_to() {
     for n in 1..40 {
         for root in 0..n {
             for me in 0..n {
-                let heard: Vec<Partner> = arrivals(n, me, root).filter_map(waited_for).collect();
-                let puts = broadcast(n, me, root).filter_map(|step| match step {
-                    Step::Put { peer, .. } => Some(peer),
-                    _ => None,
-                });
-                assert!(
-                    puts.into_iter()
-                        .all(|peer| heard.iter().any(|h| h.index == peer.index))
-                );
-                for peer in heard {
-                    let signal = Step::Signal {
-                        peer: Partner { index: me, ..peer },
-                    };
-                    assert_eq!(
-                        arrivals(n, peer.index, root)
-                            .filter(|s| *s == signal)
-                            .count(),
-                        1
-                    );
-                }
+                check_arrivals(n, me, root);
             }
         }
     }
 }
 
-fn waited_for(step: Step) -> Option<Partner> {
-    match step {
-        Step::Wait { peer } => Some(peer),
-        _ => None,
+/// Checks that `me` waits for the arrival of each member to which it puts, and that each member for
+/// which it waits signals it once.
+fn check_arrivals(n: u32, me: u32, root: u32) {
+    let mut awaited: Vec<Partner> = Vec::new();
+    for step in arrivals(n, me, root) {
+        if let Step::Wait { peer } = step {
+            awaited.push(peer);
+        }
+    }
+
+    for step in broadcast(n, me, root) {
+        if let Step::Put { peer, .. } = step {
+            assert!(awaited.iter().any(|sender| sender.index == peer.index));
+        }
+    }
+    for peer in awaited {
+        let signal = Step::Signal {
+            peer: Partner { index: me, ..peer },
+        };
+        let signals = arrivals(n, peer.index, root).filter(|step| *step == signal);
+        assert_eq!(signals.count(), 1);
     }
 }
 

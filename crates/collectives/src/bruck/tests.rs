@@ -38,6 +38,7 @@ fn a_run_that_wraps_takes_two_puts_and_two_waits() {
             Step::Wait { peer: peer(1, 1) },
         ]
     );
+
     let second: Vec<_> = all_gather(4, 1).collect();
     assert_eq!(
         second,
@@ -61,23 +62,23 @@ fn one_member_copies_its_block() {
 fn a_block_takes_the_bits_of_its_distance_in_turn() {
     // Among 4 members, a block for the member 3 places ahead is sent 1 place, from the source, then
     // 2 places, from the receive buffer of the first round.
+    use Buffer::{Accumulator, Dest, Receive, Source};
+
     let copies: Vec<_> = all_to_all(4, 1)
-        .filter(|s| matches!(s, Step::Copy { .. }))
+        .filter(|step| matches!(step, Step::Copy { .. }))
         .collect();
     let copy = |from, to| Step::Copy { from, to, count: 1 };
-    let (source, dest, packed) = (Buffer::Source, Buffer::Dest, Buffer::Accumulator);
-    let receive_buffer = Buffer::Receive;
     assert_eq!(
         copies,
         [
-            copy(source.at(1), dest.at(1)),
-            copy(source.at(2), packed.at(0)),
-            copy(source.at(0), packed.at(1)),
-            copy(source.at(3), packed.at(0)),
-            copy(receive_buffer(0).at(1), packed.at(1)),
-            copy(receive_buffer(0).at(0), dest.at(0)),
-            copy(receive_buffer(1).at(0), dest.at(3)),
-            copy(receive_buffer(1).at(1), dest.at(2)),
+            copy(Source.at(1), Dest.at(1)),
+            copy(Source.at(2), Accumulator.at(0)),
+            copy(Source.at(0), Accumulator.at(1)),
+            copy(Source.at(3), Accumulator.at(0)),
+            copy(Receive(0).at(1), Accumulator.at(1)),
+            copy(Receive(0).at(0), Dest.at(0)),
+            copy(Receive(1).at(0), Dest.at(3)),
+            copy(Receive(1).at(1), Dest.at(2)),
         ]
     );
 }
@@ -86,10 +87,8 @@ fn a_block_takes_the_bits_of_its_distance_in_turn() {
 fn numbers_with_a_bit_are_counted() {
     for n in 0..70 {
         for k in 0..8 {
-            assert_eq!(
-                below(n, k),
-                (0..n).filter(|i| i >> k & 1 == 1).count() as u32
-            );
+            let numbers = (0..n).filter(|number| number >> k & 1 == 1);
+            assert_eq!(below(n, k), numbers.count() as u32);
         }
     }
     assert_eq!(below(u32::MAX, 31), (1 << 31) - 1);

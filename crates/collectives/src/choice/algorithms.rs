@@ -161,11 +161,9 @@ impl SyncAlgorithm {
     /// returns the plan of the binomial tree on one level instead.
     pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         match self {
-            Self::Dissemination => Either::Left(dissemination::sync(n, me)),
-            Self::Gather | Self::TwoLevel => {
-                Either::Right(Either::Left(binomial::gather_sync(n, me)))
-            }
-            Self::Central => Either::Right(Either::Right(central::sync(n))),
+            Self::Dissemination => SyncPlan::Dissemination(dissemination::sync(n, me)),
+            Self::Gather | Self::TwoLevel => SyncPlan::Gather(binomial::gather_sync(n, me)),
+            Self::Central => SyncPlan::Central(central::sync(n)),
         }
     }
 }
@@ -181,9 +179,10 @@ impl BroadcastAlgorithm {
         parts: u32,
     ) -> impl Iterator<Item = Step> + Clone {
         match self {
-            Self::Binomial => Either::Left(binomial::broadcast(n, me, root)),
+            Self::Binomial => BroadcastPlan::Binomial(binomial::broadcast(n, me, root)),
             Self::ScatterAllGather => {
-                Either::Right(scatter_all_gather::broadcast(n, me, root, parts))
+                let plan = scatter_all_gather::broadcast(n, me, root, parts);
+                BroadcastPlan::ScatterAllGather(plan)
             }
         }
     }
@@ -193,46 +192,50 @@ impl AllGatherAlgorithm {
     /// Returns the plan of an all-gather by this algorithm.
     pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         match self {
-            Self::Lines => Either::Left(Either::Left(Either::Left(pairwise::all_gather_in_lines(
-                n, me,
-            )))),
-            Self::Bruck => Either::Left(Either::Left(Either::Right(bruck::all_gather(n, me)))),
+            Self::Lines => AllGatherPlan::Lines(pairwise::all_gather_in_lines(n, me)),
+            Self::Bruck => AllGatherPlan::Bruck(bruck::all_gather(n, me)),
             Self::RecursiveDoubling => {
-                Either::Left(Either::Right(recursive_doubling::all_gather(n, me)))
+                AllGatherPlan::RecursiveDoubling(recursive_doubling::all_gather(n, me))
             }
-            Self::Ring => Either::Right(Either::Left(ring::all_gather(n, me))),
+            Self::Ring => AllGatherPlan::Ring(ring::all_gather(n, me)),
             Self::NeighborExchange => {
-                Either::Right(Either::Right(neighbor_exchange::all_gather(n, me)))
+                AllGatherPlan::NeighborExchange(neighbor_exchange::all_gather(n, me))
             }
         }
     }
 }
 
-/// One of two iterators, without an allocation.
-#[derive(Clone)]
-enum Either<L, R> {
-    Left(L),
-    Right(R),
+/// Makes the enumeration `$plans`, which is the plan of one of several algorithms, without an
+/// allocation.
+macro_rules! plans {
+    ($($plans:ident: $($algorithm:ident)+;)+) => {$(
+        #[derive(Clone)]
+        enum $plans<$($algorithm),+> {
+            $($algorithm($algorithm),)+
+        }
+
+        impl<$($algorithm: Iterator<Item = Step>),+> Iterator for $plans<$($algorithm),+> {
+            type Item = Step;
+
+            fn next(&mut self) -> Option<Step> {
+                match self {
+                    $(Self::$algorithm(plan) => plan.next(),)+
+                }
+            }
+
+            // `for_each` on the plan of one algorithm is faster than calls of `next`, each of which
+            // would select the algorithm again.
+            fn fold<B, F: FnMut(B, Step) -> B>(self, start: B, f: F) -> B {
+                match self {
+                    $(Self::$algorithm(plan) => plan.fold(start, f),)+
+                }
+            }
+        }
+    )+};
 }
 
-impl<L, R> Iterator for Either<L, R>
-where
-    L: Iterator,
-    R: Iterator<Item = L::Item>,
-{
-    type Item = L::Item;
-
-    fn next(&mut self) -> Option<L::Item> {
-        match self {
-            Self::Left(iterator) => iterator.next(),
-            Self::Right(iterator) => iterator.next(),
-        }
-    }
-
-    fn fold<B, F: FnMut(B, L::Item) -> B>(self, start: B, f: F) -> B {
-        match self {
-            Self::Left(iterator) => iterator.fold(start, f),
-            Self::Right(iterator) => iterator.fold(start, f),
-        }
-    }
+plans! {
+    SyncPlan: Dissemination Gather Central;
+    BroadcastPlan: Binomial ScatterAllGather;
+    AllGatherPlan: Lines Bruck RecursiveDoubling Ring NeighborExchange;
 }

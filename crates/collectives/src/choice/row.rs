@@ -174,7 +174,8 @@ impl<A: Algorithm> Row<A> {
         } else {
             1
         };
-        [self.bytes.least, self.bytes.most.saturating_add(1)].map(|at| at.saturating_mul(factor))
+        [self.bytes.least, self.bytes.most.saturating_add(1)]
+            .map(|nbytes| nbytes.saturating_mul(factor))
     }
 }
 

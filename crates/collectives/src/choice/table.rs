@@ -105,19 +105,8 @@ macro_rules! table {
             /// for ascending numbers of bytes.
             pub fn listed(&self, facts: &ChoiceFacts) -> Vec<Listed> {
                 let mut listed = Vec::new();
-                $(listed.extend(ladder::<$algorithm>(self, facts));)+
+                $(listed.extend(listed_of::<$algorithm>(self, facts));)+
                 listed
-            }
-
-            /// Returns each operation, and the list of its algorithms as text.
-            pub fn described(&self, facts: &ChoiceFacts) -> Vec<(&'static str, String)> {
-                let listed = self.listed(facts);
-                let of = |&operation: &&'static str| {
-                    let rows = listed.iter().filter(|row| row.operation == operation)
-                        .map(|row| format!("{} from {} B ({})", row.algorithm, row.from, row.origin));
-                    (operation, rows.collect::<Vec<_>>().join(", "))
-                };
-                Self::OPERATIONS.iter().map(of).collect()
             }
         }
 
@@ -150,6 +139,21 @@ table! {
 }
 
 impl Table {
+    /// Returns each operation, and the list of its algorithms as text.
+    pub fn described(&self, facts: &ChoiceFacts) -> Vec<(&'static str, String)> {
+        let listed = self.listed(facts);
+        let mut described = Vec::new();
+        for &operation in Self::OPERATIONS {
+            let rows: Vec<String> = listed
+                .iter()
+                .filter(|row| row.operation == operation)
+                .map(|row| format!("{} from {} B ({})", row.algorithm, row.from, row.origin))
+                .collect();
+            described.push((operation, rows.join(", ")));
+        }
+        described
+    }
+
     /// Appends a row that holds wherever `algorithm` can be used. Does nothing for `None`.
     pub fn force<A: Tabled>(&mut self, algorithm: Option<A>) {
         let row = algorithm.map(|algorithm| Row::always(algorithm, RowOrigin::Forced));
@@ -218,10 +222,15 @@ impl Table {
 
 /// Returns the algorithms that a table chooses for an operation, each with the size from which on
 /// it is chosen.
-fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
-    let chosen = |nbytes| {
-        let row = table.row::<A>(nbytes, &|| *facts);
-        (row.algorithm.name(), row.origin)
+fn listed_of<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
+    let listed_from = |from| {
+        let row = table.row::<A>(from, &|| *facts);
+        Listed {
+            operation: A::OPERATION,
+            from,
+            algorithm: row.algorithm.name(),
+            origin: row.origin,
+        }
     };
 
     let mut sizes: Vec<usize> = A::rows(table)
@@ -234,20 +243,10 @@ fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
 
     let mut listed: Vec<Listed> = Vec::new();
     for ends in sizes.windows(2) {
-        let [mut from, end] = *ends else { continue };
+        let mut from = ends[0];
+        let end = ends[1];
         while from < end {
-            let (algorithm, origin) = chosen(from);
-            let is_new = listed
-                .last()
-                .is_none_or(|last| (last.algorithm, last.origin) != (algorithm, origin));
-            if is_new {
-                listed.push(Listed {
-                    operation: A::OPERATION,
-                    from,
-                    algorithm,
-                    origin,
-                });
-            }
+            let chosen = listed_from(from);
 
             // Between two sizes at which rows change, only the limits of algorithms change the
             // choice, and an algorithm beyond its limit is not chosen again. So a binary search
@@ -255,16 +254,26 @@ fn ladder<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
             let mut next = end;
             while next - from > 1 {
                 let middle = from + (next - from) / 2;
-                if chosen(middle) == (algorithm, origin) {
+                if listed_from(middle).is_same_choice(&chosen) {
                     from = middle;
                 } else {
                     next = middle;
                 }
             }
             from = next;
+
+            if listed.last().is_none_or(|last| !last.is_same_choice(&chosen)) {
+                listed.push(chosen);
+            }
         }
     }
     listed
+}
+
+impl Listed {
+    fn is_same_choice(&self, other: &Listed) -> bool {
+        self.algorithm == other.algorithm && self.origin == other.origin
+    }
 }
 
 #[cfg(test)]

@@ -56,6 +56,7 @@ fn a_scan_asks_for_what_is_below_and_serves_what_is_above() {
             },
         ]
     );
+
     let exclusive: Vec<_> = exclusive_scan(3, 1).collect();
     assert_eq!(exclusive[..inclusive.len()], inclusive);
     assert_eq!(
@@ -78,14 +79,11 @@ fn a_scan_asks_for_what_is_below_and_serves_what_is_above() {
 fn members_hear_from_all_to_whom_they_put() {
     for n in [1, 2, 3, 7, 8, 9] {
         for me in 0..n {
-            let heard = |step: &Step| matches!(step, Step::Wait { .. });
-            let heard: Vec<Step> = entry(n, me).filter(heard).collect();
+            let steps_of_entry: Vec<Step> = entry(n, me).collect();
             for step in all_reduce(n, me) {
                 if let Step::Put { peer, .. } = step {
-                    assert!(
-                        heard.contains(&Step::Wait { peer }),
-                        "{me} to {peer:?} of {n}"
-                    );
+                    let waits = steps_of_entry.contains(&Step::Wait { peer });
+                    assert!(waits, "{me} to {peer:?} of {n}");
                 }
             }
         }

@@ -84,6 +84,7 @@ impl Nodes for NodeBlocks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeLists {
     levels: Levels,
+    /// The members of the own node, by their index on the node.
     on_node: Box<[u32]>,
     /// The member of the own lane on each node; empty if some node has no member in this lane.
     in_lane: Box<[u32]>,
@@ -93,20 +94,19 @@ impl NodeLists {
     /// Makes the lists of member `me` of a team of `n`, where `node_of` returns the node of each
     /// member.
     pub fn of(n: u32, me: u32, node_of: impl Fn(u32) -> u32) -> NodeLists {
-        let own = node_of(me);
-
-        let on_node: Box<[u32]> = (0..n).filter(|&member| node_of(member) == own).collect();
-        let local = on_node
-            .iter()
-            .position(|&member| member == me)
-            .expect("it is on its node");
-
         /// A node, as far as its members were found.
         struct Node {
             /// Its number in the order of the nodes' first members.
             number: usize,
             members: u32,
         }
+
+        let own = node_of(me);
+        let on_node: Box<[u32]> = (0..n).filter(|&member| node_of(member) == own).collect();
+        let local = on_node
+            .iter()
+            .position(|&member| member == me)
+            .expect("it is on its node");
 
         let mut nodes: HashMap<u32, Node> = HashMap::new();
         let mut in_lane = Vec::new();
@@ -115,6 +115,7 @@ impl NodeLists {
             let node = nodes
                 .entry(node_of(member))
                 .or_insert(Node { number, members: 0 });
+
             // The first member stands for its node until that of the own lane is found.
             if node.members == 0 {
                 in_lane.push(member);
@@ -124,6 +125,7 @@ impl NodeLists {
             node.members += 1;
         }
 
+        // Without a lane, some node is still represented by its first member.
         let lanes = nodes.values().map(|node| node.members).min().unwrap_or(0);
         if lanes <= local as u32 {
             in_lane.clear();

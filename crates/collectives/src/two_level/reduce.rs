@@ -55,7 +55,8 @@ pub fn all_reduce_short(team: impl Nodes) -> impl Iterator<Item = Step> + Clone 
 
     let parent = (local != 0).then(|| {
         let k = binomial::to_parent(local);
-        let receive = [
+        [
+            put(to_behind(members, local, k), from_below + k),
             Step::Wait {
                 peer: from_behind(members, local, k),
             },
@@ -64,18 +65,17 @@ pub fn all_reduce_short(team: impl Nodes) -> impl Iterator<Item = Step> + Clone 
                 to: ACCUMULATOR,
                 count: 1,
             },
-        ];
-        [put(to_behind(members, local, k), from_below + k)]
-            .into_iter()
-            .chain(receive)
+        ]
     });
 
     let leaders = (local == 0).then(|| recursive_doubling::all_reduce(nodes, node));
 
-    let down = (binomial::to_children(members, local).rev())
+    let down = binomial::to_children(members, local)
+        .rev()
         .map(move |k| put(to_ahead(members, local, k), from_above));
 
-    (up.chain(parent.into_iter().flatten()).map(on_node(team)))
+    up.chain(parent.into_iter().flatten())
+        .map(on_node(team))
         .chain(leaders.into_iter().flatten().map(in_lane(team)))
         .chain(down.map(on_node(team)))
 }
@@ -107,6 +107,7 @@ pub fn all_reduce_piece(
         .filter(|step| matches!(step, Step::Signal { .. }));
     let waits = entry.filter(|step| matches!(step, Step::Wait { .. }));
 
+    // The leaders combine their results in the accumulator.
     let leaders = is_leader.then(|| {
         let load = Step::Copy {
             from: Buffer::Dest.at(0),
@@ -118,14 +119,14 @@ pub fn all_reduce_piece(
             to: Buffer::Dest.at(0),
             count: 1,
         };
-        [load]
-            .into_iter()
+        std::iter::once(load)
             .chain(recursive_doubling::all_reduce(nodes, node))
             .chain([store])
     });
     let leaders = leaders.into_iter().flatten();
 
-    (signals.map(in_lane(team)))
+    signals
+        .map(in_lane(team))
         .chain(entered(team, 1))
         .chain(combined(team, 1, 1))
         .chain(waits.chain(leaders).map(in_lane(team)))
@@ -135,9 +136,10 @@ pub fn all_reduce_piece(
 /// Returns the number of lanes to use for a vector of `parts` parts, at least 1. Each lane costs
 /// messages, so short vectors have few.
 pub fn lanes(team: impl Nodes, parts: u32) -> u32 {
-    let most = team.levels().lanes;
-    let paid = u64::from(parts) * u64::from(most) / LANE_PARTS;
-    paid.clamp(1, u64::from(most)) as u32
+    let max_lanes = u64::from(team.levels().lanes);
+    // The member of a lane reads its share from all members of its node: `max_lanes` or more.
+    let worthwhile = u64::from(parts) * max_lanes / LANE_PARTS;
+    worthwhile.clamp(1, max_lanes) as u32
 }
 
 /// Returns the plan of an all-reduce of a vector of `parts` parts: each lane combines its share
@@ -150,11 +152,12 @@ pub fn all_reduce(team: impl Nodes, parts: u32, lanes: u32) -> impl Iterator<Ite
     let Levels {
         nodes, node, local, ..
     } = team.levels();
+
     // The plan over the nodes knows only the lane's share, from part 0 on.
     let over_nodes = (local < lanes).then(|| {
-        let (first, end) = share(lanes, local, parts);
-        rabenseifner::of_contributions_in(Buffer::Dest, nodes, node, end - first)
-            .map(move |step| step.parts_after(first))
+        let share = share(lanes, local, parts);
+        rabenseifner::of_contributions_in(Buffer::Dest, nodes, node, share.end - share.start)
+            .map(move |step| step.parts_after(share.start))
     });
 
     entered(team, lanes)
@@ -178,46 +181,55 @@ fn entered(team: impl Nodes, lanes: u32) -> impl Iterator<Item = Step> + Clone {
 /// members of its node, and stores the result in its destination.
 fn combined(team: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let Levels { members, local, .. } = team.levels();
-    let (first, end) = if local < lanes {
+    let share = if local < lanes {
         share(lanes, local, parts)
     } else {
-        (0, 0)
+        0..0
     };
 
-    let combine = (first..end)
-        .step_by(BLOCK_PARTS as usize)
-        .flat_map(move |first| {
-            let count = BLOCK_PARTS.min(end - first);
-            let from = Buffer::Source.at(first);
-            let to = Buffer::Dest.at(first);
-            let alone = (members == 1).then_some(Step::Copy { from, to, count });
-
-            // After the own contribution those behind it follow, up to the last one, then those
-            // before it, down to the first: so each is adjacent to the run that is combined
-            // already.
-            let others = (local + 1..members).chain((0..local).rev()).enumerate();
-            let gets = others.map(move |(turn, peer)| {
-                // The first get combines with the own contribution, the next ones with the result.
-                let buffer = if turn == 0 {
-                    Buffer::Source
-                } else {
-                    Buffer::Dest
-                };
-                let with = Some(Operand {
-                    buffer,
-                    is_left: peer > local,
-                });
-                Step::Get {
-                    peer,
-                    from,
-                    to,
-                    count,
-                    with,
-                }
-            });
-            alone.into_iter().chain(gets)
-        });
+    let end = share.end;
+    let blocks = share.step_by(BLOCK_PARTS as usize);
+    let combine = blocks.flat_map(move |first| {
+        let count = BLOCK_PARTS.min(end - first);
+        combined_block(members, local, first, count)
+    });
     combine.map(on_node(team))
+}
+
+/// Returns the plan by which a member combines `count` parts of the sources of the members of its
+/// node, of which it is number `local`.
+fn combined_block(
+    members: u32,
+    local: u32,
+    first: u32,
+    count: u32,
+) -> impl Iterator<Item = Step> + Clone {
+    let from = Buffer::Source.at(first);
+    let to = Buffer::Dest.at(first);
+    let alone = (members == 1).then_some(Step::Copy { from, to, count });
+
+    // After the own contribution those behind it follow, up to the last one, then those before it,
+    // down to the first: so each is adjacent to the run that is combined already.
+    let others = (local + 1..members).chain((0..local).rev()).enumerate();
+    let gets = others.map(move |(turn, peer)| {
+        // The first get combines with the own contribution, the next ones with the result.
+        let buffer = if turn == 0 {
+            Buffer::Source
+        } else {
+            Buffer::Dest
+        };
+        Step::Get {
+            peer,
+            from,
+            to,
+            count,
+            with: Some(Operand {
+                buffer,
+                is_left: peer > local,
+            }),
+        }
+    });
+    alone.into_iter().chain(gets)
 }
 
 /// Returns the plan by which all members of a node copy the results of the lanes to their
@@ -226,29 +238,29 @@ fn spread(team: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step
     let Levels { members, local, .. } = team.levels();
     let gather = move || binomial::gather(members, local, local);
     let release = move || binomial::release(members, local, local);
-    let several = lanes > 1;
     let gets = (0..lanes)
         .filter(move |&lane| lane != local)
         .filter_map(move |lane| {
-            let (first, end) = share(lanes, lane, parts);
-            if first >= end {
+            let share = share(lanes, lane, parts);
+            if share.is_empty() {
                 return None;
             }
 
-            let part = Buffer::Dest.at(first);
+            let span = Buffer::Dest.at(share.start);
             Some(Step::Get {
                 peer: lane,
-                from: part,
-                to: part,
-                count: end - first,
+                from: span,
+                to: span,
+                count: share.end - share.start,
                 with: None,
             })
         });
 
-    // The results of several lanes are complete only when the members of all lanes say so. The last
-    // gather keeps a member from changing its destination before the others have read it.
-    let meet = several.then(gather).into_iter().flatten();
-    let leave = gather().chain(several.then(release).into_iter().flatten());
+    // The results of several lanes are complete only when the members of all lanes have signaled.
+    // The last gather keeps a member from changing its destination before the others have read it.
+    let are_several = lanes > 1;
+    let meet = are_several.then(gather).into_iter().flatten();
+    let leave = gather().chain(are_several.then(release).into_iter().flatten());
     meet.chain(release())
         .chain(gets)
         .chain(leave)

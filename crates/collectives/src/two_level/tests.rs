@@ -24,6 +24,7 @@ fn only_leaders_leave_their_node() {
             Step::Signal { peer: pair(3) },
         ]
     );
+
     let other: Vec<_> = sync(NodeBlocks { n: 6, me: 3, p: 2 }).collect();
     assert_eq!(
         other,
@@ -35,15 +36,19 @@ fn only_leaders_leave_their_node() {
 fn blocks_are_listed_alike() {
     for (n, p) in [(1, 1), (6, 2), (7, 3), (9, 4), (5, 8)] {
         for me in 0..n {
-            let (blocks, listed) = (
-                NodeBlocks { n, me, p },
-                NodeLists::of(n, me, |member| member / p),
-            );
+            let blocks = NodeBlocks { n, me, p };
+            let lists = NodeLists::of(n, me, |member| member / p);
+            let lists = &lists;
+
             let levels = blocks.levels();
-            assert_eq!((&listed).levels(), levels, "{blocks:?}");
-            assert!((0..levels.members).all(|l| blocks.member(l) == (&listed).member(l)));
+            assert_eq!(lists.levels(), levels, "{blocks:?}");
+            for local in 0..levels.members {
+                assert_eq!(blocks.member(local), lists.member(local));
+            }
             if levels.local < levels.lanes {
-                assert!((0..levels.nodes).all(|i| blocks.in_lane(i) == (&listed).in_lane(i)));
+                for node in 0..levels.nodes {
+                    assert_eq!(blocks.in_lane(node), lists.in_lane(node));
+                }
             }
         }
     }
@@ -69,10 +74,16 @@ fn members_of_a_node_need_not_be_neighbors() {
 
 #[test]
 fn lanes_are_as_many_as_pay() {
-    let lanes = |p, parts| lanes(NodeBlocks { n: 3 * p, me: 0, p }, parts);
-    assert_eq!(
-        [0, 2047, 2048, u32::MAX].map(|parts| lanes(2, parts)),
-        [1, 1, 2, 2]
-    );
-    assert_eq!([0, 128, u32::MAX].map(|parts| lanes(64, parts)), [1, 4, 64]);
+    for (p, parts, expected) in [
+        (2, 0, 1),
+        (2, 2047, 1),
+        (2, 2048, 2),
+        (2, u32::MAX, 2),
+        (64, 0, 1),
+        (64, 128, 4),
+        (64, u32::MAX, 64),
+    ] {
+        let found = lanes(NodeBlocks { n: 3 * p, me: 0, p }, parts);
+        assert_eq!(found, expected, "{parts} parts on nodes of {p}");
+    }
 }

@@ -223,9 +223,9 @@ impl Call {
                 Reduction::Rabenseifner => Box::new(rabenseifner::all_reduce(n, me, parts)),
                 Reduction::Ring => Box::new(ring::all_reduce(n, me, parts)),
                 Reduction::TwoLevel { p, lanes } => {
-                    let at = NodeBlocks { n, me, p };
-                    let lanes = lanes.min(at.levels().lanes);
-                    Box::new(two_level::all_reduce(at, parts, lanes))
+                    let team = NodeBlocks { n, me, p };
+                    let lanes = lanes.min(team.levels().lanes);
+                    Box::new(two_level::all_reduce(team, parts, lanes))
                 }
                 Reduction::TwoLevelPiece { p, shared } => {
                     Box::new(two_level::all_reduce_piece(NodeBlocks { n, me, p }, shared))

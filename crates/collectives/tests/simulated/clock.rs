@@ -19,12 +19,12 @@ impl Clock {
 
     /// Counts an action of the owner of the clock, `me`.
     pub fn tick(&mut self, me: u32) -> Event {
-        let member = me;
-        let time = self.0.get_mut(me as usize).map_or(0, |time| {
-            *time += 1;
-            *time
-        });
-        Event { member, time }
+        let mut time = 0;
+        if let Some(own) = self.0.get_mut(me as usize) {
+            *own += 1;
+            time = *own;
+        }
+        Event { member: me, time }
     }
 
     /// Returns true if an event precedes the owner's next action in every schedule.

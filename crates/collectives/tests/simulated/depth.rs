@@ -17,10 +17,18 @@ fn log2(n: u32) -> u32 {
     n.next_power_of_two().ilog2()
 }
 
+/// Returns the two additional rounds that a core of a power of two of members needs unless it has
+/// all of the `n` members.
+fn fold_rounds(n: u32) -> u32 {
+    if n.is_power_of_two() { 0 } else { 2 }
+}
+
+const LARGE: [u32; 9] = [255, 256, 257, 511, 512, 513, 1023, 1024, 1025];
+
 #[test]
 fn rounds_are_as_documented() {
-    for n in (1..=130_u32).chain([255, 256, 257, 511, 512, 513, 1023, 1024, 1025]) {
-        let fold = if n.is_power_of_two() { 0 } else { 2 };
+    for n in (1..=130_u32).chain(LARGE) {
+        let fold = fold_rounds(n);
         let credit = u32::from(n > 1);
         assert_eq!(depth(n, Dissemination), log2(n), "n = {n}");
         assert_eq!(depth(n, Bruck), log2(n), "n = {n}");
@@ -29,28 +37,36 @@ fn rounds_are_as_documented() {
         assert!(depth(n, InclusiveScan) <= log2(n) + credit, "n = {n}");
         assert!(depth(n, ExclusiveScan) <= log2(n) + 2 * credit, "n = {n}");
         assert!(depth(n, GatherSync) <= 2 * log2(n), "n = {n}");
-        let reduce = |by| depth(n, Call::reduce(by, n));
-        assert!(reduce(Rabenseifner) <= 2 * n.ilog2() + fold, "n = {n}");
-        for p in [1, 2, 3, 4, 64] {
-            let (on_node, nodes) = (log2(p.min(n)), n.div_ceil(p));
-            let fold = if nodes.is_power_of_two() { 0 } else { 2 };
-            let rounds = nodes.ilog2() + fold;
-            assert!(
-                depth(n, TwoLevelSync { p }) <= 2 * on_node + log2(nodes),
-                "n = {n}"
-            );
-            assert!(
-                depth(n, TwoLevelShort { p }) <= 2 * on_node + rounds,
-                "n = {n}"
-            );
-            let piece = depth(n, Call::reduce(TwoLevelPiece { p, shared: true }, 1));
-            assert!(piece <= 3 * on_node + rounds + 1, "n = {n}");
-            let long = |lanes| depth(n, Call::reduce(TwoLevel { p, lanes }, 9));
-            assert!(long(1) <= 3 * on_node + nodes.ilog2() + rounds, "n = {n}");
-            assert!(long(2) <= 6 * on_node + nodes.ilog2() + rounds, "n = {n}");
-        }
+        let halving = depth(n, Call::reduce(Rabenseifner, n));
+        assert!(halving <= 2 * n.ilog2() + fold, "n = {n}");
         if n.is_power_of_two() {
             assert_eq!(depth(n, Gather(Gathering::RecursiveDoubling)), log2(n));
+        }
+    }
+}
+
+#[test]
+fn rounds_of_two_levels_are_as_documented() {
+    for n in (1..=130_u32).chain(LARGE) {
+        for p in [1, 2, 3, 4, 64] {
+            let on_node = log2(p.min(n));
+            let nodes = n.div_ceil(p);
+            let between_nodes = nodes.ilog2() + fold_rounds(nodes);
+
+            let sync = depth(n, TwoLevelSync { p });
+            assert!(sync <= 2 * on_node + log2(nodes), "n = {n}, p = {p}");
+
+            let short = depth(n, TwoLevelShort { p });
+            assert!(short <= 2 * on_node + between_nodes, "n = {n}, p = {p}");
+
+            let piece = depth(n, Call::reduce(TwoLevelPiece { p, shared: true }, 1));
+            assert!(piece <= 3 * on_node + between_nodes + 1, "n = {n}, p = {p}");
+
+            let long_between_nodes = nodes.ilog2() + between_nodes;
+            let one_lane = depth(n, Call::reduce(TwoLevel { p, lanes: 1 }, 9));
+            assert!(one_lane <= 3 * on_node + long_between_nodes, "n = {n}, p = {p}");
+            let two_lanes = depth(n, Call::reduce(TwoLevel { p, lanes: 2 }, 9));
+            assert!(two_lanes <= 6 * on_node + long_between_nodes, "n = {n}, p = {p}");
         }
     }
 }
@@ -62,15 +78,10 @@ fn linear_plans_are_no_worse_than_linear() {
         assert_eq!(depth(n, AllToAll), u32::from(n > 1));
         assert_eq!(depth(n, BruckAllToAll), log2(n) + u32::from(n > 1));
         assert_eq!(depth(n, Call::reduce(Ring, n)), 2 * (n - 1));
-        assert!(
-            depth(
-                n,
-                LongBroadcast {
-                    root: n / 3,
-                    parts: 50
-                }
-            ) < log2(n) + n
-        );
+
+        let root = n / 3;
+        assert!(depth(n, LongBroadcast { root, parts: 50 }) < log2(n) + n);
+
         if n.is_multiple_of(2) {
             assert_eq!(depth(n, Gather(Gathering::NeighborExchange)), n / 2);
         }

@@ -129,45 +129,51 @@ fn lines_are_not_overwritten_unread() {
 
 /// Returns calls on vectors and other calls, in one order and then in the reverse order.
 fn vectors(n: u32) -> Vec<Call> {
-    let reductions = [
+    let mut calls = Vec::new();
+    for by in [
         Reduction::Rabenseifner,
         Reduction::TwoLevel { p: 2, lanes: 2 },
         Reduction::TwoLevel { p: 3, lanes: 1 },
         Reduction::TwoLevel { p: 8, lanes: 5 },
-    ];
-    let reductions = reductions
-        .into_iter()
-        .flat_map(|by| [Call::reduce(by, 3), Call::reduce_in_place(by, n + 5)]);
-    let root = n / 2;
-    let broadcast = LongBroadcast { root, parts: 6 };
-    let direct = DirectScan {
-        exclusive: true,
-        parts: n + 5,
-        in_place: true,
+    ] {
+        calls.push(Call::reduce(by, 3));
+        calls.push(Call::reduce_in_place(by, n + 5));
+    }
+
+    let own_piece = Reduction::TwoLevelPiece {
+        p: 3,
+        shared: false,
     };
-    let once = reductions.chain([
-        broadcast,
+    let shared_piece = Reduction::TwoLevelPiece { p: 4, shared: true };
+    calls.extend([
+        LongBroadcast {
+            root: n / 2,
+            parts: 6,
+        },
         TwoLevelSync { p: 2 },
         TwoLevelShort { p: 5 },
         TwoLevelSync { p: 16 },
-        Call::reduce(
-            Reduction::TwoLevelPiece {
-                p: 3,
-                shared: false,
-            },
-            1,
-        ),
-        Call::reduce_in_place(Reduction::TwoLevelPiece { p: 4, shared: true }, 1),
+        Call::reduce(own_piece, 1),
+        Call::reduce_in_place(shared_piece, 1),
         AllReduce,
         TwoLevelShort { p: 2 },
         InclusiveScan,
         Gather(Gathering::RecursiveDoubling),
         LongAllReduce,
     ]);
-    let direct = (n <= 48).then_some(direct);
-    let once: Vec<Call> = once.chain(direct).filter(|call| call.fits(n)).collect();
-    let again = once.iter().rev().copied();
-    once.iter().copied().chain(again).collect()
+    // A direct scan of n parts makes n^2 accesses.
+    if n <= 48 {
+        calls.push(DirectScan {
+            exclusive: true,
+            parts: n + 5,
+            in_place: true,
+        });
+    }
+    calls.retain(|call| call.fits(n));
+
+    let reversed: Vec<Call> = calls.iter().rev().copied().collect();
+    calls.extend(reversed);
+    calls
 }
 
 #[test]

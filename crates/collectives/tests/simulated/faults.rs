@@ -6,7 +6,7 @@ use rushmem_collectives::Step;
 
 const SCHEDULES: u64 = 300;
 
-/// Returns true if some schedule shows a fault when plans are changed by `change`.
+/// Returns true if some schedule shows a fault when the plan of each member is changed by `change`.
 fn is_found(n: u32, program: &[Call], clocks: bool, change: &dyn Fn(u32, Plan) -> Plan) -> bool {
     fails(&Team {
         n,
@@ -62,15 +62,10 @@ fn without_credits(me: u32, plan: Plan) -> Plan {
 fn scans_need_their_credits() {
     for scan in [InclusiveScan, ExclusiveScan] {
         for n in 2..=20 {
-            let program = [scan, scan, scan];
-            assert!(
-                is_found(n, &program, true, &without_credits),
-                "{scan:?} among {n}"
-            );
-            assert!(
-                is_found(n, &program, false, &without_credits),
-                "{scan:?} among {n}"
-            );
+            for clocks in [true, false] {
+                let is_found = is_found(n, &[scan, scan, scan], clocks, &without_credits);
+                assert!(is_found, "{scan:?} among {n}");
+            }
         }
     }
 }
@@ -120,14 +115,10 @@ fn data_must_be_waited_for() {
         Ring,
     ] {
         for n in 4..=20 {
-            assert!(
-                is_found(n, &[call], true, &late_waits),
-                "{call:?} among {n}"
-            );
-            assert!(
-                is_found(n, &[call], false, &late_waits),
-                "{call:?} among {n}"
-            );
+            for clocks in [true, false] {
+                let is_found = is_found(n, &[call], clocks, &late_waits);
+                assert!(is_found, "{call:?} among {n}");
+            }
         }
     }
 }
@@ -139,13 +130,9 @@ fn a_sync_needs_all_its_rounds() {
             let rounds = n.next_power_of_two().ilog2() as usize;
             Box::new(plan.take(2 * (rounds - 1)))
         };
-        assert!(
-            is_found(n, &[Dissemination], true, &one_round_less),
-            "n = {n}"
-        );
-        assert!(
-            is_found(n, &[Dissemination], false, &one_round_less),
-            "n = {n}"
-        );
+        for clocks in [true, false] {
+            let is_found = is_found(n, &[Dissemination], clocks, &one_round_less);
+            assert!(is_found, "n = {n}");
+        }
     }
 }

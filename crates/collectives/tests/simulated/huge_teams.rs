@@ -18,21 +18,36 @@ const SIZES: [u32; 9] = [
     u32::MAX,
 ];
 
-/// Returns the numbers of signals that `me` sends to each peer and waits for from each, by edge.
-fn signals(call: Call, n: u32, me: u32) -> (HashMap<Partner, u32>, HashMap<Partner, u32>) {
-    let (mut sent, mut taken) = (HashMap::new(), HashMap::new());
-    for (count, step) in call.plan(n, me).enumerate() {
+/// Maximum number of steps of a logarithmic plan: the largest team has 32 rounds and a fold, and no
+/// plan takes more than seven steps in each. A linear plan takes far more.
+const MAX_STEPS: usize = 7 * 33;
+
+/// The signals of a member, by peer and edge.
+#[derive(Default)]
+struct Signals {
+    /// The number that it sends.
+    sent: HashMap<Partner, u32>,
+    /// The number for which it waits.
+    awaited: HashMap<Partner, u32>,
+}
+
+/// Returns the signals of `me` in a call.
+fn signals(call: Call, n: u32, me: u32) -> Signals {
+    let mut signals = Signals::default();
+    for (index, step) in call.plan(n, me).enumerate() {
         assert!(
-            count < 7 * 33,
+            index < MAX_STEPS,
             "{call:?} of {me} among {n} is not logarithmic"
         );
         match step {
-            Step::Put { peer, .. } | Step::Signal { peer } => *sent.entry(peer).or_default() += 1,
-            Step::Wait { peer } => *taken.entry(peer).or_default() += 1,
-            Step::Arrive { at }
-            | Step::Contribute { at }
-            | Step::TakeCombined { at }
-            | Step::AwaitRelease { at } => assert_eq!(at, 0),
+            Step::Put { peer, .. } | Step::Signal { peer } => {
+                *signals.sent.entry(peer).or_default() += 1;
+            }
+            Step::Wait { peer } => *signals.awaited.entry(peer).or_default() += 1,
+            Step::Arrive { owner }
+            | Step::Contribute { owner }
+            | Step::TakeCombined { owner }
+            | Step::AwaitRelease { owner } => assert_eq!(owner, 0),
             Step::Copy { .. }
             | Step::Get { .. }
             | Step::Reduce { .. }
@@ -40,7 +55,7 @@ fn signals(call: Call, n: u32, me: u32) -> (HashMap<Partner, u32>, HashMap<Partn
             | Step::ScanDirect { .. } => {}
         }
     }
-    (sent, taken)
+    signals
 }
 
 #[test]
@@ -54,26 +69,25 @@ fn what_a_member_sends_its_peers_take() {
                 .into_iter()
                 .filter(|call| call.fits(n) && call.is_logarithmic());
             for call in calls.chain([Broadcast { root }, Broadcast { root: me }]) {
-                let (sent, taken) = signals(call, n, me);
-                for (&peer, count) in &sent {
-                    let own = Partner { index: me, ..peer };
-                    let matching = signals(call, n, peer.index).1.get(&own).copied();
-                    assert_eq!(
-                        matching,
-                        Some(*count),
-                        "{call:?}: {me} to {peer:?} among {n}"
-                    );
-                }
-                for (&peer, count) in &taken {
-                    let own = Partner { index: me, ..peer };
-                    let matching = signals(call, n, peer.index).0.get(&own).copied();
-                    assert_eq!(
-                        matching,
-                        Some(*count),
-                        "{call:?}: {peer:?} to {me} among {n}"
-                    );
-                }
+                check_signals(call, n, me);
             }
         }
+    }
+}
+
+/// Checks that the peers of `me` wait for what it sends, and send that for which it waits.
+fn check_signals(call: Call, n: u32, me: u32) {
+    let own = signals(call, n, me);
+    for (&peer, count) in &own.sent {
+        let from_me = Partner { index: me, ..peer };
+        let awaited = signals(call, n, peer.index).awaited;
+        let found = awaited.get(&from_me);
+        assert_eq!(found, Some(count), "{call:?}: {me} to {peer:?} among {n}");
+    }
+    for (&peer, count) in &own.awaited {
+        let to_me = Partner { index: me, ..peer };
+        let sent = signals(call, n, peer.index).sent;
+        let found = sent.get(&to_me);
+        assert_eq!(found, Some(count), "{call:?}: {peer:?} to {me} among {n}");
     }
 }

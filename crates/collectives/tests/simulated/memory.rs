@@ -72,11 +72,14 @@ enum Content {
 
 impl Memory {
     pub fn new(n: u32, program: &[Call]) -> Self {
-        let dest = |call: &Call| vec![Cell::default(); call.dest_parts(n) as usize];
+        let mut dest = Vec::new();
+        for call in program {
+            dest.push(vec![Cell::default(); call.dest_parts(n) as usize]);
+        }
         Self {
             n,
             program: program.to_vec(),
-            dest: program.iter().map(dest).collect(),
+            dest,
             receive_buffers: HashMap::new(),
         }
     }
@@ -130,6 +133,7 @@ impl Memory {
                 }
                 _ => return Err(format!("{area:?} is read before it is there, or may be")),
             }
+
             cell.reads.push(reader.event);
             if matches!(area.span.buffer, Buffer::Receive(_)) {
                 cell.content = Content::Empty;

@@ -70,7 +70,7 @@ struct Counted {
     /// The number of signals for which the member has waited.
     taken: u32,
     /// The signals for which the member has waited in the current plan.
-    heard: Vec<Signal>,
+    received: Vec<Signal>,
 }
 
 impl Network {
@@ -89,10 +89,11 @@ impl Network {
     pub fn send(
         &mut self,
         from: u32,
-        Partner { index: to, edge }: Partner,
+        peer: Partner,
         data: Option<Data>,
         signal: Signal,
     ) -> Option<Actor> {
+        let Partner { index: to, edge } = peer;
         if !matches!(edge, Edge::Any | Edge::Pair | Edge::Line) {
             let sender = *self.senders.entry((to, edge)).or_insert(from);
             assert_eq!(sender, from, "{edge:?} leads to {to} from two members");
@@ -159,11 +160,11 @@ impl Network {
     }
 
     /// Removes and returns the signal for the next `Wait` of `to` for `from`, if it was delivered.
-    pub fn wait(&mut self, Partner { index: from, edge }: Partner, to: u32) -> Option<Signal> {
-        if edge == Edge::Any {
+    pub fn wait(&mut self, from: Partner, to: u32) -> Option<Signal> {
+        if from.edge == Edge::Any {
             return self.wait_for_any(to);
         }
-        let index = *self.index.get(&(from, to, edge))?;
+        let index = *self.index.get(&(from.index, to, from.edge))?;
         self.channels[index].delivered.pop_front()
     }
 
@@ -177,27 +178,33 @@ impl Network {
 
         let is_last = counted.taken.is_multiple_of(self.n_peers);
         if !is_last {
-            counted.heard.push(signal);
+            counted.received.push(signal);
             return Some(Signal {
                 depth: 0,
                 clock: Clock::new(0, false),
             });
         }
-        for heard in counted.heard.drain(..) {
-            signal.depth = signal.depth.max(heard.depth);
-            signal.clock.join(&heard.clock);
+        for other in counted.received.drain(..) {
+            signal.depth = signal.depth.max(other.depth);
+            signal.clock.join(&other.clock);
         }
         Some(signal)
     }
 
     /// Returns a channel with signals for which the receiver has not waited.
     pub fn undrained(&self) -> Option<&Channel> {
-        let is_counted = |to: u32| match self.counted.get(&to) {
-            Some(counted) => counted.counters.iter().any(|signals| !signals.is_empty()),
-            None => false,
-        };
         self.channels.iter().find(|channel| {
-            !channel.in_flight.is_empty() || !channel.delivered.is_empty() || is_counted(channel.to)
+            let counted = self.counted.get(&channel.to);
+            !channel.in_flight.is_empty()
+                || !channel.delivered.is_empty()
+                || counted.is_some_and(Counted::has_signals)
         })
+    }
+}
+
+impl Counted {
+    /// Returns true if there are signals for which the member has not waited.
+    fn has_signals(&self) -> bool {
+        self.counters.iter().any(|signals| !signals.is_empty())
     }
 }

@@ -34,7 +34,14 @@ fn logarithmic(n: u32) -> impl Strategy<Value = Call> {
 
 fn any_call(n: u32) -> impl Strategy<Value = Call> {
     let long_broadcast = (0..n, 1..9_u32).prop_map(|(root, parts)| LongBroadcast { root, parts });
-    prop_oneof![7 => logarithmic(n), 1 => long_broadcast, 1 => Just(Ring), 1 => Just(AllToAll), 1 => Just(BruckAllToAll), 1 => Just(OwnBruckAllToAll)]
+    prop_oneof![
+        7 => logarithmic(n),
+        1 => long_broadcast,
+        1 => Just(Ring),
+        1 => Just(AllToAll),
+        1 => Just(BruckAllToAll),
+        1 => Just(OwnBruckAllToAll),
+    ]
 }
 
 fn program<S: Strategy<Value = Call>>(

@@ -11,10 +11,15 @@ pub enum Actor {
 
 pub struct Schedule {
     random: Random,
+    /// Decides, with the number of an actor, whether the actor is starved.
     salt: u64,
+    /// The share of the actors that are starved, in parts of 256.
     starved_of_256: u64,
+    /// The probability that the actor that was added last acts next, in parts of 256.
     run_on_of_256: u64,
+    /// The actors that can act and are not starved.
     favored: Vec<Actor>,
+    /// The actors that can act and are starved.
     starved: Vec<Actor>,
 }
 

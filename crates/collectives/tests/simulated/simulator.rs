@@ -81,14 +81,20 @@ struct Counter {
     depth: u32,
     clock: Clock,
     releases: u32,
-    /// The contributions since the last release, with their members.
-    given: Vec<(u32, Value)>,
+    /// The contributions since the last release.
+    contributions: Vec<Contribution>,
     /// The combined contributions of the last release.
     combined: Option<Value>,
     /// The depth that the released members receive.
     released_depth: u32,
     /// The clock that the released members receive.
     released_clock: Clock,
+}
+
+/// The value that a member has stored beside a counter.
+struct Contribution {
+    member: u32,
+    value: Value,
 }
 
 struct Member {
@@ -110,8 +116,8 @@ struct Member {
 }
 
 impl Member {
-    /// Takes over what a message tells.
-    fn hear(&mut self, depth: u32, clock: &Clock) {
+    /// Adds the depth and the clock of a message that the member has received.
+    fn receive(&mut self, depth: u32, clock: &Clock) {
         self.depth = self.depth.max(depth);
         self.clock.join(clock);
     }
@@ -125,7 +131,7 @@ impl Counter {
             depth: 0,
             clock: clock.clone(),
             releases: 0,
-            given: Vec::new(),
+            contributions: Vec::new(),
             combined: None,
             released_depth: 0,
             released_clock: clock,
@@ -244,31 +250,32 @@ impl<'a> Simulation<'a> {
                     self.members[me as usize].blocked = Some(step);
                     return Ok(false);
                 };
-                self.members[me as usize].hear(signal.depth, &signal.clock);
+                self.members[me as usize].receive(signal.depth, &signal.clock);
             }
-            Step::Arrive { at } => self.arrive(me, at)?,
-            Step::Contribute { at } => {
-                let own = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
-                self.counters[at as usize].given.push((me, own));
-                self.arrive(me, at)?;
+            Step::Arrive { owner } => self.arrive(me, owner)?,
+            Step::Contribute { owner } => {
+                let value = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
+                let counter = &mut self.counters[owner as usize];
+                counter.contributions.push(Contribution { member: me, value });
+                self.arrive(me, owner)?;
             }
-            Step::TakeCombined { at } => {
-                let counter = &self.counters[at as usize];
+            Step::TakeCombined { owner } => {
+                let counter = &self.counters[owner as usize];
                 if counter.releases != self.members[me as usize].awaited {
                     return Err("what was combined is taken before its release, or too late".into());
                 }
                 let combined = counter.combined.ok_or("nothing was combined")?;
                 self.members[me as usize].accumulator = vec![combined];
             }
-            Step::AwaitRelease { at } => {
+            Step::AwaitRelease { owner } => {
                 let member = &mut self.members[me as usize];
-                let counter = &self.counters[at as usize];
+                let counter = &self.counters[owner as usize];
                 if counter.releases <= member.awaited {
                     member.blocked = Some(step);
                     return Ok(false);
                 }
                 member.awaited += 1;
-                member.hear(counter.released_depth, &counter.released_clock);
+                member.receive(counter.released_depth, &counter.released_clock);
             }
             Step::ReduceDirect { first, count } => {
                 for part in first..first + count {
@@ -297,31 +304,44 @@ impl<'a> Simulation<'a> {
                 }
                 self.store(me, me, to, values)?;
             }
-            Step::Copy { from, to, count } => {
-                let values = self.read(me, from, count)?;
-                if to.buffer == Buffer::Accumulator {
-                    let accumulator = &mut self.members[me as usize].accumulator;
-                    accumulator.truncate(to.first as usize);
-                    accumulator.extend(values);
-                } else {
-                    self.store(me, me, to, values)?;
-                }
-            }
+            Step::Copy { from, to, count } => self.copy(me, from, to, count)?,
             Step::Reduce {
                 receive_buffer,
                 receive_buffer_is_left,
-            } => {
-                let landed = self.read(me, Buffer::Receive(receive_buffer).at(0), 1)?[0];
-                let own = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
-                let combined = if receive_buffer_is_left {
-                    landed.combine(own, self.team.n)?
-                } else {
-                    own.combine(landed, self.team.n)?
-                };
-                self.members[me as usize].accumulator = vec![combined];
-            }
+            } => self.reduce(me, receive_buffer, receive_buffer_is_left)?,
         }
         Ok(true)
+    }
+
+    /// Copies parts within the memory of `me`.
+    fn copy(&mut self, me: u32, from: Span, to: Span, count: u32) -> Result<(), String> {
+        let values = self.read(me, from, count)?;
+        if to.buffer == Buffer::Accumulator {
+            let accumulator = &mut self.members[me as usize].accumulator;
+            accumulator.truncate(to.first as usize);
+            accumulator.extend(values);
+            Ok(())
+        } else {
+            self.store(me, me, to, values)
+        }
+    }
+
+    /// Combines the accumulator of `me` with a receive buffer.
+    fn reduce(
+        &mut self,
+        me: u32,
+        receive_buffer: u8,
+        receive_buffer_is_left: bool,
+    ) -> Result<(), String> {
+        let received = self.read(me, Buffer::Receive(receive_buffer).at(0), 1)?[0];
+        let own = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
+        let combined = if receive_buffer_is_left {
+            received.combine(own, self.team.n)?
+        } else {
+            own.combine(received, self.team.n)?
+        };
+        self.members[me as usize].accumulator = vec![combined];
+        Ok(())
     }
 
     /// Combines values that `me` has read of a peer with its own, which begin at part `first`.
@@ -343,9 +363,9 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    fn arrive(&mut self, me: u32, at: u32) -> Result<(), String> {
+    fn arrive(&mut self, me: u32, owner: u32) -> Result<(), String> {
         let member = &self.members[me as usize];
-        let counter = &mut self.counters[at as usize];
+        let counter = &mut self.counters[owner as usize];
         counter.arrived += 1;
         counter.depth = counter.depth.max(member.depth + 1);
         counter.clock.join(&member.clock);
@@ -354,9 +374,11 @@ impl<'a> Simulation<'a> {
         }
 
         counter.arrived = 0;
-        counter.given.sort_unstable_by_key(|&(member, _)| member);
+        counter
+            .contributions
+            .sort_unstable_by_key(|contribution| contribution.member);
         counter.combined = None;
-        for (_, value) in counter.given.drain(..) {
+        for Contribution { value, .. } in counter.contributions.drain(..) {
             counter.combined = Some(match counter.combined {
                 Some(combined) => combined.combine(value, self.team.n)?,
                 None => value,
@@ -367,7 +389,7 @@ impl<'a> Simulation<'a> {
         counter.released_depth = counter.depth;
         counter.released_clock = counter.clock.clone();
         for member in &self.members {
-            if member.blocked == Some(Step::AwaitRelease { at }) {
+            if member.blocked == Some(Step::AwaitRelease { owner }) {
                 self.schedule.add(Actor::Member(member.me));
             }
         }
@@ -516,7 +538,8 @@ impl<'a> Simulation<'a> {
         if let Some(receive_buffer) = self.memories.iter().find_map(Memory::unread) {
             return Err(format!("receive buffer {receive_buffer} was not read"));
         }
-        Ok(self.members.iter().map(|m| m.depth).max().unwrap_or(0))
+        let depths = self.members.iter().map(|member| member.depth);
+        Ok(depths.max().unwrap_or(0))
     }
 
     fn read(&mut self, me: u32, span: Span, count: u32) -> Result<Vec<Value>, String> {
@@ -621,13 +644,11 @@ impl<'a> Simulation<'a> {
     /// buffer, as the peer must know; `None` if a peer may write to it at any time.
     fn must_have_entered(&self, call: usize, buffer: Buffer) -> Option<usize> {
         let program = self.team.program;
-        let first = || {
-            program[..=call]
-                .iter()
-                .rposition(|call| *call != Call::NextPiece)
-        };
         match buffer {
-            Buffer::Receive(_) if !program[call].has_own_receive_buffers() => first(),
+            // Further pieces of a vector follow the first one without another entry.
+            Buffer::Receive(_) if !program[call].has_own_receive_buffers() => program[..=call]
+                .iter()
+                .rposition(|call| *call != Call::NextPiece),
             Buffer::Dest if program[call] == Call::Words => Some(call),
             _ => None,
         }

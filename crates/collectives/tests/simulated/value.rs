@@ -28,12 +28,18 @@ impl Value {
     /// Returns the combination of two values; an error if they are not of adjacent runs in this
     /// order.
     pub fn combine(self, right: Self, n: u32) -> Result<Self, String> {
+        let is_same_part = self.call == right.call && self.part == right.part;
         let end = self.end + (right.end - right.first);
         let follows = self.end % n == right.first && end - self.first <= n;
-        if (self.call, self.part) != (right.call, right.part) || !follows {
+        if !is_same_part || !follows {
             return Err(format!("combined {self:?} with {right:?}"));
         }
-        let tree = (self.tree.rotate_left(29))
+
+        // The operands are mixed by different odd numbers, so that the digest depends on which of
+        // them was combined before.
+        let tree = self
+            .tree
+            .rotate_left(29)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .wrapping_add(right.tree.wrapping_mul(0xd6e8_feb8_6659_fd93));
         Ok(Self { end, tree, ..self })
@@ -41,12 +47,12 @@ impl Value {
 
     /// Returns true if this is the contribution of members `0..end`, each once and in order.
     pub fn is_prefix(self, call: usize, end: u32, part: u32) -> bool {
-        (self.call, self.first, self.end, self.part) == (call, 0, end, part)
+        self.call == call && self.part == part && self.first == 0 && self.end == end
     }
 
     /// Returns true if this is the contribution of all members, each once and in order around the
     /// circle.
     pub fn is_circle(self, call: usize, n: u32, part: u32) -> bool {
-        (self.call, self.end - self.first, self.part) == (call, n, part)
+        self.call == call && self.part == part && self.end - self.first == n
     }
 }

@@ -257,13 +257,12 @@ pub unsafe fn collect_within(
         return total;
     }
 
-    // A line has room for a block of one size, but the sizes of these may differ.
-    let facts = ChoiceFacts {
+    // Not in lines, which are for blocks of one size.
+    let facts = || ChoiceFacts {
         lines: false,
         ..executor.facts()
     };
-    let table_of_job = executor.job.algorithms.table();
-    let algorithm: AllGatherAlgorithm = table_of_job.choose(total, || facts);
+    let algorithm: AllGatherAlgorithm = executor.job.algorithms.table().choose(total, facts);
     let plan = algorithm.plan(executor.n(), executor.me());
     let arrays = PlanArrays::of(source, dest, Parts::Table(&table));
     executor.exchange(arrays, in_place, plan);
@@ -398,11 +397,11 @@ pub unsafe fn alltoalls(
     let group = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
 
+    let in_place = is_in_place(dest, source, nelems);
     let n_elements = nelems.saturating_mul(executor.n() as usize);
     let dest_bytes = strided_bytes(call, "dst", dst, n_elements, elem_bytes);
-    let source_bytes = strided_bytes(call, "sst", sst, n_elements, elem_bytes);
-    let in_place = is_in_place(dest, source, nelems);
     let dest = symmetric(call, "dest", dest, dest_bytes);
+    let source_bytes = strided_bytes(call, "sst", sst, n_elements, elem_bytes);
     let source = symmetric_source(call, source, source_bytes);
 
     let nbytes = nelems.saturating_mul(elem_bytes);

@@ -221,15 +221,15 @@ impl Executor<'_> {
                     self.wait(peer);
                     awaited = Some(peer);
                 }
-                Step::Arrive { at } => self.signals.arrive(at, || {}),
-                Step::Contribute { at } => self.contribute(arrays, at),
+                Step::Arrive { owner } => self.signals.arrive(owner, || {}),
+                Step::Contribute { owner } => self.contribute(arrays, owner),
                 Step::TakeCombined { .. } => {
                     let combined = flags::area().areas().combined(self.signals.slot());
                     let combined = flags::area().range(combined, arrays.accumulator.nbytes());
                     combined.copy_here(arrays.accumulator);
                 }
-                Step::AwaitRelease { at } => {
-                    self.signals.await_release(&self.collective, self.job, at);
+                Step::AwaitRelease { owner } => {
+                    self.signals.await_release(&self.collective, self.job, owner);
                 }
                 Step::ReduceDirect { first, count } => {
                     let (source, dest) = arrays.share(first, count);

@@ -47,6 +47,7 @@ fn what_is_built_in_leaves_no_case_open() {
     let table = built_in();
     for members in [1, 2, 3, 1_u32 << 20] {
         for per_node in [1, members.div_ceil(2), members] {
+            // `alone`: no other team uses the buffers and flags that teams share.
             for (oversubscribed, alone) in
                 [(false, false), (false, true), (true, false), (true, true)]
             {
@@ -58,12 +59,9 @@ fn what_is_built_in_leaves_no_case_open() {
                     pair_flags: alone,
                     lines: alone && per_node == members,
                 });
-                for operation in Table::OPERATIONS {
-                    assert!(
-                        listed
-                            .iter()
-                            .any(|row| row.operation == *operation && row.from == 0)
-                    );
+                for &operation in Table::OPERATIONS {
+                    let mut rows = listed.iter().filter(|row| row.operation == operation);
+                    assert!(rows.any(|row| row.from == 0));
                 }
             }
         }
@@ -76,34 +74,30 @@ fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
     let choose = |facts| built_in().choose::<SyncAlgorithm>(0, || facts);
     assert_eq!(choose(FACTS), Dissemination);
     assert_eq!(choose(SHARED), Central);
-    assert_eq!(
-        choose(ChoiceFacts {
-            per_node: 6,
-            ..SHARED
-        }),
-        TwoLevel
-    );
-    assert_eq!(
-        choose(ChoiceFacts {
-            per_node: 6,
-            receive_buffer_bytes: 0,
-            pair_flags: false,
-            ..SHARED
-        }),
-        Gather
-    );
-    assert_eq!(
-        choose(ChoiceFacts {
-            per_node: 1,
-            ..SHARED
-        }),
-        Gather
-    );
+
+    let on_two_nodes = ChoiceFacts {
+        per_node: 6,
+        ..SHARED
+    };
+    assert_eq!(choose(on_two_nodes), TwoLevel);
+
+    let several_at_once = ChoiceFacts {
+        receive_buffer_bytes: 0,
+        pair_flags: false,
+        ..on_two_nodes
+    };
+    assert_eq!(choose(several_at_once), Gather);
+
+    let apart = ChoiceFacts {
+        per_node: 1,
+        ..SHARED
+    };
+    assert_eq!(choose(apart), Gather);
 }
 
 #[test]
 fn long_vectors_are_reduced_directly_where_memory_is_shared() {
-    use AllReduceAlgorithm::{Central, Direct, Rabenseifner, RecursiveDoubling};
+    use AllReduceAlgorithm::{Central, Direct, Rabenseifner, RecursiveDoubling, TwoLevel};
     let choose = |nbytes, facts| built_in().choose::<AllReduceAlgorithm>(nbytes, || facts);
     assert_eq!(choose(256, FACTS), Direct);
     assert_eq!(choose(255, FACTS), RecursiveDoubling);
@@ -111,25 +105,24 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     assert_eq!(choose(SHORT_MAX_BYTES + 1, SHARED), Direct);
     assert_eq!(choose((64 << 10) + 1, APART), Rabenseifner);
     assert_eq!(choose(64 << 10, APART), RecursiveDoubling);
-    assert_eq!(
-        choose(
-            32 << 10,
-            ChoiceFacts {
-                members: 9,
-                ..APART
-            }
-        ),
-        Rabenseifner
-    );
+
+    let nine = ChoiceFacts {
+        members: 9,
+        ..APART
+    };
+    assert_eq!(choose(32 << 10, nine), Rabenseifner);
+
     let of_large_job = ChoiceFacts {
         receive_buffer_bytes: 8 << 10,
         ..APART
     };
     assert_eq!(choose(32 << 10, of_large_job), RecursiveDoubling);
     assert_eq!(choose((32 << 10) + 1, of_large_job), Rabenseifner);
-    assert_eq!(choose(8, TWO_NODES), AllReduceAlgorithm::TwoLevel);
-    assert_eq!(choose(512 << 10, TWO_NODES), AllReduceAlgorithm::TwoLevel);
+
+    assert_eq!(choose(8, TWO_NODES), TwoLevel);
+    assert_eq!(choose(512 << 10, TWO_NODES), TwoLevel);
     assert_eq!(choose((512 << 10) + 1, TWO_NODES), Rabenseifner);
+
     let several_at_once = ChoiceFacts {
         receive_buffer_bytes: 0,
         pair_flags: false,
@@ -138,6 +131,7 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     assert_eq!(choose(SHORT_MAX_BYTES + 1, several_at_once), Direct);
     assert_eq!(choose(32 << 10, several_at_once), Rabenseifner);
     assert_eq!(choose(SHORT_MAX_BYTES, several_at_once), RecursiveDoubling);
+
     let scan = |facts| built_in().choose::<ScanAlgorithm>(8, || facts);
     assert_eq!(scan(APART), ScanAlgorithm::RecursiveDoubling);
     assert_eq!(scan(several_at_once), ScanAlgorithm::Direct);
@@ -145,36 +139,29 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
 
 #[test]
 fn many_short_blocks_travel_together_over_a_network() {
+    use AllToAllAlgorithm::{Bruck, Pairwise};
     let choose = |nbytes, facts| built_in().choose::<AllToAllAlgorithm>(nbytes, || facts);
     let eight = ChoiceFacts {
         members: 8,
         per_node: 4,
         ..FACTS
     };
-    assert_eq!(choose(2 << 10, eight), AllToAllAlgorithm::Bruck);
-    assert_eq!(choose((2 << 10) + 1, eight), AllToAllAlgorithm::Pairwise);
-    assert_eq!(
-        choose(
-            8,
-            ChoiceFacts {
-                receive_buffer_bytes: 0,
-                pair_flags: false,
-                ..eight
-            }
-        ),
-        AllToAllAlgorithm::Pairwise
-    );
-    assert_eq!(
-        choose(
-            8,
-            ChoiceFacts {
-                per_node: 8,
-                ..eight
-            }
-        ),
-        AllToAllAlgorithm::Pairwise
-    );
-    assert_eq!(choose(8, TWO_NODES), AllToAllAlgorithm::Pairwise);
+    assert_eq!(choose(2 << 10, eight), Bruck);
+    assert_eq!(choose((2 << 10) + 1, eight), Pairwise);
+
+    let several_at_once = ChoiceFacts {
+        receive_buffer_bytes: 0,
+        pair_flags: false,
+        ..eight
+    };
+    assert_eq!(choose(8, several_at_once), Pairwise);
+
+    let on_one_node = ChoiceFacts {
+        per_node: 8,
+        ..eight
+    };
+    assert_eq!(choose(8, on_one_node), Pairwise);
+    assert_eq!(choose(8, TWO_NODES), Pairwise);
 }
 
 #[test]
@@ -211,22 +198,15 @@ fn what_is_forced_is_used_where_it_can_be_before_what_a_file_says() {
         .unwrap();
     table.force(None::<ScanAlgorithm>);
     table.complete();
-    assert_eq!(
-        table.choose::<SyncAlgorithm>(0, || FACTS),
-        SyncAlgorithm::Central
-    );
-    assert_eq!(
-        table.choose::<SyncAlgorithm>(0, || APART),
-        SyncAlgorithm::Gather
-    );
-    assert_eq!(
-        table.choose::<AllReduceAlgorithm>(8, || FACTS),
-        AllReduceAlgorithm::Central
-    );
-    assert_eq!(
-        table.choose::<AllReduceAlgorithm>(17, || FACTS),
-        AllReduceAlgorithm::Direct
-    );
+
+    let sync = |facts| table.choose::<SyncAlgorithm>(0, || facts);
+    assert_eq!(sync(FACTS), SyncAlgorithm::Central);
+    assert_eq!(sync(APART), SyncAlgorithm::Gather);
+
+    let reduce = |nbytes| table.choose::<AllReduceAlgorithm>(nbytes, || FACTS);
+    assert_eq!(reduce(8), AllReduceAlgorithm::Central);
+    assert_eq!(reduce(17), AllReduceAlgorithm::Direct);
+
     let listed = table
         .listed(&FACTS)
         .into_iter()
@@ -252,30 +232,23 @@ fn every_condition_counts() {
     assert!(chosen(holds, 2048, facts));
     assert!(!chosen(holds, 1023, facts));
     assert!(!chosen(holds, 2049, facts));
-    assert!(!chosen(
-        holds,
-        1024,
-        ChoiceFacts {
-            members: 7,
-            ..facts
-        }
-    ));
-    assert!(!chosen(
-        holds,
-        1024,
-        ChoiceFacts {
-            per_node: 5,
-            ..facts
-        }
-    ));
-    assert!(!chosen(
-        holds,
-        1024,
-        ChoiceFacts {
-            oversubscribed: false,
-            ..facts
-        }
-    ));
+
+    let seven = ChoiceFacts {
+        members: 7,
+        ..facts
+    };
+    assert!(!chosen(holds, 1024, seven));
+    let five_on_a_node = ChoiceFacts {
+        per_node: 5,
+        ..facts
+    };
+    assert!(!chosen(holds, 1024, five_on_a_node));
+    let with_enough_cpus = ChoiceFacts {
+        oversubscribed: false,
+        ..facts
+    };
+    assert!(!chosen(holds, 1024, with_enough_cpus));
+
     assert!(!chosen("any any one any any", 8, facts));
     assert!(chosen("100+/pe any any any any", 800, facts));
     assert!(!chosen("100+/pe any any any any", 799, facts));
@@ -286,9 +259,11 @@ fn every_condition_counts() {
 fn a_job_keeps_the_rows_that_may_hold_in_it() {
     let text = "collect any 9+ any any any ring\ncollect any any any 8+ any ring\ncollect 8k+ 2-3 one 2 no ring";
     for world in [FACTS, SHARED, APART, TWO_NODES] {
-        let (all, mut kept) = (of(text), of(text));
+        let all = of(text);
+        let mut kept = all.clone();
         kept.retain_for(&world);
         assert!(kept.rows().count() < all.rows().count());
+
         for members in 1..=world.members {
             let least = if world.one_node() { members } else { 1 };
             for per_node in least..=members.min(world.per_node) {
@@ -311,6 +286,7 @@ fn rows_are_written_as_they_are_read() {
     again.read(&text).expect("it wrote it");
     let rows = |table: &Table| table.rows().map(|(row, _)| row).collect::<Vec<_>>();
     assert_eq!(rows(&again), rows(&table));
+
     let given: Vec<&str> = BUILT_IN
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
@@ -381,22 +357,22 @@ fn a_mistake_is_reported_with_its_line_and_what_to_write() {
 #[test]
 fn a_list_shows_where_the_choice_changes() {
     let table = of("collect 8k+/pe 7 any any any ring # measured");
-    let listed = table.listed(&FACTS);
-    let collect: Vec<_> = listed
-        .iter()
-        .filter(|row| row.operation == "collect")
-        .collect();
-    let listed: Vec<_> = collect
-        .iter()
-        .map(|row| (row.from, row.algorithm, row.origin))
-        .collect();
-    assert_eq!(
-        listed,
-        [
-            (0, "bruck", RowOrigin::BuiltIn),
-            (7 * 8192, "ring", RowOrigin::File(1))
-        ]
-    );
+    let mut listed = table.listed(&FACTS);
+    listed.retain(|row| row.operation == "collect");
+
+    let built_in = Listed {
+        operation: "collect",
+        from: 0,
+        algorithm: "bruck",
+        origin: RowOrigin::BuiltIn,
+    };
+    let of_file = Listed {
+        operation: "collect",
+        from: 7 * 8192,
+        algorithm: "ring",
+        origin: RowOrigin::File(1),
+    };
+    assert_eq!(listed, [built_in, of_file]);
 }
 
 #[test]

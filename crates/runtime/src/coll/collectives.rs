@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 use crate::coll::combine::Combine;
+use crate::coll::composition::GatheredSlots;
 use crate::coll::entry::{CollectiveEntry, bytes};
 use crate::coll::executor::{Executor, Parts, PlanArrays, vector_parts};
 use crate::coll::same_collective::CheckedArgument;
@@ -220,17 +221,8 @@ pub unsafe fn collect_within(
     let source = symmetric_source(call, source, nbytes);
     entry.require_same(&[]);
 
-    // The sizes of all blocks, and which members collect in place.
-    let own = nbytes as u64 | if in_place { IN_PLACE } else { 0 };
-    let short = executor.gather_slots(own, source);
-    let words = match &short {
-        Some(slots) => slots.sizes(),
-        None => executor.gather(own),
-    };
-    let in_place = words.iter().any(|word| word & IN_PLACE != 0);
-    let table = offsets(words.iter().map(|word| word & !IN_PLACE));
-    let total = table[table.len() - 1];
-
+    let blocks = CollectedBlocks::gather(&mut executor, source, in_place);
+    let total = blocks.total();
     if total > max_bytes {
         fail!(
             call,
@@ -240,20 +232,12 @@ pub unsafe fn collect_within(
     let dest = symmetric(call, "dest", dest, total);
     entry.show_arrays(source, dest);
 
-    let me = executor.me() as usize;
-    let own_block = dest.part(table[me], table[me + 1] - table[me]);
+    let own_block = blocks.place(dest, executor.me() as usize);
     entry.check_result(bytes(dest), bytes(own_block), ResultWriters::Each);
     entry.check_apart(source, dest);
 
     // If all blocks came with their sizes, nothing is left to exchange.
-    let longest = table.windows(2).map(|ends| ends[1] - ends[0]).max();
-    if let Some(slots) = short
-        && longest.is_none_or(|longest| longest <= slots.max_block())
-    {
-        for (member, ends) in table.windows(2).enumerate() {
-            let block = dest.part(ends[0], ends[1] - ends[0]);
-            slots.block(member, block.nbytes()).copy_here(block);
-        }
+    if blocks.copy_gathered(dest) {
         return total;
     }
 
@@ -264,29 +248,89 @@ pub unsafe fn collect_within(
     };
     let algorithm: AllGatherAlgorithm = executor.job.algorithms.table().choose(total, facts);
     let plan = algorithm.plan(executor.n(), executor.me());
-    let arrays = PlanArrays::of(source, dest, Parts::Table(&table));
-    executor.exchange(arrays, in_place, plan);
+    let arrays = PlanArrays::of(source, dest, Parts::Table(&blocks.offsets));
+    executor.exchange(arrays, blocks.in_place, plan);
     total
+}
+
+/// The blocks of all members of a collect.
+struct CollectedBlocks {
+    /// The offset of each member's block, and the total size as the last entry.
+    offsets: Vec<usize>,
+    /// True if `source` is `dest` on some member.
+    in_place: bool,
+    /// The blocks that were gathered together with the sizes, if there are any.
+    slots: Option<GatheredSlots>,
 }
 
 /// The bit that is set in the gathered size of a member's block if the member's `source` is its
 /// `dest`.
 const IN_PLACE: u64 = 1 << 63;
 
+impl CollectedBlocks {
+    /// Gathers the size of each member's block, and short blocks. `source` is the block of this
+    /// member, and `in_place` is true if it is also its `dest`.
+    fn gather(
+        executor: &mut Executor<'_>,
+        source: SymmetricRange,
+        in_place: bool,
+    ) -> CollectedBlocks {
+        let own = source.nbytes() as u64 | if in_place { IN_PLACE } else { 0 };
+        let slots = executor.gather_slots(own, source);
+        let words = match &slots {
+            Some(slots) => slots.sizes(),
+            None => executor.gather(own),
+        };
+
+        let mut offsets = vec![0];
+        let mut end = 0usize;
+        for word in &words {
+            end = end.saturating_add((word & !IN_PLACE) as usize);
+            offsets.push(end);
+        }
+        CollectedBlocks {
+            offsets,
+            in_place: words.iter().any(|word| word & IN_PLACE != 0),
+            slots,
+        }
+    }
+
+    /// Returns the size of all blocks.
+    fn total(&self) -> usize {
+        self.offsets[self.n_members()]
+    }
+
+    fn n_members(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Returns the part of `dest` for the block of a member.
+    fn place(&self, dest: SymmetricRange, member: usize) -> SymmetricRange {
+        let start = self.offsets[member];
+        dest.part(start, self.offsets[member + 1] - start)
+    }
+
+    /// Copies all blocks to `dest` and returns true, if all of them were gathered.
+    fn copy_gathered(&self, dest: SymmetricRange) -> bool {
+        let Some(slots) = &self.slots else {
+            return false;
+        };
+        let longest = self.offsets.windows(2).map(|ends| ends[1] - ends[0]).max();
+        if longest.is_some_and(|longest| longest > slots.max_block()) {
+            return false;
+        }
+
+        for member in 0..self.n_members() {
+            let block = self.place(dest, member);
+            slots.block(member, block.nbytes()).copy_here(block);
+        }
+        true
+    }
+}
+
 /// Returns true if the source of a collective, unless it is empty, is also the destination.
 fn is_in_place(dest: *mut u8, source: *const u8, nbytes: usize) -> bool {
     nbytes > 0 && std::ptr::addr_eq(dest, source)
-}
-
-/// Returns the offset of each member's block, and the total size as the last entry.
-fn offsets(sizes: impl Iterator<Item = u64>) -> Vec<usize> {
-    let mut offsets = vec![0];
-    let mut end = 0usize;
-    for size in sizes {
-        end = end.saturating_add(size as usize);
-        offsets.push(end);
-    }
-    offsets
 }
 
 /// Returns the word that each member of a team passes as `own`, in the order of the team. All

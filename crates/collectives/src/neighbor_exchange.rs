@@ -17,18 +17,6 @@ use crate::{Buffer, Step};
 /// the round before.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     debug_assert!(n.is_multiple_of(2));
-    let is_even = me.is_multiple_of(2);
-    // The first block of the pair that a member has after a round.
-    let pair = move |round: u32| {
-        let own = me - me % 2;
-        let distance = 2 * round.div_ceil(2);
-        if round.is_multiple_of(2) == is_even {
-            ahead(n, own, distance)
-        } else {
-            behind(n, own, distance)
-        }
-    };
-
     let own = Step::Copy {
         from: Buffer::Source.at(0),
         to: Buffer::Dest.at(me),
@@ -39,13 +27,11 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         let blocks = if round == 0 {
             me..me + 1
         } else {
-            let first = pair(round - 1);
+            let first = pair_after(n, me, round - 1);
             first..first + 2
         };
 
-        // In even rounds, the members of even index exchange with the member ahead; in odd rounds,
-        // those of odd index do.
-        if round.is_multiple_of(2) == is_even {
+        if is_with_next(me, round) {
             [
                 Step::put_to_dest(to_ahead(n, me, 0), Buffer::Dest, blocks),
                 Step::Wait {
@@ -63,6 +49,23 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     });
 
     std::iter::once(own).chain(rounds)
+}
+
+/// Returns true if `me` exchanges blocks with the member ahead in a round, not the one behind. In
+/// even rounds the members of even index do, in odd rounds those of odd index.
+const fn is_with_next(me: u32, round: u32) -> bool {
+    round.is_multiple_of(2) == me.is_multiple_of(2)
+}
+
+/// Returns the first block of the pair that `me` has completed in a round.
+fn pair_after(n: u32, me: u32, round: u32) -> u32 {
+    let own = me - me % 2;
+    let distance = 2 * round.div_ceil(2);
+    if is_with_next(me, round) {
+        ahead(n, own, distance)
+    } else {
+        behind(n, own, distance)
+    }
 }
 
 #[cfg(test)]

@@ -134,9 +134,12 @@ impl TestPe {
         let on_other = self.area.areas().pair_flag(self.job.me);
         self.area.raise(self.other(), on_other, step);
         let own = self.area.areas().pair_flag(self.other());
-        let describe = || message_wait(CALL)(self.other());
-        let is_there = || self.area.flag(own) >= step;
-        waits::until_rung_in(&self.job, self.area, describe, is_there);
+        waits::until_rung_in(
+            &self.job,
+            self.area,
+            || message_wait(CALL)(self.other()),
+            || self.area.flag(own) >= step,
+        );
     }
 
     fn send(&self, tag: u64, first_word: u64) {

@@ -264,21 +264,25 @@ impl Bounds {
 
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let short = |number: usize| match number {
-            0 => "0".to_owned(),
-            _ if number.is_multiple_of(1 << 20) => format!("{}m", number >> 20),
-            _ if number.is_multiple_of(1 << 10) => format!("{}k", number >> 10),
-            _ => number.to_string(),
-        };
         match *self {
             Bounds::ANY => f.write_str(ANY),
             Bounds {
                 least,
                 most: usize::MAX,
-            } => write!(f, "{}+", short(least)),
-            Bounds { least, most } if least == most => f.write_str(&short(least)),
-            Bounds { least, most } => write!(f, "{}-{}", short(least), short(most)),
+            } => write!(f, "{}+", with_unit(least)),
+            Bounds { least, most } if least == most => f.write_str(&with_unit(least)),
+            Bounds { least, most } => write!(f, "{}-{}", with_unit(least), with_unit(most)),
         }
+    }
+}
+
+/// Formats a number as [`number`] parses it, with the largest unit of which it is a multiple.
+fn with_unit(number: usize) -> String {
+    match number {
+        0 => "0".to_owned(),
+        _ if number.is_multiple_of(1 << 20) => format!("{}m", number >> 20),
+        _ if number.is_multiple_of(1 << 10) => format!("{}k", number >> 10),
+        _ => number.to_string(),
     }
 }
 

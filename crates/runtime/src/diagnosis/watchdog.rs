@@ -47,7 +47,7 @@ fn run(machines: &NodeMap, limit: Duration) {
             continue;
         }
 
-        // The wait that has lasted longest stands for all of this report.
+        // A report is about all long waits. It counts as current until the oldest of them ends.
         explained = waits.into_iter().min_by_key(|wait| wait.since);
         if explained.is_some() {
             let snapshots = collector.snapshots(pes, Some(PAUSE));

@@ -97,17 +97,19 @@ unsafe extern "C" fn initializer_ends(_: *mut c_void) {
         return;
     }
 
-    let waiter = std::thread::Builder::new().name("rushmem-end".to_owned());
-    let wait = || {
-        // The first thread must not count it as one of the program.
-        if let Some(own) = inspect(own_number()) {
-            lock(&LIBRARY_THREADS).push(own.thread);
-        }
-        exit_after_the_last(|| true);
-    };
     // The handle is dropped, since nothing joins the thread. If no thread can be started, the
     // process lives until it is ended from outside.
-    let _ = without_signals(|| waiter.spawn(wait));
+    let waiter = std::thread::Builder::new().name("rushmem-end".to_owned());
+    let _ = without_signals(|| waiter.spawn(wait_for_the_last));
+}
+
+/// The body of the thread that waits until all threads of the program have ended.
+fn wait_for_the_last() {
+    // The first thread must not count this one as a thread of the program.
+    if let Some(own) = inspect(own_number()) {
+        lock(&LIBRARY_THREADS).push(own.thread);
+    }
+    exit_after_the_last(|| true);
 }
 
 /// Ends the process once all threads of the program except this one have ended. Returns when

@@ -262,7 +262,10 @@ fn listed_of<A: Tabled>(table: &Table, facts: &ChoiceFacts) -> Vec<Listed> {
             }
             from = next;
 
-            if listed.last().is_none_or(|last| !last.is_same_choice(&chosen)) {
+            if listed
+                .last()
+                .is_none_or(|last| !last.is_same_choice(&chosen))
+            {
                 listed.push(chosen);
             }
         }

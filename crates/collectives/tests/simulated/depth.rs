@@ -64,9 +64,15 @@ fn rounds_of_two_levels_are_as_documented() {
 
             let long_between_nodes = nodes.ilog2() + between_nodes;
             let one_lane = depth(n, Call::reduce(TwoLevel { p, lanes: 1 }, 9));
-            assert!(one_lane <= 3 * on_node + long_between_nodes, "n = {n}, p = {p}");
+            assert!(
+                one_lane <= 3 * on_node + long_between_nodes,
+                "n = {n}, p = {p}"
+            );
             let two_lanes = depth(n, Call::reduce(TwoLevel { p, lanes: 2 }, 9));
-            assert!(two_lanes <= 6 * on_node + long_between_nodes, "n = {n}, p = {p}");
+            assert!(
+                two_lanes <= 6 * on_node + long_between_nodes,
+                "n = {n}, p = {p}"
+            );
         }
     }
 }

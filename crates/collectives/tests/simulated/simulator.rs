@@ -256,7 +256,9 @@ impl<'a> Simulation<'a> {
             Step::Contribute { owner } => {
                 let value = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
                 let counter = &mut self.counters[owner as usize];
-                counter.contributions.push(Contribution { member: me, value });
+                counter
+                    .contributions
+                    .push(Contribution { member: me, value });
                 self.arrive(me, owner)?;
             }
             Step::TakeCombined { owner } => {

@@ -229,7 +229,8 @@ impl Executor<'_> {
                     combined.copy_here(arrays.accumulator);
                 }
                 Step::AwaitRelease { owner } => {
-                    self.signals.await_release(&self.collective, self.job, owner);
+                    self.signals
+                        .await_release(&self.collective, self.job, owner);
                 }
                 Step::ReduceDirect { first, count } => {
                     let (source, dest) = arrays.share(first, count);

@@ -245,7 +245,6 @@ fn message_of(crash: &Crash) -> String {
 
 /// Prints the signal without its place, by calls that are allowed in handlers.
 fn print_short(crash: &Crash) {
-
     // The only error of both writes is that the text does not fit: then it is cut.
     let mut message = Cursor::new([0u8; 256]);
     if let Some(pe) = process::pe() {

@@ -72,7 +72,12 @@ pub(crate) fn start(call: Call, job: &Job) {
 /// Creates the file of this PE, and the ring in it. `number` is that of the job.
 fn create_ring(directory: &Path, job: &Job, number: u64) -> io::Result<&'static Ring> {
     let me = job.me.0;
-    let header = [number, me.into(), job.n_pes.into(), job.nodes.node_of(me).into()];
+    let header = [
+        number,
+        me.into(),
+        job.n_pes.into(),
+        job.nodes.node_of(me).into(),
+    ];
     let capacity = job.settings.trace_size as usize / (RECORD_WORDS * WORD);
     create_file(directory, me, capacity.max(MIN_RECORDS), &header)
 }

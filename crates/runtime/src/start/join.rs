@@ -151,12 +151,7 @@ fn check_launch(call: Call, session: &JobSession, by_id: Option<&ById>) {
 
 impl Identified {
     /// Describes the PE of a session.
-    fn new(
-        call: Call,
-        session: JobSession,
-        settings: Settings,
-        thread_level: c_int,
-    ) -> Identified {
+    fn new(call: Call, session: JobSession, settings: Settings, thread_level: c_int) -> Identified {
         let me = Pe(session.pe());
         let n_pes = session.n_pes();
         let algorithms =

@@ -38,10 +38,8 @@ fn run<T: Copy + PartialEq + core::fmt::Debug>(op: Combine, left: &[T], right: &
 
 fn bytes<T>(elements: &[T]) -> Vec<u8> {
     // SAFETY: the elements are numbers without padding.
-    unsafe {
-        core::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(elements))
-    }
-    .to_vec()
+    unsafe { core::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(elements)) }
+        .to_vec()
 }
 
 #[test]

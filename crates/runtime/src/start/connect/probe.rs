@@ -162,10 +162,7 @@ impl Probe<'_> {
 
     /// Returns the text for an operation of the probe that has failed.
     fn failed(&self, operation: &str, error: &Error) -> String {
-        format!(
-            "{operation} PE {} to try it out failed: {error}",
-            self.pe
-        )
+        format!("{operation} PE {} to try it out failed: {error}", self.pe)
     }
 
     /// Returns the address of a word that the peer keeps for the probe of this PE. The words before

@@ -43,8 +43,8 @@ pub fn scan(
 ) -> impl Iterator<Item = Step> + Clone {
     let share = share(n, me, parts);
     // An exclusive scan stores nothing at member 0.
-    let stores = !share.is_empty() && !(exclusive && n == 1);
-    let own = stores.then_some(Step::ScanDirect {
+    let is_empty = share.is_empty() || exclusive && n == 1;
+    let own = (!is_empty).then_some(Step::ScanDirect {
         first: share.start,
         count: share.end - share.start,
         exclusive,

@@ -27,7 +27,7 @@ impl PeAddress {
 }
 
 impl PeRecord<'_> {
-    /// Returns the address of this record, which is that of PE `pe`.
+    /// Returns the address in this record, which PE `pe` has published.
     ///
     /// # Errors
     /// When the record is damaged, or that of another version.

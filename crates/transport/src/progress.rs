@@ -12,7 +12,7 @@ pub mod flush_list;
 pub(crate) mod schedule;
 pub mod state;
 pub mod timer;
-pub mod wait;
+pub(crate) mod wait;
 pub mod wakeup;
 
 /// The locks, atomics and fences of `flush_list` and `wakeup`, named in one place: the models in

@@ -1,7 +1,7 @@
 //! The waits of the runtime: for words of the program, for the library's own words, and for other
 //! threads of this PE.
 //!
-//! A thread that waits polls, yields and sleeps as the ladder of
+//! A thread that waits polls, yields and sleeps as
 //! [`backoff`](rushmem_transport::progress::backoff) says. How it sleeps depends on what it waits
 //! for. The library rings a doorbell after it has written its own words, and the ring ends the
 //! sleep. A peer on the node may write a word of the program by a plain store, which ends no sleep,

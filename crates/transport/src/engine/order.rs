@@ -190,7 +190,12 @@ impl<W: Wire> Origin<W> {
 
         // All PEs are asked before the first wait, so that the waits overlap. None of the waits
         // issues an operation, so no PE is added to the lists meanwhile.
-        self.begin_quiet_of_all()?;
+        for i in 0..self.active.len() {
+            self.begin_quiet(self.active[i])?;
+        }
+        for i in 0..self.issued.awaiting_ack().len() {
+            self.ask_for_ack(self.issued.awaiting_ack()[i])?;
+        }
 
         while let Some(&pe) = self.active.last() {
             self.await_quiet(pe)?;
@@ -202,17 +207,6 @@ impl<W: Wire> Origin<W> {
             self.await_quiet(pe)?;
         }
         self.network.local().loss.check()
-    }
-
-    /// Begins to complete all operations to all PEs.
-    fn begin_quiet_of_all(&mut self) -> Result<(), Error> {
-        for i in 0..self.active.len() {
-            self.begin_quiet(self.active[i])?;
-        }
-        for i in 0..self.issued.awaiting_ack().len() {
-            self.ask_for_ack(self.issued.awaiting_ack()[i])?;
-        }
-        Ok(())
     }
 
     /// Returns true if all operations are complete. Begins to complete those that are not, unless

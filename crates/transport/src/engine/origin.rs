@@ -262,7 +262,7 @@ impl<W: Wire> Origin<W> {
     /// memory of callers any more.
     ///
     /// # Errors
-    /// Why the network may still access some.
+    /// The reason for which the network may still access some.
     pub(super) fn abandon(&mut self) -> Result<(), String> {
         self.batcher.forget();
         self.slots.forget_destinations();

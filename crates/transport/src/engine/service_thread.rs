@@ -181,7 +181,7 @@ pub struct Sleeper<'a> {
     schedule: Schedule,
     /// The length of the next short sleep.
     brief: Duration,
-    /// The last attempt to serve peers found work.
+    /// True if the last attempt to serve peers found work.
     worked: bool,
     /// The time at which an attempt to serve peers has last found work, or at which a sleep has last
     /// ended before its time: by an event, or by a call that requests a flush.
@@ -222,8 +222,8 @@ impl Sleeper<'_> {
         }
     }
 
-    /// Returns the time for which a sleep may last because nothing has happened for long, although
-    /// not every event is signaled.
+    /// Returns the time for which a sleep may last although not every event is signaled: a part of
+    /// the time since the last event.
     pub fn stalled(&self) -> Duration {
         (self.last_event.elapsed() / STALLED_PART).min(MAX_STALLED)
     }
@@ -315,7 +315,7 @@ fn run<N: Driver>(progress: &Progress<N>) {
                 // Before the flush: a call that leaves something unfinished after it sets the timer.
                 wakeup.clear_pending();
                 if driver.flush(issuers) {
-                    // Sets the timer, too: the threads that sleep do not poll what is left.
+                    // Sets the timer: the other threads, which sleep, do not poll what is left.
                     state.request_flush();
                 }
                 back_off(progress, &mut sleeper, time);

@@ -157,8 +157,9 @@ pub struct WireCaps {
     pub max_in_flight: usize,
 }
 
-/// The atomic operations that a network carries out itself. The target's CPU carries out those on
-/// other segments; the engine composes other operations from compare-and-swap.
+/// The atomic operations that a network carries out itself. On a segment on which it carries out
+/// any, the engine composes the others from compare-and-swap; on the other segments, the target's
+/// CPU carries out all of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NetworkAmos {
     /// The operations; none if the target's CPU carries all of them out.
@@ -362,7 +363,7 @@ pub trait Wire: Send + Sized {
     /// memory of callers any more.
     ///
     /// # Errors
-    /// Why the network may still access some.
+    /// The reason for which the network may still access some.
     fn abandon(&mut self, network: &Self::Network) -> Result<(), String>;
 }
 

@@ -103,12 +103,17 @@ pub(crate) struct BufferSizes {
 /// An endpoint. Its drop closes registrations before the objects that they belong to, and frees
 /// memory after the endpoint was closed.
 pub(crate) struct FiEndpoint {
+    /// The operation that uses each cell. Operations are known by the numbers of their cells.
     ops: Vec<Op>,
+    /// The registration of `staging`, if the provider requires one.
     staging_mr: Option<Fid<fi::fid_mr>>,
     pub(crate) endpoint: ManuallyDrop<Fid<fi::fid_ep>>,
     pub(crate) cq: Arc<Cq>,
+    /// The context of each operation.
     contexts: ManuallyDrop<CellBlock>,
+    /// The memory of each operation for a message or a short transfer.
     staging: ManuallyDrop<CellBlock>,
+    /// The numbers of the cells that no operation uses.
     free: Vec<u32>,
     /// For each PE, the number of operations that may still begin, if it is positive: `CONNECTED`
     /// minus those in flight. Otherwise none may begin, since the PE is unconnected or an attempt

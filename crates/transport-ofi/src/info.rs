@@ -335,8 +335,8 @@ pub(crate) fn installed(library: &'static Libfabric) -> Vec<String> {
     let list = InfoList { library, first };
     list.iter()
         .map(|info| {
-            // SAFETY: an entry has all parts, so `fabric_attr` points to one, which lives as long as
-            // the list.
+            // SAFETY: an entry has all parts, so `fabric_attr` points to one, which lives as long
+            // as the list.
             let fabric = unsafe { &*info.fabric_attr };
             text(fabric.prov_name)
         })

@@ -68,8 +68,8 @@ fn serve(cuts: &[u8; CUTS], stream: &[u8]) -> Served {
         base: memory.as_mut_ptr().wrapping_add(GUARD).cast(),
         nbytes: WORDS * 8,
     };
-    // SAFETY: `segment` is a part of the vector, which outlives the segments, and which nothing else
-    // uses meanwhile.
+    // SAFETY: `segment` is a part of the vector, which outlives the segments, and which nothing
+    // else uses meanwhile.
     unsafe { local.segments.register(Segment::Heap, segment, ()) }.expect("the first");
 
     let mut target = Target::new(Pe(1));

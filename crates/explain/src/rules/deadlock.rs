@@ -19,8 +19,22 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
     let mut words = ranges::sorted(&graph.pes_with(End::Word));
     words.retain(|pe| !graph.can_continue[*pe as usize]);
 
+    let mut causes = find_cycles(graph, &words);
+    if !words.is_empty() {
+        causes.push(Cause {
+            kind: Kind::WordOfNobody,
+            description: describe_words(graph, &words),
+            nodes: words.clone(),
+            pes: words,
+        });
+    }
+    causes
+}
+
+/// Finds cycles of waits. `words` are the PEs that wait for words that no PE is left to write.
+fn find_cycles(graph: &Graph, words: &[u32]) -> Vec<Cause> {
     let mut causes: Vec<Cause> = Vec::new();
-    let mut cycles = cycles(graph, &words);
+    let mut cycles = cycles(graph, words);
     cycles.sort_unstable();
     for nodes in cycles {
         let mut pes = nodes.clone();
@@ -40,15 +54,6 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
             nodes,
             pes: ranges::sorted(&pes),
             description,
-        });
-    }
-
-    if !words.is_empty() {
-        causes.push(Cause {
-            kind: Kind::WordOfNobody,
-            description: describe_words(graph, &words),
-            nodes: words.clone(),
-            pes: words,
         });
     }
     causes

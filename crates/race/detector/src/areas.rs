@@ -108,6 +108,15 @@ pub struct ShadowPlace {
     pub offset: usize,
 }
 
+/// A byte of memory.
+#[derive(Clone, Copy, Debug)]
+pub enum Memory {
+    /// Symmetric memory of a PE.
+    Symmetric(ShadowPlace),
+    /// Private memory of this process, at this address.
+    Private(usize),
+}
+
 impl SharedAreas {
     const SIZES: [usize; 10] = [
         HEAD,

@@ -9,10 +9,10 @@ mod threads;
 
 use crate::access::{ShadowKind, ShadowRecord};
 use crate::actors::{ActorInfo, ActorRole, ContextFlights, EndedThread, THREAD, Thread};
-use crate::areas::{Counter, ShadowPlace, ShadowSegment, SharedAreas, by_page};
+use crate::areas::{Counter, Memory, ShadowPlace, ShadowSegment, SharedAreas, by_page};
 use crate::clock::{Actor, Stamp, VectorClock};
 use crate::own_memory::WatchedRanges;
-use crate::report::{Memory, Reporter};
+use crate::report::Reporter;
 use crate::shadow::View;
 use crate::{known, own_memory, private, sync_words};
 use rushmem_race_interface::{ByteBlocks, DetectorOpening};
@@ -117,13 +117,6 @@ pub fn status() -> Option<i32> {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The first byte of an access.
-#[derive(Clone, Copy)]
-enum AccessedMemory {
-    Symmetric(ShadowPlace),
-    Private(usize),
 }
 
 /// An access in the program's code: its kind, the number of its site, and its length in bytes.
@@ -289,18 +282,18 @@ impl ProcessDetector {
 
     /// Looks up an address of this process among the mapped segments.
     #[inline]
-    fn find(&self, addr: usize) -> AccessedMemory {
+    fn find(&self, addr: usize) -> Memory {
         // The last segment that begins at the address or before it.
         let n = self
             .mapped
             .partition_point(|mapped| mapped.addresses.start <= addr);
         match self.mapped[..n].last() {
-            Some(mapped) if addr < mapped.addresses.end => AccessedMemory::Symmetric(ShadowPlace {
+            Some(mapped) if addr < mapped.addresses.end => Memory::Symmetric(ShadowPlace {
                 pe: mapped.pe,
                 segment: mapped.segment,
                 offset: addr - mapped.addresses.start,
             }),
-            _ => AccessedMemory::Private(addr),
+            _ => Memory::Private(addr),
         }
     }
 
@@ -308,8 +301,8 @@ impl ProcessDetector {
     /// if the address is private.
     fn place_on(&self, addr: usize, pe: u32) -> Option<ShadowPlace> {
         match self.find(addr) {
-            AccessedMemory::Symmetric(place) => Some(ShadowPlace { pe, ..place }),
-            AccessedMemory::Private(_) => None,
+            Memory::Symmetric(place) => Some(ShadowPlace { pe, ..place }),
+            Memory::Private(_) => None,
         }
     }
 
@@ -432,43 +425,38 @@ impl ProcessDetector {
     }
 
     /// Returns `kind`, or the kind of an access to a peer if the bytes are another PE's.
-    fn kind_for(&self, memory: AccessedMemory, kind: ShadowKind) -> ShadowKind {
+    fn kind_for(&self, memory: Memory, kind: ShadowKind) -> ShadowKind {
         match memory {
-            AccessedMemory::Symmetric(place) if place.pe != self.me => kind.to_peer(),
+            Memory::Symmetric(place) if place.pe != self.me => kind.to_peer(),
             _ => kind,
         }
     }
 
     /// Records an access to contiguous bytes. Reports only the first conflict that it finds.
-    fn record_access(
-        &self,
-        memory: AccessedMemory,
-        nbytes: usize,
-        record: ShadowRecord,
-        view: View<'_>,
-    ) {
+    fn record_access(&self, memory: Memory, nbytes: usize, record: ShadowRecord, view: View<'_>) {
+        let first = match memory {
+            Memory::Symmetric(place) => place.offset,
+            Memory::Private(addr) => addr,
+        };
+
         // The access is recorded on all pages, whatever is found.
         let mut first_conflict = None;
-        match memory {
-            AccessedMemory::Symmetric(place) => {
-                for part in by_page(place.offset, nbytes) {
-                    let offset = part.page + part.bytes.start;
-                    let place = ShadowPlace { offset, ..place };
-                    let page = self.areas.page(place);
-                    if let Some(old) = page.record_access(part.bytes, record, view) {
-                        first_conflict.get_or_insert((Memory::Symmetric(place), old));
-                    }
-                }
-            }
-            AccessedMemory::Private(addr) => {
-                for part in by_page(addr, nbytes) {
-                    let page = private::page(part.page, record.kind.is_of_library());
-                    let Some(page) = page else { continue };
-                    let addr = part.page + part.bytes.start;
-                    if let Some(old) = page.record_access(part.bytes, record, view) {
-                        first_conflict.get_or_insert((Memory::Private(addr), old));
-                    }
-                }
+        for part in by_page(first, nbytes) {
+            let start = part.page + part.bytes.start;
+            let memory = match memory {
+                Memory::Symmetric(place) => Memory::Symmetric(ShadowPlace {
+                    offset: start,
+                    ..place
+                }),
+                Memory::Private(_) => Memory::Private(start),
+            };
+            let page = match memory {
+                Memory::Symmetric(place) => Some(self.areas.page(place)),
+                Memory::Private(addr) => private::page(addr, record.kind.is_of_library()),
+            };
+            let Some(page) = page else { continue };
+            if let Some(old) = page.record_access(part.bytes, record, view) {
+                first_conflict.get_or_insert((memory, old));
             }
         }
 
@@ -493,7 +481,7 @@ impl ProcessDetector {
         for i in 0..blocks.n {
             let addr = blocks.addr + i * blocks.stride;
             let memory = match pe {
-                Some(pe) => self.place_on(addr, pe).map(AccessedMemory::Symmetric),
+                Some(pe) => self.place_on(addr, pe).map(Memory::Symmetric),
                 None => Some(self.find(addr)),
             };
             if let Some(memory) = memory {
@@ -552,10 +540,10 @@ impl ProcessDetector {
     /// Adds to `clock` what was released at an object or a word of symmetric memory.
     fn join_released(&self, object: usize, clock: &mut VectorClock) {
         match self.find(object) {
-            AccessedMemory::Symmetric(place) => {
+            Memory::Symmetric(place) => {
                 sync_words::acquire(&self.areas, sync_words::of_word(place), clock);
             }
-            AccessedMemory::Private(_) => {
+            Memory::Private(_) => {
                 if let Some(known) = locked(&self.objects).get(&object) {
                     clock.join(known);
                 }
@@ -569,10 +557,10 @@ impl ProcessDetector {
             return;
         }
         match self.find(object) {
-            AccessedMemory::Symmetric(place) => {
+            Memory::Symmetric(place) => {
                 sync_words::release(&self.areas, sync_words::of_word(place), clock);
             }
-            AccessedMemory::Private(_) => {
+            Memory::Private(_) => {
                 let mut objects = locked(&self.objects);
                 objects.entry(object).or_default().join(clock);
             }

@@ -5,7 +5,7 @@ mod advice;
 
 use crate::access::{ShadowKind, ShadowRecord};
 use crate::actors::{ActorInfo, ActorRole};
-use crate::areas::{Counter, MAX_PAIRS, ShadowPlace, ShadowSegment, SharedAreas};
+use crate::areas::{Counter, MAX_PAIRS, Memory, ShadowPlace, ShadowSegment, SharedAreas};
 use crate::shared::lock;
 use crate::sites::{self, Site};
 use crate::symbols::{self, SourceLine};
@@ -23,15 +23,6 @@ use std::sync::{Mutex, PoisonError};
 /// Maximum number of reports that a job writes. Further ones are only counted: a program with so
 /// many races has a few causes, and each report reads debug information.
 const LIMIT: u64 = 100;
-
-/// The first byte of the memory on which a race is.
-#[derive(Clone, Copy, Debug)]
-pub enum Memory {
-    /// Symmetric memory of a PE.
-    Symmetric(ShadowPlace),
-    /// Private memory of this process, at this address.
-    Private(usize),
-}
 
 /// Writes the reports of this process.
 pub struct Reporter {

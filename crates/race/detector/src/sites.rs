@@ -242,7 +242,8 @@ unsafe extern "C" fn note_module(
     let modules = unsafe { &mut *modules.cast::<Vec<Module>>() };
     // SAFETY: the loader passes a pointer that is valid during the call.
     let info = unsafe { &*info };
-    // SAFETY: the array of program headers of a file that stays loaded during the call.
+    // SAFETY: `dlpi_phdr` points to the `dlpi_phnum` program headers of a file that stays loaded
+    // during the call.
     let headers =
         unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     // SAFETY: a string of the loader that ends with a null byte and lives during the call.

@@ -205,7 +205,7 @@ extern "C" fn task_create(
         return;
     }
 
-    // Relaxed: the number is only to be another one for each task.
+    // Relaxed: the counter only gives each task another number.
     let number = MADE.fetch_add(1, Relaxed);
     set(task, number);
     release(object(Tag::TaskStart, number));

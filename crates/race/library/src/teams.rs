@@ -55,7 +55,7 @@ pub fn own(tag: Tag) -> usize {
 pub fn fork() -> usize {
     static TEAMS: AtomicUsize = AtomicUsize::new(1);
     private::mark_multithreaded();
-    // Relaxed: the number is only to be another one for each team.
+    // Relaxed: the counter only gives each team another number.
     let team = TEAMS.fetch_add(1, Relaxed);
     release(of_team(Tag::TeamFork, team));
     team

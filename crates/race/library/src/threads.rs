@@ -99,7 +99,7 @@ fn create<R>(
     }
 
     private::mark_multithreaded();
-    // Relaxed: the number is only to be another one for each thread.
+    // Relaxed: the counter only gives each thread another number.
     let number = THREADS.fetch_add(1, Relaxed);
     release(object(Tag::ThreadStart, number));
 

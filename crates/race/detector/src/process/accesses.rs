@@ -2,12 +2,11 @@
 //! in the thread's cache; otherwise it becomes bits of its page, if that is possible. Every other
 //! access is recorded in the shadow, if its memory has one.
 
-use super::{AccessSite, AccessedMemory, ProcessDetector, active};
+use super::{AccessSite, ProcessDetector, active};
 use crate::access::ShadowKind;
 use crate::actors::Thread;
-use crate::areas::ShadowPlace;
+use crate::areas::{Memory, ShadowPlace};
 use crate::own_memory::{OwnByte, find, is_known, may_be_symmetric};
-use crate::report::Memory;
 use crate::shadow::bits::Marked;
 use crate::shadow::{PAGE, View, word_mask};
 use crate::{known, private, sites};
@@ -81,6 +80,7 @@ fn mark(own: OwnByte, nbytes: usize, kind: ShadowKind, pc: usize) -> Marked {
     let second = u64::from(recording.site) << 32 | nbytes as u64;
 
     match own.of.shadow.mark(own.offset, stamp, mask, kind, second) {
+        // The page has bits in few epochs.
         Marked::AfterBegin if own.page().skip_epoch(stamp) => Marked::No,
         marked => marked,
     }
@@ -129,7 +129,7 @@ fn begin(addr: usize) -> bool {
     let Some(process) = active() else {
         return false;
     };
-    let AccessedMemory::Symmetric(place) = process.find(addr) else {
+    let Memory::Symmetric(place) = process.find(addr) else {
         return false;
     };
     let place = ShadowPlace {
@@ -215,7 +215,7 @@ fn access_other(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
 impl ProcessDetector {
     fn access_other(&self, addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
         let memory = self.find(addr);
-        if let AccessedMemory::Private(addr) = memory
+        if let Memory::Private(addr) = memory
             && private::page(addr, false).is_none()
         {
             return;

@@ -1,10 +1,10 @@
 //! Translates calls of the library into the accesses that they make and the order that they
 //! establish.
 
-use super::{AccessSite, AccessedMemory, ProcessDetector, locked};
+use super::{AccessSite, ProcessDetector, locked};
 use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
 use crate::actors::{ActorInfo, ActorRole, ContextFlights, Thread};
-use crate::areas::{ShadowPlace, by_page};
+use crate::areas::{Memory, ShadowPlace, by_page};
 use crate::clock::Stamp;
 use crate::shadow::{PAGE, View, word_mask};
 use crate::{collectives, sites, sync_words};
@@ -449,7 +449,7 @@ impl ProcessDetector {
             };
             let record = frees.record(thread.stamp());
             let view = View::of(&thread.clock);
-            self.record_access(AccessedMemory::Symmetric(place), nbytes, record, view);
+            self.record_access(Memory::Symmetric(place), nbytes, record, view);
         });
     }
 }

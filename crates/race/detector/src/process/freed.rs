@@ -4,8 +4,7 @@
 use super::{AccessSite, ProcessDetector};
 use crate::access::{ShadowKind, ShadowRecord};
 use crate::actors::{ActorInfo, ActorRole};
-use crate::areas::by_page;
-use crate::report::Memory;
+use crate::areas::{Memory, by_page};
 use crate::shadow::{Page, View};
 use crate::{known, private, sites};
 use std::ops::Range;

@@ -11,8 +11,8 @@
 //! word. Without that, a thread that has loaded an old value could take what another thread has
 //! published with a newer one since, and their race would be missed.
 
-use super::{AccessedMemory, ProcessDetector};
-use crate::areas::WORD_LOCKS;
+use super::ProcessDetector;
+use crate::areas::{Memory, WORD_LOCKS};
 use crate::shared::{Held, lock};
 use crate::sync_words::of_word;
 use core::cell::Cell;
@@ -74,8 +74,8 @@ impl ProcessDetector {
 
         // Operations of different sizes on the same 16 bytes, the largest size, share a lock.
         let block = match self.find(word & !15) {
-            AccessedMemory::Symmetric(place) => of_word(place),
-            AccessedMemory::Private(addr) => addr as u64,
+            Memory::Symmetric(place) => of_word(place),
+            Memory::Private(addr) => addr as u64,
         };
         let hash = block.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         let word_lock = &self.areas.word_locks[hash as usize % WORD_LOCKS];

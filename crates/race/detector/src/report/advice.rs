@@ -1,8 +1,9 @@
 //! Advice on how to order two accesses.
 
-use super::{Memory, Side};
+use super::Side;
 use crate::access::{AtomicityDomain, ShadowKind};
 use crate::actors::ActorRole;
+use crate::areas::Memory;
 use crate::private;
 
 /// Returns the sentences of a report that say what would order two accesses, or which operations to

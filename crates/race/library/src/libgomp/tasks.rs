@@ -86,7 +86,7 @@ impl OpenMpTask {
             None => unsafe { std::ptr::copy_nonoverlapping(data.cast::<u8>(), own.cast(), nbytes) },
         }
 
-        // Relaxed: the number is only to be another one for each task.
+        // Relaxed: the counter only gives each task another number.
         let number = TASKS.fetch_add(1, Relaxed);
         release(object(Tag::TaskStart, number));
         OpenMpTask {

@@ -185,8 +185,8 @@ impl PerPeer {
 /// Returns the descriptor that a system call has made.
 ///
 /// # Errors
-/// That of the call. The kernel does not name a call that a filter of system calls refuses, so the
-/// error does.
+/// The error of the call. If a filter of system calls has refused the call, the error names it,
+/// which the kernel's error does not.
 pub fn made_by(call: &str, made: Result<OwnedFd, Errno>) -> io::Result<OwnedFd> {
     match made {
         Ok(descriptor) => Ok(descriptor),

@@ -38,7 +38,7 @@ pub fn is_open() -> bool {
 pub fn open(transport: Box<dyn Transport>) {
     WAKES_WAITS.store(transport.caps().wakes_waits, Ordering::Relaxed);
     *write(&TRANSPORT) = Some(transport);
-    // Last: a thread that sees it may use the transport at once.
+    // Last: a thread that sees it takes the lock, and must find the transport.
     OPEN.store(true, Ordering::Relaxed);
 }
 

@@ -181,7 +181,7 @@ fn sleep_limit(job: &Job) -> Duration {
         // A peer on the node may change the word, which ends no sleep.
         NAP
     } else if !has_one_thread {
-        // Nor does a change by another thread of this PE.
+        // Another thread of this PE may change the word, which ends no sleep either.
         SLEEP_AMONG_THREADS
     } else if network::wakes_waits() {
         SIGNALED_SLEEP

@@ -181,7 +181,7 @@ mod time_stamp {
 
         #[test]
         fn the_time_never_goes_back_and_stays_near_the_clock() {
-            // Twice the most ticks of a read, of a counter of 1 GHz.
+            // In nanoseconds: twice the time of the slowest whole read, with a counter of 1 GHz.
             const TOLERANCE: u64 = 2 * READ_TICKS;
             let mut last = 0;
             for _ in 0..100_000 {

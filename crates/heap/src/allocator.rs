@@ -269,14 +269,14 @@ impl Allocator {
         }
     }
 
-    /// Returns the offset in the heap and the size of the block that contains the byte at
-    /// `address`.
-    pub fn block_around(&self, address: usize) -> Option<(usize, usize)> {
+    /// Returns the offsets in the heap of the block that contains the byte at `address`.
+    pub fn block_around(&self, address: usize) -> Option<Range<usize>> {
         let block = self.blocks.up_to(address)?;
         if address >= block.end() {
             return None;
         }
-        Some((block.start.addr() - self.base.addr(), block.nbytes))
+        let base = self.base.addr();
+        Some(block.start.addr() - base..block.end() - base)
     }
 
     /// Returns the addresses of the block that contains the `nbytes` bytes at `address`. `nbytes`

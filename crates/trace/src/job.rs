@@ -578,6 +578,7 @@ mod tests {
     #[test]
     fn a_root_that_has_left_did_not_wait_for_who_came_later() {
         let broadcast = |times| record(Kind::Collective, None, times, [7, 1]);
+
         let root = vec![
             broadcast((0, 10)),
             record(Kind::Move, Some(1), (5, 6), [0; 2]),
@@ -595,6 +596,7 @@ mod tests {
                 .iter()
                 .all(|wait| wait.cause.is_none())
         );
+
         // Data that move to the root cannot have ended its broadcast before they were sent.
         let wrong = vec![
             broadcast((30, 40)),

@@ -152,6 +152,7 @@ fn the_whole_heap_can_be_one_block() {
         .expect("room");
     assert_eq!(h.allocator.allocate(BY, 1 << 20, 16), None);
     assert_eq!(h.allocator.allocate(BY, usize::MAX - 8, 16), None);
+
     h.allocator.free(BY, block).expect("a block");
     assert!(h.allocator.allocate(BY, (1 << 20) - 4096, 16).is_some());
     assert_eq!(h.allocator.allocate(BY, 1, 8192), None);
@@ -196,19 +197,15 @@ fn a_block_beside_damaged_data_of_the_allocator_is_refused() {
 fn an_address_has_a_place() {
     let mut h = heap(1 << 16);
     let block = h.allocator.allocate(BY, 100, 16).expect("room");
+    let last = block.wrapping_add(99);
+    let behind = block.wrapping_add(100);
+    let before = block.wrapping_sub(1);
+
     assert!(matches!(h.allocator.kind(block), AddressKind::Block));
-    assert!(matches!(
-        h.allocator.kind(block.wrapping_add(99)),
-        AddressKind::Inside(_)
-    ));
-    assert!(matches!(
-        h.allocator.kind(block.wrapping_add(100)),
-        AddressKind::Free
-    ));
-    assert!(matches!(
-        h.allocator.kind(block.wrapping_sub(1)),
-        AddressKind::Free
-    ));
+    assert!(matches!(h.allocator.kind(last), AddressKind::Inside(_)));
+    assert!(matches!(h.allocator.kind(behind), AddressKind::Free));
+    assert!(matches!(h.allocator.kind(before), AddressKind::Free));
+
     h.allocator.free(BY, block).expect("a block");
     assert!(matches!(h.allocator.kind(block), AddressKind::Free));
 }

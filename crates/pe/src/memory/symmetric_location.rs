@@ -75,10 +75,10 @@ pub fn in_trace(address: usize) -> u64 {
 /// thread uses the allocator.
 fn block_around(job: &Job, address: *const u8) -> Option<HeapBlock> {
     let allocator = job.allocator.try_lock().ok()?;
-    let (offset, nbytes) = allocator.as_ref()?.block_around(address.addr())?;
+    let block = allocator.as_ref()?.block_around(address.addr())?;
     Some(HeapBlock {
-        offset: offset as u64,
-        nbytes: nbytes as u64,
+        offset: block.start as u64,
+        nbytes: block.len() as u64,
     })
 }
 

@@ -145,11 +145,11 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
 
     match new {
         Some(block) => {
-            if let Some((_, old_nbytes)) = old {
-                report_block(call, ptr, old_nbytes, false);
+            if let Some(old) = old {
+                report_block(call, ptr, old.len(), false);
                 // The locks in a block that has not moved keep their state.
                 if ptr != block.cast() {
-                    lock::forget(ptr.addr()..ptr.addr() + old_nbytes);
+                    lock::forget(ptr.addr()..ptr.addr() + old.len());
                 }
             }
             prepare_block(call, job, block, nbytes, false);
@@ -291,7 +291,7 @@ fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
     checks::require_guard(call, job, ptr.cast());
 
     let block = with_allocator(job, |allocator| allocator.block_around(ptr.addr()));
-    let end = ptr.addr() + block.map_or(0, |(_, nbytes)| nbytes);
+    let end = ptr.addr() + block.map_or(0, |block| block.len());
     if let Some(lock) = lock::held_in(ptr.addr()..end) {
         fail!(
             call,

@@ -8,14 +8,14 @@ use proptest::prelude::*;
 /// second threads of all cores have the highest numbers, as usual.
 fn machine() -> Topology {
     let set = |list| CpuSet::parse(list).expect("a list");
-    let numa = |(index, list)| Numa {
+    let numa = |index, list| Numa {
         index,
         nbytes: 0,
         cpus: set(list),
     };
     Topology {
         packages: ["0-1,4-5", "2-3,6-7"].map(set).to_vec(),
-        numa: [(0, "0-1,4-5"), (1, "2-3,6-7")].map(numa).to_vec(),
+        numa: vec![numa(0, "0-1,4-5"), numa(1, "2-3,6-7")],
         cores: ["0,4", "1,5", "2,6", "3,7"].map(set).to_vec(),
         usable: set("0-7"),
         ..Topology::default()

@@ -163,12 +163,15 @@ impl Hierarchy<'_> {
     fn of_mount<'a>(mount: &'a str, controllers: &str) -> Option<Hierarchy<'a>> {
         // Optional fields end with a hyphen. The kind, the source and the options follow it.
         let (front, back) = mount.split_once(" - ")?;
+        // The numbers of the mount, of its parent and of its device come first.
         let mut front = front.split(' ').skip(3);
         let root = front.next()?;
         let mount_point = front.next()?;
+
         let mut back = back.split(' ');
         let kind = back.next()?;
-        let options: Vec<&str> = back.nth(1)?.split(',').collect();
+        let _source = back.next()?;
+        let options: Vec<&str> = back.next()?.split(',').collect();
 
         let is_wanted = if controllers.is_empty() {
             kind == "cgroup2"
@@ -181,6 +184,7 @@ impl Hierarchy<'_> {
         if !is_wanted {
             return None;
         }
+
         Some(Hierarchy {
             root: Path::new(root),
             mount_point: Path::new(mount_point),

@@ -166,6 +166,7 @@ impl Loaded {
         if set.is_null() {
             return CpuSet::default();
         }
+
         // -1 asks for the first CPU, and the result -1 says that there is no further one.
         // SAFETY: a bitmap of the topology, which is borrowed.
         let next = |after: c_int| unsafe { self.hwloc.hwloc_bitmap_next(set, after) };

@@ -176,6 +176,7 @@ fn homes(topology: &Topology, n_pes: usize, map_by: MapBy) -> Vec<CpuSet> {
     }
 
     match map_by {
+        // As far along the cores as the PE is along the PEs.
         MapBy::Spread => (0..n_pes)
             .map(|pe| cores[pe * cores.len() / n_pes].clone())
             .collect(),

@@ -173,7 +173,7 @@ impl CopyBetweenPes for SymmetricRange {
         assert!(
             elements.span(elements.dst) <= dest.nbytes()
                 && elements.span(elements.sst) <= self.nbytes(),
-            "a stride too far"
+            "elements beyond their range"
         );
 
         observers::report_copy_to(pe.index(), elements.nelems * elements.elem_bytes);

@@ -79,6 +79,7 @@ impl PeerCheck {
         if now < next && !self.is_hopeless {
             return false;
         }
+        // The next call schedules the check after this one.
         self.next_check = None;
 
         let Some(job) = job::known() else {

@@ -213,9 +213,8 @@ impl State {
         *taken += 1;
         area.raise(source, area.areas().acknowledged(me), *taken);
 
-        let [tag] = tag;
         self.kept
-            .entry((source, tag))
+            .entry((source, tag[0]))
             .or_default()
             .push_back(message);
     }

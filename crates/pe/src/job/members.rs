@@ -125,11 +125,10 @@ impl Members {
                 let distance = i64::from(pe.0) - i64::from(*start);
                 let stride = i64::from(*stride);
                 let index = distance / stride;
-                if distance % stride == 0 && self.has_index(index) {
-                    Some(TeamPe(index as u32))
-                } else {
-                    None
+                if distance % stride != 0 || !self.has_index(index) {
+                    return None;
                 }
+                Some(TeamPe(index as u32))
             }
             Order::Listed(list) => {
                 let found = list

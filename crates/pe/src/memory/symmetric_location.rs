@@ -105,6 +105,7 @@ pub fn record_allocation(block: usize, is_allocated: bool) {
     let SymmetricLocation::Heap { offset, .. } = of_bytes(block, 1) else {
         return;
     };
+
     if !is_allocated {
         lock(&ALLOCATIONS).blocks.remove(&offset);
         return;

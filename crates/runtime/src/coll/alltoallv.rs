@@ -53,8 +53,8 @@ pub unsafe fn alltoallv(
     t_sizes: *mut usize,
     blocks: SourceBlocks,
 ) {
-    let group = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let participants = members.find(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
     entry.require_same(&[]);
 
     let n = executor.n();
@@ -86,8 +86,8 @@ pub unsafe fn alltoallv_packed(
     target_len: usize,
     blocks: SourceBlocks,
 ) -> usize {
-    let group = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let participants = members.find(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
     entry.require_same(&[]);
 
     let n = executor.n();

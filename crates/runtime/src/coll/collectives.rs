@@ -61,7 +61,7 @@ fn barrier_with(call: Call, arguments: &[CheckedArgument], sync: impl FnOnce(&mu
     let job = job::require(call);
     order::complete_on(call, DefaultContext);
 
-    let (mut entry, mut executor) = CollectiveEntry::of(call, job, teams().world());
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, teams().world());
     if job.settings.checks() {
         checks::require_guards(call, job, checks::GUARDS_PER_BARRIER);
         entry.require_same(arguments);
@@ -73,7 +73,8 @@ fn barrier_with(call: Call, arguments: &[CheckedArgument], sync: impl FnOnce(&mu
 /// Performs the barrier of finalize, on a team of its own, so that it matches no other collective.
 pub(crate) fn finalize(call: Call) {
     order::complete_on(call, DefaultContext);
-    let (mut entry, mut executor) = CollectiveEntry::new(call, teams().finalize());
+    let job = job::require(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, teams().finalize());
     entry.require_same(&[]);
     executor.sync_without_pair_flags();
 }
@@ -81,15 +82,17 @@ pub(crate) fn finalize(call: Call) {
 /// With `SHMEM_CHECK`, ends the job with an error unless all members of a team make this call with
 /// the same arguments.
 pub(crate) fn require_same(call: Call, team: &Team, arguments: &[CheckedArgument]) {
-    if job::require(call).settings.checks() {
-        CollectiveEntry::new(call, team).0.require_same(arguments);
+    let job = job::require(call);
+    if job.settings.checks() {
+        let (mut entry, _executor) = CollectiveEntry::enter_team(call, job, team);
+        entry.require_same(arguments);
     }
 }
 
 /// `shmem_sync_all` (§9.10.4): a sync of the world, without a quiet.
 pub fn sync_all(call: Call) {
     let job = job::require(call);
-    let (mut entry, mut executor) = CollectiveEntry::of(call, job, teams().world());
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, teams().world());
     entry.require_same(&[]);
     executor.sync();
 }
@@ -97,8 +100,8 @@ pub fn sync_all(call: Call) {
 /// `shmem_team_sync` and the active-set `shmem_sync` (§9.10.3): a sync of the members, without a
 /// quiet. Returns 0.
 pub fn sync(call: Call, members: TeamOrActiveSet) -> c_int {
-    let group = members.find_for(call, PsyncPurpose::Sync);
-    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let participants = members.find_for(call, PsyncPurpose::Sync);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
     entry.require_same(&[]);
     executor.sync();
     0
@@ -123,8 +126,8 @@ pub unsafe fn broadcast(
     nbytes: usize,
     root: c_int,
 ) -> c_int {
-    let group = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let participants = members.find(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
     let n = executor.n();
     let me = executor.me();
 
@@ -215,8 +218,8 @@ pub unsafe fn collect_within(
     nbytes: usize,
     max_bytes: usize,
 ) -> usize {
-    let group = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let participants = members.find(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric_source(call, source, nbytes);
     entry.require_same(&[]);
@@ -336,7 +339,8 @@ fn is_in_place(dest: *mut u8, source: *const u8, nbytes: usize) -> bool {
 /// Returns the word that each member of a team passes as `own`, in the order of the team. All
 /// members call this.
 pub(crate) fn gather_words(call: Call, team: &Team, own: u64) -> Vec<u64> {
-    let (mut entry, mut executor) = CollectiveEntry::new(call, team);
+    let job = job::require(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, team);
     entry.require_same(&[]);
     executor.gather(own)
 }
@@ -353,8 +357,8 @@ pub unsafe fn fcollect(
     source: *const u8,
     nbytes: usize,
 ) -> c_int {
-    let group = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let participants = members.find(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
     let n = executor.n();
     let me = executor.me();
     let total = nbytes.saturating_mul(n as usize);
@@ -390,8 +394,8 @@ pub unsafe fn alltoall(
     source: *const u8,
     nbytes: usize,
 ) -> c_int {
-    let group = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let participants = members.find(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
     let n = executor.n();
     let me = executor.me();
     let total = nbytes.saturating_mul(n as usize);
@@ -438,8 +442,8 @@ pub unsafe fn alltoalls(
     nelems: usize,
     elem_bytes: usize,
 ) -> c_int {
-    let group = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let participants = members.find(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
 
     let in_place = is_in_place(dest, source, nelems);
     let n_elements = nelems.saturating_mul(executor.n() as usize);
@@ -508,8 +512,8 @@ pub unsafe fn reduce(
     nelems: usize,
     op: &'static Combine,
 ) -> c_int {
-    let group = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let participants = members.find(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
     let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
     executor.all_reduce(vectors);
     0
@@ -528,8 +532,8 @@ pub unsafe fn inscan(
     nelems: usize,
     op: &'static Combine,
 ) -> c_int {
-    let group = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let participants = members.find(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
     let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
     entry.show_followed(FollowedMembers::Below, executor.me() + 1);
     executor.scan(vectors, false);
@@ -549,8 +553,8 @@ pub unsafe fn exscan(
     nelems: usize,
     op: &'static Combine,
 ) -> c_int {
-    let group = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::on(call, &group);
+    let participants = members.find(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
     let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::Below);
     entry.show_followed(FollowedMembers::Below, executor.me());
     executor.scan(vectors, true);
@@ -566,7 +570,7 @@ pub unsafe fn exscan(
 /// Counts as a collective of the team, so all members call it.
 pub fn choice_facts(call: Call, team: TeamHandle) -> ChoiceFacts {
     let team = registry::find(call, "team", team);
-    let (_, executor) = CollectiveEntry::new(call, &team);
+    let (_, executor) = CollectiveEntry::enter_team(call, job::require(call), &team);
     executor.facts()
 }
 

@@ -109,14 +109,18 @@ pub(crate) struct CollectiveEntry<'a> {
 impl<'a> CollectiveEntry<'a> {
     /// Enters a collective of these participants. Returns the entry, and the executor of the plans.
     #[inline(always)]
-    pub(crate) fn on(call: Call, group: &'a Participants) -> (CollectiveEntry<'a>, Executor<'a>) {
+    pub(crate) fn enter(
+        call: Call,
+        participants: &'a Participants,
+    ) -> (CollectiveEntry<'a>, Executor<'a>) {
         let job = job::require(call);
-        let team = &*group.team;
-        if !group.in_request {
+        let team = &*participants.team;
+        if !participants.in_request {
             CollectiveEntry::complete_requests(call, team);
         }
 
-        let (entry, mut executor) = CollectiveEntry::enter(call, job, team, group.in_request);
+        let (entry, mut executor) =
+            CollectiveEntry::begin(call, job, team, participants.in_request);
         // The last broadcast on the active set has left this wait to the next call on the set.
         if executor.signals.unconfirmed_root.is_some() {
             executor.await_receivers();
@@ -124,19 +128,15 @@ impl<'a> CollectiveEntry<'a> {
         (entry, executor)
     }
 
-    pub(crate) fn new(call: Call, team: &'a Team) -> (CollectiveEntry<'a>, Executor<'a>) {
-        CollectiveEntry::of(call, job::require(call), team)
-    }
-
-    /// Enters a collective of a team, for a caller that has the job.
+    /// Enters a blocking collective of a team.
     #[inline(always)]
-    pub(crate) fn of(
+    pub(crate) fn enter_team(
         call: Call,
         job: &'static Job,
         team: &'a Team,
     ) -> (CollectiveEntry<'a>, Executor<'a>) {
         CollectiveEntry::complete_requests(call, team);
-        CollectiveEntry::enter(call, job, team, false)
+        CollectiveEntry::begin(call, job, team, false)
     }
 
     /// Waits for the non-blocking collectives of the team, since a blocking one begins after them.
@@ -151,8 +151,9 @@ impl<'a> CollectiveEntry<'a> {
         }
     }
 
+    /// Locks the signals of the team, counts the collective, and shows its begin to observers.
     #[inline(always)]
-    fn enter(
+    fn begin(
         call: Call,
         job: &'static Job,
         team: &'a Team,

@@ -16,6 +16,7 @@ use core::mem::MaybeUninit;
 use rushmem_collectives::central;
 use rushmem_collectives::choice::AllReduceAlgorithm;
 use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job;
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::memory::areas::SHORT;
 use rushmem_pe::memory::range::SymmetricRange;
@@ -47,7 +48,8 @@ pub fn combine(
     kind: ReductionKind,
 ) {
     let team = registry::find(call, "team", team);
-    let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
+    let job = job::require(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, &team);
     entry.require_same(&[("bytes", memory.len() as u64), ("over", kind as u64)]);
 
     executor.combine_private(private(memory), op, kind);
@@ -59,7 +61,8 @@ pub fn combine(
 /// Copies `own` of all members, which has the same length on each, to `all`, one after the other.
 pub fn gather(call: Call, team: TeamHandle, own: &[u8], all: &mut [u8]) {
     let team = registry::find(call, "team", team);
-    let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
+    let job = job::require(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, &team);
     entry.require_same(&[("bytes", own.len() as u64)]);
 
     for (index, bytes) in own.chunks(WORD).enumerate() {
@@ -78,7 +81,8 @@ pub fn gather(call: Call, team: TeamHandle, own: &[u8], all: &mut [u8]) {
 /// Copies `memory` of member `root` to `memory` of all members.
 pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
     let team = registry::find(call, "team", team);
-    let (mut entry, mut executor) = CollectiveEntry::new(call, &team);
+    let job = job::require(call);
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, &team);
     let n = executor.n();
     if root >= n {
         fail!(

@@ -1,5 +1,5 @@
-//! The kinds of atomic operations and the widths of their words, which the operations of the CPU and
-//! those over a network share.
+//! The kinds of atomic operations and the widths of their words, which the operations of the CPU
+//! and those over a network share.
 
 /// An atomic operation (OpenSHMEM 1.6, atomic memory operations). Increments are additions of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

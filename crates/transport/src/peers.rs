@@ -77,8 +77,8 @@ impl Published {
     }
 }
 
-/// Returns a function for `map_err`. It makes the error of this crate for an `error` in what PE `pe`
-/// has published.
+/// Returns a function for `map_err`. It makes the error of this crate for an `error` in what PE
+/// `pe` has published.
 pub fn not_connected(pe: Pe) -> impl Fn(rushmem_system::formats::Error) -> Error {
     move |error| Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
 }
@@ -274,8 +274,8 @@ impl<P: Send + Sync, K: Send + Sync> Peers<P, K> {
             return Ok(peer);
         }
 
-        // Made before the table is changed: a PE whose record is damaged gets no entry, and is tried
-        // again at the next call.
+        // Made before the table is changed: a PE whose record is damaged gets no entry, and is
+        // tried again at the next call.
         let made = make(self.record(pe)?)?;
         rushmem_system::log::debug!(peer = pe.0, "a peer is used for the first time");
         let entry = self.entries.get_or_insert_with(pe, || made);

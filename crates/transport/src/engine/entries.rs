@@ -29,8 +29,8 @@ pub const ATTACHED_AND_SIGNAL: usize = HEAD + HEAD + WORD;
 /// ([`Proxy::place`](crate::Proxy::place)).
 const THIS_PE: u8 = 0;
 
-/// Bytes of the head of an entry: the offset, 8 bytes; the number of bytes, or the operation and its
-/// width, 2 bytes; the kind and the segment, 1 byte; the place of the PE, 1 byte.
+/// Bytes of the head of an entry: the offset, 8 bytes; the number of bytes, or the operation and
+/// its width, 2 bytes; the kind and the segment, 1 byte; the place of the PE, 1 byte.
 pub(super) const HEAD: usize = 12;
 /// Bytes of the head of strided blocks, which also has the distance from block to block and the
 /// number of blocks.

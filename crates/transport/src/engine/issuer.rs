@@ -259,10 +259,10 @@ impl<W: Wire> Default for Issuers<W> {
 }
 
 impl<W: Wire> Issuers<W> {
-    /// Returns an issuer for a new endpoint of a user, and counts the endpoint among its users. This
-    /// is an issuer without users if there is one, or a new one, whose origin `make` makes. If the
-    /// `limit` is reached or `make` fails, it is the issuer with the fewest users, if possible one
-    /// that was made for the same kind of user.
+    /// Returns an issuer for a new endpoint of a user, and counts the endpoint among its users.
+    /// This is an issuer without users if there is one, or a new one, whose origin `make` makes. If
+    /// the `limit` is reached or `make` fails, it is the issuer with the fewest users, if possible
+    /// one that was made for the same kind of user.
     ///
     /// # Errors
     /// The errors of `make`, if there is no issuer.

@@ -86,8 +86,8 @@ pub(crate) fn check_record<N: WireNetwork>(
     Ok(())
 }
 
-/// What a PE has published of its segments, in the order of [`Segment::ALL`]; `None` for one that is
-/// empty or not registered.
+/// What a PE has published of its segments, in the order of [`Segment::ALL`]; `None` for one that
+/// is empty or not registered.
 type PublishedSegments = [Option<Published>; Segment::COUNT];
 
 /// Decodes what a PE has published. Returns the provider's data on the PE, and its segments.

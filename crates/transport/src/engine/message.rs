@@ -130,8 +130,8 @@ impl Request {
             return Ok(request);
         }
 
-        // The number of the PE is the second one of the head. Also a message that is too short shows
-        // who sent it if it has this number.
+        // The number of the PE is the second one of the head. Also a message that is too short
+        // shows who sent it if it has this number.
         let sender = bytes.get(4..).and_then(|rest| rest.first_chunk());
         Err(RefusedMessage {
             from: sender.map(|pe| Pe(u32::from_le_bytes(*pe))),

@@ -360,8 +360,8 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
 }
 
 impl<W: Wire> Origin<W> {
-    /// Waits until `step` returns a value, and serves peers meanwhile. `awaited_pe` is `None` if the
-    /// call waits for all active PEs.
+    /// Waits until `step` returns a value, and serves peers meanwhile. `awaited_pe` is `None` if
+    /// the call waits for all active PEs.
     pub(super) fn until_some<T>(
         &mut self,
         awaited_pe: Option<Pe>,

@@ -183,8 +183,8 @@ pub struct Sleeper<'a> {
     brief: Duration,
     /// True if the last attempt to serve peers found work.
     worked: bool,
-    /// The time at which an attempt to serve peers has last found work, or at which a sleep has last
-    /// ended before its time: by an event, or by a call that requests a flush.
+    /// The time at which an attempt to serve peers has last found work, or at which a sleep has
+    /// last ended before its time: by an event, or by a call that requests a flush.
     last_event: Instant,
 }
 
@@ -211,8 +211,8 @@ impl Sleeper<'_> {
         self.sleep(descriptors, time);
     }
 
-    /// Sleeps as [`briefly`](Self::briefly), unless nothing has happened for long. Then the sleep is
-    /// [longer](Self::stalled), and a call that requests a flush ends it.
+    /// Sleeps as [`briefly`](Self::briefly), unless nothing has happened for long. Then the sleep
+    /// is [longer](Self::stalled), and a call that requests a flush ends it.
     pub fn briefly_unless_stalled(&mut self, descriptors: &[BorrowedFd<'_>], at_most: Duration) {
         let stalled = self.stalled();
         if stalled > at_most && !descriptors.is_empty() {
@@ -312,7 +312,7 @@ fn run<N: Driver>(progress: &Progress<N>) {
         match step {
             Step::Poll => serve_and_sleep(progress, &mut sleeper),
             Step::Flush(time) => {
-                // Before the flush: a call that leaves something unfinished after it sets the timer.
+                // Before the flush: a call that leaves something unfinished later sets the timer.
                 wakeup.clear_pending();
                 if driver.flush(issuers) {
                     // Sets the timer: the other threads, which sleep, do not poll what is left.
@@ -356,7 +356,7 @@ fn serve_and_sleep<N: Driver>(progress: &Progress<N>, sleeper: &mut Sleeper<'_>)
         sleeper.last_event = Instant::now();
     }
 
-    // Before the flush: a call that leaves something unfinished after it sets the timer.
+    // Before the flush: a call that leaves something unfinished later sets the timer.
     state.wakeup().clear_pending();
     let is_left = driver.flush(issuers);
 

@@ -3,8 +3,8 @@
 //! It is the same for the words of the program, the words of the library and the operations of the
 //! engine. A waiter first polls, and yields its CPU once in `polls_per_yield` polls; most waits end
 //! within the first polls. After `yield_time` it sleeps; the caller knows what ends the sleep. Both
-//! limits depend on what the waiter polls (`Pace`). If a poll finds work, the waiter starts from the
-//! beginning.
+//! limits depend on what the waiter polls (`Pace`). If a poll finds work, the waiter starts from
+//! the beginning.
 //!
 //! Other threads that need the CPU change this ([`CpuSharing`]). Where PEs outnumber the CPUs, or
 //! other threads of the PE wait on all CPUs of the PE, a waiter yields after each poll, and sleeps
@@ -229,8 +229,8 @@ impl Backoff {
         }
 
         let since = *self.since.get_or_insert_with(Instant::now);
-        // Where PEs outnumber the CPUs, no CPU is idle to which the thread could move. A thread that
-        // is known to share its CPU yields after each poll instead of moving.
+        // Where PEs outnumber the CPUs, no CPU is idle to which the thread could move. A thread
+        // that is known to share its CPU yields after each poll instead of moving.
         let stays = self.is_oversubscribed || self.sharing == CpuSharing::Waiting;
         self.share_cpu(cpu_sharing::yield_now(stays));
 

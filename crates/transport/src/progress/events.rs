@@ -195,8 +195,8 @@ impl Events {
         awaited: &[AwaitedWord],
         at_most: Duration,
     ) -> bool {
-        // The thread has not checked what it waits for since it last returned from here, so an event
-        // since then ends the sleep at once. It has seen earlier events.
+        // The thread has not checked what it waits for since it last returned from here, so an
+        // event since then ends the sleep at once. It has seen earlier events.
         let seen = SEEN.replace(self.count.load(Ordering::SeqCst));
         let sleeper = Sleeper {
             awaited: awaited.to_vec(),
@@ -220,8 +220,8 @@ impl Events {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let mut sleepers = lock(&self.sleepers);
-            // Checked under the lock, under which other threads wake sleepers: a thread that makes a
-            // change after this check finds this thread among the sleepers.
+            // Checked under the lock, under which other threads wake sleepers: a thread that makes
+            // a change after this check finds this thread among the sleepers.
             if left.is_zero() || sleeper.is_concerned(self.count.load(Ordering::SeqCst)) {
                 return false;
             }

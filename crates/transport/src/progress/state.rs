@@ -204,7 +204,8 @@ impl ProgressState {
 
     /// Records that the calling thread, which waits, polls.
     pub fn return_to_polling(&self) {
-        // Each poll calls this. The flag is seldom set, and a load lets all CPUs keep its cache line.
+        // Each poll calls this. The flag is seldom set, and a load lets all CPUs keep its cache
+        // line.
         if self.any_elsewhere() {
             self.sleeps_elsewhere.store(false, Ordering::Relaxed);
         }

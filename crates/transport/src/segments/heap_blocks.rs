@@ -534,8 +534,8 @@ mod tests {
         }
     }
 
-    /// Finds the block at an offset as a peer does, which reads unknown keys from the table. Returns
-    /// the block and its key.
+    /// Finds the block at an offset as a peer does, which reads unknown keys from the table.
+    /// Returns the block and its key.
     fn find(
         peer: &HeapBlocks<u64>,
         segments: &Segments,

@@ -119,7 +119,8 @@ impl World {
         let link = &self.wires[wire].links[pe.index()];
         let is_in_order = order == StreamOrder::Everything;
 
-        // The times before which a write or an atomic operation, a read and a message do not arrive.
+        // The times before which a write or an atomic operation, a read and a message do not
+        // arrive.
         let all_until = if is_in_order { link.all_until } else { 0 };
         let after_fence = if order >= StreamOrder::WritesByFence {
             all_until.max(link.fenced_until)
@@ -181,8 +182,8 @@ impl World {
         }
     }
 
-    /// Schedules the parts of a transfer, which end between words of the target. None arrives before
-    /// the time `after`, and none overtakes another one if they are sent `in_order`.
+    /// Schedules the parts of a transfer, which end between words of the target. None arrives
+    /// before the time `after`, and none overtakes another one if they are sent `in_order`.
     pub fn send_pieces(
         &mut self,
         offset: u64,

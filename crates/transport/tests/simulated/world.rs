@@ -164,8 +164,8 @@ pub struct World {
     pub symptom: Symptom,
     /// One in this number of delays is longer than most.
     pub haste: u32,
-    /// Some delays are so long that threads sleep. This is so in few worlds, since each sleep of the
-    /// engine begins with yields, which take long on a busy machine.
+    /// Some delays are so long that threads sleep. This is so in few worlds, since each sleep of
+    /// the engine begins with yields, which take long on a busy machine.
     has_long_delays: bool,
     events: BinaryHeap<Reverse<Scheduled>>,
     n_events: u64,

@@ -44,6 +44,10 @@ enum ConnectFailure {
 }
 
 impl ConnectFailure {
+    fn is_silence(&self) -> bool {
+        matches!(self, ConnectFailure::Silent)
+    }
+
     /// Returns true if the peer has closed the connection. A connection with unread data is reset
     /// then.
     fn is_hang_up(&self) -> bool {
@@ -191,9 +195,7 @@ impl Connecting<'_> {
                 return Ok(None);
             }
 
-            let is_silent =
-                |attempt: &FailedAttempt| matches!(attempt.failure, ConnectFailure::Silent);
-            if round.iter().any(is_silent) {
+            if round.iter().any(|attempt| attempt.failure.is_silence()) {
                 // A stopped PE may be continued at any time, so there is no deadline.
                 limit = LONGEST_ATTEMPT.min(limit * 2);
                 continue;
@@ -209,16 +211,15 @@ impl Connecting<'_> {
 
             let now = Instant::now();
             if !attempts.record_refusal(now, longest) {
-                return Err(match refusal(round, &address.sockets) {
-                    ConnectRefusal::Peer(why) => {
-                        let tried = attempts.tried(self.me);
-                        ConnectRefusal::Peer(format!(
-                            "{why}; {tried}; if the PE still runs there, set SHMEM_HOST_LIMIT to \
-                             a longer time"
-                        ))
-                    }
-                    own => own,
-                });
+                let refusal = refusal(round, &address.sockets);
+                let ConnectRefusal::Peer(why) = refusal else {
+                    return Err(refusal);
+                };
+                let tried = attempts.tried(self.me);
+                return Err(ConnectRefusal::Peer(format!(
+                    "{why}; {tried}; if the PE still runs there, set SHMEM_HOST_LIMIT to a longer \
+                     time"
+                )));
             }
 
             limit = limit.max(ATTEMPT);

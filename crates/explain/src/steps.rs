@@ -55,10 +55,11 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
         let StepId { team, nth } = StepId::of(step.collective);
         step.is_mismatched = step.is_long && differ(&step.calls);
 
-        let awaited = ranges::sorted(&std::mem::take(&mut step.awaited));
+        let awaited = ranges::sorted(&step.awaited);
+        step.awaited = awaited.clone();
         // A PE that some report as awaited may have entered the step meanwhile.
-        let mut still_awaited = awaited.clone();
-        still_awaited.retain(|pe| last_steps.of(team, *pe).is_none_or(|last| last < nth));
+        step.awaited
+            .retain(|pe| last_steps.of(team, *pe).is_none_or(|last| last < nth));
 
         match before.last_mut() {
             Some(before) if before.collective.number == team => {
@@ -75,20 +76,26 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
                 // Members that are not listed may be awaited.
                 let mut members = members(step.collective, job.n_pes());
                 members.extend(awaited);
-                let mut elsewhere = ranges::sorted(&members);
-                elsewhere.retain(|pe| last_steps.of(team, *pe).is_none());
-
-                // The other members may have left the step already.
-                let is_awaited = |pe: &u32| still_awaited.binary_search(pe).is_ok();
-                if elsewhere.iter().any(is_awaited) {
-                    elsewhere.retain(is_awaited);
-                }
-                step.elsewhere = elsewhere;
+                step.elsewhere = missing_members(step, &members, &last_steps);
             }
         }
-        step.awaited = still_awaited;
     }
     steps
+}
+
+/// Returns those of the members that are in no step of the team of `step`, its first one. If the
+/// PEs in the step wait for some of these in particular, returns only those: the other members may
+/// have left the step already.
+fn missing_members(step: &Step, members: &[u32], last_steps: &LastSteps) -> Vec<u32> {
+    let team = step.collective.number;
+    let mut missing = ranges::sorted(members);
+    missing.retain(|pe| last_steps.of(team, *pe).is_none());
+
+    let is_awaited = |pe: &u32| step.awaited.binary_search(pe).is_ok();
+    if missing.iter().any(is_awaited) {
+        missing.retain(is_awaited);
+    }
+    missing
 }
 
 /// Returns the steps in order, with the PEs that wait in them and those for which they wait.

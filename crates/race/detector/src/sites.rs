@@ -318,6 +318,7 @@ fn intern_module(areas: &SharedAreas, path: &str) -> Option<u64> {
     let path = shortened(path);
     let entries = areas.modules.chunks_exact(MODULE_WORDS);
     for (i, words) in entries.take(MAX_MODULES).enumerate() {
+        // The first free entry: all entries with files are before it.
         if words[0].load(Relaxed) == 0 {
             put_text(&words[1..], path);
             words[0].store(1, Relaxed);

@@ -71,11 +71,11 @@ extern "C" fn compare_exchange(
     failure: c_int,
     return_address: usize,
 ) -> c_int {
-    // SAFETY: the compiler passes a variable of this type.
+    // SAFETY: `expected` points to a variable of the program of this type.
     let wanted = unsafe { expected.read() };
     let found = compare_exchange_val(addr, wanted, value, success, failure, return_address);
     if found != wanted {
-        // SAFETY: the same variable.
+        // SAFETY: as above; the program lets the operation write to the variable.
         unsafe { expected.write(found) };
     }
     c_int::from(found == wanted)

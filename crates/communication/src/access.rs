@@ -52,15 +52,56 @@ pub(super) enum RemoteBytes {
     Cpu(*mut u8),
 }
 
-/// Puts `nbytes` bytes to `dest`: the element of a `shmem_p` if `IS_ELEMENT`, otherwise the bytes
-/// of a put, which `AT_QUIET` makes nonblocking. The arguments are those of the routines that put,
-/// in their order, so that they stay in their registers.
+/// The form of a routine that puts or gets contiguous bytes.
+pub trait Form {
+    /// The put of this form, for observers.
+    const PUT: AccessKind;
+    /// The get of this form, for observers.
+    const GET: AccessKind;
+    /// What completes the transfer.
+    const COMPLETION: Completion;
+    /// The local bytes are in memory of the program, which observers are shown.
+    const HAS_BUFFER: bool;
+}
+
+/// `shmem_put` and `shmem_get`.
+pub struct Blocking;
+
+impl Form for Blocking {
+    const PUT: AccessKind = AccessKind::Put;
+    const GET: AccessKind = AccessKind::Get;
+    const COMPLETION: Completion = Completion::Now;
+    const HAS_BUFFER: bool = true;
+}
+
+/// `shmem_put_nbi` and `shmem_get_nbi`.
+pub struct Nonblocking;
+
+impl Form for Nonblocking {
+    const PUT: AccessKind = AccessKind::PutNbi;
+    const GET: AccessKind = AccessKind::GetNbi;
+    const COMPLETION: Completion = Completion::AtQuiet;
+    const HAS_BUFFER: bool = true;
+}
+
+/// `shmem_p` and `shmem_g`, which pass one element by value.
+pub struct ByValue;
+
+impl Form for ByValue {
+    const PUT: AccessKind = AccessKind::P;
+    const GET: AccessKind = AccessKind::G;
+    const COMPLETION: Completion = Completion::Now;
+    const HAS_BUFFER: bool = false;
+}
+
+/// Puts `nbytes` bytes to `dest`. The arguments are those of the routines that put, in their order,
+/// so that they stay in their registers.
 ///
 /// # Safety
 /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
 #[cold]
 #[inline(never)]
-pub unsafe fn put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
+pub unsafe fn put<C: Context, F: Form>(
     ctx: C,
     dest: usize,
     source: *const u8,
@@ -68,11 +109,6 @@ pub unsafe fn put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
     pe: c_int,
     call: Call,
 ) {
-    let (kind, completion) = match (IS_ELEMENT, AT_QUIET) {
-        (true, _) => (AccessKind::P, Completion::Now),
-        (false, false) => (AccessKind::Put, Completion::Now),
-        (false, true) => (AccessKind::PutNbi, Completion::AtQuiet),
-    };
     let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
 
     // Who reaches the bytes: the network, or this CPU while accesses are observed. If nobody does,
@@ -81,28 +117,27 @@ pub unsafe fn put<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
 
     // Who sees the access. Checks end the job if something is wrong with it.
     let describe = move || {
-        let event = access.event(kind, Effect::Writes, dest, nbytes);
-        if IS_ELEMENT {
-            event
-        } else {
+        let event = access.event(F::PUT, Effect::Writes, dest, nbytes);
+        if F::HAS_BUFFER {
             event.with_buffer(source, nbytes)
+        } else {
+            event
         }
     };
     let mut observed = ObservedAccess::none();
     observed.begin(describe, to.is_mapped());
 
     // SAFETY: the caller's promise about `source`.
-    unsafe { access.issue_put(to, source, nbytes, completion) }
+    unsafe { access.issue_put(to, source, nbytes, F::COMPLETION) }
 }
 
-/// Gets `nbytes` bytes from `source`: the element of a `shmem_g` if `IS_ELEMENT`, otherwise the
-/// bytes of a get, which `AT_QUIET` makes nonblocking.
+/// Gets `nbytes` bytes from `source`.
 ///
 /// # Safety
 /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
 #[cold]
 #[inline(never)]
-pub unsafe fn get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
+pub unsafe fn get<C: Context, F: Form>(
     ctx: C,
     dest: *mut u8,
     source: usize,
@@ -110,21 +145,16 @@ pub unsafe fn get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
     pe: c_int,
     call: Call,
 ) {
-    let (kind, completion) = match (IS_ELEMENT, AT_QUIET) {
-        (true, _) => (AccessKind::G, Completion::Now),
-        (false, false) => (AccessKind::Get, Completion::Now),
-        (false, true) => (AccessKind::GetNbi, Completion::AtQuiet),
-    };
     let access = Access::of_bytes(call, ctx, Argument::Source, pe);
 
     let from = access.resolve(source, nbytes);
 
     let describe = move || {
-        let event = access.event(kind, Effect::Reads, source, nbytes);
-        if IS_ELEMENT {
-            event
-        } else {
+        let event = access.event(F::GET, Effect::Reads, source, nbytes);
+        if F::HAS_BUFFER {
             event.with_buffer(dest, nbytes)
+        } else {
+            event
         }
     };
     let mut observed = ObservedAccess::none();
@@ -132,7 +162,7 @@ pub unsafe fn get<C: Context, const AT_QUIET: bool, const IS_ELEMENT: bool>(
     polled_calls::count(call, source, PolledObject::MemoryOf(pe as u32));
 
     // SAFETY: the caller's promise about `dest`.
-    unsafe { access.issue_get(dest, from, nbytes, completion) }
+    unsafe { access.issue_get(dest, from, nbytes, F::COMPLETION) }
 }
 
 impl Access {
@@ -198,10 +228,10 @@ impl Access {
         };
 
         match address::remote_in_heap(addr, nbytes, pe) {
-            Some(at)
+            Some(remote)
                 if reach.is_network_open && !(reach.is_by_cpu && address::is_heap_mapped(pe)) =>
             {
-                RemoteBytes::Network(at)
+                RemoteBytes::Network(remote)
             }
             _ => resolve_others(call, argument, addr, nbytes, pe, reach),
         }

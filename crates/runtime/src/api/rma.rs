@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use rushmem_communication::access::contexts::{Context, PeArgument};
-use rushmem_communication::access::{self, Access};
+use rushmem_communication::access::{self, Access, Blocking, ByValue, Form, Nonblocking};
 use rushmem_communication::net::polls;
 use rushmem_communication::observers::Argument;
 use rushmem_communication::status::polled_calls;
@@ -17,10 +17,9 @@ use rushmem_transport::mem;
 pub use rushmem_transport::mem::Element;
 use std::mem::MaybeUninit;
 
-/// Defines forms of the transfer by the function `$transfer`. If `$at_quiet` is true, the next
-/// quiet completes the transfer, otherwise the call does.
+/// Defines the routines that transfer elements by the function `$transfer`, each in its form.
 macro_rules! forms {
-    ($($(#[$doc:meta])* $name:ident = $transfer:ident, $at_quiet:literal;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $transfer:ident, $form:ident;)*) => {$(
         $(#[$doc])*
         #[inline(always)]
         pub unsafe fn $name<T: Element, C: Context>(
@@ -32,7 +31,7 @@ macro_rules! forms {
             pe: impl PeArgument,
         ) {
             // SAFETY: the caller promises that the local elements are valid until the completion.
-            unsafe { $transfer::<T, C, $at_quiet>(call, ctx, dest, source, nelems, pe) }
+            unsafe { $transfer::<T, C, $form>(call, ctx, dest, source, nelems, pe) }
         }
     )*};
 }
@@ -42,34 +41,34 @@ forms! {
     ///
     /// # Safety
     /// `source` is valid for reads of `nelems` elements, which nothing writes during the call.
-    put = put_until, false;
+    put = put_in_form, Blocking;
 
     /// `shmem_put_nbi`: a put that the next quiet completes (§9.6.2.1).
     ///
     /// # Safety
     /// As [`put`], but until the next quiet.
-    put_nbi = put_until, true;
+    put_nbi = put_in_form, Nonblocking;
 
     /// `shmem_get`: copies `nelems` elements from `source` on `pe` to the local `dest` (§9.6.1.5).
     ///
     /// # Safety
     /// `dest` is valid for writes of `nelems` elements, which nothing else accesses during the
     /// call.
-    get = get_until, false;
+    get = get_in_form, Blocking;
 
     /// `shmem_get_nbi`: a get that the next quiet completes (§9.6.2.2).
     ///
     /// # Safety
     /// As [`get`], but until the next quiet.
-    get_nbi = get_until, true;
+    get_nbi = get_in_form, Nonblocking;
 }
 
-/// Performs a put, which the next quiet completes if `AT_QUIET` is true, otherwise the call.
+/// Performs a put.
 ///
 /// # Safety
 /// `source` is valid for reads of `nelems` elements until the put is complete.
 #[inline(always)]
-unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
+unsafe fn put_in_form<T: Element, C: Context, F: Form>(
     call: Call,
     ctx: C,
     dest: *mut T,
@@ -87,24 +86,17 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
         Some(to) => unsafe { copy::<mem::VolatileLoads, T>(to, source, nelems) },
         // SAFETY: the caller promises that `source` is valid until the put is complete.
         None => unsafe {
-            access::put::<C, AT_QUIET, false>(
-                ctx,
-                dest.addr(),
-                source.cast(),
-                nbytes,
-                pe.number(),
-                call,
-            )
+            access::put::<C, F>(ctx, dest.addr(), source.cast(), nbytes, pe.number(), call)
         },
     }
 }
 
-/// Performs a get, which the next quiet completes if `AT_QUIET` is true, otherwise the call.
+/// Performs a get.
 ///
 /// # Safety
 /// `dest` is valid for writes of `nelems` elements until the get is complete.
 #[inline(always)]
-unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
+unsafe fn get_in_form<T: Element, C: Context, F: Form>(
     call: Call,
     ctx: C,
     dest: *mut T,
@@ -122,14 +114,7 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
         Some(from) => unsafe { copy::<mem::AtomicLoads, T>(dest, from, nelems) },
         // SAFETY: the caller promises that `dest` is valid until the get is complete.
         None => unsafe {
-            access::get::<C, AT_QUIET, false>(
-                ctx,
-                dest.cast(),
-                source.addr(),
-                nbytes,
-                pe.number(),
-                call,
-            )
+            access::get::<C, F>(ctx, dest.cast(), source.addr(), nbytes, pe.number(), call)
         },
     }
 }
@@ -178,7 +163,7 @@ fn p_elsewhere<T: Element, C: Context>(
             let nbytes = size_of::<T>();
             // SAFETY: the source is a local element, and the put is complete locally on return.
             unsafe {
-                access::put::<C, false, true>(ctx, dest.addr(), source, nbytes, pe.number(), call)
+                access::put::<C, ByValue>(ctx, dest.addr(), source, nbytes, pe.number(), call)
             }
         }
     }
@@ -235,7 +220,7 @@ fn g_elsewhere<T: Element, C: Context>(
             let nbytes = size_of::<T>();
             // SAFETY: the destination is a local element, and the get is complete on return.
             unsafe {
-                access::get::<C, false, true>(ctx, dest, source.addr(), nbytes, pe.number(), call)
+                access::get::<C, ByValue>(ctx, dest, source.addr(), nbytes, pe.number(), call)
             };
             // SAFETY: the get has stored the bytes of a `T`.
             unsafe { value.assume_init() }

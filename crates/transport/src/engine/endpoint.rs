@@ -9,7 +9,7 @@ use super::issuer::Issuer;
 use super::origin::Origin;
 use super::service_thread::{Driver, Progress};
 use crate::{
-    AmoRequest, AmoWidth, Dest, DestBuf, Endpoint, EndpointUser, Error, Get, OldValue, Pe, Put,
+    AmoRequest, Completion, Dest, DestBuf, Endpoint, EndpointUser, Error, Get, OldValue, Pe, Put,
     SignalOrder, Source, StridedBlocks,
 };
 use std::sync::{Arc, MutexGuard};
@@ -54,24 +54,19 @@ impl<N: Driver> WireEndpoint<N> {
 
     /// Carries out an atomic operation. Returns the old value, zero-extended.
     fn fetch(&mut self, pe: Pe, request: &AmoRequest) -> Result<u64, Error> {
-        let mut old = [0u64];
-        // SAFETY: the local outlives the operation: the call returns when that has ended or, after
-        // a loss, when the wire was abandoned and no answer is stored any more.
-        let fetched = unsafe { DestBuf::new(old.as_mut_ptr().cast(), request.width.nbytes()) };
+        // A word of 4 bytes is stored in the first ones. On a little-endian machine these are the
+        // low ones, and the others stay 0.
+        let mut old = 0u64;
+        let word = (&raw mut old).cast();
+        // SAFETY: `word` is the address of `old`, 8 aligned bytes, which outlive the operation: the
+        // call returns when that has ended or, after a loss, when the wire was abandoned and no
+        // answer is stored any more.
+        let fetched = unsafe { DestBuf::new(word, request.width.nbytes()) };
 
         let mut origin = self.issuer.lock();
-        let done = origin.amo(pe, request, Some(fetched), true);
+        let done = origin.amo(pe, request, Some(fetched), Completion::Now);
         self.release(origin, done)?;
-
-        let [old] = old;
-        Ok(match request.width {
-            // The bytes of the word are the first ones.
-            AmoWidth::Four => {
-                let [a, b, c, d, ..] = old.to_ne_bytes();
-                u64::from(u32::from_ne_bytes([a, b, c, d]))
-            }
-            AmoWidth::Eight => old,
-        })
+        Ok(old)
     }
 }
 
@@ -108,7 +103,7 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
         };
 
         let mut origin = self.issuer.lock();
-        let done = origin.amo(pe, &request, fetched, false);
+        let done = origin.amo(pe, &request, fetched, Completion::AtQuiet);
         self.release(origin, done).map(|()| 0)
     }
 

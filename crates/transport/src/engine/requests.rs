@@ -288,23 +288,23 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Carries out an atomic operation: the network does if it can on this segment, otherwise the
-    /// target's CPU. Waits for its end if it is `awaited`. Stores the old value at `fetched`, if
-    /// that is there.
+    /// target's CPU. Stores the old value at `fetched`, if that is there, before it returns if
+    /// `completion` is `Now`, otherwise by the next quiet.
     pub(super) fn amo(
         &mut self,
         pe: Pe,
         request: &AmoRequest,
         fetched: Option<DestBuf>,
-        awaited: bool,
+        completion: Completion,
     ) -> Result<(), Error> {
         check_aligned(pe, request.dest, request.width)?;
         if self.caps.amos.are_on(request.dest.segment) {
-            return self.operate(pe, request, fetched, awaited);
+            return self.operate(pe, request, fetched, completion);
         }
 
         keys::check_in_segment(&*self.network, pe, request.dest, request.width.nbytes())?;
         match fetched {
-            Some(fetched) if awaited => self.fetch(pe, request, fetched),
+            Some(fetched) if completion == Completion::Now => self.fetch(pe, request, fetched),
             fetched => self.update(pe, None, request, fetched, RequestOrder::AfterFence),
         }
     }
@@ -324,7 +324,7 @@ impl<W: Wire> Origin<W> {
             self.transfer(pe, put)?;
             // Orders the signal after the data, and after all that was issued before.
             self.fence()?;
-            return self.operate(pe, signal, None, false);
+            return self.operate(pe, signal, None, Completion::AtQuiet);
         }
 
         keys::check_in_segment(&*self.network, pe, put.remote, put.local.nbytes())?;
@@ -413,17 +413,18 @@ impl<W: Wire> Origin<W> {
         self.await_end(pe, posted)
     }
 
-    /// Has the network carry out an atomic operation, and waits for its end if it is `awaited`.
-    /// Stores the old value at `fetched`, if that is there. An operation that the network lacks is
-    /// composed of its compare-and-swap, so that all operations are atomic with respect to each
-    /// other.
+    /// Has the network carry out an atomic operation, and waits for its end if `completion` is
+    /// `Now`. Stores the old value at `fetched`, if that is there. An operation that the network
+    /// lacks is composed of its compare-and-swap, so that all operations are atomic with respect to
+    /// each other.
     pub(super) fn operate(
         &mut self,
         pe: Pe,
         request: &AmoRequest,
         mut fetched: Option<DestBuf>,
-        awaited: bool,
+        completion: Completion,
     ) -> Result<(), Error> {
+        let awaited = completion == Completion::Now;
         if self.batches {
             if awaited {
                 self.send_open_batches()?;

@@ -545,7 +545,7 @@ impl Job {
                 LateEvent::Signal(SignalRequest::Stop) => stop(supervisor).await,
                 LateEvent::Signal(SignalRequest::Continue) => supervisor.resume(),
                 LateEvent::Signal(request @ SignalRequest::Forward(number)) if request.is_end() => {
-                    // What is printed may say why the job has ended, so a reader that reads gets
+                    // The output may say why the job has ended, so a reader that still reads gets
                     // it.
                     if signal.is_none() {
                         signal = Some(Exit::Signal(number));

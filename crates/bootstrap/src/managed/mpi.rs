@@ -99,7 +99,7 @@ pub fn world() -> MpiWorld {
         return MpiWorld::Unknown;
     };
 
-    // SAFETY: a pointer to `int MPI_Comm_size(MPI_Comm, int *)`, where a handle is a pointer in
+    // SAFETY: `size` points to `int MPI_Comm_size(MPI_Comm, int *)`, where a handle is a pointer in
     // Open MPI, and an int in MPICH, which the caller passes in the same register.
     let size: unsafe extern "C" fn(usize, *mut c_int) -> c_int =
         unsafe { std::mem::transmute(size) };
@@ -116,8 +116,8 @@ pub fn world() -> MpiWorld {
 /// Returns the version string of MPI; `None` if the program has no MPI, or the call fails.
 fn version() -> Option<String> {
     let version = find(c"MPI_Get_library_version")?;
-    // SAFETY: a pointer to a function that every MPI defines as `int MPI_Get_library_version(char
-    // *, int *)`.
+    // SAFETY: `version` points to a function that every MPI defines as
+    // `int MPI_Get_library_version(char *, int *)`.
     let version: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int =
         unsafe { std::mem::transmute(version) };
 
@@ -140,8 +140,8 @@ fn is_true(question: &CStr) -> bool {
     let Some(function) = find(question) else {
         return false;
     };
-    // SAFETY: a pointer to a function that every MPI defines as `int MPI_Initialized(int *)` or
-    // `int MPI_Finalized(int *)`.
+    // SAFETY: `function` points to a function that every MPI defines as
+    // `int MPI_Initialized(int *)` or `int MPI_Finalized(int *)`.
     let function: unsafe extern "C" fn(*mut c_int) -> c_int =
         unsafe { std::mem::transmute(function) };
 

@@ -170,12 +170,19 @@ fn call_init(library: &Library, answer: &mpsc::Sender<Initialized>) {
     let _ = answer.send(Initialized { me, status });
 }
 
-/// The rank of this process and the handle that ends the job, for [`server_lost`].
-static MEMBER: OnceLock<(u32, Arc<Abort>)> = OnceLock::new();
+/// This process as a client of the server, for [`server_lost`].
+static CLIENT: OnceLock<Client> = OnceLock::new();
+
+/// See [`CLIENT`].
+struct Client {
+    rank: u32,
+    /// The handle that ends the job.
+    ender: Arc<Abort>,
+}
 
 /// Returns true once this process has connected to a server, also after it has left.
 pub(super) fn is_initialized() -> bool {
-    MEMBER.get().is_some()
+    CLIENT.get().is_some()
 }
 
 /// The events of a lost server: the one of PMIx 4 and later, and the one of earlier versions.
@@ -186,7 +193,11 @@ static SERVER_LOST: [pmix_status_t; 2] =
 /// not end its PEs.
 fn end_with_server(library: &Library, rank: u32, ender: &Arc<Abort>) {
     // If this is not the first connection, the handler is registered already.
-    if MEMBER.set((rank, ender.clone())).is_err() {
+    let client = Client {
+        rank,
+        ender: ender.clone(),
+    };
+    if CLIENT.set(client).is_err() {
         return;
     }
 
@@ -220,11 +231,11 @@ unsafe extern "C" fn server_lost(
     done: pmix_event_notification_cbfunc_fn_t,
     data: *mut c_void,
 ) {
-    if let Some((rank, ender)) = MEMBER.get()
-        && !ender.left.load(Ordering::Relaxed)
+    if let Some(client) = CLIENT.get()
+        && !client.ender.left.load(Ordering::Relaxed)
     {
         end_without_manager(
-            *rank,
+            client.rank,
             "the connection to the PMIx server of the launcher was lost; all PEs of that server end",
         )
     }

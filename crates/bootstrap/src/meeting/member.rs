@@ -40,7 +40,7 @@ pub(crate) struct Member {
     pe: u32,
     n_pes: u32,
     state: Arc<MemberState>,
-    /// What the meeting sends. An error is the last item.
+    /// The messages of the meeting. An error is the last item.
     messages: mpsc::Receiver<Result<FromLauncher, Error>>,
     round: u32,
     /// The values that this PE has put since the last fence.

@@ -82,6 +82,7 @@ impl JobPlan {
                 None
             }
         };
+
         Ok(JobPlan {
             nodes,
             names,
@@ -165,6 +166,7 @@ fn job_spec(options: &Options, has_daemons: bool) -> Result<JobSpec, StartFailur
     } else {
         options.output_files.clone()
     };
+
     Ok(JobSpec {
         program: options.program.clone(),
         arguments: options.arguments.clone(),

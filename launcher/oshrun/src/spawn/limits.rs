@@ -56,7 +56,7 @@ pub fn raise_descriptor_limit() -> Result<(), StartFailure> {
         ..now
     };
     if raised != now && setrlimit(Rlimited::Nofile, raised).is_ok() {
-        // The value is set only here.
+        // This cannot fail: the value is set only here.
         let _ = INHERITED.set(now);
     }
 
@@ -320,6 +320,7 @@ fn user_limit(needed: u64) -> Option<ResourceLimit> {
             used += threads(&status, own).unwrap_or(0);
         }
     }
+
     Some(ResourceLimit {
         resource: Resource::Tasks,
         source: "the limit of this user's processes (RLIMIT_NPROC)".to_string(),

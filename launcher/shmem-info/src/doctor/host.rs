@@ -342,6 +342,7 @@ fn other_limits() -> Vec<Finding> {
         let text = format!("up to {limit} of this user");
         findings.push(Finding::ok("processes (RLIMIT_NPROC)", text));
     }
+
     findings
 }
 

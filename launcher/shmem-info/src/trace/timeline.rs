@@ -248,6 +248,7 @@ impl Row<'_> {
             1 => String::new(),
             n => format!(", and {} more", n - 1),
         };
+
         let name = self.pe.name(record);
         format!("PE {}: {name}, {lasted}{more}", self.pe.pe)
     }

@@ -61,17 +61,15 @@ pub(crate) fn of_contributions_in(
         count: parts,
     });
 
-    let fold_in = folds
-        .then(|| from_ahead(n, me, 0))
-        .into_iter()
-        .flat_map(move |peer| {
-            let with = Operand {
-                buffer,
-                is_left: true,
-            };
-            let combine = Step::get_combined(peer.index, buffer, 0..parts, with);
-            [Step::Wait { peer }].into_iter().chain(combine)
-        });
+    let fold_in = folds.then(|| {
+        let peer = from_ahead(n, me, 0);
+        let with = Operand {
+            buffer,
+            is_left: true,
+        };
+        let combine = Step::get_combined(peer.index, buffer, 0..parts, with);
+        std::iter::once(Step::Wait { peer }).chain(combine)
+    });
 
     let halving = position.into_iter().flat_map(move |position| {
         (0..core.rounds()).flat_map(move |k| {
@@ -116,7 +114,7 @@ pub(crate) fn of_contributions_in(
 
     alone
         .into_iter()
-        .chain(fold_in)
+        .chain(fold_in.into_iter().flatten())
         .chain(halving)
         .chain(doubling)
         .chain(fold_out)

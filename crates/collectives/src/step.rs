@@ -109,8 +109,8 @@ pub enum Step {
         /// The number of parts, at least 1.
         count: u32,
     },
-    /// Increment the counter of member `owner`, which may be this one. The last of all members to do
-    /// so releases all of them.
+    /// Increment the counter of member `owner`, which may be this one. The last of all members to
+    /// do so releases all of them.
     Arrive {
         /// The owner of the counter.
         owner: u32,
@@ -216,6 +216,7 @@ impl Step {
             index: number(peer.index),
             edge: along(peer.edge),
         };
+
         match self {
             Step::Put {
                 peer,

@@ -80,6 +80,7 @@ unsafe fn put_in_form<T: Element, C: Context, F: Form>(
     if nelems == 0 {
         return;
     }
+
     let nbytes = bytes_of::<T>(nelems);
     match mapped(dest, nbytes, pe) {
         // SAFETY: `to` is mapped for `nelems` elements, `source` is valid, as the caller promises.
@@ -108,6 +109,7 @@ unsafe fn get_in_form<T: Element, C: Context, F: Form>(
     if nelems == 0 {
         return;
     }
+
     let nbytes = bytes_of::<T>(nelems);
     match mapped_polled(source, nbytes, pe) {
         // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid, as the caller promises.
@@ -250,6 +252,7 @@ pub unsafe fn ibput<T: Element, C: Context>(
     if nblocks == 0 || bsize == 0 {
         return;
     }
+
     let spans = spans::<T>(call, dst, sst, bsize, nblocks);
     match mapped(dest, spans.dest, pe) {
         // SAFETY: the whole span of `to` is mapped, `source` is valid, as the caller promises.
@@ -289,6 +292,7 @@ pub unsafe fn ibget<T: Element, C: Context>(
     if nblocks == 0 || bsize == 0 {
         return;
     }
+
     let spans = spans::<T>(call, dst, sst, bsize, nblocks);
     match mapped(source, spans.source, pe) {
         // SAFETY: the whole span of `from` is mapped, `dest` is valid, as the caller promises.

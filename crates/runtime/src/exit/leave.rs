@@ -84,7 +84,7 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
         return;
     }
 
-    // This PE has failed, which ends the job. `oshrun` sees that itself, by the exit of the process.
+    // This PE has failed, which ends the job. `oshrun` learns that from the exit of the process.
     if let Some(aborter) = process::aborter()
         && !aborter.is_oshrun()
     {

@@ -73,16 +73,7 @@ fn kept() -> RwLockWriteGuard<'static, BTreeMap<ActiveSetKey, Arc<Team>>> {
 fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldTeam {
     let name = Name::ActiveSet(key.triplet);
     let members = members(call, job, key.triplet);
-
-    // Without threads, the order of the calls distinguishes them, and pSync does not count.
-    let psync = if key.psync.is_some() {
-        psync_digest(call, psync)
-    } else {
-        0
-    };
-    let [start, log_stride, size] = key.triplet.map(|number| number as u64);
-    let purpose = MessagePurpose::ActiveSet.word();
-    let tag = digest(&[purpose, start, log_stride, size, psync]);
+    let tag = tag(call, key, psync);
     let new = NewTeam {
         call,
         name,
@@ -91,14 +82,8 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
     };
 
     if job.settings.checks() {
-        same_collective::require(
-            &new,
-            job,
-            &members,
-            tag,
-            registry::checked_active_set(key.triplet),
-            &[],
-        );
+        let group = registry::checked_active_set(key.triplet);
+        same_collective::require(&new, job, &members, tag, group, &[]);
     }
 
     let request = AgreementRequest {
@@ -140,6 +125,19 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
              an active set needs one while it lasts; destroy those that are done with"
         ),
     }
+}
+
+/// Returns the tag of the agreement on the team with this key, the same on every member.
+fn tag(call: Call, key: ActiveSetKey, psync: *const c_long) -> u64 {
+    // Without threads, the order of the calls distinguishes them, and pSync does not count.
+    let psync = if key.psync.is_some() {
+        psync_digest(call, psync)
+    } else {
+        0
+    };
+    let [start, log_stride, size] = key.triplet.map(|number| number as u64);
+    let purpose = MessagePurpose::ActiveSet.word();
+    digest(&[purpose, start, log_stride, size, psync])
 }
 
 fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Members {

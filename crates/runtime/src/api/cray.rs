@@ -242,7 +242,7 @@ pub fn split_color(
     make(call, split, members, tag, &[("color", color as u64)])
 }
 
-/// What a PE passes to [`split_color`].
+/// The color and the key that a PE passes to [`split_color`].
 struct ColorAndKey {
     color: c_int,
     key: c_int,

@@ -269,7 +269,7 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
 
     lock.prepare();
     if let Some(last) = lock.enqueue() {
-        // A turn counts as held from its begin, but this PE only waits.
+        // A turn counts as held from its start on, but this PE has to wait for the lock first.
         lock_turns().set_held(lock.address(), false);
         lock.add_to_node(last, lock.own_field());
         lock.wait(Some(last), || lock.node() & T::GRANTED != 0);

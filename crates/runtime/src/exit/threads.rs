@@ -65,6 +65,7 @@ fn watch_the_end() {
         let status = unsafe { libc::pthread_key_create(&raw mut key, Some(initializer_ends)) };
         if status == 0 { Some(key) } else { None }
     });
+
     // Without a key, a process whose first thread has ended lives until it is ended from outside.
     if let Some(key) = *key {
         // The result is ignored: a thread whose value is not set, for lack of memory, ends as it

@@ -51,7 +51,7 @@ pub(super) struct Crash {
     pub(super) registers: Registers,
     /// True on the first thread of the process.
     pub(super) is_first_thread: bool,
-    /// The process ID of the parent.
+    /// The process ID of the parent. Recorded here, since a copy of this process has another one.
     pub(super) launcher: u32,
 }
 

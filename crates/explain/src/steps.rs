@@ -64,7 +64,8 @@ pub fn steps<'a>(job: &Job<'a>) -> Vec<Step<'a>> {
         match before.last_mut() {
             Some(before) if before.collective.number == team => {
                 step.is_later = true;
-                // All members are in this step or the one before, which none can have left.
+                // The conditions say that all members are in some step of the team, and that none
+                // can have left the one before.
                 before.is_out_of_step = before.is_long
                     && step.is_long
                     && !before.is_later

@@ -101,7 +101,7 @@ impl Memory {
         // This instruction may come before the two.
         let start = if first == BTI { entry + 4 } else { entry };
 
-        // The masks leave the fields that differ: the page, and the offset.
+        // The masks leave out the fields that differ: the page, and the offset.
         let adrp = u32::from_le_bytes(self.bytes(start)?);
         let ldr = u32::from_le_bytes(self.bytes(start + 4)?);
         let is_entry = adrp & 0x9f00_001f == 0x9000_0010 && ldr & 0xffc0_03ff == 0xf940_0211;

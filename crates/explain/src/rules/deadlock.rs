@@ -19,7 +19,7 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
     let mut words = ranges::sorted(&graph.pes_with(End::Word));
     words.retain(|pe| !graph.can_continue[*pe as usize]);
 
-    let mut causes = find_cycles(graph, &words);
+    let mut causes = causes_of_cycles(graph, &words);
     if !words.is_empty() {
         causes.push(Cause {
             kind: Kind::WordOfNobody,
@@ -31,8 +31,9 @@ pub fn find(graph: &Graph) -> Vec<Cause> {
     causes
 }
 
-/// Finds cycles of waits. `words` are the PEs that wait for words that no PE is left to write.
-fn find_cycles(graph: &Graph, words: &[u32]) -> Vec<Cause> {
+/// Returns the causes that are cycles of waits. `words` are the PEs that wait for words that no PE
+/// is left to write.
+fn causes_of_cycles(graph: &Graph, words: &[u32]) -> Vec<Cause> {
     let mut causes: Vec<Cause> = Vec::new();
     let mut cycles = cycles(graph, words);
     cycles.sort_unstable();
@@ -281,9 +282,9 @@ fn other_threads(graph: &Graph) -> Option<OtherThreads> {
 }
 
 /// Returns a sentence on the only threads and operations that could still end the waits of these
-/// causes, if there are any. Another thread of a waiting PE can end a wait for words, a lock or a
-/// message. It cannot end a collective or finalize, which the waiting members have entered
-/// themselves.
+/// causes, if there are any. Another thread of a waiting PE can end a wait for words, a lock,
+/// operations or a message. It cannot end a collective or finalize, which the waiting members have
+/// entered themselves.
 pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
     const OPERATION: &str = "operation that is still in flight over a network";
 
@@ -388,9 +389,15 @@ enum Verb {
 impl Verb {
     fn of(self, n_pes: usize) -> &'static str {
         match self {
-            Verb::IsIn if n_pes == 1 => "is in",
+            _ if n_pes != 1 => self.of_many(),
+            Verb::IsIn => "is in",
+            Verb::HasCalled => "has called",
+        }
+    }
+
+    fn of_many(self) -> &'static str {
+        match self {
             Verb::IsIn => "are in",
-            Verb::HasCalled if n_pes == 1 => "has called",
             Verb::HasCalled => "have called",
         }
     }
@@ -426,7 +433,7 @@ fn describe_calls(job: &Job, step: &Step, verb: Verb) -> CallsOfStep {
         described.extend(pes.into_iter().filter(|pe| waits(*pe).all(is_in_step)));
     }
     if !rest.is_empty() {
-        let have = verb.of(2);
+        let have = verb.of_many();
         clauses.push(format!("other PEs {have} {} other routines", rest.len()));
     }
     CallsOfStep {

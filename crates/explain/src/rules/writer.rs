@@ -38,7 +38,6 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
     for &pe in pes {
         words.extend(unmet_words(job, pe));
     }
-    let writes = recent_writes(job);
 
     let mut sentences = Vec::new();
     let mut writers = Vec::new();
@@ -49,7 +48,7 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
         } else {
             awaited.name()
         };
-        let Some(last) = writes.iter().find(|recent| awaited.is_in(recent.write)) else {
+        let Some(last) = last_write(job, |_, write| awaited.is_in(write)) else {
             unwritten.push(name);
             continue;
         };
@@ -78,10 +77,10 @@ pub fn sentences(job: &Job, pes: &[u32]) -> Vec<String> {
         writers.retain(|pe| pes.binary_search(pe).is_err());
     }
     for writer in sorted(&writers).into_iter().take(NAMED) {
-        let Some(last) = writes.iter().find(|recent| recent.writer == writer) else {
+        let Some(last) = last_write(job, |pe, _| pe == writer) else {
             continue;
         };
-        // A write of an awaited word is in a sentence above.
+        // A write of an awaited word is right, also if no sentence above names it.
         if !words.iter().any(|awaited| awaited.is_in(last.write)) {
             sentences.push(last.sentence());
         }
@@ -115,22 +114,28 @@ impl RecentWrite<'_> {
     }
 }
 
-/// Returns the recorded writes of all PEs, the newest first.
-fn recent_writes<'a>(job: &Job<'a>) -> Vec<RecentWrite<'a>> {
+/// Returns the newest of the recorded writes that `matches` accepts, of which it gets the writer
+/// and the write.
+fn last_write<'a>(
+    job: &Job<'a>,
+    matches: impl Fn(u32, &LastWrite) -> bool,
+) -> Option<RecentWrite<'a>> {
     let mut all = Vec::new();
     for snapshot in job.pes.iter().filter_map(|pe| pe.snapshot) {
         for write in snapshot.writes.iter().flatten() {
-            all.push(RecentWrite {
-                age: snapshot.read_at.saturating_sub(write.began_at),
-                writer: snapshot.pe,
-                snapshot,
-                write,
-            });
+            if matches(snapshot.pe, write) {
+                all.push(RecentWrite {
+                    age: snapshot.read_at.saturating_sub(write.began_at),
+                    writer: snapshot.pe,
+                    snapshot,
+                    write,
+                });
+            }
         }
     }
     // Clocks of hosts differ, so the ages are compared and not the times.
-    all.sort_by_key(|recent| (recent.age, recent.writer));
-    all
+    all.into_iter()
+        .min_by_key(|recent| (recent.age, recent.writer))
 }
 
 /// A word for which a PE waits.

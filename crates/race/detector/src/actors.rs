@@ -226,7 +226,8 @@ impl Flight {
             return;
         }
 
-        // Earlier fences are kept, since the clocks of other threads may include only those.
+        // Earlier fences are kept, up to `FENCES`, since the clocks of other threads may include
+        // only those.
         let n_own = self.fences.iter().filter(|fence| is_own(fence)).count();
         if n_own >= FENCES
             && let Some(oldest) = self.fences.iter().position(is_own)
@@ -374,5 +375,33 @@ impl ContextFlights {
                 thread.clock.raise(flight.actor, *last);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeated_fence_forgets_no_earlier_one() {
+        let mut flight = Flight {
+            actor: 2,
+            last: 0,
+            fences: Vec::new(),
+        };
+        let by = |epoch| Stamp { actor: 1, epoch };
+        let last_before = |flight: &Flight| -> Vec<Epoch> {
+            flight.fences.iter().map(|fence| fence.last).collect()
+        };
+
+        for epoch in 1..=FENCES as Epoch + 1 {
+            flight.issue();
+            flight.fence(by(epoch));
+        }
+        let kept: Vec<Epoch> = (2..=FENCES as Epoch + 1).collect();
+        assert_eq!(last_before(&flight), kept);
+
+        flight.fence(by(FENCES as Epoch + 2));
+        assert_eq!(last_before(&flight), kept);
     }
 }

@@ -178,7 +178,7 @@ fn table() -> Option<&'static Known> {
 #[inline(always)]
 fn locate(addr: usize) -> (usize, u64) {
     let upper = addr >> (3 + ENTRY_BITS);
-    // Addresses that differ in their upper bits alone have different entries.
+    // Addresses below 1 << 47 that differ in their upper bits alone have different entries.
     let index = (addr >> 3 ^ upper) % ENTRIES;
     (index, (upper as u64) << ADDRESS)
 }

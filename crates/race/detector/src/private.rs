@@ -9,11 +9,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Bits of an address within the memory that a table of pages covers, within the memory of a table
-/// of tables, and in all: the kernel gives a program addresses of 47 bits, unless it asks for more.
-/// Memory above them is not checked.
+/// of tables, and in all: the kernel gives a program addresses of 47 bits on x86-64 and 48 bits on
+/// aarch64, unless it asks for more. Memory above them is not checked.
 const TABLE_BITS: u32 = 28;
 const TABLES_BITS: u32 = 38;
-const ADDRESS_BITS: u32 = 47;
+const ADDRESS_BITS: u32 = 48;
 
 /// A table that is made when it is first used.
 type Lazy<T> = OnceLock<Box<[T]>>;

@@ -402,6 +402,12 @@ impl ProcessDetector {
     /// does, but does not check the bits of its epoch: `f` may change the thread's clock only by
     /// [`release`](Self::release), which checks them.
     fn with_issuing(&self, f: impl FnOnce(&mut Thread)) {
+        // No more races are reported, so the cache may stay as it is. To fill it again after each
+        // call would only slow the program down.
+        if self.reporter.has_full_table() {
+            return;
+        }
+
         // The call may change records in the shadow on which the cache relies.
         known::forget();
         self.with_accessing(|thread| {

@@ -5,8 +5,9 @@
 //! its bytes. The lock of a page protects these records. A page of symmetric memory also has bits,
 //! one for each byte, for the loads and stores of one thread ([`bits`]).
 //!
-//! All words are accessed in relaxed order, except the bits and their keys: the lock orders those of
-//! records, and a word that is read without the lock, such as one of the head, is used alone.
+//! All words but the lock, the bits and the keys of the bits are accessed in relaxed order: the
+//! lock orders those of records, and a word that is read without the lock, such as one of the head,
+//! is used alone.
 
 pub mod bits;
 #[cfg(test)]
@@ -473,7 +474,7 @@ fn granules(bytes: &Range<usize>) -> Range<usize> {
     bytes.start / 8..bytes.end.div_ceil(8)
 }
 
-/// Returns the mask of a page's group of eight bytes: those that are in `bytes`.
+/// Returns the mask of group number `index` of eight bytes of a page: those that are in `bytes`.
 fn mask(bytes: &Range<usize>, index: usize) -> u8 {
     let first = bytes.start.saturating_sub(index * 8).min(8);
     let last = bytes.end.saturating_sub(index * 8).min(8);

@@ -395,9 +395,13 @@ fn intern(areas: &SharedAreas, call: &str, addresses: &[usize]) -> u32 {
     0
 }
 
-/// Returns the site with this number; `None` for 0.
+/// Returns the site with this number; `None` for 0, and for a number beyond the table, which a
+/// program that damages shared memory may leave in a record.
 pub fn get(areas: &SharedAreas, site: u32) -> Option<Site> {
-    let words = SiteWords::of(areas, (site as usize).checked_sub(1)?);
+    let index = (site as usize)
+        .checked_sub(1)
+        .filter(|index| *index < MAX_SITES)?;
+    let words = SiteWords::of(areas, index);
 
     // Pairs with the release store of `intern`.
     words.key.load(Acquire);

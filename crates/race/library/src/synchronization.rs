@@ -238,10 +238,15 @@ extern "C" fn initialize() {
 
 /// Calls `pthread_once` or `call_once`, and acquires the flag: another thread may have run the
 /// function.
-fn once(name: &core::ffi::CStr, known: &OnceLock<Once>, flag: *mut c_void, f: Initialize) -> c_int {
+fn once(
+    name: &core::ffi::CStr,
+    next_once: &OnceLock<Once>,
+    flag: *mut c_void,
+    f: Initialize,
+) -> c_int {
     // SAFETY: the two functions that are named below have this type; the result of `call_once` is
     // not used.
-    let next = *known.get_or_init(|| unsafe { next(name) });
+    let next = *next_once.get_or_init(|| unsafe { next(name) });
 
     ONCE.set(Some(Initialization {
         flag: flag.addr(),

@@ -8,7 +8,7 @@ use crate::actors::Thread;
 use crate::areas::{Memory, ShadowPlace};
 use crate::own_memory::{OwnByte, find, is_known, may_be_symmetric};
 use crate::shadow::bits::Marked;
-use crate::shadow::{PAGE, View, word_mask};
+use crate::shadow::{PAGE, Page, View, word_mask};
 use crate::{known, private, sites};
 
 /// Records a load or store of `N` bytes by the program's instruction at `pc`. The address is a
@@ -114,8 +114,10 @@ fn access_unmarked(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
 /// this epoch.
 #[inline(always)]
 fn access_own(own: OwnByte, nbytes: usize, kind: ShadowKind, pc: usize) {
-    let is_recorded = is_known(own.page(), own.offset_in_page(), nbytes, kind)
-        || try_record(own, nbytes, kind, pc);
+    let page = own.page();
+    let offset = own.offset_in_page();
+    let is_recorded =
+        is_known(page, offset, nbytes, kind) || try_record(page, offset, nbytes, kind, pc);
     if !is_recorded {
         record_own(own, nbytes, kind, pc);
     }
@@ -153,11 +155,11 @@ fn begin(addr: usize) -> bool {
     begun.is_some()
 }
 
-/// Records a load or store of own memory, within eight bytes, that is not remembered in this epoch,
-/// if the data in the thread's cache show that it conflicts with no other access. Otherwise returns
-/// false.
+/// Records a load or store of own memory, within eight bytes from an offset of a page, that is not
+/// remembered in this epoch, if the data in the thread's cache show that it conflicts with no other
+/// access. Otherwise returns false.
 #[inline(always)]
-fn try_record(own: OwnByte, nbytes: usize, kind: ShadowKind, pc: usize) -> bool {
+fn try_record(page: Page<'_>, offset: usize, nbytes: usize, kind: ShadowKind, pc: usize) -> bool {
     let is_plain = kind == ShadowKind::LOAD || kind == ShadowKind::STORE;
     if !is_plain || active().is_none() {
         return false;
@@ -166,13 +168,10 @@ fn try_record(own: OwnByte, nbytes: usize, kind: ShadowKind, pc: usize) -> bool 
         return false;
     };
 
-    let mask = word_mask(own.offset, nbytes);
+    let mask = word_mask(offset, nbytes);
     let first = recording.stamp() | mask << 8 | u64::from(kind.0);
     let second = u64::from(recording.site) << 32 | nbytes as u64;
-    own.page()
-        .record_if_done(own.offset_in_page(), [first, second], |old| {
-            recording.done().has(old)
-        })
+    page.record_if_done(offset, [first, second], |old| recording.done().has(old))
 }
 
 /// Records an access to own memory, within eight bytes, with the clock of the thread, and reports a

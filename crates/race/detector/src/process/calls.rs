@@ -158,15 +158,15 @@ impl ProcessDetector {
         }
     }
 
-    /// Records the atomic operation of a fetch as one of `actor`. Returns the context of the call.
-    fn begin_fetch<'a>(&self, call: IssuedCall<'a>, actor: Stamp) -> &'a mut ContextFlights {
+    /// Records the atomic operation of a fetch as one of `by`. Returns the context of the call.
+    fn begin_fetch<'a>(&self, call: IssuedCall<'a>, by: Stamp) -> &'a mut ContextFlights {
         let access = call.access;
         let fenced = call.context.fenced(access.pe, &call.thread.clock);
         let view = View {
             clock: &call.thread.clock,
             fenced: &fenced,
         };
-        let record = call.of_kind(atomic(access)).record(actor);
+        let record = call.of_kind(atomic(access)).record(by);
         self.record_blocks(access.remote, Some(access.pe), record, view);
 
         if !access.reads_only {

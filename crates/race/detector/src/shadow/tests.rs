@@ -272,6 +272,7 @@ impl RandomAccesses {
         let page = self.bits.page(0);
         let view = View::of(&self.clocks[0]);
         for Conflict { offset, new, old } in page.begin(self.stamp(), view) {
+            // The thread set the bit (`new`) before the other access was recorded (`old`).
             let race = Race {
                 group: offset / 8,
                 earlier: new.stamp(),

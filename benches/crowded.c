@@ -44,9 +44,9 @@ static void round_trip(long turn)
 }
 
 /* Times `operate`, which PE 0 calls, and also the last PE if `is_mutual`, until LIMIT is over. All
- * PEs call this. After each AT_ONCE operations, PE 0 writes the number of these parts to
- * words[STOP] of both, or -1 after the last one; the last PE waits for it, so that both call
- * `operate` equally often. */
+ * PEs call this. After each AT_ONCE operations, PE 0 writes the number of these parts, or -1 after
+ * the last one, to words[STOP] of its own and, if `is_mutual`, of the last PE, which waits for it,
+ * so that both call `operate` equally often. */
 static void measure(const char *name, void (*operate)(long), int is_mutual)
 {
     const int is_last = me == shmem_n_pes() - 1;

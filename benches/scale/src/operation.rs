@@ -126,7 +126,7 @@ pub fn all() -> Vec<ModeledCollective> {
     ]
 }
 
-/// The number of bytes of a long vector. Most plans for it have a part for each byte.
+/// The number of bytes of a long vector. Some plans for it have a part for each byte.
 const LONG: usize = 1 << 20;
 
 /// The number of parts of a long vector in the library's two-level reduction.

@@ -213,6 +213,11 @@ impl Cell {
 
 /// Returns a line of [`COLUMNS`]. Columns without a cell are empty.
 fn line(cells: &[Cell]) -> String {
+    debug_assert!(
+        cells.iter().all(|cell| COLUMNS.contains(&cell.column)),
+        "a cell of a column that does not exist"
+    );
+
     let mut texts = Vec::new();
     for column in COLUMNS {
         let cell = cells.iter().find(|cell| cell.column == column);

@@ -180,8 +180,8 @@ impl Packages<'_> {
         let development = &trees[DEVELOPMENT];
         let described = template(&self.prefix.join("lib/pkgconfig/rushmem.pc"))?
             .replace("${pcfiledir}/../..", &format!("/{PREFIX}"));
-        let copy = development.join("usr/share/pkgconfig/rushmem.pc");
-        write(&copy, &described)?;
+        let packed = development.join("usr/share/pkgconfig/rushmem.pc");
+        write(&packed, &described)?;
 
         let cmake = development.join("usr/lib/cmake/Rushmem");
         with_path(std::fs::create_dir_all(cmake.with_file_name("")), &cmake)?;
@@ -217,9 +217,9 @@ impl Packages<'_> {
         let title = |section| format!(".TH {} {section} ", name.to_uppercase());
         let text = template(&page)?;
         let text = text.replacen(&title("3"), &title("3rushmem"), 1);
-        let copy = dir.join(format!("{name}.{section}"));
-        write(&copy, &text)?;
-        compress(&copy)
+        let packed = dir.join(format!("{name}.{section}"));
+        write(&packed, &text)?;
+        compress(&packed)
     }
 
     /// Writes the changelog of a Debian package, which refers to that of the project.

@@ -118,7 +118,7 @@ impl Bed {
         let seconds = start.elapsed().as_secs_f64();
         println!("the guests ended after {seconds:.0} s");
         if run.pair {
-            // The second guest has the file only if it has complained.
+            // Empty if the second guest has not complained; missing if its server has not started.
             let log = self.guest_dir(run, 2).join("served.log");
             for line in fs::read_to_string(log).unwrap_or_default().lines() {
                 println!("the second guest: {line}");

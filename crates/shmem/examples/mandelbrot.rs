@@ -5,7 +5,7 @@ const WIDTH: usize = 64;
 const HEIGHT: usize = 24;
 /// The maximum number of steps.
 const MAX_STEPS: u8 = 100;
-/// The characters of pixels: each is for 11 numbers of steps.
+/// The characters of pixels: each is for 11 numbers of steps, the last one for 2.
 const SHADES: &[u8] = b" .:-=+*#%@";
 
 /// Returns the number of steps after which the point of a pixel leaves a circle of radius 2, at

@@ -23,7 +23,7 @@ struct Tasks {
 }
 
 impl Tasks {
-    /// Returns the tasks in one word, which is 0 for no tasks.
+    /// Returns the tasks in one word. The word 0 is one for no tasks.
     fn pack(self) -> u64 {
         u64::from(self.next) << 32 | u64::from(self.end)
     }

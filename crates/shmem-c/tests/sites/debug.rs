@@ -130,7 +130,8 @@ fn jobs_over_libfabric_name_its_provider() {
 fn modules(outcome: &Outcome) -> Vec<&str> {
     let mut modules = Vec::new();
     for line in outcome.stderr.lines() {
-        // After the time and the level. A line that is no event is a module of its own.
+        // The module follows the time and the level. A line of fewer than three words, which is no
+        // event, is a module of its own.
         let path = line.split_whitespace().nth(2).unwrap_or(line);
         modules.push(path.split("::").next().unwrap_or(path));
     }

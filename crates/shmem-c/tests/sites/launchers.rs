@@ -161,7 +161,8 @@ fn shares_static_data(launcher: &Launcher, program: PathBuf) {
     assert_eq!(n_shared, 3, "{outcome}");
 }
 
-/// Checks that the job ends with a status other than 0 if one PE ends, for whatever reason.
+/// Checks that the job fails if one PE ends without shmem_finalize, calls another routine than the
+/// others or misuses one, and that messages say which PE does so.
 pub fn ends_with_its_pes(launcher: &Launcher) {
     for how in ["kill", "segv", "exit3", "_exit3"] {
         assert_ne!(launcher.death(how).code(), 0, "{how}");

@@ -95,8 +95,8 @@ struct Piece {
     number: usize,
 }
 
-/// PE 0 on host 0 and others on host 1, where a process of another user listens at an address of
-/// the name of PE 0's host.
+/// PE 0 on host 0 and others on host 1, where another user listens at an address of the name
+/// of PE 0's host.
 struct Relayed {
     hosts: Hosts,
     /// All that has passed the relay.
@@ -162,7 +162,7 @@ impl Drop for Relayed {
     }
 }
 
-/// A process that passes on to PE 0 what arrives at its socket.
+/// What another user runs to pass on to PE 0 what arrives at a socket, and to return the answers.
 #[derive(Clone)]
 struct Relay {
     /// All that has passed.
@@ -259,7 +259,7 @@ impl Relay {
 /// The bytes of a handshake from either end, which precede the pieces.
 const HANDSHAKE: usize = 72;
 
-/// PEs 1 and 2 reach PE 0 through a process of another user, which learns nothing.
+/// PEs 1 and 2 reach PE 0 through a relay of another user, which learns nothing.
 fn a_relay_sees_no_record() {
     let relayed = Relayed::new("y", |_| Deed::Pass);
     relayed
@@ -276,7 +276,8 @@ fn a_relay_sees_no_record() {
     assert!(!seen.windows(word.len()).any(|bytes| bytes == word));
 }
 
-/// A process listens at the place of one job, and passes on to PE 0 of another one with its secret.
+/// Another user listens at the place of one job, and passes on to PE 0 of another job with its
+/// secret.
 fn jobs_with_one_secret_are_not_led_into_each_other() {
     const LED: &str = "export SHMEM_SIZE=2; SHMEM_RANK=0 \"$0\" & a=$!; export SHMEM_JOB=10.77.0.1:6000; \
         SHMEM_RANK=1 \"$0\"; s=$?; wait $a; exit $s";

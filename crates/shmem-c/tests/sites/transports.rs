@@ -147,16 +147,16 @@ fn who_carries_out_atomic_operations_is_one_setting() {
         }
 
         for value in ["auto", "software", "network"] {
-            has_executor_of_amos(transport, "SHMEM_AMOS", value);
+            check_executor_of_amos(transport, "SHMEM_AMOS", value);
         }
-        has_executor_of_amos(transport, "SHMEM_UCX_AMOS", "network");
-        has_executor_of_amos(transport, "SHMEM_OFI_AMOS", "software");
+        check_executor_of_amos(transport, "SHMEM_UCX_AMOS", "network");
+        check_executor_of_amos(transport, "SHMEM_OFI_AMOS", "software");
     }
 }
 
 /// Checks which side carries out atomic operations over a transport if the variable `name` has this
 /// value.
-fn has_executor_of_amos(transport: &str, name: &str, value: &str) {
+fn check_executor_of_amos(transport: &str, name: &str, value: &str) {
     let job = job(2, &forced(transport))
         .env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")
         .env("UCX_TLS", "tcp,self")

@@ -307,7 +307,9 @@ fn variables_that_are_wrong_are_named() {
         let is_named = outcome.stderr.contains(words);
         assert!(is_named, "{variables}: {words}\n{outcome}");
     }
+}
 
+fn a_rank_without_a_place_is_warned_of() {
     let alone = Job::direct(program!("statics.c"))
         .env("SHMEM_RANK", 1)
         .run();
@@ -394,6 +396,7 @@ testkit::module_tests! {
     under_oshrun_it_is_the_job_of_oshrun,
     by_the_variables_of_schedulers,
     variables_that_are_wrong_are_named,
+    a_rank_without_a_place_is_warned_of,
     who_waits_for_a_late_pe_0_says_so_once,
     from_python,
     from_fortran,

@@ -195,10 +195,11 @@ impl Stopped {
 fn are_all_threads_stopped(pid: Pid) -> bool {
     let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
     for thread in threads.expect("a process of this node") {
-        // A thread may have ended since it was listed.
         let Ok(thread) = thread else {
             return false;
         };
+
+        // A thread may have ended since it was listed.
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
 
         // The state follows the name of the thread, which is in parentheses and may contain some.

@@ -77,14 +77,20 @@ pub(crate) fn manager(
 }
 
 fn open_pmix() -> Result<PmixConnection, Error> {
+    // The variables are read first: if no server answers, the thread in PMIx_Init remains, and may
+    // change the environment at the same time.
+    let variables = assignments(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
+    let who = format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default());
+
     let library = pmix::library()?;
-    let process = pmix::init(library, time_limit::ANSWER).map_err(|cause| Error::NoManager {
-        who: format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default()),
-        protocol: "PMIx",
-        variables: assignments(&[env::PMIX_NAMESPACE, env::PMIX_RANK]),
-        cause: format!("PMIx_Init: {cause}"),
-    })?;
-    PmixConnection::new(library, process)
+    let initialized =
+        pmix::init(library, time_limit::ANSWER).map_err(|cause| Error::NoManager {
+            who,
+            protocol: "PMIx",
+            variables,
+            cause: format!("PMIx_Init: {cause}"),
+        })?;
+    PmixConnection::new(initialized)
 }
 
 /// Connects to the manager at `address`, which identifies this process by `id`.

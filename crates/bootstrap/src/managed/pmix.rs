@@ -77,8 +77,9 @@ impl fmt::Debug for PmixConnection {
 }
 
 impl PmixConnection {
-    /// Returns the connection of this process, which [`init`] has returned, to its server.
-    pub(crate) fn new(library: &'static Library, me: pmix_proc_t) -> Result<PmixConnection, Error> {
+    /// Returns the connection of this process to its server.
+    pub(super) fn new(initialized: Initialized) -> Result<PmixConnection, Error> {
+        let Initialized { library, me } = initialized;
         let ender = Arc::new(Abort {
             library,
             left: AtomicBool::new(false),
@@ -123,15 +124,25 @@ impl PmixConnection {
     }
 }
 
-/// Initializes the library. Returns this process, or why the server has not accepted it within
-/// `limit`. PMIx_Init waits without a limit for the server that its variables name, so another
-/// thread calls it; if no server answers, that thread remains.
-pub(super) fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, String> {
+/// The library after PMIx_Init has succeeded. Only [`init`] returns one.
+pub(super) struct Initialized {
+    library: &'static Library,
+    /// This process.
+    me: pmix_proc_t,
+}
+
+/// Initializes the library, or returns why the server has not accepted this process within `limit`.
+/// PMIx_Init waits without a limit for the server that its variables name, so another thread calls
+/// it; if no server answers, that thread remains.
+pub(super) fn init(library: &'static Library, limit: Duration) -> Result<Initialized, String> {
     let (answer, answers) = mpsc::channel();
     without_signals(|| {
         thread::Builder::new()
             .name("rushmem-pmix".into())
-            .spawn(move || call_init(library, &answer))
+            .spawn(move || {
+                // This fails if the receiver has stopped waiting, after its limit.
+                let _ = answer.send(call_init(library));
+            })
     })
     .map_err(|error| error.to_string())?;
 
@@ -143,22 +154,12 @@ pub(super) fn init(library: &'static Library, limit: Duration) -> Result<pmix_pr
             Some(Err(mpsc::RecvTimeoutError::Disconnected)) => {
                 return Err("its thread has ended".to_owned());
             }
-            Some(Ok(Initialized { me, status })) => {
-                return explain(library, status).map(|()| me);
-            }
+            Some(Ok(result)) => return result,
         }
     }
 }
 
-/// The result of PMIx_Init.
-struct Initialized {
-    /// This process, if the call has succeeded.
-    me: pmix_proc_t,
-    status: pmix_status_t,
-}
-
-/// Calls PMIx_Init, and sends the result to `answer`.
-fn call_init(library: &Library, answer: &mpsc::Sender<Initialized>) {
+fn call_init(library: &'static Library) -> Result<Initialized, String> {
     let mut me = pmix_proc_t {
         nspace: [0; 256],
         rank: 0,
@@ -166,14 +167,13 @@ fn call_init(library: &Library, answer: &mpsc::Sender<Initialized>) {
     // SAFETY: `me` is writable. The array of further information may be null, since its length is
     // 0.
     let status = unsafe { library.PMIx_Init(&mut me, null_mut(), 0) };
-    // This fails if the receiver has stopped waiting, after its limit.
-    let _ = answer.send(Initialized { me, status });
+    explain(library, status)?;
+    Ok(Initialized { library, me })
 }
 
-/// This process as a client of the server, for [`server_lost`].
 static CLIENT: OnceLock<Client> = OnceLock::new();
 
-/// See [`CLIENT`].
+/// This process as a client of the server, for [`server_lost`].
 struct Client {
     rank: u32,
     /// The handle that ends the job.

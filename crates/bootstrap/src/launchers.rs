@@ -157,8 +157,8 @@ pub(crate) fn route(
     }
 }
 
-/// Returns the error that refuses a job of one PE, if the variables show several processes, or show
-/// a launcher but not how many processes it has started.
+/// Returns the error that refuses a job of one PE, if the variables show several processes, or only
+/// a launcher of PMIx, whose variables do not show how many.
 pub(crate) fn refuse_single(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
     let mut is_known_single = false;
     for launcher in launchers_with_size(protocol, lookup) {
@@ -173,7 +173,6 @@ pub(crate) fn refuse_single(protocol: Protocol, lookup: Lookup<'_>) -> Option<Er
         is_known_single = true;
     }
 
-    // The variables of PMIx do not show how many processes there are.
     if lookup(env::PMIX_RANK).is_some() && !is_known_single {
         let launcher = LauncherVariables {
             name: "a PMIx launcher",

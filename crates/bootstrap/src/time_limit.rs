@@ -69,7 +69,7 @@ impl TimeLeft {
 
         let start = Instant::now();
         let value = wait(slice);
-        // Time for which the process was stopped, or had no processor, does not count.
+        // The wait counts as no longer than its slice, also if the process was stopped meanwhile.
         self.left -= start.elapsed().min(slice);
         Some(value)
     }

@@ -25,7 +25,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 const MAX_FDS: usize = 128;
 
 /// Descriptors of the program and of the process manager, besides those for the PEs of the node: an
-/// allowance. A program that needs more raises the limit itself, or meets it.
+/// allowance. A program that needs more raises the limit itself, or gets an error when it
+/// opens more.
 const OTHER_DESCRIPTORS: u64 = 256;
 
 /// The process that has connected a socket, or created the pair to which it belongs.

@@ -54,7 +54,7 @@ pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let remedy = match error.raw_os_error() {
-        // Of the calls that a filter may refuse, only the one that starts a thread is not tried.
+        // `remedy` tries the calls that a filter may refuse, except the one that starts a thread.
         Some(libc::EPERM) => return format!("{text} ({})", refused::remedy("clone3")),
         Some(libc::EMFILE) => " (raise ulimit -n)",
         Some(libc::ENFILE) => " (raise the sysctl fs.file-max)",

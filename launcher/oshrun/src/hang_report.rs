@@ -95,8 +95,8 @@ impl Explainer {
         self.limit
     }
 
-    /// Begins an explanation, or adds the purpose to the one in progress; that of a loss replaces
-    /// one in progress. Returns the request for snapshots to send, if any.
+    /// Begins an explanation. One in progress goes on instead, for the purpose that has precedence,
+    /// unless this purpose is a loss. Returns the request for snapshots to send, if any.
     pub fn begin(&mut self, purpose: Purpose, server: &Server) -> Option<SnapshotRequest> {
         // After a loss, oshrun is about to end the PEs.
         let at_once = purpose == Purpose::Loss;

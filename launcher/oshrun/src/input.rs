@@ -95,7 +95,7 @@ fn pieces(source: OwnedFd) -> io::Result<mpsc::Receiver<Vec<u8>>> {
                 // Another process has made the shared stream non-blocking.
                 Err(Errno::AGAIN) => {
                     let mut fds = [PollFd::new(&source, PollFlags::IN)];
-                    // If this fails, so does the next read.
+                    // If a signal interrupts this, the loop comes here again.
                     let _ = rustix::event::poll(&mut fds, None);
                     continue;
                 }

@@ -80,7 +80,7 @@ pub struct Options {
     pub prefix: Option<PathBuf>,
 
     /// Time within which the job ends everywhere when another host stops answering; by default
-    /// SHMEM_HOST_LIMIT, or 10
+    /// SHMEM_HOST_LIMIT, or 10s
     #[arg(long = "host-limit", value_name = "TIME", value_parser = time, allow_hyphen_values = true, help_heading = TIME)]
     host_limit: Option<Duration>,
 

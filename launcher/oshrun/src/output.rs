@@ -221,8 +221,8 @@ impl Output {
             wrapped([text], columns) + "\n"
         };
 
-        // A task waits for the sink: that of a PE may hold it until the reader of a long line goes
-        // on.
+        // A task waits for the sink, since the task of a PE may hold it until the reader of a long
+        // line goes on.
         let sink = self.stderr.clone();
         self.tasks.spawn(async move {
             let mut sink = sink.lock().await;

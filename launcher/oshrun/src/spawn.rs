@@ -61,21 +61,6 @@ pub struct Debugger {
     pub has_display: bool,
 }
 
-impl Debugger {
-    /// Finds gdb in `path`. `display` is the value of DISPLAY for the PEs.
-    fn find(
-        debugged: Debugged,
-        path: Option<&OsStr>,
-        display: Option<&OsStr>,
-    ) -> Result<Debugger, StartFailure> {
-        program::find(OsStr::new("gdb"), path)?;
-        Ok(Debugger {
-            debugged,
-            has_display: program::has_display(display, path),
-        })
-    }
-}
-
 /// A started PE.
 #[derive(Debug)]
 pub struct StartedPe {
@@ -190,12 +175,12 @@ pub fn prepare(
 
     let debugger = match &spec.debugged {
         Some(debugged) => {
+            program::find(OsStr::new("gdb"), path.as_deref())?;
             let display = variable("DISPLAY");
-            Some(Debugger::find(
-                debugged.clone(),
-                path.as_deref(),
-                display.as_deref(),
-            )?)
+            Some(Debugger {
+                debugged: debugged.clone(),
+                has_display: program::has_display(display.as_deref(), path.as_deref()),
+            })
         }
         None => None,
     };

@@ -36,7 +36,7 @@ use crate::time_limit::TimeLeft;
 /// knows why the PE has died, and says so.
 const MANAGER_GRACE: Duration = Duration::from_secs(1);
 
-/// The phases that a PE reports.
+// The phases that a PE reports.
 const FINALIZED: u8 = b'f';
 const RESUMED: u8 = b'r';
 

@@ -52,7 +52,7 @@ impl Default for MeetingLimits {
     }
 }
 
-/// The address of a meeting.
+/// Where processes connect to join a meeting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MeetingAddress {
     /// The addresses of the process that made a unique id.

@@ -94,7 +94,7 @@ impl Gathering {
 
     /// Returns true once processes can no longer join.
     pub(super) fn is_closed(&self) -> bool {
-        self.listeners.all().is_empty()
+        self.listeners.locked().is_empty()
     }
 
     /// Closes the listeners in a child of the process that serves the meeting.
@@ -234,8 +234,8 @@ impl MeetingServer {
                 self.handle(source, events);
             }
             if is_timed {
-                // The time for which this process was stopped does not count: the other processes
-                // may have answered meanwhile.
+                // The wait counts as no longer than its slice, also if this process was stopped
+                // meanwhile: the other processes may have answered.
                 self.check_limits(begin.elapsed().min(SLICE));
             }
 
@@ -266,14 +266,14 @@ impl MeetingServer {
     /// Watches the listeners.
     fn listen(&mut self) -> io::Result<()> {
         self.muted = None;
-        for (number, listener) in self.gathering.listeners.all().iter().enumerate() {
+        for (number, listener) in self.gathering.listeners.locked().iter().enumerate() {
             self.watch.listen(number, listener)?;
         }
         Ok(())
     }
 
     fn ignore_listeners(&self) {
-        for listener in self.gathering.listeners.all().iter() {
+        for listener in self.gathering.listeners.locked().iter() {
             self.watch.ignore(listener);
         }
     }
@@ -314,7 +314,7 @@ impl MeetingServer {
         };
         let greet = |socket: &TcpStream| self.watch.greet(socket);
 
-        let listeners = self.gathering.listeners.all();
+        let listeners = self.gathering.listeners.locked();
         let Some(listener) = listeners.get(number) else {
             // Another event has closed the listeners since this one was reported.
             return;
@@ -322,6 +322,7 @@ impl MeetingServer {
         let accepted = self
             .strangers
             .accept(listener, listeners::accept, acceptor, greet);
+        // `ignore_listeners` locks them again.
         drop(listeners);
 
         let Err(Shortage { error, lasts }) = accepted else {
@@ -332,7 +333,7 @@ impl MeetingServer {
         self.muted = Some(Instant::now());
         self.ignore_listeners();
 
-        // After that time no stranger has a descriptor any more, so none will become free.
+        // After that time no stranger has a descriptor any more that could be freed.
         if lasts > HANDSHAKE_LIMIT && self.job.is_none() {
             self.fail(listeners::shortage(&error, self.n_pes));
         }

@@ -30,7 +30,7 @@ impl Listeners {
     }
 
     /// Locks the listeners and returns them. There are none once they are closed.
-    pub(super) fn all(&self) -> MutexGuard<'_, Vec<TcpListener>> {
+    pub(super) fn locked(&self) -> MutexGuard<'_, Vec<TcpListener>> {
         lock(&self.0)
     }
 

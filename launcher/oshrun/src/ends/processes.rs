@@ -268,7 +268,7 @@ impl Processes {
     /// process of this namespace, that is immediately. Returns false at the deadline.
     async fn kill_descendants(&self, deadline: Instant) -> bool {
         let me = rustix::process::getpid();
-        // True if the last scan has found children that must stay. If there are such children, the
+        // True once a scan has found children that must stay. If there are such children, the
         // existence of children does not show that others are left.
         let some_stay = Cell::new(false);
         let is_left = |process: &descendants::Descendant| {

@@ -160,7 +160,7 @@ fn job_spec(options: &Options, has_daemons: bool) -> Result<JobSpec, StartFailur
         forwarded = program::forwarded_variables();
     }
 
-    // Without its name, a dry run does not create the directory.
+    // A dry run must not create the directory, so its job names none.
     let output_files = if options.dry_run {
         None
     } else {

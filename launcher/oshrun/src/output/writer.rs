@@ -20,8 +20,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::errors::{StartFailure, reason};
 
-/// Capacity of a writer's queue in chunks, each of which may be a whole line. PEs wait while the
-/// queue is full.
+/// Capacity of a writer's queue in chunks: whole lines, or a piece of a long line. PEs wait while
+/// the queue is full.
 const QUEUE: usize = 8;
 
 /// A destination of output.
@@ -132,7 +132,7 @@ fn write_all(fd: BorrowedFd<'_>, mut rest: &[u8]) -> Result<(), Errno> {
             Err(Errno::INTR) => {}
             // Another process has made the shared stream non-blocking.
             Err(Errno::AGAIN) => {
-                // If this fails, so does the next write.
+                // If a signal interrupts this, the loop comes here again.
                 let _ = rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None);
             }
             Err(error) => return Err(error),

@@ -175,7 +175,7 @@ fn capacity_refusal(n_pes: u32, needs: Needs, limits: &[ResourceLimit]) -> Optio
         .iter()
         .filter(|limit| limit.room() < needs.of_resource(limit.resource))
         .min_by_key(|limit| {
-            // The fraction in units of 2^-32. The product of two u64 fits a u128.
+            // The fraction in units of 2^-32. The product fits a u128.
             let needed = needs.of_resource(limit.resource);
             u128::from(limit.room()) * (1 << 32) / u128::from(needed)
         })?;

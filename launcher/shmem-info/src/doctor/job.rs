@@ -322,7 +322,7 @@ fn others(hosts: &[ExaminedHost], chosen: Option<&str>) -> Vec<String> {
 /// Returns the path between the PEs, which names their transport, if PE 0 has reported it.
 fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Option<String> {
     let reports: Vec<Tagged<PairReport>> = outcome.reports();
-    let hosts = FirstPes::of(&reports);
+    let hosts = HostNames::of(&reports);
 
     let mut path = None;
     for report in reports {
@@ -375,21 +375,21 @@ fn add_reports(outcome: &CheckOutcome, n_cpus: usize, text: &mut String) -> Opti
 }
 
 /// The name of each host that has reported, by its first PE.
-struct FirstPes(BTreeMap<usize, String>);
+struct HostNames(BTreeMap<usize, String>);
 
-impl FirstPes {
-    fn of(reports: &[Tagged<PairReport>]) -> FirstPes {
+impl HostNames {
+    fn of(reports: &[Tagged<PairReport>]) -> HostNames {
         let mut hosts = BTreeMap::new();
         for Tagged { tag, content } in reports {
             if let PairReport::Host(own) = content {
                 hosts.insert(tag.pe as usize, tag.host_name(own));
             }
         }
-        FirstPes(hosts)
+        HostNames(hosts)
     }
 
-    /// Returns the name of the host of a PE, which is that of the last first PE up to it: hosts have
-    /// consecutive PEs.
+    /// Returns the name of the host of a PE: that of the nearest PE at or below it that has
+    /// reported its host. Pairs consist of the first PEs of hosts, unless there is one host.
     fn host_of(&self, pe: usize) -> &str {
         self.0.range(..=pe).next_back().map_or("", |(_, name)| name)
     }

@@ -217,7 +217,7 @@ fn compare_clocks(shmem: &Shmem) -> f64 {
 /// Two PEs that connect.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct PePair {
-    /// The PE that writes first.
+    /// The PE that connects, by a write to `to`.
     from: usize,
     to: usize,
 }

@@ -29,8 +29,8 @@ struct Change {
     algorithm: &'static str,
 }
 
-/// The factor within which an algorithm counts as being as fast as the fastest. It keeps
-/// differences that may be noise from changing the algorithm from one size to the next.
+/// The factor within which an algorithm counts as being as fast as the fastest, so that the
+/// algorithm changes less often with the size.
 const AS_FAST: f64 = 1.05;
 
 impl MeasuredRow {

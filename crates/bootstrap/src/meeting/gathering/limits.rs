@@ -102,7 +102,7 @@ impl MeetingServer {
         self.since_ping = Duration::ZERO;
 
         // The first unanswered request was sent up to one interval after the last sign of life.
-        // With that interval, PINGS - 1 unanswered requests make up the whole limit.
+        // With that interval, PINGS - 1 unanswered requests make up the whole limit at most.
         let silent = self
             .members
             .iter()

@@ -165,6 +165,14 @@ fn held_locks() -> Vec<SymmetricLocation> {
     locations
 }
 
+/// A wait, as the status and messages describe it.
+pub struct WaitDescription {
+    /// The call in which the thread waits.
+    pub call: Call,
+    /// What the thread waits for.
+    pub subject: AwaitedObject,
+}
+
 /// A wait in the status, which is removed when this is dropped.
 pub struct ShownWait {
     number: u64,

@@ -171,9 +171,9 @@ impl SendQueue {
             Unsent::Shared(_) => true,
         };
         let end = self.unsent.iter().take(VECTORS).position(is_end);
-        let n_parts = end.map_or(VECTORS, |at| at + 1);
+        let n_parts = end.map_or(VECTORS, |index| index + 1);
 
-        if let Some(Unsent::Shared(source)) = end.and_then(|at| self.unsent.get(at))
+        if let Some(Unsent::Shared(source)) = end.and_then(|index| self.unsent.get(index))
             && self.copy.is_empty()
         {
             let base = source.range().base.addr();

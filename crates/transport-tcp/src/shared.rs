@@ -204,7 +204,7 @@ impl SharedState {
                 self.watch(&socket, Token::Link(pe.0), false);
                 let from = socket
                     .peer_addr()
-                    .map_or_else(|e| e.to_string(), |at| at.to_string());
+                    .map_or_else(|e| e.to_string(), |addr| addr.to_string());
                 rushmem_system::log::debug!(peer = pe.0, "accepted its connection from {from}");
                 self.open(pe, &mut link, socket);
             }

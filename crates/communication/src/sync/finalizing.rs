@@ -10,7 +10,7 @@
 
 use crate::net::flags::{self, FlagArea};
 use crate::net::network;
-use crate::sync::long_wait::WaitDescription;
+use crate::status::WaitDescription;
 use rushmem_explain::status::{AwaitedObject, Collective, Members, Status};
 use rushmem_explain::{ranges, status_slot};
 use rushmem_pe::call::thread;

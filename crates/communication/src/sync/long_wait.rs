@@ -5,11 +5,11 @@
 
 use crate::access::endpoints::endpoints;
 use crate::net::flags;
-use crate::status::{self, ShownWait};
+use crate::status::{self, ShownWait, WaitDescription};
 use crate::sync::finalizing::{PERIOD, PeerCheck};
 use rushmem_explain::status::{AwaitedObject, InFlight, MAX_LISTED};
 use rushmem_pe::call::warning::warning;
-use rushmem_pe::call::{Call, thread};
+use rushmem_pe::call::thread;
 use rushmem_pe::job;
 use rushmem_pe::process;
 use rushmem_pe::process::time::nanoseconds;
@@ -22,14 +22,6 @@ use std::time::Duration;
 /// The duration after which a wait is written to the status. Writing it takes microseconds, which a
 /// shorter wait would notice, and the watchdog reads statuses once a second.
 const LONG: Duration = Duration::from_millis(10);
-
-/// A wait, as the status and messages describe it.
-pub struct WaitDescription {
-    /// The call in which the thread waits.
-    pub call: Call,
-    /// What the thread waits for.
-    pub subject: AwaitedObject,
-}
 
 /// A wait of a thread that no longer polls words alone, but begins to sleep or polls the network.
 /// Once the wait is long, it is added to the status.

@@ -5,7 +5,7 @@
 //! sender waits until the receiver has taken its last message.
 
 use crate::net::flags::{self, FlagArea};
-use crate::sync::long_wait::WaitDescription;
+use crate::status::WaitDescription;
 use crate::sync::waits;
 use rushmem_explain::status::AwaitedObject;
 use rushmem_pe::call::Call;

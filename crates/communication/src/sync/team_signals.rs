@@ -14,7 +14,7 @@
 //! [`Edge::Line`] follow the same rule.
 
 use crate::net::flags::{self, FlagArea};
-use crate::sync::long_wait::WaitDescription;
+use crate::status::WaitDescription;
 use crate::sync::waits;
 use rushmem_collectives::{Edge, LINE_BYTES, Partner};
 use rushmem_explain::status::AwaitedObject;

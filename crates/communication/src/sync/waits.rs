@@ -10,7 +10,8 @@
 
 use crate::net::flags::{self, FlagArea};
 use crate::net::{network, polls};
-use crate::sync::long_wait::{LongWait, WaitDescription};
+use crate::status::WaitDescription;
+use crate::sync::long_wait::LongWait;
 use rushmem_pe::call::thread;
 use rushmem_pe::constants::SHMEM_THREAD_SINGLE;
 use rushmem_pe::job::{self, Job};

@@ -7,8 +7,8 @@
 
 use core::ffi::c_int;
 use rushmem_communication::observers::{self, Action, Event};
+use rushmem_communication::status::WaitDescription;
 use rushmem_communication::status::polled_calls;
-use rushmem_communication::sync::long_wait::WaitDescription;
 use rushmem_communication::sync::waits;
 pub use rushmem_communication::sync::waits::Pauses;
 pub use rushmem_communication::sync::woken::Woken;

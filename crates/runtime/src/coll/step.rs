@@ -8,7 +8,7 @@
 
 use crate::coll::collectives::barrier_all;
 use rushmem_communication::net::flags;
-use rushmem_communication::sync::long_wait::WaitDescription;
+use rushmem_communication::status::WaitDescription;
 use rushmem_communication::sync::waits;
 use rushmem_explain::status::{AwaitedObject, Collective};
 use rushmem_pe::call::Call;

@@ -165,14 +165,31 @@ impl EntryWriter<'_> {
     }
 }
 
+/// Maximum number of bytes of a batch, and of its results.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BatchLimits {
+    pub(super) outside_session: usize,
+    pub(super) in_session: usize,
+}
+
+impl BatchLimits {
+    /// Returns limits that are the same in a session and outside.
+    #[cfg(test)]
+    fn always(limit: usize) -> BatchLimits {
+        BatchLimits {
+            outside_session: limit,
+            in_session: limit,
+        }
+    }
+}
+
 /// The open batches of an origin, and the state that decides whether an operation is batched.
 #[derive(Debug)]
 pub(super) struct Batcher {
     by_pe: PeMap<OpenBatch>,
     /// The PEs whose batches are not empty.
     pes: Vec<Pe>,
-    /// Maximum number of bytes of a batch, and of its results, outside a session and in one.
-    limits: (usize, usize),
+    limits: BatchLimits,
     /// The number of contexts of the origin that are in a session.
     n_sessions: usize,
     /// True if an operation was added since the last [`skip_poll`](Batcher::skip_poll). `looks`
@@ -196,13 +213,15 @@ pub(super) fn is_small(segment: Segment, nbytes: usize) -> bool {
 }
 
 impl Batcher {
-    /// Returns a batcher for a job of `n_pes` PEs. `limits` is the maximum number of bytes of a
-    /// batch, and of its results, outside a session and in one. `clock` returns the time.
-    pub(super) fn new(n_pes: usize, limits: (usize, usize), clock: fn() -> Instant) -> Batcher {
+    /// Returns a batcher for a job of `n_pes` PEs. `clock` returns the time.
+    pub(super) fn new(n_pes: usize, limits: BatchLimits, clock: fn() -> Instant) -> Batcher {
         Batcher {
             by_pe: PeMap::new(n_pes),
             pes: Vec::new(),
-            limits: (limits.0.min(MAX_ENTRIES), limits.1.min(MAX_ENTRIES)),
+            limits: BatchLimits {
+                outside_session: limits.outside_session.min(MAX_ENTRIES),
+                in_session: limits.in_session.min(MAX_ENTRIES),
+            },
             n_sessions: 0,
             has_grown: false,
             looks: 0,
@@ -255,9 +274,9 @@ impl Batcher {
     /// Returns the current maximum number of bytes of a batch.
     fn limit(&self) -> usize {
         if self.in_session() {
-            self.limits.1
+            self.limits.in_session
         } else {
-            self.limits.0
+            self.limits.outside_session
         }
     }
 
@@ -365,8 +384,8 @@ impl Batcher {
         std::mem::swap(&mut open.results, results);
         let entries = std::mem::take(&mut open.entries);
 
-        if let Some(at) = self.pes.iter().rposition(|other| *other == pe) {
-            self.pes.swap_remove(at);
+        if let Some(index) = self.pes.iter().rposition(|other| *other == pe) {
+            self.pes.swap_remove(index);
         }
 
         entries

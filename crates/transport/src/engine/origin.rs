@@ -2,7 +2,7 @@
 //! issued over it. Also the wait of a call, which polls the wire and serves peers.
 
 use super::acks::IssuedRequests;
-use super::batching::Batcher;
+use super::batching::{BatchLimits, Batcher};
 use super::keys;
 use super::message::{Reply, Request};
 use super::replies::{AnswerSlots, Ticket};
@@ -81,7 +81,10 @@ impl<W: Wire> Origin<W> {
         let NetworkPe { acks, clock, .. } = network.local();
 
         let caps = wire.caps();
-        let limits = (caps.longest_batch, caps.longest_session_batch);
+        let limits = BatchLimits {
+            outside_session: caps.longest_batch,
+            in_session: caps.longest_session_batch,
+        };
         let n_pes = acks.n_pes();
         let (number, counts) = acks.add_origin();
 

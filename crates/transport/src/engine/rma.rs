@@ -299,11 +299,11 @@ impl<W: Wire> Origin<W> {
     pub(super) fn find_key(
         &mut self,
         pe: Pe,
-        at: RemoteAddr,
+        remote: RemoteAddr,
         nbytes: usize,
     ) -> Result<usize, Error> {
         loop {
-            match keys::peer(&*self.network, pe)?.covered(at) {
+            match keys::peer(&*self.network, pe)?.covered(remote) {
                 Covered::Bytes(covered) => return Ok(covered.min(nbytes)),
                 Covered::Unknown(block) => self.read_key(pe, block)?,
             }
@@ -315,13 +315,13 @@ impl<W: Wire> Origin<W> {
     pub(super) fn find_keys(
         &mut self,
         pe: Pe,
-        mut at: RemoteAddr,
+        mut remote: RemoteAddr,
         mut nbytes: usize,
     ) -> Result<(), Error> {
-        keys::check_in_segment(&*self.network, pe, at, nbytes)?;
+        keys::check_in_segment(&*self.network, pe, remote, nbytes)?;
         while nbytes > 0 {
-            let covered = self.find_key(pe, at, nbytes)?;
-            at.offset += covered as u64;
+            let covered = self.find_key(pe, remote, nbytes)?;
+            remote.offset += covered as u64;
             nbytes -= covered;
         }
         Ok(())

@@ -84,7 +84,7 @@ fn a_batch_leaves_as_it_was_batched_and_its_results_are_stored() {
     let word = [7u8; 8];
     let mut bytes = [0u8; 2];
     let mut old = [0u8; 4];
-    let mut batcher = Batcher::new(2, (4096, 4096), Instant::now);
+    let mut batcher = Batcher::new(2, BatchLimits::always(4096), Instant::now);
 
     assert!(put(&mut batcher, &word) && get(&mut batcher, &mut bytes));
     batcher.open(ITSELF).amo(&ADD, None);
@@ -116,7 +116,7 @@ fn a_batch_leaves_as_it_was_batched_and_its_results_are_stored() {
 
 #[test]
 fn attached_data_are_the_first_entry() {
-    let mut batcher = Batcher::new(2, (4096, 4096), Instant::now);
+    let mut batcher = Batcher::new(2, BatchLimits::always(4096), Instant::now);
     let mut writer = batcher.open(ITSELF);
     writer.attached(AT);
     writer.amo(&ADD, None);
@@ -137,7 +137,7 @@ fn attached_data_are_the_first_entry() {
 fn a_batch_and_its_results_are_bounded() {
     let word = [7u8; 8];
     let mut bytes = [0u8; LIMIT - 1];
-    let mut batcher = Batcher::new(2, (LIMIT, LIMIT), Instant::now);
+    let mut batcher = Batcher::new(2, BatchLimits::always(LIMIT), Instant::now);
 
     assert!(put(&mut batcher, &word) && put(&mut batcher, &word));
     assert!(!put(&mut batcher, &word) && batcher.has_room(Pe(0), put_size(8)));
@@ -162,7 +162,7 @@ fn a_batch_and_its_results_are_bounded() {
 fn strided_blocks_take_their_bytes_and_their_results_are_scattered() {
     let source = [1u16, 2, 3, 4, 5, 6];
     let mut dest = [0u8; 6];
-    let mut batcher = Batcher::new(2, (STRIDED_HEAD + 8, STRIDED_HEAD + 8), Instant::now);
+    let mut batcher = Batcher::new(2, BatchLimits::always(STRIDED_HEAD + 8), Instant::now);
 
     assert_eq!((batcher.most_blocks(2), batcher.most_blocks(9)), (4, 0));
     // SAFETY: the words outlive the batch.
@@ -214,7 +214,7 @@ fn strided_blocks_take_their_bytes_and_their_results_are_scattered() {
 fn a_target_carries_out_what_a_full_batch_fetches() {
     let mut bytes = [0u8; 60];
     let mut old = [0u8; 4];
-    let mut batcher = Batcher::new(2, (MAX_RESULTS, MAX_RESULTS), Instant::now);
+    let mut batcher = Batcher::new(2, BatchLimits::always(MAX_RESULTS), Instant::now);
 
     loop {
         let fetched = dest(&mut old);
@@ -252,7 +252,7 @@ fn a_target_carries_out_what_a_full_batch_fetches() {
 
 #[test]
 fn only_a_lone_operation_leaves_at_once() {
-    let mut batcher = Batcher::new(3, (LIMIT, LIMIT), Instant::now);
+    let mut batcher = Batcher::new(3, BatchLimits::always(LIMIT), Instant::now);
     assert!(batcher.is_lone(PEER), "the first one");
 
     let soon = Instant::now().checked_add(Duration::from_secs(60));
@@ -295,7 +295,14 @@ fn a_session_batches_more_and_for_proxies() {
     let word = [7u8; 8];
     let heap = [Segment::Heap];
     let mixed = [Segment::Heap, Segment::Static];
-    let mut batcher = Batcher::new(4, (LIMIT, 2 * LIMIT), Instant::now);
+    let mut batcher = Batcher::new(
+        4,
+        BatchLimits {
+            outside_session: LIMIT,
+            in_session: 2 * LIMIT,
+        },
+        Instant::now,
+    );
     let itself = Proxy::itself(Pe(3));
 
     assert!(!batcher.uses_proxies(&Nodes) && batcher.proxy(&Nodes, Pe(3), &heap) == itself);
@@ -347,7 +354,7 @@ fn a_session_batches_more_and_for_proxies() {
 #[test]
 fn nothing_is_sent_or_stored_after_a_loss() {
     let mut bytes = [0u8; 8];
-    let mut batcher = Batcher::new(2, (LIMIT, LIMIT), Instant::now);
+    let mut batcher = Batcher::new(2, BatchLimits::always(LIMIT), Instant::now);
     assert!(get(&mut batcher, &mut bytes));
 
     batcher.forget();
@@ -366,7 +373,7 @@ fn nothing_is_sent_or_stored_after_a_loss() {
 fn results_of_another_length_are_refused() {
     for (wanted, nbytes) in [(4, 1), (4, 8), (8, 0), (8, 8), (8, 15), (8, 17)] {
         let mut words = [[0u8; 8]; 2];
-        let mut batcher = Batcher::new(2, (LIMIT, LIMIT), Instant::now);
+        let mut batcher = Batcher::new(2, BatchLimits::always(LIMIT), Instant::now);
 
         for word in &mut words {
             assert!(get(&mut batcher, &mut word[..wanted]));
@@ -386,7 +393,14 @@ fn results_of_another_length_are_refused() {
 
 #[test]
 fn the_memory_of_long_batches_is_freed_with_the_last_session() {
-    let mut batcher = Batcher::new(2, (LIMIT, 4096), Instant::now);
+    let mut batcher = Batcher::new(
+        2,
+        BatchLimits {
+            outside_session: LIMIT,
+            in_session: 4096,
+        },
+        Instant::now,
+    );
     batcher.session(true);
     batcher.session(true);
 

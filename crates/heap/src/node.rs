@@ -108,7 +108,7 @@ impl NodeMemory {
         let base = map_aligned(&memory, slices_bytes, layout.stride(), &range)?;
         if let Some(pages) = pages {
             // SAFETY: `base` is the start of the slices that were just mapped, and no address in
-            // them was passed on yet.
+            // them was passed on yet. `pages` are those of `layout`.
             unsafe { map_heaps(pages, base, layout.stride(), n_local) }?;
         }
         omit_from_core_files(base.as_ptr().cast(), slices_bytes);
@@ -320,7 +320,8 @@ fn map_aligned(
 /// start `stride` bytes apart.
 ///
 /// # Safety
-/// The slices are mapped there, and nobody uses them.
+/// The slices are mapped there, nobody uses them, and the caller may replace their pages. `pages`
+/// were reserved for the layout of the slices, so that a heap ends before its internal area.
 unsafe fn map_heaps(
     pages: &ReservedPages,
     base: NonNull<u8>,
@@ -329,7 +330,8 @@ unsafe fn map_heaps(
 ) -> Result<(), Error> {
     for local in 0..n_local {
         let heap = base.as_ptr().wrapping_add(local as usize * stride);
-        // SAFETY: the range is the heap of a slice, which the caller may replace, as it promises.
+        // SAFETY: `pages` are of this layout, so the range is within a slice, which the caller may
+        // replace, as it promises.
         unsafe { pages.map(heap.cast(), local) }.map_err(|e| Error::Refused(MAPPING_SLICES, e))?;
     }
     Ok(())

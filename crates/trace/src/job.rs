@@ -364,6 +364,7 @@ impl JobTrace {
             location: location.saturating_add(nbytes.max(1)),
         };
 
+        // Of changes that began together, the record decides, as in flows.
         let mut last: Option<WordChange> = None;
         for (_, changes) in changes.range(first..behind) {
             let n = changes.partition_point(|change| change.begin <= end);

@@ -13,9 +13,8 @@ pub(crate) struct CellBlock {
     shift: u32,
 }
 
-// SAFETY: the block owns the memory at `base`, to which no other value has a pointer that keeps it
-// alive. It gives away only addresses, and whoever accesses a cell proves that no other thread uses
-// this cell.
+// SAFETY: the block owns the memory at `base`, and nothing else frees it. It gives away only
+// addresses, and whoever accesses a cell proves that no other thread uses this cell.
 unsafe impl Send for CellBlock {}
 
 impl CellBlock {

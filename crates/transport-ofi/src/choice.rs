@@ -138,8 +138,8 @@ impl Request {
             return Some(defect);
         }
 
-        // Each registration takes the next key, also that for a single operation, so shorter keys
-        // would be used up.
+        // If this PE chooses the keys, each registration takes the next one, also that for a single
+        // operation: shorter keys would be used up.
         if info.key_bytes < 4 {
             return Some("its keys have less than 4 bytes".to_owned());
         }

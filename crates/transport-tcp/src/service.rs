@@ -222,8 +222,13 @@ impl Service {
         };
         match peeked {
             Ok(Some(true)) => shared.end_reservation(pe, Some(socket)),
-            Ok(_) => shared.end_reservation(pe, None),
+            // The socket is closed first: a thread that this wakes may need the descriptor.
+            Ok(_) => {
+                drop(socket);
+                shared.end_reservation(pe, None);
+            }
             Err(error) => {
+                drop(socket);
                 shared.end_reservation(pe, None);
                 lose_by(shared, pe, &error);
             }

@@ -105,8 +105,8 @@ extern "C" fn aborted(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
 
 /// Waits, and prints the message.
 fn announce(AbortAction { wait, message, .. }: &AbortAction) {
-    let mut left = *wait;
-    let left = &raw mut left;
+    let mut time = *wait;
+    let left = &raw mut time;
     // A signal that is handled ends a sleep early, and the call stores the time that is left.
     // SAFETY: both arguments point to a local, and may be the same.
     while unsafe { libc::nanosleep(left, left) } != 0 {}

@@ -25,7 +25,8 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 /// Opens UCX and the service worker.
 fn open_network(open: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState>, String> {
     DESCRIPTORS.require(open.n_pes, MIN_DESCRIPTORS)?;
-    // Half of the limit, so that the launcher ends the job first.
+    // The launcher learns of a PE that has ended long before this, and ends the job first. It
+    // reports a silent host only later, after three fifths of the limit.
     abort::guard(open.pe, open.host.host_limit() / 2);
     let context = Arc::new(diagnosis::open(open.n_pes, &*open.host, open.one_machine)?);
 

@@ -125,7 +125,7 @@ impl NodeLists {
             node.members += 1;
         }
 
-        // Without a lane, some node is still represented by its first member.
+        // A node without a member in the lane of this member is still represented by its first one.
         let lanes = nodes.values().map(|node| node.members).min().unwrap_or(0);
         if lanes <= local as u32 {
             in_lane.clear();

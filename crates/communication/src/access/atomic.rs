@@ -197,7 +197,7 @@ impl Access {
                 self.amo(request, OldValue::Ignored);
             }
             RemoteBytes::Cpu(mapped) => {
-                // A signal follows the data that this CPU has stored before.
+                // If the word is a signal, its update follows the data that this CPU has stored.
                 release();
                 // SAFETY: the word is mapped, as `resolve` found; each caller has checked that it
                 // is aligned.

@@ -33,7 +33,7 @@ impl AccessKind {
 }
 
 /// A number of events, and the sum of their bytes or nanoseconds. Relaxed: a reader may see an
-/// event in the number before it is in the sum.
+/// event in one of them before it is in the other.
 #[derive(Default)]
 pub struct Tally {
     n: AtomicU64,

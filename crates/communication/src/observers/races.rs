@@ -152,7 +152,7 @@ pub fn open(call: Call, job: &Job) {
         status: job.settings.races_status.into(),
     };
 
-    let created = exchange_created(call, job, detector, &opening);
+    let created = create_on_first_pe(call, job, detector, &opening);
     let error = if created.fd < 0 {
         -created.fd
     } else {
@@ -191,9 +191,10 @@ fn require_supported(call: Call, job: &Job) {
     }
 }
 
-/// Creates the memory of the detectors, on PE 0, and returns it on all PEs. Ends the job with an
-/// error if this PE cannot see the process of PE 0.
-fn exchange_created(
+/// Creates the memory of the detectors, on PE 0, and returns it on all PEs. Its descriptor is a
+/// negative error if PE 0 could create none. Ends the job with an error if the exchange fails, or
+/// this PE cannot see the process of PE 0.
+fn create_on_first_pe(
     call: Call,
     job: &Job,
     detector: &Detector,

@@ -155,9 +155,12 @@ impl CollectiveResult {
             return;
         };
 
-        let last_and_later = results.split_off(last);
-        results.retain(|earlier| !is_of_set(earlier));
-        results.extend(last_and_later);
+        let mut index = 0;
+        results.retain(|one| {
+            let is_earlier = index < last;
+            index += 1;
+            !(is_earlier && is_of_set(one))
+        });
     }
 
     fn is_on_active_set(&self) -> bool {

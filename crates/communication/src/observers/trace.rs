@@ -221,8 +221,8 @@ impl Ring {
     /// the last name, which is empty, if there is no room.
     #[inline(never)]
     fn find_name(&self, key: usize, call: Call) -> FoundName {
-        for probe in 0..EMPTY_NAME {
-            let i = (first_index(key) + probe) % EMPTY_NAME;
+        for probe in 0..N_CALL_NAMES {
+            let i = (first_index(key) + probe) % N_CALL_NAMES;
             if KEYS[i].load(Relaxed) == key {
                 return FoundName::known(i);
             }
@@ -269,19 +269,21 @@ impl FoundName {
     }
 }
 
+/// The number of names that calls can have.
+const N_CALL_NAMES: usize = N_NAMES - 1;
 /// The index of the last name, which is empty. Calls whose names have no room get it.
-const EMPTY_NAME: usize = N_NAMES - 1;
+const EMPTY_NAME: usize = N_CALL_NAMES;
 
 /// The keys of the names, by index; 0 where there is no name yet. Relaxed: a thread that finds a
 /// key uses its index alone. The thread that has added the key stores the name, and the lookup that
 /// it starts may replace it.
 static KEYS: [AtomicUsize; N_NAMES] = [const { AtomicUsize::new(0) }; N_NAMES];
 
-/// Returns the index at which the search for a key begins. The low bits of an aligned address are
-/// the same in all keys, and are dropped.
+/// Returns the index at which the search for a key begins. The low bits, which are the same in all
+/// keys that are addresses alone, are dropped.
 #[inline(always)]
 fn first_index(key: usize) -> usize {
-    key / align_of::<CallName>() % EMPTY_NAME
+    key / align_of::<CallName>() % N_CALL_NAMES
 }
 
 /// The location in the program is recorded for calls that last at least this many nanoseconds, and

@@ -242,15 +242,15 @@ impl SymmetricRange {
         address::delta(self.segment(), pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
     }
 
-    /// Returns the location of byte `byte` for a transport, the same on every PE.
+    /// Returns the location of the byte at `index` for a transport, the same on every PE.
     ///
     /// # Panics
     /// If the range has no segment.
     #[inline]
-    pub fn remote(self, byte: usize) -> RemoteAddr {
+    pub fn remote(self, index: usize) -> RemoteAddr {
         RemoteAddr {
             segment: self.segment(),
-            offset: (self.offset + byte) as u64,
+            offset: (self.offset + index) as u64,
         }
     }
 

@@ -63,7 +63,7 @@ forms! {
     get_nbi = get_in_form, Nonblocking;
 }
 
-/// Performs a put.
+/// Performs a put, which the call or the next quiet completes, as `F` says.
 ///
 /// # Safety
 /// `source` is valid for reads of `nelems` elements until the put is complete.
@@ -92,7 +92,7 @@ unsafe fn put_in_form<T: Element, C: Context, F: Form>(
     }
 }
 
-/// Performs a get.
+/// Performs a get, which the call or the next quiet completes, as `F` says.
 ///
 /// # Safety
 /// `dest` is valid for writes of `nelems` elements until the get is complete.

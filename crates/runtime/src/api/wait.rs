@@ -172,7 +172,7 @@ pub unsafe fn wake_when<T: WaitWord + Send>(
     symmetric(call, "ivar", ivar.cast(), size_of::<T>());
     caller::check(call, job);
 
-    // As an address, since another thread calls the closure, and a pointer is not `Send`.
+    // As an address, since another thread may call the closure, and a pointer is not `Send`.
     let address = ivar.expose_provenance();
     task.wake_when(waker, move || {
         let ivar = std::ptr::with_exposed_provenance::<T>(address);

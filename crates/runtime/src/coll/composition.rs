@@ -291,7 +291,9 @@ impl<'a> Executor<'a> {
             room / op.elem_bytes() * op.elem_bytes()
         };
 
-        for (turn, offset) in (0..dest.nbytes()).step_by(max_bytes).enumerate() {
+        let mut turn = 0;
+        let mut offset = 0;
+        while offset < dest.nbytes() {
             let nbytes = max_bytes.min(dest.nbytes() - offset);
             let accumulator = dest.part(offset, nbytes);
             if !dest.starts_with(source) {
@@ -313,6 +315,9 @@ impl<'a> Executor<'a> {
                 parity,
             };
             self.execute(&piece, plan(self.n(), self.me()));
+
+            turn += 1;
+            offset += nbytes;
         }
     }
 

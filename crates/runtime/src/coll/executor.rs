@@ -340,10 +340,11 @@ impl Executor<'_> {
                 .image(owner)
                 .expect("PEs that share memory use a counter")
         };
-        // The result is stored in the area of each member, not beside the counter: the first member
-        // that is released may destroy the team, and another team then uses the slot.
-        let combined = flags::area().range(areas.combined(slot), nbytes);
+
         self.signals.arrive(member, || {
+            // The result is stored in the area of each member, not beside the counter: the first
+            // member that is released may destroy the team, and another team then uses the slot.
+            let combined = flags::area().range(areas.combined(slot), nbytes);
             direct::combine(members.n, nbytes, op, None, contribution, |_, result| {
                 for pe in members.world_pes() {
                     result.copy_to(pe, combined);

@@ -177,8 +177,8 @@ impl Executor<'_> {
                 }
                 let theirs = range_of(&mut words).part(0, own.nbytes());
 
-                // The elements of this member are among the published ones, so the first ones
-                // replace the content of the memory.
+                // The memory still has the elements that this member has published. The first
+                // operand replaces them.
                 if turn == 0 {
                     theirs.copy_here(own);
                 } else {

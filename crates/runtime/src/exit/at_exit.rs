@@ -80,8 +80,9 @@ pub(crate) fn forget_due() {
     lock(&ENDS).due.clear();
 }
 
-/// Finalizes the library if a finalize is due and this PE has not failed. Does nothing in a child
-/// of the PE, or if an exit ends the job.
+/// Finalizes the library if a finalize is due. With a status other than 0, does so only if all PEs
+/// reach their end within a grace period, and otherwise ends the job. Does nothing in a child of
+/// the PE, or if an exit ends the job.
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     let is_due = !lock(&ENDS).due.is_empty();
     if !is_due || process::inits() == 0 || !process::is_this_process() || leave::is_exiting() {

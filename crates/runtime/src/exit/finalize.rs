@@ -33,18 +33,18 @@ pub fn finalize(call: Call) {
     let job = job::require(call);
     caller::check_finalizer(call, job);
     if process::job_has_ended() {
-        report_finalize(call, job);
+        end_init_and_report(call, job);
     } else if process::inits() == 1 {
         close(call, job);
-        report_finalize(call, job);
+        end_init_and_report(call, job);
     } else {
         synchronize(job);
         process::decrement_inits();
     }
 }
 
-/// Ends the last init in force, and reports to the launcher that this PE has finalized.
-fn report_finalize(call: Call, job: &Job) {
+/// Ends an init, and reports to the launcher that this PE has finalized.
+fn end_init_and_report(call: Call, job: &Job) {
     process::decrement_inits();
     status::enter(Stage::Finalized);
     if let Err(error) = job.session().report_finalize() {

@@ -29,8 +29,9 @@ const MAX_RECORDS: u64 = 4 << 20;
 /// that is not delayed suffices. The number was chosen without a measurement.
 const QUESTIONS: u64 = 32;
 
-/// The words of an asker in the receive buffer of PE 0, by their offsets in bytes: the number of
-/// its last question.
+// An asker has three words in the receive buffer of PE 0. These are their offsets in bytes.
+
+/// The number of its last question.
 const QUESTION: usize = 0;
 /// The number of the last question that PE 0 has answered.
 const ANSWERED: usize = WORD;

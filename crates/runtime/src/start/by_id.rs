@@ -57,10 +57,10 @@ impl ById {
         self.id.attendance(self.pe, self.n_pes)
     }
 
-    /// Records the arguments, by which this process has joined a job as `pe` of `n_pes`, for
-    /// [`require_same`](ById::require_same). Ends the job with an error if these numbers, which
-    /// `oshrun` may have given to the process, are not those of the arguments.
-    pub(super) fn record_joined(&self, call: Call, pe: u32, n_pes: u32) {
+    /// Ends the job with an error if the numbers of the process in the job that it has joined, `pe`
+    /// of `n_pes`, are not those of the arguments: `oshrun` may have given it others. Records the
+    /// arguments for [`require_same`](ById::require_same).
+    pub(super) fn check_and_record(&self, call: Call, pe: u32, n_pes: u32) {
         let rank = self.pe;
         let n_ranks = self.n_pes;
         if rank != pe || n_ranks != n_pes {

@@ -118,7 +118,7 @@ fn enter(
     mpi::warn_if_alone(job);
     status::enter(Stage::Initialized);
 
-    // After the barrier, so that the counters and the trace are those of the program alone.
+    // After the barrier, which is neither counted nor traced.
     statistics::start(call, job);
     job_trace::start(call, job);
     process::set_starting(false);

@@ -145,7 +145,7 @@ fn check_launch(call: Call, session: &JobSession, by_id: Option<&ById>) {
         );
     }
     if let Some(by_id) = by_id {
-        by_id.record_joined(call, session.pe(), session.n_pes());
+        by_id.check_and_record(call, session.pe(), session.n_pes());
     }
 }
 

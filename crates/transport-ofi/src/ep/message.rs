@@ -36,8 +36,8 @@ impl FiEndpoint {
         };
 
         let cell = self.staging.cell(op);
-        // SAFETY: `cell` has `self.cell` bytes or more, so also `start`, of which the head are the
-        // first. No other operation uses the cell of `op`.
+        // SAFETY: `cell` has `self.cell` bytes or more, and `start` is at most `self.cell`, as was
+        // checked above; the head are the first of them. No other operation uses the cell of `op`.
         unsafe { cell.base.cast::<[u8; HEAD]>().write(*head) };
 
         let rest = cell.skip(HEAD).base;

@@ -38,7 +38,7 @@ impl FiEndpoint {
         owner: EpOwner,
     ) -> Result<FiEndpoint, i32> {
         // Each operation has one completion at most, so a queue of `depth` entries cannot overrun.
-        // The further ones are a margin that no provider is known to need.
+        // The further ones are a margin.
         let cq = fabric.open_cq(depth + ENTRIES, owner == EpOwner::Service)?;
         let cq = Arc::new(cq);
 

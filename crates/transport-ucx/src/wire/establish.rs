@@ -95,8 +95,9 @@ impl UcxWire {
     fn open_endpoint(&self, address: &[u8]) -> Result<OpenRoute, String> {
         let connection = Rc::new(ConnectionState::new(self.ucp(), &self.callbacks));
         let arg = Rc::as_ptr(&connection).cast_mut().cast();
-        // SAFETY: `address` is one that UCX has encoded. `broken` takes a `ConnectionState`, to
-        // which `arg` points; a route or `closed` keeps it until the worker was dropped.
+        // SAFETY: `address` is what a PE of the job has published of its service worker, in a
+        // record whose version was checked. `broken` takes a `ConnectionState`, to which `arg`
+        // points; a route or `closed` keeps it until the worker was dropped.
         let endpoint = unsafe { self.worker.connect(address, Some(broken), arg) }?;
         Ok(OpenRoute {
             endpoint,

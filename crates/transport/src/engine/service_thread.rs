@@ -23,14 +23,15 @@ use std::time::{Duration, Instant};
 
 /// Longest sleep of an idle service thread over libraries that have timers of their own (UCX,
 /// libfabric). They check some of these only while they are polled, so this bounds by how much such
-/// a timer is late. Longer sleeps would save little, since one turn takes some microseconds of CPU
-/// time. The value was chosen without a measurement.
+/// a timer is late. Longer sleeps would save little, since a turn takes some tens of microseconds of
+/// CPU time. The value was chosen without a measurement.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// Longest sleep of the service thread while operations are left that must be polled, or while data
 /// are in flight over a library that transfers them only while it is polled. It bounds how long the
-/// data wait for the next poll. Shorter sleeps would take more of a CPU from the program: with this
-/// limit, the service thread of a transfer over libfabric whose peer did not answer took 1.3 s of
-/// CPU time in 10 s before [`MAX_STALLED`] was introduced.
+/// data wait for the next poll, except after long silence ([`MAX_STALLED`]). Shorter sleeps would
+/// take more of a CPU from the program: with this limit, a transfer over libfabric whose peer did
+/// not answer took all threads of two PEs 1.3 s of CPU time in 10 s before [`MAX_STALLED`] was
+/// introduced.
 pub const MAX_SLEEP_IN_FLIGHT: Duration = Duration::from_micros(200);
 /// The longest of the sleeps that get longer because nothing has happened for long. Each turn takes
 /// 25 us of CPU time over libfabric.
@@ -315,7 +316,7 @@ fn run<N: Driver>(progress: &Progress<N>) {
                 // Before the flush: a call that leaves something unfinished later sets the timer.
                 wakeup.clear_pending();
                 if driver.flush(issuers) {
-                    // Sets the timer: the other threads, which sleep, do not poll what is left.
+                    // Sets the timer: threads that sleep do not poll what is left.
                     state.request_flush();
                 }
                 back_off(progress, &mut sleeper, time);

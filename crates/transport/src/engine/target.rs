@@ -251,13 +251,14 @@ impl<T: Copy, R> RequestTarget<T, R> {
             .streams
             .borrow_mut()
             .mark_carried_out(acks, request, &mut results);
-        if let Some(reply) = reply {
-            serving.reply(incoming, reply, &mut results)?;
-        }
+        let replied = match reply {
+            Some(reply) => serving.reply(incoming, reply, &mut results),
+            None => Ok(()),
+        };
 
         results.clear();
         self.results.replace(results);
-        Ok(())
+        replied
     }
 }
 

@@ -18,6 +18,14 @@ pub struct Loss {
     leaving: AtomicBool,
 }
 
+/// Returns a copy of an error. Not inlined: the clone would make each caller of
+/// [`Loss::check`] longer, and almost all of them find no loss.
+#[cold]
+#[inline(never)]
+fn cloned(error: &Error) -> Error {
+    error.clone()
+}
+
 impl Loss {
     /// Returns a record without a loss, of PE `me` on host `own_host`.
     pub fn new(me: Pe, own_host: String, host: Arc<dyn Host>) -> Loss {
@@ -36,19 +44,9 @@ impl Loss {
     /// The first loss.
     #[inline]
     pub fn check(&self) -> Result<(), Error> {
-        if self.first.get().is_some() {
-            return self.first_loss();
-        }
-        Ok(())
-    }
-
-    // Not inlined: the clone would make each caller longer, and almost all of them find no loss.
-    #[cold]
-    #[inline(never)]
-    fn first_loss(&self) -> Result<(), Error> {
         match self.first.get() {
             None => Ok(()),
-            Some(error) => Err(error.clone()),
+            Some(first) => Err(cloned(first)),
         }
     }
 

@@ -146,11 +146,12 @@ impl Events {
         let mut sleepers = lock(&self.sleepers);
         let count = self.count.load(Ordering::SeqCst);
 
-        let is_watcher_concerned = sleepers
-            .watcher
-            .as_ref()
-            .is_some_and(|watcher| watcher.is_concerned(count));
-        if is_watcher_concerned && !sleepers.is_watcher_woken {
+        let wakes_watcher = !sleepers.is_watcher_woken
+            && sleepers
+                .watcher
+                .as_ref()
+                .is_some_and(|watcher| watcher.is_concerned(count));
+        if wakes_watcher {
             sleepers.is_watcher_woken = true;
             // This fails only if the counter is full, and then the descriptor is readable already.
             let _ = rustix::io::write(&self.wakes_watcher, &1u64.to_ne_bytes());
@@ -195,8 +196,8 @@ impl Events {
         awaited: &[AwaitedWord],
         at_most: Duration,
     ) -> bool {
-        // The thread has not checked what it waits for since it last returned from here, so an
-        // event since then ends the sleep at once. It has seen earlier events.
+        // The thread may have checked what it waits for before an event that came since it last
+        // returned from here, so such an event ends the sleep at once.
         let seen = SEEN.replace(self.count.load(Ordering::SeqCst));
         let sleeper = Sleeper {
             awaited: awaited.to_vec(),

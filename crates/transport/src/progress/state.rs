@@ -282,7 +282,8 @@ impl ProgressState {
     pub(crate) fn sleep(&self, descriptors: &[BorrowedFd<'_>], at_most: Duration) -> bool {
         self.service_sleeps.fetch_add(1, Ordering::Relaxed);
 
-        let mut fds = vec![PollFd::new(&self.timer, PollFlags::IN)];
+        let mut fds = Vec::with_capacity(1 + descriptors.len());
+        fds.push(PollFd::new(&self.timer, PollFlags::IN));
         for &descriptor in descriptors {
             fds.push(PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
         }

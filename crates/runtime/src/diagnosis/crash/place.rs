@@ -74,7 +74,7 @@ impl CrashPlace {
             .iter()
             .rfind(|frame| frame.owner != Owner::Language && frame.owner != Owner::Unknown)
         else {
-            // Frames of the same function, such as those of inlined code, are not its caller.
+            // A function that calls itself has several frames. The caller is the next other one.
             let caller = frames[innermost + 1..]
                 .iter()
                 .find(|frame| frame.is_located() && frame.name != frames[innermost].name);

@@ -50,8 +50,8 @@ pub(crate) fn record(job: &Job, chosen: Option<Chosen<'_>>) {
 
     let mut kept = write(&PATH);
     if kept.is_none_or(|kept| kept.to_bytes() != path.as_bytes()) {
-        // Only a text from another PE can contain a null byte, since the other parts are read as
-        // strings of C. The path is then empty.
+        // Only a text from another PE can contain a null byte: the texts of the library have none,
+        // and texts from outside are read as strings of C. The path is then empty.
         let path = CString::new(path).unwrap_or_default();
         // Leaked, since a program may keep the pointer. A later init finds the same path unless a
         // network has failed.

@@ -208,14 +208,15 @@ impl Packages<'_> {
         with_path(std::fs::create_dir_all(&dir), &dir)?;
 
         if page.is_symlink() {
-            let described = with_path(std::fs::read_link(&page), &page)?;
-            let described = described.with_extension(format!("{section}.gz"));
+            let target = with_path(std::fs::read_link(&page), &page)?;
+            let packed = target.with_extension(format!("{section}.gz"));
             let link = dir.join(format!("{name}.{section}.gz"));
-            return with_path(symlink(described, &link), &link);
+            return with_path(symlink(packed, &link), &link);
         }
 
         let title = |section| format!(".TH {} {section} ", name.to_uppercase());
         let text = template(&page)?;
+        // Pages of section 7 have no title of section 3, and stay as they are.
         let text = text.replacen(&title("3"), &title("3rushmem"), 1);
         let packed = dir.join(format!("{name}.{section}"));
         write(&packed, &text)?;

@@ -1,4 +1,5 @@
-//! What the files of Rushmem take from the standard library, as loom has it.
+//! Loom's replacements of the synchronization primitives that files of Rushmem take from the
+//! standard library.
 
 pub(crate) use loom::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,

@@ -63,7 +63,7 @@ impl Default for PeerLink {
 }
 
 impl PeerLink {
-    /// Returns a link without a connection.
+    /// Returns the link to a peer that is not used any more, for the reason `why`.
     pub(crate) fn closed(why: String) -> PeerLink {
         PeerLink::Closed { why, _unused: None }
     }

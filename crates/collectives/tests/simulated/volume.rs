@@ -63,17 +63,17 @@ fn long_vectors_are_moved_as_rarely_as_documented() {
 fn blocks_are_moved_as_rarely_as_documented() {
     for n in 2..=130_u32 {
         let only_puts = |put| Volume { put, got: 0 };
-        assert_eq!(max_volume(n, Bruck).put, n - 1);
+        assert_eq!(max_volume(n, Bruck).put, n - 1, "n = {n}");
 
         if n.is_power_of_two() {
             let gather = max_volume(n, Gather(Gathering::RecursiveDoubling));
-            assert_eq!(gather, only_puts(n - 1));
+            assert_eq!(gather, only_puts(n - 1), "n = {n}");
             let all_to_all = max_volume(n, BruckAllToAll);
-            assert_eq!(all_to_all, only_puts(n / 2 * n.ilog2()));
+            assert_eq!(all_to_all, only_puts(n / 2 * n.ilog2()), "n = {n}");
         }
         if n.is_multiple_of(2) {
             let gather = max_volume(n, Gather(Gathering::NeighborExchange));
-            assert_eq!(gather, only_puts(n - 1));
+            assert_eq!(gather, only_puts(n - 1), "n = {n}");
         }
     }
 }

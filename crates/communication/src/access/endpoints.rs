@@ -94,7 +94,7 @@ impl DerefMut for UsedEndpoint<'_> {
 }
 
 impl Endpoints {
-    /// Returns the endpoints of a PE that has none.
+    /// Returns the table of a PE that has created no endpoint yet.
     const fn new() -> Endpoints {
         Endpoints {
             of_contexts: [const { Entry::new() }; MAX_CONTEXTS + 1],

@@ -57,6 +57,8 @@ fn a_table_of_many_different_words_is_folded() {
     assert!(conclusion.contains(
         "PEs 1, 101, 201, ..., 501 have waited 31 s in shmem_long_wait_until on flag[2] >= 8, which is 1."
     ));
+    // Values of 8 and more satisfy the condition. The PEs with the values 1 to 3 are listed before,
+    // so those with 0 and 4 to 7 are left.
     assert!(
         conclusion.contains("PEs 4-7, 100, 104-107, "),
         "{conclusion}"

@@ -72,8 +72,10 @@ pub struct SlotFlags {
 }
 
 impl SlotFlags {
-    /// Returns the offset of the flag that the sender on an edge writes. Panics for an edge whose
-    /// flags do not belong to a team.
+    /// Returns the offset of the flag that the sender on an edge writes.
+    ///
+    /// # Panics
+    /// If the edge has no flag of a team: `Any`, `Pair` and `Line`.
     #[inline]
     pub fn flag(self, edge: Edge) -> usize {
         match edge {

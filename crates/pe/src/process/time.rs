@@ -58,7 +58,7 @@ mod time_stamp {
         /// The duration of a tick, in units of 1 / 2^[`RATE_BITS`] nanoseconds.
         rate: u64,
         /// The number of ticks after the read for which the rate is used; 0 if there is no rate.
-        ticks: u64,
+        valid_ticks: u64,
         /// The lower limit of later results: no earlier result is above it.
         earliest: u64,
     }
@@ -71,7 +71,7 @@ mod time_stamp {
                 nanoseconds: 0,
                 is_whole: false,
                 rate: 0,
-                ticks: 0,
+                valid_ticks: 0,
                 earliest: 0,
             })
         };
@@ -95,7 +95,7 @@ mod time_stamp {
         let counter = ticks();
         let last = LAST.get();
         let passed = counter.wrapping_sub(last.counter);
-        if passed < last.ticks {
+        if passed < last.valid_ticks {
             last.after(passed)
         } else {
             // `read` loads `last` itself: as an argument, it would be stored to memory here.
@@ -117,7 +117,7 @@ mod time_stamp {
     fn read() -> u64 {
         let last = LAST.get();
         let counter = ticks();
-        let nanoseconds = nanoseconds();
+        let time = nanoseconds();
         let took = ticks().wrapping_sub(counter);
 
         // Relaxed: the limit is a number by itself, and another thread's may be missed.
@@ -125,25 +125,25 @@ mod time_stamp {
         FASTEST_TWICE.fetch_min(took.saturating_mul(2), Relaxed);
 
         let mut rate = 0;
-        let mut ticks = 0;
+        let mut valid_ticks = 0;
         if is_whole && last.is_whole {
             // 1 at least, since a virtual machine may show two reads the same value.
             let passed = counter.wrapping_sub(last.counter).max(1);
-            let elapsed = u128::from(nanoseconds - last.nanoseconds) << RATE_BITS;
+            let elapsed = u128::from(time - last.nanoseconds) << RATE_BITS;
             rate = (elapsed / u128::from(passed)) as u64;
-            ticks = passed.min(MAX_TICKS);
+            valid_ticks = passed.min(MAX_TICKS);
         }
 
         // The times that were computed from the last read may be ahead of the clock, and the time
         // must not go back.
-        let earliest = last.after(last.ticks).max(nanoseconds);
+        let earliest = last.after(last.valid_ticks).max(time);
 
         LAST.set(ClockRead {
             counter,
-            nanoseconds,
+            nanoseconds: time,
             is_whole,
             rate,
-            ticks,
+            valid_ticks,
             earliest,
         });
         earliest

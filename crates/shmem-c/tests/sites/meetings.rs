@@ -270,6 +270,7 @@ fn a_relay_sees_no_record() {
         .assert_ok(3);
 
     let seen = relayed.copy.lock().expect("no panic");
+    // More than the handshakes, so records have passed.
     assert!(seen.len() > 500, "{} bytes", seen.len());
     // The name under which PE 0 passes on the secret of the sockets of the node.
     let word = b"rushmem-secret";

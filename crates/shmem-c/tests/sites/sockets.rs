@@ -306,6 +306,7 @@ fn sockets_that_do_not_reach_the_other_host_name_the_variable() {
     add_docker0(&hosts, ["172.17.0.1", "172.17.0.2"]);
 
     for transport in transports() {
+        // TCP tries the other addresses of a peer, too.
         if transport == "tcp" {
             continue;
         }

@@ -137,29 +137,32 @@ fn a_frame_that_is_too_long_is_refused() {
         offset: 0,
     };
 
-    let nbytes = MAX_BODY as u32 + 1;
-    let longest = (REQUEST + MAX_DATA) as u32 + 1;
+    let too_long = MAX_BODY as u32 + 1;
+    let put = RequestFrame::Put {
+        dest,
+        nbytes: too_long,
+        in_parts: false,
+    };
+    let get = RequestFrame::Get {
+        source: dest,
+        nbytes: too_long,
+        in_parts: true,
+    };
+    let data = ReplyFrame::Data {
+        seq: 1,
+        nbytes: too_long,
+    };
+
+    let too_long_message = (REQUEST + MAX_DATA) as u32 + 1;
+    let message = RequestFrame::Message {
+        nbytes: too_long_message,
+    };
+
     for (head, nbytes) in [
-        (
-            RequestFrame::Put {
-                dest,
-                nbytes,
-                in_parts: false,
-            }
-            .encode(),
-            nbytes,
-        ),
-        (
-            RequestFrame::Get {
-                source: dest,
-                nbytes,
-                in_parts: true,
-            }
-            .encode(),
-            nbytes,
-        ),
-        (RequestFrame::Message { nbytes: longest }.encode(), longest),
-        (ReplyFrame::Data { seq: 1, nbytes }.encode(), nbytes),
+        (put.encode(), too_long),
+        (get.encode(), too_long),
+        (data.encode(), too_long),
+        (message.encode(), too_long_message),
     ] {
         assert_eq!(Frame::decode(&head), Err(Violation::TooLong(nbytes.into())));
     }

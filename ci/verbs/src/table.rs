@@ -97,7 +97,8 @@ impl GuestReport {
             return format!("FAILED: status {status}");
         }
         match self.proof() {
-            Some(proof) => format!("passed  {proof}").trim_end().to_owned(),
+            Some(proof) if proof.is_empty() => "passed".into(),
+            Some(proof) => format!("passed  {proof}"),
             None => "FAILED: nothing was tested".into(),
         }
     }

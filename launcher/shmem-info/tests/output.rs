@@ -561,15 +561,15 @@ fn the_doctor_survives_a_provider_that_crashes() {
     needs_library("libfabric.so.1");
     let dir = strict_fabric::dir(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is built");
     let dir = dir.to_str().expect("a plain path");
-    let with = |name: &'static str, value: &'static str| {
+    let with_fabric = |fabric: &'static str| {
         doctor(&[
             ("FI_PROVIDER_PATH", dir),
             ("SHMEM_TRANSPORT", "ofi"),
-            (name, value),
+            ("SHMEM_OFI_FABRIC", fabric),
         ])
     };
 
-    let (text, is_ok) = with("SHMEM_OFI_FABRIC", "crashes");
+    let (text, is_ok) = with_fabric("crashes");
     let crashed = "it fails (signal: 6 (SIGABRT)) when it is opened, and so do jobs that use it; select another one";
     assert!(
         line(&text, "warning", "strict").ends_with(crashed),
@@ -581,13 +581,13 @@ fn the_doctor_survives_a_provider_that_crashes() {
     );
     assert!(text.contains("\ntransport tcp: "), "{text}");
 
-    let (text, is_ok) = with("SHMEM_OFI_FABRIC", "psm3");
+    let (text, is_ok) = with_fabric("psm3");
     assert!(
         is_ok && line(&text, "ok", "strict").ends_with("; psm3"),
         "{text}"
     );
 
-    let (text, is_ok) = with("SHMEM_OFI_FABRIC", "nosuch");
+    let (text, is_ok) = with_fabric("nosuch");
     assert!(
         !is_ok && line(&text, "unused", "strict").contains("SHMEM_OFI_FABRIC"),
         "{text}"

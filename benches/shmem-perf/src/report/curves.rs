@@ -22,7 +22,7 @@ pub struct Spot {
     /// The ends of the range in which most values are.
     pub low: f64,
     pub high: f64,
-    /// The number of values.
+    /// The number of measured values of which `value` is the median.
     pub n: u64,
     /// True if the measurement was cut short by the time limit.
     pub is_late: bool,

@@ -61,37 +61,37 @@ impl Combine {
         self.elem_bytes
     }
 
-    /// Returns the bitwise AND.
+    /// Returns the operator of the bitwise AND.
     pub const fn and<T: Bits>() -> Self {
         Self::with::<T, And>()
     }
 
-    /// Returns the bitwise OR.
+    /// Returns the operator of the bitwise OR.
     pub const fn or<T: Bits>() -> Self {
         Self::with::<T, Or>()
     }
 
-    /// Returns the bitwise exclusive OR.
+    /// Returns the operator of the bitwise exclusive OR.
     pub const fn xor<T: Bits>() -> Self {
         Self::with::<T, Xor>()
     }
 
-    /// Returns the maximum; for floating-point types see [`Ordered::max`].
+    /// Returns the operator of the maximum; for floating-point types see [`Ordered::max`].
     pub const fn max<T: Ordered>() -> Self {
         Self::with::<T, Max>()
     }
 
-    /// Returns the minimum; for floating-point types see [`Ordered::min`].
+    /// Returns the operator of the minimum; for floating-point types see [`Ordered::min`].
     pub const fn min<T: Ordered>() -> Self {
         Self::with::<T, Min>()
     }
 
-    /// Returns the addition; integers wrap.
+    /// Returns the operator of the addition; integers wrap.
     pub const fn sum<T: Arithmetic>() -> Self {
         Self::with::<T, Sum>()
     }
 
-    /// Returns the multiplication; integers wrap.
+    /// Returns the operator of the multiplication; integers wrap.
     pub const fn prod<T: Arithmetic>() -> Self {
         Self::with::<T, Prod>()
     }

@@ -52,7 +52,7 @@ fn job(provider: &'static str, tuning: Tuning) -> Option<Ofi> {
 }
 
 /// Returns PE 0 of a job of four PEs. The records of PEs 1 and 2 are its own; the address of PE 3
-/// is invalid. Returns `None` if libfabric or the provider is absent.
+/// is invalid. Returns `None`, and prints why, if the network cannot be opened.
 fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
     let open = Open {
         pe: Pe(0),
@@ -94,12 +94,12 @@ fn job_of(host: Arc<dyn Host>, tuning: Tuning) -> Option<Ofi> {
         of_provider: nowhere.encode(),
     };
     let nobody_address = nobody.encode();
-    let nobody = PeRecord {
+    let nobody_record = PeRecord {
         address: &nobody_address,
         ..record
     };
 
-    let records = [record, record, record, nobody];
+    let records = [record, record, record, nobody_record];
     let directory = Directory::new(Directory::encode(records.into_iter()));
     ofi.connect(Arc::new(directory)).expect("own addresses");
     Some(ofi)

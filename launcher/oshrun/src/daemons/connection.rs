@@ -230,7 +230,7 @@ pub struct JobSpec {
     pub host_limit: Duration,
 }
 
-/// A host and its PEs.
+/// A host, and the range of PEs of the job that run on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPes {
     /// The name of the host, as the user or the batch system wrote it.

@@ -182,7 +182,7 @@ fn job_spec(options: &Options, has_daemons: bool) -> Result<JobSpec, StartFailur
     })
 }
 
-/// Returns the numbers of consecutive PEs in words.
+/// Returns a text that names consecutive PEs, such as `PE 2 to 5 (4 PEs)`.
 fn shown_pes(pes: &Range<u32>) -> String {
     match pes.len() {
         1 => format!("PE {}", pes.start),

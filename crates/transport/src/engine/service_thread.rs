@@ -28,9 +28,9 @@ use std::time::{Duration, Instant};
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// Longest sleep of the service thread while operations are left that must be polled, or while data
 /// are in flight over a library that transfers them only while it is polled. It bounds how long the
-/// data wait for the next poll, except after long silence ([`MAX_STALLED`]). Shorter sleeps would
+/// data wait for the next poll, except after long silence (`MAX_STALLED`). Shorter sleeps would
 /// take more of a CPU from the program: with this limit, a transfer over libfabric whose peer did
-/// not answer took all threads of two PEs 1.3 s of CPU time in 10 s before [`MAX_STALLED`] was
+/// not answer took all threads of two PEs 1.3 s of CPU time in 10 s before `MAX_STALLED` was
 /// introduced.
 pub const MAX_SLEEP_IN_FLIGHT: Duration = Duration::from_micros(200);
 /// The longest of the sleeps that get longer because nothing has happened for long. Each turn takes

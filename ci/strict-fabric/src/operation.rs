@@ -1,7 +1,6 @@
 //! Operations: as an application requests them, as an endpoint stores them, and their completions.
 
 use crate::atomic::AtomicOp;
-use crate::order::OrderedOp;
 use crate::remote::TargetAccess;
 use crate::segment::PIECES;
 use libfabric_sys as fi;
@@ -60,6 +59,13 @@ impl OpKind {
             OpKind::Send => fi::FI_MSG | fi::FI_SEND,
         }
     }
+}
+
+/// An operation, as far as its order depends on it.
+#[derive(Clone, Copy)]
+pub(crate) struct OrderedOp {
+    pub(crate) kind: OpKind,
+    pub(crate) nbytes: usize,
 }
 
 /// An operation as an application requests it.

@@ -1,6 +1,6 @@
 //! The ordering rules of operations to the same peer.
 
-use crate::operation::OpKind;
+use crate::operation::{OpKind, OrderedOp};
 use crate::profile::Profile;
 use libfabric_sys as fi;
 
@@ -70,13 +70,6 @@ impl OrderFlags {
             (Class::Send, Class::Send) => OrderFlags::of_message(fi::FI_ORDER_SAS),
         }
     }
-}
-
-/// An operation, as far as its order depends on it.
-#[derive(Clone, Copy)]
-pub(crate) struct OrderedOp {
-    pub(crate) kind: OpKind,
-    pub(crate) nbytes: usize,
 }
 
 /// Returns true if an operation must wait for an earlier one to the same peer.

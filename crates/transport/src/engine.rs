@@ -19,6 +19,7 @@
 //! | `requests` | the operations that the target's CPU carries out: atomics, signals, batches |
 //! | `entries` | the operations of a request as bytes, and how a target carries them out |
 //! | `batching` | the choice of entries that are sent together |
+//! | `open_batches` | when the batches are sent |
 //! | `replies` | the slots and destinations of the answers to requests |
 //! | `tasks` | the tasks that await the completion of operations |
 //! | `acks` | the numbers of requests, and the acknowledgments of their targets |
@@ -34,6 +35,7 @@ pub mod entries;
 mod issuer;
 pub mod keys;
 pub mod message;
+mod open_batches;
 mod order;
 mod origin;
 mod replies;

@@ -9,7 +9,7 @@
 use crate::areas::{Counter, MAX_MODULES, MAX_SITES, MODULE_WORDS, SITE_WORDS, SharedAreas};
 use crate::known::{self, RecentSite};
 use crate::shared::lock;
-use crate::symbols;
+use crate::symbols::{self, SiteFrame};
 use core::ffi::{CStr, c_int, c_void};
 use rushmem_locate::{Owner, VisitedFrame};
 use std::cell::RefCell;
@@ -53,15 +53,6 @@ impl LoadedFile {
 }
 
 static MODULES: Mutex<Vec<Module>> = Mutex::new(Vec::new());
-
-/// A frame of a stack.
-#[derive(Clone, Debug)]
-pub struct SiteFrame {
-    /// The path of the file that has the code.
-    pub module: String,
-    /// The address in the file.
-    pub address: u64,
-}
 
 /// A place in the program's code that makes accesses.
 #[derive(Clone, Debug)]

@@ -1,9 +1,17 @@
 //! Finds the function and the source line of an address of the program, from its debug information.
 
-use crate::sites::SiteFrame;
 use rushmem_locate::{Frame, Owner, Symbols, from_here};
 use std::cell::RefCell;
 use std::path::Path;
+
+/// A frame of a stack.
+#[derive(Clone, Debug)]
+pub struct SiteFrame {
+    /// The path of the file that has the code.
+    pub module: String,
+    /// The address in the file.
+    pub address: u64,
+}
 
 /// A function and a source line, as far as they are known. It is written as `FILE:LINE (FUNCTION)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -138,7 +138,7 @@ pub const MESON: Need = need(
     "builds a project that finds the library as Meson does",
     ["meson", "meson", "meson"],
 );
-/// automake and autoconf, with a `make` to build by.
+/// Automake and Autoconf, with a `make`.
 pub const AUTOMAKE: Need = need(
     "automake",
     "comes with autoconf, by which a project finds the library",

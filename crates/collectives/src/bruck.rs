@@ -120,9 +120,9 @@ pub fn receive_buffer_parts(n: u32) -> u32 {
     rounds(n).map(|k| below(n, k)).max().unwrap_or(0)
 }
 
-/// Returns the location of a block at the member that has it after it was sent `gone` of the
-/// `distance` places to its receiver: the source, or the receive buffer of the round of the highest
-/// bit of `gone`.
+/// Returns where a block lies, at the member that has it, once it has traveled `gone` of the
+/// `distance` places to its receiver: in the source, or in the receive buffer of the round of the
+/// highest bit of `gone`.
 fn after(n: u32, me: u32, distance: u32, gone: u32) -> Span {
     match gone.checked_ilog2() {
         None => Buffer::Source.at(ahead(n, me, distance)),

@@ -394,6 +394,7 @@ mod tests {
         let first = accept(&mut strangers).expect_err("one waits");
         assert_eq!(first.error.raw_os_error(), Some(24));
 
+        // So that the shortage has lasted measurably longer.
         std::thread::sleep(Duration::from_millis(2));
         let later = accept(&mut strangers).expect_err("it still waits");
         assert!(later.lasts > first.lasts);

@@ -343,7 +343,7 @@ fn holders(pes: &[Pe]) -> HashMap<SymmetricLocation, u32> {
         let Some(behind) = *behind else { continue };
         let waits_itself = behind != *pe && waiters.contains_key(&(behind, lock.clone()));
         if !waits_itself {
-            holders.insert(lock.clone(), behind);
+            holders.entry(lock.clone()).or_insert(behind);
         }
     }
     holders

@@ -195,6 +195,7 @@ impl SharedState {
         };
 
         let mut link = lock(&peer.link);
+        // A link that was closed meanwhile uses no connection: dropping the socket tells the peer.
         let PeerLink::Unconnected(establishment) = &mut *link else {
             return;
         };

@@ -96,12 +96,13 @@ struct PendingAttempt {
 
 impl UcxWire {
     pub(crate) fn new(shared: &SharedState) -> Result<UcxWire, String> {
+        // Before the worker, so that it is dropped after it, also if a later step fails.
+        let callbacks = Rc::new(CallbackState::default());
         let worker = Worker::new(&shared.context)?;
 
-        let callbacks = Rc::new(CallbackState::default());
         let arg = Rc::as_ptr(&callbacks).cast_mut().cast();
-        // SAFETY: `replied` takes a `CallbackState`, to which `arg` points. The wire drops it after
-        // the worker.
+        // SAFETY: `replied` takes a `CallbackState`, to which `arg` points. This function and the
+        // wire drop it after the worker.
         unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
 
         let efd = worker.efd().try_clone_to_owned();

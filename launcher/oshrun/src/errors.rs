@@ -54,7 +54,8 @@ pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let remedy = match error.raw_os_error() {
-        // `remedy` tries the calls that a filter may refuse, except the one that starts a thread.
+        // `refused::remedy` tries the calls that a filter may refuse. It cannot try `clone3`, which
+        // starts a thread, so it is told to name that if it finds no other.
         Some(libc::EPERM) => return format!("{text} ({})", refused::remedy("clone3")),
         Some(libc::EMFILE) => " (raise ulimit -n)",
         Some(libc::ENFILE) => " (raise the sysctl fs.file-max)",

@@ -236,7 +236,8 @@ impl Pmi {
             let pe = self.pe.to_string();
             let mut pairs = vec![("pmirank", pe.as_str()), ("threaded", "FALSE")];
             if let Some(job) = &job {
-                // Only if there is one: with an empty job id, the proxy of Hydra 5 would exit.
+                // The job id is sent only if there is one: the proxy of Hydra 5 exits on an empty
+                // one.
                 pairs.insert(0, ("pmijobid", job));
             }
             let reply = self.ask("fullinit", &pairs, "fullinit-response")?;

@@ -292,7 +292,7 @@ fn explain(library: &Library, status: pmix_status_t) -> Result<(), String> {
     Err(format!("{name} ({status})"))
 }
 
-/// Converts a key to a string of C.
+/// Converts a key, which has no null byte, to a C string.
 fn c_key(key: &str) -> CString {
     CString::new(key).expect("keys are plain words")
 }

@@ -489,6 +489,7 @@ impl NodeLinks {
             (NodeLinks::Other { first, link }, None) => link
                 .receive()
                 .map_err(|error| node_peer_error(*first, error)),
+            // Each caller has a value on the first PE, and on no other one.
             _ => Err(Error::Unexpected("a message of another PE of the node")),
         }
     }

@@ -47,7 +47,8 @@ impl Listeners {
     /// Closes the copies of the listeners in a forked child. Those of the parent still listen, but
     /// without these copies, the kernel refuses connections when the parent ends.
     pub(super) fn forget(&self) {
-        // If the thread of the parent had them at the time of the fork, the child keeps its copies.
+        // If a thread of the parent held the lock at the time of the fork, nobody releases it in
+        // the child, which then keeps its copies.
         if let Ok(mut sockets) = self.0.try_lock() {
             sockets.clear();
         }

@@ -595,7 +595,8 @@ fn make_room(records: &Records, first: &mut u64) -> usize {
         }
     }
 
-    // Moves the accesses up by one, so that the oldest is forgotten.
+    // Moves the accesses down by one, which forgets the first: mostly the oldest, since new ones
+    // are mostly written at the end.
     for i in 2..GRANULE {
         records[i - 2].store(records[i].load(Relaxed), Relaxed);
     }

@@ -83,7 +83,7 @@ pub fn find_greeting(bytes: &[u8]) -> Option<Greeting> {
     None
 }
 
-/// A stream of a PE.
+/// The stream to which a PE prints: standard output or standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StdStream {
     Out,

@@ -18,6 +18,9 @@ pub use tools::{
 
 use suites::in_lanes;
 
+/// Maximum number of steps that run at the same time, each with several programs.
+const STEPS_AT_ONCE: usize = 3;
+
 /// A step, a row of a table.
 pub struct TestStep {
     pub name: &'static str,
@@ -126,7 +129,9 @@ impl StepReport {
 fn run_all(steps: &[&TestStep], session: &TestSession) -> Vec<StepReport> {
     let mut reports: Vec<StepReport> = Vec::new();
     for beside in steps.chunk_by(|one, next| one.is_beside && next.is_beside) {
-        let ended = in_lanes(beside.to_vec(), |step| run_step(step, &reports, session));
+        let ended = in_lanes(STEPS_AT_ONCE, beside.to_vec(), |step| {
+            run_step(step, &reports, session)
+        });
         reports.extend(ended);
     }
     reports

@@ -85,7 +85,8 @@ pub(crate) fn signals(member: &Member) {
             value: round,
         };
         if round % 2 == 0 {
-            // Adding gives the flag the number of the round, too, since it has that of the last one.
+            // Adding gives the flag the number of the round, too, since it has that of the last
+            // one.
             signal.op = AmoOp::Add;
             signal.value = 1;
         }

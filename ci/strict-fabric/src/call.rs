@@ -171,8 +171,8 @@ unsafe extern "C" fn read(
         context,
         ..Posted::new(OpKind::Read, peer)
     };
-    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid, by
-    // the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid,
+    // by the contract of libfabric.
     unsafe { post_without_flags(ep, request) }
 }
 
@@ -195,8 +195,8 @@ unsafe extern "C" fn write(
         context,
         ..Posted::new(OpKind::Write, peer)
     };
-    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid, by
-    // the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid,
+    // by the contract of libfabric.
     unsafe { post_without_flags(ep, request) }
 }
 
@@ -221,8 +221,8 @@ unsafe extern "C" fn writemsg(ep: Ep, message: *const fi::fi_msg_rma, flags: u64
         flags,
         ..Posted::new(OpKind::Write, message.addr)
     };
-    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid, by
-    // the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid,
+    // by the contract of libfabric.
     unsafe { post(ep, request) }
 }
 
@@ -234,8 +234,8 @@ unsafe extern "C" fn inject(ep: Ep, buf: ConstBuf, nbytes: usize, peer: Addr) ->
         silent: true,
         ..Posted::new(OpKind::Send, peer)
     };
-    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid, by
-    // the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid,
+    // by the contract of libfabric.
     unsafe { post(ep, request) }
 }
 
@@ -254,8 +254,8 @@ unsafe extern "C" fn send(
         context,
         ..Posted::new(OpKind::Send, peer)
     };
-    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid, by
-    // the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and the memory of `request` stays valid,
+    // by the contract of libfabric.
     unsafe { post_without_flags(ep, request) }
 }
 
@@ -396,8 +396,8 @@ unsafe extern "C" fn fetch_atomic(
         key,
         context,
     };
-    // SAFETY: `ep` is an open endpoint of this provider, and the buffers of `call` are null or valid
-    // for a word, by the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and the buffers of `call` are null or
+    // valid for a word, by the contract of libfabric.
     unsafe { post_atomic(ep, &call) }
 }
 
@@ -436,8 +436,8 @@ unsafe extern "C" fn compare_atomic(
         key,
         context,
     };
-    // SAFETY: `ep` is an open endpoint of this provider, and the buffers of `call` are null or valid
-    // for a word, by the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and the buffers of `call` are null or
+    // valid for a word, by the contract of libfabric.
     unsafe { post_atomic(ep, &call) }
 }
 
@@ -473,8 +473,8 @@ unsafe extern "C" fn fetch_atomicvalid(
     if op == fi::FI_CSWAP {
         return -fi::FI_EOPNOTSUPP;
     }
-    // SAFETY: `ep` is an open endpoint of this provider, and `count` is null or valid for writes, by
-    // the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and `count` is null or valid for writes,
+    // by the contract of libfabric.
     unsafe { check_atomic(ep, datatype, op, count) }
 }
 
@@ -487,7 +487,7 @@ unsafe extern "C" fn compare_atomicvalid(
     if op != fi::FI_CSWAP {
         return -fi::FI_EOPNOTSUPP;
     }
-    // SAFETY: `ep` is an open endpoint of this provider, and `count` is null or valid for writes, by
-    // the contract of libfabric.
+    // SAFETY: `ep` is an open endpoint of this provider, and `count` is null or valid for writes,
+    // by the contract of libfabric.
     unsafe { check_atomic(ep, datatype, op, count) }
 }

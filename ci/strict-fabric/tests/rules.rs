@@ -417,8 +417,8 @@ impl Side {
 
     fn registered(&self, base: *const u64, access: u64) -> *mut fi::fid_mr {
         let mut mr = null_mut();
-        // SAFETY: the domain is open, and source and target live as long as the process. The provider
-        // does not access other memory, since it ends the process first.
+        // SAFETY: the domain is open, and source and target live as long as the process. The
+        // provider does not access other memory, since it ends the process first.
         ok(unsafe { fi::fi_mr_reg(self.domain, base.cast(), NBYTES, access, 5, &mut mr) });
         mr
     }

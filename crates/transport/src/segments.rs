@@ -140,9 +140,9 @@ impl<T> Segments<T> {
         }
     }
 
-    /// Carries out an atomic operation by this CPU, after all earlier writes of this thread. Returns
-    /// the old value, zero-extended; `None` if the word does not lie within the segment or is not
-    /// aligned.
+    /// Carries out an atomic operation by this CPU, after all earlier writes of this thread.
+    /// Returns the old value, zero-extended; `None` if the word does not lie within the segment or
+    /// is not aligned.
     #[inline]
     pub fn apply(&self, request: &AmoRequest) -> Option<u64> {
         let &AmoRequest {

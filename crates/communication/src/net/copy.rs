@@ -112,9 +112,9 @@ impl CopyBetweenPes for SymmetricRange {
     }
 
     fn start_copy_to_image(self, pe: Pe) {
-        // Memory that is mapped here is copied by this CPU. If this CPU only sets the flags of `pe`,
-        // the network does not order them after a copy that is still in flight, so the copy is
-        // completed at once.
+        // Memory that is mapped here is copied by this CPU. If this CPU only sets the flags of
+        // `pe`, the network does not order them after a copy that is still in flight, so the copy
+        // is completed at once.
         if self.on(pe).is_some() || address::statics_are_apart(pe.0 as c_int) {
             return self.copy_to(pe, self);
         }

@@ -462,8 +462,8 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Returns a bit for each of `nbytes` bytes at an offset, which are within eight bytes at a multiple
-/// of eight.
+/// Returns a bit for each of `nbytes` bytes at an offset, which are within eight bytes at a
+/// multiple of eight.
 #[inline(always)]
 pub fn word_mask(offset: usize, nbytes: usize) -> u64 {
     ((1 << nbytes) - 1) << (offset % 8)

@@ -67,8 +67,8 @@ pub fn of_program(frames: &[SiteFrame]) -> Vec<SourceLine> {
         .collect()
 }
 
-/// Returns whose function is at an address of the file `module`, without those that are inlined into
-/// it.
+/// Returns whose function is at an address of the file `module`, without those that are inlined
+/// into it.
 pub fn owner(module: &str, address: u64) -> Option<Owner> {
     frames(module, address).last().map(|frame| frame.owner)
 }

@@ -233,8 +233,8 @@ fn over_addresses(function: &CFunction, name: &str, rank: Option<usize>) -> Stri
     interfaces
 }
 
-/// Returns the declarations of a parameter that is an address or may be null: as arrays, as scalars,
-/// and as the address itself.
+/// Returns the declarations of a parameter that is an address or may be null: as arrays, as
+/// scalars, and as the address itself.
 fn forms_of_address(name: &str) -> Vec<String> {
     let (scalars, array, max_rank) = match name {
         "status" => (&["integer(c_int)"][..], "integer(c_int)", MAX_RANK),

@@ -181,6 +181,7 @@ impl Worker {
             cb: callback,
             arg,
         };
+
         // SAFETY: `handle` is live, and the callback may be called with its argument by contract.
         let status = unsafe {
             self.ucp()

@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 
 /// Longest sleep of an idle service thread over libraries that have timers of their own (UCX,
 /// libfabric). They check some of these only while they are polled, so this bounds by how much such
-/// a timer is late. Longer sleeps would save little, since a turn takes some tens of microseconds of
-/// CPU time. The value was chosen without a measurement.
+/// a timer is late. Longer sleeps would save little, since a turn takes some tens of microseconds
+/// of CPU time. The value was chosen without a measurement.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// Longest sleep of the service thread while operations are left that must be polled, or while data
 /// are in flight over a library that transfers them only while it is polled. It bounds how long the

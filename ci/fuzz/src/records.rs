@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rushmem_system::formats::{RECORD, decode, encode};
+use rushmem_system::codec::{decode, encode};
 
 /// A value with all types that records consist of. A tuple, since only the types matter here.
 type Parts = (
@@ -15,7 +15,7 @@ type Parts = (
 );
 
 fuzz_target!(|input: &[u8]| {
-    if let Ok(record) = decode::<Parts>(RECORD, input) {
-        assert_eq!(decode(RECORD, &encode(RECORD, &record)), Ok(record));
+    if let Ok(record) = decode::<Parts>(input) {
+        assert_eq!(decode(&encode(&record)), Ok(record));
     }
 });

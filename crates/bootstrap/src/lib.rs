@@ -41,3 +41,6 @@ pub use session::{
     Aborter, JobSession, Joining, aborter_without_session, has_launcher, is_managed,
 };
 pub use unix_socket::PeerProcess;
+
+/// The digest of the sources of this crate, which must be equal on all PEs of a job.
+pub const SOURCES: u64 = rushmem_derive::digest_of_sources!();

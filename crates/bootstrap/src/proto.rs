@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::nodes::NodeMap;
 use crate::records::{MAX_RECORD, MAX_RECORDS, Records};
 
-/// Version of the protocol, in every frame. It changes whenever a message does.
-pub const VERSION: u8 = rushmem_system::formats::JOB.version;
+/// Version of the protocol, in every frame. It changes whenever a message does: a program that
+/// carries its library may be started by the `oshrun` of another build.
+pub const VERSION: u8 = 12;
 
 /// Maximum number of bytes of a text that a PE sends to be printed; a longer one is cut.
 pub const MAX_MESSAGE: usize = 8 * 1024;
@@ -158,7 +159,8 @@ pub enum FromLauncher {
 pub enum FrameError {
     /// The other side has another version of the protocol.
     #[error(
-        "it has version {0} of the job protocol and this side has {VERSION}; use oshrun and librushmem of one installation"
+        "it has version {0} of the job protocol and this side has {VERSION}; use oshrun and librushmem of one \
+         installation, and link a program that carries its library again with the oshcc of that installation"
     )]
     Version(u8),
     /// A body exceeds the limit of this side.

@@ -11,3 +11,6 @@ pub mod net;
 pub mod observers;
 pub mod status;
 pub mod sync;
+
+/// The digest of the sources of this crate, which must be equal on all PEs of a job.
+pub const SOURCES: u64 = rushmem_derive::digest_of_sources!();

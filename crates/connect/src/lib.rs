@@ -22,3 +22,6 @@ mod timed;
 pub use attempts::Attempts;
 pub use secret::{Secret, nonce};
 pub use timed::TimedReads;
+
+/// The digest of the sources of this crate, which must be equal on all PEs of a job.
+pub const SOURCES: u64 = rushmem_derive::digest_of_sources!();

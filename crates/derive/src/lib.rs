@@ -1,5 +1,8 @@
-//! The derive macro of `shmem::Element`, which `shmem` exports and documents.
+//! The procedural macros of Rushmem: the derive macro of `shmem::Element`, which `shmem` exports and
+//! documents, and the digest of a crate's sources.
 #![allow(unsafe_code)]
+
+mod sources;
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -12,6 +15,18 @@ pub fn element(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(&input)
         .unwrap_or_else(Error::into_compile_error)
+        .into()
+}
+
+/// Expands to a `u64`, the digest of the sources of the crate that calls it. PEs whose builds have
+/// other digests may disagree about what they do together, so no job runs with both.
+#[proc_macro]
+pub fn digest_of_sources(_: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    sources::expression()
+        .unwrap_or_else(|error| {
+            let why = format!("the sources of this crate cannot be read: {error}");
+            quote! { compile_error!(#why) }
+        })
         .into()
 }
 

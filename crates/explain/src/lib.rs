@@ -30,6 +30,9 @@ use snapshot::PeSnapshot;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
+/// The digest of the sources of this crate, which must be equal on all PEs of a job.
+pub const SOURCES: u64 = rushmem_derive::digest_of_sources!();
+
 /// Explains a job of `n_pes` PEs: the conclusion, and after an empty line a table of those PEs that
 /// the conclusion does not describe, if there are any. PEs without a snapshot count as PEs on other
 /// hosts, of which nothing is known.

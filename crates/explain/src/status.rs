@@ -2,8 +2,12 @@
 //! changes and when a wait lasts long. Also compares awaited words with the values for which PEs
 //! wait.
 
-use rushmem_system::formats::STATUS;
+use rushmem_system::codec;
 use serde::{Deserialize, Serialize};
+
+/// Version of the encoding of a status, before each. It changes whenever [`Status`] does: `oshrun`
+/// may read the status of a program that carries the library of another build.
+const VERSION: u8 = 10;
 
 /// The size of the slot of a status in the internal area of a PE, with its header.
 pub const STATUS_BYTES: usize = 4096;
@@ -303,17 +307,18 @@ impl Status {
             .chain(self.further_waits.iter().copied())
     }
 
-    /// Encodes the status, in a format that carries its version.
+    /// Encodes the status, after its version.
     pub fn encode(&self) -> Vec<u8> {
-        rushmem_system::formats::encode(STATUS, self)
+        codec::encode(&(VERSION, self))
     }
 
-    /// Decodes a status.
-    ///
-    /// # Errors
-    /// If another version has written the status, or it is damaged.
-    pub fn decode(bytes: &[u8]) -> Result<Status, rushmem_system::formats::Error> {
-        rushmem_system::formats::decode(STATUS, bytes)
+    /// Decodes a status. Returns `None` if another version has written it, or it is damaged.
+    pub fn decode(bytes: &[u8]) -> Option<Status> {
+        let (&version, status) = bytes.split_first()?;
+        if version != VERSION {
+            return None;
+        }
+        codec::decode(status).ok()
     }
 }
 

@@ -67,7 +67,7 @@ fn parse(slot: &[u8]) -> Option<Status> {
     if nbytes == 0 {
         return None;
     }
-    Status::decode(slot.get(2 * WORD..)?.get(..nbytes)?).ok()
+    Status::decode(slot.get(2 * WORD..)?.get(..nbytes)?)
 }
 
 /// Reads the status in a slot that its PE may be writing. `copy` copies as many bytes from the

@@ -30,3 +30,6 @@ pub use layout::Layout;
 pub use node::{NodeMapping, NodeMemory};
 pub use reservation::Reservation;
 pub use statics::Statics;
+
+/// The digest of the sources of this crate, which must be equal on all PEs of a job.
+pub const SOURCES: u64 = rushmem_derive::digest_of_sources!();

@@ -14,3 +14,6 @@ pub mod process;
 pub mod settings;
 
 pub use call::{Call, CallName};
+
+/// The digest of the sources of this crate, which must be equal on all PEs of a job.
+pub const SOURCES: u64 = rushmem_derive::digest_of_sources!();

@@ -22,6 +22,7 @@
 //! memory at any time.
 
 mod api;
+pub mod build;
 mod coll;
 mod diagnosis;
 mod exit;

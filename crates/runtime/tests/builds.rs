@@ -1,12 +1,15 @@
-//! A job whose PEs have different versions of the library ends with a message. PE 1 sends a startup
-//! record as another version would.
+//! A job whose PEs have different builds of the library ends with a message. PE 1 exchanges what a
+//! PE of another build would.
 
 use rushmem_bootstrap::{JobSession, Joining};
+use rushmem_runtime::build::Build;
 use rushmem_runtime::setup;
-use rushmem_system::formats::RECORD;
-use testkit::Job;
+use testkit::{Job, Outcome};
 
-/// The program of the job's PEs, which `the_versions_are_named` starts.
+/// What PE 1 does, by a variable of the environment.
+const ROLE: &str = "ROLE_OF_PE_1";
+
+/// The program of the job's PEs, which the other tests start.
 #[test]
 fn a_pe() {
     match std::env::var("SHMEM_LOCAL_ID").as_deref() {
@@ -15,29 +18,49 @@ fn a_pe() {
         Ok(_) => {
             let session = JobSession::open(&Joining::default(), |_, _| ());
             let mut session = session.expect("oshrun has started it");
-            let records = session.exchange(&[RECORD.version - 1, 0, 0, 0]);
+            let records = session.exchange(b"a record of another build");
             records.expect("PE 0 has sent its record");
-            session.barrier().expect_err("PE 0 ends the job");
-            std::thread::sleep(testkit::LIMIT);
+
+            if std::env::var(ROLE).as_deref() == Ok("describes itself") {
+                let described = session.exchange(b"build 1 in /old/lib on host h2");
+                described.expect("PE 0 has sent its description");
+                session.barrier().expect_err("PE 0 ends the job");
+                std::thread::sleep(testkit::LIMIT);
+            }
+            std::process::exit(3);
         }
     }
 }
 
-#[test]
-fn the_versions_are_named() {
+fn job_of_two_builds(role: &str) -> Outcome {
     let this = std::env::current_exe().expect("a test program knows its path");
-    let outcome = Job::new(this)
+    Job::new(this)
         .n(2)
         .arg("a_pe")
         .arg("--exact")
         .arg("--nocapture")
-        .run();
+        .env(ROLE, role)
+        .run()
+}
 
-    let there = RECORD.version - 1;
-    let here = RECORD.version;
-    outcome.assert_fails(&[
-        "PE 0: shmem_init: the record of PE 1 cannot be read",
-        &format!("the record of a PE has version {there} there and {here} here"),
-        "start all PEs with the same version of Rushmem",
+#[test]
+fn both_builds_are_named() {
+    let own = Build::of(&[]);
+    let host = rushmem_system::host::host_name();
+    let program = std::env::current_exe().expect("a test program knows its path");
+
+    job_of_two_builds("describes itself").assert_fails(&[
+        "PE 0: shmem_init: PE 0 and PE 1 have different builds of Rushmem",
+        &format!(
+            "PE 0 has build {own} in {} on host {host}",
+            program.display()
+        ),
+        "PE 1 has build 1 in /old/lib on host h2",
+        "install one build on all hosts",
     ]);
+}
+
+#[test]
+fn a_build_that_ends_instead_of_describing_itself_is_refused() {
+    job_of_two_builds("ends").assert_fails(&["PE 1"]);
 }

@@ -8,7 +8,7 @@
 //! - [`host`], [`devices`], [`descriptors`], [`maps`]: the name of this host, its network devices,
 //!   the file descriptors and the mappings of this process.
 //! - [`interfaces`]: the addresses and ports at which sockets listen.
-//! - [`formats`]: the versions of all formats that processes exchange.
+//! - [`codec`]: the encoding of what processes exchange.
 //!
 //! This crate imports no other one of this repository.
 
@@ -20,9 +20,9 @@ compile_error!(
      and Windows use it in a container or a virtual machine with Linux."
 );
 
+pub mod codec;
 pub mod descriptors;
 pub mod devices;
-pub mod formats;
 pub mod host;
 pub mod interfaces;
 pub mod lock;
@@ -32,3 +32,6 @@ pub mod setting;
 pub mod signals;
 pub mod stderr;
 pub mod thread;
+
+/// The digest of the sources of this crate, which must be equal on all PEs of a job.
+pub const SOURCES: u64 = rushmem_derive::digest_of_sources!();

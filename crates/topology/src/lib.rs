@@ -25,3 +25,6 @@ pub use live::{cpus_at_once, has_choice, numa_node_of};
 pub use model::{Level, Nic, NicKind, Numa, Topology};
 pub use nics::assign;
 pub use placement::{BindTo, MapBy, PePlacement, PlacementPlan, plan};
+
+/// The digest of the sources of this crate, which must be equal on all PEs of a job.
+pub const SOURCES: u64 = rushmem_derive::digest_of_sources!();

@@ -11,3 +11,6 @@ pub mod job;
 pub mod layout;
 pub mod pe;
 pub mod units;
+
+/// The digest of the sources of this crate, which must be equal on all PEs of a job.
+pub const SOURCES: u64 = rushmem_derive::digest_of_sources!();

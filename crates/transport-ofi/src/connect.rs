@@ -4,8 +4,7 @@
 use crate::fabric::{Fabric, RawKey};
 use crate::silent_peer;
 use libfabric_sys as fi;
-use rushmem_system::formats::{OFI_ADDRESS, OFI_KEY, decode, encode};
-use rushmem_transport::peers::not_connected;
+use rushmem_system::codec::{decode, encode};
 use rushmem_transport::segments::heap_blocks::HeapBlock;
 use rushmem_transport::{Error, Pe};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,12 +20,12 @@ pub(crate) struct Address {
 
 impl Address {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        encode(OFI_ADDRESS, &(&self.provider, &self.name))
+        encode(&(&self.provider, &self.name))
     }
 
     /// Decodes the address of `pe`.
     pub(crate) fn decode(pe: Pe, bytes: &[u8]) -> Result<Address, Error> {
-        let (provider, name) = decode(OFI_ADDRESS, bytes).map_err(not_connected(pe))?;
+        let (provider, name) = decode(bytes).map_err(|_| Error::damaged(pe, "address"))?;
         Ok(Address { provider, name })
     }
 
@@ -137,13 +136,13 @@ pub(crate) struct PublishedKey {
 impl PublishedKey {
     pub(crate) fn encode(self) -> Vec<u8> {
         let raw = self.raw.map(|raw| (raw.base, raw.bytes));
-        encode(OFI_KEY, &(self.base, self.key, raw))
+        encode(&(self.base, self.key, raw))
     }
 
     /// Decodes a key of `pe`.
     fn decode(pe: Pe, bytes: &[u8]) -> Result<PublishedKey, Error> {
-        let decoded = decode::<(_, _, Option<_>)>(OFI_KEY, bytes);
-        let (base, key, raw) = decoded.map_err(not_connected(pe))?;
+        let decoded = decode::<(_, _, Option<_>)>(bytes);
+        let (base, key, raw) = decoded.map_err(|_| Error::damaged(pe, "key"))?;
         Ok(PublishedKey {
             base,
             key,
@@ -169,23 +168,6 @@ mod tests {
     use super::*;
 
     const PE: Pe = Pe(1);
-
-    /// The version of the address is also that of the messages.
-    #[test]
-    fn a_pe_with_other_messages_is_refused_by_the_version() {
-        let address = Address {
-            provider: "tcp".into(),
-            name: Vec::new(),
-        };
-        let mut bytes = address.encode();
-        bytes[0] -= 1;
-        let refused = Address::decode(PE, &bytes).expect_err("an older PE");
-        let here = OFI_ADDRESS.version;
-        let there = here - 1;
-        let differ =
-            format!("PE over libfabric has version {there} there and {here} here; start all PEs");
-        assert!(refused.to_string().contains(&differ), "{refused}");
-    }
 
     #[test]
     fn what_is_encoded_is_decoded() {

@@ -51,6 +51,7 @@ use rushmem_transport::{Error, Provider};
 /// The entry of this crate in the list of providers.
 pub const PROVIDER: Provider = Provider {
     name: "ofi",
+    sources: rushmem_derive::digest_of_sources!(),
     settings: settings::ALL,
     opens_libraries: true,
     without_rdma: false,

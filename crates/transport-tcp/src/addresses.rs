@@ -1,8 +1,8 @@
 //! The addresses at which this PE listens, as it publishes them and as its diagnosis shows them,
 //! and the order in which it tries those of a peer.
 
+use rushmem_system::codec::{Damaged, decode, encode};
 use rushmem_system::descriptors::ran_out;
-use rushmem_system::formats::{TCP_ADDRESS, decode, encode};
 use rushmem_system::interfaces::{INTERFACES, IfAddr, Interface, Need, Selection, get_if_addrs};
 use rushmem_transport::{Diagnosis, Error, Open, Verdict};
 use serde::{Deserialize, Serialize};
@@ -21,13 +21,13 @@ pub(crate) struct Address {
 
 impl Address {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        encode(TCP_ADDRESS, self)
+        encode(self)
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Address, rushmem_system::formats::Error> {
-        let address: Address = decode(TCP_ADDRESS, bytes)?;
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Address, Damaged> {
+        let address: Address = decode(bytes)?;
         if address.sockets.len() > MAX_ADDRESSES {
-            return Err(rushmem_system::formats::Error::Damaged(TCP_ADDRESS));
+            return Err(Damaged);
         }
         Ok(address)
     }

@@ -298,16 +298,15 @@ fn or_silent(error: io::Error) -> ConnectFailure {
 mod tests {
     use super::*;
     use rushmem_connect::handshake::Acceptor;
-    use rushmem_system::formats::TCP_HANDSHAKE;
     use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
     use std::cell::Cell;
     use std::net::TcpListener;
     use std::os::fd::OwnedFd;
     use std::thread;
 
-    /// Connects to a process that greets with this version, perhaps waits for a claim, and closes
+    /// Connects to a process that greets, perhaps waits for a claim, and closes
     /// the connection without reading one.
-    fn dropped(version: u8, waits_for_a_claim: bool) -> String {
+    fn dropped(waits_for_a_claim: bool) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let socket = listener.local_addr().expect("its address");
         thread::scope(|scope| {
@@ -315,7 +314,6 @@ mod tests {
                 let (mut stream, _) = listener.accept().expect("a connection");
                 let mut greeting = [0; GREETING];
                 greeting[..7].copy_from_slice(b"rushtcp");
-                greeting[7] = version;
                 stream.write_all(&greeting).expect("room for it");
                 if waits_for_a_claim {
                     stream.peek(&mut [0; CLAIM]).expect("a claim");
@@ -444,20 +442,9 @@ mod tests {
     fn a_dropped_connection_is_reported() {
         for waits_for_a_claim in [false, true] {
             assert_eq!(
-                dropped(TCP_HANDSHAKE.version, waits_for_a_claim),
+                dropped(waits_for_a_claim),
                 "it hung up during the handshake"
             );
         }
-    }
-
-    /// The version of the handshake is also that of the messages.
-    #[test]
-    fn a_pe_with_other_messages_is_refused_by_the_version() {
-        let older = TCP_HANDSHAKE.version - 1;
-        let refused = dropped(older, false);
-        assert!(
-            refused.contains(&format!("it has version {older} of the protocol")),
-            "{refused}"
-        );
     }
 }

@@ -55,6 +55,7 @@ use rushmem_transport::{Found, Provider};
 /// The entry of this crate in the list of providers.
 pub const PROVIDER: Provider = Provider {
     name: "tcp",
+    sources: rushmem_derive::digest_of_sources!(),
     opens_libraries: false,
     settings: settings::ALL,
     without_rdma: true,

@@ -23,7 +23,8 @@ use rushmem_connect::handshake::Protocol;
 /// that no process at another address can stand between two PEs.
 pub(crate) const HANDSHAKE: Protocol = Protocol {
     magic: *b"rushtcp",
-    version: rushmem_system::formats::TCP_HANDSHAKE.version,
+    // PEs that connect are of one build, as they have found when they joined their job.
+    version: 0,
 };
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use rushmem_system::descriptors::made_by;
 use rushmem_system::host::host_name;
 use rushmem_system::lock::{lock, try_lock};
 use rushmem_transport::engine::{NetworkPe, Registered, WireNetwork, keys};
-use rushmem_transport::peers::{Peers, not_connected};
+use rushmem_transport::peers::Peers;
 use rushmem_transport::progress::events::{AwaitedWord, SleepOn};
 use rushmem_transport::progress::flush_list::FlushList;
 use rushmem_transport::segments::heap_blocks::HeapBlock;
@@ -462,7 +462,7 @@ impl WireNetwork for SharedState {
 
     fn peer(&self, pe: Pe, address: &[u8]) -> Result<TcpPeer, Error> {
         Ok(TcpPeer {
-            address: Address::decode(address).map_err(not_connected(pe))?,
+            address: Address::decode(address).map_err(|_| Error::damaged(pe, "address"))?,
             link: Mutex::default(),
         })
     }

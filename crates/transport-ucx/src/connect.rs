@@ -1,24 +1,23 @@
 //! The addresses and keys that PEs publish, in the encoding of this provider. The address of a peer
 //! is decoded again at each attempt to connect, so that it takes no memory.
 
-use rushmem_system::formats::{UCX_ADDRESS, UCX_KEY, decode, encode};
-use rushmem_transport::peers::not_connected;
+use rushmem_system::codec::{decode, encode};
 use rushmem_transport::segments::heap_blocks::HeapBlock;
 use rushmem_transport::{Error, Pe, Segment};
 
 /// Encodes the address of the service worker of this PE, which UCX has encoded.
 pub(crate) fn encode_address(worker: &[u8]) -> Vec<u8> {
-    encode(UCX_ADDRESS, &worker)
+    encode(&worker)
 }
 
 /// Decodes the address of the service worker of `pe`.
 pub(crate) fn decode_address(pe: Pe, bytes: &[u8]) -> Result<Vec<u8>, Error> {
-    decode(UCX_ADDRESS, bytes).map_err(not_connected(pe))
+    decode(bytes).map_err(|_| Error::damaged(pe, "address"))
 }
 
 /// Encodes a key: the start of the memory in the address space of its owner, and the packed key.
 pub(crate) fn encode_key(base: *mut u8, packed: &[u8]) -> Vec<u8> {
-    encode(UCX_KEY, &(base.addr() as u64, packed))
+    encode(&(base.addr() as u64, packed))
 }
 
 /// A key of the memory of a peer, which each endpoint unpacks at its first use.
@@ -39,7 +38,8 @@ impl UcxKey {
         block: HeapBlock,
         bytes: &[u8],
     ) -> Result<UcxKey, Error> {
-        let (base, packed): (u64, Vec<u8>) = decode(UCX_KEY, bytes).map_err(not_connected(pe))?;
+        let (base, packed): (u64, Vec<u8>) =
+            decode(bytes).map_err(|_| Error::damaged(pe, "key"))?;
         // The first blocks are numbered by their segments, the further blocks of the heap after
         // these.
         let number = match block.index {
@@ -74,19 +74,6 @@ mod tests {
         assert_eq!(decode_address(PE, &bytes), Ok(worker));
         assert!(decode_address(PE, &bytes[..7]).is_err());
         assert!(decode_address(PE, &[]).is_err());
-    }
-
-    /// The version of the address is also that of the messages.
-    #[test]
-    fn a_pe_with_other_messages_is_refused_by_the_version() {
-        let mut bytes = encode_address(&[7]);
-        bytes[0] -= 1;
-        let refused = decode_address(PE, &bytes).expect_err("an older PE");
-        let here = UCX_ADDRESS.version;
-        let there = here - 1;
-        let differ =
-            format!("PE over UCX has version {there} there and {here} here; start all PEs");
-        assert!(refused.to_string().contains(&differ), "{refused}");
     }
 
     #[test]

@@ -46,3 +46,6 @@ pub use verbs::{
     AmoRequest, Completion, Endpoint, Get, Key, OldValue, Put, RemoteAddr, Segment, SignalOrder,
     StridedBlocks, Transfer,
 };
+
+/// The digest of the sources of this crate, which must be equal on all PEs of a job.
+pub const SOURCES: u64 = rushmem_derive::digest_of_sources!();

@@ -19,6 +19,7 @@ use std::time::Duration;
 /// The template's entry for a list of providers.
 pub const PROVIDER: Provider = Provider {
     name: "null",
+    sources: crate::SOURCES,
     settings: &[],
     opens_libraries: false,
     without_rdma: false,

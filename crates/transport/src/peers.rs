@@ -6,7 +6,7 @@ pub mod loss;
 
 use crate::segments::heap_blocks::{Covered, FoundBlock, HeapBlocks};
 use crate::{AmoWidth, Directory, Error, Pe, PeRecord, RemoteAddr, Segment, SharedPeMap};
-use rushmem_system::formats::{PEER_ADDRESS, SEGMENT_KEY, decode, encode};
+use rushmem_system::codec::{decode, encode};
 use rushmem_system::lock::lock;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -22,7 +22,7 @@ pub struct PeAddress {
 impl PeAddress {
     /// Returns the bytes that the PE publishes.
     pub fn encode(&self) -> Vec<u8> {
-        encode(PEER_ADDRESS, &(&self.host, &self.of_provider))
+        encode(&(&self.host, &self.of_provider))
     }
 }
 
@@ -30,10 +30,10 @@ impl PeRecord<'_> {
     /// Returns the address in this record, which PE `pe` has published.
     ///
     /// # Errors
-    /// When the record is damaged, or that of another version.
+    /// When the record is damaged.
     pub fn address(&self, pe: Pe) -> Result<PeAddress, Error> {
-        let address = decode(PEER_ADDRESS, self.address);
-        let (host, of_provider) = address.map_err(not_connected(pe))?;
+        let (host, of_provider) =
+            decode(self.address).map_err(|_| Error::damaged(pe, "address"))?;
         Ok(PeAddress { host, of_provider })
     }
 }
@@ -52,22 +52,22 @@ pub struct Published {
 impl Published {
     /// Returns the bytes that the PE publishes.
     pub fn encode(&self) -> Vec<u8> {
-        encode(SEGMENT_KEY, &(self.nbytes, self.covered, &self.key))
+        encode(&(self.nbytes, self.covered, &self.key))
     }
 
     /// Decodes what PE `pe` has published; `None` if its segment is empty or not registered.
     ///
     /// # Errors
-    /// When the bytes are damaged, or those of another version.
+    /// When the bytes are damaged.
     pub fn decode(pe: Pe, bytes: &[u8]) -> Result<Option<Published>, Error> {
         if bytes.is_empty() {
             return Ok(None);
         }
 
-        let published = decode(SEGMENT_KEY, bytes).map_err(not_connected(pe))?;
-        let (nbytes, covered, key) = published;
+        let damaged = || Error::damaged(pe, "key");
+        let (nbytes, covered, key) = decode(bytes).map_err(|_| damaged())?;
         if covered > nbytes {
-            return Err(Error::damaged(pe, "key"));
+            return Err(damaged());
         }
         Ok(Some(Published {
             nbytes,
@@ -75,12 +75,6 @@ impl Published {
             key,
         }))
     }
-}
-
-/// Returns a function for `map_err`. It makes the error of this crate for an `error` in what PE
-/// `pe` has published.
-pub fn not_connected(pe: Pe) -> impl Fn(rushmem_system::formats::Error) -> Error {
-    move |error| Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
 }
 
 /// A PE that this PE has used. `P` is the provider's data on it, and `K` the provider's form of a

@@ -18,6 +18,8 @@ use std::time::Duration;
 pub struct Provider {
     /// The name, which is a value of `SHMEM_TRANSPORT`.
     pub name: &'static str,
+    /// The digest of the sources of the provider's crate, which must be equal on all PEs of a job.
+    pub sources: u64,
     /// The provider's settings, whose values its [`Host`] returns. Their names begin with `SHMEM_`
     /// and the provider's name.
     pub settings: &'static [Setting],

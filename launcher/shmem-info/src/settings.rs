@@ -2,6 +2,8 @@
 //! in JSON with the values and the transports, which `shmem-perf` stores with its measurements.
 
 use clap::builder::styling::Style;
+use rushmem_providers::ALL;
+use rushmem_runtime::build::Build;
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use rushmem_runtime::settings;
 use rushmem_runtime::setup::on_this_machine;
@@ -12,11 +14,9 @@ use crate::terminal::wrapped;
 
 /// Returns the settings of the library and of its transports.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    settings::ALL.iter().chain(
-        rushmem_providers::ALL
-            .iter()
-            .flat_map(|provider| provider.settings),
-    )
+    settings::ALL
+        .iter()
+        .chain(ALL.iter().flat_map(|provider| provider.settings))
 }
 
 /// Returns the version, the settings that are set, those that have their defaults, the names of
@@ -61,9 +61,10 @@ pub fn values() -> String {
 
     let unset = wrapped(&format!("  {}", unset.join(", ")), 2);
     format!(
-        "{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})\n\n\
+        "{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION}), build {}\n\n\
          Set:\n{set}\nDefaults:\n{defaults}\nNot set:\n{unset}\n\n{place}\
-         shmem-info --describe [WORD] prints what they do.\n"
+         shmem-info --describe [WORD] prints what they do.\n",
+        Build::of(ALL)
     )
 }
 
@@ -133,8 +134,8 @@ pub fn as_json() -> String {
     }
 
     let mut transports = Vec::new();
-    if let Ok(settings) = settings::of_this_process(rushmem_providers::ALL) {
-        for provider in rushmem_providers::ALL {
+    if let Ok(settings) = settings::of_this_process(ALL) {
+        for provider in ALL {
             let name = provider.name;
             transports.push(match on_this_machine(&settings, provider) {
                 Ok(found) => json!({ "name": name, "found": found.found.to_string() }),
@@ -145,6 +146,7 @@ pub fn as_json() -> String {
 
     let report = json!({
         "name": SHMEM_VENDOR_STRING,
+        "build": Build::of(ALL).to_string(),
         "standard": format!("{SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION}"),
         "settings": now,
         "transports": transports,

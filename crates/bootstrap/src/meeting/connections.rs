@@ -20,7 +20,7 @@ use rustix::time::Timespec;
 /// keeps a process in between from reading or changing what follows.
 pub(super) const HANDSHAKE: Protocol = Protocol {
     magic: *b"rushjob",
-    version: rushmem_system::formats::JOB.version,
+    version: crate::proto::VERSION,
 };
 
 /// The number of the meeting in the handshake, which is that of no PE.

@@ -12,7 +12,7 @@ use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::Job;
 use rushmem_pe::memory::areas::MIN_RECEIVE_BUFFER;
 use rushmem_pe::settings::Statistics;
-use rushmem_system::formats::STATISTICS;
+use rushmem_system::codec;
 use rushmem_system::stderr;
 use rushmem_trace::units::{size, time};
 use rushmem_transport::progress::state::count_operations_in_flight;
@@ -52,7 +52,7 @@ pub(crate) fn start(call: Call, job: &Job) {
 /// Returns the encoded counters of this PE; `None` if it does not count.
 pub(crate) fn encode(job: &Job) -> Option<Vec<u8>> {
     let own = PeStatistics::new(job, counters::get()?);
-    Some(rushmem_system::formats::encode(STATISTICS, &own))
+    Some(codec::encode(&own))
 }
 
 /// Gathers the counters of all PEs and prints or writes them on PE 0. All PEs call this.
@@ -63,10 +63,10 @@ pub(crate) fn report(call: Call, job: &Job, own: Vec<u8>) {
     }
 
     let mut pes: Vec<PeStatistics> = Vec::new();
-    for bytes in &encoded {
-        match rushmem_system::formats::decode(STATISTICS, bytes) {
-            Ok(pe) => pes.push(pe),
-            Err(error) => fail!(call, "{error}"),
+    for (pe, bytes) in encoded.iter().enumerate() {
+        match codec::decode(bytes) {
+            Ok(statistics) => pes.push(statistics),
+            Err(error) => fail!(call, "the statistics of PE {pe} cannot be read: {error}"),
         }
     }
 

@@ -23,7 +23,6 @@ use rushmem_pe::job::Job;
 use rushmem_pe::memory::{address, statics};
 use rushmem_pe::settings::Settings;
 use rushmem_system::devices;
-use rushmem_system::formats::OFFER;
 use rushmem_transport::{Amos, Found, Pe, Provider};
 
 /// Connects this PE with all PEs some of whose memory is not mapped here, if the job has such PEs.
@@ -38,7 +37,7 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     }
 
     let own = own_findings(&job.settings, &providers);
-    let findings: Vec<Findings> = exchange(call, job, OFFER, &own).iter().cloned().collect();
+    let findings: Vec<Findings> = exchange(call, job, &own).iter().cloned().collect();
     let candidates = agree(&providers, &findings).unwrap_or_else(|why| fail!(call, "{why}"));
     let mut negotiation = Negotiation {
         call,

@@ -9,6 +9,7 @@
 use super::by_id::ById;
 use super::record::{self, StartupRecord};
 use super::{algorithm_table, child, locality, mistakes};
+use crate::build::Build;
 use crate::exit::leave;
 use crate::teams::registry::{self, Teams};
 use core::ffi::c_int;
@@ -31,6 +32,7 @@ use rushmem_pe::memory::areas::{Areas, RECEIVE_BUFFER_SETS};
 use rushmem_pe::memory::{huge_pages, shortage, statics};
 use rushmem_pe::process;
 use rushmem_pe::settings::{self, Settings, Statistics, VirtualNodes};
+use rushmem_system::codec::{decode, encode};
 use rushmem_transport::progress::cpu_sharing;
 use rushmem_transport::{Directory, Pe, Provider};
 use std::convert::Infallible;
@@ -56,6 +58,7 @@ pub(super) fn join(
 /// A PE that knows its number, its settings and who shares memory with whom.
 struct Identified {
     call: Call,
+    build: Build,
     session: JobSession,
     settings: Settings,
     me: Pe,
@@ -111,7 +114,7 @@ fn identify(
         }
         mistakes::print_lines(&settings, providers, session.is_launched());
     }
-    Identified::new(call, session, settings, thread_level)
+    Identified::new(call, Build::of(providers), session, settings, thread_level)
 }
 
 /// Gets the number of this PE from the launcher or from the meeting of a unique id. Without
@@ -151,7 +154,13 @@ fn check_launch(call: Call, session: &JobSession, by_id: Option<&ById>) {
 
 impl Identified {
     /// Describes the PE of a session.
-    fn new(call: Call, session: JobSession, settings: Settings, thread_level: c_int) -> Identified {
+    fn new(
+        call: Call,
+        build: Build,
+        session: JobSession,
+        settings: Settings,
+        thread_level: c_int,
+    ) -> Identified {
         let me = Pe(session.pe());
         let n_pes = session.n_pes();
         let algorithms =
@@ -165,6 +174,7 @@ impl Identified {
 
         let mut identified = Identified {
             call,
+            build,
             session,
             settings,
             me,
@@ -221,11 +231,8 @@ impl Identified {
         }
 
         let own = self.record(secret, &reserved, pages.as_ref());
-        let records = match self.session.exchange(&own.encode()) {
-            Ok(records) => records,
-            Err(error) => fail!(call, "{error}"),
-        };
-        let records = match records.try_map(|bytes| StartupRecord::decode(&bytes)) {
+        let records = self.build.exchange(call, &mut self.session, &encode(&own));
+        let records: Records<StartupRecord> = match records.try_map(|bytes| decode(&bytes)) {
             Ok(records) => records,
             Err((pe, error)) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
         };

@@ -2,6 +2,7 @@
 //! warnings about probable mistakes in variables and files of settings, in how the job was
 //! launched, and in the use of MPI.
 
+use crate::build::Build;
 use rushmem_bootstrap::meeting::forgotten_job_hint;
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
@@ -55,7 +56,10 @@ pub(super) fn print_lines(chosen: &Settings, providers: &[Provider], is_launched
     }
 
     if chosen.version {
-        println!("{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})");
+        println!(
+            "{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION}), build {}",
+            Build::of(providers)
+        );
     }
     if chosen.info {
         for row in settings::ALL.iter().chain(of_providers) {

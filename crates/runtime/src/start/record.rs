@@ -15,7 +15,6 @@ use rushmem_bootstrap::Records;
 use rushmem_heap::ReservedAt;
 use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
 use rushmem_pe::digest::digest_of_bytes;
-use rushmem_system::formats::{Error, RECORD};
 use rushmem_transport::Pe;
 use serde::{Deserialize, Serialize};
 
@@ -61,16 +60,6 @@ impl StartupRecord {
     /// Returns true if several threads of the PE may be in the library at once.
     pub(super) fn has_threads(&self) -> bool {
         self.thread_level >= SHMEM_THREAD_MULTIPLE
-    }
-
-    pub(super) fn encode(&self) -> Vec<u8> {
-        rushmem_system::formats::encode(RECORD, self)
-    }
-
-    /// # Errors
-    /// If the bytes have another version, or are not a record.
-    pub(super) fn decode(bytes: &[u8]) -> Result<StartupRecord, Error> {
-        rushmem_system::formats::decode(RECORD, bytes)
     }
 }
 

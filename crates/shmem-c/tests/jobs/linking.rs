@@ -235,6 +235,34 @@ fn the_library_has_the_names_of_others() {
     }
 }
 
+/// PEs compare these texts when they join a job, so the libraries of one prefix must agree.
+#[test]
+fn the_libraries_of_a_prefix_have_one_build() {
+    let source = "
+        #include <shmem.h>
+        int main(void) {
+            shmem_init();
+            shmem_finalize();
+            return 0;
+        }
+    ";
+    let first_line = |command: &mut Command| {
+        let text = succeed(command.env("SHMEM_VERSION", "1"));
+        text.lines()
+            .next()
+            .expect("it prints its version")
+            .to_owned()
+    };
+
+    let expected = first_line(&mut Command::new(prefix().join("bin/shmem-info")));
+    let (_, build) = expected.split_once(", build ").expect("it has a build");
+    assert_eq!(build.len(), 16, "{expected}");
+    for library in [Library::Shared, Library::Static] {
+        let program = program("builds", library, source);
+        assert_eq!(first_line(&mut Command::new(program)), expected);
+    }
+}
+
 #[test]
 fn the_library_names_itself() {
     let source = "

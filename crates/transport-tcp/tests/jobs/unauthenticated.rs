@@ -2,7 +2,6 @@
 //! half-open connections, or have another secret. The job's results stay right.
 
 use conformance::{Case, LIMIT, Member, Random, verbs};
-use rushmem_system::formats::TCP_ADDRESS;
 use rushmem_transport::peers::{PeAddress, Published};
 use rushmem_transport::{
     Amos, Directory, EndpointUser, Error, Host, Open, Pe, PeRecord, RemoteAddr, Segment, Transport,
@@ -34,7 +33,7 @@ fn port(address: &[u8]) -> u16 {
     };
     let address = record.address(Pe(0)).expect("an address");
     let sockets: Vec<SocketAddr> =
-        rushmem_system::formats::decode(TCP_ADDRESS, &address.of_provider).expect("addresses");
+        rushmem_system::codec::decode(&address.of_provider).expect("addresses");
     sockets.last().expect("a socket").port()
 }
 
@@ -136,7 +135,7 @@ fn a_wait_for_a_silent_peer_ends_with_a_loss() {
     let sockets = vec![silent.local_addr().expect("its address")];
     let address = PeAddress {
         host: "here".to_owned(),
-        of_provider: rushmem_system::formats::encode(TCP_ADDRESS, &sockets),
+        of_provider: rushmem_system::codec::encode(&sockets),
     };
 
     let transport = outsider(&address.encode());

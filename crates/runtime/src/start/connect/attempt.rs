@@ -12,7 +12,7 @@ use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::Job;
 use rushmem_pe::memory::locked::{self, RegisteredSizes};
 use rushmem_pe::memory::statics;
-use rushmem_system::formats::{ANNOUNCED, Format, PARTS, STEP, decode, encode};
+use rushmem_system::codec::{decode, encode};
 use rushmem_system::thread::{apart, refused};
 use rushmem_transport::{
     Amos, Directory, Endpoint, EndpointUser, Error, Open, Pe, PeRecord, Provider, Segment,
@@ -188,7 +188,7 @@ fn agreed_parts(
     }
     job.session().report_opening(None);
 
-    let of_all: Vec<_> = exchange(call, job, PARTS, &own).iter().cloned().collect();
+    let of_all: Vec<_> = exchange(call, job, &own).iter().cloned().collect();
     let mut agreed = Vec::new();
     for CommonPart { name, with } in candidates::common_parts(executors.len(), &of_all)? {
         let executors = with.into_iter().map(|i| executors[i].clone());
@@ -204,18 +204,17 @@ fn agreed_parts(
 pub(super) fn exchange<T: Serialize + DeserializeOwned>(
     call: Call,
     job: &Job,
-    format: Format,
     own: &T,
 ) -> Records<T> {
-    match job.session().exchange(&encode(format, own)) {
-        Ok(records) => decoded(call, format, records),
+    match job.session().exchange(&encode(own)) {
+        Ok(records) => decoded(call, records),
         Err(error) => fail!(call, "{error}"),
     }
 }
 
-/// Decodes the data of all PEs. Ends the job with an error if a PE has another version.
-fn decoded<T: DeserializeOwned>(call: Call, format: Format, records: Records) -> Records<T> {
-    match records.try_map(|bytes| decode(format, &bytes)) {
+/// Decodes the data of all PEs. Ends the job with an error if those of a PE are damaged.
+fn decoded<T: DeserializeOwned>(call: Call, records: Records) -> Records<T> {
+    match records.try_map(|bytes| decode(&bytes)) {
         Ok(records) => records,
         Err((pe, error)) => fail!(call, "the data of PE {pe} cannot be read: {error}"),
     }
@@ -234,7 +233,7 @@ fn exchange_results<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<
         Ok(_) => Ok(()),
         Err(why) => Err(why.clone()),
     };
-    let of_all = exchange(call, job, STEP, &own_step);
+    let of_all = exchange(call, job, &own_step);
 
     // Equal results of consecutive PEs are one record, so this search is short if all PEs have
     // succeeded. Only after a failure is there a value for each PE.
@@ -274,10 +273,10 @@ fn attempt(
     } = exchange_results(call, job, prepared)?;
 
     // The first PE of a machine publishes the announcements of all PEs in the machine's memory.
-    let announced = encode(ANNOUNCED, &announced);
+    let announced = encode(&announced);
     match job.session().exchange_to_first(&announced) {
         Ok(Some(records)) => {
-            let records: Records<Announced> = decoded(call, ANNOUNCED, records);
+            let records: Records<Announced> = decoded(call, records);
             let bytes = Directory::encode((0..job.n_pes).map(|pe| records[pe].record()));
             // SAFETY: no transport reads what was published before: every PE has closed those of
             // earlier attempts before it has sent its result in `exchange_results` above.

@@ -1,0 +1,112 @@
+//! The identity of the build of this library. PEs of two builds may choose different algorithms or
+//! read each other's data differently, so no job runs with both.
+
+use rushmem_bootstrap::{JobSession, Records};
+use rushmem_pe::call::{Call, fail};
+use rushmem_pe::digest::{digest, digest_of_text};
+use rushmem_pe::memory::statics;
+use rushmem_system::host::host_name;
+use rushmem_transport::Provider;
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fmt::{self, Display, Formatter};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// The digest of the sources that decide what PEs do together, and of the processor's architecture.
+/// The directories, the compiler and the profile of the build do not count. Two PEs with equal
+/// builds agree on all algorithms, on the layout of their memory, and on what they send each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Build(u64);
+
+/// Number of bytes of a build, as a record begins with them.
+const NBYTES: usize = size_of::<u64>();
+
+impl Build {
+    /// Returns the build of this library with these providers.
+    pub fn of(providers: &[Provider]) -> Build {
+        let mut parts = vec![
+            rushmem_bootstrap::SOURCES,
+            rushmem_collectives::SOURCES,
+            rushmem_communication::SOURCES,
+            rushmem_connect::SOURCES,
+            rushmem_explain::SOURCES,
+            rushmem_heap::SOURCES,
+            rushmem_pe::SOURCES,
+            rushmem_system::SOURCES,
+            rushmem_topology::SOURCES,
+            rushmem_trace::SOURCES,
+            rushmem_transport::SOURCES,
+            rushmem_derive::digest_of_sources!(),
+            digest_of_text(std::env::consts::ARCH),
+            u64::from(cfg!(target_endian = "big")),
+        ];
+        parts.extend(providers.iter().map(|provider| provider.sources));
+        Build(digest(&parts))
+    }
+
+    /// Exchanges the records of all PEs. Ends the job with an error if they are not of one build.
+    pub(crate) fn exchange(self, call: Call, session: &mut JobSession, own: &[u8]) -> Records {
+        let tagged = [&self.0.to_le_bytes(), own].concat();
+        let records = match session.exchange(&tagged) {
+            Ok(records) => records,
+            Err(error) => fail!(call, "{error}"),
+        };
+
+        let other = records.position(|record| Build::before(record) != Some(self));
+        if other.is_some() {
+            self.refuse(call, session, &records);
+        }
+        let Ok(records) = records.try_map(|record| Ok::<_, Infallible>(record[NBYTES..].to_vec()));
+        records
+    }
+
+    /// Returns the build before a record; `None` if the record is too short for one.
+    fn before(record: &[u8]) -> Option<Build> {
+        let build = record.first_chunk::<NBYTES>()?;
+        Some(Build(u64::from_le_bytes(*build)))
+    }
+
+    /// Ends the job, whose PEs have sent these records, with a message about two PEs of different
+    /// builds. All PEs exchange a text for it: the only data that PEs of two builds exchange, so
+    /// its encoding must not change.
+    fn refuse(self, call: Call, session: &mut JobSession, records: &Records) -> ! {
+        let of_pe_0 = Build::before(&records[0]);
+        let other = records.position(|record| Build::before(record) != of_pe_0);
+        let other = other.expect("one PE differs from this one, so two differ from each other");
+
+        let described = session.exchange(self.described().as_bytes());
+        let describe = |pe: u32| match &described {
+            Ok(texts) => String::from_utf8_lossy(&texts[pe]).into_owned(),
+            // A build that does not describe itself has ended instead.
+            Err(_) => "another one".to_owned(),
+        };
+        fail!(
+            call,
+            "PE 0 and PE {other} have different builds of Rushmem, which may not run together. PE 0 has {}, PE {other} has {}; \
+             install one build on all hosts, and link a program that carries its library again with the oshcc of that build",
+            describe(0),
+            describe(other)
+        );
+    }
+
+    /// Describes this build to users of other hosts.
+    fn described(self) -> String {
+        let here = statics::object_holding((Build::of as *const ()).cast());
+        let library = here
+            .map(|object| object.name)
+            .filter(|name| !name.is_empty());
+        let file = match library {
+            Some(name) => PathBuf::from(OsString::from_vec(name)),
+            // The program itself carries the library.
+            None => std::env::current_exe().unwrap_or_default(),
+        };
+        format!("build {self} in {} on host {}", file.display(), host_name())
+    }
+}
+
+impl Display for Build {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}

@@ -500,9 +500,9 @@ unsafe impl Send for SingleRange {}
 // is taken back, and `allocates_zeros` returns false, so its contents may be anything.
 unsafe impl dlmalloc::Allocator for SingleRange {
     fn alloc(&self, nbytes: usize) -> (*mut u8, usize, u32) {
+        // The size first: a request that is refused leaves the range to the next one.
         // Relaxed: the allocator is used by one thread at a time.
-        let taken = self.taken.swap(true, Ordering::Relaxed);
-        if taken || nbytes > self.nbytes {
+        if nbytes > self.nbytes || self.taken.swap(true, Ordering::Relaxed) {
             return (std::ptr::null_mut(), 0, 0);
         }
         // The start, the size, and no flags.

@@ -217,6 +217,31 @@ fn a_heap_of_nothing_gives_nothing() {
     assert_eq!(a.allocate(BY, 1, 16), None);
 }
 
+/// dlmalloc rounds a request with its alignment up to more than the heap has.
+#[test]
+fn a_request_that_is_refused_leaves_the_heap_as_it_was() {
+    for heap in [heap, guarded_heap] {
+        let mut h = heap(1 << 16);
+        for _ in 0..2 {
+            assert_eq!(h.allocator.allocate(BY, 1 << 16, 4096), None);
+            assert_eq!(
+                h.allocator
+                    .allocate(BY, h.allocator.largest_free() + 33, 16),
+                None
+            );
+
+            let largest = h.allocator.largest_free();
+            let block = h.allocator.allocate(BY, largest, 16).expect("room");
+            let refused = h.allocator.reallocate(BY, block, largest + 33);
+            assert!(matches!(refused, Ok(None)));
+            assert_eq!(h.allocator.in_use(), largest);
+
+            h.allocator.free(BY, block).expect("a block");
+            assert_eq!(h.allocator.largest_free(), largest);
+        }
+    }
+}
+
 /// A block that is allocated on both PEs. On the first one, all of its bytes are `mark`.
 #[derive(Clone, Copy)]
 struct LiveBlock {

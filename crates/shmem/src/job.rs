@@ -320,13 +320,12 @@ fn finalize(call: Call) {
     if let Some(inits) = setup::inits_in_force() {
         let mistake = "does not drop its handle of the library; all PEs drop as many in the same \
             order as other objects";
-        block::compare_dropped(call, mistake);
+        let dropped = block::take_dropped(call, mistake);
         EnteredStep::new(call).compare(AgreementStep::Finalize { inits }, mistake, mistake);
 
-        // The last finalization frees the whole heap; an earlier one leaves the objects to the next
-        // allocation.
-        if inits == 1 {
-            block::forget_dropped();
+        // The last finalization frees the whole heap.
+        if inits > 1 {
+            block::free(call, dropped);
         }
     }
     setup::finalize(call);

@@ -60,7 +60,7 @@ impl<'s> SymBlock<'s> {
         let block_bytes = nbytes.checked_add(header_bytes)?;
 
         // The blocks that were dropped are freed first: the new one may need their room.
-        free_dropped(call);
+        free(call, take_dropped(call, ALLOCATES_ELSE));
 
         let entered = EnteredStep::new(call);
         let start = heap::zeroed(call, alignment, block_bytes);
@@ -139,7 +139,7 @@ impl Drop for SymBlock<'_> {
 
 /// A block that was dropped, and is not yet freed. It has addresses instead of pointers, since
 /// threads share the list of these blocks.
-struct DroppedBlock {
+pub(crate) struct DroppedBlock {
     /// The address of the header.
     start: usize,
     /// The address of the elements.
@@ -151,13 +151,16 @@ struct DroppedBlock {
 /// The blocks that this PE has dropped and not yet freed, in the order of the drops.
 static DROPPED: Mutex<Vec<DroppedBlock>> = Mutex::new(Vec::new());
 
-/// Ends the job with a message unless all PEs have dropped the same objects since the last
-/// allocation. Collective. `is_elsewhere` says what a PE does that does not compare its objects.
-pub(crate) fn compare_dropped(call: Call, is_elsewhere: &str) {
+/// Takes the objects that this PE has dropped off the list. Ends the job with a message unless all
+/// PEs have dropped the same ones. Collective. `is_elsewhere` says what a PE does that does not
+/// compare its objects.
+pub(crate) fn take_dropped(call: Call, is_elsewhere: &str) -> Vec<DroppedBlock> {
     let entered = EnteredStep::new(call);
 
-    let mut offsets = Vec::new();
-    for block in lock(&DROPPED).iter() {
+    // What another thread drops from now on is not compared, and stays in the list.
+    let blocks = std::mem::take(&mut *lock(&DROPPED));
+    let mut offsets = Vec::with_capacity(blocks.len());
+    for block in &blocks {
         complete(call, block.data..block.data + block.nbytes);
         let start = std::ptr::without_provenance(block.start);
         offsets.push(heap::offset(call, start));
@@ -169,13 +172,11 @@ pub(crate) fn compare_dropped(call: Call, is_elsewhere: &str) {
     };
     let differs = "has not dropped the same objects; all PEs drop their objects in the same order";
     entered.compare(step, differs, is_elsewhere);
+    blocks
 }
 
-/// Frees the objects that all PEs have dropped. Collective.
-fn free_dropped(call: Call) {
-    compare_dropped(call, ALLOCATES_ELSE);
-
-    let blocks = std::mem::take(&mut *lock(&DROPPED));
+/// Frees objects that [`take_dropped`] has returned. Collective.
+pub(crate) fn free(call: Call, blocks: Vec<DroppedBlock>) {
     for block in blocks {
         let start = std::ptr::with_exposed_provenance_mut(block.start);
         // SAFETY: `start` is the start of a block that `allocate` has returned, which is freed
@@ -184,11 +185,6 @@ fn free_dropped(call: Call) {
         // has no views, and the operations on it are complete.
         unsafe { heap::free(call, start) };
     }
-}
-
-/// Forgets the objects that were dropped, since the library is finalized and frees the whole heap.
-pub(crate) fn forget_dropped() {
-    lock(&DROPPED).clear();
 }
 
 /// Completes what this PE has issued: the non-blocking collectives on these addresses, of any team,

@@ -2,10 +2,13 @@
 //! has the right contents nevertheless.
 
 use shmem::{
-    Atomic, Context, ContextOptions, Local, Movable, Shared, Shmem, Strides, Sum, block_on,
+    Atomic, Context, ContextOptions, Local, Movable, Shared, Shmem, Signal, Strides, Sum, block_on,
 };
 use std::cell::{Cell, RefCell};
+use std::fs::{read_link, read_to_string};
 use std::mem::forget;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 use std::thread;
 
 #[derive(shmem::Element)]
@@ -153,6 +156,74 @@ shmem::test!(an_object_that_one_pe_has_dropped_stays, pes = 2, |shmem| {
     let fresh = shmem.array::<u64>(63);
     assert_eq!(fresh.to_vec(), [0; 63]);
 });
+
+/// Returns the directory of the kernel's description of this thread.
+fn this_thread() -> PathBuf {
+    Path::new("/proc").join(read_link("/proc/thread-self").expect("a thread"))
+}
+
+/// Waits until a thread sleeps in the kernel.
+fn wait_until_asleep(thread: &Path) {
+    while !read_to_string(thread.join("status"))
+        .expect("the thread exists")
+        .contains("(sleeping)")
+    {
+        thread::yield_now();
+    }
+}
+
+shmem::test!(
+    a_drop_during_an_allocation_waits_for_the_next_one,
+    pes = 2,
+    || {
+        let shmem = shared();
+        let is_first = shmem.my_pe() == 0;
+        let before = shmem.heap_info().used;
+        let is_dropped = shmem.zeroed::<Signal>();
+        let used = shmem.heap_info().used;
+
+        let (to_thread, from_main) = channel();
+        let (to_main, from_thread) = channel();
+        thread::scope(|threads| {
+            let shmem = &shmem;
+            let is_dropped = &is_dropped;
+            threads.spawn(move || {
+                let array = shmem.array::<u64>(512);
+                to_main.send(()).expect("it waits");
+                let main: PathBuf = from_main.recv().expect("it sends");
+                if is_first {
+                    // The other thread sleeps in its allocation, for which PE 1 waits.
+                    wait_until_asleep(&main);
+                    drop(array);
+                    is_dropped.on(shmem.pe(1)).set(1);
+                } else {
+                    from_main.recv().expect("it has allocated");
+                    array.on(shmem.pe(0)).put(&[17; 512]);
+                    drop(array);
+                }
+                to_main.send(()).expect("it waits");
+            });
+
+            from_thread.recv().expect("it has allocated");
+            to_thread.send(this_thread()).expect("it waits");
+            if !is_first {
+                shmem.wait(is_dropped.eq(1));
+            }
+            let fresh = shmem.array::<u64>(512);
+            if !is_first {
+                to_thread.send(PathBuf::new()).expect("it waits");
+            }
+            from_thread.recv().expect("it has dropped");
+            shmem.barrier_all();
+            assert_eq!(fresh.to_vec(), [0; 512]);
+        });
+
+        // This allocation frees both arrays on both PEs.
+        let last = shmem.zeroed::<Signal>();
+        assert_eq!(shmem.heap_info().used, used + (used - before));
+        drop(last);
+    }
+);
 
 shmem::test!(epochs_are_nested_and_allocate, pes = 2, |shmem| {
     let mut one = shmem.array::<u64>(4);

@@ -136,7 +136,7 @@ impl<'s, T: Element> SymArray<'s, T> {
     #[doc(alias = "shmem_realloc")]
     pub fn resize(&mut self, len: usize) -> Result<(), OutOfMemory> {
         let call = call!("SymArray::resize");
-        let new = Self::allocate(call, len, len)?;
+        let mut new = Self::allocate(call, len, len)?;
 
         // Completes what PEs have issued on the old elements, so that the copies include it.
         self.block.barrier(call);
@@ -147,6 +147,9 @@ impl<'s, T: Element> SymArray<'s, T> {
         // No PE has a view of either block: each has borrowed the array exclusively, and no view
         // outlives that.
         unsafe { local::copy_elements::<local::AtomicLoads, _>(to, from, len.min(self.len)) };
+
+        // No PE accesses the new elements of this one before they have their values.
+        new.block.barrier(call);
 
         *self = new;
         Ok(())

@@ -225,6 +225,34 @@ shmem::test!(
     }
 );
 
+shmem::test!(
+    nothing_reaches_elements_before_their_copies,
+    pes = [2, 4],
+    |shmem| {
+        let peer = shmem.next();
+        // Long enough that PEs do not copy them at the same time.
+        let n = 100_000;
+        for round in 1..=20u64 {
+            let mut numbers = shmem.array::<u64>(n);
+            numbers.fill(round);
+            numbers.resize(n + 1).expect("there is room");
+            assert_eq!(numbers[n - 1].on(peer).read(), round);
+            shmem.barrier_all();
+
+            numbers.resize(n + 2).expect("there is room");
+            numbers[n - 1].on(peer).write(round + 100);
+
+            let mut counters = shmem.array::<Atomic<u64>>(n);
+            counters.resize(n - 1).expect("there is room");
+            counters[n - 2].on(peer).add(round);
+
+            shmem.barrier_all();
+            assert_eq!(numbers[n - 1].load(), round + 100);
+            assert_eq!(counters[n - 2].on(shmem.me()).load(), round);
+        }
+    }
+);
+
 shmem::test!(epochs_are_nested_and_allocate, pes = 2, |shmem| {
     let mut one = shmem.array::<u64>(4);
     let mut other = shmem.array::<u64>(4);

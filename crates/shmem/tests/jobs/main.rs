@@ -7,6 +7,7 @@ mod compile_fail;
 mod counterparts;
 mod crashes;
 mod dist;
+mod elements;
 mod events;
 mod futures;
 mod leaks;

@@ -7,10 +7,10 @@ mod sources;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Fields, parse_macro_input};
+use syn::{Data, DeriveInput, Error, Fields, LitStr, Path, parse_macro_input, parse_quote};
 
 /// Makes a structure of plain data an element of symmetric memory; see `shmem::Element`.
-#[proc_macro_derive(Element)]
+#[proc_macro_derive(Element, attributes(shmem))]
 pub fn element(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(&input)
@@ -32,6 +32,7 @@ pub fn digest_of_sources(_: proc_macro::TokenStream) -> proc_macro::TokenStream 
 
 fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
     let name = &input.ident;
+    let shmem = path_of_crate(input)?;
     let sizes = fields_with_fixed_layout(input)?.iter().map(|field| {
         let kind = &field.ty;
         // The error for a field that is no plain data is shown at its type.
@@ -42,25 +43,37 @@ fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
     );
     Ok(quote! {
         const _: () = {
-            const fn nbytes<T: ::shmem::PlainField>() -> usize {
+            const fn nbytes<T: #shmem::PlainField>() -> usize {
                 ::core::mem::size_of::<T>()
             }
             assert!(0 #(#sizes)* == ::core::mem::size_of::<#name>(), #padding);
         };
 
-        impl ::core::clone::Clone for #name {
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-        impl ::core::marker::Copy for #name {}
-
         // SAFETY: zero is a value of each field, which is plain data, as was checked above.
-        unsafe impl ::shmem::bytemuck::Zeroable for #name {}
+        unsafe impl #shmem::bytemuck::Zeroable for #name {}
         // SAFETY: all fields are plain data, and there is no padding, as was checked above; the
         // layout is fixed.
-        unsafe impl ::shmem::bytemuck::Pod for #name {}
+        unsafe impl #shmem::bytemuck::Pod for #name {}
     })
+}
+
+/// Returns the path of the crate `shmem`: that of `#[shmem(crate = "path")]`, or `::shmem`.
+fn path_of_crate(input: &DeriveInput) -> Result<Path, Error> {
+    let mut path = parse_quote!(::shmem);
+    for attribute in &input.attrs {
+        if !attribute.path().is_ident("shmem") {
+            continue;
+        }
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("crate") {
+                return Err(meta.error("`shmem` has one argument: #[shmem(crate = \"path\")]"));
+            }
+            let text: LitStr = meta.value()?.parse()?;
+            path = text.parse_with(Path::parse_mod_style)?;
+            Ok(())
+        })?;
+    }
+    Ok(path)
 }
 
 /// Returns the fields of a structure whose layout is fixed. Whether they are plain data without
@@ -106,4 +119,42 @@ fn has_fixed_layout(input: &DeriveInput) -> Result<bool, Error> {
         })?;
     }
     Ok(is_fixed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(input: DeriveInput) -> String {
+        let code = expand(&input).expect("it can be an element");
+        code.to_string().replace(' ', "")
+    }
+
+    #[test]
+    fn the_crate_has_the_path_that_is_named() {
+        let code = expanded(parse_quote! {
+            #[repr(C)]
+            struct One(u64);
+        });
+        assert!(code.contains("T:::shmem::PlainField"), "{code}");
+
+        let code = expanded(parse_quote! {
+            #[repr(C)]
+            #[shmem(crate = "crate::memory::other")]
+            struct One(u64);
+        });
+        assert_eq!(code.matches("crate::memory::other::").count(), 3, "{code}");
+        assert!(!code.contains("shmem"), "{code}");
+    }
+
+    #[test]
+    fn other_arguments_are_refused() {
+        let input = parse_quote! {
+            #[repr(C)]
+            #[shmem(path = "crate::memory")]
+            struct One(u64);
+        };
+        let error = expand(&input).expect_err("there is no such argument");
+        assert!(error.to_string().contains("#[shmem(crate = \"path\")]"));
+    }
 }

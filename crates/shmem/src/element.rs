@@ -23,11 +23,11 @@ mod sealed {
 /// An element of symmetric memory (§4): every [`Pod`] type, [`Atomic`], [`Signal`] and
 /// [`Lock`](crate::Lock).
 ///
-/// A structure of plain data becomes one by a derive macro, which implements `Clone`, `Copy`,
+/// A structure of plain data becomes one by a derive macro, which implements
 /// [`Zeroable`](bytemuck::Zeroable) and [`Pod`]:
 ///
 /// ```standalone_crate
-/// #[derive(shmem::Element)]
+/// #[derive(Clone, Copy, shmem::Element)]
 /// #[repr(C)]
 /// struct Particle {
 ///     position: [f64; 3],
@@ -43,13 +43,16 @@ mod sealed {
 /// The macro refuses padding, whose bytes have no value; references and types such as `bool`, of
 /// which not all bits are values; enums and structures with parameters.
 ///
+/// Where the crate has another name than `shmem`, or another crate exports it, an attribute of the
+/// structure names the path: `#[shmem(crate = "other::shmem")]`.
+///
 /// # Safety
 /// All bit patterns are values, zero is one of them, and no byte is padding.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type of elements of symmetric memory",
     label = "not plain data",
     note = "elements are plain data without padding, references and types with invalid bit patterns; for a structure of such fields: \
-            #[derive(shmem::Element)] #[repr(C)]"
+            #[derive(Clone, Copy, shmem::Element)] #[repr(C)]"
 )]
 pub unsafe trait Element: Copy + 'static {}
 

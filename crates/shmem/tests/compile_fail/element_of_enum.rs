@@ -1,6 +1,6 @@
 //! Other PEs may store bits that are no value of an enum.
 
-#[derive(shmem::Element)]
+#[derive(Clone, Copy, shmem::Element)]
 #[repr(C)]
 enum State { //~ only a structure can derive `shmem::Element`: other PEs may store bits that are no value of an enum; store its number instead
     Free,

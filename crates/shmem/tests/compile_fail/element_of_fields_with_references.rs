@@ -1,6 +1,6 @@
 //! A reference means nothing to other PEs.
 
-#[derive(shmem::Element)]
+#[derive(Clone, Copy, shmem::Element)]
 #[repr(C)]
 struct Named {
     //~| fields are numbers, arrays of numbers

@@ -1,6 +1,6 @@
 //! Padding has no value.
 
-#[derive(shmem::Element)] //~ E0080
+#[derive(Clone, Copy, shmem::Element)] //~ E0080
 #[repr(C)]
 struct Padded {
     number: u64,
@@ -16,6 +16,6 @@ struct Underived {
 
 fn main() {
     let shmem = shmem::init();
-    //~| for a structure of such fields: #[derive(shmem::Element)]
+    //~| for a structure of such fields: #[derive(Clone, Copy, shmem::Element)]
     shmem.array::<Underived>(1); //~ E0277: `Underived` is not a type of elements of symmetric memory
 }

@@ -1,6 +1,6 @@
 //! Whether a structure has padding depends on its parameters.
 
-#[derive(shmem::Element)]
+#[derive(Clone, Copy, shmem::Element)]
 #[repr(C)]
 struct Pair<T> { //~ a structure with parameters cannot derive `shmem::Element`: whether it has padding depends on them; write one for each type that is used
     one: T,

@@ -1,6 +1,6 @@
 //! All PEs need the same layout.
 
-#[derive(shmem::Element)]
+#[derive(Clone, Copy, shmem::Element)]
 struct Point { //~ a structure that derives `shmem::Element` needs a layout that is the same in all programs: add #[repr(C)]
     x: f64,
     y: f64,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::thread;
 
-#[derive(shmem::Element)]
+#[derive(Clone, Copy, shmem::Element)]
 #[repr(C, align(4096))]
 struct Page([[u64; 32]; 16]);
 

@@ -4,11 +4,14 @@
 
 use bytemuck::Pod;
 use rushmem_runtime::rma;
+use std::fmt;
 
 /// Names for the runtime's traits of words that no program can use, so that no program implements
 /// the public traits below.
 mod sealed {
     use rushmem_runtime::amo::{AddAmo, Amo, ArithmeticAmo, BitwiseAmo};
+
+    pub trait IsElement {}
 
     pub trait Value: Amo {}
     impl<T: Amo> Value for T {}
@@ -19,6 +22,7 @@ mod sealed {
     pub trait Integer: ArithmeticAmo + BitwiseAmo {}
     impl<T: ArithmeticAmo + BitwiseAmo> Integer for T {}
 }
+pub(crate) use sealed::IsElement;
 
 /// An element of symmetric memory (§4): every [`Pod`] type, [`Atomic`], [`Signal`] and
 /// [`Lock`](crate::Lock).
@@ -54,7 +58,9 @@ mod sealed {
     note = "elements are plain data without padding, references and types with invalid bit patterns; for a structure of such fields: \
             #[derive(Clone, Copy, shmem::Element)] #[repr(C)]"
 )]
-pub unsafe trait Element: Copy + 'static {}
+pub unsafe trait Element: IsElement + Copy + 'static {}
+
+impl<T: Pod> IsElement for T {}
 
 // SAFETY: a type is `Pod` only if all bit patterns, zero included, are values of it, and none of
 // its bytes is padding.
@@ -92,6 +98,8 @@ impl<T: Pod> PlainField for T {}
 #[repr(transparent)]
 pub struct Atomic<T: AtomicValue>(T);
 
+impl<T: AtomicValue> IsElement for Atomic<T> {}
+
 // SAFETY: an `Atomic` is laid out as its `T`, which is `Pod`, and adds no rule for its values.
 unsafe impl<T: AtomicValue> Element for Atomic<T> {}
 
@@ -100,6 +108,8 @@ unsafe impl<T: AtomicValue> Element for Atomic<T> {}
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Signal(u64);
+
+impl IsElement for Signal {}
 
 // SAFETY: a `Signal` is laid out as a `u64`, which is `Pod`, and adds no rule for its values.
 unsafe impl Element for Signal {}
@@ -135,3 +145,31 @@ pub(crate) struct Plain<T>(pub(crate) T);
 
 // SAFETY: a `Plain` is laid out as its `T`, and no byte of an `Element` is padding.
 unsafe impl<T: Element> rma::Element for Plain<T> {}
+
+// Formats the types only: the values are in symmetric memory, where operations read them.
+
+impl<T: AtomicValue> fmt::Debug for Atomic<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Atomic(..)")
+    }
+}
+
+impl fmt::Debug for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Signal(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::Lock;
+
+    #[test]
+    fn cells_are_shown_by_their_types() {
+        // SAFETY: zero is a value of every element.
+        let lock: Lock = unsafe { std::mem::zeroed() };
+        let cells = (Atomic(17u32), Signal(3), lock);
+        assert_eq!(format!("{cells:?}"), "(Atomic(..), Signal(..), Lock(..))");
+    }
+}

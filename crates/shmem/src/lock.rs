@@ -1,7 +1,7 @@
 //! Locks (OpenSHMEM 1.6, §9.13), which one PE holds at a time, with guards.
 #![allow(unsafe_code)]
 
-use crate::element::Element;
+use crate::element::{Element, IsElement};
 use crate::job::Shmem;
 use crate::symmetric::view::Sym;
 use crate::threads::Threads;
@@ -29,6 +29,8 @@ use std::marker::PhantomData;
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Lock(c_long);
+
+impl IsElement for Lock {}
 
 // SAFETY: a `Lock` is laid out as an integer, of which all bits are values, without padding.
 unsafe impl Element for Lock {}
@@ -83,6 +85,13 @@ impl Drop for LockGuard<'_> {
         // SAFETY: a `Sym<Lock>` is an aligned word of a symmetric object, which only lock routines
         // access.
         unsafe { lock::clear(call, self.lock.as_ptr().cast::<c_long>()) };
+    }
+}
+
+/// Formats the type only: the lock's word is the library's.
+impl fmt::Debug for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Lock(..)")
     }
 }
 

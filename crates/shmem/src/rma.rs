@@ -7,7 +7,7 @@ use crate::peer::Peer;
 use crate::remote::Remote;
 use crate::symmetric::array::SymArray;
 use crate::symmetric::boxed::SymBox;
-use crate::symmetric::view::{AsSymSlice, Sym, SymSlice};
+use crate::symmetric::view::{IsSymmetric as _, Sym, SymSlice};
 use crate::threads::Threads;
 use rushmem_runtime::{Call, rma};
 use std::ptr::{slice_from_raw_parts, slice_from_raw_parts_mut};

@@ -50,19 +50,31 @@ macro_rules! test {
     };
 }
 
-/// The numbers of PEs that a test is run with.
-pub trait Sizes {
-    /// Returns the numbers of PEs; there is one job for each.
-    fn sizes(&self) -> &[usize];
+mod sealed {
+    pub trait NumbersOfPes {
+        /// Returns the numbers of PEs; there is one job for each.
+        fn sizes(&self) -> &[usize];
+    }
 }
+use sealed::NumbersOfPes;
 
-impl Sizes for usize {
+/// The numbers of PEs that a test is run with: one number, or an array of several.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a number of PEs, or an array of such numbers",
+    label = "not a `usize` or `[usize; N]`"
+)]
+pub trait Sizes: NumbersOfPes {}
+
+impl Sizes for usize {}
+impl<const N: usize> Sizes for [usize; N] {}
+
+impl NumbersOfPes for usize {
     fn sizes(&self) -> &[usize] {
         std::slice::from_ref(self)
     }
 }
 
-impl<const N: usize> Sizes for [usize; N] {
+impl<const N: usize> NumbersOfPes for [usize; N] {
     fn sizes(&self) -> &[usize] {
         self
     }

@@ -5,7 +5,7 @@ use crate::element::{Element, Plain};
 use crate::job::Shmem;
 use crate::panics::mistake;
 use crate::symmetric::block::SymBlock;
-use crate::symmetric::view::{AsSymSlice, Sym, SymSlice};
+use crate::symmetric::view::{IsSymmetric, Sym, SymSlice};
 use crate::threads::Threads;
 use rushmem_runtime::{Call, local};
 use std::fmt;
@@ -85,7 +85,7 @@ impl<T: Element> Deref for SymArray<'_, T> {
     }
 }
 
-impl<T: Element> AsSymSlice<T> for SymArray<'_, T> {
+impl<T: Element> IsSymmetric<T> for SymArray<'_, T> {
     #[inline(always)]
     fn as_sym_slice(&self) -> &SymSlice<T> {
         self

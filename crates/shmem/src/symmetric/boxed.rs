@@ -3,7 +3,7 @@
 use crate::element::{Element, PlainData};
 use crate::job::Shmem;
 use crate::symmetric::array::SymArray;
-use crate::symmetric::view::{AsSymSlice, Sym, SymSlice};
+use crate::symmetric::view::{IsSymmetric, Sym, SymSlice};
 use crate::threads::Threads;
 use std::ops::Deref;
 
@@ -50,7 +50,7 @@ impl<T: Element> Deref for SymBox<'_, T> {
     }
 }
 
-impl<T: Element> AsSymSlice<T> for SymBox<'_, T> {
+impl<T: Element> IsSymmetric<T> for SymBox<'_, T> {
     #[inline(always)]
     fn as_sym_slice(&self) -> &SymSlice<T> {
         self.as_slice()

@@ -329,6 +329,16 @@ impl<T: Element> Sym<T> {
     }
 }
 
+mod sealed {
+    use super::{Element, SymSlice};
+
+    pub trait IsSymmetric<T: Element> {
+        /// Returns all elements.
+        fn as_sym_slice(&self) -> &SymSlice<T>;
+    }
+}
+pub(crate) use sealed::IsSymmetric;
+
 /// The symmetric memory that a collective takes (§9.10): a [`SymSlice`], or a [`Sym`],
 /// [`SymArray`](crate::SymArray) or [`SymBox`](crate::SymBox).
 #[diagnostic::on_unimplemented(
@@ -338,19 +348,19 @@ impl<T: Element> Sym<T> {
     note = "slices and values of this PE alone are combined by `all_reduce` and `all_reduce_in_place`, \
             gathered by `all_gather`, and copied by `broadcast_in_place`"
 )]
-pub trait AsSymSlice<T: Element> {
-    #[doc(hidden)]
-    fn as_sym_slice(&self) -> &SymSlice<T>;
-}
+pub trait AsSymSlice<T: Element>: IsSymmetric<T> {}
 
-impl<T: Element> AsSymSlice<T> for SymSlice<T> {
+#[diagnostic::do_not_recommend]
+impl<T: Element, M: IsSymmetric<T> + ?Sized> AsSymSlice<T> for M {}
+
+impl<T: Element> IsSymmetric<T> for SymSlice<T> {
     #[inline(always)]
     fn as_sym_slice(&self) -> &SymSlice<T> {
         self
     }
 }
 
-impl<T: Element> AsSymSlice<T> for Sym<T> {
+impl<T: Element> IsSymmetric<T> for Sym<T> {
     #[inline(always)]
     fn as_sym_slice(&self) -> &SymSlice<T> {
         self.as_slice()

@@ -23,11 +23,20 @@ use rushmem_runtime::{Call, Combine, collectives};
 /// Blocks of an array, one for each member of a team. All numbers are numbers of elements, not of
 /// bytes.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Blocks<'a> {
     /// The index of the first element of each block.
     pub offsets: &'a [usize],
     /// The number of elements of each block.
     pub counts: &'a [usize],
+}
+
+impl<'a> Blocks<'a> {
+    /// Returns the blocks with these first elements and numbers of elements, in the order of the
+    /// members.
+    pub fn new(offsets: &'a [usize], counts: &'a [usize]) -> Blocks<'a> {
+        Blocks { offsets, counts }
+    }
 }
 
 impl<C: Threads> Team<'_, C> {
@@ -282,10 +291,7 @@ impl<C: Threads> Team<'_, C> {
             offsets.push(end);
             end = end.saturating_add(count);
         }
-        let blocks = Blocks {
-            offsets: &offsets,
-            counts,
-        };
+        let blocks = Blocks::new(&offsets, counts);
 
         let blocks = self.blocks_in_bytes::<T>(call, source.len(), blocks);
         let from = blocks.of_source(source);

@@ -17,7 +17,13 @@ use rushmem_runtime::{Call, rma};
 /// (§9.6.1.3 to §9.6.1.8, §9.10.6). All numbers are numbers of elements, not bytes.
 ///
 /// A transfer panics if a block is beyond the source or destination, or if blocks overlap.
+/// ```
+/// let strides = shmem::Strides::new(3).dest(2).source(4);
+/// assert_eq!((strides.count, strides.block, strides.dest, strides.source), (3, 1, 2, 4));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "strides say what `put_blocks` and `get_blocks` copy"]
+#[non_exhaustive]
 pub struct Strides {
     /// The number of blocks (`nelems` and `nblocks` of C).
     pub count: usize,
@@ -40,7 +46,7 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     /// let shmem = shmem::init();
     /// let inbox = shmem.array::<u64>(6);
     /// // Every third element goes to every second one.
-    /// let strides = Strides { count: 3, block: 1, dest: 2, source: 3 };
+    /// let strides = Strides::new(3).dest(2).source(3);
     /// inbox.on(shmem.next()).put_blocks(&[0, 1, 2, 3, 4, 5, 6], strides);
     /// shmem.barrier_all();
     /// assert_eq!(inbox.to_vec(), [0, 0, 3, 0, 6, 0]);
@@ -113,6 +119,37 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
 }
 
 impl Strides {
+    /// Returns `count` single elements that are adjacent in the source and the destination.
+    pub fn new(count: usize) -> Strides {
+        Strides {
+            count,
+            block: 1,
+            dest: 1,
+            source: 1,
+        }
+    }
+
+    /// Makes blocks of `len` elements of the single ones. They are adjacent where their distance is
+    /// less than that.
+    pub fn block(mut self, len: usize) -> Strides {
+        self.block = len;
+        self.dest = self.dest.max(len);
+        self.source = self.source.max(len);
+        self
+    }
+
+    /// Sets the distance of the blocks in the destination, from start to start.
+    pub fn dest(mut self, distance: usize) -> Strides {
+        self.dest = distance;
+        self
+    }
+
+    /// Sets the distance of the blocks in the source, from start to start.
+    pub fn source(mut self, distance: usize) -> Strides {
+        self.source = distance;
+        self
+    }
+
     /// Panics unless all blocks, which are `stride` elements apart, fit into `len` elements without
     /// overlap.
     #[inline]

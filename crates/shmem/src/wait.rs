@@ -16,6 +16,7 @@ use std::task::Waker;
 
 /// The comparison of an element with a value (the constants `SHMEM_CMP_`, §9.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cmp {
     /// Equal.
     #[doc(alias = "SHMEM_CMP_EQ")]

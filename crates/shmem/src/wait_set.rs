@@ -14,6 +14,7 @@ use rushmem_runtime::wait;
 /// The values with which elements are compared (§9.11.2 to §9.11.14): one for all, or a slice with
 /// one for each.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Values<'v, T> {
     /// All elements are compared with this value.
     Same(T),

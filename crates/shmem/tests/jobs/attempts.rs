@@ -23,12 +23,8 @@ shmem::test!(
         let other = shmem.array::<()>(6);
         let world = shmem.world();
         let one = shmem.pe(1);
-        let strides = |count, block, dest, source| Strides {
-            count,
-            block,
-            dest,
-            source,
-        };
+        let strides =
+            |count, block, dest, source| Strides::new(count).block(block).dest(dest).source(source);
 
         nothing[usize::MAX - 2..].on(one).put(&[(); 2]);
         other.on(one).get(&mut [(); 6]);
@@ -50,12 +46,9 @@ shmem::test!(
 
 shmem::test!(numbers_without_bounds_reach_no_memory, pes = 2, |shmem| {
     let array = shmem.array::<u64>(8);
-    let far = Strides {
-        count: 1,
-        block: 1,
-        dest: isize::MAX as usize,
-        source: isize::MAX as usize,
-    };
+    let far = Strides::new(1)
+        .dest(isize::MAX as usize)
+        .source(isize::MAX as usize);
     array.on(shmem.me()).put_blocks(&[17u64; 8], far);
     let mut got = [0u64; 8];
     array.on(shmem.me()).get_blocks(&mut got, far);

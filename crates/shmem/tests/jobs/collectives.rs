@@ -57,12 +57,7 @@ shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
 
         dest.fill(0);
         team.sync();
-        let strides = Strides {
-            count: 1,
-            block: 1,
-            dest: 2,
-            source: 1,
-        };
+        let strides = Strides::new(1).dest(2);
         team.all_to_all_strided_into(&source[..n], &dest, strides);
         let mut expected = Vec::new();
         for element in numbers(team, |pe| 100 * pe + me) {
@@ -82,10 +77,7 @@ shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
         // Sends one element to members with even numbers, and none to the others.
         let counts: Vec<usize> = (0..n).map(|to| (to + 1) % 2).collect();
         let offsets: Vec<usize> = (0..n).collect();
-        let blocks = Blocks {
-            offsets: &offsets,
-            counts: &counts,
-        };
+        let blocks = Blocks::new(&offsets, &counts);
         let expected: Vec<usize> = (0..n).map(|from| 10 * from + me).collect();
         let is_even = me % 2 == 0;
 

@@ -65,14 +65,14 @@ mistakes! {
         |shmem| {
             let dest = shmem.array::<u64>(4);
             let source = shmem.array::<u64>(4);
-            let blocks = Blocks { offsets: &[0, 2], counts: &[2, 2] };
+            let blocks = Blocks::new(&[0, 2], &[2, 2]);
             shmem.world().all_to_all_blocks_at(&source, blocks, &dest, &[0, 3]);
         };
     a_block_overflows, "but 16 bytes for member",
         |shmem| {
             let dest = shmem.array::<u64>(4);
             let source = shmem.array::<u64>(4);
-            let blocks = Blocks { offsets: &[0, 2], counts: &[2, 2] };
+            let blocks = Blocks::new(&[0, 2], &[2, 2]);
             shmem.world().all_to_all_blocks_at(&source, blocks, &dest, &[0, usize::MAX / 8]);
         };
     too_many_blocks_come, "argument target_len is 8, but 16 bytes are sent to this PE",

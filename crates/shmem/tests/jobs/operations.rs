@@ -11,12 +11,8 @@ shmem::test!(blocks_are_apart_on_both_sides, pes = PES, |shmem| {
     let array = shmem.array::<u16>(12);
     let source: Vec<u16> = (0..12).map(|i| 100 * me as u16 + i).collect();
     let from = |pe: usize, i: u16| 100 * pe as u16 + i;
-    let strides = |count, block, dest, source| Strides {
-        count,
-        block,
-        dest,
-        source,
-    };
+    let strides =
+        |count, block, dest, source| Strides::new(count).block(block).dest(dest).source(source);
 
     // Every third element goes to every second one.
     array.on(next).put_blocks(&source, strides(4, 1, 2, 3));

@@ -139,12 +139,8 @@ fn mistakes_in_collectives(world: &Team<'_>, long: &SymArray<'_, u64>, short: &S
 
 fn mistakes_in_strides(shmem: &Shmem, long: &SymArray<'_, u64>) {
     let world = shmem.world();
-    let strides = |count, block, dest, source| Strides {
-        count,
-        block,
-        dest,
-        source,
-    };
+    let strides =
+        |count, block, dest, source| Strides::new(count).block(block).dest(dest).source(source);
 
     let there = long.on(shmem.pe(0));
     panics(

@@ -32,7 +32,7 @@ fn main() {
     let (row, column) = world.split_2d(width).expect("few teams are made");
     assert_eq!((row.n_pes(), column.n_pes()), (width, height));
     assert_eq!(row.my_pe() + width * column.my_pe(), me);
-    assert_eq!(row.translate(0, &world), Some(me - me % width));
+    assert_eq!(row.translate(0, world), Some(me - me % width));
 
     // The column is split again for the third dimension, and may be dropped then.
     let [x, y, z] = three_factors(n_pes);

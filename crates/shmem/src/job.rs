@@ -35,6 +35,9 @@ use std::thread::{self, ThreadId};
 /// context, and `shmem.quiet()` completes the operations on it.
 pub struct Shmem<C: Threads = Local> {
     context: Context<'static, C>,
+    world: Team<'static, C>,
+    shared: Team<'static, C>,
+    node: Team<'static, C>,
 }
 
 /// The version of the standard that the library implements, major and minor (§9.1.11).
@@ -164,6 +167,9 @@ pub(crate) fn enter<C: Threads>(
     panics::name_pe(setup::my_pe(call));
     Ok(Shmem {
         context: Context::default_one(),
+        world: Team::borrowed(TeamHandle::WORLD),
+        shared: Team::borrowed(TeamHandle::SHARED),
+        node: Team::borrowed(TeamHandle::NODE),
     })
 }
 
@@ -187,24 +193,25 @@ impl<C: Threads> Shmem<C> {
         setup::n_pes(call!("Shmem::n_pes")) as usize
     }
 
-    /// Returns the team of all PEs (`SHMEM_TEAM_WORLD`, §9.4).
+    /// Returns the team of all PEs (`SHMEM_TEAM_WORLD`, §9.4). A context of it may be kept as long
+    /// as this handle.
     #[doc(alias = "SHMEM_TEAM_WORLD")]
-    pub fn world(&self) -> Team<'_, C> {
-        Team::borrowed(TeamHandle::WORLD)
+    pub fn world(&self) -> &Team<'_, C> {
+        &self.world
     }
 
     /// Returns the team of the PEs whose memory this PE can load and store (`SHMEM_TEAM_SHARED`,
     /// §9.4).
     #[doc(alias = "SHMEM_TEAM_SHARED")]
-    pub fn shared(&self) -> Team<'_, C> {
-        Team::borrowed(TeamHandle::SHARED)
+    pub fn shared(&self) -> &Team<'_, C> {
+        &self.shared
     }
 
     /// Returns the team of the PEs on this PE's machine (`SHMEM_TEAM_NODE`, an extension of
     /// Cray's).
     #[doc(alias = "SHMEM_TEAM_NODE")]
-    pub fn node(&self) -> Team<'_, C> {
-        Team::borrowed(TeamHandle::NODE)
+    pub fn node(&self) -> &Team<'_, C> {
+        &self.node
     }
 
     /// Waits until all PEs have called this, and completes the operations that they have issued on

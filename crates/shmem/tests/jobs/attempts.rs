@@ -291,7 +291,7 @@ fn shared() -> Shmem<Shared> {
 
 shmem::test!(contexts_outlive_what_used_them, pes = 2, || {
     let shmem: &'static Shmem<Shared> = Box::leak(Box::new(shared()));
-    let world: &'static _ = Box::leak(Box::new(shmem.world()));
+    let world = shmem.world();
     let me = shmem.my_pe();
     let peer = 1 - me;
 
@@ -327,7 +327,7 @@ shmem::test!(epochs_are_entered_beside_quiets, pes = 2, || {
         // Arrays stay on their thread; contexts do not.
         threads.spawn(|| {
             let world = shmem.world();
-            let context = ContextOptions::new().create_as::<Shared>(&world);
+            let context = ContextOptions::new().create_as::<Shared>(world);
             let context = context.expect("there is room");
             for _ in 0..200 {
                 context.quiet();

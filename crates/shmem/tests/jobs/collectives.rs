@@ -9,7 +9,7 @@ const PES: [usize; 5] = [1, 2, 3, 4, 7];
 /// Calls `body` on the world, then on the two teams of the PEs with even and with odd numbers.
 fn on_teams<C: Threads>(shmem: &Shmem<C>, body: impl Fn(&Shmem<C>, &Team<'_, C>)) {
     let world = shmem.world();
-    body(shmem, &world);
+    body(shmem, world);
     let half = world
         .split(Some(shmem.my_pe() % 2), 0)
         .expect("few teams are made");

@@ -19,4 +19,5 @@ mod panics;
 mod select;
 mod testing;
 mod threads;
+mod types;
 mod unique_id;

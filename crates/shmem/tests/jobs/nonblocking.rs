@@ -161,7 +161,7 @@ shmem::test!(threads_share_transfers, pes = 2, || {
     let shmem = shmem::init_shared().expect("it is the first");
     let array = shmem.array::<u64>(64);
     let world = shmem.world();
-    let context = ContextOptions::new().create_as::<Shared>(&world);
+    let context = ContextOptions::new().create_as::<Shared>(world);
     let context = context.expect("there is room");
     let other = context.next();
 

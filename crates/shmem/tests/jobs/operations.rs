@@ -159,7 +159,7 @@ shmem::test!(
             .expect("few teams are made")
             .expect("every PE has a color");
         assert_eq!((reverse.my_pe(), reverse.n_pes()), (n - 1 - me, n));
-        assert_eq!(reverse.translate(0, &world), Some(n - 1));
+        assert_eq!(reverse.translate(0, world), Some(n - 1));
 
         let inbox = shmem.array::<usize>(3);
         let one = reverse.context();
@@ -216,7 +216,7 @@ shmem::test!(
         context.quiet();
         shmem.barrier_all();
 
-        let in_world = |pe: usize| half.translate(pe, &world).expect("all are in the world");
+        let in_world = |pe: usize| half.translate(pe, world).expect("all are in the world");
         let my_pe = half.my_pe();
         let n_pes = half.n_pes();
         let previous = in_world((my_pe + n_pes - 1) % n_pes);
@@ -294,7 +294,7 @@ shmem::test!(
         let shmem = shmem::init_shared().expect("it is the first");
         let inbox = shmem.boxed(0usize);
         let world = shmem.world();
-        let context = ContextOptions::new().create_as::<Movable>(&world);
+        let context = ContextOptions::new().create_as::<Movable>(world);
         let context = context.expect("there is room");
 
         std::thread::scope(|threads| {

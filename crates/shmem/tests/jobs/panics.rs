@@ -205,10 +205,10 @@ shmem::test!(wrong_arguments_panic_where_they_are_passed, pes = 2, || {
     mistakes_in_slices(&shmem, &long, &short);
     mistakes_in_block_arrays(&shmem, &blocks);
     mistakes_in_numbers_of_pes(&shmem, &reversed, &word);
-    mistakes_in_collectives(&world, &long, &short);
+    mistakes_in_collectives(world, &long, &short);
     mistakes_in_strides(&shmem, &long);
     mistakes_in_conditions(&shmem, &long);
-    mistakes_in_splits(&world);
+    mistakes_in_splits(world);
 
     // Nothing was transferred, and the PEs can go on.
     shmem.barrier_all();

@@ -61,7 +61,7 @@ shmem::test!(
                 threads.spawn(move || exchange(&shmem.world().context(), one, peer, is_over));
             let serialized = threads.spawn(move || {
                 let world = shmem.world();
-                let context = ContextOptions::new().create_as::<Movable>(&world);
+                let context = ContextOptions::new().create_as::<Movable>(world);
                 exchange(&context.expect("there is room"), two, peer, is_over)
             });
 

@@ -63,11 +63,6 @@ impl<C: Threads> Context<'_, C> {
         self.owned.0
     }
 
-    pub(crate) fn team_handle(&self) -> TeamHandle {
-        let team = ctx::team_of(call!("Context::team"), self.handle());
-        team.unwrap_or_else(|| unreachable!("a context that exists has a team"))
-    }
-
     /// Returns the team on which the context was created, in which its operations number PEs
     /// (`shmem_ctx_get_team`, §9.5.4).
     ///
@@ -79,7 +74,7 @@ impl<C: Threads> Context<'_, C> {
     /// ```
     #[doc(alias = "shmem_ctx_get_team")]
     pub fn team(&self) -> Team<'_, C> {
-        Team::borrowed(self.team_handle())
+        Team::borrowed(team_of(self.handle()))
     }
 
     /// Orders the puts, atomic operations and signals issued on this context so far before those
@@ -104,6 +99,12 @@ impl<C: Threads> Context<'_, C> {
     }
 }
 
+/// Returns the team of a context that exists.
+pub(crate) fn team_of(context: ContextHandle) -> TeamHandle {
+    let team = ctx::team_of(call!("Context::team"), context);
+    team.unwrap_or_else(|| unreachable!("a context that exists has a team"))
+}
+
 /// The expected use of a context (§9.5.1), by which [`create`](Self::create) makes one. It is a
 /// hint.
 ///
@@ -115,6 +116,7 @@ impl<C: Threads> Context<'_, C> {
 /// # Ok::<(), shmem::TooManyContexts>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use = "`create` makes a context by its options"]
 pub struct ContextOptions {
     no_store: bool,
 }
@@ -219,6 +221,7 @@ pub struct Session<'c, C: Threads = Local>(&'c Context<'c, C>);
 
 /// The expected operations of a session (§9.9.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use = "`session_with` starts a session by its options"]
 pub struct SessionOptions {
     batch: bool,
 }

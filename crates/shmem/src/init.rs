@@ -40,6 +40,7 @@ pub fn init_shared() -> Result<Shmem<Shared>, ThreadLevelError> {
 /// # Ok::<(), shmem::ThreadLevelError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
+#[must_use = "`start` initializes the library by its options"]
 pub struct Init<'a> {
     is_funneled: bool,
     place: Option<Place<'a>>,
@@ -55,7 +56,6 @@ impl<'a> Init<'a> {
     /// (`SHMEM_THREAD_FUNNELED`, §9.2). Has no effect on [`start_shared`](Self::start_shared): its
     /// level includes this one.
     #[doc(alias = "SHMEM_THREAD_FUNNELED")]
-    #[must_use]
     pub fn funneled(mut self) -> Init<'a> {
         self.is_funneled = true;
         self
@@ -70,7 +70,6 @@ impl<'a> Init<'a> {
     /// `oshrun`.
     #[doc(alias = "shmemx_init_attr")]
     #[doc(alias = "shmemx_set_attr_uniqueid_args")]
-    #[must_use]
     pub fn by_id(mut self, id: &'a UniqueId, rank: usize, n_ranks: usize) -> Init<'a> {
         self.place = Some(Place { id, rank, n_ranks });
         self

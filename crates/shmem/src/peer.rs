@@ -3,14 +3,17 @@
 use crate::context::Context;
 use crate::threads::{Local, Threads};
 use rushmem_runtime::{ContextHandle, ExistingPe, PeNumber as _, order};
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
 /// A PE as one context reaches it, the default one or one that was created: the target of
 /// operations, `x.on(peer).put(..)` (the arguments `ctx` and `pe` of C, §9.5).
 ///
 /// The handle, a team and a context make peers of their numbers: `shmem.pe(3)`, `team.pe(3)`,
-/// `context.pe(3)`. A peer is a value to copy and to store.
+/// `context.pe(3)`. A peer is a value to copy and to store. Two peers are equal if they are the same
+/// PE on the same context.
 pub struct Peer<'c, C: Threads = Local> {
     pe: ExistingPe,
     context: ContextHandle,
@@ -31,11 +34,13 @@ mod sealed {
     use rushmem_runtime::{ContextHandle, ExistingPe};
 
     pub trait IsTarget: Copy {
+        fn new(pe: ExistingPe, context: ContextHandle) -> Self;
+
         /// Returns the PE and the context of an operation.
         fn parts(self) -> (ExistingPe, ContextHandle);
     }
 }
-use sealed::IsTarget;
+pub(crate) use sealed::IsTarget;
 
 /// What an operation can have as its target: a [`Peer`] or a [`ScopePeer`].
 #[diagnostic::on_unimplemented(
@@ -54,6 +59,15 @@ impl<C: Threads> Copy for Peer<'_, C> {}
 
 impl<C: Threads> IsTarget for Peer<'_, C> {
     #[inline(always)]
+    fn new(pe: ExistingPe, context: ContextHandle) -> Self {
+        Peer {
+            pe,
+            context,
+            owner: PhantomData,
+        }
+    }
+
+    #[inline(always)]
     fn parts(self) -> (ExistingPe, ContextHandle) {
         (self.pe, self.context)
     }
@@ -69,22 +83,52 @@ impl Copy for ScopePeer<'_> {}
 
 impl IsTarget for ScopePeer<'_> {
     #[inline(always)]
+    fn new(pe: ExistingPe, context: ContextHandle) -> Self {
+        ScopePeer {
+            pe,
+            context,
+            scope: PhantomData,
+        }
+    }
+
+    #[inline(always)]
     fn parts(self) -> (ExistingPe, ContextHandle) {
         (self.pe, self.context)
     }
 }
 impl Target for ScopePeer<'_> {}
 
-impl<C: Threads> Peer<'_, C> {
-    #[inline(always)]
-    pub(crate) fn new(pe: ExistingPe, context: ContextHandle) -> Self {
-        Peer {
-            pe,
-            context,
-            owner: PhantomData,
+/// Compares peers by the numbers of their PEs, and then by their contexts.
+macro_rules! comparisons {
+    ($([$($parameter:tt)*] $peer:ty;)*) => {$(
+        impl<$($parameter)*> PartialEq for $peer {
+            fn eq(&self, other: &Self) -> bool {
+                self.parts() == other.parts()
+            }
         }
-    }
+        impl<$($parameter)*> Eq for $peer {}
 
+        impl<$($parameter)*> PartialOrd for $peer {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+        impl<$($parameter)*> Ord for $peer {
+            fn cmp(&self, other: &Self) -> Ordering {
+                self.parts().cmp(&other.parts())
+            }
+        }
+
+        impl<$($parameter)*> Hash for $peer {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                self.parts().hash(state);
+            }
+        }
+    )*};
+}
+comparisons! { [C: Threads] Peer<'_, C>; [] ScopePeer<'_>; }
+
+impl<C: Threads> Peer<'_, C> {
     /// Returns the number of the PE in the world, also if a team has made the peer.
     #[inline]
     pub fn pe(self) -> usize {
@@ -109,15 +153,6 @@ impl<C: Threads> Peer<'_, C> {
 }
 
 impl ScopePeer<'_> {
-    #[inline(always)]
-    pub(crate) fn new(pe: ExistingPe, context: ContextHandle) -> Self {
-        ScopePeer {
-            pe,
-            context,
-            scope: PhantomData,
-        }
-    }
-
     /// Returns the number of the PE in the world.
     #[inline]
     pub fn pe(self) -> usize {

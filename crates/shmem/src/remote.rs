@@ -28,6 +28,7 @@ use std::fmt;
 /// scope.
 ///
 /// [`Atomic`]: crate::Atomic
+#[must_use = "elements on a peer are accessed by an operation: `x.on(peer).put(..)`"]
 pub struct Remote<'v, V: ?Sized, P> {
     view: &'v V,
     peer: P,

@@ -117,6 +117,7 @@ impl<'s, C: Threads> Team<'s, C> {
 
 /// The expected use of a team (`shmem_team_config_t`, §9.4.3). It is a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use = "`split_strided_with` and `split_2d_with` split a team by options"]
 pub struct TeamOptions {
     pub(crate) contexts: usize,
 }

@@ -4,11 +4,11 @@
 use crate::context::Context;
 use crate::job::Shmem;
 use crate::pending::Pending;
-use crate::threads::Threads;
+use crate::threads::{Local, Threads};
 use crate::wait::{Awaited, Condition};
 use rushmem_runtime::wait::{self, Pauses, Woken, WordWait};
-use std::future::poll_fn;
-use std::pin::pin;
+use std::fmt;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{self, Poll, Wake, Waker};
 
@@ -17,28 +17,58 @@ impl<C: Threads> Shmem<C> {
     /// (`shmem_test`, §9.11.8). Its task is woken when the condition holds: at once if PEs of other
     /// nodes alone can write the element, and up to two milliseconds later if a PE of the node can.
     #[doc(alias = "shmem_test")]
-    pub fn until<'a, T: Awaited>(
-        &'a self,
-        condition: Condition<'a, T>,
-    ) -> impl Future<Output = T::Value> {
-        let mut registered = WordWait::default();
-        poll_fn(move |context| {
-            let mut seen = self.test(condition);
-            if seen.is_none() {
-                condition.wake(call!("until"), &mut registered, context.waker());
-                // The element may have changed before the library has looked at it.
-                seen = self.test(condition);
-            }
+    pub fn until<'a, T: Awaited>(&'a self, condition: Condition<'a, T>) -> Until<'a, T, C> {
+        Until {
+            shmem: self,
+            condition,
+            registered: WordWait::default(),
+        }
+    }
+}
 
-            match seen {
-                Some(value) => {
-                    // The library need not look at the element any more.
-                    registered = WordWait::default();
-                    Poll::Ready(value)
-                }
-                None => Poll::Pending,
+/// The wait for a condition: the future of [`Shmem::until`].
+#[must_use = "a future does nothing unless it is polled"]
+pub struct Until<'a, T: Awaited, C: Threads = Local> {
+    shmem: &'a Shmem<C>,
+    condition: Condition<'a, T>,
+    /// What the library looks at for the task.
+    registered: WordWait,
+}
+
+impl<T: Awaited, C: Threads> Future for Until<'_, T, C> {
+    type Output = T::Value;
+
+    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<T::Value> {
+        let Until {
+            shmem,
+            condition,
+            registered,
+        } = self.get_mut();
+
+        let mut seen = shmem.test(*condition);
+        if seen.is_none() {
+            condition.wake(call!("until"), registered, context.waker());
+            // The element may have changed before the library has looked at it.
+            seen = shmem.test(*condition);
+        }
+
+        match seen {
+            Some(value) => {
+                // The library need not look at the element any more.
+                *registered = WordWait::default();
+                Poll::Ready(value)
             }
-        })
+            None => Poll::Pending,
+        }
+    }
+}
+
+// No reference points into an `Until`, so it may be moved while it is polled.
+impl<T: Awaited, C: Threads> Unpin for Until<'_, T, C> {}
+
+impl<T: Awaited, C: Threads> fmt::Debug for Until<'_, T, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Until({:?})", self.condition)
     }
 }
 
@@ -101,6 +131,7 @@ impl Wake for ThisThread {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::poll_fn;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
 

@@ -41,7 +41,7 @@ impl RequestHandle {
 
 /// `shmem_ctx_t`. The lower half says how the context numbers PEs. The upper half has the index of
 /// the context and a generation, so that the handle of a destroyed context is recognized.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct ContextHandle(pub usize);
 

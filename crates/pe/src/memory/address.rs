@@ -154,7 +154,7 @@ impl PeNumber for c_int {
 }
 
 /// The number of a PE of the world that exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExistingPe(usize);
 
 impl ExistingPe {

@@ -18,6 +18,7 @@ use crate::panics::mistake;
 use rushmem_runtime::local;
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::iter::FusedIterator;
 use std::ops::{
     Bound, Index, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo,
     RangeToInclusive,
@@ -128,11 +129,8 @@ impl<T: Element> SymSlice<T> {
     /// If `len` is 0.
     #[inline]
     #[track_caller]
-    pub fn chunks(
-        &self,
-        len: usize,
-    ) -> impl DoubleEndedIterator<Item = &SymSlice<T>> + ExactSizeIterator {
-        self.0.chunks(len).map(Self::of)
+    pub fn chunks(&self, len: usize) -> Chunks<'_, T> {
+        Chunks(self.0.chunks(len))
     }
 
     /// Returns the address of this PE's elements, for unsafe code. Peers may access them at any
@@ -225,6 +223,38 @@ impl<T: Element> SymSlice<T> {
         }
     }
 }
+
+/// Parts of symmetric elements, one after the other: the iterator of [`SymSlice::chunks`].
+#[derive(Clone)]
+#[must_use = "an iterator does nothing unless it is used"]
+pub struct Chunks<'a, T: Element>(slice::Chunks<'a, Sym<T>>);
+
+impl<'a, T: Element> Iterator for Chunks<'a, T> {
+    type Item = &'a SymSlice<T>;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a SymSlice<T>> {
+        self.0.next().map(SymSlice::of)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+
+    fn nth(&mut self, n: usize) -> Option<&'a SymSlice<T>> {
+        self.0.nth(n).map(SymSlice::of)
+    }
+}
+
+impl<'a, T: Element> DoubleEndedIterator for Chunks<'a, T> {
+    #[inline]
+    fn next_back(&mut self) -> Option<&'a SymSlice<T>> {
+        self.0.next_back().map(SymSlice::of)
+    }
+}
+
+impl<T: Element> ExactSizeIterator for Chunks<'_, T> {}
+impl<T: Element> FusedIterator for Chunks<'_, T> {}
 
 /// Returns the start and the end of a range of indices into `len` elements. Neither is checked: the
 /// range may exceed the elements, and its end may be before its start.
@@ -393,6 +423,12 @@ impl<T: Element> fmt::Debug for SymSlice<T> {
     }
 }
 
+impl<T: Element> fmt::Debug for Chunks<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chunks({})", self.0.len())
+    }
+}
+
 impl<T: Element> fmt::Debug for Sym<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sym({:p})", self.as_ptr())
@@ -442,6 +478,14 @@ mod tests {
         on_view(&mut elements, |view| {
             let parts: Vec<Vec<u16>> = view.chunks(3).map(SymSlice::to_vec).collect();
             assert_eq!(parts, [vec![0, 1, 2], vec![3, 4, 5], vec![6]]);
+            let mut parts = view.chunks(3);
+            assert_eq!(parts.len(), 3);
+            assert_eq!(parts.next_back().map(SymSlice::to_vec), Some(vec![6]));
+            assert_eq!(
+                parts.clone().nth(1).map(SymSlice::to_vec),
+                Some(vec![3, 4, 5])
+            );
+            assert_eq!(format!("{parts:?}"), "Chunks(2)");
 
             let (first, rest) = view.split_at(5);
             assert_eq!(first.len(), 5);

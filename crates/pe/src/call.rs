@@ -73,6 +73,11 @@ impl Call {
         self.0.is_unsigned
     }
 
+    /// Returns the words of a message for the interface that the program has called.
+    pub fn words(self, in_c: &'static str, in_rust: &'static str) -> &'static str {
+        if self.is_rust() { in_rust } else { in_c }
+    }
+
     /// Returns true for a routine of Fortran, which messages name in capitals.
     pub(crate) fn is_fortran(self) -> bool {
         !self

@@ -124,7 +124,8 @@ fn inherited(call: Call) -> &'static Job {
 pub fn refuse_child(call: Call) -> ! {
     fail!(
         call,
-        "only the process that called shmem_init may call the library, not a process that it forked"
+        "only the process that called {} may call the library, not a process that it forked",
+        call.words("shmem_init", "shmem::init")
     )
 }
 

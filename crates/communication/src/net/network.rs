@@ -192,7 +192,8 @@ pub(crate) fn refuse(call: Call) -> ! {
     call.require_no_exit();
     fail!(
         call,
-        "called without a transport; join all threads that call the library before shmem_finalize"
+        "called without a transport; join all threads that call the library before {}",
+        call.words("shmem_finalize", "Shmem::finalize")
     )
 }
 

@@ -203,11 +203,12 @@ impl CollectiveResult {
         warning!(
             each: "{}{}: argument dest has bytes in common with dest of {}{}, in which other PEs may still be: \
             one result may replace the other; let the PEs synchronize between the two calls, for example by \
-            shmem_sync_all, or use another dest",
+            {}, or use another dest",
             self.call,
             self.place(),
             earlier.call,
             earlier.place(),
+            self.call.words("shmem_sync_all", "Shmem::sync_all"),
         );
     }
 

@@ -295,8 +295,12 @@ fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
     if let Some(lock) = lock::held_in(ptr.addr()..end) {
         fail!(
             call,
-            "argument ptr: this PE holds the lock at {lock:#x}, which is in the block at {ptr:p}; call \
-             shmem_clear_lock before the block is freed or reallocated"
+            "{}this PE holds the lock at {lock:#x}, which is in the block at {ptr:p}; {}",
+            call.words("argument ptr: ", "an object was dropped: "),
+            call.words(
+                "call shmem_clear_lock before the block is freed or reallocated",
+                "drop the lock's guard before the object"
+            )
         );
     }
 }

@@ -238,15 +238,15 @@ impl<T: LockWord> LockHandle<T> {
     fn report_at_finalize(&self) {
         let call = self.call;
         let address = self.address();
+        let remedy = call.words("call shmem_clear_lock first", "drop its guard first");
         match self.next() {
             None => warning!(
-                each: "{call}: this PE still holds the lock {}; call shmem_clear_lock first",
+                each: "{call}: this PE still holds the lock {}; {remedy}",
                 symmetric_location::on_all_pes(address)
             ),
             Some(next) => fail!(
                 call,
-                "this PE still holds the lock at {address:#x}, for which PE {next} waits; call \
-                 shmem_clear_lock first"
+                "this PE still holds the lock at {address:#x}, for which PE {next} waits; {remedy}"
             ),
         }
     }
@@ -263,8 +263,11 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
     if lock.take_turn(true) != TurnResult::Yours {
         fail!(
             call,
-            "argument lock: this PE holds the lock already and would wait for itself; call \
-             shmem_clear_lock before it is set again"
+            "argument lock: this PE holds the lock already and would wait for itself; {}",
+            call.words(
+                "call shmem_clear_lock before it is set again",
+                "drop its guard before it is taken again"
+            )
         );
     }
 

@@ -104,8 +104,12 @@ pub unsafe fn alltoallv_packed(
     if total > target_len as u64 {
         fail!(
             call,
-            "argument target_len is {target_len}, but {total} bytes are sent to this PE; make target \
-             larger, or s_sizes smaller"
+            "{} {target_len}, but {total} bytes are sent to this PE; {}",
+            call.words("argument target_len is", "the bytes of argument dest are"),
+            call.words(
+                "make target larger, or s_sizes smaller",
+                "make it larger, or the counts smaller"
+            )
         );
     }
 
@@ -234,8 +238,9 @@ impl Delivery<'_> {
         if end.is_none_or(|end| end > len) {
             fail!(
                 call,
-                "argument target has {len} bytes, but {nbytes} bytes for member {member} would go to byte {offset}; make it \
-                 larger, or the offsets smaller"
+                "argument {} has {len} bytes, but {nbytes} bytes for member {member} would go to byte {offset}; make it \
+                 larger, or the offsets smaller",
+                call.words("target", "dest")
             );
         }
 

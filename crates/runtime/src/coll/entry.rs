@@ -169,8 +169,12 @@ impl<'a> CollectiveEntry<'a> {
                 caller::check(call, job);
                 fail!(
                     call,
-                    "another thread of this PE is in a collective on the same team or active set; threads that are in \
-                     collectives at once need SHMEM_THREAD_MULTIPLE, and a team or a pSync each"
+                    "another thread of this PE is in a collective on the same team{}",
+                    call.words(
+                        " or active set; threads that are in collectives at once need SHMEM_THREAD_MULTIPLE, and a team \
+                         or a pSync each",
+                        "; threads that are in collectives at once need a team each"
+                    )
                 )
             }
         };

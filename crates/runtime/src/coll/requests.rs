@@ -432,7 +432,8 @@ pub(crate) fn complete_all(call: Call, job: &Job) {
         let n = untested.len();
         warning!(
             each: "{call}: neither a wait nor a test has found {n} non-blocking collectives done; the first is {first}; \
-             call shmemx_req_wait for each"
+             {} for each",
+            call.words("call shmemx_req_wait", "call wait or poll the future")
         );
     }
 }

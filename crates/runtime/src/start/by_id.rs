@@ -34,16 +34,21 @@ impl ById {
             Ok(pe) if n_ranks > rank => pe,
             _ => fail!(
                 call,
-                "argument rank is {rank} and nranks is {n_ranks}, but ranks are 0 to nranks - 1; set both by \
-                 shmemx_set_attr_uniqueid_args"
+                "argument rank is {rank} and {n} is {n_ranks}, but ranks are 0 to {n} - 1; {}",
+                call.words(
+                    "set both by shmemx_set_attr_uniqueid_args",
+                    "pass both to Init::by_id"
+                ),
+                n = call.words("nranks", "n_ranks")
             ),
         };
 
         let Some(id) = UniqueId::from_bytes(id) else {
             fail!(
                 call,
-                "argument id is no unique id; one process makes it by shmemx_get_uniqueid, and all {UNIQUE_ID_BYTES} \
-                 bytes go to the others"
+                "argument id is no unique id; one process makes it by {}, and {} to the others",
+                call.words("shmemx_get_uniqueid", "UniqueId::new"),
+                call.words("all of its bytes go", "its whole text goes")
             )
         };
         ById {

@@ -1,7 +1,10 @@
 //! Mistakes that no argument shows, such as PEs that disagree: each ends its job with a message
 //! that says what is wrong.
 
+use crate::over_tcp::{of_test, this};
 use shmem::{Blocks, Init, Lock};
+use std::mem::forget;
+use testkit::Job;
 
 macro_rules! mistakes {
     ($($name:ident, $message:literal, |$shmem:ident| $body:expr;)*) => {$(
@@ -61,7 +64,7 @@ mistakes! {
             let source = shmem.array::<u64>(2);
             shmem.world().all_gather_varying_into(&source[..=shmem.my_pe()], &dest);
         };
-    a_block_goes_beyond_the_end, "argument target has 32 bytes, but 16 bytes for member",
+    a_block_goes_beyond_the_end, "argument dest has 32 bytes, but 16 bytes for member",
         |shmem| {
             let dest = shmem.array::<u64>(4);
             let source = shmem.array::<u64>(4);
@@ -75,13 +78,13 @@ mistakes! {
             let blocks = Blocks::new(&[0, 2], &[2, 2]);
             shmem.world().all_to_all_blocks_at(&source, blocks, &dest, &[0, usize::MAX / 8]);
         };
-    too_many_blocks_come, "argument target_len is 8, but 16 bytes are sent to this PE",
+    too_many_blocks_come, "the bytes of argument dest are 8, but 16 bytes are sent to this PE; make it larger, or the counts smaller",
         |shmem| {
             let dest = shmem.array::<u64>(1);
             let source = shmem.array::<u64>(2);
             shmem.world().all_to_all_blocks(&source, &[1, 1], &dest);
         };
-    a_lock_is_taken_twice, "this PE holds the lock already",
+    a_lock_is_taken_twice, "this PE holds the lock already and would wait for itself; drop its guard before it is taken again",
         |shmem| {
             let lock = shmem.zeroed::<Lock>();
             let _guard = shmem.lock(&lock);
@@ -173,3 +176,28 @@ shmem::test!(a_level_that_is_not_provided_is_an_error, pes = 2, || {
     );
     shmem.barrier_all();
 });
+
+shmem::test!(guards_and_futures_are_leaked, pes = 2, |shmem| {
+    let world = shmem.world();
+    let arrays = [shmem.array::<u64>(1), shmem.array::<u64>(1)];
+    forget(world.start_broadcast_into(&arrays[0], &arrays[1], 0));
+    let lock = shmem.zeroed::<Lock>();
+    if shmem.my_pe() == 0 {
+        forget(shmem.lock(&lock));
+    }
+    shmem.barrier_all();
+    forget(lock);
+});
+
+#[test]
+fn leaks_are_reported_in_the_words_of_rust() {
+    let job = Job::new(this()).n(2).env("SHMEM_CHECK", 1);
+    let outcome = of_test(job, "mistakes::guards_and_futures_are_leaked").run();
+    assert!(outcome.status.success(), "{outcome}");
+    for words in [
+        "; drop its guard first",
+        "; call wait or poll the future for each",
+    ] {
+        assert!(outcome.stderr.contains(words), "{outcome}");
+    }
+}

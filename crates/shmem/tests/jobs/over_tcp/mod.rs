@@ -1,5 +1,6 @@
-//! Runs tests of this program again over TCP, and over other networks.
+//! Runs tests of this program again as jobs of another kind: over TCP, and over other networks.
 
+use std::path::PathBuf;
 use testkit::{Job, Outcome, has_library};
 
 /// A network that needs a library.
@@ -25,13 +26,20 @@ const OTHERS: [Network; 2] = [
     },
 ];
 
+/// Returns the path of this program.
+pub fn this() -> PathBuf {
+    std::env::current_exe().expect("a test program knows its path")
+}
+
+/// Has a job of this program run a test.
+pub fn of_test(job: Job, test: &str) -> Job {
+    job.args([test, "--exact", "--nocapture", "--test-threads=1"])
+        .env("SHMEM_TEST", test)
+}
+
 /// Returns a test of this program as a job of `n` PEs over a network.
 pub fn job(test: &str, n: usize, transport: &str) -> Job {
-    let this = std::env::current_exe().expect("a test program knows its path");
-    Job::new(this)
-        .n(n)
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env("SHMEM_TEST", test)
+    of_test(Job::new(this()).n(n), test)
         .env("SHMEM_ONNODE", "off")
         .env("SHMEM_TRANSPORT", transport)
 }

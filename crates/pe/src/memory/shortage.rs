@@ -1,10 +1,11 @@
 //! Shortage of memory. Compares the heaps of the node with the memory that is available, to warn
 //! before the kernel kills a process, and remembers the first allocation that failed.
 //!
-//! An allocation without room returns null. A program that does not check for null soon fails by a
+//! In C and Fortran, an allocation without room returns null. A program that does not check for null soon fails by a
 //! signal or an invalid argument, which does not show the cause. Therefore the first failure is
 //! kept for later messages, and sent to `oshrun`, which reports it if the PE fails. Without
-//! `oshrun` no process could report it after a signal, so PE 0 prints a warning at once.
+//! `oshrun` no process could report it after a signal, so PE 0 prints a warning at once. In Rust,
+//! it is an error that the program handles, or a panic, so it is not kept.
 
 use crate::call::Call;
 use crate::call::warning::warning;
@@ -82,7 +83,7 @@ pub fn record_refusal(
     alignment: usize,
     in_use: impl FnOnce() -> usize,
 ) {
-    if FIRST.get().is_some() {
+    if call.is_rust() || FIRST.get().is_some() {
         return;
     }
 
@@ -96,7 +97,7 @@ pub fn record_refusal(
         let in_use = in_use();
         format!(
             "the memory of {call} ({nbytes} bytes): {in_use} of the {} bytes of SHMEM_SYMMETRIC_SIZE are in use; make it \
-             larger, or handle the refusal, which is null in C and an error of try_array in Rust",
+             larger, or check for null",
             job.settings.symmetric_size
         )
     };

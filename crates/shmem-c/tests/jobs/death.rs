@@ -346,8 +346,7 @@ fn an_exit_handler_may_finalize() {
 #[test]
 fn the_message_names_the_memory_that_a_failed_pe_was_refused() {
     const REFUSED: &str = "refused the memory of shmem_malloc (1099511627776 bytes): 1048576 of the 67108864 bytes of \
-                           SHMEM_SYMMETRIC_SIZE are in use; make it larger, or handle the refusal, which is null in \
-                           C and an error of try_array in Rust";
+                           SHMEM_SYMMETRIC_SIZE are in use; make it larger, or check for null";
 
     for (how, words) in [
         (

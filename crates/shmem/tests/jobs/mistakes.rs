@@ -201,3 +201,30 @@ fn leaks_are_reported_in_the_words_of_rust() {
         assert!(outcome.stderr.contains(words), "{outcome}");
     }
 }
+
+shmem::test!(an_array_without_room_is_an_error, pes = 1, |shmem| {
+    let error = shmem
+        .try_array::<u64>(1 << 40)
+        .expect_err("no heap has as much");
+    assert!(error.to_string().contains("has no room for"), "{error}");
+    if std::env::var_os("SHMEM_TEST_FAILS").is_some() {
+        std::process::exit(5);
+    }
+});
+
+#[test]
+fn a_refusal_that_is_handled_is_not_mentioned() {
+    let test = "mistakes::an_array_without_room_is_an_error";
+    // Without a launcher no process could say it later.
+    let outcome = of_test(Job::direct(this()), test).run();
+    assert_eq!(
+        (outcome.code(), outcome.stderr.as_str()),
+        (0, ""),
+        "{outcome}"
+    );
+
+    let failing = of_test(Job::new(this()).n(1), test).env("SHMEM_TEST_FAILS", 1);
+    let outcome = failing.run();
+    assert_eq!(outcome.code(), 5, "{outcome}");
+    assert!(!outcome.stderr.contains("refused"), "{outcome}");
+}

@@ -6,8 +6,9 @@ use crate::panics::mistake;
 use crate::unique_id::UniqueId;
 use rushmem_runtime::{Call, setup};
 use rustix::process::{
-    Pid, Signal, getppid, kill_process, set_parent_process_death_signal, test_kill_process,
+    Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal, test_kill_process,
 };
+use rustix::thread::gettid;
 use signal_hook::consts::SIGQUIT;
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
@@ -108,7 +109,9 @@ pub fn launch<T: Termination>(n: usize, program: impl FnOnce(Shmem) -> T) -> Job
     if n == 0 {
         mistake!(call, "argument n is 0; a job has at least one PE");
     }
-    if let Some(name) = thread::current().name().filter(|&name| name != "main") {
+    if gettid() != getpid() {
+        let thread = thread::current();
+        let name = thread.name().unwrap_or("without a name");
         mistake!(
             call,
             "called in the thread {name}; call it in main, and use shmem::test! for a test that runs as a job"

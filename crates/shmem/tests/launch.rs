@@ -93,6 +93,9 @@ fn program(case: &str) -> JobStatus {
             .expect("a thread")
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        "unnamed" => std::thread::spawn(|| shmem::launch(2, |_| ()))
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
         "deleted" => {
             fs::remove_file(std::env::current_exe().expect("a path")).expect("it is a copy");
             shmem::launch(2, |_| ())
@@ -238,6 +241,10 @@ fn what_cannot_be_started_is_refused() {
     is_refused(
         &run("thread"),
         "called in the thread tests::mine; call it in main, and use shmem::test!",
+    );
+    is_refused(
+        &run("unnamed"),
+        "called in the thread without a name; call it in main, and use shmem::test!",
     );
 
     let copy = std::env::temp_dir().join(format!("launch-{}", std::process::id()));

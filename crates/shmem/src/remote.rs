@@ -19,6 +19,10 @@ use std::fmt;
 /// | [`SymSlice`] of [`Atomic`] | `load_each`, `load_into`, `store_each`, `fill` |
 /// | [`Sym`] of [`Signal`](crate::Signal) | `set`, `add` |
 ///
+/// The source of a put and the destination of a get may be symmetric memory, too, but must not
+/// overlap the elements on the same PE: which values such elements have afterwards is not defined
+/// (§9.6). That is a mistake in the program, but not undefined behavior.
+///
 /// One element is a slice by [`as_slice`](crate::Sym::as_slice), for `put_with` and others.
 ///
 /// What returns a value or fills a buffer is complete when it returns. The rest is complete after a

@@ -91,7 +91,7 @@ symmetric_memory! { SymSlice<T> Sym<T> SymArray<'_, T> SymBox<'_, T> }
 impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     /// Copies `source`, which must have the same number of elements, to these (`shmem_put`,
     /// §9.6.1.1). The source may be reused on return; the data are at their PE after a
-    /// [`quiet`](crate::Context::quiet).
+    /// [`quiet`](crate::Context::quiet). On this PE, `source` must not overlap these elements.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -117,6 +117,7 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     }
 
     /// Copies these elements to `dest`, which must have the same number (`shmem_get`, §9.6.1.5).
+    /// On this PE, `dest` must not overlap these elements.
     ///
     /// # Panics
     /// If the lengths differ.

@@ -111,6 +111,7 @@
 //! has the same version as the crate.
 //!
 //! This crate only forwards calls; the runtime carries them out.
+#![deny(missing_debug_implementations)]
 
 // Provides the functions of OpenSHMEM's C interface for C code in the program.
 #[cfg(feature = "c")]

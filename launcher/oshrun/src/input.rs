@@ -145,13 +145,16 @@ impl InputPipe {
     }
 }
 
-/// Forwards lines from the terminal, until the end of the input or of PE 0.
+/// Forwards lines from the terminal, until the end of the input or of PE 0, or until the terminal
+/// is closed. PE 0 then reads the end of its input.
 async fn forward_lines(terminal: AsyncFd<io::Stdin>, mut pipe: Sender) {
     let mut bytes = [0; 4096];
     loop {
         let Ok(mut ready) = terminal.readable().await else {
             return;
         };
+        // Clearing does not affect this readiness: another wait would return at once, forever.
+        let is_closed = ready.ready().is_read_closed();
         ready.clear_ready();
 
         // The terminal is shared and must stay blocking, so it is read only if a line has arrived.
@@ -168,6 +171,10 @@ async fn forward_lines(terminal: AsyncFd<io::Stdin>, mut pipe: Sender) {
                 Err(Errno::INTR) => {}
                 Err(_) => return,
             }
+        }
+
+        if is_closed {
+            return;
         }
     }
 }

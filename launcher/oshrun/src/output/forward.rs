@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::{read, retry_on_intr};
+use tokio::io::Interest;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc, watch};
 use tokio::time::timeout;
@@ -68,11 +69,15 @@ impl Forwarder {
     /// have ended. Meanwhile writes an unfinished line that may be a prompt, and unlocks the sink
     /// if the rest of a long line does not follow.
     async fn read(&mut self, bytes: &mut [u8]) -> Option<usize> {
+        let mut is_closed = false;
         while !*self.ending.borrow() {
             match self.pipe.try_read(bytes) {
                 Ok(0) => return None,
                 Ok(nbytes) => return Some(nbytes),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // All writers closed the pipe, and then a process opened it again by /proc. That is
+                // the end, too: the readiness stays, so every wait would return at once.
+                Err(_) if is_closed => return None,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return None,
             }
@@ -87,7 +92,9 @@ impl Forwarder {
 
             let arrival = async {
                 tokio::select! {
-                    _ = self.pipe.readable() => {}
+                    ready = self.pipe.ready(Interest::READABLE) => {
+                        is_closed = ready.is_ok_and(|ready| ready.is_read_closed());
+                    }
                     _ = self.ending.changed() => {}
                 }
             };
@@ -194,5 +201,55 @@ pub async fn relay(mut relay: Relay) {
         if continues {
             held = Some(sink);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::OpenOptions;
+    use std::os::fd::AsRawFd;
+    use std::sync::mpsc::channel;
+
+    use tokio::runtime::Builder;
+
+    use crate::output::sink::OutputStream;
+    use crate::output::writer::{OutputSink, Writer};
+
+    /// The readiness of a pipe without writers stays, also when a process has opened it again.
+    #[test]
+    fn a_pipe_that_was_opened_again_does_not_keep_the_thread() {
+        let (ended, end) = channel();
+        std::thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                let (read, write) = io::pipe().expect("a pipe");
+                let path = format!("/proc/self/fd/{}", read.as_raw_fd());
+                let pipe = Receiver::from_owned_fd(read.into()).expect("a pipe");
+                drop(write);
+                pipe.readable().await.expect("it is closed");
+                let _writer = OpenOptions::new().write(true).open(path).expect("a writer");
+
+                let (losses, _) = mpsc::unbounded_channel();
+                let (writer, _) = Writer::start(losses).expect("a thread");
+                let unused = io::pipe().expect("a pipe").1;
+                let destination = OutputSink::new("a pipe".to_string(), unused);
+                let stream = OutputStream::new(Arc::new(destination), writer);
+                let (_running, ending) = watch::channel(false);
+                forward(Forwarder {
+                    pipe,
+                    incoming: PendingLines::default(),
+                    sink: Arc::new(Mutex::new(Sink::Stream(stream))),
+                    held: None,
+                    owner: None,
+                    tag: Vec::new(),
+                    prompts: false,
+                    ending,
+                })
+                .await;
+            });
+            ended.send(()).expect("the test waits");
+        });
+        end.recv_timeout(Duration::from_secs(60)).expect("it ends");
     }
 }

@@ -29,6 +29,8 @@ pub struct OutputSink {
     /// The name for messages, such as "standard output" or "the file out/3.err".
     name: String,
     fd: Box<dyn AsFd + Send + Sync>,
+    /// True if this was a terminal when the job started.
+    is_terminal: bool,
 
     // Relaxed: the flags publish no other data. A chunk that is queued before a flag is seen is
     // dropped by the writer thread, which sets the flags itself.
@@ -43,6 +45,7 @@ impl OutputSink {
     pub fn new(name: String, fd: impl AsFd + Send + Sync + 'static) -> OutputSink {
         OutputSink {
             name,
+            is_terminal: rustix::termios::isatty(&fd),
             fd: Box::new(fd),
             is_lost: AtomicBool::new(false),
             is_unread: AtomicBool::new(false),
@@ -115,6 +118,11 @@ fn write_chunks(mut queue: mpsc::Receiver<Chunk>, losses: &mpsc::UnboundedSender
         match write_all(destination.fd.as_fd(), &bytes) {
             Ok(()) => {}
             Err(Errno::PIPE) => destination.is_unread.store(true, Ordering::Relaxed),
+            // The terminal was closed. A job that survives the hang-up goes on, as programs do that
+            // print to the terminal themselves.
+            Err(Errno::IO) if destination.is_terminal => {
+                destination.is_lost.store(true, Ordering::Relaxed);
+            }
             Err(error) => {
                 destination.is_lost.store(true, Ordering::Relaxed);
                 let reason = reason(&error.into());

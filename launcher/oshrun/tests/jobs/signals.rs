@@ -205,9 +205,10 @@ fn a_waiting_oshrun_sleeps() {
         .expect(143, "oshrun: the job was ended by SIGTERM\n");
 }
 
-/// Starts a job whose stdin, stdout and stderr are a new terminal. Returns the job, and the
-/// keyboard and the screen of the terminal.
-fn at_terminal(steps: &[&str]) -> (Running, File, BufReader<File>) {
+/// Starts a job of `oshrun WORDS` whose stdin, stdout and stderr are a new terminal. `setsid` opens
+/// a session with the terminal and then executes oshrun; `changes` are arguments of env(1), which
+/// starts it. Returns the job, and the keyboard and the screen of the terminal.
+fn at_terminal(changes: &[&str], words: &[&str]) -> (Running, File, BufReader<File>) {
     let keyboard =
         openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
     grantpt(&keyboard).expect("own terminal");
@@ -221,10 +222,8 @@ fn at_terminal(steps: &[&str]) -> (Running, File, BufReader<File>) {
 
     let side = || Stdio::from(screen.try_clone().expect("a descriptor"));
 
-    // Opens a session with the terminal, then executes oshrun.
-    let pe = pe();
-    let words = [&["--ctty", oshrun(), "-n", "2", &pe], steps].concat();
-    let job = TestJob::by("setsid", &words).start_with(side(), side(), side());
+    let words = [changes, &["setsid", "--ctty", oshrun()], words].concat();
+    let job = TestJob::by("env", &words).start_with(side(), side(), side());
 
     let keyboard = File::from(keyboard);
     let screen = BufReader::new(keyboard.try_clone().expect("a descriptor"));
@@ -246,7 +245,10 @@ fn read_to(screen: &mut BufReader<File>, text: &str) -> String {
 
 #[test]
 fn a_terminal_controls_the_job() {
-    let steps = [
+    let words = [
+        "-n",
+        "2",
+        &pe(),
         "init",
         "pid",
         "barrier",
@@ -254,7 +256,7 @@ fn a_terminal_controls_the_job() {
         "0?print:has read",
         "sleep:600000",
     ];
-    let (job, mut keyboard, mut screen) = at_terminal(&steps);
+    let (job, mut keyboard, mut screen) = at_terminal(&[], &words);
     let pids = pids(&mut screen, 2);
 
     keyboard.write_all(b"typed\n\x04").expect("the keyboard");
@@ -281,7 +283,8 @@ fn a_terminal_controls_the_job() {
 
 #[test]
 fn a_question_is_shown_before_it_is_answered() {
-    let (job, mut keyboard, mut screen) = at_terminal(&["0?text:name? ", "0?cat"]);
+    let words = ["-n", "2", &pe(), "0?text:name? ", "0?cat"];
+    let (job, mut keyboard, mut screen) = at_terminal(&[], &words);
 
     let mut question = Vec::new();
     screen.read_until(b'?', &mut question).expect("the screen");
@@ -290,6 +293,33 @@ fn a_question_is_shown_before_it_is_answered() {
 
     keyboard.write_all(b"me\n\x04").expect("the keyboard");
     job.wait().expect(0, "");
+}
+
+/// A window is closed, or an ssh connection ends: the hang-up ends the job. If it is ignored, as
+/// under nohup, the job goes on: PE 0 reads the end of its input, and the output is lost.
+#[test]
+fn a_closed_terminal_ends_the_job_unless_the_hang_up_is_ignored() {
+    let agent = TestAgent::new("");
+    let here = ["-n", "2"];
+    let elsewhere = ["-H", "a:1,b:1", "--launch-agent", agent.path()];
+
+    for hosts in [&here[..], &elsewhere] {
+        let pe = pe();
+        let steps = [&pe, "init", "pid", "barrier", "0?cat", "print:lost"];
+        for (change, last, status) in [
+            ("--default-signal=HUP", "sleep:600000", 129),
+            ("--ignore-signal=HUP", "finalize", 0),
+        ] {
+            let words = [hosts, &steps, &[last]].concat();
+            let (job, keyboard, mut screen) = at_terminal(&[change], &words);
+            pids(&mut screen, 2);
+            let mark = job.mark();
+
+            drop((keyboard, screen));
+            assert_eq!(job.wait().status, status, "{change} {hosts:?}");
+            eventually_nothing_left(&mark);
+        }
+    }
 }
 
 /// The launch agent of host b waits for a file, so that the signal is sent before its daemon

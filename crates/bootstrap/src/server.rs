@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::nodes::NodeMap;
 use crate::proto::{self, Decoder, FromLauncher, FromPe, Receivers};
+use crate::records::MAX_RECORD;
 
 use messages::Messages;
 
@@ -478,6 +479,9 @@ impl Server {
             }
             (_, FromPe::GlobalExit { status }) => decisions.extend(self.end(status, None)),
             (_, FromPe::Pong) => {}
+            (Phase::Silent, FromPe::Hello { pid }) if pid == 0 || pid > i32::MAX as u32 => {
+                decisions.extend(self.end_on_violation(pe, "a process ID that cannot be"));
+            }
             (Phase::Silent, FromPe::Hello { pid }) => {
                 self.pes[index].pid = pid;
                 let welcome = FromLauncher::Welcome {
@@ -542,6 +546,12 @@ impl Server {
         let is_other_exchange = round != self.round || self.records > 0 && to != self.to;
         if is_other_exchange || self.pes[pe as usize].record.is_some() {
             decisions.extend(self.end_on_violation(pe, "an exchange out of turn"));
+            return;
+        }
+
+        // The other PEs would refuse the records of the exchange.
+        if record.len() > MAX_RECORD {
+            decisions.extend(self.end_on_violation(pe, "a record that is too large"));
             return;
         }
 

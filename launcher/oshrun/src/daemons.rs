@@ -8,6 +8,7 @@ pub mod agent;
 pub mod connection;
 pub mod daemon;
 mod remote;
+mod reports;
 
 use std::io;
 use std::sync::Arc;
@@ -154,6 +155,24 @@ impl Daemons {
         }
     }
 
+    /// Sends a piece of input to the daemon of PE 0. An empty piece ends the input.
+    pub fn send_input(&mut self, bytes: Vec<u8>) {
+        if let Some(daemon) = self.list.iter_mut().find(|daemon| daemon.pes.contains(&0)) {
+            if !bytes.is_empty() {
+                daemon.reports.record_input();
+            }
+            daemon.orders.send(&DaemonOrder::Input(bytes));
+        }
+    }
+
+    /// Orders all daemons to kill their PEs and to exit.
+    pub fn finish(&mut self) {
+        for daemon in &mut self.list {
+            daemon.reports.record_finish();
+        }
+        self.broadcast(&DaemonOrder::Finish);
+    }
+
     /// Sends a message to all daemons.
     pub fn broadcast(&self, message: &DaemonOrder) {
         if self.list.is_empty() {
@@ -180,6 +199,13 @@ impl Daemons {
         let daemon = &mut self.list[number];
         daemon.heartbeat.received();
 
+        if let DaemonEvent::Message(message) = &event
+            && daemon.stage != DaemonStage::Lost
+            && let Err(error) = daemon.reports.record(message)
+        {
+            return self.lose(number, Some(invalid(&error)), processes);
+        }
+
         match event {
             DaemonEvent::Greeted if daemon.stage == DaemonStage::Starting => {
                 daemon.stage = DaemonStage::Running;
@@ -198,7 +224,10 @@ impl Daemons {
             // The job was ended because of the loss, so nothing else from this host counts.
             DaemonEvent::Message(_) if daemon.stage == DaemonStage::Lost => {}
             DaemonEvent::Message(event) => return Some(event),
-            DaemonEvent::Invalid(error) => return self.lose(number, Some(error), processes),
+            DaemonEvent::Unusable(error) => return self.lose(number, Some(error), processes),
+            DaemonEvent::Invalid(error) => {
+                return self.lose(number, Some(invalid(&error)), processes);
+            }
             DaemonEvent::Closed => {
                 daemon.closed = true;
                 return self.check_end(number, processes);
@@ -298,6 +327,14 @@ impl Daemons {
         }
         Some(HostEvent::failed(sentence))
     }
+}
+
+/// Returns the reason for the loss of a daemon that has sent an invalid message.
+fn invalid(error: &str) -> String {
+    format!(
+        "its daemon sent an invalid message: {error}; check that the launch agent passes on the \
+         output of oshrun unchanged"
+    )
 }
 
 /// Describes how a daemon and its agent ended, with the last line that the agent printed.

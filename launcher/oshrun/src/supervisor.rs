@@ -269,7 +269,7 @@ impl Supervisor {
         if self.local_pes.has(0) {
             self.local_pes.send_input(bytes);
         } else {
-            self.daemons.send_toward(0, &DaemonOrder::Input(bytes));
+            self.daemons.send_input(bytes);
         }
     }
 
@@ -319,7 +319,7 @@ impl Supervisor {
     /// Kills all processes of the PEs of this host, and waits until they have ended, for `limit` at
     /// most. Orders daemons to do the same and to exit.
     pub async fn finish(&mut self, limit: Duration) {
-        self.daemons.broadcast(&DaemonOrder::Finish);
+        self.daemons.finish();
         let exits = self.processes.kill_all(limit).await;
         self.add_exits(exits);
     }

@@ -462,7 +462,20 @@ fn an_interrupt_before_all_pes_have_started_ends_the_job() {
 #[test]
 fn messages_out_of_turn_end_the_job() {
     let hello = FromPe::Hello { pid: 7 };
-    let scripts: [(&[FromPe], &str); 6] = [
+    let too_large = exchange(0, &vec![0; MAX_RECORD + 1]);
+    let scripts: [(&[FromPe], &str); 9] = [
+        (
+            &[FromPe::Hello { pid: 0 }],
+            "sent a process ID that cannot be",
+        ),
+        (
+            &[FromPe::Hello { pid: u32::MAX }],
+            "sent a process ID that cannot be",
+        ),
+        (
+            &[hello.clone(), too_large],
+            "sent a record that is too large",
+        ),
         (&[exchange(0, b"")], "sent a message out of turn"),
         (&[FromPe::Finalized], "sent a message out of turn"),
         (

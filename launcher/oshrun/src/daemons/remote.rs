@@ -20,6 +20,7 @@ use tokio::task::AbortHandle;
 use super::connection::{
     self, EventFrame, HostEvent, HostHeartbeat, HostPes, MAX_EVENT, OrderSender,
 };
+use super::reports::{HostReports, check_pe};
 use crate::output::{Output, RelayQueues};
 
 /// Maximum number of bytes that a login script may print before the greeting of the daemon.
@@ -36,6 +37,8 @@ pub enum DaemonEvent {
     /// The daemon has sent a message.
     Message(HostEvent),
     /// The daemon cannot be used, for this reason.
+    Unusable(String),
+    /// The daemon has sent a message that it cannot have meant. The text says what is wrong.
     Invalid(String),
     /// Nothing more is read from the daemon: its output has ended, or its last message or an
     /// invalid one was read.
@@ -80,6 +83,8 @@ pub struct RemoteDaemon {
     /// Counts the ticks since the last event of the daemon.
     pub heartbeat: HostHeartbeat,
     pub orders: OrderSender,
+    /// What it has reported.
+    pub reports: HostReports,
     /// True once [`DaemonEvent::Closed`] was reported.
     pub closed: bool,
     /// The exit of the agent, if it has exited.
@@ -109,9 +114,10 @@ impl RemoteDaemon {
             number,
             arrivals: arrivals.clone(),
         };
-        let reading = read(stdout, output.relay(&orders), reporter);
+        let reading = read(stdout, pes.clone(), output.relay(&orders), reporter);
         Ok(RemoteDaemon {
             host,
+            reports: HostReports::new(pes.clone()),
             pes,
             stage: DaemonStage::Starting,
             heartbeat: HostHeartbeat::default(),
@@ -195,20 +201,20 @@ impl Reporter {
     }
 }
 
-/// Reads the messages of a daemon. Passes output of PEs to `output`, and all other messages to
-/// `reporter`.
-async fn read(mut stdout: Receiver, output: RelayQueues, reporter: Reporter) {
-    let error = match greeting(&mut stdout).await {
+/// Reads the messages of a daemon of these PEs. Passes output of PEs to `output`, and all other
+/// messages to `reporter`.
+async fn read(mut stdout: Receiver, pes: Range<u32>, output: RelayQueues, reporter: Reporter) {
+    match greeting(&mut stdout).await {
         Ok(Some(rest)) => {
             reporter.report(DaemonEvent::Greeted);
-            messages(&mut stdout, rest, &output, &reporter).await
+            if let Err(error) = messages(&mut stdout, rest, &pes, &output, &reporter).await {
+                reporter.report(DaemonEvent::Invalid(error));
+            }
         }
-        Ok(None) => None,
-        Err(error) => Some(error),
-    };
-
-    if let Some(error) = error {
-        reporter.report(DaemonEvent::Invalid(error));
+        Ok(None) => {}
+        Err(error) => {
+            reporter.report(DaemonEvent::Unusable(error));
+        }
     }
     reporter.report(DaemonEvent::Closed);
 }
@@ -242,13 +248,17 @@ async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
 }
 
 /// Reads messages until the last one or the end of the stream. `first` are the bytes that have
-/// arrived with the greeting. Returns an error message if a message is invalid.
+/// arrived with the greeting.
+///
+/// # Errors
+/// If a message cannot be read, or has output of a PE that is not one of `pes`.
 async fn messages(
     stdout: &mut Receiver,
     first: Vec<u8>,
+    pes: &Range<u32>,
     output: &RelayQueues,
     reporter: &Reporter,
-) -> Option<String> {
+) -> Result<(), String> {
     let mut decoder = Decoder::new(MAX_EVENT);
     decoder.push(&first);
     let mut bytes = vec![0; 64 * 1024];
@@ -260,27 +270,24 @@ async fn messages(
                     decoder.push(&bytes[..nbytes]);
                     continue;
                 }
-                Ok(0) | Err(_) => return None,
+                Ok(0) | Err(_) => return Ok(()),
             },
-            Err(error) => {
-                return Some(format!(
-                    "its daemon sent a message that cannot be read: {error}"
-                ));
-            }
+            Err(error) => return Err(error.to_string()),
         };
 
         match message {
             HostEvent::Printed(printed) => {
+                check_pe(printed.pe, pes)?;
                 // If the destination is closed, the daemon has been informed.
                 let _ = output[printed.stream as usize].send(printed);
             }
             HostEvent::Done => {
                 reporter.report(DaemonEvent::Message(HostEvent::Done));
-                return None;
+                return Ok(());
             }
             message => {
                 if !reporter.report(DaemonEvent::Message(message)) {
-                    return None;
+                    return Ok(());
                 }
             }
         }

@@ -248,7 +248,7 @@ impl Tags {
     /// Returns the tag of a PE, empty if lines are not tagged.
     pub fn tag(&self, pe: u32) -> Vec<u8> {
         match &self.hosts {
-            Some(TagHosts { nodes, names }) if names.len() > 1 && pe < nodes.n_pes() => {
+            Some(TagHosts { nodes, names }) if names.len() > 1 => {
                 format!("[{pe}@{}] ", names[nodes.node_of(pe) as usize]).into_bytes()
             }
             Some(_) => format!("[{pe}] ").into_bytes(),

@@ -6,6 +6,8 @@ use std::io::{BufRead, BufReader};
 use std::process::ChildStdout;
 use std::time::Duration;
 
+use rushmem_bootstrap::proto;
+
 use crate::support::{Running, TestAgent, eventually_nothing_left, pids, state};
 use rustix::process::{Pid, Signal, kill_process};
 use testkit::eventually;
@@ -280,4 +282,58 @@ fn signals_reach_all_hosts() {
     job.signal(Signal::INT);
     job.wait()
         .expect(130, "oshrun: the job was ended by SIGINT\n");
+}
+
+/// Returns a command of a shell that acts as the daemon of a host: it sends the greeting and these
+/// messages without their frames, and then waits.
+fn daemon_that_sends(messages: &[&[u8]]) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut bytes = format!("\noshrun-daemon {version}/{}\n", proto::VERSION).into_bytes();
+    for message in messages {
+        let nbytes = message.len() as u32 + 1;
+        bytes.extend(nbytes.to_le_bytes());
+        bytes.push(proto::VERSION);
+        bytes.extend(*message);
+        bytes.push(b'\n');
+    }
+
+    let escapes: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
+    format!("printf '{escapes}'; exec cat > /dev/null")
+}
+
+/// Host b has PEs 1 and 2. The first byte of a message is the variant of `HostEvent`.
+#[test]
+fn what_a_daemon_cannot_mean_ends_the_job() {
+    let start_1: &[u8] = &[1, 1, 77];
+    let start_2: &[u8] = &[1, 2, 77];
+    for (messages, error) in [
+        (
+            &[&[1, 99, 77][..]][..],
+            "it reported on PE 99, but runs PEs 1-2 only",
+        ),
+        (
+            &[&[3, 0, 0, 0]],
+            "it reported on PE 0, but runs PEs 1-2 only",
+        ),
+        (
+            &[&[4, 99, 0, 1, 10, 0]],
+            "it reported on PE 99, but runs PEs 1-2 only",
+        ),
+        (
+            &[start_1, &[3, 1, 1, 0]],
+            "it reported that PE 1 was killed by signal 0, which cannot be",
+        ),
+        (
+            &[start_1, start_2, &[10]],
+            "it reported that all PEs have ended, but PE 1 runs",
+        ),
+        (&[start_1, start_2, &[11]], "it ended before the job"),
+        (&[&[77]], "its body is not a known message"),
+    ] {
+        let agent = TestAgent::new(&daemon_that_sends(messages));
+        let steps = ["init", "barrier", "sleep:600000"];
+        let job = agent.steps("localhost:1,b:2", "", &steps).start();
+        let error = format!("its daemon sent an invalid message: {error}; check that");
+        expect_lost(job, 1, &format!("oshrun: host b was lost: {error}"));
+    }
 }

@@ -240,8 +240,9 @@ fn attempt(
 /// Returns the notice of a process that has not reached the meeting for a while.
 fn waiting(attendance: &Attendance, limit: Duration, tried: &str) -> String {
     let what = match &attendance.address {
+        // PE 0 of a job with SHMEM_JOB connects to itself.
         MeetingAddress::Addresses(_) => {
-            "to reach the process that made the unique id of its job".to_owned()
+            "to reach the process that serves the meeting of its job".to_owned()
         }
         MeetingAddress::Named(place) => format!("for PE 0 to serve the job at SHMEM_JOB={place}"),
     };

@@ -17,21 +17,27 @@ use rushmem_explain::status::Status;
 use rushmem_explain::{explain, table};
 use tokio::time::Instant;
 
-use self::snapshots::{SnapshotBatch, SnapshotRequest, is_outside};
+use self::snapshots::{SnapshotBatch, SnapshotRequest, StackRequest, is_outside};
 
 /// Time in which the snapshots of all PEs must arrive, without the time for gdb.
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(5);
 
-/// If a PE has waited for this long when another PE or a host is lost, the end of the job is
-/// explained. After a shorter wait, the message about the loss is enough.
-const LONG_WAIT: Duration = Duration::from_secs(10);
+/// Maximum time by which an explanation delays a signal that ends the job. The process that has
+/// sent the signal may soon send SIGKILL.
+const INTERRUPT_LIMIT: Duration = Duration::from_secs(3);
+
+/// If a PE has waited for this long when the job is ended by a signal, or when another PE or a host
+/// is lost, the job is explained. After a shorter wait, the message about the end is enough.
+pub const LONG_WAIT: Duration = Duration::from_secs(10);
 
 /// Why an explanation is made, in ascending order of precedence if there are several reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
     /// A wait has lasted longer than `--explain-after`.
     Overdue,
-    /// The user has sent a signal.
+    /// A signal ends the job. The PEs get it after their snapshots were made.
+    Interrupt,
+    /// The user has sent a signal that asks for an explanation.
     Request,
     /// The limit of `--timeout` has expired.
     Timeout,
@@ -100,33 +106,48 @@ impl Explainer {
     pub fn begin(&mut self, purpose: Purpose, server: &Server) -> Option<SnapshotRequest> {
         // After a loss, oshrun is about to end the PEs.
         let at_once = purpose == Purpose::Loss;
-        // gdb interrupts PEs, so it is used only at the request of the user and after `--timeout`.
-        let with_stacks = !at_once && purpose != Purpose::Overdue;
+        // gdb interrupts PEs, so it is not used while the job goes on without a request.
+        let (stacks, limit) = match purpose {
+            Purpose::Overdue | Purpose::Loss => (StackRequest::Never, SNAPSHOT_LIMIT),
+            Purpose::Interrupt => (StackRequest::AfterLongWait, INTERRUPT_LIMIT),
+            Purpose::Request | Purpose::Timeout => {
+                (StackRequest::Always, SNAPSHOT_LIMIT + stacks::LIMIT)
+            }
+        };
+        let deadline = Instant::now() + limit;
         if let Some(collection) = &mut self.collection
             && !at_once
         {
             collection.purpose = collection.purpose.max(purpose);
+            if purpose == Purpose::Interrupt {
+                collection.deadline = collection.deadline.min(deadline);
+            }
             return None;
         }
 
-        let limit = if with_stacks {
-            SNAPSHOT_LIMIT + stacks::LIMIT
-        } else {
-            SNAPSHOT_LIMIT
-        };
         self.number = self.number.wrapping_add(1);
         self.collection = Some(Collection {
             purpose,
             snapshots: BTreeMap::new(),
             awaited: (0..server.n_pes()).filter(|pe| server.runs(*pe)).collect(),
-            deadline: Instant::now() + limit,
+            deadline,
         });
         Some(SnapshotRequest {
             number: self.number,
             statuses: server.statuses(),
             at_once,
-            with_stacks,
+            stacks,
         })
+    }
+
+    /// Returns true while an explanation is in progress.
+    pub fn is_collecting(&self) -> bool {
+        self.collection.is_some()
+    }
+
+    /// Returns true if the last explanation did not include this wait.
+    pub fn is_new(&self, wait: &WaitId) -> bool {
+        !self.explained.contains(wait)
     }
 
     /// Adds snapshots. Ignores those for an earlier explanation.
@@ -156,7 +177,7 @@ impl Explainer {
     /// Records that a wait is longer than `--explain-after`. Has no effect if the last explanation
     /// included this wait.
     pub fn record_overdue(&mut self, wait: WaitId) {
-        self.is_due |= !self.explained.contains(&wait);
+        self.is_due |= self.is_new(&wait);
     }
 
     /// Begins the explanation of an overdue wait, if there is one. Waits with a common cause become
@@ -200,7 +221,7 @@ impl Explainer {
             number: self.number,
             statuses: server.statuses(),
             at_once: true,
-            with_stacks: false,
+            stacks: StackRequest::Never,
         })
     }
 
@@ -239,15 +260,17 @@ impl Explainer {
         let has_new = |limit: Duration| {
             waits
                 .iter()
-                .any(|(id, age)| *age >= limit && !self.explained.contains(id))
+                .any(|(id, age)| *age >= limit && self.is_new(id))
         };
 
+        // If the job has ended meanwhile, there is nothing to explain.
+        let runs = (0..server.n_pes()).any(|pe| server.runs(pe));
         let is_wanted = match purpose {
             Purpose::Loss => has_new(LONG_WAIT),
+            Purpose::Interrupt => runs && has_new(LONG_WAIT),
             // The overdue wait may be in a PE whose snapshot is missing.
             Purpose::Overdue => !collection.awaited.is_empty() || self.limit.is_some_and(has_new),
-            // If the job has ended meanwhile, there is nothing to explain.
-            Purpose::Request => (0..server.n_pes()).any(|pe| server.runs(pe)),
+            Purpose::Request => runs,
             Purpose::Timeout => true,
         };
         if !is_wanted {
@@ -262,8 +285,8 @@ impl Explainer {
             _ => explain(server.n_pes(), &snapshots),
         };
 
-        let is_requested = matches!(purpose, Purpose::Request | Purpose::Timeout);
-        if is_requested && !self.has_gdb && snapshots.iter().any(is_outside) {
+        let uses_gdb = !matches!(purpose, Purpose::Overdue | Purpose::Loss);
+        if uses_gdb && !self.has_gdb && snapshots.iter().any(is_outside) {
             text += "\nIf gdb were installed, it would show where PEs outside the library are.";
             self.has_gdb = true;
         }

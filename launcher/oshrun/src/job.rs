@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use rushmem_bootstrap::server::{Decision, Server, Statuses};
 use rushmem_bootstrap::{Exit, signal_name};
+use rushmem_explain::snapshot::WaitId;
 use rushmem_system::stderr::print_line;
 use rustix::process::Signal;
 use tokio::sync::Semaphore;
@@ -23,7 +24,7 @@ use self::plan::JobPlan;
 use self::signals::{Interrupts, SignalRequest, Signals};
 use crate::daemons::connection::HostEvent;
 use crate::errors::{StartFailure, StartLimit, cannot};
-use crate::hang_report::{Explainer, Explanation, Purpose};
+use crate::hang_report::{Explainer, Explanation, LONG_WAIT, Purpose};
 use crate::input::JobInput;
 use crate::options::Options;
 use crate::output::{Output, Tags};
@@ -147,6 +148,8 @@ struct Job {
     /// `None` if no printing is due.
     print_at: Option<Instant>,
     interrupts: Interrupts,
+    /// The signals that end the job and that the PEs get after the explanation in progress.
+    held_signals: Vec<i32>,
     /// The permits for pieces of input to PE 0 on another host: one for each piece that may be sent
     /// now.
     input_window: Arc<Semaphore>,
@@ -179,6 +182,7 @@ impl Job {
             expired: None,
             print_at: None,
             interrupts: Interrupts::default(),
+            held_signals: Vec::new(),
             input_window: Arc::new(Semaphore::new(MAX_INPUT_PIECES)),
         })
     }
@@ -357,8 +361,8 @@ impl Job {
         }
     }
 
-    /// Prints the explanation in progress if its snapshots are complete or its deadline has passed,
-    /// and begins one that is due.
+    /// Prints the explanation in progress if its snapshots are complete or its deadline has passed.
+    /// Then forwards the signals that were held for it, and begins one that is due.
     fn advance_explanation(&mut self) {
         if let Some(request) = self.explainer.late_request(&self.server) {
             for batch in self.supervisor.make_snapshots(&request) {
@@ -367,6 +371,11 @@ impl Job {
         }
         if let Some(explanation) = self.explainer.finish(&self.server) {
             self.print_explanation(explanation);
+        }
+        if self.end != Termination::Open || !self.explainer.is_collecting() {
+            for number in std::mem::take(&mut self.held_signals) {
+                self.forward(number);
+            }
         }
         if self.end == Termination::Open
             && let Some(request) = self.explainer.begin_due(&self.server)
@@ -437,21 +446,45 @@ impl Job {
                 self.execute(decision);
                 self.kill();
             }
-            SignalRequest::Forward(number) => {
-                if let Some(signal) = Signal::from_named_raw(number) {
-                    self.supervisor.signal(signal);
+            SignalRequest::Forward(number) if request.is_end() && self.may_hang() => {
+                self.request_explanation(Purpose::Interrupt);
+                if !self.held_signals.contains(&number) {
+                    self.held_signals.push(number);
                 }
+            }
+            SignalRequest::Forward(number) => {
+                self.forward(number);
                 if number == libc::SIGUSR1 {
                     self.request_explanation(Purpose::Request);
-                }
-                if request.is_end() {
-                    let decision = self.server.interrupted(number);
-                    self.execute(decision);
                 }
             }
             SignalRequest::Explain => self.request_explanation(Purpose::Request),
             SignalRequest::Stop => stop(&self.supervisor).await,
             SignalRequest::Continue => self.supervisor.resume(),
+        }
+    }
+
+    /// Returns true if the job seems to hang: a PE, which may be on another host, has a long wait
+    /// that was not explained.
+    fn may_hang(&self) -> bool {
+        if let Some(statuses) = self.server.statuses()
+            && self.end == Termination::Open
+        {
+            let is_new = |wait: &WaitId| self.explainer.is_new(wait);
+            self.supervisor.may_wait(statuses, LONG_WAIT, is_new)
+        } else {
+            false
+        }
+    }
+
+    /// Forwards a signal to the PEs. One that ends the job is recorded as the reason of its end.
+    fn forward(&mut self, number: i32) {
+        if let Some(signal) = Signal::from_named_raw(number) {
+            self.supervisor.signal(signal);
+        }
+        if SignalRequest::Forward(number).is_end() {
+            let decision = self.server.interrupted(number);
+            self.execute(decision);
         }
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rushmem_bootstrap::proto::Receivers;
 use rushmem_bootstrap::server::Statuses;
 use rushmem_explain::collect::LocalPe;
+use rushmem_explain::snapshot::WaitId;
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
@@ -241,6 +242,19 @@ impl Supervisor {
             collector: self.local_pes.collector(statuses),
             mark: self.processes.mark().value().to_os_string(),
         }
+    }
+
+    /// Returns true if a PE of another host, or one of this host according to its status, may have
+    /// a wait of at least `limit` for which `is_wanted` is true.
+    pub fn may_wait(
+        &self,
+        statuses: Statuses,
+        limit: Duration,
+        is_wanted: impl Fn(&WaitId) -> bool,
+    ) -> bool {
+        let collector = self.local_pes.collector(Some(statuses));
+        let waits = collector.long_waits(&self.running_pes(), limit);
+        !self.daemons.is_empty() || waits.iter().any(is_wanted)
     }
 
     /// Begins to search the statuses once per second for waits longer than `limit`. Each new one is

@@ -14,6 +14,7 @@ use rushmem_explain::status::Stage;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Interval, MissedTickBehavior};
 
+use super::LONG_WAIT;
 use super::stacks::{self, ExaminedProcess};
 
 /// Maximum number of snapshots in a message, so that its size is far below `MAX_EVENT`.
@@ -32,8 +33,18 @@ pub struct SnapshotRequest {
     /// True if the snapshots must be made immediately: the PEs are about to be signaled, or the
     /// deadline for the snapshots has passed.
     pub at_once: bool,
-    /// True if gdb may be attached. That makes some system calls of a PE fail with EINTR.
-    pub with_stacks: bool,
+    pub stacks: StackRequest,
+}
+
+/// When gdb may be attached to PEs outside the library. That makes some of their system calls fail
+/// with EINTR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StackRequest {
+    Never,
+    /// If a PE of the host has waited for [`LONG_WAIT`], and for a short time only: the PEs are
+    /// about to be signaled.
+    AfterLongWait,
+    Always,
 }
 
 /// The snapshots of some PEs.
@@ -78,13 +89,17 @@ pub struct SnapshotTask {
 }
 
 impl SnapshotTask {
-    /// Makes the snapshots, in batches. If the request permits stacks, those of some PEs outside
-    /// the library (`stacks::MAX_PES` at most) include the functions that gdb shows.
+    /// Makes the snapshots, in batches. If the request permits gdb, those of some PEs outside the
+    /// library (`stacks::MAX_PES` at most) include the functions that it shows.
     pub fn run(&self, request: &SnapshotRequest) -> Vec<SnapshotBatch> {
         let pause = if request.at_once { None } else { Some(PAUSE) };
         let mut snapshots = self.collector.snapshots(&self.pes, pause);
-        if request.with_stacks {
-            self.add_stacks(&mut snapshots);
+        match request.stacks {
+            StackRequest::Always => self.add_stacks(&mut snapshots, stacks::LIMIT),
+            StackRequest::AfterLongWait if snapshots.iter().any(waits_long) => {
+                self.add_stacks(&mut snapshots, stacks::SHORT_LIMIT);
+            }
+            StackRequest::AfterLongWait | StackRequest::Never => {}
         }
 
         let mut batches = Vec::new();
@@ -97,7 +112,7 @@ impl SnapshotTask {
         batches
     }
 
-    fn add_stacks(&self, snapshots: &mut [PeSnapshot]) {
+    fn add_stacks(&self, snapshots: &mut [PeSnapshot], limit: Duration) {
         let mut processes = Vec::new();
         for (snapshot, pe) in snapshots.iter_mut().zip(&self.pes) {
             if processes.len() < stacks::MAX_PES
@@ -111,7 +126,7 @@ impl SnapshotTask {
                 });
             }
         }
-        stacks::add(processes, &self.mark);
+        stacks::add(processes, &self.mark, limit);
     }
 }
 
@@ -127,6 +142,10 @@ pub fn is_outside(snapshot: &PeSnapshot) -> bool {
         None => false,
     };
     runs && !is_in_library
+}
+
+fn waits_long(snapshot: &PeSnapshot) -> bool {
+    snapshot.waits().any(|(_, age)| age >= LONG_WAIT)
 }
 
 /// Returns true if a debugger is attached to the process, so that another one cannot be.

@@ -16,6 +16,9 @@ pub const MAX_PES: usize = 4;
 /// Time for gdb to print the stacks of these PEs on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(5);
 
+/// The same time if a signal for the PEs waits for it.
+pub const SHORT_LIMIT: Duration = Duration::from_secs(2);
+
 /// Maximum number of bytes that are read from gdb.
 const MAX_TEXT: u64 = 256 * 1024;
 
@@ -39,22 +42,23 @@ pub struct ExaminedProcess<'a> {
 }
 
 /// Stores the functions of the threads of these processes; none for a process to which gdb may not
-/// attach. gdb gets the mark of the job, so that it ends with the job.
-pub fn add(processes: Vec<ExaminedProcess<'_>>, mark: &OsStr) {
+/// attach within `limit`. gdb gets the mark of the job, so that it ends with the job.
+pub fn add(processes: Vec<ExaminedProcess<'_>>, mark: &OsStr, limit: Duration) {
     // gdb runs on all processes at the same time: one run after the other would exceed the limit.
     std::thread::scope(|scope| {
         for ExaminedProcess { pid, stacks } in processes {
-            scope.spawn(move || *stacks = shortened(&run_gdb(pid, mark).unwrap_or_default()));
+            scope
+                .spawn(move || *stacks = shortened(&run_gdb(pid, mark, limit).unwrap_or_default()));
         }
     });
 }
 
-/// Runs gdb on a process. Returns its output.
-fn run_gdb(pid: u32, mark: &OsStr) -> Option<String> {
+/// Runs gdb on a process, for `limit` at most. Returns its output.
+fn run_gdb(pid: u32, mark: &OsStr, limit: Duration) -> Option<String> {
     let start = Instant::now();
     let mut command = Command::new("timeout");
     // Any other signal could end the PE: gdb would pass SIGINT to the process that it waits for.
-    command.args(["-s", "KILL", &LIMIT.as_secs().to_string()]);
+    command.args(["-s", "KILL", &limit.as_secs().to_string()]);
     command.args(["gdb", "-batch", "-nx"]);
     // Downloads of debugging information could take longer than the limit.
     command.args(["-iex", "set debuginfod enabled off"]);
@@ -77,7 +81,7 @@ fn run_gdb(pid: u32, mark: &OsStr) -> Option<String> {
 
     // gdb stops the process to attach, and leaves it stopped if gdb is killed. PEs that were
     // stopped before are not examined.
-    let is_whole = (text.len() as u64) < MAX_TEXT && start.elapsed() < LIMIT;
+    let is_whole = (text.len() as u64) < MAX_TEXT && start.elapsed() < limit;
     if let Some(pid) = Pid::from_raw(pid as i32)
         && !is_whole
     {

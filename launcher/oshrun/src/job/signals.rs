@@ -5,7 +5,8 @@
 //! records them, so that none is lost while oshrun starts processes.
 //!
 //! A signal that would end oshrun is forwarded to the PEs, which end or handle it, so that the job
-//! does not end without a message. The exceptions are SIGQUIT, SIGPIPE (which the runtime of Rust
+//! does not end without a message. `job` explains a job that hangs before it forwards one that
+//! requests the end. The exceptions are SIGQUIT, SIGPIPE (which the runtime of Rust
 //! ignores), SIGXFSZ, the signals of errors in oshrun itself such as SIGSEGV, and real-time
 //! signals.
 #![allow(unsafe_code)]

@@ -4,8 +4,9 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::ChildStderr;
+use std::time::Duration;
 
-use crate::support::{Running, TestAgent, TestJob, pids, state};
+use crate::support::{Outcome, Running, TestAgent, TestJob, executable, pids, state};
 use rustix::process::{Pid, Signal, kill_process};
 use testkit::eventually;
 
@@ -235,6 +236,79 @@ fn a_loss_is_explained_if_others_had_waited_long() {
         137,
         "oshrun: PE 3 (pid PID, host b) was killed by SIGKILL\n",
     );
+}
+
+/// Sends signals to a job of two PEs that run these steps, and then sleep.
+fn interrupted(job: impl Fn(&[&str]) -> TestJob, steps: &[&str], signals: &[Signal]) -> Outcome {
+    let last = ["barrier", "statuses", "barrier", "pid", "sleep:600000"];
+    let mut job = job(&[&["init"], steps, &last].concat()).start();
+    pids(&mut job.stdout(), 2);
+
+    for (index, signal) in signals.iter().enumerate() {
+        if index > 0 {
+            // One that comes earlier counts as the same one.
+            std::thread::sleep(Duration::from_millis(250));
+        }
+        job.signal(*signal);
+    }
+    job.wait()
+}
+
+/// Asserts that a signal has ended the job, after an explanation.
+#[track_caller]
+fn expect_explained(outcome: Outcome, signal: &str, status: i32) {
+    let outcome = outcome.expect_nothing_left();
+    let lines: Vec<&str> = outcome.stderr.lines().collect();
+    let end = format!("oshrun: the job was ended by {signal}");
+
+    assert_eq!(outcome.status, status, "{outcome:?}");
+    assert_eq!(lines.last(), Some(&end.as_str()), "{outcome:?}");
+    assert!(
+        !outcome.stderr.contains("when the job ended"),
+        "{outcome:?}"
+    );
+    // On a busy machine, a daemon may answer too late.
+    let is_late = outcome.stderr.contains("does not answer");
+    assert!(is_late || mentions(&outcome.stderr) == 1, "{outcome:?}");
+}
+
+#[test]
+fn a_job_that_hangs_is_explained_before_a_signal_ends_it() {
+    let agent = TestAgent::new("");
+    let here = |steps: &[&str]| TestJob::steps(2, steps);
+    let elsewhere = |steps: &[&str]| agent.steps("a:1,b:1", "", steps);
+    for job in [&here as &dyn Fn(&[&str]) -> TestJob, &elsewhere] {
+        for (signal, name, status) in [
+            (Signal::INT, "SIGINT", 130),
+            (Signal::TERM, "SIGTERM", 143),
+            (Signal::HUP, "SIGHUP", 129),
+        ] {
+            let outcome = interrupted(job, &["waits:100"], &[signal]);
+            expect_explained(outcome, name, status);
+        }
+
+        interrupted(job, &["waits:2"], &[Signal::INT])
+            .expect(130, "oshrun: the job was ended by SIGINT\n");
+    }
+}
+
+/// PE 1 is outside the library, so gdb is attached to it.
+#[test]
+fn a_gdb_that_does_not_answer_holds_no_signal_for_long() {
+    let name = format!("oshrun-late-gdb-{}", std::process::id());
+    let dir = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&dir).expect("a directory");
+    executable(&dir.join("gdb"), "#!/bin/sh\nexec sleep 600\n");
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", dir.display());
+    let job = |steps: &[&str]| TestJob::steps(2, steps).env("PATH", &path);
+
+    let outcome = interrupted(job, &["0?waits:100"], &[Signal::TERM]);
+    expect_explained(outcome, "SIGTERM", 143);
+
+    interrupted(job, &["0?waits:100"], &[Signal::TERM, Signal::TERM])
+        .expect(143, "oshrun: the job was killed by a second SIGTERM\n");
+    std::fs::remove_dir_all(dir).expect("own directory");
 }
 
 #[test]

@@ -54,6 +54,11 @@ const TIMED_OUT: i32 = 124;
 pub async fn run(options: &Options) -> Result<i32, StartFailure> {
     let timings = Timings::new();
     let plan = JobPlan::new(options)?;
+    if plan.nodes.n_pes() == 1
+        && let Some(note) = options.misplaced_n_pes()
+    {
+        print_line(format_args!("oshrun: {note}"));
+    }
     if options.dry_run {
         std::io::stdout()
             .write_all(&plan.describe())

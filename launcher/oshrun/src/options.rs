@@ -191,6 +191,28 @@ impl Options {
         host_limit(std::env::var_os(env::HOST_LIMIT))
     }
 
+    /// Returns a note if no option gives the number of PEs, but the first arguments of the program
+    /// look like that option.
+    pub fn misplaced_n_pes(&self) -> Option<String> {
+        let option = self.arguments.first()?.to_str()?;
+        let name = option.trim_end_matches(|character: char| character.is_ascii_digit());
+        let has_name = matches!(name, "-n" | "-np" | "--np" | "--n");
+        if self.n_pes.is_some() || !has_name {
+            return None;
+        }
+
+        let number = match option.strip_prefix(name)? {
+            "" => self.arguments.get(1)?.to_str()?,
+            number => number,
+        };
+        number.parse::<u32>().ok()?;
+        let program = self.program.to_string_lossy();
+        Some(format!(
+            "1 PE is started: {name} {number} is behind the program, which gets it as an argument; for {number} PEs, \
+             write oshrun -n {number} {program}"
+        ))
+    }
+
     /// Enters the directory of `--wdir`, from which PEs on all hosts start. The file of hosts stays
     /// relative to the present directory.
     pub fn enter_directory(&mut self) -> Result<(), StartFailure> {
@@ -512,6 +534,25 @@ mod tests {
         ] {
             let options = parsed(line).expect(line);
             assert!(options.arguments.contains(&":".into()), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_pes_behind_the_program_is_noted() {
+        for line in ["p -n 4", "p -np 4", "p -n4", "--timings p --np 4 -v"] {
+            let note = parsed(line).expect(line).misplaced_n_pes().expect(line);
+            assert!(note.ends_with("write oshrun -n 4 p"), "{note}");
+        }
+        for line in [
+            "p",
+            "p 4",
+            "p -n",
+            "p -n x",
+            "p -v -n 4",
+            "-n 1 p -n 4",
+            "p -nv 4",
+        ] {
+            assert_eq!(parsed(line).expect(line).misplaced_n_pes(), None, "{line}");
         }
     }
 

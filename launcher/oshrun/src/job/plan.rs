@@ -49,6 +49,9 @@ impl JobPlan {
         }
         let nodes =
             NodeMap::from_runs(runs).map_err(|error| StartFailure::usage(error.to_string()))?;
+        if let Some(debugged) = &options.gdb {
+            debugged.check(nodes.n_pes())?;
+        }
         let names = hosts.parts.iter().map(|part| part.host.clone()).collect();
 
         let mut others = hosts.parts;

@@ -72,6 +72,13 @@ const NOT_FORWARDED: &[&str] = &[
     "SLURM_TOPOLOGY_*",
 ];
 
+/// Languages whose compiler is one of Rushmem, by the suffixes of their files.
+const SOURCES: [(&[&str], &str); 3] = [
+    (&["c"], "oshcc"),
+    (&["cc", "cpp", "cxx", "C"], "oshc++"),
+    (&["f", "F", "f90", "F90", "f03", "f08"], "oshfort"),
+];
+
 /// Finds the executable as a shell does: a name without a slash is searched in `path`.
 ///
 /// # Errors
@@ -98,8 +105,17 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartFailu
         return Err(not_executable(file));
     }
 
+    let here = Path::new(program);
+    if here.is_file()
+        && let Some(sentence) = source(here)
+    {
+        return Err(StartFailure {
+            status: 126,
+            sentence,
+        });
+    }
     let shown = program.to_string_lossy();
-    let here = if Path::new(program).is_file() {
+    let here = if here.is_file() {
         format!("; did you mean ./{shown}?")
     } else {
         String::new()
@@ -207,6 +223,8 @@ fn not_executable(file: &Path) -> StartFailure {
         format!(
             "{shown} cannot be executed: its file system is mounted with noexec; copy it to another one"
         )
+    } else if let Some(sentence) = source(file) {
+        sentence
     } else {
         format!("{shown} is not executable; chmod +x {shown} if it is a program")
     };
@@ -214,6 +232,27 @@ fn not_executable(file: &Path) -> StartFailure {
         status: 126,
         sentence,
     }
+}
+
+/// Returns the message about a file that is the source of a program; `None` if it is another file.
+fn source(file: &Path) -> Option<String> {
+    let suffix = file.extension()?.to_str()?;
+    let (_, compiler) = SOURCES
+        .iter()
+        .find(|(suffixes, _)| suffixes.contains(&suffix))?;
+
+    let shown = file.display();
+    let program = file.with_extension("");
+    // A shell would search a name without a directory in PATH.
+    let start = if program.components().count() > 1 {
+        program.display().to_string()
+    } else {
+        format!("./{}", program.display())
+    };
+    Some(format!(
+        "{shown} is a source file; compile it (for example, {compiler} {shown} -o {}) and start {start}",
+        program.display()
+    ))
 }
 
 /// Returns the LD_LIBRARY_PATH with which PEs find the library in oshrun's prefix; `None` if the
@@ -303,6 +342,19 @@ impl std::str::FromStr for Debugged {
 }
 
 impl Debugged {
+    /// Checks that the job has each of these PEs.
+    pub fn check(&self, n_pes: u32) -> Result<(), StartFailure> {
+        if let Debugged::Some(pes) = self
+            && let Some(pe) = pes.iter().find(|pe| **pe >= n_pes)
+        {
+            let last = n_pes - 1;
+            return Err(StartFailure::usage(format!(
+                "--gdb names PE {pe}, but the last PE of this job is PE {last}"
+            )));
+        }
+        Ok(())
+    }
+
     /// Returns the command that runs `file` as this PE under a debugger; `None` if the PE has no
     /// debugger.
     pub fn command(
@@ -393,6 +445,26 @@ mod tests {
     }
 
     #[test]
+    fn a_source_file_is_to_be_compiled() {
+        for (file, end) in [
+            ("ring.c", "oshcc ring.c -o ring) and start ./ring"),
+            (
+                "./ring.cpp",
+                "oshc++ ./ring.cpp -o ./ring) and start ./ring",
+            ),
+            (
+                "/a/ring.f90",
+                "oshfort /a/ring.f90 -o /a/ring) and start /a/ring",
+            ),
+        ] {
+            let sentence = source(Path::new(file)).expect(file);
+            assert!(sentence.ends_with(end), "{sentence}");
+        }
+        assert_eq!(source(Path::new("ring.sh")), None);
+        assert_eq!(source(Path::new("c")), None);
+    }
+
+    #[test]
     fn the_library_directory_comes_last() {
         let prefix = std::env::temp_dir().join(format!("oshrun-prefix-{}", std::process::id()));
         let oshrun = prefix.join("bin/oshrun");
@@ -452,6 +524,12 @@ mod tests {
             .command(1, true, file, &[]);
         assert_eq!(window.expect("a debugger")[..3], ["xterm", "-T", "PE 1"]);
         assert!("1,x".parse::<Debugged>().is_err());
+
+        assert_eq!(some.check(3), Ok(()));
+        assert_eq!(Debugged::All.check(1), Ok(()));
+        let failure = some.check(2).expect_err("there is no PE 2");
+        let sentence = "--gdb names PE 2, but the last PE of this job is PE 1";
+        assert_eq!((failure.status, failure.sentence.as_str()), (2, sentence));
     }
 
     #[test]

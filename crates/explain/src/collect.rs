@@ -236,14 +236,46 @@ impl LocalPe {
     pub fn process(&self, status: Option<&Status>) -> Option<u32> {
         let own = process::pid_namespace()?;
         match status {
-            Some(status) if status.pid_namespace == own => Some(status.pid),
+            Some(status) if status.pid_namespace == own && is_process_id(status.pid) => {
+                Some(status.pid)
+            }
             _ => self.pid,
         }
     }
+}
+
+/// Returns true if a process may have this ID. The status of a PE may be damaged, and kill takes
+/// other numbers for groups of processes.
+fn is_process_id(pid: u32) -> bool {
+    i32::try_from(pid).is_ok_and(|pid| pid > 0)
 }
 
 /// Returns the time in nanoseconds, by the clock of the begin of waits.
 fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::Stage;
+
+    #[test]
+    fn a_number_that_no_process_has_is_not_signaled() {
+        let pe = LocalPe {
+            pe: 0,
+            local: 0,
+            pid: Some(7),
+        };
+        let process = |pid| {
+            let mut status = Status::new(pid, Stage::Initialized);
+            status.pid_namespace = process::pid_namespace().expect("/proc");
+            pe.process(Some(&status))
+        };
+        assert_eq!(process(8), Some(8));
+        for pid in [0, u32::MAX, 1 << 31] {
+            assert_eq!(process(pid), Some(7), "{pid}");
+        }
+    }
 }

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, ValueHint};
 use rushmem_bootstrap::{env, time_limit};
@@ -287,7 +288,17 @@ pub fn command() -> clap::Command {
         .num_args(1..)
         .trailing_var_arg(true)
         .value_hint(ValueHint::CommandWithArguments);
-    Options::command().arg(program.help("The program and its arguments"))
+    // The parsers accept more, which needs no completion. The help of the options names the words.
+    let map_by = PossibleValuesParser::new(MapBy::WORDS.map(|(word, _)| word));
+    let bind_to = PossibleValuesParser::new(BindTo::WORDS.map(|(word, _)| word));
+    Options::command()
+        .mut_arg("map_by", |arg| {
+            arg.value_parser(map_by).hide_possible_values(true)
+        })
+        .mut_arg("bind_to", |arg| {
+            arg.value_parser(bind_to).hide_possible_values(true)
+        })
+        .arg(program.help("The program and its arguments"))
 }
 
 /// Parses a command line, including the name of oshrun. Returns `None` if it has printed the help

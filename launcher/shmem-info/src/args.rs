@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Command, CommandFactory, Parser, Subcommand};
 use rushmem_topology::{BindTo, MapBy};
 
 use crate::doctor::Role;
@@ -98,6 +99,20 @@ pub struct InfoFlags {
     /// Draw the map as SVG into this file; - stands for the standard output
     #[arg(help_heading = MAP, long, value_name = "FILE", requires = "topology")]
     pub svg: Option<PathBuf>,
+}
+
+/// Returns the command line for the man page and completions.
+pub fn command() -> Command {
+    // The help of the options names the words.
+    let map_by = PossibleValuesParser::new(MapBy::WORDS.map(|(word, _)| word));
+    let bind_to = PossibleValuesParser::new(BindTo::WORDS.map(|(word, _)| word));
+    InfoFlags::command()
+        .mut_arg("map_by", |arg| {
+            arg.value_parser(map_by).hide_possible_values(true)
+        })
+        .mut_arg("bind_to", |arg| {
+            arg.value_parser(bind_to).hide_possible_values(true)
+        })
 }
 
 /// The other commands.

@@ -17,7 +17,7 @@ mod tune;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 use rushmem_runtime::settings as rushmem_settings;
 use rushmem_runtime::setup::{OnThisMachine, on_this_machine};
 use rushmem_topology::{BindTo, Level, Topology, cpus_at_once, plan};
@@ -26,7 +26,7 @@ use crate::args::{InfoCommand, InfoFlags};
 use crate::map::MachineMap;
 
 fn main() -> ExitCode {
-    if man_pages::print_if_requested(InfoFlags::command) {
+    if man_pages::print_if_requested(args::command) {
         return ExitCode::SUCCESS;
     }
 

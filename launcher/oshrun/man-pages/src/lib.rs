@@ -8,7 +8,7 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-use clap::{Arg, ArgAction, Command, ValueEnum};
+use clap::{Arg, ArgAction, Command, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -52,16 +52,49 @@ fn requested(mut words: impl Iterator<Item = OsString>) -> Option<String> {
 }
 
 /// Returns the man page or the completions; `None` if `what` is neither `man` nor a shell.
-fn text(mut command: Command, what: &str) -> Option<Vec<u8>> {
+fn text(command: Command, what: &str) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     if what == "man" {
         page(command, &mut text).ok()?;
     } else {
         let name = command.get_name().to_owned();
         let shell = Shell::from_str(what, false).ok()?;
-        clap_complete::generate(shell, &mut command, name, &mut text);
+        clap_complete::generate(shell, &mut completed(&command), name, &mut text);
     }
     Some(text)
+}
+
+/// Returns the part of a command that is completed: what is not hidden. Files complete a value only
+/// if its name says that it is one, or its hint.
+fn completed(command: &Command) -> Command {
+    // Names live as long as the process, which ends when the completions are printed.
+    let kept = |name: &str| -> &'static str { name.to_owned().leak() };
+    let mut shown = Command::new(kept(command.get_name()));
+    if let Some(version) = command.get_version() {
+        shown = shown.version(kept(version));
+    }
+    if let Some(about) = command.get_about() {
+        shown = shown.about(about.clone());
+    }
+
+    for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+        let names = arg.get_value_names().unwrap_or_default();
+        let is_file = names
+            .iter()
+            .any(|name| name.contains("FILE") || name.contains("DIR"));
+        let has_hint = arg.get_value_hint() != ValueHint::Unknown;
+        let mut arg = arg.clone();
+        if arg.get_action().takes_values() && !has_hint && !is_file {
+            arg = arg.value_hint(ValueHint::Other);
+        }
+        shown = shown.arg(arg);
+    }
+    for subcommand in command.get_subcommands() {
+        if !subcommand.is_hide_set() {
+            shown = shown.subcommand(completed(subcommand));
+        }
+    }
+    shown.disable_help_subcommand(command.is_disable_help_subcommand_set())
 }
 
 /// Writes the man page. The installation replaces `@DATE@` by its date.
@@ -240,6 +273,31 @@ mod tests {
             !page.contains("EXTRA") && !page.contains("\\fBshmem\\-info\\fR(1)"),
             "{page}"
         );
+    }
+
+    #[test]
+    fn completions_have_what_is_shown_and_files_for_files() {
+        let option = |name: &'static str, value| Arg::new(name).long(name).value_name(value);
+        let command = program()
+            .arg(option("count", "N"))
+            .arg(option("place", "PLACE").value_parser(["core", "numa"]))
+            .arg(option("output", "FILE"))
+            .arg(Arg::new("quick").long("quick").action(ArgAction::SetTrue))
+            .arg(option("secret", "N").hide(true));
+        let script = String::from_utf8(text(command, "bash").unwrap()).unwrap();
+
+        let completion = |option: &str| {
+            let (_, rest) = script.split_once(&format!("{option})\n")).expect(option);
+            rest.lines().next().expect("a line").trim().to_owned()
+        };
+        assert_eq!(completion("--count"), "COMPREPLY=(\"${cur}\")");
+        assert!(completion("--place").contains("compgen -W \"core numa\""));
+        assert!(script.contains("--output)") && script.contains("compgen -f"));
+        assert!(
+            script.contains("trace") && !script.contains("secret"),
+            "{script}"
+        );
+        assert!(!script.contains("hidden"), "{script}");
     }
 
     #[test]

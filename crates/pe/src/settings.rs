@@ -334,7 +334,42 @@ pub fn of_this_process(providers: &[Provider]) -> Result<Settings, String> {
             (row.check)(&found.value)?;
         }
     }
-    Settings::read(environment).map_err(|invalid| invalid.to_string())
+    read_for(providers, environment)
+}
+
+/// Returns a sentence if a setting has a value in this process that it may not have.
+pub fn mistake(row: &Setting, providers: &[Provider]) -> Option<String> {
+    let found = row.find(environment)?;
+    if !is_blank(&found.value)
+        && let Err(sentence) = (row.check)(&found.value)
+    {
+        return Some(sentence);
+    }
+    read_for(providers, |name| {
+        (name == found.name).then(|| found.value.clone())
+    })
+    .err()
+}
+
+/// Reads the settings through `lookup`. Checks that the transport is one of these providers, unless
+/// there are none.
+fn read_for(
+    providers: &[Provider],
+    lookup: impl Fn(&str) -> Option<String>,
+) -> Result<Settings, String> {
+    let settings = Settings::read(lookup).map_err(|invalid| invalid.to_string())?;
+
+    let names: Vec<&str> = providers.iter().map(|provider| provider.name).collect();
+    if let Some(requested) = settings.transport.as_deref()
+        && !names.is_empty()
+        && !names.contains(&requested)
+    {
+        return Err(format!(
+            "SHMEM_TRANSPORT is {requested}, but this build has: auto, {}",
+            names.join(", ")
+        ));
+    }
+    Ok(settings)
 }
 
 /// Returns the end of a message: the file and the line of each setting that it names and that a

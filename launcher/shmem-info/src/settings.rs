@@ -41,6 +41,9 @@ pub fn values() -> String {
                 if let Some(default) = row.default {
                     set += &format!("; the default is {default}");
                 }
+                if let Some(mistake) = settings::mistake(row, rushmem_providers::ALL) {
+                    set += &format!("; not valid: {mistake}");
+                }
                 set += "\n";
             }
         }
@@ -98,7 +101,7 @@ pub fn page() -> String {
         the value of each, and where it comes from; `shmem-info --describe` prints what they do. A variable in parentheses is\n\
         deprecated; where both are set, the first one counts. A value that a variable may not have ends the job with a\n\
         message. PE 0 warns of variables whose names are nearly those of settings, of interfaces and NICs that its host does not\n\
-        have, and of empty lists.\n\n\
+        have, of empty lists, and of a heap of a few bytes. `shmem-info` marks values that a variable may not have.\n\n\
         [Files](configuration.md) of the site and of the user change the defaults.\n\n\
         `oshrun` has options instead of variables ([launching.md](launching.md)). It sets `SHMEM_LOCAL_ID` to the number of the PE\n\
         on its node and, on a machine with several NICs, `SHMEM_NIC` unless it is set.\n\n\

@@ -648,7 +648,51 @@ fn the_doctor_names_what_is_missing_of_libraries_and_files() {
     );
 }
 
+fn a_value_that_no_job_accepts_is_marked() {
+    for (name, value, mistake) in [
+        (
+            "SHMEM_TRANSPORT",
+            "upc",
+            "SHMEM_TRANSPORT is upc, but this build has: auto, ",
+        ),
+        (
+            "SHMEM_CHECK",
+            "yes",
+            "SHMEM_CHECK is yes, but it must be 0, 1 or races",
+        ),
+        (
+            "SHMEM_UCX_WORKERS",
+            "0",
+            "SHMEM_UCX_WORKERS is 0, but it must be ",
+        ),
+    ] {
+        let output = command()
+            .env(name, value)
+            .output()
+            .expect("shmem-info starts");
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            shown.contains(&format!("; not valid: {mistake}")),
+            "{shown}"
+        );
+
+        let doctor = command()
+            .arg("--doctor")
+            .env(name, value)
+            .output()
+            .expect("shmem-info starts");
+        let stderr = String::from_utf8_lossy(&doctor.stderr);
+        assert_eq!(doctor.status.code(), Some(1), "{stderr}");
+        assert!(
+            stderr.starts_with(&format!("shmem-info: {mistake}")),
+            "{stderr}"
+        );
+    }
+    assert!(!printed(&[]).contains("not valid"));
+}
+
 testkit::tests! {
+    a_value_that_no_job_accepts_is_marked,
     the_doctor_finds_that_this_machine_can_run_jobs,
     the_doctor_says_which_requirement_a_provider_refuses,
     the_doctor_says_which_single_hint_a_fabric_refuses,

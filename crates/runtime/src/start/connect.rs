@@ -77,14 +77,9 @@ fn usable_providers<'a>(
         && !usable.iter().any(|provider| provider.name == requested)
     {
         let names: Vec<&str> = usable.iter().map(|provider| provider.name).collect();
-        let whose = if is_static {
-            "a statically linked program, which cannot open libraries,"
-        } else {
-            "this build"
-        };
         fail!(
             call,
-            "SHMEM_TRANSPORT is {requested}, but {whose} has: auto, {}",
+            "SHMEM_TRANSPORT is {requested}, but a statically linked program, which cannot open libraries, has: auto, {}",
             names.join(", ")
         );
     }

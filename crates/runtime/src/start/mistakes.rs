@@ -17,6 +17,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+/// The size below which a heap is hardly meant: no request for memory but a small one would fit.
+const SMALL_HEAP: u64 = 64 << 10;
+
 /// Applies the files of settings, including that of the directory where the library is installed.
 /// Returns a sentence for each file or line that is ignored.
 pub(super) fn apply_files() -> Vec<String> {
@@ -43,6 +46,9 @@ pub(super) fn apply_files() -> Vec<String> {
 pub(super) fn print_lines(chosen: &Settings, providers: &[Provider], is_launched: bool) {
     let of_providers = providers.iter().flat_map(|provider| provider.settings);
     for warning in warnings_of_variables(of_providers.clone()) {
+        warning!("{warning}");
+    }
+    if let Some(warning) = small_heap(chosen.symmetric_size) {
         warning!("{warning}");
     }
 
@@ -96,6 +102,16 @@ fn warnings_of_variables<'a>(of_providers: impl Iterator<Item = &'a Setting>) ->
         }
     }
     warnings
+}
+
+/// Returns a warning if a heap of `nbytes` bytes is so small that a suffix may be missing.
+fn small_heap(nbytes: u64) -> Option<String> {
+    if !(1..SMALL_HEAP).contains(&nbytes) {
+        return None;
+    }
+    Some(format!(
+        "SHMEM_SYMMETRIC_SIZE gives the heap {nbytes} bytes; if that is to be MiB or GiB, write {nbytes}m or {nbytes}g"
+    ))
 }
 
 /// Returns a warning for each network interface in the value of a variable that this machine does
@@ -177,6 +193,14 @@ fn devices_of_class(class: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_heap_of_few_bytes_may_lack_a_suffix() {
+        assert_eq!(small_heap(0), None);
+        assert_eq!(small_heap(SMALL_HEAP), None);
+        let warning = small_heap(4).expect("4 bytes");
+        assert!(warning.ends_with("write 4m or 4g"), "{warning}");
+    }
 
     #[test]
     fn what_a_machine_does_not_have_is_shown_with_what_it_has() {

@@ -140,7 +140,8 @@ static void print_help(void) {
          "      --only FAMILY,...     Verify these families alone\n"
          "      --single              Initialize the library by shmem_init, as most programs do, and leave out\n"
          "                            the programs that need SHMEM_THREAD_MULTIPLE\n"
-         "      --limit SECONDS       The time after which a program counts as hanging (120)\n"
+         "      --limit TIME          The time after which a program counts as hanging (120s), such as 30s\n"
+         "                            or 5m\n"
          "  -o, --output FILE         Write a record in JSON, and measure the job for it\n"
          "      --hosts               Name the hosts in the record\n"
          "  -h, --help                Print help\n"
@@ -514,7 +515,32 @@ static int heap_is_large_enough(const struct options *options) {
     return is_large;
 }
 
+/* Returns the seconds of a time as oshrun accepts it: a number of seconds (s or no unit), minutes (m)
+ * or hours (h). Fractions are rounded up. Returns 0 for another text. */
+static int seconds_of(const char *text) {
+    char *unit;
+    double seconds = strtod(text, &unit);
+    if (unit == text)
+        return 0;
+    if (strcmp(unit, "m") == 0)
+        seconds *= 60;
+    else if (strcmp(unit, "h") == 0)
+        seconds *= 3600;
+    else if (unit[0] != '\0' && strcmp(unit, "s") != 0)
+        return 0;
+    if (!(seconds > 0))
+        return 0;
+
+    /* About 30 years, which fit a number of seconds. */
+    const int longest = 1000000000;
+    if (seconds >= longest)
+        return longest;
+    const int whole = (int)seconds;
+    return whole < seconds ? whole + 1 : whole;
+}
+
 int main(int argc, char **argv) {
+    const char *limit = NULL;
     struct options options = {.limit = USUAL_LIMIT, .level = SHMEM_THREAD_MULTIPLE};
     enum { QUICK = 1, ONLY, SINGLE, HOSTS, LIMIT };
     static const struct option known[] = {
@@ -532,7 +558,7 @@ int main(int argc, char **argv) {
         case ONLY: options.only = optarg; break;
         case SINGLE: options.level = SHMEM_THREAD_SINGLE; break;
         case HOSTS: options.hosts = 1; break;
-        case LIMIT: options.limit = atoi(optarg); break;
+        case LIMIT: limit = optarg; break;
         case 'o': options.output = optarg; break;
         case 'h': print_help(); return 0;
         case 'V': puts("shmem-verify " VERSION); return 0;
@@ -541,8 +567,8 @@ int main(int argc, char **argv) {
     }
     if (optind < argc)
         return refuse("not an option:", argv[optind]);
-    if (options.limit <= 0)
-        return refuse("--limit is not a number of seconds:", "");
+    if (limit != NULL && (options.limit = seconds_of(limit)) == 0)
+        return refuse("--limit must be a time above 0 such as 30s or 5m, and not", limit);
     const char *unknown = options.only != NULL ? unknown_family(options.only) : NULL;
     if (unknown != NULL)
         return refuse("no family has the name", unknown);

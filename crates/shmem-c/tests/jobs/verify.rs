@@ -155,6 +155,15 @@ fn what_cannot_be_done_is_refused() {
     assert_eq!(option.code(), 2, "{option}");
     option.assert_fails(&["not an option: --fast"]);
 
+    for time in ["x", "0", "-1", "2q", "nan"] {
+        let limit = job().args(["--limit", time]).run();
+        assert_eq!(limit.code(), 2, "{limit}");
+        limit.assert_fails(&[
+            "--limit must be a time above 0",
+            &format!("and not {time};"),
+        ]);
+    }
+
     let heap = job().env("SHMEM_SYMMETRIC_SIZE", "1m").run();
     assert_eq!(heap.code(), 2, "{heap}");
     heap.assert_fails(&["the programs need 32 MiB: set SHMEM_SYMMETRIC_SIZE=64m"]);
@@ -301,7 +310,7 @@ fn planted_faults_are_found_by_their_families() {
         let outcome = planted_job(fault, 4)
             .args(["--quick", "--only", family])
             // Some faults make their family hang.
-            .args(["--limit", "20"])
+            .args(["--limit", "0.3m"])
             .run();
         assert_found(&outcome, fault, family);
     }

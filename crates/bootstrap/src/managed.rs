@@ -348,9 +348,9 @@ impl Managed {
     }
 
     /// Reports that the last finalize is done.
-    pub(crate) fn report_finalize(&self) {
+    pub(crate) fn report_finalize(&self) -> Result<(), Error> {
         self.watch.report_finalize();
-        self.manager.report_finalize();
+        self.manager.report_finalize()
     }
 
     /// Records that initialization is entered again.

@@ -102,13 +102,10 @@ fn serve(
     Ok(())
 }
 
-/// Returns the meeting with this secret, if this process serves it.
-fn served(secret: &Secret) -> Option<Gathering> {
-    own_meetings()
-        .meetings
-        .iter()
-        .find(|meeting| meeting.is_of(secret))
-        .cloned()
+/// Returns true if this process serves the meeting with this secret.
+fn serves(secret: &Secret) -> bool {
+    let served = own_meetings();
+    served.meetings.iter().any(|meeting| meeting.is_of(secret))
 }
 
 /// Returns the meetings that this process itself serves: a forked child drops those of its parent.
@@ -145,7 +142,7 @@ pub(crate) fn attend(attendance: &Attendance, limits: MeetingLimits) -> Result<M
         address, pe, n_pes, ..
     } = &attendance;
     rushmem_system::log::debug!(?address, pe, n_pes, "attends the meeting of its job");
-    Member::join(&attendance, served(&attendance.secret), limits)
+    Member::join(&attendance, serves(&attendance.secret), limits)
 }
 
 /// Serves the meeting at `place`, a host and a port that the user has named, as PE 0. Returns the

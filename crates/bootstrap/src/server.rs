@@ -63,6 +63,9 @@ pub enum Decision {
         /// The warning; no newline at its end.
         message: String,
     },
+    /// All PEs have reported their last finalize. A launcher that may end with one of the PEs
+    /// answers them.
+    AllFinalized,
 }
 
 /// SIGABRT, SIGBUS and SIGSEGV: the signals that may kill a program which uses a null pointer.
@@ -128,6 +131,9 @@ pub struct Server {
     to: Receivers,
     /// Number of PEs that have entered initialization at least once.
     initialized: u32,
+    /// Number of PEs that have reported their last finalize since all PEs last had. The phases do
+    /// not tell: a PE may have finalized again before another one has resumed.
+    finalized: u32,
     status: i32,
     /// The first PE that failed.
     failed: Option<u32>,
@@ -171,6 +177,7 @@ impl Server {
             records: 0,
             to: Receivers::All,
             initialized: 0,
+            finalized: 0,
             status: 0,
             failed: None,
             interrupt: None,
@@ -436,6 +443,11 @@ impl Server {
         self.records > 0 && !self.ended
     }
 
+    /// Returns true while some PEs have reported their last finalize and others have not.
+    pub(crate) fn is_finalizing(&self) -> bool {
+        self.finalized > 0 && !self.ended
+    }
+
     /// Returns the number of PEs.
     pub fn n_pes(&self) -> u32 {
         self.nodes.n_pes()
@@ -505,7 +517,7 @@ impl Server {
                 self.add_record(pe, round, to, record, decisions);
             }
             (Phase::Running | Phase::Unfinalized, FromPe::Finalized) => {
-                self.pes[index].phase = Phase::Finalized;
+                self.finalize(pe, decisions);
             }
             (Phase::Running, FromPe::Unfinalized) => self.pes[index].phase = Phase::Unfinalized,
             (Phase::Running | Phase::Unfinalized, FromPe::Refused { what }) => {
@@ -531,6 +543,16 @@ impl Server {
 
         // Another PE may have exited without the initialization that this one has entered.
         decisions.extend(self.end_if_left_behind());
+    }
+
+    /// Records that the last finalize of `pe` is done.
+    fn finalize(&mut self, pe: u32, decisions: &mut Vec<Decision>) {
+        self.pes[pe as usize].phase = Phase::Finalized;
+        self.finalized += 1;
+        if self.finalized == self.nodes.n_pes() {
+            self.finalized = 0;
+            decisions.push(Decision::AllFinalized);
+        }
     }
 
     /// Adds the record of `pe` to exchange number `round`.

@@ -282,15 +282,16 @@ impl JobSession {
         }
     }
 
-    /// Reports to the launcher that the last finalize is done, so that this PE may exit.
+    /// Reports to the launcher that the last finalize is done, so that this PE may exit. In a
+    /// meeting, waits until all PEs have called this function.
     ///
     /// # Errors
-    /// If the connection to `oshrun` is lost.
+    /// If the connection to `oshrun` is lost, or the meeting is silent.
     pub fn report_finalize(&self) -> Result<(), Error> {
         match &self.job {
             Membership::Alone => {}
             Membership::Oshrun(link) => link.send(&FromPe::Finalized)?,
-            Membership::Managed(managed) => managed.report_finalize(),
+            Membership::Managed(managed) => managed.report_finalize()?,
         }
         Ok(())
     }
@@ -310,17 +311,17 @@ impl JobSession {
     }
 
     /// Reports to the launcher that all PEs are at their exit without the last finalize, so that
-    /// this PE may exit. Under a process manager or in a meeting, also does what
-    /// [`JobSession::leave`] does.
+    /// this PE may exit. Under a process manager or in a meeting, does what
+    /// [`JobSession::report_finalize`] and [`JobSession::leave`] do.
     ///
     /// # Errors
-    /// If the connection to `oshrun` is lost.
+    /// Those of [`JobSession::report_finalize`].
     pub fn report_unfinalized(&mut self) -> Result<(), Error> {
         match &mut self.job {
             Membership::Alone => {}
             Membership::Oshrun(link) => link.send(&FromPe::Unfinalized)?,
             Membership::Managed(managed) => {
-                managed.report_finalize();
+                managed.report_finalize()?;
                 managed.leave();
             }
         }
@@ -368,8 +369,7 @@ impl JobSession {
 
     /// Reports to a process manager that this process is about to exit, after its last finalize.
     /// Managers treat any other exit as a failure. Finalize cannot report it, since a process that
-    /// has left cannot join again. If this process serves a meeting, waits for the other PEs, for a
-    /// limited time.
+    /// has left cannot join again.
     pub fn leave(&mut self) {
         if let Membership::Managed(managed) = &mut self.job {
             managed.leave();

@@ -420,6 +420,8 @@ impl Job {
                     self.progress_line.clear();
                     self.output.message(&message);
                 }
+                // The launcher outlives the PEs, which need no answer.
+                Decision::AllFinalized => {}
                 Decision::EndJob { message, .. } => {
                     self.print_warnings();
                     self.progress_line.clear();

@@ -46,8 +46,11 @@ pub(crate) trait Manager: Debug + Send {
         None
     }
 
-    /// Reports that the last finalize is done, to a manager that checks for it.
-    fn report_finalize(&self) {}
+    /// Reports that the last finalize is done, to a manager that checks for it. Afterwards, the end
+    /// of this process is no failure, and other processes do not need it.
+    fn report_finalize(&self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Reports that initialization is entered again, to a manager that checks for finalize.
     fn report_resumption(&self) {}
@@ -55,9 +58,9 @@ pub(crate) trait Manager: Debug + Send {
     /// Returns a handle that ends the job.
     fn ender(&self) -> Arc<dyn Ender>;
 
-    /// Reports that the process is about to exit without an error. The manager accepts no requests
-    /// afterwards.
-    fn leave(&mut self);
+    /// Reports that the process is about to exit without an error, to a manager that checks for it.
+    /// The manager accepts no requests afterwards.
+    fn leave(&mut self) {}
 }
 
 /// Ends the job. Any thread may call it at any time.

@@ -75,8 +75,6 @@ impl Manager for Thread {
     fn ender(&self) -> Arc<dyn Ender> {
         Arc::new(NoEnder)
     }
-
-    fn leave(&mut self) {}
 }
 
 /// Runs `body` as each PE; `nodes` is the node of each. Returns the number of the manager's

@@ -2,8 +2,16 @@
 //! when the job ends, as for `oshrun`. Processes that connect later are refused.
 //!
 //! The thread blocks only to wait for the next event, so that one member cannot delay the others;
-//! at the end of the job, also until the bytes of the end are sent to the members, for twice
+//! at the end of a failed job, also until the bytes of the end are sent to the members, for twice
 //! [`END_LIMIT`] at most.
+//!
+//! The last finalize ends with the meeting: each member reports it, and returns from it when the
+//! meeting answers, which it does once all have reported. A member that has reported needs the
+//! meeting no longer, and takes the end of the connection for the answer. So whichever process
+//! returns first, that of the meeting too, may end at once and in any way: all others have closed
+//! their networks, and none needs an answer to end well. Without the answer, the report of a process
+//! could still be on its way when its host is lost, and the others could still be in an exchange
+//! when the process that serves it ends.
 //!
 //! A meeting that is over stops listening: its address may be that of the next job.
 
@@ -13,7 +21,6 @@ mod limits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,7 +42,6 @@ use crate::server::exit::Exit;
 use crate::server::{Decision, Server};
 use crate::time_limit::SLICE;
 use rushmem_system::host::host_name;
-use rushmem_system::lock::lock;
 use rushmem_system::signals::without_signals;
 use rushmem_system::stderr::print_line;
 
@@ -60,8 +66,6 @@ const END_LIMIT: Duration = Duration::from_secs(1);
 pub(crate) struct Gathering {
     secret: Secret,
     listeners: Listeners,
-    /// True when all members except the one in this process have finalized or ended.
-    others_are_done: Arc<(Mutex<bool>, Condvar)>,
 }
 
 impl Gathering {
@@ -75,7 +79,6 @@ impl Gathering {
         let gathering = Gathering {
             secret,
             listeners: Listeners::new(sockets)?,
-            others_are_done: Arc::new((Mutex::new(false), Condvar::new())),
         };
 
         // The server is made here and not in its thread, so that the caller learns of an error.
@@ -100,14 +103,6 @@ impl Gathering {
     /// Closes the listeners in a child of the process that serves the meeting.
     pub(super) fn forget(&self) {
         self.listeners.forget();
-    }
-
-    /// Waits until the other members have finalized or ended, at most for `limit`.
-    pub(super) fn wait_for_others(&self, limit: Duration) {
-        let (done, change) = &*self.others_are_done;
-        let are_done = lock(done);
-        // The result says whether the limit was reached. This process ends in either case.
-        let _ = change.wait_timeout_while(are_done, limit, |are_done| !*are_done);
     }
 }
 
@@ -238,8 +233,6 @@ impl MeetingServer {
                 // meanwhile: the other processes may have answered.
                 self.check_limits(begin.elapsed().min(SLICE));
             }
-
-            self.report_progress();
         }
     }
 
@@ -258,9 +251,10 @@ impl MeetingServer {
         job.is_some_and(|job| job.stage(pe) == Stage::Finalized)
     }
 
-    /// Returns true while some members wait for the records of others.
-    fn is_exchanging(&self) -> bool {
-        self.job.as_ref().is_some_and(Server::is_exchanging)
+    /// Returns true while some members wait for the records of others, or for their last finalize.
+    fn awaits_members(&self) -> bool {
+        let job = self.job.as_ref();
+        job.is_some_and(|job| job.is_exchanging() || job.is_finalizing())
     }
 
     /// Watches the listeners.
@@ -378,10 +372,9 @@ impl MeetingServer {
             match decision {
                 Decision::Send { pe, frame } => self.send_frame(pe, &frame),
                 // Members always ask for the records of all PEs: see `Member::exchange_all`.
-                Decision::SendAll { frame, .. } => {
-                    for pe in 0..self.n_pes {
-                        self.send_frame(pe, &frame);
-                    }
+                Decision::SendAll { frame, .. } => self.send_frame_to_all(&frame),
+                Decision::AllFinalized => {
+                    self.send_frame_to_all(&proto::encode(&FromLauncher::AllFinalized));
                 }
                 Decision::EndJob { status, message } => {
                     let why = "the job has ended; make another id, or start all processes, for another job";
@@ -478,6 +471,12 @@ impl MeetingServer {
         }
     }
 
+    fn send_frame_to_all(&mut self, frame: &[u8]) {
+        for pe in 0..self.n_pes {
+            self.send_frame(pe, frame);
+        }
+    }
+
     /// Sends a frame to a PE, unless its connection has ended.
     fn send_frame(&mut self, pe: u32, frame: &[u8]) {
         if let Some(connection) = self.members[&pe].connection {
@@ -538,26 +537,6 @@ impl MeetingServer {
                 self.handle_closing(number);
             }
             Some(Joining::Refused) | None => {}
-        }
-    }
-
-    /// Reports to the member in this process whether all other members have finalized or ended.
-    fn report_progress(&mut self) {
-        if self.job.is_none() {
-            return;
-        }
-
-        let are_done = self.joining.values().all(|one| match one {
-            // The member in this process is the one that waits.
-            Joining::Member(pe) => self.members[pe].serves || self.has_finalized(*pe),
-            // The PEs of the job have all joined, so any other process is none of them.
-            Joining::Proven { .. } | Joining::Refused => true,
-        });
-
-        let (done, change) = &*self.gathering.others_are_done;
-        *lock(done) = are_done;
-        if are_done {
-            change.notify_all();
         }
     }
 }

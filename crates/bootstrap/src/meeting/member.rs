@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use super::attendance::{Attendance, MeetingAddress, MeetingLimits};
 use super::connections::prepare;
-use super::gathering::Gathering;
 use super::reach::{Reached, SLACK, reach};
 use crate::error::Error;
 use crate::link::{Link, Sender};
@@ -47,8 +46,6 @@ pub(crate) struct Member {
     puts: Vec<Put>,
     /// The values that the PEs have put between the last two fences, by PE and key.
     values: HashMap<(u32, String), Vec<u8>>,
-    /// The meeting, if this process serves it.
-    gathering: Option<Gathering>,
     limits: MeetingLimits,
 }
 
@@ -77,17 +74,17 @@ struct MemberState {
     /// The PE whose process serves the meeting, or [`NOBODY`]. Relaxed: only the text of a message
     /// depends on it.
     server: AtomicU32,
-    /// True once the last finalize is done, so that the meeting may end. Relaxed: it publishes no
+    /// True from the report of the last finalize on: the meeting may end. Relaxed: it publishes no
     /// other data, and is stored before the report without which the meeting does not end.
     finalized: AtomicBool,
 }
 
 impl Member {
-    /// Joins the meeting. Returns when all PEs have joined. `gathering` is the meeting if this
-    /// process serves it.
+    /// Joins the meeting. Returns when all PEs have joined. `serves` is true if this process serves
+    /// it.
     pub(super) fn join(
         attendance: &Attendance,
-        gathering: Option<Gathering>,
+        serves: bool,
         limits: MeetingLimits,
     ) -> Result<Member, Error> {
         let Attendance { pe, n_pes, .. } = *attendance;
@@ -109,7 +106,7 @@ impl Member {
         let state = Arc::new(MemberState {
             sender: link.sender().clone(),
             pe,
-            serves: gathering.is_some(),
+            serves,
             server: AtomicU32::new(server),
             finalized: AtomicBool::new(false),
         });
@@ -131,7 +128,6 @@ impl Member {
             round: 0,
             puts: Vec::new(),
             values: HashMap::new(),
-            gathering,
             limits,
         };
 
@@ -217,7 +213,7 @@ impl Manager for Member {
 
     fn fence(&mut self) -> Result<(), Error> {
         let record = FenceRecord {
-            serves: self.gathering.is_some(),
+            serves: self.state.serves,
             puts: std::mem::take(&mut self.puts),
         };
         let record = postcard::to_stdvec(&record).expect("plain data and memory does not refuse");
@@ -255,24 +251,27 @@ impl Manager for Member {
         self.state.clone()
     }
 
-    fn report_finalize(&self) {
-        self.state.finalized.store(true, Ordering::Relaxed);
-        // This fails if the meeting has ended. It then needs no report, and the thread that
-        // receives finds that out.
+    fn report_finalize(&self) -> Result<(), Error> {
+        // An exit handler may finalize after the exit without finalize was reported.
+        if self.state.finalized.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+
+        // If this fails, the wait for the answer fails, too.
         let _ = self.state.sender.send(&FromPe::Finalized);
+
+        match self.next_message(self.limits.join + SLACK) {
+            // From the report on, this PE does not need the meeting: see the module `gathering`.
+            Ok(FromLauncher::AllFinalized) | Err(Error::MeetingGone) => Ok(()),
+            Ok(_) => Err(Error::Unexpected("another answer to the last finalize")),
+            Err(error) => Err(error),
+        }
     }
 
     fn report_resumption(&self) {
         self.state.finalized.store(false, Ordering::Relaxed);
         // This fails if the meeting has ended, which the next exchange reports.
         let _ = self.state.sender.send(&FromPe::Resumed);
-    }
-
-    fn leave(&mut self) {
-        if let Some(gathering) = &self.gathering {
-            // The other PEs have completed their last finalize, or soon will.
-            gathering.wait_for_others(self.limits.silence);
-        }
     }
 }
 
@@ -374,4 +373,60 @@ fn end_without_meeting(state: &MemberState, error: &Error) -> ! {
 fn end(status: i32) -> ! {
     // SAFETY: the call ends the process immediately; other threads may be in any state.
     unsafe { libc::_exit(status) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meeting::connections::{HANDSHAKE, MEETING};
+    use crate::nodes::NodeMap;
+    use rushmem_connect::Secret;
+    use rushmem_connect::handshake::{Acceptor, Answer, CLAIM};
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    /// Accepts PE 1 of 2 PEs as the meeting does, and starts the job. Returns the connection.
+    fn meet(listener: &TcpListener, secret: &Secret) -> Link {
+        let (mut stream, _) = listener.accept().expect("it connects");
+        let mut acceptor = Acceptor::new(HANDSHAKE, secret, MEETING, [1; 32]);
+        stream.write_all(&acceptor.greeting()).expect("room");
+
+        let mut claim = [0; CLAIM];
+        stream.read_exact(&mut claim).expect("a claim");
+        acceptor.check(&claim).expect("it knows the secret");
+        stream
+            .write_all(&acceptor.answer(Answer::Welcome))
+            .expect("room");
+
+        let mut link = Link::sealed(stream, acceptor.session());
+        assert!(matches!(link.receive(), Ok(FromPe::Join { pe: 1, .. })));
+        let nodes = NodeMap::one_node(2).expect("two PEs");
+        link.send(&FromLauncher::Welcome { pe: 1, nodes })
+            .expect("it reads");
+        link
+    }
+
+    /// Otherwise the thread that receives ends this process.
+    #[test]
+    fn the_end_of_the_meeting_is_an_answer_to_the_last_finalize() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let secret = Secret::new(b"secret");
+        let attendance = Attendance {
+            address: MeetingAddress::Addresses(vec![listener.local_addr().expect("bound")]),
+            secret: secret.clone(),
+            pe: 1,
+            n_pes: 2,
+        };
+
+        let meeting = thread::spawn(move || {
+            let mut link = meet(&listener, &secret);
+            assert_eq!(link.receive().ok(), Some(FromPe::Finalized));
+        });
+        let member = Member::join(&attendance, false, MeetingLimits::default()).expect("it meets");
+        member.report_finalize().expect("the meeting has ended");
+        meeting.join().expect("no panic");
+
+        // An exit handler may finalize once more.
+        member.report_finalize().expect("it is finalized");
+    }
 }

@@ -291,7 +291,8 @@ fn a_failure_after_finalize_leaves_the_job_alone() {
     let mut server = running(2);
     assert_eq!(say(&mut server, 0, &FromPe::Finalized), []);
     assert_eq!(server.exited(0, Exit::Status(7)), None);
-    assert_eq!(say(&mut server, 1, &FromPe::Finalized), []);
+    let all = [Decision::AllFinalized];
+    assert_eq!(say(&mut server, 1, &FromPe::Finalized), all);
     assert_eq!(server.exited(1, Exit::Status(0)), None);
     assert_eq!(server.status(), 7);
 }
@@ -301,7 +302,7 @@ fn an_init_after_finalize_is_collective_too() {
     let finalized = || {
         let mut server = running(2);
         for pe in 0..2 {
-            assert_eq!(say(&mut server, pe, &FromPe::Finalized), []);
+            say(&mut server, pe, &FromPe::Finalized);
         }
         server
     };
@@ -323,6 +324,22 @@ fn an_init_after_finalize_is_collective_too() {
     );
     let message = "oshrun: PE 0 (pid 100, host a) exited with status 2 before shmem_finalize";
     assert_ends(&server.exited(0, Exit::Status(2)), 2, Some(message));
+}
+
+#[test]
+fn each_finalize_of_all_is_reported_once() {
+    let mut server = running(2);
+    for pe in 0..2 {
+        say(&mut server, pe, &FromPe::Finalized);
+    }
+
+    // What PE 0 has sent may arrive before PE 1 is known to have resumed.
+    for pe in 0..2 {
+        say(&mut server, pe, &FromPe::Resumed);
+        let decisions = say(&mut server, pe, &FromPe::Finalized);
+        let expected: &[Decision] = [&[][..], &[Decision::AllFinalized]][pe as usize];
+        assert_eq!(decisions, expected);
+    }
 }
 
 #[test]

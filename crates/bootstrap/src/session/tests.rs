@@ -55,6 +55,7 @@ fn job(n_pes: u32, body: impl Fn(JobSession) + Sync) -> Option<Decision> {
                             pair.write_all(&frame).expect("a PE reads");
                         }
                     }
+                    Decision::AllFinalized => {}
                     ended => {
                         end = Some(ended);
                         for pair in &pairs {

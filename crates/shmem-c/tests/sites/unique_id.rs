@@ -219,6 +219,63 @@ fn under_oshrun_it_is_the_job_of_oshrun() {
     assert!(outcome.stderr.contains(contradiction), "{outcome}");
 }
 
+/// Whatever a process does behind its last finalize, all others end well.
+fn a_process_may_leave_at_once_behind_finalize() {
+    // Before finalize waited for the meeting, about half of the jobs in which PE 0 leaves failed.
+    const ROUNDS: usize = 4;
+
+    let job = |n: usize, how: &str, who: &str| {
+        Job::direct(scenario!("leaves_at_once.c"))
+            .args([&n.to_string(), how, who, &ROUNDS.to_string()])
+            .env("SHMEM_SYMMETRIC_SIZE", "16m")
+    };
+
+    // PE 0 serves the meeting, PE 1 is the first of its node, and PE 3 the last.
+    for (how, who) in [
+        ("dies", "0"),
+        ("dies", "1"),
+        ("dies", "3"),
+        ("dies", "all"),
+        ("exits", "all"),
+        ("execs", "0"),
+        ("crashes", "0"),
+    ] {
+        for nodes in ["1", "1+3"] {
+            job(4, how, who)
+                .env("SHMEM_VIRTUAL_NODES", nodes)
+                .run()
+                .assert_ok(4);
+        }
+    }
+
+    for (transport, library) in [
+        ("tcp", ""),
+        ("ucx", "libucp.so.0"),
+        ("ofi", "libfabric.so.1"),
+    ] {
+        if library.is_empty() || has_library(library) {
+            job(3, "dies", "all")
+                .env("SHMEM_TRANSPORT", transport)
+                .env("SHMEM_ONNODE", "off")
+                .run()
+                .assert_ok(3);
+        }
+    }
+
+    let hosts = Hosts::new("y", 2);
+    let host = hosts.host(0);
+    for who in ["0", "3"] {
+        job(4, "dies", who)
+            .wrap(["ip", "netns", "exec", host.as_str()])
+            .env("TEST_NETNS", hosts.host(1))
+            .env("SHMEM_TRANSPORT", "tcp")
+            .env("SHMEM_JOB", "10.77.0.1:5000")
+            .env("SHMEM_JOB_SECRET", "told to nobody")
+            .run()
+            .assert_ok(4);
+    }
+}
+
 /// Returns a shell script that starts a program once for each rank, with variables that may contain
 /// `$r`, the rank, and waits for all.
 fn script(n: usize, variables: &str) -> String {
@@ -392,6 +449,7 @@ testkit::module_tests! {
     of_processes_that_come_late_or_were_forked_or_come_back,
     on_several_hosts,
     ends_as_a_whole,
+    a_process_may_leave_at_once_behind_finalize,
     says_who_is_wrong_or_missing,
     under_oshrun_it_is_the_job_of_oshrun,
     by_the_variables_of_schedulers,

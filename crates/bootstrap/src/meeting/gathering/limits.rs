@@ -31,20 +31,20 @@ impl MeetingServer {
 
         awaits_pes
             || has_joining
-            || self.is_exchanging()
+            || self.awaits_members()
             || self.over.is_some()
             || self.muted.is_some()
             || !self.strangers.is_empty()
     }
 
     /// Refuses processes that have not joined within [`HANDSHAKE_LIMIT`], and ends the job if PEs
-    /// are missing, or give no sign of life in an exchange, for longer than the limit of joining.
+    /// are missing, or give no sign of life while others wait, for longer than the limit of joining.
     /// `time` is the duration of the last wait, at most [`SLICE`](crate::time_limit::SLICE).
     pub(super) fn check_limits(&mut self, time: Duration) {
         self.strangers.expire();
         self.refuse_late();
 
-        if self.is_exchanging() {
+        if self.awaits_members() {
             self.ask_members(time);
             return;
         }
@@ -92,8 +92,8 @@ impl MeetingServer {
     }
 
     /// Asks all members for a sign of life, [`PINGS`] times within the limit of joining. Ends the
-    /// job if one has given none within that limit: a process in between may hold back what is
-    /// sent, and then the other PEs would wait for ever.
+    /// job if one for which others wait has given none within that limit: a process in between may
+    /// hold back what is sent, and then the other PEs would wait for ever.
     fn ask_members(&mut self, time: Duration) {
         self.since_ping += time;
         if self.since_ping < self.limits.join / PINGS {
@@ -103,10 +103,12 @@ impl MeetingServer {
 
         // The first unanswered request was sent up to one interval after the last sign of life.
         // With that interval, PINGS - 1 unanswered requests make up the whole limit at most.
-        let silent = self
-            .members
-            .iter()
-            .find(|(_, member)| member.connection.is_some() && member.unanswered + 1 >= PINGS);
+        // Nobody waits for a member that has finalized, so it may be silent.
+        let silent = self.members.iter().find(|(pe, member)| {
+            member.connection.is_some()
+                && member.unanswered + 1 >= PINGS
+                && !self.has_finalized(**pe)
+        });
         if let Some((&pe, member)) = silent {
             self.fail(format!(
                 "{} has sent nothing for {} s while other PEs wait for it: it is stopped or gets no processor, or a \

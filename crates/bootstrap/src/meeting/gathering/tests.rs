@@ -102,6 +102,10 @@ impl TestMember {
         self.link.send(&exchange).expect("it reads");
     }
 
+    fn finalize(&self) {
+        self.link.send(&FromPe::Finalized).expect("it reads");
+    }
+
     fn receive(&mut self) -> FromLauncher {
         self.link.receive().expect("a message")
     }
@@ -142,6 +146,42 @@ fn a_member_of_which_nothing_arrives_is_named() {
     let why = reason(first.receive_alive(usize::MAX));
     let words = "PE 1 (pid 4711, host b) has sent nothing for 0.8 s while other PEs wait for it";
     assert!(why.contains(words), "{why}");
+}
+
+#[test]
+fn the_last_finalize_ends_when_all_have_reported_it() {
+    let [mut first, killed, mut last] = Meeting::new(SHORT).job(["a", "b", "c"]);
+    first.finalize();
+    // A process that has reported may end. Its report must have arrived.
+    killed.finalize();
+    drop(killed);
+
+    // Both get no answer, but only requests for a sign of life, for twice the limit.
+    assert_eq!(last.receive_alive(2 * PINGS as usize), None);
+    for _ in 0..2 * PINGS {
+        assert_eq!(first.receive(), FromLauncher::Ping);
+    }
+
+    last.finalize();
+    for member in [&mut first, &mut last] {
+        let answer = member.receive_alive(usize::MAX);
+        assert_eq!(answer, Some(FromLauncher::AllFinalized));
+    }
+}
+
+#[test]
+fn only_a_member_that_others_await_in_finalize_must_live() {
+    // Neither answers.
+    let [mut finalized, silent] = Meeting::new(SHORT).job(["a", "b"]);
+    finalized.finalize();
+    let why = loop {
+        match finalized.receive() {
+            FromLauncher::Ping => {}
+            message => break reason(Some(message)),
+        }
+    };
+    assert!(why.contains("PE 1 (pid 4711, host b) has sent"), "{why}");
+    drop(silent);
 }
 
 #[test]
@@ -224,7 +264,6 @@ fn closed_listeners_are_no_events_while_a_forked_child_has_copies() {
     let gathering = Gathering {
         secret: Secret::new(b"secret"),
         listeners: Listeners::new(vec![listener]).expect("a socket"),
-        others_are_done: Arc::default(),
     };
     let limits = MeetingLimits::default();
     let server = MeetingServer::new(gathering, limits, MeetingSource::Variables).expect("a watch");

@@ -156,7 +156,7 @@ pub fn is_open_mpi_shut_out() -> bool {
 fn connect(address: &str) -> io::Result<TcpStream> {
     let mut refused = ErrorKind::AddrNotAvailable.into();
     for address in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, time_limit::ANSWER) {
+        match rushmem_connect::connect(&address, time_limit::ANSWER) {
             Ok(stream) => return Ok(stream),
             Err(error) => refused = error,
         }

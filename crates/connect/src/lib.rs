@@ -3,7 +3,7 @@
 //! [`Secret`] is what only they know, and [`handshake`] is the exchange of messages by which each
 //! proves that it knows it. [`sealed`] encrypts what follows, where that is confidential. These
 //! three do no input or output. [`strangers`] holds the connections whose other end has not proved
-//! anything yet, and [`Attempts`] says when to connect again.
+//! anything yet, [`connect`] connects to a known port, and [`Attempts`] says when to try again.
 //!
 //! **A relay gains nothing.** A process between two others can pass on their handshake, but learns
 //! neither the secret nor the keys of their session, since both are derived from the secret and
@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod attempts;
+mod connect;
 pub mod handshake;
 pub mod sealed;
 mod secret;
@@ -20,6 +21,7 @@ pub mod strangers;
 mod timed;
 
 pub use attempts::Attempts;
+pub use connect::connect;
 pub use secret::{Secret, nonce};
 pub use timed::TimedReads;
 

@@ -6,7 +6,7 @@
 //! process is stopped.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 /// Maximum time to wait for the answer of a host, during which the calling thread makes no
@@ -39,7 +39,7 @@ pub(crate) fn socket(name: &[u8]) -> Option<SocketAddr> {
 /// Returns whether a process listens on an address, by connecting to it; `None` if there is no
 /// clear answer.
 pub(crate) fn listens(address: SocketAddr) -> Option<bool> {
-    match TcpStream::connect_timeout(&address, LIMIT) {
+    match rushmem_connect::connect(&address, LIMIT) {
         Ok(_) => Some(true),
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Some(false),
         Err(_) => None,

@@ -262,7 +262,7 @@ impl Connecting<'_> {
         socket: SocketAddr,
         limit: Duration,
     ) -> Result<Option<TcpStream>, ConnectFailure> {
-        let stream = TcpStream::connect_timeout(&socket, limit)?;
+        let stream = rushmem_connect::connect(&socket, limit)?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(limit))?;
 

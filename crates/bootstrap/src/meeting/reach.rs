@@ -213,7 +213,7 @@ fn attempt(
     attendance: &Attendance,
     limit: Duration,
 ) -> Result<Reached, NoConnection> {
-    let stream = TcpStream::connect_timeout(&address, limit)?;
+    let stream = rushmem_connect::connect(&address, limit)?;
 
     let Attendance { secret, pe, .. } = attendance;
     let mut connector = Connector::new(HANDSHAKE, secret, *pe, MEETING, nonce()?);

@@ -1,17 +1,24 @@
 //! The connections whose other end has not proved yet that it belongs to the job.
 //!
 //! The other end receives a greeting and may send one message of fixed size within a time limit.
-//! The number of such connections is limited: the oldest is dropped for a new one, so that clients
+//! The number of such connections is limited: one of them is dropped for a new one, so that clients
 //! that connect and send nothing cannot keep a process of the job out. Such a process proves its
 //! identity at once, or connects again.
+//!
+//! The one that is dropped is chosen at random. If it were the oldest, a flood of connections would
+//! drop each process of the job whose claim needs longer to arrive than the flood to fill all
+//! places. A random choice spares some of these processes at any distance, and others when they
+//! connect again. Addresses do not count: those of a flood may be many, and all processes of the job
+//! may have one, that of a router.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::handshake::{Acceptor, Answer, CLAIM, REFUSAL};
@@ -39,7 +46,8 @@ pub struct StrangerLimits {
 pub struct Strangers {
     limits: StrangerLimits,
     /// The strangers, by the numbers of their descriptors.
-    all: HashMap<u32, Stranger>,
+    all: BTreeMap<u32, Stranger>,
+    random: Rng,
     /// The time since which no connection was accepted although one waits.
     short_since: Option<Instant>,
 }
@@ -116,7 +124,8 @@ impl Strangers {
     pub fn new(limits: StrangerLimits) -> Strangers {
         Strangers {
             limits,
-            all: HashMap::new(),
+            all: BTreeMap::new(),
+            random: Rng::new(),
             short_since: None,
         }
     }
@@ -145,9 +154,7 @@ impl Strangers {
             };
             self.short_since = None;
 
-            if self.all.len() >= self.limits.n {
-                self.drop_oldest(Duration::ZERO);
-            }
+            make_place(&mut self.all, self.limits.n, &mut self.random);
 
             // An error is not reported: a connection to which the greeting cannot be sent is gone.
             let greeted = acceptor(&socket).and_then(|acceptor| Stranger::greet(socket, acceptor));
@@ -169,18 +176,18 @@ impl Strangers {
             return Ok(());
         }
 
-        // Not a young one: that may be a process of the job, about to send its claim.
-        self.drop_oldest(OLD);
+        self.drop_oldest();
 
         let lasts = self.short_since.get_or_insert_with(Instant::now).elapsed();
         Err(Shortage { error, lasts })
     }
 
-    /// Drops the oldest stranger, if it is older than `age`.
-    fn drop_oldest(&mut self, age: Duration) {
+    /// Drops the oldest stranger, if it is old. A young one may be a process of the job, about to
+    /// send its claim.
+    fn drop_oldest(&mut self) {
         let oldest = self.all.iter().min_by_key(|(_, stranger)| stranger.since);
         if let Some((&number, stranger)) = oldest
-            && stranger.since.elapsed() > age
+            && stranger.since.elapsed() > OLD
         {
             self.all.remove(&number);
         }
@@ -271,6 +278,15 @@ impl Stranger {
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(Some(from)),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Drops a stranger, chosen at random, if there are `n`.
+fn make_place<T>(strangers: &mut BTreeMap<u32, T>, n: usize, random: &mut Rng) {
+    if strangers.len() >= n
+        && let Some(&number) = strangers.keys().nth(random.usize(..n))
+    {
+        strangers.remove(&number);
     }
 }
 
@@ -368,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_goes_for_a_new_one_and_all_in_time() {
+    fn one_goes_for_a_new_one_and_all_in_time() {
         let (listener, mut strangers) = strangers(2, Duration::ZERO);
         let clients: Vec<TcpStream> = (0..3).map(|_| client(&listener)).collect();
         accept(&mut strangers, &listener).expect("descriptors");
@@ -378,6 +394,84 @@ mod tests {
         strangers.expire();
         assert!(strangers.is_empty());
         drop(clients);
+    }
+
+    /// The default limit of joining a job, in milliseconds.
+    const LIMIT: u64 = 120_000;
+
+    /// What arrives at a process while strangers flood it.
+    enum Arrival {
+        Flood,
+        /// A process of the job connects.
+        Member,
+        /// The claim of a process of the job, on the connection with this number.
+        Claim(u32),
+    }
+
+    /// Returns the time in milliseconds until `members` processes of a job, all from one address,
+    /// have proved their identity, or that of [`LIMIT`]. Meanwhile `rate` strangers a second connect,
+    /// each from another address. A process whose connection was dropped finds that out with its
+    /// claim, and connects again.
+    fn time_of_joining(members: usize, rate: u64, round_trip: u64, random: &mut Rng) -> u64 {
+        const N: usize = 256;
+        const PAUSE: u64 = 250;
+        /// Microseconds in a millisecond.
+        const MS: u64 = 1000;
+
+        let mut strangers: BTreeMap<u32, ()> = BTreeMap::new();
+        let mut number = 0;
+        let mut n_joined = 0;
+
+        // The arrivals by time in microseconds. The second number keeps those of one time apart.
+        let mut order = 0..;
+        let mut arrivals = BTreeMap::new();
+        let mut add = |arrivals: &mut BTreeMap<_, _>, time: u64, arrival| {
+            arrivals.insert((time, order.next()), arrival);
+        };
+        add(&mut arrivals, 0, Arrival::Flood);
+        for _ in 0..members {
+            add(&mut arrivals, 0, Arrival::Member);
+        }
+
+        while let Some(((now, _), arrival)) = arrivals.pop_first() {
+            if let Arrival::Claim(number) = arrival {
+                if strangers.remove(&number).is_some() {
+                    n_joined += 1;
+                } else {
+                    let later = now + (round_trip + PAUSE) * MS;
+                    add(&mut arrivals, later, Arrival::Member);
+                }
+                if n_joined == members || now > LIMIT * MS {
+                    return now / MS;
+                }
+                continue;
+            }
+
+            make_place(&mut strangers, N, random);
+            number += 1;
+            strangers.insert(number, ());
+            match arrival {
+                Arrival::Flood => add(&mut arrivals, now + 1_000_000 / rate, arrival),
+                _ => add(&mut arrivals, now + round_trip * MS, Arrival::Claim(number)),
+            }
+        }
+        unreachable!("the flood has no end")
+    }
+
+    #[test]
+    fn a_flood_keeps_no_member_out_whatever_its_distance() {
+        for (rate, round_trip) in [(1000, 50), (4000, 50), (2000, 200)] {
+            for seed in 0..2 {
+                for members in [2, 256] {
+                    let time =
+                        time_of_joining(members, rate, round_trip, &mut Rng::with_seed(seed));
+                    assert!(
+                        time < LIMIT,
+                        "{members} members, {rate} a second, {round_trip} ms, seed {seed}: {time} ms"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub struct Tuning {
     pub max_unanswered: usize,
     /// Bytes of the kernel's socket buffers; `None` leaves them to the kernel.
     pub socket_buffers: Option<usize>,
-    /// Maximum number of unauthenticated connections. At this number the oldest is dropped for a
+    /// Maximum number of unauthenticated connections. At this number one of them is dropped for a
     /// new one.
     pub max_unauthenticated: usize,
     /// The time after which an accepted connection is dropped if it is still unauthenticated.

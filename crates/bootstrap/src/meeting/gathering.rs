@@ -52,7 +52,7 @@ const SPEAKER: &str = "rushmem";
 /// answers at once, so only a stranger, or a lost host, takes longer.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Maximum number of connections that have not proved that they know the secret; the oldest one is
+/// Maximum number of connections that have not proved that they know the secret; one of them is
 /// closed for a new one. So strangers take a bounded number of descriptors, and cannot keep members
 /// away for long.
 const MAX_STRANGERS: usize = 256;

@@ -207,9 +207,9 @@ pub enum Error {
     },
     /// Another process has an address of the place that the user has named for the meeting.
     #[error(
-        "PE 0 cannot listen at SHMEM_JOB={place}: {taken}, and has for {} s; name a port that is free at all addresses \
-         of its host, or end that process",
-        limit.as_secs_f64()
+        "PE 0 cannot listen at SHMEM_JOB={place}: {taken}, and has for {:.1} s; name a port that is free at all addresses \
+         of its host, end that process, or raise SHMEM_JOIN_LIMIT if it is of another job with this SHMEM_JOB",
+        waited.as_secs_f64()
     )]
     MeetingTaken {
         /// Host and port.
@@ -217,7 +217,7 @@ pub enum Error {
         /// The address, and the process that has it.
         taken: String,
         /// The time for which PE 0 has tried.
-        limit: Duration,
+        waited: Duration,
     },
     /// No process serves the meeting at the addresses of the unique id.
     #[error(
@@ -230,15 +230,16 @@ pub enum Error {
     },
     /// No process serves the meeting at the address in `SHMEM_JOB`.
     #[error(
-        "PE 0 does not serve the job at SHMEM_JOB ({tried}) within {} s: start it there, give all processes the same \
-         SHMEM_JOB and SHMEM_JOB_SECRET, or raise SHMEM_JOIN_LIMIT",
-        limit.as_secs_f64()
+        "PE 0 does not serve the job at SHMEM_JOB ({tried}), for which this process has waited {:.1} s: start it there, give \
+         all processes the same SHMEM_JOB and SHMEM_JOB_SECRET, or raise SHMEM_JOIN_LIMIT if another job with this \
+         SHMEM_JOB may still run",
+        waited.as_secs_f64()
     )]
     NobodyServes {
         /// Each address and the result of the attempt.
         tried: String,
         /// The time for which this PE has tried.
-        limit: Duration,
+        waited: Duration,
     },
     /// The meeting refuses this process, with this message.
     #[error("{0}")]

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::attendance::{Attendance, MeetingAddress, MeetingLimits};
 use super::connections::prepare;
@@ -89,7 +89,6 @@ impl Member {
     ) -> Result<Member, Error> {
         let Attendance { pe, n_pes, .. } = *attendance;
 
-        let begin = Instant::now();
         let Reached { stream, session } = reach(attendance, limits.join)?;
         prepare(&stream, limits.silence);
         // A process in between that does not read must not stop this one for ever.
@@ -131,15 +130,14 @@ impl Member {
             limits,
         };
 
-        // The limit counts from the first attempt to connect.
-        let left = (limits.join + SLACK).saturating_sub(begin.elapsed());
-        member.await_welcome(left)?;
+        member.await_welcome()?;
         Ok(member)
     }
 
-    /// Waits until all PEs have joined, at most for `limit`.
-    fn await_welcome(&self, limit: Duration) -> Result<(), Error> {
-        match self.next_message(limit)? {
+    /// Waits until all PEs have joined. The meeting, which may have begun only now, says first which
+    /// PEs are missing.
+    fn await_welcome(&self) -> Result<(), Error> {
+        match self.next_message()? {
             FromLauncher::Welcome { pe, nodes } if pe == self.pe && nodes.n_pes() == self.n_pes => {
                 Ok(())
             }
@@ -149,11 +147,11 @@ impl Member {
     }
 
     /// Waits for the next message of the meeting that is not a request for a sign of life. The wait
-    /// lasts at most for `first`, and after each such request for the limit of joining and the
-    /// slack.
-    fn next_message(&self, first: Duration) -> Result<FromLauncher, Error> {
+    /// lasts at most for the limit of joining and the slack, and as long again after each such
+    /// request.
+    fn next_message(&self) -> Result<FromLauncher, Error> {
         let limit = self.limits.join + SLACK;
-        let mut left = TimeLeft::new(first);
+        let mut left = TimeLeft::new(limit);
         while let Some(received) = left.spend(|slice| self.messages.recv_timeout(slice)) {
             match received {
                 Ok(Ok(FromLauncher::Ping)) => left = TimeLeft::new(limit),
@@ -183,7 +181,7 @@ impl Member {
             })?;
         self.round = round.wrapping_add(1);
 
-        match self.next_message(limit)? {
+        match self.next_message()? {
             FromLauncher::Gathered { round: of, records }
                 if of == round && records.n_pes() == self.n_pes =>
             {
@@ -260,7 +258,7 @@ impl Manager for Member {
         // If this fails, the wait for the answer fails, too.
         let _ = self.state.sender.send(&FromPe::Finalized);
 
-        match self.next_message(self.limits.join + SLACK) {
+        match self.next_message() {
             // From the report on, this PE does not need the meeting: see the module `gathering`.
             Ok(FromLauncher::AllFinalized) | Err(Error::MeetingGone) => Ok(()),
             Ok(_) => Err(Error::Unexpected("another answer to the last finalize")),

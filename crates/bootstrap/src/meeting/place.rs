@@ -72,20 +72,22 @@ pub(super) fn listen(place: &str, limit: Duration) -> Result<Vec<TcpListener>, E
             }
         };
 
-        if !attempts.record_refusal(Instant::now(), limit) {
+        let is_in_time = attempts.record_refusal(Instant::now(), limit);
+        let waited = attempts.elapsed();
+        if !is_in_time {
             return Err(Error::MeetingTaken {
                 place: place.to_owned(),
                 taken: taken.to_string(),
-                limit,
+                waited,
             });
         }
 
-        if !has_printed_notice && attempts.elapsed() >= notice_after(limit) {
+        if !has_printed_notice && waited >= notice_after(limit) {
             has_printed_notice = true;
             print_line(format_args!(
-                "PE 0 has waited {} s to serve the job at SHMEM_JOB={place} ({taken}), and tries again until \
+                "PE 0 has waited {:.0} s to serve the job at SHMEM_JOB={place} ({taken}), and tries again until \
                  SHMEM_JOIN_LIMIT ({} s)",
-                notice_after(limit).as_secs_f64(),
+                waited.as_secs_f64(),
                 limit.as_secs_f64()
             ));
         }

@@ -32,10 +32,6 @@ const NOTICE: Duration = Duration::from_secs(10);
 /// are missing.
 pub(super) const SLACK: Duration = Duration::from_secs(5);
 
-/// Time for which a process at the place of the job may have another secret or version, but at most
-/// half of the limit: it may be of an earlier job, which ends soon.
-const OTHER_JOB: Duration = Duration::from_secs(2);
-
 /// Returns the time after which a process that waits for at most `limit` prints a notice.
 pub(super) fn notice_after(limit: Duration) -> Duration {
     NOTICE.min(limit / 2)
@@ -48,7 +44,7 @@ pub(super) struct Reached {
 }
 
 /// Why an attempt at an address failed.
-enum NoConnection {
+pub(super) enum NoConnection {
     Socket(io::Error),
     /// The process there has closed the connection before its answer.
     HungUp,
@@ -66,7 +62,9 @@ impl fmt::Display for NoConnection {
                 _ => error.fmt(f),
             },
             NoConnection::HungUp => f.write_str("it hung up without an answer"),
-            NoConnection::Later => f.write_str("an earlier job ends there"),
+            NoConnection::Later => f.write_str(
+                "a job with this SHMEM_JOB and secret runs there, which others may not join",
+            ),
             NoConnection::Violation(violation) => violation.fmt(f),
         }
     }
@@ -100,22 +98,14 @@ struct FailedAttempt {
 struct Round(Vec<FailedAttempt>);
 
 impl Round {
-    /// Returns true if another round may succeed. `is_early` is true while another job may still
-    /// end at the place.
-    fn may_succeed_later(&self, meeting: &MeetingAddress, is_early: bool) -> bool {
+    /// Returns true if another round may succeed.
+    fn may_succeed_later(&self, meeting: &MeetingAddress) -> bool {
         let mut failures = self.0.iter().map(|attempt| &attempt.failure);
         match meeting {
-            // PE 0 may start later, or wait for a port that another process still has. If it does
-            // not get the port, it reports that itself.
-            MeetingAddress::Named(_) => {
-                let has_other_job = failures.any(|failure| {
-                    matches!(
-                        failure,
-                        NoConnection::Violation(Violation::Secret | Violation::Version(_))
-                    )
-                });
-                is_early || !has_other_job
-            }
+            // PE 0 may start later, or wait for a port that another process still has, such as that
+            // of the last job, whose secret and version may be others. If PE 0 does not get the
+            // port, it reports that itself.
+            MeetingAddress::Named(_) => true,
             // The process with these addresses listened before anyone knew them. If it does not
             // now, it has ended.
             MeetingAddress::Addresses(_) => failures.any(|failure| match failure {
@@ -155,17 +145,17 @@ pub(super) fn reach(attendance: &Attendance, limit: Duration) -> Result<Reached,
         };
 
         let is_in_time = attempts.record_refusal(Instant::now(), limit + SLACK);
+        let waited = attempts.elapsed();
         let tried = round.to_string();
-        let is_early = attempts.elapsed() < OTHER_JOB.min(limit / 2);
-        if !is_in_time || !round.may_succeed_later(meeting, is_early) {
+        if !is_in_time || !round.may_succeed_later(meeting) {
             return Err(match meeting {
                 MeetingAddress::Addresses(_) => Error::NoMeeting { tried },
-                MeetingAddress::Named(_) => Error::NobodyServes { tried, limit },
+                MeetingAddress::Named(_) => Error::NobodyServes { tried, waited },
             });
         }
 
-        if notice.is_none() && attempts.elapsed() >= notice_after(limit) {
-            let text = waiting(attendance, limit, &tried);
+        if notice.is_none() && waited >= notice_after(limit) {
+            let text = waiting(attendance, limit, waited, &tried);
             notice = Some(Notice::print(&attendance.secret, &text));
         }
         attempts.pause();
@@ -208,7 +198,7 @@ fn try_all(attendance: &Attendance, is_first_round: bool) -> Result<Reached, Rou
 }
 
 /// Connects to an address within the time `limit`, and does the handshake.
-fn attempt(
+pub(super) fn attempt(
     address: SocketAddr,
     attendance: &Attendance,
     limit: Duration,
@@ -238,7 +228,7 @@ fn attempt(
 }
 
 /// Returns the notice of a process that has not reached the meeting for a while.
-fn waiting(attendance: &Attendance, limit: Duration, tried: &str) -> String {
+fn waiting(attendance: &Attendance, limit: Duration, waited: Duration, tried: &str) -> String {
     let what = match &attendance.address {
         // PE 0 of a job with SHMEM_JOB connects to itself.
         MeetingAddress::Addresses(_) => {
@@ -247,9 +237,9 @@ fn waiting(attendance: &Attendance, limit: Duration, tried: &str) -> String {
         MeetingAddress::Named(place) => format!("for PE 0 to serve the job at SHMEM_JOB={place}"),
     };
     format!(
-        "PE {} has waited {} s {what} ({tried}), and tries again until SHMEM_JOIN_LIMIT ({} s)",
+        "PE {} has waited {:.0} s {what} ({tried}), and tries again until SHMEM_JOIN_LIMIT ({} s)",
         attendance.pe,
-        notice_after(limit).as_secs_f64(),
+        waited.as_secs_f64(),
         limit.as_secs_f64()
     )
 }
@@ -295,24 +285,23 @@ mod tests {
         let named = MeetingAddress::Named("h1:5000".to_owned());
         let by_id = MeetingAddress::Addresses(Vec::new());
         let refused = || NoConnection::Socket(ErrorKind::ConnectionRefused.into());
-        let early = true;
-        let late = false;
 
         for failure in [refused(), NoConnection::HungUp, NoConnection::Later] {
-            assert!(round(vec![failure]).may_succeed_later(&named, late));
+            assert!(round(vec![failure]).may_succeed_later(&named));
         }
-        assert!(!round(vec![refused()]).may_succeed_later(&by_id, late));
-        assert!(round(vec![refused(), NoConnection::HungUp]).may_succeed_later(&by_id, late));
+        assert!(!round(vec![refused()]).may_succeed_later(&by_id));
+        assert!(round(vec![refused(), NoConnection::HungUp]).may_succeed_later(&by_id));
 
-        for violation in [Violation::Secret, Violation::Version(1)] {
-            let of_another = || round(vec![refused(), violation.into()]);
-            assert!(of_another().may_succeed_later(&named, early));
-            assert!(!of_another().may_succeed_later(&named, late));
-            assert!(!of_another().may_succeed_later(&by_id, early));
+        // PE 0 waits until another job or program gives it the port, and says so if it does not.
+        for violation in [
+            Violation::Secret,
+            Violation::Version(1),
+            Violation::Greeting,
+        ] {
+            let of_another = round(vec![refused(), violation.into()]);
+            assert!(of_another.may_succeed_later(&named));
+            assert!(!of_another.may_succeed_later(&by_id));
         }
-
-        // PE 0 waits until another program gives it the port, and says so if that is too late.
-        assert!(round(vec![Violation::Greeting.into()]).may_succeed_later(&named, late));
     }
 
     #[test]

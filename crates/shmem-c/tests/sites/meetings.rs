@@ -55,7 +55,7 @@ fn a_place_of_another_user_is_refused() {
 
     let outcome = job.clone().env("SHMEM_JOIN_LIMIT", "2s").run();
     assert!(!outcome.status.success(), "{outcome}");
-    let words = format!("a process of uid {OTHER_UID} listens at {PLACE} already, and has for 2 s");
+    let words = format!("a process of uid {OTHER_UID} listens at {PLACE} already, and has for 2");
     assert!(outcome.stdout.contains(&words), "{outcome}");
 
     // A job whose place is freed while it waits goes on.
@@ -377,6 +377,33 @@ fn the_next_job_may_have_the_same_place() {
     assert_eq!(outcome.stderr, "", "{outcome}");
 }
 
+/// The processes of the second job, whose secret is another one or the same, start while the first
+/// job runs, and wait until it ends.
+fn the_next_job_waits_for_the_last_one() {
+    const NEXT: &str = "log=$1; export SHMEM_SIZE=2; \
+        for r in 0 1; do SHMEM_RANK=$r \"$0\" \"$log\" & a=\"$a $!\"; done; \
+        until [ -e \"$log.begun\" ]; do sleep 0.1; done; touch \"$log\"; export SHMEM_JOB_SECRET=$2; \
+        for r in 0 1; do SHMEM_RANK=$r \"$0\" \"$log\" 2>>\"$log\" & a=\"$a $!\"; done; \
+        until grep -q '^PE 1 has waited' \"$log\"; do sleep 0.1; done; touch \"$log.end\"; \
+        s=0; for i in $a; do wait $i || s=$?; done; cat \"$log\" >&2; exit $s";
+
+    let hosts = Hosts::new("n", 1);
+    for (secret, answer) in [
+        ("another", "it does not know the secret of this job"),
+        ("told to nobody", "a job with this SHMEM_JOB and secret runs there"),
+    ] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let outcome = script(&hosts, NEXT, &scenario!("ends_with_a_file.c"))
+            .arg(dir.path().join("log").display())
+            .arg(secret)
+            .env("SHMEM_JOIN_LIMIT", "8s")
+            .run();
+        assert!(outcome.status.success(), "{outcome}");
+        assert_eq!(outcome.stdout.matches("n_pes 2").count(), 2, "{outcome}");
+        assert!(outcome.stderr.contains(answer), "{outcome}");
+    }
+}
+
 /// Returns a job of a program that serves meetings within a limit of descriptors.
 fn limited(limit: &str, program: &Path) -> Job {
     let limits = format!("ulimit {limit}; exec \"$0\" \"$@\"");
@@ -443,6 +470,7 @@ testkit::module_tests! {
     a_relay_that_changes_a_piece_is_noticed,
     a_pe_that_loses_the_meeting_at_its_start_names_pe_0,
     the_next_job_may_have_the_same_place,
+    the_next_job_waits_for_the_last_one,
     more_pes_than_descriptors_meet,
     too_few_descriptors_are_named,
     a_driver_of_many_jobs_keeps_no_descriptor,

@@ -13,9 +13,9 @@ use crate::server::Server;
 impl MeetingServer {
     /// Answers a process that knows the secret.
     pub(super) fn answer(&mut self, proven: Proven) {
-        // If one PE has finalized, all are about to, so this process may be one of the next job.
-        let is_ending = self.members.keys().any(|&pe| self.has_finalized(pe));
-        if is_ending && matches!(self.source, MeetingSource::Variables) {
+        // All PEs of the job are there, so this process may be one of the next job at this place.
+        let runs = self.job.is_some() && self.over.is_none();
+        if runs && matches!(self.source, MeetingSource::Variables) {
             // If this fails, the process tries again, as it does after the answer.
             let _ = proven.answer(Answer::Deferral);
             return;
@@ -129,8 +129,12 @@ impl MeetingServer {
             } else {
                 format!(
                     "two processes are PE {pe}: pid {} on host {} and pid {} on host {}; give each \
-                     process a rank of its own",
-                    other.pid, other.host, attendee.pid, attendee.host
+                     process a rank of its own{}",
+                    other.pid,
+                    other.host,
+                    attendee.pid,
+                    attendee.host,
+                    self.remedy_of_two_jobs()
                 )
             };
             return Some(why);
@@ -140,10 +144,11 @@ impl MeetingServer {
             && n_pes != self.n_pes
         {
             return Some(format!(
-                "{} expects {n_pes} PEs, but {} expects {}; give all processes the same number",
+                "{} expects {n_pes} PEs, but {} expects {}; give all processes the same number{}",
                 attendee.name(pe),
                 member.name(known),
-                self.n_pes
+                self.n_pes,
+                self.remedy_of_two_jobs()
             ));
         }
 
@@ -153,6 +158,18 @@ impl MeetingServer {
             ));
         }
         None
+    }
+
+    /// Returns the end of a remedy, for processes that may be of two jobs.
+    fn remedy_of_two_jobs(&self) -> &'static str {
+        match self.source {
+            // An id is made for one job.
+            MeetingSource::UniqueId => "",
+            MeetingSource::Variables => {
+                ", or, if another job with this SHMEM_JOB may still run, start after its end, or give \
+                 each a port and a secret of its own"
+            }
+        }
     }
 
     /// Begins the job, since all PEs have joined.

@@ -8,7 +8,7 @@ use super::limits::PINGS;
 use super::*;
 use crate::link::Link;
 use crate::meeting::attendance::{Attendance, MeetingAddress};
-use crate::meeting::reach::{Reached, reach};
+use crate::meeting::reach::{NoConnection, Reached, attempt, reach};
 use crate::proto::FromPe;
 
 /// The limit of joining of a meeting whose members hold back what others wait for.
@@ -41,16 +41,19 @@ impl Meeting {
         Meeting { address, secret }
     }
 
-    /// Connects as a process that knows the secret.
-    fn reach(&self, pe: u32) -> Reached {
-        let attendance = Attendance {
+    fn attendance(&self, pe: u32) -> Attendance {
+        Attendance {
             address: MeetingAddress::Addresses(vec![self.address]),
             secret: self.secret.clone(),
             pe,
             // Only the first message names the number of PEs.
             n_pes: 0,
-        };
-        reach(&attendance, LONG).expect("it listens")
+        }
+    }
+
+    /// Connects as a process that knows the secret.
+    fn reach(&self, pe: u32) -> Reached {
+        reach(&self.attendance(pe), LONG).expect("it listens")
     }
 
     /// Connects and joins.
@@ -255,6 +258,27 @@ fn a_process_joins_as_the_pe_that_it_has_proved_to_be() {
     let why = reason(Some(link.receive().expect("a refusal")));
     let words = "has proved to be PE 1 states that it is PE 0";
     assert!(why.contains(words), "{why}");
+}
+
+#[test]
+fn a_process_of_the_next_job_waits_while_the_job_runs() {
+    let meeting = Meeting::new(LONG);
+    let _members = meeting.job(["a", "b"]);
+    for pe in [1, 2] {
+        let attempted = attempt(meeting.address, &meeting.attendance(pe), LONG);
+        assert!(matches!(attempted, Err(NoConnection::Later)));
+    }
+}
+
+#[test]
+fn processes_of_two_jobs_learn_that_they_may_be() {
+    for (pe, n_pes) in [(1, 3), (0, 2)] {
+        let meeting = Meeting::new(LONG);
+        let _first = meeting.join(0, 2, "a");
+        let why = reason(Some(meeting.join(pe, n_pes, "b").receive()));
+        let words = "if another job with this SHMEM_JOB may still run, start after its end";
+        assert!(why.contains(words), "{why}");
+    }
 }
 
 #[test]

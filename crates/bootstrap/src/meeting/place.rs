@@ -227,10 +227,15 @@ fn listed(hex: &str) -> Option<IpAddr> {
     }
 }
 
-/// Returns true if no two processes can listen at these addresses with the same port. An
-/// unspecified address stands for all; that of IPv6 also for those of IPv4.
+/// Returns true if no two processes can listen at these addresses with the same port.
 fn overlap(one: IpAddr, other: IpAddr) -> bool {
-    one == other || one.is_unspecified() || other.is_unspecified()
+    one == other || covers(one, other) || covers(other, one)
+}
+
+/// Returns true if `all` is an unspecified address that stands for `one`, among others: that of IPv4
+/// for those of IPv4, and that of IPv6 for all.
+fn covers(all: IpAddr, one: IpAddr) -> bool {
+    all.is_unspecified() && (all.is_ipv6() || one.is_ipv4())
 }
 
 #[cfg(test)]
@@ -244,7 +249,10 @@ mod tests {
         0: 00000000000000000000000001000000:138A 00000000000000000000000000000000:0000 0A 00000000:00000000 \
         00:00000000 00000000  1003        0 3 1 0 100 0 0 10 0\n   \
         1: 00000000000000000000000000000000:138B 00000000000000000000000000000000:0000 0A 00000000:00000000 \
-        00:00000000 00000000  1004        0 4 1 0 100 0 0 10 0\n";
+        00:00000000 00000000  1004        0 4 1 0 100 0 0 10 0\n   \
+        2: 00000000:138C 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1005        0 5 1 0 100 0 0 10 0\n   \
+        3: 00000000000000000000000001000000:138C 00000000000000000000000000000000:0000 0A 00000000:00000000 \
+        00:00000000 00000000  1006        0 6 1 0 100 0 0 10 0\n";
 
     #[test]
     #[cfg(target_endian = "little")]
@@ -256,6 +264,8 @@ mod tests {
         assert_eq!(of("127.0.0.2:5001"), None, "it does not listen");
         assert_eq!(of("[::1]:5002"), Some(1003));
         assert_eq!(of("127.0.0.3:5003"), Some(1004), "it has all");
+        assert_eq!(of("[::1]:5004"), Some(1006), "not who has all of IPv4");
+        assert_eq!(of("0.0.0.0:5002"), None, "it has one of IPv6");
     }
 
     #[test]

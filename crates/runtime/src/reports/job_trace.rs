@@ -7,7 +7,7 @@ use crate::teams::registry::teams;
 use rushmem_communication::net::flags;
 use rushmem_communication::observers::trace::{self, Ring};
 use rushmem_communication::observers::{self, Observer};
-use rushmem_communication::sync::waits;
+use rushmem_communication::sync::waits::{self, Pauses};
 use rushmem_pe::call::{Call, fail, warning::warning};
 use rushmem_pe::job::Job;
 use rushmem_pe::memory::areas::MIN_RECEIVE_BUFFER;
@@ -102,9 +102,21 @@ fn create_file(
         .write(true)
         .create_new(true)
         .open(&unfinished)?;
-    let ring = trace::start(&opened, capacity, header)?;
-    fs::rename(unfinished, file)?;
-    Ok(ring)
+    or_remove(&unfinished, || {
+        let ring = trace::start(&opened, capacity, header)?;
+        fs::rename(&unfinished, file)?;
+        Ok(ring)
+    })
+}
+
+/// Returns the result of `complete`. If it fails, as on a full disk, removes the file.
+fn or_remove<T>(file: &Path, complete: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let result = complete();
+    if result.is_err() {
+        // The error that is reported says more than that of the removal.
+        let _ = fs::remove_file(file);
+    }
+    result
 }
 
 /// Ends the trace of this PE. All PEs call this; PE 0 writes the trace of the job if it has at most
@@ -163,11 +175,12 @@ fn write(directory: &Path, file: &Path, ring: &Ring) -> Result<u32, String> {
         ));
     }
 
-    let file = File::create(file).map_err(|error| error.to_string())?;
-    let mut file = BufWriter::new(file);
-    chrome::write(&job, &mut file)
-        .and_then(|()| file.flush())
-        .map_err(|error| error.to_string())?;
+    or_remove(file, || {
+        let mut file = BufWriter::new(File::create(file)?);
+        chrome::write(&job, &mut file)?;
+        file.flush()
+    })
+    .map_err(|error| error.to_string())?;
     Ok(job.missing().n)
 }
 
@@ -274,6 +287,9 @@ struct Exchange {
 
 fn ask_once(words: usize, question: u64) -> Exchange {
     let area = flags::area();
+    // The first pauses are short beside an exchange. The later ones keep the first PEs of all nodes
+    // from loading PE 0 with reads until it answers.
+    let mut pauses = Pauses::begin();
     let before = nanoseconds();
     area.raise(Pe(0), words + QUESTION, question);
 
@@ -291,6 +307,7 @@ fn ask_once(words: usize, question: u64) -> Exchange {
                 answer,
             };
         }
+        pauses.pause();
     }
 }
 
@@ -317,5 +334,26 @@ mod tests {
         let files = fs::read_dir(directory).expect("the directory").count();
         fs::remove_dir_all(directory).expect("own directory");
         assert_eq!(files, 1);
+    }
+
+    #[test]
+    fn a_full_disk_is_left_as_it_was() {
+        let directory = std::env::temp_dir().join(format!("rushmem-full-{}", std::process::id()));
+        // No file can have that many bytes.
+        create_file(&directory, 0, 1 << 56, &[1, 0, 1, 0])
+            .map(drop)
+            .expect_err("no disk has room for it");
+
+        let trace = directory.join(FILE);
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        or_remove(&trace, || {
+            File::create(&trace)?.write_all(b"[")?;
+            Err::<(), _>(full())
+        })
+        .expect_err("it is full");
+
+        let files = fs::read_dir(&directory).expect("the directory").count();
+        fs::remove_dir_all(directory).expect("own directory");
+        assert_eq!(files, 0);
     }
 }

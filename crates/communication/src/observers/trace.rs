@@ -21,6 +21,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
+    compiler_fence,
 };
 use std::time::{Duration, Instant};
 
@@ -119,6 +120,10 @@ impl Ring {
         };
 
         let number = thread::add(&self.words[header::BEGUN], 1, thread::is_alone()) + 1;
+        // From now on the record that this one replaces does not count. Its words are changed only
+        // then, so that a reader does not take a mix of both for it if the process ends in between.
+        // Only the order of the instructions matters for that.
+        compiler_fence(Release);
         let first_word = RECORDS + ((number - 1) % self.capacity) as usize * RECORD_WORDS;
         let slot = self.slot(first_word);
         for (word, value) in slot.iter().zip(record.words()) {

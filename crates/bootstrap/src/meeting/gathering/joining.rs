@@ -122,8 +122,14 @@ impl MeetingServer {
 
         if let Some(other) = self.members.get(&pe) {
             let why = if self.job.is_some() {
+                let remedy = match self.source {
+                    MeetingSource::UniqueId => "make another id for another job",
+                    MeetingSource::Variables => {
+                        "start another job with this SHMEM_JOB after its end, or give it a port and a secret of its own"
+                    }
+                };
                 format!(
-                    "the job runs already, and {} is one of its processes; make another id for another job",
+                    "the job runs already, and {} is one of its processes; {remedy}",
                     other.name(pe)
                 )
             } else {

@@ -13,6 +13,7 @@ const MAX_NAME: usize = 100;
 pub struct Variables {
     /// The variables by their addresses in the file.
     by_address: BTreeMap<u64, Symbol>,
+    are_complete: bool,
     entry: u64,
 }
 
@@ -40,6 +41,7 @@ impl Variables {
     pub fn of(program: File) -> Variables {
         let mut variables = Variables {
             by_address: BTreeMap::new(),
+            are_complete: false,
             entry: 0,
         };
         let cache = ReadCache::new(program);
@@ -48,6 +50,7 @@ impl Variables {
         };
 
         variables.entry = program.entry();
+        variables.are_complete = program.symbols().next().is_some();
         for symbol in program.symbols().chain(program.dynamic_symbols()) {
             if symbol.kind() != SymbolKind::Data {
                 continue;
@@ -68,6 +71,12 @@ impl Variables {
     /// Returns the address in the file at which the program begins.
     pub fn entry(&self) -> u64 {
         self.entry
+    }
+
+    /// Returns true if all variables are known: the program has a symbol table, not only the symbols
+    /// for the dynamic linker.
+    pub fn are_complete(&self) -> bool {
+        self.are_complete
     }
 
     /// Returns the variable that contains all of the `nbytes` bytes from an address on. If none
@@ -147,6 +156,7 @@ mod tests {
         ];
         let variables = Variables {
             by_address: by_address.into(),
+            are_complete: true,
             entry: 0,
         };
 
@@ -165,6 +175,7 @@ mod tests {
             let name = "flag".to_owned();
             let variables = Variables {
                 by_address: BTreeMap::from([(64, Symbol { nbytes, name })]),
+                are_complete: true,
                 entry: 0,
             };
             variables.part(64 + offset, word)

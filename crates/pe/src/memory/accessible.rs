@@ -9,6 +9,11 @@ use crate::call::{Call, fail};
 use rushmem_transport::LocalBuf;
 use std::io;
 
+/// The reason why an access to more than `isize::MAX` bytes cannot be made: the number is usually
+/// that of a negative count, converted to an unsigned type.
+pub(super) const TOO_MANY_ELEMENTS: &str =
+    "no memory has that many elements; the count is negative or too large";
+
 /// The access of an operation to its local memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalAccess {
@@ -34,6 +39,9 @@ pub fn require_accessible(call: Call, access: LocalAccess, memory: LocalBuf) {
     if !are_ends_accessible(access, memory) {
         let argument = access.argument_name();
         let nbytes = memory.nbytes;
+        if nbytes > isize::MAX as usize {
+            fail!(call, "argument {argument}: {TOO_MANY_ELEMENTS}");
+        }
         let able = if access == LocalAccess::Read {
             "readable"
         } else {
@@ -45,6 +53,11 @@ pub fn require_accessible(call: Call, access: LocalAccess, memory: LocalBuf) {
             memory.base.addr()
         );
     }
+}
+
+/// Returns true if this process can read the byte at an address. Makes a system call.
+pub(super) fn is_mapped(addr: usize) -> bool {
+    is_accessible(LocalAccess::Read, std::ptr::without_provenance(addr))
 }
 
 fn are_ends_accessible(access: LocalAccess, memory: LocalBuf) -> bool {

@@ -9,7 +9,7 @@
 
 use crate::call::{Call, fail, thread};
 use crate::job::{self, Job, caller};
-use crate::memory::accessible::{LocalAccess, require_accessible};
+use crate::memory::accessible::{LocalAccess, TOO_MANY_ELEMENTS, is_mapped, require_accessible};
 use crate::memory::{address, constants, shortage, statics};
 use core::ffi::c_int;
 use rushmem_heap::Overwritten;
@@ -110,9 +110,13 @@ pub fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe
         );
     }
 
+    if nbytes > isize::MAX as usize {
+        fail!(call, "argument {argument}: {TOO_MANY_ELEMENTS}");
+    }
+
     let heap = job.memory.heap().addr();
     let heap_bytes = job.memory.layout().heap_bytes();
-    if addr.wrapping_sub(heap) < heap_bytes {
+    if addr.wrapping_sub(heap) < job.memory.layout().stride() {
         fail!(
             call,
             "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the symmetric heap \
@@ -130,8 +134,27 @@ pub fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe
         );
     }
 
+    let of_other_pe = if job.has_equal_heap_addresses {
+        ""
+    } else {
+        "; the heap has another address on other PEs, so a pointer from there is not valid here"
+    };
     if let Some(why) = constants::refusal(call, job, argument, addr, nbytes) {
         fail!(call, "argument {argument}: {addr:#x} {why}");
+    }
+    if let Some((owner, own)) = copy_on_other_pe(job, addr) {
+        fail!(
+            call,
+            "argument {argument}: {addr:#x} is memory of PE {owner}; pass the address of the same object on this PE \
+             ({own:#x}) instead of what shmem_ptr returns, or check the offset"
+        );
+    }
+    if !shortage::is_near_null(addr) && !is_mapped(addr) {
+        fail!(
+            call,
+            "argument {argument}: {addr:#x} is not symmetric, and the PE has no memory there; check the pointer and \
+             the offset{of_other_pe}"
+        );
     }
 
     let declare = if call.is_fortran() {
@@ -139,16 +162,37 @@ pub fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe
     } else {
         "declare it static"
     };
-    let of_other_pe = if job.has_equal_heap_addresses {
-        ""
-    } else {
-        "; the heap has another address on other PEs, so a pointer from there is not valid here"
-    };
     fail!(
         call,
         "argument {argument}: {addr:#x} is not symmetric; use shmem_malloc, or {declare}{}{of_other_pe}",
         shortage::before_null(addr)
     );
+}
+
+/// Returns the PE whose memory is mapped here at `addr`, if that is another PE, and the address at
+/// which this PE has its own copy of the object.
+fn copy_on_other_pe(job: &Job, addr: usize) -> Option<(u32, usize)> {
+    let heap = job.memory.heap().addr();
+    let slice_bytes = job.memory.layout().stride();
+    let first_static = statics::own().start();
+
+    for pe in (0..job.n_pes).filter(|pe| *pe != job.me.0) {
+        let on_this_pe = |segment| {
+            let delta = address::delta(segment, pe as c_int)?;
+            Some(addr.wrapping_sub(delta as usize))
+        };
+        if let Some(own) = on_this_pe(Segment::Heap)
+            && own.wrapping_sub(heap) < slice_bytes
+        {
+            return Some((pe, own));
+        }
+        if let Some(own) = on_this_pe(Segment::Static)
+            && statics::own().contains(own.wrapping_sub(first_static), 1)
+        {
+            return Some((pe, own));
+        }
+    }
+    None
 }
 
 /// Ends the job with an error if local bytes begin in the heap or in a static variable and are not
@@ -267,6 +311,10 @@ fn find_object(
     addr: usize,
     nbytes: usize,
 ) -> bool {
+    if nbytes > isize::MAX as usize {
+        fail!(call, "argument {argument}: {TOO_MANY_ELEMENTS}");
+    }
+
     let held = match segment {
         Segment::Heap => job.allocator().as_ref().map(|allocator| {
             allocator

@@ -42,7 +42,13 @@ pub fn refusal(
     } else {
         "remove const"
     };
-    let why = if argument != SOURCE {
+    // The constants of Fortran need not have names.
+    let is_variable = call.is_fortran() || statics::is_named(addr) != Some(false);
+    let why = if argument != SOURCE && !is_variable {
+        "is in a string or a function of the program, which no PE can write; pass a variable, or \
+         memory of shmem_malloc"
+            .to_owned()
+    } else if argument != SOURCE {
         format!("is constant; {remove}")
     } else if memory == ConstantMemory::Relocated {
         format!("is constant and contains addresses, which differ from PE to PE; {remove}")

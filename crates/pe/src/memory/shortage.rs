@@ -88,7 +88,9 @@ pub fn record_refusal(
     }
 
     let layout = job.memory.layout();
-    let what = if alignment > layout.stride() {
+    let what = if nbytes > isize::MAX as usize {
+        format!("the memory of {call}: its size is negative, or larger than any memory")
+    } else if alignment > layout.stride() {
         format!(
             "the memory of {call} ({nbytes} bytes aligned to {alignment}): the alignment may be {} at most",
             layout.stride()
@@ -113,12 +115,17 @@ pub fn record_refusal(
 /// the kernel (vm.mmap_min_addr).
 const LOWEST: usize = 1 << 16;
 
+/// Returns true if an address is null or that of an element of an array at null.
+pub(crate) fn is_near_null(address: usize) -> bool {
+    address < LOWEST
+}
+
 /// Returns a clause that says which allocation failed first, for a message about an address that is
 /// null or an element of an array at null. Returns an empty string for other addresses, and if no
 /// allocation has failed.
 pub(crate) fn before_null(address: usize) -> String {
     match FIRST.get() {
-        Some(what) if address < LOWEST => format!("; before that the PE was refused {what}"),
+        Some(what) if is_near_null(address) => format!("; before that the PE was refused {what}"),
         _ => String::new(),
     }
 }

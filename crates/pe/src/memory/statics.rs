@@ -90,10 +90,8 @@ pub fn refusal() -> Option<&'static NotRemapped> {
 /// If the variable contains the first byte but not the last one. The text completes a sentence that
 /// begins with "`nbytes` bytes at `addr`".
 pub(crate) fn variable_holding(addr: usize, nbytes: usize) -> Option<Result<Range<usize>, String>> {
-    static OF_PROGRAM: OnceLock<Option<Variables>> = OnceLock::new();
-    let variables = OF_PROGRAM.get_or_init(variables_of_program).as_ref()?;
     let load_address = own().load_address();
-    let variable = variables.holding(addr.wrapping_sub(load_address) as u64, nbytes as u64)?;
+    let variable = variables()?.holding(addr.wrapping_sub(load_address) as u64, nbytes as u64)?;
 
     let start = load_address.wrapping_add(variable.address as usize);
     let end = start + variable.nbytes as usize;
@@ -108,6 +106,23 @@ pub(crate) fn variable_holding(addr: usize, nbytes: usize) -> Option<Result<Rang
          which ends at {end:#x}",
         variable.nbytes
     )))
+}
+
+/// Returns true if a variable or a named constant of the program contains the byte at `addr`, false
+/// if none does, as in a string or a function; `None` if the program has no symbol table.
+pub(super) fn is_named(addr: usize) -> Option<bool> {
+    let variables = variables()?;
+    if !variables.are_complete() {
+        return None;
+    }
+    let address = addr.wrapping_sub(own().load_address()) as u64;
+    Some(variables.holding(address, 1).is_some())
+}
+
+/// Returns the variables of the program, which are read once.
+fn variables() -> Option<&'static Variables> {
+    static OF_PROGRAM: OnceLock<Option<Variables>> = OnceLock::new();
+    OF_PROGRAM.get_or_init(variables_of_program).as_ref()
 }
 
 /// Reads the variables of the program that this process runs.

@@ -10,6 +10,7 @@ mod composition;
 mod direct;
 pub(crate) mod entry;
 mod executor;
+pub(crate) mod heap_change;
 pub mod nonblocking;
 pub mod private;
 pub mod requests;

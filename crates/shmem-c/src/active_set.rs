@@ -6,9 +6,8 @@
 use core::ffi::{c_int, c_long};
 
 use rushmem_runtime::Call;
-use rushmem_runtime::collectives::{self, TeamOrActiveSet};
+use rushmem_runtime::collectives::{self, ElementCount, TeamOrActiveSet};
 
-use crate::coll::nbytes;
 use crate::longdouble::combine;
 
 /// Exports functions whose last arguments are an active set, perhaps a pWrk, and a pSync:
@@ -40,7 +39,7 @@ macro_rules! gathering {
         on_active_set! {$(
             [shmem_ $collective $size](dest: *mut $t, source: *const $t, nelems: usize;)
                 = |call, set| collectives::$collective(
-                    call, set, dest.cast(), source.cast(), nbytes::<$t>(nelems)
+                    call, set, dest.cast(), source.cast(), ElementCount::of::<$t>(nelems)
                 );
         )+}
     };
@@ -57,7 +56,7 @@ macro_rules! movers {
                 );
             [shmem_broadcast $size](dest: *mut $t, source: *const $t, nelems: usize, root: c_int;)
                 = |call, set| collectives::broadcast(
-                    call, set, dest.cast(), source.cast(), nbytes::<$t>(nelems), root
+                    call, set, dest.cast(), source.cast(), ElementCount::of::<$t>(nelems), root
                 );
         }
     };

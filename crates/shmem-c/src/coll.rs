@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 
 use rushmem_runtime::TeamHandle;
-use rushmem_runtime::collectives;
+use rushmem_runtime::collectives::{self, ElementCount};
 
 use crate::longdouble::combine;
 
@@ -19,7 +19,7 @@ macro_rules! gathering {
             [shmem_ $($before)* $collective $($after)*](
                 team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize,
             ) -> c_int = |call| collectives::$collective(
-                call, team.into(), dest.cast(), source.cast(), nbytes::<$t>(nelems)
+                call, team.into(), dest.cast(), source.cast(), ElementCount::of::<$t>(nelems)
             );
         }
     };
@@ -41,7 +41,7 @@ macro_rules! movers {
             [shmem_ $($before)* broadcast $($after)*](
                 team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize, root: c_int,
             ) -> c_int = |call| collectives::broadcast(
-                call, team.into(), dest.cast(), source.cast(), nbytes::<$t>(nelems), root
+                call, team.into(), dest.cast(), source.cast(), ElementCount::of::<$t>(nelems), root
             );
         }
     };
@@ -101,9 +101,3 @@ macro_rules! arithmetic {
     };
 }
 for_each_arithmetic_reduce_type!(arithmetic);
-
-/// Returns the length of `nelems` elements in bytes. If it overflows, returns `usize::MAX`, which
-/// the runtime refuses.
-pub(crate) const fn nbytes<T>(nelems: usize) -> usize {
-    nelems.saturating_mul(size_of::<T>())
-}

@@ -18,7 +18,8 @@ use crate::team::Team;
 use crate::threads::Threads;
 use core::ffi::c_int;
 use rushmem_runtime::alltoallv::{self, SourceBlocks, TargetBlocks};
-use rushmem_runtime::{Call, Combine, collectives};
+use rushmem_runtime::collectives::{self, ElementCount};
+use rushmem_runtime::{Call, Combine};
 
 /// Blocks of an array, one for each member of a team. All numbers are numbers of elements, not of
 /// bytes.
@@ -65,7 +66,7 @@ impl<C: Threads> Team<'_, C> {
         let from = source.as_ptr().cast();
         // SAFETY: `dest` and `source` are parts of symmetric objects and have the same number of
         // bytes, as just checked.
-        unsafe { collectives::broadcast(call, team, to, from, bytes_of(source), root) };
+        unsafe { collectives::broadcast(call, team, to, from, count_of(source), root) };
     }
 
     /// Copies `source` of all members, whose lengths may differ, one after the other to `dest` of
@@ -94,7 +95,7 @@ impl<C: Threads> Team<'_, C> {
         // SAFETY: `dest` and `source` are parts of symmetric objects. The call writes at most
         // `max_bytes`, which `dest` has.
         let nbytes = unsafe {
-            collectives::collect_within(call, team, to, from, bytes_of(source), max_bytes)
+            collectives::collect_within(call, team, to, from, count_of(source), max_bytes)
         };
         elements_of::<T>(nbytes)
     }
@@ -126,7 +127,7 @@ impl<C: Threads> Team<'_, C> {
         let from = source.as_ptr().cast();
         // SAFETY: `dest` and `source` are parts of symmetric objects, and `dest` has as many bytes
         // as all sources together, as just checked.
-        unsafe { collectives::fcollect(call, team, to, from, bytes_of(source)) };
+        unsafe { collectives::fcollect(call, team, to, from, count_of(source)) };
     }
 
     /// Exchanges blocks: block `l` of `source` of member `k` is copied to block `k` of `dest` of
@@ -156,9 +157,10 @@ impl<C: Threads> Team<'_, C> {
         let team = self.handle().into();
         let to = dest.as_ptr().cast();
         let from = source.as_ptr().cast();
+        let block = ElementCount::of::<T>(source.len() / n_pes);
         // SAFETY: `dest` and `source` are parts of symmetric objects, and consist of a block for
         // each member, as just checked.
-        unsafe { collectives::alltoall(call, team, to, from, bytes_of(source) / n_pes) };
+        unsafe { collectives::alltoall(call, team, to, from, block) };
     }
 
     /// Exchanges blocks as [`all_to_all_into`](Self::all_to_all_into), whose elements are not
@@ -462,6 +464,10 @@ impl BlocksInBytes {
             sizes: self.sizes.as_ptr(),
         }
     }
+}
+
+pub(crate) fn count_of<T: PlainData>(elements: &SymSlice<T>) -> ElementCount {
+    ElementCount::of::<T>(elements.len())
 }
 
 pub(crate) fn bytes_of<T: PlainData>(elements: &SymSlice<T>) -> usize {

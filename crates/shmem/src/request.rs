@@ -6,7 +6,7 @@
 //! dropped or leaked; an epoch and the drop of an array wait for the collectives on the array.
 #![allow(unsafe_code)]
 
-use crate::collectives::{bytes_of, elements_of, require_apart, wrong_length};
+use crate::collectives::{bytes_of, count_of, elements_of, require_apart, wrong_length};
 use crate::element::PlainData;
 use crate::operator::Operator;
 use crate::pending::Pending;
@@ -15,6 +15,7 @@ use crate::symmetric::view::{AsSymSlice, SymSlice};
 use crate::team::Team;
 use crate::threads::Threads;
 use rushmem_runtime::Call;
+use rushmem_runtime::collectives::ElementCount;
 use rushmem_runtime::nonblocking::{self, NonblockingCollective};
 
 impl<C: Threads> Team<'_, C> {
@@ -26,7 +27,7 @@ impl<C: Threads> Team<'_, C> {
         let nothing = Vectors {
             dest: std::ptr::null_mut(),
             source: std::ptr::null(),
-            n: 0,
+            elements: ElementCount::of::<u8>(0),
         };
         let collective = NonblockingCollective::Sync;
         self.start(call!("Team::start_sync"), collective, nothing, |_| ())
@@ -50,7 +51,7 @@ impl<C: Threads> Team<'_, C> {
         let dest = dest.as_sym_slice();
         let source = source.as_sym_slice();
         require_same_length(call, dest.len(), source.len());
-        let vectors = Vectors::new(call, dest, source, bytes_of(source));
+        let vectors = Vectors::new(call, dest, source, count_of(source));
 
         let root = self.root(call, root) as i32;
         let collective = NonblockingCollective::Broadcast { root };
@@ -74,7 +75,7 @@ impl<C: Threads> Team<'_, C> {
         let call = call!("Team::start_all_gather_varying_into");
         let dest = dest.as_sym_slice();
         let source = source.as_sym_slice();
-        let vectors = Vectors::new(call, dest, source, bytes_of(source));
+        let vectors = Vectors::new(call, dest, source, count_of(source));
 
         let max_bytes = bytes_of(dest);
         let collective = NonblockingCollective::Collect { max_bytes };
@@ -102,7 +103,7 @@ impl<C: Threads> Team<'_, C> {
             wrong_length(call, dest.len(), total);
         }
 
-        let vectors = Vectors::new(call, dest, source, bytes_of(source));
+        let vectors = Vectors::new(call, dest, source, count_of(source));
         self.start(call, NonblockingCollective::Fcollect, vectors, |_| ())
     }
 
@@ -128,7 +129,12 @@ impl<C: Threads> Team<'_, C> {
             wrong_length(call, dest.len(), dest.len().next_multiple_of(n_pes));
         }
 
-        let vectors = Vectors::new(call, dest, source, bytes_of(source) / n_pes);
+        let vectors = Vectors::new(
+            call,
+            dest,
+            source,
+            ElementCount::of::<T>(source.len() / n_pes),
+        );
         self.start(call, NonblockingCollective::Alltoall, vectors, |_| ())
     }
 
@@ -221,7 +227,7 @@ impl<C: Threads> Team<'_, C> {
         source: &'a SymSlice<T>,
     ) -> Pending<'a, (), C> {
         require_same_length(call, dest.len(), source.len());
-        let vectors = Vectors::new(call, dest, source, source.len());
+        let vectors = Vectors::new(call, dest, source, count_of(source));
         self.start(call, collective, vectors, |_| ())
     }
 
@@ -233,11 +239,15 @@ impl<C: Threads> Team<'_, C> {
         result: fn(usize) -> R,
     ) -> Pending<'a, R, C> {
         let team = self.handle();
-        let Vectors { dest, source, n } = vectors;
+        let Vectors {
+            dest,
+            source,
+            elements,
+        } = vectors;
         // SAFETY: the vectors are in symmetric objects, and the callers have checked their lengths.
         // The result borrows the objects; if it is dropped or leaked, the drop of the objects
         // completes the request.
-        let handle = unsafe { nonblocking::start(call, team, collective, dest, source, n) };
+        let handle = unsafe { nonblocking::start(call, team, collective, dest, source, elements) };
         Pending::collective(handle, result)
     }
 }
@@ -246,8 +256,8 @@ impl<C: Threads> Team<'_, C> {
 struct Vectors {
     dest: *mut u8,
     source: *const u8,
-    /// The number of bytes or elements that the collective takes.
-    n: usize,
+    /// The elements that the collective takes.
+    elements: ElementCount,
 }
 
 impl Vectors {
@@ -257,13 +267,13 @@ impl Vectors {
         call: Call,
         dest: &SymSlice<T>,
         source: &SymSlice<T>,
-        n: usize,
+        elements: ElementCount,
     ) -> Vectors {
         require_apart(call, dest, source);
         Vectors {
             dest: dest.as_ptr().cast(),
             source: source.as_ptr().cast(),
-            n,
+            elements,
         }
     }
 }

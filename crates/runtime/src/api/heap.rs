@@ -9,6 +9,7 @@
 
 use crate::api::lock;
 use crate::coll::collectives::heap_barrier;
+use crate::coll::heap_change::HeapChange;
 use crate::coll::same_collective::CheckedArgument;
 use core::ffi::{c_long, c_void};
 use rushmem_communication::net::network;
@@ -66,7 +67,7 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
 
     if hints & SHMEMX_MALLOC_NO_BARRIER == 0 {
         let arguments = [("size", nbytes as u64), ("alignment", alignment as u64)];
-        heap_barrier(call, &arguments);
+        heap_barrier(call, HeapChange::Allocate(nbytes as u64), &arguments);
     }
     or_null(block)
 }
@@ -83,7 +84,7 @@ fn or_null(block: Option<*mut u8>) -> *mut c_void {
 pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
     // If the product overflows, no heap has room for it.
     let all = count.saturating_mul(nbytes);
-    let arguments = [("bytes", all as u64), ("count", count as u64)];
+    let arguments = [("count", count as u64), ("size", nbytes as u64)];
     zeroed_as(call, ALIGNMENT, all, &arguments)
 }
 
@@ -112,7 +113,7 @@ fn zeroed_as(
         unsafe { block.write_bytes(0, nbytes) };
     }
 
-    heap_barrier(call, arguments);
+    heap_barrier(call, HeapChange::Allocate(nbytes as u64), arguments);
     or_null(block)
 }
 
@@ -132,8 +133,10 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
         return null_mut();
     }
 
-    let arguments = [("size", nbytes as u64), checked_offset(call, job, ptr)];
-    heap_barrier(call, &arguments);
+    let offset = checked_offset(call, job, ptr);
+    let change = HeapChange::Reallocate(nbytes as u64);
+    let arguments = [("size", nbytes as u64), ("ptr at", offset)];
+    heap_barrier(call, change, &arguments);
     require_intact(call, job, ptr);
 
     let old = with_allocator(job, |allocator| allocator.block_around(ptr.addr()));
@@ -158,7 +161,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
         None => record_refusal(call, job, nbytes, ALIGNMENT),
     }
 
-    heap_barrier(call, &arguments);
+    heap_barrier(call, change, &arguments);
     or_null(new)
 }
 
@@ -172,7 +175,8 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
         return;
     }
 
-    heap_barrier(call, &[checked_offset(call, job, ptr)]);
+    let offset = checked_offset(call, job, ptr);
+    heap_barrier(call, HeapChange::Free(offset), &[("ptr at", offset)]);
     require_intact(call, job, ptr);
 
     let freed = allocating(call, job, |allocator| {
@@ -269,13 +273,13 @@ pub fn offset(call: Call, ptr: *const c_void) -> u64 {
     ptr.addr().wrapping_sub(heap) as u64
 }
 
-/// Returns the offset of a block as an argument that must be the same on all PEs. Ends the job with
-/// an error if the address is not in the heap.
-fn checked_offset(call: Call, job: &Job, ptr: *const c_void) -> CheckedArgument {
+/// Returns the offset of a block, which must be the same on all PEs. Ends the job with an error if
+/// the address is not in the heap.
+fn checked_offset(call: Call, job: &Job, ptr: *const c_void) -> u64 {
     if !is_in_heap(ptr) {
         fail_not_a_block(call, job, ptr);
     }
-    ("ptr at", offset(call, ptr))
+    offset(call, ptr)
 }
 
 fn is_in_heap(ptr: *const c_void) -> bool {

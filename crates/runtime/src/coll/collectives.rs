@@ -12,6 +12,7 @@ use crate::coll::combine::Combine;
 use crate::coll::composition::GatheredSlots;
 use crate::coll::entry::{CollectiveEntry, bytes};
 use crate::coll::executor::{Executor, Parts, PlanArrays, vector_parts};
+use crate::coll::heap_change::HeapChange;
 use crate::coll::same_collective::CheckedArgument;
 use crate::teams::active_set::PsyncPurpose;
 use crate::teams::registry;
@@ -32,25 +33,24 @@ use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::memory::checks;
 use rushmem_pe::memory::range::{SymmetricRange, symmetric, symmetric_source};
 
-pub use crate::coll::entry::TeamOrActiveSet;
+pub use crate::coll::entry::{ElementCount, TeamOrActiveSet};
 
 /// `shmem_barrier_all` (§9.10.1): a quiet of the default context and a sync of the world.
 pub fn barrier_all(call: Call) {
     barrier_with(call, &[], |executor| executor.sync());
 }
 
-/// Performs the barrier of a call that allocates or frees on all PEs. Ends the job with an error if
-/// PEs of a node pass different values of the first of `arguments`, since the blocks of the heap
-/// would be at different offsets from then on. With `SHMEM_CHECK`, all PEs must pass the same
-/// values of all arguments. There is at least one.
-pub(crate) fn heap_barrier(call: Call, arguments: &[CheckedArgument]) {
+/// Performs the barrier of a call that changes the heap on all PEs. Ends the job with an error if
+/// PEs of a node make different changes, since the blocks of the heap would be at different offsets
+/// from then on. With `SHMEM_CHECK`, all PEs must pass the same `arguments`.
+pub(crate) fn heap_barrier(call: Call, change: HeapChange, arguments: &[CheckedArgument]) {
     barrier_with(call, arguments, |executor| {
-        let (name, value) = arguments[0];
-        if let Some((pe, other)) = executor.sync_comparing(value) {
+        if let Some((pe, other)) = executor.sync_comparing(change.word()) {
+            let other = HeapChange::of_word(other);
             fail!(
                 call,
-                "argument {name} is {value}, but {other} on PE {pe}; all PEs must pass the same, or their blocks are at \
-                 different places of the heap from now on"
+                "this PE {change}, but PE {pe} {other}; all PEs must make the same calls in the same order, and pass the \
+                 same sizes, or their blocks are at different places of the heap from now on"
             );
         }
     });
@@ -113,7 +113,7 @@ pub fn barrier(call: Call, members: TeamOrActiveSet) {
     sync(call, members);
 }
 
-/// `shmem_broadcast` (§9.10.7): `nbytes` bytes from member `root` to `dest` of the others and, on a
+/// `shmem_broadcast` (§9.10.7): the elements from member `root` to `dest` of the others and, on a
 /// team, of the root itself.
 ///
 /// # Safety
@@ -123,9 +123,10 @@ pub unsafe fn broadcast(
     members: TeamOrActiveSet,
     dest: *mut u8,
     source: *const u8,
-    nbytes: usize,
+    elements: ElementCount,
     root: c_int,
 ) -> c_int {
+    let nbytes = elements.nbytes();
     let participants = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
     let n = executor.n();
@@ -134,7 +135,7 @@ pub unsafe fn broadcast(
     let root = checked_root(call, root, n);
     let dest = symmetric(call, "dest", dest, nbytes);
     let source = symmetric_source(call, source, nbytes);
-    entry.require_same_arrays(dest, source, nbytes, &[("PE_root", root.into())]);
+    entry.require_same_arrays(dest, source, elements, &[("PE_root", root.into())]);
     entry.show_followed(FollowedMembers::Member, root);
 
     // Only the root reads, and on an active set only the others write.
@@ -188,7 +189,7 @@ fn checked_root(call: Call, root: c_int, n: u32) -> u32 {
     }
 }
 
-/// `shmem_collect` (§9.10.8): concatenates the `nbytes` bytes of each member in the order of the
+/// `shmem_collect` (§9.10.8): concatenates the elements of each member in the order of the
 /// team; the number may differ between members.
 ///
 /// # Safety
@@ -198,10 +199,10 @@ pub unsafe fn collect(
     members: TeamOrActiveSet,
     dest: *mut u8,
     source: *const u8,
-    nbytes: usize,
+    elements: ElementCount,
 ) -> c_int {
     // SAFETY: the caller promises the precondition of all routines.
-    unsafe { collect_within(call, members, dest, source, nbytes, usize::MAX) };
+    unsafe { collect_within(call, members, dest, source, elements, usize::MAX) };
     0
 }
 
@@ -215,9 +216,10 @@ pub unsafe fn collect_within(
     members: TeamOrActiveSet,
     dest: *mut u8,
     source: *const u8,
-    nbytes: usize,
+    elements: ElementCount,
     max_bytes: usize,
 ) -> usize {
+    let nbytes = elements.nbytes();
     let participants = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
     let in_place = is_in_place(dest, source, nbytes);
@@ -345,7 +347,7 @@ pub(crate) fn gather_words(call: Call, team: &Team, own: u64) -> Vec<u64> {
     executor.gather(own)
 }
 
-/// `shmem_fcollect` (§9.10.8): concatenates the `nbytes` bytes of each member; the number is the
+/// `shmem_fcollect` (§9.10.8): concatenates the elements of each member; the number is the
 /// same on all members.
 ///
 /// # Safety
@@ -355,8 +357,9 @@ pub unsafe fn fcollect(
     members: TeamOrActiveSet,
     dest: *mut u8,
     source: *const u8,
-    nbytes: usize,
+    elements: ElementCount,
 ) -> c_int {
+    let nbytes = elements.nbytes();
     let participants = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
     let n = executor.n();
@@ -365,7 +368,7 @@ pub unsafe fn fcollect(
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric_source(call, source, nbytes);
     let dest = symmetric(call, "dest", dest, total);
-    entry.require_same_arrays(dest, source, nbytes, &[]);
+    entry.require_same_arrays(dest, source, elements, &[]);
 
     let own_block = dest.part(me as usize * nbytes, nbytes);
     entry.check_result(bytes(dest), bytes(own_block), ResultWriters::Each);
@@ -382,7 +385,7 @@ pub unsafe fn fcollect(
     0
 }
 
-/// `shmem_alltoall` (§9.10.5): block `l` of member `k`, of `nbytes` bytes, becomes block `k` of
+/// `shmem_alltoall` (§9.10.5): block `l` of member `k`, of these elements, becomes block `k` of
 /// member `l`.
 ///
 /// # Safety
@@ -392,8 +395,9 @@ pub unsafe fn alltoall(
     members: TeamOrActiveSet,
     dest: *mut u8,
     source: *const u8,
-    nbytes: usize,
+    elements: ElementCount,
 ) -> c_int {
+    let nbytes = elements.nbytes();
     let participants = members.find(call);
     let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
     let n = executor.n();
@@ -402,7 +406,7 @@ pub unsafe fn alltoall(
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric_source(call, source, total);
     let dest = symmetric(call, "dest", dest, total);
-    entry.require_same_arrays(dest, source, nbytes, &[]);
+    entry.require_same_arrays(dest, source, elements, &[]);
 
     let own_block = dest.part(me as usize * nbytes, nbytes);
     entry.check_result(bytes(dest), bytes(own_block), ResultWriters::Each);
@@ -452,9 +456,9 @@ pub unsafe fn alltoalls(
     let source_bytes = strided_bytes(call, "sst", sst, n_elements, elem_bytes);
     let source = symmetric_source(call, source, source_bytes);
 
-    let nbytes = nelems.saturating_mul(elem_bytes);
+    let elements = ElementCount { nelems, elem_bytes };
     let strides = [("dst", dst as u64), ("sst", sst as u64)];
-    entry.require_same_arrays(dest, source, nbytes, &strides);
+    entry.require_same_arrays(dest, source, elements, &strides);
 
     let elements = ByteBlocks {
         nbytes: elem_bytes,

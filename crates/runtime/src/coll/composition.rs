@@ -21,6 +21,9 @@ use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::Pe;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+/// The number of bits that [`Executor::sync_comparing`] compares.
+pub(crate) const COMPARED_BITS: u32 = 48;
+
 impl<'a> Executor<'a> {
     pub(crate) fn members(&self) -> &'a Members {
         self.collective.team.members()
@@ -108,17 +111,15 @@ impl<'a> Executor<'a> {
         internal.words_of(self.members().world_pes(), published)
     }
 
-    /// Syncs, and compares the low 48 bits of a value with those of the next member that shares
+    /// Syncs, and compares the low [`COMPARED_BITS`] of a value with those of the next member that shares
     /// memory with this one. If the members of a node have different values, at least one of them
     /// sees a difference. Returns that member and its value if it is in the same collective and its
     /// value differs; `None` also if no other member shares memory with this one.
     pub(crate) fn sync_comparing(&mut self, value: u64) -> Option<(Pe, u64)> {
-        const BITS: u32 = 48;
-
         // The upper bits tell in which collective the member has published its value.
         let internal = flags::area();
         let published = self.signals.next_shown();
-        let word = self.signals.entered() << BITS | value & ((1 << BITS) - 1);
+        let word = self.signals.entered() << COMPARED_BITS | value & ((1 << COMPARED_BITS) - 1);
         internal.write_own(published, &[word]);
         self.sync();
 
@@ -130,7 +131,7 @@ impl<'a> Executor<'a> {
         let next = others.find(|pe| internal.is_mapped(*pe))?;
 
         let difference = internal.words_of(std::iter::once(next), published)[0] ^ word;
-        let is_same_collective = difference >> BITS == 0;
+        let is_same_collective = difference >> COMPARED_BITS == 0;
         if is_same_collective && difference != 0 {
             Some((next, value ^ difference))
         } else {

@@ -80,6 +80,31 @@ impl TeamOrActiveSet {
     }
 }
 
+/// The length of a vector or block, as the program passes it.
+#[derive(Clone, Copy, Debug)]
+pub struct ElementCount {
+    /// The number of elements.
+    pub nelems: usize,
+    /// The size of an element in bytes.
+    pub elem_bytes: usize,
+}
+
+impl ElementCount {
+    /// Returns the length of `nelems` elements of a type.
+    pub const fn of<T>(nelems: usize) -> ElementCount {
+        ElementCount {
+            nelems,
+            elem_bytes: size_of::<T>(),
+        }
+    }
+
+    /// Returns the number of bytes. If it overflows, returns `usize::MAX`, which the checks of
+    /// addresses refuse.
+    pub(crate) const fn nbytes(self) -> usize {
+        self.nelems.saturating_mul(self.elem_bytes)
+    }
+}
+
 /// The participants of a collective, as a team.
 pub(crate) struct Participants {
     team: HeldTeam,
@@ -227,7 +252,7 @@ impl<'a> CollectiveEntry<'a> {
         &mut self,
         dest: SymmetricRange,
         source: SymmetricRange,
-        nbytes: usize,
+        elements: ElementCount,
         more: &[CheckedArgument],
     ) {
         self.show_arrays(source, dest);
@@ -235,7 +260,9 @@ impl<'a> CollectiveEntry<'a> {
             let arrays = [
                 ("dest at", dest.offset() as u64),
                 ("source at", source.offset() as u64),
-                ("bytes", nbytes as u64),
+                ("nelems", elements.nelems as u64),
+                // In Rust, calls for all types have one name.
+                ("element size", elements.elem_bytes as u64),
             ];
             self.require_same(&[&arrays, more].concat());
         }
@@ -290,11 +317,15 @@ impl<'a> CollectiveEntry<'a> {
         writers: ResultWriters,
     ) -> Vectors {
         let call = self.collective.call;
-        let nbytes = nelems.saturating_mul(op.elem_bytes());
+        let elements = ElementCount {
+            nelems,
+            elem_bytes: op.elem_bytes(),
+        };
+        let nbytes = elements.nbytes();
         let dest = symmetric(call, "dest", dest, nbytes);
         let source = symmetric_source(call, source, nbytes);
 
-        self.require_same_arrays(dest, source, nbytes, &[]);
+        self.require_same_arrays(dest, source, elements, &[]);
         self.check_result(bytes(dest), bytes(dest), writers);
         require_disjoint(call, self.job, source, dest);
         Vectors { source, dest, op }

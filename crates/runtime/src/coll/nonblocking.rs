@@ -2,7 +2,7 @@
 //! and a thread of the library carries it out by the routine of the blocking collective.
 #![allow(unsafe_code)]
 
-use crate::coll::collectives::TeamOrActiveSet;
+use crate::coll::collectives::{ElementCount, TeamOrActiveSet};
 use crate::coll::combine::Combine;
 use crate::coll::{collectives, requests};
 use crate::teams::registry;
@@ -40,32 +40,19 @@ pub enum NonblockingCollective {
     Exscan(&'static Combine),
 }
 
-impl NonblockingCollective {
-    /// Returns the number of bytes that the argument `n` stands for: `n` elements if there is an
-    /// operator, otherwise `n` bytes.
-    fn nbytes(self, n: usize) -> usize {
-        match self {
-            Self::Reduce(op) | Self::Inscan(op) | Self::Exscan(op) => {
-                n.saturating_mul(op.elem_bytes())
-            }
-            _ => n,
-        }
-    }
-}
-
 /// A collective and its arrays.
 struct Work {
     collective: NonblockingCollective,
     dest: *mut u8,
     source: *const u8,
-    n: usize,
+    elements: ElementCount,
 }
 
 // SAFETY: the pointers are to symmetric memory, which every thread of the PE may access.
 unsafe impl Send for Work {}
 
-/// Starts a collective on a team. `n` counts the elements of each array if there is an operator,
-/// otherwise the bytes of the broadcast vector or of a member's block.
+/// Starts a collective on a team. `elements` are those of each array if there is an operator,
+/// otherwise those of the broadcast vector or of a member's block.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states, until the
@@ -76,7 +63,7 @@ pub unsafe fn start(
     collective: NonblockingCollective,
     dest: *mut u8,
     source: *const u8,
-    n: usize,
+    elements: ElementCount,
 ) -> RequestHandle {
     let team = registry::find(call, "team", handle);
     caller::check(call, job::require(call));
@@ -84,7 +71,7 @@ pub unsafe fn start(
     // The thread of the library checks all arguments. The beginnings of the arrays are also checked
     // here, since only a message of the calling thread can name the place of the call. How many
     // bytes a collect stores in `dest` is not known yet.
-    let nbytes = collective.nbytes(n);
+    let nbytes = elements.nbytes();
     let is_known = !matches!(collective, NonblockingCollective::Collect { .. });
     symmetric(call, "dest", dest, if is_known { nbytes } else { 0 });
     symmetric_source(call, source, nbytes);
@@ -94,7 +81,7 @@ pub unsafe fn start(
         collective,
         dest,
         source,
-        n,
+        elements,
     };
     let run = Box::new(move || work.run(call, handle));
     requests::queue(call, team, vectors, run)
@@ -105,32 +92,36 @@ impl Work {
     fn run(self, call: Call, team: TeamHandle) -> usize {
         use NonblockingCollective as Is;
         let Work {
-            dest, source, n, ..
+            dest,
+            source,
+            elements,
+            ..
         } = self;
+        let nelems = elements.nelems;
         let team = TeamOrActiveSet::OfRequest(team);
 
         let status = match self.collective {
             Is::Sync => collectives::sync(call, team),
             Is::Broadcast { root } => {
                 // SAFETY: the caller of `start` promises the precondition of all routines.
-                unsafe { collectives::broadcast(call, team, dest, source, n, root) }
+                unsafe { collectives::broadcast(call, team, dest, source, elements, root) }
             }
             Is::Collect { max_bytes } => {
                 // SAFETY: the caller of `start` promises the precondition of all routines.
                 return unsafe {
-                    collectives::collect_within(call, team, dest, source, n, max_bytes)
+                    collectives::collect_within(call, team, dest, source, elements, max_bytes)
                 };
             }
             // SAFETY: the caller of `start` promises the precondition of all routines.
-            Is::Fcollect => unsafe { collectives::fcollect(call, team, dest, source, n) },
+            Is::Fcollect => unsafe { collectives::fcollect(call, team, dest, source, elements) },
             // SAFETY: the caller of `start` promises the precondition of all routines.
-            Is::Alltoall => unsafe { collectives::alltoall(call, team, dest, source, n) },
+            Is::Alltoall => unsafe { collectives::alltoall(call, team, dest, source, elements) },
             // SAFETY: the caller of `start` promises the precondition of all routines.
-            Is::Reduce(op) => unsafe { collectives::reduce(call, team, dest, source, n, op) },
+            Is::Reduce(op) => unsafe { collectives::reduce(call, team, dest, source, nelems, op) },
             // SAFETY: the caller of `start` promises the precondition of all routines.
-            Is::Inscan(op) => unsafe { collectives::inscan(call, team, dest, source, n, op) },
+            Is::Inscan(op) => unsafe { collectives::inscan(call, team, dest, source, nelems, op) },
             // SAFETY: the caller of `start` promises the precondition of all routines.
-            Is::Exscan(op) => unsafe { collectives::exscan(call, team, dest, source, n, op) },
+            Is::Exscan(op) => unsafe { collectives::exscan(call, team, dest, source, nelems, op) },
         };
         status as usize
     }

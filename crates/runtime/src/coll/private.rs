@@ -50,7 +50,15 @@ pub fn combine(
     let team = registry::find(call, "team", team);
     let job = job::require(call);
     let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, &team);
-    entry.require_same(&[("bytes", memory.len() as u64), ("over", kind as u64)]);
+    let elem_bytes = op.elem_bytes();
+    entry.require_same(&[
+        (
+            "elements",
+            memory.len().checked_div(elem_bytes).unwrap_or(0) as u64,
+        ),
+        ("element size", elem_bytes as u64),
+        ("over", kind as u64),
+    ]);
 
     executor.combine_private(private(memory), op, kind);
     if executor.me() == 0 && kind == ReductionKind::ExclusiveScan {

@@ -44,7 +44,7 @@ const NAME_WORDS: usize = 6;
 /// The number of words of the group, after the name.
 const GROUP_WORDS: usize = 3;
 /// The number of words for arguments, after the group.
-const MAX_ARGUMENTS: usize = 5;
+const MAX_ARGUMENTS: usize = 6;
 /// The index of the first argument in the description.
 const FIRST_ARGUMENT: usize = NAME_WORDS + GROUP_WORDS;
 /// Maximum number of PEs that a message names among those in the same call, so that it stays within
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn values_are_printed_where_only_they_differ() {
-        let arguments = |root| [("PE_root", root), ("bytes", 8)];
+        let arguments = |root| [("PE_root", root), ("nelems", 8)];
         let calls = [
             member(0, call!("shmem_int_broadcast"), 1, &arguments(0)),
             member(1, call!("shmem_int_broadcast"), 1, &arguments(1)),

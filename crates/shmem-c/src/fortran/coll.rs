@@ -4,12 +4,11 @@
 
 use core::ffi::c_int;
 
-use rushmem_runtime::collectives::{self, TeamOrActiveSet};
+use rushmem_runtime::collectives::{self, ElementCount, TeamOrActiveSet};
 use rushmem_runtime::combine::{Combine, Complex};
 
 use super::export::{Elements, In};
 use super::quad::{self, Quad};
-use crate::coll::nbytes;
 
 /// Exports routines whose last arguments are an active set, perhaps a pWrk, and a pSync:
 /// `[parts of the name](arguments; pwrk: type) = |call, members| body;`
@@ -44,7 +43,7 @@ macro_rules! gathering {
         on_active_set! {$(
             [shmem_ $collective $size](dest: *mut $t, source: *const $t, nelems: Elements;)
                 = |call, set| collectives::$collective(
-                    call, set, dest.cast(), source.cast(), nbytes::<$t>(nelems)
+                    call, set, dest.cast(), source.cast(), ElementCount::of::<$t>(nelems)
                 );
         )+}
     };
@@ -57,7 +56,7 @@ macro_rules! movers {
             [shmem_broadcast $size]
                 (dest: *mut $t, source: *const $t, nelems: Elements, root: In<c_int>;)
                 = |call, set| collectives::broadcast(
-                    call, set, dest.cast(), source.cast(), nbytes::<$t>(nelems), root
+                    call, set, dest.cast(), source.cast(), ElementCount::of::<$t>(nelems), root
                 );
         }
     };

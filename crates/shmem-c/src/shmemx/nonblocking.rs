@@ -2,18 +2,19 @@
 
 use core::ffi::c_int;
 
+use rushmem_runtime::collectives::ElementCount;
 use rushmem_runtime::nonblocking::{NonblockingCollective as Collective, start};
 use rushmem_runtime::requests::{test, wait};
 use rushmem_runtime::{RequestHandle, TeamHandle};
 
-use crate::coll::nbytes;
 use crate::longdouble::combine;
 
 export! {
     [shmemx_team_sync_nb](team: TeamHandle, req: *mut RequestHandle) -> c_int = |call| {
         let no_dest = core::ptr::null_mut();
         let no_source = core::ptr::null();
-        req.write(start(call, team, Collective::Sync, no_dest, no_source, 0));
+        let nothing = ElementCount::of::<u8>(0);
+        req.write(start(call, team, Collective::Sync, no_dest, no_source, nothing));
         0
     };
 
@@ -34,16 +35,16 @@ export! {
 }
 
 /// Exports the start of a collective whose arguments are only vectors: `[parts of the C name]
-/// (element type) = collective, function from the number of elements to the runtime's length`.
+/// (element type) = collective`.
 macro_rules! started {
-    ([$($part:tt)+] ($t:ty) = $collective:expr, $n:expr) => {
+    ([$($part:tt)+] ($t:ty) = $collective:expr) => {
         export! {
             [$($part)+](
                 team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize,
                 req: *mut RequestHandle,
             ) -> c_int = |call| {
-                let n: fn(usize) -> usize = $n;
-                req.write(start(call, team, $collective, dest.cast(), source.cast(), n(nelems)));
+                let elements = ElementCount::of::<$t>(nelems);
+                req.write(start(call, team, $collective, dest.cast(), source.cast(), elements));
                 0
             };
         }
@@ -54,19 +55,19 @@ macro_rules! started {
 macro_rules! movers {
     ([$($before:tt)*] [$($after:tt)*] $t:ty) => {
         started!([shmemx_ $($before)* collect $($after)* _nb] ($t)
-            = Collective::Collect { max_bytes: usize::MAX }, nbytes::<$t>);
+            = Collective::Collect { max_bytes: usize::MAX });
         started!([shmemx_ $($before)* fcollect $($after)* _nb] ($t)
-            = Collective::Fcollect, nbytes::<$t>);
+            = Collective::Fcollect);
         started!([shmemx_ $($before)* alltoall $($after)* _nb] ($t)
-            = Collective::Alltoall, nbytes::<$t>);
+            = Collective::Alltoall);
         export! {
             [shmemx_ $($before)* broadcast $($after)* _nb](
                 team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize, root: c_int,
                 req: *mut RequestHandle,
             ) -> c_int = |call| {
                 let collective = Collective::Broadcast { root };
-                let nbytes = nbytes::<$t>(nelems);
-                req.write(start(call, team, collective, dest.cast(), source.cast(), nbytes));
+                let elements = ElementCount::of::<$t>(nelems);
+                req.write(start(call, team, collective, dest.cast(), source.cast(), elements));
                 0
             };
         }
@@ -85,7 +86,7 @@ movers!([] [mem] u8);
 macro_rules! reductions {
     ($name:ident, $t:ty, $($op:ident)+) => {$(
         started!([shmemx_ $name _ $op _reduce_nb] ($t)
-            = Collective::Reduce(combine!($name, $t, $op)), |nelems| nelems);
+            = Collective::Reduce(combine!($name, $t, $op)));
     )+};
 }
 
@@ -107,9 +108,9 @@ macro_rules! arithmetic {
     ($name:ident, $t:ty) => {
         reductions!($name, $t, sum prod);
         started!([shmemx_ $name _sum_inscan_nb] ($t)
-            = Collective::Inscan(combine!($name, $t, sum)), |nelems| nelems);
+            = Collective::Inscan(combine!($name, $t, sum)));
         started!([shmemx_ $name _sum_exscan_nb] ($t)
-            = Collective::Exscan(combine!($name, $t, sum)), |nelems| nelems);
+            = Collective::Exscan(combine!($name, $t, sum)));
     };
 }
 for_each_arithmetic_reduce_type!(arithmetic);

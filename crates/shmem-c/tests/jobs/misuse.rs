@@ -87,6 +87,54 @@ fn addresses_that_are_not_symmetric() {
             "put_beyond_statics",
             ["PE 1", "shmem_putmem", "beyond the static data"],
         ),
+        (
+            "put_string_dest",
+            [
+                "PE 1",
+                "shmem_putmem: argument dest",
+                "is in a string or a function of the program",
+            ],
+        ),
+        (
+            "put_function_dest",
+            [
+                "PE 1",
+                "shmem_putmem: argument dest",
+                "is in a string or a function of the program",
+            ],
+        ),
+        (
+            "p_to_pointer_of_other_pe",
+            [
+                "PE 1",
+                "shmem_int_p: argument dest",
+                "is memory of PE 0; pass the address of the same object on this PE",
+            ],
+        ),
+        (
+            "p_to_static_of_other_pe",
+            [
+                "PE 1",
+                "shmem_int_p: argument dest",
+                "is memory of PE 2; pass the address of the same object on this PE",
+            ],
+        ),
+        (
+            "p_to_no_memory",
+            [
+                "PE 1",
+                "shmem_int_p: argument dest",
+                "the PE has no memory there",
+            ],
+        ),
+        (
+            "put_negative_count",
+            [
+                "PE 1",
+                "shmem_int_put: argument dest",
+                "the count is negative or too large",
+            ],
+        ),
         ("get_stack_source", ["PE 1", "shmem_int_get", "source"]),
         ("put_beyond_heap", ["PE 1", "shmem_putmem", "dest"]),
         ("amo_stack_dest", ["PE 1", "shmem_int_atomic_add", "dest"]),
@@ -149,15 +197,17 @@ fn a_block_beside_a_damaged_part_of_the_heap() {
 /// Between PEs that share memory, this is found even without SHMEM_CHECK, since later blocks of the
 /// heap would have different addresses.
 #[test]
-fn blocks_of_different_sizes() {
-    let words = [
-        "argument size is ",
-        "64",
-        "128",
-        "on PE ",
-        "all PEs must pass the same",
-    ];
+fn changes_of_the_heap_that_differ() {
+    let same = "all PEs must make the same calls in the same order, and pass the same sizes";
+    let words = [" allocates 64 bytes", " allocates 128 bytes", same];
     misuse("sizes_differ").assert_fails(&words);
+
+    let words = [
+        " allocates 64 bytes",
+        " frees the block at heap offset 0x",
+        same,
+    ];
+    misuse("free_and_malloc").assert_fails(&words);
 }
 
 /// The standard leaves these undefined (point 15 among others); this library reports them.
@@ -381,7 +431,13 @@ fn who_is_where_when_not_all_are_in_the_same_collective() {
             "roots_differ",
             ["PE 0, PE 1 in shmem_int_broadcast with", "PE_root 1"],
         ),
-        ("lengths_differ", ["shmem_int_sum_reduce", "bytes 8"]),
+        (
+            "lengths_differ",
+            [
+                "PE 0, PE 2 in shmem_int_sum_reduce with nelems 1",
+                "PE 1 in shmem_int_sum_reduce with nelems 2",
+            ],
+        ),
         (
             "sizes_differ",
             [
@@ -488,7 +544,7 @@ fn waits_signals_and_configurations() {
             "wait_many",
             [
                 "PE 1: shmem_int_wait_until_all: argument ivars",
-                "beyond the symmetric heap",
+                "the count is negative or too large",
             ],
         ),
         (

@@ -92,6 +92,10 @@ static int checked(const char *how, int *heap) {
         shmem_int_sum_reduce(SHMEM_TEAM_WORLD, heap, heap + 2, 1 + (me == 1));
     else if (is(how, "sizes_differ"))
         shmem_malloc(me == 1 ? 64 : 128);
+    else if (is(how, "free_and_malloc") && me == 1)
+        shmem_free(heap);
+    else if (is(how, "free_and_malloc"))
+        shmem_malloc(64);
     else if (is(how, "split_and_sync")) {
         shmem_team_t team;
         if (me == 0)
@@ -391,6 +395,18 @@ static void alone(const char *how, int *heap) {
         shmem_putmem(stdin, heap, 1, 0);
     else if (is(how, "put_constant_dest"))
         shmem_int_put((int *)&constant, heap, 1, 0);
+    else if (is(how, "put_string_dest"))
+        shmem_putmem("in no variable", heap, 1, 0);
+    else if (is(how, "put_function_dest"))
+        shmem_putmem((void *)sync_destroyed_team, heap, 1, 0);
+    else if (is(how, "p_to_pointer_of_other_pe"))
+        shmem_int_p(shmem_ptr(heap, 0), 1, 0);
+    else if (is(how, "p_to_static_of_other_pe"))
+        shmem_int_p(shmem_ptr(&static_word, 2), 1, 0);
+    else if (is(how, "p_to_no_memory"))
+        shmem_int_p(heap + ((size_t)1 << 42), 1, 0);
+    else if (is(how, "put_negative_count"))
+        shmem_int_put(heap, &on_stack, (size_t)-1, 0);
     else if (is(how, "get_relocated_source"))
         shmem_getmem(heap, relocated, sizeof relocated, 0);
     else if (is(how, "get_beyond_constants"))

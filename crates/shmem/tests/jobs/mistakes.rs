@@ -16,7 +16,7 @@ macro_rules! mistakes {
 }
 
 mistakes! {
-    pes_allocate_other_lengths, "all PEs must pass the same",
+    pes_allocate_other_lengths, "all PEs must make the same calls",
         |shmem| shmem.array::<u64>(8 + shmem.my_pe());
     pes_allocate_block_arrays_of_other_lengths, "Team::block_array: PE",
         |shmem| shmem.world().block_array::<u64>(10 - shmem.my_pe());

@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use rushmem_runtime::{Call, Combine, TeamHandle, collectives, heap, team};
+use rushmem_runtime::collectives::{self, ElementCount};
+use rushmem_runtime::{Call, Combine, TeamHandle, heap, team};
 
 /// The caller that messages of the runtime name.
 pub const CALL: Call = rushmem_runtime::call!("shmem-perf tune");
@@ -95,7 +96,14 @@ impl Arrays {
             // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
             // points to them.
             "broadcast" => unsafe {
-                collectives::broadcast(CALL, members, dest, source, nbytes, 0);
+                collectives::broadcast(
+                    CALL,
+                    members,
+                    dest,
+                    source,
+                    ElementCount::of::<u8>(nbytes),
+                    0,
+                );
             },
             // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
             // points to them.
@@ -105,12 +113,18 @@ impl Arrays {
             // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
             // points to them.
             "collect" => unsafe {
-                collectives::fcollect(CALL, members, dest, source, nbytes / n);
+                collectives::fcollect(
+                    CALL,
+                    members,
+                    dest,
+                    source,
+                    ElementCount::of::<u8>(nbytes / n),
+                );
             },
             // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
             // points to them.
             "alltoall" => unsafe {
-                collectives::alltoall(CALL, members, dest, source, nbytes);
+                collectives::alltoall(CALL, members, dest, source, ElementCount::of::<u8>(nbytes));
             },
             // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
             // points to them.

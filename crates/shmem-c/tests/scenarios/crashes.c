@@ -1,7 +1,7 @@
 /* PE 1 crashes as argv[1] says while the others are in a barrier. In "large_array" and "early", all
  * PEs crash before they initialize the library. */
 #include <pthread.h>
-#include <shmem.h>
+#include <shmemx.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +111,8 @@ static void crash(const char *how) {
         damage_symmetric_heap();
     else if (!strcmp(how, "free_twice"))
         free_twice();
+    else if (!strcmp(how, "free_symmetric"))
+        free(shmem_malloc_with_hints(800, SHMEMX_MALLOC_NO_BARRIER));
     else if (!strcmp(how, "small_stack"))
         store_with_small_stack();
     else if (!strcmp(how, "deep"))

@@ -6,6 +6,8 @@ use std::fmt;
 
 /// The functions of the C library that crash if the heap is damaged.
 const HEAP_FUNCTIONS: [&str; 5] = ["malloc", "calloc", "realloc", "free", "cfree"];
+/// Those among them that crash also if the memory is not from `malloc`, as that of `shmem_malloc`.
+const RELEASING: [&str; 3] = ["realloc", "free", "cfree"];
 /// The prefixes of names within the C library.
 const LIBC_PREFIXES: [&str; 2] = ["__GI_", "__libc_"];
 
@@ -111,6 +113,13 @@ impl CrashPlace {
                 if !checks =>
             {
                 "to find the cause, set SHMEM_CHECK=1, or run oshrun --gdb"
+            }
+            CrashPlace::Below {
+                callee: Callee::OfHeap(name),
+                ..
+            } if RELEASING.contains(&name.as_str()) => {
+                "either the memory is not from malloc (free memory of shmem_malloc by shmem_free), or the heap is \
+                 damaged; to find the cause, compile with -fsanitize=address"
             }
             CrashPlace::Below {
                 callee: Callee::OfHeap(_),
@@ -254,6 +263,10 @@ mod tests {
 
         let in_free = CrashPlace::of_stack(&crash_below(frame("__libc_free", Owner::System)));
         assert!(in_free.remedy(false).contains("-fsanitize=address"));
+        assert!(in_free.remedy(false).contains("shmem_free"));
+        let in_malloc = CrashPlace::of_stack(&crash_below(frame("malloc", Owner::System)));
+        assert!(in_malloc.remedy(false).contains("-fsanitize=address"));
+        assert!(!in_malloc.remedy(false).contains("shmem_free"));
 
         let in_other = CrashPlace::of_stack(&crash_below(frame("qsort", Owner::System)));
         let by_gdb = "to find the cause, run oshrun --gdb";

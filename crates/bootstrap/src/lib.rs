@@ -35,6 +35,7 @@ pub use inherited::node_memory;
 pub use launchers::Protocol;
 pub use managed::{MpiWorld, is_open_mpi_shut_out, mpi_world};
 pub use nodes::NodeMap;
+pub use proto::UnmatchedInits;
 pub use records::{MAX_RECORD, Records};
 pub use server::exit::{Exit, signal_name};
 pub use session::{

@@ -43,6 +43,33 @@ pub enum Receivers {
     FirstOfNode,
 }
 
+/// The inits and finalizes of a PE whose last finalize is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnmatchedInits {
+    /// The number of inits.
+    pub inits: u64,
+    /// The number of finalizes, which is smaller.
+    pub finalizes: u64,
+}
+
+impl UnmatchedInits {
+    /// Returns the warning about a job whose PEs all have ended so.
+    pub fn warning(self) -> String {
+        let UnmatchedInits { inits, finalizes } = self;
+        if finalizes == 0 {
+            return "no PE called shmem_finalize; call it before the program ends".to_owned();
+        }
+        format!(
+            "shmem_init was called {inits} times, but shmem_finalize {}; call shmem_finalize once for each \
+             shmem_init",
+            match finalizes {
+                1 => "once".to_owned(),
+                n => format!("{n} times"),
+            }
+        )
+    }
+}
+
 /// A message of a PE to its launcher, or to the meeting of its job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromPe {
@@ -79,7 +106,7 @@ pub enum FromPe {
     Resumed,
     /// All PEs are at their exit, with status 0 and without the last finalize, so that the exit of
     /// this PE is accepted with a warning.
-    Unfinalized,
+    Unfinalized(UnmatchedInits),
     /// The position of the statuses of PEs in the memory of their nodes, which is the same on all
     /// nodes; only PE 0 sends it. The status of the PE with local number `i` begins at byte
     /// `offset + i * stride`.

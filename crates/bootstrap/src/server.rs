@@ -29,7 +29,7 @@ use rushmem_explain::status::Stage;
 use serde::{Deserialize, Serialize};
 
 use crate::nodes::NodeMap;
-use crate::proto::{self, Decoder, FromLauncher, FromPe, Receivers};
+use crate::proto::{self, Decoder, FromLauncher, FromPe, Receivers, UnmatchedInits};
 use crate::records::MAX_RECORD;
 
 use messages::Messages;
@@ -78,7 +78,7 @@ enum Phase {
     /// The PE is between initialization and its last finalize.
     Running,
     /// The PE is at its exit without its last finalize, as are all other PEs.
-    Unfinalized,
+    Unfinalized(UnmatchedInits),
     /// The last finalize of the PE is done.
     Finalized,
 }
@@ -247,7 +247,7 @@ impl Server {
         let others_run = self.pes.iter().any(|other| other.exit.is_none());
         let phase = self.pes[pe as usize].phase;
         if let Some(signal) = self.interrupt
-            && matches!(phase, Phase::Running | Phase::Unfinalized)
+            && matches!(phase, Phase::Running | Phase::Unfinalized(_))
             && others_run
         {
             return self.end_on_signal(signal);
@@ -269,11 +269,11 @@ impl Server {
         }
 
         // Only the last of the PEs warns, and only if none has failed.
-        if !others_run && self.status == 0 && phase == Phase::Unfinalized {
-            let message = format!(
-                "{}: warning: no PE called shmem_finalize; call it before the program ends",
-                self.speaker
-            );
+        if let Phase::Unfinalized(inits) = phase
+            && !others_run
+            && self.status == 0
+        {
+            let message = format!("{}: warning: {}", self.speaker, inits.warning());
             return Some(Decision::Warn { message });
         }
         self.end_if_left_behind()
@@ -473,7 +473,7 @@ impl Server {
     pub fn stage(&self, pe: u32) -> Stage {
         match self.pes[pe as usize].phase {
             Phase::Silent => Stage::Uninitialized,
-            Phase::Running | Phase::Unfinalized => Stage::Starting,
+            Phase::Running | Phase::Unfinalized(_) => Stage::Starting,
             Phase::Finalized => Stage::Finalized,
         }
     }
@@ -516,11 +516,13 @@ impl Server {
             (Phase::Running, FromPe::Exchange { round, to, record }) => {
                 self.add_record(pe, round, to, record, decisions);
             }
-            (Phase::Running | Phase::Unfinalized, FromPe::Finalized) => {
+            (Phase::Running | Phase::Unfinalized(_), FromPe::Finalized) => {
                 self.finalize(pe, decisions);
             }
-            (Phase::Running, FromPe::Unfinalized) => self.pes[index].phase = Phase::Unfinalized,
-            (Phase::Running | Phase::Unfinalized, FromPe::Refused { what }) => {
+            (Phase::Running, FromPe::Unfinalized(inits)) => {
+                self.pes[index].phase = Phase::Unfinalized(inits);
+            }
+            (Phase::Running | Phase::Unfinalized(_), FromPe::Refused { what }) => {
                 self.pes[index].refused.get_or_insert(what);
             }
             (Phase::Running, FromPe::Opening { what }) => self.pes[index].opening = what,

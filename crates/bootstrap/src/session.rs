@@ -15,7 +15,7 @@ use crate::link::{Link, Sender};
 use crate::managed::{self, Ender, Managed, Manager};
 use crate::meeting::{self, Attendance, MeetingLimits};
 use crate::nodes::NodeMap;
-use crate::proto::{FromLauncher, FromPe, MAX_MESSAGE, Receivers};
+use crate::proto::{FromLauncher, FromPe, MAX_MESSAGE, Receivers, UnmatchedInits};
 use crate::records::{MAX_RECORD, Records};
 use rushmem_system::stderr::print_line;
 
@@ -311,15 +311,15 @@ impl JobSession {
     }
 
     /// Reports to the launcher that all PEs are at their exit without the last finalize, so that
-    /// this PE may exit. Under a process manager or in a meeting, does what
+    /// this PE, with these `inits`, may exit. Under a process manager or in a meeting, does what
     /// [`JobSession::report_finalize`] and [`JobSession::leave`] do.
     ///
     /// # Errors
     /// Those of [`JobSession::report_finalize`].
-    pub fn report_unfinalized(&mut self) -> Result<(), Error> {
+    pub fn report_unfinalized(&mut self, inits: UnmatchedInits) -> Result<(), Error> {
         match &mut self.job {
             Membership::Alone => {}
-            Membership::Oshrun(link) => link.send(&FromPe::Unfinalized)?,
+            Membership::Oshrun(link) => link.send(&FromPe::Unfinalized(inits))?,
             Membership::Managed(managed) => {
                 managed.report_finalize()?;
                 managed.leave();

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rushmem_bootstrap::{Aborter, JobSession, Joining, env};
+use rushmem_bootstrap::{Aborter, JobSession, Joining, UnmatchedInits, env};
 use rushmem_explain::status::{
     AwaitedObject, Collective, Members, STATUS_BYTES, Stage, Status, Wait,
 };
@@ -75,7 +75,13 @@ impl Pe {
             "finalized" => self.session().report_finalize().expect("finalized"),
             "unfinalized" => {
                 self.session().barrier().expect("barrier");
-                self.session().report_unfinalized().expect("unfinalized");
+                let inits = UnmatchedInits {
+                    inits: 1,
+                    finalizes: 0,
+                };
+                self.session()
+                    .report_unfinalized(inits)
+                    .expect("unfinalized");
             }
             "refused" => assert!(self.session().report_refusal(rest), "oshrun is there"),
             "resume" => self.session().report_resumption().expect("resumed"),

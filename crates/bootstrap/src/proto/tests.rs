@@ -30,7 +30,9 @@ fn message() -> impl Strategy<Value = FromPe> {
             }),
         Just(FromPe::Finalized),
         Just(FromPe::Resumed),
-        Just(FromPe::Unfinalized),
+        any::<[u64; 2]>().prop_map(|[inits, finalizes]| {
+            FromPe::Unfinalized(UnmatchedInits { inits, finalizes })
+        }),
         ".{0,40}".prop_map(|what| FromPe::Refused { what }),
         ".{0,40}".prop_map(|what| FromPe::Opening { what }),
         (any::<i32>(), ".{0,40}").prop_map(|(status, message)| FromPe::Abort { status, message }),

@@ -141,23 +141,37 @@ fn the_last_running_pe_may_exit_as_it_likes() {
     assert_eq!(server.status(), 3);
 }
 
+fn unfinalized(inits: u64, finalizes: u64) -> FromPe {
+    FromPe::Unfinalized(UnmatchedInits { inits, finalizes })
+}
+
 #[test]
 fn pes_that_agree_to_exit_before_finalize_are_warned_once() {
     let mut server = running(2);
     assert_eq!(say(&mut server, 0, &exchange(0, b"")), []);
     sent(&say(&mut server, 1, &exchange(0, b"")));
     for pe in 0..2 {
-        assert_eq!(say(&mut server, pe, &FromPe::Unfinalized), []);
+        assert_eq!(say(&mut server, pe, &unfinalized(1, 0)), []);
     }
     assert_eq!(server.exited(1, Exit::Status(0)), None);
-    let Some(Decision::Warn { message }) = server.exited(0, Exit::Status(0)) else {
-        panic!("no warning")
+    let message = "oshrun: warning: no PE called shmem_finalize; call it before the program ends";
+    let warning = Decision::Warn {
+        message: message.to_owned(),
     };
-    assert!(message.contains("no PE called shmem_finalize"), "{message}");
+    assert_eq!(server.exited(0, Exit::Status(0)), Some(warning));
     assert_eq!(server.status(), 0);
 
+    let mut twice = running(1);
+    say(&mut twice, 0, &unfinalized(2, 1));
+    let message = "oshrun: warning: shmem_init was called 2 times, but shmem_finalize once; call \
+                   shmem_finalize once for each shmem_init";
+    let warning = Decision::Warn {
+        message: message.to_owned(),
+    };
+    assert_eq!(twice.exited(0, Exit::Status(0)), Some(warning));
+
     let mut late = running(1);
-    say(&mut late, 0, &FromPe::Unfinalized);
+    say(&mut late, 0, &unfinalized(1, 0));
     say(&mut late, 0, &FromPe::Finalized);
     assert_eq!(late.exited(0, Exit::Status(0)), None);
 }
@@ -558,7 +572,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => (0_u32..3).prop_map(|round| exchange(round, b"r")),
         2 => Just(FromPe::Finalized),
         1 => Just(FromPe::Resumed),
-        1 => Just(FromPe::Unfinalized),
+        1 => Just(unfinalized(1, 0)),
         1 => Just(FromPe::Refused { what: String::new() }),
         1 => Just(FromPe::Opening { what: String::new() }),
         1 => Just(FromPe::Abort { status: 0, message: String::new() }),

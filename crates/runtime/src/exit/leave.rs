@@ -10,8 +10,9 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
+use rushmem_bootstrap::UnmatchedInits;
 use rushmem_communication::access::endpoints::{self, endpoints};
-use rushmem_communication::net::network;
+use rushmem_communication::net::{flags, network};
 use rushmem_communication::status::{self, ShownWait};
 use rushmem_explain::status::AwaitedObject;
 use rushmem_pe::call::call;
@@ -125,11 +126,17 @@ fn end_unfinalized(job: &Job) {
     process::set_job_ended();
     endpoints::close();
 
+    let area = flags::area();
+    let finalizes = area.flag(area.areas().finalizes());
+    let inits = UnmatchedInits {
+        inits: finalizes + u64::from(process::inits()),
+        finalizes,
+    };
     // `oshrun` prints such a warning itself.
     if job.me.0 == 0 && process::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
-        warning!("no PE called shmem_finalize; call it before the program ends");
+        warning!("{}", inits.warning());
     }
 
     // This fails if the launcher is gone, which needs no report then.
-    let _ = job.session().report_unfinalized();
+    let _ = job.session().report_unfinalized(inits);
 }

@@ -195,7 +195,7 @@ fn a_signal_in_a_wait_over_a_network_names_the_routine() {
 
 #[test]
 fn a_damaged_heap_has_a_place() {
-    for how in ["heap", "free_twice"] {
+    for how in ["heap", "free_twice", "free_symmetric"] {
         let outcome = crash(how);
         let lines: Vec<&str> = outcome.stderr.lines().collect();
         let [_of_allocator, of_pe, of_oshrun] = lines[..] else {
@@ -205,7 +205,8 @@ fn a_damaged_heap_has_a_place() {
         let names_call = of_pe.starts_with("PE 1: SIGABRT in free, called by ");
         assert!(names_call, "{outcome}");
         assert!(of_pe.contains("crashes.c:"), "{outcome}");
-        let has_remedy = of_pe.ends_with("compile with -fsanitize=address");
+        let has_remedy = of_pe.contains("free memory of shmem_malloc by shmem_free")
+            && of_pe.ends_with("compile with -fsanitize=address");
         assert!(has_remedy, "{outcome}");
         assert!(of_oshrun.ends_with("was killed by SIGABRT"), "{outcome}");
     }
@@ -322,6 +323,15 @@ fn pes_that_all_exit_without_finalize_are_warned() {
             assert_eq!(results.count(), n, "{outcome}");
         }
     }
+}
+
+#[test]
+fn pes_that_finalize_less_often_than_they_initialize_are_told_so() {
+    let outcome = Job::new(scenario!("death.c")).n(2).arg("init_twice").run();
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    let warning = "oshrun: warning: shmem_init was called 2 times, but shmem_finalize once; call \
+                   shmem_finalize once for each shmem_init";
+    assert_eq!(outcome.one_message(), warning, "{outcome}");
 }
 
 #[test]

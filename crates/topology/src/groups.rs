@@ -77,6 +77,19 @@ impl GroupLimit {
     }
 }
 
+/// Returns the number of processes that the kernel has killed on this host for lack of memory, in
+/// any control group or outside; `None` if it does not count them, as before Linux 4.13.
+pub fn memory_kills_on_host() -> Option<u64> {
+    memory_kills(&fs::read_to_string("/proc/vmstat").ok()?)
+}
+
+fn memory_kills(vmstat: &str) -> Option<u64> {
+    let value = vmstat
+        .lines()
+        .find_map(|line| line.strip_prefix("oom_kill "))?;
+    value.trim().parse().ok()
+}
+
 fn tasks(dir: &Path) -> Option<GroupLimit> {
     let file = dir.join("pids.max");
     Some(GroupLimit {
@@ -231,6 +244,13 @@ mod tests {
             "{found:?}"
         );
         assert!(dirs("", mounts).is_empty() && dirs("0::/a", "").is_empty());
+    }
+
+    #[test]
+    fn the_kills_of_the_host_are_read() {
+        let vmstat = "nr_free_pages 12\ndrop_slab 0\noom_kill 3\nnuma_pte_updates 0\n";
+        assert_eq!(memory_kills(vmstat), Some(3));
+        assert_eq!(memory_kills("nr_free_pages 12\n"), None);
     }
 
     #[test]

@@ -211,12 +211,8 @@ impl LocalPes {
         }
 
         if exit == Exit::Signal(libc::SIGKILL)
-            && let Some(limit) = self.kills.next_limit()
+            && let Some(notice) = self.kills.notice(pe)
         {
-            let notice = format!(
-                "the kernel has killed PE {pe} for lack of memory, with a limit of {limit}: request more memory for \
-                 this job, or start fewer PEs"
-            );
             events.push_back(HostEvent::Notice(notice));
         }
         events.push_back(HostEvent::Exited { pe, exit });
@@ -259,10 +255,12 @@ fn failure(launch: &PreparedStart, pe: u32, error: &io::Error) -> StartFailure {
 }
 
 /// Detects that the kernel has killed a PE for lack of memory. The SIGKILL alone may have another
-/// sender, but control groups count such kills.
+/// sender, but the kernel counts such kills, in each control group and on the whole host.
 #[derive(Debug)]
 pub struct MemoryKills {
     groups: Vec<KillCount>,
+    /// The number of kills on the host that are known; `None` if the kernel does not count them.
+    known_on_host: Option<u64>,
 }
 
 /// A control group of this process with a limit of memory.
@@ -281,12 +279,43 @@ impl MemoryKills {
             let known = group.n_killed();
             groups.push(KillCount { group, known });
         }
-        MemoryKills { groups }
+        MemoryKills {
+            groups,
+            known_on_host: rushmem_topology::memory_kills_on_host(),
+        }
     }
 
-    /// Returns the limit that has led to a new kill, if there is one, and counts one kill as known:
-    /// the others are those of PEs whose ends are handled later.
-    pub fn next_limit(&mut self) -> Option<String> {
+    /// Returns a notice about a PE that SIGKILL has ended, if the kernel has counted a new kill, and
+    /// counts that kill as known: further ones are those of PEs whose ends are handled later.
+    fn notice(&mut self, pe: u32) -> Option<String> {
+        let is_new_on_host = self.count_on_host(rushmem_topology::memory_kills_on_host());
+        if let Some(limit) = self.next_limit() {
+            return Some(format!(
+                "the kernel has killed PE {pe} for lack of memory, with a limit of {limit}: request more memory for \
+                 this job, or start fewer PEs"
+            ));
+        }
+        is_new_on_host.then(|| {
+            format!(
+                "the kernel has killed a process of this host for lack of memory since the job began, probably \
+                 PE {pe}: let the program use less memory, or start fewer PEs on this host"
+            )
+        })
+    }
+
+    /// Returns true if `now`, the number of kills on the host, has a kill that is not known yet, and
+    /// counts one as known.
+    fn count_on_host(&mut self, now: Option<u64>) -> bool {
+        let (Some(known), Some(now)) = (&mut self.known_on_host, now) else {
+            return false;
+        };
+        let is_new = now > *known;
+        *known += u64::from(is_new);
+        is_new
+    }
+
+    /// Returns the limit that has led to a new kill, if there is one, and counts one kill as known.
+    fn next_limit(&mut self) -> Option<String> {
         let grown = self
             .groups
             .iter_mut()
@@ -294,5 +323,23 @@ impl MemoryKills {
         grown.known += 1;
         let limit = grown.group.limit >> 20;
         Some(format!("{limit} MiB ({})", grown.group.file.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kill_for_lack_of_memory_explains_one_end() {
+        let mut kills = MemoryKills {
+            groups: Vec::new(),
+            known_on_host: Some(4),
+        };
+        assert!(!kills.count_on_host(Some(4)));
+        assert!(kills.count_on_host(Some(6)));
+        assert!(kills.count_on_host(Some(6)));
+        assert!(!kills.count_on_host(Some(6)));
+        assert!(!kills.count_on_host(None));
     }
 }

@@ -147,6 +147,7 @@ fn write(written: &StatusContent) {
         finalizing: written.finalizing.clone(),
         finds_polls: written.finds_polls,
         poll: written.poll.clone(),
+        checks: job::known().is_some_and(|job| job.settings.checks()),
     };
     flags::area().write_status(&status_slot::encode(&status));
 }

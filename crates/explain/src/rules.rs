@@ -62,6 +62,7 @@ pub fn conclusion(job: &Job) -> Description {
     }
     lines.extend(deadlock::exception(&graph, &causes));
     lines.extend(writer::hint(job, &causes));
+    lines.extend(deadlock::hint(&graph, &causes));
     conclusion
 }
 

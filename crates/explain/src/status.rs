@@ -42,6 +42,8 @@ pub struct Status {
     pub finds_polls: bool,
     /// The call that it has found last.
     pub poll: Option<Poll>,
+    /// True if `SHMEM_CHECK` is set, which compares the collectives of members.
+    pub checks: bool,
 }
 
 /// A call that a thread repeats, on the same word, instead of a call that waits.
@@ -296,6 +298,7 @@ impl Status {
             finalizing: None,
             finds_polls: false,
             poll: None,
+            checks: false,
         }
     }
 

@@ -106,19 +106,12 @@ impl TestPe {
 
     fn write_status(&self, finalizing: Option<Finalizing>, n_in_flight: u64) {
         let status = Status {
-            pid: 0,
-            pid_namespace: 0,
-            stage: Stage::Initialized,
-            waits: Vec::new(),
-            further_waits: Vec::new(),
-            held_locks: Vec::new(),
             in_flight: Some(InFlight {
                 n: n_in_flight,
                 ..InFlight::default()
             }),
             finalizing,
-            finds_polls: false,
-            poll: None,
+            ..Status::new(0, Stage::Initialized)
         };
         self.area.write_status(&status_slot::encode(&status));
     }

@@ -232,6 +232,7 @@ impl Pe {
             finalizing: None,
             finds_polls: false,
             poll: None,
+            checks: false,
         };
 
         let memory = self

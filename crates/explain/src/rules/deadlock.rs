@@ -313,6 +313,31 @@ pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
     Some(format!("{who} could end such waits; nothing else can."))
 }
 
+/// Returns a hint on how to learn more, if a collective takes part in a deadlock, or if its members
+/// may have passed different arguments, and no PE checks collectives.
+pub fn hint(graph: &Graph, causes: &[Cause]) -> Option<String> {
+    let is_in_collective =
+        |subject: &AwaitedObject| matches!(subject, AwaitedObject::Collective(_));
+    let applies = causes.iter().any(|cause| match cause.kind {
+        Kind::Cycle => subjects(graph, &cause.pes).any(is_in_collective),
+        Kind::UnderWay => true,
+        _ => false,
+    });
+    let are_checked = graph.job.pes.iter().any(|pe| {
+        pe.snapshot
+            .and_then(|snapshot| snapshot.status.as_ref())
+            .is_some_and(|status| status.checks)
+    });
+    if !applies || are_checked {
+        return None;
+    }
+    Some(
+        "Run with SHMEM_CHECK=1 to learn which members call another collective, or pass other \
+         arguments."
+            .to_owned(),
+    )
+}
+
 /// Returns true if another thread of a waiting PE can end a wait for this object.
 fn another_thread_can_end(subject: &AwaitedObject) -> bool {
     match subject {

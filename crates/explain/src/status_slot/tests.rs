@@ -71,6 +71,7 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
         }),
         finds_polls: true,
         poll: None,
+        checks: true,
     }
 }
 

@@ -52,6 +52,30 @@ fn a_word_that_nobody_is_left_to_write() {
     );
 }
 
+const CHECK_HINT: &str = "Run with SHMEM_CHECK=1 to learn which members call another collective, or \
+                          pass other arguments.";
+
+#[test]
+fn a_deadlock_of_a_collective_advises_the_check_of_collectives() {
+    let hang = |n| {
+        let exit = |_| AwaitedObject::Message { from: 0 };
+        TestJob::new(n)
+            .wait([0], "shmem_long_sum_reduce", 9.0, move |_| {
+                team("SHMEM_TEAM_WORLD", 0, strided(0, 1, n), 2, Some(1))
+            })
+            .wait(1..n, "shmem_finalize", 9.0, exit)
+    };
+    check(hang, &["Deadlock: PE 0 has waited 9 s for PE", CHECK_HINT]);
+
+    let mut checked = hang(4);
+    for snapshot in &mut checked.0 {
+        snapshot.status.as_mut().expect("a status").checks = true;
+    }
+    let conclusion = checked.explained(4).conclusion;
+    assert!(conclusion.contains("Deadlock"), "{conclusion}");
+    assert!(!conclusion.contains("SHMEM_CHECK"), "{conclusion}");
+}
+
 #[test]
 fn the_first_of_many_cycles_is_described_although_it_is_found_last() {
     let job = [4, 6, 8, 10, 12]

@@ -5,8 +5,8 @@
 //!   without poison.
 //! - [`log`]: the events that `SHMEM_DEBUG` prints. [`stderr`]: lines on standard error.
 //!   [`setting`]: environment variables.
-//! - [`host`], [`devices`], [`descriptors`], [`maps`]: the name of this host, its network devices,
-//!   the file descriptors and the mappings of this process.
+//! - [`host`], [`clock`], [`devices`], [`descriptors`], [`maps`]: the name of this host, its clock and
+//!   network devices, the file descriptors and the mappings of this process.
 //! - [`interfaces`]: the addresses and ports at which sockets listen.
 //! - [`codec`]: the encoding of what processes exchange.
 //!
@@ -20,6 +20,7 @@ compile_error!(
      and Windows use it in a container or a virtual machine with Linux."
 );
 
+pub mod clock;
 pub mod codec;
 pub mod descriptors;
 pub mod devices;

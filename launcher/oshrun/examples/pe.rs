@@ -196,8 +196,8 @@ impl Pe {
     /// Writes a status as the runtime does: the PE has been in a barrier for some seconds.
     fn waits(&mut self, seconds: u64) {
         let session = self.session.as_mut().expect("after init");
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let since = (now.tv_sec as u64).saturating_sub(seconds) * 1_000_000_000;
+        let now = rushmem_system::clock::nanoseconds_of_host();
+        let since = now.saturating_sub(seconds * 1_000_000_000);
 
         let members = Members::Strided {
             start: 0,

@@ -1,27 +1,24 @@
 //! The clock of this machine, for measurements, statuses and traces.
 #![allow(unsafe_code)]
 
-use rustix::time::{ClockId, clock_gettime};
+use rushmem_system::clock;
 
-/// Returns the time in nanoseconds, by `CLOCK_MONOTONIC`.
+/// Returns the time in nanoseconds, by the clock that all processes of the host read alike.
 pub fn nanoseconds() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    clock::nanoseconds_of_host()
 }
 
 /// Returns the time in nanoseconds at the last tick of the kernel, which was a few milliseconds ago
 /// at most. Takes an eighth of the time of [`nanoseconds`]: with that or the time-stamp counter, an
 /// 8-byte put whose write is recorded takes 20 ns more.
 pub fn coarse_nanoseconds() -> u64 {
-    let now = clock_gettime(ClockId::MonotonicCoarse);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    clock::coarse_nanoseconds_of_host()
 }
 
 /// `shmemx_wtime`: the time in seconds since a moment that is the same for all PEs of a machine.
 /// The clock never goes back. The library need not be initialized.
 pub fn wtime() -> f64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+    nanoseconds() as f64 * 1e-9
 }
 
 #[cfg(not(target_arch = "x86_64"))]

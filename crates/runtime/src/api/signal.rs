@@ -11,6 +11,8 @@ use rushmem_communication::access::contexts::{Context, PeArgument};
 use rushmem_communication::access::{Access, Completion};
 use rushmem_communication::net::polls;
 use rushmem_communication::observers::{self, Action, Event};
+use rushmem_communication::status::polled_calls;
+use rushmem_explain::status::PolledObject;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
 use rushmem_pe::job;
@@ -211,6 +213,7 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
     let value = unsafe { u64::fetch(sig_addr) };
     polls::count_read();
+    polled_calls::count(call, sig_addr.addr(), PolledObject::MemoryOf(job.me.0));
     observers::report(|| Event::new(call, Action::Seen).with_bytes(sig_addr, size_of::<u64>()));
     value
 }

@@ -117,27 +117,27 @@ impl Way for Dest {
 /// Memory that an operation owns until it is over: a [`SourceBuf`] or a [`DestBuf`]. Whoever made
 /// it has promised that it is valid for so long.
 #[derive(Debug)]
-pub struct Buffer<Way> {
+pub struct Buffer<A> {
     range: LocalBuf,
-    way: PhantomData<Way>,
+    way: PhantomData<A>,
 }
 
 // SAFETY: the promise of whoever made the buffer holds for every thread.
-unsafe impl<Way> Send for Buffer<Way> {}
+unsafe impl<A> Send for Buffer<A> {}
 
-impl<Way> Default for Buffer<Way> {
+impl<A> Default for Buffer<A> {
     /// Returns a buffer without bytes.
-    fn default() -> Buffer<Way> {
+    fn default() -> Buffer<A> {
         Buffer::EMPTY
     }
 }
 
-impl<Way> Buffer<Way> {
+impl<A> Buffer<A> {
     /// A buffer without bytes.
-    pub const EMPTY: Buffer<Way> = Buffer::of(LocalBuf::EMPTY);
+    pub const EMPTY: Buffer<A> = Buffer::of(LocalBuf::EMPTY);
 
     #[inline]
-    const fn of(range: LocalBuf) -> Buffer<Way> {
+    const fn of(range: LocalBuf) -> Buffer<A> {
         Buffer {
             range,
             way: PhantomData,
@@ -158,7 +158,7 @@ impl<Way> Buffer<Way> {
 
     /// Removes and returns the first `nbytes` bytes.
     #[inline]
-    pub fn take_first(&mut self, nbytes: usize) -> Buffer<Way> {
+    pub fn take_first(&mut self, nbytes: usize) -> Buffer<A> {
         let first = Buffer::of(self.range.first(nbytes));
         self.range = self.range.skip(nbytes);
         first
@@ -166,7 +166,7 @@ impl<Way> Buffer<Way> {
 
     /// Returns the block of `nbytes` bytes at an offset. The caller gives away no byte twice.
     #[inline]
-    pub(crate) fn block(&self, offset: usize, nbytes: usize) -> Buffer<Way> {
+    pub(crate) fn block(&self, offset: usize, nbytes: usize) -> Buffer<A> {
         let base = self.range.base.wrapping_add(offset);
         Buffer::of(LocalBuf { base, nbytes })
     }

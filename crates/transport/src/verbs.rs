@@ -61,22 +61,22 @@ pub type Get = Transfer<Dest>;
 
 /// A transfer between local memory and a PE.
 #[derive(Debug)]
-pub struct Transfer<Way> {
+pub struct Transfer<A> {
     /// The bytes at the PE.
     pub remote: RemoteAddr,
     /// The bytes in local memory.
-    pub local: Buffer<Way>,
+    pub local: Buffer<A>,
     /// Whether the call of the transfer waits until the local memory is no longer in use.
     pub completion: Completion,
 }
 
 /// Blocks of equal length and distance. The distance at the PE and that in local memory may differ.
 #[derive(Debug)]
-pub struct StridedBlocks<Way> {
+pub struct StridedBlocks<A> {
     /// The first block at the PE.
     pub remote: RemoteAddr,
     /// Local memory from the start of the first block to the end of the last one.
-    pub local: Buffer<Way>,
+    pub local: Buffer<A>,
     /// The length of every block in bytes.
     pub nbytes: usize,
     /// Bytes from the start of a block to that of the next at the PE.
@@ -87,7 +87,7 @@ pub struct StridedBlocks<Way> {
     pub n: usize,
 }
 
-impl<Way> StridedBlocks<Way> {
+impl<A> StridedBlocks<A> {
     /// Returns the number of bytes from the start of the first block to the end of the last one at
     /// the PE. Saturates at a value that fits no segment.
     pub fn remote_nbytes(&self) -> usize {
@@ -97,12 +97,12 @@ impl<Way> StridedBlocks<Way> {
     }
 
     /// Moves the memory out, and returns the remote and the local memory of each block.
-    pub fn each(&mut self) -> impl Iterator<Item = (RemoteAddr, Buffer<Way>)> + use<Way> {
+    pub fn each(&mut self) -> impl Iterator<Item = (RemoteAddr, Buffer<A>)> + use<A> {
         self.in_parts(1).map(|block| (block.remote, block.local))
     }
 
     /// Moves the memory out, and returns the blocks in parts of at most `most` blocks.
-    pub fn in_parts(&mut self, most: usize) -> impl Iterator<Item = StridedBlocks<Way>> + use<Way> {
+    pub fn in_parts(&mut self, most: usize) -> impl Iterator<Item = StridedBlocks<A>> + use<A> {
         let &mut StridedBlocks {
             remote,
             nbytes,

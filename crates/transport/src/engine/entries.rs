@@ -113,11 +113,11 @@ pub fn append_attached(entries: &mut Vec<u8>, addr: RemoteAddr) {
 }
 
 /// Appends the head of a put or a get of blocks. The caller appends the data of a put.
-pub(super) fn append_strided<Way>(
+pub(super) fn append_strided<A>(
     entries: &mut Vec<u8>,
     is_put: bool,
     place: u8,
-    blocks: &StridedBlocks<Way>,
+    blocks: &StridedBlocks<A>,
 ) {
     let &StridedBlocks {
         remote,

@@ -3,6 +3,8 @@
 
 use crate::graph::Graph;
 use crate::job::{Description, ObservedState};
+use crate::ranges::{self, Group};
+use crate::snapshot::ProcessState;
 
 /// Maximum number of causes of one kind that are shown.
 pub const MAX_OF_KIND: usize = 3;
@@ -49,6 +51,8 @@ pub enum Kind {
     Open,
     /// No member is known to be missing in the collective.
     UnderWay,
+    /// PEs have finalized, as all others, but have not exited.
+    Remains,
 }
 
 /// Finds hosts that do not answer, and PEs that have left the job although others wait for them.
@@ -92,7 +96,9 @@ pub fn stopped(graph: &Graph) -> Vec<Cause> {
 /// end of `shmem_init`, sleep, compute (perhaps while another thread waits), repeat a call, or are
 /// on other hosts.
 pub fn outside(graph: &Graph) -> Vec<Cause> {
-    use ObservedState::{Computes, Elsewhere, NoStatus, Polls, Sleeps, Starting, Uninitialized};
+    use ObservedState::{
+        Computes, Elsewhere, NoStatus, Polls, Sleeps, Starting, Uninitialized, WaitsForChild,
+    };
     let mut not_started = Vec::new();
     let mut sleeping = Vec::new();
     let mut computing = Vec::new();
@@ -103,7 +109,7 @@ pub fn outside(graph: &Graph) -> Vec<Cause> {
         }
         match observed.state {
             NoStatus | Uninitialized | Starting => not_started.push(pe),
-            Sleeps => sleeping.push(pe),
+            Sleeps | WaitsForChild => sleeping.push(pe),
             Computes | Polls(_) => computing.push(pe),
             Elsewhere => elsewhere.push(pe),
             _ if observed.is_busy() => computing.push(pe),
@@ -118,6 +124,52 @@ pub fn outside(graph: &Graph) -> Vec<Cause> {
         cause(graph, Kind::Elsewhere, elsewhere),
     ];
     causes.into_iter().flatten().collect()
+}
+
+/// Finds the PEs that keep a job from its end after all PEs have finalized: their processes have not
+/// exited.
+pub fn remaining(graph: &Graph) -> Vec<Cause> {
+    let job = graph.job;
+    if !job.pes.iter().all(|pe| pe.state.is_gone()) {
+        return Vec::new();
+    }
+
+    let remaining = job.all(|pe| pe.state == ObservedState::Finalized);
+    let groups = ranges::group_by(&remaining, |pe| {
+        job.pes[pe as usize]
+            .snapshot
+            .is_some_and(|snapshot| matches!(snapshot.process, ProcessState::Runs { .. }))
+    });
+    let mut sentences = Vec::new();
+    for Group { key: runs, pes } in groups {
+        let (has, it) = if pes.len() == 1 {
+            ("has", "it")
+        } else {
+            ("have", "they")
+        };
+        let does = match (runs, pes.len()) {
+            (true, 1) => "computes",
+            (true, _) => "compute",
+            (false, 1) => "sleeps",
+            (false, _) => "sleep",
+        };
+        let names = ranges::pes(&pes);
+        sentences.push(format!(
+            "{names} {has} finalized, but not exited: {it} {does} outside the library."
+        ));
+    }
+    if sentences.is_empty() {
+        return Vec::new();
+    }
+    vec![Cause {
+        kind: Kind::Remains,
+        nodes: remaining.clone(),
+        pes: remaining.clone(),
+        description: Description {
+            sentences,
+            described: remaining,
+        },
+    }]
 }
 
 /// Returns the state of these PEs as a cause; `None` if there are none.

@@ -3,12 +3,12 @@
 
 use crate::process::{self, ProcessStat};
 use crate::snapshot::{PeSnapshot, ProcessState, WaitId};
-use crate::status::{self, STATUS_BYTES, Status, SymmetricLocation, Word};
+use crate::status::{self, STATUS_BYTES, Stage, Status, SymmetricLocation, Word};
 use crate::status_slot;
 use crate::symbols;
 use crate::writes::{self, LastWrite, RING_BYTES};
+use rushmem_system::clock::nanoseconds_of_host as now;
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
 /// The time between two reads of the state of a process, which show whether it uses CPU time.
@@ -88,17 +88,14 @@ impl<M: SharedMemory> Collector<M> {
         // The status is read after the pause, so it is not older than the state of the process.
         let mut snapshots: Vec<PeSnapshot> = pes.iter().map(|pe| self.snapshot(pe)).collect();
         for (snapshot, first) in snapshots.iter_mut().zip(&first_reads) {
-            let Some(FirstRead { pid, stat }) = first else {
-                continue;
-            };
-            let status = snapshot.status.as_ref();
-            let after = read_process(*pid, status);
-            snapshot.other_threads =
-                process::other_threads(*pid, status, stat.as_ref(), after.as_ref());
-            snapshot.process = process::between(stat.as_ref(), after.as_ref());
+            if let Some(first) = first {
+                let after = read_process(first.pid, snapshot.status.as_ref());
+                add_process(snapshot, first, after.as_ref());
+            }
         }
 
-        if pause.is_some() {
+        if let Some(pause) = pause {
+            self.read_again(pes, &mut snapshots, pause);
             self.find_polls(pes, &mut snapshots);
             let pids = first_reads
                 .iter()
@@ -106,6 +103,35 @@ impl<M: SharedMemory> Collector<M> {
             symbols::add(snapshots.iter_mut().zip(pids));
         }
         snapshots
+    }
+
+    /// Reads the statuses of the PEs that sleep, but do not wait according to their status, once
+    /// more after `pause`: a wait is in the status only after 10 ms, or more on a busy machine.
+    fn read_again(&self, pes: &[LocalPe], snapshots: &mut [PeSnapshot], pause: Duration) {
+        let may_wait = |snapshot: &PeSnapshot| {
+            let is_initialized = snapshot.status.as_ref().is_some_and(|status| {
+                status.stage == Stage::Initialized && status.waits.is_empty()
+            });
+            is_initialized && snapshot.process == ProcessState::Sleeps
+        };
+        if !snapshots.iter().any(may_wait) {
+            return;
+        }
+
+        std::thread::sleep(pause);
+        for (pe, snapshot) in pes.iter().zip(snapshots) {
+            if !may_wait(snapshot) {
+                continue;
+            }
+            let new = self.snapshot(pe);
+            if new.status.as_ref().is_some_and(|new| !new.waits.is_empty()) {
+                *snapshot = PeSnapshot {
+                    other_threads: snapshot.other_threads,
+                    has_no_main_thread: snapshot.has_no_main_thread,
+                    ..new
+                };
+            }
+        }
     }
 
     /// Asks the PEs that use CPU time, but do not wait, for the calls that they repeat, and adds
@@ -250,10 +276,31 @@ fn is_process_id(pid: u32) -> bool {
     i32::try_from(pid).is_ok_and(|pid| pid > 0)
 }
 
-/// Returns the time in nanoseconds, by the clock of the begin of waits.
-fn now() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+/// Adds to a snapshot what the kernel shows of the process, which was read twice.
+fn add_process(snapshot: &mut PeSnapshot, first: &FirstRead, after: Option<&ProcessStat>) {
+    snapshot.process = process::between(first.stat.as_ref(), after);
+    let (Some(before), Some(after)) = (&first.stat, after) else {
+        return;
+    };
+    snapshot.has_no_main_thread = after.has_no_main_thread();
+
+    // A process without a status may not have initialized the library yet.
+    let Some(status) = &snapshot.status else {
+        return;
+    };
+    // Otherwise the process may be a wrapper around that of the PE.
+    let is_of_pe = status.pid_namespace != 0 && status.pid == first.pid;
+    snapshot.other_threads = process::other_threads(first.pid, before, after);
+    let runs = matches!(
+        snapshot.process,
+        ProcessState::Runs { .. } | ProcessState::Sleeps
+    );
+    if is_of_pe
+        && runs
+        && let Some(name) = process::other_program(first.pid)
+    {
+        snapshot.process = ProcessState::RunsOtherProgram(name);
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! entered it can continue. PEs wait for a step and not for each member, so there are about as many
 //! edges as PEs.
 
-use crate::job::{Job, ObservedState};
+use crate::job::{Job, ObservedState, Pe};
 use crate::status::{AwaitedObject, Wait};
 use crate::steps::{Step, StepId, steps};
 use std::collections::HashMap;
@@ -212,15 +212,17 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Adds the node of the end of finalize, in which all PEs meet, if some are missing there but
-    /// not all.
+    /// Adds the node of the end of finalize, in which all PEs meet, if some wait there and others
+    /// are missing.
     fn add_finalize(&mut self) -> Option<u32> {
-        let missing = self.job.all(|pe| {
+        let is_there = |pe: &Pe| {
             let mut waits = pe.waits().map(|(wait, _)| wait);
-            let is_there = waits.any(|wait| wait.subject == AwaitedObject::Exit);
-            pe.state != ObservedState::Finalized && !is_there
-        });
-        if missing.is_empty() || missing.len() == self.job.pes.len() {
+            waits.any(|wait| wait.subject == AwaitedObject::Exit)
+        };
+        let missing = self
+            .job
+            .all(|pe| pe.state != ObservedState::Finalized && !is_there(pe));
+        if missing.is_empty() || !self.job.pes.iter().any(is_there) {
             return None;
         }
         Some(self.add_node(Rule::All, missing))

@@ -59,8 +59,10 @@ pub enum ObservedState<'a> {
     Elsewhere,
     /// Nothing is known: its host does not answer.
     HostSilent(&'a str),
-    /// Its process has ended.
-    Ended(&'a str),
+    /// Its process has ended; how, if it is known.
+    Ended(Option<&'a str>),
+    /// It has called `exec` after `shmem_init`, and runs this program.
+    RunsOtherProgram(&'a str),
     /// It has called finalize for the last time.
     Finalized,
     /// It has reached the exit of its program without finalize.
@@ -71,6 +73,8 @@ pub enum ObservedState<'a> {
     Traced,
     /// It waits for a disk.
     WaitsForDisk,
+    /// It waits for a child of `vfork`.
+    WaitsForChild,
     /// It has no status that can be read: it has not completed `shmem_init`, or its memory is not
     /// accessible.
     NoStatus,
@@ -243,6 +247,15 @@ impl<'a> Pe<'a> {
         status.map_or(0, |status| status.further_waits.len())
     }
 
+    /// Returns true if the main thread of a PE that does not wait has ended, but others go on.
+    pub fn has_no_main_thread(&self) -> bool {
+        use ObservedState::{Computes, Polls, Sleeps};
+        matches!(self.state, Computes | Polls(_) | Sleeps)
+            && self
+                .snapshot
+                .is_some_and(|snapshot| snapshot.has_no_main_thread)
+    }
+
     /// Returns true if the PE waits in the library.
     pub fn is_waiting(&self) -> bool {
         matches!(self.state, ObservedState::Waits(_))
@@ -278,10 +291,12 @@ impl<'a> ObservedState<'a> {
         // status since.
         match (&snapshot.process, stage) {
             (ProcessState::HostSilent(host), _) => ObservedState::HostSilent(host),
-            (ProcessState::Ended(how), _) => ObservedState::Ended(how),
+            (ProcessState::Ended(how), _) => ObservedState::Ended(how.as_deref()),
+            (ProcessState::RunsOtherProgram(name), _) => ObservedState::RunsOtherProgram(name),
             (ProcessState::Stopped, _) => ObservedState::Stopped,
             (ProcessState::Traced, _) => ObservedState::Traced,
             (ProcessState::WaitsForDisk, _) => ObservedState::WaitsForDisk,
+            (ProcessState::WaitsForChild, _) => ObservedState::WaitsForChild,
             (_, Some(Stage::Finalized)) => ObservedState::Finalized,
             _ if waits.iter().any(is_at_exit) => ObservedState::Leaving,
             _ if !waits.is_empty() => ObservedState::Waits(waits),
@@ -302,16 +317,27 @@ impl<'a> ObservedState<'a> {
     pub fn is_gone(&self) -> bool {
         matches!(
             self,
-            ObservedState::Ended(_) | ObservedState::Finalized | ObservedState::Leaving
+            ObservedState::Ended(_)
+                | ObservedState::RunsOtherProgram(_)
+                | ObservedState::Finalized
+                | ObservedState::Leaving
         )
     }
 
     /// Returns true if the PE cannot serve operations of other PEs, as far as is known.
     pub fn is_hindered(&self) -> bool {
-        use ObservedState::{Elsewhere, Ended, HostSilent, Stopped, Traced, WaitsForDisk};
+        use ObservedState::{
+            Elsewhere, Ended, HostSilent, RunsOtherProgram, Stopped, Traced, WaitsForDisk,
+        };
         matches!(
             self,
-            Elsewhere | HostSilent(_) | Ended(_) | Stopped | Traced | WaitsForDisk
+            Elsewhere
+                | HostSilent(_)
+                | Ended(_)
+                | RunsOtherProgram(_)
+                | Stopped
+                | Traced
+                | WaitsForDisk
         )
     }
 }

@@ -12,13 +12,14 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 /// The rules, in the order of their conclusions.
-const RULES: [fn(&Graph) -> Vec<Cause>; 6] = [
+const RULES: [fn(&Graph) -> Vec<Cause>; 7] = [
     cause::gone,
     cause::stopped,
     deadlock::find_mismatches,
     deadlock::find,
     cause::outside,
     in_flight::find,
+    cause::remaining,
 ];
 
 /// Maximum number of calls that are named of those in which PEs wait for a cause.

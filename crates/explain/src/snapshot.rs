@@ -14,7 +14,8 @@ pub struct PeSnapshot {
     pub process: ProcessState,
     /// The status; `None` if the PE has not written one yet, or it cannot be read.
     pub status: Option<Status>,
-    /// When the status was read: nanoseconds of `CLOCK_MONOTONIC` of the same host.
+    /// When the status was read: nanoseconds of `CLOCK_MONOTONIC` of the same host, as all times of
+    /// statuses (`rushmem_system::clock`).
     pub read_at: u64,
     /// The values of the awaited words, in the order of waits and words; `None` for a value that
     /// cannot be read.
@@ -25,6 +26,8 @@ pub struct PeSnapshot {
     pub writes: Option<Vec<LastWrite>>,
     /// The threads that neither wait according to the status nor belong to the library.
     pub other_threads: OtherThreads,
+    /// True if the main thread has ended, but others go on.
+    pub has_no_main_thread: bool,
     /// The innermost functions of each thread, if gdb has found them.
     pub stacks: Vec<String>,
 }
@@ -63,12 +66,16 @@ pub enum ProcessState {
     Sleeps,
     /// It waits for a disk or for swapped memory (state D).
     WaitsForDisk,
+    /// It has called `vfork`, or `posix_spawn`, and waits for the child.
+    WaitsForChild,
+    /// It has called `exec` after `shmem_init`, and runs the program of this name.
+    RunsOtherProgram(String),
     /// It is stopped by a signal.
     Stopped,
     /// A debugger has stopped it.
     Traced,
-    /// It has ended. The text says how, such as `exited with status 0`.
-    Ended(String),
+    /// It has ended. The text says how, if it is known, such as `exited with status 0`.
+    Ended(Option<String>),
     /// The state is not known, since this host has not answered.
     HostSilent(String),
 }
@@ -96,6 +103,7 @@ impl PeSnapshot {
             symbols: Vec::new(),
             writes: None,
             other_threads: OtherThreads::default(),
+            has_no_main_thread: false,
             stacks: Vec::new(),
         }
     }

@@ -28,13 +28,22 @@ impl ObservedState<'_> {
             ObservedState::HostSilent(host) => {
                 format!("{is} on host {host}, which does not answer")
             }
-            ObservedState::Ended(how) => format!("{has} ended ({how})"),
+            ObservedState::Ended(Some(how)) => format!("{has} ended ({how})"),
+            ObservedState::Ended(None) => format!("{has} ended"),
+            ObservedState::RunsOtherProgram(name) => {
+                let runs = verb("runs", "run");
+                format!("{has} called exec and {runs} {name}, which is not a part of the job")
+            }
             ObservedState::Finalized => format!("{has} finalized"),
             ObservedState::Leaving => format!("{has} reached the exit without shmem_finalize"),
             ObservedState::Stopped => format!("{is} stopped by a signal"),
             ObservedState::Traced => format!("{is} stopped by a debugger"),
             ObservedState::WaitsForDisk => {
                 verb("waits", "wait") + " for a disk or for swapped memory"
+            }
+            ObservedState::WaitsForChild => {
+                let waits = verb("waits", "wait");
+                format!("{waits} for a child of vfork, until it calls exec or _exit")
             }
             ObservedState::NoStatus => {
                 let they = verb("it has", "they have");
@@ -62,18 +71,27 @@ impl Job<'_> {
             return "in shmem_init".to_owned();
         }
 
-        let texts = observed.waits().map(|(wait, values)| {
-            let call = call(wait);
-            match (&wait.subject, observed.snapshot) {
-                (AwaitedObject::Collective(entered), _) => {
-                    format!("in {call}, {}", collective(entered))
-                }
+        let mut described: Vec<DescribedWait> = Vec::new();
+        for (wait, values) in observed.waits() {
+            let object = match (&wait.subject, observed.snapshot) {
+                (AwaitedObject::Collective(entered), _) => format!(", {}", collective(entered)),
                 (_, Some(snapshot)) if detail > Detail::Calls => {
-                    format!("in {call}{}", self.object(snapshot, wait, values, detail))
+                    self.object(snapshot, wait, values, detail)
                 }
-                _ => format!("in {call}"),
+                _ => String::new(),
+            };
+
+            // A call may wait for its operations while it waits for something else.
+            let is_operations = matches!(wait.subject, AwaitedObject::Operations { .. });
+            match described.last_mut() {
+                Some(outer) if is_operations && outer.is_around(wait) => outer.text += &object,
+                _ => described.push(DescribedWait {
+                    wait,
+                    text: format!("in {}{object}", call(wait)),
+                }),
             }
-        });
+        }
+        let texts = described.into_iter().map(|described| described.text);
         enumerate_once(texts, observed.further_waits())
     }
 
@@ -81,7 +99,10 @@ impl Job<'_> {
     /// same state: `computes`, or the call that it repeats and who may change its word.
     pub fn activity(&self, pe: u32, n: usize) -> String {
         let observed = &self.pes[pe as usize];
-        let predicate = observed.state.predicate(n);
+        let mut predicate = observed.state.predicate(n);
+        if observed.has_no_main_thread() {
+            predicate += "; its main thread has ended (pthread_exit)";
+        }
         let (ObservedState::Polls(poll), Some(snapshot)) = (observed.state, observed.snapshot)
         else {
             return predicate;
@@ -169,6 +190,19 @@ impl Job<'_> {
             max = max.max(longest);
         }
         durations(min.min(max), max)
+    }
+}
+
+/// A wait, and the text about it.
+struct DescribedWait<'a> {
+    wait: &'a Wait,
+    text: String,
+}
+
+impl DescribedWait<'_> {
+    /// Returns true if another wait is a part of the same call of the same thread.
+    fn is_around(&self, inner: &Wait) -> bool {
+        self.wait.thread == inner.thread && self.wait.call == inner.call
     }
 }
 

@@ -140,7 +140,7 @@ impl LastWrite {
     }
 }
 
-/// Returns the writes in a ring to which its PE may be writing; `copy` returns copies of the ring.
+/// Returns the writes, the oldest first, in a ring to which its PE may be writing; `copy` returns copies of the ring.
 /// `None` if the PE records no writes.
 pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<LastWrite>> {
     let mut copy_words = || -> Option<Vec<u64>> {
@@ -157,7 +157,7 @@ pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<LastWrite>>
         return None;
     }
 
-    let mut writes = Vec::new();
+    let mut numbered = Vec::new();
     let entries = ring.get(1..)?.chunks_exact(ENTRY_WORDS);
     for (index, entry) in entries.take(ENTRIES).enumerate() {
         let first_word = 1 + index * ENTRY_WORDS;
@@ -165,10 +165,11 @@ pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<LastWrite>>
         let is_used = ![Some(&0), Some(&BUSY)].contains(&number);
         // If the number has not changed, nothing in the entry has changed in between.
         if is_used && number == after.get(first_word) {
-            writes.push(LastWrite::decode(&entry[1..])?);
+            numbered.push((number, LastWrite::decode(&entry[1..])?));
         }
     }
-    Some(writes)
+    numbered.sort_by_key(|(number, _)| *number);
+    Some(numbered.into_iter().map(|(_, write)| write).collect())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rushmem_bootstrap::server::Server;
 use rushmem_explain::snapshot::{PeSnapshot, ProcessState, WaitId};
-use rushmem_explain::status::Status;
+use rushmem_explain::status::{Stage, Status};
 use rushmem_explain::{explain, table};
 use tokio::time::Instant;
 
@@ -313,12 +313,58 @@ impl Collection {
             if let Some(exit) = server.exit(pe)
                 && shows_end
             {
-                snapshot.process = ProcessState::Ended(exit.to_string());
+                snapshot.process = ProcessState::Ended(exit.manner());
             }
-            if snapshot.status.is_none() {
-                snapshot.status = Some(Status::new(server.pid(pe), server.stage(pe)));
+            // Once PE 0 has reported where the statuses are, a PE in init that has none is not the
+            // only possibility: its status may not be readable.
+            let stage = server.stage(pe);
+            let may_be_unreadable = stage == Stage::Starting && server.statuses().is_some();
+            if snapshot.status.is_none() && !may_be_unreadable {
+                snapshot.status = Some(Status::new(server.pid(pe), stage));
             }
         }
         self.snapshots.into_values().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rushmem_bootstrap::NodeMap;
+    use rushmem_bootstrap::proto::{FromPe, encode};
+
+    /// Returns the explanation of a job of 2 PEs that sleep and have no status.
+    fn explained(server: &Server) -> String {
+        let snapshot = |pe| (pe, PeSnapshot::new(pe, ProcessState::Sleeps));
+        let collection = Collection {
+            purpose: Purpose::Timeout,
+            snapshots: (0..2).map(snapshot).collect(),
+            awaited: BTreeSet::new(),
+            deadline: Instant::now(),
+        };
+        explain(2, &collection.completed(server))
+    }
+
+    #[test]
+    fn a_status_that_cannot_be_read_is_not_one_of_init() {
+        let nodes = NodeMap::one_node(2).expect("2 PEs");
+        let mut server = Server::new(nodes, vec!["a".to_owned()]);
+        for pe in 0..2 {
+            server.started(pe, 100 + pe);
+            server.received(pe, &encode(&FromPe::Hello { pid: 100 + pe }));
+        }
+        let text = explained(&server);
+        assert!(text.contains("in shmem_init"), "{text}");
+
+        let statuses = FromPe::Statuses {
+            stride: 4096,
+            offset: 0,
+        };
+        server.received(0, &encode(&statuses));
+        let text = explained(&server);
+        assert!(
+            text.contains("No PE has a status that can be read"),
+            "{text}"
+        );
     }
 }

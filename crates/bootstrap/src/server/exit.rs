@@ -27,6 +27,18 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// Returns how the process has ended, for parentheses: `killed by SIGKILL`; `None` if it is not
+    /// known.
+    pub fn manner(self) -> Option<String> {
+        match self {
+            Exit::Status(status) => Some(format!("exited with status {status}")),
+            Exit::Signal(signal) => Some(format!("killed by {}", signal_name(signal))),
+            Exit::Unknown => None,
+        }
+    }
+}
+
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -64,6 +76,10 @@ mod tests {
         assert_eq!(Exit::Signal(40).to_string(), "was killed by signal 40");
         assert_eq!(Exit::Signal(31).to_string(), "was killed by SIGSYS");
         assert_eq!(Exit::Status(3).to_string(), "exited with status 3");
+        assert_eq!(
+            Exit::Signal(15).manner().as_deref(),
+            Some("killed by SIGTERM")
+        );
         assert_eq!(signal_name(0), "signal 0");
     }
 }

@@ -122,7 +122,8 @@ fn last_write<'a>(
 ) -> Option<RecentWrite<'a>> {
     let mut all = Vec::new();
     for snapshot in job.pes.iter().filter_map(|pe| pe.snapshot) {
-        for write in snapshot.writes.iter().flatten() {
+        // The newest one first, since writes within a tick of the clock have the same time.
+        for write in snapshot.writes.iter().flatten().rev() {
             if matches(snapshot.pe, write) {
                 all.push(RecentWrite {
                     age: snapshot.read_at.saturating_sub(write.began_at),

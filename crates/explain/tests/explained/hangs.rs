@@ -127,6 +127,93 @@ fn a_block_of_the_heap_is_named_by_its_allocation() {
 }
 
 #[test]
+fn of_writes_at_the_same_time_the_newest_is_the_last_one() {
+    let other = SymmetricLocation::Heap {
+        offset: 8,
+        block: None,
+    };
+    let mut job = TestJob::new(4)
+        .barrier_all([0, 1, 2])
+        .wait_until(3, 7)
+        .writes(0, 3, 1.0)
+        .writes(0, 3, 1.0);
+    let writes = job.0[0].writes.as_mut().expect("writes");
+    writes[0].location = other;
+    let conclusion = job.explained(4).conclusion;
+    let last = "PE 0 wrote it last, 1 s ago, in shmem_long_p.";
+    assert!(conclusion.contains(last), "{conclusion}");
+    assert!(!conclusion.contains("The last write"), "{conclusion}");
+}
+
+#[test]
+fn operations_of_a_wait_are_no_wait_of_their_own() {
+    let mut job = TestJob::new(4)
+        .process([1], ProcessState::Stopped)
+        .barrier_all([0])
+        .wait([0], "shmem_barrier_all", 12.0, |_| {
+            AwaitedObject::Operations { peers: vec![1] }
+        });
+    for wait in &mut job.0[0].status.as_mut().expect("a status").waits {
+        wait.thread = 7;
+    }
+    let conclusion = job.explained(4).conclusion;
+    let once = "PE 0 waits for PE 1 in shmem_barrier_all, the 41st collective on SHMEM_TEAM_WORLD, \
+                for 12 s.";
+    assert!(conclusion.contains(once), "{conclusion}");
+}
+
+#[test]
+fn a_pe_that_has_left_its_program_or_its_main_thread_is_described() {
+    let replaced = |n| {
+        let program = ProcessState::RunsOtherProgram("sleep".into());
+        TestJob::new(n)
+            .process([3], program)
+            .barrier_all(others(n, &[3]))
+    };
+    check(
+        replaced,
+        &[
+            "PE 3 has called exec and runs sleep, which is not a part of the job.",
+            REST_WAITS,
+        ],
+    );
+
+    let in_vfork = |n| {
+        TestJob::new(n)
+            .process([3], ProcessState::WaitsForChild)
+            .barrier_all(others(n, &[3]))
+    };
+    let waits = "PE 3 waits for a child of vfork, until it calls exec or _exit.";
+    check(in_vfork, &[waits, REST_WAITS]);
+
+    let without_main = |n| {
+        let mut job = TestJob::new(n)
+            .process([3], ProcessState::Sleeps)
+            .barrier_all(others(n, &[3]));
+        job.0[3].has_no_main_thread = true;
+        job
+    };
+    let sleeps = "PE 3 sleeps outside the library; its main thread has ended (pthread_exit).";
+    check(without_main, &[sleeps, REST_WAITS]);
+}
+
+#[test]
+fn a_pe_that_has_finalized_and_does_not_exit_is_the_reason() {
+    let job = |n| {
+        TestJob::new(n)
+            .process(others(n, &[3]), ProcessState::Ended(None))
+            .stage([3], Some(Stage::Finalized))
+            .process([3], ProcessState::Sleeps)
+    };
+    check(
+        job,
+        &["PE 3 has finalized, but not exited: it sleeps outside the library."],
+    );
+    let conclusion = job(4).explained(4).conclusion;
+    assert!(!conclusion.contains("have ended"), "{conclusion}");
+}
+
+#[test]
 fn the_last_write_of_a_word_is_named() {
     let hang = |n| {
         TestJob::new(n)
@@ -269,7 +356,7 @@ fn a_process_does_not_run() {
             "PE 3 waits for a disk or for swapped memory.",
         ),
         (
-            ProcessState::Ended("killed by signal 9".into()),
+            ProcessState::Ended(Some("killed by signal 9".into())),
             "PE 3 has ended (killed by signal 9).",
         ),
         (silent, "PE 3 is on host n2, which does not answer."),

@@ -36,6 +36,30 @@ static void *lock_again(void *lock) {
     return NULL;
 }
 
+static void *sleep_in_thread(void *unused) {
+    sleep(1000);
+    return unused;
+}
+
+static void sleep_at_exit(void) {
+    sleep(1000);
+}
+
+/* Leaves the program that the library knows: its main thread, or the program itself. */
+static void leave_program(void) {
+    pthread_t thread;
+    if (is("no_main_thread")) {
+        pthread_create(&thread, NULL, sleep_in_thread, NULL);
+        pthread_exit(NULL);
+    } else if (is("vfork") && vfork() == 0) {
+        for (;;)
+            pause();
+    } else if (is("exec"))
+        execlp("sleep", "sleep", "1000", (char *)NULL);
+    else if (is("exit_handler"))
+        atexit(sleep_at_exit);
+}
+
 /* Repeats a call that does not wait, forever. */
 static void poll_word(void) {
     if (is("polls_test"))
@@ -49,6 +73,9 @@ static void poll_word(void) {
             ;
     else if (is("polls_fetch"))
         while (shmem_long_atomic_fetch(&flag[2], 0) < 8)
+            ;
+    else if (is("polls_signal"))
+        while (shmem_signal_fetch(&sig) != 5)
             ;
     else if (is("polls_lock"))
         while (shmem_test_lock(locks))
@@ -84,6 +111,8 @@ static void of_pe_1(void) {
         /* A debugger that comes at that moment takes the signal for its own. */
         for (;;)
             raise(SIGSTOP);
+    else
+        leave_program();
 }
 
 /* Activities of all PEs before the barrier. */

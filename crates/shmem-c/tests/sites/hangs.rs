@@ -97,6 +97,38 @@ const HANGS: &[Way<'_>] = &[
         ],
     ),
     (
+        "polls_signal",
+        &[
+            "PE 1 calls shmem_signal_fetch again and again",
+            "on sig, which another PE must change.",
+        ],
+    ),
+    (
+        "no_main_thread",
+        &[
+            "PE 1 sleeps outside the library; its main thread has ended (pthread_exit).",
+            "PEs {rest} wait for PE 1 in shmem_barrier_all",
+        ],
+    ),
+    (
+        "vfork",
+        &[
+            "PE 1 waits for a child of vfork, until it calls exec or _exit.",
+            "PEs {rest} wait for PE 1 in shmem_barrier_all",
+        ],
+    ),
+    (
+        "exec",
+        &[
+            "PE 1 has called exec and runs sleep, which is not a part of the job.",
+            "PEs {rest} wait for PE 1 in shmem_barrier_all",
+        ],
+    ),
+    (
+        "exit_handler",
+        &["PE 1 has finalized, but not exited: it sleeps outside the library."],
+    ),
+    (
         "polls_lock",
         &[
             "PE 1 calls shmem_test_lock again and again",

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rushmem_bootstrap::server::Statuses;
 use rushmem_explain::collect::{Collector, LocalPe, PAUSE, SharedMemory};
+use rushmem_explain::process;
 use rushmem_explain::snapshot::{PeSnapshot, ProcessState, WaitId};
 use rushmem_explain::status::Stage;
 use serde::{Deserialize, Serialize};
@@ -113,34 +114,54 @@ impl SnapshotTask {
     }
 
     fn add_stacks(&self, snapshots: &mut [PeSnapshot], limit: Duration) {
+        let mut outside: Vec<(&mut PeSnapshot, &LocalPe)> = snapshots
+            .iter_mut()
+            .zip(&self.pes)
+            .filter(|(snapshot, _)| is_outside(snapshot))
+            .collect();
+        // Others may wait for those that have not finalized.
+        outside.sort_by_key(|(snapshot, _)| {
+            let status = snapshot.status.as_ref();
+            status.is_some_and(|status| status.stage == Stage::Finalized)
+        });
+
         let mut processes = Vec::new();
-        for (snapshot, pe) in snapshots.iter_mut().zip(&self.pes) {
-            if processes.len() < stacks::MAX_PES
-                && is_outside(snapshot)
-                && let Some(pid) = pe.process(snapshot.status.as_ref())
-                && !is_traced(pid)
-            {
-                processes.push(ExaminedProcess {
-                    pid,
-                    stacks: &mut snapshot.stacks,
-                });
+        for (snapshot, pe) in outside {
+            if processes.len() == stacks::MAX_PES {
+                break;
             }
+            let Some(pid) = pe.process(snapshot.status.as_ref()) else {
+                continue;
+            };
+            if is_traced(pid) {
+                continue;
+            }
+            // gdb would end the call early.
+            if process::is_writing(pid) {
+                snapshot
+                    .stacks
+                    .push("a system call that writes or sends, which gdb would cut short".into());
+                continue;
+            }
+            processes.push(ExaminedProcess {
+                pid,
+                stacks: &mut snapshot.stacks,
+            });
         }
         stacks::add(processes, &self.mark, limit);
     }
 }
 
-/// Returns true if the PE runs outside the library: its status, if there is one, shows neither a
-/// wait nor that the PE has finalized.
+/// Returns true if the PE runs outside the library: its status, if there is one, shows no wait.
 pub fn is_outside(snapshot: &PeSnapshot) -> bool {
     let runs = matches!(
         snapshot.process,
         ProcessState::Runs { .. } | ProcessState::Sleeps
     );
-    let is_in_library = match &snapshot.status {
-        Some(status) => !status.waits.is_empty() || status.stage == Stage::Finalized,
-        None => false,
-    };
+    let is_in_library = snapshot
+        .status
+        .as_ref()
+        .is_some_and(|status| !status.waits.is_empty());
     runs && !is_in_library
 }
 

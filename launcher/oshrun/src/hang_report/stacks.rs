@@ -13,8 +13,9 @@ use crate::ends::mark;
 /// Maximum number of PEs of this host to which gdb is attached.
 pub const MAX_PES: usize = 4;
 
-/// Time for gdb to print the stacks of these PEs on a busy machine.
-pub const LIMIT: Duration = Duration::from_secs(5);
+/// Time for gdb to print the stacks of these PEs on a busy machine: it takes half a second of CPU
+/// time and more, since it reads the debug information of the program and of all libraries.
+pub const LIMIT: Duration = Duration::from_secs(20);
 
 /// The same time if a signal for the PEs waits for it.
 pub const SHORT_LIMIT: Duration = Duration::from_secs(2);

@@ -12,7 +12,7 @@
 //! }
 //! ```
 //!
-//! `cargo add rushmem` and `cargo run` print, in any order:
+//! It prints, in any order:
 //!
 //! ```text
 //! PE 3 heard from PE 2

@@ -53,10 +53,10 @@ const STAND_INS: [(&str, &str); 4] = [
     ("ssh", "for command; do :; done; exec sh -c \"$command\""),
     // The step `slurm` of the tests has a real Slurm.
     ("salloc", "exit 0"),
-    // The library is installed, and the manifest of a program names its directory.
+    // The library is installed.
     (
         "cargo",
-        "case $* in \"xtask install --prefix $HOME/rushmem\" | 'add rushmem') ;; *) exec \"$CARGO\" \"$@\" ;; esac",
+        "case $* in \"xtask install --prefix $HOME/rushmem\") ;; *) exec \"$CARGO\" \"$@\" ;; esac",
     ),
     // A short measurement.
     (
@@ -227,8 +227,7 @@ fn rust() {
 
     let settings = "[net]\noffline = true\n[profile.release]\nopt-level = 0\ndebug = 0\n";
     let manifest = "[package]\nname = \"program\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
-         [workspace]\nexclude = [\"rushmem\"]\n\n\
-         [dependencies]\nrushmem = { path = \"rushmem/crates/shmem\" }\n";
+         [workspace]\nexclude = [\"rushmem\"]\n";
     let prepare = format!(
         "ln -s '{ROOT}' rushmem\ncp rushmem/Cargo.lock .\nmkdir -p src .cargo ../pages-target\n\
          ln -s ../pages-target target\ncat > .cargo/config.toml <<'END'\n{config}{settings}END\n\

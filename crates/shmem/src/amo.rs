@@ -76,7 +76,7 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
         /// `shmem_atomic_inc`, §9.7.1.6; for floating-point numbers `shmemx_atomic_add`). It is
         /// complete after a [`quiet`](crate::Context::quiet).
         ///
-        /// ```standalone_crate
+        /// ```
         /// let shmem = shmem::init();
         /// let energy = shmem.atomic(0.0f64);
         /// energy.on(shmem.pe(0)).add(0.5);

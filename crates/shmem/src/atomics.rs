@@ -20,7 +20,7 @@ impl<C: Threads> Shmem<C> {
     /// Allocates one atomic element with the value `value` on each PE (`shmem_malloc`, §9.3.1).
     /// Collective. The job ends with a message if another PE allocates something else.
     ///
-    /// ```standalone_crate
+    /// ```
     /// let shmem = shmem::init();
     /// let ticket = shmem.atomic(100u64);
     /// let mine = ticket.on(shmem.pe(0)).fetch_add(1);
@@ -45,7 +45,7 @@ impl<C: Threads> Shmem<C> {
     /// The job ends with a message if another PE allocates something else, for example if it passes
     /// another number of values.
     ///
-    /// ```standalone_crate
+    /// ```
     /// let shmem = shmem::init();
     /// let minima = shmem.atomics(&[i64::MAX; 4]);
     /// assert_eq!(minima.on(shmem.pe(0)).load_each(), [i64::MAX; 4]);
@@ -96,7 +96,7 @@ impl<T: AtomicValue, C: Threads> Remote<'_, SymSlice<Atomic<T>>, Peer<'_, C>> {
     /// Writes `values`, one for each element, to the elements (`shmem_atomic_set`, §9.7.1.2, of
     /// each). They are there after a [`quiet`](crate::Context::quiet).
     ///
-    /// ```standalone_crate
+    /// ```
     /// # let shmem = shmem::init();
     /// let counters = shmem.array::<shmem::Atomic<u32>>(3);
     /// counters.on(shmem.me()).store_each(&[1, 2, 3]);
@@ -130,7 +130,7 @@ impl<C: Threads> Team<'_, C> {
     /// an element meanwhile, either the old or the new value is used. Completes all operations that
     /// this PE has issued on the default context.
     ///
-    /// ```standalone_crate
+    /// ```
     /// let shmem = shmem::init();
     /// let hits = shmem.array::<shmem::Atomic<u64>>(2);
     /// hits[1].on(shmem.pe(0)).add(1);

@@ -260,7 +260,7 @@ impl<C: Threads> Team<'_, C> {
     /// elements received (`shmemx_alltoallv_packed`, an extension). `dest` has the same length on
     /// all members.
     ///
-    /// ```standalone_crate
+    /// ```
     /// # let shmem = shmem::init();
     /// let (outbox, inbox) = (shmem.array::<u32>(20), shmem.array::<u32>(20));
     /// // One element for each PE, and a second one for PE 0.
@@ -345,7 +345,7 @@ impl<C: Threads> Team<'_, C> {
     /// Combines `source` of all members element by element, and stores the result in `dest` of all
     /// members (`shmem_and_reduce` and others, §9.10.9).
     ///
-    /// ```standalone_crate
+    /// ```
     /// # use shmem::Max;
     /// # let shmem = shmem::init();
     /// # let (most, own) = (shmem.array::<f64>(8), shmem.array::<f64>(8));

@@ -6,7 +6,7 @@ use bytemuck::{Pod, Zeroable};
 /// A complex number, as sums and products combine it (§9.10.9, table 11). It is laid out as C's
 /// `float _Complex` and `double _Complex`, and as `num_complex::Complex`, into which the parts go.
 ///
-/// ```standalone_crate
+/// ```
 /// use shmem::Complex;
 ///
 /// let shmem = shmem::init();

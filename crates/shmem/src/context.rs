@@ -66,7 +66,7 @@ impl<C: Threads> Context<'_, C> {
     /// Returns the team on which the context was created, in which its operations number PEs
     /// (`shmem_ctx_get_team`, §9.5.4).
     ///
-    /// ```standalone_crate
+    /// ```
     /// let shmem = shmem::init();
     /// let node = shmem.node();
     /// let context = node.context();
@@ -108,7 +108,7 @@ pub(crate) fn team_of(context: ContextHandle) -> TeamHandle {
 /// The expected use of a context (§9.5.1), by which [`create`](Self::create) makes one. It is a
 /// hint.
 ///
-/// ```standalone_crate
+/// ```
 /// let shmem = shmem::init();
 /// let team = shmem.world();
 /// let context = shmem::ContextOptions::new().no_store().create(&team)?;
@@ -257,7 +257,7 @@ impl<C: Threads> Context<'_, C> {
     /// Starts a session (`shmem_ctx_session_start`, §9.9.2) of operations as `options` describe
     /// them.
     ///
-    /// ```standalone_crate
+    /// ```
     /// # let shmem = shmem::init();
     /// # let counters = shmem.array::<shmem::Atomic<u64>>(100);
     /// let options = shmem::SessionOptions::new().batch().total_ops(100);

@@ -6,7 +6,7 @@
 //! one transfer for each PE, many additions are sent several together, and only the elements of
 //! this PE are iterated.
 //!
-//! ```standalone_crate
+//! ```
 //! use shmem::Atomic;
 //!
 //! let shmem = shmem::init();

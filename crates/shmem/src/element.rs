@@ -30,7 +30,7 @@ pub(crate) use sealed::IsElement;
 /// A structure of plain data becomes one by a derive macro, which implements
 /// [`Zeroable`](bytemuck::Zeroable) and [`Pod`]:
 ///
-/// ```standalone_crate
+/// ```
 /// #[derive(Clone, Copy, shmem::Element)]
 /// #[repr(C)]
 /// struct Particle {

@@ -236,7 +236,7 @@ impl<C: Threads> Shmem<C> {
 
     /// Returns the size and the use of the symmetric heap of this PE (`shmemx_heap_info`).
     ///
-    /// ```standalone_crate
+    /// ```
     /// let shmem = shmem::init();
     /// let before = shmem.heap_info();
     /// let array = shmem.array::<u64>(1000);
@@ -258,7 +258,7 @@ impl<C: Threads> Shmem<C> {
     /// the operations of all. The job ends with a message if another PE allocates a symmetric
     /// object instead.
     ///
-    /// ```standalone_crate
+    /// ```
     /// let shmem = shmem::init();
     /// let n = shmem.n_pes();
     /// shmem.finalize();

@@ -87,7 +87,7 @@ impl Termination for JobStatus {
 /// (Ctrl-\) makes PE 0 print who waits for whom, and the job goes on. With `SHMEM_WATCHDOG=10s` in
 /// the environment, this is printed without a signal, when a call has waited for 10 s.
 ///
-/// ```standalone_crate,no_run
+/// ```no_run
 /// fn main() -> shmem::JobStatus {
 ///     shmem::launch(4, |shmem| {
 ///         let sum = shmem.world().all_reduce(shmem.my_pe(), shmem::Sum);

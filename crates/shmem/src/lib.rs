@@ -1,7 +1,7 @@
 //! OpenSHMEM for Rust programs: N processing elements (PEs) put, get and update each other's
 //! symmetric memory, split into teams and reduce over them.
 //!
-//! ```standalone_crate,no_run
+//! ```no_run
 //! fn main() -> shmem::JobStatus {
 //!     shmem::launch(4, |shmem| {
 //!         let inbox = shmem.boxed(0);                     // exists on every PE

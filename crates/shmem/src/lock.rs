@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 /// An element that is a lock of the whole job (§9.13.1), free at first. There are no values of this
 /// type outside of symmetric memory.
 ///
-/// ```standalone_crate
+/// ```
 /// use shmem::Lock;
 /// shmem::symmetric! {
 ///     static TURN: Lock;

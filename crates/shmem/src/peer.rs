@@ -138,7 +138,7 @@ impl<C: Threads> Peer<'_, C> {
     /// Completes the operations issued to this PE on the peer's context (`shmem_ctx_pe_quiet`,
     /// §9.12.3).
     ///
-    /// ```standalone_crate
+    /// ```
     /// let shmem = shmem::init();
     /// let inbox = shmem.array::<u64>(2);
     /// let next = shmem.next();

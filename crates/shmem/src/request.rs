@@ -141,7 +141,7 @@ impl<C: Threads> Team<'_, C> {
     /// Starts to combine `source` of all members element by element to `dest` of all members, as
     /// [`all_reduce_into`](Team::all_reduce_into) does (`shmemx_sum_reduce_nb` and others).
     ///
-    /// ```standalone_crate
+    /// ```
     /// # use shmem::Max;
     /// # let shmem = shmem::init();
     /// # let (most, own) = (shmem.array::<f64>(8), shmem.array::<f64>(8));

@@ -144,7 +144,7 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
 
     /// Returns the values of these elements (`shmem_get`, §9.6.1.5).
     ///
-    /// ```standalone_crate
+    /// ```
     /// let shmem = shmem::init();
     /// let mine = shmem.array::<usize>(3);
     /// mine.fill(shmem.my_pe());

@@ -31,7 +31,7 @@ impl<'env, C: Threads> Context<'env, C> {
     /// all other operations of the context (`shmem_ctx_quiet`, §9.12.2) before this returns or
     /// unwinds by a panic. Until then they borrow their buffers.
     ///
-    /// ```standalone_crate
+    /// ```
     /// # let shmem = shmem::init();
     /// # let counts = shmem.array::<u64>(100);
     /// let mut everyones = vec![0; 100 * shmem.n_pes()];

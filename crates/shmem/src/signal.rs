@@ -61,7 +61,7 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     /// visible before the data (`shmem_put_signal`, §9.8.1). Of one element it is
     /// `x.as_slice().on(peer).put_with(&[value], update)`.
     ///
-    /// ```standalone_crate
+    /// ```
     /// let shmem = shmem::init();
     /// let (inbox, arrived) = (shmem.array::<u64>(3), shmem.zeroed::<shmem::Signal>());
     /// inbox.on(shmem.next()).put_with(&[1, 2, 3], arrived.set(1));

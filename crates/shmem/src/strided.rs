@@ -40,7 +40,7 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     /// Copies blocks of `source` to blocks of these elements (`shmem_iput`, §9.6.1.3, and
     /// `shmem_ibput`, §9.6.1.4).
     ///
-    /// ```standalone_crate
+    /// ```
     /// use shmem::Strides;
     ///
     /// let shmem = shmem::init();

@@ -101,7 +101,7 @@ impl<'s, C: Threads> Team<'s, C> {
     /// Waits until all members have called this, and completes the operations that they have issued
     /// on their default contexts (`shmem_barrier`, §9.10.2, of a team).
     ///
-    /// ```standalone_crate
+    /// ```
     /// let shmem = shmem::init();
     /// let inbox = shmem.boxed(0);
     /// let node = shmem.node();

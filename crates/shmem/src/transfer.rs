@@ -14,7 +14,7 @@ impl<'c, T: Element, C: Threads> Remote<'c, SymSlice<T>, Peer<'c, C>> {
     /// Copies a vector, which must have the same number of elements, to these, without blocking.
     /// The future returns the vector when the data are at their PE (`shmem_put_nbi`, §9.6.2.1).
     ///
-    /// ```standalone_crate
+    /// ```
     /// # let shmem = shmem::init();
     /// # let dest = shmem.array::<u64>(3);
     /// let buffer = shmem::block_on(dest.on(shmem.pe(0)).put_owned(vec![1, 2, 3]));

@@ -66,7 +66,7 @@ impl<C: Threads> Team<'_, C> {
     /// Returns the combined values of all members (`shmem_sum_reduce` and others, §9.10.9).
     /// Collective over the team.
     ///
-    /// ```standalone_crate
+    /// ```
     /// # let shmem = shmem::init();
     /// let (me, world) = (shmem.my_pe(), shmem.world());
     /// let longest = world.all_reduce(0.1, shmem::Max);
@@ -106,7 +106,7 @@ impl<C: Threads> Team<'_, C> {
     /// (`shmem_sum_exscan`, §9.10.10). Collective over the team. If the value is a number of
     /// elements, the sum is the index of this member's first element.
     ///
-    /// ```standalone_crate
+    /// ```
     /// # let shmem = shmem::init();
     /// let first = shmem.world().exclusive_scan(10, shmem::Sum);
     /// assert_eq!(first, 10 * shmem.my_pe());
@@ -151,7 +151,7 @@ impl<C: Threads> Team<'_, C> {
     /// Returns the values of all members, in the order of their numbers (`shmem_fcollect`,
     /// §9.10.8). Collective over the team.
     ///
-    /// ```standalone_crate
+    /// ```
     /// # let shmem = shmem::init();
     /// let squares = shmem.world().all_gather(shmem.my_pe() * shmem.my_pe());
     /// assert!(squares.iter().copied().eq((0..shmem.n_pes()).map(|pe| pe * pe)));

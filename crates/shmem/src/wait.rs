@@ -274,7 +274,7 @@ impl<C: Threads> Shmem<C> {
     /// (`shmem_wait_until`, §9.11.1; of a signal `shmem_signal_wait_until`, §9.11.15). Writes that
     /// the writer of the element has ordered before it are then visible.
     ///
-    /// ```standalone_crate
+    /// ```
     /// let shmem = shmem::init();
     /// let flag = shmem.boxed(0u32);
     /// flag.on(shmem.next()).write(3);

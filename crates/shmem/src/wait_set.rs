@@ -62,7 +62,7 @@ impl<T: Element> SymSlice<T> {
     /// Returns the conditions that each element satisfies the comparison `cmp` with its value
     /// (§9.11). `values` is one value for all, or a slice of as many as there are elements.
     ///
-    /// ```standalone_crate
+    /// ```
     /// use shmem::Cmp;
     ///
     /// let shmem = shmem::init();

@@ -122,8 +122,11 @@ pub fn tests(session: &TestSession) -> Result<StepOutcome> {
     suites(session, |program| !is_long(program))?.run()
 }
 
-/// Runs the programs in the documentation of all crates, mostly of the Rust interface, each as a
-/// job of 2 PEs.
+/// Runs the examples in the documentation of all crates, mostly of the Rust interface, as jobs of 2
+/// PEs. rustdoc merges those of a crate into one program, except those marked `standalone_crate`.
+/// Under a runner this program calls them in its own process, so it is one job: by one test thread,
+/// PEs call them in the same order. The output is not captured, since a PE that panics ends the job
+/// before the harness would show it.
 pub fn doc_tests(session: &TestSession) -> Result<StepOutcome> {
     let oshrun = oshrun(session);
     // The variable of cargo that names the program by which it runs tests of this target.
@@ -132,7 +135,8 @@ pub fn doc_tests(session: &TestSession) -> Result<StepOutcome> {
 
     let mut cargo = session.workspace.cargo();
     cargo
-        .args(["test", "--doc", "--workspace"])
+        .args(["test", "--doc", "--workspace", "--"])
+        .args(["--test-threads=1", "--nocapture"])
         .env(runner, format!("{} -n 2", oshrun.display()))
         .env("OSHRUN", oshrun);
     tally(&mut cargo)?.outcome()

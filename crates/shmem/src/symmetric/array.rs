@@ -122,7 +122,7 @@ impl<'s, T: Element> SymArray<'s, T> {
     /// operations that this PE has issued. Both the old and the new elements need room meanwhile.
     /// The job ends with a message if another PE allocates something else.
     ///
-    /// ```standalone_crate
+    /// ```
     /// let shmem = shmem::init();
     /// let mut numbers = shmem.array::<u64>(2);
     /// numbers[1].store(17);

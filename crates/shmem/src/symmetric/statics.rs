@@ -42,7 +42,7 @@ unsafe impl<T, const N: usize> Sync for SymStaticArray<T, N> {}
 /// [`Atomic`](crate::Atomic) elements, [`Signal`](crate::Signal)s and [`Lock`](crate::Lock)s are
 /// always declared without a value.
 ///
-/// ```standalone_crate
+/// ```
 /// use shmem::Atomic;
 /// shmem::symmetric! {
 ///     static NUMBERS: [u64; 8] = [17; 8];

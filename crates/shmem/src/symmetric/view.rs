@@ -43,7 +43,7 @@ impl<T: Element> RefUnwindSafe for Sym<T> {}
 /// Elements of symmetric memory (§4): to a [`SymArray`](crate::SymArray) what `[T]` is to a
 /// `Vec<T>`.
 ///
-/// ```standalone_crate
+/// ```
 /// let shmem = shmem::init();
 /// let numbers = shmem.array::<u64>(8);
 /// numbers[3].store(17);

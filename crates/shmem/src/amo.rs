@@ -32,6 +32,12 @@ macro_rules! operations {
 
 impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
     /// Returns the value (`shmem_atomic_fetch`, §9.7.1.1).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let count = shmem.atomic(17u64);
+    /// assert_eq!(count.on(shmem.next()).load(), 17);
+    /// ```
     #[doc(alias = "shmem_atomic_fetch")]
     #[doc(alias = "fetch")]
     #[inline]
@@ -45,6 +51,15 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
 
     /// Writes `new` if the value is `current`. Returns the old value: as `Ok` if `new` was written,
     /// otherwise as an error, as the atomic types of `std` (`shmem_atomic_compare_swap`, §9.7.1.3).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let owner = shmem.atomic(u64::MAX);     // nobody
+    /// let me = shmem.my_pe() as u64;
+    /// let won = owner.on(shmem.pe(0)).compare_exchange(u64::MAX, me).is_ok();
+    /// shmem.barrier_all();
+    /// assert_eq!(won, owner.on(shmem.pe(0)).load() == me);
+    /// ```
     ///
     /// # Errors
     /// If the value is not `current`.
@@ -67,9 +82,24 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
     operations! {
         /// Writes `value` (`shmem_atomic_set`, §9.7.1.2). It is there after a
         /// [`quiet`](crate::Context::quiet).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let state = shmem.atomic(0u32);
+        /// state.on(shmem.next()).store(2);
+        /// shmem.barrier_all();
+        /// assert_eq!(state.on(shmem.me()).load(), 2);
+        /// ```
         #[doc(alias = "shmem_atomic_set")]
         store = set: AtomicValue;
         /// Writes `value`, and returns the old value (`shmem_atomic_swap`, §9.7.1.4).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let latest = shmem.atomic(-1i64);
+        /// let before = latest.on(shmem.next()).swap(5);
+        /// assert_eq!((before, latest.on(shmem.next()).load()), (-1, 5));
+        /// ```
         #[doc(alias = "shmem_atomic_swap")]
         swap = swap: AtomicValue -> T;
         /// Adds `value`; a sum of integers wraps (`shmem_atomic_add`, §9.7.1.8, and
@@ -77,7 +107,7 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
         /// complete after a [`quiet`](crate::Context::quiet).
         ///
         /// ```
-        /// let shmem = shmem::init();
+        /// # let shmem = shmem::init();
         /// let energy = shmem.atomic(0.0f64);
         /// energy.on(shmem.pe(0)).add(0.5);
         /// shmem.barrier_all();
@@ -90,6 +120,13 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
         add = add: AtomicNumber;
         /// Adds `value`, and returns the old value (`shmem_atomic_fetch_add`, §9.7.1.7, and
         /// `shmem_atomic_fetch_inc`, §9.7.1.5).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let next = shmem.atomic(0usize);
+        /// let mine = next.on(shmem.pe(0)).fetch_add(1);       // another number on each PE
+        /// assert!(mine < shmem.n_pes());
+        /// ```
         #[doc(alias = "shmem_atomic_fetch_add")]
         #[doc(alias = "shmem_atomic_fetch_inc")]
         #[doc(alias = "shmemx_atomic_fetch_add")]
@@ -97,26 +134,71 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
         fetch_add = fetch_add: AtomicNumber -> T;
         /// Combines the value with `value` by bitwise and (`shmem_atomic_and`, §9.7.1.10). It is
         /// complete after a [`quiet`](crate::Context::quiet).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let flags = shmem.atomic(0b111u32);
+        /// flags.on(shmem.next()).and(0b101);
+        /// shmem.barrier_all();
+        /// assert_eq!(flags.on(shmem.me()).load(), 0b101);
+        /// ```
         #[doc(alias = "shmem_atomic_and")]
         and = and: AtomicInteger;
         /// Combines the value with `value` by bitwise and; returns the old value
         /// (`shmem_atomic_fetch_and`, §9.7.1.9).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let flags = shmem.atomic(0b111u32);
+        /// let before = flags.on(shmem.next()).fetch_and(0b101);
+        /// assert_eq!((before, flags.on(shmem.next()).load()), (0b111, 0b101));
+        /// ```
         #[doc(alias = "shmem_atomic_fetch_and")]
         fetch_and = fetch_and: AtomicInteger -> T;
         /// Combines the value with `value` by bitwise or (`shmem_atomic_or`, §9.7.1.12). It is
         /// complete after a [`quiet`](crate::Context::quiet).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let present = shmem.atomic(0u64);
+        /// present.on(shmem.pe(0)).or(1 << shmem.my_pe());
+        /// shmem.barrier_all();
+        /// assert_eq!(present.on(shmem.pe(0)).load(), (1 << shmem.n_pes()) - 1);
+        /// ```
         #[doc(alias = "shmem_atomic_or")]
         or = or: AtomicInteger;
         /// Combines the value with `value` by bitwise or; returns the old value
         /// (`shmem_atomic_fetch_or`, §9.7.1.11).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let flags = shmem.atomic(0b001u32);
+        /// let before = flags.on(shmem.next()).fetch_or(0b100);
+        /// assert_eq!((before, flags.on(shmem.next()).load()), (0b001, 0b101));
+        /// ```
         #[doc(alias = "shmem_atomic_fetch_or")]
         fetch_or = fetch_or: AtomicInteger -> T;
         /// Combines the value with `value` by bitwise exclusive or (`shmem_atomic_xor`, §9.7.1.14).
         /// It is complete after a [`quiet`](crate::Context::quiet).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let side = shmem.atomic(0b01u32);
+        /// side.on(shmem.next()).xor(0b11);
+        /// shmem.barrier_all();
+        /// assert_eq!(side.on(shmem.me()).load(), 0b10);
+        /// ```
         #[doc(alias = "shmem_atomic_xor")]
         xor = xor: AtomicInteger;
         /// Combines the value with `value` by bitwise exclusive or; returns the old value
         /// (`shmem_atomic_fetch_xor`, §9.7.1.13).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let side = shmem.atomic(0b01u32);
+        /// let before = side.on(shmem.next()).fetch_xor(0b11);
+        /// assert_eq!((before, side.on(shmem.next()).load()), (0b01, 0b10));
+        /// ```
         #[doc(alias = "shmem_atomic_fetch_xor")]
         fetch_xor = fetch_xor: AtomicInteger -> T;
     }

@@ -21,7 +21,7 @@ impl<C: Threads> Shmem<C> {
     /// Collective. The job ends with a message if another PE allocates something else.
     ///
     /// ```
-    /// let shmem = shmem::init();
+    /// # let shmem = shmem::init();
     /// let ticket = shmem.atomic(100u64);
     /// let mine = ticket.on(shmem.pe(0)).fetch_add(1);
     /// assert!((100..100 + shmem.n_pes() as u64).contains(&mine));
@@ -46,7 +46,7 @@ impl<C: Threads> Shmem<C> {
     /// another number of values.
     ///
     /// ```
-    /// let shmem = shmem::init();
+    /// # let shmem = shmem::init();
     /// let minima = shmem.atomics(&[i64::MAX; 4]);
     /// assert_eq!(minima.on(shmem.pe(0)).load_each(), [i64::MAX; 4]);
     /// ```
@@ -69,6 +69,12 @@ impl<C: Threads> Shmem<C> {
 impl<T: AtomicValue, C: Threads> Remote<'_, SymSlice<Atomic<T>>, Peer<'_, C>> {
     /// Returns the values of the elements (`shmem_atomic_fetch_nbi`, §9.7.2.1, of each). Completes
     /// all operations issued on the peer's context.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let counters = shmem.atomics(&[3u32, 5]);
+    /// assert_eq!(counters.on(shmem.next()).load_each(), [3, 5]);
+    /// ```
     #[doc(alias = "shmem_atomic_fetch_nbi")]
     pub fn load_each(self) -> Vec<T> {
         let mut values = vec![T::zeroed(); self.view().len()];
@@ -79,6 +85,14 @@ impl<T: AtomicValue, C: Threads> Remote<'_, SymSlice<Atomic<T>>, Peer<'_, C>> {
     /// Stores the values of the elements to `dest`, which must have the same length
     /// (`shmem_atomic_fetch_nbi`, §9.7.2.1, of each). Completes all operations issued on the peer's
     /// context.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let counters = shmem.atomics(&[3u32, 5]);
+    /// let mut values = [0; 2];
+    /// counters.on(shmem.next()).load_into(&mut values);
+    /// assert_eq!(values, [3, 5]);
+    /// ```
     ///
     /// # Panics
     /// If the lengths differ.
@@ -99,8 +113,9 @@ impl<T: AtomicValue, C: Threads> Remote<'_, SymSlice<Atomic<T>>, Peer<'_, C>> {
     /// ```
     /// # let shmem = shmem::init();
     /// let counters = shmem.array::<shmem::Atomic<u32>>(3);
-    /// counters.on(shmem.me()).store_each(&[1, 2, 3]);
-    /// # assert_eq!(counters.on(shmem.me()).load_each(), [1, 2, 3]);
+    /// counters.on(shmem.next()).store_each(&[1, 2, 3]);
+    /// shmem.barrier_all();
+    /// assert_eq!(counters.on(shmem.me()).load_each(), [1, 2, 3]);
     /// ```
     ///
     /// # Panics
@@ -116,6 +131,14 @@ impl<T: AtomicValue, C: Threads> Remote<'_, SymSlice<Atomic<T>>, Peer<'_, C>> {
 
     /// Writes `value` to each element (`shmem_atomic_set`, §9.7.1.2, of each). It is there after a
     /// [`quiet`](crate::Context::quiet).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let minima = shmem.array::<shmem::Atomic<i64>>(4);
+    /// minima.on(shmem.next()).fill(i64::MAX);
+    /// shmem.barrier_all();
+    /// assert_eq!(minima.on(shmem.me()).load_each(), [i64::MAX; 4]);
+    /// ```
     #[doc(alias = "shmem_atomic_set")]
     pub fn fill(self, value: T) {
         for element in self.view() {
@@ -131,7 +154,7 @@ impl<C: Threads> Team<'_, C> {
     /// this PE has issued on the default context.
     ///
     /// ```
-    /// let shmem = shmem::init();
+    /// # let shmem = shmem::init();
     /// let hits = shmem.array::<shmem::Atomic<u64>>(2);
     /// hits[1].on(shmem.pe(0)).add(1);
     /// shmem.barrier_all();

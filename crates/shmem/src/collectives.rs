@@ -43,6 +43,14 @@ impl<'a> Blocks<'a> {
 impl<C: Threads> Team<'_, C> {
     /// Copies `source` of member `root` to `dest` of all members (`shmem_broadcast`, §9.10.7).
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (settings, all) = (shmem.array::<usize>(2), shmem.array(2));
+    /// settings.fill(shmem.my_pe() + 5);
+    /// shmem.world().broadcast_into(&settings, &all, 0);
+    /// assert_eq!(all.to_vec(), [5, 5]);
+    /// ```
+    ///
     /// # Panics
     /// If there is no such member, if the lengths differ, or if `source` and `dest` overlap but are
     /// not the same elements.
@@ -72,6 +80,15 @@ impl<C: Threads> Team<'_, C> {
     /// Copies `source` of all members, whose lengths may differ, one after the other to `dest` of
     /// all members (`shmem_collect`, §9.10.8). Returns the number of elements of all sources. The
     /// job ends with a message if `dest` has fewer.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (mine, all) = (shmem.array::<usize>(2), shmem.array(2 * shmem.n_pes()));
+    /// mine.fill(shmem.my_pe());
+    /// let len = if shmem.my_pe() == 0 { 1 } else { 2 };       // PE 0 has fewer than the others
+    /// let n = shmem.world().all_gather_varying_into(&mine[..len], &all);
+    /// assert_eq!(n, 2 * shmem.n_pes() - 1);
+    /// ```
     ///
     /// # Panics
     /// If `source` and `dest` overlap but are not the same elements.
@@ -103,6 +120,13 @@ impl<C: Threads> Team<'_, C> {
     /// Copies `source` of all members, which has the same number of elements on each, one after the
     /// other to `dest` of all members (`shmem_fcollect`, §9.10.8).
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (mine, all) = (shmem.boxed(shmem.my_pe()), shmem.array(shmem.n_pes()));
+    /// shmem.world().all_gather_into(&mine, &all);
+    /// assert!(all.to_vec().into_iter().eq(0..shmem.n_pes()));
+    /// ```
+    ///
     /// # Panics
     /// If `dest` has not the length of all sources together, or if `source` and `dest` overlap but
     /// are not the same elements.
@@ -133,6 +157,15 @@ impl<C: Threads> Team<'_, C> {
     /// Exchanges blocks: block `l` of `source` of member `k` is copied to block `k` of `dest` of
     /// member `l` (`shmem_alltoall`, §9.10.5). `source` and `dest` each consist of a block for each
     /// member, all of the same length.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let n = shmem.n_pes();
+    /// let (outbox, inbox) = (shmem.array::<usize>(n), shmem.array(n));
+    /// outbox.fill(shmem.my_pe());
+    /// shmem.world().all_to_all_into(&outbox, &inbox);
+    /// assert!(inbox.to_vec().into_iter().eq(0..n));
+    /// ```
     ///
     /// # Panics
     /// If the lengths differ or are no multiple of the number of members, or if `source` and `dest`
@@ -166,6 +199,18 @@ impl<C: Threads> Team<'_, C> {
     /// Exchanges blocks as [`all_to_all_into`](Self::all_to_all_into), whose elements are not
     /// adjacent: `strides.count` elements for each member, `strides.source` apart in `source` and
     /// `strides.dest` apart in `dest` (`shmem_alltoalls`, §9.10.6).
+    ///
+    /// ```
+    /// # use shmem::Strides;
+    /// # let shmem = shmem::init();
+    /// let n = shmem.n_pes();
+    /// let (outbox, inbox) = (shmem.array::<usize>(n), shmem.array(2 * n));
+    /// outbox.fill(shmem.my_pe());
+    /// // One element for each PE, which goes to every second place.
+    /// let strides = Strides { count: 1, block: 1, dest: 2, source: 1 };
+    /// shmem.world().all_to_all_strided_into(&outbox, &inbox, strides);
+    /// assert_eq!(inbox[2 * (n - 1)].load(), n - 1);
+    /// ```
     ///
     /// # Panics
     /// If `strides.block` is not 1, if not all elements are in both, or if `source` and `dest`
@@ -213,6 +258,18 @@ impl<C: Threads> Team<'_, C> {
     ///
     /// The job ends with a message if a block does not fit. Blocks received from two members must
     /// not overlap.
+    ///
+    /// ```
+    /// # use shmem::Blocks;
+    /// # let shmem = shmem::init();
+    /// let n = shmem.n_pes();
+    /// let (outbox, inbox) = (shmem.boxed(shmem.my_pe()), shmem.array(n));
+    /// // The same element goes to each PE, which has a place for each sender.
+    /// let blocks = Blocks { offsets: &vec![0; n], counts: &vec![1; n] };
+    /// let places: Vec<usize> = (0..n).collect();
+    /// let received = shmem.world().all_to_all_blocks_at(&outbox, blocks, &inbox, &places);
+    /// assert_eq!((received, inbox.to_vec()), (vec![1; n], places));
+    /// ```
     ///
     /// # Panics
     /// If `blocks` or `dest_offsets` has not one entry for each member, if a block is not within
@@ -346,10 +403,11 @@ impl<C: Threads> Team<'_, C> {
     /// members (`shmem_and_reduce` and others, §9.10.9).
     ///
     /// ```
-    /// # use shmem::Max;
     /// # let shmem = shmem::init();
-    /// # let (most, own) = (shmem.array::<f64>(8), shmem.array::<f64>(8));
-    /// shmem.world().all_reduce_into(&own, &most, Max);
+    /// let (own, most) = (shmem.array::<f64>(8), shmem.array::<f64>(8));
+    /// own.fill(0.5);
+    /// shmem.world().all_reduce_into(&own, &most, shmem::Max);
+    /// assert_eq!(most.to_vec(), [0.5; 8]);
     /// ```
     ///
     /// # Panics
@@ -377,6 +435,13 @@ impl<C: Threads> Team<'_, C> {
     /// Combines `source` of the members up to this one element by element, and stores the results
     /// in `dest` (`shmem_sum_inscan`, §9.10.10, whose only operator is the sum).
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (count, end) = (shmem.boxed(10), shmem.boxed(0));
+    /// shmem.world().inclusive_scan_into(&count, &end, shmem::Sum);
+    /// assert_eq!(end.load(), 10 * (shmem.my_pe() + 1));
+    /// ```
+    ///
     /// # Panics
     /// If the lengths differ, or if `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmem_sum_inscan")]
@@ -400,6 +465,13 @@ impl<C: Threads> Team<'_, C> {
     /// [`Prod`](crate::Prod), all bits for [`And`](crate::And), and the least and the greatest
     /// value of the type for [`Max`](crate::Max) and [`Min`](crate::Min), infinite ones for
     /// floating-point numbers.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (count, start) = (shmem.boxed(10), shmem.boxed(0));
+    /// shmem.world().exclusive_scan_into(&count, &start, shmem::Sum);
+    /// assert_eq!(start.load(), 10 * shmem.my_pe());
+    /// ```
     ///
     /// # Panics
     /// If the lengths differ, or if `source` and `dest` overlap but are not the same elements.

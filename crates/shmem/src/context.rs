@@ -67,7 +67,7 @@ impl<C: Threads> Context<'_, C> {
     /// (`shmem_ctx_get_team`, §9.5.4).
     ///
     /// ```
-    /// let shmem = shmem::init();
+    /// # let shmem = shmem::init();
     /// let node = shmem.node();
     /// let context = node.context();
     /// assert_eq!(context.team().n_pes(), node.n_pes());
@@ -79,6 +79,16 @@ impl<C: Threads> Context<'_, C> {
 
     /// Orders the puts, atomic operations and signals issued on this context so far before those
     /// issued later to the same PE (`shmem_ctx_fence`, §9.12.1).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (data, flag) = (shmem.boxed(0u64), shmem.boxed(0u64));
+    /// data.on(shmem.next()).write(17);
+    /// shmem.fence();                          // the flag follows the data
+    /// flag.on(shmem.next()).write(1);
+    /// shmem.wait(flag.eq(1));
+    /// assert_eq!(data.load(), 17);
+    /// ```
     #[doc(alias = "shmem_fence")]
     #[doc(alias = "shmem_ctx_fence")]
     #[inline]
@@ -91,6 +101,14 @@ impl<C: Threads> Context<'_, C> {
     /// completes those to one PE.
     ///
     /// [`Peer::quiet`]: crate::Peer::quiet
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let inbox = shmem.array::<u64>(2);
+    /// inbox.on(shmem.next()).put(&[1, 2]);
+    /// shmem.quiet();
+    /// assert_eq!(inbox.on(shmem.next()).to_vec(), [1, 2]);
+    /// ```
     #[doc(alias = "shmem_quiet")]
     #[doc(alias = "shmem_ctx_quiet")]
     #[inline]
@@ -123,12 +141,31 @@ pub struct ContextOptions {
 
 impl ContextOptions {
     /// Makes the options of a context about whose use nothing is known.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let world = shmem.world();
+    /// let context = shmem::ContextOptions::new().create(&world)?;
+    /// assert_eq!(context.team().n_pes(), shmem.n_pes());
+    /// # Ok::<(), shmem::TooManyContexts>(())
+    /// ```
     pub fn new() -> ContextOptions {
         ContextOptions::default()
     }
 
     /// Says that the orders and completions of the context need not include stores to memory of
     /// other PEs by pointers (`SHMEM_CTX_NOSTORE`, §9.5.1).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let world = shmem.world();
+    /// let context = shmem::ContextOptions::new().no_store().create(&world)?;
+    /// let inbox = shmem.boxed(0);
+    /// inbox.on(context.next()).write(17);
+    /// context.quiet();
+    /// assert_eq!(inbox.on(context.next()).read(), 17);
+    /// # Ok::<(), shmem::TooManyContexts>(())
+    /// ```
     #[doc(alias = "SHMEM_CTX_NOSTORE")]
     pub fn no_store(mut self) -> ContextOptions {
         self.no_store = true;
@@ -137,6 +174,14 @@ impl ContextOptions {
 
     /// Creates a context for this thread, whose PEs are those of the team (`shmem_team_create_ctx`,
     /// §9.5.2). Not collective.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let node = shmem.node();
+    /// let context = shmem::ContextOptions::new().create(&node)?;
+    /// assert_eq!(context.me().pe(), shmem.my_pe());
+    /// # Ok::<(), shmem::TooManyContexts>(())
+    /// ```
     ///
     /// # Errors
     /// If this PE has 65,536 contexts, besides the default one.
@@ -153,6 +198,21 @@ impl ContextOptions {
     /// (`shmem_team_create_ctx`, §9.5.2): one that goes from thread to thread
     /// ([`Movable`](crate::Movable)), that threads use at once ([`Shared`](crate::Shared)), or that
     /// stays on this thread ([`Local`]). Not collective.
+    ///
+    /// ```standalone_crate
+    /// use shmem::{Context, ContextOptions, Movable};
+    ///
+    /// let shmem = shmem::init_shared()?;
+    /// let (world, count) = (shmem.world(), shmem.atomic(0u64));
+    /// let context: Context<Movable> = ContextOptions::new().create_as(&world)?;
+    /// let element = &count;
+    /// std::thread::scope(|threads| {
+    ///     threads.spawn(move || element.on(context.pe(0)).add(1));
+    /// });
+    /// shmem.barrier_all();
+    /// assert_eq!(count.on(shmem.pe(0)).load(), shmem.n_pes() as u64);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If this PE has 65,536 contexts, besides the default one.
@@ -185,6 +245,16 @@ impl ContextOptions {
 impl<C: Threads> Team<'_, C> {
     /// Creates a context for this thread, whose PEs are those of the team (`shmem_team_create_ctx`,
     /// §9.5.2). Not collective.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let world = shmem.world();
+    /// let context = world.context();
+    /// let inbox = shmem.boxed(0);
+    /// inbox.on(context.next()).write(17);
+    /// context.quiet();                        // not what the default context has issued
+    /// assert_eq!(inbox.on(context.next()).read(), 17);
+    /// ```
     ///
     /// # Panics
     /// If this PE has 65,536 contexts, besides the default one. [`ContextOptions::create`] returns
@@ -228,12 +298,32 @@ pub struct SessionOptions {
 
 impl SessionOptions {
     /// Makes the options of a session about whose operations nothing is known.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let inbox = shmem.array::<u64>(100);
+    /// let session = shmem.session_with(shmem::SessionOptions::new());
+    /// inbox.iter().for_each(|x| x.on(shmem.next()).write(1));
+    /// drop(session);
+    /// shmem.barrier_all();
+    /// assert_eq!(inbox.to_vec(), [1; 100]);
+    /// ```
     pub fn new() -> SessionOptions {
         SessionOptions::default()
     }
 
     /// Says that the operations may be sent later, several together (`SHMEM_CTX_SESSION_BATCH`,
     /// §9.9.1).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let inbox = shmem.array::<u64>(100);
+    /// let session = shmem.session_with(shmem::SessionOptions::new().batch());
+    /// inbox.iter().for_each(|x| x.on(shmem.next()).write(1));
+    /// drop(session);
+    /// shmem.barrier_all();
+    /// assert_eq!(inbox.to_vec(), [1; 100]);
+    /// ```
     #[doc(alias = "SHMEM_CTX_SESSION_BATCH")]
     pub fn batch(mut self) -> SessionOptions {
         self.batch = true;
@@ -242,6 +332,16 @@ impl SessionOptions {
 
     /// Says how many operations are expected (`total_ops` of `shmem_ctx_session_config_t`, §9.9.1).
     /// The library does not use the number, since a session costs nothing even for one operation.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let inbox = shmem.array::<u64>(100);
+    /// let session = shmem.session_with(shmem::SessionOptions::new().total_ops(100));
+    /// inbox.iter().for_each(|x| x.on(shmem.next()).write(1));
+    /// drop(session);
+    /// shmem.barrier_all();
+    /// assert_eq!(inbox.to_vec(), [1; 100]);
+    /// ```
     pub fn total_ops(self, _number: usize) -> SessionOptions {
         self
     }
@@ -249,6 +349,16 @@ impl SessionOptions {
 
 impl<C: Threads> Context<'_, C> {
     /// Starts a session (`shmem_ctx_session_start`, §9.9.2).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let count = shmem.atomic(0usize);
+    /// let session = shmem.session();
+    /// (0..100).for_each(|_| count.on(shmem.pe(0)).add(1));
+    /// drop(session);
+    /// shmem.barrier_all();
+    /// assert_eq!(count.on(shmem.pe(0)).load(), 100 * shmem.n_pes());
+    /// ```
     #[doc(alias = "shmem_ctx_session_start")]
     pub fn session(&self) -> Session<'_, C> {
         self.session_with(SessionOptions::default())
@@ -259,11 +369,12 @@ impl<C: Threads> Context<'_, C> {
     ///
     /// ```
     /// # let shmem = shmem::init();
-    /// # let counters = shmem.array::<shmem::Atomic<u64>>(100);
-    /// let options = shmem::SessionOptions::new().batch().total_ops(100);
-    /// let session = shmem.session_with(options);
+    /// let counters = shmem.array::<shmem::Atomic<usize>>(100);
+    /// let session = shmem.session_with(shmem::SessionOptions::new().batch().total_ops(100));
     /// counters.iter().for_each(|x| x.on(shmem.pe(0)).add(1));
     /// drop(session);
+    /// shmem.barrier_all();
+    /// assert_eq!(counters.on(shmem.pe(0)).load_each(), [shmem.n_pes(); 100]);
     /// ```
     #[doc(alias = "shmem_ctx_session_start")]
     pub fn session_with(&self, options: SessionOptions) -> Session<'_, C> {

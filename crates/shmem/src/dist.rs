@@ -77,6 +77,16 @@ impl<'s, C: Threads> Team<'s, C> {
     /// row of a grid of PEs can have an array of its own. The job ends with a message if another PE
     /// allocates something else.
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let squares = shmem.world().block_array::<usize>(100);
+    /// for (index, square) in squares.own_range().zip(squares.own()) {
+    ///     square.store(index * index);
+    /// }
+    /// shmem.barrier_all();
+    /// assert_eq!(squares.read(8..12), [64, 81, 100, 121]);
+    /// ```
+    ///
     /// # Panics
     /// If the symmetric heap has no room, which is so on all PEs.
     #[doc(alias = "shmem_calloc")]
@@ -92,6 +102,13 @@ impl<'s, C: Threads> Team<'s, C> {
     /// this team (`shmem_calloc`, §9.3.6). Collective over all PEs of the job, with the same
     /// arguments as [`block_array`](Self::block_array). The job ends with a message if another PE
     /// allocates something else.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.world().try_block_array::<u64>(100)?;
+    /// assert_eq!(numbers.read(..), [0; 100]);
+    /// # Ok::<(), shmem::OutOfMemory>(())
+    /// ```
     ///
     /// # Errors
     /// If the symmetric heap has no room, which is so on all PEs.
@@ -112,24 +129,48 @@ impl<'s, C: Threads> Team<'s, C> {
 
 impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
     /// Returns the number of elements on all PEs together.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.world().block_array::<u64>(100);
+    /// assert_eq!(numbers.len(), 100);
+    /// ```
     #[inline]
     pub fn len(&self) -> usize {
         self.layout.len
     }
 
     /// Returns true if there are no elements on any PE.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let nothing = shmem.world().block_array::<u64>(0);
+    /// assert!(nothing.is_empty());
+    /// ```
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.layout.len == 0
     }
 
     /// Returns the number of elements of a block that is not the last one. It is at least 1.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.world().block_array::<u64>(100);
+    /// assert_eq!(numbers.block_len(), 100usize.div_ceil(shmem.n_pes()));
+    /// ```
     #[inline]
     pub fn block_len(&self) -> usize {
         self.layout.block_len
     }
 
     /// Returns the number, in the team, of the PE that has the element of an index.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.world().block_array::<u64>(100);
+    /// assert_eq!(numbers.owner(70), 70 / numbers.block_len());
+    /// ```
     ///
     /// # Panics
     /// If there is no such element.
@@ -143,12 +184,27 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
     /// Returns the indices of the elements of this PE, those of [`own`](Self::own).
     ///
     /// `array.own_range().zip(array.own())` has the elements of this PE with their indices.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.world().block_array::<u64>(100);
+    /// let owned = numbers.own_range().all(|index| numbers.owner(index) == shmem.my_pe());
+    /// assert!(owned);
+    /// ```
     #[inline]
     pub fn own_range(&self) -> Range<usize> {
         self.layout.of(self.me)
     }
 
     /// Returns the elements of this PE.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.world().block_array::<u64>(100);
+    /// numbers.own().fill(17);
+    /// shmem.barrier_all();
+    /// assert_eq!(numbers.at(70).read(), 17);
+    /// ```
     #[inline]
     pub fn own(&self) -> &SymSlice<T> {
         &self.blocks[..self.own_range().len()]
@@ -158,6 +214,16 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
     ///
     /// To access many elements of other PEs one by one is slow. [`read`](Self::read) and
     /// [`write`](Self::write) copy ranges, [`add_each`](Self::add_each) adds to many elements.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.world().block_array::<u64>(100);
+    /// if shmem.my_pe() == 0 {
+    ///     numbers.at(70).write(17);
+    /// }
+    /// shmem.barrier_all();
+    /// assert_eq!(numbers.at(70).read(), 17);
+    /// ```
     ///
     /// # Panics
     /// If there is no such element.
@@ -176,6 +242,14 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
     /// Returns the values of the elements of a range, by one get from each PE that has some of them
     /// (`shmem_get_nbi`, §9.6.2.2). Completes all operations of this PE on the default context.
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.world().block_array::<u64>(100);
+    /// numbers.own().fill(17);
+    /// shmem.barrier_all();
+    /// assert_eq!(numbers.read(48..52), [17; 4]);
+    /// ```
+    ///
     /// # Panics
     /// If the range is out of bounds.
     #[doc(alias = "shmem_get")]
@@ -193,6 +267,16 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
     /// Copies the elements of a range to `dest`, which must have the same number, by one get from
     /// each PE that has some of them (`shmem_get_nbi`, §9.6.2.2). Completes all operations of this
     /// PE on the default context.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.world().block_array::<u64>(100);
+    /// numbers.own().fill(17);
+    /// shmem.barrier_all();
+    /// let mut part = [0; 4];
+    /// numbers.read_into(48..52, &mut part);
+    /// assert_eq!(part, [17; 4]);
+    /// ```
     ///
     /// # Panics
     /// If the range is out of bounds, or has another length than `dest`.
@@ -229,6 +313,16 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
     /// Copies `source` to the elements of a range, of which it must have the number, by one put to
     /// each PE that has some of them (`shmem_put`, §9.6.1.1). The source may be reused on return;
     /// the data are at their PEs after a [`quiet`](Context::quiet) or a barrier.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.world().block_array::<u64>(100);
+    /// if shmem.my_pe() == 0 {
+    ///     numbers.write(48..52, &[1, 2, 3, 4]);
+    /// }
+    /// shmem.barrier_all();
+    /// assert_eq!(numbers.read(48..52), [1, 2, 3, 4]);
+    /// ```
     ///
     /// # Panics
     /// If the range is out of bounds, or has another length than `source`.
@@ -294,6 +388,14 @@ impl<T: AtomicNumber, C: Threads> BlockArray<'_, Atomic<T>, C> {
     /// The additions are in a session (`SHMEM_CTX_SESSION_BATCH`, §9.9), so that over a network
     /// many of them travel in one message. They are complete after a [`quiet`](Context::quiet) or a
     /// barrier.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let counts = shmem.world().block_array::<shmem::Atomic<usize>>(100);
+    /// counts.add_each([(70, 1), (90, 1), (70, 1)]);
+    /// shmem.barrier_all();
+    /// assert_eq!(counts.at(70).load(), 2 * shmem.n_pes());
+    /// ```
     ///
     /// # Panics
     /// At a pair with an index that does not exist. The pairs before it are added.

@@ -99,6 +99,12 @@ fn name_of_level(level: i32) -> &'static str {
 ///
 /// Without this call a subscriber receives no events of the library. The library never sets a
 /// default subscriber.
+///
+/// ```no_run
+/// tracing_subscriber::fmt().init();
+/// shmem::forward_events();
+/// let shmem = shmem::init();              // its events are lines of the subscriber
+/// ```
 pub fn forward_events() {
     rushmem_system::log::give_to_program();
 }
@@ -180,6 +186,11 @@ pub(crate) fn c_number(number: usize) -> c_int {
 
 impl<C: Threads> Shmem<C> {
     /// Returns the number of this PE in the world (`shmem_my_pe`, §9.1.2).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// assert!(shmem.my_pe() < shmem.n_pes());
+    /// ```
     #[doc(alias = "shmem_my_pe")]
     #[inline]
     pub fn my_pe(&self) -> usize {
@@ -187,6 +198,11 @@ impl<C: Threads> Shmem<C> {
     }
 
     /// Returns the number of PEs of the job (`shmem_n_pes`, §9.1.3).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// assert_eq!(shmem.peers().len(), shmem.n_pes());
+    /// ```
     #[doc(alias = "shmem_n_pes")]
     #[inline]
     pub fn n_pes(&self) -> usize {
@@ -195,6 +211,12 @@ impl<C: Threads> Shmem<C> {
 
     /// Returns the team of all PEs (`SHMEM_TEAM_WORLD`, §9.4). A context of it may be kept as long
     /// as this handle.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let world = shmem.world();
+    /// assert_eq!((world.my_pe(), world.n_pes()), (shmem.my_pe(), shmem.n_pes()));
+    /// ```
     #[doc(alias = "SHMEM_TEAM_WORLD")]
     pub fn world(&self) -> &Team<'_, C> {
         &self.world
@@ -202,6 +224,13 @@ impl<C: Threads> Shmem<C> {
 
     /// Returns the team of the PEs whose memory this PE can load and store (`SHMEM_TEAM_SHARED`,
     /// §9.4).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mine = shmem.boxed(17);
+    /// let shared = shmem.shared();
+    /// assert!(shared.peers().all(|peer| mine.on(peer).ptr().is_some()));
+    /// ```
     #[doc(alias = "SHMEM_TEAM_SHARED")]
     pub fn shared(&self) -> &Team<'_, C> {
         &self.shared
@@ -209,6 +238,14 @@ impl<C: Threads> Shmem<C> {
 
     /// Returns the team of the PEs on this PE's machine (`SHMEM_TEAM_NODE`, an extension of
     /// Cray's).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let node = shmem.node();
+    /// let first_of_node = node.my_pe() == 0;
+    /// let n_nodes = shmem.world().all_reduce(u32::from(first_of_node), shmem::Sum);
+    /// assert!(n_nodes >= 1);
+    /// ```
     #[doc(alias = "SHMEM_TEAM_NODE")]
     pub fn node(&self) -> &Team<'_, C> {
         &self.node
@@ -216,6 +253,14 @@ impl<C: Threads> Shmem<C> {
 
     /// Waits until all PEs have called this, and completes the operations that they have issued on
     /// their default contexts (`shmem_barrier_all`, §9.10.1).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let inbox = shmem.boxed(0);
+    /// inbox.on(shmem.next()).write(17);
+    /// shmem.barrier_all();
+    /// assert_eq!(inbox.load(), 17);
+    /// ```
     #[doc(alias = "shmem_barrier_all")]
     #[inline]
     pub fn barrier_all(&self) {
@@ -223,6 +268,14 @@ impl<C: Threads> Shmem<C> {
     }
 
     /// Waits until all PEs have called this. Completes no operations (`shmem_sync_all`, §9.10.4).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mine = shmem.boxed(0);
+    /// mine.store(17);
+    /// shmem.sync_all();                       // a store of a PE to its own element is complete
+    /// assert_eq!(mine.on(shmem.next()).read(), 17);
+    /// ```
     #[doc(alias = "shmem_sync_all")]
     #[inline]
     pub fn sync_all(&self) {
@@ -231,17 +284,23 @@ impl<C: Threads> Shmem<C> {
 
     /// Sets the level of detail of a tool that observes the program (`shmem_pcontrol`, §9.15). The
     /// library itself does nothing.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// shmem.pcontrol(0);                      // a tool may record nothing from here
+    /// shmem.barrier_all();
+    /// shmem.pcontrol(1);                      // to here
+    /// ```
     #[doc(alias = "shmem_pcontrol")]
     pub fn pcontrol(&self, _level: i32) {}
 
     /// Returns the size and the use of the symmetric heap of this PE (`shmemx_heap_info`).
     ///
     /// ```
-    /// let shmem = shmem::init();
+    /// # let shmem = shmem::init();
     /// let before = shmem.heap_info();
     /// let array = shmem.array::<u64>(1000);
     /// assert!(shmem.heap_info().used >= before.used + 8000);
-    /// # drop(array);
     /// ```
     #[doc(alias = "shmemx_heap_info")]
     pub fn heap_info(&self) -> HeapInfo {
@@ -260,10 +319,11 @@ impl<C: Threads> Shmem<C> {
     ///
     /// ```
     /// let shmem = shmem::init();
-    /// let n = shmem.n_pes();
+    /// let me = shmem.my_pe();
     /// shmem.finalize();
     /// // No other PE accesses the memory of this one any more.
-    /// # assert!(n > 0);
+    /// let shmem = shmem::init();
+    /// assert_eq!(shmem.my_pe(), me);
     /// ```
     #[doc(alias = "shmem_finalize")]
     pub fn finalize(self) {
@@ -272,6 +332,14 @@ impl<C: Threads> Shmem<C> {
     }
 
     /// Ends the job with an exit status, whatever the other PEs do (`shmem_global_exit`, §9.1.6).
+    ///
+    /// ```no_run
+    /// # let shmem = shmem::init();
+    /// if shmem.my_pe() == 0 {
+    ///     shmem.global_exit(3);
+    /// }
+    /// shmem.barrier_all();                    // does not return: the job ends with status 3
+    /// ```
     #[doc(alias = "shmem_global_exit")]
     pub fn global_exit(&self, status: i32) -> ! {
         setup::global_exit(call!("Shmem::global_exit"), status)

@@ -49,11 +49,21 @@ pub struct JobStatus(ExitStatus);
 
 impl JobStatus {
     /// Returns true if all PEs have succeeded.
+    ///
+    /// ```no_run
+    /// let job = shmem::launch(4, |shmem| println!("PE {}", shmem.my_pe()));
+    /// assert!(job.success());
+    /// ```
     pub fn success(self) -> bool {
         self.0.success()
     }
 
     /// Returns the status of the first PE that failed, or that of a success.
+    ///
+    /// ```no_run
+    /// let job = shmem::launch(4, |shmem| println!("PE {}", shmem.my_pe()));
+    /// assert_eq!(job.status().code(), Some(0));
+    /// ```
     pub fn status(self) -> ExitStatus {
         self.0
     }

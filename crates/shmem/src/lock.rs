@@ -51,6 +51,17 @@ impl<C: Threads> Shmem<C> {
     /// Waits for a lock and takes it. PEs get the lock in the order of their calls
     /// (`shmem_set_lock`, §9.13.1). Ends the job with a message if this thread holds the lock
     /// already.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (lock, count) = (shmem.zeroed::<shmem::Lock>(), shmem.boxed(0));
+    /// let count = count.on(shmem.pe(0));
+    /// let guard = shmem.lock(&lock);
+    /// count.write(count.read() + 1);
+    /// drop(guard);                            // completes the write
+    /// shmem.barrier_all();
+    /// assert_eq!(count.read(), shmem.n_pes());
+    /// ```
     #[doc(alias = "shmem_set_lock")]
     pub fn lock<'a>(&'a self, lock: &'a Sym<Lock>) -> LockGuard<'a> {
         // SAFETY: a `Sym<Lock>` is an aligned word of a symmetric object, which only lock routines
@@ -63,6 +74,14 @@ impl<C: Threads> Shmem<C> {
     }
 
     /// Takes a lock if it is free, otherwise returns `None` at once (`shmem_test_lock`, §9.13.1).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let lock = shmem.zeroed::<shmem::Lock>();
+    /// let guard = shmem.try_lock(&lock);
+    /// let holders = shmem.world().all_reduce(u32::from(guard.is_some()), shmem::Sum);
+    /// assert_eq!(holders, 1);
+    /// ```
     #[doc(alias = "shmem_test_lock")]
     pub fn try_lock<'a>(&'a self, lock: &'a Sym<Lock>) -> Option<LockGuard<'a>> {
         let call = call!("Shmem::try_lock");

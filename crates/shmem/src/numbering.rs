@@ -150,6 +150,14 @@ macro_rules! peers {
     ([$($life:lifetime)?] $peer:ty, $peers:ty) => {
         /// Returns the PE with a number, from 0 on.
         ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let inbox = shmem.boxed(0);
+        /// inbox.on(shmem.pe(0)).write(17);
+        /// shmem.barrier_all();
+        /// assert_eq!(inbox.on(shmem.pe(0)).read(), 17);
+        /// ```
+        ///
         /// # Panics
         /// If there is none.
         #[inline]
@@ -163,6 +171,12 @@ macro_rules! peers {
         }
 
         /// Returns the PE with a number, if there is one (`shmem_pe_accessible`, §9.1.7).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// assert!(shmem.try_pe(0).is_some());
+        /// assert!(shmem.try_pe(shmem.n_pes()).is_none());
+        /// ```
         #[doc(alias = "shmem_pe_accessible")]
         #[inline]
         pub fn try_pe(&$($life)? self, number: usize) -> Option<$peer> {
@@ -172,18 +186,38 @@ macro_rules! peers {
         }
 
         /// Returns this PE.
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let count = shmem.atomic(17u64);
+        /// assert_eq!(count.on(shmem.me()).load(), 17);
+        /// ```
         #[inline]
         pub fn me(&$($life)? self) -> $peer {
             self.pe(self.numbering().my_number())
         }
 
         /// Returns the PE after this one; after the last one, the first.
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let inbox = shmem.boxed(0);
+        /// inbox.on(shmem.next()).write(shmem.my_pe());
+        /// shmem.barrier_all();
+        /// assert_eq!(inbox.load(), shmem.prev().pe());
+        /// ```
         pub fn next(&$($life)? self) -> $peer {
             let numbering = self.numbering();
             self.pe((numbering.my_number() + 1) % numbering.n_numbers())
         }
 
         /// Returns the PE before this one; before the first one, the last.
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let mine = shmem.boxed(shmem.my_pe());
+        /// assert_eq!(mine.on(shmem.prev()).read(), shmem.prev().pe());
+        /// ```
         pub fn prev(&$($life)? self) -> $peer {
             let numbering = self.numbering();
             let n = numbering.n_numbers();
@@ -192,17 +226,39 @@ macro_rules! peers {
 
         /// Returns the PE whose number is larger than this PE's by `by`; `None` beyond the first
         /// and the last one.
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let (left, right) = (shmem.neighbor(-1), shmem.neighbor(1));
+        /// assert_eq!(left.is_none(), shmem.my_pe() == 0);
+        /// assert_eq!(right.is_none(), shmem.my_pe() == shmem.n_pes() - 1);
+        /// ```
         pub fn neighbor(&$($life)? self, by: isize) -> Option<$peer> {
             self.try_pe(self.numbering().my_number().checked_add_signed(by)?)
         }
 
         /// Returns all PEs in the order of their numbers.
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let hits = shmem.atomic(0usize);
+        /// shmem.peers().for_each(|peer| hits.on(peer).add(1));
+        /// shmem.barrier_all();
+        /// assert_eq!(hits.on(shmem.me()).load(), shmem.n_pes());
+        /// ```
         pub fn peers(&$($life)? self) -> $peers {
             Peers::new(self.numbering(), 0)
         }
 
         /// Returns all PEs, this one first and then those after it, so that the PEs of a job that
         /// do this together access different ones at any time.
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let mine = shmem.boxed(shmem.my_pe());
+        /// let seen: Vec<usize> = shmem.peers_from_me().map(|peer| mine.on(peer).read()).collect();
+        /// assert_eq!((seen[0], seen.len()), (shmem.my_pe(), shmem.n_pes()));
+        /// ```
         pub fn peers_from_me(&$($life)? self) -> $peers {
             let numbering = self.numbering();
             Peers::new(numbering, numbering.my_number())

@@ -130,6 +130,13 @@ comparisons! { [C: Threads] Peer<'_, C>; [] ScopePeer<'_>; }
 
 impl<C: Threads> Peer<'_, C> {
     /// Returns the number of the PE in the world, also if a team has made the peer.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let node = shmem.node();
+    /// let first = node.pe(0);
+    /// assert_eq!(Some(first.pe()), node.translate(0, &shmem.world()));
+    /// ```
     #[inline]
     pub fn pe(self) -> usize {
         self.pe.number() as usize
@@ -139,11 +146,12 @@ impl<C: Threads> Peer<'_, C> {
     /// §9.12.3).
     ///
     /// ```
-    /// let shmem = shmem::init();
+    /// # let shmem = shmem::init();
     /// let inbox = shmem.array::<u64>(2);
     /// let next = shmem.next();
     /// inbox.on(next).put(&[1, 2]);
     /// next.quiet();
+    /// assert_eq!(inbox.on(next).to_vec(), [1, 2]);
     /// ```
     #[doc(alias = "shmem_pe_quiet")]
     #[doc(alias = "shmem_ctx_pe_quiet")]
@@ -154,6 +162,12 @@ impl<C: Threads> Peer<'_, C> {
 
 impl ScopePeer<'_> {
     /// Returns the number of the PE in the world.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let next = shmem.scope(|s| s.next().pe());
+    /// assert_eq!(next, shmem.next().pe());
+    /// ```
     #[inline]
     pub fn pe(self) -> usize {
         self.pe.number() as usize

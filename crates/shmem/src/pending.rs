@@ -63,6 +63,14 @@ impl<'a, R, C: Threads> Pending<'a, R, C> {
     /// Waits until the operation is complete, and returns its result (`shmem_ctx_quiet`, §9.12.2,
     /// or `shmemx_req_wait` for a collective).
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (own, sum) = (shmem.boxed(1), shmem.boxed(0));
+    /// let request = shmem.world().start_all_reduce_into(&own, &sum, shmem::Sum);
+    /// request.wait();
+    /// assert_eq!(sum.load(), shmem.n_pes());
+    /// ```
+    ///
     /// # Panics
     /// If the future was ready before, so that its result was taken.
     #[doc(alias = "shmemx_req_wait")]
@@ -82,6 +90,16 @@ impl<'a, R, C: Threads> Pending<'a, R, C> {
 
     /// Returns the result if the operation is complete, otherwise this value again
     /// (`shmemx_ctx_quiet_test`, or `shmemx_req_test` for a collective). Does not block.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (own, sum) = (shmem.boxed(1), shmem.boxed(0));
+    /// let mut request = shmem.world().start_all_reduce_into(&own, &sum, shmem::Sum);
+    /// while let Err(again) = request.try_wait() {
+    ///     request = again;                    // a place for other work
+    /// }
+    /// assert_eq!(sum.load(), shmem.n_pes());
+    /// ```
     ///
     /// # Errors
     /// If the operation is not complete.

@@ -64,6 +64,14 @@ impl<'v, V: ?Sized, P: Target> Remote<'v, V, P> {
 
 impl<T: Element> SymSlice<T> {
     /// Returns these elements on another PE, for an operation on them.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let inbox = shmem.array::<u64>(3);
+    /// inbox[1..].on(shmem.next()).put(&[5, 7]);
+    /// shmem.barrier_all();
+    /// assert_eq!(inbox.to_vec(), [0, 5, 7]);
+    /// ```
     #[inline(always)]
     pub fn on<P: Target>(&self, peer: P) -> Remote<'_, SymSlice<T>, P> {
         Remote { view: self, peer }
@@ -72,6 +80,14 @@ impl<T: Element> SymSlice<T> {
 
 impl<T: Element> Sym<T> {
     /// Returns this element on another PE, for an operation on it.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let inbox = shmem.array::<u64>(3);
+    /// inbox[1].on(shmem.next()).write(5);
+    /// shmem.barrier_all();
+    /// assert_eq!(inbox.to_vec(), [0, 5, 0]);
+    /// ```
     #[inline(always)]
     pub fn on<P: Target>(&self, peer: P) -> Remote<'_, Sym<T>, P> {
         Remote { view: self, peer }
@@ -86,6 +102,16 @@ macro_rules! common_methods {
             /// (`shmem_ptr`, §9.1.9); `None` if this PE cannot load and store them. That PE and
             /// others may access them at any time. The address is valid as long as the object
             /// exists.
+            ///
+            /// ```
+            /// # let shmem = shmem::init();
+            /// let mine = shmem.boxed(17);
+            /// if let Some(there) = mine.on(shmem.next()).ptr() {
+            ///     // SAFETY: the element exists until the barrier, and no PE writes to it.
+            ///     assert_eq!(unsafe { there.read_volatile() }, 17);
+            /// }
+            /// shmem.barrier_all();
+            /// ```
             #[doc(alias = "shmem_ptr")]
             #[doc(alias = "shmem_team_ptr")]
             pub fn ptr(self) -> Option<*mut T> {
@@ -101,6 +127,12 @@ macro_rules! common_methods {
 
             /// Returns true if operations can access the elements on that PE
             /// (`shmem_addr_accessible`, §9.1.8), which is so for all PEs of the job.
+            ///
+            /// ```
+            /// # let shmem = shmem::init();
+            /// let mine = shmem.boxed(17);
+            /// assert!(mine.on(shmem.next()).is_accessible());
+            /// ```
             #[doc(alias = "shmem_addr_accessible")]
             pub fn is_accessible(self) -> bool {
                 let (pe, _) = self.target();

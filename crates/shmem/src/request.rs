@@ -21,6 +21,15 @@ use rushmem_runtime::nonblocking::{self, NonblockingCollective};
 impl<C: Threads> Team<'_, C> {
     /// Starts a sync of the members (`shmemx_team_sync_nb`): the future is ready when all members
     /// have called this.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (world, arrived) = (shmem.world(), shmem.boxed(0));
+    /// arrived.store(1);
+    /// let sync = world.start_sync();
+    /// sync.wait();                            // every PE has stored
+    /// assert_eq!(arrived.on(shmem.next()).read(), 1);
+    /// ```
     #[doc(alias = "shmemx_team_sync_nb")]
     #[track_caller]
     pub fn start_sync(&self) -> Pending<'_, (), C> {
@@ -35,6 +44,15 @@ impl<C: Threads> Team<'_, C> {
 
     /// Starts to copy `source` of member `root` to `dest` of all members, as
     /// [`broadcast_into`](Team::broadcast_into) does (`shmemx_broadcast_nb`).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (settings, all) = (shmem.array::<usize>(2), shmem.array(2));
+    /// settings.fill(shmem.my_pe() + 5);
+    /// let request = shmem.world().start_broadcast_into(&settings, &all, 0);
+    /// request.wait();
+    /// assert_eq!(all.to_vec(), [5, 5]);
+    /// ```
     ///
     /// # Panics
     /// If there is no such member, if the lengths differ, or if `source` and `dest` overlap but are
@@ -63,6 +81,14 @@ impl<C: Threads> Team<'_, C> {
     /// (`shmemx_collect_nb`). The future returns the number of elements of all sources. The job
     /// ends with a message if `dest` has fewer.
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (mine, all) = (shmem.array::<usize>(2), shmem.array(2 * shmem.n_pes()));
+    /// let len = if shmem.my_pe() == 0 { 1 } else { 2 };       // PE 0 has fewer than the others
+    /// let request = shmem.world().start_all_gather_varying_into(&mine[..len], &all);
+    /// assert_eq!(request.wait(), 2 * shmem.n_pes() - 1);
+    /// ```
+    ///
     /// # Panics
     /// If `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmemx_collect_nb")]
@@ -84,6 +110,14 @@ impl<C: Threads> Team<'_, C> {
 
     /// Starts to copy `source` of all members one after the other to `dest` of all members, as
     /// [`all_gather_into`](Team::all_gather_into) does (`shmemx_fcollect_nb`).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (mine, all) = (shmem.boxed(shmem.my_pe()), shmem.array(shmem.n_pes()));
+    /// let request = shmem.world().start_all_gather_into(&mine, &all);
+    /// request.wait();
+    /// assert!(all.to_vec().into_iter().eq(0..shmem.n_pes()));
+    /// ```
     ///
     /// # Panics
     /// If `dest` has not the length of all sources together, or if `source` and `dest` overlap but
@@ -109,6 +143,16 @@ impl<C: Threads> Team<'_, C> {
 
     /// Starts to exchange blocks between all members, as [`all_to_all_into`](Team::all_to_all_into)
     /// does (`shmemx_alltoall_nb`).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let n = shmem.n_pes();
+    /// let (outbox, inbox) = (shmem.array::<usize>(n), shmem.array(n));
+    /// outbox.fill(shmem.my_pe());
+    /// let request = shmem.world().start_all_to_all_into(&outbox, &inbox);
+    /// request.wait();
+    /// assert!(inbox.to_vec().into_iter().eq(0..n));
+    /// ```
     ///
     /// # Panics
     /// If the lengths differ or are no multiple of the number of members, or if `source` and `dest`
@@ -142,11 +186,12 @@ impl<C: Threads> Team<'_, C> {
     /// [`all_reduce_into`](Team::all_reduce_into) does (`shmemx_sum_reduce_nb` and others).
     ///
     /// ```
-    /// # use shmem::Max;
     /// # let shmem = shmem::init();
-    /// # let (most, own) = (shmem.array::<f64>(8), shmem.array::<f64>(8));
-    /// let request = shmem.world().start_all_reduce_into(&own, &most, Max);
+    /// let (own, most) = (shmem.array::<f64>(8), shmem.array::<f64>(8));
+    /// own.fill(0.5);
+    /// let request = shmem.world().start_all_reduce_into(&own, &most, shmem::Max);
     /// shmem::block_on(request);
+    /// assert_eq!(most.to_vec(), [0.5; 8]);
     /// ```
     ///
     /// # Panics
@@ -177,6 +222,14 @@ impl<C: Threads> Team<'_, C> {
     /// Starts to combine `source` of the members up to this one to `dest`, as
     /// [`inclusive_scan_into`](Team::inclusive_scan_into) does (`shmemx_sum_inscan_nb`).
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (count, end) = (shmem.boxed(10), shmem.boxed(0));
+    /// let request = shmem.world().start_inclusive_scan_into(&count, &end, shmem::Sum);
+    /// request.wait();
+    /// assert_eq!(end.load(), 10 * (shmem.my_pe() + 1));
+    /// ```
+    ///
     /// # Panics
     /// If the lengths differ, or if `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmemx_sum_inscan_nb")]
@@ -198,6 +251,14 @@ impl<C: Threads> Team<'_, C> {
 
     /// Starts to combine `source` of the members before this one to `dest`, as
     /// [`exclusive_scan_into`](Team::exclusive_scan_into) does (`shmemx_sum_exscan_nb`).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (count, start) = (shmem.boxed(10), shmem.boxed(0));
+    /// let request = shmem.world().start_exclusive_scan_into(&count, &start, shmem::Sum);
+    /// request.wait();
+    /// assert_eq!(start.load(), 10 * shmem.my_pe());
+    /// ```
     ///
     /// # Panics
     /// If the lengths differ, or if `source` and `dest` overlap but are not the same elements.

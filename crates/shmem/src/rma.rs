@@ -93,6 +93,14 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     /// §9.6.1.1). The source may be reused on return; the data are at their PE after a
     /// [`quiet`](crate::Context::quiet). On this PE, `source` must not overlap these elements.
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let inbox = shmem.array::<u64>(3);
+    /// inbox.on(shmem.next()).put(&[1, 2, 3]);
+    /// shmem.barrier_all();
+    /// assert_eq!(inbox.to_vec(), [1, 2, 3]);
+    /// ```
+    ///
     /// # Panics
     /// If the lengths differ.
     #[doc(alias = "shmem_put")]
@@ -118,6 +126,16 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
 
     /// Copies these elements to `dest`, which must have the same number (`shmem_get`, §9.6.1.5).
     /// On this PE, `dest` must not overlap these elements.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mine = shmem.array::<usize>(3);
+    /// mine.fill(shmem.my_pe());
+    /// shmem.barrier_all();
+    /// let mut theirs = [0; 3];
+    /// mine.on(shmem.next()).get(&mut theirs);
+    /// assert_eq!(theirs, [shmem.next().pe(); 3]);
+    /// ```
     ///
     /// # Panics
     /// If the lengths differ.
@@ -145,7 +163,7 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     /// Returns the values of these elements (`shmem_get`, §9.6.1.5).
     ///
     /// ```
-    /// let shmem = shmem::init();
+    /// # let shmem = shmem::init();
     /// let mine = shmem.array::<usize>(3);
     /// mine.fill(shmem.my_pe());
     /// shmem.barrier_all();
@@ -165,6 +183,14 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
 impl<T: Element, C: Threads> Remote<'_, Sym<T>, Peer<'_, C>> {
     /// Writes `value` to this element. It is there after a [`quiet`](crate::Context::quiet)
     /// (`shmem_p`, §9.6.1.2).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let inbox = shmem.boxed(0);
+    /// inbox.on(shmem.next()).write(17);
+    /// shmem.barrier_all();
+    /// assert_eq!(inbox.load(), 17);
+    /// ```
     #[doc(alias = "shmem_p")]
     #[inline]
     pub fn write(self, value: T)
@@ -178,6 +204,12 @@ impl<T: Element, C: Threads> Remote<'_, Sym<T>, Peer<'_, C>> {
     }
 
     /// Returns the value of this element (`shmem_g`, §9.6.1.6).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mine = shmem.boxed(shmem.my_pe());
+    /// assert_eq!(mine.on(shmem.next()).read(), shmem.next().pe());
+    /// ```
     #[doc(alias = "shmem_g")]
     #[inline]
     pub fn read(self) -> T

@@ -33,13 +33,14 @@ impl<'env, C: Threads> Context<'env, C> {
     ///
     /// ```
     /// # let shmem = shmem::init();
-    /// # let counts = shmem.array::<u64>(100);
-    /// let mut everyones = vec![0; 100 * shmem.n_pes()];
+    /// let mine = shmem.boxed(shmem.my_pe());
+    /// let mut all = vec![0; shmem.n_pes()];
     /// shmem.scope(|s| {
-    ///     for (counts_of, peer) in everyones.chunks_mut(100).zip(s.peers()) {
-    ///         counts.on(peer).get(counts_of);
+    ///     for (value, peer) in all.chunks_mut(1).zip(s.peers()) {
+    ///         mine.as_slice().on(peer).get(value);
     ///     }
     /// });
+    /// assert!(all.into_iter().eq(0..shmem.n_pes()));
     /// ```
     #[doc(alias = "shmem_quiet")]
     #[doc(alias = "shmem_ctx_quiet")]
@@ -58,6 +59,15 @@ impl<'env, C: Threads> Context<'env, C> {
 impl<'scope, T: Element> Remote<'scope, SymSlice<T>, ScopePeer<'scope>> {
     /// Copies `source`, which must have the same number of elements, to these. The source may be
     /// changed only when the scope has ended (`shmem_put_nbi`, §9.6.2.1).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let inbox = shmem.array::<u64>(3);
+    /// let data = [1, 2, 3];
+    /// shmem.scope(|s| inbox.on(s.next()).put(&data));
+    /// shmem.barrier_all();
+    /// assert_eq!(inbox.to_vec(), data);
+    /// ```
     ///
     /// # Panics
     /// If the lengths differ.
@@ -85,6 +95,14 @@ impl<'scope, T: Element> Remote<'scope, SymSlice<T>, ScopePeer<'scope>> {
     /// Copies these elements to `dest`, which must have the same number. They are in `dest` only
     /// when the scope has ended (`shmem_get_nbi`, §9.6.2.2).
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mine = shmem.boxed(shmem.my_pe());
+    /// let mut theirs = [0];
+    /// shmem.scope(|s| mine.as_slice().on(s.next()).get(&mut theirs));
+    /// assert_eq!(theirs, [shmem.next().pe()]);
+    /// ```
+    ///
     /// # Panics
     /// If the lengths differ.
     #[doc(alias = "shmem_get_nbi")]
@@ -110,6 +128,15 @@ impl<'scope, T: Element> Remote<'scope, SymSlice<T>, ScopePeer<'scope>> {
 
     /// Copies `source` to these elements, then updates a signal on the same PE. The source may be
     /// changed only when the scope has ended (`shmem_put_signal_nbi`, §9.8.2).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (inbox, arrived) = (shmem.array::<u64>(3), shmem.zeroed::<shmem::Signal>());
+    /// let data = [1, 2, 3];
+    /// shmem.scope(|s| inbox.on(s.next()).put_with(&data, arrived.set(1)));
+    /// shmem.wait(arrived.eq(1));
+    /// assert_eq!(inbox.to_vec(), data);
+    /// ```
     ///
     /// # Panics
     /// If the lengths differ.
@@ -161,6 +188,14 @@ macro_rules! fetching {
 
 impl<'scope, T: AtomicValue> Remote<'scope, Sym<Atomic<T>>, ScopePeer<'scope>> {
     /// Stores the value to `value` by the end of the scope (`shmem_atomic_fetch_nbi`, §9.7.2.1).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let count = shmem.atomic(17u64);
+    /// let mut value = 0;
+    /// shmem.scope(|s| count.on(s.next()).load_into(&mut value));
+    /// assert_eq!(value, 17);
+    /// ```
     #[doc(alias = "shmem_atomic_fetch_nbi")]
     #[inline]
     pub fn load_into(self, value: &'scope mut T) {
@@ -173,6 +208,14 @@ impl<'scope, T: AtomicValue> Remote<'scope, Sym<Atomic<T>>, ScopePeer<'scope>> {
 
     /// Writes `new` if the value is `current`. Stores the old value to `old` by the end of the
     /// scope (`shmem_atomic_compare_swap_nbi`, §9.7.2.2).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let owner = shmem.atomic(-1i64);
+    /// let mut old = 0;
+    /// shmem.scope(|s| owner.on(s.next()).compare_exchange_into(-1, 5, &mut old));
+    /// assert_eq!((old, owner.on(shmem.next()).load()), (-1, 5));
+    /// ```
     #[doc(alias = "shmem_atomic_compare_swap_nbi")]
     #[inline]
     pub fn compare_exchange_into(self, current: T, new: T, old: &'scope mut T)
@@ -190,24 +233,64 @@ impl<'scope, T: AtomicValue> Remote<'scope, Sym<Atomic<T>>, ScopePeer<'scope>> {
     fetching! {
         /// Writes `value`, and stores the old value to `old` by the end of the scope
         /// (`shmem_atomic_swap_nbi`, §9.7.2.3).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let latest = shmem.atomic(-1i64);
+        /// let mut old = 0;
+        /// shmem.scope(|s| latest.on(s.next()).swap_into(5, &mut old));
+        /// assert_eq!((old, latest.on(shmem.next()).load()), (-1, 5));
+        /// ```
         #[doc(alias = "shmem_atomic_swap_nbi")]
         swap_into = swap_nbi: AtomicValue;
         /// Adds `value`, and stores the old value to `old` by the end of the scope
         /// (`shmem_atomic_fetch_add_nbi`, §9.7.2.5, and `shmem_atomic_fetch_inc_nbi`, §9.7.2.4).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let next = shmem.atomic(0usize);
+        /// let mut mine = 0;
+        /// shmem.scope(|s| next.on(s.pe(0)).fetch_add_into(1, &mut mine));
+        /// assert!(mine < shmem.n_pes());
+        /// ```
         #[doc(alias = "shmem_atomic_fetch_add_nbi")]
         #[doc(alias = "shmem_atomic_fetch_inc_nbi")]
         #[doc(alias = "shmemx_atomic_fetch_add_nbi")]
         fetch_add_into = fetch_add_nbi: AtomicNumber;
         /// Combines the value with `value` by bitwise and, and stores the old value to `old` by the
         /// end of the scope (`shmem_atomic_fetch_and_nbi`, §9.7.2.6).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let flags = shmem.atomic(0b111u32);
+        /// let mut old = 0;
+        /// shmem.scope(|s| flags.on(s.next()).fetch_and_into(0b101, &mut old));
+        /// assert_eq!((old, flags.on(shmem.next()).load()), (0b111, 0b101));
+        /// ```
         #[doc(alias = "shmem_atomic_fetch_and_nbi")]
         fetch_and_into = fetch_and_nbi: AtomicInteger;
         /// Combines the value with `value` by bitwise or, and stores the old value to `old` by the
         /// end of the scope (`shmem_atomic_fetch_or_nbi`, §9.7.2.7).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let flags = shmem.atomic(0b001u32);
+        /// let mut old = 0;
+        /// shmem.scope(|s| flags.on(s.next()).fetch_or_into(0b100, &mut old));
+        /// assert_eq!((old, flags.on(shmem.next()).load()), (0b001, 0b101));
+        /// ```
         #[doc(alias = "shmem_atomic_fetch_or_nbi")]
         fetch_or_into = fetch_or_nbi: AtomicInteger;
         /// Combines the value with `value` by bitwise exclusive or, and stores the old value to
         /// `old` by the end of the scope (`shmem_atomic_fetch_xor_nbi`, §9.7.2.8).
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let side = shmem.atomic(0b01u32);
+        /// let mut old = 0;
+        /// shmem.scope(|s| side.on(s.next()).fetch_xor_into(0b11, &mut old));
+        /// assert_eq!((old, side.on(shmem.next()).load()), (0b01, 0b10));
+        /// ```
         #[doc(alias = "shmem_atomic_fetch_xor_nbi")]
         fetch_xor_into = fetch_xor_nbi: AtomicInteger;
     }

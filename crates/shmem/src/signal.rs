@@ -33,6 +33,13 @@ impl SignalUpdate<'_> {
 
 impl Sym<Signal> {
     /// Returns the update that sets the signal to `value` (`SHMEM_SIGNAL_SET`, §9.8).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (inbox, step) = (shmem.array::<u64>(3), shmem.zeroed::<shmem::Signal>());
+    /// inbox.on(shmem.next()).put_with(&[1, 2, 3], step.set(7));
+    /// assert_eq!(shmem.wait(step.ge(7)), 7);
+    /// ```
     #[doc(alias = "SHMEM_SIGNAL_SET")]
     #[inline(always)]
     pub fn set(&self, value: u64) -> SignalUpdate<'_> {
@@ -45,6 +52,17 @@ impl Sym<Signal> {
 
     /// Returns the update that adds `value` to the signal, which wraps around (`SHMEM_SIGNAL_ADD`,
     /// §9.8).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (inbox, arrived) = (shmem.array::<usize>(shmem.n_pes()), shmem.zeroed::<shmem::Signal>());
+    /// let place = inbox[shmem.my_pe()].as_slice();
+    /// for peer in shmem.peers() {
+    ///     place.on(peer).put_with(&[shmem.my_pe()], arrived.add(1));
+    /// }
+    /// shmem.wait(arrived.eq(shmem.n_pes() as u64));
+    /// assert!(inbox.to_vec().into_iter().eq(0..shmem.n_pes()));
+    /// ```
     #[doc(alias = "SHMEM_SIGNAL_ADD")]
     #[inline(always)]
     pub fn add(&self, value: u64) -> SignalUpdate<'_> {
@@ -62,7 +80,7 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     /// `x.as_slice().on(peer).put_with(&[value], update)`.
     ///
     /// ```
-    /// let shmem = shmem::init();
+    /// # let shmem = shmem::init();
     /// let (inbox, arrived) = (shmem.array::<u64>(3), shmem.zeroed::<shmem::Signal>());
     /// inbox.on(shmem.next()).put_with(&[1, 2, 3], arrived.set(1));
     /// shmem.wait(arrived.eq(1));
@@ -100,6 +118,13 @@ impl<C: Threads> Remote<'_, Sym<Signal>, Peer<'_, C>> {
     /// Sets the signal to `value` (`shmem_signal_set`, §9.8.5). It is complete after a
     /// [`quiet`](crate::Context::quiet), and follows earlier puts to that PE only after a
     /// [`fence`](crate::Context::fence).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let ready = shmem.zeroed::<shmem::Signal>();
+    /// ready.on(shmem.next()).set(7);
+    /// assert_eq!(shmem.wait(ready.ne(0)), 7);
+    /// ```
     #[doc(alias = "shmem_signal_set")]
     #[doc(alias = "shmemx_signal_set")]
     #[inline]
@@ -112,6 +137,14 @@ impl<C: Threads> Remote<'_, Sym<Signal>, Peer<'_, C>> {
 
     /// Adds `value` to the signal (`shmem_signal_add`, §9.8.3). What is said of
     /// [`set`](Self::set) holds here, too.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let arrived = shmem.zeroed::<shmem::Signal>();
+    /// shmem.peers().for_each(|peer| arrived.on(peer).add(1));
+    /// shmem.wait(arrived.eq(shmem.n_pes() as u64));
+    /// # assert_eq!(shmem.signal(&arrived), shmem.n_pes() as u64);
+    /// ```
     #[doc(alias = "shmem_signal_add")]
     #[doc(alias = "shmemx_signal_add")]
     #[inline]
@@ -125,6 +158,14 @@ impl<C: Threads> Remote<'_, Sym<Signal>, Peer<'_, C>> {
 
 impl<C: Threads> Shmem<C> {
     /// Returns the value of this PE's signal (`shmem_signal_fetch`, §9.8.4).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let ready = shmem.zeroed::<shmem::Signal>();
+    /// ready.on(shmem.next()).set(7);
+    /// shmem.barrier_all();
+    /// assert_eq!(shmem.signal(&ready), 7);
+    /// ```
     #[doc(alias = "shmem_signal_fetch")]
     #[inline]
     pub fn signal(&self, signal: &Sym<Signal>) -> u64 {

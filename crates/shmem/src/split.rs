@@ -30,6 +30,14 @@ impl<'s, C: Threads> Team<'s, C> {
     /// Splits off `size` members: `start`, `start + stride`, and so on (`shmem_team_split_strided`,
     /// §9.4.6). Returns `None` on the other members.
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let n_even = shmem.n_pes().div_ceil(2);
+    /// let even = shmem.world().split_strided(0, 2, n_even)?;
+    /// assert_eq!(even.is_some(), shmem.my_pe() % 2 == 0);
+    /// # Ok::<(), shmem::SplitError>(())
+    /// ```
+    ///
     /// # Errors
     /// If there are no such members, or too many teams.
     #[doc(alias = "shmem_team_split_strided")]
@@ -44,6 +52,15 @@ impl<'s, C: Threads> Team<'s, C> {
 
     /// Splits off `size` members: `start`, `start + stride`, and so on (`shmem_team_split_strided`,
     /// §9.4.6), for the use that `config` describes (§9.4.3). Returns `None` on the other members.
+    ///
+    /// ```
+    /// # use shmem::TeamOptions;
+    /// # let shmem = shmem::init();
+    /// let options = TeamOptions::new().contexts(2);
+    /// let all = shmem.world().split_strided_with(options, 0, 1, shmem.n_pes())?;
+    /// assert_eq!(all.map(|team| team.config()), Some(options));
+    /// # Ok::<(), shmem::SplitError>(())
+    /// ```
     ///
     /// # Errors
     /// If there are no such members, or too many teams.
@@ -66,6 +83,13 @@ impl<'s, C: Threads> Team<'s, C> {
     /// Arranges the members in rows of `xrange`. Returns the team of this PE's row, and that of its
     /// column (`shmem_team_split_2d`, §9.4.7).
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (row, column) = shmem.world().split_2d(2)?;
+    /// assert_eq!((row.my_pe(), column.my_pe()), (shmem.my_pe() % 2, shmem.my_pe() / 2));
+    /// # Ok::<(), shmem::SplitError>(())
+    /// ```
+    ///
     /// # Errors
     /// If `xrange` is 0, or there are too many teams.
     #[doc(alias = "shmem_team_split_2d")]
@@ -76,6 +100,15 @@ impl<'s, C: Threads> Team<'s, C> {
     /// Arranges the members in rows of `xrange`. Returns the team of this PE's row and that of its
     /// column (`shmem_team_split_2d`, §9.4.7). `xaxis` describes the use of the rows, `yaxis` that
     /// of the columns (§9.4.3).
+    ///
+    /// ```
+    /// # use shmem::TeamOptions;
+    /// # let shmem = shmem::init();
+    /// let (rows, columns) = (TeamOptions::new().contexts(2), TeamOptions::new());
+    /// let (row, column) = shmem.world().split_2d_with(2, rows, columns)?;
+    /// assert_eq!((row.config(), column.config()), (rows, columns));
+    /// # Ok::<(), shmem::SplitError>(())
+    /// ```
     ///
     /// # Errors
     /// If `xrange` is 0, or there are too many teams.
@@ -95,6 +128,14 @@ impl<'s, C: Threads> Team<'s, C> {
     /// Splits the team into one team for each color. Members of the same color are numbered in the
     /// order of their keys, and if these are equal, of their numbers in this team. Returns `None`
     /// on members without a color (`shmemx_team_split`, an extension of Cray's).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let parity = shmem.my_pe() % 2;
+    /// let half = shmem.world().split(Some(parity), 0)?.expect("a color");
+    /// assert_eq!(half.my_pe(), shmem.my_pe() / 2);
+    /// # Ok::<(), shmem::SplitError>(())
+    /// ```
     ///
     /// # Errors
     /// If a member of the new team is in too many teams; all its members get the error.
@@ -129,6 +170,14 @@ impl<'s, C: Threads> Team<'s, C> {
     ///
     /// The job ends with a message if the ranges differ between members.
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let [line, column] = shmem.world().split_grid([shmem.n_pes(), 1])?;
+    /// assert_eq!(line.map(|team| team.n_pes()), Some(shmem.n_pes()));
+    /// assert_eq!(column.map(|team| team.n_pes()), Some(1));
+    /// # Ok::<(), shmem::SplitError>(())
+    /// ```
+    ///
     /// # Errors
     /// If a member is in too many teams; all members get the error.
     #[doc(alias = "shmemx_team_split_2d")]
@@ -146,6 +195,15 @@ impl<'s, C: Threads> Team<'s, C> {
     /// (`shmemx_team_split_strided`, an extension of Cray's). Only these members call, and the new
     /// team numbers them in the order of their numbers in the world. On another PE the call returns
     /// `None` at once.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// if shmem.my_pe() == 0 {
+    ///     let alone = shmem.world().split_members(0, 1, 1)?;
+    ///     assert_eq!(alone.map(|team| team.n_pes()), Some(1));
+    /// }
+    /// # Ok::<(), shmem::SplitError>(())
+    /// ```
     ///
     /// # Errors
     /// If a member of the new team is in too many teams; all its members get the error.

@@ -41,9 +41,8 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     /// `shmem_ibput`, §9.6.1.4).
     ///
     /// ```
-    /// use shmem::Strides;
-    ///
-    /// let shmem = shmem::init();
+    /// # use shmem::Strides;
+    /// # let shmem = shmem::init();
     /// let inbox = shmem.array::<u64>(6);
     /// // Every third element goes to every second one.
     /// let strides = Strides::new(3).dest(2).source(3);
@@ -85,6 +84,18 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
 
     /// Copies blocks of these elements to blocks of `dest` (`shmem_iget`, §9.6.1.7, and
     /// `shmem_ibget`, §9.6.1.8).
+    ///
+    /// ```
+    /// # use shmem::Strides;
+    /// # let shmem = shmem::init();
+    /// let mine = shmem.array::<u64>(6);
+    /// mine.copy_from_slice(&[0, 1, 2, 3, 4, 5]);
+    /// shmem.barrier_all();
+    /// let mut every_second = [0; 3];
+    /// let strides = Strides { count: 3, block: 1, dest: 1, source: 2 };
+    /// mine.on(shmem.next()).get_blocks(&mut every_second, strides);
+    /// assert_eq!(every_second, [0, 2, 4]);
+    /// ```
     ///
     /// # Panics
     /// If not all blocks are in both, one after the other.

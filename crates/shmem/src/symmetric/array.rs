@@ -51,6 +51,12 @@ impl<C: Threads> Shmem<C> {
     /// Allocates `len` zero elements, not bytes, on each PE (`shmem_calloc`, §9.3.6). Collective.
     /// The job ends with a message if another PE allocates something else.
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(100);
+    /// assert_eq!(numbers.to_vec(), [0; 100]);
+    /// ```
+    ///
     /// # Panics
     /// If the symmetric heap has no room, which is so on all PEs.
     #[doc(alias = "shmem_calloc")]
@@ -66,6 +72,13 @@ impl<C: Threads> Shmem<C> {
 
     /// Allocates `len` zero elements, not bytes, on each PE (`shmem_calloc`, §9.3.6). Collective.
     /// The job ends with a message if another PE allocates something else.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.try_array::<u64>(100)?;
+    /// assert_eq!(numbers.len(), 100);
+    /// # Ok::<(), shmem::OutOfMemory>(())
+    /// ```
     ///
     /// # Errors
     /// If the symmetric heap has no room, which is so on all PEs.
@@ -123,7 +136,7 @@ impl<'s, T: Element> SymArray<'s, T> {
     /// The job ends with a message if another PE allocates something else.
     ///
     /// ```
-    /// let shmem = shmem::init();
+    /// # let shmem = shmem::init();
     /// let mut numbers = shmem.array::<u64>(2);
     /// numbers[1].store(17);
     /// numbers.resize(1000)?;
@@ -157,6 +170,15 @@ impl<'s, T: Element> SymArray<'s, T> {
 
     /// Drops the array (`shmem_free`, §9.3.2), as its end of life does. Its memory is freed by the
     /// next allocation.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(100);
+    /// let used = shmem.heap_info().used;
+    /// numbers.free();
+    /// let fewer = shmem.array::<u64>(50);     // may be where the others were
+    /// assert!(shmem.heap_info().used < used);
+    /// ```
     #[doc(alias = "shmem_free")]
     pub fn free(self) {}
 }

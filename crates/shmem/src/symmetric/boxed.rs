@@ -16,6 +16,12 @@ impl<C: Threads> Shmem<C> {
     /// Allocates one element with the value `value` on each PE (`shmem_malloc`, §9.3.1).
     /// Collective. The job ends with a message if another PE allocates something else.
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mine = shmem.boxed(shmem.my_pe());
+    /// assert_eq!(mine.on(shmem.next()).read(), shmem.next().pe());
+    /// ```
+    ///
     /// # Panics
     /// If the symmetric heap has no room, which is so on all PEs.
     #[doc(alias = "shmem_malloc")]
@@ -31,6 +37,12 @@ impl<C: Threads> Shmem<C> {
 
     /// Allocates one zero element on each PE (`shmem_calloc`, §9.3.6). Collective. The job ends
     /// with a message if another PE allocates something else.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let ready = shmem.zeroed::<shmem::Signal>();
+    /// assert_eq!(shmem.signal(&ready), 0);
+    /// ```
     ///
     /// # Panics
     /// If the symmetric heap has no room, which is so on all PEs.
@@ -64,6 +76,13 @@ impl<T: PlainData> SymBox<'_, T> {
     ///
     /// The job ends with a message if another PE allocates something instead, or finalizes, and if
     /// `f` panics.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mut mine = shmem.boxed(1);
+    /// mine.epoch(|own| *own += shmem.my_pe());
+    /// assert_eq!(mine.on(shmem.pe(0)).read(), 1);
+    /// ```
     pub fn epoch<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         self.0.epoch(|elements| f(&mut elements[0]))
     }
@@ -72,6 +91,14 @@ impl<T: PlainData> SymBox<'_, T> {
 impl<T: Element> SymBox<'_, T> {
     /// Drops the box (`shmem_free`, §9.3.2), as its end of life does. Its memory is freed by the
     /// next allocation.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mine = shmem.boxed(17);
+    /// mine.free();
+    /// let other = shmem.boxed(5);             // may be where the first one was
+    /// assert_eq!(other.load(), 5);
+    /// ```
     #[doc(alias = "shmem_free")]
     pub fn free(self) {}
 }

@@ -17,6 +17,17 @@ impl<T: Element> SymArray<'_, T> {
     ///
     /// The job ends with a message if another PE allocates something instead, or finalizes. If
     /// another PE calls another collective, this PE waits for it.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mut numbers = shmem.array::<u64>(4);
+    /// let largest = numbers.epoch(|own| {
+    ///     own.copy_from_slice(&[3, 1, 4, 1]);
+    ///     own.sort_unstable();
+    ///     own[3]
+    /// });
+    /// assert_eq!((largest, numbers.to_vec()), (4, vec![1, 1, 3, 4]));
+    /// ```
     pub fn epoch<R>(&mut self, f: impl FnOnce(&mut [T]) -> R) -> R
     where
         T: PlainData,

@@ -111,6 +111,15 @@ impl<T: Element> SymStatic<T> {
 
     /// Returns the element (§4).
     ///
+    /// ```
+    /// shmem::symmetric! { static INBOX: u64; }
+    /// # let shmem = shmem::init();
+    /// let inbox = INBOX.get(&shmem);
+    /// inbox.on(shmem.next()).write(17);
+    /// shmem.barrier_all();
+    /// assert_eq!(inbox.load(), 17);
+    /// ```
+    ///
     /// # Panics
     /// If the variable is not symmetric, since it is one of a shared library.
     #[inline]
@@ -142,6 +151,13 @@ impl<T: Element, const N: usize> SymStaticArray<T, N> {
     }
 
     /// Returns the elements (§4).
+    ///
+    /// ```
+    /// shmem::symmetric! { static NUMBERS: [u64; 3] = [3, 5, 7]; }
+    /// # let shmem = shmem::init();
+    /// let numbers = NUMBERS.get(&shmem);
+    /// assert_eq!(numbers[1..].on(shmem.next()).to_vec(), [5, 7]);
+    /// ```
     ///
     /// # Panics
     /// If the variable is not symmetric, since it is one of a shared library.

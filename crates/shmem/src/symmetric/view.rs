@@ -74,36 +74,77 @@ impl<T: Element> SymSlice<T> {
     }
 
     /// Returns the number of elements.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(8);
+    /// assert_eq!(numbers[2..].len(), 6);
+    /// ```
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Returns true if there are no elements.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(8);
+    /// assert!(numbers[8..].is_empty());
+    /// ```
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the element at an index, if there is one. `&x[index]` panics if there is none.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(8);
+    /// assert_eq!(numbers.get(7).map(|x| x.load()), Some(0));
+    /// assert!(numbers.get(8).is_none());
+    /// ```
     #[inline]
     pub fn get(&self, index: usize) -> Option<&Sym<T>> {
         self.0.get(index)
     }
 
     /// Returns the first element.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(8);
+    /// numbers[0].store(17);
+    /// assert_eq!(numbers.first().map(|x| x.load()), Some(17));
+    /// ```
     #[inline]
     pub fn first(&self) -> Option<&Sym<T>> {
         self.0.first()
     }
 
     /// Returns the last element.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(8);
+    /// numbers[7].store(17);
+    /// assert_eq!(numbers.last().map(|x| x.load()), Some(17));
+    /// ```
     #[inline]
     pub fn last(&self) -> Option<&Sym<T>> {
         self.0.last()
     }
 
     /// Returns the elements before an index, and those from it on.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(8);
+    /// let (first, rest) = numbers.split_at(3);
+    /// rest.fill(17);
+    /// assert_eq!((first.to_vec(), rest.len()), (vec![0; 3], 5));
+    /// ```
     ///
     /// # Panics
     /// If the index is larger than the number of elements.
@@ -118,12 +159,26 @@ impl<T: Element> SymSlice<T> {
     ///
     /// The elements are those of this PE. To read elements of another PE one by one is slow: copy
     /// them at once, by [`get`](crate::Remote::get).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(8);
+    /// numbers.iter().zip(0..).for_each(|(x, index)| x.store(index));
+    /// assert_eq!(numbers.iter().map(|x| x.load()).sum::<u64>(), 28);
+    /// ```
     #[inline]
     pub fn iter(&self) -> slice::Iter<'_, Sym<T>> {
         self.0.iter()
     }
 
     /// Returns the elements in parts of `len` elements, the last of which may be shorter.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(8);
+    /// let lengths: Vec<usize> = numbers.chunks(3).map(|part| part.len()).collect();
+    /// assert_eq!(lengths, [3, 3, 2]);
+    /// ```
     ///
     /// # Panics
     /// If `len` is 0.
@@ -135,12 +190,27 @@ impl<T: Element> SymSlice<T> {
 
     /// Returns the address of this PE's elements, for unsafe code. Peers may access them at any
     /// time.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(8);
+    /// assert_eq!(numbers.as_ptr().wrapping_add(3), numbers[3].as_ptr());
+    /// ```
     #[inline(always)]
     pub fn as_ptr(&self) -> *mut T {
         self.0.as_ptr().cast_mut().cast()
     }
 
     /// Copies this PE's elements to `dest`, which must have the same number.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(4);
+    /// numbers.fill(17);
+    /// let mut copy = [0; 4];
+    /// numbers.copy_to_slice(&mut copy);
+    /// assert_eq!(copy, [17; 4]);
+    /// ```
     ///
     /// # Panics
     /// If the lengths differ.
@@ -168,6 +238,13 @@ impl<T: Element> SymSlice<T> {
 
     /// Copies `source`, which must have the same number of elements, to this PE's elements.
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(4);
+    /// numbers[1..3].copy_from_slice(&[5, 7]);
+    /// assert_eq!(numbers.to_vec(), [0, 5, 7, 0]);
+    /// ```
+    ///
     /// # Panics
     /// If the lengths differ.
     #[inline]
@@ -194,6 +271,13 @@ impl<T: Element> SymSlice<T> {
     }
 
     /// Writes `value` to each of this PE's elements.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(4);
+    /// numbers[2..].fill(17);
+    /// assert_eq!(numbers.to_vec(), [0, 0, 17, 17]);
+    /// ```
     pub fn fill(&self, value: T)
     where
         T: PlainData,
@@ -204,6 +288,13 @@ impl<T: Element> SymSlice<T> {
     }
 
     /// Returns the values of this PE's elements.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(4);
+    /// numbers[3].store(17);
+    /// assert_eq!(numbers[2..].to_vec(), [0, 17]);
+    /// ```
     pub fn to_vec(&self) -> Vec<T>
     where
         T: PlainData,
@@ -326,18 +417,38 @@ impl<T: Element> Sym<T> {
     }
 
     /// Returns the element as a slice of one.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let inbox = shmem.boxed(0u64);
+    /// inbox.as_slice().on(shmem.next()).put(&[17]);
+    /// shmem.barrier_all();
+    /// assert_eq!(inbox.load(), 17);
+    /// ```
     #[inline(always)]
     pub fn as_slice(&self) -> &SymSlice<T> {
         SymSlice::of(slice::from_ref(self))
     }
 
     /// Returns the address of this PE's element, for unsafe code. Peers may access it at any time.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array::<u64>(8);
+    /// assert_eq!(numbers[0].as_ptr(), numbers.as_ptr());
+    /// ```
     #[inline(always)]
     pub fn as_ptr(&self) -> *mut T {
         self.0.get()
     }
 
     /// Returns this PE's value of the element.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mine = shmem.boxed(17);
+    /// assert_eq!(mine.load(), 17);
+    /// ```
     #[inline(always)]
     pub fn load(&self) -> T
     where
@@ -349,6 +460,13 @@ impl<T: Element> Sym<T> {
     }
 
     /// Writes to this PE's element.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mine = shmem.boxed(0);
+    /// mine.store(17);
+    /// assert_eq!(mine.load(), 17);
+    /// ```
     #[inline(always)]
     pub fn store(&self, value: T)
     where

@@ -43,12 +43,23 @@ impl<'s, C: Threads> Team<'s, C> {
     }
 
     /// Returns the number of this PE in the team (`shmem_team_my_pe`, §9.4.1).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let node = shmem.node();
+    /// assert!(node.my_pe() < node.n_pes());
+    /// ```
     #[doc(alias = "shmem_team_my_pe")]
     pub fn my_pe(&self) -> usize {
         team::my_pe(call!("Team::my_pe"), self.handle) as usize
     }
 
     /// Returns the number of PEs in the team (`shmem_team_n_pes`, §9.4.2).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// assert_eq!(shmem.world().n_pes(), shmem.n_pes());
+    /// ```
     #[doc(alias = "shmem_team_n_pes")]
     pub fn n_pes(&self) -> usize {
         team::n_pes(call!("Team::n_pes"), self.handle) as usize
@@ -70,6 +81,12 @@ impl<'s, C: Threads> Team<'s, C> {
 
     /// Returns the number that PE `pe` of this team has in `other`, if it is a member of both
     /// (`shmem_team_translate_pe`, §9.4.5).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (world, node) = (shmem.world(), shmem.node());
+    /// assert_eq!(world.translate(shmem.my_pe(), &node), Some(node.my_pe()));
+    /// ```
     #[track_caller]
     #[doc(alias = "shmem_team_translate_pe")]
     pub fn translate<D: Threads>(&self, pe: usize, other: &Team<'_, D>) -> Option<usize> {
@@ -80,6 +97,14 @@ impl<'s, C: Threads> Team<'s, C> {
 
     /// Returns the configuration that was requested when the team was split off
     /// (`shmem_team_get_config`, §9.4.4).
+    ///
+    /// ```
+    /// # use shmem::TeamOptions;
+    /// # let shmem = shmem::init();
+    /// let (row, _column) = shmem.world().split_2d(2)?;
+    /// assert_eq!(row.config(), TeamOptions::new());
+    /// # Ok::<(), shmem::SplitError>(())
+    /// ```
     #[doc(alias = "shmem_team_get_config")]
     pub fn config(&self) -> TeamOptions {
         let Some(config) = team::config(call!("Team::config"), self.handle) else {
@@ -93,6 +118,15 @@ impl<'s, C: Threads> Team<'s, C> {
 
     /// Waits until all members have called this. Does not complete operations of this PE
     /// (`shmem_team_sync`, §9.10.3).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mine = shmem.boxed(0);
+    /// mine.store(17);
+    /// let node = shmem.node();
+    /// node.sync();                            // every PE of the node has stored
+    /// assert_eq!(mine.on(node.next()).read(), 17);
+    /// ```
     #[doc(alias = "shmem_team_sync")]
     pub fn sync(&self) {
         collectives::sync(call!("Team::sync"), self.handle().into());
@@ -102,7 +136,7 @@ impl<'s, C: Threads> Team<'s, C> {
     /// on their default contexts (`shmem_barrier`, §9.10.2, of a team).
     ///
     /// ```
-    /// let shmem = shmem::init();
+    /// # let shmem = shmem::init();
     /// let inbox = shmem.boxed(0);
     /// let node = shmem.node();
     /// inbox.on(node.next()).write(17);
@@ -124,12 +158,29 @@ pub struct TeamOptions {
 
 impl TeamOptions {
     /// Makes the options of a team about whose use nothing is known.
+    ///
+    /// ```
+    /// # use shmem::TeamOptions;
+    /// # let shmem = shmem::init();
+    /// let team = shmem.world().split_strided_with(TeamOptions::new(), 0, 1, shmem.n_pes())?;
+    /// assert!(team.is_some());
+    /// # Ok::<(), shmem::SplitError>(())
+    /// ```
     pub fn new() -> TeamOptions {
         TeamOptions::default()
     }
 
     /// Says that a PE will have this number of contexts on the team at the same time
     /// (`num_contexts`, §9.4.3).
+    ///
+    /// ```
+    /// # use shmem::TeamOptions;
+    /// # let shmem = shmem::init();
+    /// let options = TeamOptions::new().contexts(4);
+    /// let team = shmem.world().split_strided_with(options, 0, 1, shmem.n_pes())?;
+    /// assert_eq!(team.map(|team| team.config()), Some(options));
+    /// # Ok::<(), shmem::SplitError>(())
+    /// ```
     #[doc(alias = "num_contexts")]
     pub fn contexts(mut self, number: usize) -> TeamOptions {
         self.contexts = number;

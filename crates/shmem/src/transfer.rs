@@ -16,8 +16,10 @@ impl<'c, T: Element, C: Threads> Remote<'c, SymSlice<T>, Peer<'c, C>> {
     ///
     /// ```
     /// # let shmem = shmem::init();
-    /// # let dest = shmem.array::<u64>(3);
-    /// let buffer = shmem::block_on(dest.on(shmem.pe(0)).put_owned(vec![1, 2, 3]));
+    /// let inbox = shmem.array::<u64>(3);
+    /// let buffer = shmem::block_on(inbox.on(shmem.next()).put_owned(vec![1, 2, 3]));
+    /// shmem.barrier_all();
+    /// assert_eq!(inbox.to_vec(), buffer);
     /// ```
     ///
     /// # Panics
@@ -45,6 +47,13 @@ impl<'c, T: Element, C: Threads> Remote<'c, SymSlice<T>, Peer<'c, C>> {
 
     /// Copies these elements to a vector, which must have the same number, without blocking. The
     /// future returns the vector when the data are in it (`shmem_get_nbi`, §9.6.2.2).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mine = shmem.boxed(shmem.my_pe());
+    /// let get = mine.as_slice().on(shmem.next()).get_owned(vec![0]);
+    /// assert_eq!(shmem::block_on(get), [shmem.next().pe()]);
+    /// ```
     ///
     /// # Panics
     /// If the lengths differ.

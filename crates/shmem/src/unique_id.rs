@@ -34,6 +34,13 @@ impl UniqueId {
     /// this process serves the processes that join the job, so this process must live as long as
     /// the job; it need not be one of its PEs.
     ///
+    /// ```
+    /// let id = shmem::UniqueId::new()?;
+    /// let text = id.to_string();              // for the other processes
+    /// assert_eq!(text.parse(), Ok(id));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If this process cannot listen at any address.
     #[doc(alias = "shmemx_get_uniqueid")]

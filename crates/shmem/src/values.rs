@@ -69,9 +69,8 @@ impl<C: Threads> Team<'_, C> {
     /// ```
     /// # let shmem = shmem::init();
     /// let (me, world) = (shmem.my_pe(), shmem.world());
-    /// let longest = world.all_reduce(0.1, shmem::Max);
-    /// let [first, last] = world.all_reduce([me, shmem.n_pes() - me], shmem::Min);
-    /// # assert_eq!((longest, first, last), (0.1, 0, 1));
+    /// assert_eq!(world.all_reduce(me, shmem::Max), shmem.n_pes() - 1);
+    /// assert_eq!(world.all_reduce([me, me + 1], shmem::Min), [0, 1]);
     /// ```
     #[doc(alias = "shmem_sum_reduce")]
     pub fn all_reduce<V: ReducedValues, O: Operator<V::Element>>(&self, mut values: V, op: O) -> V {
@@ -83,12 +82,25 @@ impl<C: Threads> Team<'_, C> {
     /// Replaces `values` on each member by the combination of the `values` of all members, element
     /// by element (§9.10.9). Collective over the team: all members pass the same number of
     /// elements.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mut counts = [1, shmem.my_pe()];
+    /// shmem.world().all_reduce_in_place(&mut counts, shmem::Sum);
+    /// assert_eq!(counts[0], shmem.n_pes());
+    /// ```
     pub fn all_reduce_in_place<T: Pod, O: Operator<T>>(&self, values: &mut [T], op: O) {
         self.combine_in_place(call!("Team::all_reduce_in_place"), op, values);
     }
 
     /// Returns the combined values of the members up to this one, in the order of their numbers
     /// (`shmem_sum_inscan`, §9.10.10). Collective over the team.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let end = shmem.world().inclusive_scan(10, shmem::Sum);
+    /// assert_eq!(end, 10 * (shmem.my_pe() + 1));
+    /// ```
     #[doc(alias = "shmem_sum_inscan")]
     #[doc(alias = "scan")]
     pub fn inclusive_scan<V: ReducedValues, O: Operator<V::Element>>(
@@ -125,6 +137,12 @@ impl<C: Threads> Team<'_, C> {
     /// Returns the value that member `root` passes; those of the other members are not used
     /// (`shmem_broadcast`, §9.10.7). Collective over the team.
     ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let chosen = if shmem.my_pe() == 0 { 17 } else { 0 };
+    /// assert_eq!(shmem.world().broadcast(chosen, 0), 17);
+    /// ```
+    ///
     /// # Panics
     /// If there is no such member.
     #[doc(alias = "shmem_broadcast")]
@@ -138,6 +156,13 @@ impl<C: Threads> Team<'_, C> {
 
     /// Copies the values of member `root` to `values` of the other members (`shmem_broadcast`,
     /// §9.10.7). Collective over the team: all members pass the same number of elements.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mut settings = if shmem.my_pe() == 0 { [3, 5] } else { [0, 0] };
+    /// shmem.world().broadcast_in_place(&mut settings, 0);
+    /// assert_eq!(settings, [3, 5]);
+    /// ```
     ///
     /// # Panics
     /// If there is no such member.
@@ -154,7 +179,7 @@ impl<C: Threads> Team<'_, C> {
     /// ```
     /// # let shmem = shmem::init();
     /// let squares = shmem.world().all_gather(shmem.my_pe() * shmem.my_pe());
-    /// assert!(squares.iter().copied().eq((0..shmem.n_pes()).map(|pe| pe * pe)));
+    /// assert!(squares.into_iter().eq((0..shmem.n_pes()).map(|pe| pe * pe)));
     /// ```
     #[doc(alias = "shmem_fcollect")]
     pub fn all_gather<T: Pod>(&self, value: T) -> Vec<T> {

@@ -219,6 +219,13 @@ macro_rules! conditions {
 /// Conditions to wait for. They are about the element of this PE.
 impl<T: Element> Sym<T> {
     /// Returns the condition that the element satisfies the comparison `cmp` with `value` (§9.11).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let flag = shmem.boxed(0u32);
+    /// flag.on(shmem.next()).write(3);
+    /// assert_eq!(shmem.wait(flag.is(shmem::Cmp::Ne, 0)), 3);
+    /// ```
     #[inline]
     pub fn is(&self, cmp: Cmp, value: T::Value) -> Condition<'_, T>
     where
@@ -233,16 +240,58 @@ impl<T: Element> Sym<T> {
 
     conditions! {
         /// The element is equal to `value`.
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let flag = shmem.boxed(0u32);
+        /// flag.on(shmem.next()).write(3);
+        /// assert_eq!(shmem.wait(flag.eq(3)), 3);
+        /// ```
         eq = Eq;
         /// The element is not equal to `value`.
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let flag = shmem.boxed(0u32);
+        /// flag.on(shmem.next()).write(3);
+        /// assert_eq!(shmem.wait(flag.ne(0)), 3);
+        /// ```
         ne = Ne;
         /// The element is greater than `value`.
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let flag = shmem.boxed(0u32);
+        /// flag.on(shmem.next()).write(3);
+        /// assert_eq!(shmem.wait(flag.gt(2)), 3);
+        /// ```
         gt = Gt;
         /// The element is greater than `value` or equal to it.
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let flag = shmem.boxed(0u32);
+        /// flag.on(shmem.next()).write(3);
+        /// assert_eq!(shmem.wait(flag.ge(3)), 3);
+        /// ```
         ge = Ge;
         /// The element is less than `value`.
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let left = shmem.boxed(10i64);
+        /// left.on(shmem.next()).write(-1);
+        /// assert_eq!(shmem.wait(left.lt(0)), -1);
+        /// ```
         lt = Lt;
         /// The element is less than `value` or equal to it.
+        ///
+        /// ```
+        /// # let shmem = shmem::init();
+        /// let left = shmem.boxed(10i64);
+        /// left.on(shmem.next()).write(0);
+        /// assert_eq!(shmem.wait(left.le(0)), 0);
+        /// ```
         le = Le;
     }
 }
@@ -275,7 +324,7 @@ impl<C: Threads> Shmem<C> {
     /// the writer of the element has ordered before it are then visible.
     ///
     /// ```
-    /// let shmem = shmem::init();
+    /// # let shmem = shmem::init();
     /// let flag = shmem.boxed(0u32);
     /// flag.on(shmem.next()).write(3);
     /// assert_eq!(shmem.wait(flag.ge(3)), 3);
@@ -288,6 +337,14 @@ impl<C: Threads> Shmem<C> {
     }
 
     /// Returns the value of the element if the condition holds now (`shmem_test`, §9.11.8).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let flag = shmem.boxed(0u32);
+    /// assert_eq!(shmem.test(flag.ge(3)), None);
+    /// flag.store(3);
+    /// assert_eq!(shmem.test(flag.ge(3)), Some(3));
+    /// ```
     #[doc(alias = "shmem_test")]
     pub fn test<T: Awaited>(&self, condition: Condition<'_, T>) -> Option<T::Value> {
         condition.test(call!("test"))

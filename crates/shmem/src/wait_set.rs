@@ -63,9 +63,8 @@ impl<T: Element> SymSlice<T> {
     /// (§9.11). `values` is one value for all, or a slice of as many as there are elements.
     ///
     /// ```
-    /// use shmem::Cmp;
-    ///
-    /// let shmem = shmem::init();
+    /// # use shmem::Cmp;
+    /// # let shmem = shmem::init();
     /// let flags = shmem.array::<u64>(shmem.n_pes());
     /// shmem.peers().for_each(|peer| flags[shmem.my_pe()].on(peer).write(1));
     /// shmem.wait_all(flags.each(Cmp::Ne, 0));
@@ -100,6 +99,15 @@ impl<T: Element> SymSlice<T> {
 
 impl<'a, T: Awaited> Conditions<'a, T> {
     /// Excludes the elements whose entry is true (the argument `status` of C, §9.11.2).
+    ///
+    /// ```
+    /// # use shmem::Cmp;
+    /// # let shmem = shmem::init();
+    /// let flags = shmem.array::<u64>(2);
+    /// flags[0].on(shmem.next()).write(1);
+    /// shmem.wait_all(flags.each(Cmp::Ne, 0).except(&[false, true]));
+    /// assert_eq!(flags.to_vec(), [1, 0]);
+    /// ```
     ///
     /// # Panics
     /// If `excluded` has not an entry for each element.
@@ -172,6 +180,15 @@ macro_rules! carry_out {
 impl<C: Threads> Shmem<C> {
     /// Waits until all conditions hold (`shmem_wait_until_all`, §9.11.2 and §9.11.5). Returns at
     /// once if there are no elements or all are excluded.
+    ///
+    /// ```
+    /// # use shmem::Cmp;
+    /// # let shmem = shmem::init();
+    /// let flags = shmem.array::<u64>(2);
+    /// flags.on(shmem.next()).put(&[3, 5]);
+    /// shmem.wait_all(flags.each(Cmp::Eq, &[3, 5]));
+    /// assert_eq!(flags.to_vec(), [3, 5]);
+    /// ```
     #[doc(alias = "shmem_wait_until_all")]
     #[doc(alias = "shmem_wait_until_all_vector")]
     pub fn wait_all<T: Awaited>(&self, conditions: Conditions<'_, T>) {
@@ -180,6 +197,14 @@ impl<C: Threads> Shmem<C> {
 
     /// Waits until a condition holds. Returns its index, or `None` at once if there are no elements
     /// or all are excluded (`shmem_wait_until_any`, §9.11.3 and §9.11.6).
+    ///
+    /// ```
+    /// # use shmem::Cmp;
+    /// # let shmem = shmem::init();
+    /// let flags = shmem.array::<u64>(4);
+    /// flags[2].on(shmem.next()).write(1);
+    /// assert_eq!(shmem.wait_any(flags.each(Cmp::Ne, 0)), Some(2));
+    /// ```
     #[doc(alias = "shmem_wait_until_any")]
     #[doc(alias = "shmem_wait_until_any_vector")]
     pub fn wait_any<T: Awaited>(&self, conditions: Conditions<'_, T>) -> Option<usize> {
@@ -190,6 +215,14 @@ impl<C: Threads> Shmem<C> {
     /// Waits until at least one condition holds, and returns the indices of those that do. Returns
     /// none at once if there are no elements or all are excluded (`shmem_wait_until_some`, §9.11.4
     /// and §9.11.7).
+    ///
+    /// ```
+    /// # use shmem::Cmp;
+    /// # let shmem = shmem::init();
+    /// let flags = shmem.array::<u64>(4);
+    /// flags[2].on(shmem.next()).write(1);
+    /// assert_eq!(shmem.wait_some(flags.each(Cmp::Ne, 0)), [2]);
+    /// ```
     #[doc(alias = "shmem_wait_until_some")]
     #[doc(alias = "shmem_wait_until_some_vector")]
     pub fn wait_some<T: Awaited>(&self, conditions: Conditions<'_, T>) -> Vec<usize> {
@@ -201,6 +234,15 @@ impl<C: Threads> Shmem<C> {
 
     /// Returns true if all conditions hold now (`shmem_test_all`, §9.11.9 and §9.11.12), also if
     /// there are no elements or all are excluded.
+    ///
+    /// ```
+    /// # use shmem::Cmp;
+    /// # let shmem = shmem::init();
+    /// let flags = shmem.array::<u64>(2);
+    /// assert!(!shmem.test_all(flags.each(Cmp::Ne, 0)));
+    /// flags.fill(1);
+    /// assert!(shmem.test_all(flags.each(Cmp::Ne, 0)));
+    /// ```
     #[doc(alias = "shmem_test_all")]
     #[doc(alias = "shmem_test_all_vector")]
     pub fn test_all<T: Awaited>(&self, conditions: Conditions<'_, T>) -> bool {
@@ -209,6 +251,15 @@ impl<C: Threads> Shmem<C> {
 
     /// Returns the index of a condition that holds now, if there is one (`shmem_test_any`, §9.11.10
     /// and §9.11.13).
+    ///
+    /// ```
+    /// # use shmem::Cmp;
+    /// # let shmem = shmem::init();
+    /// let flags = shmem.array::<u64>(4);
+    /// assert_eq!(shmem.test_any(flags.each(Cmp::Ne, 0)), None);
+    /// flags[2].store(1);
+    /// assert_eq!(shmem.test_any(flags.each(Cmp::Ne, 0)), Some(2));
+    /// ```
     #[doc(alias = "shmem_test_any")]
     #[doc(alias = "shmem_test_any_vector")]
     pub fn test_any<T: Awaited>(&self, conditions: Conditions<'_, T>) -> Option<usize> {
@@ -218,6 +269,14 @@ impl<C: Threads> Shmem<C> {
 
     /// Returns the indices of the conditions that hold now (`shmem_test_some`, §9.11.11 and
     /// §9.11.14).
+    ///
+    /// ```
+    /// # use shmem::Cmp;
+    /// # let shmem = shmem::init();
+    /// let flags = shmem.array::<u64>(4);
+    /// flags[1..3].fill(1);
+    /// assert_eq!(shmem.test_some(flags.each(Cmp::Ne, 0)), [1, 2]);
+    /// ```
     #[doc(alias = "shmem_test_some")]
     #[doc(alias = "shmem_test_some_vector")]
     pub fn test_some<T: Awaited>(&self, conditions: Conditions<'_, T>) -> Vec<usize> {

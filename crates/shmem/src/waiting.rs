@@ -16,6 +16,14 @@ impl<C: Threads> Shmem<C> {
     /// Returns a future that is ready when the condition holds, with the value of the element
     /// (`shmem_test`, §9.11.8). Its task is woken when the condition holds: at once if PEs of other
     /// nodes alone can write the element, and up to two milliseconds later if a PE of the node can.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let flag = shmem.boxed(0u32);
+    /// flag.on(shmem.next()).write(3);
+    /// let seen = shmem::block_on(async { shmem.until(flag.ge(3)).await });
+    /// assert_eq!(seen, 3);
+    /// ```
     #[doc(alias = "shmem_test")]
     pub fn until<'a, T: Awaited>(&'a self, condition: Condition<'a, T>) -> Until<'a, T, C> {
         Until {
@@ -76,6 +84,14 @@ impl<C: Threads> Context<'_, C> {
     /// Returns a future of a [`quiet`](Context::quiet). When it is ready, all operations issued on
     /// this context until then are complete (`shmemx_ctx_quiet_test`, an extension of the quiet of
     /// §9.12.2).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let inbox = shmem.array::<u64>(2);
+    /// inbox.on(shmem.next()).put(&[1, 2]);
+    /// shmem::block_on(shmem.until_quiet());
+    /// assert_eq!(inbox.on(shmem.next()).to_vec(), [1, 2]);
+    /// ```
     #[doc(alias = "shmemx_quiet_test")]
     #[doc(alias = "shmemx_ctx_quiet_test")]
     pub fn until_quiet(&self) -> Pending<'_, (), C> {
@@ -88,6 +104,15 @@ impl<C: Threads> Context<'_, C> {
 /// While the future is pending, the thread first polls the network and awaited elements, as a
 /// blocking wait does. Later it sleeps until its waker is called. A future that requests another
 /// poll at once is polled immediately at first, later at longer intervals.
+///
+/// ```
+/// # let shmem = shmem::init();
+/// let (first, second) = (shmem.boxed(0u32), shmem.boxed(0u32));
+/// first.on(shmem.next()).write(3);
+/// second.on(shmem.next()).write(5);
+/// let sum = async { shmem.until(first.ne(0)).await + shmem.until(second.ne(0)).await };
+/// assert_eq!(shmem::block_on(sum), 8);
+/// ```
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
     let mut future = pin!(future.into_future());
     let woken = Arc::<ThisThread>::default();

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: runs the tests of this repository in steps. A tier is a table of steps.
 
 mod bare;
+mod docs;
 mod fuzz;
 mod ordinary;
 mod sanitizer;
@@ -32,7 +33,7 @@ const BARE: &[TestStep] = &[step("bare", bare::step)];
 /// several nodes, and other steps that take long.
 const PROVIDERS: &[TestStep] = &[
     step("needs", steps::needs),
-    step("docs", steps::docs),
+    step("docs", docs::step),
     step("bindings", steps::bindings),
     step("install", steps::install),
     beside(installed("counts", steps::counts)),

@@ -91,12 +91,6 @@ pub fn needs(session: &TestSession) -> Result<StepOutcome> {
     }
 }
 
-pub fn docs(session: &TestSession) -> Result<StepOutcome> {
-    let mut cargo = session.workspace.cargo();
-    cargo.args(["doc", "--workspace", "--no-deps"]);
-    passed(cargo.env("RUSTDOCFLAGS", "-D warnings"))
-}
-
 pub fn install(session: &TestSession) -> Result<StepOutcome> {
     installation::quickly_into(&session.workspace, &session.prefix)?;
     println!("{}", session.prefix.display());

@@ -12,7 +12,7 @@ use anyhow::Result;
 use task_support::process::{capture, run};
 use task_support::workspace::Workspace;
 
-use super::release::{self, HOMEPAGE, VERSION, empty_dir, make_atomically, with_path};
+use super::release::{self, VERSION, empty_dir, make_atomically, with_path};
 
 /// The directory of the prefix in a package.
 const PREFIX: &str = "usr/lib/rushmem";
@@ -284,12 +284,10 @@ fn write(path: &Path, text: &str) -> Result<()> {
     with_path(std::fs::write(path, text), path)
 }
 
-/// Returns the text of a file, with the placeholders of the version and the address replaced.
+/// Returns the text of a file, with the placeholder of the version replaced.
 fn template(path: &Path) -> Result<String> {
     let text = with_path(std::fs::read_to_string(path), path)?;
-    Ok(text
-        .replace("@VERSION@", VERSION)
-        .replace("@HOMEPAGE@", HOMEPAGE))
+    Ok(text.replace("@VERSION@", VERSION))
 }
 
 /// The beginnings of the paths of files for the development of programs.
@@ -361,36 +359,4 @@ fn paths(dir: &Path) -> Result<Vec<PathBuf>> {
         .collect();
     paths.sort();
     Ok(paths)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_recipe_says_where_to_read_more() {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging");
-        let recipes = paths(&dir).unwrap();
-        let is_recipe = |path: &PathBuf| {
-            let ends = [
-                ".control",
-                ".spec",
-                ".py",
-                ".eb",
-                ".lua",
-                ".def",
-                "Dockerfile",
-            ];
-            ends.iter().any(|end| path.to_string_lossy().ends_with(end))
-        };
-        let recipes: Vec<_> = recipes.into_iter().filter(is_recipe).collect();
-        assert!(recipes.len() >= 9, "{recipes:?}");
-        for recipe in recipes {
-            let text = std::fs::read_to_string(dir.join(&recipe)).unwrap();
-            assert!(
-                text.contains(HOMEPAGE) || text.contains("@HOMEPAGE@"),
-                "{recipe:?}"
-            );
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! The versions, the address and the permissions that all files of a release share.
+//! The versions and the permissions that all files of a release share.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,8 +10,6 @@ use task_support::process::run;
 pub const GLIBC: &str = "2.28";
 /// The version of all packages.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The address of the documentation for users of a package.
-pub const HOMEPAGE: &str = env!("CARGO_PKG_HOMEPAGE");
 
 /// Returns the result of an operation on a file or directory, with the path in the message of an
 /// error.

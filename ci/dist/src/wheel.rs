@@ -13,7 +13,7 @@ use anyhow::Result;
 use installation::copy_file;
 use task_support::process::run;
 
-use super::release::{self, GLIBC, HOMEPAGE, VERSION, empty_dir, with_path};
+use super::release::{self, GLIBC, VERSION, empty_dir, with_path};
 
 /// Makes the wheel of a prefix in `output`. Returns its path.
 pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Result<PathBuf> {
@@ -81,7 +81,6 @@ fn metadata() -> String {
          Name: rushmem\n\
          Version: {VERSION}\n\
          Summary: OpenSHMEM 1.6 runtime: library, compiler wrappers and launcher\n\
-         Home-page: {HOMEPAGE}\n\
          License: MIT OR Apache-2.0\n\
          Requires-Python: >=3.6\n\
          Description-Content-Type: text/plain\n\

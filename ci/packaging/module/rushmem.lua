@@ -5,7 +5,6 @@ local prefix = "/opt/rushmem/0.1.0"
 help([[OpenSHMEM 1.6: oshcc, oshcxx and oshfort compile programs, oshrun starts them.]])
 whatis("Name: Rushmem")
 whatis("Description: OpenSHMEM 1.6 runtime")
-whatis("URL: http://www.openshmem.org")
 family("openshmem")
 
 prepend_path("PATH", pathJoin(prefix, "bin"))

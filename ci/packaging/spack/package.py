@@ -9,8 +9,6 @@ from spack.package import *
 class Rushmem(Package):
     """OpenSHMEM 1.6 runtime: library, compiler wrappers and launcher."""
 
-    homepage = "http://www.openshmem.org"
-
     license("MIT OR Apache-2.0")
     version("0.1.0")
 

@@ -1,5 +1,6 @@
 //! Rules for manifests: each Cargo.toml inherits the workspace's lints, the oldest supported Rust
-//! is the same everywhere, and published packages contain the licenses.
+//! is the same everywhere, published packages contain the licenses, no tests, and a description of
+//! their own, and require each other's exact version, since they are parts of one program.
 
 use super::tree::Tree;
 
@@ -11,6 +12,7 @@ const LICENSES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut complaints = without_licenses(tree);
+    complaints.extend(not_ready_to_publish(tree));
     for file in &tree.files {
         if file.path.ends_with("/Cargo.toml") && !inherits_lints(&file.text) {
             complaints.push(format!(
@@ -21,6 +23,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     }
 
     let workspace = tree.text("Cargo.toml").unwrap_or_default();
+    complaints.extend(inexact_versions(workspace));
     let Some(stated) = rust_version(workspace) else {
         complaints.push("Cargo.toml: the workspace states no rust-version".into());
         return complaints;
@@ -62,6 +65,50 @@ fn without_licenses(tree: &Tree) -> Vec<String> {
                     "{path}: it is published, but is not a link to {name} at the top"
                 ));
             }
+        }
+    }
+    complaints
+}
+
+/// Returns a complaint for each published package that inherits its description, or contains its
+/// tests, which need more than the package.
+fn not_ready_to_publish(tree: &Tree) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in &tree.files {
+        let Some(dir) = file.path.strip_suffix("/Cargo.toml") else {
+            continue;
+        };
+        if !file.text.contains("\npublish = true\n") {
+            continue;
+        }
+        let path = &file.path;
+        if file.text.contains("description.workspace") {
+            complaints.push(format!(
+                "{path}: it is published, but has no description of its own"
+            ));
+        }
+        let tests = format!("{dir}/tests/");
+        let has_tests = tree.files.iter().any(|file| file.path.starts_with(&tests));
+        if has_tests && !file.text.contains("\nexclude = [\"tests\"]\n") {
+            complaints.push(format!(
+                "{path}: it is published, but does not exclude its tests"
+            ));
+        }
+    }
+    complaints
+}
+
+/// Returns a complaint for each dependency of the workspace on a package of its own whose version
+/// another release would satisfy, too.
+fn inexact_versions(workspace: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for line in workspace.lines() {
+        let is_own = line.contains("path = ") && line.contains("version = ");
+        if is_own && !line.contains("version = \"=") {
+            let name = line.split(' ').next().unwrap_or_default();
+            complaints.push(format!(
+                "Cargo.toml: the version of {name} is not an exact one (=)"
+            ));
         }
     }
     complaints
@@ -124,6 +171,35 @@ mod tests {
                 "crates/a/Cargo.toml: its rust-version is not the workspace's 1.2",
                 "README.md: it does not say `Rust 1.2`"
             ]
+        );
+    }
+
+    #[test]
+    fn what_is_published_has_a_description_and_no_tests() {
+        let manifest = |more: &str| format!("[package]\n{more}\npublish = true\n");
+        let good = manifest("description = \"a\"\nexclude = [\"tests\"]");
+        let bad = manifest("description.workspace = true");
+        let test = ("crates/a/tests/a.rs", "//! A test.");
+        let check = |manifest: &str| {
+            not_ready_to_publish(&tree(&[("crates/a/Cargo.toml", manifest), test]))
+        };
+        assert!(check(&good.replace("\npublish", "\n\npublish")).is_empty());
+        assert_eq!(
+            check(&bad),
+            [
+                "crates/a/Cargo.toml: it is published, but has no description of its own",
+                "crates/a/Cargo.toml: it is published, but does not exclude its tests"
+            ]
+        );
+    }
+
+    #[test]
+    fn packages_require_the_exact_version_of_each_other() {
+        let workspace = "a = { path = \"a\", version = \"=1.2\" }\nb = { path = \"b\" }\n\
+             c = { path = \"c\", version = \"1.2\" }\nd = { version = \"1.2\" }\n";
+        assert_eq!(
+            inexact_versions(workspace),
+            ["Cargo.toml: the version of c is not an exact one (=)"]
         );
     }
 

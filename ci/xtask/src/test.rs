@@ -34,6 +34,7 @@ const BARE: &[TestStep] = &[step("bare", bare::step)];
 const PROVIDERS: &[TestStep] = &[
     step("needs", steps::needs),
     step("docs", docs::step),
+    step("crates", steps::crates),
     step("bindings", steps::bindings),
     step("install", steps::install),
     beside(installed("counts", steps::counts)),

@@ -91,6 +91,22 @@ pub fn needs(session: &TestSession) -> Result<StepOutcome> {
     }
 }
 
+/// Makes the packages that would be published. They are not built, which would take as long as a
+/// build of the workspace, whose crates are the same sources.
+pub fn crates(session: &TestSession) -> Result<StepOutcome> {
+    let help = process::capture(session.workspace.cargo().args(["publish", "--help"]))?;
+    if !help.contains("--workspace") {
+        return Ok(StepOutcome::Skipped("cargo is older than 1.90".into()));
+    }
+    passed(session.workspace.cargo().args([
+        "publish",
+        "--workspace",
+        "--dry-run",
+        "--no-verify",
+        "--allow-dirty",
+    ]))
+}
+
 pub fn install(session: &TestSession) -> Result<StepOutcome> {
     installation::quickly_into(&session.workspace, &session.prefix)?;
     println!("{}", session.prefix.display());

@@ -175,9 +175,15 @@ impl PlacedPes<'_> {
             nbytes => format!(", {} GiB", nbytes.div_ceil(1 << 30)),
         };
         let usable = cpus.and(&self.machine.usable);
+        // Several sockets may share a node, which each of them then has a part of.
+        let part = if numa.cpus.is_within(cpus) {
+            ""
+        } else {
+            "part of "
+        };
 
         Node {
-            title: format!("NUMA node {}{memory}, CPUs {usable}", numa.index),
+            title: format!("{part}NUMA node {}{memory}, CPUs {usable}", numa.index),
             groups: self.groups(&usable),
             nics: take_near(nics, cpus),
         }

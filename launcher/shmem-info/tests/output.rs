@@ -112,6 +112,20 @@ fn the_map_of_four_nodes() {
     );
 }
 
+fn each_of_two_sockets_has_a_part_of_the_node_that_they_share() {
+    needs_library("libhwloc.so.15");
+    let map = printed(&["--topology", "--synthetic", "package:2 l3:2 core:2 pu:1"]);
+    assert_in_order(
+        &map,
+        &[
+            "socket 0",
+            "part of NUMA node 0, 1 GiB, CPUs 0-3",
+            "socket 1",
+            "part of NUMA node 0, 1 GiB, CPUs 4-7",
+        ],
+    );
+}
+
 fn the_drawing_has_every_core_pe_and_card() {
     let words = ["-n", "64", "--svg", "-"];
     let drawn = map("four-numa-four-nics.xml", &words);
@@ -703,6 +717,7 @@ testkit::tests! {
     output_that_is_lost_is_a_failure,
     the_map_of_two_sockets,
     the_map_of_four_nodes,
+    each_of_two_sockets_has_a_part_of_the_node_that_they_share,
     the_drawing_has_every_core_pe_and_card,
     words_in_a_drawing_are_no_markup,
     what_is_no_machine_is_said_in_one_sentence,

@@ -117,10 +117,12 @@
 #[cfg(feature = "c")]
 extern crate rushmem_c as _;
 
-/// The programs of the guide and the reference, as tests.
+/// The programs of the pages, as tests.
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/extensions.md")]
 #[doc = include_str!("../../../docs/rust.md")]
 #[doc = include_str!("../../../docs/rust-reference.md")]
+#[doc = include_str!("../../../docs/unlaunched.md")]
 mod guide {}
 
 /// Makes the `Call` of a function from its name.

@@ -99,12 +99,16 @@ fn commands() {
         page.write(&section.file_name, &section.program);
     }
 
+    // In one shell, as by somebody who types them one after the other.
     let has_cmake = Command::new("cmake").arg("--version").output().is_ok();
-    for block in page.blocks("sh") {
-        if has_cmake || !block.contains("cmake") {
-            page.shell(&block);
+    let mut commands = String::new();
+    for line in page.blocks("sh").concat().lines() {
+        if has_cmake || !line.contains("cmake") {
+            // The shell goes on by itself if a command before `&&` fails.
+            commands += &format!("{line}\n[ $? = 0 ] || exit 1\n");
         }
     }
+    page.shell(&commands);
     page.end();
 }
 

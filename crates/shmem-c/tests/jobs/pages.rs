@@ -197,6 +197,12 @@ fn checking() {
 
 #[test]
 #[ignore = "part of `cargo xtask test --providers`"]
+fn crashes() {
+    run("crashes", "");
+}
+
+#[test]
+#[ignore = "part of `cargo xtask test --providers`"]
 fn races() {
     run("races", "");
 }

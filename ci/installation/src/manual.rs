@@ -396,12 +396,17 @@ fn family_prototypes(functions: &[&CFunction]) -> Vec<String> {
     for function in functions {
         if !families.contains(&&*function.family) {
             families.push(&function.family);
-            prototypes.push(prototype(function, &function.family) + ";");
+            let mut of_family = functions.iter().filter(|of| of.family == function.family);
+            let is_old = of_family.all(|function| is_deprecated(function));
+            prototypes.push((prototype(function, &function.family) + ";", is_old));
         }
     }
-    // Routines with a context follow those without.
-    prototypes.sort_by_key(|text| text.contains("_ctx_") && text.contains("ctx,"));
-    prototypes
+    // Routines with a context follow those without, and deprecated ones come last.
+    prototypes.sort_by_key(|(text, is_old)| {
+        let has_context = text.contains("_ctx_") && text.contains("ctx,");
+        (*is_old, has_context)
+    });
+    prototypes.into_iter().map(|(text, _)| text).collect()
 }
 
 /// Returns the prototypes of the forms of C11. One that exists with and without a context appears
@@ -584,6 +589,14 @@ mod tests {
                           shmem_short_test, shmem_ushort_test.";
         assert!(wait.contains(deprecated), "{wait}");
         assert!(!page("shmem_put").contains("Deprecated"));
+    }
+
+    #[test]
+    fn deprecated_names_come_last() {
+        let page = page("shmem_malloc");
+        let (before, after) = page.split_once("void *shmem_malloc(").expect("the routine");
+        assert!(!before.contains("shmalloc("), "{before}");
+        assert!(after.contains("shmalloc("), "{after}");
     }
 
     /// Returns the meaning of an argument on a page.

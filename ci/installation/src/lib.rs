@@ -44,6 +44,8 @@ const PERF_PARTS: &str = "share/rushmem/shmem-perf";
 const PERF_SOURCES: &str = "benches/shmem-perf/c";
 /// The function of the Rust part that the C part calls.
 const PERF_MAIN: &str = "shmem_perf_main";
+/// The pages for users, which messages and man pages name.
+const PAGES: &str = "docs";
 /// The examples in C, with files by which make and CMake build them.
 const EXAMPLES: &str = "crates/shmem-c/examples";
 /// The names under which the one script of the compiler wrappers is installed.
@@ -336,8 +338,11 @@ impl Installer<'_> {
         Ok(())
     }
 
-    /// Writes man pages and completions.
+    /// Copies the pages, and writes man pages and completions.
     fn write_documents(&self) -> Result<()> {
+        let pages = self.workspace.root.join(PAGES);
+        self.prefix.copy_tree(&pages, "share/doc/rushmem")?;
+
         for name in [LAUNCHER, INFO, PERF] {
             man_pages::write_generated(&self.prefix, name, self.tools)?;
         }

@@ -88,11 +88,11 @@ settings! {
     debug: Option<Filter> = "SHMEM_DEBUG", &["SMA_DEBUG"], None;
         "what the library does, on standard error: 1 or info: how PEs reach each other, and why heaps differ, if they do (lines of PE 0); \
          2, debug or any other word: also what it finds and chooses, and each connection; 3 or trace: also what it does often; \
-         or levels of single modules, such as transport=debug,runtime::start=trace (docs/rust-reference.md)";
+         or levels of single modules, such as transport=debug,runtime::start=trace (share/doc/rushmem/rust-reference.md)";
         |value| value.map(Filter::parse).map_or(Some(None), |filter| filter.map(Some)), Filter::EXPECTED;
     /// The only file that is read with values of other settings; `None` for the default ones.
     config: Option<String> = config::FILE, &[], None;
-        "the only file that is read with values of settings (docs/configuration.md), which must be there; /dev/null: none; by default \
+        "the only file that is read with values of settings (share/doc/rushmem/configuration.md), which must be there; /dev/null: none; by default \
          etc/rushmem.conf where Rushmem is installed, /etc/rushmem.conf, and rushmem.conf in $XDG_CONFIG_HOME or ~/.config";
         |value| Some(value.map(str::to_owned)), "the name of a file";
     /// The checks that cost time.
@@ -100,11 +100,11 @@ settings! {
         "1: also make checks that cost time: that all PEs of a team or an active set are in the same collective with the same \
          arguments, that arrays of a collective do not overlap, that the rules of private contexts and thread levels are \
          followed, and that no access goes beyond a block of the symmetric heap; races: also look for accesses that nothing orders \
-         (docs/races.md); 0: do not; it must be the same on all PEs";
+         (share/doc/rushmem/races.md); 0: do not; it must be the same on all PEs";
         |value| Checks::parse(value?), "0, 1 or races";
     /// The file to which found races are appended; `None` for no file.
     races_json: Option<String> = "SHMEM_RACES_JSON", &[], None;
-        "a file to which each race that SHMEM_CHECK=races finds is appended as a line of JSON (docs/races.md)";
+        "a file to which each race that SHMEM_CHECK=races finds is appended as a line of JSON (share/doc/rushmem/races.md)";
         |value| Some(value.map(str::to_owned)), "the name of a file";
     /// The file that lists races that are not reported; `None` if all are reported.
     races_suppressions: Option<String> = "SHMEM_RACES_SUPPRESSIONS", &[], None;

@@ -52,4 +52,6 @@ fn code_holds_no_links() {
 fn pages_that_a_comment_mentions_exist() {
     assert_eq!(n_complaints("ci/a.rs", "//! See docs/b.md."), 0);
     assert_eq!(n_complaints("ci/a.rs", "//! See docs/c.md."), 1);
+    assert_eq!(n_complaints("ci/a.rs", "\"(share/doc/rushmem/b.md)\""), 0);
+    assert_eq!(n_complaints("ci/a.rs", "\"(share/doc/rushmem/c.md)\""), 1);
 }

@@ -115,6 +115,24 @@ fn man_pages_refer_to_pages_that_exist() {
     }
 }
 
+fn man_pages_name_documents_that_are_installed() {
+    let mut n_named = 0;
+    for page in pages() {
+        let text = rendered(&page);
+        for (_, rest) in text
+            .match_indices("share/doc/rushmem/")
+            .map(|(at, _)| text.split_at(at))
+        {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || "_-/.".contains(c);
+            let named = rest.split(|c| !is_part(c)).next().unwrap_or_default();
+            let path = prefix().join(named.trim_end_matches('.'));
+            assert!(path.exists(), "{}: {named}", page.display());
+            n_named += 1;
+        }
+    }
+    assert!(n_named >= 4, "{n_named}");
+}
+
 fn a_man_page_names_every_setting() {
     // The page breaks long lines.
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -203,6 +221,7 @@ testkit::module_tests! {
     man_pages_have_no_mistakes,
     man_pages_name_every_option,
     man_pages_refer_to_pages_that_exist,
+    man_pages_name_documents_that_are_installed,
     a_man_page_names_every_setting,
     bash_completes_options,
     completions_name_every_option,

@@ -144,7 +144,7 @@ fn check_launch(call: Call, session: &JobSession, by_id: Option<&ById>) {
             call,
             "oshrun started this process, but its variables are gone from the environment: the program has removed them, or \
              another copy of the library in this process has joined the job; keep the environment, and link one copy alone \
-             (docs/rust-reference.md says how Rust and C share one)"
+             (share/doc/rushmem/rust-reference.md says how Rust and C share one)"
         );
     }
     if let Some(by_id) = by_id {

@@ -12,6 +12,27 @@ use serde_json::json;
 
 use crate::terminal::wrapped;
 
+/// The groups of the page: the first setting of each, in the order of [`all`], and its heading.
+const GROUPS: [(&str, &str); 7] = [
+    ("SHMEM_VERSION", "What the library says of itself"),
+    ("SHMEM_CHECK", "Finding mistakes"),
+    ("SHMEM_SYMMETRIC_SIZE", "Memory and nodes"),
+    ("SHMEM_AGGREGATE", "Transports"),
+    ("SHMEM_BOOTSTRAP", "Jobs"),
+    ("SHMEM_SYNC_ALGORITHM", "Collectives"),
+    ("SHMEM_UCX_TLS", "Networks"),
+];
+
+/// The settings that help with a first program.
+const OF_BEGINNERS: [&str; 6] = [
+    "SHMEM_INFO",
+    "SHMEM_CHECK",
+    "SHMEM_SYMMETRIC_SIZE",
+    "SHMEM_ONNODE",
+    "SHMEM_TRANSPORT",
+    "SHMEM_WATCHDOG",
+];
+
 /// Returns the settings of the library and of its transports.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     settings::ALL
@@ -105,10 +126,14 @@ pub fn page() -> String {
         [Files](configuration.md) of the site and of the user change the defaults.\n\n\
         `oshrun` has options instead of variables ([launching.md](launching.md)). It sets `SHMEM_LOCAL_ID` to the number of the PE\n\
         on its node and, on a machine with several NICs, `SHMEM_NIC` unless it is set.\n\n\
-        `shmem-info --markdown` writes this page.\n\n| variable | default | meaning |\n|---|---|---|\n"
+        Those that help with a first program are **bold**. `shmem-info --markdown` writes this page.\n"
         .to_owned();
 
     for row in all() {
+        if let Some((_, heading)) = GROUPS.iter().find(|(first, _)| *first == row.name) {
+            text += &format!("\n## {heading}\n\n| variable | default | meaning |\n|---|---|---|\n");
+        }
+
         let old_names: Vec<String> = row.old_names.iter().map(|old| format!("`{old}`")).collect();
         let old = if old_names.is_empty() {
             String::new()
@@ -121,7 +146,15 @@ pub fn page() -> String {
             None => String::new(),
         };
 
-        text += &format!("| `{}`{old} | {default} | {} |\n", row.name, row.meaning);
+        let bold = if OF_BEGINNERS.contains(&row.name) {
+            "**"
+        } else {
+            ""
+        };
+        text += &format!(
+            "| {bold}`{}`{bold}{old} | {default} | {} |\n",
+            row.name, row.meaning
+        );
     }
     text
 }
@@ -155,4 +188,18 @@ pub fn as_json() -> String {
         "transports": transports,
     });
     format!("{report:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_is_in_a_group() {
+        let names: Vec<&str> = all().map(|row| row.name).collect();
+        assert_eq!(names[0], GROUPS[0].0);
+        for name in GROUPS.iter().map(|(first, _)| first).chain(&OF_BEGINNERS) {
+            assert!(names.contains(name), "{name}");
+        }
+    }
 }

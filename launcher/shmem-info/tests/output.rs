@@ -391,6 +391,30 @@ fn a_value_of_a_file_is_shown_with_its_line() {
     );
 }
 
+/// The settings that the file for sites proposes exist, and may have these values.
+fn the_file_for_sites_has_no_mistakes() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/packaging/site/rushmem.conf");
+    let text = std::fs::read_to_string(file).expect("the file");
+    let chosen = text.replace("#SHMEM_", "SHMEM_");
+    let config = Path::new(env!("CARGO_TARGET_TMPDIR")).join("site.conf");
+    std::fs::write(&config, &chosen).expect("a file");
+
+    let output = command()
+        .env("SHMEM_CONFIG", &config)
+        .output()
+        .expect("shmem-info starts");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let shown = String::from_utf8(output.stdout).expect("plain text");
+    let values = chosen.lines().filter(|line| line.starts_with("SHMEM_"));
+    let mut n_values = 0;
+    for (name, value) in values.filter_map(|line| line.split_once('=')) {
+        n_values += 1;
+        let is_shown = |line: &str| line.contains(name) && line.contains(value);
+        assert!(shown.lines().any(is_shown), "{name} {value}\n{shown}");
+    }
+    assert!(n_values >= 5);
+}
+
 fn programs_read_the_same_as_json() {
     let mut command = command();
     command
@@ -728,5 +752,6 @@ testkit::tests! {
     the_place_in_a_job_without_a_launcher_is_shown_but_not_its_secret,
     a_setting_is_shown_with_where_it_comes_from,
     a_value_of_a_file_is_shown_with_its_line,
+    the_file_for_sites_has_no_mistakes,
     programs_read_the_same_as_json,
 }

@@ -16,7 +16,7 @@ use crate::records::{MAX_RECORD, MAX_RECORDS, Records};
 
 /// Version of the protocol, in every frame. It changes whenever a message does: a program that
 /// carries its library may be started by the `oshrun` of another build.
-pub const VERSION: u8 = 12;
+pub const VERSION: u8 = 13;
 
 /// Maximum number of bytes of a text that a PE sends to be printed; a longer one is cut.
 pub const MAX_MESSAGE: usize = 8 * 1024;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Version of the encoding of a status, before each. It changes whenever [`Status`] does: `oshrun`
 /// may read the status of a program that carries the library of another build.
-const VERSION: u8 = 10;
+const VERSION: u8 = 11;
 
 /// The size of the slot of a status in the internal area of a PE, with its header.
 pub const STATUS_BYTES: usize = 4096;

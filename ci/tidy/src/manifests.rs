@@ -89,7 +89,7 @@ fn not_ready_to_publish(tree: &Tree) -> Vec<String> {
         }
         let tests = format!("{dir}/tests/");
         let has_tests = tree.files.iter().any(|file| file.path.starts_with(&tests));
-        if has_tests && !file.text.contains("\nexclude = [\"tests\"]\n") {
+        if has_tests && !file.text.contains("\nexclude = [\"/tests\"]\n") {
             complaints.push(format!(
                 "{path}: it is published, but does not exclude its tests"
             ));
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn what_is_published_has_a_description_and_no_tests() {
         let manifest = |more: &str| format!("[package]\n{more}\npublish = true\n");
-        let good = manifest("description = \"a\"\nexclude = [\"tests\"]");
+        let good = manifest("description = \"a\"\nexclude = [\"/tests\"]");
         let bad = manifest("description.workspace = true");
         let test = ("crates/a/tests/a.rs", "//! A test.");
         let check = |manifest: &str| {

@@ -57,7 +57,9 @@ const ADDRESSES: [(&str, &str); 5] = [
 ];
 /// The types of scalars whose address may be an argument. A form for scalars of any type would also
 /// match a `type(c_ptr)`.
-const ADDRESS_SCALARS: [&str; 12] = [
+/// match a `type(c_ptr)`. A default LOGICAL has no form, since Fortran lets no routine of C take one:
+/// gfortran with `-std=f2018` would refuse the whole module.
+const ADDRESS_SCALARS: [&str; 11] = [
     "integer(c_int8_t)",
     "integer(c_int16_t)",
     "integer(c_int32_t)",
@@ -67,7 +69,6 @@ const ADDRESS_SCALARS: [&str; 12] = [
     "real(c_long_double)",
     "complex(c_float_complex)",
     "complex(c_double_complex)",
-    "logical",
     "logical(c_bool)",
     "character(kind=c_char)",
 ];

@@ -51,6 +51,30 @@ fn the_include_files_are_read_in_fixed_and_in_free_form() {
     }
 }
 
+/// Compiles a program that uses the module by each standard that has the module's features, without
+/// extensions of the compiler.
+fn each_standard_of_fortran_accepts_the_module() {
+    needs_fortran();
+    let source = tmpdir().join("by_standard.f90");
+    let program = "\
+        program p\nuse shmem\nlogical, target, save :: flag\nreal(c_double), save :: x(4), y(4)\n\
+        type(c_ptr) :: at\ncall shmem_init()\ncall shmem_put(y, x, 4_c_size_t, 0)\n\
+        call shmem_putmem(flag, flag, 4_c_size_t, 0)\nat = shmem_ptr(c_loc(flag), 0)\n\
+        call shmem_free(at)\ncall shmem_finalize()\nend program\n";
+    std::fs::write(&source, program).expect("a source can be written");
+
+    for standard in ["f2003", "f2008", "f2018", "gnu"] {
+        let output = Command::new(prefix().join("bin/oshfort"))
+            .arg(format!("-std={standard}"))
+            .args(["-Wall", "-Werror", "-fsyntax-only"])
+            .arg(&source)
+            .output()
+            .expect("oshfort can be started");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{standard}: {errors}");
+    }
+}
+
 /// Programs for other libraries rely on these declarations. A scope that does not include the file
 /// may have its own declarations, as programs for older versions of this library do.
 fn the_include_file_declares_what_that_of_others_does() {
@@ -299,6 +323,7 @@ testkit::module_tests! {
     the_page_quotes_what_the_compiler_says,
     flang_compiles_programs,
     the_include_files_are_read_in_fixed_and_in_free_form,
+    each_standard_of_fortran_accepts_the_module,
     the_include_file_declares_what_that_of_others_does,
     a_global_exit_writes_what_units_hold_back,
     a_misuse_writes_what_units_hold_back,

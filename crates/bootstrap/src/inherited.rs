@@ -7,6 +7,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
+use rushmem_system::host::kernel_release;
 use rustix::fs::FileType;
 use rustix::io::FdFlags;
 
@@ -152,12 +153,11 @@ fn kill_at_end_of(pipe: OwnedFd) {
         unsafe { libc::fcntl(pipe.as_raw_fd(), command, argument) }
     };
     let own = std::process::id() as libc::c_int;
-    let release = rustix::system::uname();
 
     // The receiver and the signal are set before signals are requested: a signal without a receiver
     // would be lost. If the kernel refuses one of these calls, as in a sandbox, only the launcher
     // ends PEs.
-    if reports_last_writers(&release.release().to_string_lossy())
+    if reports_last_writers(&kernel_release())
         && set(libc::F_SETOWN, own) == 0
         && set(F_SETSIG, libc::SIGKILL) == 0
     {

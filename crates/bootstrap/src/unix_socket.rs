@@ -8,12 +8,13 @@ use std::os::unix::net::UnixStream;
 use std::thread::sleep;
 use std::time::Duration;
 
+use rushmem_system::limits::getrlimit;
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, sendmsg,
 };
-use rustix::process::{Pid, Resource, Rlimit, Uid, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Uid, setrlimit};
 
 use crate::time_limit::TimeLeft;
 

@@ -7,10 +7,11 @@
 
 use crate::huge_pages::PageSize;
 use crate::layout::Layout;
+use rushmem_system::limits::getrlimit;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-use rustix::process::{Resource, getrlimit};
+use rustix::process::Resource;
 use std::ffi::c_void;
 use std::os::fd::{AsRawFd, OwnedFd};
 

@@ -8,7 +8,8 @@
 
 use crate::layout::Layout;
 use crate::mapping::Mapping;
-use rustix::process::{Resource, getrlimit};
+use rushmem_system::limits::getrlimit;
+use rustix::process::Resource;
 
 /// The candidates for the start of the own slice, in 1,024ths of the address space, best first.
 ///

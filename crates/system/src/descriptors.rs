@@ -4,8 +4,9 @@
 //! A provider states how many descriptors it needs for each peer, and for each endpoint that issues
 //! operations.
 
+use crate::limits::getrlimit;
 use rustix::io::Errno;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};

@@ -5,8 +5,8 @@
 //!   without poison.
 //! - [`log`]: the events that `SHMEM_DEBUG` prints. [`stderr`]: lines on standard error.
 //!   [`setting`]: environment variables.
-//! - [`host`], [`clock`], [`devices`], [`descriptors`], [`maps`]: the name of this host, its clock and
-//!   network devices, the file descriptors and the mappings of this process.
+//! - [`host`], [`clock`], [`devices`], [`descriptors`], [`limits`], [`maps`]: the name of this host,
+//!   its clock and network devices, the file descriptors, the limits and the mappings of this process.
 //! - [`interfaces`]: the addresses and ports at which sockets listen.
 //! - [`codec`]: the encoding of what processes exchange.
 //!
@@ -26,6 +26,7 @@ pub mod descriptors;
 pub mod devices;
 pub mod host;
 pub mod interfaces;
+pub mod limits;
 pub mod lock;
 pub mod log;
 pub mod maps;

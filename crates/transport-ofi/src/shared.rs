@@ -14,6 +14,7 @@ use crate::silent_peer;
 use libfabric_sys as fi;
 use rushmem_system::descriptors::is_exhausted;
 use rushmem_system::host::host_name;
+use rushmem_system::limits::getrlimit;
 use rushmem_system::lock::{lock, try_lock};
 use rushmem_transport::engine::service_thread::Served;
 use rushmem_transport::engine::{
@@ -24,7 +25,7 @@ use rushmem_transport::progress::backoff::FLUSH_DELAY;
 use rushmem_transport::progress::events::{AwaitedWord, SleepOn};
 use rushmem_transport::segments::heap_blocks::HeapBlock;
 use rushmem_transport::{AmoSet, Amos, Error, LocalBuf, Open, Pe, RemoteAddr, Segment};
-use rustix::process::{Resource, getrlimit};
+use rustix::process::Resource;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,9 +1,10 @@
 //! A PE whose first attempts to connect fail: a later one succeeds, and what was put arrives.
 
 use conformance::{Case, LIMIT, Member};
+use rushmem_system::limits::getrlimit;
 use rushmem_transport::{Error, Host, Open, Transport};
 use rushmem_transport_ucx::{PROVIDER, Tuning, open};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;

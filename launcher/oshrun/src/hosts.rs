@@ -14,6 +14,7 @@ use crate::daemons::agent::Agent;
 use crate::daemons::connection::HostPes;
 use crate::errors::{StartFailure, cannot};
 use crate::options::Options;
+use rushmem_system::host::host_name;
 
 /// The hosts of a job.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ pub fn find(options: &Options) -> Result<Hosts, StartFailure> {
         allocation.hosts
     } else {
         vec![HostSlots {
-            name: own_name(),
+            name: host_name(),
             slots: None,
         }]
     };
@@ -94,16 +95,9 @@ fn distinct(listed: Vec<HostSlots>) -> Vec<HostSlots> {
     hosts
 }
 
-fn own_name() -> String {
-    rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned()
-}
-
 /// Returns true if a host is this machine.
 fn is_own(host: &str) -> bool {
-    if host == "localhost" || is_same_name(host, &own_name()) {
+    if host == "localhost" || is_same_name(host, &host_name()) {
         return true;
     }
 
@@ -208,7 +202,9 @@ mod tests {
 
     #[test]
     fn this_machine_has_several_names() {
-        assert!(is_own("localhost") && is_own("127.0.0.1") && is_own("::1") && is_own(&own_name()));
+        assert!(
+            is_own("localhost") && is_own("127.0.0.1") && is_own("::1") && is_own(&host_name())
+        );
         assert!(!is_own("192.0.2.1") && !is_own("no-such-host"));
         assert!(is_same_name("a", "a.example.org") && is_same_name("a.example.org", "a"));
         assert!(!is_same_name("a.example.org", "a.example.net") && !is_same_name("a", "b"));

@@ -19,7 +19,7 @@ pub use examination::report;
 use finding::{Finding, Grade, Section, verdict};
 pub use job::{Examined, examine};
 pub use pe::{Role, run};
-use rustix::system::uname;
+use rushmem_system::host::host_name;
 use serde::Serialize;
 
 /// Returns the doctor's report on this machine. With `says_why`, it gives the reason for each part
@@ -52,8 +52,7 @@ pub fn this_machine(says_why: bool) -> Result<Answer, String> {
 
 /// Returns the findings on this machine as JSON, without names and addresses of hosts.
 pub fn findings_as_json() -> Result<Answer, String> {
-    let name = uname();
-    let host = name.nodename().to_string_lossy();
+    let host = host_name();
     let mut sections = transports::with_host()?;
     for section in &mut sections {
         *section = section.without_hosts(&host);

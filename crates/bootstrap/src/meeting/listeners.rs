@@ -11,10 +11,11 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use rushmem_system::limits::getrlimit;
 use rushmem_system::lock::lock;
 use rustix::io::Errno;
 use rustix::net::Shutdown;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 /// The listeners, until the meeting is over.
 #[derive(Clone, Debug)]

@@ -17,6 +17,7 @@ use super::program::{ProgramPart, Statics, page};
 use super::slots::StaticSlots;
 use crate::huge_pages::HUGE;
 use crate::layout::STATICS_OFFSET;
+use rushmem_system::limits::getrlimit;
 use rushmem_system::maps;
 use rushmem_system::signals::without_signals;
 use rustix::fs::{
@@ -24,7 +25,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
-use rustix::process::{Resource, getrlimit};
+use rustix::process::Resource;
 use std::fmt;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

@@ -4,8 +4,9 @@
 
 use crate::job::Job;
 use crate::memory::{huge_pages, shortage, statics};
+use rushmem_system::limits::getrlimit;
 use rushmem_transport::{Error, Segment};
-use rustix::process::{Resource, getrlimit};
+use rustix::process::Resource;
 use std::fmt;
 
 /// The sizes that each PE of a node registers.

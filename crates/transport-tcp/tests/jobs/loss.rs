@@ -3,9 +3,10 @@
 
 use conformance::loss::{LossCase, Recorder, losses, one_dies, one_leaves, open_beside};
 use conformance::{Case, LIMIT, Member, in_sessions, verbs};
+use rushmem_system::limits::getrlimit;
 use rushmem_transport::{EndpointUser, Error, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::os::fd::AsRawFd;
 use std::process::exit;
 use std::sync::Arc;

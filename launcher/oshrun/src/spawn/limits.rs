@@ -8,8 +8,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
+use rushmem_system::limits::getrlimit;
 use rushmem_topology::GroupLimit;
-use rustix::process::{Resource as Rlimited, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource as Rlimited, Rlimit, setrlimit};
 
 use crate::errors::StartFailure;
 

@@ -9,10 +9,11 @@ use std::path::Path;
 use rushmem_runtime::constants::SHMEM_VENDOR_STRING;
 use rushmem_runtime::setup::make_huge_page;
 use rushmem_system::devices;
+use rushmem_system::host::{host_name, kernel_release};
+use rushmem_system::limits::getrlimit;
 use rushmem_topology::{GroupLimit, Level, NicKind, Topology, cpus_at_once};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create, statvfs};
-use rustix::process::{Resource, getrlimit};
-use rustix::system::uname;
+use rustix::process::Resource;
 
 use super::finding::{Finding, Grade, Section};
 use crate::map::counted;
@@ -25,13 +26,11 @@ const FEW_DESCRIPTORS: u64 = 4096;
 const SMALL_JOB: u64 = 1 << 30;
 
 pub fn section() -> Section {
-    let name = uname();
     let title = format!(
-        "host {}: {SHMEM_VENDOR_STRING}, {} {} on {}",
-        name.nodename().to_string_lossy(),
-        name.sysname().to_string_lossy(),
-        name.release().to_string_lossy(),
-        name.machine().to_string_lossy()
+        "host {}: {SHMEM_VENDOR_STRING}, Linux {} on {}",
+        host_name(),
+        kernel_release(),
+        std::env::consts::ARCH
     );
 
     let topology = Topology::of_this_machine();

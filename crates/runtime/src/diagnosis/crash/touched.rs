@@ -96,7 +96,7 @@ fn overflow(is_first_thread: bool) -> Touched {
             ),
         };
     }
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack)
+    let limit = rushmem_system::limits::getrlimit(rustix::process::Resource::Stack)
         .current
         .map_or_else(String::new, |bytes| format!(", now {} KiB", bytes >> 10));
     Touched {

@@ -1,7 +1,7 @@
 //! The reasons why symmetric memory cannot be provided.
 
 use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
+use std::fmt;
 
 /// The reason why symmetric memory cannot be provided.
 #[derive(Debug, thiserror::Error)]
@@ -28,10 +28,23 @@ pub enum Error {
         /// The limit, in bytes.
         limit: u64,
     },
+    /// The node's memory takes more addresses than this process may still map; all in bytes.
+    /// Remedy: raise `ulimit -v`, or reduce SHMEM_SYMMETRIC_SIZE.
+    #[error(
+        "the memory of the node takes {needed} bytes of addresses, but the limit of addresses (ulimit -v) leaves {left}"
+    )]
+    Addresses {
+        /// The addresses that are needed.
+        needed: u64,
+        /// The addresses that the limit leaves.
+        left: u64,
+        /// The largest SHMEM_SYMMETRIC_SIZE that fits, if there is one.
+        largest: Option<u64>,
+    },
     /// The kernel refused this operation. Remedy: [`Error::remedy`] has it for each error of the
     /// kernel.
     #[error("{0} was refused: {1}")]
-    Refused(&'static str, Errno),
+    Refused(Operation, Errno),
 }
 
 impl Error {
@@ -47,20 +60,90 @@ impl Error {
                      SHMEM_SYMMETRIC_SIZE"
                 )
             }
-            Error::Refused(_, Errno::NOMEM) if getrlimit(Resource::As).current.is_some() => {
-                "raise the limit of addresses with `ulimit -v`, or reduce SHMEM_SYMMETRIC_SIZE"
-                    .to_owned()
+            Error::Addresses { largest, .. } => {
+                let raise = "raise it with `ulimit -v unlimited`";
+                match largest {
+                    Some(size) => {
+                        format!("{raise}, or set SHMEM_SYMMETRIC_SIZE to {}m at most", size >> 20)
+                    }
+                    None => format!("{raise}, or start fewer PEs on this host"),
+                }
             }
+            Error::Refused(_, Errno::AGAIN) => "the program locks all memory that it maps \
+                 (mlockall with MCL_FUTURE): raise the limit of locked memory with `ulimit -l unlimited`, or reduce \
+                 SHMEM_SYMMETRIC_SIZE"
+                .to_owned(),
             Error::TooLarge | Error::Refused(_, Errno::NOMEM | Errno::NOSPC | Errno::FBIG) => {
                 "reduce SHMEM_SYMMETRIC_SIZE".to_owned()
             }
             Error::Refused(_, Errno::MFILE | Errno::NFILE) => "raise `ulimit -n`".to_owned(),
-            Error::Refused(..) => {
+            Error::Refused(operation, _) => format!(
                 "the size is not the reason: the kernel lacks the call, or a container or sandbox \
-                 refuses it; permit memfd_create in its filter of system calls, or update its \
-                 runtime"
-                    .to_owned()
+                 refuses it; permit {} in its filter of system calls, or update its runtime",
+                operation.call()
+            ),
+        }
+    }
+}
+
+/// What the kernel may refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// To make the shared memory of a node.
+    Making,
+    /// To tell its size.
+    Looking,
+    /// To set its size.
+    Sizing,
+    /// To keep its size.
+    Sealing,
+    /// To map the slices of a node.
+    MappingSlices,
+    /// To map the bytes that the PEs of a node publish.
+    MappingPublished,
+    /// To map the static data of peers.
+    MappingStatics,
+}
+
+impl Operation {
+    /// Returns the system call of the operation.
+    fn call(self) -> &'static str {
+        match self {
+            Operation::Making => "memfd_create",
+            Operation::Looking => "fstat",
+            Operation::Sizing => "ftruncate",
+            Operation::Sealing => "fcntl",
+            Operation::MappingSlices | Operation::MappingPublished | Operation::MappingStatics => {
+                "mmap"
             }
         }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operation::Making => "making shared memory",
+            Operation::Looking => "looking at shared memory",
+            Operation::Sizing => "sizing shared memory",
+            Operation::Sealing => "sealing shared memory",
+            Operation::MappingSlices => "mapping shared memory",
+            Operation::MappingPublished => "mapping what PEs of a node share",
+            Operation::MappingStatics => "mapping peers' static data",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_is_for_what_was_refused() {
+        let remedy = |operation, error| Error::Refused(operation, error).remedy();
+        assert!(remedy(Operation::Sealing, Errno::PERM).contains("permit fcntl in its filter"));
+        assert!(remedy(Operation::Making, Errno::NOSYS).contains("permit memfd_create in"));
+        let locked = remedy(Operation::MappingSlices, Errno::AGAIN);
+        assert!(locked.contains("`ulimit -l unlimited`") && !locked.contains("filter"));
     }
 }

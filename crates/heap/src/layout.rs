@@ -84,6 +84,19 @@ impl Layout {
         self.stride
     }
 
+    /// Returns the largest `SHMEM_SYMMETRIC_SIZE`, in whole MiB, with which the slices of a node with
+    /// `n_local` PEs can be mapped in `nbytes` bytes of addresses, wherever these begin. `None` if
+    /// there is none.
+    pub(crate) fn largest_symmetric_size(&self, n_local: u32, nbytes: u64) -> Option<u64> {
+        // The part before the first multiple of the stride is as large as a slice at most.
+        let slice = nbytes / (u64::from(n_local) + 1);
+        let stride = 1usize << slice.checked_ilog2()?;
+        let internal_offset = stride.checked_sub(self.internal_bytes)?;
+        let internal_offset = internal_offset - internal_offset % self.page.nbytes();
+        let size = internal_offset.checked_sub(PAGE + ALLOCATOR_OVERHEAD)?;
+        Some(size as u64 >> 20 << 20).filter(|&size| size > 0)
+    }
+
     /// Returns the bytes of the slices of a node with `n_local` PEs; `None` when no process can map
     /// them.
     pub fn node_bytes(&self, n_local: u32) -> Option<usize> {
@@ -98,6 +111,25 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_largest_size_fits_and_no_larger_one_does() {
+        let layout = Layout::new(512 << 20, 3 << 20, PageSize::Mib2).expect("fits");
+        for (n_local, nbytes) in [(1, 300 << 20), (2, 2 << 30), (3, 2 << 30), (64, 65 << 30)] {
+            let fits = |size| {
+                let layout = Layout::new(size, 3 << 20, PageSize::Mib2).expect("fits");
+                layout.stride() as u64 * (u64::from(n_local) + 1) <= nbytes
+            };
+            let largest = layout
+                .largest_symmetric_size(n_local, nbytes)
+                .expect("a size");
+            assert!(
+                fits(largest) && !fits(largest + (4 << 20)),
+                "{n_local} {nbytes} {largest}"
+            );
+        }
+        assert_eq!(layout.largest_symmetric_size(2, 10 << 20), None);
+    }
 
     #[test]
     fn parts_do_not_overlap_and_fit_the_stride() {

@@ -24,7 +24,7 @@ mod reservation;
 pub mod statics;
 
 pub use allocator::{AddressKind, Allocator, Misplaced, Overwritten, Unusable};
-pub use error::Error;
+pub use error::{Error, Operation};
 pub use hugetlb::{ReservedAt, ReservedPages};
 pub use layout::Layout;
 pub use node::{NodeMapping, NodeMemory};

@@ -2,7 +2,7 @@
 //! internal areas, the static data of peers, and the published bytes.
 #![allow(unsafe_code)]
 
-use crate::error::Error;
+use crate::error::{Error, Operation};
 use crate::hugetlb::ReservedPages;
 use crate::layout::{Layout, STATICS_OFFSET};
 use crate::mapping::{Mapping, omit_from_core_files};
@@ -10,10 +10,11 @@ use crate::numa;
 use crate::published::PublishedBytes;
 use crate::reservation::Reservation;
 use crate::statics::{NodeFile, PeerStatics, Statics, Views};
+use rushmem_system::limits::getrlimit;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
-use rustix::process::{Resource, getrlimit};
+use rustix::process::Resource;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
@@ -94,16 +95,16 @@ impl NodeMemory {
         let memory = match mapping.memory {
             Some(inherited) => inherited,
             None => memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
-                .map_err(|e| Error::Refused("making shared memory", e))?,
+                .map_err(|e| Error::Refused(Operation::Making, e))?,
         };
         let file_bytes = grow(&memory, nbytes as u64)?;
         // From here on no PE can make the file shorter, so no access ends a PE by SIGBUS.
         fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW)
-            .map_err(|e| Error::Refused("sealing shared memory", e))?;
+            .map_err(|e| Error::Refused(Operation::Sealing, e))?;
 
         let range = match mapping.reserved {
             Some(reservation) => reservation.into_range(),
-            None => anywhere(slices_bytes, layout.stride())?,
+            None => anywhere(&layout, n_local, slices_bytes)?,
         };
         let base = map_aligned(&memory, slices_bytes, layout.stride(), &range)?;
         if let Some(pages) = pages {
@@ -244,16 +245,13 @@ impl NodeMemory {
     }
 }
 
-/// The name of the operation in errors of a kernel that refuses to map slices.
-const MAPPING_SLICES: &str = "mapping shared memory";
-
 /// Makes the node's file at least `nbytes` long. Returns its size in bytes.
 ///
 /// All PEs of the node request the same size, so the first one sets it. If static data are stored
 /// behind the slices already, the file is larger, and stays so.
 fn grow(memory: &OwnedFd, nbytes: u64) -> Result<u64, Error> {
     let size = fstat(memory)
-        .map_err(|e| Error::Refused("looking at shared memory", e))?
+        .map_err(|e| Error::Refused(Operation::Looking, e))?
         .st_size as u64;
     if size >= nbytes {
         return Ok(size);
@@ -269,15 +267,35 @@ fn grow(memory: &OwnedFd, nbytes: u64) -> Result<u64, Error> {
         });
     }
 
-    ftruncate(memory, nbytes).map_err(|e| Error::Refused("sizing shared memory", e))?;
+    ftruncate(memory, nbytes).map_err(|e| Error::Refused(Operation::Sizing, e))?;
     Ok(nbytes)
 }
 
-/// Reserves a range, at an address of the kernel's choice, that has room for `nbytes` bytes from a
-/// multiple of `alignment` on.
-fn anywhere(nbytes: usize, alignment: usize) -> Result<Mapping, Error> {
-    let nbytes = nbytes.checked_add(alignment).ok_or(Error::TooLarge)?;
-    Mapping::new(nbytes, ProtFlags::empty()).map_err(|e| Error::Refused(MAPPING_SLICES, e))
+/// Reserves a range, at an address of the kernel's choice, that has room for the `nbytes` bytes of
+/// all slices from a multiple of their distance on.
+fn anywhere(layout: &Layout, n_local: u32, nbytes: usize) -> Result<Mapping, Error> {
+    let nbytes = nbytes.checked_add(layout.stride()).ok_or(Error::TooLarge)?;
+    Mapping::new(nbytes, ProtFlags::empty()).map_err(|error| {
+        let limit = getrlimit(Resource::As).current;
+        match limit.filter(|_| error == Errno::NOMEM) {
+            Some(limit) => {
+                let left = limit.saturating_sub(mapped_bytes());
+                Error::Addresses {
+                    needed: nbytes as u64,
+                    left,
+                    largest: layout.largest_symmetric_size(n_local, left),
+                }
+            }
+            None => Error::Refused(Operation::MappingSlices, error),
+        }
+    })
+}
+
+/// Returns how many bytes of addresses this process has mapped; 0 if /proc does not tell.
+fn mapped_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').next().and_then(|n| n.parse::<u64>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
 /// Maps `memory` at the first multiple of `alignment`, a power of two, in a range that is reserved
@@ -312,8 +330,8 @@ fn map_aligned(
             0,
         )
     }
-    .map_err(|e| Error::Refused(MAPPING_SLICES, e))?;
-    NonNull::new(mapped.cast()).ok_or(Error::Refused(MAPPING_SLICES, Errno::NOMEM))
+    .map_err(|e| Error::Refused(Operation::MappingSlices, e))?;
+    NonNull::new(mapped.cast()).ok_or(Error::Refused(Operation::MappingSlices, Errno::NOMEM))
 }
 
 /// Maps reserved pages as the heaps at the starts of the `n_local` slices from `base` on, which
@@ -332,7 +350,8 @@ unsafe fn map_heaps(
         let heap = base.as_ptr().wrapping_add(local as usize * stride);
         // SAFETY: `pages` are of this layout, so the range is within a slice, which the caller may
         // replace, as it promises.
-        unsafe { pages.map(heap.cast(), local) }.map_err(|e| Error::Refused(MAPPING_SLICES, e))?;
+        unsafe { pages.map(heap.cast(), local) }
+            .map_err(|e| Error::Refused(Operation::MappingSlices, e))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! the first PE can write to them. This module does not interpret them.
 #![allow(unsafe_code)]
 
-use crate::error::Error;
+use crate::error::{Error, Operation};
 use crate::mapping::{Mapping, omit_from_core_files};
 use rustix::mm::ProtFlags;
 use rustix::thread::futex;
@@ -59,7 +59,7 @@ impl PublishedBytes {
 
         let nbytes = HEADER + room;
         let memory = Mapping::shared(memory, offset, nbytes, protection)
-            .map_err(|e| Error::Refused("mapping what PEs of a node share", e))?;
+            .map_err(|e| Error::Refused(Operation::MappingPublished, e))?;
         omit_from_core_files(memory.start(), nbytes);
 
         Ok(PublishedBytes {

@@ -2,7 +2,7 @@
 
 use super::program::{Statics, page};
 use super::slots::StaticSlots;
-use crate::error::Error;
+use crate::error::{Error, Operation};
 use crate::mapping::{Mapping, omit_from_core_files};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
@@ -123,7 +123,7 @@ impl Views {
         nbytes: usize,
     ) -> Result<*mut c_void, Error> {
         let mapped = Mapping::shared(file, start, nbytes, ProtFlags::READ | ProtFlags::WRITE)
-            .map_err(|e| Error::Refused("mapping peers' static data", e))?;
+            .map_err(|e| Error::Refused(Operation::MappingStatics, e))?;
         let start = mapped.start();
         omit_from_core_files(start, nbytes);
         self._mappings.push(mapped);

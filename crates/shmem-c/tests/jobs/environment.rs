@@ -181,6 +181,31 @@ fn a_heap_beyond_the_limit_of_file_sizes_says_which_limit_to_raise() {
     ]);
 }
 
+/// The size that the message names fits under the same limit.
+#[test]
+fn a_heap_beyond_the_limit_of_addresses_says_which_size_fits() {
+    let limited = |size: &str| {
+        Job::new("/bin/sh")
+            .n(2)
+            .args(["-c", "ulimit -v 2000000; exec \"$0\" 0 0"])
+            .arg(scenario!("heap_size.c").display())
+            .env("SHMEM_SYMMETRIC_SIZE", size)
+            .run()
+    };
+
+    let outcome = limited("512m");
+    let words = [
+        "takes 3221225472 bytes of addresses",
+        "`ulimit -v unlimited`",
+    ];
+    let message = outcome.assert_fails(&words);
+    let (_, size) = message
+        .split_once("set SHMEM_SYMMETRIC_SIZE to ")
+        .expect("a size that fits");
+    let size = size.split(' ').next().expect("a word");
+    limited(size).assert_ok(2);
+}
+
 /// A job also runs if a kernel or sandbox refuses to exclude memory from core files.
 #[test]
 fn advice_that_is_refused_is_done_without() {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rushmem_bootstrap::proto::Receivers;
+use rushmem_bootstrap::refused;
 use rushmem_bootstrap::server::Statuses;
 use rushmem_explain::collect::LocalPe;
 use rushmem_explain::snapshot::WaitId;
@@ -352,6 +353,8 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, StartFailure> {
 
     // The runtime makes a pair of sockets for signals, and panics if it cannot.
     UnixStream::pair().map_err(|error| cannot("make a pair of sockets", &error))?;
+    // The standard library would wait for the end of the first process that it starts.
+    refused::try_to_receive().map_err(|error| cannot("start processes", &error))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

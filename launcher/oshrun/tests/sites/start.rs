@@ -262,6 +262,12 @@ fn a_refused_system_call_is_named_with_a_remedy() {
         ("eventfd2", "wait for events"),
         ("epoll_create1", "wait for events"),
         ("socketpair", "make a pair of sockets"),
+        ("epoll_ctl", "wait for events"),
+        ("fcntl", "wait for events"),
+        ("ioctl", "start true as PE 0"),
+        ("prctl", "start true as PE 0"),
+        ("readlink", "find its own file"),
+        ("recvfrom", "start processes"),
     ] {
         let refused = format!("inject={call}:error=EPERM");
         let words = [

@@ -50,6 +50,13 @@ fn a_pe_that_is_killed_by_a_signal_ends_the_job() {
             place: None,
             status: 137,
         },
+        Death {
+            how: "traced",
+            n: 2,
+            signal: "SIGUSR2",
+            place: None,
+            status: 140,
+        },
     ];
 
     for Death {

@@ -6,41 +6,64 @@
 //! right after it has killed them.
 #![allow(unsafe_code)]
 
+use std::ffi::c_int;
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, WaitStatus, getuid, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getuid, kill_process, waitpid};
 
 /// The directory of POSIX shared memory.
 const DIR: &str = "/dev/shm";
 
-/// Reaps a child that has ended, if there is one. Removes its files first if it failed.
+/// Reaps a child that has ended, if there is one. Removes its files first if it failed. A child
+/// that has made its parent trace it (`PTRACE_TRACEME`), and stops, goes on untraced.
 ///
 /// # Errors
 /// If there are no children.
 pub fn wait() -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
-    let Some(child) = ended()? else {
-        return Ok(None);
-    };
-
-    if child.has_failed {
-        remove(child.pid);
+    loop {
+        match event()? {
+            None => return Ok(None),
+            Some((pid, ChildEvent::Ended { has_failed })) => {
+                if has_failed {
+                    remove(pid);
+                }
+                return waitpid(Some(pid), WaitOptions::NOHANG);
+            }
+            Some((pid, ChildEvent::Stopped { signal })) => release_traced(pid, signal),
+        }
     }
-    waitpid(Some(child.pid), WaitOptions::NOHANG)
 }
 
-/// A child that has ended but is not reaped.
-struct EndedChild {
-    pid: Pid,
-    /// True unless it exited with status 0.
-    has_failed: bool,
+/// What has happened to a child.
+enum ChildEvent {
+    /// It has ended but is not reaped.
+    Ended {
+        /// True unless it exited with status 0.
+        has_failed: bool,
+    },
+    /// This process traces it, and it has stopped for a signal.
+    Stopped { signal: c_int },
 }
 
-/// Returns a child that has ended, without reaping it.
-fn ended() -> rustix::io::Result<Option<EndedChild>> {
+/// Stops tracing a child that has stopped for a signal, which it then takes.
+fn release_traced(pid: Pid, signal: c_int) {
+    // A traced process gets this signal when it executes a program.
+    let delivered = if signal == libc::SIGTRAP { 0 } else { signal };
+    let number = pid.as_raw_nonzero().get();
+    // SAFETY: this request takes numbers, and changes no memory of this process.
+    let code = unsafe { libc::ptrace(libc::PTRACE_DETACH, number, 0, delivered) };
+    if code != 0 {
+        // It would stay stopped for ever. It has ended before the next look, or soon after it.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Returns what has happened to a child, without reaping it.
+fn event() -> rustix::io::Result<Option<(Pid, ChildEvent)>> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     // SAFETY: the pointer is valid for writes of a siginfo_t.
@@ -55,10 +78,13 @@ fn ended() -> rustix::io::Result<Option<EndedChild>> {
     let pid = unsafe { info.si_pid() };
     // SAFETY: as for `si_pid`.
     let status = unsafe { info.si_status() };
-    Ok(Pid::from_raw(pid).map(|pid| EndedChild {
-        pid,
-        has_failed: info.si_code != libc::CLD_EXITED || status != 0,
-    }))
+    let event = match info.si_code {
+        libc::CLD_TRAPPED | libc::CLD_STOPPED => ChildEvent::Stopped { signal: status },
+        code => ChildEvent::Ended {
+            has_failed: code != libc::CLD_EXITED || status != 0,
+        },
+    };
+    Ok(Pid::from_raw(pid).map(|pid| (pid, event)))
 }
 
 /// Removes the files of a process.

@@ -154,8 +154,18 @@ fn present_name(name: &str) -> &str {
 #[derive(Clone, Debug)]
 struct ConfigFile {
     path: PathBuf,
-    /// True for the file that [`FILE`] names, which must exist.
-    is_named: bool,
+    origin: Origin,
+}
+
+/// Where a file to read comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// [`FILE`] names it, so it must exist.
+    Named,
+    /// The installation, or this host.
+    Site,
+    /// The home directory, which may be that of another user, as after `su` or in a container.
+    User,
 }
 
 /// Returns the files to read, in ascending order of precedence: if a setting is in several files,
@@ -165,26 +175,40 @@ fn files(lookup: impl Fn(&str) -> Option<String>, prefix: Option<&Path>) -> Vec<
     if let Some(only) = set(FILE) {
         return vec![ConfigFile {
             path: only.into(),
-            is_named: true,
+            origin: Origin::Named,
         }];
     }
 
     let mut dirs = Vec::new();
     if let Some(prefix) = prefix {
-        dirs.push(prefix.join("etc"));
+        dirs.push((prefix.join("etc"), Origin::Site));
     }
-    dirs.push(PathBuf::from("/etc"));
+    dirs.push((PathBuf::from("/etc"), Origin::Site));
     if let Some(dir) = set("XDG_CONFIG_HOME") {
-        dirs.push(PathBuf::from(dir));
+        dirs.push((PathBuf::from(dir), Origin::User));
     } else if let Some(home) = set("HOME") {
-        dirs.push(Path::new(&home).join(".config"));
+        dirs.push((Path::new(&home).join(".config"), Origin::User));
     }
     dirs.into_iter()
-        .map(|dir| ConfigFile {
+        .map(|(dir, origin)| ConfigFile {
             path: dir.join(NAME),
-            is_named: false,
+            origin,
         })
         .collect()
+}
+
+impl Origin {
+    /// Returns true if it is no mistake that a file cannot be read for this reason. `is_own` says
+    /// whether this user owns the file.
+    fn allows(self, error: ErrorKind, is_own: impl FnOnce() -> bool) -> bool {
+        match (self, error) {
+            (Origin::Named, _) => false,
+            // Most users have no such file.
+            (_, ErrorKind::NotFound | ErrorKind::NotADirectory) => true,
+            (Origin::User, ErrorKind::PermissionDenied) => !is_own(),
+            _ => false,
+        }
+    }
 }
 
 /// Reads these files. If several have a setting, the last of them counts.
@@ -195,12 +219,10 @@ fn read(files: &[ConfigFile]) -> FileValues {
         let shown = file.path.display();
         match text_of(&file.path) {
             Ok(text) => values.extend(values_in(&text, &shown.to_string(), &mut mistakes)),
-            Err(error) if file.is_named => mistakes.push(format!(
+            Err(error) if file.origin == Origin::Named => mistakes.push(format!(
                 "{shown}, which SHMEM_CONFIG names, cannot be read: {error}"
             )),
-            // Most users have no such file.
-            Err(error)
-                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) if file.origin.allows(error.kind(), || is_own(&file.path)) => {}
             Err(error) => mistakes.push(format!("{shown} cannot be read: {error}")),
         }
     }
@@ -208,6 +230,12 @@ fn read(files: &[ConfigFile]) -> FileValues {
         values: values.into_values().collect(),
         mistakes,
     }
+}
+
+/// Returns true if this user owns a file; false if its directory may not be searched.
+fn is_own(file: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    file.metadata().is_ok_and(|metadata| metadata.uid() == own)
 }
 
 /// Returns the text of a regular file, and none of the null device, which stands for a file without
@@ -332,7 +360,7 @@ mod tests {
     fn named(path: PathBuf) -> ConfigFile {
         ConfigFile {
             path,
-            is_named: true,
+            origin: Origin::Named,
         }
     }
 
@@ -361,6 +389,21 @@ mod tests {
         assert_eq!(named(&[], None), ["/etc/rushmem.conf"]);
         assert_eq!(named(&[home, (FILE, "/f")], Some("/opt")), ["/f"]);
         assert_eq!(named(&[(FILE, "")], None), ["/etc/rushmem.conf"]);
+    }
+
+    #[test]
+    fn the_files_of_another_user_may_be_closed() {
+        use ErrorKind::{NotFound, PermissionDenied};
+        for (origin, error, is_own, is_allowed) in [
+            (Origin::User, PermissionDenied, false, true),
+            (Origin::User, PermissionDenied, true, false),
+            (Origin::Site, PermissionDenied, false, false),
+            (Origin::Site, NotFound, false, true),
+            (Origin::Named, NotFound, false, false),
+        ] {
+            let allows = origin.allows(error, || is_own);
+            assert_eq!(allows, is_allowed, "{origin:?} {error:?} {is_own}");
+        }
     }
 
     #[test]
@@ -443,7 +486,7 @@ mod tests {
         .expect("a fifo");
         let of_user = ConfigFile {
             path: fifo,
-            is_named: false,
+            origin: Origin::Site,
         };
         let zero = named(PathBuf::from("/dev/zero"));
         let null = named(PathBuf::from("/dev/null"));

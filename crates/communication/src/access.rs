@@ -194,6 +194,7 @@ impl Access {
             argument: self.argument,
             word: self.word,
             signal: 0,
+            counts: false,
             of_shared: contexts().is_of_shared(self.ctx),
         };
         Event {

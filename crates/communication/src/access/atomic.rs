@@ -252,7 +252,10 @@ impl Access {
                     Completion::AtQuiet => AccessKind::PutSignalNbi,
                 };
                 let event = access.event(kind, Effect::Writes, dest, nbytes);
-                event.with_buffer(source, nbytes).with_signal(sig_addr)
+                let counts = op == AmoOp::Add && signal == 1;
+                event
+                    .with_buffer(source, nbytes)
+                    .with_signal(sig_addr, counts)
             },
             // Not known yet: the memory is resolved below.
             false,

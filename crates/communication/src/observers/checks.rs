@@ -36,7 +36,7 @@ pub(super) fn begin(event: &Event) {
             results::receive();
         }
         // This PE has seen what other PEs have written, as after a wait.
-        Action::Seen | Action::Lock | Action::LockHeld(_) | Action::Block { .. } => {
+        Action::Seen { .. } | Action::Lock | Action::LockHeld(_) | Action::Block { .. } => {
             results::receive();
         }
         Action::Quiet { .. } | Action::QuietOfPes | Action::PeQuiet | Action::QuietTest => {

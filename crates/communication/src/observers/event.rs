@@ -107,7 +107,10 @@ pub enum Action {
     QuietTest,
     /// A wait or test has found that a word of this PE satisfies its comparison. Without a
     /// duration.
-    Seen,
+    Seen {
+        /// True if it would also satisfy it with one less.
+        has_surplus: bool,
+    },
     /// A lock was acquired (true) or released (false). Without a duration.
     LockHeld(bool),
     /// A block of the heap was allocated or freed. Without a duration.
@@ -130,6 +133,8 @@ pub struct AccessEvent {
     pub word: WordKind,
     /// The address of the signal that follows the data; 0 if there is none.
     pub signal: usize,
+    /// True if the signal is a count, to which the access adds one.
+    pub counts: bool,
     /// True if the team of the context is, or was split from, `SHMEM_TEAM_SHARED`.
     pub of_shared: bool,
 }
@@ -216,11 +221,13 @@ impl Event {
         }
     }
 
-    /// Sets the address of the signal that follows the data.
+    /// Sets the address of the signal that follows the data, and whether it is a count, to which the
+    /// access adds one.
     #[inline]
-    pub fn with_signal(mut self, signal: usize) -> Event {
+    pub fn with_signal(mut self, signal: usize, counts: bool) -> Event {
         if let Action::Access(access) = &mut self.action {
             access.signal = signal;
+            access.counts = counts;
         }
         self
     }

@@ -67,7 +67,7 @@ pub(super) fn end(event: &Event) {
         Action::Fence => order(detector, event, Order::Fence),
         Action::Quiet { .. } | Action::QuietTest => order(detector, event, Order::Quiet),
         Action::PeQuiet => order(detector, event, Order::PeQuiet),
-        Action::Seen => (detector.seen)(addr),
+        Action::Seen { has_surplus } => (detector.seen)(addr, has_surplus),
         Action::LockHeld(is_taken) => (detector.lock)(addr, is_taken),
         Action::Block { is_allocated } => {
             let call = Text::new(event.call.name());
@@ -112,6 +112,7 @@ fn checked(event: &Event, access: AccessEvent) -> Option<CheckedAccess> {
         remote: event.remote,
         local: event.local,
         signal: access.signal,
+        counts: access.counts,
     })
 }
 

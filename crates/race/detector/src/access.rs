@@ -30,6 +30,8 @@ impl ShadowKind {
     const WIDTH: u8 = 2;
     /// The bit of a floating-point operation, if the library makes the access.
     const FLOAT: u8 = 16;
+    /// The same bit: of an operation that adds one to a signal.
+    const COUNTS: u8 = 16;
     /// The same bit: of an access to another PE's memory, if the program makes the access.
     const TO_PEER: u8 = 16;
     const DOMAIN: u8 = 5;
@@ -62,6 +64,22 @@ impl ShadowKind {
         ShadowKind(ShadowKind::ATOMIC | width | float | domain | library | u8::from(writes))
     }
 
+    /// Returns the update of a signal, which may add one to it.
+    pub fn signal(counts: bool) -> ShadowKind {
+        ShadowKind::atomic(AtomicityDomain::Signal, 8, counts, true)
+    }
+
+    /// Returns true for an operation on a signal.
+    pub fn is_of_signal(self) -> bool {
+        let domain = 3 << ShadowKind::DOMAIN;
+        self.is_atomic() && self.0 & domain == (AtomicityDomain::Signal as u8) << ShadowKind::DOMAIN
+    }
+
+    /// Returns true for an operation that adds one to a signal.
+    pub fn counts(self) -> bool {
+        self.is_of_signal() && self.0 & ShadowKind::COUNTS != 0
+    }
+
     /// Returns this kind of access of the program, but to memory of another PE.
     pub fn to_peer(self) -> ShadowKind {
         ShadowKind(self.0 | ShadowKind::TO_PEER)
@@ -72,10 +90,12 @@ impl ShadowKind {
         !self.is_of_library() && self.0 & ShadowKind::TO_PEER != 0
     }
 
-    /// Returns the kind without the difference between the program's accesses to its own PE's
-    /// memory and to that of others.
+    /// Returns the kind without the differences between the program's accesses to its own PE's
+    /// memory and to that of others, and between updates of a signal.
     fn to_any(self) -> ShadowKind {
-        if self.is_of_library() {
+        if self.is_of_signal() {
+            ShadowKind(self.0 & !ShadowKind::COUNTS)
+        } else if self.is_of_library() {
             self
         } else {
             ShadowKind(self.0 & !ShadowKind::TO_PEER)
@@ -266,6 +286,16 @@ mod tests {
         assert!(race(add(Language), ShadowKind::STORE.to_peer()));
         assert!(race(add(World), add(Language)));
         assert!(race(add(World), add(Language).to_peer()));
+    }
+
+    #[test]
+    fn updates_of_signals_exclude_each_other() {
+        let [set, count] = [false, true].map(ShadowKind::signal);
+        assert!(!race(set, count) && !race(count, count));
+        assert!(race(count, ShadowKind::LOAD) && race(count, add(World)));
+        assert!(count.counts() && !set.counts() && !add(World).counts());
+        let of_float = ShadowKind::atomic(World, 8, true, true);
+        assert!(!of_float.counts() && !of_float.is_of_signal());
     }
 
     #[test]

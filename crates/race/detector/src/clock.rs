@@ -61,6 +61,13 @@ impl VectorClock {
         self.0[index] = self.0[index].max(epoch);
     }
 
+    /// Forgets that the accesses of an actor from this one on are complete.
+    pub fn forget_from(&mut self, stamp: Stamp) {
+        if let Some(epoch) = self.0.get_mut(usize::from(stamp.actor)) {
+            *epoch = (*epoch).min(stamp.epoch - 1);
+        }
+    }
+
     /// Raises each entry to that of `other`, if it is lower.
     pub fn join(&mut self, other: &VectorClock) {
         if other.0.len() > self.0.len() {

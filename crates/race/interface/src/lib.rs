@@ -9,7 +9,7 @@ use core::ffi::c_int;
 /// The symbol of the library at which a [`Detector`] is.
 pub const SYMBOL: &[u8] = b"rushmem_race_detector\0";
 /// The version of this interface. The runtime uses no library of another version.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// The file name by which the runtime opens the library.
 pub const LIBRARY: &str = "librushmem-race.so.1";
 
@@ -32,8 +32,8 @@ pub struct Detector {
     /// A fence or a quiet on context `ctx`; `pe` is used by [`Order::PeQuiet`] alone.
     pub order: extern "C" fn(Order, ctx: u64, pe: u32),
     /// A wait for a word of this PE, or a test of one, has succeeded. `addr` is the address of the
-    /// word.
-    pub seen: extern "C" fn(addr: usize),
+    /// word. `has_surplus` is true if it would also have succeeded with one less in the word.
+    pub seen: extern "C" fn(addr: usize, has_surplus: bool),
     /// The calling PE enters a collective, or starts a non-blocking one.
     pub enter: extern "C" fn(&CollectiveEvent),
     /// The calling PE leaves a collective, or has found a non-blocking one complete.
@@ -240,6 +240,8 @@ pub struct CheckedAccess {
     pub local: ByteBlocks,
     /// The address of the signal that a put with a signal updates; 0 for other operations.
     pub signal: usize,
+    /// True if the update adds one to the signal.
+    pub counts: bool,
 }
 
 /// An ordering routine.

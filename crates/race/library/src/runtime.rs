@@ -94,9 +94,9 @@ extern "C" fn order(order: Order, ctx: u64, pe: u32) {
     }
 }
 
-extern "C" fn seen(addr: usize) {
+extern "C" fn seen(addr: usize, has_surplus: bool) {
     if let Some(process) = active() {
-        process.seen(addr);
+        process.seen(addr, has_surplus);
     }
 }
 

@@ -214,7 +214,11 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     let value = unsafe { u64::fetch(sig_addr) };
     polls::count_read();
     polled_calls::count(call, sig_addr.addr(), PolledObject::MemoryOf(job.me.0));
-    observers::report(|| Event::new(call, Action::Seen).with_bytes(sig_addr, size_of::<u64>()));
+    observers::report(|| {
+        // The library does not know what the program compares the value with.
+        let seen = Action::Seen { has_surplus: false };
+        Event::new(call, seen).with_bytes(sig_addr, size_of::<u64>())
+    });
     value
 }
 

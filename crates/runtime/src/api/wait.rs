@@ -109,14 +109,28 @@ pub(crate) unsafe fn wait_for<T: WaitWord>(
         holds(call, cmp, value, cmp_value)
     });
 
-    report_seen(call, ivar);
+    report_seen(call, ivar, || has_surplus(cmp, value, cmp_value));
     value
 }
 
 /// Shows observers that a word satisfies the comparison of a call.
 #[inline]
-fn report_seen<T>(call: Call, word: *const T) {
-    observers::report(|| Event::new(call, Action::Seen).with_bytes(word, size_of::<T>()));
+fn report_seen<T>(call: Call, word: *const T, has_surplus: impl FnOnce() -> bool) {
+    observers::report(|| {
+        let has_surplus = has_surplus();
+        Event::new(call, Action::Seen { has_surplus }).with_bytes(word, size_of::<T>())
+    });
+}
+
+/// Returns true if the comparison `cmp` of `value` with `reference`, which holds, would also hold
+/// for a value that is smaller by one.
+fn has_surplus<T: WaitWord>(cmp: c_int, value: T, reference: T) -> bool {
+    let surplus = value.word_bits().wrapping_sub(reference.word_bits());
+    match cmp {
+        SHMEM_CMP_GE => surplus > 0,
+        SHMEM_CMP_GT => surplus > 1,
+        _ => false,
+    }
 }
 
 /// `shmem_wait_until` (§9.11.1): waits until a word satisfies a comparison.
@@ -148,7 +162,11 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
 
     polled_calls::count(call, ivar.addr(), PolledObject::MemoryOf(job.me.0));
     if is_seen {
-        report_seen(call, ivar);
+        report_seen(call, ivar, || {
+            // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
+            let value = unsafe { T::load_acquire(ivar) };
+            has_surplus(cmp, value, cmp_value)
+        });
     }
     c_int::from(is_seen)
 }
@@ -355,11 +373,12 @@ impl<T: WaitWord> WaitSet<T> {
         Some(found)
     }
 
-    /// Tells observers that the words with these indices satisfy the comparison.
+    /// Tells observers that the words with these indices satisfy the comparison. Each counts as one
+    /// that just does so.
     fn report(&self, seen: impl IntoIterator<Item = usize>) {
         if observers::any() {
             for i in seen {
-                report_seen(self.call, self.ivars.wrapping_add(i));
+                report_seen(self.call, self.ivars.wrapping_add(i), || false);
             }
         }
     }

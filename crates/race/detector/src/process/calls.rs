@@ -5,7 +5,7 @@ use super::{AccessSite, ProcessDetector, locked};
 use crate::access::{AtomicityDomain, ShadowKind, ShadowRecord};
 use crate::actors::{ActorInfo, ActorRole, ContextFlights, Thread};
 use crate::areas::{Memory, ShadowPlace, by_page};
-use crate::clock::Stamp;
+use crate::clock::{Stamp, VectorClock};
 use crate::shadow::{PAGE, View, word_mask};
 use crate::{collectives, sites, sync_words};
 use rushmem_race_interface::{
@@ -100,7 +100,7 @@ impl ProcessDetector {
         let mut released = view.released();
         if access.signal != 0 {
             let sets = AccessSite {
-                kind: ShadowKind::atomic(AtomicityDomain::Signal, 8, false, true),
+                kind: ShadowKind::signal(access.counts),
                 site: call.site,
                 nbytes: 8,
             };
@@ -300,13 +300,16 @@ impl ProcessDetector {
     }
 
     /// Records that a wait or a test has seen a word of this PE. The writes to the word, and those
-    /// ordered before them, are complete.
-    pub fn seen(&self, addr: usize) {
+    /// ordered before them, are complete. If the word counts signals, and it would also have
+    /// satisfied the comparison with one less, each last signal may be the one that was not needed:
+    /// it then tells nothing of its put.
+    pub fn seen(&self, addr: usize, has_surplus: bool) {
         self.with_caller(|thread| {
             let Some(place) = self.place_on(addr, self.me) else {
                 return;
             };
-            sync_words::acquire(&self.areas, sync_words::of_word(place), &mut thread.clock);
+            let mut released = VectorClock::default();
+            sync_words::acquire(&self.areas, sync_words::of_word(place), &mut released);
 
             let start = place.offset % PAGE;
             let first_byte = word_mask(place.offset, 1) as u8;
@@ -316,8 +319,13 @@ impl ProcessDetector {
                 if is_word && old.kind.is_to_peer() {
                     stores.push(old.stamp());
                 }
+                if is_word && has_surplus && old.kind.counts() {
+                    released.forget_from(old.stamp());
+                    return false;
+                }
                 is_word && old.kind.is_of_library()
             });
+            thread.clock.join(&released);
 
             // Stores of other PEs to this word through a pointer: the accesses of their threads
             // before the store are complete, and so is what the thread knew at its last fence.

@@ -1,7 +1,7 @@
 //! Advice on how to order two accesses.
 
 use super::Side;
-use crate::access::{AtomicityDomain, ShadowKind};
+use crate::access::ShadowKind;
 use crate::actors::ActorRole;
 use crate::areas::Memory;
 use crate::private;
@@ -54,13 +54,9 @@ fn quiet(side: &Side) -> &'static str {
     }
 }
 
-fn is_of_signal(kind: ShadowKind) -> bool {
-    kind == ShadowKind::atomic(AtomicityDomain::Signal, 8, false, kind.writes())
-}
-
 /// Returns the advice for two atomic operations, which do not exclude each other.
 fn on_atomics([first, second]: &[Side; 2]) -> String {
-    let why = if is_of_signal(first.kind) != is_of_signal(second.kind) {
+    let why = if first.kind.is_of_signal() != second.kind.is_of_signal() {
         "signal operations and atomic operations do not exclude each other"
     } else {
         "they have other types, or contexts of other atomicity domains"
@@ -82,7 +78,7 @@ fn on_word([first, second]: &[Side; 2], target: Option<u32>) -> Option<String> {
 
     let is_of_library = atomic.kind.is_of_library() && plain.kind.is_of_library();
     let is_remote = target.is_some_and(|target| target != plain.actor.pe);
-    let is_word = atomic.kind.is_atomic() && !is_of_signal(atomic.kind);
+    let is_word = atomic.kind.is_atomic() && !atomic.kind.is_of_signal();
     if !is_of_library || !is_remote || !is_word || plain.nbytes != atomic.nbytes {
         return None;
     }
@@ -184,7 +180,8 @@ fn on_flight(operation: &Side, other: &Side, target: Option<u32>) -> String {
         ),
         (false, true) => format!(
             "Nothing orders the two. shmem_signal_wait_until for its signal before the access of \
-             PE {pe} would, or shmem_barrier_all between them."
+             PE {pe} would, or shmem_barrier_all between them; puts that count up one signal need \
+             shmem_fence between them."
         ),
         (false, false) => {
             let put = match operation.sources.first() {

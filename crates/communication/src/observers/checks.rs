@@ -83,10 +83,17 @@ fn check_signal(call: Call, signal: usize, remote: ByteBlocks, pe: c_int) {
 fn check_access(event: &Event, access: AccessEvent) {
     let Event {
         call,
+        pe,
         remote,
         local,
         ..
     } = *event;
+    let is_own = job::require(call).me.0 as c_int == pe;
+    // A copy of an array to itself changes nothing.
+    if is_own && local != remote && local.overlaps(remote) {
+        fail_overlapping(call, access, remote, local);
+    }
+
     // An access that reads the target writes the local buffer.
     let local_access = match access.effect {
         Effect::Reads => LocalAccess::Write,
@@ -113,6 +120,30 @@ fn check_access(event: &Event, access: AccessEvent) {
     {
         check_unknown(event, access.argument, local_access, local);
     }
+}
+
+/// Ends the job: an access to this PE reads bytes that it writes.
+#[cold]
+#[inline(never)]
+fn fail_overlapping(call: Call, access: AccessEvent, remote: ByteBlocks, local: ByteBlocks) -> ! {
+    let (source, dest) = match access.argument {
+        Argument::Source => (remote, local),
+        Argument::Dest | Argument::SigAddr => (local, remote),
+    };
+    let shown = |bytes: ByteBlocks| {
+        let span = bytes.span();
+        format!(
+            "{span} bytes from {:#x} to {:#x}",
+            bytes.addr,
+            bytes.addr + span
+        )
+    };
+    fail!(
+        call,
+        "the arguments source and dest overlap: source is {}, dest is {}; use arrays that have no byte in common",
+        shown(source),
+        shown(dest)
+    )
 }
 
 /// Checks the bytes of an access that no earlier access has shown to be correct.

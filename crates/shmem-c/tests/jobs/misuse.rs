@@ -645,6 +645,8 @@ fn active_sets_that_differ() {
 #[test]
 fn arrays_that_overlap() {
     for (how, call) in [
+        ("put_overlaps", "shmem_int_put"),
+        ("get_overlaps", "shmem_int_iget"),
         ("reduce_overlaps", "shmem_int_sum_reduce"),
         ("broadcast_overlaps", "shmem_broadcast32"),
         ("alltoall_overlaps", "shmem_int_alltoall"),

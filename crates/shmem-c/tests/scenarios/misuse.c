@@ -123,7 +123,11 @@ static int checked(const char *how, int *heap) {
         shmem_team_t team;
         shmem_team_config_t config = {.num_contexts = -5};
         shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 1, &config, SHMEM_TEAM_NUM_CONTEXTS, &team);
-    } else if (is(how, "reduce_overlaps"))
+    } else if (is(how, "put_overlaps"))
+        shmem_int_put(heap + 1, heap, 2, shmem_my_pe());
+    else if (is(how, "get_overlaps"))
+        shmem_int_iget(heap, heap + 1, 2, 1, 2, shmem_my_pe());
+    else if (is(how, "reduce_overlaps"))
         shmem_int_sum_reduce(SHMEM_TEAM_WORLD, heap, heap + 1, 2);
     else if (is(how, "broadcast_overlaps"))
         shmem_broadcast32(heap, heap + 1, 2, 0, 0, 0, shmem_n_pes(), static_sync);

@@ -86,16 +86,18 @@ impl ProcessDetector {
             AccessOperation::Update => atomic(access),
             _ => ShadowKind::WRITE,
         };
-        let writes = call.of_kind(kind).record(put);
-        self.record_blocks(access.remote, Some(pe), writes, view);
 
-        // The source of a blocking put may be used again when the call returns.
+        // The source of a blocking put may be used again when the call returns. It is read before
+        // anything is written, which matters if the two overlap.
         let reader = match access.operation {
             AccessOperation::PutNbi => put,
             _ => call.thread.stamp(),
         };
         let reads = call.of_kind(ShadowKind::READ).record(reader);
         self.record_blocks(access.local, None, reads, view);
+
+        let writes = call.of_kind(kind).record(put);
+        self.record_blocks(access.remote, Some(pe), writes, view);
 
         let mut released = view.released();
         if access.signal != 0 {

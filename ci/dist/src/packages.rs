@@ -318,7 +318,7 @@ fn package(path: &Path) -> usize {
     }
 
     // Programs need the library by its soname, which has a further end.
-    let is_linked = has_end(&[".a", ".so"]);
+    let is_linked = has_end(&[".a", ".o", ".so"]);
     if is_linked || OF_DEVELOPMENT.iter().any(|start| text.starts_with(start)) {
         return DEVELOPMENT;
     }

@@ -67,6 +67,11 @@ const FLANG: [&str; 3] = ["flang", "flang-new", "flang-new-19"];
 /// The specs file for `oshcc --race`, which makes GCC report loads and stores to the race detector.
 const SPECS: &str = "race.specs";
 
+/// The source of [`SANITIZER_OBJECT`].
+const SANITIZER_SOURCE: &str = "thread_sanitizer.c";
+/// The object file that `oshcc -fsanitize=thread` links into programs.
+const SANITIZER_OBJECT: &str = "lib/rushmem-thread-sanitizer.o";
+
 /// The name of the prefix for tests, in the build directory.
 pub const TEST_PREFIX: &str = "test-prefix";
 
@@ -174,7 +179,7 @@ struct Installer<'a> {
 }
 
 impl Installer<'_> {
-    /// Installs the compiler wrappers, the launcher, the library and its headers.
+    /// Installs the compiler wrappers with what they link, the launcher, the library and its headers.
     fn install_core(&self) -> Result<()> {
         let prefix = &self.prefix;
 
@@ -195,6 +200,17 @@ impl Installer<'_> {
 
         let archive = prefix.add("lib/librushmem.a")?;
         libraries::pack(built, &archive, self.tools)?;
+
+        let object = prefix.add(SANITIZER_OBJECT)?;
+        let source = self.workspace.root.join(PACKAGES).join(SANITIZER_SOURCE);
+        let mut compile = self.tools.compiler();
+        process::run(
+            compile
+                .args(["-O2", "-fPIC", "-c"])
+                .arg(source)
+                .arg("-o")
+                .arg(object),
+        )?;
 
         for name in OTHER_LIBRARIES {
             prefix.link("librushmem.so.1", &format!("lib/{name}.so"))?;

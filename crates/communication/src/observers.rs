@@ -1,6 +1,6 @@
 //! The observers of the calls and accesses of this PE: the counters of `SHMEM_STATS`, the trace of
-//! `SHMEM_TRACE`, the race detector and the checks of `SHMEM_CHECK`, and the record of the last
-//! writes. Each observer has a function for the begin of an event, and one for its end if it needs
+//! `SHMEM_TRACE`, the race detector and the checks of `SHMEM_CHECK`, the record of the last writes,
+//! and the order that ThreadSanitizer is told. Each observer has a function for the begin of an event, and one for its end if it needs
 //! that.
 //!
 //! One word says which observers are active: a call loads it and branches to a cold path. Accesses
@@ -12,6 +12,7 @@ pub mod counters;
 mod event;
 pub mod races;
 pub mod results;
+pub mod thread_sanitizer;
 pub mod trace;
 pub mod writes;
 
@@ -39,6 +40,8 @@ pub enum Observer {
     Checks = 8,
     /// The record of the last writes.
     Writes = 16,
+    /// The order between threads that ThreadSanitizer is told.
+    ThreadSanitizer = 32,
 }
 
 /// The active observers, as a sum of their bits. Only init and finalize change it. Relaxed: what an
@@ -254,6 +257,9 @@ impl OngoingEvent {
         if self.has(Observer::Writes) {
             writes::begin(&self.event);
         }
+        if self.has(Observer::ThreadSanitizer) {
+            thread_sanitizer::begin(&self.event);
+        }
     }
 
     #[inline(never)]
@@ -269,6 +275,9 @@ impl OngoingEvent {
         }
         if self.has(Observer::Checks) {
             checks::end(&self.event, self.result.as_deref());
+        }
+        if self.has(Observer::ThreadSanitizer) {
+            thread_sanitizer::end(&self.event);
         }
     }
 
@@ -310,6 +319,7 @@ impl Drop for OngoingEvent {
         const RACES: u32 = Observer::Races as u32;
         const COUNTERS: u32 = Observer::Counters as u32;
         const CHECKS: u32 = Observer::Checks as u32;
+        const THREAD_SANITIZER: u32 = Observer::ThreadSanitizer as u32;
 
         let recording_ends = match self.event.action {
             Action::Access(_) if self.is_brief => RACES,
@@ -317,7 +327,7 @@ impl Drop for OngoingEvent {
             Action::Collective(_) | Action::Request(_) => TRACE | RACES | COUNTERS | CHECKS,
             _ => TRACE | RACES | COUNTERS,
         };
-        if self.active & recording_ends != 0 {
+        if self.active & (recording_ends | THREAD_SANITIZER) != 0 {
             self.end();
         }
     }

@@ -7,6 +7,7 @@
 //!   [`setting`]: environment variables.
 //! - [`host`], [`clock`], [`devices`], [`descriptors`], [`limits`], [`maps`]: the name of this host,
 //!   its clock and network devices, the file descriptors, the limits and the mappings of this process.
+//! - [`thread_sanitizer`]: the tool that may watch the threads of this process.
 //! - [`interfaces`]: the addresses and ports at which sockets listen.
 //! - [`codec`]: the encoding of what processes exchange.
 //!
@@ -34,6 +35,7 @@ pub mod setting;
 pub mod signals;
 pub mod stderr;
 pub mod thread;
+pub mod thread_sanitizer;
 
 /// The digest of the sources of this crate, which must be equal on all PEs of a job.
 pub const SOURCES: u64 = rushmem_derive::digest_of_sources!();

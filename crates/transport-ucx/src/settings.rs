@@ -3,6 +3,7 @@
 
 use rushmem_system::descriptors::{PerEndpoint, PerPeer};
 use rushmem_system::setting::{self, Setting};
+use rushmem_system::thread_sanitizer::ThreadSanitizer;
 use rushmem_transport::engine::message::MAX_IN_FLIGHT;
 use rushmem_transport::progress::backoff::{UNSIGNALED_SLEEP, WaitLimits};
 use rushmem_transport::{Error, Host};
@@ -153,11 +154,17 @@ impl Tuning {
 /// which it would print a backtrace.
 const DEFAULTS: [&CStr; 2] = [c"UCX_DEBUG_SIGNO=0", c"UCX_HANDLE_ERRORS=none"];
 
-/// Returns UCX, which the first call opens. UCX reads [`DEFAULTS`] when it is loaded.
+/// Defaults under ThreadSanitizer, which UCX's hooks of the functions that map memory would crash.
+const UNDER_THREAD_SANITIZER: [&CStr; 1] = [c"UCX_MEM_EVENTS=n"];
+
+/// Returns UCX, which the first call opens. UCX reads these defaults when it is loaded.
 pub(crate) fn library() -> Result<&'static Ucp, String> {
     static LIBRARY: OnceLock<Result<&'static Ucp, String>> = OnceLock::new();
     let library = LIBRARY.get_or_init(|| {
         setting::set_defaults(&DEFAULTS);
+        if ThreadSanitizer::find().is_some() {
+            setting::set_defaults(&UNDER_THREAD_SANITIZER);
+        }
         ucx_sys::open()
     });
     library.clone()

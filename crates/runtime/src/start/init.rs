@@ -22,6 +22,7 @@ use rushmem_pe::memory::{address, statics};
 use rushmem_pe::process;
 use rushmem_pe::settings::{Checks, Statistics};
 use rushmem_system::lock::lock;
+use rushmem_system::thread_sanitizer::ThreadSanitizer;
 use rushmem_transport::Provider;
 use std::sync::Mutex;
 
@@ -125,8 +126,8 @@ fn enter(
     job
 }
 
-/// Adds the observers that the settings request, except those of the statistics and the trace,
-/// which start later. Returns true if the writes, the statistics or the trace record accesses.
+/// Adds the observers that the settings and the program request, except those of the statistics and
+/// the trace, which start later. Returns true if any observer but the checks sees accesses.
 fn add_observers(call: Call, job: &Job) -> bool {
     let settings = &job.settings;
     if settings.checks() {
@@ -143,8 +144,13 @@ fn add_observers(call: Call, job: &Job) -> bool {
         observers::add(Observer::Writes);
     }
 
+    let is_under_sanitizer = ThreadSanitizer::find().is_some();
+    if is_under_sanitizer {
+        observers::add(Observer::ThreadSanitizer);
+    }
+
     let is_counted = settings.statistics != Statistics::No;
-    is_counted || settings.trace.is_some() || records_writes
+    is_counted || settings.trace.is_some() || records_writes || is_under_sanitizer
 }
 
 /// Joins the job, or returns to it, and connects to its PEs.

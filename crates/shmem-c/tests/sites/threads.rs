@@ -1,7 +1,6 @@
 //! Further tests of threads, contexts and teams: each thread level, the stress program with a new
 //! random sequence in every run and under ThreadSanitizer, and 10,000 contexts and teams.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -112,12 +111,8 @@ fn ten_thousand_contexts_and_teams_leave_nothing() {
     }
 }
 
-/// The program is instrumented, so races between its threads are found. The library is not, so
-/// ThreadSanitizer does not know its locks, and would report copies that one thread makes under a
-/// lock from memory that another one has allocated. So calls of the C library by the library are
-/// suppressed. The step `thread-sanitizer` of `cargo xtask test --full` also instruments the
-/// library.
-fn the_stress_under_thread_sanitizer() {
+/// Ignores the test if the C compiler has no ThreadSanitizer.
+fn needs_thread_sanitizer() {
     let probe = Command::new("sh")
         .args([
             "-c",
@@ -129,18 +124,45 @@ fn the_stress_under_thread_sanitizer() {
         testkit::absent("the C compiler has no ThreadSanitizer");
     }
 
-    let dir = tempfile::tempdir().expect("a directory");
-    let suppressions = dir.path().join("suppressions");
-    fs::write(&suppressions, "called_from_lib:librushmem.so\n").expect("the file");
-    let suppressions = suppressions.display();
-    let options = format!("halt_on_error=1 exitcode=66 suppressions={suppressions}");
+}
 
-    let outcome = Job::new(program!("stress.c", "-fsanitize=thread"))
-        .n(3)
-        .env("TSAN_OPTIONS", &options)
-        .run();
+/// The program is instrumented, so races between its threads are found. The library is not; the
+/// step `thread-sanitizer` of `cargo xtask test --full` also instruments it.
+fn the_stress_under_thread_sanitizer() {
+    needs_thread_sanitizer();
+
+    let outcome = Job::new(program!("stress.c", "-fsanitize=thread")).n(3).run();
     outcome.assert_ok(3);
     assert!(!outcome.stderr.contains("ThreadSanitizer"), "{outcome}");
+}
+
+/// Threads that hand data on by calls of the library are ordered, and others are not.
+fn thread_sanitizer_knows_how_threads_synchronize() {
+    needs_thread_sanitizer();
+    let program = scenario!("handed_on.c", "-fsanitize=thread", "-g");
+    for how in ["set", "put", "signal", "add", "lock", "way_back"] {
+        let outcome = Job::new(&program).n(2).arg(how).run();
+        outcome.assert_ok(2);
+        assert!(!outcome.stderr.contains("ThreadSanitizer"), "{outcome}");
+    }
+
+    let outcome = Job::new(&program).n(2).arg("nothing").run();
+    assert_eq!(outcome.code(), 66, "{outcome}");
+    let race = "WARNING: ThreadSanitizer: data race";
+    assert!(outcome.stderr.contains(race), "{outcome}");
+}
+
+/// UCX's hooks of functions that map memory crash under ThreadSanitizer.
+fn a_program_runs_over_ucx_under_thread_sanitizer() {
+    needs_thread_sanitizer();
+    needs_library("libucp.so.0");
+    Job::new(scenario!("handed_on.c", "-fsanitize=thread", "-g"))
+        .n(2)
+        .arg("way_back")
+        .env("SHMEM_ONNODE", "off")
+        .env("SHMEM_TRANSPORT", "ucx")
+        .run()
+        .assert_ok(2);
 }
 
 /// A variable that one thread sets in the environment is not lost while another thread opens
@@ -171,6 +193,8 @@ testkit::module_tests! {
     the_stress_draws_anew,
     contexts_and_teams_that_come_and_go_leave_nothing,
     the_stress_under_thread_sanitizer,
+    thread_sanitizer_knows_how_threads_synchronize,
+    a_program_runs_over_ucx_under_thread_sanitizer,
     ; ignored "minutes; part of `cargo xtask test --full`" =>
     ten_thousand_contexts_and_teams_leave_nothing,
 }

@@ -5,7 +5,9 @@ use crate::found::{changes, is_one_sided};
 use crate::ports::set_ports;
 use crate::settings::{TLS, library};
 use crate::ucp::{ConfigChange, UcpContext, UcpResource, Worker};
+use rushmem_system::interfaces::{Need, addresses};
 use rushmem_transport::{Diagnosis, Host, Open, Verdict};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A restriction of what UCX may use.
@@ -97,11 +99,28 @@ pub(crate) fn open(n_pes: u32, host: &dyn Host, one_machine: bool) -> Result<Ucp
     };
     let remedy = match restriction_to_lift(n_pes, host, &changes) {
         Some(restriction) => format!("{restriction}: change or unset that"),
+        None if has_only_ipv6(one_machine) => {
+            let (major, minor, _) = library().map_or((0, 0, 0), ucx_sys::version);
+            format!(
+                "UCX {major}.{minor} may need IPv4, and this host has IPv6 addresses alone: give an interface an IPv4 \
+                 address, or set SHMEM_TRANSPORT=tcp"
+            )
+        }
         None => {
             "UCX_LOG_LEVEL=info shows UCX's own reasons, and `ucx_info -d` what it has".to_owned()
         }
     };
     Err(format!("{refused}; {remedy}"))
+}
+
+/// Returns true if all addresses at which sockets of a job would listen are those of IPv6.
+fn has_only_ipv6(one_machine: bool) -> bool {
+    let need = if one_machine {
+        Need::ThisMachine
+    } else {
+        Need::Others
+    };
+    addresses(need, None, None).is_ok_and(|found| found.iter().all(IpAddr::is_ipv6))
 }
 
 fn reaches_others(context: &UcpContext) -> bool {
@@ -132,6 +151,9 @@ fn restriction_to_lift(n_pes: u32, host: &dyn Host, changes: &[ConfigChange]) ->
             .find_map(|variable| Some((variable, host.variable(variable)?)));
         let restriction = if let Some((variable, value)) = set {
             format!("{variable} is {value}")
+        } else if name == "TLS" {
+            // Rushmem leaves out shared memory, which reaches only the PEs that need no network.
+            continue;
         } else if let Some(change) = changes.iter().rev().find(|change| change.name == name) {
             format!("Rushmem asks for {name}={}", change.value)
         } else {

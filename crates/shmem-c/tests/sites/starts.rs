@@ -175,6 +175,26 @@ fn without_a_loopback_interface() {
     fails(job(&tcp).wrap(enter), &words);
 }
 
+fn with_ipv6_addresses_alone() {
+    needs_library(UCX);
+    let script = "ip link set lo up && ip addr del 127.0.0.1/8 dev lo && exec \"$@\"";
+    let enter = ["unshare", "-rn", "sh", "-c", script, "sh"];
+    let entered = Command::new(enter[0]).args(&enter[1..]).arg("true").output();
+    if !entered.is_ok_and(|output| output.status.success()) {
+        absent("there are no network namespaces");
+    }
+
+    let over_ucx = [("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", "ucx")];
+    let outcome = job(&over_ucx).wrap(enter).run();
+    if outcome.status.success() {
+        absent("this UCX needs no IPv4 address");
+    }
+    // UCX warns, too.
+    for words in ["this host has IPv6 addresses alone", "SHMEM_TRANSPORT=tcp"] {
+        assert!(outcome.stderr.contains(words), "{outcome}");
+    }
+}
+
 /// Returns a job with a PE on each host.
 fn across(hosts: &Hosts) -> Job {
     let prefix = hosts.prefix();
@@ -418,6 +438,7 @@ testkit::module_tests! {
     with_a_variable_in_the_way_of_ucx,
     over_an_interface_without_a_usable_address,
     without_a_loopback_interface,
+    with_ipv6_addresses_alone,
     between_hosts_of_which_one_cannot_be_reached,
     on_a_host_that_does_not_answer,
     with_too_few_descriptors,

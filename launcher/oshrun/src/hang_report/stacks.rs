@@ -34,6 +34,10 @@ const FRAMES: &str = "6";
 
 /// The start of the name of each thread of the library, in gdb's output.
 const LIBRARY: &str = "\"rushmem";
+/// The name of the thread that opens a network, in which its library may hang.
+const OPENING: &str = "\"rushmem-apart\"";
+/// The name of the thread that UCX starts.
+const OF_UCX: &str = "\"async\"";
 
 /// A process to which gdb is attached.
 pub struct ExaminedProcess<'a> {
@@ -94,19 +98,21 @@ fn run_gdb(pid: u32, mark: &OsStr, limit: Duration) -> Option<String> {
 
 /// A thread in the output of gdb.
 struct Thread {
-    /// True if it is a thread of the library.
-    is_library: bool,
+    /// True if it serves, and so tells nothing of what the PE does.
+    is_service: bool,
     /// Its functions, the innermost first.
     functions: Vec<String>,
 }
 
-/// Shortens backtraces: returns one line for each thread of the program, the first thread first.
+/// Shortens backtraces: returns one line for each thread of the program and for the one that opens a
+/// network, the first thread first.
 fn shortened(text: &str) -> Vec<String> {
     let mut threads: Vec<Thread> = Vec::new();
     for line in text.lines() {
         if line.starts_with("Thread ") {
             threads.push(Thread {
-                is_library: line.contains(LIBRARY),
+                is_service: line.contains(OF_UCX)
+                    || line.contains(LIBRARY) && !line.contains(OPENING),
                 functions: Vec::new(),
             });
         } else if line.starts_with('#')
@@ -119,7 +125,7 @@ fn shortened(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     // gdb prints the last thread first.
     for thread in threads.iter().rev() {
-        if thread.is_library || thread.functions.is_empty() || lines.len() == MAX_THREADS {
+        if thread.is_service || thread.functions.is_empty() || lines.len() == MAX_THREADS {
             continue;
         }
         let line = thread.functions.join(" < ");
@@ -165,6 +171,9 @@ mod tests {
                     src/stencil.c:41\n#3  main ()\n";
         let line = "clock_nanosleep in libc.so.6 < compute_row at stencil.c:41 < main";
         assert_eq!(shortened(text), [line]);
+        let text = "Thread 3 (Thread 0x7f00 (LWP 8) \"async\"):\n#0  epoll_wait () from libc.so.6\n\nThread 2 \
+                    (Thread 0x7f01 (LWP 7) \"rushmem-apart\"):\n#0  ucm_reloc_modify () from libucm.so.0\n";
+        assert_eq!(shortened(text), ["ucm_reloc_modify in libucm.so.0"]);
         assert_eq!(
             shortened("ptrace: Operation not permitted.\nNo threads.\n"),
             [""; 0]

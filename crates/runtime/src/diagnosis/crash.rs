@@ -25,9 +25,12 @@ use rushmem_pe::call::Call;
 use rushmem_pe::call::warning;
 use rushmem_pe::job::Job;
 use rushmem_pe::process;
+use rushmem_system::limits::getrlimit;
 use rushmem_system::stderr::print_line;
 use rushmem_transport::Pe;
+use rustix::process::Resource;
 use signal::{Crash, SIGNALS, action, handle};
+use std::fmt;
 use std::io::{Cursor, Write};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
@@ -243,6 +246,39 @@ fn message_of(crash: &Crash) -> String {
     }
 }
 
+/// What can be done about a crash whose place cannot be found. If memory is limited, that is the
+/// usual reason: the copy of the process finds none either.
+enum ShortRemedy {
+    Debugger,
+    /// To raise the limit that `ulimit` sets by this letter, of which this many bytes are the value.
+    Limit(char, u64),
+}
+
+impl ShortRemedy {
+    fn find() -> ShortRemedy {
+        let limits = [('d', Resource::Data), ('v', Resource::As)];
+        limits
+            .into_iter()
+            .find_map(|(letter, resource)| Some((letter, getrlimit(resource).current?)))
+            .map_or(ShortRemedy::Debugger, |(letter, bytes)| {
+                ShortRemedy::Limit(letter, bytes)
+            })
+    }
+}
+
+impl fmt::Display for ShortRemedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ShortRemedy::Debugger => f.write_str("to find the cause, run oshrun --gdb"),
+            ShortRemedy::Limit(letter, bytes) => write!(
+                f,
+                "if memory is short, raise the limit (ulimit -{letter}, now {} KiB); else run oshrun --gdb",
+                bytes >> 10
+            ),
+        }
+    }
+}
+
 /// Prints the signal without its place, by calls that are allowed in handlers.
 fn print_short(crash: &Crash) {
     // The only error of both writes is that the text does not fit: then it is cut.
@@ -252,8 +288,9 @@ fn print_short(crash: &Crash) {
     }
     let _ = writeln!(
         message,
-        "{}: its place in the program cannot be found; to find the cause, run oshrun --gdb",
-        crash.name()
+        "{}: its place in the program cannot be found; {}",
+        crash.name(),
+        ShortRemedy::find()
     );
 
     let nbytes = message.position() as usize;

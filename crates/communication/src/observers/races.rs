@@ -186,8 +186,8 @@ fn require_supported(call: Call, job: &Job) {
     if statics::own().of_static_program() {
         fail!(
             call,
-            "SHMEM_CHECK is races, but a statically linked program cannot open {LIBRARY}, which finds them; link the \
-             program dynamically"
+            "SHMEM_CHECK is races, but a program that is statically linked, or has loaded this library by dlmopen, \
+             cannot open {LIBRARY}, which finds them; link the program dynamically"
         );
     }
 }

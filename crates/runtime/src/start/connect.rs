@@ -66,7 +66,8 @@ fn usable_providers<'a>(
     settings: &Settings,
     providers: &'a [Provider],
 ) -> Vec<&'a Provider> {
-    // A statically linked program cannot open libraries.
+    // A statically linked program cannot open libraries. One that has loaded this library by dlmopen
+    // is taken for such a program: its executable is not among the objects that the library sees.
     let is_static = statics::own().of_static_program();
     let usable: Vec<&Provider> = providers
         .iter()
@@ -79,7 +80,8 @@ fn usable_providers<'a>(
         let names: Vec<&str> = usable.iter().map(|provider| provider.name).collect();
         fail!(
             call,
-            "SHMEM_TRANSPORT is {requested}, but a statically linked program, which cannot open libraries, has: auto, {}",
+            "SHMEM_TRANSPORT is {requested}, but a program that cannot open libraries, since it is statically linked or has loaded \
+             this one by dlmopen, has: auto, {}",
             names.join(", ")
         );
     }

@@ -148,6 +148,17 @@ mod tests {
         assert_eq!(parsed, [few]);
     }
 
+    /// The source has a literal, which a release must change.
+    #[test]
+    fn the_vendor_string_has_the_version_of_the_packages() {
+        let constants = all().unwrap();
+        let vendor = constants
+            .iter()
+            .find(|one| one.name == "SHMEM_VENDOR_STRING");
+        let expected = format!("\"Rushmem {}\"", env!("CARGO_PKG_VERSION"));
+        assert_eq!(vendor.unwrap().value, expected);
+    }
+
     #[test]
     fn handles_are_cast_to_their_types() {
         let handle = |name| Constant {

@@ -4,8 +4,8 @@
 //! contain the address, one for the PE, a load from the segment's table of deltas, a compare of the
 //! delta, and an addition. If a compare fails, the access takes the cold path, which uses the
 //! network or reports the error. While accesses are observed (`SHMEM_CHECK`, `SHMEM_STATS`,
-//! `SHMEM_TRACE`, explanations of long waits), the segments of the fast path are closed, so that
-//! every access takes the cold path and is observed there.
+//! `SHMEM_TRACE`, explanations of long waits, ThreadSanitizer), the segments of the fast path are
+//! closed, so that every access takes the cold path and is observed there.
 #![allow(unsafe_code)]
 
 use crate::memory::statics;

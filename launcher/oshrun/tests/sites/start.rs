@@ -256,18 +256,18 @@ fn a_program_on_a_file_system_without_execution_is_named() {
 /// The filters of old container runtimes refuse a system call that they do not know in this way.
 fn a_refused_system_call_is_named_with_a_remedy() {
     needs(&["strace", "-f", "-o", "/dev/null", "true"]);
-    for (call, what) in [
-        ("clone3", "start a thread"),
-        ("memfd_create", "make the shared memory of the job"),
-        ("eventfd2", "wait for events"),
-        ("epoll_create1", "wait for events"),
-        ("socketpair", "make a pair of sockets"),
-        ("epoll_ctl", "wait for events"),
-        ("fcntl", "wait for events"),
-        ("ioctl", "start true as PE 0"),
-        ("prctl", "start true as PE 0"),
-        ("readlink", "find its own file"),
-        ("recvfrom", "start processes"),
+    for (call, what, status) in [
+        ("clone3", "start a thread", 1),
+        ("memfd_create", "make the shared memory of the job", 1),
+        ("eventfd2", "wait for events", 1),
+        ("epoll_create1", "wait for events", 1),
+        ("socketpair", "make a pair of sockets", 1),
+        ("epoll_ctl", "wait for events", 1),
+        ("fcntl", "wait for events", 1),
+        ("ioctl", "start ", 126),
+        ("prctl", "start ", 126),
+        ("readlink", "find its own file", 1),
+        ("recvfrom", "start processes", 1),
     ] {
         let refused = format!("inject={call}:error=EPERM");
         let words = [
@@ -283,16 +283,13 @@ fn a_refused_system_call_is_named_with_a_remedy() {
         ];
 
         let outcome = TestJob::by("strace", &words).run();
-        let said =
-            format!("oshrun: cannot {what}: Operation not permitted (a sandbox or container");
-        assert_eq!(outcome.status, 1, "{outcome:?}");
+        assert_eq!(outcome.status, status, "{outcome:?}");
+        let said = format!("oshrun: cannot {what}");
         assert!(outcome.stderr.starts_with(&said), "{outcome:?}");
-        assert!(
-            outcome
-                .stderr
-                .contains(&format!("permit {call} in its filter")),
-            "{outcome:?}"
-        );
+        let permit = format!("permit {call} in its filter");
+        for words in [": Operation not permitted (a sandbox or container", &permit] {
+            assert!(outcome.stderr.contains(words), "{outcome:?}");
+        }
     }
 }
 

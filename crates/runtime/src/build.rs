@@ -73,7 +73,12 @@ impl Build {
     fn refuse(self, call: Call, session: &mut JobSession, records: &Records) -> ! {
         let of_pe_0 = Build::before(&records[0]);
         let other = records.position(|record| Build::before(record) != of_pe_0);
-        let other = other.expect("one PE differs from this one, so two differ from each other");
+        let Some(other) = other else {
+            fail!(
+                call,
+                "the records of all PEs were changed on the way to this one"
+            );
+        };
 
         let described = session.exchange(self.described().as_bytes());
         let describe = |pe: u32| match &described {

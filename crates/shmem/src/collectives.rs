@@ -207,7 +207,7 @@ impl<C: Threads> Team<'_, C> {
     /// let (outbox, inbox) = (shmem.array::<usize>(n), shmem.array(2 * n));
     /// outbox.fill(shmem.my_pe());
     /// // One element for each PE, which goes to every second place.
-    /// let strides = Strides { count: 1, block: 1, dest: 2, source: 1 };
+    /// let strides = Strides::new(1).dest(2);
     /// shmem.world().all_to_all_strided_into(&outbox, &inbox, strides);
     /// assert_eq!(inbox[2 * (n - 1)].load(), n - 1);
     /// ```
@@ -265,7 +265,8 @@ impl<C: Threads> Team<'_, C> {
     /// let n = shmem.n_pes();
     /// let (outbox, inbox) = (shmem.boxed(shmem.my_pe()), shmem.array(n));
     /// // The same element goes to each PE, which has a place for each sender.
-    /// let blocks = Blocks { offsets: &vec![0; n], counts: &vec![1; n] };
+    /// let (offsets, counts) = (vec![0; n], vec![1; n]);
+    /// let blocks = Blocks::new(&offsets, &counts);
     /// let places: Vec<usize> = (0..n).collect();
     /// let received = shmem.world().all_to_all_blocks_at(&outbox, blocks, &inbox, &places);
     /// assert_eq!((received, inbox.to_vec()), (vec![1; n], places));

@@ -55,7 +55,8 @@ impl Sym<Signal> {
     ///
     /// ```
     /// # let shmem = shmem::init();
-    /// let (inbox, arrived) = (shmem.array::<usize>(shmem.n_pes()), shmem.zeroed::<shmem::Signal>());
+    /// let inbox = shmem.array::<usize>(shmem.n_pes());
+    /// let arrived = shmem.zeroed::<shmem::Signal>();
     /// let place = inbox[shmem.my_pe()].as_slice();
     /// for peer in shmem.peers() {
     ///     place.on(peer).put_with(&[shmem.my_pe()], arrived.add(1));

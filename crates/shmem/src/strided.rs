@@ -92,7 +92,7 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
     /// mine.copy_from_slice(&[0, 1, 2, 3, 4, 5]);
     /// shmem.barrier_all();
     /// let mut every_second = [0; 3];
-    /// let strides = Strides { count: 3, block: 1, dest: 1, source: 2 };
+    /// let strides = Strides::new(3).source(2);
     /// mine.on(shmem.next()).get_blocks(&mut every_second, strides);
     /// assert_eq!(every_second, [0, 2, 4]);
     /// ```

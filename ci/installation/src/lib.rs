@@ -122,10 +122,10 @@ pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
     install_release(workspace, &release, prefix, &Toolchain::of_system())
 }
 
-/// Installs a build for tests under `prefix`. It is not as fast as a release, but takes less time
-/// to build, since it has no optimization across crates.
+/// Installs a build for tests under `prefix`: of the profile of the tests, which are built of the
+/// same crates.
 pub fn quickly_into(workspace: &Workspace, prefix: &Path) -> Result<()> {
-    let release = Release::build(workspace, &["build", "--profile", "quick"])?;
+    let release = Release::build(workspace, &["build"])?;
     install_release(workspace, &release, prefix, &Toolchain::of_system())
 }
 
@@ -179,7 +179,8 @@ struct Installer<'a> {
 }
 
 impl Installer<'_> {
-    /// Installs the compiler wrappers with what they link, the launcher, the library and its headers.
+    /// Installs the compiler wrappers with what they link, the launcher, the library and its
+    /// headers.
     fn install_core(&self) -> Result<()> {
         let prefix = &self.prefix;
 

@@ -14,7 +14,7 @@ pub fn time(nanoseconds: u64) -> String {
 /// Returns a number of bytes, from 10,000 on with a unit, such as `1.5 MiB`.
 pub fn size(nbytes: u64) -> String {
     let value = nbytes as f64;
-    let unit = |shift: i32| value / f64::from(shift).exp2();
+    let unit = |shift: u32| value / (1_u64 << shift) as f64;
     match nbytes {
         0..10_000 => nbytes.to_string(),
         10_000..0x10_0000 => format!("{:.1} KiB", unit(10)),

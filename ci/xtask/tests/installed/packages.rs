@@ -75,7 +75,7 @@ fn debug_information_is_beside_what_is_installed() {
         let own = sections(&format!("{dir}/{name}"));
         assert!(own.contains(".gnu_debuglink"), "{own}");
         assert!(
-            !own.contains(".debug_") && !own.contains(".symtab"),
+            !own.contains(".debug_info") && !own.contains(".symtab"),
             "{own}"
         );
         let beside = sections(&format!("{dir}/.debug/{name}.debug"));

@@ -61,10 +61,11 @@ struct Library {
 }
 
 impl Library {
+    /// Finds the library that these tests were built with, which cargo does not build again.
     fn find() -> Library {
         let output = Command::new(env!("CARGO"))
             .args([
-                "check",
+                "build",
                 "--lib",
                 "--package",
                 "rushmem",
@@ -75,12 +76,14 @@ impl Library {
             .stderr(Stdio::inherit())
             .output()
             .expect("cargo runs");
-        assert!(output.status.success(), "cargo cannot check the library");
+        assert!(output.status.success(), "cargo cannot build the library");
 
         let file = messages(&output.stdout)
             .filter(|message| message["reason"] == "compiler-artifact")
             .filter(|message| message["target"]["name"] == "shmem")
-            .find_map(|message| Some(message["filenames"].get(0)?.as_str()?.to_owned()));
+            .flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default())
+            .filter_map(|file| file.as_str().map(str::to_owned))
+            .find(|file| file.ends_with(".rmeta"));
         Library {
             metadata: PathBuf::from(file.expect("cargo says where the library is")),
         }

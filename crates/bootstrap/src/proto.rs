@@ -177,8 +177,8 @@ pub enum FromLauncher {
         /// The reason, if this process is to print it.
         message: Option<String>,
     },
-    /// A sign of life of the meeting while an exchange or the last finalize lasts, which the process
-    /// answers.
+    /// A sign of life of the meeting while an exchange or the last finalize lasts, which the
+    /// process answers.
     Ping,
     /// The answer of a meeting to [`FromPe::Finalized`], once all PEs have sent it.
     AllFinalized,

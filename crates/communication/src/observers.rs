@@ -1,7 +1,7 @@
 //! The observers of the calls and accesses of this PE: the counters of `SHMEM_STATS`, the trace of
 //! `SHMEM_TRACE`, the race detector and the checks of `SHMEM_CHECK`, the record of the last writes,
-//! and the order that ThreadSanitizer is told. Each observer has a function for the begin of an event, and one for its end if it needs
-//! that.
+//! and the order that ThreadSanitizer is told. Each observer has a function for the begin of an
+//! event, and one for its end if it needs that.
 //!
 //! One word says which observers are active: a call loads it and branches to a cold path. Accesses
 //! to mapped memory need no such branch: while an observer is active, the segments of the fast path

@@ -23,9 +23,9 @@ pub fn connect(address: &SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Returns true if both ends of a connection are this socket. The kernel chooses the port of the end
-/// that connects. If it chooses the one to which that end connects on the same host, TCP takes the
-/// two for simultaneous opens of one connection.
+/// Returns true if both ends of a connection are this socket. The kernel chooses the port of the
+/// end that connects. If it chooses the one to which that end connects on the same host, TCP takes
+/// the two for simultaneous opens of one connection.
 fn is_to_itself(stream: &TcpStream) -> io::Result<bool> {
     let here = stream.local_addr()?;
     let there = stream.peer_addr()?;

@@ -8,8 +8,8 @@
 //! The one that is dropped is chosen at random. If it were the oldest, a flood of connections would
 //! drop each process of the job whose claim needs longer to arrive than the flood to fill all
 //! places. A random choice spares some of these processes at any distance, and others when they
-//! connect again. Addresses do not count: those of a flood may be many, and all processes of the job
-//! may have one, that of a router.
+//! connect again. Addresses do not count: those of a flood may be many, and all processes of the
+//! job may have one, that of a router.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -409,9 +409,9 @@ mod tests {
     }
 
     /// Returns the time in milliseconds until `members` processes of a job, all from one address,
-    /// have proved their identity, or that of [`LIMIT`]. Meanwhile `rate` strangers a second connect,
-    /// each from another address. A process whose connection was dropped finds that out with its
-    /// claim, and connects again.
+    /// have proved their identity, or that of [`LIMIT`]. Meanwhile `rate` strangers a second
+    /// connect, each from another address. A process whose connection was dropped finds that out
+    /// with its claim, and connects again.
     fn time_of_joining(members: usize, rate: u64, round_trip: u64, random: &mut Rng) -> u64 {
         const N: usize = 256;
         const PAUSE: u64 = 250;

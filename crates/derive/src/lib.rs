@@ -1,5 +1,5 @@
-//! The procedural macros of Rushmem: the derive macro of `shmem::Element`, which `shmem` exports and
-//! documents, and the digest of a crate's sources.
+//! The procedural macros of Rushmem: the derive macro of `shmem::Element`, which `shmem` exports
+//! and documents, and the digest of a crate's sources.
 #![allow(unsafe_code)]
 
 mod sources;

@@ -126,8 +126,8 @@ pub fn outside(graph: &Graph) -> Vec<Cause> {
     causes.into_iter().flatten().collect()
 }
 
-/// Finds the PEs that keep a job from its end after all PEs have finalized: their processes have not
-/// exited.
+/// Finds the PEs that keep a job from its end after all PEs have finalized: their processes have
+/// not exited.
 pub fn remaining(graph: &Graph) -> Vec<Cause> {
     let job = graph.job;
     if !job.pes.iter().all(|pe| pe.state.is_gone()) {

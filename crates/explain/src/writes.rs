@@ -140,8 +140,8 @@ impl LastWrite {
     }
 }
 
-/// Returns the writes, the oldest first, in a ring to which its PE may be writing; `copy` returns copies of the ring.
-/// `None` if the PE records no writes.
+/// Returns the writes, the oldest first, in a ring to which its PE may be writing; `copy` returns
+/// copies of the ring. `None` if the PE records no writes.
 pub fn read(mut copy: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<LastWrite>> {
     let mut copy_words = || -> Option<Vec<u64>> {
         let bytes = copy()?;

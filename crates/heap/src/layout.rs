@@ -84,9 +84,9 @@ impl Layout {
         self.stride
     }
 
-    /// Returns the largest `SHMEM_SYMMETRIC_SIZE`, in whole MiB, with which the slices of a node with
-    /// `n_local` PEs can be mapped in `nbytes` bytes of addresses, wherever these begin. `None` if
-    /// there is none.
+    /// Returns the largest `SHMEM_SYMMETRIC_SIZE`, in whole MiB, with which the slices of a node
+    /// with `n_local` PEs can be mapped in `nbytes` bytes of addresses, wherever these begin.
+    /// `None` if there is none.
     pub(crate) fn largest_symmetric_size(&self, n_local: u32, nbytes: u64) -> Option<u64> {
         // The part before the first multiple of the stride is as large as a slice at most.
         let slice = nbytes / (u64::from(n_local) + 1);

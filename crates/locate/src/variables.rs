@@ -73,8 +73,8 @@ impl Variables {
         self.entry
     }
 
-    /// Returns true if all variables are known: the program has a symbol table, not only the symbols
-    /// for the dynamic linker.
+    /// Returns true if all variables are known: the program has a symbol table, not only the
+    /// symbols for the dynamic linker.
     pub fn are_complete(&self) -> bool {
         self.are_complete
     }

@@ -143,9 +143,9 @@ impl<P> fmt::Debug for Peers<'_, P> {
     }
 }
 
-/// Defines the methods that make peers of type `$peer`, and iterators of type `$peers`, in an `impl`
-/// of what numbers PEs as its method `numbering` says. `$life` is the lifetime of `self` if the
-/// type of the peer has it.
+/// Defines the methods that make peers of type `$peer`, and iterators of type `$peers`, in an
+/// `impl` of what numbers PEs as its method `numbering` says. `$life` is the lifetime of `self` if
+/// the type of the peer has it.
 macro_rules! peers {
     ([$($life:lifetime)?] $peer:ty, $peers:ty) => {
         /// Returns the PE with a number, from 0 on.

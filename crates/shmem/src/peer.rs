@@ -12,8 +12,8 @@ use std::marker::PhantomData;
 /// operations, `x.on(peer).put(..)` (the arguments `ctx` and `pe` of C, §9.5).
 ///
 /// The handle, a team and a context make peers of their numbers: `shmem.pe(3)`, `team.pe(3)`,
-/// `context.pe(3)`. A peer is a value to copy and to store. Two peers are equal if they are the same
-/// PE on the same context.
+/// `context.pe(3)`. A peer is a value to copy and to store. Two peers are equal if they are the
+/// same PE on the same context.
 pub struct Peer<'c, C: Threads = Local> {
     pe: ExistingPe,
     context: ContextHandle,

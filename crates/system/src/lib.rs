@@ -5,8 +5,9 @@
 //!   without poison.
 //! - [`log`]: the events that `SHMEM_DEBUG` prints. [`stderr`]: lines on standard error.
 //!   [`setting`]: environment variables.
-//! - [`host`], [`clock`], [`devices`], [`descriptors`], [`limits`], [`maps`]: the name of this host,
-//!   its clock and network devices, the file descriptors, the limits and the mappings of this process.
+//! - [`host`], [`clock`], [`devices`]: the name of this host, its clock and its network devices.
+//!   [`descriptors`], [`limits`], [`maps`]: the file descriptors, the limits and the mappings of this
+//!   process.
 //! - [`thread_sanitizer`]: the tool that may watch the threads of this process.
 //! - [`interfaces`]: the addresses and ports at which sockets listen.
 //! - [`codec`]: the encoding of what processes exchange.

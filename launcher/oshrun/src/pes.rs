@@ -285,8 +285,8 @@ impl MemoryKills {
         }
     }
 
-    /// Returns a notice about a PE that SIGKILL has ended, if the kernel has counted a new kill, and
-    /// counts that kill as known: further ones are those of PEs whose ends are handled later.
+    /// Returns a notice about a PE that SIGKILL has ended, if the kernel has counted a new kill,
+    /// and counts that kill as known: further ones are those of PEs whose ends are handled later.
     fn notice(&mut self, pe: u32) -> Option<String> {
         let is_new_on_host = self.count_on_host(rushmem_topology::memory_kills_on_host());
         if let Some(limit) = self.next_limit() {
@@ -303,8 +303,8 @@ impl MemoryKills {
         })
     }
 
-    /// Returns true if `now`, the number of kills on the host, has a kill that is not known yet, and
-    /// counts one as known.
+    /// Returns true if `now`, the number of kills on the host, has a kill that is not known yet,
+    /// and counts one as known.
     fn count_on_host(&mut self, now: Option<u64>) -> bool {
         let (Some(known), Some(now)) = (&mut self.known_on_host, now) else {
             return false;

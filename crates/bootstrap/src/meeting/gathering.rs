@@ -9,9 +9,9 @@
 //! meeting answers, which it does once all have reported. A member that has reported needs the
 //! meeting no longer, and takes the end of the connection for the answer. So whichever process
 //! returns first, that of the meeting too, may end at once and in any way: all others have closed
-//! their networks, and none needs an answer to end well. Without the answer, the report of a process
-//! could still be on its way when its host is lost, and the others could still be in an exchange
-//! when the process that serves it ends.
+//! their networks, and none needs an answer to end well. Without the answer, the report of a
+//! process could still be on its way when its host is lost, and the others could still be in an
+//! exchange when the process that serves it ends.
 //!
 //! A meeting that is over stops listening: its address may be that of the next job.
 

@@ -134,8 +134,8 @@ impl Member {
         Ok(member)
     }
 
-    /// Waits until all PEs have joined. The meeting, which may have begun only now, says first which
-    /// PEs are missing.
+    /// Waits until all PEs have joined. The meeting, which may have begun only now, says first
+    /// which PEs are missing.
     fn await_welcome(&self) -> Result<(), Error> {
         match self.next_message()? {
             FromLauncher::Welcome { pe, nodes } if pe == self.pe && nodes.n_pes() == self.n_pes => {

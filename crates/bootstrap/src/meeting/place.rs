@@ -232,8 +232,8 @@ fn overlap(one: IpAddr, other: IpAddr) -> bool {
     one == other || covers(one, other) || covers(other, one)
 }
 
-/// Returns true if `all` is an unspecified address that stands for `one`, among others: that of IPv4
-/// for those of IPv4, and that of IPv6 for all.
+/// Returns true if `all` is an unspecified address that stands for `one`, among others: that of
+/// IPv4 for those of IPv4, and that of IPv6 for all.
 fn covers(all: IpAddr, one: IpAddr) -> bool {
     all.is_unspecified() && (all.is_ipv6() || one.is_ipv4())
 }

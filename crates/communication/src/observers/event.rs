@@ -221,8 +221,8 @@ impl Event {
         }
     }
 
-    /// Sets the address of the signal that follows the data, and whether it is a count, to which the
-    /// access adds one.
+    /// Sets the address of the signal that follows the data, and whether it is a count, to which
+    /// the access adds one.
     #[inline]
     pub fn with_signal(mut self, signal: usize, counts: bool) -> Event {
         if let Action::Access(access) = &mut self.action {

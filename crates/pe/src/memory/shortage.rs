@@ -1,11 +1,11 @@
 //! Shortage of memory. Compares the heaps of the node with the memory that is available, to warn
 //! before the kernel kills a process, and remembers the first allocation that failed.
 //!
-//! In C and Fortran, an allocation without room returns null. A program that does not check for null soon fails by a
-//! signal or an invalid argument, which does not show the cause. Therefore the first failure is
-//! kept for later messages, and sent to `oshrun`, which reports it if the PE fails. Without
-//! `oshrun` no process could report it after a signal, so PE 0 prints a warning at once. In Rust,
-//! it is an error that the program handles, or a panic, so it is not kept.
+//! In C and Fortran, an allocation without room returns null. A program that does not check for
+//! null soon fails by a signal or an invalid argument, which does not show the cause. Therefore the
+//! first failure is kept for later messages, and sent to `oshrun`, which reports it if the PE
+//! fails. Without `oshrun` no process could report it after a signal, so PE 0 prints a warning at
+//! once. In Rust, it is an error that the program handles, or a panic, so it is not kept.
 
 use crate::call::Call;
 use crate::call::warning::warning;

@@ -111,10 +111,10 @@ impl<'a> Executor<'a> {
         internal.words_of(self.members().world_pes(), published)
     }
 
-    /// Syncs, and compares the low [`COMPARED_BITS`] of a value with those of the next member that shares
-    /// memory with this one. If the members of a node have different values, at least one of them
-    /// sees a difference. Returns that member and its value if it is in the same collective and its
-    /// value differs; `None` also if no other member shares memory with this one.
+    /// Syncs, and compares the low [`COMPARED_BITS`] of a value with those of the next member that
+    /// shares memory with this one. If the members of a node have different values, at least one of
+    /// them sees a difference. Returns that member and its value if it is in the same collective
+    /// and its value differs; `None` also if no other member shares memory with this one.
     pub(crate) fn sync_comparing(&mut self, value: u64) -> Option<(Pe, u64)> {
         // The upper bits tell in which collective the member has published its value.
         let internal = flags::area();

@@ -250,7 +250,8 @@ fn message_of(crash: &Crash) -> String {
 /// usual reason: the copy of the process finds none either.
 enum ShortRemedy {
     Debugger,
-    /// To raise the limit that `ulimit` sets by this letter, of which this many bytes are the value.
+    /// To raise the limit that `ulimit` sets by this letter, of which this many bytes are the
+    /// value.
     Limit(char, u64),
 }
 

@@ -66,8 +66,9 @@ fn usable_providers<'a>(
     settings: &Settings,
     providers: &'a [Provider],
 ) -> Vec<&'a Provider> {
-    // A statically linked program cannot open libraries. One that has loaded this library by dlmopen
-    // is taken for such a program: its executable is not among the objects that the library sees.
+    // A statically linked program cannot open libraries. One that has loaded this library by
+    // dlmopen is taken for such a program: its executable is not among the objects that the library
+    // sees.
     let is_static = statics::own().of_static_program();
     let usable: Vec<&Provider> = providers
         .iter()

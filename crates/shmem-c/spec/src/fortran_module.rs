@@ -56,9 +56,8 @@ const ADDRESSES: [(&str, &str); 5] = [
     ("shmem_team_ptr", "dest"),
 ];
 /// The types of scalars whose address may be an argument. A form for scalars of any type would also
-/// match a `type(c_ptr)`.
-/// match a `type(c_ptr)`. A default LOGICAL has no form, since Fortran lets no routine of C take one:
-/// gfortran with `-std=f2018` would refuse the whole module.
+/// match a `type(c_ptr)`. match a `type(c_ptr)`. A default LOGICAL has no form, since Fortran lets
+/// no routine of C take one: gfortran with `-std=f2018` would refuse the whole module.
 const ADDRESS_SCALARS: [&str; 11] = [
     "integer(c_int8_t)",
     "integer(c_int16_t)",

@@ -104,8 +104,8 @@ struct Thread {
     functions: Vec<String>,
 }
 
-/// Shortens backtraces: returns one line for each thread of the program and for the one that opens a
-/// network, the first thread first.
+/// Shortens backtraces: returns one line for each thread of the program and for the one that opens
+/// a network, the first thread first.
 fn shortened(text: &str) -> Vec<String> {
     let mut threads: Vec<Thread> = Vec::new();
     for line in text.lines() {

@@ -38,8 +38,9 @@ impl MeetingServer {
     }
 
     /// Refuses processes that have not joined within [`HANDSHAKE_LIMIT`], and ends the job if PEs
-    /// are missing, or give no sign of life while others wait, for longer than the limit of joining.
-    /// `time` is the duration of the last wait, at most [`SLICE`](crate::time_limit::SLICE).
+    /// are missing, or give no sign of life while others wait, for longer than the limit of
+    /// joining. `time` is the duration of the last wait, at most
+    /// [`SLICE`](crate::time_limit::SLICE).
     pub(super) fn check_limits(&mut self, time: Duration) {
         self.strangers.expire();
         self.refuse_late();

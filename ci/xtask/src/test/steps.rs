@@ -13,7 +13,7 @@ use task_support::needs::{
     HYDRA, IPROUTE, LIBFABRIC, MANDOC, MESON, MPIRUN, Need, PKG_CONFIG, PODMAN, PYTEST, SLURM, SSH,
     STRACE, UCX, VALGRIND,
 };
-use task_support::workspace::TestProgram;
+use task_support::workspace::{APART, TestProgram};
 use task_support::{needs, process};
 
 use super::sanitizer;
@@ -145,7 +145,7 @@ pub fn doc_tests(session: &TestSession) -> Result<StepOutcome> {
 
     let mut cargo = session.workspace.cargo();
     cargo
-        .args(["test", "--doc", "--workspace", "--"])
+        .args(["test", "--doc", "--workspace", "--exclude", APART, "--"])
         .args(["--test-threads=1", "--nocapture"])
         .env(runner, format!("{} -n 2", oshrun.display()))
         .env("OSHRUN", oshrun);

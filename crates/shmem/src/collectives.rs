@@ -35,6 +35,12 @@ pub struct Blocks<'a> {
 impl<'a> Blocks<'a> {
     /// Returns the blocks with these first elements and numbers of elements, in the order of the
     /// members.
+    ///
+    /// ```
+    /// // Member 0 gets three elements, member 1 the two that follow them.
+    /// let blocks = shmem::Blocks::new(&[0, 3], &[3, 2]);
+    /// assert_eq!(blocks.offsets[1], blocks.counts[0]);
+    /// ```
     pub fn new(offsets: &'a [usize], counts: &'a [usize]) -> Blocks<'a> {
         Blocks { offsets, counts }
     }

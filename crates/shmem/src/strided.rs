@@ -17,10 +17,6 @@ use rushmem_runtime::{Call, rma};
 /// (§9.6.1.3 to §9.6.1.8, §9.10.6). All numbers are numbers of elements, not bytes.
 ///
 /// A transfer panics if a block is beyond the source or destination, or if blocks overlap.
-/// ```
-/// let strides = shmem::Strides::new(3).dest(2).source(4);
-/// assert_eq!((strides.count, strides.block, strides.dest, strides.source), (3, 1, 2, 4));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "strides say what `put_blocks` and `get_blocks` copy"]
 #[non_exhaustive]
@@ -131,6 +127,11 @@ impl<T: Element, C: Threads> Remote<'_, SymSlice<T>, Peer<'_, C>> {
 
 impl Strides {
     /// Returns `count` single elements that are adjacent in the source and the destination.
+    ///
+    /// ```
+    /// let three = shmem::Strides::new(3);
+    /// assert_eq!((three.count, three.block, three.dest, three.source), (3, 1, 1, 1));
+    /// ```
     pub fn new(count: usize) -> Strides {
         Strides {
             count,
@@ -142,6 +143,11 @@ impl Strides {
 
     /// Makes blocks of `len` elements of the single ones. They are adjacent where their distance is
     /// less than that.
+    ///
+    /// ```
+    /// let pairs = shmem::Strides::new(3).block(2);
+    /// assert_eq!((pairs.count, pairs.block, pairs.dest, pairs.source), (3, 2, 2, 2));
+    /// ```
     pub fn block(mut self, len: usize) -> Strides {
         self.block = len;
         self.dest = self.dest.max(len);
@@ -150,12 +156,30 @@ impl Strides {
     }
 
     /// Sets the distance of the blocks in the destination, from start to start.
+    ///
+    /// ```
+    /// # use shmem::Strides;
+    /// # let shmem = shmem::init();
+    /// let inbox = shmem.array::<u8>(5);
+    /// inbox.on(shmem.next()).put_blocks(&[7, 8, 9], Strides::new(3).dest(2));
+    /// shmem.barrier_all();
+    /// assert_eq!(inbox.to_vec(), [7, 0, 8, 0, 9]);
+    /// ```
     pub fn dest(mut self, distance: usize) -> Strides {
         self.dest = distance;
         self
     }
 
     /// Sets the distance of the blocks in the source, from start to start.
+    ///
+    /// ```
+    /// # use shmem::Strides;
+    /// # let shmem = shmem::init();
+    /// let inbox = shmem.array::<u8>(2);
+    /// inbox.on(shmem.next()).put_blocks(&[7, 0, 9], Strides::new(2).source(2));
+    /// shmem.barrier_all();
+    /// assert_eq!(inbox.to_vec(), [7, 9]);
+    /// ```
     pub fn source(mut self, distance: usize) -> Strides {
         self.source = distance;
         self
